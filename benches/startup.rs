@@ -1,0 +1,115 @@
+//! What profiling adds to a program that prints one line: wall time and peak resident memory, on each JDK, beside
+//! async-profiler where ASYNC_PROFILER names its library (scripts/bench.sh brings it).
+//!
+//! The configurations take turns, each turn begins with another one, and each run is a process of its own. OTLPPROF
+//! is the agent's library, CLASSES the compiled test programs, JAVAS the `java` programs (separated by colons),
+//! TURNS the number of turns.
+
+mod measure;
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use measure::Spread;
+
+/// A way to run the program.
+struct Configuration {
+    name: &'static str,
+    agent: Option<String>,
+}
+
+fn main() {
+    let (Ok(agent), Ok(classes)) = (std::env::var("OTLPPROF"), std::env::var("CLASSES")) else {
+        println!("startup: NOT MEASURED, OTLPPROF and CLASSES are not set (scripts/bench.sh does)");
+        return;
+    };
+    let turns = std::env::var("TURNS").ok().and_then(|turns| turns.parse().ok()).unwrap_or(21);
+    let profile = std::env::temp_dir().join(format!("otlpprof-startup-{}.otlp", std::process::id()));
+    let file = profile.display();
+    let ours = |options: &str| Some(format!("-agentpath:{agent}={options}"));
+    let mut configurations = vec![
+        Configuration { name: "no agent", agent: None },
+        Configuration { name: "otlpprof, idle", agent: ours(&format!("cpu=off,loglevel=off,file={file}")) },
+        Configuration {
+            name: "otlpprof, timer",
+            agent: ours(&format!("cpu.clock=timer,loglevel=off,file={file}")),
+        },
+        Configuration {
+            name: "otlpprof, perf",
+            agent: ours(&format!("cpu.clock=perf,loglevel=off,file={file}")),
+        },
+    ];
+    match std::env::var("ASYNC_PROFILER") {
+        Ok(peer) => {
+            let theirs = |options: String| Some(format!("-agentpath:{peer}{options}"));
+            let otlp = |event: &str| format!("=start,event={event},interval=10ms,otlp,file={file}");
+            configurations.extend([
+                Configuration { name: "async-profiler, idle", agent: theirs(String::new()) },
+                Configuration { name: "async-profiler, ctimer", agent: theirs(otlp("ctimer")) },
+                Configuration { name: "async-profiler, perf", agent: theirs(otlp("cpu")) },
+            ]);
+        }
+        Err(_) => println!("startup: async-profiler is NOT MEASURED, ASYNC_PROFILER is not set"),
+    }
+    for java in std::env::var("JAVAS").unwrap_or_else(|_| "java".to_owned()).split(':') {
+        compare(java, &classes, &configurations, turns);
+    }
+    let _ = std::fs::remove_file(profile);
+}
+
+fn compare(java: &str, classes: &str, configurations: &[Configuration], turns: usize) {
+    let mut times = vec![Vec::new(); configurations.len()];
+    let mut memory = vec![Vec::new(); configurations.len()];
+    for turn in 0..=turns {
+        for place in 0..configurations.len() {
+            let index = (turn + place) % configurations.len();
+            let (time, resident_kib) = run(java, classes, configurations[index].agent.as_deref());
+            // The first turn fills the page cache.
+            if turn > 0 {
+                times[index].push(time.as_secs_f64() * 1e3);
+                memory[index].push(resident_kib as f64 / 1024.0);
+            }
+        }
+    }
+    println!("startup, {java} ({turns} alternating turns; median [quartiles], added to no agent)");
+    let spreads: Vec<_> =
+        times.into_iter().zip(memory).map(|(t, m)| (Spread::of(t), Spread::of(m))).collect();
+    let (base_time, base_memory) = &spreads[0];
+    for (configuration, (time, memory)) in configurations.iter().zip(&spreads) {
+        println!(
+            "  {:<24} {:>7.1} ms [{:.1} {:.1}] {:>+7.1} ms  {:>6.1} MiB [{:.1} {:.1}] {:>+6.1} MiB",
+            configuration.name,
+            time.median,
+            time.lower_quartile,
+            time.upper_quartile,
+            time.median - base_time.median,
+            memory.median,
+            memory.lower_quartile,
+            memory.upper_quartile,
+            memory.median - base_memory.median,
+        );
+    }
+}
+
+/// Runs the program once: its wall time, and its most resident memory in KiB.
+fn run(java: &str, classes: &str, agent: Option<&str>) -> (Duration, i64) {
+    let started = Instant::now();
+    #[expect(clippy::zombie_processes, reason = "wait4 below waits for it")]
+    let child = Command::new(java)
+        .args(agent)
+        .args(["-cp", classes, "programs.Hello"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{java}: {error}"));
+    let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
+    // SAFETY: the child is ours and nobody else waits for it; the kernel writes an int and an rusage, which is
+    // valid as zeroes too.
+    let (waited, usage) = unsafe {
+        let waited = libc::wait4(child.id() as libc::pid_t, &raw mut status, 0, usage.as_mut_ptr());
+        (waited, usage.assume_init())
+    };
+    let time = started.elapsed();
+    assert!(waited == child.id() as libc::pid_t && status == 0, "{java} {agent:?}: status {status:#x}");
+    (time, usage.ru_maxrss)
+}

@@ -1,0 +1,61 @@
+//! Rows, bytes and milliseconds of compiling each JDK's libjvm, beside copying its sections.
+
+use std::ffi::CString;
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::time::Instant;
+
+use otlpprof::elf::image::for_each_loaded_object;
+use otlpprof::elf::unwind::FrameSections;
+
+fn main() {
+    let mut libraries: Vec<_> = std::fs::read_dir("/usr/lib/jvm")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| !entry.path().is_symlink())
+        .map(|entry| entry.path().join("lib/server/libjvm.so"))
+        .filter(|path| path.is_file())
+        .collect();
+    libraries.sort();
+    if libraries.is_empty() {
+        println!("unwind_compile: NOT MEASURED, no JDK under /usr/lib/jvm");
+    }
+    for path in libraries {
+        let name = CString::new(path.as_os_str().as_bytes()).expect("a path without NUL");
+        // SAFETY: loading libjvm starts no JVM.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
+        assert!(!handle.is_null(), "dlopen {}", path.display());
+        let copy = || {
+            for_each_loaded_object(|image| {
+                if image.name() == path {
+                    ControlFlow::Break(FrameSections::of_image(image))
+                } else {
+                    ControlFlow::Continue(())
+                }
+            })
+        };
+        let sections = copy().expect("a loaded object").expect("call frame information");
+        let copy_ms = best_of(10, || drop(copy()));
+        let table = sections.compile();
+        let compile_ms = best_of(10, || drop(sections.compile()));
+        println!(
+            "unwind_compile {}: {} rows, {:.2} MiB, {} rules, compiled in {compile_ms:.1} ms ({:.0} x its copy's {copy_ms:.2} ms)",
+            path.display(),
+            table.len(),
+            table.heap_bytes() as f64 / (1 << 20) as f64,
+            table.rules().len(),
+            compile_ms / copy_ms,
+        );
+    }
+}
+
+/// The fewest milliseconds of some runs.
+fn best_of(runs: usize, mut work: impl FnMut()) -> f64 {
+    let times = (0..runs).map(|_| {
+        let start = Instant::now();
+        work();
+        start.elapsed().as_secs_f64() * 1000.0
+    });
+    times.fold(f64::INFINITY, f64::min)
+}

@@ -1,0 +1,188 @@
+//! Builds what is not Rust: the sample library (`native/ddproftest`, two ways), the guard that tests preload
+//! (`native/interposer`) and the Java test programs (`java/testprograms`).
+//!
+//! Tests find the products by `env!`; scripts find copies beside the agent, in `target/<profile>/`:
+//!
+//! | Variable | Copy | What |
+//! |---|---|---|
+//! | `OTLPPROF_DDPROFTEST` | `libddproftest.so` | the sample library, compiled without frame pointers |
+//! | `OTLPPROF_DDPROFTEST_FP` | `libddproftest-fp.so` | the same, with frame pointers |
+//! | `OTLPPROF_HANDLER_GUARD` | `libhandlerguard.so` | ends a process whose signal handler allocates or blocks |
+//! | `OTLPPROF_PLUGIN_A`, `_B` | | two libraries alike, to be loaded and unloaded in turn |
+//! | `OTLPPROF_TEST_CLASSES` | `testprograms/` | the compiled Java programs; empty without a JDK |
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+/// The oldest Java that the programs run on.
+const JAVA_RELEASE: &str = "11";
+
+fn main() {
+    for path in ["build.rs", "native", "java"] {
+        println!("cargo::rerun-if-changed={path}");
+    }
+    println!("cargo::rerun-if-env-changed=JAVA_HOME");
+    link_agent();
+
+    let out_dir = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let jdk = find_jdk();
+    if jdk.is_none() {
+        println!(
+            "cargo::warning=no JDK with javac in JAVA_HOME, PATH or /usr/lib/jvm: the Java test programs are not \
+             built, and the tests that run them will fail (scripts/install-toolchain.sh installs one)"
+        );
+        // A file that is never there: looks for a JDK again at the next build.
+        println!("cargo::rerun-if-changed={}", out_dir.join("no-jdk").display());
+    }
+    for (name, variable, frame_pointers) in [
+        ("libddproftest.so", "OTLPPROF_DDPROFTEST", false),
+        ("libddproftest-fp.so", "OTLPPROF_DDPROFTEST_FP", true),
+    ] {
+        let library = out_dir.join(name);
+        build_sample_library(&library, frame_pointers, jdk.as_deref());
+        copy(&library, &profile_dir(&out_dir).join(name));
+        println!("cargo::rustc-env={variable}={}", library.display());
+    }
+    let guard = out_dir.join("libhandlerguard.so");
+    build_handler_guard(&guard);
+    copy(&guard, &profile_dir(&out_dir).join("libhandlerguard.so"));
+    println!("cargo::rustc-env=OTLPPROF_HANDLER_GUARD={}", guard.display());
+    for (name, variable, function) in [
+        ("libplugin-a.so", "OTLPPROF_PLUGIN_A", "ddprof_plugin_a"),
+        ("libplugin-b.so", "OTLPPROF_PLUGIN_B", "ddprof_plugin_b"),
+    ] {
+        let library = out_dir.join(name);
+        let mut command = shared_library(&library, false);
+        command.arg(format!("-DDDPROF_PLUGIN_FUNCTION={function}"));
+        run(command.arg("native/ddproftest/plugin/plugin.c"));
+        println!("cargo::rustc-env={variable}={}", library.display());
+    }
+    let classes = jdk.map(|jdk| compile_java(&jdk, &out_dir)).unwrap_or_default();
+    println!("cargo::rustc-env=OTLPPROF_TEST_CLASSES={}", classes.display());
+}
+
+/// The agent needs a build-id, by which its own frames are named, and must stay mapped: HotSpot closes the library
+/// of an attach that failed, while a signal handler or a thread of ours may still be inside it.
+fn link_agent() {
+    println!("cargo::rustc-cdylib-link-arg=-Wl,--build-id=sha1");
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
+}
+
+/// `target/<profile>`, from `target/<profile>/build/<package>/out`.
+fn profile_dir(out_dir: &Path) -> PathBuf {
+    out_dir.ancestors().nth(3).expect("cargo's OUT_DIR has three parents").to_path_buf()
+}
+
+/// The C compiler, set up to link a shared library with a build-id and line tables. Optimised whatever the profile
+/// is: the tests are about code as it runs in production.
+fn shared_library(library: &Path, frame_pointers: bool) -> Command {
+    let mut build = cc::Build::new();
+    build.opt_level(2).debug(true).pic(true).force_frame_pointer(frame_pointers).cargo_metadata(false);
+    let mut command = build.get_compiler().to_command();
+    let frame_pointer_flag = if frame_pointers { "-fno-omit-frame-pointer" } else { "-fomit-frame-pointer" };
+    command.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", frame_pointer_flag]);
+    command.args(["-shared", "-pthread", "-Wl,--build-id=sha1", "-o"]).arg(library);
+    command
+}
+
+/// Links `native/interposer/*.c`. Without builtins: the guard defines functions that compilers know by name.
+fn build_handler_guard(library: &Path) {
+    let mut command = shared_library(library, false);
+    command.arg("-fno-builtin").args(files_in("native/interposer", "c")).arg("-ldl");
+    run(&mut command);
+}
+
+/// Links `native/ddproftest/*.c`. Without a JDK there is no jni.h, and no JNI entry point.
+fn build_sample_library(library: &Path, frame_pointers: bool, jdk: Option<&Path>) {
+    let mut command = shared_library(library, frame_pointers);
+    command.args(["-Wl,-soname,libddproftest.so"]);
+    for source in files_in("native/ddproftest", "c") {
+        if source.ends_with("jni.c") {
+            let Some(jdk) = jdk else { continue };
+            command.arg("-I").arg(jdk.join("include")).arg("-I").arg(jdk.join("include/linux"));
+        }
+        command.arg(source);
+    }
+    // Of its own before glibc 2.34.
+    command.arg("-ldl");
+    run(&mut command);
+}
+
+/// Compiles the test programs; returns the directory of their classes.
+fn compile_java(jdk: &Path, out_dir: &Path) -> PathBuf {
+    let classes = out_dir.join("testprograms");
+    // Classes of sources that are gone must go too.
+    let _ = fs::remove_dir_all(&classes);
+    let mut command = Command::new(jdk.join("bin/javac"));
+    // -options: newer compilers warn that they will drop old releases one day.
+    command.args([
+        "--release",
+        JAVA_RELEASE,
+        "-g",
+        "-encoding",
+        "UTF-8",
+        "-Xlint:all,-options",
+        "-Werror",
+        "-d",
+    ]);
+    command.arg(&classes).args(files_in("java/testprograms/programs", "java"));
+    run(&mut command);
+
+    let copies = profile_dir(out_dir).join("testprograms");
+    let _ = fs::remove_dir_all(&copies);
+    for class in files_in(classes.join("programs"), "class") {
+        let relative = class.strip_prefix(&classes).expect("listed below it");
+        copy(&class, &copies.join(relative));
+    }
+    classes
+}
+
+/// The JDK of JAVA_HOME, of the javac in PATH, or the first in Debian's directory.
+fn find_jdk() -> Option<PathBuf> {
+    let java_home = env::var_os("JAVA_HOME").map(PathBuf::from);
+    let in_path = env::var_os("PATH")
+        .into_iter()
+        .flat_map(|path| env::split_paths(&path).collect::<Vec<_>>())
+        .filter_map(|dir| dir.join("javac").canonicalize().ok())
+        .filter_map(|javac| Some(javac.parent()?.parent()?.to_path_buf()));
+    let mut installed: Vec<_> =
+        fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    installed.sort();
+    java_home
+        .into_iter()
+        .chain(in_path)
+        .chain(installed)
+        .find(|jdk| jdk.join("bin/javac").is_file() && jdk.join("include/jni.h").is_file())
+}
+
+/// The files of one directory that have this extension, sorted, so that every build is the same.
+fn files_in(directory: impl AsRef<Path>, extension: &str) -> Vec<PathBuf> {
+    let directory = directory.as_ref();
+    let entries = fs::read_dir(directory).unwrap_or_else(|e| panic!("{}: {e}", directory.display()));
+    let mut files: Vec<_> = entries
+        .map(|entry| entry.expect("a directory entry").path())
+        .filter(|path| path.extension() == Some(OsStr::new(extension)))
+        .collect();
+    files.sort();
+    files
+}
+
+/// Copies by rename: a program that has the old file mapped keeps it.
+fn copy(from: &Path, to: &Path) {
+    let parent = to.parent().expect("a file has a parent");
+    let temporary = to.with_extension("new");
+    fs::create_dir_all(parent)
+        .and_then(|()| fs::copy(from, &temporary))
+        .and_then(|_| fs::rename(&temporary, to))
+        .unwrap_or_else(|e| panic!("{}: {e}", to.display()));
+}
+
+fn run(command: &mut Command) {
+    match command.status() {
+        Ok(status) if status.success() => {}
+        Ok(status) => panic!("{command:?}: {status}"),
+        Err(e) => panic!("{command:?}: {e}"),
+    }
+}

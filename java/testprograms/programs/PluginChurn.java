@@ -1,0 +1,30 @@
+package programs;
+
+import java.util.HashSet;
+import java.util.Set;
+
+/**
+ * Two libraries, loaded and unloaded in turn: {@code PluginChurn SECONDS PATH_A PATH_B}. Burns in each while it is
+ * there, and says in the end whether they were ever at the same address.
+ */
+public final class PluginChurn {
+    private PluginChurn() {}
+
+    public static void main(String[] args) {
+        Clock clock = new Clock(args, 5);
+        Set<Long> ofA = new HashSet<>();
+        Set<Long> ofB = new HashSet<>();
+        int rounds = 0;
+        while (clock.isRunning()) {
+            // From a few milliseconds to tens of them.
+            long work = 1_000_000L << rounds++ % 5;
+            ofA.add(Native.pluginA(args[1], work));
+            ofB.add(Native.pluginB(args[2], work));
+        }
+        if (ofA.contains(0L) || ofB.contains(0L)) {
+            throw new IllegalStateException("a library cannot be loaded");
+        }
+        ofA.retainAll(ofB);
+        System.out.println(ofA.isEmpty() ? "apart" : "same address");
+    }
+}

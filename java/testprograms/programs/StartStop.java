@@ -1,0 +1,159 @@
+package programs;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
+
+/**
+ * Starts and stops the agent again and again in this process: {@code StartStop LIBRARY OPTIONS [CYCLES]}. Two threads
+ * burn meanwhile. The first half of the cycles is for what is made once in a process's life, such as the pages of
+ * the sample buffer as they are first touched; in the second half nothing may remain of a cycle. Prints what there is,
+ * and ends with status 1 if anything has grown:
+ *
+ * <p>threads, descriptors and POSIX timers by a single one; the C library's memory by more than 1 KiB a cycle
+ * and 512 KiB, which the VM's compilers come and go with; the resident memory by more than 8 KiB a cycle and 8 MiB. Fix
+ * the heap's size, lest that be counted.
+ */
+public final class StartStop {
+    private static final long HEAP_BYTES_PER_CYCLE = 1024;
+    private static final long HEAP_BYTES = 512 << 10;
+    private static final long RESIDENT_BYTES_PER_CYCLE = 8 << 10;
+    private static final long RESIDENT_BYTES = 8 << 20;
+
+    private StartStop() {}
+
+    public static void main(String[] args) throws Exception {
+        String library = args[0];
+        String options = args[1];
+        int cycles = args.length > 2 ? Integer.parseInt(args[2]) : 1000;
+        // Loads the library, and lets it fail before anything else does.
+        Native.allocatedBytes();
+        List<Thread> burners = startBurners();
+        int tenth = cycles / 10;
+        drive(library, options);
+        Usage during = Usage.now();
+        drive(library, "stop");
+        System.out.println("in a session: " + during);
+        Usage middle = null;
+        Usage now = null;
+        for (int done = tenth; done <= 10 * tenth; done += tenth) {
+            cycle(library, options, tenth);
+            now = Usage.now();
+            System.out.println("after " + done + " cycles: " + now);
+            if (done == 5 * tenth) {
+                middle = now;
+            }
+        }
+        burners.forEach(Thread::interrupt);
+        if (during.threads <= now.threads || during.descriptors + during.timers <= now.descriptors + now.timers) {
+            throw new IllegalStateException("a session shows in nothing: what remained of one would not either");
+        }
+        boolean hasGrown = now.exceeds(middle, 5 * tenth);
+        System.out.println(hasGrown ? "StartStop: something remains" : "StartStop done");
+        System.exit(hasGrown ? 1 : 0);
+    }
+
+    private static List<Thread> startBurners() {
+        List<Thread> burners = new ArrayList<>();
+        for (int i = 0; i < 2; i++) {
+            Thread burner = new Thread(StartStop::burn, "burner-" + i);
+            burner.setDaemon(true);
+            burner.start();
+            burners.add(burner);
+        }
+        return burners;
+    }
+
+    private static void burn() {
+        while (!Thread.interrupted()) {
+            long x = Native.recurse(20, 10_000);
+            for (int i = 0; i < 10_000; i++) {
+                x = Work.mix(x);
+            }
+            Work.sink = x;
+        }
+    }
+
+    private static void cycle(String library, String options, int cycles) {
+        for (int i = 0; i < cycles; i++) {
+            // The parity decides whether a stop follows the start at once, or samples.
+            drive(library, options);
+            if (i % 2 == 0) {
+                Work.sink = Native.spin(1_000_000);
+            }
+            drive(library, "stop");
+        }
+    }
+
+    private static void drive(String library, String options) {
+        int result = Native.driveAgent(library, options);
+        if (result != 0) {
+            throw new IllegalStateException(library + " " + options + ": " + result);
+        }
+    }
+
+    /** What a process holds. */
+    private static final class Usage {
+        private final long threads;
+        private final long descriptors;
+        private final long timers;
+        private final long heapBytes;
+        private final long residentBytes;
+
+        private Usage(long threads, long descriptors, long timers, long heapBytes, long residentBytes) {
+            this.threads = threads;
+            this.descriptors = descriptors;
+            this.timers = timers;
+            this.heapBytes = heapBytes;
+            this.residentBytes = residentBytes;
+        }
+
+        static Usage now() throws IOException, InterruptedException {
+            System.gc();
+            // The VM's own threads come and go: the lowest of several looks counts.
+            long threads = Long.MAX_VALUE;
+            for (int i = 0; i < 10; i++) {
+                threads = Math.min(threads, count("/proc/self/task"));
+                Thread.sleep(50);
+            }
+            long timers = lines("/proc/self/timers").stream().filter(line -> line.startsWith("ID:")).count();
+            return new Usage(threads, count("/proc/self/fd"), timers, Native.allocatedBytes(), residentBytes());
+        }
+
+        private static long count(String directory) throws IOException {
+            try (Stream<Path> entries = Files.list(Path.of(directory))) {
+                return entries.count();
+            }
+        }
+
+        private static List<String> lines(String file) throws IOException {
+            return Files.readAllLines(Path.of(file));
+        }
+
+        private static long residentBytes() throws IOException {
+            for (String line : lines("/proc/self/status")) {
+                if (line.startsWith("VmRSS:")) {
+                    return Long.parseLong(line.replaceAll("[^0-9]", "")) << 10;
+                }
+            }
+            throw new IOException("no VmRSS in /proc/self/status");
+        }
+
+        boolean exceeds(Usage before, long cycles) {
+            return threads > before.threads
+                    || descriptors > before.descriptors
+                    || timers > before.timers
+                    || heapBytes - before.heapBytes > HEAP_BYTES_PER_CYCLE * cycles + HEAP_BYTES
+                    || residentBytes - before.residentBytes > RESIDENT_BYTES_PER_CYCLE * cycles + RESIDENT_BYTES;
+        }
+
+        @Override
+        public String toString() {
+            return "threads=" + threads + " descriptors=" + descriptors + " timers=" + timers
+                    + " allocated=" + (heapBytes >> 10) + "KiB resident=" + (residentBytes >> 10) + "KiB";
+        }
+    }
+}

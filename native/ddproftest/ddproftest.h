@@ -1,0 +1,35 @@
+/* libddproftest: functions that burn CPU in places known by construction, for the tests and the demo.
+ *
+ * Exported functions are in .dynsym, static ones only in .symtab and the debug information, so that a profiler
+ * that symbolizes locally and one that leaves it to the backend tell them differently. Every function that does
+ * work is noinline and does not end in a call, so that each is a frame of its own. */
+#ifndef DDPROFTEST_H
+#define DDPROFTEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define DDPROF_EXPORT __attribute__((visibility("default"), noinline))
+#define DDPROF_NOINLINE __attribute__((noinline, noclone))
+
+/* Keeps `value` alive and what computed it in place: a call before it is no tail call. */
+#define DDPROF_KEEP(value) __asm__ volatile("" : "+r"(value) : : "memory")
+
+/* burn.c: user-mode work. Each returns a value that depends on all of it. */
+uint64_t ddprof_spin(uint64_t rounds);
+uint64_t ddprof_hash(uint64_t rounds);
+uint64_t ddprof_recurse(uint32_t depth, uint64_t rounds);
+
+/* libc.c: work inside libc, or below one of its callbacks. */
+uint64_t ddprof_sort(size_t elements);
+uint64_t ddprof_copy(size_t bytes, uint32_t times);
+uint64_t ddprof_system_calls(uint32_t calls);
+
+/* threads.c: work on threads that the JVM knows nothing of. Both return 0, or an errno. */
+int ddprof_pthreads(uint32_t threads, uint32_t milliseconds);
+int ddprof_short_pthreads(uint32_t threads, uint64_t rounds);
+
+/* plugin.c: work in a library that is there for as long as it lasts. */
+uintptr_t ddprof_plugin(const char *library, const char *function, uint64_t rounds);
+
+#endif

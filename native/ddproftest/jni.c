@@ -1,0 +1,127 @@
+/* The native methods of programs.Native: one line each, so that the frame below a Java method is told apart
+ * from the frame that does the work. */
+#include <dlfcn.h>
+#include <jni.h>
+#include <malloc.h>
+
+#include "ddproftest.h"
+
+/* Stores the result before it returns, lest the call become a jump and the frame vanish. */
+#define RETURN_LONG(call)            \
+    do {                             \
+        uint64_t result = (call);    \
+        DDPROF_KEEP(result);         \
+        return (jlong)result;        \
+    } while (0)
+
+JNIEXPORT jlong JNICALL Java_programs_Native_spin(JNIEnv *env, jclass type, jlong rounds)
+{
+    (void)env, (void)type;
+    RETURN_LONG(ddprof_spin((uint64_t)rounds));
+}
+
+JNIEXPORT jlong JNICALL Java_programs_Native_hash(JNIEnv *env, jclass type, jlong rounds)
+{
+    (void)env, (void)type;
+    RETURN_LONG(ddprof_hash((uint64_t)rounds));
+}
+
+JNIEXPORT jlong JNICALL Java_programs_Native_recurse(JNIEnv *env, jclass type, jint depth, jlong rounds)
+{
+    (void)env, (void)type;
+    RETURN_LONG(ddprof_recurse((uint32_t)depth, (uint64_t)rounds));
+}
+
+JNIEXPORT jlong JNICALL Java_programs_Native_sort(JNIEnv *env, jclass type, jint elements)
+{
+    (void)env, (void)type;
+    RETURN_LONG(ddprof_sort((size_t)elements));
+}
+
+JNIEXPORT jlong JNICALL Java_programs_Native_copy(JNIEnv *env, jclass type, jint bytes, jint times)
+{
+    (void)env, (void)type;
+    RETURN_LONG(ddprof_copy((size_t)bytes, (uint32_t)times));
+}
+
+JNIEXPORT jlong JNICALL Java_programs_Native_systemCalls(JNIEnv *env, jclass type, jint calls)
+{
+    (void)env, (void)type;
+    RETURN_LONG(ddprof_system_calls((uint32_t)calls));
+}
+
+JNIEXPORT jint JNICALL Java_programs_Native_pthreads(JNIEnv *env, jclass type, jint threads, jint milliseconds)
+{
+    (void)env, (void)type;
+    return ddprof_pthreads((uint32_t)threads, (uint32_t)milliseconds);
+}
+
+JNIEXPORT jint JNICALL Java_programs_Native_shortPthreads(JNIEnv *env, jclass type, jint threads, jlong rounds)
+{
+    (void)env, (void)type;
+    return ddprof_short_pthreads((uint32_t)threads, (uint64_t)rounds);
+}
+
+/* Java, this frame, Java again: runs `task` from native code. Its exception is the caller's. */
+JNIEXPORT void JNICALL Java_programs_Native_upcall(JNIEnv *env, jclass type, jobject task)
+{
+    (void)type;
+    jclass runnable = (*env)->GetObjectClass(env, task);
+    jmethodID run = (*env)->GetMethodID(env, runnable, "run", "()V");
+    if (run)
+        (*env)->CallVoidMethod(env, task, run);
+    (*env)->DeleteLocalRef(env, runnable);
+}
+
+/* Does what a JVM does to load an agent into itself, but for the JVM's part: no attach, no other process. The
+ * library is one of the -agentpath kind; returns what Agent_OnAttach does, or -1000 where there is none. */
+JNIEXPORT jint JNICALL Java_programs_Native_driveAgent(JNIEnv *env, jclass type, jstring library, jstring options)
+{
+    (void)type;
+    typedef jint attach_fn(JavaVM *, const char *, void *);
+    JavaVM *vm;
+    jint result = -1000;
+    const char *path = (*env)->GetStringUTFChars(env, library, NULL);
+    const char *text = (*env)->GetStringUTFChars(env, options, NULL);
+    if (path && text && (*env)->GetJavaVM(env, &vm) == JNI_OK) {
+        void *agent = dlopen(path, RTLD_LAZY);
+        attach_fn *attach = agent ? (attach_fn *)dlsym(agent, "Agent_OnAttach") : NULL;
+        if (attach)
+            result = attach(vm, text, NULL);
+    }
+    if (text)
+        (*env)->ReleaseStringUTFChars(env, options, text);
+    if (path)
+        (*env)->ReleaseStringUTFChars(env, library, path);
+    return result;
+}
+
+/* The bytes that the C library's allocator has given out, in all arenas. */
+JNIEXPORT jlong JNICALL Java_programs_Native_allocatedBytes(JNIEnv *env, jclass type)
+{
+    (void)env, (void)type;
+    struct mallinfo2 info = mallinfo2();
+    return (jlong)(info.uordblks + info.hblkhd);
+}
+
+static jlong burn_in_plugin(JNIEnv *env, jstring library, const char *function, jlong rounds)
+{
+    const char *path = (*env)->GetStringUTFChars(env, library, NULL);
+    if (!path)
+        return 0;
+    uintptr_t address = ddprof_plugin(path, function, (uint64_t)rounds);
+    (*env)->ReleaseStringUTFChars(env, library, path);
+    return (jlong)address;
+}
+
+JNIEXPORT jlong JNICALL Java_programs_Native_pluginA(JNIEnv *env, jclass type, jstring library, jlong rounds)
+{
+    (void)type;
+    return burn_in_plugin(env, library, "ddprof_plugin_a", rounds);
+}
+
+JNIEXPORT jlong JNICALL Java_programs_Native_pluginB(JNIEnv *env, jclass type, jstring library, jlong rounds)
+{
+    (void)type;
+    return burn_in_plugin(env, library, "ddprof_plugin_b", rounds);
+}

@@ -1,0 +1,72 @@
+/* Threads that the JVM never hears of: plain pthreads, never attached. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "ddproftest.h"
+
+/* Asking the thread's clock is a system call; this much work lies between two. */
+#define ROUNDS_PER_LOOK 200000
+
+static uint64_t thread_cpu_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+static DDPROF_NOINLINE uint64_t burn_until(uint64_t cpu_ns)
+{
+    uint64_t x = 0;
+    while (thread_cpu_ns() < cpu_ns)
+        x ^= ddprof_spin(ROUNDS_PER_LOOK);
+    return x;
+}
+
+static void *burn_for_milliseconds(void *milliseconds)
+{
+    pthread_setname_np(pthread_self(), "ddprof-pthread");
+    uint64_t x = burn_until((uint64_t)(uintptr_t)milliseconds * 1000000);
+    DDPROF_KEEP(x);
+    return NULL;
+}
+
+static void *burn_rounds(void *rounds)
+{
+    uint64_t x = ddprof_spin((uint64_t)(uintptr_t)rounds);
+    DDPROF_KEEP(x);
+    return NULL;
+}
+
+/* `threads` threads at once, `milliseconds` of CPU time each. */
+DDPROF_EXPORT int ddprof_pthreads(uint32_t threads, uint32_t milliseconds)
+{
+    pthread_t *started = calloc(threads + 1u, sizeof *started);
+    if (!started)
+        return ENOMEM;
+    uint32_t count = 0;
+    int error = 0;
+    while (count < threads && !error) {
+        error = pthread_create(&started[count], NULL, burn_for_milliseconds, (void *)(uintptr_t)milliseconds);
+        count += !error;
+    }
+    while (count > 0)
+        pthread_join(started[--count], NULL);
+    free(started);
+    return error;
+}
+
+/* `threads` threads one after the other, `rounds` of work each. */
+DDPROF_EXPORT int ddprof_short_pthreads(uint32_t threads, uint64_t rounds)
+{
+    for (uint32_t i = 0; i < threads; i++) {
+        pthread_t thread;
+        int error = pthread_create(&thread, NULL, burn_rounds, (void *)(uintptr_t)rounds);
+        if (error)
+            return error;
+        pthread_join(thread, NULL);
+    }
+    return 0;
+}

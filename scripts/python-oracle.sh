@@ -1,0 +1,31 @@
+#!/bin/sh
+# Counts what is in files of OTLP profiles as OpenTelemetry's own Python package reads them.
+#
+#   scripts/python-oracle.sh FILE...     prints one line of JSON for each file
+#
+# Files are protobuf, plain or length-prefixed. Needs python3 with venv, and PyPI the first time. OTLPPROF_CACHE
+# names another cache folder than .cache.
+set -eu
+
+# The package's version with the layout of opentelemetry-proto v1.10.
+package=opentelemetry-proto==1.45.2
+
+scripts=$(cd "$(dirname "$0")" && pwd)
+cache=${OTLPPROF_CACHE:-$scripts/../.cache}
+mkdir -p "$cache"
+venv=$cache/python-oracle-${package#*==}
+
+# Tests run at the same time; one of them installs. A folder that is not finished is made anew.
+exec 9>"$venv.lock"
+flock 9
+if [ ! -e "$venv/installed" ]; then
+    rm -rf "$venv"
+    {
+        python3 -m venv "$venv"
+        "$venv/bin/pip" install --quiet --disable-pip-version-check "$package"
+    } >&2
+    touch "$venv/installed"
+fi
+exec 9>&-
+
+exec "$venv/bin/python" "$scripts/python_oracle.py" "$@"

@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# Start/stop cycles, and sampling every 100 µs in many kinds of JVMs: nothing may crash or remain, and stacks must
+# reach their roots. Prints one line a run.
+#
+#     scripts/soak.sh            1,000 cycles on each JDK; a minute of each program and of each kind of JVM
+#     scripts/soak.sh --short    1,000 cycles on one JDK; seconds of sampling on each
+#
+# PROFILE=release takes the release build. OTLPPROF_TEST_JDKS (a list like PATH) names the JDKs, else it is those in
+# .cache/jdks, which scripts/install-jdks.sh brings together.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+short=
+case ${1:-} in
+"") ;;
+--short) short=yes ;;
+*)
+    echo "usage: scripts/soak.sh [--short]" >&2
+    exit 2
+    ;;
+esac
+
+export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+profile=${PROFILE:-dev}
+cargo build --quiet --locked --profile "$profile" </dev/null
+target=$PWD/target/$profile
+[[ $profile == dev ]] && target=$PWD/target/debug
+
+runs=$(mktemp -d)
+failures=0
+trap 'if [[ $failures -eq 0 ]]; then rm -rf "$runs"; else echo "soak: what failed is in $runs" >&2; fi' EXIT
+
+failed() {
+    failures=$((failures + 1))
+    echo "  FAILED: $*"
+}
+
+if [[ -n ${OTLPPROF_TEST_JDKS:-} ]]; then
+    IFS=: read -ra jdks <<<"$OTLPPROF_TEST_JDKS"
+else
+    jdks=(.cache/jdks/*)
+fi
+[[ -x ${jdks[0]}/bin/java ]] || {
+    echo "soak: no JDK found; run scripts/install-jdks.sh" >&2
+    exit 2
+}
+
+# java JDK SECONDS NAME FLAGS PROGRAM [ARGUMENT...]: runs a program in a directory of its own, with more than the
+# time that it should take. A JVM that hangs is aborted, which leaves its stacks.
+java() {
+    local jdk=$1 seconds=$2 name=$3 flags=$4
+    shift 4
+    run=$runs/$(basename "$jdk")/$name
+    mkdir -p "$run"
+    local program=$1
+    shift
+    local home
+    home=$(realpath "$jdk")
+    # shellcheck disable=SC2086 # flags are words
+    (cd "$run" && timeout --signal=ABRT $((seconds * 4 + 120)) "$home/bin/java" $flags \
+        -Dddproftest="$target/libddproftest.so" -cp "$target/testprograms" "programs.$program" "$@" \
+        >output.txt 2>&1) || {
+        failed "$jdk $flags $program: status $?"
+        tail -n 20 "$run/output.txt"
+        find "$run" -name 'hs_err*' -exec head -n 40 {} \;
+        return 1
+    }
+}
+
+# sample JDK SECONDS NAME FLAGS PROGRAM: runs it under the agent; prints how many samples reach their root. PERCENT
+# of them must, and there must be at least LEAST, where these are set.
+sample() {
+    local jdk=$1 seconds=$2 name=$3 flags=$4 program=$5
+    local options="file=profiles.otlp,remotesym=true,cpu=100us,interval=5s"
+    java "$jdk" "$seconds" "$name" "-agentpath:$target/libotlpprof.so=$options $flags" "$program" "$seconds" || return 0
+    local result
+    result=$("$target/otlpprof" check-stacks ${PERCENT:+--at-least "$PERCENT"} "$run/profiles.otlp") ||
+        failed "$jdk $name: less than ${PERCENT:-0} % of the stacks reach their root:"$'\n'"$result"
+    printf '%-28s %-10s %-28s %s\n' "$(basename "$jdk")" "$name" "$program${flags:+ $flags}" "${result%%$'\n'*}"
+    [[ ${result%% *} -ge ${LEAST:-1} ]] || failed "$jdk $name: less than ${LEAST:-1} samples"
+    # Drops are no failure of this test; they are to be seen.
+    grep -o 'samples_dropped=[0-9]*' "$run/output.txt" || true
+}
+
+# start_stop JDK OPTIONS: a thousand sessions in one process.
+start_stop() {
+    local jdk=$1 name=cycles-$2
+    local options="start,cpu=100us,cpu.clock=$2,file=profiles-%p.otlp,strict=true,loglevel=error"
+    if java "$jdk" 120 "$name" "-Xms64m -Xmx64m -XX:+AlwaysPreTouch" \
+        StartStop "$target/libotlpprof.so" "$options" 1000; then
+        echo "$(basename "$jdk") start/stop by $2:"
+        grep '^after' "$run/output.txt" | sed 's/^/  /'
+    fi
+}
+
+has_collector() {
+    "$1/bin/java" -XX:+UnlockExperimentalVMOptions "-XX:+Use$2" -version >/dev/null 2>&1
+}
+
+echo "== start and stop, 1,000 times in one process"
+if [[ $short ]]; then
+    start_stop "${jdks[-1]}" perf
+else
+    for jdk in "${jdks[@]}"; do
+        for clock in perf timer itimer; do
+            start_stop "$jdk" $clock
+        done
+    done
+fi
+
+echo "== 100 µs sampling"
+for jdk in "${jdks[@]}"; do
+    if [[ $short ]]; then
+        # Before the unwind tables are there, stacks break off; in a short run they are many.
+        PERCENT=95 sample "$jdk" 4 demo "" Demo
+    else
+        PERCENT=99.5 LEAST=100000 sample "$jdk" 60 demo "" Demo
+    fi
+    seconds=${short:+1}
+    seconds=${seconds:-60}
+    sample "$jdk" "$seconds" storm "" HiddenClassStorm
+    sample "$jdk" "$seconds" short "" ShortThreads
+    if "$jdk/bin/java" -version 2>&1 | grep -Eq 'version "(2[1-9]|[3-9][0-9])'; then
+        sample "$jdk" "$seconds" virtual "" VirtualThreads
+    fi
+    # The short form has three minutes.
+    [[ $short && $jdk != "${jdks[-1]}" ]] && continue
+    sample "$jdk" "$seconds" xint -Xint Demo
+    sample "$jdk" "$seconds" xcomp -Xcomp Demo
+    sample "$jdk" "$seconds" c1 -XX:TieredStopAtLevel=1 Demo
+    [[ $short ]] && continue
+    sample "$jdk" "$seconds" checkjni -Xcheck:jni Demo
+    for collector in SerialGC ParallelGC G1GC ZGC ShenandoahGC; do
+        has_collector "$jdk" $collector || continue
+        sample "$jdk" "$seconds" $collector "-XX:+UnlockExperimentalVMOptions -XX:+Use$collector" Demo
+        sample "$jdk" "$seconds" storm-$collector \
+            "-XX:+UnlockExperimentalVMOptions -XX:+Use$collector" HiddenClassStorm
+    done
+done
+
+[[ $failures -eq 0 ]] || {
+    echo "soak: $failures failed" >&2
+    exit 1
+}
+echo "soak: all passed"

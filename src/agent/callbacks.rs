@@ -1,0 +1,94 @@
+//! JVMTI's events. Each callback stops panics at the VM's door and does little itself.
+
+use std::ffi::{c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use jni::sys::{JNIEnv, jint, jmethodID, jobject};
+
+use super::lifecycle::{self, Agent};
+use super::session::Session;
+use super::thread_labels::ThreadLabel;
+use super::vm::STUBS;
+use crate::jvm::jvmti_events::EventCallbacks;
+use crate::jvm::jvmti_table::RawEnv;
+use crate::sampling::threads;
+
+/// The callbacks of the agent's environment.
+pub(super) fn callbacks() -> EventCallbacks {
+    EventCallbacks {
+        vm_init: Some(vm_init),
+        vm_death: Some(vm_death),
+        thread_start: Some(thread_start),
+        thread_end: Some(thread_end),
+        native_method_bind: Some(native_method_bind),
+        dynamic_code_generated: Some(dynamic_code_generated),
+        garbage_collection_start: Some(garbage_collection_start),
+        ..EventCallbacks::default()
+    }
+}
+
+/// Runs `body` with the agent; a panic in it ends there.
+pub(super) fn guarded(what: &str, body: impl FnOnce(&'static Agent)) {
+    let Some(agent) = lifecycle::agent() else { return };
+    if catch_unwind(AssertUnwindSafe(|| body(agent))).is_err() {
+        log::error!("internal error in {what}; profiling goes on without it");
+    }
+}
+
+unsafe extern "system" fn vm_init(_: *mut RawEnv, env: *mut JNIEnv, _thread: jobject) {
+    // SAFETY: the VM passes the current thread's environment.
+    guarded("VMInit", |agent| unsafe { agent.vm_is_live(env) });
+}
+
+unsafe extern "system" fn vm_death(_: *mut RawEnv, env: *mut JNIEnv) {
+    // SAFETY: as above.
+    guarded("VMDeath", |agent| unsafe { agent.vm_ends(env) });
+}
+
+unsafe extern "system" fn thread_start(_: *mut RawEnv, env: *mut JNIEnv, _thread: jobject) {
+    guarded("ThreadStart", |agent| {
+        if let Some(java_thread) = agent.vm.java_thread(env) {
+            threads::java_thread_started(java_thread);
+        }
+    });
+}
+
+unsafe extern "system" fn thread_end(_: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
+    guarded("ThreadEnd", |agent| {
+        let Some(incarnation) = threads::java_thread_ended() else { return };
+        let Some(names) = agent.vm.names() else { return };
+        agent.with_session(|session| {
+            // SAFETY: the VM passes live references. The group and loader in what it tells are local ones, which
+            // go when this callback returns.
+            let (info, id) = unsafe { (agent.vm.jvmti.thread_info(thread), names.thread_id(env, thread)) };
+            if let Ok(info) = info {
+                session.labels.ended(incarnation, ThreadLabel { name: info.name, id });
+            }
+        });
+    });
+}
+
+unsafe extern "system" fn native_method_bind(
+    _: *mut RawEnv,
+    _: *mut JNIEnv,
+    _thread: jobject,
+    _method: jmethodID,
+    _address: *mut c_void,
+    _new_address: *mut *mut c_void,
+) {
+    guarded("NativeMethodBind", |agent| agent.with_session(Session::native_method_is_bound));
+}
+
+unsafe extern "system" fn dynamic_code_generated(
+    _: *mut RawEnv,
+    name: *const c_char,
+    address: *const c_void,
+    length: jint,
+) {
+    // SAFETY: the VM passes a C string.
+    guarded("DynamicCodeGenerated", |_| unsafe { STUBS.insert_event(name, address, length) });
+}
+
+unsafe extern "system" fn garbage_collection_start(_: *mut RawEnv) {
+    guarded("GarbageCollectionStart", |agent| agent.with_session(|session| session.collection_starts()));
+}

@@ -1,0 +1,108 @@
+//! What the JVM calls when it loads and unloads the agent.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::panic::catch_unwind;
+
+use jni::sys::{JNI_ERR, JNI_OK, JavaVM, jint};
+use log::LevelFilter;
+
+use super::lifecycle;
+use super::logging;
+use super::options::{self, Environment, Request};
+
+/// Loaded at the JVM's start: `-agentpath:…/libotlpprof.so=OPTIONS`.
+///
+/// # Safety
+/// Called by the JVM alone.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "system" fn Agent_OnLoad(
+    vm: *mut JavaVM,
+    options: *const c_char,
+    _: *mut c_void,
+) -> jint {
+    // SAFETY: by the contract.
+    unsafe { load(vm, options) }
+}
+
+/// Loaded into a running JVM: `jcmd PID JVMTI.agent_load …/libotlpprof.so "OPTIONS"`. A repeated load drives the
+/// agent that is there.
+///
+/// # Safety
+/// Called by the JVM alone.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "system" fn Agent_OnAttach(
+    vm: *mut JavaVM,
+    options: *const c_char,
+    _: *mut c_void,
+) -> jint {
+    // SAFETY: by the contract.
+    unsafe { load(vm, options) }
+}
+
+/// The JVM is about to unload the library.
+///
+/// # Safety
+/// Called by the JVM alone.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "system" fn Agent_OnUnload(_: *mut JavaVM) {
+    let _ = catch_unwind(|| {
+        if let Some(agent) = lifecycle::agent() {
+            agent.unload();
+        }
+    });
+}
+
+unsafe fn load(vm: *mut JavaVM, options: *const c_char) -> jint {
+    let result = catch_unwind(|| {
+        let text = if options.is_null() {
+            Default::default()
+        } else {
+            // SAFETY: the JVM passes a C string.
+            unsafe { CStr::from_ptr(options) }.to_string_lossy()
+        };
+        // A session keeps the level that it was started with, whoever drives it later.
+        if lifecycle::agent().is_none() {
+            logging::set_level(LevelFilter::Info);
+        }
+        let request = options::parse(&text, &Environment::of_process());
+        // SAFETY: the JVM passes its own JavaVM.
+        unsafe { obey(vm, request) }
+    });
+    result.unwrap_or_else(|_| {
+        logging::say("error: internal error at start; the JVM runs on without profiling");
+        JNI_OK
+    })
+}
+
+/// Does what is asked. A mistake leaves the JVM running, unless `strict` says otherwise.
+unsafe fn obey(vm: *mut JavaVM, request: Result<Request, options::OptionError>) -> jint {
+    let failed = |message: &str, strict: bool| {
+        logging::say(&format!("error: {message}; the agent does not start"));
+        if strict { JNI_ERR } else { JNI_OK }
+    };
+    match request {
+        Ok(Request::Start(options)) => {
+            let strict = options.strict;
+            logging::set_level(options.log_level);
+            // SAFETY: by the contract.
+            match unsafe { lifecycle::start(vm, *options) } {
+                Ok(()) => JNI_OK,
+                Err(error) => failed(&error.to_string(), strict),
+            }
+        }
+        Ok(Request::Help) => {
+            print!("{}", options::help());
+            JNI_OK
+        }
+        Ok(command) => {
+            match lifecycle::agent() {
+                Some(agent) => agent.obey(&command),
+                None => {
+                    logging::say("error: the agent is not running in this JVM; load it with `start` first")
+                }
+            }
+            JNI_OK
+        }
+        Err(error) => failed(&error.message, error.strict),
+    }
+}

@@ -1,0 +1,217 @@
+//! Start, stop, flush and status, whoever asks: the JVM's start, a repeated load, the JVM's end.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use jni::sys::{JNIEnv, JavaVM};
+use parking_lot::{Mutex, RwLock};
+use thiserror::Error;
+
+use super::callbacks::callbacks;
+use super::logging;
+use super::options::{Options, Request};
+use super::output::Output;
+use super::session::{self, Session, SessionError};
+use super::vm::Vm;
+use crate::jvm::jvmti::{Capability, Jvmti, Phase};
+use crate::jvm::jvmti_error::JvmtiError;
+use crate::jvm::jvmti_events::Event;
+use crate::jvm::jvmti_table::Capabilities;
+use crate::sampling::cpu;
+
+/// How long a command that drives the agent, or the JVM's end, waits for what is pending to be sent.
+const FAREWELL: Duration = Duration::from_secs(3);
+
+/// Why the agent does not start.
+#[derive(Debug, Error)]
+pub(super) enum StartError {
+    #[error("this JVM gives no JVMTI environment ({0})")]
+    Environment(JvmtiError),
+    #[error("this JVM refuses JVMTI's events ({0})")]
+    Events(JvmtiError),
+    #[error("the agent is profiling already; `stop` it first")]
+    Running,
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
+/// The agent of this process. It stays once it is made: the JVM may call back at any time.
+pub(super) struct Agent {
+    pub(super) vm: Vm,
+    session: RwLock<Option<Arc<Session>>>,
+    /// Options of a session that begins when the VM is live.
+    pending: Mutex<Option<Options>>,
+    /// Held while a session is started or stopped.
+    changing: Mutex<()>,
+}
+
+static AGENT: OnceLock<Agent> = OnceLock::new();
+
+/// The agent, once it was loaded.
+pub(super) fn agent() -> Option<&'static Agent> {
+    AGENT.get()
+}
+
+/// Starts to profile: at once in a live VM, else when the VM is.
+///
+/// # Safety
+/// `java_vm` is the JavaVM that the JVM passed to the agent.
+pub(super) unsafe fn start(java_vm: *mut JavaVM, options: Options) -> Result<(), StartError> {
+    Output::check(&options).map_err(SessionError::Output)?;
+    // The loads with which the VM's own description is read.
+    crate::signal::fault::install().map_err(SessionError::Faults)?;
+    let agent = match AGENT.get() {
+        Some(agent) => agent,
+        None => {
+            // SAFETY: by the contract.
+            let jvmti = unsafe { Jvmti::new(java_vm) }.map_err(StartError::Environment)?;
+            // SAFETY: by the contract.
+            let vm = unsafe { Vm::new(java_vm, jvmti) };
+            let agent = AGENT.get_or_init(|| Agent {
+                vm,
+                session: RwLock::new(None),
+                pending: Mutex::new(None),
+                changing: Mutex::new(()),
+            });
+            agent.listen().map_err(StartError::Events)?;
+            agent
+        }
+    };
+    if agent.session.read().is_some() {
+        return Err(StartError::Running);
+    }
+    for warning in &options.warnings {
+        log::warn!("{warning}");
+    }
+    let recorded = agent.vm.record_all_lines();
+    if agent.vm.jvmti.phase() == Ok(Phase::Live) {
+        if recorded {
+            log::info!(
+                "loaded into a running JVM: methods compiled before now have lines at safepoints only"
+            );
+        }
+        let env = agent.vm.attach_as_daemon(c"otlpprof").ok_or(SessionError::Attach)?;
+        // SAFETY: the current thread's environment.
+        unsafe { agent.vm.learn(env) };
+        agent.begin(options)?;
+    } else {
+        if options.cpu.is_some() {
+            // While the VM starts.
+            cpu::warm_up(session::clock_choice(options.cpu_clock));
+        }
+        *agent.pending.lock() = Some(options);
+    }
+    Ok(())
+}
+
+impl Agent {
+    fn listen(&self) -> Result<(), JvmtiError> {
+        let jvmti = self.vm.jvmti;
+        // SAFETY: the callbacks are functions of this library, which stays loaded.
+        unsafe { jvmti.set_event_callbacks(&callbacks()) }?;
+        for event in [Event::VmInit, Event::VmDeath, Event::ThreadStart, Event::ThreadEnd] {
+            jvmti.set_event_enabled(event, true)?;
+        }
+        let potential = jvmti.potential_capabilities()?;
+        for (capability, event, otherwise) in [
+            (
+                Capability::GarbageCollectionEvents,
+                Event::GarbageCollectionStart,
+                "the VM does not tell of collections: methods of unloaded classes may go unnamed",
+            ),
+            (
+                Capability::NativeMethodBindEvents,
+                Event::NativeMethodBind,
+                "the VM does not tell of native methods: the first samples in a library may be cut short",
+            ),
+        ] {
+            if potential.has(capability) {
+                jvmti.add_capabilities(Capabilities::default().with(capability))?;
+                jvmti.set_event_enabled(event, true)?;
+            } else {
+                log::warn!("{otherwise}");
+            }
+        }
+        Ok(())
+    }
+
+    /// The VM has begun its live phase.
+    ///
+    /// # Safety
+    /// `env` is the current thread's.
+    pub(super) unsafe fn vm_is_live(&'static self, env: *mut JNIEnv) {
+        let Some(options) = self.pending.lock().take() else { return };
+        // SAFETY: by the contract.
+        unsafe { self.vm.learn(env) };
+        if let Err(error) = self.begin(options) {
+            logging::say(&format!("error: {error}; the agent does not start"));
+        }
+    }
+
+    fn begin(&'static self, options: Options) -> Result<(), StartError> {
+        let _changing = self.changing.lock();
+        if self.session.read().is_some() {
+            return Err(StartError::Running);
+        }
+        let session = Session::start(&self.vm, options)?;
+        *self.session.write() = Some(session);
+        Ok(())
+    }
+
+    /// Runs `body` with the running session, if there is one.
+    pub(super) fn with_session(&self, body: impl FnOnce(&Session)) {
+        let session = self.session.read().clone();
+        if let Some(session) = session {
+            body(&session);
+        }
+    }
+
+    /// The VM ends: what is pending leaves, within a limit.
+    ///
+    /// # Safety
+    /// `env` is the current thread's.
+    pub(super) unsafe fn vm_ends(&self, env: *mut JNIEnv) {
+        self.end(Some(env));
+    }
+
+    /// The library is about to be unloaded.
+    pub(super) fn unload(&self) {
+        self.end(None);
+    }
+
+    fn end(&self, env: Option<*mut JNIEnv>) -> Option<Arc<Session>> {
+        let _changing = self.changing.lock();
+        let session = self.session.write().take();
+        let session = session?;
+        session.stop(env, FAREWELL);
+        Some(session)
+    }
+
+    /// Does what a repeated load asks for.
+    pub(super) fn obey(&self, command: &Request) {
+        let env = self.vm.attach_as_daemon(c"otlpprof");
+        match command {
+            Request::Stop => {
+                let session = self.end(env);
+                if let Some(session) = &session {
+                    session.join();
+                }
+                logging::say(if session.is_some() { "stopped" } else { "not profiling" });
+            }
+            Request::Flush => {
+                let mut running = false;
+                self.with_session(|session| {
+                    running = true;
+                    session.flush(env);
+                });
+                logging::say(if running { "flushed" } else { "not profiling" });
+            }
+            Request::Status => {
+                let mut status = "not profiling".to_owned();
+                self.with_session(|session| status = session.status());
+                logging::say(&status);
+            }
+            Request::Start(_) | Request::Help => {}
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The live flow put together, behind the JVMTI entry points.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | [`options`], [`resource`] | what the user asks for; what the process is called |
+//! | `entry` | `Agent_OnLoad`, `Agent_OnAttach`, `Agent_OnUnload` |
+//! | `callbacks` | JVMTI's events |
+//! | `vm` | what is known of the JVM |
+//! | `lifecycle` | start, stop, flush and status, whoever asks |
+//! | `session` | one run of the profiler: sampling, drained and sent at intervals |
+//! | `objects` | the loaded objects, published to the handlers, unwind tables compiled behind |
+//! | `resolve`, `thread_labels` | what frames and threads are called |
+//! | `output` | encoded, to a file and to a collector |
+//! | `counters` | the agent's own counters, as a profile's attributes |
+//! | `logging` | lines on standard error |
+
+mod callbacks;
+mod counters;
+mod entry;
+mod lifecycle;
+mod logging;
+mod objects;
+pub mod options;
+mod output;
+mod resolve;
+pub mod resource;
+mod session;
+mod thread_labels;
+mod vm;

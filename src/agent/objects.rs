@@ -1,0 +1,185 @@
+//! The loaded objects: published to the handlers, their unwind tables compiled behind, and named for frames.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::core::address::{ElfVaddr, RuntimeAddr};
+use crate::core::object::{ObjectIndex, ObjectMap};
+use crate::elf::image::{LoadCounts, load_counts};
+use crate::elf::objects::{ObjectDetails, ObjectRegistry};
+use crate::elf::symbols::Symbolizer;
+use crate::model::{Mapping, MappingId, Tables, unnamed_native_frame};
+use crate::sampling::own_threads;
+use crate::signal::buffer::SampleBuffer;
+use crate::signal::futex;
+use crate::signal::sample::SETUP;
+
+/// How long a new object may go unnoticed. Looking costs a microsecond when nothing has changed.
+const LOOK_PERIOD: Duration = Duration::from_millis(100);
+
+/// How long at least lies between two looks: code that is in no object, such as another agent's, may be executed
+/// all the time.
+const LEAST_PAUSE: Duration = Duration::from_millis(2);
+
+/// A library with so much code is compiled while the thread that has loaded it waits.
+const SMALL_CODE_BYTES: u64 = 256 * 1024;
+
+/// The objects outlive sessions: their indices are the process's, and compiled tables are worth keeping.
+static REGISTRY: LazyLock<ObjectRegistry> = LazyLock::new(ObjectRegistry::new);
+
+/// The objects, for one session.
+pub(super) struct Objects {
+    symbolizer: Symbolizer,
+    buffer: &'static SampleBuffer,
+    /// The map that handlers use now, and the counts from before it was published.
+    published: Mutex<(Arc<ObjectMap>, LoadCounts)>,
+    /// Handlers use this map's number or a later one.
+    published_number: AtomicU64,
+    stopping: AtomicBool,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Objects {
+    /// Publishes the objects that are there, and goes on in a thread of its own.
+    pub(super) fn start(buffer: &'static SampleBuffer) -> std::io::Result<Arc<Self>> {
+        let first = REGISTRY.refresh();
+        let objects = Arc::new(Self {
+            symbolizer: Symbolizer::new(),
+            buffer,
+            published: Mutex::new((first.map.clone(), first.counts)),
+            published_number: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+            thread: Mutex::new(None),
+        });
+        SETUP.objects.store(Arc::as_ptr(&first.map).cast_mut(), Ordering::Release);
+        let running = objects.clone();
+        let thread = own_threads::spawn("otlpprof-objects", move || running.run())?;
+        *objects.thread.lock() = Some(thread);
+        Ok(objects)
+    }
+
+    fn run(&self) {
+        while !self.stopping.load(Ordering::Acquire) {
+            self.publish();
+            let mut is_left = true;
+            while is_left && !self.stopping.load(Ordering::Acquire) {
+                is_left = REGISTRY.compile_next(u64::MAX);
+            }
+            // Read once an object, here, so that nobody waits for the file later.
+            let mut loaded = REGISTRY.loaded().into_iter();
+            while let Some(details) = loaded.next().filter(|_| !self.stopping.load(Ordering::Acquire)) {
+                details.htlhash();
+            }
+            // New code is soon executed, and then seen by a handler.
+            std::thread::sleep(LEAST_PAUSE);
+            futex::wait(&SETUP.unknown_code, 0, LOOK_PERIOD);
+            SETUP.unknown_code.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives handlers a new map if there is one. The old one is freed when none can hold it any more.
+    fn publish(&self) {
+        let mut published = self.published.lock();
+        if self.stopping.load(Ordering::Acquire) {
+            return;
+        }
+        let refreshed = REGISTRY.refresh();
+        if !refreshed.changed && Arc::ptr_eq(&published.0, &refreshed.map) {
+            published.1 = refreshed.counts;
+            return;
+        }
+        SETUP.objects.store(Arc::as_ptr(&refreshed.map).cast_mut(), Ordering::Release);
+        self.buffer.wait_for_handlers();
+        self.published_number.store(refreshed.map.generation, Ordering::Release);
+        *published = (refreshed.map, refreshed.counts);
+    }
+
+    /// A native method is about to be bound, on the thread that will call it: if its library is new, handlers get
+    /// to know it now, before it runs, its unwind table included unless it is large.
+    pub(super) fn native_method_is_bound(&self) {
+        if self.published.lock().1 != load_counts() {
+            self.publish();
+            while REGISTRY.compile_next(SMALL_CODE_BYTES) {}
+        }
+    }
+
+    /// Before a drain: the number of a map such that no sample taken from now on uses an older one.
+    pub(super) fn published_number(&self) -> u64 {
+        self.published_number.load(Ordering::Acquire)
+    }
+
+    /// An interval has ended, and all samples with maps older than `number` are drained and resolved.
+    pub(super) fn interval_ends(&self, number: u64) {
+        REGISTRY.retire(number);
+        self.symbolizer.drop_unused();
+    }
+
+    /// Takes the map back. No handler runs any more, nor will one. The thread ends by itself, after a table that it
+    /// may be compiling; see [`Objects::join`].
+    pub(super) fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        SETUP.unknown_code.store(1, Ordering::Relaxed);
+        futex::wake(&SETUP.unknown_code);
+        let _published = self.published.lock();
+        SETUP.objects.store(std::ptr::null_mut(), Ordering::Release);
+        self.buffer.wait_for_handlers();
+    }
+
+    /// Waits for the thread's end.
+    pub(super) fn join(&self) {
+        if let Some(thread) = self.thread.lock().take() {
+            // It catches nothing: a panic in it has been reported already.
+            let _ = thread.join();
+        }
+    }
+
+    /// The object that is at `pc` now, if it must have been there when the sample was taken: `since` is from before
+    /// that.
+    pub(super) fn find_late(&self, pc: RuntimeAddr, since: LoadCounts) -> Option<Arc<ObjectDetails>> {
+        REGISTRY.find_late(pc, since)
+    }
+
+    /// What is known of an object.
+    pub(super) fn details(&self, object: ObjectIndex) -> Option<Arc<ObjectDetails>> {
+        REGISTRY.details(object)
+    }
+
+    /// The name of the function at `address`, or the object and the address where it has none.
+    pub(super) fn function(&self, details: &ObjectDetails, address: ElfVaddr) -> NativeName {
+        match self.symbolizer.symbol(details, address) {
+            Some(symbol) => {
+                NativeName { name: symbol.name.clone(), linkage_name: symbol.linkage_name.clone() }
+            }
+            None => {
+                let name = unnamed_native_frame(&details.path.to_string_lossy(), address);
+                NativeName { name, linkage_name: String::new() }
+            }
+        }
+    }
+}
+
+/// A native function's two names.
+pub(super) struct NativeName {
+    pub(super) name: String,
+    /// As the linker has it; empty for a function without a symbol.
+    pub(super) linkage_name: String,
+}
+
+/// The mapping of the segment that `address` is in.
+pub(super) fn mapping(tables: &mut Tables, details: &ObjectDetails, address: ElfVaddr) -> Option<MappingId> {
+    let segment = details.code_segment_at(address)?;
+    let filename = tables.strings.intern(&details.path.to_string_lossy());
+    let htlhash = details.htlhash().map(|hash| tables.strings.intern(&hash.to_string()));
+    Some(tables.mappings.intern(Mapping {
+        memory_start: segment.vaddrs.start,
+        memory_limit: segment.vaddrs.end,
+        file_offset: segment.file_offset,
+        filename,
+        build_id: details.build_id.copied(),
+        htlhash,
+    }))
+}

@@ -1,0 +1,86 @@
+//! The agent string: `[COMMAND,]KEY=VALUE,KEY,…`.
+
+use super::error::did_you_mean;
+use super::table::{self, OPTIONS, OptionSpec};
+
+/// What the first word can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    Start,
+    Stop,
+    Flush,
+    Status,
+    Help,
+}
+
+/// The commands, for the parser and the help.
+pub(super) const COMMANDS: [(&str, Command, &str); 5] = [
+    ("start", Command::Start, "start profiling (as without a command)"),
+    ("stop", Command::Stop, "write and upload what is pending, and stop"),
+    ("flush", Command::Flush, "write and upload what is pending, and go on"),
+    ("status", Command::Status, "print what the agent is doing"),
+    ("help", Command::Help, "print this text"),
+];
+
+/// One option as it was given, its value not yet read.
+#[derive(Clone, Copy)]
+pub(super) struct Given<'a> {
+    pub(super) option: &'static OptionSpec,
+    pub(super) value: &'a str,
+}
+
+/// Splits an agent string. Options come back in the table's order; an empty item (a comma too many) is nothing.
+pub(super) fn split(text: &str) -> Result<(Command, Vec<Given<'_>>), String> {
+    let mut items = text.split(',').filter(|item| !item.is_empty()).peekable();
+    let command = items.next_if(|item| command(item).is_some()).and_then(command).unwrap_or(Command::Start);
+    if command == Command::Help {
+        return Ok((command, Vec::new()));
+    }
+    let mut given: Vec<Given<'_>> = Vec::new();
+    for item in items {
+        let (name, value) = match item.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (item, None),
+        };
+        let option = table::find(name).ok_or_else(|| unknown(name, value.is_none()))?;
+        if given.iter().any(|earlier| earlier.option.name == name) {
+            return Err(format!("option '{name}' is given twice"));
+        }
+        let value = value
+            .or(option.bare)
+            .ok_or_else(|| format!("option '{name}' needs a value: {name}={}", option.value))?;
+        given.push(Given { option, value });
+    }
+    if command != Command::Start && !given.is_empty() {
+        return Err(format!("'{}' takes no options, got '{}'", name_of(command), given[0].option.name));
+    }
+    given.sort_by_key(|given| OPTIONS.iter().position(|option| option.name == given.option.name));
+    Ok((command, given))
+}
+
+/// What `strict` is, as far as it can be told from a string that has mistakes in it.
+pub(super) fn find_strict(text: &str) -> Option<&str> {
+    text.split(',').find_map(|item| match item.strip_prefix("strict")? {
+        "" => Some("true"),
+        value => value.strip_prefix('='),
+    })
+}
+
+fn command(item: &str) -> Option<Command> {
+    COMMANDS.iter().find(|(name, ..)| *name == item).map(|(_, command, _)| *command)
+}
+
+fn name_of(command: Command) -> &'static str {
+    COMMANDS.iter().find(|(_, other, _)| *other == command).map_or("", |(name, ..)| name)
+}
+
+fn unknown(name: &str, is_bare: bool) -> String {
+    if is_bare && command(name).is_some() {
+        return format!("'{name}' must be the first word of the options");
+    }
+    let options = OPTIONS.iter().map(|option| option.name);
+    let commands = COMMANDS.iter().map(|(name, ..)| *name).filter(|_| is_bare);
+    let hint = did_you_mean(name, options.chain(commands));
+    let hint = if hint.is_empty() { "; 'help' lists them" } else { &hint };
+    format!("unknown option '{name}'{hint}")
+}

@@ -1,0 +1,69 @@
+//! The help text, made of the tables.
+
+use std::fmt::Write;
+
+use super::agent_string::COMMANDS;
+use super::table::OPTIONS;
+
+/// What `help` prints: commands, options with their defaults and variables.
+pub fn help() -> String {
+    let mut text = String::from(
+        "otlpprof: java -agentpath:/path/to/libotlpprof.so=[COMMAND,]KEY=VALUE,...\n\
+         \x20         jcmd PID JVMTI.agent_load /path/to/libotlpprof.so '\"[COMMAND,]KEY=VALUE,...\"'\n\
+         \n\
+         Commands:\n",
+    );
+    for (name, _, help) in COMMANDS {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "  {name:<8}{help}");
+    }
+    text.push_str(
+        "\nOptions; each is also read from the variable in parentheses. BOOL is true/false, yes/no, y/n, on/off, 1/0 \
+         or\nthe bare key. DURATION is a number with ns, us, ms, s, m or h; SIZE one with k, m or g.\n",
+    );
+    for option in OPTIONS {
+        let _ = write!(text, "  {}={}", option.name, option.value);
+        if let Some(default) = option.default {
+            let _ = write!(text, " [{default}]");
+        }
+        let _ = writeln!(text, " ({})\n      {}", option.environment_variable(), option.help);
+    }
+    text.push_str(
+        "\nAlso read: OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES and OTEL_EXPORTER_OTLP_{ENDPOINT,HEADERS,COMPRESSION,\n\
+         TIMEOUT,PROTOCOL,CERTIFICATE}, each of these also as OTEL_EXPORTER_OTLP_PROFILES_...\n",
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_everything_and_fits_a_terminal() {
+        let text = help();
+        for option in OPTIONS {
+            assert!(text.contains(&format!("  {}={}", option.name, option.value)), "{}", option.name);
+            assert!(text.contains(option.help), "{}", option.name);
+            assert!(text.contains(&format!("({})", option.environment_variable())), "{}", option.name);
+        }
+        for (name, ..) in COMMANDS {
+            assert!(text.contains(&format!("\n  {name} ")), "{name}");
+        }
+        for line in text.lines() {
+            assert!(line.chars().count() <= 120, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_readme_has_every_option_as_it_is() {
+        let readme = include_str!("../../../README.md");
+        let row = |option: &super::super::table::OptionSpec| {
+            let values = option.value.replace('|', "\\|");
+            let default = option.default.map(|default| format!("`{default}`")).unwrap_or_default();
+            format!("| `{}` | `{values}` | {default} | {} |\n", option.name, option.help.replace('<', "\\<"))
+        };
+        let rows: String = OPTIONS.iter().map(row).collect();
+        assert!(readme.contains(&rows), "README.md must have these rows:\n{rows}");
+    }
+}

@@ -1,0 +1,29 @@
+//! What the user asked for: the agent's options, from the agent string and the environment.
+//!
+//! [`parse`] is the way in. `table` defines every option once; `value` reads single values; `agent_string` splits
+//! the string; `otel` reads the standard OTEL_* variables; `help` prints the table. Nothing here looks at the
+//! process: the environment is passed in.
+//!
+//! Precedence, for each option on its own: agent string, then `OTLPPROF_*`, then `OTEL_EXPORTER_OTLP_PROFILES_*`,
+//! then `OTEL_*`, then the table's default. Empty variables count as unset.
+//!
+//! A mistake in what was said to otlpprof itself (agent string, `OTLPPROF_*`) is an error. The OTEL_* variables are
+//! shared with other programs: a value of theirs that cannot be used is a warning and is ignored, as the
+//! OpenTelemetry specification asks ("Environment Variable Specification"), except where going on would send
+//! profiles to the wrong place (the endpoint, the protocol).
+
+mod agent_string;
+mod environment;
+mod error;
+mod help;
+mod otel;
+mod request;
+mod table;
+mod types;
+mod value;
+
+pub use environment::Environment;
+pub use error::OptionError;
+pub use help::help;
+pub use request::{Request, parse};
+pub use types::{CpuClock, Options, StackWalker};

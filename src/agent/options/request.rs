@@ -1,0 +1,178 @@
+//! From the agent string and the environment to what is to be done.
+
+use std::time::Duration;
+
+use log::LevelFilter;
+
+use super::agent_string::{self, Command, Given};
+use super::environment::Environment;
+use super::error::{OptionError, did_you_mean};
+use super::table::{ENVIRONMENT_PREFIX, OPTIONS, OptionSpec};
+use super::types::{CpuClock, Options, StackWalker};
+use super::{otel, value};
+use crate::export::{Endpoint, UploadConfig};
+use crate::otlp::EncodeOptions;
+
+const DEFAULT_ENDPOINT: &str = "http://localhost:4318";
+
+/// What a load of the agent asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Profile, with these options.
+    Start(Box<Options>),
+    /// Flush and stop.
+    Stop,
+    /// Flush and go on.
+    Flush,
+    /// Say what the agent is doing.
+    Status,
+    /// Print the help.
+    Help,
+}
+
+/// Reads the agent string (what stands behind `=` in `-agentpath:…=`, or the argument of `JVMTI.agent_load`) and
+/// the environment.
+pub fn parse(agent_string: &str, environment: &Environment) -> Result<Request, OptionError> {
+    request(agent_string, environment).map_err(|message| {
+        let strict = agent_string::find_strict(agent_string).or_else(|| environment.get("OTLPPROF_STRICT"));
+        OptionError { message, strict: strict.is_some_and(|text| value::boolean(text) == Ok(true)) }
+    })
+}
+
+fn request(agent_string: &str, environment: &Environment) -> Result<Request, String> {
+    let (command, given) = agent_string::split(agent_string)?;
+    Ok(match command {
+        Command::Start => Request::Start(Box::new(options(&given, environment)?)),
+        Command::Stop => Request::Stop,
+        Command::Flush => Request::Flush,
+        Command::Status => Request::Status,
+        Command::Help => Request::Help,
+    })
+}
+
+/// From the weakest source to the strongest: each writes over what is there.
+fn options(given: &[Given<'_>], environment: &Environment) -> Result<Options, String> {
+    let mut draft = Draft::default();
+    for option in OPTIONS {
+        option.default.map_or(Ok(()), |text| read(option, option.name, text, &mut draft))?;
+    }
+    otel::apply(environment, &mut draft);
+    for option in OPTIONS {
+        let variable = option.environment_variable();
+        environment.get(&variable).map_or(Ok(()), |text| read(option, &variable, text, &mut draft))?;
+    }
+    warn_of_unknown_variables(environment, &mut draft);
+    for given in given {
+        read(given.option, given.option.name, given.value, &mut draft)?;
+    }
+    draft.finish()
+}
+
+fn read(option: &OptionSpec, name: &str, text: &str, draft: &mut Draft) -> Result<(), String> {
+    (option.read)(draft, text).map_err(|message| {
+        if option.secret { format!("{name}: {message}") } else { format!("{name}={text}: {message}") }
+    })
+}
+
+/// Not an error: the prefix is also that of whatever else belongs to an installation.
+fn warn_of_unknown_variables(environment: &Environment, draft: &mut Draft) {
+    let known: Vec<_> = OPTIONS.iter().map(OptionSpec::environment_variable).collect();
+    for name in environment.names_with_prefix(ENVIRONMENT_PREFIX) {
+        if !known.iter().any(|variable| variable == name) {
+            let hint = did_you_mean(name, known.iter().map(String::as_str));
+            draft.options.warnings.push(format!("{name} is ignored: no such option{hint}"));
+        }
+    }
+}
+
+/// Where to upload to, as far as it has been said.
+#[derive(Debug)]
+pub(super) enum Destination {
+    Unsaid,
+    /// Nowhere.
+    Off,
+    Collector(Endpoint),
+    /// One that the environment names and that cannot be used: why.
+    Unusable(String),
+}
+
+/// Options in the making.
+#[derive(Debug)]
+pub(super) struct Draft {
+    /// Without the upload.
+    pub(super) options: Options,
+    /// How to upload; its endpoint does not count.
+    pub(super) upload: UploadConfig,
+    pub(super) destination: Destination,
+    /// Why the protocol that the environment asks for cannot be spoken.
+    pub(super) unusable_protocol: Option<String>,
+}
+
+impl Draft {
+    /// Adds resource attributes, over those of the same keys.
+    pub(super) fn add_resource(&mut self, attributes: impl IntoIterator<Item = (String, String)>) {
+        for (key, value) in attributes {
+            self.options.resource.retain(|(earlier, _)| *earlier != key);
+            self.options.resource.push((key, value));
+        }
+    }
+
+    fn finish(self) -> Result<Options, String> {
+        let Self { mut options, mut upload, destination, unusable_protocol } = self;
+        let endpoint = match destination {
+            Destination::Unsaid | Destination::Off if options.file.is_some() => return Ok(options),
+            Destination::Unsaid => upload.endpoint,
+            Destination::Off => {
+                return Err("endpoint=off leaves nowhere to send profiles to: say file=PATH".into());
+            }
+            Destination::Collector(endpoint) => endpoint,
+            // The protocol is the likelier cause of an odd endpoint, and says more.
+            Destination::Unusable(message) => return Err(unusable_protocol.unwrap_or(message)),
+        };
+        if let Some(message) = unusable_protocol {
+            return Err(message);
+        }
+        if endpoint.url().port_u16() == Some(4317) {
+            options
+                .warnings
+                .push("the endpoint's port 4317 is usually gRPC; OTLP over HTTP is usually 4318".into());
+        }
+        upload.endpoint = endpoint;
+        options.upload = Some(upload);
+        Ok(options)
+    }
+}
+
+/// The state before the table's defaults are read into it: every option that has a default there overwrites what
+/// stands here.
+impl Default for Draft {
+    fn default() -> Self {
+        Self {
+            options: Options {
+                cpu: None,
+                cpu_clock: CpuClock::Auto,
+                signal: 0,
+                stack_walker: StackWalker::Vm,
+                depth: 0,
+                remotesym: false,
+                normalise_class_names: false,
+                interval: Duration::ZERO,
+                encode: EncodeOptions::default(),
+                file: None,
+                upload: None,
+                resource: Vec::new(),
+                log_level: LevelFilter::Off,
+                strict: false,
+                warnings: Vec::new(),
+            },
+            // SANITY: the text is a constant; every test of the defaults reads it.
+            upload: UploadConfig::new(Endpoint::base(DEFAULT_ENDPOINT).expect("a URL")),
+            destination: Destination::Unsaid,
+            unusable_protocol: None,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

@@ -1,0 +1,424 @@
+//! Tests of the whole way from text to options.
+
+use std::path::Path;
+
+use super::*;
+use crate::export::upload::Compression;
+use crate::otlp::{Format, NativeFrames};
+
+const NO_VARIABLES: [(&str, &str); 0] = [];
+
+fn start_in(
+    agent_string: &str,
+    variables: impl IntoIterator<Item = (&'static str, &'static str)>,
+) -> Options {
+    match parse(agent_string, &variables.into_iter().collect()) {
+        Ok(Request::Start(options)) => *options,
+        other => panic!("{agent_string}: {other:?}"),
+    }
+}
+
+fn start(agent_string: &str) -> Options {
+    start_in(agent_string, NO_VARIABLES)
+}
+
+fn error_in(
+    agent_string: &str,
+    variables: impl IntoIterator<Item = (&'static str, &'static str)>,
+) -> OptionError {
+    let error = parse(agent_string, &variables.into_iter().collect()).expect_err(agent_string);
+    assert!(!error.message.is_empty() && !error.message.contains('\n'), "one line: {error}");
+    error
+}
+
+fn error(agent_string: &str) -> String {
+    error_in(agent_string, NO_VARIABLES).message
+}
+
+fn url(options: &Options) -> Option<String> {
+    options.upload.as_ref().map(|upload| upload.endpoint.url().to_string())
+}
+
+fn upload(options: Options) -> UploadConfig {
+    options.upload.expect("an upload")
+}
+
+fn attribute<'a>(options: &'a Options, key: &str) -> Option<&'a str> {
+    options.resource.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
+}
+
+#[test]
+fn nothing_said_is_the_documented_defaults() {
+    let options = start("");
+    assert_eq!(
+        options,
+        Options {
+            cpu: Some(Duration::from_millis(10)),
+            cpu_clock: CpuClock::Auto,
+            signal: libc::SIGPROF,
+            stack_walker: StackWalker::Vm,
+            depth: 2048,
+            remotesym: false,
+            normalise_class_names: true,
+            interval: Duration::from_secs(10),
+            encode: EncodeOptions {
+                native_frames: NativeFrames::Remote,
+                timestamps: false,
+                format: Format::Proto
+            },
+            file: None,
+            // The exporter's own defaults: the table must not drift from them.
+            upload: Some(UploadConfig::new(Endpoint::base("http://localhost:4318").unwrap())),
+            resource: vec![],
+            log_level: LevelFilter::Info,
+            strict: false,
+            warnings: vec![],
+        }
+    );
+}
+
+#[test]
+fn remotesym_in_every_spelling() {
+    assert!(!start("").remotesym, "off by default");
+    for on in ["remotesym=true", "remotesym=y", "remotesym=yes", "remotesym=1", "remotesym=on", "remotesym"] {
+        assert!(start(on).remotesym, "{on}");
+    }
+    for off in ["remotesym=false", "remotesym=n", "remotesym=no", "remotesym=0", "remotesym=off"] {
+        assert!(!start(off).remotesym, "{off}");
+    }
+    let with_others = start("cpu=1ms,remotesym=true,file=/tmp/p.otlp");
+    assert!(with_others.remotesym);
+    assert_eq!(with_others.cpu, Some(Duration::from_millis(1)));
+    assert_eq!(with_others.file.as_deref(), Some("/tmp/p.otlp"));
+}
+
+#[test]
+fn a_value_that_is_no_boolean_is_an_error() {
+    for bad in ["remotesym=invalid", "remotesym=", "remotesym=2", "strict=maybe", "timestamps=truee"] {
+        let message = error(bad);
+        assert!(message.starts_with(&format!("{bad}: must be true or false")), "{message}");
+    }
+}
+
+#[test]
+fn every_option_is_read_from_the_string() {
+    let options = start(
+        "start,cpu=500us,cpu.clock=timer,signal=SIGVTALRM,cstack=vm,depth=128,remotesym,native_frames=name,timestamps,\
+         interval=1s,format=json,file=/tmp/%p-%t,endpoint=http://c:1,headers=A=1+b=%2B,compression=none,timeout=3s,\
+         certificate=/ca.pem,upload.limit=1m,upload.queue=2m,resource=a=1+service.name=weaker,service=s,loglevel=off,strict",
+    );
+    assert_eq!(
+        options,
+        Options {
+            cpu: Some(Duration::from_micros(500)),
+            cpu_clock: CpuClock::Timer,
+            signal: libc::SIGVTALRM,
+            stack_walker: StackWalker::Vm,
+            depth: 128,
+            remotesym: true,
+            normalise_class_names: true,
+            interval: Duration::from_secs(1),
+            encode: EncodeOptions {
+                native_frames: NativeFrames::Name,
+                timestamps: true,
+                format: Format::Json
+            },
+            file: Some("/tmp/%p-%t".into()),
+            upload: Some(UploadConfig {
+                headers: vec![("A".into(), "1".into()), ("b".into(), "+".into())],
+                compression: Compression::None,
+                timeout: Duration::from_secs(3),
+                ca_certificate: Some("/ca.pem".into()),
+                max_request_bytes: 1 << 20,
+                queue_bytes: 2 << 20,
+                ..UploadConfig::new(Endpoint::base("http://c:1").unwrap())
+            }),
+            resource: vec![("a".into(), "1".into()), ("service.name".into(), "s".into())],
+            log_level: LevelFilter::Off,
+            strict: true,
+            warnings: vec![],
+        }
+    );
+}
+
+#[test]
+fn every_option_is_read_from_its_variable() {
+    // No value begins with a control character: who rejects it has read it. These three take any text.
+    let take_any = ["file", "certificate", "service"];
+    for option in OPTIONS.iter().filter(|option| !take_any.contains(&option.name)) {
+        let variable = option.environment_variable();
+        let environment = [(variable.as_str(), "\u{1}")].into_iter().collect();
+        let message = parse("", &environment).expect_err(option.name).message;
+        assert!(message.starts_with(&variable), "{message}");
+    }
+    let options = start_in(
+        "",
+        [
+            ("OTLPPROF_FILE", "/f"),
+            ("OTLPPROF_CERTIFICATE", "/c"),
+            ("OTLPPROF_SERVICE", "s"),
+            ("OTLPPROF_ENDPOINT", "http://h"),
+        ],
+    );
+    assert_eq!(options.file.as_deref(), Some("/f"));
+    assert_eq!(attribute(&options, "service.name"), Some("s"));
+    assert_eq!(upload(options).ca_certificate.as_deref(), Some(Path::new("/c")));
+}
+
+#[test]
+fn cpu_is_an_interval_or_a_switch() {
+    for on in ["cpu", "cpu=on", "cpu=true", "cpu=y"] {
+        assert_eq!(start(on).cpu, Some(Duration::from_millis(10)), "{on}");
+    }
+    for off in ["cpu=off", "cpu=false", "cpu=no"] {
+        assert_eq!(start(off).cpu, None, "{off}");
+    }
+    assert_eq!(start("cpu=1000000").cpu, Some(Duration::from_millis(1)), "bare numbers are nanoseconds");
+    for bad in ["cpu=0", "cpu=1", "cpu=9us", "cpu=61s", "cpu=fast", "cpu="] {
+        assert!(error(bad).starts_with(&format!("{bad}: ")), "{bad}");
+    }
+}
+
+#[test]
+fn unknown_keys_name_the_nearest() {
+    assert_eq!(error("remotsym=true"), "unknown option 'remotsym'; did you mean 'remotesym'?");
+    assert_eq!(error("endpont=http://h"), "unknown option 'endpont'; did you mean 'endpoint'?");
+    assert_eq!(error("CPU=1ms"), "unknown option 'CPU'; did you mean 'cpu'?");
+    assert_eq!(error("stpo"), "unknown option 'stpo'; did you mean 'stop'?");
+    assert_eq!(error("event=cpu"), "unknown option 'event'; 'help' lists them");
+    assert_eq!(error("=1"), "unknown option ''; 'help' lists them");
+}
+
+#[test]
+fn malformed_strings_are_one_clear_line() {
+    assert_eq!(error("interval"), "option 'interval' needs a value: interval=DURATION");
+    assert_eq!(error("cpu=1ms,cpu=2ms"), "option 'cpu' is given twice");
+    assert_eq!(error("cpu=1ms,stop"), "'stop' must be the first word of the options");
+    assert_eq!(error("stop,cpu=1ms"), "'stop' takes no options, got 'cpu'");
+    assert_eq!(error("cstack=fp"), "cstack=fp: must be vm");
+    assert_eq!(error("format=xml"), "format=xml: must be one of proto, json");
+    assert_eq!(error("depth=0"), "depth=0: must be a whole number from 1 to 2048");
+    assert_eq!(error("file="), "file=: must not be empty");
+    assert!(error("file=/tmp/%x").starts_with("file=/tmp/%x: "));
+    assert_eq!(
+        error("endpoint=localhost:4318"),
+        "endpoint: localhost:4318: not an HTTP URL; write http://HOST:4318 or https://HOST:4318"
+    );
+    assert_eq!(start(",cpu=1ms,,"), start("cpu=1ms"), "a comma too many is harmless");
+}
+
+#[test]
+fn commands_are_the_first_word() {
+    let parse = |text| parse(text, &Environment::default());
+    assert_eq!(parse("stop"), Ok(Request::Stop));
+    assert_eq!(parse("flush"), Ok(Request::Flush));
+    assert_eq!(parse("status"), Ok(Request::Status));
+    assert_eq!(parse("help"), Ok(Request::Help));
+    assert_eq!(parse("help,whatever"), Ok(Request::Help));
+    assert_eq!(parse("start,cpu=1ms"), parse("cpu=1ms"));
+}
+
+#[test]
+fn strict_is_known_even_from_a_string_with_mistakes() {
+    for (text, strict) in [
+        ("strict,bad", true),
+        ("bad=1,strict=true", true),
+        ("strict=y,cpu=x", true),
+        ("strict=false,bad", false),
+        ("bad", false),
+        ("strictly", false),
+        ("strict=invalid", false),
+    ] {
+        assert_eq!(error_in(text, NO_VARIABLES).strict, strict, "{text}");
+    }
+    assert!(error_in("bad", [("OTLPPROF_STRICT", "1")]).strict);
+    assert!(!error_in("bad,strict=0", [("OTLPPROF_STRICT", "1")]).strict, "the agent string wins");
+}
+
+#[test]
+fn file_and_endpoint_together_or_alone() {
+    assert_eq!(url(&start("file=/f")), None, "a file alone: no upload");
+    assert_eq!(
+        url(&start("file=/f,endpoint=http://h:1")).as_deref(),
+        Some("http://h:1/v1development/profiles")
+    );
+    assert_eq!(url(&start_in("file=/f,endpoint=off", [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://h")])), None);
+    assert!(error("endpoint=off").contains("file=PATH"));
+}
+
+#[test]
+fn endpoints_get_the_path_once() {
+    let full = Some("http://h:4318/v1development/profiles");
+    for text in ["http://h:4318", "http://h:4318/", "http://h:4318/v1development/profiles"] {
+        assert_eq!(url(&start(&format!("endpoint={text}"))).as_deref(), full, "{text}");
+    }
+    assert_eq!(
+        url(&start("endpoint=http://h/otlp/")).as_deref(),
+        Some("http://h/otlp/v1development/profiles")
+    );
+}
+
+#[test]
+fn otel_endpoints_general_and_own() {
+    let general = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://general:4318/");
+    let own = ("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT", "http://own/as/it/is");
+    let ours = ("OTLPPROF_ENDPOINT", "http://ours");
+    assert_eq!(url(&start_in("", [general])).as_deref(), Some("http://general:4318/v1development/profiles"));
+    assert_eq!(url(&start_in("", [general, own])).as_deref(), Some("http://own/as/it/is"));
+    assert_eq!(
+        url(&start_in("", [general, own, ours])).as_deref(),
+        Some("http://ours/v1development/profiles")
+    );
+    let all = start_in("endpoint=http://string", [general, own, ours]);
+    assert_eq!(url(&all).as_deref(), Some("http://string/v1development/profiles"));
+}
+
+#[test]
+fn an_unusable_endpoint_of_the_environment_is_an_error_unless_another_is_named() {
+    let bad = ("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4317");
+    assert!(error_in("", [bad]).message.starts_with("OTEL_EXPORTER_OTLP_ENDPOINT: collector:4317: "));
+    assert_eq!(
+        url(&start_in("endpoint=http://h", [bad])).as_deref(),
+        Some("http://h/v1development/profiles")
+    );
+    assert_eq!(
+        url(&start_in("", [bad, ("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT", "http://h/p")])).as_deref(),
+        Some("http://h/p")
+    );
+}
+
+#[test]
+fn grpc_says_what_to_set_and_is_never_silent() {
+    let grpc = ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
+    let message = error_in("", [grpc]).message;
+    assert!(message.starts_with("OTEL_EXPORTER_OTLP_PROTOCOL=grpc: "), "{message}");
+    assert!(message.contains("OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL=http/protobuf"), "{message}");
+    assert_eq!(error_in("", [grpc, ("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4317")]).message, message);
+
+    assert_eq!(
+        start_in("", [grpc, ("OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL", "http/json")]).encode.format,
+        Format::Json
+    );
+    assert_eq!(start_in("format=proto", [grpc]).encode.format, Format::Proto);
+    assert_eq!(url(&start_in("file=/f", [grpc])), None, "nothing is uploaded");
+    assert_eq!(start("endpoint=http://h:4317").warnings.len(), 1, "the gRPC port draws a warning");
+}
+
+#[test]
+fn protocol_names_the_format() {
+    let protocol = |text| start_in("", [("OTEL_EXPORTER_OTLP_PROTOCOL", text)]);
+    assert_eq!(protocol("http/protobuf").encode.format, Format::Proto);
+    assert_eq!(protocol("http/json").encode.format, Format::Json);
+    assert_eq!(protocol("carrier-pigeon").warnings.len(), 1);
+    assert_eq!(
+        start_in("format=proto", [("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")]).encode.format,
+        Format::Proto
+    );
+}
+
+#[test]
+fn otel_transport_variables() {
+    let options = start_in(
+        "",
+        [
+            ("OTEL_EXPORTER_OTLP_HEADERS", "hidden=1"),
+            ("OTEL_EXPORTER_OTLP_PROFILES_HEADERS", "Api-Key=a%2Cb, x=y"),
+            ("OTEL_EXPORTER_OTLP_COMPRESSION", "none"),
+            ("OTEL_EXPORTER_OTLP_TIMEOUT", "2500"),
+            ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/ca.pem"),
+        ],
+    );
+    assert_eq!(options.warnings, [] as [&str; 0]);
+    let upload = upload(options);
+    assert_eq!(upload.headers, [("Api-Key".into(), "a,b".into()), ("x".into(), "y".into())]);
+    assert_eq!(upload.compression, Compression::None);
+    assert_eq!(upload.timeout, Duration::from_millis(2500));
+    assert_eq!(upload.ca_certificate.as_deref(), Some(Path::new("/ca.pem")));
+}
+
+#[test]
+fn mistakes_in_shared_variables_warn_and_are_ignored() {
+    let options = start_in(
+        "",
+        [
+            ("OTEL_EXPORTER_OTLP_HEADERS", "authorization:secret"),
+            ("OTEL_EXPORTER_OTLP_COMPRESSION", "zip"),
+            ("OTEL_EXPORTER_OTLP_TIMEOUT", "10s"),
+            ("OTEL_RESOURCE_ATTRIBUTES", "good=1,bad"),
+        ],
+    );
+    assert_eq!(options.warnings.len(), 4, "{:?}", options.warnings);
+    assert!(options.warnings.iter().all(|line| line.contains(" is ignored: ") && !line.contains("secret")));
+    assert_eq!(options.resource, [], "one bad item discards the whole variable");
+    assert_eq!(upload(options), upload(start("")));
+}
+
+#[test]
+fn secrets_are_not_repeated() {
+    let message = error("headers=authorization");
+    assert_eq!(message, "headers: each item must be KEY=VALUE");
+    assert!(!error("headers=authorization=hunter2%0").contains("hunter2"));
+    assert!(!error_in("", [("OTLPPROF_HEADERS", "hunter2")]).message.contains("hunter2"));
+    assert!(!error("endpoint=http://me:hunter2@h").contains("hunter2"));
+    assert!(
+        !error_in("", [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://me:hunter2@h")]).message.contains("hunter2")
+    );
+}
+
+#[test]
+fn resource_attributes_are_decoded_and_merged() {
+    let options = start_in(
+        "resource=env=test",
+        [
+            ("OTEL_RESOURCE_ATTRIBUTES", "service.name=attributes, deployment.zone = eu%2Cwest ,env=prod"),
+            ("OTEL_SERVICE_NAME", "variable"),
+            ("OTLPPROF_RESOURCE", "team=a%2Bb"),
+        ],
+    );
+    assert_eq!(attribute(&options, "service.name"), Some("variable"), "beats the attribute list");
+    assert_eq!(attribute(&options, "deployment.zone"), Some("eu,west"));
+    assert_eq!(attribute(&options, "env"), Some("test"), "the agent string wins");
+    assert_eq!(attribute(&options, "team"), Some("a+b"));
+    assert_eq!(options.resource.len(), 4);
+}
+
+#[test]
+fn the_service_name_by_precedence() {
+    let attributes = ("OTEL_RESOURCE_ATTRIBUTES", "service.name=1");
+    let otel = ("OTEL_SERVICE_NAME", "2");
+    let ours = ("OTLPPROF_SERVICE", "3");
+    for (expected, options) in [
+        (None, start("")),
+        (Some("1"), start_in("", [attributes])),
+        (Some("2"), start_in("", [attributes, otel])),
+        (Some("3"), start_in("", [attributes, otel, ours])),
+        (Some("4"), start_in("resource=service.name=4", [attributes, otel, ours])),
+        (Some("5"), start_in("service=5,resource=service.name=4", [attributes, otel, ours])),
+    ] {
+        assert_eq!(attribute(&options, "service.name"), expected);
+    }
+}
+
+#[test]
+fn empty_variables_count_as_unset() {
+    let empty =
+        ["OTLPPROF_CPU", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_SERVICE_NAME", "OTEL_EXPORTER_OTLP_PROTOCOL"];
+    assert_eq!(start_in("", empty.map(|name| (name, ""))), start(""));
+}
+
+#[test]
+fn unknown_variables_of_ours_are_told() {
+    let options = start_in("", [("OTLPPROF_REMOTESYMS", "1"), ("OTLPPROFX", "1")]);
+    assert_eq!(
+        options.warnings,
+        ["OTLPPROF_REMOTESYMS is ignored: no such option; did you mean 'OTLPPROF_REMOTESYM'?"]
+    );
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_panics(text in "[a-z.=,+%0-9é]{0,40}", variable in ".{0,20}") {
+        let names = ["OTEL_RESOURCE_ATTRIBUTES", "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTLPPROF_X"];
+        let _ = parse(&text, &names.map(|name| (name, variable.as_str())).into_iter().collect());
+    }
+}

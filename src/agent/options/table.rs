@@ -1,0 +1,364 @@
+//! Every option, once: its name, type, default, help line, and how it is read.
+//!
+//! Its environment variable follows from its name: `OTLPPROF_` and the name in capitals, dots as underscores.
+
+use std::time::Duration;
+
+use log::LevelFilter;
+
+use super::request::{Destination, Draft};
+use super::types::{CpuClock, StackWalker};
+use super::value;
+use crate::export::Endpoint;
+use crate::export::endpoint::PROFILES_PATH;
+use crate::export::pattern::PathPattern;
+use crate::export::upload::Compression;
+use crate::otlp::{Format, NativeFrames};
+
+/// One option.
+pub(super) struct OptionSpec {
+    /// Its name in the agent string.
+    pub(super) name: &'static str,
+    /// What a value looks like, for the help.
+    pub(super) value: &'static str,
+    /// The value it has when nobody says one; `None`: nothing.
+    pub(super) default: Option<&'static str>,
+    /// What the bare name stands for; `None`: it needs a value.
+    pub(super) bare: Option<&'static str>,
+    /// Whether messages must not repeat the value.
+    pub(super) secret: bool,
+    /// One line for the user.
+    pub(super) help: &'static str,
+    /// Reads a value into the draft, or says what it should have been.
+    pub(super) read: fn(&mut Draft, &str) -> Result<(), String>,
+}
+
+impl OptionSpec {
+    /// The name of the variable that sets the option too.
+    pub(super) fn environment_variable(&self) -> String {
+        format!("{ENVIRONMENT_PREFIX}{}", self.name.replace('.', "_").to_uppercase())
+    }
+}
+
+/// How the variables of this project begin.
+pub(super) const ENVIRONMENT_PREFIX: &str = "OTLPPROF_";
+
+/// The option of this name.
+pub(super) fn find(name: &str) -> Option<&'static OptionSpec> {
+    OPTIONS.iter().find(|option| option.name == name)
+}
+
+const US: Duration = Duration::from_micros(1);
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
+const KIB: usize = 1 << 10;
+const GIB: usize = 1 << 30;
+
+/// As an option that is a matter of course would be written: no default, no bare form, nothing secret.
+const PLAIN: OptionSpec = OptionSpec {
+    name: "",
+    value: "",
+    default: None,
+    bare: None,
+    secret: false,
+    help: "",
+    read: |_, _| Ok(()),
+};
+
+/// In the order of the help. Where two options write the same thing, the later one wins.
+pub(super) const OPTIONS: &[OptionSpec] = &[
+    OptionSpec {
+        name: "cpu",
+        value: "DURATION|on|off",
+        default: Some("10ms"),
+        bare: Some("on"),
+        help: "sample every thread each time it has used this much CPU time (on: 10ms)",
+        read: read_cpu,
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "cpu.clock",
+        value: "auto|perf|timer|itimer",
+        default: Some("auto"),
+        help: "what times CPU samples: perf events, a timer per thread, the process's timer; auto: the first that works",
+        read: |draft, text| {
+            let clocks = [
+                ("auto", CpuClock::Auto),
+                ("perf", CpuClock::Perf),
+                ("timer", CpuClock::Timer),
+                ("itimer", CpuClock::Itimer),
+            ];
+            set(&mut draft.options.cpu_clock, value::choice(text, &clocks))
+        },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "signal",
+        value: "SIGNAL",
+        default: Some("SIGPROF"),
+        help: "the signal that clocks send, by name or number",
+        read: |draft, text| set(&mut draft.options.signal, value::signal(text)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "cstack",
+        value: "vm",
+        default: Some("vm"),
+        help: "the stack walker: vm reads HotSpot's own structures, and unwind tables for native frames",
+        read: |draft, text| {
+            set(&mut draft.options.stack_walker, value::choice(text, &[("vm", StackWalker::Vm)]))
+        },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "depth",
+        value: "FRAMES",
+        default: Some("2048"),
+        help: "the most frames of a stack; deeper ones are marked as truncated (at most 2048)",
+        read: |draft, text| set(&mut draft.options.depth, value::integer(text, 1, 2048)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "remotesym",
+        value: "BOOL",
+        default: Some("false"),
+        bare: Some("true"),
+        help: "leave native frames to the backend: build-id and address instead of a symbol",
+        read: |draft, text| set(&mut draft.options.remotesym, value::boolean(text)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "native_frames",
+        value: "remote|name",
+        default: Some("remote"),
+        help: "remote frames as address and mapping, or (name) with <build-id>.<remote>(0xADDRESS) as function name",
+        read: |draft, text| {
+            let forms = [("remote", NativeFrames::Remote), ("name", NativeFrames::Name)];
+            set(&mut draft.options.encode.native_frames, value::choice(text, &forms))
+        },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "class_names",
+        value: "normalised|full",
+        default: Some("normalised"),
+        help: "classes made at run time without what numbers them (Foo$$Lambda), or (full) as the VM has them",
+        read: |draft, text| {
+            let forms = [("normalised", true), ("full", false)];
+            set(&mut draft.options.normalise_class_names, value::choice(text, &forms))
+        },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "timestamps",
+        value: "BOOL",
+        default: Some("false"),
+        bare: Some("true"),
+        help: "keep the time of each sample",
+        read: |draft, text| set(&mut draft.options.encode.timestamps, value::boolean(text)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "interval",
+        value: "DURATION",
+        default: Some("10s"),
+        help: "how often profiles are written and uploaded; also at exit",
+        read: |draft, text| set(&mut draft.options.interval, value::duration(text, 100_000 * US, HOUR)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "format",
+        value: "proto|json",
+        default: Some("proto"),
+        help: "OTLP as protobuf or JSON, in files and uploads",
+        read: |draft, text| {
+            draft.unusable_protocol = None;
+            set(
+                &mut draft.options.encode.format,
+                value::choice(text, &[("proto", Format::Proto), ("json", Format::Json)]),
+            )
+        },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "file",
+        value: "PATH",
+        help: "write profiles to this file; %p is the process id, %t the time (a file for each interval), %h the host",
+        read: |draft, text| set_some(&mut draft.options.file, read_path_pattern(text)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "endpoint",
+        value: "URL|off",
+        secret: true,
+        help: "upload to this OTLP/HTTP collector; without file and endpoint: http://localhost:4318",
+        read: |draft, text| set(&mut draft.destination, read_endpoint(text)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "headers",
+        value: "NAME=VALUE+...",
+        secret: true,
+        help: "request headers of uploads; %XX for characters like + and ,",
+        read: |draft, text| set(&mut draft.upload.headers, value::pairs(text, LIST_SEPARATOR)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "compression",
+        value: "gzip|none",
+        default: Some("gzip"),
+        help: "compression of uploads",
+        read: |draft, text| set(&mut draft.upload.compression, value::choice(text, &COMPRESSIONS)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "timeout",
+        value: "DURATION",
+        default: Some("10s"),
+        help: "how long one upload may take",
+        read: |draft, text| set(&mut draft.upload.timeout, value::duration(text, 1_000 * US, HOUR)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "certificate",
+        value: "PATH",
+        help: "PEM file of the authorities that https endpoints are checked against, instead of the system's",
+        read: |draft, text| set_some(&mut draft.upload.ca_certificate, value::text(text).map(Into::into)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "upload.limit",
+        value: "SIZE",
+        default: Some("20m"),
+        help: "the largest request before compression; larger profiles are split",
+        read: |draft, text| set(&mut draft.upload.max_request_bytes, value::size(text, 64 * KIB, GIB)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "upload.queue",
+        value: "SIZE",
+        default: Some("32m"),
+        help: "the most memory for profiles that wait to be uploaded; older ones are dropped and counted",
+        read: |draft, text| set(&mut draft.upload.queue_bytes, value::size(text, 64 * KIB, GIB)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "resource",
+        value: "KEY=VALUE+...",
+        help: "resource attributes; %XX for characters like + and ,",
+        read: |draft, text| value::pairs(text, LIST_SEPARATOR).map(|pairs| draft.add_resource(pairs)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "service",
+        value: "NAME",
+        help: "the resource attribute service.name",
+        read: |draft, text| {
+            value::text(text).map(|name| draft.add_resource([("service.name".to_owned(), name)]))
+        },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "loglevel",
+        value: "off|error|warn|info|debug",
+        default: Some("info"),
+        help: "what the agent says on stderr",
+        read: |draft, text| {
+            let levels = [
+                ("off", LevelFilter::Off),
+                ("error", LevelFilter::Error),
+                ("warn", LevelFilter::Warn),
+                ("info", LevelFilter::Info),
+                ("debug", LevelFilter::Debug),
+            ];
+            set(&mut draft.options.log_level, value::choice(text, &levels))
+        },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "strict",
+        value: "BOOL",
+        default: Some("false"),
+        bare: Some("true"),
+        help: "fail the JVM's start on a mistake in the options, instead of running without profiles",
+        read: |draft, text| set(&mut draft.options.strict, value::boolean(text)),
+        ..PLAIN
+    },
+];
+
+/// Between the items of a list inside a value.
+const LIST_SEPARATOR: char = '+';
+
+/// The compressions, by the names that OTEL_EXPORTER_OTLP_COMPRESSION has for them too.
+pub(super) const COMPRESSIONS: [(&str, Compression); 2] =
+    [("gzip", Compression::Gzip), ("none", Compression::None)];
+
+/// Digits begin a duration here, so that 1 and 0 are no booleans.
+fn read_cpu(draft: &mut Draft, text: &str) -> Result<(), String> {
+    let interval = |text| value::duration(text, 10 * US, 60 * SECOND);
+    let cpu = match value::boolean(text) {
+        Ok(on) if !text.starts_with(|c: char| c.is_ascii_digit()) => {
+            // The table has a default for this option; a test reads it.
+            on.then(|| interval(find("cpu").and_then(|option| option.default).unwrap_or_default()))
+                .transpose()
+        }
+        _ => interval(text).map(Some).map_err(|message| format!("{message}; or on, or off")),
+    };
+    set(&mut draft.options.cpu, cpu)
+}
+
+/// A collector's base URL, or the whole URL of its profiles endpoint.
+fn read_endpoint(text: &str) -> Result<Destination, String> {
+    let endpoint = match text {
+        "off" => return Ok(Destination::Off),
+        whole if whole.ends_with(PROFILES_PATH) => Endpoint::signal(whole),
+        base => Endpoint::base(base),
+    };
+    endpoint.map(Destination::Collector).map_err(|error| error.to_string())
+}
+
+fn read_path_pattern(text: &str) -> Result<String, String> {
+    let text = value::text(text)?;
+    PathPattern::parse(&text).map(|_| text).map_err(|error| error.to_string())
+}
+
+fn set<T>(field: &mut T, value: Result<T, String>) -> Result<(), String> {
+    value.map(|value| *field = value)
+}
+
+fn set_some<T>(field: &mut Option<T>, value: Result<T, String>) -> Result<(), String> {
+    set(field, value.map(Some))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_spelt_alike() {
+        for (i, option) in OPTIONS.iter().enumerate() {
+            assert!(OPTIONS[..i].iter().all(|earlier| earlier.name != option.name), "{}", option.name);
+            assert!(
+                option.name.bytes().all(|c| c.is_ascii_lowercase() || c == b'.' || c == b'_'),
+                "{}",
+                option.name
+            );
+            assert!(!option.value.is_empty() && !option.help.is_empty(), "{}", option.name);
+            // Two names must not meet in one variable.
+            let variable = option.environment_variable();
+            assert!(
+                OPTIONS[..i].iter().all(|earlier| earlier.environment_variable() != variable),
+                "{variable}"
+            );
+        }
+    }
+
+    #[test]
+    fn defaults_and_bare_forms_can_be_read() {
+        for option in OPTIONS {
+            for text in [option.default, option.bare].into_iter().flatten() {
+                assert_eq!((option.read)(&mut Draft::default(), text), Ok(()), "{}={text}", option.name);
+            }
+        }
+    }
+}

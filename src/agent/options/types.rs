@@ -1,0 +1,63 @@
+//! The options as the rest of the agent sees them: typed, checked and complete.
+
+use std::time::Duration;
+
+use log::LevelFilter;
+
+use crate::export::UploadConfig;
+use crate::otlp::EncodeOptions;
+
+/// How a CPU sample's clock is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpuClock {
+    /// perf where it is granted with the kernel's time included, else per-thread timers.
+    Auto,
+    /// A perf_event_open task clock per thread.
+    Perf,
+    /// A POSIX timer per thread, on the thread's CPU clock.
+    Timer,
+    /// The process-wide ITIMER_PROF.
+    Itimer,
+}
+
+/// The stack walkers that exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StackWalker {
+    /// HotSpot's own structures for Java frames, unwind tables for native ones.
+    Vm,
+}
+
+/// Everything the agent can be told, resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The CPU sampling interval, in CPU time of a thread; `None`: no CPU sampling.
+    pub cpu: Option<Duration>,
+    /// The clock of CPU samples.
+    pub cpu_clock: CpuClock,
+    /// The signal that clocks send.
+    pub signal: i32,
+    /// The stack walker.
+    pub stack_walker: StackWalker,
+    /// The most frames of a stack.
+    pub depth: usize,
+    /// Whether native frames are left to the backend to symbolize.
+    pub remotesym: bool,
+    /// Whether names of hidden and generated classes leave out what numbers them.
+    pub normalise_class_names: bool,
+    /// How often profiles leave.
+    pub interval: Duration,
+    /// How profiles are encoded, in files and uploads alike.
+    pub encode: EncodeOptions,
+    /// The path that profiles are written to, with its %p, %t and %h not yet expanded.
+    pub file: Option<String>,
+    /// The collector that profiles are uploaded to. At least one of this and `file` is there.
+    pub upload: Option<UploadConfig>,
+    /// Resource attributes that the user set, `service.name` among them where it is; keys are unique.
+    pub resource: Vec<(String, String)>,
+    /// The most talkative level that is logged.
+    pub log_level: LevelFilter,
+    /// Whether a mistake in the options fails the JVM's start.
+    pub strict: bool,
+    /// What the user should know, one line each, and what does not keep the agent from starting.
+    pub warnings: Vec<String>,
+}

@@ -1,0 +1,109 @@
+//! Names what drained frames point to.
+
+use std::sync::Arc;
+
+use crate::aggregate::{RawFrame, Resolver};
+use crate::core::address::{ElfVaddr, RuntimeAddr};
+use crate::core::object::ObjectIndex;
+use crate::core::record::{FrameKind, NO_OBJECT};
+use crate::elf::image::LoadCounts;
+use crate::elf::objects::ObjectDetails;
+use crate::jvm::methods::MethodTable;
+use crate::jvm::stubs::StubTable;
+use crate::model::{Frame, FrameId, FrameType, Function, JavaMethod, Tables, native_frame_nowhere};
+use crate::signal::safe_load::ProcessMemory;
+use crate::signal::walk::WalkError;
+
+use super::objects::{self, Objects};
+
+/// Resolves frames in this process. Runs under the aggregator's lock, also at a safepoint: it reads memory and
+/// its own tables, and never calls into the VM.
+pub(super) struct FrameResolver {
+    /// The methods, if the JVM's layout is known.
+    pub(super) methods: Option<MethodTable>,
+    pub(super) stubs: &'static StubTable,
+    pub(super) objects: Arc<Objects>,
+    /// What was loaded and unloaded before the oldest sample that is being resolved was taken.
+    pub(super) loaded_before: LoadCounts,
+    /// Whether objects with a build-id are left to the backend.
+    pub(super) remote_symbols: bool,
+    /// Whether generated classes lose what numbers them.
+    pub(super) normalise_class_names: bool,
+}
+
+impl Resolver for FrameResolver {
+    fn frame(&mut self, tables: &mut Tables, frame: RawFrame) -> FrameId {
+        match frame.kind {
+            FrameKind::Interpreted | FrameKind::Compiled | FrameKind::Inlined | FrameKind::NativeMethod => {
+                self.java(tables, frame.value, frame.aux as i32)
+            }
+            FrameKind::Native => self.native(tables, frame),
+            FrameKind::Remote => self.remote(tables, ObjectIndex(frame.aux), ElfVaddr(frame.value)),
+            FrameKind::Stub => {
+                let name = self.stubs.name_at(frame.value);
+                marker(tables, name.as_deref().unwrap_or("[stub]"), FrameType::Native)
+            }
+            FrameKind::Unwalkable => {
+                let error = WalkError::ALL.get(frame.aux as usize).map_or("unknown", |error| error.name());
+                marker(tables, &format!("[unwalkable: {error}]"), FrameType::Native)
+            }
+            FrameKind::Truncated => marker(tables, "[truncated]", FrameType::Native),
+        }
+    }
+}
+
+fn marker(tables: &mut Tables, text: &str, frame_type: FrameType) -> FrameId {
+    let function = tables.named_function(text);
+    tables.frames.intern(Frame::Marker { function, frame_type })
+}
+
+impl FrameResolver {
+    fn java(&mut self, tables: &mut Tables, method: u64, bci: i32) -> FrameId {
+        let resolved = self.methods.as_mut().and_then(|methods| {
+            let id = methods.resolve(&ProcessMemory, method).ok()?;
+            Some((methods.line_of(id, bci), methods.get(id)?))
+        });
+        let Some((line, info)) = resolved else {
+            return marker(tables, "[unwalkable: unknown_method]", FrameType::Jvm);
+        };
+        let name = JavaMethod {
+            class: &info.class.internal_name,
+            method: &info.name,
+            descriptor: &info.signature,
+            normalise: self.normalise_class_names,
+        };
+        let function = tables.java_function(name, info.class.source_file.as_deref().unwrap_or(""), 0);
+        tables.frames.intern(Frame::Java { function, line })
+    }
+
+    fn native(&mut self, tables: &mut Tables, frame: RawFrame) -> FrameId {
+        let pc = RuntimeAddr(frame.value);
+        let details = match frame.aux {
+            NO_OBJECT => self.objects.find_late(pc, self.loaded_before),
+            index => self.objects.details(ObjectIndex(index)),
+        };
+        match details {
+            Some(details) => self.in_object(tables, &details, details.load_bias().to_elf(pc)),
+            None => marker(tables, &native_frame_nowhere(pc), FrameType::Native),
+        }
+    }
+
+    fn remote(&mut self, tables: &mut Tables, object: ObjectIndex, address: ElfVaddr) -> FrameId {
+        match self.objects.details(object) {
+            Some(details) => self.in_object(tables, &details, address),
+            None => marker(tables, "[unknown object]", FrameType::Native),
+        }
+    }
+
+    fn in_object(&mut self, tables: &mut Tables, details: &ObjectDetails, address: ElfVaddr) -> FrameId {
+        let mapping = objects::mapping(tables, details, address);
+        if let Some(mapping) = mapping.filter(|_| self.remote_symbols && details.build_id.is_some()) {
+            return tables.frames.intern(Frame::RemoteNative { mapping, address });
+        }
+        let native = self.objects.function(details, address);
+        let name = tables.strings.intern(&native.name);
+        let system_name = tables.strings.intern(&native.linkage_name);
+        let function = tables.functions.intern(Function { name, system_name, ..Function::default() });
+        tables.frames.intern(Frame::Native { mapping, address: Some(address), function, line: 0 })
+    }
+}

@@ -1,0 +1,194 @@
+//! What was profiled: the resource attributes of this process.
+//!
+//! In: what the caller knows of the JVM, the attributes that the user set, and this process as the kernel shows it.
+//! Out: a [`Resource`] with unique keys, which every message carries. `agent` alone calls it, once at start.
+//!
+//! Names are those of the OpenTelemetry semantic conventions ("Resource": process, host, os, container, telemetry,
+//! service). The command line (`process.command_args`) is left out: it often carries passwords, and backends keep
+//! what they are sent. A user who wants it says so in `resource`.
+
+mod container;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::model::Resource;
+
+/// The JVM's system properties that describe it, as HotSpot has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JvmProperties {
+    /// `java.runtime.name`: "OpenJDK Runtime Environment".
+    pub runtime_name: Option<String>,
+    /// `java.runtime.version`: "17.0.15+6-Debian-1deb12u1".
+    pub runtime_version: Option<String>,
+    /// `java.vm.vendor`: "Debian".
+    pub vm_vendor: Option<String>,
+    /// `java.vm.name`: "OpenJDK 64-Bit Server VM".
+    pub vm_name: Option<String>,
+    /// `java.vm.version`: "17.0.15+6-Debian-1deb12u1".
+    pub vm_version: Option<String>,
+}
+
+/// Detects this process's attributes; those that the user set go over them.
+pub fn detect(jvm: &JvmProperties, user: &[(String, String)]) -> Resource {
+    let executable = fs::read_link("/proc/self/exe").ok().map(|link| without_deleted(&link));
+    let mut resource = Resource::default();
+    resource.set("service.name", default_service_name(executable.as_deref()));
+    process(executable, &mut resource);
+    runtime(jvm, &mut resource);
+    host(&mut resource);
+    if let Some(id) = container::id_of_this_process() {
+        resource.set("container.id", id);
+    }
+    resource.set("telemetry.sdk.name", env!("CARGO_PKG_NAME"));
+    resource.set("telemetry.sdk.language", "java");
+    resource.set("telemetry.sdk.version", env!("CARGO_PKG_VERSION"));
+    for (key, value) in user {
+        resource.set(key.as_str(), value.as_str());
+    }
+    resource
+}
+
+/// What the conventions ask for where nobody says a name: "unknown_service:" and the executable's.
+fn default_service_name(executable: Option<&Path>) -> String {
+    match executable.and_then(file_name) {
+        Some(name) => format!("unknown_service:{name}"),
+        None => "unknown_service:java".to_owned(),
+    }
+}
+
+fn process(executable: Option<PathBuf>, resource: &mut Resource) {
+    resource.set("process.pid", i64::from(std::process::id()));
+    if let Some(path) = executable {
+        if let Some(name) = file_name(&path) {
+            resource.set("process.executable.name", name);
+        }
+        resource.set("process.executable.path", path.to_string_lossy().into_owned());
+    }
+}
+
+fn runtime(jvm: &JvmProperties, resource: &mut Resource) {
+    let description: Vec<_> =
+        [&jvm.vm_vendor, &jvm.vm_name, &jvm.vm_version].into_iter().flatten().map(String::as_str).collect();
+    let description = (!description.is_empty()).then(|| description.join(" "));
+    for (key, value) in [
+        ("process.runtime.name", &jvm.runtime_name),
+        ("process.runtime.version", &jvm.runtime_version),
+        ("process.runtime.description", &description),
+    ] {
+        if let Some(value) = value {
+            resource.set(key, value.as_str());
+        }
+    }
+}
+
+fn host(resource: &mut Resource) {
+    if let Ok(name) = nix::unistd::gethostname() {
+        resource.set("host.name", name.to_string_lossy().into_owned());
+    }
+    resource.set("host.arch", host_arch(std::env::consts::ARCH));
+    resource.set("os.type", std::env::consts::OS);
+}
+
+/// The conventions' names of architectures, which are Go's rather than Rust's.
+fn host_arch(rust_name: &str) -> &str {
+    match rust_name {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        "arm" => "arm32",
+        "powerpc64" => "ppc64",
+        other => other,
+    }
+}
+
+/// The kernel appends this to the path of an executable that was replaced since (proc_pid_exe(5)).
+fn without_deleted(link: &Path) -> PathBuf {
+    let bytes = link.as_os_str().as_bytes();
+    OsStr::from_bytes(bytes.strip_suffix(b" (deleted)").unwrap_or(bytes)).into()
+}
+
+fn file_name(path: &Path) -> Option<String> {
+    Some(path.file_name()?.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ResourceValue;
+
+    fn jvm() -> JvmProperties {
+        JvmProperties {
+            runtime_name: Some("OpenJDK Runtime Environment".into()),
+            runtime_version: Some("25.0.3+9-LTS".into()),
+            vm_vendor: Some("Eclipse Adoptium".into()),
+            vm_name: Some("OpenJDK 64-Bit Server VM".into()),
+            vm_version: Some("25.0.3+9-LTS".into()),
+        }
+    }
+
+    fn string<'a>(resource: &'a Resource, key: &str) -> Option<&'a str> {
+        match resource.get(key)? {
+            ResourceValue::Str(value) => Some(value),
+            other => panic!("{key}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn describes_this_process() {
+        let resource = detect(&jvm(), &[]);
+        let executable = std::env::current_exe().unwrap();
+        let name = executable.file_name().unwrap().to_str().unwrap();
+        assert_eq!(string(&resource, "service.name"), Some(format!("unknown_service:{name}").as_str()));
+        assert_eq!(resource.get("process.pid"), Some(&ResourceValue::Int(i64::from(std::process::id()))));
+        assert_eq!(string(&resource, "process.executable.name"), Some(name));
+        assert_eq!(string(&resource, "process.executable.path"), executable.to_str());
+        assert_eq!(string(&resource, "process.runtime.name"), Some("OpenJDK Runtime Environment"));
+        assert_eq!(string(&resource, "process.runtime.version"), Some("25.0.3+9-LTS"));
+        let description = "Eclipse Adoptium OpenJDK 64-Bit Server VM 25.0.3+9-LTS";
+        assert_eq!(string(&resource, "process.runtime.description"), Some(description));
+        let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+        assert_eq!(string(&resource, "host.name"), Some(host.trim_end()));
+        assert_eq!(string(&resource, "os.type"), Some("linux"));
+        assert_eq!(string(&resource, "telemetry.sdk.name"), Some("otlpprof"));
+    }
+
+    #[test]
+    fn the_user_has_the_last_word_and_keys_stay_unique() {
+        let user = [("service.name", "shop"), ("host.name", "h"), ("team", "a")];
+        let user = user.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let resource = detect(&jvm(), &user);
+        for (key, value) in &user {
+            assert_eq!(string(&resource, key), Some(value.as_str()));
+        }
+        let mut keys: Vec<_> = resource.attributes().iter().map(|(key, _)| key).collect();
+        let all = keys.len();
+        keys.sort();
+        keys.dedup();
+        assert_eq!(keys.len(), all);
+    }
+
+    #[test]
+    fn a_jvm_that_says_nothing_leaves_its_attributes_out() {
+        let resource = detect(&JvmProperties::default(), &[]);
+        assert!(resource.attributes().iter().all(|(key, _)| !key.starts_with("process.runtime.")));
+    }
+
+    #[test]
+    fn command_lines_stay_at_home() {
+        let resource = detect(&jvm(), &[]);
+        assert!(resource.attributes().iter().all(|(key, _)| !key.starts_with("process.command")));
+    }
+
+    #[test]
+    fn names_of_services_and_architectures() {
+        assert_eq!(default_service_name(Some(Path::new("/opt/jdk/bin/java"))), "unknown_service:java");
+        assert_eq!(without_deleted(Path::new("/opt/bin/java (deleted)")), Path::new("/opt/bin/java"));
+        assert_eq!(without_deleted(Path::new("/opt/bin/java")), Path::new("/opt/bin/java"));
+        assert_eq!(default_service_name(None), "unknown_service:java");
+        assert_eq!(host_arch("x86_64"), "amd64");
+        assert_eq!(host_arch("aarch64"), "arm64");
+        assert_eq!(host_arch("riscv64"), "riscv64");
+    }
+}

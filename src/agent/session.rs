@@ -1,0 +1,352 @@
+//! One run of the profiler: samples are drained, and at every interval summed up and sent.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use jni::sys::JNIEnv;
+use parking_lot::{Mutex, MutexGuard};
+use thiserror::Error;
+
+use super::counters::Snapshot;
+use super::objects::Objects;
+use super::options::{CpuClock, Options};
+use super::output::{Output, OutputError};
+use super::resolve::FrameResolver;
+use super::resource;
+use super::thread_labels::{self, ThreadLabel, ThreadLabels};
+use super::vm::{STUBS, Vm};
+use crate::aggregate::{Aggregator, RawFrame};
+use crate::core::record::FrameKind;
+use crate::core::thread::ClockKind;
+use crate::elf::image::load_counts;
+use crate::jvm::methods::{MethodTable, MethodTableLimits};
+use crate::model::{Batch, Resource, Scope, types};
+use crate::sampling::config::{ClockChoice, Config};
+use crate::sampling::{cpu, own_threads};
+use crate::signal::buffer::{self, Drained, SampleBuffer};
+use crate::signal::safe_load::ProcessMemory;
+use crate::signal::sample::{self, SETUP};
+
+/// How long records wait in the buffer at most, unless it is half full before.
+const DRAIN_PERIOD: Duration = Duration::from_millis(250);
+
+/// Why a session does not start.
+#[derive(Debug, Error)]
+pub(super) enum SessionError {
+    #[error("the handler for bad loads cannot be installed: {0}")]
+    Faults(std::io::Error),
+    #[error("no memory for the sample buffer: {0}")]
+    Buffer(std::io::Error),
+    #[error("no thread for the profiler: {0}")]
+    Thread(std::io::Error),
+    #[error("the VM does not let the agent attach a thread")]
+    Attach,
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error("CPU sampling: {0}")]
+    Cpu(#[from] cpu::StartError),
+}
+
+/// What the drain works on, under one lock: the session's thread drains at intervals, the VM's thread where a
+/// collection begins. Whoever holds it never calls into the VM.
+struct Drain {
+    aggregator: Aggregator,
+    resolver: FrameResolver,
+}
+
+/// When an interval began.
+#[derive(Clone)]
+struct IntervalStart {
+    monotonic_ns: u64,
+    counters: Snapshot,
+}
+
+/// A running session.
+pub(super) struct Session {
+    options: Options,
+    vm: &'static Vm,
+    buffer: &'static SampleBuffer,
+    objects: Arc<Objects>,
+    drain: Mutex<Drain>,
+    pub(super) labels: ThreadLabels,
+    output: Output,
+    resource: Resource,
+    /// Guards whole flushes: one at a time.
+    interval: Mutex<IntervalStart>,
+    cpu: Mutex<Option<cpu::Session>>,
+    stopping: AtomicBool,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    started: Instant,
+}
+
+impl Session {
+    /// Starts to sample. The VM is live.
+    pub(super) fn start(vm: &'static Vm, options: Options) -> Result<Arc<Self>, SessionError> {
+        let output = Output::new(&options)?;
+        let buffer = buffer::create().map_err(SessionError::Buffer)?;
+        let objects = Objects::start(buffer).map_err(SessionError::Thread)?;
+        SETUP.depth.store(options.depth, Ordering::Relaxed);
+        SETUP.remote.store(options.remotesym, Ordering::Relaxed);
+        if let Some(layout) = vm.layout() {
+            SETUP.vm.store(std::ptr::from_ref(layout).cast_mut(), Ordering::Release);
+        }
+        let methods = vm.layout().map(|layout| MethodTable::new(layout.method, MethodTableLimits::default()));
+        let resolver = FrameResolver {
+            methods,
+            stubs: &STUBS,
+            objects: objects.clone(),
+            loaded_before: load_counts(),
+            remote_symbols: options.remotesym,
+            normalise_class_names: options.normalise_class_names,
+        };
+        let drain = Drain { aggregator: Aggregator::new(options.encode.timestamps), resolver };
+        let interval = IntervalStart { monotonic_ns: monotonic_ns(), counters: Snapshot::now(None, None) };
+        let session = Arc::new(Self {
+            resource: resource::detect(&vm.properties(), &options.resource),
+            vm,
+            buffer,
+            objects,
+            drain: Mutex::new(drain),
+            labels: ThreadLabels::default(),
+            output,
+            interval: Mutex::new(interval),
+            cpu: Mutex::new(None),
+            stopping: AtomicBool::new(false),
+            thread: Mutex::new(None),
+            started: Instant::now(),
+            options,
+        });
+        if let Some(interval) = session.options.cpu {
+            let clock = clock_choice(session.options.cpu_clock);
+            let config = Config { interval, clock, signal: session.options.signal };
+            *session.cpu.lock() = Some(cpu::start(&config, sample::take_cpu)?);
+        }
+        vm.note_existing_threads();
+        let running = session.clone();
+        let thread = own_threads::spawn("otlpprof", move || running.run()).map_err(SessionError::Thread)?;
+        *session.thread.lock() = Some(thread);
+        Ok(session)
+    }
+
+    /// The session's own thread: drains, and flushes at every interval.
+    fn run(&self) {
+        let env = self.vm.attach_as_daemon(c"otlpprof");
+        let mut seen = 0;
+        // A fleet that was started together does not upload in step.
+        let mut next = Instant::now() + first_interval(self.options.interval);
+        while !self.stopping.load(Ordering::Acquire) {
+            let until_flush = next.saturating_duration_since(Instant::now());
+            self.buffer.wait(until_flush.min(DRAIN_PERIOD), &mut seen);
+            self.drain_now();
+            if Instant::now() >= next && !self.stopping.load(Ordering::Acquire) {
+                self.flush(env);
+                next = (next + self.options.interval).max(Instant::now());
+            }
+        }
+        if env.is_some() {
+            self.vm.detach();
+        }
+    }
+
+    fn drain_now(&self) {
+        self.drain.lock().drain(self.buffer);
+    }
+
+    /// A native method is about to be bound, and so, perhaps, the first of its library.
+    pub(super) fn native_method_is_bound(&self) {
+        self.objects.native_method_is_bound();
+    }
+
+    /// A collection begins, at a safepoint: what is in the buffer still means what it meant when it was sampled,
+    /// and may not afterwards.
+    pub(super) fn collection_starts(&self) {
+        let mut drain = self.drain.lock();
+        drain.drain(self.buffer);
+        drain.aggregator.forget_java_frames();
+        if let Some(methods) = &mut drain.resolver.methods {
+            methods.advance_epoch();
+        }
+    }
+
+    /// Ends the interval and sends its profile.
+    pub(super) fn flush(&self, env: Option<*mut JNIEnv>) {
+        let interval_start = self.interval.lock();
+        let labels = self.thread_labels(env);
+        self.end_interval(interval_start, &labels);
+    }
+
+    /// What threads are called. Asks the VM, which may wait for a safepoint: not under the drain's lock. Threads
+    /// are told apart by the sampling engine's records: not after it has stopped.
+    fn thread_labels(&self, env: Option<*mut JNIEnv>) -> HashMap<u32, ThreadLabel> {
+        self.labels.of_interval(self.live_threads(env))
+    }
+
+    fn end_interval(
+        &self,
+        mut interval_start: MutexGuard<'_, IntervalStart>,
+        labels: &HashMap<u32, ThreadLabel>,
+    ) {
+        let map_number = self.objects.published_number();
+        let (interval, end_ns, unix_offset_ns) = {
+            let mut drain = self.drain.lock();
+            drain.drain(self.buffer);
+            let (end_ns, unix_offset_ns) = clocks();
+            let interval = drain.aggregator.take();
+            if let Some(methods) = &mut drain.resolver.methods {
+                methods.advance_interval();
+            }
+            (interval, end_ns, unix_offset_ns)
+        };
+        self.objects.interval_ends(map_number);
+        let start = interval_start.clone();
+        interval_start.monotonic_ns = end_ns;
+        if interval.is_empty() {
+            return;
+        }
+        let counters = Snapshot::now(self.output.upload_stats().as_ref(), self.output.file_stats().as_ref());
+        let period = self.options.cpu.map_or(1, |interval| interval.as_nanos() as i64);
+        let (mut tables, mut profile) =
+            interval.into_profile(&types::CPU, period, unix_offset_ns, |tables, thread| {
+                thread_labels::attributes(tables, thread, labels.get(&thread.java_incarnation))
+            });
+        profile.start_unix_nano = start.monotonic_ns.saturating_add_signed(unix_offset_ns);
+        profile.duration_nano = end_ns.saturating_sub(start.monotonic_ns);
+        let mut attributes = counters.attributes_since(&start.counters, &mut tables);
+        if let Some(cpu) = &*self.cpu.lock() {
+            attributes.push(tables.string_attribute("otlpprof.cpu.clock", cpu.clock().name()));
+        }
+        profile.attributes = tables.attribute_set(&attributes);
+        let batch = Batch {
+            resource: self.resource.clone(),
+            scope: Scope::default(),
+            tables,
+            profiles: vec![profile],
+        };
+        interval_start.counters = counters;
+        self.output.send(&batch);
+    }
+
+    fn live_threads(&self, env: Option<*mut JNIEnv>) -> HashMap<i32, ThreadLabel> {
+        let (Some(env), Some(names), Some(layout)) = (env, self.vm.names(), self.vm.layout()) else {
+            return Default::default();
+        };
+        // SAFETY: the current thread's environment.
+        let named = unsafe { names.list(self.vm.jvmti, env, &ProcessMemory, &layout.thread) };
+        match named {
+            Ok(threads) => threads
+                .into_iter()
+                .map(|thread| (thread.os_tid, ThreadLabel { name: thread.name, id: thread.thread_id }))
+                .collect(),
+            Err(error) => {
+                log::debug!("threads cannot be named: {error}");
+                Default::default()
+            }
+        }
+    }
+
+    /// Stops sampling, sends what is pending within the limit, and tells the session's threads to end.
+    pub(super) fn stop(&self, env: Option<*mut JNIEnv>, within: Duration) {
+        let interval_start = self.interval.lock();
+        let labels = self.thread_labels(env);
+        // No handler takes a sample after this.
+        if let Some(cpu) = self.cpu.lock().take() {
+            cpu.stop();
+        }
+        self.stopping.store(true, Ordering::Release);
+        self.buffer.wake();
+        self.end_interval(interval_start, &labels);
+        self.output.shutdown(within);
+        self.objects.stop();
+        log::info!("{}", self.summary());
+    }
+
+    /// Waits until the session's threads have ended, so that nothing of it is left. Not in the VM's death, in which a
+    /// thread that enters the VM never returns.
+    pub(super) fn join(&self) {
+        if let Some(thread) = self.thread.lock().take() {
+            let _ = thread.join();
+        }
+        self.objects.join();
+    }
+
+    /// One line on what the session does.
+    pub(super) fn status(&self) -> String {
+        let clock = self.cpu.lock().as_ref().map_or("off", |cpu| cpu.clock().name());
+        format!("profiling for {:?}, cpu clock {clock}; {}", self.started.elapsed(), self.summary())
+    }
+
+    fn summary(&self) -> String {
+        let counters = Snapshot::now(self.output.upload_stats().as_ref(), self.output.file_stats().as_ref());
+        let counts: Vec<String> = counters
+            .since(&Snapshot::default())
+            .into_iter()
+            .map(|(name, count)| format!("{}={count}", name.trim_start_matches("otlpprof.")))
+            .collect();
+        counts.join(" ")
+    }
+}
+
+impl Drain {
+    fn drain(&mut self, buffer: &SampleBuffer) {
+        let Self { aggregator, resolver } = self;
+        // The next drain's samples are all taken after this.
+        let loaded_now = load_counts();
+        // SAFETY: one drainer at a time: all drain through the session's lock, and one session runs at a time.
+        unsafe {
+            buffer.drain(|drained| {
+                for record in drained.records() {
+                    let frames = record.frames.iter().map(|frame| self_contained(drained, frame));
+                    aggregator.add(&record.header, frames, resolver);
+                }
+            });
+        }
+        resolver.loaded_before = loaded_now;
+    }
+}
+
+/// A record's frame without reference to the remote pool, whose slots end with the drain.
+fn self_contained(drained: &Drained<'_>, frame: &crate::core::record::FrameRecord) -> RawFrame {
+    let remote = if frame.kind == FrameKind::Remote { drained.remote(frame.aux) } else { None };
+    match remote {
+        Some(remote) => RawFrame { kind: FrameKind::Remote, aux: remote.object.0, value: remote.address.0 },
+        None => RawFrame::new(frame),
+    }
+}
+
+/// The engine's word for the option.
+pub(super) fn clock_choice(clock: CpuClock) -> ClockChoice {
+    match clock {
+        CpuClock::Auto => ClockChoice::Auto,
+        CpuClock::Perf => ClockChoice::Only(ClockKind::Perf),
+        CpuClock::Timer => ClockChoice::Only(ClockKind::Timer),
+        CpuClock::Itimer => ClockChoice::Only(ClockKind::Itimer),
+    }
+}
+
+/// A random part of the interval, at least a tenth.
+fn first_interval(interval: Duration) -> Duration {
+    use std::hash::{BuildHasher, RandomState};
+    // RandomState is seeded from the system's randomness.
+    let random = RandomState::new().hash_one(std::process::id());
+    interval.mul_f64(0.1 + 0.9 * (random as f64 / u64::MAX as f64))
+}
+
+fn clock_ns(clock: libc::clockid_t) -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid timespec.
+    unsafe { libc::clock_gettime(clock, &mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+fn monotonic_ns() -> u64 {
+    clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// The monotonic clock, and what turns it into Unix time now.
+fn clocks() -> (u64, i64) {
+    let monotonic = monotonic_ns();
+    (monotonic, clock_ns(libc::CLOCK_REALTIME) as i64 - monotonic as i64)
+}

@@ -1,0 +1,293 @@
+//! Sums samples by stack and thread over an interval.
+
+use std::hash::BuildHasher;
+
+use foldhash::fast::RandomState;
+use hashbrown::{HashMap, HashTable};
+
+use crate::core::record::{FrameKind, FrameRecord, SampleHeader};
+use crate::model::{AttributeSetId, FrameId, LinkId, Profile, ProfileType, SampleIdentity, StackId, Tables};
+
+/// A frame as it was put down, self-contained: a remote slot already replaced by what it held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RawFrame {
+    /// What kind of frame; `Native` with an object is an address in it either way.
+    pub kind: FrameKind,
+    /// As in [`FrameRecord`]: bytecode index, object index, or error.
+    pub aux: u32,
+    /// As in [`FrameRecord`]; for `Remote` the ELF virtual address, the object's index in `aux`.
+    pub value: u64,
+}
+
+impl RawFrame {
+    /// The frame of a record that has no slot in the remote pool.
+    pub fn new(frame: &FrameRecord) -> Self {
+        Self { kind: frame.kind, aux: frame.aux, value: frame.value }
+    }
+}
+
+/// Names what records point to, at the time they are drained.
+pub trait Resolver {
+    /// The model's frame for `frame`.
+    fn frame(&mut self, tables: &mut Tables, frame: RawFrame) -> FrameId;
+}
+
+/// A thread, in one of its lives as a Java thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ThreadKey {
+    /// The kernel's id.
+    pub os_tid: i32,
+    /// The life; 0 for a thread that never was a Java thread.
+    pub java_incarnation: u32,
+    /// Whether it was carrying a virtual thread.
+    pub is_virtual: bool,
+}
+
+/// The sum of one stack on one thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sum {
+    stack: StackId,
+    thread: ThreadKey,
+    periods: u64,
+}
+
+/// One sample's time, kept where `timestamps` asks for it.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    sum: u32,
+    periods: u64,
+    monotonic_ns: u64,
+}
+
+/// Sums the records of one interval. One owner at a time.
+pub struct Aggregator {
+    tables: Tables,
+    frames: HashMap<RawFrame, FrameId, RandomState>,
+    sums: Vec<Sum>,
+    index: HashTable<u32>,
+    hasher: RandomState,
+    moments: Option<Vec<Moment>>,
+    stack: Vec<FrameId>,
+}
+
+/// What an interval has come to.
+pub struct Interval {
+    /// The tables that the sums refer to.
+    pub tables: Tables,
+    sums: Vec<Sum>,
+    moments: Option<Vec<Moment>>,
+}
+
+impl Aggregator {
+    /// An empty aggregator, which keeps each sample's time if `timestamps` is set.
+    pub fn new(timestamps: bool) -> Self {
+        Self {
+            tables: Tables::new(),
+            frames: HashMap::default(),
+            sums: Vec::new(),
+            index: HashTable::new(),
+            hasher: RandomState::default(),
+            moments: timestamps.then(Vec::new),
+            stack: Vec::new(),
+        }
+    }
+
+    /// Adds one record.
+    pub fn add(
+        &mut self,
+        header: &SampleHeader,
+        frames: impl Iterator<Item = RawFrame>,
+        resolver: &mut impl Resolver,
+    ) {
+        let Self { tables, frames: known, stack, .. } = self;
+        stack.clear();
+        stack
+            .extend(frames.map(|frame| *known.entry(frame).or_insert_with(|| resolver.frame(tables, frame))));
+        let stack = self.tables.stacks.intern(&self.stack);
+        let thread = ThreadKey {
+            os_tid: header.os_tid,
+            java_incarnation: header.java_incarnation,
+            is_virtual: header.is_virtual != 0,
+        };
+        let sum = self.sum(stack, thread);
+        let periods = &mut self.sums[sum as usize].periods;
+        *periods = periods.saturating_add(header.weight);
+        if let Some(moments) = &mut self.moments {
+            moments.push(Moment { sum, periods: header.weight, monotonic_ns: header.monotonic_ns });
+        }
+    }
+
+    fn sum(&mut self, stack: StackId, thread: ThreadKey) -> u32 {
+        let Self { sums, index, hasher, .. } = self;
+        let key = (stack, thread);
+        let key_of = |sums: &[Sum], index: u32| {
+            let sum = &sums[index as usize];
+            (sum.stack, sum.thread)
+        };
+        let hash = hasher.hash_one(key);
+        if let Some(&found) = index.find(hash, |&index| key_of(sums, index) == key) {
+            return found;
+        }
+        // SANITY: the drain of an interval holds far fewer than 2^32 different stacks.
+        let new = u32::try_from(sums.len()).expect("fewer than 2^32 sums");
+        sums.push(Sum { stack, thread, periods: 0 });
+        index.insert_unique(hash, new, |&index| hasher.hash_one(key_of(sums, index)));
+        new
+    }
+
+    /// Forgets what Java frames were resolved to: a `Method*` in a record may mean another method from now on.
+    /// Sums and names so far stay.
+    pub fn forget_java_frames(&mut self) {
+        self.frames.retain(|frame, _| !frame.kind.is_java());
+    }
+
+    /// Takes the interval's sums and begins a new interval.
+    pub fn take(&mut self) -> Interval {
+        let fresh = Self::new(self.moments.is_some());
+        let done = std::mem::replace(self, fresh);
+        Interval { tables: done.tables, sums: done.sums, moments: done.moments }
+    }
+
+    /// Whether nothing was added in this interval.
+    pub fn is_empty(&self) -> bool {
+        self.sums.is_empty()
+    }
+}
+
+impl Interval {
+    /// The interval as a profile; `attributes_of` gives each thread's attributes, `unix_offset_ns` is what turns
+    /// CLOCK_MONOTONIC into Unix time.
+    pub fn into_profile(
+        self,
+        profile_type: &'static ProfileType,
+        period: i64,
+        unix_offset_ns: i64,
+        mut attributes_of: impl FnMut(&mut Tables, ThreadKey) -> AttributeSetId,
+    ) -> (Tables, Profile) {
+        let Self { mut tables, sums, moments } = self;
+        let mut profile = Profile::new(profile_type, period);
+        let mut threads: HashMap<ThreadKey, AttributeSetId, RandomState> = HashMap::default();
+        let mut identity = |tables: &mut Tables, sum: &Sum| SampleIdentity {
+            stack: sum.stack,
+            attributes: *threads.entry(sum.thread).or_insert_with(|| attributes_of(tables, sum.thread)),
+            link: LinkId::NONE,
+        };
+        let count = |periods: u64| i64::try_from(periods).unwrap_or(i64::MAX);
+        match moments {
+            Some(moments) => {
+                for moment in moments {
+                    let identity = identity(&mut tables, &sums[moment.sum as usize]);
+                    let unix_nano = moment.monotonic_ns.saturating_add_signed(unix_offset_ns);
+                    profile.add(identity, count(moment.periods), Some(unix_nano));
+                }
+            }
+            None => {
+                for sum in &sums {
+                    let identity = identity(&mut tables, sum);
+                    profile.add(identity, count(sum.periods), None);
+                }
+            }
+        }
+        (tables, profile)
+    }
+
+    /// Whether there is no sample.
+    pub fn is_empty(&self) -> bool {
+        self.sums.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Frame, types};
+
+    struct ByNumber {
+        resolved: usize,
+    }
+
+    impl Resolver for ByNumber {
+        fn frame(&mut self, tables: &mut Tables, frame: RawFrame) -> FrameId {
+            self.resolved += 1;
+            let function = tables.named_function(&format!("f{}", frame.value));
+            tables.frames.intern(Frame::Java { function, line: frame.aux })
+        }
+    }
+
+    fn header(os_tid: i32, weight: u64, monotonic_ns: u64) -> SampleHeader {
+        SampleHeader {
+            monotonic_ns,
+            weight,
+            values: [0; 2],
+            context: [0; 64],
+            os_tid,
+            java_incarnation: 0,
+            frame_count: 0,
+            engine: 0,
+            thread_state: 0,
+            is_virtual: 0,
+            reserved: [0; 3],
+        }
+    }
+
+    fn frames(values: &[u64]) -> impl Iterator<Item = RawFrame> {
+        values.iter().map(|&value| RawFrame { kind: FrameKind::Interpreted, aux: 1, value })
+    }
+
+    fn no_attributes(_: &mut Tables, _: ThreadKey) -> AttributeSetId {
+        AttributeSetId::EMPTY
+    }
+
+    #[test]
+    fn samples_of_one_stack_and_thread_are_summed_by_weight() {
+        let mut aggregator = Aggregator::new(false);
+        let mut resolver = ByNumber { resolved: 0 };
+        for (tid, weight, stack) in [(1, 2, [1, 2]), (1, 3, [1, 2]), (2, 1, [1, 2]), (1, 1, [2, 1])] {
+            aggregator.add(&header(tid, weight, 0), frames(&stack), &mut resolver);
+        }
+        assert_eq!(resolver.resolved, 2, "each frame is resolved once");
+        let interval = aggregator.take();
+        assert!(aggregator.is_empty());
+        let by_tid = |tables: &mut Tables, thread: ThreadKey| {
+            let attribute = tables.int_attribute("tid", i64::from(thread.os_tid), "");
+            tables.attribute_set(&[attribute])
+        };
+        let (_, profile) = interval.into_profile(&types::CPU, 1, 0, by_tid);
+        let mut values: Vec<i64> = profile.samples().iter().map(|sample| sample.value).collect();
+        values.sort_unstable();
+        assert_eq!(values, [1, 1, 5]);
+    }
+
+    #[test]
+    fn threads_with_equal_attributes_share_a_sample() {
+        let mut aggregator = Aggregator::new(false);
+        let mut resolver = ByNumber { resolved: 0 };
+        aggregator.add(&header(1, 2, 0), frames(&[1]), &mut resolver);
+        aggregator.add(&header(2, 3, 0), frames(&[1]), &mut resolver);
+        let (_, profile) = aggregator.take().into_profile(&types::CPU, 1, 0, no_attributes);
+        assert_eq!(profile.samples().len(), 1);
+        assert_eq!(profile.samples()[0].value, 5);
+    }
+
+    #[test]
+    fn a_forgotten_java_frame_is_resolved_again() {
+        let mut aggregator = Aggregator::new(false);
+        let mut resolver = ByNumber { resolved: 0 };
+        aggregator.add(&header(1, 1, 0), frames(&[1]), &mut resolver);
+        aggregator.forget_java_frames();
+        aggregator.add(&header(1, 1, 0), frames(&[1]), &mut resolver);
+        assert_eq!(resolver.resolved, 2);
+    }
+
+    #[test]
+    fn times_are_kept_when_asked_for_and_turned_into_unix_time() {
+        let mut aggregator = Aggregator::new(true);
+        let mut resolver = ByNumber { resolved: 0 };
+        aggregator.add(&header(1, 1, 500), frames(&[1]), &mut resolver);
+        aggregator.add(&header(1, 1, 700), frames(&[1]), &mut resolver);
+        let (_, profile) = aggregator.take().into_profile(&types::CPU, 1, 1_000_000, no_attributes);
+        let times: Vec<u64> = profile.observations().iter().map(|seen| seen.unix_nano).collect();
+        assert_eq!(times, [1_000_500, 1_000_700]);
+        assert!(profile.is_timed());
+    }
+}

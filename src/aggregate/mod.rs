@@ -1,0 +1,9 @@
+//! Drained sample records to the neutral model.
+//!
+//! In: [`Record`](crate::core::record)s from the sample buffer, through a [`Resolver`] that names what their
+//! frames point to. Out: a [`Batch`](crate::model::Batch) for each interval. Imports `core` and `model`; `agent`
+//! drives it.
+
+mod aggregator;
+
+pub use aggregator::{Aggregator, Interval, RawFrame, Resolver, ThreadKey};

@@ -1,0 +1,176 @@
+//! `otlpprof check-stacks`: how many samples reach their root.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::input::Input;
+use super::{EXIT_FAILED, Format};
+use crate::otlp::frames::frames;
+use crate::otlp::lookup::Lookup;
+use crate::otlp::roots::{Ends, Verdict, classify};
+use crate::otlp::wire::{ProfilesData, Sample};
+
+/// Count the samples whose stack reaches its root
+///
+/// A stack reaches its root if it ends where its thread began and no frame in it is a raw address or a marker
+/// of a walk that broke off, such as [unwalkable: reason], [truncated], or one of async-profiler's. Samples are
+/// counted as often as they were observed: by value where the value is a count, else by timestamps.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Files of OTLP profiles; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Take only known thread entries as roots, whoever wrote the profile: otlpprof marks every stack that it
+    /// could not finish, so that one without a mark is taken as whole wherever it ends
+    #[arg(long)]
+    known_roots: bool,
+    /// Exit with 1 if less than this percentage reaches the root
+    #[arg(long, value_name = "PERCENT")]
+    at_least: Option<f64>,
+    /// Print this many roots, and as many ends of broken stacks
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Observations by kind (a root's, a reason's) and by the frame that says so.
+type Histogram = HashMap<(&'static str, String), u64>;
+
+#[derive(Debug, Default)]
+struct Tally {
+    reached: Histogram,
+    broken: Histogram,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let mut tally = Tally::default();
+    for input in Input::open_whole(&args.files)? {
+        for message in input.messages() {
+            tally.add(&message?.data, args.known_roots);
+        }
+    }
+    let mut out = BufWriter::new(io::stdout().lock());
+    match args.format {
+        Format::Text => tally.print(args.top, &mut out)?,
+        Format::Json => writeln!(out, "{:#}", tally.to_json(args.top))?,
+    }
+    out.flush()?;
+    let enough = args.at_least.is_none_or(|least| tally.percent_reached() >= least);
+    Ok(if enough { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) })
+}
+
+/// How often a sample was observed. Values are counts only where the unit says so.
+fn observations(sample: &Sample, unit: &str) -> u64 {
+    match unit {
+        "count" | "1" if !sample.values.is_empty() => {
+            sample.values.iter().map(|&value| u64::try_from(value).unwrap_or(0)).fold(0, u64::saturating_add)
+        }
+        _ => sample.values.len().max(sample.timestamps_unix_nano.len()) as u64,
+    }
+}
+
+fn sum(histogram: &Histogram) -> u64 {
+    histogram.values().fold(0, |sum, &count| sum.saturating_add(count))
+}
+
+/// The entries with the highest counts; those of equal counts by name.
+fn top(histogram: &Histogram, most: usize) -> Vec<(&'static str, &str, u64)> {
+    let mut entries: Vec<_> =
+        histogram.iter().map(|((kind, name), &count)| (*kind, &**name, count)).collect();
+    entries.sort_unstable_by_key(|&(kind, name, count)| (Reverse(count), kind, name));
+    entries.truncate(most);
+    entries
+}
+
+/// Counts by kind alone, the highest first.
+fn by_kind(histogram: &Histogram) -> Vec<(&'static str, u64)> {
+    let mut kinds = HashMap::<_, u64>::new();
+    for (&(kind, _), &count) in histogram {
+        let sum = kinds.entry(kind).or_default();
+        *sum = sum.saturating_add(count);
+    }
+    let mut kinds: Vec<_> = kinds.into_iter().collect();
+    kinds.sort_unstable_by_key(|&(kind, count)| (Reverse(count), kind));
+    kinds
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
+}
+
+impl Tally {
+    fn add(&mut self, data: &ProfilesData, known_roots: bool) {
+        let tables = Lookup::new(data);
+        for scope in data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles) {
+            let name = scope.scope.as_ref().map_or("", |scope| &scope.name);
+            let ends = if known_roots { Ends::Unmarked } else { Ends::of_scope(name) };
+            for profile in &scope.profiles {
+                let (_, unit) = tables.value_type(profile.sample_type);
+                for sample in &profile.samples {
+                    let count = observations(sample, unit);
+                    let frames = frames(tables, sample.stack_index);
+                    let (histogram, kind, frame) = match classify(&frames, ends) {
+                        Verdict::Reached(root, frame) => (&mut self.reached, root.name(), frame),
+                        Verdict::Broken(reason, frame) => (&mut self.broken, reason.name(), frame),
+                    };
+                    let sum = histogram.entry((kind, frame.to_owned())).or_default();
+                    *sum = sum.saturating_add(count);
+                }
+            }
+        }
+    }
+
+    fn percent_reached(&self) -> f64 {
+        let (reached, broken) = (sum(&self.reached), sum(&self.broken));
+        percent(reached, reached.saturating_add(broken))
+    }
+
+    fn print(&self, most: usize, out: &mut dyn Write) -> io::Result<()> {
+        let (reached, broken) = (sum(&self.reached), sum(&self.broken));
+        let all = reached.saturating_add(broken);
+        writeln!(
+            out,
+            "{all} samples: {reached} reach their root ({:.3} %), {broken} do not",
+            self.percent_reached()
+        )?;
+        for (title, histogram) in [("reached", &self.reached), ("broken", &self.broken)] {
+            for (kind, count) in by_kind(histogram) {
+                writeln!(out, "{title} {kind:<14} {count:>10} {:>8.3} %", percent(count, all))?;
+            }
+        }
+        for (title, histogram) in [("roots", &self.reached), ("ends of broken stacks", &self.broken)] {
+            if !histogram.is_empty() && most > 0 {
+                writeln!(out, "\n{title}:")?;
+            }
+            for (kind, name, count) in top(histogram, most) {
+                writeln!(out, "{count:>10} {:>8.3} %  {kind:<14} {name}", percent(count, all))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn to_json(&self, most: usize) -> Value {
+        let kinds = |histogram| by_kind(histogram).into_iter().map(|(kind, count)| (kind, json!(count)));
+        let entries = |histogram| {
+            let entry = |(kind, name, count)| json!({ "kind": kind, "frame": name, "samples": count });
+            top(histogram, most).into_iter().map(entry).collect::<Value>()
+        };
+        json!({
+            "samples": sum(&self.reached).saturating_add(sum(&self.broken)),
+            "reached": sum(&self.reached),
+            "broken": sum(&self.broken),
+            "percentReached": self.percent_reached(),
+            "reachedByRoot": kinds(&self.reached).collect::<Value>(),
+            "brokenByReason": kinds(&self.broken).collect::<Value>(),
+            "roots": entries(&self.reached),
+            "brokenEnds": entries(&self.broken),
+        })
+    }
+}

@@ -1,0 +1,87 @@
+//! `otlpprof collect`: a small OTLP/HTTP receiver of profiles.
+//!
+//! In: requests, as the OTLP specification has them. Out: for every request with samples a file in a folder,
+//! named `profiles-<unix time in ns>-<number>.otlp` (one plain protobuf message) or `.json` (one document), just
+//! as it came, decompressed; and a line on stdout. What does not decode is refused and stored nowhere.
+//!
+//! Called by the command line. For the main job on one machine: it speaks no TLS and knows no users.
+
+mod connection;
+mod message;
+mod protocol;
+mod server;
+mod store;
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+
+pub use server::{Report, Server};
+pub use store::{Store, Stored};
+
+/// How long requests in progress may take when the command is told to end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Receive profiles over OTLP/HTTP and store them in files
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// Address to listen at; port 0 takes a free one, which is printed
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:4318")]
+    pub listen: String,
+    /// Folder for the files, one for each request; it must exist
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+}
+
+/// Runs the receiver until SIGINT or SIGTERM.
+///
+/// # Errors
+/// The folder is not there, or the address cannot be listened at.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let store = Store::open(&args.out)?;
+    let listener = TcpListener::bind(&args.listen).with_context(|| format!("--listen {}", args.listen))?;
+    let address = listener.local_addr().context("the listening socket has no address")?;
+    // Blocked before there are threads, so that none of them takes the signal.
+    let signals = Signals::block(&[libc::SIGINT, libc::SIGTERM]);
+    let report = Arc::new(|stored: &Stored| say(&stored.to_string()));
+    let server = Server::start(listener, store, report).context("cannot start the receiver")?;
+    say(&format!("listening on http://{address}"));
+    signals.wait();
+    server.stop(GRACE);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints a line at once. Nobody reading is no reason to end.
+fn say(line: &str) {
+    let mut stdout = std::io::stdout().lock();
+    let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+}
+
+/// Signals that are waited for instead of handled.
+struct Signals(libc::sigset_t);
+
+impl Signals {
+    fn block(signals: &[libc::c_int]) -> Self {
+        let mut set = std::mem::MaybeUninit::uninit();
+        // SAFETY: sigemptyset initialises the set that the other two then use; it lives on this stack.
+        unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            for signal in signals {
+                libc::sigaddset(set.as_mut_ptr(), *signal);
+            }
+            libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut());
+            Self(set.assume_init())
+        }
+    }
+
+    fn wait(&self) {
+        let mut signal = 0;
+        // SAFETY: both point to initialised memory that outlives the call.
+        while unsafe { libc::sigwait(&self.0, &mut signal) } != 0 {}
+    }
+}

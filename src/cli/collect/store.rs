@@ -1,0 +1,87 @@
+//! Received messages to files.
+
+use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::message::Encoding;
+use super::protocol::Received;
+
+/// A folder that messages are stored in.
+#[derive(Debug)]
+pub struct Store {
+    folder: PathBuf,
+    count: AtomicU64,
+}
+
+/// What is known of a request that was taken. Displays as the line that is printed for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// `service.name` of each resource.
+    pub services: Vec<String>,
+    /// Number of `Profile`s.
+    pub profiles: usize,
+    /// Number of `Sample`s.
+    pub samples: usize,
+    /// Decompressed size.
+    pub bytes: usize,
+    /// The file; none for a request without samples, of which nothing is kept.
+    pub file: Option<PathBuf>,
+}
+
+impl Store {
+    /// Takes a folder that exists.
+    ///
+    /// # Errors
+    /// It does not exist or is something else.
+    pub fn open(folder: &Path) -> anyhow::Result<Self> {
+        anyhow::ensure!(folder.is_dir(), "--out {}: no such folder; create it", folder.display());
+        Ok(Self { folder: folder.to_owned(), count: AtomicU64::new(0) })
+    }
+
+    /// Stores a request; its file appears when it is whole.
+    pub(super) fn put(&self, received: &Received) -> io::Result<Stored> {
+        let file = (received.samples > 0).then(|| self.write(received)).transpose()?;
+        Ok(Stored {
+            services: received.services.clone(),
+            profiles: received.profiles,
+            samples: received.samples,
+            bytes: received.body.len(),
+            file,
+        })
+    }
+
+    fn write(&self, received: &Received) -> io::Result<PathBuf> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let number = self.count.fetch_add(1, Ordering::Relaxed);
+        let extension = match received.encoding {
+            Encoding::Protobuf => "otlp",
+            Encoding::Json => "json",
+        };
+        let path = self.folder.join(format!("profiles-{now}-{number}.{extension}"));
+        let temporary = self.folder.join(format!(".profiles-{now}-{number}.{}.tmp", std::process::id()));
+        let mut file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
+        let written = file.write_all(&received.body).and_then(|()| fs::rename(&temporary, &path));
+        if written.is_err() {
+            let _ = fs::remove_file(&temporary);
+        }
+        written.map(|()| path)
+    }
+}
+
+impl fmt::Display for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Names come from the network: they must not break out of their line.
+        let printable = |c: char| if c.is_control() || c.is_whitespace() { '_' } else { c };
+        let services = self.services.join("+").chars().map(printable).collect::<String>();
+        let Self { profiles, samples, bytes, .. } = self;
+        write!(f, "service={services} profiles={profiles} samples={samples} bytes={bytes}")?;
+        match &self.file {
+            Some(file) => write!(f, " file={}", file.display()),
+            None => write!(f, " file=none"),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The `otlpprof` command.
+//!
+//! In: arguments and files. Out: text or JSON on standard output, one line on standard error where something is
+//! wrong, and an exit code: 0 done, 1 what was checked does not hold, 2 bad usage or input. Called by `main`.
+
+mod check_stacks;
+pub mod collect;
+mod input;
+mod print;
+mod validate;
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Reads, checks and receives OpenTelemetry profiles.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Print(print::Args),
+    Validate(validate::Args),
+    CheckStacks(check_stacks::Args),
+    Collect(collect::Args),
+}
+
+/// How a result is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON document
+    Json,
+}
+
+/// The checked condition does not hold.
+const EXIT_FAILED: u8 = 1;
+/// The command line or an input is wrong.
+const EXIT_BAD_INPUT: u8 = 2;
+
+/// Runs the command line of this process.
+pub fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Nobody may be listening, and the exit code tells all the same.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(EXIT_BAD_INPUT));
+        }
+    };
+    let result = match cli.command {
+        Command::Print(args) => print::run(&args),
+        Command::Validate(args) => validate::run(&args),
+        Command::CheckStacks(args) => check_stacks::run(&args),
+        Command::Collect(args) => collect::run(&args),
+    };
+    match result {
+        Ok(code) => code,
+        // The reader has seen enough: `| head`.
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "otlpprof: {error:#}");
+            ExitCode::from(EXIT_BAD_INPUT)
+        }
+    }
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let io_error = error.downcast_ref::<io::Error>();
+    io_error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,154 @@
+//! `otlpprof validate`: holds files to every rule of OTLP profiles.
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::input::Input;
+use super::{EXIT_BAD_INPUT, EXIT_FAILED, Format};
+use crate::otlp::validate::report::Report;
+use crate::otlp::validate::rules::{RULES, Severity};
+use crate::otlp::validate::validate;
+
+/// Check files against every rule of OTLP profiles
+///
+/// Each breach is printed with the name of its rule and its place: which message of the file, which profile of
+/// the message, which sample of the profile, all counted from 0. The exit code is 0 if there is no error, 1 if
+/// there is one, 2 if a file cannot be read to its end.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Files to check: OTLP protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not; - is standard input
+    #[arg(required_unless_present = "rules", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Count warnings as errors
+    #[arg(long)]
+    strict: bool,
+    /// Print this many breaches of each rule and count the rest
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    show: usize,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// List the rules instead
+    #[arg(long)]
+    rules: bool,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    if args.rules {
+        print_rules(args.format, &mut out)?;
+        out.flush()?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut worst = None;
+    let mut documents = Vec::new();
+    for path in &args.files {
+        let report = validate(Input::open(path)?.bytes(), args.show);
+        worst = worst.max(severities(&report, args.strict).max());
+        match args.format {
+            Format::Text => print_text(path, &report, args.strict, &mut out)?,
+            Format::Json => documents.push(to_json(path, &report, args.strict)),
+        }
+    }
+    if args.format == Format::Json {
+        writeln!(out, "{:#}", Value::from(documents))?;
+    }
+    out.flush()?;
+    Ok(match worst {
+        None | Some(Severity::Warning) => ExitCode::SUCCESS,
+        Some(Severity::Error) => ExitCode::from(EXIT_FAILED),
+        Some(Severity::Unreadable) => ExitCode::from(EXIT_BAD_INPUT),
+    })
+}
+
+fn severity(of_rule: Severity, strict: bool) -> Severity {
+    match of_rule {
+        Severity::Warning if strict => Severity::Error,
+        other => other,
+    }
+}
+
+fn severities(report: &Report, strict: bool) -> impl Iterator<Item = Severity> {
+    report.breaches().map(move |(rule, _)| severity(rule.rule().severity, strict))
+}
+
+fn print_rules(format: Format, out: &mut dyn Write) -> io::Result<()> {
+    match format {
+        Format::Text => {
+            for rule in RULES {
+                writeln!(
+                    out,
+                    "{:<10} {:<24} {} ({})",
+                    rule.severity.name(),
+                    rule.name,
+                    rule.reason,
+                    rule.source
+                )?;
+            }
+            Ok(())
+        }
+        Format::Json => {
+            let rule = |rule: &crate::otlp::validate::rules::Rule| {
+                json!({
+                    "name": rule.name, "severity": rule.severity.name(),
+                    "reason": rule.reason, "source": rule.source,
+                })
+            };
+            writeln!(out, "{:#}", RULES.iter().map(rule).collect::<Value>())
+        }
+    }
+}
+
+fn print_text(path: &Path, report: &Report, strict: bool, out: &mut dyn Write) -> io::Result<()> {
+    let file = path.display();
+    for (rule, breaches) in report.breaches() {
+        let rule = rule.rule();
+        let severity = severity(rule.severity, strict).name();
+        for finding in &breaches.first {
+            let place = &finding.place;
+            let detail = if finding.detail.is_empty() { rule.reason } else { &finding.detail };
+            writeln!(out, "{file}: {severity}: {}: {place}: {detail}", rule.name)?;
+        }
+        let more = breaches.count - breaches.first.len() as u64;
+        if more > 0 {
+            writeln!(out, "{file}: {severity}: {}: and {more} more", rule.name)?;
+        }
+    }
+    let counts = [Severity::Unreadable, Severity::Error, Severity::Warning].map(|one| {
+        let breaches = report.breaches().filter(|(rule, _)| severity(rule.rule().severity, strict) == one);
+        breaches.map(|(_, breaches)| breaches.count).sum::<u64>()
+    });
+    let readable = if counts[0] > 0 { ", not readable to its end" } else { "" };
+    writeln!(
+        out,
+        "{file}: {} messages, {} profiles, {} samples; {} errors, {} warnings{readable}",
+        report.messages, report.profiles, report.samples, counts[1], counts[2],
+    )
+}
+
+fn to_json(path: &Path, report: &Report, strict: bool) -> Value {
+    let breaches = report.breaches().map(|(rule, breaches)| {
+        let rule = rule.rule();
+        let first = breaches
+            .first
+            .iter()
+            .map(|finding| json!({ "place": finding.place.to_string(), "detail": finding.detail }));
+        json!({
+            "rule": rule.name,
+            "severity": severity(rule.severity, strict).name(),
+            "reason": rule.reason,
+            "count": breaches.count,
+            "first": first.collect::<Value>(),
+        })
+    });
+    json!({
+        "file": path.display().to_string(),
+        "messages": report.messages,
+        "profiles": report.profiles,
+        "samples": report.samples,
+        "breaches": breaches.collect::<Value>(),
+    })
+}

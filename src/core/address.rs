@@ -1,0 +1,66 @@
+//! Address spaces, one type for each, so that they cannot be mixed up.
+//!
+//! `run-time address = ELF virtual address + load bias` (all arithmetic wraps, as the dynamic linker's does:
+//! gABI, "Program Loading"). A file offset belongs to neither space.
+
+use std::fmt;
+
+macro_rules! address {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(transparent)]
+        pub struct $name(pub u64);
+
+        impl fmt::LowerHex for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::LowerHex::fmt(&self.0, f)
+            }
+        }
+    };
+}
+
+address! {
+    /// An address in this process, as a program counter or a pointer holds it.
+    RuntimeAddr
+}
+address! {
+    /// An address in the terms of an ELF object's own program headers and symbols (`p_vaddr`, `st_value`).
+    ElfVaddr
+}
+address! {
+    /// A position in a file.
+    FileOffset
+}
+address! {
+    /// What the dynamic linker added to an object's ELF virtual addresses. 0 for a non-PIE executable.
+    LoadBias
+}
+
+impl LoadBias {
+    /// The ELF virtual address that `address` was loaded from.
+    pub const fn to_elf(self, address: RuntimeAddr) -> ElfVaddr {
+        ElfVaddr(address.0.wrapping_sub(self.0))
+    }
+
+    /// Where `address` was loaded to.
+    pub const fn to_runtime(self, address: ElfVaddr) -> RuntimeAddr {
+        RuntimeAddr(address.0.wrapping_add(self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn load_bias_converts_both_ways_and_wraps() {
+        // A prelinked object can be mapped below its own addresses: the bias is then "negative".
+        for bias in [0, 0x7f00_0000_0000, u64::MAX - 0xfff] {
+            let bias = LoadBias(bias);
+            let elf = ElfVaddr(0x40_1234);
+            assert_eq!(bias.to_elf(bias.to_runtime(elf)), elf);
+        }
+        assert_eq!(LoadBias(0).to_elf(RuntimeAddr(0x401000)), ElfVaddr(0x401000));
+    }
+}

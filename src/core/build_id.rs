@@ -1,0 +1,79 @@
+//! GNU build-ids.
+
+use std::fmt;
+
+/// The longest build-id kept. Linkers write 8 (lld `fast`), 16 (md5, uuid) or 20 (sha1) bytes;
+/// `--build-id=0x…` may give any length.
+pub const BUILD_ID_MAX_LEN: usize = 64;
+
+/// The description of an `NT_GNU_BUILD_ID` note: 1 to [`BUILD_ID_MAX_LEN`] bytes, inline. Shown as lower-case
+/// hexadecimal, as `readelf -n` prints it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BuildId {
+    len: u8,
+    bytes: [u8; BUILD_ID_MAX_LEN],
+}
+
+impl BuildId {
+    /// The build-id of these bytes; `None` if there are none or more than [`BUILD_ID_MAX_LEN`].
+    pub fn new(id: &[u8]) -> Option<Self> {
+        let len = u8::try_from(id.len()).ok()?;
+        let mut bytes = [0; BUILD_ID_MAX_LEN];
+        bytes.get_mut(..id.len())?.copy_from_slice(id);
+        (len > 0).then_some(Self { len, bytes })
+    }
+
+    /// Parses hexadecimal digits of either case; `None` if they are none.
+    pub fn from_hex(hex: &str) -> Option<Self> {
+        let digits = hex.as_bytes();
+        let mut bytes = [0; BUILD_ID_MAX_LEN];
+        if !digits.len().is_multiple_of(2) || digits.len() > 2 * BUILD_ID_MAX_LEN {
+            return None;
+        }
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            let high = char::from(pair[0]).to_digit(16)?;
+            let low = char::from(pair[1]).to_digit(16)?;
+            *byte = (high << 4 | low) as u8;
+        }
+        Self::new(&bytes[..digits.len() / 2])
+    }
+
+    /// The bytes of the note.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+impl fmt::Display for BuildId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for BuildId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BuildId({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_as_readelf_does_and_parses_back() {
+        let id = BuildId::new(&[0x00, 0x0f, 0xf0, 0xab]).unwrap();
+        assert_eq!(id.to_string(), "000ff0ab");
+        assert_eq!(BuildId::from_hex("000FF0AB"), Some(id));
+    }
+
+    #[test]
+    fn refuses_what_is_no_build_id() {
+        assert_eq!(BuildId::new(&[]), None);
+        assert_eq!(BuildId::new(&[1; BUILD_ID_MAX_LEN + 1]), None);
+        for bad in ["", "0", "0g", "+1", "é", &"00".repeat(BUILD_ID_MAX_LEN + 1)] {
+            assert_eq!(BuildId::from_hex(bad), None, "{bad:?}");
+        }
+        assert!(BuildId::new(&[1; BUILD_ID_MAX_LEN]).is_some());
+    }
+}

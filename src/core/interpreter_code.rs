@@ -1,0 +1,54 @@
+//! The stages of the template interpreter's code at which a frame is not yet, or no longer, what it is in
+//! between. `jvm` learns them once, from the codelets' instructions; the walker looks them up.
+
+use super::vm_layout::CodeRange;
+
+/// A method entry codelet. All addresses are run-time addresses of instructions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InterpreterEntry {
+    /// The whole codelet.
+    pub code: CodeRange,
+    /// Where the return address is not on the stack but in a register (rax): from after its pop to its push.
+    pub return_in_register: CodeRange,
+    /// The `push rbp` of the fixed frame; 0 for an intrinsic's entry, which has no frame at all.
+    pub push_fp: u64,
+    /// The instruction after the one that saves the sender's stack pointer in the frame.
+    pub sender_sp_saved: u64,
+    /// The instruction after the one that saves the `Method*` in the frame. The frame is complete.
+    pub method_saved: u64,
+}
+
+/// A place where the interpreter leaves a frame: `leave`, pop of the return address, jump to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InterpreterExit {
+    /// After `leave`, up to and including the pop: the return address is on top of the stack.
+    pub return_on_stack: CodeRange,
+    /// After the pop, up to and including the jump: the return address is in a register.
+    pub return_in_register: CodeRange,
+    /// A native method's exit keeps the return address in rdi and the sender's stack pointer in r11; the others
+    /// in r13 and rbx.
+    pub native: bool,
+}
+
+/// What is known of the interpreter's code. Sorted by address.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InterpreterCode {
+    /// The method entries.
+    pub entries: &'static [InterpreterEntry],
+    /// The exits.
+    pub exits: &'static [InterpreterExit],
+}
+
+impl InterpreterCode {
+    /// The entry codelet around `pc`.
+    pub fn entry_at(&self, pc: u64) -> Option<&InterpreterEntry> {
+        let next = self.entries.partition_point(|entry| entry.code.start <= pc);
+        self.entries.get(next.checked_sub(1)?).filter(|entry| entry.code.contains(pc))
+    }
+
+    /// The exit around `pc`, if the frame is gone there.
+    pub fn exit_at(&self, pc: u64) -> Option<&InterpreterExit> {
+        let next = self.exits.partition_point(|exit| exit.return_on_stack.start <= pc);
+        self.exits.get(next.checked_sub(1)?).filter(|exit| pc < exit.return_in_register.end)
+    }
+}

@@ -1,0 +1,15 @@
+//! Types that every zone may use, the signal handler included.
+//!
+//! Nothing here allocates after construction, locks, or knows a foreign format: plain data, the units and
+//! address spaces in its names, and the lookups that a handler makes in it.
+
+pub mod address;
+pub mod build_id;
+pub mod interpreter_code;
+pub mod memory;
+pub mod object;
+pub mod record;
+pub mod thread;
+pub mod unsigned5;
+pub mod unwind;
+pub mod vm_layout;

@@ -1,0 +1,92 @@
+//! The sample record: what a handler writes and the aggregator reads.
+//!
+//! A record is a [`SampleHeader`] followed by `frame_count` [`FrameRecord`]s, leaf first. All are plain data
+//! without padding.
+
+/// The engines that take samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Engine {
+    /// CPU time of all threads.
+    Cpu = 0,
+}
+
+/// The fixed part of a record. All engines share it; `values`, `context` and `thread_state` are 0 where an
+/// engine or a feature does not fill them.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct SampleHeader {
+    /// CLOCK_MONOTONIC when the signal was handled.
+    pub monotonic_ns: u64,
+    /// How many periods of the engine the sample stands for.
+    pub weight: u64,
+    /// What an engine measures besides (bytes, a duration, a class).
+    pub values: [u64; 2],
+    /// The thread's context block.
+    pub context: [u8; 64],
+    /// The kernel's thread id.
+    pub os_tid: i32,
+    /// Which life of the thread as a Java thread it was; 0 for one that never was a Java thread.
+    pub java_incarnation: u32,
+    /// The number of frames that follow.
+    pub frame_count: u16,
+    /// An [`Engine`].
+    pub engine: u8,
+    /// HotSpot's `JavaThreadState`, or 0.
+    pub thread_state: u8,
+    /// 1 if the thread was carrying a virtual thread, else 0.
+    pub is_virtual: u8,
+    /// Always 0.
+    pub reserved: [u8; 3],
+}
+
+/// What a [`FrameRecord`] holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum FrameKind {
+    /// A Java frame in the interpreter: `aux` the bytecode index (-1 unknown), `value` the `Method*`.
+    Interpreted = 1,
+    /// The same, in compiled code; the physical frame.
+    Compiled,
+    /// The same, inlined into the next frame.
+    Inlined,
+    /// The same, in a native method's wrapper.
+    NativeMethod,
+    /// A native frame: `aux` the object index or [`NO_OBJECT`], `value` the run-time lookup address (return
+    /// addresses already less one).
+    Native,
+    /// A native frame in the remote pool: `aux` the slot.
+    Remote,
+    /// A stub or code blob of the VM: `value` the run-time lookup address.
+    Stub,
+    /// A place where the walk could not go on: `aux` a walk error.
+    Unwalkable,
+    /// The walk reached the frame limit.
+    Truncated,
+}
+
+impl FrameKind {
+    /// Whether `value` is a `Method*`.
+    pub const fn is_java(self) -> bool {
+        matches!(self, Self::Interpreted | Self::Compiled | Self::Inlined | Self::NativeMethod)
+    }
+}
+
+/// In [`FrameRecord::aux`] of a native frame: no object was known at its address.
+pub const NO_OBJECT: u32 = u32::MAX;
+
+/// One frame of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct FrameRecord {
+    /// By `kind`.
+    pub value: u64,
+    /// By `kind`.
+    pub aux: u32,
+    /// A [`FrameKind`].
+    pub kind: FrameKind,
+    /// The compilation level of a compiled frame (1-4), else 0.
+    pub level: u8,
+    /// Always 0.
+    pub reserved: u16,
+}

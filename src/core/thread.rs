@@ -1,0 +1,159 @@
+//! What the sampling engines and the handler know of one thread.
+//!
+//! `sampling` owns the records: it takes one for a thread, arms a clock, and gives the record back when the
+//! thread ends. The handler reads them and moves the account. All fields are atomics, because both do so at
+//! any time; none of them guards another, except where a field's own words say so.
+
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+/// One profiled thread. Records live as long as the process and are reused; the handler finds the current
+/// thread's through the value that its timer's signal carries, through its event's descriptor, or through a
+/// pthread key.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct ThreadRecord {
+    /// The kernel's thread id; 0 while the record is free.
+    pub os_tid: AtomicI32,
+    /// The record's place in the table of records; fixed when the record is made.
+    pub index: AtomicU32,
+    /// How often the record has been given out. What is left of a former owner is told by it.
+    pub generation: AtomicU32,
+    /// A [`RecordState`].
+    pub state: AtomicU32,
+    /// HotSpot's `JavaThread*` while the thread is a live Java thread, else 0.
+    pub java_thread: AtomicU64,
+    /// Names this life of the thread as a Java thread: attaching again makes it another one, and so does a new
+    /// thread with an old kernel id. 0 while it is none and has been none.
+    pub java_incarnation: AtomicU32,
+    /// The lowest and one past the highest address of the thread's stack; 0 if not known.
+    pub stack_low: AtomicU64,
+    /// See `stack_low`.
+    pub stack_high: AtomicU64,
+    /// `pthread_self()` of the thread, or 0 until the thread itself has said so. It tells the thread in a
+    /// handler without a system call.
+    pub thread_pointer: AtomicU64,
+    /// Whether a handler is working with the record at this moment.
+    pub busy: AtomicBool,
+    /// The clock that samples the thread.
+    pub clock: ThreadClock,
+    /// Its CPU time, and what of it samples have stood for.
+    pub account: CpuAccount,
+}
+
+impl ThreadRecord {
+    /// The record's state.
+    pub fn state(&self) -> RecordState {
+        RecordState::from_u32(self.state.load(Ordering::SeqCst))
+    }
+
+    /// Moves the record from one state to the next; `false` if it was in another. Whoever succeeds owns the
+    /// record's clock until the next move.
+    pub fn move_state(&self, from: RecordState, to: RecordState) -> bool {
+        self.state.compare_exchange(from as u32, to as u32, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+}
+
+/// The life of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum RecordState {
+    /// Belongs to no thread.
+    Free = 0,
+    /// Somebody is setting the thread's clock up.
+    Arming,
+    /// The thread is sampled.
+    Armed,
+    /// Somebody is taking the thread's clock down.
+    Retiring,
+}
+
+impl RecordState {
+    const fn from_u32(state: u32) -> Self {
+        match state {
+            1 => Self::Arming,
+            2 => Self::Armed,
+            3 => Self::Retiring,
+            _ => Self::Free,
+        }
+    }
+}
+
+/// The kinds of clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum ClockKind {
+    /// A perf_event_open software clock of the thread, the kernel's time included.
+    Perf = 1,
+    /// A POSIX timer on the thread's CPU clock.
+    Timer = 2,
+    /// The process's one ITIMER_PROF, whose signal goes to whichever thread is running.
+    Itimer = 3,
+}
+
+impl ClockKind {
+    /// The name by which options, logs and profiles call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Perf => "perf",
+            Self::Timer => "timer",
+            Self::Itimer => "itimer",
+        }
+    }
+}
+
+/// What of the kernel's a thread's clock is.
+#[derive(Debug, Default)]
+pub struct ThreadClock {
+    kind: AtomicU32,
+    handle: AtomicI32,
+}
+
+impl ThreadClock {
+    /// The clock's kind; `None` before there is one.
+    pub fn kind(&self) -> Option<ClockKind> {
+        match self.kind.load(Ordering::Relaxed) {
+            1 => Some(ClockKind::Perf),
+            2 => Some(ClockKind::Timer),
+            3 => Some(ClockKind::Itimer),
+            _ => None,
+        }
+    }
+
+    /// The event's descriptor or the kernel's timer id; means nothing for [`ClockKind::Itimer`].
+    pub fn handle(&self) -> i32 {
+        self.handle.load(Ordering::Acquire)
+    }
+
+    /// Says which clock it is. The handle is stored first: whoever sees the kind sees its handle.
+    pub fn set(&self, kind: ClockKind, handle: i32) {
+        self.handle.store(handle, Ordering::Release);
+        self.kind.store(kind as u32, Ordering::Release);
+    }
+
+    /// Says that there is none.
+    pub fn clear(&self) {
+        self.kind.store(0, Ordering::Release);
+        self.handle.store(-1, Ordering::Release);
+    }
+}
+
+/// A thread's CPU time, and what of it samples have stood for. `signal::cpu_account` has the arithmetic.
+#[derive(Debug, Default)]
+pub struct CpuAccount {
+    /// The thread's CPU clock when it was armed; 0 for one that was armed at its birth.
+    pub base_ns: AtomicI64,
+    /// The CPU clock at which the thread's zeroth period began: at clock `x` it is due
+    /// `floor((x - epoch) / interval)` periods.
+    pub epoch_ns: AtomicI64,
+    /// The random part of an interval, in `0..interval`, that decides where the periods' borders are.
+    pub phase_ns: AtomicI64,
+    /// The CPU clock when it was last looked at from outside.
+    pub last_seen_ns: AtomicI64,
+    /// The periods credited to the thread so far.
+    pub credited: AtomicI64,
+    /// Periods that the thread's signals did not tell of; below 0, that they told of too many. The next
+    /// sample takes them.
+    pub owed: AtomicI64,
+    /// Whether the thread's first signal has been handled.
+    pub started: AtomicBool,
+}

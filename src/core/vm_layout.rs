@@ -1,0 +1,310 @@
+//! Where HotSpot keeps what the walker and the method resolver read, for the JVM of this process.
+//!
+//! `jvm::layout` fills it once, at start, from the tables that libjvm exports (`runtime/vmStructs.cpp`) and from
+//! what it learns of the rest; offsets differ from build to build, not only from version to version. All
+//! `u32` fields are byte offsets within their structure unless they say otherwise; all `u64` fields are
+//! run-time addresses.
+
+use super::interpreter_code::InterpreterCode;
+
+/// The most code heaps a JVM has (three segments and the non-segmented one; HotSpot 11-25).
+pub const MAX_CODE_HEAPS: usize = 8;
+
+/// The whole layout.
+#[derive(Clone, Copy, Debug)]
+pub struct VmLayout {
+    /// `java.vm.specification.version`: 11, 17, 21, 25.
+    pub java_version: u32,
+    /// The code cache's bounds and heaps.
+    pub code_cache: CodeCacheLayout,
+    /// Code blobs of every kind.
+    pub code_blob: CodeBlobLayout,
+    /// Compiled methods.
+    pub nmethod: NmethodLayout,
+    /// Methods, their constant pools and names.
+    pub method: MethodLayout,
+    /// Threads and their anchors.
+    pub thread: ThreadLayout,
+    /// The interpreter's and the stubs' code.
+    pub stubs: StubLayout,
+}
+
+/// `code/codeCache.hpp`, `memory/heap.hpp`.
+#[derive(Clone, Copy, Debug)]
+pub struct CodeCacheLayout {
+    /// Address of the static `CodeCache::_low_bound` (a pointer).
+    pub low_bound: u64,
+    /// Address of the static `CodeCache::_high_bound` (a pointer).
+    pub high_bound: u64,
+    /// The `CodeHeap*`s; the heaps live as long as the VM. 0 past the last.
+    pub heaps: [u64; MAX_CODE_HEAPS],
+    /// CodeHeap: `_memory._low`.
+    pub heap_memory_low: u32,
+    /// CodeHeap: `_memory._high`.
+    pub heap_memory_high: u32,
+    /// CodeHeap: `_segmap._low`.
+    pub heap_segmap_low: u32,
+    /// CodeHeap: `_log2_segment_size` (an int).
+    pub heap_log2_segment_size: u32,
+    /// HeapBlock: `_header._used` (one byte).
+    pub block_used: u32,
+    /// sizeof(HeapBlock): the CodeBlob follows.
+    pub block_size: u32,
+}
+
+/// `code/codeBlob.hpp`.
+#[derive(Clone, Copy, Debug)]
+pub struct CodeBlobLayout {
+    /// `_name`: a C string's address.
+    pub name: u32,
+    /// `_size`: an int, header included.
+    pub size: u32,
+    /// `_frame_size`: an int, in words; may be negative or 0 for "none".
+    pub frame_size: u32,
+    /// `_frame_complete_offset` from the code's start.
+    pub frame_complete: u32,
+    /// Its width in bytes: 4 until 21, 2 from 23 on. Signed.
+    pub frame_complete_width: u8,
+    /// Where the code begins.
+    pub code_begin: BlobPart,
+    /// Where the code ends.
+    pub code_end: BlobPart,
+    /// `_kind`, one byte, where there is one (23+; nmethod is 1).
+    pub kind: Option<u32>,
+}
+
+/// How a part of a code blob is found.
+#[derive(Clone, Copy, Debug)]
+pub enum BlobPart {
+    /// The field holds its address.
+    Pointer(u32),
+    /// The int field holds its distance from the blob's own start.
+    FromBlob(u32),
+    /// The pointer field `base` plus the int field `offset`.
+    FromPointer {
+        /// The pointer field.
+        base: u32,
+        /// The int field.
+        offset: u32,
+    },
+}
+
+/// `code/nmethod.hpp`, `code/compiledMethod.hpp` (until 21), `code/pcDesc.hpp`.
+#[derive(Clone, Copy, Debug)]
+pub struct NmethodLayout {
+    /// `_method`: a `Method*`.
+    pub method: u32,
+    /// `_entry_bci`: an int; -1 unless compiled for on-stack replacement.
+    pub entry_bci: u32,
+    /// `_state`: one signed byte.
+    pub state: u32,
+    /// `_comp_level`: 1 to 4.
+    pub comp_level: u32,
+    /// Its width: 4 bytes until 17 (an int), 1 from 21 on (`CompLevel`).
+    pub comp_level_width: u8,
+    /// `_orig_pc_offset`: an int; where a deoptimised frame keeps its real PC, from its SP.
+    pub orig_pc_offset: u32,
+    /// Where the deoptimisation handler begins.
+    pub deopt_handler: BlobPart,
+    /// The same, for frames at a method handle's call.
+    pub deopt_method_handle_handler: BlobPart,
+    /// Where the stub section begins: `_stub_offset` from the blob.
+    pub stub_begin: BlobPart,
+    /// The first PcDesc.
+    pub scopes_pcs_begin: BlobPart,
+    /// One past the last PcDesc.
+    pub scopes_pcs_end: BlobPart,
+    /// The compressed scopes.
+    pub scopes_data_begin: BlobPart,
+    /// The metadata (`Method*`s of inlined frames), index 1 first.
+    pub metadata_begin: BlobPart,
+    /// sizeof(PcDesc).
+    pub pc_desc_size: u32,
+    /// PcDesc: `_pc_offset`, an int from the code's start.
+    pub pc_desc_pc_offset: u32,
+    /// PcDesc: `_scope_decode_offset`, an int.
+    pub pc_desc_scope_decode_offset: u32,
+    /// UNSIGNED5's excluded low values: 0 until 19, 1 from 20 on (`utilities/unsigned5.hpp`).
+    pub unsigned5_excluded: u8,
+}
+
+/// `oops/method.hpp`, `oops/constMethod.hpp`, `oops/constantPool.hpp`, `oops/klass.hpp`, `oops/symbol.hpp`.
+#[derive(Clone, Copy, Debug)]
+pub struct MethodLayout {
+    /// Method: `_constMethod`.
+    pub const_method: u32,
+    /// Method: `_i2i_entry`, the interpreter entry of its kind.
+    pub i2i_entry: u32,
+    /// sizeof(Method): a native function pointer follows.
+    pub method_size: u32,
+    /// ConstMethod: `_constants`.
+    pub constants: u32,
+    /// ConstMethod: `_code_size`, u2.
+    pub code_size: u32,
+    /// ConstMethod: `_name_index`, u2.
+    pub name_index: u32,
+    /// ConstMethod: `_signature_index`, u2.
+    pub signature_index: u32,
+    /// ConstMethod: flags, of which the first two bytes matter.
+    pub const_method_flags: u32,
+    /// ConstMethod: the mask of "a line table follows the bytecodes" within the flags' first two bytes.
+    pub has_line_table: u16,
+    /// sizeof(ConstMethod): the bytecodes follow.
+    pub const_method_size: u32,
+    /// ConstantPool: `_pool_holder`, an `InstanceKlass*`.
+    pub pool_holder: u32,
+    /// sizeof(ConstantPool): the entries, 8 bytes each, follow.
+    pub constant_pool_size: u32,
+    /// `_source_file_name_index`, u2, and whose field it is.
+    pub source_file_name_index: SourceFileIndex,
+    /// Klass: `_name`, a `Symbol*`.
+    pub klass_name: u32,
+    /// Symbol: `_length`, u2.
+    pub symbol_length: u32,
+    /// Symbol: `_body`.
+    pub symbol_body: u32,
+    /// UNSIGNED5's excluded low values, as in [`NmethodLayout`]: line tables are written in it too.
+    pub unsigned5_excluded: u8,
+}
+
+/// Where `_source_file_name_index` is.
+#[derive(Clone, Copy, Debug)]
+pub enum SourceFileIndex {
+    /// In InstanceKlass (11).
+    InstanceKlass(u32),
+    /// In ConstantPool (17 on).
+    ConstantPool(u32),
+}
+
+/// `runtime/javaThread.hpp`, `runtime/javaFrameAnchor.hpp`, `runtime/javaCalls.hpp`.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadLayout {
+    /// JavaThread: `_anchor._last_Java_sp`.
+    pub last_java_sp: u32,
+    /// JavaThread: `_anchor._last_Java_pc`.
+    pub last_java_pc: u32,
+    /// JavaThread: `_anchor._last_Java_fp`.
+    pub last_java_fp: u32,
+    /// JavaThread: `_thread_state`, an int.
+    pub thread_state: u32,
+    /// JavaThread: the JNIEnv's structure; a `JNIEnv*` minus this is the `JavaThread*`.
+    pub jni_environment: u32,
+    /// JavaThread or Thread: `_osthread`.
+    pub osthread: u32,
+    /// OSThread: `_thread_id`.
+    pub osthread_thread_id: u32,
+    /// Where the list of all JavaThreads is.
+    pub list: ThreadList,
+    /// JavaThread: `_stack_base`: one past the highest address.
+    pub stack_base: u32,
+    /// JavaThread: `_stack_size`.
+    pub stack_size: u32,
+    /// JavaThread: `_vframe_array_head`.
+    pub vframe_array_head: u32,
+    /// JavaThread: `_cont_entry`, where continuations exist and it could be learnt.
+    pub cont_entry: Option<u32>,
+    /// JavaCallWrapper: `_anchor._last_Java_sp`.
+    pub call_wrapper_last_java_sp: u32,
+    /// JavaCallWrapper: `_anchor._last_Java_pc`.
+    pub call_wrapper_last_java_pc: u32,
+    /// JavaCallWrapper: `_anchor._last_Java_fp`.
+    pub call_wrapper_last_java_fp: u32,
+    /// The JavaCallWrapper's slot in an entry frame, in words from its FP (-6 on x86_64, -8 on aarch64).
+    pub entry_frame_call_wrapper: i32,
+}
+
+/// How all JavaThreads are found (`runtime/thread.hpp`, `runtime/threadSMR.hpp`).
+#[derive(Clone, Copy, Debug)]
+pub enum ThreadList {
+    /// A linked list (11).
+    Linked {
+        /// Address of the static `Threads::_thread_list`.
+        head: u64,
+        /// JavaThread: `_next`.
+        next: u32,
+    },
+    /// An immutable array that is replaced as a whole (17 on).
+    Array {
+        /// Address of the static `ThreadsSMRSupport::_java_thread_list`.
+        list: u64,
+        /// ThreadsList: `_length`, u4.
+        length: u32,
+        /// ThreadsList: `_threads`.
+        threads: u32,
+    },
+}
+
+/// Ranges of the VM's own generated code.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StubLayout {
+    /// The template interpreter's code.
+    pub interpreter: CodeRange,
+    /// `StubRoutines::_call_stub_return_address`: where an entry frame is returned to.
+    pub call_stub_return: u64,
+    /// The interpreter's codelets, ascending. They live as long as the VM, and so does the list.
+    pub codelets: &'static [Codelet],
+    /// The stages of the codelets that enter and leave frames.
+    pub interpreter_code: InterpreterCode,
+    /// The nmethod entry barrier's stub, where there is one.
+    pub method_entry_barrier: CodeRange,
+    /// `Continuation.enterSpecial`'s stub-like nmethod and the continuation stubs (21 on).
+    pub cont_thaw: CodeRange,
+    /// See `cont_thaw`.
+    pub cont_return_barrier: CodeRange,
+    /// See `cont_thaw`.
+    pub cont_return_barrier_exception: CodeRange,
+}
+
+impl StubLayout {
+    /// What the interpreter does at `pc`. Allocates nothing, never panics.
+    pub fn codelet_at(&self, pc: u64) -> Option<&'static Codelet> {
+        let next = self.codelets.partition_point(|codelet| codelet.code.start <= pc);
+        let codelet = self.codelets.get(next.checked_sub(1)?)?;
+        codelet.code.contains(pc).then_some(codelet)
+    }
+}
+
+/// One piece of the template interpreter's code (`interpreter/interpreter.hpp`, InterpreterCodelet).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Codelet {
+    /// Its instructions.
+    pub code: CodeRange,
+    /// What they do.
+    pub kind: CodeletKind,
+}
+
+/// What a walker must tell apart in the interpreter at the interrupted frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CodeletKind {
+    /// Entry of an ordinary method (`zerolocals`): builds a frame, then dispatches the first bytecode.
+    MethodEntry,
+    /// The same, of a synchronized method.
+    SynchronizedMethodEntry,
+    /// Entry of a native method: builds a frame, calls, removes the frame, returns.
+    NativeMethodEntry,
+    /// The same, of a synchronized method.
+    SynchronizedNativeMethodEntry,
+    /// Entry of a method that the interpreter does in a few instructions without a frame (math, CRC32,
+    /// `Reference.get`, `Thread.currentThread`), or refuses (an abstract method).
+    FramelessEntry,
+    /// A return bytecode: removes the frame and leaves.
+    Return,
+    /// Anything else: within a frame that is complete.
+    Other,
+}
+
+/// Run-time addresses, the end excluded; 0..0 where there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CodeRange {
+    /// First address.
+    pub start: u64,
+    /// One past the last.
+    pub end: u64,
+}
+
+impl CodeRange {
+    /// Whether `address` lies in it.
+    pub const fn contains(&self, address: u64) -> bool {
+        self.start <= address && address < self.end
+    }
+}

@@ -1,0 +1,10 @@
+//! Numbers of the processor supplements to the ELF ABI. [`x86_64`] and [`aarch64`] hold the same names;
+//! [`native`] is the one this process runs on.
+
+pub mod aarch64;
+pub mod x86_64;
+
+#[cfg(target_arch = "aarch64")]
+pub use aarch64 as native;
+#[cfg(target_arch = "x86_64")]
+pub use x86_64 as native;

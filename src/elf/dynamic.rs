@@ -1,0 +1,151 @@
+//! A loaded image's dynamic section: tags, and the tables they point at (gABI, "Dynamic Section").
+
+use super::image::{LoadedImage, ProgramHeader};
+use crate::core::address::{ElfVaddr, RuntimeAddr};
+
+/// The tags that are used here.
+pub mod tag {
+    /// Ends the section.
+    pub const NULL: u64 = 0;
+    /// Bytes of the PLT's relocations.
+    pub const PLTRELSZ: u64 = 2;
+    /// The SysV hash table.
+    pub const HASH: u64 = 4;
+    /// The string table.
+    pub const STRTAB: u64 = 5;
+    /// The symbol table.
+    pub const SYMTAB: u64 = 6;
+    /// Relocations with addends.
+    pub const RELA: u64 = 7;
+    /// Their bytes.
+    pub const RELASZ: u64 = 8;
+    /// Bytes of the string table.
+    pub const STRSZ: u64 = 10;
+    /// Relocations without addends.
+    pub const REL: u64 = 17;
+    /// Their bytes.
+    pub const RELSZ: u64 = 18;
+    /// RELA or REL: the form of the PLT's relocations.
+    pub const PLTREL: u64 = 20;
+    /// The PLT's relocations.
+    pub const JMPREL: u64 = 23;
+    /// The GNU hash table.
+    pub const GNU_HASH: u64 = 0x6fff_fef5;
+}
+
+/// Bytes of an `Elf64_Sym`.
+pub const SYMBOL_SIZE: u64 = 24;
+
+/// Why a dynamic section gives no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DynamicError {
+    /// The object is static.
+    #[error("no dynamic section")]
+    NoDynamicSection,
+    /// A table's address or size leaves the image.
+    #[error("dynamic table {tag:#x} at {at:#x} with {size} bytes is not inside one readable segment")]
+    TableOutside {
+        /// The tag that points at it.
+        tag: u64,
+        /// Where it would be, as an ELF virtual address.
+        at: ElfVaddr,
+        /// Its declared size.
+        size: u64,
+    },
+    /// There are symbols but no names, or a table without its size.
+    #[error("dynamic tag {tag:#x} is missing")]
+    MissingTag {
+        /// The tag.
+        tag: u64,
+    },
+}
+
+/// The entries of one image's dynamic section, copied.
+#[derive(Debug)]
+pub struct Dynamic<'a> {
+    image: &'a LoadedImage,
+    entries: Vec<(u64, u64)>,
+}
+
+impl<'a> Dynamic<'a> {
+    /// Reads the section that `PT_DYNAMIC` names, up to its `DT_NULL`.
+    pub fn read(image: &'a LoadedImage) -> Result<Self, DynamicError> {
+        let header = image.program_header(libc::PT_DYNAMIC).ok_or(DynamicError::NoDynamicSection)?;
+        let bytes = read_section(image, header).ok_or(DynamicError::NoDynamicSection)?;
+        let entries = bytes
+            .chunks_exact(16)
+            .map(|entry| (u64_at(entry, 0), u64_at(entry, 8)))
+            .take_while(|&(tag, _)| tag != tag::NULL)
+            .collect();
+        Ok(Self { image, entries })
+    }
+
+    /// A tag's value as it stands in memory.
+    pub fn value(&self, tag: u64) -> Option<u64> {
+        self.entries.iter().find(|entry| entry.0 == tag).map(|entry| entry.1)
+    }
+
+    /// A tag's value, which is an address. glibc overwrites these with run-time addresses unless the section
+    /// is read-only (as in the vDSO); musl leaves the ELF ones.
+    pub fn address(&self, tag: u64) -> Option<ElfVaddr> {
+        let value = self.value(tag)?;
+        Some(if self.image.contains(RuntimeAddr(value)) {
+            self.image.load_bias().to_elf(RuntimeAddr(value))
+        } else {
+            ElfVaddr(value)
+        })
+    }
+
+    /// Copies the table that `tag` points at. `None` if there is none.
+    pub fn table(&self, tag: u64, size: u64) -> Result<Option<Vec<u8>>, DynamicError> {
+        let Some(at) = self.address(tag) else { return Ok(None) };
+        self.image.read(at, size).map(Some).ok_or(DynamicError::TableOutside { tag, at, size })
+    }
+
+    /// The string table.
+    pub fn strings(&self) -> Result<Vec<u8>, DynamicError> {
+        let size = self.value(tag::STRSZ).ok_or(DynamicError::MissingTag { tag: tag::STRSZ })?;
+        self.table(tag::STRTAB, size)?.ok_or(DynamicError::MissingTag { tag: tag::STRTAB })
+    }
+
+    /// The first `count` symbols.
+    pub fn symbols(&self, count: u64) -> Result<Vec<u8>, DynamicError> {
+        self.table(tag::SYMTAB, count.saturating_mul(SYMBOL_SIZE))?
+            .ok_or(DynamicError::MissingTag { tag: tag::SYMTAB })
+    }
+}
+
+fn read_section(image: &LoadedImage, header: &ProgramHeader) -> Option<Vec<u8>> {
+    image.read(header.vaddr, header.memory_size)
+}
+
+/// The string that starts at `offset`, without its NUL. `None` if it does not end inside `strings`.
+pub fn string_at(strings: &[u8], offset: u64) -> Option<&[u8]> {
+    let tail = strings.get(usize::try_from(offset).ok()?..)?;
+    let len = tail.iter().position(|&byte| byte == 0)?;
+    Some(&tail[..len])
+}
+
+/// Eight bytes of an entry that was cut to its size beforehand.
+pub(super) fn u64_at(entry: &[u8], at: usize) -> u64 {
+    entry.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_ne_bytes(*bytes))
+}
+
+/// Four bytes of an entry that was cut to its size beforehand.
+pub(super) fn u32_at(entry: &[u8], at: usize) -> u32 {
+    entry.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u32::from_ne_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_must_end_inside_their_table() {
+        assert_eq!(string_at(b"\0ab\0c", 1), Some(&b"ab"[..]));
+        assert_eq!(string_at(b"\0ab\0c", 0), Some(&b""[..]));
+        assert_eq!(string_at(b"\0ab\0c", 4), None);
+        assert_eq!(string_at(b"\0ab\0c", 5), None);
+        assert_eq!(string_at(b"\0", u64::MAX), None);
+    }
+}

@@ -1,0 +1,92 @@
+//! Whether the file at an object's path is the one that was loaded.
+//!
+//! With a build-id, that decides. Without one the file's identity on disk does, if it was certain when the
+//! object was scanned; failing that (deleted and put back, overlay file systems that show other inodes), the
+//! bytes do: everything that is mapped read-only must be what the file holds.
+
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::details::{ObjectDetails, ObjectKind};
+use super::memory_maps::MappedFile;
+use crate::core::address::ElfVaddr;
+use crate::elf::build_id;
+use crate::elf::image::{LoadedImage, ProgramHeader};
+use crate::elf::source::{FileSource, Source};
+
+/// Why an object's file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum BackingFileError {
+    /// The vDSO has none.
+    #[error("the object has no file")]
+    NoFile,
+    /// It is gone or cannot be read.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// Another file is in its place.
+    #[error("the file is not the one that was loaded")]
+    Replaced,
+}
+
+/// A file on disk, at one state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileIdentity {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified_ns: i128,
+}
+
+impl FileIdentity {
+    fn of(metadata: &Metadata) -> Self {
+        let modified_ns = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
+        Self { device: metadata.dev(), inode: metadata.ino(), size: metadata.size(), modified_ns }
+    }
+
+    /// Whether a mapping is of this file, whatever became of its path.
+    pub fn is_file(&self, mapped: MappedFile<'_>) -> bool {
+        mapped.device_and_inode == (self.device, self.inode)
+    }
+
+    /// The identity of the file at `path`, if it is certainly the mapped one.
+    pub fn of_mapped(path: &Path, mapped: MappedFile<'_>) -> Option<Self> {
+        let identity = Self::of(&std::fs::metadata(path).ok()?);
+        let is_mapped = !mapped.is_deleted && identity.is_file(mapped);
+        is_mapped.then_some(identity)
+    }
+}
+
+/// Opens the file of an object after making sure of it.
+pub fn open(details: &ObjectDetails) -> Result<FileSource, BackingFileError> {
+    if details.kind == ObjectKind::Vdso {
+        return Err(BackingFileError::NoFile);
+    }
+    let file = FileSource::open(&details.path)?;
+    let is_the_same = match details.build_id {
+        Some(id) => build_id::of_source(&file).is_ok_and(|found| found == *id),
+        None => {
+            let identity = FileIdentity::of(&file.file().metadata()?);
+            details.file_identity == Some(identity)
+                || details.while_loaded(|image| holds_what_is_mapped(&file, image)).unwrap_or(false)
+        }
+    };
+    if is_the_same { Ok(file) } else { Err(BackingFileError::Replaced) }
+}
+
+fn holds_what_is_mapped(file: &FileSource, image: &LoadedImage) -> bool {
+    let read_only = |header: &&ProgramHeader| header.is_readable() && header.flags & libc::PF_W == 0;
+    image.program_headers().iter().filter(read_only).all(|segment| is_equal(file, image, segment))
+}
+
+fn is_equal(file: &FileSource, image: &LoadedImage, segment: &ProgramHeader) -> bool {
+    const CHUNK: u64 = 64 << 10;
+    let size = segment.file_size.min(segment.memory_size);
+    (0..size).step_by(CHUNK as usize).all(|done| {
+        let len = CHUNK.min(size - done);
+        let in_memory = image.read(ElfVaddr(segment.vaddr.0.wrapping_add(done)), len);
+        let in_file = segment.offset.0.checked_add(done).and_then(|offset| file.read(offset, len).ok());
+        in_memory.is_some() && in_memory == in_file
+    })
+}

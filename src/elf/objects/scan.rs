@@ -1,0 +1,108 @@
+//! One look at all loaded objects.
+
+use std::ops::ControlFlow;
+
+use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
+use crate::core::build_id::BuildId;
+use crate::core::memory::Memory;
+use crate::core::object::IdentityWord;
+use crate::elf::build_id;
+use crate::elf::file::ElfFile;
+use crate::elf::image::{LoadCounts, LoadedImage, for_each_counted, page_size};
+use crate::elf::process_memory::ProcessMemory;
+
+/// What was seen of one object. Two equal sightings are taken for the same loading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// Its image.
+    pub image: LoadedImage,
+    /// Its build-id.
+    pub build_id: Option<BuildId>,
+    /// What a handler compares.
+    pub identity: IdentityWord,
+    /// Whether it is the vDSO.
+    pub is_vdso: bool,
+}
+
+/// All objects that hold code, and how many came and went until now.
+#[derive(Debug, Default)]
+pub struct Scan {
+    /// The objects, the program first.
+    pub objects: Vec<Sighting>,
+    /// The counts that belong to exactly these.
+    pub counts: LoadCounts,
+}
+
+/// Looks at all loaded objects. Their images are read while none can go away.
+pub fn scan() -> Scan {
+    // SAFETY: getauxval has no preconditions.
+    let vdso = RuntimeAddr(unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) });
+    let mut found = Scan::default();
+    for_each_counted(|image, counts| {
+        found.counts = counts;
+        found.objects.extend(sight(image, vdso));
+        ControlFlow::<()>::Continue(())
+    });
+    if vdso.0 != 0 && !found.objects.iter().any(|object| object.is_vdso) {
+        found.objects.extend(vdso_image(vdso).and_then(|image| sight(&image, vdso)));
+    }
+    found
+}
+
+/// `None` for an object without code, or that cannot be read.
+fn sight(image: &LoadedImage, vdso: RuntimeAddr) -> Option<Sighting> {
+    image.program_headers().iter().find(|header| header.is_executable())?;
+    let build_id = build_id::of_image(image).ok();
+    let in_note = build_id.filter(|found| found.id.as_bytes().len() >= 8).map(|found| found.vaddr);
+    let at = in_note.or_else(|| section_table_offset_field(image)).or_else(|| first_code(image))?;
+    Some(Sighting {
+        image: image.clone(),
+        build_id: build_id.map(|found| found.id),
+        identity: IdentityWord { address: image.load_bias().to_runtime(at), value: image.read_u64(at)? },
+        is_vdso: vdso.0 != 0 && image.contains(vdso),
+    })
+}
+
+/// Where `e_shoff` is in memory, if the ELF header was loaded.
+fn section_table_offset_field(image: &LoadedImage) -> Option<ElfVaddr> {
+    const E_SHOFF: u64 = 40;
+    let first = image.program_headers().iter().find(|header| header.is_readable() && header.offset.0 == 0)?;
+    Some(ElfVaddr(first.vaddr.0.checked_add(E_SHOFF)?))
+}
+
+fn first_code(image: &LoadedImage) -> Option<ElfVaddr> {
+    Some(image.program_headers().iter().find(|header| header.is_executable())?.vaddr)
+}
+
+/// The vDSO's image from its ELF header, for dynamic linkers that do not list it.
+fn vdso_image(start: RuntimeAddr) -> Option<LoadedImage> {
+    let mut page = vec![0; page_size() as usize];
+    if !ProcessMemory.read_bytes(start.0, &mut page) {
+        return None;
+    }
+    let headers = ElfFile::parse(&page[..]).ok()?.program_headers().ok()?;
+    let first = headers.iter().find(|header| header.is_load())?.vaddr;
+    Some(LoadedImage::new("linux-vdso.so.1".into(), LoadBias(start.0.wrapping_sub(first.0)), headers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_vdso_is_the_same_by_list_and_by_header() {
+        let listed = scan().objects.into_iter().find(|object| object.is_vdso).unwrap();
+        // SAFETY: getauxval has no preconditions.
+        let start = RuntimeAddr(unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) });
+        let by_header = vdso_image(start).unwrap();
+        assert_eq!(by_header, listed.image);
+        assert_eq!(sight(&by_header, start).unwrap(), listed);
+    }
+
+    #[test]
+    fn identity_words_hold_what_was_seen() {
+        for object in scan().objects {
+            assert_eq!(ProcessMemory.load_u64(object.identity.address.0), Some(object.identity.value));
+        }
+    }
+}

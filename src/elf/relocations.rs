@@ -1,0 +1,127 @@
+//! The GOT slots through which a loaded object calls an imported function.
+//!
+//! Who replaces a function in other objects writes these words. Only the loaded image is read, so it works
+//! for objects whose file is gone.
+
+use std::ops::Range;
+
+use super::arch::native;
+use super::dynamic::{Dynamic, DynamicError, string_at, tag, u32_at, u64_at};
+use super::image::LoadedImage;
+use crate::core::address::{ElfVaddr, RuntimeAddr};
+
+/// How code reaches a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SlotKind {
+    /// By its PLT entry; until the first call of a lazily bound object it points back into the PLT.
+    JumpSlot,
+    /// By the GOT: `-fno-plt` calls, and addresses taken.
+    GlobDat,
+    /// A function pointer in initialised data.
+    Data,
+}
+
+/// A word in memory that holds an imported function's address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImportSlot {
+    /// The function, as an index into the names that were asked for.
+    pub symbol: usize,
+    /// Where the word is; aligned to its size.
+    pub address: RuntimeAddr,
+    /// How it is reached.
+    pub kind: SlotKind,
+}
+
+/// What [`import_slots`] found in one object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImportSlots {
+    /// Each slot once, by ascending address.
+    pub slots: Vec<ImportSlot>,
+    /// Whole pages that are read-only since relocation: a slot inside is written between two calls of
+    /// `mprotect`. Slots outside of it are writable.
+    pub relro: Option<Range<RuntimeAddr>>,
+}
+
+/// Finds the words of `image` that relocations fill with the addresses of the functions called `names`.
+/// An object without a dynamic section has none.
+///
+/// # Errors
+/// If a table that the dynamic section declares is not inside the image.
+pub fn import_slots(image: &LoadedImage, names: &[&str]) -> Result<ImportSlots, DynamicError> {
+    let dynamic = match Dynamic::read(image) {
+        Err(DynamicError::NoDynamicSection) => return Ok(ImportSlots::default()),
+        dynamic => dynamic?,
+    };
+    let mut relocations = relocations_with_symbols(&dynamic)?;
+    let Some(last_symbol) = relocations.iter().map(|relocation| relocation.symbol).max() else {
+        return Ok(ImportSlots::default());
+    };
+    let wanted = wanted_symbols(&dynamic, last_symbol, names)?;
+    // A slot that two relocations fill is one slot; the later relocation wins, as in the dynamic linker.
+    relocations.sort_by_key(|relocation| relocation.vaddr);
+    relocations.reverse();
+    relocations.dedup_by_key(|relocation| relocation.vaddr);
+    let slots = relocations.iter().rev().filter_map(|relocation| {
+        let symbol = *wanted.get(relocation.symbol as usize)?;
+        let address = image.load_bias().to_runtime(relocation.vaddr);
+        let usable = address.0.is_multiple_of(8) && is_writable_data(image, relocation.vaddr);
+        usable.then_some(ImportSlot { symbol: symbol?, address, kind: relocation.kind })
+    });
+    Ok(ImportSlots { slots: slots.collect(), relro: image.relro() })
+}
+
+struct Relocation {
+    vaddr: ElfVaddr,
+    symbol: u32,
+    kind: SlotKind,
+}
+
+/// The relocations that store a symbol's plain address.
+fn relocations_with_symbols(dynamic: &Dynamic<'_>) -> Result<Vec<Relocation>, DynamicError> {
+    const WITH_ADDEND: usize = 24;
+    const WITHOUT_ADDEND: usize = 16;
+    let plt_entry = if dynamic.value(tag::PLTREL) == Some(tag::REL) { WITHOUT_ADDEND } else { WITH_ADDEND };
+    let tables = [
+        (tag::RELA, tag::RELASZ, WITH_ADDEND),
+        (tag::REL, tag::RELSZ, WITHOUT_ADDEND),
+        (tag::JMPREL, tag::PLTRELSZ, plt_entry),
+    ];
+    let mut found = Vec::new();
+    for (table, size, entry_len) in tables {
+        let bytes = dynamic.table(table, dynamic.value(size).unwrap_or(0))?.unwrap_or_default();
+        found.extend(bytes.chunks_exact(entry_len).filter_map(|entry| {
+            let info = u64_at(entry, 8);
+            let addend = if entry_len == WITH_ADDEND { u64_at(entry, 16) } else { 0 };
+            let symbol = (info >> 32) as u32;
+            let kind = match info as u32 {
+                native::R_JUMP_SLOT => SlotKind::JumpSlot,
+                native::R_GLOB_DAT => SlotKind::GlobDat,
+                native::R_ABSOLUTE if addend == 0 => SlotKind::Data,
+                _ => return None,
+            };
+            (symbol != 0).then_some(Relocation { vaddr: ElfVaddr(u64_at(entry, 0)), symbol, kind })
+        }));
+    }
+    Ok(found)
+}
+
+/// For each symbol up to `last`, which of `names` it has.
+fn wanted_symbols(
+    dynamic: &Dynamic<'_>,
+    last: u32,
+    names: &[&str],
+) -> Result<Vec<Option<usize>>, DynamicError> {
+    let strings = dynamic.strings()?;
+    let symbols = dynamic.symbols(u64::from(last) + 1)?;
+    let wanted = symbols.chunks_exact(24).map(|symbol| {
+        let name = string_at(&strings, u64::from(u32_at(symbol, 0)))?;
+        names.iter().position(|wanted| wanted.as_bytes() == name)
+    });
+    Ok(wanted.collect())
+}
+
+/// Whether the word at `vaddr` is in a segment that was writable when the dynamic linker relocated it.
+fn is_writable_data(image: &LoadedImage, vaddr: ElfVaddr) -> bool {
+    image.readable_from(vaddr) >= 8
+        && image.segment_at(vaddr).is_some_and(|segment| segment.flags & libc::PF_W != 0)
+}

@@ -1,0 +1,218 @@
+//! An object's functions, sorted by address: twelve bytes each, names apart.
+
+use std::ops::Range;
+
+use crate::core::address::ElfVaddr;
+use crate::elf::dynamic::{u32_at, u64_at};
+
+/// One `Elf64_Sym` (gABI, "Symbol Table").
+pub const SYMBOL_LEN: usize = 24;
+
+/// The functions of one object.
+#[derive(Debug, Default)]
+pub struct SymbolIndex {
+    base: ElfVaddr,
+    functions: Box<[Function]>,
+}
+
+/// A function, in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Function {
+    start: u32,
+    /// 0 where the symbol has none: then it goes on to the next function.
+    size: u32,
+    name: u32,
+}
+
+/// A function that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoundFunction {
+    /// Its first address.
+    pub start: ElfVaddr,
+    /// Its name's offset in the string table.
+    pub name: u32,
+}
+
+/// Collects functions, which may come in pieces.
+#[derive(Debug)]
+pub struct IndexBuilder {
+    text: Range<ElfVaddr>,
+    /// With what decides between names for the same address: less is better.
+    functions: Vec<(Function, u8)>,
+}
+
+impl IndexBuilder {
+    /// Takes the functions inside `text` only.
+    pub fn new(text: Range<ElfVaddr>) -> Self {
+        Self { text, functions: Vec::new() }
+    }
+
+    /// Adds the functions among some entries of a symbol table.
+    pub fn add(&mut self, entries: &[u8]) {
+        self.functions.extend(entries.chunks_exact(SYMBOL_LEN).filter_map(|entry| parse(entry, &self.text)));
+    }
+
+    /// The index.
+    pub fn build(mut self) -> SymbolIndex {
+        // The best name of each address first.
+        self.functions.sort_unstable_by_key(|&(function, rank)| {
+            (function.start, rank, std::cmp::Reverse(function.size), function.name)
+        });
+        self.functions.dedup_by_key(|(function, _)| function.start);
+        // A label inside a function is not a function.
+        let mut sized_until = 0;
+        self.functions.retain(|(function, _)| {
+            let is_label = function.size == 0 && function.start < sized_until;
+            sized_until = sized_until.max(function.start.saturating_add(function.size));
+            !is_label
+        });
+        let functions = self.functions.into_iter().map(|(function, _)| function).collect();
+        SymbolIndex { base: self.text.start, functions }
+    }
+}
+
+/// The function that an entry defines, and its rank.
+fn parse(entry: &[u8], text: &Range<ElfVaddr>) -> Option<(Function, u8)> {
+    const STT_NOTYPE: u8 = 0;
+    const STT_FUNC: u8 = 2;
+    const STT_GNU_IFUNC: u8 = 10;
+    const STB_LOCAL: u8 = 0;
+    const STB_GLOBAL: u8 = 1;
+    const SHN_UNDEF: u16 = 0;
+    const SHN_LORESERVE: u16 = 0xff00;
+    let name = u32_at(entry, 0);
+    let info = *entry.get(4)?;
+    let section = (u32_at(entry, 4) >> 16) as u16;
+    let (value, size) = (ElfVaddr(u64_at(entry, 8)), u64_at(entry, 16));
+    let kind = info & 0xf;
+    let is_defined = section != SHN_UNDEF && section < SHN_LORESERVE;
+    let is_code = matches!(kind, STT_FUNC | STT_GNU_IFUNC | STT_NOTYPE) && text.contains(&value);
+    if name == 0 || !is_defined || !is_code {
+        return None;
+    }
+    let by_binding = match info >> 4 {
+        STB_GLOBAL => 0,
+        STB_LOCAL => 2,
+        _ => 1,
+    };
+    let rank = by_binding + if kind == STT_NOTYPE { 3 } else { 0 };
+    let start = u32::try_from(value.0 - text.start.0).ok()?;
+    Some((Function { start, size: u32::try_from(size).unwrap_or(u32::MAX), name }, rank))
+}
+
+impl SymbolIndex {
+    /// The function whose code `vaddr` is in: the innermost, where one lies in another.
+    pub fn find(&self, vaddr: ElfVaddr) -> Option<FoundFunction> {
+        /// Functions inside of functions are rare and few (parts of hand-written assembly).
+        const MAX_NESTED: usize = 16;
+        let offset = u32::try_from(vaddr.0.checked_sub(self.base.0)?).ok()?;
+        let behind = self.functions.partition_point(|function| function.start <= offset);
+        let candidates = self.functions[..behind].iter().rev().take(MAX_NESTED).enumerate();
+        let found = candidates.into_iter().find(|(back, function)| match function.size {
+            0 => *back == 0,
+            size => offset - function.start < size,
+        });
+        found.map(|(_, function)| FoundFunction {
+            start: ElfVaddr(self.base.0 + u64::from(function.start)),
+            name: function.name,
+        })
+    }
+
+    /// How many functions there are.
+    pub fn len(&self) -> usize {
+        self.functions.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.functions.is_empty()
+    }
+
+    /// Heap bytes held.
+    pub fn heap_bytes(&self) -> usize {
+        size_of_val(&*self.functions)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FUNC: u8 = 2;
+    const LOCAL: u8 = 0;
+    const GLOBAL: u8 = 1 << 4;
+    const WEAK: u8 = 2 << 4;
+
+    /// {name, binding and type, section, value, size}
+    fn symbol((name, info, section, value, size): (u32, u8, u16, u64, u64)) -> Vec<u8> {
+        let head = [&name.to_ne_bytes()[..], &[info, 0], &section.to_ne_bytes()].concat();
+        [head, value.to_ne_bytes().to_vec(), size.to_ne_bytes().to_vec()].concat()
+    }
+
+    fn index(symbols: &[(u32, u8, u16, u64, u64)]) -> SymbolIndex {
+        let mut builder = IndexBuilder::new(ElfVaddr(0x1000)..ElfVaddr(0x2000));
+        builder.add(&symbols.iter().flat_map(|&parts| symbol(parts)).collect::<Vec<_>>());
+        builder.build()
+    }
+
+    fn name_at(index: &SymbolIndex, vaddr: u64) -> Option<u32> {
+        index.find(ElfVaddr(vaddr)).map(|found| found.name)
+    }
+
+    #[test]
+    fn a_function_ends_where_its_size_says() {
+        let index = index(&[(1, GLOBAL | FUNC, 1, 0x1000, 0x10), (2, GLOBAL | FUNC, 1, 0x1020, 0)]);
+        let names =
+            [0xfff, 0x1000, 0x100f, 0x1010, 0x101f, 0x1020, 0x1fff].map(|vaddr| name_at(&index, vaddr));
+        assert_eq!(names, [None, Some(1), Some(1), None, None, Some(2), Some(2)]);
+    }
+
+    #[test]
+    fn of_several_names_the_global_functions_counts() {
+        let index = index(&[
+            (1, LOCAL, 1, 0x1000, 0),
+            (2, LOCAL | FUNC, 1, 0x1000, 8),
+            (3, WEAK | FUNC, 1, 0x1000, 8),
+            (4, GLOBAL | FUNC, 1, 0x1000, 8),
+        ]);
+        assert_eq!((name_at(&index, 0x1000), index.len()), (Some(4), 1));
+    }
+
+    #[test]
+    fn labels_inside_a_function_do_not_name_its_code() {
+        let index = index(&[(1, GLOBAL | FUNC, 1, 0x1000, 0x100), (2, LOCAL, 1, 0x1010, 0)]);
+        assert_eq!(name_at(&index, 0x1020), Some(1));
+    }
+
+    #[test]
+    fn a_function_inside_another_is_found_and_left_again() {
+        let index = index(&[(1, GLOBAL | FUNC, 1, 0x1000, 0x100), (2, GLOBAL | FUNC, 1, 0x1010, 0x10)]);
+        assert_eq!(
+            [0x100f, 0x1010, 0x101f, 0x1020].map(|vaddr| name_at(&index, vaddr)),
+            [1, 2, 2, 1].map(Some)
+        );
+    }
+
+    #[test]
+    fn what_is_no_defined_code_is_left_out() {
+        const OBJECT: u8 = 1;
+        let index = index(&[
+            (1, GLOBAL | OBJECT, 1, 0x1000, 8),
+            (2, GLOBAL | FUNC, 0, 0x1000, 8),
+            (3, GLOBAL | FUNC, 0xfff1, 0x1000, 8),
+            (4, GLOBAL | FUNC, 1, 0x2000, 8),
+            (5, GLOBAL | FUNC, 1, u64::MAX, u64::MAX),
+            (0, GLOBAL | FUNC, 1, 0x1000, 8),
+        ]);
+        assert!(index.is_empty());
+    }
+
+    #[test]
+    fn sizes_that_wrap_do_no_harm() {
+        let index = index(&[(1, GLOBAL | FUNC, 1, 0x1100, u64::MAX), (2, GLOBAL | FUNC, 1, 0x1200, 1)]);
+        assert_eq!(
+            [0x10ff, 0x11ff, 0x1200, 0x1fff].map(|vaddr| name_at(&index, vaddr)),
+            [None, Some(1), Some(2), Some(1)]
+        );
+    }
+}

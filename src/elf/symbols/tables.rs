@@ -1,0 +1,192 @@
+//! Where an object's symbols and their names are: in its file, or in its image.
+
+use std::ops::Range;
+
+use goblin::elf::SectionHeader;
+
+use super::index::{IndexBuilder, SYMBOL_LEN, SymbolIndex};
+use crate::core::address::ElfVaddr;
+use crate::elf::dynamic::{Dynamic, DynamicError, string_at, tag};
+use crate::elf::file::{ElfFile, FileError};
+use crate::elf::image::LoadedImage;
+use crate::elf::objects::ObjectDetails;
+use crate::elf::objects::backing_file::BackingFileError;
+use crate::elf::source::{FileSource, Source};
+use crate::elf::unwind::sections::executable_range;
+
+/// Larger symbol tables are not read: 44 million symbols.
+const MAX_TABLE_LEN: u64 = 1 << 30;
+
+/// Longer names are cut.
+const MAX_NAME_LEN: u64 = 16 << 10;
+
+/// Why an object has no symbols.
+#[derive(Debug, thiserror::Error)]
+pub enum SymbolsError {
+    /// Its file cannot be used.
+    #[error(transparent)]
+    BackingFile(#[from] BackingFileError),
+    /// Its file is malformed.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Its dynamic section is.
+    #[error(transparent)]
+    Dynamic(#[from] DynamicError),
+    /// It was unloaded, and its file cannot be used.
+    #[error("the object was unloaded")]
+    Unloaded,
+    /// It has no symbol table.
+    #[error("no symbol table")]
+    NoTable,
+}
+
+/// An object's functions and the means to read their names.
+#[derive(Debug)]
+pub struct Symbols {
+    index: SymbolIndex,
+    names: Names,
+}
+
+/// Names are read one by one where that is possible: an object's string table can be much larger than its
+/// index, and few of its names are ever asked for.
+#[derive(Debug)]
+enum Names {
+    InFile { file: FileSource, table: Range<u64> },
+    Copied(Vec<u8>),
+}
+
+impl Symbols {
+    /// The functions of `.symtab` or else `.dynsym` in the object's file; if that is gone, replaced or
+    /// stripped of both, of the `.dynsym` in memory.
+    ///
+    /// # Errors
+    /// If none of them can be had.
+    pub fn of(details: &ObjectDetails) -> Result<Self, SymbolsError> {
+        let text = executable_range(details.image()).ok_or(SymbolsError::NoTable)?;
+        match Self::in_file(details, &text) {
+            Err(error) => match details.while_loaded(|image| Self::in_image(image, &text)) {
+                Some(Ok(symbols)) => Ok(symbols),
+                _ => Err(error),
+            },
+            found => found,
+        }
+    }
+
+    fn in_file(details: &ObjectDetails, text: &Range<ElfVaddr>) -> Result<Self, SymbolsError> {
+        let file = ElfFile::parse(details.open_file()?)?;
+        let sections = file.section_headers()?;
+        let index = read_table(&file, &sections, SHT_SYMTAB, text);
+        let (index, names) =
+            index.or_else(|| read_table(&file, &sections, SHT_DYNSYM, text)).ok_or(SymbolsError::NoTable)?;
+        Ok(Self { index, names: Names::InFile { table: names, file: file.into_source() } })
+    }
+
+    fn in_image(image: &LoadedImage, text: &Range<ElfVaddr>) -> Result<Self, SymbolsError> {
+        let dynamic = Dynamic::read(image)?;
+        let count = symbol_count(image, &dynamic).ok_or(SymbolsError::NoTable)?;
+        let mut builder = IndexBuilder::new(text.clone());
+        builder.add(&dynamic.symbols(count)?);
+        Ok(Self { index: builder.build(), names: Names::Copied(dynamic.strings()?) })
+    }
+
+    /// The function that `vaddr` is in: its first address and its linkage name.
+    pub fn find(&self, vaddr: ElfVaddr) -> Option<(ElfVaddr, String)> {
+        let found = self.index.find(vaddr)?;
+        let name = self.name_at(u64::from(found.name))?;
+        (!name.is_empty()).then_some((found.start, name))
+    }
+
+    fn name_at(&self, offset: u64) -> Option<String> {
+        let read;
+        let name = match &self.names {
+            Names::Copied(strings) => string_at(strings, offset)?,
+            Names::InFile { file, table } => {
+                read = read_name(file, table, offset)?;
+                &read
+            }
+        };
+        Some(String::from_utf8_lossy(name).into_owned())
+    }
+
+    /// How many functions there are.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// Heap bytes held.
+    pub fn heap_bytes(&self) -> usize {
+        let names = if let Names::Copied(strings) = &self.names { strings.len() } else { 0 };
+        self.index.heap_bytes() + names
+    }
+}
+
+const SHT_SYMTAB: u32 = 2;
+const SHT_DYNSYM: u32 = 11;
+
+/// The functions of the first table of this kind, and where its names are. `None` without functions.
+fn read_table<S: Source>(
+    file: &ElfFile<S>,
+    sections: &[SectionHeader],
+    kind: u32,
+    text: &Range<ElfVaddr>,
+) -> Option<(SymbolIndex, Range<u64>)> {
+    const CHUNK: u64 = 4096 * SYMBOL_LEN as u64;
+    let table = sections.iter().find(|section| section.sh_type == kind)?;
+    let names = sections.get(usize::try_from(table.sh_link).ok()?)?;
+    if !file.is_64() || !file.is_native_endian() || table.sh_size > MAX_TABLE_LEN {
+        return None;
+    }
+    let mut builder = IndexBuilder::new(text.clone());
+    let mut done = 0;
+    while done < table.sh_size {
+        let len = CHUNK.min(table.sh_size - done);
+        builder.add(&file.source().read(table.sh_offset.checked_add(done)?, len).ok()?);
+        done += len;
+    }
+    let index = builder.build();
+    let names = names.sh_offset..names.sh_offset.checked_add(names.sh_size)?;
+    (!index.is_empty()).then_some((index, names))
+}
+
+fn read_name(file: &FileSource, table: &Range<u64>, offset: u64) -> Option<Vec<u8>> {
+    let at = table.start.checked_add(offset)?;
+    let left = table.end.min(file.len()).checked_sub(at)?.min(MAX_NAME_LEN);
+    // Most names are short.
+    for len in [left.min(256), left] {
+        let bytes = file.read(at, len).ok()?;
+        if let Some(end) = bytes.iter().position(|&byte| byte == 0) {
+            return Some(bytes[..end].to_vec());
+        }
+    }
+    file.read(at, left).ok()
+}
+
+/// The number of dynamic symbols, which no tag gives: from the SysV hash table's chain count, else from the
+/// GNU hash table's last chain.
+fn symbol_count(image: &LoadedImage, dynamic: &Dynamic<'_>) -> Option<u64> {
+    let word = |at: u64| {
+        let mut bytes = [0; 4];
+        image.read_into(ElfVaddr(at), &mut bytes).then(|| u64::from(u32::from_ne_bytes(bytes)))
+    };
+    if let Some(hash) = dynamic.address(tag::HASH) {
+        return word(hash.0.checked_add(4)?);
+    }
+    let hash = dynamic.address(tag::GNU_HASH)?.0;
+    let (bucket_count, first_hashed, filter_words) =
+        (word(hash)?, word(hash.checked_add(4)?)?, word(hash.checked_add(8)?)?);
+    let buckets_at = hash.checked_add(16 + 8 * filter_words)?;
+    let buckets = image.read(ElfVaddr(buckets_at), 4 * bucket_count)?;
+    let last = buckets.as_chunks::<4>().0.iter().map(|bytes| u64::from(u32::from_ne_bytes(*bytes))).max()?;
+    let chains_at = buckets_at.checked_add(4 * bucket_count)?;
+    // Bit 0 marks the end of a chain; the chain of the highest bucket ends the table.
+    let mut symbol = last;
+    while word(chains_at.checked_add(4 * symbol.checked_sub(first_hashed)?)?)? & 1 == 0 {
+        symbol += 1;
+    }
+    Some(symbol + 1)
+}

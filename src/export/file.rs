@@ -1,0 +1,348 @@
+//! Messages to files.
+//!
+//! A name without `%t` is one file that grows: protobuf messages with their length as a big-endian u32 before
+//! each (the framing of the OpenTelemetry collector's file exporter), or one JSON document a line. A name with
+//! `%t` is a file for every message, which appears under its name when it is whole, and holds nothing but the
+//! message.
+//!
+//! The file is opened for every message: it may be rotated away at any time, and no descriptor is kept in
+//! somebody else's process. Nothing is synced to the disk: profiles are not worth a stall.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use nix::unistd::{AccessFlags, access};
+use parking_lot::Mutex;
+
+use super::notice::Notices;
+use super::pattern::{PathPattern, PatternError};
+use super::stats::{FileStats, Tally};
+use super::{ContentType, Message};
+
+/// How often, and how long each time, the lock of another process on the file is waited for.
+const LOCK_ATTEMPTS: u32 = 100;
+const LOCK_WAIT: Duration = Duration::from_millis(10);
+/// Names that a message's file may be given when the first choices exist.
+const COLLISIONS: u32 = 1_000;
+
+/// Why a message is in no file, in one line.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The name does not parse.
+    #[error("file={0}")]
+    Pattern(#[from] PatternError),
+    /// The folder that it is to be in is not there.
+    #[error("file={}: the folder {} does not exist; create it", path.display(), folder.display())]
+    NoFolder {
+        /// The file.
+        path: PathBuf,
+        /// Its folder.
+        folder: PathBuf,
+    },
+    /// The system refuses.
+    #[error("file={}: {reason}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        reason: io::Error,
+    },
+    /// A folder, a pipe or a socket.
+    #[error("file={}: neither a regular file nor a character device; name another", path.display())]
+    Kind {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It exists and holds something else, which appending would spoil.
+    #[error("file={}: exists and {found}; name another file or remove it", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What it is instead.
+        found: &'static str,
+    },
+    /// Another process has held the file's lock for too long.
+    #[error("file={}: locked by another process", path.display())]
+    Locked {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A length prefix cannot say how long the message is.
+    #[error("file={}: a message of {bytes} bytes is too long for a length prefix", path.display())]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+        /// The message's length.
+        bytes: usize,
+    },
+}
+
+impl FileError {
+    /// Its kind for the log: one line per kind, and per kind of system error.
+    fn kind(&self) -> u32 {
+        match self {
+            Self::Pattern(_) => 0,
+            Self::NoFolder { .. } => 1,
+            Self::Kind { .. } => 2,
+            Self::Foreign { .. } => 3,
+            Self::Locked { .. } => 4,
+            Self::TooLong { .. } => 5,
+            Self::Io { reason, .. } => match reason.kind() {
+                io::ErrorKind::PermissionDenied => 6,
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => 7,
+                io::ErrorKind::ReadOnlyFilesystem => 8,
+                io::ErrorKind::FileTooLarge => 9,
+                _ => 10,
+            },
+        }
+    }
+}
+
+/// Writes messages to the file or files of one name.
+#[derive(Debug)]
+pub struct FileExporter {
+    pattern: PathPattern,
+    state: Mutex<State>,
+    notices: Notices,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    stats: FileStats,
+    /// Device and inode of the file whose content was checked.
+    checked: Option<(u64, u64)>,
+}
+
+impl FileExporter {
+    /// Parses the name and looks whether a file could be written now, without creating one.
+    ///
+    /// # Errors
+    /// A name that does not parse, a folder that is not there, no permission.
+    pub fn new(pattern: &str) -> Result<Self, FileError> {
+        let pattern = PathPattern::parse(pattern)?;
+        check_writable(&pattern.expand(SystemTime::now(), 0))?;
+        Ok(Self { pattern, state: Mutex::default(), notices: Notices::default() })
+    }
+
+    /// Writes one message whole, or leaves nothing of it. Returns the file it is in now.
+    ///
+    /// # Errors
+    /// It could not be written. The failure is counted, and logged the first time of its kind.
+    pub fn write(&self, message: &Message) -> Result<PathBuf, FileError> {
+        let mut state = self.state.lock();
+        let result = if self.pattern.has_time() {
+            self.write_own_file(message)
+        } else {
+            self.append(&mut state.checked, message)
+        };
+        let tally = Tally::of(message);
+        match &result {
+            Ok(_) => state.stats.written += tally,
+            Err(error) => {
+                state.stats.failed += tally;
+                self.notices.warn(error.kind(), &error.to_string());
+            }
+        }
+        result
+    }
+
+    /// The counters.
+    pub fn stats(&self) -> FileStats {
+        self.state.lock().stats
+    }
+
+    /// Writes the message under a temporary name and gives it the first free one of its own.
+    fn write_own_file(&self, message: &Message) -> Result<PathBuf, FileError> {
+        let now = SystemTime::now();
+        let path = self.pattern.expand(now, 0);
+        let failed = |reason| FileError::Io { path: path.clone(), reason };
+        let folder = folder_of(&path)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let temporary = folder.join(format!(".{name}.{}.tmp", std::process::id()));
+        let result = write_new(&temporary, &message.body).and_then(|()| {
+            for collision in 0..COLLISIONS {
+                let path = self.pattern.expand(now, collision);
+                if rename_to_new(&temporary, &path)? {
+                    return Ok(path);
+                }
+            }
+            Err(io::ErrorKind::AlreadyExists.into())
+        });
+        if result.is_err() {
+            // Nothing half-written stays; if it was never created, there is nothing to remove.
+            let _ = fs::remove_file(&temporary);
+        }
+        result.map_err(failed)
+    }
+
+    /// Appends the framed message by one write, under the file's lock, and cuts off what a failed write left.
+    fn append(&self, checked: &mut Option<(u64, u64)>, message: &Message) -> Result<PathBuf, FileError> {
+        let path = self.pattern.expand(SystemTime::now(), 0);
+        let record = frame(&path, message)?;
+        folder_of(&path)?;
+        check_kind(&path)?;
+        let failed = |reason| FileError::Io { path: path.clone(), reason };
+        let mut file = OpenOptions::new().append(true).read(true).create(true).open(&path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        if !metadata.is_file() {
+            file.write_all(&record).map_err(failed)?;
+            return Ok(path);
+        }
+        lock(&path, &file)?;
+        let identity = (metadata.dev(), metadata.ino());
+        if *checked != Some(identity) {
+            check_content(&path, &mut file, message.content_type)?;
+            *checked = Some(identity);
+        }
+        let end = file.seek(SeekFrom::End(0)).map_err(failed)?;
+        if let Err(reason) = file.write_all(&record) {
+            // If even that fails there is no more to be done; the next process refuses the broken file.
+            let _ = file.set_len(end);
+            return Err(failed(reason));
+        }
+        Ok(path)
+    }
+}
+
+/// The message with what separates it from the next one.
+fn frame(path: &Path, message: &Message) -> Result<Vec<u8>, FileError> {
+    let body = &message.body;
+    let mut record = Vec::with_capacity(body.len() + 4);
+    match message.content_type {
+        ContentType::Protobuf => {
+            let too_long = |_| FileError::TooLong { path: path.to_owned(), bytes: body.len() };
+            let length = u32::try_from(body.len()).map_err(too_long)?;
+            record.extend_from_slice(&length.to_be_bytes());
+            record.extend_from_slice(body);
+        }
+        ContentType::Json => {
+            record.extend_from_slice(body);
+            record.push(b'\n');
+        }
+    }
+    Ok(record)
+}
+
+fn write_new(path: &Path, body: &[u8]) -> io::Result<()> {
+    // A file of that name was left by a process that died; it had this one's id.
+    let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(path)?;
+            OpenOptions::new().write(true).create_new(true).open(path)?
+        }
+        other => other?,
+    };
+    file.write_all(body)
+}
+
+/// Gives a file another name unless that exists; then false.
+fn rename_to_new(from: &Path, to: &Path) -> io::Result<bool> {
+    match fs::hard_link(from, to) {
+        Ok(()) => fs::remove_file(from).map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        // A file system without hard links: the check and the rename are two steps there.
+        Err(_) if to.symlink_metadata().is_ok() => Ok(false),
+        Err(_) => fs::rename(from, to).map(|()| true),
+    }
+}
+
+/// The folder that a file is to be in, which must exist.
+fn folder_of(path: &Path) -> Result<PathBuf, FileError> {
+    let folder = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    if folder.is_dir() {
+        Ok(folder.to_owned())
+    } else {
+        Err(FileError::NoFolder { path: path.to_owned(), folder: folder.to_owned() })
+    }
+}
+
+/// Refuses what opening or writing could block on.
+fn check_kind(path: &Path) -> Result<(), FileError> {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() || metadata.file_type().is_char_device() => Ok(()),
+        Ok(_) => Err(FileError::Kind { path: path.to_owned() }),
+        // Opening will say what is wrong, if anything is.
+        Err(_) => Ok(()),
+    }
+}
+
+fn check_writable(path: &Path) -> Result<(), FileError> {
+    let folder = folder_of(path)?;
+    check_kind(path)?;
+    let wanted = if path.exists() {
+        access(path, AccessFlags::W_OK)
+    } else {
+        access(&folder, AccessFlags::W_OK | AccessFlags::X_OK)
+    };
+    wanted.map_err(|error| FileError::Io { path: path.to_owned(), reason: error.into() })
+}
+
+/// Takes the file's advisory lock, which goes with the descriptor: processes that share a name do not mix
+/// their records.
+fn lock(path: &Path, file: &File) -> Result<(), FileError> {
+    for _ in 0..LOCK_ATTEMPTS {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            // A file system without locks. Appending is atomic on most of those that have none.
+            Err(TryLockError::Error(_)) => return Ok(()),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_WAIT),
+        }
+    }
+    Err(FileError::Locked { path: path.to_owned() })
+}
+
+/// Looks whether what is in the file ends where a message of this kind may follow.
+fn check_content(path: &Path, file: &mut File, content_type: ContentType) -> Result<(), FileError> {
+    let intact = match content_type {
+        ContentType::Protobuf => ends_after_record(file),
+        ContentType::Json => ends_after_line(file),
+    };
+    match intact {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            let found = match content_type {
+                ContentType::Protobuf => "is not a whole number of length-prefixed messages",
+                ContentType::Json => "is not whole lines of JSON documents",
+            };
+            Err(FileError::Foreign { path: path.to_owned(), found })
+        }
+        Err(reason) => Err(FileError::Io { path: path.to_owned(), reason }),
+    }
+}
+
+fn ends_after_record(file: &mut File) -> io::Result<bool> {
+    let length = file.metadata()?.len();
+    let mut offset = 0;
+    while length - offset >= 4 {
+        let mut prefix = [0; 4];
+        file.seek(SeekFrom::Start(offset))?;
+        file.read_exact(&mut prefix)?;
+        let record = 4 + u64::from(u32::from_be_bytes(prefix));
+        if record > length - offset {
+            return Ok(false);
+        }
+        offset += record;
+    }
+    Ok(offset == length)
+}
+
+fn ends_after_line(file: &mut File) -> io::Result<bool> {
+    if file.metadata()?.len() == 0 {
+        return Ok(true);
+    }
+    let (mut first, mut last) = ([0], [0]);
+    file.seek(SeekFrom::Start(0))?;
+    file.read_exact(&mut first)?;
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(first == *b"{" && last == *b"\n")
+}
+
+#[cfg(test)]
+mod tests;

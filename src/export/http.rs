@@ -1,0 +1,290 @@
+//! One POST of one message, and what came of it.
+
+use std::io::{self, Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use flate2::Compression as Level;
+use flate2::write::GzEncoder;
+use ureq::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use ureq::{Agent, Body, Error, Timeout};
+
+use super::notice::printable;
+use super::response;
+use super::retry::parse_retry_after;
+use super::stats::PartialSuccess;
+use super::{ContentType, Endpoint, Message};
+
+/// The version of the profiles signal that is written, as collectors from 0.163 on check it.
+const VERSION_HEADER: (&str, &str) = ("otlp-profiles-development-version", "1");
+const USER_AGENT: &str = concat!("otlpprof/", env!("CARGO_PKG_VERSION"));
+/// An answer is a few bytes; of a page that something else serves, the start is enough.
+const ANSWER_LIMIT: u64 = 64 * 1024;
+/// Headers that describe the body or the connection: the exporter alone knows them.
+const RESERVED: [&str; 7] = [
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "host",
+    "transfer-encoding",
+    VERSION_HEADER.0,
+];
+
+/// How request bodies are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all.
+    None,
+    /// gzip, which every OTLP/HTTP receiver must read.
+    Gzip,
+}
+
+/// A setting that cannot work: what is wrong, and what to do, in one line.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// `https` in a build without the feature `tls`.
+    #[error("{endpoint}: this build of otlpprof has no TLS; use http:// or a build with the feature tls")]
+    NoTls {
+        /// The endpoint.
+        endpoint: String,
+    },
+    /// The file of CA certificates cannot be read.
+    #[error("certificate {}: {reason}", path.display())]
+    Certificate {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A header that HTTP does not allow. Its value is left out: it may be a secret.
+    #[error("header {name:?}: its name or value is not allowed in HTTP")]
+    Header {
+        /// The header's name.
+        name: String,
+    },
+    /// A header that the exporter sets itself.
+    #[error("header {name:?}: set by otlpprof itself; remove it")]
+    ReservedHeader {
+        /// The header's name.
+        name: String,
+    },
+    /// The exporter's thread could not be started.
+    #[error("cannot start the exporter's thread: {0}")]
+    Thread(#[from] io::Error),
+}
+
+/// What the HTTP client has to know.
+#[derive(Debug)]
+pub(super) struct ClientConfig<'a> {
+    pub(super) endpoint: &'a Endpoint,
+    pub(super) headers: &'a [(String, String)],
+    pub(super) compression: Compression,
+    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "only TLS has certificates"))]
+    pub(super) ca_certificate: Option<&'a PathBuf>,
+}
+
+/// A message as it goes over the wire.
+#[derive(Debug)]
+pub(super) struct Encoded {
+    content_type: ContentType,
+    gzip: bool,
+    pub(super) body: Vec<u8>,
+}
+
+/// What came of a POST.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// 2xx.
+    Accepted(Option<PartialSuccess>),
+    /// 413, or 400 with a text about a size limit.
+    TooLarge(String),
+    /// 429, 502, 503, 504: to be retried, not before the given time from now.
+    Busy { status: u16, retry_after: Option<Duration>, message: String },
+    /// 3xx.
+    Redirected { status: u16 },
+    /// Any other status: not to be retried.
+    Refused { status: u16, message: String },
+    /// No connection came about.
+    Unreachable(String),
+    /// The connection broke, or took too long, before the answer was there.
+    Broken(String),
+    /// The TLS handshake failed.
+    Tls(String),
+    /// What answered does not speak HTTP, or the client failed in itself.
+    Protocol(String),
+}
+
+/// An HTTP client for one endpoint.
+#[derive(Debug)]
+pub(super) struct Client {
+    agent: Agent,
+    endpoint: Endpoint,
+    headers: HeaderMap,
+    compression: Compression,
+}
+
+impl Client {
+    pub(super) fn new(config: &ClientConfig<'_>) -> Result<Self, ConfigError> {
+        if config.endpoint.is_https() && !cfg!(feature = "tls") {
+            return Err(ConfigError::NoTls { endpoint: config.endpoint.shown() });
+        }
+        let mut builder = Agent::config_builder()
+            .http_status_as_error(false)
+            // A redirect is an answer like any other: following it could send headers to another host.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .user_agent(USER_AGENT)
+            .max_idle_connections(1)
+            // Longer than the usual interval between uploads, shorter than servers keep connections.
+            .max_idle_age(Duration::from_secs(30))
+            .input_buffer_size(16 * 1024)
+            .output_buffer_size(64 * 1024);
+        if config.endpoint.is_loopback() {
+            builder = builder.proxy(None);
+        }
+        #[cfg(feature = "tls")]
+        if let Some(path) = config.ca_certificate.filter(|_| config.endpoint.is_https()) {
+            builder = builder.tls_config(trusting_only(path)?);
+        }
+        Ok(Self {
+            agent: builder.build().new_agent(),
+            endpoint: config.endpoint.clone(),
+            headers: header_map(config.headers)?,
+            compression: config.compression,
+        })
+    }
+
+    /// Another handle of the same connections, to interrupt them.
+    pub(super) fn agent(&self) -> Agent {
+        self.agent.clone()
+    }
+
+    /// Compresses a message as configured.
+    pub(super) fn encode(&self, message: &Message) -> Encoded {
+        let (gzip, body) = match self.compression {
+            Compression::None => (false, message.body.clone()),
+            Compression::Gzip => (true, gzip(&message.body)),
+        };
+        Encoded { content_type: message.content_type, gzip, body }
+    }
+
+    /// Sends once, and reads the answer; all of it within `timeout`.
+    pub(super) fn post(&self, message: &Encoded, timeout: Duration) -> Answer {
+        // The client spawns a thread to resolve names and panics where the system refuses one.
+        let answer = catch_unwind(AssertUnwindSafe(|| match self.exchange(message, timeout) {
+            Ok(response) => read_answer(response),
+            Err(error) => failed(error),
+        }));
+        answer.unwrap_or_else(|_| Answer::Broken("the HTTP client panicked".to_owned()))
+    }
+
+    fn exchange(&self, message: &Encoded, timeout: Duration) -> Result<Response<Body>, Error> {
+        let mut request = self.agent.post(self.endpoint.url().clone());
+        if let Some(headers) = request.headers_mut() {
+            headers.extend(self.headers.clone());
+        }
+        request = request
+            .header("content-type", message.content_type.mime())
+            .header(VERSION_HEADER.0, VERSION_HEADER.1);
+        if message.gzip {
+            request = request.header("content-encoding", "gzip");
+        }
+        request.config().timeout_global(Some(timeout)).build().send(&message.body[..])
+    }
+}
+
+/// Only the certificates of that file are trusted, as OTLP exporters understand the setting.
+#[cfg(feature = "tls")]
+fn trusting_only(path: &PathBuf) -> Result<ureq::tls::TlsConfig, ConfigError> {
+    use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+
+    let failed = |reason: String| ConfigError::Certificate { path: path.clone(), reason };
+    let pem = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
+    let mut certificates = Vec::new();
+    for item in parse_pem(&pem) {
+        match item.map_err(|error| failed(error.to_string()))? {
+            PemItem::Certificate(certificate) => certificates.push(certificate),
+            _ => log::debug!("certificate {}: an item that is no certificate is ignored", path.display()),
+        }
+    }
+    if certificates.is_empty() {
+        return Err(failed("no certificate in it; a PEM file of CA certificates is needed".to_owned()));
+    }
+    Ok(TlsConfig::builder().root_certs(RootCerts::from(certificates)).build())
+}
+
+fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, ConfigError> {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        let not_allowed = || ConfigError::Header { name: printable(name) };
+        let name = HeaderName::from_bytes(name.trim().as_bytes()).map_err(|_| not_allowed())?;
+        if RESERVED.contains(&name.as_str()) {
+            return Err(ConfigError::ReservedHeader { name: name.to_string() });
+        }
+        let mut value = HeaderValue::from_str(value.trim()).map_err(|_| not_allowed())?;
+        value.set_sensitive(true);
+        map.append(name, value);
+    }
+    Ok(map)
+}
+
+fn gzip(body: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), Level::default());
+    // SANITY: writing to a Vec cannot fail, and the encoder itself has no errors.
+    encoder.write_all(body).and_then(|()| encoder.finish()).expect("gzip to memory")
+}
+
+fn read_answer(mut response: Response<Body>) -> Answer {
+    let status = response.status();
+    let header = |name| response.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let mime = header("content-type").unwrap_or_default().to_ascii_lowercase();
+    let retry_after = header("retry-after").and_then(|value| parse_retry_after(value, SystemTime::now()));
+    let mut body = Vec::new();
+    // The status is what counts; a body that breaks off leaves it as it is.
+    let _ = response.body_mut().as_reader().take(ANSWER_LIMIT).read_to_end(&mut body);
+    if status.is_success() {
+        return Answer::Accepted(response::partial_success(&mime, &body));
+    }
+    let message = response::error_message(&mime, &body);
+    let code = status.as_u16();
+    match status {
+        StatusCode::PAYLOAD_TOO_LARGE => Answer::TooLarge(message),
+        StatusCode::BAD_REQUEST if response::says_too_large(&message) => Answer::TooLarge(message),
+        StatusCode::TOO_MANY_REQUESTS
+        | StatusCode::BAD_GATEWAY
+        | StatusCode::SERVICE_UNAVAILABLE
+        | StatusCode::GATEWAY_TIMEOUT => Answer::Busy { status: code, retry_after, message },
+        _ if status.is_redirection() => Answer::Redirected { status: code },
+        _ => Answer::Refused { status: code, message },
+    }
+}
+
+fn failed(error: Error) -> Answer {
+    let text = printable(&error.to_string());
+    match error {
+        Error::Timeout(Timeout::Resolve | Timeout::Connect)
+        | Error::HostNotFound
+        | Error::ConnectionFailed
+        | Error::ConnectProxyFailed(_) => Answer::Unreachable(text),
+        Error::Timeout(_) => Answer::Broken(text),
+        Error::Io(error) => match error.kind() {
+            // rustls reports what is wrong with a peer's certificate or handshake as invalid data.
+            io::ErrorKind::InvalidData => Answer::Tls(text),
+            io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::NotConnected
+            | io::ErrorKind::TimedOut
+            | io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::WouldBlock => Answer::Broken(text),
+            // Refused, no route, a name that does not resolve (which has no kind of its own).
+            _ => Answer::Unreachable(text),
+        },
+        Error::Tls(_) => Answer::Tls(text),
+        #[cfg(feature = "tls")]
+        Error::Rustls(_) | Error::Pem(_) => Answer::Tls(text),
+        _ => Answer::Protocol(text),
+    }
+}

@@ -1,0 +1,24 @@
+//! Encoded messages to files and collectors.
+//!
+//! In: OTLP messages, already encoded ([`Message`]). Out: bytes in a file ([`file`]) or at a collector
+//! ([`upload`]), and counters that account for every message. Nothing here reads or changes a message; one that
+//! a collector finds too large goes back to whoever can split it ([`upload::Splitter`]).
+//!
+//! Imports `core` only. Called by the agent, from its own threads: never from a signal handler.
+
+pub mod endpoint;
+pub mod file;
+mod http;
+pub mod message;
+mod notice;
+pub mod pattern;
+mod queue;
+mod response;
+mod retry;
+pub mod stats;
+pub mod upload;
+
+pub use endpoint::Endpoint;
+pub use file::FileExporter;
+pub use message::{ContentType, Message};
+pub use upload::{UploadConfig, Uploader};

@@ -1,0 +1,161 @@
+//! The bounded queue between whoever submits and the thread that sends.
+
+use std::collections::VecDeque;
+
+use super::Message;
+use super::stats::Tally;
+
+/// How much may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// Messages.
+    pub(super) messages: usize,
+    /// Bytes of memory that their bodies occupy.
+    pub(super) bytes: usize,
+}
+
+/// Messages in the order of their submission, within limits that the message being sent counts against too.
+#[derive(Debug)]
+pub(super) struct Queue {
+    limits: Limits,
+    waiting: VecDeque<Message>,
+    waiting_bytes: usize,
+    /// Memory of the message that was taken and is not settled.
+    taken_bytes: Option<usize>,
+}
+
+impl Queue {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self { limits, waiting: VecDeque::new(), waiting_bytes: 0, taken_bytes: None }
+    }
+
+    /// Appends a message. Returns what no longer fits: the oldest ones, and the new one itself if even an empty
+    /// queue has no room for it.
+    pub(super) fn push(&mut self, message: Message) -> Vec<Message> {
+        let bytes = message.body.capacity();
+        if !self.fits(1, bytes, 0, 0) {
+            return vec![message];
+        }
+        let mut dropped = Vec::new();
+        while !self.fits(1, bytes, self.waiting.len(), self.waiting_bytes) {
+            dropped.extend(self.pop());
+        }
+        self.waiting_bytes += bytes;
+        self.waiting.push_back(message);
+        dropped
+    }
+
+    /// Puts the pieces of the message that was settled last in front, in their order. Returns those that do not
+    /// fit: they are the oldest.
+    pub(super) fn put_in_front(&mut self, pieces: Vec<Message>) -> Vec<Message> {
+        let mut dropped = Vec::new();
+        for piece in pieces.into_iter().rev() {
+            let bytes = piece.body.capacity();
+            if self.fits(1, bytes, self.waiting.len(), self.waiting_bytes) {
+                self.waiting_bytes += bytes;
+                self.waiting.push_front(piece);
+            } else {
+                dropped.push(piece);
+            }
+        }
+        dropped
+    }
+
+    /// Takes the oldest message to send it. It counts against the limits until [`settle`](Self::settle).
+    pub(super) fn take(&mut self) -> Option<Message> {
+        let message = self.pop()?;
+        self.taken_bytes = Some(message.body.capacity());
+        Some(message)
+    }
+
+    /// The taken message has left.
+    pub(super) fn settle(&mut self) {
+        self.taken_bytes = None;
+    }
+
+    /// The sum of what is waiting.
+    pub(super) fn tally(&self) -> Tally {
+        self.waiting.iter().map(Tally::of).sum()
+    }
+
+    /// Takes all that is waiting.
+    pub(super) fn drain(&mut self) -> Vec<Message> {
+        self.waiting_bytes = 0;
+        self.waiting.drain(..).collect()
+    }
+
+    fn pop(&mut self) -> Option<Message> {
+        let message = self.waiting.pop_front()?;
+        self.waiting_bytes -= message.body.capacity();
+        Some(message)
+    }
+
+    /// Whether so much more fits beside so much waiting and what was taken.
+    fn fits(&self, messages: usize, bytes: usize, waiting: usize, waiting_bytes: usize) -> bool {
+        let taken = usize::from(self.taken_bytes.is_some());
+        waiting + taken + messages <= self.limits.messages
+            && waiting_bytes + self.taken_bytes.unwrap_or(0) + bytes <= self.limits.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ContentType;
+    use super::*;
+
+    fn message(bytes: usize) -> Message {
+        Message { body: vec![0; bytes], content_type: ContentType::Protobuf, samples: bytes as u64 }
+    }
+
+    fn sizes(messages: Vec<Message>) -> Vec<usize> {
+        messages.iter().map(|message| message.body.len()).collect()
+    }
+
+    #[test]
+    fn the_oldest_goes_when_messages_or_bytes_run_out() {
+        let mut queue = Queue::new(Limits { messages: 3, bytes: 100 });
+        assert!(queue.push(message(10)).is_empty());
+        assert!(queue.push(message(20)).is_empty());
+        assert!(queue.push(message(30)).is_empty());
+        assert_eq!(sizes(queue.push(message(5))), [10]);
+        assert_eq!(sizes(queue.push(message(70))), [20, 30]);
+        assert_eq!(sizes(queue.drain()), [5, 70]);
+    }
+
+    #[test]
+    fn what_never_fits_displaces_nothing() {
+        let mut queue = Queue::new(Limits { messages: 3, bytes: 100 });
+        queue.push(message(10));
+        assert_eq!(sizes(queue.push(message(101))), [101]);
+        assert_eq!(sizes(queue.drain()), [10]);
+    }
+
+    #[test]
+    fn the_message_being_sent_counts() {
+        let mut queue = Queue::new(Limits { messages: 3, bytes: 100 });
+        queue.push(message(60));
+        assert_eq!(queue.take().map(|message| message.body.len()), Some(60));
+        assert_eq!(sizes(queue.push(message(41))), [41]);
+        assert!(queue.push(message(40)).is_empty());
+        queue.settle();
+        assert!(queue.push(message(60)).is_empty());
+    }
+
+    #[test]
+    fn pieces_come_first_and_in_order() {
+        let mut queue = Queue::new(Limits { messages: 4, bytes: 100 });
+        queue.push(message(50));
+        queue.push(message(40));
+        queue.take();
+        queue.settle();
+        assert!(queue.put_in_front(vec![message(26), message(27)]).is_empty());
+        assert_eq!(sizes(queue.drain()), [26, 27, 40]);
+
+        queue.push(message(50));
+        queue.push(message(40));
+        queue.take();
+        queue.settle();
+        assert_eq!(sizes(queue.put_in_front(vec![message(31), message(32)])), [31]);
+        assert_eq!(sizes(queue.drain()), [32, 40]);
+    }
+}

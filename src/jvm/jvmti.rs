@@ -1,0 +1,343 @@
+//! A JVMTI environment: thin wrappers that turn error codes into [`JvmtiError`] and free what JVMTI allocates.
+
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::ptr::{NonNull, null_mut};
+
+use jni::sys::{JavaVM, jint, jobject};
+
+use super::jvmti_error::{JvmtiError, NOT_AVAILABLE};
+use super::jvmti_events::{Event, EventCallbacks};
+use super::jvmti_table::{AgentThreadMain, Capabilities, Interface, RawEnv, RawThreadInfo};
+use super::modified_utf8;
+
+/// `JVMTI_VERSION_11`, the oldest that is asked for.
+const JVMTI_VERSION_11: jint = 0x300b_0000;
+
+/// `JVMTI_THREAD_NORM_PRIORITY`.
+const NORMAL_PRIORITY: jint = 5;
+
+/// `jvmtiPhase`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// In `Agent_OnLoad`.
+    OnLoad,
+    /// Before VMStart.
+    Primordial,
+    /// Between VMStart and VMInit.
+    Start,
+    /// Between VMInit and VMDeath.
+    Live,
+    /// After VMDeath.
+    Dead,
+}
+
+/// The capabilities an agent of this project may ask for, by their bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Capability {
+    /// `can_generate_native_method_bind_events`
+    NativeMethodBindEvents = 30,
+    /// `can_generate_garbage_collection_events`
+    GarbageCollectionEvents = 31,
+    /// `can_support_virtual_threads` (21 on)
+    SupportVirtualThreads = 44,
+}
+
+impl Capabilities {
+    /// Whether this one is among them.
+    pub fn has(self, capability: Capability) -> bool {
+        let bit = capability as usize;
+        self.0[bit / 32] >> (bit % 32) & 1 != 0
+    }
+
+    /// These and this one.
+    #[must_use]
+    pub fn with(mut self, capability: Capability) -> Self {
+        let bit = capability as usize;
+        self.0[bit / 32] |= 1 << (bit % 32);
+        self
+    }
+}
+
+/// What `GetThreadInfo` says of a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadInfo {
+    /// The thread's name.
+    pub name: String,
+    /// Whether it is a daemon.
+    pub daemon: bool,
+    /// The thread group, a local reference that the caller deletes; null if the thread has ended.
+    pub thread_group: jobject,
+    /// The context class loader, the same.
+    pub context_class_loader: jobject,
+}
+
+/// An environment. It may be used from every thread and phase that the specification allows a function in.
+#[derive(Clone, Copy, Debug)]
+pub struct Jvmti {
+    env: NonNull<RawEnv>,
+}
+
+// SAFETY: JVMTI environments belong to no thread ("Environments" in the specification).
+unsafe impl Send for Jvmti {}
+// SAFETY: as above.
+unsafe impl Sync for Jvmti {}
+
+impl Jvmti {
+    /// A new environment of `vm`.
+    ///
+    /// # Safety
+    ///
+    /// `vm` must be the JavaVM of this process, and not destroyed while the result is used.
+    pub unsafe fn new(vm: *mut JavaVM) -> Result<Self, JvmtiError> {
+        type GetEnv = unsafe extern "system" fn(*mut JavaVM, *mut *mut c_void, jint) -> jint;
+        let mut env = null_mut();
+        // GetEnv is the seventh word of the invocation interface (JNI specification, "Invocation API").
+        // SAFETY: a JavaVM points to its function table, and GetEnv has that type.
+        let code = unsafe {
+            let get_env: GetEnv = std::mem::transmute(*(*vm).cast::<*const c_void>().add(6));
+            get_env(vm, &mut env, JVMTI_VERSION_11)
+        };
+        match NonNull::new(env) {
+            Some(env) if code == 0 => Ok(Self { env: env.cast() }),
+            _ => Err(JvmtiError { function: "GetEnv", code }),
+        }
+    }
+
+    /// The environment that a callback was given.
+    ///
+    /// # Safety
+    ///
+    /// `env` must be a live `jvmtiEnv*`.
+    pub unsafe fn from_raw(env: NonNull<RawEnv>) -> Self {
+        Self { env }
+    }
+
+    /// The `jvmtiEnv*`.
+    pub fn as_raw(self) -> *mut RawEnv {
+        self.env.as_ptr()
+    }
+
+    fn table(&self) -> &Interface {
+        // SAFETY: the environment is live; its table lives as long.
+        unsafe { &**self.env.as_ptr() }
+    }
+
+    /// The version of JVMTI: `0x30000000 | major << 16 | minor << 8 | micro`.
+    pub fn version_number(self) -> Result<i32, JvmtiError> {
+        let mut version = 0;
+        // SAFETY: the out parameter is valid.
+        let code = unsafe { self.table().get_version_number()(self.as_raw(), &mut version) };
+        check("GetVersionNumber", code).map(|()| version)
+    }
+
+    /// The VM's phase.
+    pub fn phase(self) -> Result<Phase, JvmtiError> {
+        let mut phase = 0;
+        // SAFETY: the out parameter is valid.
+        let code = unsafe { self.table().get_phase()(self.as_raw(), &mut phase) };
+        check("GetPhase", code)?;
+        match phase {
+            1 => Ok(Phase::OnLoad),
+            2 => Ok(Phase::Primordial),
+            6 => Ok(Phase::Start),
+            4 => Ok(Phase::Live),
+            8 => Ok(Phase::Dead),
+            _ => Err(JvmtiError { function: "GetPhase", code: phase }),
+        }
+    }
+
+    /// What may be asked for now.
+    pub fn potential_capabilities(self) -> Result<Capabilities, JvmtiError> {
+        let mut capabilities = Capabilities::default();
+        // SAFETY: the out parameter is valid.
+        let code = unsafe { self.table().get_potential_capabilities()(self.as_raw(), &mut capabilities) };
+        check("GetPotentialCapabilities", code).map(|()| capabilities)
+    }
+
+    /// What this environment has.
+    pub fn capabilities(self) -> Result<Capabilities, JvmtiError> {
+        let mut capabilities = Capabilities::default();
+        // SAFETY: the out parameter is valid.
+        let code = unsafe { self.table().get_capabilities()(self.as_raw(), &mut capabilities) };
+        check("GetCapabilities", code).map(|()| capabilities)
+    }
+
+    /// Asks for all of these; none is added if one is refused.
+    pub fn add_capabilities(self, capabilities: Capabilities) -> Result<(), JvmtiError> {
+        // SAFETY: the parameter is valid for the call.
+        let code = unsafe { self.table().add_capabilities()(self.as_raw(), &capabilities) };
+        check("AddCapabilities", code)
+    }
+
+    /// Replaces all callbacks.
+    ///
+    /// # Safety
+    ///
+    /// They are called from JVMTI until they are replaced or the environment is disposed of, and must not unwind.
+    pub unsafe fn set_event_callbacks(self, callbacks: &EventCallbacks) -> Result<(), JvmtiError> {
+        let size = size_of::<EventCallbacks>() as jint;
+        // SAFETY: JVMTI copies the structure; the caller answers for the callbacks.
+        let code = unsafe { self.table().set_event_callbacks()(self.as_raw(), callbacks, size) };
+        check("SetEventCallbacks", code)
+    }
+
+    /// Enables or disables an event for all threads.
+    pub fn set_event_enabled(self, event: Event, enabled: bool) -> Result<(), JvmtiError> {
+        // SAFETY: a null thread means all threads.
+        let code = unsafe {
+            self.table().set_event_notification_mode()(
+                self.as_raw(),
+                jint::from(enabled),
+                event as jint,
+                null_mut::<c_void>().cast(),
+            )
+        };
+        check("SetEventNotificationMode", code)
+    }
+
+    /// Sends an event again for everything that exists; live phase only. The callbacks have run when it returns.
+    pub fn generate_events(self, event: Event) -> Result<(), JvmtiError> {
+        // SAFETY: takes an event number.
+        let code = unsafe { self.table().generate_events()(self.as_raw(), event as jint) };
+        check("GenerateEvents", code)
+    }
+
+    /// A system property, `None` if there is none of that name.
+    pub fn system_property(self, name: &CStr) -> Result<Option<String>, JvmtiError> {
+        let mut value = null_mut();
+        // SAFETY: the parameters are valid for the call.
+        let code = unsafe { self.table().get_system_property()(self.as_raw(), name.as_ptr(), &mut value) };
+        match check("GetSystemProperty", code) {
+            // SAFETY: JVMTI allocated the string for this caller.
+            Ok(()) => Ok(unsafe { self.take_string(value) }),
+            Err(error) if error.code == NOT_AVAILABLE => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All live platform threads, as local references that the caller deletes.
+    pub fn all_threads(self) -> Result<Vec<jobject>, JvmtiError> {
+        let (mut count, mut threads) = (0, null_mut());
+        // SAFETY: the out parameters are valid.
+        let code = unsafe { self.table().get_all_threads()(self.as_raw(), &mut count, &mut threads) };
+        check("GetAllThreads", code)?;
+        if threads.is_null() {
+            return Ok(Vec::new());
+        }
+        let count = usize::try_from(count).unwrap_or(0);
+        // SAFETY: JVMTI gave an array of that many references.
+        let references = unsafe { std::slice::from_raw_parts(threads, count) }.to_vec();
+        // SAFETY: JVMTI allocated the array for this caller.
+        unsafe { self.deallocate(threads.cast()) };
+        Ok(references)
+    }
+
+    /// Name and more of a thread.
+    ///
+    /// # Safety
+    ///
+    /// `thread` must be a reference to a thread that is valid on this thread, or null for the current thread.
+    pub unsafe fn thread_info(self, thread: jobject) -> Result<ThreadInfo, JvmtiError> {
+        let mut info = RawThreadInfo {
+            name: null_mut(),
+            priority: 0,
+            is_daemon: false,
+            thread_group: null_mut(),
+            context_class_loader: null_mut(),
+        };
+        // SAFETY: the caller answers for the reference; the out parameter is valid.
+        let code = unsafe { self.table().get_thread_info()(self.as_raw(), thread, &mut info) };
+        check("GetThreadInfo", code)?;
+        // SAFETY: JVMTI allocated the name for this caller.
+        let name = unsafe { self.take_string(info.name) };
+        Ok(ThreadInfo {
+            name: name.unwrap_or_default(),
+            daemon: info.is_daemon,
+            thread_group: info.thread_group,
+            context_class_loader: info.context_class_loader,
+        })
+    }
+
+    /// Starts `main(…, argument)` on a new daemon thread that stays out of Java's view of running threads.
+    ///
+    /// # Safety
+    ///
+    /// `thread` must be a new, unstarted `java.lang.Thread`; `main` must take `argument` and not unwind.
+    pub unsafe fn run_agent_thread(
+        self,
+        thread: jobject,
+        main: AgentThreadMain,
+        argument: *const c_void,
+    ) -> Result<(), JvmtiError> {
+        // SAFETY: the caller answers for all parameters.
+        let code = unsafe {
+            self.table().run_agent_thread()(self.as_raw(), thread, main, argument, NORMAL_PRIORITY)
+        };
+        check("RunAgentThread", code)
+    }
+
+    /// Keeps one pointer with the environment.
+    pub fn set_local_storage(self, data: Option<NonNull<c_void>>) -> Result<(), JvmtiError> {
+        let data = data.map_or(null_mut(), NonNull::as_ptr);
+        // SAFETY: JVMTI only keeps the pointer.
+        let code = unsafe { self.table().set_environment_local_storage()(self.as_raw(), data) };
+        check("SetEnvironmentLocalStorage", code)
+    }
+
+    /// The pointer kept with the environment.
+    pub fn local_storage(self) -> Result<Option<NonNull<c_void>>, JvmtiError> {
+        let mut data = null_mut();
+        // SAFETY: the out parameter is valid.
+        let code = unsafe { self.table().get_environment_local_storage()(self.as_raw(), &mut data) };
+        check("GetEnvironmentLocalStorage", code).map(|()| NonNull::new(data))
+    }
+
+    /// Ends the environment: its events stop and its capabilities are given back.
+    ///
+    /// # Safety
+    ///
+    /// Neither this environment nor a copy of it may be used afterwards.
+    pub unsafe fn dispose(self) -> Result<(), JvmtiError> {
+        // SAFETY: the caller answers for the copies.
+        let code = unsafe { self.table().dispose_environment()(self.as_raw()) };
+        check("DisposeEnvironment", code)
+    }
+
+    /// Memory that JVMTI frees or hands on.
+    pub fn allocate(self, size: usize) -> Result<NonNull<u8>, JvmtiError> {
+        let mut memory = null_mut();
+        // SAFETY: the out parameter is valid.
+        let code = unsafe { self.table().allocate()(self.as_raw(), size as i64, &mut memory) };
+        check("Allocate", code)?;
+        NonNull::new(memory).ok_or(JvmtiError { function: "Allocate", code: 0 })
+    }
+
+    /// Frees what JVMTI allocated.
+    ///
+    /// # Safety
+    ///
+    /// `memory` must be null or come from this environment, and is not used afterwards.
+    pub unsafe fn deallocate(self, memory: *mut u8) {
+        // SAFETY: the caller answers for the memory. Deallocate fails for no valid environment and pointer.
+        unsafe { self.table().deallocate()(self.as_raw(), memory) };
+    }
+
+    /// Copies and frees a modified UTF-8 string; `None` for null.
+    ///
+    /// # Safety
+    ///
+    /// `string` must be null or a C string that JVMTI allocated for this caller.
+    unsafe fn take_string(self, string: *mut c_char) -> Option<String> {
+        let start = NonNull::new(string)?;
+        // SAFETY: the caller answers for the string.
+        let copy: CString = unsafe { CStr::from_ptr(start.as_ptr()) }.to_owned();
+        // SAFETY: the caller gave it away.
+        unsafe { self.deallocate(string.cast()) };
+        Some(modified_utf8::decode(copy.as_bytes()).into_owned())
+    }
+}
+
+fn check(function: &'static str, code: jint) -> Result<(), JvmtiError> {
+    if code == 0 { Ok(()) } else { Err(JvmtiError { function, code }) }
+}

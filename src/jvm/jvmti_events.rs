@@ -1,0 +1,119 @@
+//! JVMTI's events and their callbacks (JVM Tool Interface 11-25, `jvmti.h`).
+
+use std::ffi::{c_char, c_void};
+
+use jni::sys::{JNIEnv, jint, jmethodID, jobject};
+
+use super::jvmti_table::RawEnv;
+
+/// `jvmtiEvent`: the events an agent of this project may enable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+pub enum Event {
+    /// The VM is initialised; the live phase begins.
+    VmInit = 50,
+    /// The VM ends.
+    VmDeath = 51,
+    /// A Java thread starts; sent on that thread.
+    ThreadStart = 52,
+    /// A Java thread ends; sent on that thread.
+    ThreadEnd = 53,
+    /// The VM can run JNI calls; the start phase begins.
+    VmStart = 57,
+    /// A native method is bound to its function; sent on the thread that is about to call it, before it does.
+    NativeMethodBind = 67,
+    /// The VM generated code that is no method.
+    DynamicCodeGenerated = 70,
+    /// SIGQUIT.
+    DataDumpRequest = 71,
+    /// A stop-the-world pause of a collector begins; sent at a safepoint.
+    GarbageCollectionStart = 81,
+    /// It ends.
+    GarbageCollectionFinish = 82,
+}
+
+/// A callback with the environment, the JNI environment and a thread.
+pub type ThreadCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject);
+
+/// A callback with the environment and the JNI environment.
+pub type VmCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv);
+
+/// A callback with the environment alone.
+pub type PlainCallback = unsafe extern "system" fn(*mut RawEnv);
+
+/// The callback of [`Event::DynamicCodeGenerated`]: name, address, length.
+pub type DynamicCodeCallback = unsafe extern "system" fn(*mut RawEnv, *const c_char, *const c_void, jint);
+
+/// The callback of [`Event::NativeMethodBind`]: thread, method, the function, and where another may be put.
+pub type NativeMethodBindCallback =
+    unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jmethodID, *mut c_void, *mut *mut c_void);
+
+/// An event that is never enabled.
+pub type Unused = *const c_void;
+
+/// `jvmtiEventCallbacks`: one pointer for each event from 50 to 88. JVMs before 21 know the first 37 and ignore
+/// the rest.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+#[expect(missing_docs, reason = "each field is the callback of the event of its name")]
+pub struct EventCallbacks {
+    pub vm_init: Option<ThreadCallback>,
+    pub vm_death: Option<VmCallback>,
+    pub thread_start: Option<ThreadCallback>,
+    pub thread_end: Option<ThreadCallback>,
+    pub unused54: [Unused; 3],
+    pub vm_start: Option<VmCallback>,
+    pub unused58: [Unused; 9],
+    pub native_method_bind: Option<NativeMethodBindCallback>,
+    pub unused68: [Unused; 2],
+    pub dynamic_code_generated: Option<DynamicCodeCallback>,
+    pub data_dump_request: Option<PlainCallback>,
+    pub unused72: [Unused; 9],
+    pub garbage_collection_start: Option<PlainCallback>,
+    pub garbage_collection_finish: Option<PlainCallback>,
+    pub unused83: [Unused; 6],
+}
+
+impl Default for EventCallbacks {
+    fn default() -> Self {
+        Self {
+            vm_init: None,
+            vm_death: None,
+            thread_start: None,
+            thread_end: None,
+            unused54: [std::ptr::null(); 3],
+            vm_start: None,
+            unused58: [std::ptr::null(); 9],
+            native_method_bind: None,
+            unused68: [std::ptr::null(); 2],
+            dynamic_code_generated: None,
+            data_dump_request: None,
+            unused72: [std::ptr::null(); 9],
+            garbage_collection_start: None,
+            garbage_collection_finish: None,
+            unused83: [std::ptr::null(); 6],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::offset_of;
+
+    #[test]
+    fn every_callback_is_at_its_events_number() {
+        let at = |event: Event| (event as usize - Event::VmInit as usize) * 8;
+        assert_eq!(size_of::<EventCallbacks>(), 39 * 8);
+        assert_eq!(offset_of!(EventCallbacks, vm_init), at(Event::VmInit));
+        assert_eq!(offset_of!(EventCallbacks, vm_death), at(Event::VmDeath));
+        assert_eq!(offset_of!(EventCallbacks, thread_start), at(Event::ThreadStart));
+        assert_eq!(offset_of!(EventCallbacks, thread_end), at(Event::ThreadEnd));
+        assert_eq!(offset_of!(EventCallbacks, vm_start), at(Event::VmStart));
+        assert_eq!(offset_of!(EventCallbacks, native_method_bind), at(Event::NativeMethodBind));
+        assert_eq!(offset_of!(EventCallbacks, dynamic_code_generated), at(Event::DynamicCodeGenerated));
+        assert_eq!(offset_of!(EventCallbacks, data_dump_request), at(Event::DataDumpRequest));
+        assert_eq!(offset_of!(EventCallbacks, garbage_collection_start), at(Event::GarbageCollectionStart));
+        assert_eq!(offset_of!(EventCallbacks, garbage_collection_finish), at(Event::GarbageCollectionFinish));
+    }
+}

@@ -1,0 +1,86 @@
+//! The function table of a JVMTI environment, as the JVM lays it out (JVM Tool Interface 11-25, `jvmti.h`).
+//!
+//! The table's 156 slots are the interface's ABI and do not change; what is typed here is what the agent calls.
+
+use std::ffi::{c_char, c_int, c_uchar, c_void};
+
+use jni::sys::{JNIEnv, jboolean, jint, jlong, jobject};
+
+use super::jvmti_events::EventCallbacks;
+
+/// The number of slots of the table, those before the first function included.
+pub const SLOTS: usize = 156;
+
+/// What a `jvmtiEnv*` points to.
+pub type RawEnv = *const Interface;
+
+/// The table.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Interface {
+    slots: [*const c_void; SLOTS],
+}
+
+/// `jvmtiCapabilities`: 128 bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Capabilities(pub [u32; 4]);
+
+/// `jvmtiThreadInfo`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct RawThreadInfo {
+    /// Modified UTF-8, allocated by JVMTI.
+    pub name: *mut c_char,
+    /// The thread's priority.
+    pub priority: jint,
+    /// Whether it is a daemon.
+    pub is_daemon: jboolean,
+    /// A local reference.
+    pub thread_group: jobject,
+    /// A local reference.
+    pub context_class_loader: jobject,
+}
+
+/// `jvmtiStartFunction`: what an agent thread runs.
+pub type AgentThreadMain = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, *mut c_void);
+
+macro_rules! functions {
+    ($($slot:literal $name:ident $accessor:ident ($($arg:ty),* $(,)?) $(, $variadic:tt)?;)*) => {
+        /// The functions typed here with their slots, numbered from 1 as the specification does.
+        pub const FUNCTIONS: &[(&str, usize)] = &[$((stringify!($name), $slot)),*];
+
+        impl Interface {
+            $(
+                #[doc = concat!("The function `", stringify!($name), "`.")]
+                pub(super) fn $accessor(
+                    &self,
+                ) -> unsafe extern "C" fn(*mut RawEnv, $($arg),* $(, $variadic)?) -> c_int {
+                    const { assert!($slot >= 1 && $slot <= SLOTS) };
+                    // SAFETY: the specification gives the slot this function with these parameters.
+                    unsafe { std::mem::transmute(self.slots[$slot - 1]) }
+                }
+            )*
+        }
+    };
+}
+
+functions! {
+    2 SetEventNotificationMode set_event_notification_mode(jint, jint, jobject), ...;
+    4 GetAllThreads get_all_threads(*mut jint, *mut *mut jobject);
+    9 GetThreadInfo get_thread_info(jobject, *mut RawThreadInfo);
+    12 RunAgentThread run_agent_thread(jobject, AgentThreadMain, *const c_void, jint);
+    46 Allocate allocate(jlong, *mut *mut c_uchar);
+    47 Deallocate deallocate(*mut c_uchar);
+    88 GetVersionNumber get_version_number(*mut jint);
+    89 GetCapabilities get_capabilities(*mut Capabilities);
+    122 SetEventCallbacks set_event_callbacks(*const EventCallbacks, jint);
+    123 GenerateEvents generate_events(jint);
+    127 DisposeEnvironment dispose_environment();
+    131 GetSystemProperty get_system_property(*const c_char, *mut *mut c_char);
+    133 GetPhase get_phase(*mut jint);
+    140 GetPotentialCapabilities get_potential_capabilities(*mut Capabilities);
+    142 AddCapabilities add_capabilities(*const Capabilities);
+    147 GetEnvironmentLocalStorage get_environment_local_storage(*mut *mut c_void);
+    148 SetEnvironmentLocalStorage set_environment_local_storage(*const c_void);
+}

@@ -1,0 +1,39 @@
+//! Start-up checks: the layout is right if what is known by other means is found through it.
+
+mod code;
+mod nmethod;
+mod probe;
+mod thread;
+
+pub use probe::Probe;
+
+use super::LayoutError;
+use crate::core::memory::Memory;
+use crate::core::vm_layout::VmLayout;
+use crate::jvm::methods::{MethodTable, MethodTableLimits};
+
+/// Checks a layout against what `probe` knows of the current thread and of one method, and against all code that
+/// exists by now.
+pub fn check(layout: &VmLayout, memory: &dyn Memory, probe: &Probe) -> Result<(), LayoutError> {
+    thread::check(layout, memory, probe)?;
+    check_method(layout, memory, probe)?;
+    code::check(layout, memory)
+}
+
+/// The probe's method is `java.lang.Thread.run()`: an ordinary one, with bytecodes and an interpreter entry.
+fn check_method(layout: &VmLayout, memory: &dyn Memory, probe: &Probe) -> Result<(), LayoutError> {
+    let mut methods = MethodTable::new(layout.method, MethodTableLimits::default());
+    let found = methods.resolve(memory, probe.method).ok().and_then(|id| methods.get(id));
+    let name = found.map(|method| format!("{}.{}{}", method.class.name, method.name, method.signature));
+    if name.as_deref() != Some(probe.method_name) {
+        let reason = format!("{} reads as {}", probe.method_name, name.as_deref().unwrap_or("nothing"));
+        return Err(LayoutError::implausible("Method", "_constMethod", reason));
+    }
+    let entry = memory.load_u64(probe.method.wrapping_add(u64::from(layout.method.i2i_entry))).unwrap_or(0);
+    let starts_codelet = layout.stubs.codelet_at(entry).is_some_and(|codelet| codelet.code.start == entry);
+    if !starts_codelet {
+        let reason = format!("{entry:#x} is not where a codelet of the interpreter begins");
+        return Err(LayoutError::implausible("Method", "_i2i_entry", reason));
+    }
+    Ok(())
+}

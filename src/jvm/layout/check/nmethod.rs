@@ -1,0 +1,107 @@
+//! One compiled method, read through the layout down to the methods of its scopes.
+
+use super::code::{BlobReader, Refusal};
+use crate::core::unsigned5;
+use crate::core::vm_layout::CodeRange;
+use crate::jvm::method_reader::MethodReader;
+
+/// `PcDesc::lower_offset_limit` (`code/pcDesc.hpp`), in front of the first. The one behind the last is set to the
+/// code's size (`nmethod::copy_scopes_pcs`, `code/nmethod.cpp`).
+const FIRST_PC_OFFSET: i32 = -1;
+
+/// Inlining goes no deeper (`MaxInlineLevel` and `MaxRecursiveInlineLevel` are far below).
+const MAX_SCOPES: usize = 256;
+
+/// Whether the parts of the compiled method at `blob`, which takes up `range`, make sense; the number of its scopes.
+pub(super) fn check(reader: BlobReader<'_>, blob: u64, range: CodeRange) -> Result<usize, Refusal> {
+    let layout = &reader.layout.nmethod;
+    let refuse = |field, reason: String| Err(("nmethod", field, format!("{reason} at {blob:#x}")));
+    let method = reader.word(blob, layout.method).unwrap_or(0);
+    if MethodReader::new(reader.layout.method).parts(reader.memory, method).is_none() {
+        return refuse("_method", format!("{method:#x} is no method"));
+    }
+    match reader.int(blob, layout.entry_bci) {
+        Some(-1..=0xffff) => {}
+        bci => return refuse("_entry_bci", format!("it is {bci:?}")),
+    }
+    let level = match layout.comp_level_width {
+        1 => reader.memory.load_u8(blob + u64::from(layout.comp_level)).map(i32::from),
+        _ => reader.int(blob, layout.comp_level),
+    };
+    if !matches!(level, Some(1..=4)) {
+        return refuse("_comp_level", format!("it is {level:?}"));
+    }
+    let state = reader.memory.load_u8(blob + u64::from(layout.state)).map(|state| state as i8);
+    if !matches!(state, Some(-1..=4)) {
+        return refuse("_state", format!("it is {state:?}"));
+    }
+    if !matches!(reader.int(blob, layout.orig_pc_offset), Some(0..=0x7_ffff)) {
+        return refuse("_orig_pc_offset", "it is outside of any frame".to_owned());
+    }
+    // The handlers are the last stubs of the method's own code (`nmethod::nmethod`, `code/nmethod.cpp`).
+    let code_end = reader.part(blob, reader.layout.code_blob.code_end).unwrap_or(0);
+    let stubs = match reader.part(blob, layout.stub_begin) {
+        Some(start) if range.contains(start) => CodeRange { start, end: code_end },
+        start => return refuse("_stub_offset", format!("stubs begin at {start:x?}, outside of the blob")),
+    };
+    match reader.part(blob, layout.deopt_handler) {
+        Some(handler) if stubs.contains(handler) => {}
+        handler => return refuse("_deopt_handler", format!("it is {handler:x?}, stubs are {stubs:x?}")),
+    }
+    check_pc_descs(reader, blob, method)
+}
+
+/// PcDescs ascend from a sentinel on, and the outermost scope of each is the compiled method itself.
+fn check_pc_descs(reader: BlobReader<'_>, blob: u64, method: u64) -> Result<usize, Refusal> {
+    let layout = &reader.layout.nmethod;
+    let refuse = |field, reason: String| Err(("nmethod", field, format!("{reason} at {blob:#x}")));
+    let begin = reader.part(blob, layout.scopes_pcs_begin).unwrap_or(0);
+    let end = reader.part(blob, layout.scopes_pcs_end).unwrap_or(0);
+    let size = u64::from(layout.pc_desc_size);
+    let bytes = end.wrapping_sub(begin);
+    if begin == 0 || end < begin || bytes < 2 * size || !bytes.is_multiple_of(size) {
+        return refuse("_scopes_pcs_offset", format!("PcDescs from {begin:#x} to {end:#x}"));
+    }
+    let pc_descs = || (begin..end).step_by(size as usize);
+    let offsets: Option<Vec<_>> =
+        pc_descs().map(|pc_desc| reader.int(pc_desc, layout.pc_desc_pc_offset)).collect();
+    let offsets = offsets.unwrap_or_default();
+    let ascend = offsets.is_sorted_by(|one, next| one < next);
+    if !ascend || offsets.first() != Some(&FIRST_PC_OFFSET) || offsets.last() <= Some(&0) {
+        return refuse("_scopes_pcs_offset", format!("PcDescs at the offsets {offsets:x?}"));
+    }
+    let scope = |pc_desc| reader.int(pc_desc, layout.pc_desc_scope_decode_offset).map(|scope| scope as u32);
+    // 0 stands for no scope; a small method that calls nothing may have none at all.
+    let scopes: Vec<_> = pc_descs().filter_map(scope).filter(|&scope| scope != 0).collect();
+    if !scopes.iter().all(|&scope| outermost_method(reader, blob, scope) == Some(method)) {
+        return refuse(
+            "_scopes_data_offset",
+            format!("{} scopes do not all lead to {method:#x}", scopes.len()),
+        );
+    }
+    Ok(scopes.len())
+}
+
+/// The method of the outermost scope around the one at `scope` (`code/scopeDesc.cpp`: offset of the sender's scope,
+/// index of the method among the metadata, counted from 1).
+fn outermost_method(reader: BlobReader<'_>, blob: u64, mut scope: u32) -> Option<u64> {
+    let layout = &reader.layout.nmethod;
+    let scopes = reader.part(blob, layout.scopes_data_begin)?;
+    let metadata = reader.part(blob, layout.metadata_begin)?;
+    for _ in 0..MAX_SCOPES {
+        let mut at = scopes.checked_add(u64::from(scope))?;
+        let mut read = || {
+            let next_byte = || {
+                at += 1;
+                reader.memory.load_u8(at - 1)
+            };
+            unsigned5::read(next_byte, layout.unsigned5_excluded)
+        };
+        let (sender, method) = (read()?, read()?);
+        if sender == 0 {
+            return reader.word(metadata, method.checked_sub(1)?.checked_mul(8)?);
+        }
+        scope = sender;
+    }
+    None
+}

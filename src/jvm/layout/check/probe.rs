@@ -1,0 +1,55 @@
+//! Facts about this process that the layout must agree with, learnt from JNI and the kernel.
+
+use jni::sys::JNIEnv;
+
+use super::super::LayoutError;
+
+/// What is known of the current thread and of one method without the layout.
+#[derive(Clone, Copy, Debug)]
+pub struct Probe {
+    /// The thread's `JNIEnv*`.
+    pub jni_environment: u64,
+    /// The kernel's id of the thread.
+    pub os_tid: i32,
+    /// An address on the thread's stack.
+    pub stack_address: u64,
+    /// The `Method*` of [`Probe::method_name`].
+    pub method: u64,
+    /// Class, name and descriptor.
+    pub method_name: &'static str,
+}
+
+impl Probe {
+    /// What is known of the current thread, which must not run Java code while its result is used.
+    ///
+    /// # Safety
+    ///
+    /// `env` must be the current thread's JNIEnv, without a pending exception, of a HotSpot before 26: there a
+    /// jmethodID points to the `Method*`.
+    pub unsafe fn of_current_thread(env: *mut JNIEnv) -> Result<Self, LayoutError> {
+        let local = 0u8;
+        // SAFETY: the caller answers for `env`. java.lang.Thread never unloads, so neither does its method.
+        let method = unsafe {
+            let class = ((**env).v1_2.FindClass)(env, c"java/lang/Thread".as_ptr());
+            if class.is_null() {
+                ((**env).v1_2.ExceptionClear)(env);
+                return Err(LayoutError::Jni { call: "FindClass(java/lang/Thread)" });
+            }
+            let method = ((**env).v1_2.GetMethodID)(env, class, c"run".as_ptr(), c"()V".as_ptr());
+            ((**env).v1_2.DeleteLocalRef)(env, class);
+            if method.is_null() {
+                ((**env).v1_2.ExceptionClear)(env);
+                return Err(LayoutError::Jni { call: "GetMethodID(java.lang.Thread.run)" });
+            }
+            *method.cast::<u64>()
+        };
+        Ok(Self {
+            jni_environment: env as u64,
+            // SAFETY: gettid has no parameters and cannot fail.
+            os_tid: unsafe { libc::gettid() },
+            stack_address: &raw const local as u64,
+            method,
+            method_name: "java.lang.Thread.run()V",
+        })
+    }
+}

@@ -1,0 +1,73 @@
+//! What can be wrong with a JVM's layout.
+
+use thiserror::Error;
+
+/// Why this JVM's stacks cannot be walked through its structures. The text is one line for the user.
+#[derive(Debug, Error)]
+pub enum LayoutError {
+    /// A variable that every HotSpot exports is missing.
+    #[error("libjvm does not export {symbol}: it is not HotSpot, or was stripped of its dynamic symbols")]
+    MissingSymbol {
+        /// The variable.
+        symbol: String,
+    },
+    /// A field that the tables should have is missing.
+    #[error("libjvm does not describe {structure}::{field}")]
+    MissingField {
+        /// The structure.
+        structure: &'static str,
+        /// The field.
+        field: &'static str,
+    },
+    /// A type's size is missing.
+    #[error("libjvm does not describe the size of {structure}")]
+    MissingSize {
+        /// The structure.
+        structure: &'static str,
+    },
+    /// A constant is missing.
+    #[error("libjvm does not describe the constant {name}")]
+    MissingConstant {
+        /// The constant.
+        name: &'static str,
+    },
+    /// A version whose layout nobody has checked.
+    #[error("the layout of HotSpot {version} is not known (known: 11, 17, 21, 25)")]
+    UnknownVersion {
+        /// The VM's major version.
+        version: u32,
+    },
+    /// A field is described, but what is found there cannot be right.
+    #[error("{structure}::{field} is implausible: {reason}")]
+    Implausible {
+        /// The structure.
+        structure: &'static str,
+        /// The field.
+        field: &'static str,
+        /// What was found.
+        reason: String,
+    },
+    /// Memory that must be readable is not.
+    #[error("cannot read {what}")]
+    Unreadable {
+        /// What was to be read.
+        what: &'static str,
+    },
+    /// A JNI call of the start-up checks failed.
+    #[error("JNI {call} failed")]
+    Jni {
+        /// The function.
+        call: &'static str,
+    },
+}
+
+impl LayoutError {
+    /// An implausible field.
+    pub(crate) fn implausible(
+        structure: &'static str,
+        field: &'static str,
+        reason: impl Into<String>,
+    ) -> Self {
+        Self::Implausible { structure, field, reason: reason.into() }
+    }
+}

@@ -1,0 +1,47 @@
+//! Methods and what leads to their names (`oops/method.hpp`, `oops/constMethod.hpp`, `oops/constantPool.hpp`,
+//! `oops/klass.hpp`, `oops/symbol.hpp`).
+
+use super::LayoutError;
+use crate::core::vm_layout::{MethodLayout, SourceFileIndex};
+use crate::jvm::vm_structs::VmStructs;
+
+/// Methods and their names.
+pub(super) fn method(
+    structs: &VmStructs,
+    version: u32,
+    unsigned5_excluded: u8,
+) -> Result<MethodLayout, LayoutError> {
+    let const_method = |name| structs.offset("ConstMethod", name);
+    // 21 moved the flags into a class of their own.
+    let (flags, line_table_flag) = if version >= 21 {
+        (const_method("_flags._flags")?, "ConstMethodFlags::_misc_has_linenumber_table")
+    } else {
+        (const_method("_flags")?, "ConstMethod::_has_linenumber_table")
+    };
+    let has_line_table = u16::try_from(structs.constant(line_table_flag)?).map_err(|_| {
+        LayoutError::implausible("ConstMethod", "_flags", "the line table's flag is beyond 16 bits")
+    })?;
+    let source_file_name_index = match structs.offset("ConstantPool", "_source_file_name_index") {
+        Ok(offset) => SourceFileIndex::ConstantPool(offset),
+        Err(_) => SourceFileIndex::InstanceKlass(structs.offset("InstanceKlass", "_source_file_name_index")?),
+    };
+    Ok(MethodLayout {
+        const_method: structs.offset("Method", "_constMethod")?,
+        i2i_entry: structs.offset("Method", "_i2i_entry")?,
+        method_size: structs.size_of("Method")?,
+        constants: const_method("_constants")?,
+        code_size: const_method("_code_size")?,
+        name_index: const_method("_name_index")?,
+        signature_index: const_method("_signature_index")?,
+        const_method_flags: flags,
+        has_line_table,
+        const_method_size: structs.size_of("ConstMethod")?,
+        pool_holder: structs.offset("ConstantPool", "_pool_holder")?,
+        constant_pool_size: structs.size_of("ConstantPool")?,
+        source_file_name_index,
+        klass_name: structs.offset("Klass", "_name")?,
+        symbol_length: structs.offset("Symbol", "_length")?,
+        symbol_body: structs.offset("Symbol", "_body")?,
+        unsigned5_excluded,
+    })
+}

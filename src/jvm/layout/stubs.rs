@@ -1,0 +1,62 @@
+//! The VM's own generated code: interpreter, call stub, entry barrier, continuations.
+
+use super::{LayoutError, interpreter, static_pointer};
+use crate::core::memory::Memory;
+use crate::core::vm_layout::{CodeRange, StubLayout};
+use crate::jvm::interpreter_code;
+use crate::jvm::stubs::StubTable;
+use crate::jvm::vm_structs::VmStructs;
+
+/// Stubs have one name until 22 and another since (`stubRoutines*.cpp`, `stubDeclarations.hpp`).
+const METHOD_ENTRY_BARRIER: [&str; 2] = ["method_entry_barrier", "nmethod_entry_barrier"];
+const CONT_THAW: [&str; 2] = ["cont_thaw", "Cont thaw"];
+const CONT_RETURN_BARRIER: [&str; 2] = ["cont_returnBarrier", "Cont thaw return barrier"];
+const CONT_RETURN_BARRIER_EXCEPTION: [&str; 2] =
+    ["cont_returnBarrierExc", "Cont thaw return barrier exception"];
+
+/// The VM's generated code. The codelets' list is leaked: handlers read it for as long as the process lives.
+pub(super) fn stubs(
+    structs: &VmStructs,
+    memory: &dyn Memory,
+    table: &StubTable,
+) -> Result<StubLayout, LayoutError> {
+    let (range, named) = interpreter::codelets(structs, memory)?;
+    let codelets = interpreter::classify(&named)?;
+    let interpreter_code = interpreter_code::learn(memory, &codelets);
+    Ok(StubLayout {
+        interpreter: range,
+        call_stub_return: static_pointer(structs, memory, "StubRoutines", "_call_stub_return_address")?,
+        codelets: codelets.leak(),
+        interpreter_code,
+        method_entry_barrier: range_of(table, METHOD_ENTRY_BARRIER),
+        cont_thaw: range_of(table, CONT_THAW),
+        cont_return_barrier: range_of(table, CONT_RETURN_BARRIER),
+        cont_return_barrier_exception: range_of(table, CONT_RETURN_BARRIER_EXCEPTION),
+    })
+}
+
+fn range_of(table: &StubTable, names: [&str; 2]) -> CodeRange {
+    names.iter().find_map(|name| table.range_of(name)).unwrap_or_default()
+}
+
+/// `JavaThread::_cont_entry`'s offset, out of the first instruction of cont_returnBarrier: it makes the entry
+/// frame the current one (`generate_cont_thaw` in `stubGenerator_x86_64.cpp`, 21 and 25).
+pub(super) fn cont_entry_offset(table: &StubTable, memory: &dyn Memory) -> Option<u32> {
+    let barrier = range_of(table, CONT_RETURN_BARRIER);
+    let mut code = [0; 7];
+    (barrier.start != 0 && memory.read_bytes(barrier.start, &mut code)).then_some(())?;
+    decode_load_of_sp(code)
+}
+
+/// `mov rsp, [r15 + disp32]`; r15 is the current thread.
+#[cfg(target_arch = "x86_64")]
+fn decode_load_of_sp(code: [u8; 7]) -> Option<u32> {
+    let [0x49, 0x8b, 0xa7, offset @ ..] = code else { return None };
+    Some(u32::from_le_bytes(offset))
+}
+
+/// Not known on this processor.
+#[cfg(not(target_arch = "x86_64"))]
+fn decode_load_of_sp(_code: [u8; 7]) -> Option<u32> {
+    None
+}

@@ -1,0 +1,84 @@
+//! Threads and their anchors (`runtime/javaThread.hpp`, `runtime/javaFrameAnchor.hpp`, `runtime/javaCalls.hpp`).
+
+use super::{LayoutError, stubs};
+use crate::core::memory::Memory;
+use crate::core::vm_layout::{ThreadLayout, ThreadList};
+use crate::jvm::stubs::StubTable;
+use crate::jvm::vm_structs::VmStructs;
+
+/// From `JavaThread::_anchor` to `_jni_environment`: the anchor's three words and `_entry_point` (11-25).
+const ANCHOR_TO_JNI_ENVIRONMENT: u32 = 32;
+
+/// Threads and their anchors.
+pub(super) fn thread(
+    structs: &VmStructs,
+    version: u32,
+    stub_table: &StubTable,
+    memory: &dyn Memory,
+) -> Result<ThreadLayout, LayoutError> {
+    let field = |name| structs.offset("JavaThread", name);
+    let anchor_field = |name| structs.offset("JavaFrameAnchor", name);
+    let (sp, pc, fp) =
+        (anchor_field("_last_Java_sp")?, anchor_field("_last_Java_pc")?, anchor_field("_last_Java_fp")?);
+    let anchor = field("_anchor")?;
+    let wrapper_anchor = structs.offset("JavaCallWrapper", "_anchor")?;
+    let slot = structs.constant("frame::entry_frame_call_wrapper_offset")?;
+    let entry_frame_call_wrapper =
+        i32::try_from(slot).ok().filter(|slot| (-64..0).contains(slot)).ok_or_else(|| {
+            LayoutError::implausible("frame", "entry_frame_call_wrapper_offset", format!("it is {slot}"))
+        })?;
+    Ok(ThreadLayout {
+        last_java_sp: anchor + sp,
+        last_java_pc: anchor + pc,
+        last_java_fp: anchor + fp,
+        thread_state: field("_thread_state")?,
+        jni_environment: anchor + ANCHOR_TO_JNI_ENVIRONMENT,
+        osthread: structs.offset_in_any(&["JavaThread", "Thread"], "_osthread")?,
+        osthread_thread_id: structs.offset("OSThread", "_thread_id")?,
+        list: list(structs)?,
+        stack_base: field("_stack_base")?,
+        stack_size: field("_stack_size")?,
+        vframe_array_head: field("_vframe_array_head")?,
+        cont_entry: cont_entry(structs, version, stub_table, memory)?,
+        call_wrapper_last_java_sp: wrapper_anchor + sp,
+        call_wrapper_last_java_pc: wrapper_anchor + pc,
+        call_wrapper_last_java_fp: wrapper_anchor + fp,
+        entry_frame_call_wrapper,
+    })
+}
+
+fn list(structs: &VmStructs) -> Result<ThreadList, LayoutError> {
+    if let Ok(list) = structs.static_address("ThreadsSMRSupport", "_java_thread_list") {
+        return Ok(ThreadList::Array {
+            list,
+            length: structs.offset("ThreadsList", "_length")?,
+            threads: structs.offset("ThreadsList", "_threads")?,
+        });
+    }
+    Ok(ThreadList::Linked {
+        head: structs.static_address("Threads", "_thread_list")?,
+        next: structs.offset("JavaThread", "_next")?,
+    })
+}
+
+/// `JavaThread::_cont_entry`: exported by few builds, and to be seen in the code of all that have continuations.
+fn cont_entry(
+    structs: &VmStructs,
+    version: u32,
+    stub_table: &StubTable,
+    memory: &dyn Memory,
+) -> Result<Option<u32>, LayoutError> {
+    if version < 21 {
+        return Ok(None);
+    }
+    let exported = structs.offset("JavaThread", "_cont_entry").ok();
+    let decoded = stubs::cont_entry_offset(stub_table, memory);
+    match (exported, decoded) {
+        (Some(exported), Some(decoded)) if exported != decoded => Err(LayoutError::implausible(
+            "JavaThread",
+            "_cont_entry",
+            format!("described at {exported:#x}, used at {decoded:#x}"),
+        )),
+        _ => Ok(exported.or(decoded)),
+    }
+}

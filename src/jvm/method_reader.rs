@@ -1,0 +1,85 @@
+//! Reads what HotSpot's structures say of one `Method*` (`oops/method.hpp`, `oops/constMethod.hpp`,
+//! `oops/constantPool.hpp`, `oops/symbol.hpp`). Only loads, no call into the VM: it may run at a safepoint.
+
+use crate::core::memory::Memory;
+use crate::core::vm_layout::{MethodLayout, SourceFileIndex};
+
+use super::line_table::LineTable;
+
+/// The addresses a method is made of. Two readings of one `Method*` that give the same ones and the same names
+/// mean the same method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct MethodParts {
+    const_method: u64,
+    constants: u64,
+    pub(super) class_name: u64,
+    pub(super) name: u64,
+    pub(super) signature: u64,
+    code_size: u16,
+    /// In the constant pool; 0 if there is none.
+    source_file: u64,
+}
+
+/// Reads methods in one JVM's layout.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MethodReader {
+    layout: MethodLayout,
+}
+
+impl MethodReader {
+    pub(super) const fn new(layout: MethodLayout) -> Self {
+        Self { layout }
+    }
+
+    /// The addresses behind `method`; `None` if it does not lead to names.
+    pub(super) fn parts(&self, memory: &dyn Memory, method: u64) -> Option<MethodParts> {
+        let layout = &self.layout;
+        let pointer = |base: u64, offset: u32| {
+            let value = memory.load_u64(base.checked_add(u64::from(offset))?)?;
+            (value != 0 && value % 8 == 0).then_some(value)
+        };
+        let index = |base: u64, offset: u32| memory.load_u16(base.checked_add(u64::from(offset))?);
+        let const_method = pointer(method, layout.const_method)?;
+        let constants = pointer(const_method, layout.constants)?;
+        let holder = pointer(constants, layout.pool_holder)?;
+        let symbol = |index: u16| pointer(constants, layout.constant_pool_size + 8 * u32::from(index));
+        let source_file_index = match layout.source_file_name_index {
+            SourceFileIndex::InstanceKlass(offset) => index(holder, offset)?,
+            SourceFileIndex::ConstantPool(offset) => index(constants, offset)?,
+        };
+        Some(MethodParts {
+            const_method,
+            constants,
+            class_name: pointer(holder, layout.klass_name)?,
+            name: symbol(index(const_method, layout.name_index)?)?,
+            signature: symbol(index(const_method, layout.signature_index)?)?,
+            code_size: index(const_method, layout.code_size)?,
+            source_file: if source_file_index == 0 { 0 } else { symbol(source_file_index)? },
+        })
+    }
+
+    /// The source file's symbol, if the class names one.
+    pub(super) fn source_file(parts: &MethodParts) -> Option<u64> {
+        (parts.source_file != 0).then_some(parts.source_file)
+    }
+
+    /// Reads a symbol's bytes into `into`, whose content it replaces.
+    pub(super) fn symbol(&self, memory: &dyn Memory, symbol: u64, into: &mut Vec<u8>) -> Option<()> {
+        let length = memory.load_u16(symbol.checked_add(u64::from(self.layout.symbol_length))?)?;
+        into.clear();
+        into.resize(usize::from(length), 0);
+        let body = symbol.checked_add(u64::from(self.layout.symbol_body))?;
+        memory.read_bytes(body, into).then_some(())
+    }
+
+    /// The method's line table; empty if its class has none or it is native.
+    pub(super) fn line_table(&self, memory: &dyn Memory, parts: &MethodParts) -> LineTable {
+        let layout = &self.layout;
+        let flags = memory.load_u16(parts.const_method + u64::from(layout.const_method_flags)).unwrap_or(0);
+        if flags & layout.has_line_table == 0 {
+            return LineTable::default();
+        }
+        let start = parts.const_method + u64::from(layout.const_method_size) + u64::from(parts.code_size);
+        LineTable::read(memory, start, layout.unsigned5_excluded).unwrap_or_default()
+    }
+}

@@ -1,0 +1,432 @@
+//! Which method a `Method*` on a stack is.
+//!
+//! HotSpot frees a method when its class unloads, and reuses the memory. Between the starts of two collections
+//! a `Method*` seen on a stack stays what it is; what is seen must therefore be resolved before the next one,
+//! and JVMTI's GarbageCollectionStart is early enough for what is still unresolved then. An epoch is the time
+//! between two such starts. An entry of an older epoch is compared with what is in memory before it is trusted.
+//!
+//! A class that is redefined frees its old methods at a safepoint of its own, which no event announces: an old
+//! version that is sampled, and whose memory is used again before the next collection, may get a wrong name.
+//!
+//! No jmethodID is made: they are never freed, and neither is what the VM keeps for them.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use thiserror::Error;
+
+use super::line_table::LineTable;
+use super::method_reader::{MethodParts, MethodReader};
+use super::modified_utf8;
+use crate::core::memory::Memory;
+use crate::core::vm_layout::MethodLayout;
+
+/// Names one method for the life of the table. Never given out twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MethodId(u32);
+
+/// A class, shared by its methods.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct ClassInfo {
+    /// As Java prints it: `com.example.Outer$Inner`, a hidden one's `com.example.Outer$$Lambda/0x…`.
+    pub name: Box<str>,
+    /// As the VM has it: `com/example/Outer$Inner`, a hidden one's `com/example/Outer$$Lambda+0x…`.
+    pub internal_name: Box<str>,
+    /// The SourceFile attribute.
+    pub source_file: Option<Box<str>>,
+}
+
+/// A method as it was when it was on a stack.
+#[derive(Debug)]
+pub struct MethodInfo {
+    /// Its class.
+    pub class: Arc<ClassInfo>,
+    /// Its name.
+    pub name: Box<str>,
+    /// Its descriptor: `(ILjava/lang/String;)V`.
+    pub signature: Box<str>,
+    /// Its lines.
+    pub lines: LineTable,
+}
+
+/// Why a `Method*` has no identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ResolveError {
+    /// It does not lead to a method's names: it is none, or was freed.
+    #[error("not a method")]
+    NotAMethod,
+    /// The table is full with methods of this interval.
+    #[error("too many methods in one interval")]
+    Full,
+}
+
+#[derive(Debug)]
+struct Entry {
+    info: MethodInfo,
+    parts: MethodParts,
+    last_used: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pointed {
+    id: MethodId,
+    epoch: u64,
+}
+
+/// How much a table keeps.
+#[derive(Clone, Copy, Debug)]
+pub struct MethodTableLimits {
+    /// Methods that were on no stack for so many intervals go.
+    pub idle_intervals: u32,
+    /// The most methods kept.
+    pub methods: usize,
+}
+
+impl Default for MethodTableLimits {
+    /// A minute at the default interval, and some 30 MB at the very most.
+    fn default() -> Self {
+        Self { idle_intervals: 6, methods: 100_000 }
+    }
+}
+
+/// The methods that were on stacks lately. It has one owner; a lock around it is taken in GarbageCollectionStart
+/// too, so whoever holds that lock must not call into the VM.
+#[derive(Debug)]
+pub struct MethodTable {
+    reader: MethodReader,
+    limits: MethodTableLimits,
+    by_pointer: HashMap<u64, Pointed, RandomState>,
+    entries: HashMap<MethodId, Entry, RandomState>,
+    classes: HashSet<Arc<ClassInfo>, RandomState>,
+    epoch: u64,
+    interval: u32,
+    made_room_in: Option<u32>,
+    next_id: u32,
+    symbol: Vec<u8>,
+}
+
+impl MethodTable {
+    /// An empty table for the JVM of this layout.
+    pub fn new(layout: MethodLayout, limits: MethodTableLimits) -> Self {
+        Self {
+            reader: MethodReader::new(layout),
+            limits,
+            by_pointer: HashMap::default(),
+            entries: HashMap::default(),
+            classes: HashSet::default(),
+            epoch: 0,
+            interval: 0,
+            made_room_in: None,
+            next_id: 0,
+            symbol: Vec::new(),
+        }
+    }
+
+    /// The method at `method`, which was on a stack in this epoch. The same method has the same id until it is
+    /// evicted. Reads memory once per method and epoch.
+    pub fn resolve(&mut self, memory: &dyn Memory, method: u64) -> Result<MethodId, ResolveError> {
+        let known = self.by_pointer.get(&method).copied();
+        if let Some(Pointed { id, epoch }) = known
+            && (epoch == self.epoch || self.is_still(memory, method, id))
+            && let Some(entry) = self.entries.get_mut(&id)
+        {
+            entry.last_used = self.interval;
+            self.by_pointer.insert(method, Pointed { id, epoch: self.epoch });
+            return Ok(id);
+        }
+        let entry = self.read(memory, method).ok_or(ResolveError::NotAMethod)?;
+        self.make_room()?;
+        let id = MethodId(self.next_id);
+        self.next_id = self.next_id.checked_add(1).ok_or(ResolveError::Full)?;
+        self.entries.insert(id, entry);
+        self.by_pointer.insert(method, Pointed { id, epoch: self.epoch });
+        Ok(id)
+    }
+
+    /// What is known of a method; `None` once it is evicted.
+    pub fn get(&self, id: MethodId) -> Option<&MethodInfo> {
+        self.entries.get(&id).map(|entry| &entry.info)
+    }
+
+    /// The source line of a bytecode; 0 if it is not known, as OTLP says it.
+    pub fn line_of(&self, id: MethodId, bci: i32) -> u32 {
+        let bci = u32::try_from(bci).ok();
+        bci.and_then(|bci| self.get(id)?.lines.line_of(bci)).unwrap_or(0)
+    }
+
+    /// A collection has begun and everything seen before it is resolved: what `Method*` means is open again.
+    pub fn advance_epoch(&mut self) {
+        self.epoch += 1;
+    }
+
+    /// An interval has ended and its profile is built: forgets what was on no stack for some intervals.
+    pub fn advance_interval(&mut self) {
+        self.interval += 1;
+        self.evict(self.limits.idle_intervals);
+    }
+
+    /// The number of methods kept.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether no method is kept.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Where the table is full, forgets what this interval has not seen; once per interval, for it costs a pass
+    /// over all.
+    fn make_room(&mut self) -> Result<(), ResolveError> {
+        if self.entries.len() >= self.limits.methods && self.made_room_in != Some(self.interval) {
+            self.made_room_in = Some(self.interval);
+            self.evict(0);
+        }
+        if self.entries.len() < self.limits.methods { Ok(()) } else { Err(ResolveError::Full) }
+    }
+
+    fn evict(&mut self, idle_intervals: u32) {
+        let interval = self.interval;
+        self.entries.retain(|_, entry| interval - entry.last_used <= idle_intervals);
+        self.by_pointer.retain(|_, pointed| self.entries.contains_key(&pointed.id));
+        self.classes.retain(|class| Arc::strong_count(class) > 1);
+    }
+
+    /// Whether the memory at `method` still says what it did: the same addresses with the same names at them.
+    fn is_still(&mut self, memory: &dyn Memory, method: u64, id: MethodId) -> bool {
+        let Some(entry) = self.entries.get(&id) else { return false };
+        if self.reader.parts(memory, method) != Some(entry.parts) {
+            return false;
+        }
+        let names = [
+            (entry.parts.class_name, &*entry.info.class.internal_name),
+            (entry.parts.name, &*entry.info.name),
+            (entry.parts.signature, &*entry.info.signature),
+        ];
+        names.iter().all(|(symbol, name)| {
+            self.reader.symbol(memory, *symbol, &mut self.symbol).is_some()
+                && modified_utf8::decode(&self.symbol) == *name
+        })
+    }
+
+    fn read(&mut self, memory: &dyn Memory, method: u64) -> Option<Entry> {
+        let parts = self.reader.parts(memory, method)?;
+        let internal_name = self.text(memory, parts.class_name)?;
+        let source_file = match MethodReader::source_file(&parts) {
+            Some(symbol) => Some(self.text(memory, symbol)?),
+            None => None,
+        };
+        let class = ClassInfo { name: external_class_name(&internal_name), internal_name, source_file };
+        let info = MethodInfo {
+            name: self.text(memory, parts.name)?,
+            signature: self.text(memory, parts.signature)?,
+            lines: self.reader.line_table(memory, &parts),
+            class: self.intern(class),
+        };
+        // A class that unloads while it is read leaves a mixture: what was read counts only if it is still there.
+        (self.reader.parts(memory, method)? == parts).then_some(Entry {
+            info,
+            parts,
+            last_used: self.interval,
+        })
+    }
+
+    fn intern(&mut self, class: ClassInfo) -> Arc<ClassInfo> {
+        if let Some(class) = self.classes.get(&class) {
+            return class.clone();
+        }
+        let class = Arc::new(class);
+        self.classes.insert(class.clone());
+        class
+    }
+
+    fn text(&mut self, memory: &dyn Memory, symbol: u64) -> Option<Box<str>> {
+        self.reader.symbol(memory, symbol, &mut self.symbol)?;
+        Some(modified_utf8::decode(&self.symbol).into())
+    }
+}
+
+/// `com/example/Outer$Inner` as Java prints it. A hidden class's internal name ends in `+0x…`, which becomes
+/// `/0x…` (`Klass::external_name`, `oops/klass.cpp`, 17-25).
+fn external_class_name(internal: &str) -> Box<str> {
+    let is_hash = |hash: &str| {
+        hash.strip_prefix("0x")
+            .is_some_and(|hex| !hex.is_empty() && hex.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    };
+    match internal.rsplit_once('+') {
+        Some((class, hash)) if is_hash(hash) => format!("{}/{hash}", class.replace('/', ".")).into(),
+        _ => internal.replace('/', ".").into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::memory::RecordedMemory;
+    use crate::core::vm_layout::SourceFileIndex;
+
+    const LAYOUT: MethodLayout = MethodLayout {
+        const_method: 8,
+        i2i_entry: 56,
+        method_size: 88,
+        constants: 8,
+        code_size: 32,
+        name_index: 34,
+        signature_index: 36,
+        const_method_flags: 28,
+        has_line_table: 1,
+        const_method_size: 56,
+        pool_holder: 24,
+        constant_pool_size: 72,
+        source_file_name_index: SourceFileIndex::ConstantPool(54),
+        klass_name: 24,
+        symbol_length: 4,
+        symbol_body: 6,
+        unsigned5_excluded: 1,
+    };
+
+    const METHOD: u64 = 0x10_0000;
+
+    /// Everything a method at `base` is made of, one page further each.
+    fn put_method(memory: &mut RecordedMemory, base: u64, class: &str, name: &str) {
+        let (const_method, constants, holder) = (base + 0x1000, base + 0x2000, base + 0x3000);
+        let symbols = [
+            (base + 0x4000, class),
+            (base + 0x5000, name),
+            (base + 0x6000, "()V"),
+            (base + 0x7000, "A.java"),
+        ];
+        memory.put_u64(base + 8, const_method).put_u64(const_method + 8, constants);
+        memory.put(const_method + 28, [1, 0, 0, 0]);
+        // Code size 3; name and signature are the pool's entries 1 and 2.
+        memory.put(const_method + 32, [3u16, 1, 2].map(u16::to_ne_bytes).concat());
+        // Behind the bytecodes: bci 0 line 7, end.
+        memory.put(const_method + 56 + 3, [7, 0]);
+        memory.put_u64(constants + 24, holder).put(constants + 54, 3u16.to_ne_bytes());
+        for (index, (symbol, text)) in (0..).zip(symbols) {
+            if index == 0 {
+                memory.put_u64(holder + 24, symbol);
+            } else {
+                memory.put_u64(constants + 72 + 8 * index, symbol);
+            }
+            memory.put(symbol + 4, (text.len() as u16).to_ne_bytes()).put(symbol + 6, text.as_bytes());
+        }
+    }
+
+    fn memory_with(class: &str, name: &str) -> RecordedMemory {
+        let mut memory = RecordedMemory::default();
+        put_method(&mut memory, METHOD, class, name);
+        memory
+    }
+
+    fn table() -> MethodTable {
+        MethodTable::new(LAYOUT, MethodTableLimits { idle_intervals: 2, methods: 3 })
+    }
+
+    #[test]
+    fn a_method_is_read_whole() {
+        let mut table = table();
+        let id = table.resolve(&memory_with("p/A$B", "run"), METHOD).unwrap();
+        let method = table.get(id).unwrap();
+        assert_eq!((&*method.class.name, &*method.class.internal_name), ("p.A$B", "p/A$B"));
+        assert_eq!((&*method.name, &*method.signature), ("run", "()V"));
+        assert_eq!(method.class.source_file.as_deref(), Some("A.java"));
+        assert_eq!([0, 2].map(|bci| table.line_of(id, bci)), [7, 7]);
+        assert_eq!(table.line_of(id, -1), 0);
+    }
+
+    #[test]
+    fn within_an_epoch_memory_is_read_once() {
+        let mut table = table();
+        let id = table.resolve(&memory_with("p/A", "run"), METHOD).unwrap();
+        assert_eq!(table.resolve(&RecordedMemory::default(), METHOD), Ok(id));
+    }
+
+    #[test]
+    fn after_a_collection_the_same_method_keeps_its_id_and_reused_memory_does_not() {
+        let mut table = table();
+        let id = table.resolve(&memory_with("p/A", "run"), METHOD).unwrap();
+        table.advance_epoch();
+        assert_eq!(table.resolve(&memory_with("p/A", "run"), METHOD), Ok(id));
+        for (class, name) in [("p/B", "run"), ("p/B", "fly"), ("p/B", "flyer")] {
+            table.advance_epoch();
+            let reused = table.resolve(&memory_with(class, name), METHOD).unwrap();
+            assert_ne!(reused, id);
+            assert_eq!(&*table.get(reused).unwrap().name, name);
+            table.advance_interval();
+        }
+        // What was seen before has kept its name, for as long as it is kept at all.
+        let mut table = self::table();
+        let id = table.resolve(&memory_with("p/A", "run"), METHOD).unwrap();
+        table.advance_epoch();
+        table.resolve(&memory_with("p/B", "run"), METHOD).unwrap();
+        assert_eq!(&*table.get(id).unwrap().class.name, "p.A");
+    }
+
+    #[test]
+    fn what_leads_nowhere_is_no_method() {
+        let mut table = table();
+        let full = memory_with("p/A", "run");
+        assert_eq!(table.resolve(&full, METHOD + 8), Err(ResolveError::NotAMethod));
+        assert_eq!(table.resolve(&full, u64::MAX - 3), Err(ResolveError::NotAMethod));
+        table.resolve(&full, METHOD).unwrap();
+        table.advance_epoch();
+        assert_eq!(table.resolve(&RecordedMemory::default(), METHOD), Err(ResolveError::NotAMethod));
+    }
+
+    #[test]
+    fn idle_methods_and_their_classes_are_forgotten() {
+        let mut memory = RecordedMemory::default();
+        put_method(&mut memory, METHOD, "p/A", "run");
+        put_method(&mut memory, 2 * METHOD, "p/A", "walk");
+        let mut table = table();
+        let (idle, used) =
+            (table.resolve(&memory, METHOD).unwrap(), table.resolve(&memory, 2 * METHOD).unwrap());
+        assert_eq!(table.classes.len(), 1, "methods share their class");
+        for _ in 0..3 {
+            assert!(table.get(idle).is_some());
+            table.advance_interval();
+            table.resolve(&memory, 2 * METHOD).unwrap();
+        }
+        assert!(table.get(idle).is_none());
+        assert!(table.get(used).is_some());
+        assert_ne!(table.resolve(&memory, METHOD), Ok(idle), "ids are not reused");
+        for _ in 0..4 {
+            table.advance_interval();
+        }
+        assert!(table.is_empty() && table.classes.is_empty() && table.by_pointer.is_empty());
+    }
+
+    #[test]
+    fn a_full_table_forgets_earlier_intervals_and_else_refuses() {
+        let mut memory = RecordedMemory::default();
+        for number in 1..=5 {
+            put_method(&mut memory, number * METHOD, "p/A", &format!("m{number}"));
+        }
+        let mut table = table();
+        for number in 1..=3 {
+            table.resolve(&memory, number * METHOD).unwrap();
+        }
+        assert_eq!(table.resolve(&memory, 4 * METHOD), Err(ResolveError::Full));
+        let known = table.resolve(&memory, METHOD).unwrap();
+        table.advance_interval();
+        assert_eq!(table.resolve(&memory, METHOD), Ok(known));
+        table.resolve(&memory, 4 * METHOD).unwrap();
+        assert_eq!(table.len(), 2, "the two that this interval has not seen went");
+        assert!(table.get(known).is_some());
+    }
+
+    #[test]
+    fn hidden_classes_are_named_as_java_prints_them() {
+        for (internal, external) in [
+            ("p/A", "p.A"),
+            ("p/A$$Lambda+0x00007f0c08003000", "p.A$$Lambda/0x00007f0c08003000"),
+            ("p/A$$Lambda$14+0x0000000800c03000", "p.A$$Lambda$14/0x0000000800c03000"),
+            ("p/Plus+Minus", "p.Plus+Minus"),
+            ("p/A+0x", "p.A+0x"),
+        ] {
+            assert_eq!(&*external_class_name(internal), external);
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The JVM's side: JVMTI, where HotSpot keeps things, and which method, stub and thread an address means.
+//!
+//! In: a JavaVM, and a [`Memory`](crate::core::memory::Memory) to read this process through. Out:
+//! [`VmLayout`](crate::core::vm_layout::VmLayout) for the handler's walker, and names for the aggregator. Imports
+//! `core` alone; `agent` and `aggregate` call it, never a signal handler.
+
+pub mod flags;
+pub mod interpreter_code;
+pub mod java_threads;
+pub mod jvmti;
+pub mod jvmti_error;
+pub mod jvmti_events;
+pub mod jvmti_table;
+pub mod layout;
+pub mod libjvm;
+pub mod line_table;
+pub mod methods;
+pub mod modified_utf8;
+pub mod stubs;
+pub mod thread_names;
+pub mod vm_structs;
+
+mod c_string;
+mod method_reader;

@@ -1,0 +1,191 @@
+//! The names and ranges of the code that the VM generates and that belongs to no method: stubs, adapters, the
+//! interpreter. JVMTI's DynamicCodeGenerated tells them, for what exists (`GenerateEvents`) and what is made later.
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, c_char, c_void};
+use std::sync::Arc;
+
+use jni::sys::jint;
+use parking_lot::RwLock;
+
+use super::jvmti::Jvmti;
+use super::jvmti_error::JvmtiError;
+use super::jvmti_events::Event;
+use super::modified_utf8;
+use crate::core::vm_layout::CodeRange;
+
+#[derive(Clone, Debug)]
+struct Stub {
+    end: u64,
+    name: Arc<str>,
+}
+
+/// All stubs that were told of. Locks: never for a signal handler.
+#[derive(Debug)]
+pub struct StubTable {
+    stubs: RwLock<Stubs>,
+}
+
+#[derive(Debug)]
+struct Stubs {
+    by_start: BTreeMap<u64, Stub>,
+    /// The most bytes of any stub: what begins further before an address does not reach it.
+    longest: u64,
+}
+
+impl Stubs {
+    /// The stubs that reach beyond `address` and begin at it or before, the last to begin first.
+    fn around(&self, address: u64) -> impl Iterator<Item = (u64, &Stub)> {
+        let lowest = address.saturating_sub(self.longest);
+        let before = self.by_start.range(lowest..=address).rev();
+        before.filter(move |(_, stub)| address < stub.end).map(|(&start, stub)| (start, stub))
+    }
+
+    /// The stubs that overlap `range` only in part.
+    fn cut_by(&self, range: &CodeRange) -> Vec<u64> {
+        let end_inside =
+            self.around(range.start).filter(|(start, stub)| *start < range.start && stub.end < range.end);
+        let inside = self.by_start.range(range.start..range.end);
+        let begin_inside = inside
+            .filter(|&(&start, stub)| start != range.start && range.end < stub.end)
+            .map(|(&start, _)| start);
+        end_inside.map(|(start, _)| start).chain(begin_inside).collect()
+    }
+}
+
+impl Default for StubTable {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl StubTable {
+    /// An empty table; one may be a `static`.
+    pub const fn new() -> Self {
+        Self { stubs: RwLock::new(Stubs { by_start: BTreeMap::new(), longest: 0 }) }
+    }
+
+    /// Adds a stub. Stubs lie within others ("StubRoutines" and each routine); one that is already there and
+    /// overlaps the new one only in part was freed since, and goes.
+    pub fn insert(&self, name: &str, range: CodeRange) {
+        if range.start >= range.end {
+            return;
+        }
+        let mut stubs = self.stubs.write();
+        for start in stubs.cut_by(&range) {
+            stubs.by_start.remove(&start);
+        }
+        stubs.longest = stubs.longest.max(range.end - range.start);
+        stubs.by_start.insert(range.start, Stub { end: range.end, name: name.into() });
+    }
+
+    /// Adds what the callback of DynamicCodeGenerated was told.
+    ///
+    /// # Safety
+    ///
+    /// `name` must be null or a C string.
+    pub unsafe fn insert_event(&self, name: *const c_char, address: *const c_void, length: jint) {
+        if name.is_null() {
+            return;
+        }
+        // SAFETY: the caller answers for the string.
+        let name = modified_utf8::decode(unsafe { CStr::from_ptr(name) }.to_bytes());
+        let start = address as u64;
+        self.insert(
+            &name,
+            CodeRange { start, end: start.saturating_add(u64::try_from(length).unwrap_or(0)) },
+        );
+    }
+
+    /// Enables DynamicCodeGenerated and has it sent for everything that exists; live phase only. The
+    /// environment's callback must call [`StubTable::insert_event`]; it has done so for all when this returns.
+    pub fn replay(jvmti: Jvmti) -> Result<(), JvmtiError> {
+        jvmti.set_event_enabled(Event::DynamicCodeGenerated, true)?;
+        jvmti.generate_events(Event::DynamicCodeGenerated)
+    }
+
+    /// The name of the stub around `pc`: the innermost, which begins last.
+    pub fn name_at(&self, pc: u64) -> Option<Arc<str>> {
+        let stubs = self.stubs.read();
+        let (_, stub) = stubs.around(pc).next()?;
+        Some(stub.name.clone())
+    }
+
+    /// Where the stub of this name is; the first if several have it.
+    pub fn range_of(&self, name: &str) -> Option<CodeRange> {
+        let stubs = self.stubs.read();
+        let (&start, stub) = stubs.by_start.iter().find(|(_, stub)| *stub.name == *name)?;
+        Some(CodeRange { start, end: stub.end })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(stubs: &[(&str, u64, u64)]) -> StubTable {
+        let table = StubTable::new();
+        for &(name, start, end) in stubs {
+            table.insert(name, CodeRange { start, end });
+        }
+        table
+    }
+
+    #[test]
+    fn the_innermost_stub_names_an_address() {
+        let table = table(&[("call_stub", 0x1100, 0x1200), ("StubRoutines", 0x1000, 0x2000)]);
+        assert_eq!(table.name_at(0x1150).as_deref(), Some("call_stub"));
+        assert_eq!(table.name_at(0x1250).as_deref(), Some("StubRoutines"));
+        assert_eq!(table.name_at(0x2000), None);
+        assert_eq!(table.name_at(0xfff), None);
+        assert_eq!(table.range_of("call_stub"), Some(CodeRange { start: 0x1100, end: 0x1200 }));
+        assert_eq!(table.range_of("call"), None);
+    }
+
+    #[test]
+    fn code_that_was_freed_loses_its_name_to_what_came_after_it() {
+        let table = table(&[("old", 0x1000, 0x1100), ("new", 0x1080, 0x1180)]);
+        assert_eq!(table.name_at(0x1040), None);
+        assert_eq!(table.name_at(0x1100).as_deref(), Some("new"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_left_nests_and_holds_the_newest(
+            ranges in proptest::collection::vec((0u64..200, 1u64..60), 1..40),
+        ) {
+            let table = StubTable::new();
+            let mut expected: Vec<(u64, u64)> = vec![];
+            for &(start, length) in &ranges {
+                let end = start + length;
+                table.insert(&format!("{start}..{end}"), CodeRange { start, end });
+                expected.retain(|&(other, other_end)| {
+                    let apart = other_end <= start || end <= other;
+                    let nested = (other <= start && end <= other_end) || (start <= other && other_end <= end);
+                    other != start && (apart || nested)
+                });
+                expected.push((start, end));
+            }
+            for pc in 0..300 {
+                let innermost = expected.iter().filter(|(start, end)| (*start..*end).contains(&pc)).max();
+                let expected_name = innermost.map(|(start, end)| format!("{start}..{end}"));
+                let name = table.name_at(pc).map(|name| name.to_string());
+                proptest::prop_assert_eq!(name, expected_name);
+            }
+        }
+    }
+
+    #[test]
+    fn an_event_without_a_name_or_a_length_is_ignored() {
+        let table = StubTable::new();
+        // SAFETY: null and C strings.
+        unsafe {
+            table.insert_event(std::ptr::null(), 0x1000 as *const c_void, 16);
+            table.insert_event(c"empty".as_ptr(), 0x1000 as *const c_void, 0);
+            table.insert_event(c"negative".as_ptr(), 0x1000 as *const c_void, -1);
+            assert_eq!(table.name_at(0x1000), None);
+            table.insert_event(c"good".as_ptr(), 0x1000 as *const c_void, 1);
+        }
+        assert_eq!(table.name_at(0x1000).as_deref(), Some("good"));
+    }
+}

@@ -1,0 +1,123 @@
+//! What is written in one go: profiles, their tables, and who made them.
+
+use super::profile::Profile;
+use super::tables::Tables;
+
+/// Profiles of one process or recording, with the tables that they refer to.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// What was profiled.
+    pub resource: Resource,
+    /// What did the profiling.
+    pub scope: Scope,
+    /// What the profiles refer to.
+    pub tables: Tables,
+    /// The profiles.
+    pub profiles: Vec<Profile>,
+}
+
+/// The profiled entity. Keys are unique, which backends insist on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Resource {
+    attributes: Vec<(String, ResourceValue)>,
+}
+
+impl Resource {
+    /// Sets an attribute; a value that the key had is replaced. An empty key is ignored.
+    pub fn set(&mut self, key: impl Into<String>, value: impl Into<ResourceValue>) {
+        let (key, value) = (key.into(), value.into());
+        if key.is_empty() {
+            return;
+        }
+        match self.attributes.iter_mut().find(|(other, _)| *other == key) {
+            Some((_, old)) => *old = value,
+            None => self.attributes.push((key, value)),
+        }
+    }
+
+    /// The value of an attribute.
+    pub fn get(&self, key: &str) -> Option<&ResourceValue> {
+        self.attributes.iter().find(|(other, _)| other == key).map(|(_, value)| value)
+    }
+
+    /// The attributes in the order they were first set.
+    pub fn attributes(&self) -> &[(String, ResourceValue)] {
+        &self.attributes
+    }
+}
+
+/// The value of a resource attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ResourceValue {
+    /// A string.
+    Str(String),
+    /// An integer.
+    Int(i64),
+    /// True or false.
+    Bool(bool),
+    /// A floating-point number.
+    Double(f64),
+}
+
+impl From<&str> for ResourceValue {
+    fn from(value: &str) -> Self {
+        Self::Str(value.to_owned())
+    }
+}
+
+impl From<String> for ResourceValue {
+    fn from(value: String) -> Self {
+        Self::Str(value)
+    }
+}
+
+impl From<i64> for ResourceValue {
+    fn from(value: i64) -> Self {
+        Self::Int(value)
+    }
+}
+
+impl From<bool> for ResourceValue {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<f64> for ResourceValue {
+    fn from(value: f64) -> Self {
+        Self::Double(value)
+    }
+}
+
+/// The instrumentation scope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scope {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+impl Default for Scope {
+    /// This package.
+    fn default() -> Self {
+        Self { name: env!("CARGO_PKG_NAME").to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resource_keys_are_unique_and_never_empty() {
+        let mut resource = Resource::default();
+        resource.set("service.name", "old");
+        resource.set("process.pid", 7);
+        resource.set("service.name", "new");
+        resource.set("", "nothing");
+        assert_eq!(resource.attributes().len(), 2);
+        assert_eq!(resource.get("service.name"), Some(&ResourceValue::Str("new".into())));
+        assert_eq!(resource.get("absent"), None);
+    }
+}

@@ -1,0 +1,116 @@
+//! What a stack is made of.
+
+use crate::core::address::{ElfVaddr, FileOffset};
+use crate::core::build_id::BuildId;
+
+use super::tables::{FunctionId, MappingId, StringId};
+
+/// One frame of a stack. Inlined calls are frames of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Frame {
+    /// A Java method, however it was executed.
+    Java {
+        /// The method.
+        function: FunctionId,
+        /// The source line, 0 if not known.
+        line: u32,
+    },
+    /// Native code that a backend is to symbolize.
+    RemoteNative {
+        /// The object; its build-id is what a backend looks symbols up by.
+        mapping: MappingId,
+        /// The lookup address: a return address already less one.
+        address: ElfVaddr,
+    },
+    /// Native code with a local symbol, or named `[name+0xoffset]`.
+    Native {
+        /// The object, where known.
+        mapping: Option<MappingId>,
+        /// The lookup address, where known.
+        address: Option<ElfVaddr>,
+        /// The symbol.
+        function: FunctionId,
+        /// The source line, 0 if not known.
+        line: u32,
+    },
+    /// A kernel function.
+    Kernel {
+        /// The symbol.
+        function: FunctionId,
+    },
+    /// A frame that is no function of the program: a stub of the VM, or a note in brackets such as
+    /// `[truncated]` and `[unwalkable: reason]`.
+    Marker {
+        /// What it says.
+        function: FunctionId,
+        /// The kind of code it stands for.
+        frame_type: FrameType,
+    },
+}
+
+impl Frame {
+    /// The kind of code.
+    pub const fn frame_type(&self) -> FrameType {
+        match *self {
+            Self::Java { .. } => FrameType::Jvm,
+            Self::RemoteNative { .. } | Self::Native { .. } => FrameType::Native,
+            Self::Kernel { .. } => FrameType::Kernel,
+            Self::Marker { frame_type, .. } => frame_type,
+        }
+    }
+}
+
+/// The kinds of code that appear here, a subset of the semantic conventions' `profile.frame.type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FrameType {
+    /// Code of the Java virtual machine's programs.
+    Jvm,
+    /// Machine code.
+    Native,
+    /// The kernel.
+    Kernel,
+}
+
+impl FrameType {
+    /// The key of the attribute that carries it.
+    pub const KEY: &'static str = "profile.frame.type";
+
+    /// The attribute's value.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Jvm => "jvm",
+            Self::Native => "native",
+            Self::Kernel => "kernel",
+        }
+    }
+}
+
+/// A function, as a frame refers to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Function {
+    /// As users read it: `com.example.Outer$Inner.method`, a demangled symbol, a marker's text.
+    pub name: StringId,
+    /// As the system has it: with the descriptor, mangled; or empty.
+    pub system_name: StringId,
+    /// The source file, or empty.
+    pub filename: StringId,
+    /// The function's first line, 0 if not known.
+    pub start_line: u32,
+}
+
+/// A segment of a loaded object. At least one of `build_id` and `htlhash` must be known for it to be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Mapping {
+    /// The segment's first ELF virtual address.
+    pub memory_start: ElfVaddr,
+    /// One past its last ELF virtual address.
+    pub memory_limit: ElfVaddr,
+    /// Where the segment begins in the file.
+    pub file_offset: FileOffset,
+    /// The object's path or name.
+    pub filename: StringId,
+    /// The GNU build-id.
+    pub build_id: Option<BuildId>,
+    /// `process.executable.build_id.htlhash`: hexadecimal, from the file's head, tail and length.
+    pub htlhash: Option<StringId>,
+}

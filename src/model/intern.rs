@@ -1,0 +1,327 @@
+//! Interning: every distinct value is stored once and named by a dense index.
+//!
+//! Each interner owns its values in a vector, in the order they came; the hash table beside it holds indices
+//! alone. Equality is always decided by content, never by hash.
+
+use std::fmt::Debug;
+use std::hash::{BuildHasher, Hash};
+use std::marker::PhantomData;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+
+/// A dense index into one interner, with a type of its own so that the tables cannot be mixed up.
+pub trait Id: Copy + Debug + Eq + Hash + Ord {
+    /// The id at this position.
+    fn from_index(index: u32) -> Self;
+    /// The position.
+    fn index(self) -> usize;
+}
+
+/// The id of the next value.
+///
+/// # Panics
+/// With 2³² values; the smallest kind of value would then hold 36 GiB.
+fn next_id<I: Id>(len: usize) -> I {
+    I::from_index(u32::try_from(len).expect("an interner holds fewer than 2^32 values"))
+}
+
+/// Interns values of one type.
+#[derive(Clone, Debug)]
+pub struct Interner<T, I> {
+    values: Vec<T>,
+    indices: HashTable<u32>,
+    hasher: RandomState,
+    id: PhantomData<I>,
+}
+
+impl<T, I> Default for Interner<T, I> {
+    fn default() -> Self {
+        Self {
+            values: Vec::new(),
+            indices: HashTable::new(),
+            hasher: RandomState::default(),
+            id: PhantomData,
+        }
+    }
+}
+
+impl<T: Hash + Eq, I: Id> Interner<T, I> {
+    /// An interner that does not grow until it holds so many values.
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self {
+            values: Vec::with_capacity(capacity),
+            indices: HashTable::with_capacity(capacity),
+            ..Self::default()
+        }
+    }
+
+    /// The id of `value`, which is stored if it is new.
+    pub fn intern(&mut self, value: T) -> I {
+        let Self { values, indices, hasher, .. } = self;
+        let hash = hasher.hash_one(&value);
+        if let Some(&index) = indices.find(hash, |&index| values[index as usize] == value) {
+            return I::from_index(index);
+        }
+        let id: I = next_id(values.len());
+        values.push(value);
+        indices.insert_unique(hash, id.index() as u32, |&index| hasher.hash_one(&values[index as usize]));
+        id
+    }
+
+    /// The value that `id` names.
+    ///
+    /// # Panics
+    /// If `id` came from another interner and is too large for this one.
+    pub fn get(&self, id: I) -> &T {
+        &self.values[id.index()]
+    }
+
+    /// The values; ids are their positions.
+    pub fn values(&self) -> &[T] {
+        &self.values
+    }
+
+    /// How many values there are.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+}
+
+/// Interns sequences, stored one after another.
+#[derive(Clone, Debug)]
+pub struct SliceInterner<T, I> {
+    items: Vec<T>,
+    /// Where each sequence ends in `items`.
+    ends: Vec<usize>,
+    /// Indices of the first `indices.len()` sequences.
+    indices: HashTable<u32>,
+    hasher: RandomState,
+    id: PhantomData<I>,
+}
+
+impl<T, I> Default for SliceInterner<T, I> {
+    fn default() -> Self {
+        Self {
+            items: Vec::new(),
+            ends: Vec::new(),
+            indices: HashTable::new(),
+            hasher: RandomState::default(),
+            id: PhantomData,
+        }
+    }
+}
+
+/// The range of sequence `index` in the flat storage.
+fn range(ends: &[usize], index: usize) -> std::ops::Range<usize> {
+    let start = if index == 0 { 0 } else { ends[index - 1] };
+    start..ends[index]
+}
+
+impl<T: Copy + Hash + Eq, I: Id> SliceInterner<T, I> {
+    /// The id of `slice`, which is copied if it is new.
+    pub fn intern(&mut self, slice: &[T]) -> I {
+        while self.indices.len() < self.ends.len() {
+            let index = self.indices.len() as u32;
+            let hash = self.hasher.hash_one(&self.items[range(&self.ends, index as usize)]);
+            self.index(hash, index);
+        }
+        let hash = self.hasher.hash_one(slice);
+        let stored = |index: u32| &self.items[range(&self.ends, index as usize)];
+        if let Some(&index) = self.indices.find(hash, |&index| stored(index) == slice) {
+            return I::from_index(index);
+        }
+        let id = self.push_distinct(slice);
+        self.index(hash, id.index() as u32);
+        id
+    }
+
+    /// Stores a sequence that the caller knows to be new. It is hashed only when [`SliceInterner::intern`] is
+    /// called next.
+    pub fn push_distinct(&mut self, slice: &[T]) -> I {
+        let id: I = next_id(self.ends.len());
+        self.items.extend_from_slice(slice);
+        self.ends.push(self.items.len());
+        id
+    }
+
+    fn index(&mut self, hash: u64, index: u32) {
+        let Self { items, ends, indices, hasher, .. } = self;
+        let rehash = |&index: &u32| hasher.hash_one(&items[range(ends, index as usize)]);
+        indices.insert_unique(hash, index, rehash);
+    }
+
+    /// The sequence that `id` names.
+    ///
+    /// # Panics
+    /// If `id` came from another interner and is too large for this one.
+    pub fn get(&self, id: I) -> &[T] {
+        &self.items[range(&self.ends, id.index())]
+    }
+
+    /// The sequences in the order of their ids.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[T]> {
+        (0..self.ends.len()).map(|index| &self.items[range(&self.ends, index)])
+    }
+
+    /// How many sequences there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+}
+
+/// Interns strings, stored one after another.
+#[derive(Clone, Debug)]
+pub struct StringInterner<I> {
+    text: String,
+    ends: Vec<usize>,
+    indices: HashTable<u32>,
+    hasher: RandomState,
+    id: PhantomData<I>,
+}
+
+impl<I> Default for StringInterner<I> {
+    fn default() -> Self {
+        Self {
+            text: String::new(),
+            ends: Vec::new(),
+            indices: HashTable::new(),
+            hasher: RandomState::default(),
+            id: PhantomData,
+        }
+    }
+}
+
+impl<I: Id> StringInterner<I> {
+    /// The id of `string`, which is copied if it is new.
+    pub fn intern(&mut self, string: &str) -> I {
+        if let Some(id) = self.find(string) {
+            return id;
+        }
+        let Self { text, ends, indices, hasher, .. } = self;
+        let id: I = next_id(ends.len());
+        let hash = hasher.hash_one(string);
+        text.push_str(string);
+        ends.push(text.len());
+        let rehash = |&index: &u32| hasher.hash_one(&text[range(ends, index as usize)]);
+        indices.insert_unique(hash, id.index() as u32, rehash);
+        id
+    }
+
+    /// The id of `string`, if it is stored.
+    pub fn find(&self, string: &str) -> Option<I> {
+        let hash = self.hasher.hash_one(string);
+        let stored = |index: u32| &self.text[range(&self.ends, index as usize)];
+        self.indices.find(hash, |&index| stored(index) == string).map(|&index| I::from_index(index))
+    }
+
+    /// The string that `id` names.
+    ///
+    /// # Panics
+    /// If `id` came from another interner and is too large for this one.
+    pub fn get(&self, id: I) -> &str {
+        &self.text[range(&self.ends, id.index())]
+    }
+
+    /// How many strings there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{FrameId, StringId};
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    /// Ids are dense, in order of first appearance, and equal exactly when the values are.
+    fn check<V: Clone + Eq + Hash>(input: &[V], mut intern: impl FnMut(&V) -> usize) {
+        let mut expected: HashMap<V, usize> = HashMap::new();
+        for value in input {
+            let next = expected.len();
+            let expected = *expected.entry(value.clone()).or_insert(next);
+            assert_eq!(intern(value), expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn values_get_dense_ids_by_content(input in prop::collection::vec(0u16..50, 0..300)) {
+            let mut interner = Interner::<u16, FrameId>::default();
+            check(&input, |&value| interner.intern(value).index());
+            for value in input {
+                let id = interner.intern(value);
+                prop_assert_eq!(*interner.get(id), value);
+            }
+        }
+
+        #[test]
+        fn sequences_get_dense_ids_by_content(
+            input in prop::collection::vec(prop::collection::vec(0u8..3, 0..5), 0..300)
+        ) {
+            let mut interner = SliceInterner::<u8, FrameId>::default();
+            check(&input, |slice| interner.intern(slice).index());
+            for slice in &input {
+                let id = interner.intern(slice);
+                prop_assert_eq!(interner.get(id), &slice[..]);
+            }
+            prop_assert_eq!(interner.iter().len(), interner.len());
+        }
+
+        #[test]
+        fn strings_get_dense_ids_by_content(input in prop::collection::vec("[aé\u{0}]{0,3}", 0..300)) {
+            let mut interner = StringInterner::<StringId>::default();
+            check(&input, |string| interner.intern(string).index());
+            for string in &input {
+                let id = interner.find(string).unwrap();
+                prop_assert_eq!(interner.get(id), string);
+            }
+            prop_assert!(interner.find("absent").is_none());
+        }
+    }
+
+    #[test]
+    fn sequences_pushed_without_hashing_are_found_later() {
+        let mut interner = SliceInterner::<u8, FrameId>::default();
+        interner.intern(&[]);
+        let pushed = [interner.push_distinct(&[1]), interner.push_distinct(&[1, 2])];
+        assert_eq!(interner.intern(&[1, 2]), pushed[1]);
+        assert_eq!(interner.intern(&[1]), pushed[0]);
+        assert_eq!(interner.intern(&[2]).index(), 3);
+        assert_eq!(interner.len(), 4);
+    }
+
+    #[test]
+    fn values_of_one_hash_stay_apart() {
+        #[derive(PartialEq, Eq)]
+        struct Colliding(u32);
+        impl Hash for Colliding {
+            fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+                state.write_u32(7);
+            }
+        }
+        let mut interner = Interner::<Colliding, FrameId>::default();
+        let ids: Vec<_> = (0..100).map(|value| interner.intern(Colliding(value))).collect();
+        for (value, &id) in ids.iter().enumerate() {
+            assert_eq!(interner.get(id).0, value as u32);
+            assert_eq!(interner.intern(Colliding(value as u32)), id);
+        }
+    }
+}

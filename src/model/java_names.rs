@@ -1,0 +1,248 @@
+//! How Java methods and classes are named.
+//!
+//! Names are as Java prints stack traces: `com.example.Outer$Inner.method`. Classes that the JDK spins at run
+//! time carry a number or an address in their names, so that each run, or each call site, makes new ones;
+//! [`normalise_class_name`] takes that part away.
+//!
+//! The shapes, as seen on the JDKs named (`Class.getName()`; `…` is an address of 8 to 16 digits):
+//!
+//! | Class | JDK 11 | 17 | 21, 25 | Normalised |
+//! |---|---|---|---|---|
+//! | lambda | `N$$Lambda$1/0x…` | `N$$Lambda$1/0x…` | `N$$Lambda/0x…` | `N$$Lambda` |
+//! | hidden class | `N$T/0x…` | `N$T/0x…` | `N$T/0x…` | `N$T` |
+//! | method handle | `java.lang.invoke.LambdaForm$MH/0x…` | the same | the same | `java.lang.invoke.LambdaForm$MH` |
+//! | reflection | `jdk.internal.reflect.GeneratedMethodAccessor1` | the same | (none) | `….GeneratedMethodAccessor` |
+//! | proxy | `com.sun.proxy.$Proxy0` | `jdk.proxy1.$Proxy0` | `jdk.proxy1.$Proxy0` | `jdk.proxy.$Proxy` |
+//! | proxy of a non-public interface | `$Proxy1` | `$Proxy1` | `$Proxy1` | `$Proxy` |
+//!
+//! Inside the JVM a hidden class's name has `+` before the address (`InstanceKlass::name`, JDK 15 on), and in
+//! JVMTI's signatures `.`; JDK 8's anonymous classes have a decimal hash (`N$$Lambda$1/1234567`). All are taken.
+//! Classes that libraries make by deterministic names (`$$SpringCGLIB$$0`, `BoundMethodHandle$Species_LL`) are
+//! bounded in number and kept.
+
+use std::borrow::Cow;
+
+/// A Java method, by the names that the class file has for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct JavaMethod<'a> {
+    /// The class in internal form, `com/example/Outer$Inner`. Dots are taken as well.
+    pub class: &'a str,
+    /// The method's name; `<init>` and `<clinit>` stay as they are.
+    pub method: &'a str,
+    /// The descriptor, `(ILjava/lang/String;)V`; empty if not known.
+    pub descriptor: &'a str,
+    /// Whether the class name goes through [`normalise_class_name`].
+    pub normalise: bool,
+}
+
+impl JavaMethod<'_> {
+    /// `com.example.Outer$Inner.method`; the method alone where the class is not known.
+    pub fn name(&self) -> String {
+        let mut name = java_class_name(&self.class_name());
+        if !name.is_empty() {
+            name.push('.');
+        }
+        name.push_str(self.method);
+        name
+    }
+
+    /// `com/example/Outer$Inner.method(ILjava/lang/String;)V`.
+    pub fn system_name(&self) -> String {
+        let class = self.class_name();
+        let separator = if class.is_empty() { "" } else { "." };
+        format!("{class}{separator}{}{}", self.method, self.descriptor)
+    }
+
+    fn class_name(&self) -> Cow<'_, str> {
+        if self.normalise { normalise_class_name(self.class) } else { Cow::Borrowed(self.class) }
+    }
+}
+
+/// The class as `Class.getName()` gives it, from its internal form: dots between packages, a slash before a
+/// hidden class's address.
+pub fn java_class_name(internal: &str) -> String {
+    match hidden_suffix(internal) {
+        Some(at) => {
+            let mut name = internal[..at].replace('/', ".");
+            name.push('/');
+            name.push_str(&internal[at + 1..]);
+            name
+        }
+        None => internal.replace('/', "."),
+    }
+}
+
+/// The class name without what differs from run to run or from call site to call site; in internal or dotted
+/// form, as it came. The module's documentation has the shapes.
+pub fn normalise_class_name(class: &str) -> Cow<'_, str> {
+    let mut kept = match hidden_suffix(class) {
+        Some(at) => &class[..at],
+        None => class,
+    };
+    if let Some(at) = kept.rfind("$$Lambda") {
+        let end = at + "$$Lambda".len();
+        // `$$Lambda` may also begin a name that a program chose: then something else than a number follows.
+        let number = &kept[end..];
+        if number.strip_prefix('$').is_some_and(is_decimal) {
+            kept = &kept[..end];
+        }
+    }
+    let simple = kept.rfind(['/', '.']).map_or(0, |at| at + 1);
+    for stem in [
+        "$Proxy",
+        "GeneratedMethodAccessor",
+        "GeneratedConstructorAccessor",
+        "GeneratedSerializationConstructorAccessor",
+    ] {
+        if kept[simple..].strip_prefix(stem).is_some_and(is_decimal) {
+            kept = &kept[..simple + stem.len()];
+            break;
+        }
+    }
+    match dynamic_proxy_package(kept) {
+        Some((number, rest)) => Cow::Owned(format!("{}{}", &kept[..number], &kept[rest..])),
+        None => Cow::Borrowed(kept),
+    }
+}
+
+/// Where the separator before a hidden or anonymous class's address or hash is.
+fn hidden_suffix(class: &str) -> Option<usize> {
+    let at = class.rfind(['/', '+', '.'])?;
+    let (stem, suffix) = (&class[..at], &class[at + 1..]);
+    let is_address = suffix
+        .strip_prefix("0x")
+        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+    // A bare number is a hash only where the JDK is known to have put one.
+    let is_hash = is_decimal(suffix) && (stem.contains("$$Lambda$") || stem.contains("LambdaForm$"));
+    (!stem.is_empty() && (is_address || is_hash)).then_some(at)
+}
+
+/// JDK 16 on makes a package `jdk.proxyN` for each class loader that defines proxies: where N begins and ends.
+fn dynamic_proxy_package(class: &str) -> Option<(usize, usize)> {
+    let prefix = ["jdk/proxy", "jdk.proxy", "com/sun/proxy/jdk/proxy", "com.sun.proxy.jdk.proxy"]
+        .into_iter()
+        .find(|prefix| class.starts_with(prefix))?;
+    let length = class[prefix.len()..].find(['/', '.'])?;
+    let end = prefix.len() + length;
+    is_decimal(&class[prefix.len()..end]).then_some((prefix.len(), end))
+}
+
+fn is_decimal(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn shapes_of_real_jdks_are_normalised() {
+        for (class, normal) in [
+            // JDK 8
+            ("N$$Lambda$1/1324119927", "N$$Lambda"),
+            ("java.lang.invoke.LambdaForm$MH/764977973", "java.lang.invoke.LambdaForm$MH"),
+            ("sun/reflect/GeneratedMethodAccessor12", "sun/reflect/GeneratedMethodAccessor"),
+            // JDK 11
+            ("N$$Lambda$1/0x0000000800060840", "N$$Lambda"),
+            ("com.sun.proxy.$Proxy0", "com.sun.proxy.$Proxy"),
+            ("jdk.internal.reflect.GeneratedMethodAccessor1", "jdk.internal.reflect.GeneratedMethodAccessor"),
+            ("java/lang/invoke/LambdaForm$DMH/0x0000000800066840", "java/lang/invoke/LambdaForm$DMH"),
+            // JDK 17: Class.getName, the JVM's own name, JVMTI's signature without L and ;
+            ("N$$Lambda$1/0x00007f7bd8000a08", "N$$Lambda"),
+            ("a/b/N$$Lambda$1+0x00007f7bd8000a08", "a/b/N$$Lambda"),
+            ("a/b/N$$Lambda$1.0x00007f7bd8000a08", "a/b/N$$Lambda"),
+            ("jdk.proxy1.$Proxy0", "jdk.proxy.$Proxy"),
+            ("jdk/proxy12/$Proxy345", "jdk/proxy/$Proxy"),
+            // JDK 16 only
+            ("com.sun.proxy.jdk.proxy2.$Proxy3", "com.sun.proxy.jdk.proxy.$Proxy"),
+            (
+                "jdk/internal/reflect/GeneratedSerializationConstructorAccessor7",
+                "jdk/internal/reflect/GeneratedSerializationConstructorAccessor",
+            ),
+            (
+                "jdk/internal/reflect/GeneratedConstructorAccessor7",
+                "jdk/internal/reflect/GeneratedConstructorAccessor",
+            ),
+            // JDK 21 and 25
+            ("N$$Lambda/0x0000000800000a08", "N$$Lambda"),
+            ("N$$Lambda+0x0000000059040210", "N$$Lambda"),
+            ("java.util.stream.Collectors$$Lambda/0x80000000c", "java.util.stream.Collectors$$Lambda"),
+            ("java.lang.invoke.LambdaForm$MH/0x0000000059042800", "java.lang.invoke.LambdaForm$MH"),
+            ("java.lang.String$$StringConcat/0x0000000059044c00", "java.lang.String$$StringConcat"),
+            ("N$T/0x0000000059044c00", "N$T"),
+            ("a/b/N$T+0x0000000059044c00", "a/b/N$T"),
+            ("a.b.N$T.0x0000000059044c00", "a.b.N$T"),
+            // any: a proxy of a non-public interface lives in the interface's package
+            ("$Proxy1", "$Proxy"),
+            ("com.example.$Proxy17", "com.example.$Proxy"),
+        ] {
+            assert_eq!(normalise_class_name(class), normal, "{class}");
+            assert_eq!(normalise_class_name(normal), normal, "normalising is idempotent");
+        }
+    }
+
+    #[test]
+    fn names_of_programs_stay() {
+        for class in [
+            "",
+            "N",
+            "com/example/Outer$Inner",
+            "com.example.Outer$1",
+            "com/example/Main$$LambdaLike",
+            "com/example/Main$$Lambda$name",
+            "com/example/Service$$SpringCGLIB$$0",
+            "com/example/Service$$EnhancerBySpringCGLIB$$1a2b3c4d",
+            "java/lang/invoke/BoundMethodHandle$Species_LL",
+            "java/lang/invoke/DirectMethodHandle$Holder",
+            "com/example/GeneratedMethodAccessorFactory1",
+            "com/example/MyGeneratedMethodAccessor1",
+            "com/example/$ProxyFactory2",
+            "com/example/123",
+            "com/example/0xyz",
+            "com/example/0x",
+            "/0x1234",
+            "jdk/proxyish/Foo",
+            "jdk/proxy/Foo",
+        ] {
+            assert_eq!(normalise_class_name(class), class);
+        }
+    }
+
+    #[test]
+    fn methods_are_named_as_stack_traces_name_them() {
+        let method = JavaMethod {
+            class: "com/example/Outer$Inner",
+            method: "method",
+            descriptor: "(ILjava/lang/String;)V",
+            normalise: true,
+        };
+        assert_eq!(method.name(), "com.example.Outer$Inner.method");
+        assert_eq!(method.system_name(), "com/example/Outer$Inner.method(ILjava/lang/String;)V");
+        let constructor = JavaMethod { class: "N", method: "<init>", descriptor: "()V", normalise: true };
+        assert_eq!(
+            (constructor.name(), constructor.system_name()),
+            ("N.<init>".into(), "N.<init>()V".into())
+        );
+        let unknown = JavaMethod { class: "", method: "run", descriptor: "", normalise: true };
+        assert_eq!((unknown.name(), unknown.system_name()), ("run".into(), "run".into()));
+    }
+
+    #[test]
+    fn hidden_classes_keep_their_address_where_it_is_wanted() {
+        let mut method =
+            JavaMethod { class: "a/N$$Lambda$1+0x00ab", method: "run", descriptor: "()V", normalise: false };
+        assert_eq!(method.name(), "a.N$$Lambda$1/0x00ab.run");
+        method.normalise = true;
+        assert_eq!(method.name(), "a.N$$Lambda.run");
+        assert_eq!(method.system_name(), "a/N$$Lambda.run()V");
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics_and_only_shortens(class in "(\\PC|[/.+$0-9x]|\\$\\$Lambda|jdk/proxy|LambdaForm\\$){0,20}") {
+            prop_assert!(normalise_class_name(&class).len() <= class.len());
+            prop_assert_eq!(java_class_name(&class).len(), class.len());
+        }
+    }
+}

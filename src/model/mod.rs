@@ -1,0 +1,28 @@
+//! Profiles, neutral of any format.
+//!
+//! In: what the aggregator, or a reader of a recording, knows of samples. Out: a [`Batch`], which `otlp` writes.
+//! Strings, functions, mappings, frames, stacks, attributes and links are interned once in [`Tables`] and named
+//! by small ids; a [`Profile`] sums its samples by identity. Imports `core` alone; `aggregate`, `otlp`, `agent`
+//! and `cli` may import it.
+
+mod attributes;
+mod batch;
+mod frame;
+mod intern;
+mod java_names;
+mod profile;
+mod profile_types;
+mod remote_frame;
+mod tables;
+
+pub use attributes::{Attribute, AttributeValue, Link};
+pub use batch::{Batch, Resource, ResourceValue, Scope};
+pub use frame::{Frame, FrameType, Function, Mapping};
+pub use intern::{Id, Interner, SliceInterner, StringInterner};
+pub use java_names::{JavaMethod, java_class_name, normalise_class_name};
+pub use profile::{Observation, Profile, Sample, SampleIdentity};
+pub use profile_types::{ProfileType, types};
+pub use remote_frame::{REMOTE_METHOD, RemoteFrame, native_frame_nowhere, unnamed_native_frame};
+pub use tables::{
+    AttributeId, AttributeSetId, FrameId, FunctionId, LinkId, MappingId, StackId, StringId, Tables,
+};

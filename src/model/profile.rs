@@ -1,0 +1,177 @@
+//! One profile: samples of one type over one span of time, summed by identity.
+
+use std::hash::BuildHasher;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+
+use super::profile_types::ProfileType;
+use super::tables::{AttributeSetId, LinkId, StackId};
+
+/// What makes two samples the same sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SampleIdentity {
+    /// Where the thread was.
+    pub stack: StackId,
+    /// Which thread it was, and what else is known.
+    pub attributes: AttributeSetId,
+    /// The span it worked for.
+    pub link: LinkId,
+}
+
+/// All additions with one identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// What they share.
+    pub identity: SampleIdentity,
+    /// The sum of their values, which stays within `i64`.
+    pub value: i64,
+    /// How many they are.
+    pub additions: u64,
+}
+
+/// One addition with a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observation {
+    /// The position of its sample in [`Profile::samples`].
+    pub sample: u32,
+    /// Its value.
+    pub value: i64,
+    /// When it was, in nanoseconds since 1970-01-01 UTC.
+    pub unix_nano: u64,
+}
+
+/// Samples of one [`ProfileType`].
+///
+/// The window is `[start_unix_nano, start_unix_nano + duration_nano)`. Times of additions belong into it: one
+/// that lies outside is written as the window's nearest nanosecond.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// What the values mean.
+    pub profile_type: &'static ProfileType,
+    /// The window's begin, in nanoseconds since 1970-01-01 UTC.
+    pub start_unix_nano: u64,
+    /// The window's length.
+    pub duration_nano: u64,
+    /// How much of [`ProfileType::period_type`] lies between two samples; 1 where every event is recorded.
+    pub period: i64,
+    /// Facts about the profile as a whole. `profile.type` is added by the writer.
+    pub attributes: AttributeSetId,
+    samples: Vec<Sample>,
+    indices: HashTable<u32>,
+    hasher: RandomState,
+    observations: Vec<Observation>,
+    untimed_additions: u64,
+}
+
+impl Profile {
+    /// A profile without samples. The window can be set later.
+    pub fn new(profile_type: &'static ProfileType, period: i64) -> Self {
+        Self {
+            profile_type,
+            start_unix_nano: 0,
+            duration_nano: 0,
+            period,
+            attributes: AttributeSetId::EMPTY,
+            samples: Vec::new(),
+            indices: HashTable::new(),
+            hasher: RandomState::default(),
+            observations: Vec::new(),
+            untimed_additions: 0,
+        }
+    }
+
+    /// Adds `value` to the sample of this identity. A time is kept besides, which takes 24 bytes each; pass none
+    /// unless times are to be written.
+    pub fn add(&mut self, identity: SampleIdentity, value: i64, at_unix_nano: Option<u64>) {
+        let Self { samples, indices, hasher, .. } = self;
+        let hash = hasher.hash_one(identity);
+        let index = match indices.find(hash, |&index| samples[index as usize].identity == identity) {
+            Some(&index) => index,
+            None => {
+                // SANITY: 2^32 samples of 32 bytes exhaust memory first.
+                let index = u32::try_from(samples.len()).expect("fewer than 2^32 samples");
+                samples.push(Sample { identity, value: 0, additions: 0 });
+                indices
+                    .insert_unique(hash, index, |&index| hasher.hash_one(samples[index as usize].identity));
+                index
+            }
+        };
+        let sample = &mut samples[index as usize];
+        sample.value = sample.value.saturating_add(value);
+        sample.additions += 1;
+        match at_unix_nano {
+            Some(unix_nano) => self.observations.push(Observation { sample: index, value, unix_nano }),
+            None => self.untimed_additions += 1,
+        }
+    }
+
+    /// The samples, in the order of their first addition.
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// The additions with a time, in the order they were made.
+    pub fn observations(&self) -> &[Observation] {
+        &self.observations
+    }
+
+    /// Whether every addition had a time.
+    pub fn is_timed(&self) -> bool {
+        self.untimed_additions == 0
+    }
+
+    /// Whether there is no sample.
+    pub fn is_empty(&self) -> bool {
+        self.samples.is_empty()
+    }
+
+    /// How many additions were made.
+    pub fn additions(&self) -> u64 {
+        self.observations.len() as u64 + self.untimed_additions
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::types;
+
+    fn identity(stack: u32, attributes: u32, link: u32) -> SampleIdentity {
+        SampleIdentity { stack: StackId(stack), attributes: AttributeSetId(attributes), link: LinkId(link) }
+    }
+
+    #[test]
+    fn additions_of_one_identity_are_summed_and_others_kept_apart() {
+        let mut profile = Profile::new(&types::CPU, 10_000_000);
+        profile.add(identity(1, 0, 0), 2, None);
+        profile.add(identity(1, 1, 0), 1, None);
+        profile.add(identity(1, 0, 1), 1, None);
+        profile.add(identity(2, 0, 0), 1, None);
+        profile.add(identity(1, 0, 0), 3, None);
+        assert_eq!(profile.samples().len(), 4);
+        assert_eq!(profile.samples()[0], Sample { identity: identity(1, 0, 0), value: 5, additions: 2 });
+        assert_eq!(profile.additions(), 5);
+        assert!(!profile.is_timed());
+    }
+
+    #[test]
+    fn sums_saturate() {
+        let mut profile = Profile::new(&types::CPU, 1);
+        profile.add(identity(0, 0, 0), i64::MAX, None);
+        profile.add(identity(0, 0, 0), 1, None);
+        assert_eq!(profile.samples()[0].value, i64::MAX);
+    }
+
+    #[test]
+    fn times_are_kept_beside_the_sums_and_one_without_makes_the_profile_untimed() {
+        let mut profile = Profile::new(&types::CPU, 1);
+        profile.add(identity(1, 0, 0), 1, Some(100));
+        profile.add(identity(2, 0, 0), 4, Some(101));
+        assert!(profile.is_timed());
+        assert_eq!(profile.observations()[1], Observation { sample: 1, value: 4, unix_nano: 101 });
+        profile.add(identity(2, 0, 0), 1, None);
+        assert!(!profile.is_timed());
+        assert_eq!(profile.additions(), 3);
+    }
+}

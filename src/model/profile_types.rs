@@ -1,0 +1,200 @@
+//! The one table of profile types: what every profile, live or converted, is called and measured in.
+//!
+//! No registry of sample types exists. The names are those that backends know from pprof (`alloc_space`,
+//! `inuse_space`, `contentions`, `delay`): Pyroscope, for one, takes a profile's name from the period type.
+
+use std::sync::Mutex;
+
+/// What the values of a profile mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ProfileType {
+    /// Its name here, unique.
+    pub name: &'static str,
+    /// The value of the profile's `profile.type` attribute: what was observed. Profiles that show different
+    /// sides of the same events (their number, their duration) share it.
+    pub profile_type: &'static str,
+    /// What a value is.
+    pub sample_type: &'static str,
+    /// The UCUM-like unit of a value.
+    pub sample_unit: &'static str,
+    /// What the period is measured by.
+    pub period_type: &'static str,
+    /// The period's unit.
+    pub period_unit: &'static str,
+}
+
+impl ProfileType {
+    /// The key of the attribute that carries [`ProfileType::profile_type`].
+    pub const KEY: &'static str = "profile.type";
+
+    /// Whether values are a number of things, so that times alone can say them.
+    pub fn is_count(&self) -> bool {
+        self.sample_unit == "count"
+    }
+
+    /// The type of that name, from the table or made by [`ProfileType::custom`].
+    pub fn by_name(name: &str) -> Option<&'static Self> {
+        let in_table = types::ALL.iter().copied().find(|known| known.name == name);
+        in_table.or_else(|| custom_types().iter().copied().find(|known| known.name == name))
+    }
+
+    /// A type that the user names: a perf event, or an event of a recording. `name` serves as `profile.type` too.
+    ///
+    /// Equal arguments give the same type. Each distinct type is kept for the life of the process; their number
+    /// is that of the events that a user asks for. If a type of that name exists and is measured otherwise, the
+    /// new one stands beside it and [`ProfileType::by_name`] gives the first.
+    pub fn custom(name: &str, sample: (&str, &str), period: (&str, &str)) -> &'static Self {
+        let texts = [name, name, sample.0, sample.1, period.0, period.1];
+        let mut custom = custom_types();
+        let known = types::ALL.iter().chain(custom.iter()).copied().find(|known| known.texts() == texts);
+        known.unwrap_or_else(|| {
+            let [name, profile_type, sample_type, sample_unit, period_type, period_unit] =
+                texts.map(|text| -> &'static str { Box::leak(text.into()) });
+            let made: &'static Self = Box::leak(Box::new(Self {
+                name,
+                profile_type,
+                sample_type,
+                sample_unit,
+                period_type,
+                period_unit,
+            }));
+            custom.push(made);
+            made
+        })
+    }
+
+    fn texts(&self) -> [&'static str; 6] {
+        [self.name, self.profile_type, self.sample_type, self.sample_unit, self.period_type, self.period_unit]
+    }
+
+    /// The type of a perf event's samples: their number, one for every period of the event.
+    pub fn perf_event(event: &str) -> &'static Self {
+        Self::custom(event, ("samples", "count"), (event, "count"))
+    }
+}
+
+static CUSTOM: Mutex<Vec<&'static ProfileType>> = Mutex::new(Vec::new());
+
+fn custom_types() -> std::sync::MutexGuard<'static, Vec<&'static ProfileType>> {
+    // A panic elsewhere leaves the list whole: a push is all that is done to it.
+    CUSTOM.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+macro_rules! profile_types {
+    ($($(#[$doc:meta])* $constant:ident = $name:literal, $profile_type:literal,
+        $sample:literal / $sample_unit:literal, $period:literal / $period_unit:literal;)*) => {
+        /// The types.
+        pub mod types {
+            use super::ProfileType;
+
+            $($(#[$doc])*
+            pub static $constant: ProfileType = ProfileType {
+                name: $name,
+                profile_type: $profile_type,
+                sample_type: $sample,
+                sample_unit: $sample_unit,
+                period_type: $period,
+                period_unit: $period_unit,
+            };)*
+
+            /// All of the table.
+            pub static ALL: &[&ProfileType] = &[$(&$constant),*];
+        }
+    };
+}
+
+profile_types! {
+    //               name, profile.type, sample type / unit, period type / unit
+    /// CPU time: how many periods of it were spent there.
+    CPU = "cpu", "cpu", "samples" / "count", "cpu" / "nanoseconds";
+    /// Wall-clock time: how many periods of it passed there.
+    WALL = "wall", "wall", "samples" / "count", "wall" / "nanoseconds";
+    /// Allocations seen by the sampler.
+    ALLOC_SAMPLES = "alloc-samples", "alloc-samples", "samples" / "count", "space" / "bytes";
+    /// Allocated bytes, estimated.
+    ALLOC_SPACE = "alloc-space", "alloc-space", "alloc_space" / "bytes", "space" / "bytes";
+    /// Allocated objects, estimated.
+    ALLOC_OBJECTS = "alloc-objects", "alloc-objects", "alloc_objects" / "count", "space" / "bytes";
+    /// Bytes that survived a collection, estimated.
+    LIVE_SPACE = "live-space", "live-heap", "inuse_space" / "bytes", "space" / "bytes";
+    /// Objects that survived a collection, estimated.
+    LIVE_OBJECTS = "live-objects", "live-heap", "inuse_objects" / "count", "space" / "bytes";
+    /// Times a thread waited to enter a monitor or was parked for a lock.
+    LOCK_COUNT = "lock-count", "lock-contention", "contentions" / "count", "contentions" / "count";
+    /// How long it waited.
+    LOCK_TIME = "lock-time", "lock-contention", "delay" / "nanoseconds", "contentions" / "count";
+    /// Calls of Object.wait.
+    WAIT_COUNT = "wait-count", "wait", "waits" / "count", "waits" / "count";
+    /// How long they took.
+    WAIT_TIME = "wait-time", "wait", "delay" / "nanoseconds", "waits" / "count";
+    /// Natively allocated bytes.
+    NATIVEMEM_SPACE = "nativemem-space", "nativemem", "alloc_space" / "bytes", "malloc" / "bytes";
+    /// Native allocations.
+    NATIVEMEM_OBJECTS = "nativemem-objects", "nativemem", "alloc_objects" / "count", "malloc" / "bytes";
+    /// Natively allocated bytes that were not freed.
+    NATIVELEAK_SPACE = "nativeleak-space", "nativemem-leak", "inuse_space" / "bytes", "malloc" / "bytes";
+    /// Native allocations that were not freed.
+    NATIVELEAK_OBJECTS = "nativeleak-objects", "nativemem-leak", "inuse_objects" / "count", "malloc" / "bytes";
+    /// Exceptions thrown.
+    EXCEPTIONS = "exceptions", "exceptions", "exceptions" / "count", "exceptions" / "count";
+    /// Calls of a traced method that took longer than its threshold.
+    TRACE_COUNT = "trace-count", "trace", "calls" / "count", "calls" / "count";
+    /// How long they took.
+    TRACE_TIME = "trace-time", "trace", "latency" / "nanoseconds", "calls" / "count";
+    /// Time in a sleep.
+    SLEEP_TIME = "sleep-time", "sleep", "delay" / "nanoseconds", "sleeps" / "count";
+    /// Time that a virtual thread kept its carrier while it was parked.
+    PINNED_TIME = "pinned-time", "virtual-thread-pinned", "delay" / "nanoseconds", "pinned" / "count";
+    /// Time in socket reads and writes.
+    SOCKET_TIME = "socket-time", "socket-io", "delay" / "nanoseconds", "operations" / "count";
+    /// Bytes read from and written to sockets.
+    SOCKET_BYTES = "socket-bytes", "socket-io", "io_space" / "bytes", "operations" / "count";
+    /// Time in file reads and writes.
+    FILE_TIME = "file-time", "file-io", "delay" / "nanoseconds", "operations" / "count";
+    /// Bytes read from and written to files.
+    FILE_BYTES = "file-bytes", "file-io", "io_space" / "bytes", "operations" / "count";
+    /// Time in class loading.
+    CLASS_LOAD_TIME = "class-load-time", "class-load", "delay" / "nanoseconds", "loads" / "count";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_and_meanings_are_unique_and_nothing_is_empty() {
+        let names: HashSet<_> = types::ALL.iter().map(|known| known.name).collect();
+        assert_eq!(names.len(), types::ALL.len());
+        let meanings: HashSet<_> =
+            types::ALL.iter().map(|known| (known.profile_type, known.sample_type)).collect();
+        assert_eq!(meanings.len(), types::ALL.len());
+        for known in types::ALL {
+            for text in [known.name, known.profile_type, known.sample_type, known.period_type] {
+                assert!(!text.is_empty(), "{known:?}");
+            }
+            for unit in [known.sample_unit, known.period_unit] {
+                assert!(["count", "bytes", "nanoseconds"].contains(&unit), "{known:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn cpu_is_what_backends_call_process_cpu() {
+        let cpu = ProfileType::by_name("cpu").unwrap();
+        assert_eq!((cpu.sample_type, cpu.sample_unit), ("samples", "count"));
+        assert_eq!((cpu.period_type, cpu.period_unit), ("cpu", "nanoseconds"));
+        assert!(cpu.is_count());
+    }
+
+    #[test]
+    fn custom_types_are_made_once() {
+        let made = ProfileType::perf_event("cache-misses");
+        assert!(std::ptr::eq(made, ProfileType::perf_event("cache-misses")));
+        assert!(std::ptr::eq(made, ProfileType::by_name("cache-misses").unwrap()));
+        assert_eq!((made.period_type, made.period_unit), ("cache-misses", "count"));
+        let same_as_cpu = ProfileType::custom("cpu", ("samples", "count"), ("cpu", "nanoseconds"));
+        assert!(std::ptr::eq(same_as_cpu, &types::CPU));
+        assert_eq!(ProfileType::by_name("no such type"), None);
+    }
+}

@@ -1,0 +1,233 @@
+//! The tables that the profiles of one batch share.
+
+use std::hash::{Hash, Hasher};
+
+use super::attributes::{Attribute, AttributeValue, Link};
+use super::frame::{Frame, Function, Mapping};
+use super::intern::{Id, Interner, SliceInterner, StringInterner};
+use super::java_names::JavaMethod;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(transparent)]
+        pub struct $name(pub u32);
+
+        impl Hash for $name {
+            fn hash<H: Hasher>(&self, state: &mut H) {
+                state.write_u32(self.0);
+            }
+
+            // Derived, this would hash element by element: a stack of 60 frames three times as slowly.
+            fn hash_slice<H: Hasher>(ids: &[Self], state: &mut H) {
+                // SAFETY: an id is a transparent u32, so a slice of ids is a slice of as many u32.
+                let numbers = unsafe { std::slice::from_raw_parts(ids.as_ptr().cast::<u32>(), ids.len()) };
+                u32::hash_slice(numbers, state);
+            }
+        }
+
+        impl Id for $name {
+            fn from_index(index: u32) -> Self {
+                Self(index)
+            }
+
+            fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+
+id! {
+    /// Names a string in [`Tables::strings`].
+    StringId
+}
+id! {
+    /// Names a [`Function`].
+    FunctionId
+}
+id! {
+    /// Names a [`Mapping`].
+    MappingId
+}
+id! {
+    /// Names a [`Frame`].
+    FrameId
+}
+id! {
+    /// Names a sequence of frames, leaf first.
+    StackId
+}
+id! {
+    /// Names an [`Attribute`].
+    AttributeId
+}
+id! {
+    /// Names a set of attributes.
+    AttributeSetId
+}
+id! {
+    /// Names a [`Link`].
+    LinkId
+}
+
+impl StringId {
+    /// The empty string, which every table holds.
+    pub const EMPTY: Self = Self(0);
+}
+
+impl StackId {
+    /// The stack without frames, which every table holds.
+    pub const EMPTY: Self = Self(0);
+}
+
+impl AttributeSetId {
+    /// The empty set, which every table holds.
+    pub const EMPTY: Self = Self(0);
+}
+
+impl LinkId {
+    /// No link, which every table holds as a link of zeros.
+    pub const NONE: Self = Self(0);
+}
+
+/// Everything that samples refer to, each distinct value once.
+#[derive(Clone, Debug)]
+pub struct Tables {
+    /// Strings.
+    pub strings: StringInterner<StringId>,
+    /// Functions.
+    pub functions: Interner<Function, FunctionId>,
+    /// Mappings.
+    pub mappings: Interner<Mapping, MappingId>,
+    /// Frames.
+    pub frames: Interner<Frame, FrameId>,
+    /// Stacks, leaf first.
+    pub stacks: SliceInterner<FrameId, StackId>,
+    /// Attributes.
+    pub attributes: Interner<Attribute, AttributeId>,
+    attribute_sets: SliceInterner<AttributeId, AttributeSetId>,
+    /// Links to spans.
+    pub links: Interner<Link, LinkId>,
+}
+
+impl Default for Tables {
+    fn default() -> Self {
+        let mut tables = Self {
+            strings: StringInterner::default(),
+            functions: Interner::default(),
+            mappings: Interner::default(),
+            frames: Interner::default(),
+            stacks: SliceInterner::default(),
+            attributes: Interner::default(),
+            attribute_sets: SliceInterner::default(),
+            links: Interner::default(),
+        };
+        // The constants `EMPTY` and `NONE` name these.
+        tables.strings.intern("");
+        tables.stacks.intern(&[]);
+        tables.attribute_sets.intern(&[]);
+        tables.links.intern(Link::default());
+        tables
+    }
+}
+
+impl Tables {
+    /// Tables that hold the empty values alone.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An attribute with a string value and no unit.
+    pub fn string_attribute(&mut self, key: &str, value: &str) -> AttributeId {
+        let value = AttributeValue::Str(self.strings.intern(value));
+        self.attribute(key, value, "")
+    }
+
+    /// An attribute with an integer value; `unit` may be empty.
+    pub fn int_attribute(&mut self, key: &str, value: i64, unit: &str) -> AttributeId {
+        self.attribute(key, AttributeValue::Int(value), unit)
+    }
+
+    /// An attribute; `unit` may be empty.
+    pub fn attribute(&mut self, key: &str, value: AttributeValue, unit: &str) -> AttributeId {
+        let key = self.strings.intern(key);
+        let unit = self.strings.intern(unit);
+        self.attributes.intern(Attribute { key, value, unit })
+    }
+
+    /// The set of these attributes, whatever their order. Of several with one key the last counts; one with an
+    /// empty key is left out.
+    pub fn attribute_set(&mut self, attributes: &[AttributeId]) -> AttributeSetId {
+        let key = |id: AttributeId| self.attributes.get(id).key;
+        let mut set: Vec<AttributeId> = Vec::with_capacity(attributes.len());
+        for &attribute in attributes.iter().filter(|&&attribute| key(attribute) != StringId::EMPTY) {
+            match set.iter_mut().find(|other| key(**other) == key(attribute)) {
+                Some(other) => *other = attribute,
+                None => set.push(attribute),
+            }
+        }
+        set.sort_unstable();
+        self.attribute_sets.intern(&set)
+    }
+
+    /// The attributes of a set; their keys are distinct.
+    pub fn attributes_of(&self, set: AttributeSetId) -> &[AttributeId] {
+        self.attribute_sets.get(set)
+    }
+
+    /// How many attribute sets there are.
+    pub fn attribute_set_count(&self) -> usize {
+        self.attribute_sets.len()
+    }
+
+    /// A Java method, named as [`JavaMethod`] says. `source_file` may be empty, `start_line` 0.
+    pub fn java_function(
+        &mut self,
+        method: JavaMethod<'_>,
+        source_file: &str,
+        start_line: u32,
+    ) -> FunctionId {
+        let name = self.strings.intern(&method.name());
+        let system_name = self.strings.intern(&method.system_name());
+        let filename = self.strings.intern(source_file);
+        self.functions.intern(Function { name, system_name, filename, start_line })
+    }
+
+    /// A function of which only a name is known.
+    pub fn named_function(&mut self, name: &str) -> FunctionId {
+        let name = self.strings.intern(name);
+        self.functions.intern(Function { name, ..Function::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_values_have_their_constant_ids() {
+        let tables = Tables::new();
+        assert_eq!(tables.strings.get(StringId::EMPTY), "");
+        assert!(tables.stacks.get(StackId::EMPTY).is_empty());
+        assert!(tables.attributes_of(AttributeSetId::EMPTY).is_empty());
+        assert_eq!(*tables.links.get(LinkId::NONE), Link::default());
+    }
+
+    #[test]
+    fn attribute_sets_ignore_order_and_keep_one_value_per_key() {
+        let mut tables = Tables::new();
+        let a = tables.string_attribute("a", "1");
+        let later_a = tables.string_attribute("a", "2");
+        let b = tables.int_attribute("b", 1, "ns");
+        let set = tables.attribute_set(&[b, a]);
+        assert_eq!(set, tables.attribute_set(&[a, b]));
+        assert_eq!(set, tables.attribute_set(&[a, b, a]));
+        assert_ne!(set, tables.attribute_set(&[a, b, later_a]));
+        let replaced = tables.attribute_set(&[a, b, later_a]);
+        assert_eq!(replaced, tables.attribute_set(&[later_a, b]));
+        let nameless = tables.string_attribute("", "1");
+        assert_eq!(tables.attribute_set(&[nameless]), AttributeSetId::EMPTY);
+    }
+}

@@ -1,0 +1,483 @@
+//! The dictionary of one message: what its samples refer to and nothing else, each value once.
+//!
+//! Every table has its zero value at index 0. Values enter when something that is written refers to them; what
+//! the model's tables already tell apart is found again by id, and only what is new to a message is hashed.
+
+use crate::core::address::ElfVaddr;
+use crate::model::{
+    Attribute, AttributeId, AttributeSetId, AttributeValue, Frame, FrameId, FrameType, Function, FunctionId,
+    Id, Interner, Link, LinkId, Mapping, MappingId, ProfileType, RemoteFrame, SliceInterner, StackId,
+    StringId, StringInterner, Tables, unnamed_native_frame,
+};
+
+use super::encode::NativeFrames;
+
+/// An index into a table of the message. It is written as int32: the tables of one message hold fewer than 2³¹
+/// values, as a protobuf message ends at 2 GiB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub(super) struct WireIndex(pub(super) u32);
+
+impl WireIndex {
+    /// The zero value of every table; in a reference: none.
+    pub(super) const ZERO: Self = Self(0);
+}
+
+impl Id for WireIndex {
+    fn from_index(index: u32) -> Self {
+        Self(index)
+    }
+
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A string that the model's tables do not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct AddedText(u32);
+
+impl Id for AddedText {
+    fn from_index(index: u32) -> Self {
+        Self(index)
+    }
+
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Where a string is. Equal strings have equal places: only what the tables lack is added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Text {
+    Table(StringId),
+    Added(AddedText),
+}
+
+/// An entry of the function table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct WireFunction {
+    pub(super) name: WireIndex,
+    pub(super) system_name: WireIndex,
+    pub(super) filename: WireIndex,
+    pub(super) start_line: u32,
+}
+
+/// An entry of the location table: at most one line, as inlined calls are frames of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct WireLocation {
+    pub(super) mapping: WireIndex,
+    pub(super) address: ElfVaddr,
+    /// Zero: no line.
+    pub(super) function: WireIndex,
+    pub(super) line: u32,
+    /// `profile.frame.type` and, unless zero, the remote frame's text.
+    pub(super) attributes: [WireIndex; 2],
+}
+
+/// An entry of the mapping table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct WireMapping {
+    pub(super) start: u64,
+    pub(super) limit: u64,
+    pub(super) file_offset: u64,
+    pub(super) filename: WireIndex,
+    /// The build-ids, zero where there is none.
+    pub(super) attributes: [WireIndex; 2],
+}
+
+/// An entry of the attribute table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct WireAttribute {
+    key: WireIndex,
+    /// `None` in the zero entry alone.
+    value: Option<WireValue>,
+    unit: WireIndex,
+}
+
+/// The value of an attribute. String values are written in place: readers do not resolve references there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum WireValue {
+    Str(Text),
+    /// Anything but a string.
+    Other(AttributeValue),
+}
+
+/// The value of an attribute, readable.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum AnyValueRef<'a> {
+    Str(&'a str),
+    Int(i64),
+    Bool(bool),
+    Double(f64),
+}
+
+/// Which values of a model table are in the message, and where. Zero: not yet.
+#[derive(Debug)]
+struct Places(Vec<WireIndex>);
+
+impl Places {
+    fn new(len: usize) -> Self {
+        Self(vec![WireIndex::ZERO; len])
+    }
+
+    fn get(&self, id: impl Id) -> Option<WireIndex> {
+        let place = self.0[id.index()];
+        (place != WireIndex::ZERO).then_some(place)
+    }
+
+    fn set(&mut self, id: impl Id, place: WireIndex) -> WireIndex {
+        self.0[id.index()] = place;
+        place
+    }
+}
+
+/// The dictionary as it grows.
+#[derive(Debug)]
+pub(super) struct Dictionary<'a> {
+    tables: &'a Tables,
+    native_frames: NativeFrames,
+
+    added: StringInterner<AddedText>,
+    strings: Vec<Text>,
+    functions: Interner<WireFunction, WireIndex>,
+    mappings: Interner<WireMapping, WireIndex>,
+    locations: Interner<WireLocation, WireIndex>,
+    stacks: SliceInterner<WireIndex, WireIndex>,
+    attributes: Interner<WireAttribute, WireIndex>,
+    links: Vec<LinkId>,
+
+    string_places: Places,
+    added_places: Vec<WireIndex>,
+    function_places: Places,
+    frame_places: Places,
+    stack_places: Places,
+    attribute_places: Places,
+    link_places: Places,
+    frame_type_places: [WireIndex; 3],
+    /// The stack being put together.
+    scratch: Vec<WireIndex>,
+    locations_merged: bool,
+    stacks_merged: bool,
+}
+
+impl<'a> Dictionary<'a> {
+    /// A dictionary of zero values.
+    pub(super) fn new(tables: &'a Tables, native_frames: NativeFrames) -> Self {
+        let mut dictionary = Self {
+            tables,
+            native_frames,
+            added: StringInterner::default(),
+            strings: vec![Text::Table(StringId::EMPTY)],
+            functions: Interner::with_capacity(tables.functions.len()),
+            mappings: Interner::default(),
+            locations: Interner::with_capacity(tables.frames.len()),
+            stacks: SliceInterner::default(),
+            attributes: Interner::default(),
+            links: vec![LinkId::NONE],
+            string_places: Places::new(tables.strings.len()),
+            added_places: Vec::new(),
+            function_places: Places::new(tables.functions.len()),
+            frame_places: Places::new(tables.frames.len()),
+            stack_places: Places::new(tables.stacks.len()),
+            attribute_places: Places::new(tables.attributes.len()),
+            link_places: Places::new(tables.links.len()),
+            frame_type_places: [WireIndex::ZERO; 3],
+            scratch: Vec::new(),
+            locations_merged: false,
+            stacks_merged: false,
+        };
+        dictionary.functions.intern(WireFunction::default());
+        dictionary.mappings.intern(WireMapping::default());
+        dictionary.locations.intern(WireLocation::default());
+        dictionary.stacks.intern(&[]);
+        dictionary.attributes.intern(WireAttribute {
+            key: WireIndex::ZERO,
+            value: None,
+            unit: WireIndex::ZERO,
+        });
+        dictionary
+    }
+
+    /// The tables that the ids refer to.
+    pub(super) fn tables(&self) -> &'a Tables {
+        self.tables
+    }
+
+    /// Whether two different stacks of the model became one here.
+    pub(super) fn stacks_merged(&self) -> bool {
+        self.stacks_merged
+    }
+
+    /// A stack, with all that it refers to.
+    pub(super) fn stack(&mut self, id: StackId) -> WireIndex {
+        if let Some(place) = self.stack_places.get(id) {
+            return place;
+        }
+        let frames = self.tables.stacks.get(id);
+        if frames.is_empty() {
+            return WireIndex::ZERO;
+        }
+        let mut locations = std::mem::take(&mut self.scratch);
+        locations.clear();
+        locations.extend(frames.iter().map(|&frame| self.location(frame)));
+        let known = self.stacks.len();
+        // As long as different frames have different locations, so have different stacks.
+        let place = if self.locations_merged {
+            self.stacks.intern(&locations)
+        } else {
+            self.stacks.push_distinct(&locations)
+        };
+        self.stacks_merged |= self.stacks.len() == known;
+        self.scratch = locations;
+        self.stack_places.set(id, place)
+    }
+
+    /// Appends the attributes of a set.
+    pub(super) fn attribute_set(&mut self, set: AttributeSetId, indices: &mut Vec<WireIndex>) {
+        indices.extend(self.tables.attributes_of(set).iter().map(|&attribute| self.attribute(attribute)));
+    }
+
+    /// A link.
+    pub(super) fn link(&mut self, id: LinkId) -> WireIndex {
+        if id == LinkId::NONE {
+            return WireIndex::ZERO;
+        }
+        if let Some(place) = self.link_places.get(id) {
+            return place;
+        }
+        let place = WireIndex(self.links.len() as u32);
+        self.links.push(id);
+        self.link_places.set(id, place)
+    }
+
+    /// A string.
+    pub(super) fn text(&mut self, text: &str) -> WireIndex {
+        let text = self.place_of(text);
+        self.string(text)
+    }
+
+    /// The `profile.type` attribute of a profile.
+    pub(super) fn profile_type(&mut self, profile_type: &ProfileType) -> WireIndex {
+        self.text_attribute(ProfileType::KEY, profile_type.profile_type)
+    }
+
+    fn place_of(&mut self, text: &str) -> Text {
+        match self.tables.strings.find(text) {
+            Some(id) => Text::Table(id),
+            None => Text::Added(self.added.intern(text)),
+        }
+    }
+
+    fn string(&mut self, text: Text) -> WireIndex {
+        let next = WireIndex(self.strings.len() as u32);
+        let place = match text {
+            Text::Table(StringId::EMPTY) => return WireIndex::ZERO,
+            Text::Table(id) => &mut self.string_places.0[id.index()],
+            Text::Added(id) => {
+                self.added_places.resize(self.added.len(), WireIndex::ZERO);
+                &mut self.added_places[id.index()]
+            }
+        };
+        if *place == WireIndex::ZERO {
+            *place = next;
+            self.strings.push(text);
+        }
+        *place
+    }
+
+    fn table_string(&mut self, id: StringId) -> WireIndex {
+        self.string(Text::Table(id))
+    }
+
+    fn attribute(&mut self, id: AttributeId) -> WireIndex {
+        if let Some(place) = self.attribute_places.get(id) {
+            return place;
+        }
+        let Attribute { key, value, unit } = *self.tables.attributes.get(id);
+        let value = match value {
+            AttributeValue::Str(id) => WireValue::Str(Text::Table(id)),
+            other => WireValue::Other(other),
+        };
+        let attribute =
+            WireAttribute { key: self.table_string(key), value: Some(value), unit: self.table_string(unit) };
+        let place = self.attributes.intern(attribute);
+        self.attribute_places.set(id, place)
+    }
+
+    fn text_attribute(&mut self, key: &str, value: &str) -> WireIndex {
+        let value = self.place_of(value);
+        self.placed_attribute(key, value)
+    }
+
+    fn placed_attribute(&mut self, key: &str, value: Text) -> WireIndex {
+        let key = self.text(key);
+        let value = Some(WireValue::Str(value));
+        self.attributes.intern(WireAttribute { key, value, unit: WireIndex::ZERO })
+    }
+
+    fn frame_type(&mut self, frame_type: FrameType) -> WireIndex {
+        let place = self.frame_type_places[frame_type as usize];
+        if place != WireIndex::ZERO {
+            return place;
+        }
+        let place = self.text_attribute(FrameType::KEY, frame_type.as_str());
+        self.frame_type_places[frame_type as usize] = place;
+        place
+    }
+
+    #[inline]
+    fn location(&mut self, id: FrameId) -> WireIndex {
+        match self.frame_places.get(id) {
+            Some(place) => place,
+            None => self.enter_location(id),
+        }
+    }
+
+    #[cold]
+    fn enter_location(&mut self, id: FrameId) -> WireIndex {
+        let frame = *self.tables.frames.get(id);
+        let frame_type = [self.frame_type(frame.frame_type()), WireIndex::ZERO];
+        let plain = WireLocation { attributes: frame_type, ..WireLocation::default() };
+        let location = match frame {
+            Frame::Java { function, line } => {
+                WireLocation { function: self.function(function), line, ..plain }
+            }
+            Frame::RemoteNative { mapping, address } => self.remote_location(mapping, address, plain),
+            Frame::Native { mapping, address, function, line } => WireLocation {
+                mapping: mapping.map_or(WireIndex::ZERO, |mapping| self.mapping(mapping)),
+                address: address.unwrap_or_default(),
+                function: self.function(function),
+                line,
+                ..plain
+            },
+            Frame::Kernel { function } | Frame::Marker { function, .. } => {
+                WireLocation { function: self.function(function), ..plain }
+            }
+        };
+        let known = self.locations.len();
+        let place = self.locations.intern(location);
+        self.locations_merged |= self.locations.len() == known;
+        self.frame_places.set(id, place)
+    }
+
+    /// An unsymbolized frame. A line would make backends take it for symbolized; so the text is an attribute,
+    /// unless the user asks for a name or no build-id tells a backend where to look.
+    fn remote_location(&mut self, id: MappingId, address: ElfVaddr, plain: WireLocation) -> WireLocation {
+        let mapping = self.tables.mappings.get(id);
+        let location = WireLocation { mapping: self.mapping(id), address, ..plain };
+        let Some(build_id) = mapping.build_id else {
+            let name = unnamed_native_frame(self.tables.strings.get(mapping.filename), address);
+            return WireLocation { function: self.named_function(&name), ..location };
+        };
+        let text = RemoteFrame { build_id, address }.to_string();
+        match self.native_frames {
+            NativeFrames::Remote => {
+                let remote = self.text_attribute(RemoteFrame::KEY, &text);
+                WireLocation { attributes: [plain.attributes[0], remote], ..location }
+            }
+            NativeFrames::Name => WireLocation { function: self.named_function(&text), ..location },
+        }
+    }
+
+    fn function(&mut self, id: FunctionId) -> WireIndex {
+        if let Some(place) = self.function_places.get(id) {
+            return place;
+        }
+        let Function { name, system_name, filename, start_line } = *self.tables.functions.get(id);
+        let function = WireFunction {
+            name: self.table_string(name),
+            system_name: self.table_string(system_name),
+            filename: self.table_string(filename),
+            start_line,
+        };
+        let nameless = WireFunction { start_line, ..WireFunction::default() };
+        let place = if function == nameless {
+            self.named_function("[unknown]")
+        } else {
+            self.functions.intern(function)
+        };
+        self.function_places.set(id, place)
+    }
+
+    fn named_function(&mut self, name: &str) -> WireIndex {
+        let name = self.text(name);
+        self.functions.intern(WireFunction { name, ..WireFunction::default() })
+    }
+
+    /// A mapping; zero if it has neither build-id, without which none may be written.
+    fn mapping(&mut self, id: MappingId) -> WireIndex {
+        let Mapping { memory_start, memory_limit, file_offset, filename, build_id, htlhash } =
+            *self.tables.mappings.get(id);
+        let gnu = build_id.map(|build_id| self.text_attribute(GNU_BUILD_ID_KEY, &build_id.to_string()));
+        let htlhash = htlhash
+            .filter(|&hash| hash != StringId::EMPTY)
+            .map(|hash| self.placed_attribute(HTLHASH_KEY, Text::Table(hash)));
+        let attributes = match (gnu, htlhash) {
+            (None, None) => return WireIndex::ZERO,
+            (Some(one), None) | (None, Some(one)) => [one, WireIndex::ZERO],
+            (Some(gnu), Some(htlhash)) => [gnu, htlhash],
+        };
+        let filename = self.table_string(filename);
+        self.mappings.intern(WireMapping {
+            start: memory_start.0,
+            limit: memory_limit.0,
+            file_offset: file_offset.0,
+            filename,
+            attributes,
+        })
+    }
+}
+
+const GNU_BUILD_ID_KEY: &str = "process.executable.build_id.gnu";
+const HTLHASH_KEY: &str = "process.executable.build_id.htlhash";
+
+/// What is written of the tables, zero values included.
+impl<'a> Dictionary<'a> {
+    pub(super) fn strings(&self) -> impl Iterator<Item = &str> {
+        self.strings.iter().map(|&text| self.resolve(text))
+    }
+
+    pub(super) fn functions(&self) -> &[WireFunction] {
+        self.functions.values()
+    }
+
+    pub(super) fn mappings(&self) -> &[WireMapping] {
+        self.mappings.values()
+    }
+
+    pub(super) fn locations(&self) -> &[WireLocation] {
+        self.locations.values()
+    }
+
+    pub(super) fn stacks(&self) -> impl Iterator<Item = &[WireIndex]> {
+        self.stacks.iter()
+    }
+
+    /// Key, value and unit; the zero entry has no value.
+    pub(super) fn attributes(&self) -> impl Iterator<Item = (WireIndex, Option<AnyValueRef<'_>>, WireIndex)> {
+        self.attributes.values().iter().map(|attribute| {
+            let value = attribute.value.map(|value| match value {
+                WireValue::Str(text) => AnyValueRef::Str(self.resolve(text)),
+                WireValue::Other(AttributeValue::Str(id)) => AnyValueRef::Str(self.tables.strings.get(id)),
+                WireValue::Other(AttributeValue::Int(value)) => AnyValueRef::Int(value),
+                WireValue::Other(AttributeValue::Bool(value)) => AnyValueRef::Bool(value),
+                WireValue::Other(AttributeValue::Double(value)) => AnyValueRef::Double(value),
+            });
+            (attribute.key, value, attribute.unit)
+        })
+    }
+
+    /// `None` for the zero entry, which is an empty link: readers reject one of zeros.
+    pub(super) fn links(&self) -> impl Iterator<Item = Option<&'a Link>> {
+        let tables = self.tables;
+        self.links.iter().map(move |&id| (id != LinkId::NONE).then(|| tables.links.get(id)))
+    }
+
+    fn resolve(&self, text: Text) -> &str {
+        match text {
+            Text::Table(id) => self.tables.strings.get(id),
+            Text::Added(id) => self.added.get(id),
+        }
+    }
+}

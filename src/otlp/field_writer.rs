@@ -1,0 +1,47 @@
+//! What a format must be able to write. One traversal of the message drives it, so that protobuf and JSON have
+//! the same content by construction.
+
+use super::dictionary::WireIndex;
+use super::fields::Field;
+
+/// Writes the fields of the message that is open. A singular field that has its default value (0, empty) is left
+/// out, as proto3 does, except by the `any_*` methods: they are members of a `oneof`, whose presence counts.
+pub(super) trait FieldWriter {
+    /// A field of type int32 that holds an index.
+    fn index(&mut self, field: Field, value: WireIndex);
+    /// A field of type uint64.
+    fn uint64(&mut self, field: Field, value: u64);
+    /// A field of type int64.
+    fn int64(&mut self, field: Field, value: i64);
+    /// A field of type fixed64.
+    fn fixed64(&mut self, field: Field, value: u64);
+    /// A field of type string.
+    fn string(&mut self, field: Field, value: &str);
+    /// A field of type bytes that holds an identifier.
+    fn identifier(&mut self, field: Field, value: &[u8]);
+
+    /// A repeated field of type int32 that holds indices.
+    fn indices(&mut self, field: Field, values: &[WireIndex]);
+    /// A repeated field of type int64.
+    fn int64s(&mut self, field: Field, values: &[i64]);
+    /// A repeated field of type fixed64.
+    fn fixed64s(&mut self, field: Field, values: &[u64]);
+
+    /// A member of AnyValue, of type string.
+    fn any_string(&mut self, field: Field, value: &str);
+    /// A member of AnyValue, of type bool.
+    fn any_bool(&mut self, field: Field, value: bool);
+    /// A member of AnyValue, of type int64.
+    fn any_int(&mut self, field: Field, value: i64);
+    /// A member of AnyValue, of type double.
+    fn any_double(&mut self, field: Field, value: f64);
+
+    /// A field that holds one message, empty or not.
+    fn message(&mut self, field: Field, body: impl FnOnce(&mut Self));
+    /// A repeated field of messages or strings; `body` writes its elements and nothing else.
+    fn repeated(&mut self, field: Field, body: impl FnOnce(&mut Self));
+    /// A message of the repeated field that is open, empty or not.
+    fn element(&mut self, field: Field, body: impl FnOnce(&mut Self));
+    /// A string of the repeated field that is open, empty or not.
+    fn string_element(&mut self, field: Field, value: &str);
+}

@@ -1,0 +1,124 @@
+//! A stack's frames as people read them.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::lookup::Lookup;
+use super::wire::Location;
+use crate::core::address::ElfVaddr;
+use crate::core::build_id::BuildId;
+use crate::model::{FrameType, RemoteFrame};
+
+/// What a frame could be named by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Naming {
+    /// A function's name. Markers such as `[truncated]` are functions too.
+    Function,
+    /// Build-id and address: `<build-id>.<remote>(0x…)`.
+    Remote,
+    /// File and offset: `[libc.so.6+0x…]`.
+    Object,
+    /// An address and nothing else.
+    RawAddress,
+    /// Nothing.
+    Nothing,
+}
+
+/// One frame. Each inlined call is one of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Frame<'a> {
+    /// Its name.
+    pub text: Cow<'a, str>,
+    /// What the name is made of.
+    pub naming: Naming,
+    /// `profile.frame.type`, where it has one; else empty.
+    pub frame_type: &'a str,
+    /// Its source file, or empty.
+    pub file: &'a str,
+    /// Its line, 0 if not known.
+    pub line: i64,
+}
+
+impl fmt::Display for Frame<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)?;
+        match (self.file, self.line) {
+            ("", 0) => Ok(()),
+            (file, 0) => write!(f, " ({file})"),
+            ("", line) => write!(f, " (line {line})"),
+            (file, line) => write!(f, " ({file}:{line})"),
+        }
+    }
+}
+
+/// The frames of a stack, leaf first. An index out of range becomes a frame that says so.
+pub fn frames<'a>(tables: Lookup<'a>, stack_index: i32) -> Vec<Frame<'a>> {
+    let Some(locations) = tables.stack(stack_index) else {
+        return vec![unresolved(format!("[no stack {stack_index}]"))];
+    };
+    let mut frames = Vec::with_capacity(locations.len());
+    for &index in locations {
+        match tables.location(index) {
+            Some(location) => push_frames(tables, location, &mut frames),
+            None => frames.push(unresolved(format!("[no location {index}]"))),
+        }
+    }
+    frames
+}
+
+fn unresolved<'a>(text: String) -> Frame<'a> {
+    Frame { text: text.into(), naming: Naming::Nothing, frame_type: "", file: "", line: 0 }
+}
+
+fn push_frames<'a>(tables: Lookup<'a>, location: &'a Location, frames: &mut Vec<Frame<'a>>) {
+    let frame_type = tables.attribute_text(&location.attribute_indices, FrameType::KEY).unwrap_or_default();
+    if location.lines.is_empty() {
+        let (text, naming) = name_without_line(tables, location);
+        frames.push(Frame { text, naming, frame_type, file: "", line: 0 });
+    }
+    for line in &location.lines {
+        let function = tables.function(line.function_index).copied().unwrap_or_default();
+        let names = [function.name_strindex, function.system_name_strindex];
+        let name = names.into_iter().map(|name| tables.text(name)).find(|name| !name.is_empty());
+        let (text, naming) = match name {
+            Some(name) => (Cow::Borrowed(name), naming_of(name)),
+            None => name_without_line(tables, location),
+        };
+        let file = tables.text(function.filename_strindex);
+        frames.push(Frame { text, naming, frame_type, file, line: line.line });
+    }
+}
+
+fn naming_of(name: &str) -> Naming {
+    let digits = name.strip_prefix("0x").or_else(|| name.strip_prefix("[0x")?.strip_suffix(']'));
+    if digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    {
+        return Naming::RawAddress;
+    }
+    match RemoteFrame::parse(name) {
+        Some(_) => Naming::Remote,
+        None => Naming::Function,
+    }
+}
+
+fn name_without_line<'a>(tables: Lookup<'a>, location: &'a Location) -> (Cow<'a, str>, Naming) {
+    if let Some(text) = tables.attribute_text(&location.attribute_indices, RemoteFrame::KEY) {
+        return (text.into(), Naming::Remote);
+    }
+    let address = ElfVaddr(location.address);
+    if let Some(mapping) = tables.mapping(location.mapping_index) {
+        let build_id = tables.attribute_text(&mapping.attribute_indices, "process.executable.build_id.gnu");
+        if let Some(build_id) = build_id.and_then(BuildId::from_hex) {
+            return (RemoteFrame { build_id, address }.to_string().into(), Naming::Remote);
+        }
+        let path = tables.text(mapping.filename_strindex);
+        let name = path.rsplit('/').next().unwrap_or(path);
+        if !name.is_empty() {
+            return (format!("[{name}+{address:#x}]").into(), Naming::Object);
+        }
+    }
+    match address.0 {
+        0 => ("[no name]".into(), Naming::Nothing),
+        _ => (format!("{address:#x}").into(), Naming::RawAddress),
+    }
+}

@@ -1,0 +1,172 @@
+//! How messages lie in a file: which form it has, and where each message begins and ends.
+//!
+//! | Form | Written by |
+//! |---|---|
+//! | one protobuf message | async-profiler, `file=` with %t |
+//! | big-endian u32 length + message, repeated | the collector's file exporter, `file=` without %t |
+//! | JSON documents, with any white space between them | the collector's file exporter, `format=json` |
+//! | any of them, gzipped | |
+
+use std::io::Read as _;
+
+use super::read_error::{ErrorKind, ReadError};
+use super::read_protobuf;
+
+/// The form of a file that is not compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// One protobuf message.
+    Plain,
+    /// Protobuf messages, each behind its length.
+    LengthPrefixed,
+    /// JSON documents.
+    Json,
+}
+
+/// Bytes of a length prefix.
+pub(super) const PREFIX: usize = 4;
+
+/// Whether these are the first bytes of a gzip stream (RFC 1952, 2.3.1).
+pub(super) fn is_gzip(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0x1f, 0x8b])
+}
+
+/// Decompresses up to `limit` bytes. What could be decompressed comes with the error that stopped it.
+pub(super) fn gunzip(bytes: &[u8], limit: usize) -> (Vec<u8>, Option<ReadError>) {
+    let mut out = Vec::new();
+    let result = flate2::read::MultiGzDecoder::new(bytes).take(limit as u64 + 1).read_to_end(&mut out);
+    let error = match result {
+        Err(error) => {
+            let detail = format!("gzip stream broken: {error}");
+            Some(ReadError::new(ErrorKind::GzipCorrupt, out.len() as u64, detail))
+        }
+        Ok(_) if out.len() > limit => {
+            out.truncate(limit);
+            let detail = format!("more than {limit} bytes");
+            Some(ReadError::new(ErrorKind::TooLarge, limit as u64, detail))
+        }
+        Ok(_) => None,
+    };
+    (out, error)
+}
+
+/// The form of a file, by its first bytes.
+///
+/// A plain message begins with the key of field 1 or 2, 0x0a or 0x12. A length's first byte is 0 below
+/// 16 MiB, and 0 to 7 never begin a message, because there is no field 0. `{` would be field 15 as a group.
+/// What remains ambiguous is a line feed before `{` and a length of 160 MiB and more; there the whole file
+/// decides.
+pub(super) fn detect(bytes: &[u8]) -> Result<Form, ReadError> {
+    let text = bytes.trim_ascii_start();
+    match bytes.first() {
+        None => Ok(Form::LengthPrefixed),
+        Some(b'{') => Ok(Form::Json),
+        Some(0..=7) => Ok(Form::LengthPrefixed),
+        Some(_) if text.first() == Some(&b'{') && !read_protobuf::looks_like_message(bytes) => Ok(Form::Json),
+        Some(_) if frames_fit(bytes) => Ok(Form::LengthPrefixed),
+        Some(0x0a | 0x12) => Ok(Form::Plain),
+        Some(_) if read_protobuf::looks_like_message(bytes) => Ok(Form::Plain),
+        Some(_) => Err(ReadError::new(ErrorKind::UnknownFormat, 0, unknown(bytes))),
+    }
+}
+
+/// Says what a file is instead, where its first bytes tell.
+fn unknown(bytes: &[u8]) -> String {
+    let what = match bytes {
+        [b'F', b'L', b'R', 0, ..] => "a JFR recording",
+        [0x7f, b'E', b'L', b'F', ..] => "an ELF object",
+        [b'P', b'K', 3, 4, ..] => "a ZIP archive",
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => "compressed with zstd",
+        _ => "of no known form",
+    };
+    format!("not an OTLP profile: the file is {what}")
+}
+
+/// Whether length prefixes lead exactly to the end.
+fn frames_fit(bytes: &[u8]) -> bool {
+    let mut rest = bytes;
+    while let Ok(Some(frame)) = next_frame(rest) {
+        if !read_protobuf::looks_like_message(frame.message) {
+            return false;
+        }
+        rest = frame.rest;
+    }
+    rest.is_empty()
+}
+
+/// A length-prefixed message.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Frame<'a> {
+    /// The message.
+    pub(super) message: &'a [u8],
+    /// What follows it.
+    pub(super) rest: &'a [u8],
+}
+
+/// The first of some length-prefixed messages; `None` at the end. The error's text says why there is none.
+pub(super) fn next_frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, String> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let Some((prefix, rest)) = bytes.split_first_chunk::<PREFIX>() else {
+        return Err(format!("truncated: {} of a length's {PREFIX} bytes", bytes.len()));
+    };
+    let length = u32::from_be_bytes(*prefix);
+    match usize::try_from(length).ok().and_then(|length| rest.split_at_checked(length)) {
+        Some((message, rest)) => Ok(Some(Frame { message, rest })),
+        None => Err(format!("truncated: a message of {length} bytes is announced and {} follow", rest.len())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn framed(message: &[u8]) -> Vec<u8> {
+        [&u32::try_from(message.len()).unwrap().to_be_bytes()[..], message].concat()
+    }
+
+    #[test]
+    fn forms_are_told_apart() {
+        let message = [0x12, 2, 0x2a, 0];
+        assert_eq!(detect(&message), Ok(Form::Plain));
+        assert_eq!(detect(&framed(&message)), Ok(Form::LengthPrefixed));
+        assert_eq!(detect(&framed(&[])), Ok(Form::LengthPrefixed));
+        assert_eq!(detect(&[]), Ok(Form::LengthPrefixed));
+        assert_eq!(detect(b"{}"), Ok(Form::Json));
+        assert_eq!(detect(b" \r\n\t{}"), Ok(Form::Json));
+        assert_eq!(detect(b"\n{\"dictionary\":{}}"), Ok(Form::Json));
+    }
+
+    #[test]
+    fn a_message_that_begins_like_json_is_none() {
+        // Field 1 of 123 (0x7b) bytes.
+        let message = [&[0x0a, b'{'][..], &[0x1a, 121], &[0; 121]].concat();
+        assert_eq!(detect(&message), Ok(Form::Plain));
+    }
+
+    #[test]
+    fn what_is_none_of_them_is_named() {
+        for (bytes, what) in [
+            (&b"FLR\0\0\x02"[..], "a JFR recording"),
+            (b"\x7fELF\x02", "an ELF object"),
+            (b"hello", "of no known form"),
+        ] {
+            let error = detect(bytes).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::UnknownFormat);
+            assert!(error.detail.ends_with(what), "{error}");
+        }
+    }
+
+    #[test]
+    fn frames_are_cut_at_their_lengths() {
+        let file = [framed(b"one"), framed(b"")].concat();
+        let first = next_frame(&file).unwrap().unwrap();
+        assert_eq!(first.message, b"one");
+        let second = next_frame(first.rest).unwrap().unwrap();
+        assert_eq!((second.message, next_frame(second.rest)), (&b""[..], Ok(None)));
+        assert!(next_frame(&file[..5]).unwrap_err().contains("3 bytes is announced and 1 follow"));
+        assert!(next_frame(&file[..2]).unwrap_err().contains("2 of a length's 4 bytes"));
+        assert!(next_frame(&[0xff; 8]).is_err());
+    }
+}

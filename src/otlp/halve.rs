@@ -1,0 +1,227 @@
+//! A message that a collector finds too large, as two smaller ones.
+//!
+//! Works on the encoded message: what it was made from is long gone when a collector's answer comes, and keeping
+//! it would double the memory of everything that waits. Protobuf alone; JSON is for readers at hand.
+
+use prost::Message;
+
+use super::profile_id::new_profile_id;
+use super::read;
+use super::wire::{
+    Function, KeyValueAndUnit, Line, Link, Location, Mapping, Profile, ProfilesData, ProfilesDictionary,
+    ResourceProfiles, Sample, ScopeProfiles, Stack, ValueType,
+};
+
+/// The two halves of an encoded message, by samples in their order, each with a dictionary that holds what it
+/// refers to and no more. `None` for one that is not protobuf of ours, or has fewer than two samples.
+pub fn halve(message: &[u8]) -> Option<[(Vec<u8>, u64); 2]> {
+    let data = read::decode_protobuf(message).ok()?.data;
+    let total: usize = profiles(&data).map(|profile| profile.samples.len()).sum();
+    if total < 2 {
+        return None;
+    }
+    let first = total / 2;
+    let half = |from: usize, to: usize| {
+        let part = Part::of(&data, from, to)?;
+        Some((part.encode_to_vec(), (to - from) as u64))
+    };
+    Some([half(0, first)?, half(first, total)?])
+}
+
+fn profiles(data: &ProfilesData) -> impl Iterator<Item = &Profile> {
+    let scopes = data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles);
+    scopes.flat_map(|scope| &scope.profiles)
+}
+
+/// Where the entries of one table went: by old index, the new one; -1 for one that nobody has asked for.
+struct Moved(Vec<i32>);
+
+impl Moved {
+    /// The zero value stays where it is.
+    fn new(len: usize) -> Self {
+        let mut moved = vec![-1; len];
+        if let Some(zero) = moved.first_mut() {
+            *zero = 0;
+        }
+        Self(moved)
+    }
+
+    fn get(&self, old: i32) -> Option<i32> {
+        let slot = *self.0.get(usize::try_from(old).ok()?)?;
+        (slot >= 0).then_some(slot)
+    }
+
+    fn set(&mut self, old: i32, new: usize) -> Option<i32> {
+        let new = i32::try_from(new).ok()?;
+        *self.0.get_mut(usize::try_from(old).ok()?)? = new;
+        Some(new)
+    }
+}
+
+/// One half while it is made. Every step is `None` where an index leads nowhere.
+struct Part<'a> {
+    old: &'a ProfilesDictionary,
+    new: ProfilesDictionary,
+    strings: Moved,
+    attributes: Moved,
+    mappings: Moved,
+    functions: Moved,
+    links: Moved,
+    locations: Moved,
+    stacks: Moved,
+}
+
+/// Moves one entry of a table, and with it what it refers to.
+macro_rules! mover {
+    ($name:ident, $moved:ident, $table:ident, |$part:ident, $entry:ident| $rebuilt:expr) => {
+        fn $name(&mut self, old: i32) -> Option<i32> {
+            if let Some(new) = self.$moved.get(old) {
+                return Some(new);
+            }
+            let dictionary = self.old;
+            let $entry = dictionary.$table.get(usize::try_from(old).ok()?)?;
+            let $part = &mut *self;
+            let rebuilt = $rebuilt;
+            self.new.$table.push(rebuilt);
+            self.$moved.set(old, self.new.$table.len() - 1)
+        }
+    };
+}
+
+impl<'a> Part<'a> {
+    /// The samples `from..to`, counted through all profiles.
+    fn of(data: &'a ProfilesData, from: usize, to: usize) -> Option<ProfilesData> {
+        let old = data.dictionary.as_ref()?;
+        let mut part = Self {
+            old,
+            new: ProfilesDictionary {
+                mapping_table: vec![Mapping::default()],
+                location_table: vec![Location::default()],
+                function_table: vec![Function::default()],
+                link_table: vec![Link::default()],
+                string_table: vec![String::new()],
+                attribute_table: vec![KeyValueAndUnit::default()],
+                stack_table: vec![Stack::default()],
+            },
+            strings: Moved::new(old.string_table.len()),
+            attributes: Moved::new(old.attribute_table.len()),
+            mappings: Moved::new(old.mapping_table.len()),
+            functions: Moved::new(old.function_table.len()),
+            links: Moved::new(old.link_table.len()),
+            locations: Moved::new(old.location_table.len()),
+            stacks: Moved::new(old.stack_table.len()),
+        };
+        let mut seen = 0;
+        let mut resource_profiles = Vec::new();
+        for resource in &data.resource_profiles {
+            let mut scope_profiles = Vec::new();
+            for scope in &resource.scope_profiles {
+                let mut profiles = Vec::new();
+                for profile in &scope.profiles {
+                    let range = seen..seen + profile.samples.len();
+                    seen = range.end;
+                    let kept = from.clamp(range.start, range.end)..to.clamp(range.start, range.end);
+                    let samples = &profile.samples[kept.start - range.start..kept.end - range.start];
+                    // A Profile without samples makes some backends refuse the whole request.
+                    if !samples.is_empty() {
+                        profiles.push(part.profile(profile, samples)?);
+                    }
+                }
+                if !profiles.is_empty() {
+                    scope_profiles.push(ScopeProfiles { profiles, ..scope_without_profiles(scope) });
+                }
+            }
+            if !scope_profiles.is_empty() {
+                resource_profiles.push(ResourceProfiles {
+                    resource: resource.resource.clone(),
+                    scope_profiles,
+                    schema_url: resource.schema_url.clone(),
+                });
+            }
+        }
+        Some(ProfilesData { resource_profiles, dictionary: Some(part.new) })
+    }
+
+    fn profile(&mut self, profile: &Profile, samples: &[Sample]) -> Option<Profile> {
+        Some(Profile {
+            sample_type: self.value_type(profile.sample_type.as_ref())?,
+            samples: samples.iter().map(|sample| self.sample(sample)).collect::<Option<_>>()?,
+            time_unix_nano: profile.time_unix_nano,
+            duration_nano: profile.duration_nano,
+            period_type: self.value_type(profile.period_type.as_ref())?,
+            period: profile.period,
+            // Another profile needs an id of its own.
+            profile_id: new_profile_id().to_vec(),
+            dropped_attributes_count: profile.dropped_attributes_count,
+            original_payload_format: profile.original_payload_format.clone(),
+            original_payload: profile.original_payload.clone(),
+            attribute_indices: self.attribute_list(&profile.attribute_indices)?,
+        })
+    }
+
+    fn value_type(&mut self, value_type: Option<&ValueType>) -> Option<Option<ValueType>> {
+        let Some(value_type) = value_type else { return Some(None) };
+        Some(Some(ValueType {
+            type_strindex: self.string(value_type.type_strindex)?,
+            unit_strindex: self.string(value_type.unit_strindex)?,
+        }))
+    }
+
+    fn sample(&mut self, sample: &Sample) -> Option<Sample> {
+        Some(Sample {
+            stack_index: self.stack(sample.stack_index)?,
+            attribute_indices: self.attribute_list(&sample.attribute_indices)?,
+            link_index: self.link(sample.link_index)?,
+            values: sample.values.clone(),
+            timestamps_unix_nano: sample.timestamps_unix_nano.clone(),
+        })
+    }
+
+    fn attribute_list(&mut self, indices: &[i32]) -> Option<Vec<i32>> {
+        indices.iter().map(|&index| self.attribute(index)).collect()
+    }
+
+    mover!(string, strings, string_table, |_part, string| string.clone());
+    mover!(link, links, link_table, |_part, link| link.clone());
+    mover!(attribute, attributes, attribute_table, |part, attribute| KeyValueAndUnit {
+        key_strindex: part.string(attribute.key_strindex)?,
+        // Values of ours are inline, never references to strings.
+        value: attribute.value.clone(),
+        unit_strindex: part.string(attribute.unit_strindex)?,
+    });
+    mover!(mapping, mappings, mapping_table, |part, mapping| Mapping {
+        filename_strindex: part.string(mapping.filename_strindex)?,
+        attribute_indices: part.attribute_list(&mapping.attribute_indices)?,
+        ..mapping.clone()
+    });
+    mover!(function, functions, function_table, |part, function| Function {
+        name_strindex: part.string(function.name_strindex)?,
+        system_name_strindex: part.string(function.system_name_strindex)?,
+        filename_strindex: part.string(function.filename_strindex)?,
+        start_line: function.start_line,
+    });
+    mover!(location, locations, location_table, |part, location| Location {
+        mapping_index: part.mapping(location.mapping_index)?,
+        address: location.address,
+        lines: location
+            .lines
+            .iter()
+            .map(|line| {
+                let function_index = part.function(line.function_index)?;
+                Some(Line { function_index, line: line.line, column: line.column })
+            })
+            .collect::<Option<_>>()?,
+        attribute_indices: part.attribute_list(&location.attribute_indices)?,
+    });
+    mover!(stack, stacks, stack_table, |part, stack| Stack {
+        location_indices: stack
+            .location_indices
+            .iter()
+            .map(|&index| part.location(index))
+            .collect::<Option<_>>()?,
+    });
+}
+
+fn scope_without_profiles(scope: &ScopeProfiles) -> ScopeProfiles {
+    ScopeProfiles { scope: scope.scope.clone(), profiles: Vec::new(), schema_url: scope.schema_url.clone() }
+}

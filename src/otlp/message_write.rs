@@ -1,0 +1,240 @@
+//! The traversal of one message: which field holds what. The format is the writer's matter.
+
+use std::ops::Range;
+
+use crate::model::{AttributeSetId, Batch, Profile, ProfileType, ResourceValue, Scope};
+
+use super::dictionary::{AnyValueRef, Dictionary, WireFunction, WireIndex, WireLocation, WireMapping};
+use super::encode::EncodeOptions;
+use super::field_writer::FieldWriter;
+use super::fields::{
+    any_value, dictionary as table, function, key_value, key_value_and_unit, line, link, location, mapping,
+    profile as field, profiles_data, resource, resource_profiles, sample, scope, scope_profiles, stack,
+    value_type,
+};
+use super::profile_id::new_profile_id;
+use super::samples::{Shape, Window, for_each_sample};
+
+/// Samples of one profile that go into a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Selection {
+    /// The profile's position in the batch.
+    pub(super) profile: usize,
+    /// Its samples' positions.
+    pub(super) samples: Range<usize>,
+}
+
+/// Writes ProfilesData (and so an ExportProfilesServiceRequest, which has the same fields) with the selected
+/// samples. Selections without samples give no profile.
+pub(super) fn write_message<W: FieldWriter>(
+    w: &mut W,
+    batch: &Batch,
+    selections: &[Selection],
+    options: &EncodeOptions,
+) {
+    let mut dictionary = Dictionary::new(&batch.tables, options.native_frames);
+    w.repeated(profiles_data::RESOURCE_PROFILES, |w| {
+        w.element(profiles_data::RESOURCE_PROFILES, |w| {
+            w.message(resource_profiles::RESOURCE, |w| write_resource(w, batch));
+            w.repeated(resource_profiles::SCOPE_PROFILES, |w| {
+                w.element(resource_profiles::SCOPE_PROFILES, |w| {
+                    w.message(scope_profiles::SCOPE, |w| write_scope(w, &batch.scope));
+                    write_profiles(w, &mut dictionary, batch, selections, options);
+                });
+            });
+        });
+    });
+    w.message(profiles_data::DICTIONARY, |w| write_dictionary(w, &dictionary));
+}
+
+fn write_resource<W: FieldWriter>(w: &mut W, batch: &Batch) {
+    let attributes = batch.resource.attributes();
+    if attributes.is_empty() {
+        return;
+    }
+    w.repeated(resource::ATTRIBUTES, |w| {
+        for (key, value) in attributes {
+            let value = match value {
+                ResourceValue::Str(value) => AnyValueRef::Str(value),
+                ResourceValue::Int(value) => AnyValueRef::Int(*value),
+                ResourceValue::Bool(value) => AnyValueRef::Bool(*value),
+                ResourceValue::Double(value) => AnyValueRef::Double(*value),
+            };
+            w.element(resource::ATTRIBUTES, |w| {
+                w.string(key_value::KEY, key);
+                w.message(key_value::VALUE, |w| write_any_value(w, value));
+            });
+        }
+    });
+}
+
+fn write_scope<W: FieldWriter>(w: &mut W, value: &Scope) {
+    w.string(scope::NAME, &value.name);
+    w.string(scope::VERSION, &value.version);
+}
+
+fn write_any_value<W: FieldWriter>(w: &mut W, value: AnyValueRef<'_>) {
+    match value {
+        AnyValueRef::Str(value) => w.any_string(any_value::STRING_VALUE, value),
+        AnyValueRef::Bool(value) => w.any_bool(any_value::BOOL_VALUE, value),
+        AnyValueRef::Int(value) => w.any_int(any_value::INT_VALUE, value),
+        AnyValueRef::Double(value) => w.any_double(any_value::DOUBLE_VALUE, value),
+    }
+}
+
+fn write_profiles<W: FieldWriter>(
+    w: &mut W,
+    dictionary: &mut Dictionary<'_>,
+    batch: &Batch,
+    selections: &[Selection],
+    options: &EncodeOptions,
+) {
+    let with_samples = || selections.iter().filter(|selection| !selection.samples.is_empty());
+    if with_samples().next().is_none() {
+        return;
+    }
+    w.repeated(scope_profiles::PROFILES, |w| {
+        for selection in with_samples() {
+            let profile = &batch.profiles[selection.profile];
+            w.element(scope_profiles::PROFILES, |w| {
+                write_profile(w, dictionary, profile, selection.samples.clone(), options);
+            });
+        }
+    });
+}
+
+fn write_profile<W: FieldWriter>(
+    w: &mut W,
+    dictionary: &mut Dictionary<'_>,
+    profile: &Profile,
+    samples: Range<usize>,
+    options: &EncodeOptions,
+) {
+    let profile_type = profile.profile_type;
+    let shape = Shape::of(profile, options.timestamps);
+    let window = Window::of(profile, shape);
+    let sample_type = (profile_type.sample_type, profile_type.sample_unit);
+    let period_type = (profile_type.period_type, profile_type.period_unit);
+    w.message(field::SAMPLE_TYPE, |w| write_value_type(w, dictionary, sample_type));
+    w.repeated(field::SAMPLES, |w| {
+        for_each_sample(dictionary, profile, samples, shape, |entry| {
+            w.element(field::SAMPLES, |w| {
+                w.index(sample::STACK_INDEX, entry.stack);
+                w.indices(sample::ATTRIBUTE_INDICES, entry.attributes);
+                w.index(sample::LINK_INDEX, entry.link);
+                w.int64s(sample::VALUES, entry.values);
+                w.fixed64s(sample::TIMESTAMPS_UNIX_NANO, entry.times);
+            });
+        });
+    });
+    w.fixed64(field::TIME_UNIX_NANO, window.start_unix_nano);
+    w.uint64(field::DURATION_NANO, window.duration_nano);
+    w.message(field::PERIOD_TYPE, |w| write_value_type(w, dictionary, period_type));
+    // Backends reject a profile without a period.
+    w.int64(field::PERIOD, profile.period.max(1));
+    w.identifier(field::PROFILE_ID, &new_profile_id());
+    w.indices(field::ATTRIBUTE_INDICES, &profile_attributes(dictionary, profile_type, profile.attributes));
+}
+
+/// The profile's own attributes, and its type unless they say it.
+fn profile_attributes(
+    dictionary: &mut Dictionary<'_>,
+    profile_type: &ProfileType,
+    set: AttributeSetId,
+) -> Vec<WireIndex> {
+    let mut indices = Vec::new();
+    let tables = dictionary.tables();
+    let is_type = |&id: &_| tables.strings.get(tables.attributes.get(id).key) == ProfileType::KEY;
+    if !tables.attributes_of(set).iter().any(is_type) {
+        indices.push(dictionary.profile_type(profile_type));
+    }
+    dictionary.attribute_set(set, &mut indices);
+    indices
+}
+
+fn write_value_type<W: FieldWriter>(w: &mut W, dictionary: &mut Dictionary<'_>, (name, unit): (&str, &str)) {
+    w.index(value_type::TYPE_STRINDEX, dictionary.text(name));
+    w.index(value_type::UNIT_STRINDEX, dictionary.text(unit));
+}
+
+fn write_dictionary<W: FieldWriter>(w: &mut W, dictionary: &Dictionary<'_>) {
+    w.repeated(table::MAPPING_TABLE, |w| {
+        for entry in dictionary.mappings() {
+            w.element(table::MAPPING_TABLE, |w| write_mapping(w, entry));
+        }
+    });
+    w.repeated(table::LOCATION_TABLE, |w| {
+        for entry in dictionary.locations() {
+            w.element(table::LOCATION_TABLE, |w| write_location(w, entry));
+        }
+    });
+    w.repeated(table::FUNCTION_TABLE, |w| {
+        for entry in dictionary.functions() {
+            w.element(table::FUNCTION_TABLE, |w| write_function(w, entry));
+        }
+    });
+    w.repeated(table::LINK_TABLE, |w| {
+        for entry in dictionary.links() {
+            w.element(table::LINK_TABLE, |w| {
+                if let Some(entry) = entry {
+                    w.identifier(link::TRACE_ID, &entry.trace_id);
+                    w.identifier(link::SPAN_ID, &entry.span_id);
+                }
+            });
+        }
+    });
+    w.repeated(table::STRING_TABLE, |w| {
+        dictionary.strings().for_each(|string| w.string_element(table::STRING_TABLE, string));
+    });
+    w.repeated(table::ATTRIBUTE_TABLE, |w| {
+        for (key, value, unit) in dictionary.attributes() {
+            w.element(table::ATTRIBUTE_TABLE, |w| {
+                w.index(key_value_and_unit::KEY_STRINDEX, key);
+                if let Some(value) = value {
+                    w.message(key_value_and_unit::VALUE, |w| write_any_value(w, value));
+                }
+                w.index(key_value_and_unit::UNIT_STRINDEX, unit);
+            });
+        }
+    });
+    w.repeated(table::STACK_TABLE, |w| {
+        for locations in dictionary.stacks() {
+            w.element(table::STACK_TABLE, |w| w.indices(stack::LOCATION_INDICES, locations));
+        }
+    });
+}
+
+fn write_mapping<W: FieldWriter>(w: &mut W, entry: &WireMapping) {
+    w.uint64(mapping::MEMORY_START, entry.start);
+    w.uint64(mapping::MEMORY_LIMIT, entry.limit);
+    w.uint64(mapping::FILE_OFFSET, entry.file_offset);
+    w.index(mapping::FILENAME_STRINDEX, entry.filename);
+    w.indices(mapping::ATTRIBUTE_INDICES, present(&entry.attributes));
+}
+
+fn write_location<W: FieldWriter>(w: &mut W, entry: &WireLocation) {
+    w.index(location::MAPPING_INDEX, entry.mapping);
+    w.uint64(location::ADDRESS, entry.address.0);
+    if entry.function != WireIndex::ZERO {
+        w.repeated(location::LINES, |w| {
+            w.element(location::LINES, |w| {
+                w.index(line::FUNCTION_INDEX, entry.function);
+                w.int64(line::LINE, i64::from(entry.line));
+            });
+        });
+    }
+    w.indices(location::ATTRIBUTE_INDICES, present(&entry.attributes));
+}
+
+fn write_function<W: FieldWriter>(w: &mut W, entry: &WireFunction) {
+    w.index(function::NAME_STRINDEX, entry.name);
+    w.index(function::SYSTEM_NAME_STRINDEX, entry.system_name);
+    w.index(function::FILENAME_STRINDEX, entry.filename);
+    w.int64(function::START_LINE, i64::from(entry.start_line));
+}
+
+/// The attributes before the first zero.
+fn present(attributes: &[WireIndex; 2]) -> &[WireIndex] {
+    let count = attributes.iter().take_while(|&&index| index != WireIndex::ZERO).count();
+    &attributes[..count]
+}

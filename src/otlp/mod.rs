@@ -1,0 +1,30 @@
+//! OTLP profiles: writing, reading, validating.
+
+mod dictionary;
+mod encode;
+mod field_writer;
+mod fields;
+pub mod frames;
+mod framing;
+mod halve;
+mod json_tree;
+mod json_write;
+pub mod lookup;
+mod message_write;
+mod profile_id;
+mod proto_write;
+pub mod read;
+pub mod read_error;
+mod read_json;
+mod read_protobuf;
+pub mod roots;
+mod samples;
+mod schema;
+mod split;
+pub mod validate;
+pub mod wire;
+
+pub use encode::{EncodeOptions, Format, NativeFrames, encode};
+pub use framing::Form;
+pub use halve::halve;
+pub use split::{Message, Split, encode_split};

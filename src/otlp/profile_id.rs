@@ -1,0 +1,31 @@
+//! Random profile ids.
+
+use std::hash::{BuildHasher, RandomState};
+
+/// Sixteen random bytes, not all zero.
+pub(super) fn new_profile_id() -> [u8; 16] {
+    let mut id = [0u8; 16];
+    // SAFETY: the buffer is ours and as long as said. The call returns at once: without GRND_NONBLOCK it could
+    // wait early in a machine's boot.
+    let filled = unsafe { libc::getrandom(id.as_mut_ptr().cast(), id.len(), libc::GRND_NONBLOCK) };
+    if usize::try_from(filled) != Ok(id.len()) || id == [0; 16] {
+        // The standard library's hash keys are random per process and differ with every RandomState.
+        let halves = [RandomState::new().hash_one(0), RandomState::new().hash_one(1) | 1];
+        id[..8].copy_from_slice(&halves[0].to_le_bytes());
+        id[8..].copy_from_slice(&halves[1].to_le_bytes());
+    }
+    id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn ids_differ_and_are_not_zero() {
+        let ids: HashSet<_> = (0..1000).map(|_| new_profile_id()).collect();
+        assert_eq!(ids.len(), 1000);
+        assert!(!ids.contains(&[0; 16]));
+    }
+}

@@ -1,0 +1,160 @@
+//! Why bytes cannot be read, and what is odd about bytes that can.
+
+use std::fmt;
+
+/// Why reading stopped. Every kind has a name that `otlpprof validate` lists among its rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// Not OTLP protobuf, not length-prefixed, not JSON, not gzip.
+    UnknownFormat,
+    /// A gzip stream that breaks off or is corrupt.
+    GzipCorrupt,
+    /// More bytes than [`Limits::max_bytes`](super::read::Limits) after decompression.
+    TooLarge,
+    /// A length prefix that counts more bytes than follow it.
+    FrameTruncated,
+    /// Bytes that are no protobuf, or break off within a field.
+    WireMalformed,
+    /// A known field with another wire type.
+    WireType,
+    /// A string field that is not UTF-8.
+    WireUtf8,
+    /// Messages nested deeper than any sender needs.
+    TooDeep,
+    /// The Sample of OTLP v1.8 and v1.9, whose fields have other numbers.
+    OldSampleLayout,
+    /// Not a JSON document.
+    JsonMalformed,
+    /// A JSON value that its field cannot hold.
+    JsonValue,
+}
+
+impl ErrorKind {
+    /// The kind's stable name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::UnknownFormat => "unknown-format",
+            Self::GzipCorrupt => "gzip-corrupt",
+            Self::TooLarge => "input-too-large",
+            Self::FrameTruncated => "frame-truncated",
+            Self::WireMalformed => "wire-malformed",
+            Self::WireType => "wire-type",
+            Self::WireUtf8 => "wire-utf8",
+            Self::TooDeep => "too-deep",
+            Self::OldSampleLayout => "old-sample-layout",
+            Self::JsonMalformed => "json-malformed",
+            Self::JsonValue => "json-value",
+        }
+    }
+}
+
+/// Why and where reading stopped. It prints as one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadError {
+    /// The kind.
+    pub kind: ErrorKind,
+    /// Where, in bytes from the start of the file; of what it decompresses to, if `compressed`.
+    pub offset: u64,
+    /// Whether the file is compressed.
+    pub compressed: bool,
+    /// Which message or document, from 0.
+    pub message: usize,
+    /// Which field, if it is known: `resource_profiles[0].scope_profiles[0].profiles[2].samples[14].values`.
+    pub path: String,
+    /// What is wrong, without the place.
+    pub detail: String,
+}
+
+impl ReadError {
+    /// An error at `offset`, with no path.
+    pub(super) fn new(kind: ErrorKind, offset: u64, detail: impl Into<String>) -> Self {
+        Self { kind, offset, compressed: false, message: 0, path: String::new(), detail: detail.into() }
+    }
+
+    /// The same error, `at` a path.
+    pub(super) fn at(self, path: String) -> Self {
+        Self { path, ..self }
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {}", self.detail, self.offset)?;
+        if self.compressed {
+            write!(f, " after decompression")?;
+        }
+        write!(f, " (message {}", self.message)?;
+        if !self.path.is_empty() {
+            write!(f, ", {}", self.path)?;
+        }
+        write!(f, ") [{}]", self.kind.name())
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// What is odd about something that was read all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NoteKind {
+    /// A protobuf field that the message type does not have; it was skipped.
+    UnknownField,
+    /// A 32-bit field with a larger number; the upper bits were dropped.
+    IntegerOverflow,
+    /// A field that occurs twice but may occur once; the occurrences were merged.
+    RepeatedSingular,
+    /// A JSON key that the message type does not have; it was skipped.
+    JsonUnknownKey,
+    /// A JSON key in snake_case; it was read as its lowerCamelCase form.
+    JsonSnakeCase,
+    /// A JSON key that an object has twice; the last one was read.
+    JsonDuplicateKey,
+    /// A 64-bit integer as a JSON number; larger ones lose digits in JavaScript.
+    JsonInt64Number,
+    /// An id in base64; it was decoded.
+    JsonBase64Id,
+}
+
+/// The number of [`NoteKind`]s.
+const NOTE_KINDS: usize = 8;
+
+/// Notes of one kind kept per message; the rest are counted.
+const NOTES_KEPT: u64 = 20;
+
+/// Something odd, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The kind.
+    pub kind: NoteKind,
+    /// Where, in bytes from the start of the message; its own start for JSON.
+    pub offset: u64,
+    /// Which field.
+    pub path: String,
+}
+
+/// The notes of one message: the first few of each kind, and how many there were.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notes {
+    first: Vec<Note>,
+    counts: [u64; NOTE_KINDS],
+}
+
+impl Notes {
+    /// Adds a note. `path` is only called where the note is kept.
+    pub(super) fn add(&mut self, kind: NoteKind, offset: u64, path: impl FnOnce() -> String) {
+        let count = &mut self.counts[kind as usize];
+        *count += 1;
+        if *count <= NOTES_KEPT {
+            self.first.push(Note { kind, offset, path: path() });
+        }
+    }
+
+    /// The first notes of each kind, in the order they were met.
+    pub fn first(&self) -> &[Note] {
+        &self.first
+    }
+
+    /// How many there were of a kind, kept or not.
+    pub fn count(&self, kind: NoteKind) -> u64 {
+        self.counts[kind as usize]
+    }
+}

@@ -1,0 +1,530 @@
+//! One protobuf message to `wire` types.
+//!
+//! The bytes are walked by the field table before they are decoded: the decoder knows neither where an error
+//! is nor which layout a Sample has, silently drops the upper half of an oversized index and every unknown
+//! field, and merges two concatenated messages into one whose indices point into the wrong tables. The walk
+//! allocates nothing but what it reports, so a declared length costs nothing until its bytes are there.
+
+use prost::Message as _;
+
+use super::read_error::{ErrorKind, NoteKind, Notes, ReadError};
+use super::schema::{self, Field, Kind, Schema};
+use super::wire::ProfilesData;
+
+/// Nesting allowed below the top. Values of attributes may nest; everything else needs six levels. The
+/// decoder's own limit is 100.
+const MAX_DEPTH: usize = 64;
+
+/// Decodes one message. Offsets in the error and the notes count from its start.
+pub(super) fn decode(bytes: &[u8]) -> Result<(ProfilesData, Notes), ReadError> {
+    let mut walk = Walk::default();
+    walk.message(&schema::PROFILES_DATA, bytes, 0)?;
+    walk.samples.decide()?;
+    let data = ProfilesData::decode(bytes)
+        .map_err(|error| ReadError::new(ErrorKind::WireMalformed, 0, format!("undecodable: {error}")))?;
+    Ok((data, walk.notes))
+}
+
+/// Whether the bytes are a sequence of whole fields, those of a message's numbers with its wire types.
+pub(super) fn looks_like_message(bytes: &[u8]) -> bool {
+    let mut rest = Cursor { bytes, at: 0 };
+    while !rest.is_empty() {
+        let Ok((number, wire_type)) = rest.key() else { return false };
+        let field = schema::PROFILES_DATA.by_number(number);
+        if field.is_some_and(|(_, field)| field.kind.wire_type() != wire_type)
+            || rest.value(wire_type).is_err()
+        {
+            return false;
+        }
+    }
+    true
+}
+
+/// How a field is encoded (protobuf's encoding guide, "Message Structure"). Groups are not used since 2009.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WireType {
+    Varint,
+    Eight,
+    Delimited,
+    Four,
+}
+
+impl WireType {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Varint => "a varint",
+            Self::Eight => "8 bytes",
+            Self::Delimited => "length-delimited",
+            Self::Four => "4 bytes",
+        }
+    }
+}
+
+impl Kind {
+    fn wire_type(self) -> WireType {
+        match self {
+            Self::Int32 | Self::Uint32 | Self::Int64 | Self::Uint64 | Self::Bool => WireType::Varint,
+            Self::Fixed64 | Self::Double => WireType::Eight,
+            Self::String | Self::Bytes | Self::Id | Self::Message(_) => WireType::Delimited,
+        }
+    }
+}
+
+/// Reads forward through bytes; `at` is where it is.
+struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn is_empty(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    fn take(&mut self, count: u64) -> Result<&'a [u8], String> {
+        let left = self.bytes.len() - self.at;
+        let count = usize::try_from(count)
+            .ok()
+            .filter(|&count| count <= left)
+            .ok_or_else(|| format!("truncated: {count} bytes are announced and {left} follow"))?;
+        let taken = &self.bytes[self.at..self.at + count];
+        self.at += count;
+        Ok(taken)
+    }
+
+    fn varint(&mut self) -> Result<u64, String> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let Some(&byte) = self.bytes.get(self.at) else {
+                return Err("truncated within a varint".into());
+            };
+            self.at += 1;
+            // The tenth byte has room for bit 63 alone.
+            if shift == 63 && byte > 1 {
+                break;
+            }
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err("a varint of more than 64 bits".into())
+    }
+
+    fn key(&mut self) -> Result<(u32, WireType), String> {
+        let key = self.varint()?;
+        let number = u32::try_from(key >> 3).ok().filter(|number| (1..1 << 29).contains(number));
+        let number = number.ok_or_else(|| format!("field number {}, which cannot be", key >> 3))?;
+        let wire_type = match key & 7 {
+            0 => WireType::Varint,
+            1 => WireType::Eight,
+            2 => WireType::Delimited,
+            5 => WireType::Four,
+            other => return Err(format!("wire type {other}, which no OTLP message uses")),
+        };
+        Ok((number, wire_type))
+    }
+
+    /// The payload of a field whose key was just read. Varints have none: their value is returned instead.
+    fn value(&mut self, wire_type: WireType) -> Result<(u64, &'a [u8]), String> {
+        match wire_type {
+            WireType::Varint => Ok((self.varint()?, &[])),
+            WireType::Eight => Ok((0, self.take(8)?)),
+            WireType::Four => Ok((0, self.take(4)?)),
+            WireType::Delimited => {
+                let length = self.varint()?;
+                Ok((0, self.take(length)?))
+            }
+        }
+    }
+}
+
+/// A field that was entered, and which of its occurrences.
+type Step = (&'static Field, usize);
+
+fn path_text(steps: impl Iterator<Item = Step>) -> String {
+    let mut text = String::new();
+    for (field, index) in steps {
+        if !text.is_empty() {
+            text.push('.');
+        }
+        text.push_str(field.name);
+        if field.repeated {
+            text.push_str(&format!("[{index}]"));
+        }
+    }
+    text
+}
+
+#[derive(Default)]
+struct Walk {
+    path: Vec<Step>,
+    notes: Notes,
+    samples: SampleLayout,
+}
+
+impl Walk {
+    fn error(&self, kind: ErrorKind, offset: u64, detail: String, last: Option<Step>) -> ReadError {
+        ReadError::new(kind, offset, detail).at(path_text(self.path.iter().copied().chain(last)))
+    }
+
+    fn note(&mut self, kind: NoteKind, offset: u64, last: Step) {
+        self.notes.add(kind, offset, || path_text(self.path.iter().copied().chain([last])));
+    }
+
+    /// Walks one message whose first byte is at `base`.
+    fn message(&mut self, schema: &'static Schema, bytes: &[u8], base: u64) -> Result<(), ReadError> {
+        if self.path.len() > MAX_DEPTH {
+            let detail = format!("messages nested deeper than {MAX_DEPTH}");
+            return Err(self.error(ErrorKind::TooDeep, base, detail, None));
+        }
+        let is_sample = std::ptr::eq(schema, &schema::SAMPLE);
+        let mut seen = SeenFields::default();
+        let mut counts = [0_usize; MAX_FIELDS];
+        let mut rest = Cursor { bytes, at: 0 };
+        while !rest.is_empty() {
+            let start = base + rest.at as u64;
+            let malformed =
+                |walk: &Self, detail, last| walk.error(ErrorKind::WireMalformed, start, detail, last);
+            let (number, wire_type) = rest.key().map_err(|detail| malformed(self, detail, None))?;
+            let Some((position, field)) = schema.by_number(number) else {
+                rest.value(wire_type).map_err(|detail| malformed(self, detail, None))?;
+                self.notes.add(NoteKind::UnknownField, start, || {
+                    format!("{} field {number}", path_text(self.path.iter().copied())).trim_start().to_owned()
+                });
+                continue;
+            };
+            let here = (field, counts[position]);
+            counts[position] += 1;
+            if is_sample {
+                seen.see(number, wire_type);
+            }
+            let (value, payload) =
+                rest.value(wire_type).map_err(|detail| malformed(self, detail, Some(here)))?;
+            let payload_start = base + (rest.at - payload.len()) as u64;
+            let expected = field.kind.wire_type();
+            if wire_type == expected {
+                self.value(here, value, payload, payload_start)?;
+            } else if field.repeated && wire_type == WireType::Delimited {
+                self.packed(here, payload, payload_start)?;
+            } else if is_sample && (number, wire_type) == (3, WireType::Delimited) {
+                // The old layout's attributes, or an error of today's: all samples together decide.
+                self.samples
+                    .packed_link
+                    .get_or_insert_with(|| (start, path_text(self.path.iter().copied().chain([here]))));
+            } else {
+                let (message, name) = (schema.name, field.name);
+                let detail = format!("{message}.{name} is {}, not {}", wire_type.text(), expected.text());
+                return Err(self.error(ErrorKind::WireType, start, detail, Some(here)));
+            }
+            if !field.repeated && counts[position] == 2 {
+                self.note(NoteKind::RepeatedSingular, start, here);
+            }
+        }
+        if is_sample {
+            self.samples.add(&seen, base);
+        }
+        Ok(())
+    }
+
+    /// One value of the field's own wire type: `value` of a varint, `payload` of all others.
+    fn value(&mut self, here: Step, value: u64, payload: &[u8], start: u64) -> Result<(), ReadError> {
+        match here.0.kind {
+            Kind::Message(schema) => {
+                self.path.push(here);
+                self.message(schema, payload, start)?;
+                self.path.pop();
+            }
+            Kind::String => {
+                if let Err(error) = std::str::from_utf8(payload) {
+                    let at = start + error.valid_up_to() as u64;
+                    let detail = "text that is not UTF-8".to_owned();
+                    return Err(self.error(ErrorKind::WireUtf8, at, detail, Some(here)));
+                }
+            }
+            // A negative int32 is sign-extended to 64 bits.
+            Kind::Int32 if i32::try_from(value as i64).is_err() => {
+                self.note(NoteKind::IntegerOverflow, start, here);
+            }
+            Kind::Uint32 if u32::try_from(value).is_err() => {
+                self.note(NoteKind::IntegerOverflow, start, here);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The elements of a packed field, none of which is a message or a string.
+    fn packed(&mut self, (field, first): Step, bytes: &[u8], base: u64) -> Result<(), ReadError> {
+        let mut rest = Cursor { bytes, at: 0 };
+        let mut here = (field, first);
+        while !rest.is_empty() {
+            let start = base + rest.at as u64;
+            let (value, payload) = rest
+                .value(field.kind.wire_type())
+                .map_err(|detail| self.error(ErrorKind::WireMalformed, start, detail, Some(here)))?;
+            self.value(here, value, payload, start)?;
+            here.1 += 1;
+        }
+        Ok(())
+    }
+}
+
+/// The most fields that a message has.
+const MAX_FIELDS: usize = 11;
+
+/// Which layout the samples of a message have.
+///
+/// v1.8 and v1.9 had `values` as field 2, `attribute_indices` 3 and `link_index` 4; today these are 4, 2 and 3.
+/// Decoding one layout as the other succeeds. What tells: a link is never length-delimited, and a sample has
+/// values or timestamps. Repeated numbers are usually packed but need not be (async-profiler does not pack), so
+/// a varint says nothing by itself. One sample may fit both layouts; a message's samples are of one.
+#[derive(Default)]
+struct SampleLayout {
+    /// The first length-delimited field 3, offset and path.
+    packed_link: Option<(u64, String)>,
+    /// The first sample that fits the old layout alone.
+    only_old: Option<u64>,
+    /// Whether a sample fits today's alone.
+    only_new: bool,
+    /// The first sample that fits both and looks like the old one.
+    rather_old: Option<u64>,
+    /// Whether a sample fits both and looks like today's.
+    rather_new: bool,
+}
+
+/// Which fields one sample has, by how they are encoded.
+#[derive(Default)]
+struct SeenFields {
+    packed: [bool; 5],
+    varints: [u32; 5],
+    times: bool,
+}
+
+impl SeenFields {
+    fn see(&mut self, number: u32, wire_type: WireType) {
+        let number = number as usize;
+        match wire_type {
+            _ if number >= self.packed.len() => self.times = true,
+            WireType::Delimited => self.packed[number] = true,
+            _ => self.varints[number] = self.varints[number].saturating_add(1),
+        }
+    }
+
+    fn has(&self, number: usize) -> bool {
+        self.packed[number] || self.varints[number] > 0
+    }
+}
+
+impl SampleLayout {
+    fn add(&mut self, seen: &SeenFields, offset: u64) {
+        let fits_new = (seen.has(4) || seen.times) && !seen.packed[3];
+        let fits_old = (seen.has(2) || seen.times) && !seen.packed[4] && seen.varints[4] <= 1;
+        match (fits_old, fits_new) {
+            (true, false) => drop(self.only_old.get_or_insert(offset)),
+            (false, true) => self.only_new = true,
+            // Who packs field 2 would pack values in field 4 too: it is a link.
+            (true, true) if seen.packed[2] && seen.varints[4] == 1 => {
+                self.rather_old.get_or_insert(offset);
+            }
+            (true, true) => self.rather_new = true,
+            (false, false) => {}
+        }
+    }
+
+    fn decide(self) -> Result<(), ReadError> {
+        let old = self.only_old.or(if self.rather_new { None } else { self.rather_old });
+        match (old, self.packed_link) {
+            (Some(offset), _) if !self.only_new => Err(ReadError::new(
+                ErrorKind::OldSampleLayout,
+                offset,
+                "samples of OTLP v1.8 or v1.9, whose fields are numbered differently from v1.10's",
+            )),
+            (_, Some((offset, path))) => {
+                let detail = "Sample.link_index is length-delimited, not a varint";
+                Err(ReadError::new(ErrorKind::WireType, offset, detail).at(path))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::otlp::wire::*;
+
+    fn read(data: &ProfilesData) -> Result<(ProfilesData, Notes), ReadError> {
+        decode(&data.encode_to_vec())
+    }
+
+    /// A field: key and payload.
+    fn field(number: u8, payload: &[u8]) -> Vec<u8> {
+        [&[number << 3 | 2, u8::try_from(payload.len()).unwrap()][..], payload].concat()
+    }
+
+    /// A message whose one sample is `sample`.
+    fn with_sample(sample: &[u8]) -> Vec<u8> {
+        field(1, &field(2, &field(2, &field(2, sample))))
+    }
+
+    #[test]
+    fn a_message_is_read_whole() {
+        let data = ProfilesData { dictionary: Some(ProfilesDictionary::default()), ..Default::default() };
+        assert_eq!(read(&data), Ok((data, Notes::default())));
+    }
+
+    #[test]
+    fn the_old_sample_layout_is_named() {
+        let old: [&[u8]; 5] = [
+            &[0x08, 1, 0x10, 9, 0x18, 2],       // stack 1, value 9, attribute 2, unpacked
+            &[0x08, 1, 0x12, 1, 9, 0x1a, 1, 2], // stack 1, values [9], attributes [2]
+            &[0x08, 1, 0x12, 1, 9, 0x20, 3],    // stack 1, values [9], link 3
+            &[0x08, 1, 0x12, 1, 9],             // stack 1, values [9]
+            &[0x1a, 1, 2, 0x29, 0, 0, 0, 0, 0, 0, 0, 0], // attributes [2], a timestamp
+        ];
+        for sample in old {
+            let error = decode(&with_sample(sample)).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::OldSampleLayout, "{sample:x?}: {error}");
+        }
+    }
+
+    #[test]
+    fn todays_sample_layout_is_not_mistaken() {
+        let new: [&[u8]; 8] = [
+            &[0x08, 1, 0x20, 9],          // an unpacked value, as async-profiler writes it
+            &[0x08, 1, 0x10, 2, 0x20, 9], // the same with an attribute
+            &[],
+            &[0x08, 1],
+            &[0x08, 1, 0x12, 1, 2, 0x22, 1, 9],
+            &[0x08, 1, 0x12, 1, 2, 0x18, 3, 0x22, 1, 9],
+            &[0x12, 1, 2, 0x2a, 8, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[0x18, 3, 0x20, 9], // a link and an unpacked value
+        ];
+        for sample in new {
+            decode(&with_sample(sample)).unwrap_or_else(|error| panic!("{sample:x?}: {error}"));
+        }
+    }
+
+    #[test]
+    fn the_samples_of_a_message_decide_together() {
+        let message = |samples: &[&[u8]]| {
+            let samples: Vec<u8> = samples.iter().flat_map(|sample| field(2, sample)).collect();
+            decode(&field(1, &field(2, &field(2, &samples))))
+                .map(drop)
+                .map_err(|error| (error.kind, error.path))
+        };
+        let no_value = &[0x08, 1, 0x12, 1, 2][..];
+        let packed_value = &[0x08, 1, 0x22, 1, 9][..];
+        let packed_link = &[0x08, 1, 0x1a, 1, 2, 0x22, 1, 9][..];
+        assert_eq!(
+            message(&[no_value, packed_value]),
+            Ok(()),
+            "one sample without a value is the validator's"
+        );
+        let path = "resource_profiles[0].scope_profiles[0].profiles[0].samples[1].link_index".to_owned();
+        assert_eq!(message(&[packed_value, packed_link]), Err((ErrorKind::WireType, path)));
+    }
+
+    #[test]
+    fn errors_say_where() {
+        // Profile.period as 8 bytes.
+        let profile = [0x31, 0, 0, 0, 0, 0, 0, 0, 0];
+        let error = decode(&field(1, &field(2, &field(2, &profile)))).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::WireType);
+        assert_eq!(error.offset, 6);
+        assert_eq!(error.path, "resource_profiles[0].scope_profiles[0].profiles[0].period");
+        assert_eq!(error.detail, "Profile.period is 8 bytes, not a varint");
+
+        // The second string of the table; its fourth byte is not UTF-8.
+        let error = decode(&field(2, &[field(5, b""), field(5, b"abc\xff")].concat())).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::WireUtf8);
+        assert_eq!((error.offset, &*error.path), (9, "dictionary.string_table[1]"));
+
+        let error = decode(&[0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f]).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::WireMalformed);
+        assert_eq!(error.detail, "truncated: 4294967295 bytes are announced and 0 follow");
+    }
+
+    #[test]
+    fn malformed_bytes_are_refused() {
+        let malformed: [(&[u8], &str); 5] = [
+            (&[0x0a], "truncated within a varint"),
+            (&[0x0a, 0x80], "truncated within a varint"),
+            (&[0x02, 0], "field number 0, which cannot be"),
+            (&[0x0b], "wire type 3, which no OTLP message uses"),
+            (&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02], "a varint of more than 64 bits"),
+        ];
+        for (bytes, detail) in malformed {
+            let error = decode(bytes).unwrap_err();
+            assert_eq!((error.kind, &*error.detail), (ErrorKind::WireMalformed, detail), "{bytes:x?}");
+        }
+    }
+
+    #[test]
+    fn nesting_is_limited_before_the_decoder_limits_it() {
+        let nested = |depth: usize| {
+            let mut value = AnyValue::default();
+            for _ in 0..depth {
+                value = AnyValue { value: Some(Value::ArrayValue(ArrayValue { values: vec![value] })) };
+            }
+            let attribute_table = vec![KeyValueAndUnit { value: Some(value), ..Default::default() }];
+            let dictionary = Some(ProfilesDictionary { attribute_table, ..Default::default() });
+            read(&ProfilesData { dictionary, ..Default::default() })
+        };
+        nested(30).unwrap();
+        assert_eq!(nested(31).unwrap_err().kind, ErrorKind::TooDeep);
+        assert_eq!(nested(2000).unwrap_err().kind, ErrorKind::TooDeep);
+    }
+
+    #[test]
+    fn oddities_are_noted() {
+        let bytes = [
+            field(2, &field(7, &[0x08, 0x80, 0x80, 0x80, 0x80, 0x10])), // a location index of 2³²
+            field(2, &[0x42, 0]),                                       // a second dictionary; its field 8
+        ]
+        .concat();
+        let (_, notes) = decode(&bytes).unwrap();
+        let note =
+            |kind, offset, path: &str| crate::otlp::read_error::Note { kind, offset, path: path.into() };
+        assert_eq!(
+            notes.first(),
+            [
+                note(NoteKind::IntegerOverflow, 10, "dictionary.stack_table[0].location_indices[0]"),
+                note(NoteKind::UnknownField, 12, "dictionary field 8"),
+                note(NoteKind::RepeatedSingular, 10, "dictionary"),
+            ]
+        );
+        assert_eq!(notes.count(NoteKind::UnknownField), 1);
+    }
+
+    #[test]
+    fn messages_are_told_from_other_bytes() {
+        assert!(looks_like_message(&with_sample(&[])));
+        assert!(looks_like_message(&[]));
+        assert!(!looks_like_message(&[0, 0, 0, 0]));
+        assert!(!looks_like_message(&[0x08, 1]));
+        assert!(!looks_like_message(b"\n{\"resourceProfiles\":[]}"));
+    }
+
+    #[test]
+    fn no_message_has_more_fields_than_are_counted() {
+        let longest = schema::PROFILE.fields.len();
+        assert_eq!(longest, MAX_FIELDS);
+        let mut pending = vec![&schema::PROFILES_DATA];
+        let mut seen = Vec::<&str>::new();
+        while let Some(schema) = pending.pop() {
+            if seen.contains(&schema.name) {
+                continue;
+            }
+            seen.push(schema.name);
+            assert!(schema.fields.len() <= MAX_FIELDS, "{}", schema.name);
+            for field in schema.fields {
+                if let Kind::Message(inner) = field.kind {
+                    pending.push(inner);
+                }
+            }
+        }
+        assert_eq!(seen.len(), 21);
+    }
+}

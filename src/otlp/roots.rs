@@ -1,0 +1,379 @@
+//! Whether a sample's stack reaches its root: the one definition, for our profiles and for others'.
+//!
+//! A stack reaches its root if it ends where its thread began: a Java thread at the last Java entry, a virtual
+//! thread at `VirtualThread.run`, a native thread at its native entry. A raw address, a marker of a walk that
+//! broke off, or a truncation anywhere in it makes it broken.
+//!
+//! Where a stack ends in a Java method that is no known entry, the frames alone cannot tell an upcall from a
+//! walk that stopped silently. otlpprof puts a marker on every stack that it could not finish, so its stacks
+//! without one are whole ([`Ends::Marked`]); of others such an end counts as broken ([`Ends::Unmarked`]). The
+//! strict reading holds for both producers when they are to be compared.
+
+use super::frames::{Frame, Naming};
+
+/// The scope name of profiles whose broken stacks all have a marker.
+pub const MARKING_SCOPE: &str = env!("CARGO_PKG_NAME");
+
+/// What may be concluded from the absence of a marker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ends {
+    /// Every walk that broke off left a marker.
+    Marked,
+    /// Some did not; only known entries are roots.
+    Unmarked,
+}
+
+impl Ends {
+    /// How the profiles of a scope are to be read.
+    pub fn of_scope(name: &str) -> Self {
+        match name == MARKING_SCOPE {
+            true => Self::Marked,
+            false => Self::Unmarked,
+        }
+    }
+}
+
+/// What kind of thread a stack belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Root {
+    /// A Java thread.
+    Java,
+    /// A virtual thread.
+    Virtual,
+    /// A thread whose outermost frame is native.
+    Native,
+}
+
+impl Root {
+    /// The root in one word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Java => "java",
+            Self::Virtual => "virtual",
+            Self::Native => "native",
+        }
+    }
+}
+
+/// Why a stack does not reach its root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Broken {
+    /// It has no frame.
+    Empty,
+    /// It has a marker of a walk that broke off or was cut.
+    Marker,
+    /// It has a frame of an address and nothing else.
+    RawAddress,
+    /// It ends in a Java method that is no thread's entry.
+    JavaEnd,
+    /// It ends in a native function that is no thread's entry.
+    NativeEnd,
+    /// It goes from a virtual thread's frames to its carrier's, without those between.
+    VirtualMiddle,
+}
+
+impl Broken {
+    /// The reason in one word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Marker => "marker",
+            Self::RawAddress => "raw-address",
+            Self::JavaEnd => "java-end",
+            Self::NativeEnd => "native-end",
+            Self::VirtualMiddle => "virtual-middle",
+        }
+    }
+}
+
+/// What a stack was found to be, and the name of the frame that says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict<'f> {
+    /// It reaches its root.
+    Reached(Root, &'f str),
+    /// It does not.
+    Broken(Broken, &'f str),
+}
+
+/// Judges a stack, leaf first.
+pub fn classify<'f>(frames: &'f [Frame<'_>], ends: Ends) -> Verdict<'f> {
+    if let Some(frame) = frames.iter().find(|frame| is_marker(&frame.text)) {
+        return Verdict::Broken(Broken::Marker, &frame.text);
+    }
+    let raw = |frame: &&Frame<'_>| matches!(frame.naming, Naming::RawAddress | Naming::Nothing);
+    if let Some(frame) = frames.iter().find(raw) {
+        return Verdict::Broken(Broken::RawAddress, &frame.text);
+    }
+    if let Some(frame) = missing_middle(frames) {
+        return Verdict::Broken(Broken::VirtualMiddle, &frame.text);
+    }
+    if let Some(frame) = frames.iter().find(|frame| is_method(frame, "java.lang.VirtualThread.run")) {
+        return Verdict::Reached(Root::Virtual, &frame.text);
+    }
+    let Some(last) = frames.iter().rfind(|frame| !is_thread_name(&frame.text)) else {
+        return Verdict::Broken(Broken::Empty, "");
+    };
+    let (root, known, broken) = match is_java(last) {
+        true => (Root::Java, is_java_entry(last), Broken::JavaEnd),
+        false => (Root::Native, is_native_entry(last), Broken::NativeEnd),
+    };
+    match known || ends == Ends::Marked {
+        true => Verdict::Reached(root, &last.text),
+        false => Verdict::Broken(broken, &last.text),
+    }
+}
+
+/// Frames that stand for a walk that broke off: ours by how they begin, async-profiler's by name
+/// (`Profiler::asgctError`, `StackWalker::walkVM`, `FrameName::name` in its 4.5).
+fn is_marker(text: &str) -> bool {
+    const OURS: [&str; 4] = ["[unwalkable", "[truncated", "[frozen", "[unknown"];
+    const ASYNC_PROFILER: [&str; 10] = [
+        "[not_walkable_Java]",
+        "[not_walkable_not_Java]",
+        "[GC_active]",
+        "[deoptimization]",
+        "[safepoint]",
+        "[skipped]",
+        "[unexpected_state]",
+        "[storage_overflow]",
+        "[stale_jmethodID]",
+        "[skipped_frames]",
+    ];
+    let bare = text.strip_prefix('[').unwrap_or(text);
+    bare.starts_with("break_")
+        || OURS.iter().any(|prefix| text.starts_with(prefix))
+        || text.starts_with("[jvmtiError ")
+        || ASYNC_PROFILER.contains(&text)
+}
+
+/// async-profiler's outermost frame with option `threads`: `[main tid=17]`.
+fn is_thread_name(text: &str) -> bool {
+    text.starts_with('[') && text.ends_with(']') && text.contains("tid=")
+}
+
+/// Whether the frame is this method, whose name may be written with dots or slashes.
+fn is_method(frame: &Frame<'_>, name: &str) -> bool {
+    frame.text.len() == name.len()
+        && frame
+            .text
+            .bytes()
+            .zip(name.bytes())
+            .all(|(found, one)| found == one || (found == b'/' && one == b'.'))
+}
+
+/// The frame at which a virtual thread's own frames pass into its carrier's without `VirtualThread.run`: the
+/// frames that stayed frozen on the heap are missing.
+fn missing_middle<'f, 'a>(frames: &'f [Frame<'a>]) -> Option<&'f Frame<'a>> {
+    const ENTRIES: [&str; 3] = [
+        "jdk.internal.vm.Continuation.enterSpecial",
+        "jdk.internal.vm.Continuation.enter0",
+        "jdk.internal.vm.Continuation.enter",
+    ];
+    let entry = frames.iter().position(|frame| ENTRIES.iter().any(|entry| is_method(frame, entry)))?;
+    let of_the_entry = |frame: &&Frame<'_>| {
+        let name = frame.text.replace('/', ".");
+        !is_java(frame) || name.starts_with("java.lang.VirtualThread$VThreadContinuation")
+    };
+    let inner = &frames[..entry];
+    let complete = inner.iter().any(|frame| is_method(frame, "java.lang.VirtualThread.run"));
+    (!complete && !inner.iter().all(|frame| of_the_entry(&frame))).then(|| &frames[entry])
+}
+
+/// Whether the frame is a Java method: by its type, or without one by the form of its name. Suffixes that
+/// compilers give to parts of functions, and names of files, have dots too.
+fn is_java(frame: &Frame<'_>) -> bool {
+    match frame.frame_type {
+        "jvm" => return true,
+        "" => {}
+        _ => return false,
+    }
+    let Some((class, method)) = frame.text.rsplit_once('.') else { return false };
+    let identifier = |text: &str| {
+        let mut letters = text.chars();
+        letters.next().is_some_and(|first| first.is_alphabetic() || "_$".contains(first))
+            && letters.all(|letter| letter.is_alphanumeric() || "_$".contains(letter))
+    };
+    const SUFFIXES: [&str; 9] =
+        ["so", "part", "cold", "isra", "constprop", "clone", "llvm", "lto_priv", "localalias"];
+    let is_method = identifier(method) || ["<init>", "<clinit>"].contains(&method);
+    let first_name = class.split(['.', '/']).next().unwrap_or(class);
+    frame.naming == Naming::Function
+        && is_method
+        && !SUFFIXES.contains(&method)
+        && identifier(first_name)
+        && !class.contains("::")
+        && !class.contains(['(', ' ', '@'])
+}
+
+/// Methods that the VM calls on a thread whose stack is otherwise empty, and that are not `main` or `run`.
+const VM_CALLS: [&str; 14] = [
+    "java.lang.System.initPhase1",
+    "java.lang.System.initPhase2",
+    "java.lang.System.initPhase3",
+    "java.lang.Shutdown.shutdown",
+    "java.lang.Thread.exit",
+    "java.lang.Thread.dispatchUncaughtException",
+    "java.lang.Thread.<init>",
+    "java.lang.ThreadGroup.<init>",
+    "jdk.internal.misc.Signal.dispatch",
+    "jdk.internal.vm.VMSupport.serializePropertiesToByteArray",
+    "sun.launcher.LauncherHelper.checkAndLoadMain",
+    "sun.instrument.InstrumentationImpl.loadClassAndCallPremain",
+    "sun.instrument.InstrumentationImpl.loadClassAndCallAgentmain",
+    "sun.management.Sensor.trigger",
+];
+
+/// Classes whose `run` is a task's and never a thread's.
+const TASKS: [&str; 5] = [
+    "java.util.concurrent.ThreadPoolExecutor$Worker",
+    "java.util.concurrent.FutureTask",
+    "java.util.concurrent.CompletableFuture$",
+    "java.util.concurrent.ForkJoinTask$",
+    "java.util.concurrent.Executors$",
+];
+
+/// Where a Java thread begins: `main`, the `run` of a Thread (any class may be one, but lambdas and the
+/// library's tasks are not), or what the VM itself calls.
+fn is_java_entry(frame: &Frame<'_>) -> bool {
+    let name = frame.text.replace('/', ".");
+    let Some((class, method)) = name.rsplit_once('.') else { return false };
+    match method {
+        "main" => true,
+        "run" => !class.contains("$$Lambda") && !TASKS.iter().any(|task| class.starts_with(task)),
+        _ => VM_CALLS.contains(&&*name),
+    }
+}
+
+/// Where a native thread begins: glibc's and musl's thread and process entries, HotSpot's thread entry, and
+/// libc itself where its private symbols are stripped.
+fn is_native_entry(frame: &Frame<'_>) -> bool {
+    const ENTRIES: [&str; 16] = [
+        "start_thread",
+        "thread_start",
+        "clone",
+        "clone3",
+        "__clone",
+        "__clone3",
+        "__clone_internal",
+        "_start",
+        "start",
+        "__libc_start_main",
+        "__libc_start_call_main",
+        "__libc_start_main_impl",
+        "libc_start_main_stage2",
+        "thread_native_entry",
+        "java_start",
+        "thread_start_wrapper",
+    ];
+    const LIBC: [&str; 4] = ["libc.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-musl-x86_64.so.1"];
+    let name = frame.text.split(['@', '(']).next().unwrap_or_default();
+    let object = name.trim_start_matches('[').split(['+', ']']).next().unwrap_or_default();
+    let object = object.rsplit('/').next().unwrap_or_default();
+    ENTRIES.contains(&name) || LIBC.contains(&object) || object.starts_with("libc-2.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Untyped frames, leaf first, as async-profiler writes them.
+    fn stack<'a>(names: &[&'a str]) -> Vec<Frame<'a>> {
+        let frame = |&name: &&'a str| {
+            let naming = if name.starts_with("0x") { Naming::RawAddress } else { Naming::Function };
+            Frame { text: name.into(), naming, frame_type: "", file: "", line: 0 }
+        };
+        names.iter().map(frame).collect()
+    }
+
+    fn unmarked(names: &[&str]) -> Result<Root, Broken> {
+        match classify(&stack(names), Ends::Unmarked) {
+            Verdict::Reached(root, _) => Ok(root),
+            Verdict::Broken(broken, _) => Err(broken),
+        }
+    }
+
+    #[test]
+    fn roots_of_every_kind_are_reached() {
+        assert_eq!(unmarked(&["a/B.c", "a/B.main"]), Ok(Root::Java));
+        assert_eq!(unmarked(&["memcpy", "a/B.c", "java/lang/Thread.run"]), Ok(Root::Java));
+        assert_eq!(unmarked(&["a.B.c", "java.util.concurrent.ForkJoinWorkerThread.run"]), Ok(Root::Java));
+        assert_eq!(unmarked(&["a/B.c", "java/lang/Thread.run", "[worker tid=17]"]), Ok(Root::Java));
+        assert_eq!(
+            unmarked(&["futex", "G1YoungCollector::collect", "start_thread", "clone3"]),
+            Ok(Root::Native)
+        );
+        assert_eq!(unmarked(&["pthread_cond_wait@@GLIBC_2.3.2", "libc.so.6"]), Ok(Root::Native));
+        assert_eq!(unmarked(&["spin", "main", "__libc_start_call_main"]), Ok(Root::Native));
+    }
+
+    #[test]
+    fn a_virtual_thread_ends_at_its_run_whatever_carries_it() {
+        let own = ["a/B.c", "java/lang/VirtualThread.run"];
+        let carrier = [
+            "java/lang/VirtualThread$VThreadContinuation$1.run",
+            "jdk/internal/vm/Continuation.enter0",
+            "jdk/internal/vm/Continuation.enter",
+            "jdk/internal/vm/Continuation.enterSpecial",
+            "jdk/internal/vm/Continuation.run",
+            "java/util/concurrent/ForkJoinWorkerThread.run",
+        ];
+        assert_eq!(unmarked(&own), Ok(Root::Virtual));
+        assert_eq!(unmarked(&[&own[..], &carrier].concat()), Ok(Root::Virtual));
+        assert_eq!(unmarked(&carrier), Ok(Root::Java), "the carrier about to enter");
+        assert_eq!(unmarked(&carrier[4..]), Ok(Root::Java), "the carrier's own work");
+        assert_eq!(unmarked(&[&own[..1], &carrier[1..]].concat()), Err(Broken::VirtualMiddle));
+    }
+
+    #[test]
+    fn every_marker_breaks_a_stack_that_seems_whole() {
+        for marker in [
+            "[unwalkable: no frame]",
+            "[truncated]",
+            "[truncated: 2048 frames]",
+            "[frozen: 3 frames]",
+            "[unknown]",
+            "[unknown_Java]",
+            "[unknown_nmethod]",
+            "[unknown_state]",
+            "[not_walkable_Java]",
+            "[not_walkable_not_Java]",
+            "[break_stack_range]",
+            "break_stack_range",
+            "[break_compiled]",
+            "[deoptimization]",
+            "[GC_active]",
+            "[jvmtiError 23]",
+            "[storage_overflow]",
+        ] {
+            let broken = unmarked(&["a/B.c", marker, "java/lang/Thread.run"]);
+            assert_eq!(broken, Err(Broken::Marker), "{marker}");
+            assert!(matches!(
+                classify(&stack(&[marker, "a.B.main"]), Ends::Marked),
+                Verdict::Broken(Broken::Marker, _)
+            ));
+        }
+    }
+
+    #[test]
+    fn raw_addresses_and_lost_ends_break_a_stack() {
+        assert_eq!(unmarked(&[]), Err(Broken::Empty));
+        assert_eq!(unmarked(&["[worker tid=17]"]), Err(Broken::Empty));
+        assert_eq!(unmarked(&["0x7f0012345678", "a/B.main"]), Err(Broken::RawAddress));
+        assert_eq!(unmarked(&["a/B.c", "java/lang/ClassLoader.loadClass"]), Err(Broken::JavaEnd));
+        assert_eq!(unmarked(&["a/B.c", "java/lang/Thread.runWith"]), Err(Broken::JavaEnd));
+        assert_eq!(unmarked(&["java/util/concurrent/ThreadPoolExecutor$Worker.run"]), Err(Broken::JavaEnd));
+        assert_eq!(unmarked(&["a/B$$Lambda.run"]), Err(Broken::JavaEnd));
+        for end in ["memcpy", "find.part.0", "scan.cold", "libfoo.so", "Klass::size", "f.constprop.0"] {
+            assert_eq!(unmarked(&[end]), Err(Broken::NativeEnd), "{end}");
+        }
+    }
+
+    #[test]
+    fn ends_without_a_marker_are_trusted_where_all_broken_ones_have_one() {
+        let upcall = stack(&["a.B.c", "a.B.onEvent"]);
+        assert_eq!(classify(&upcall, Ends::Marked), Verdict::Reached(Root::Java, "a.B.onEvent"));
+        assert_eq!(classify(&upcall, Ends::Unmarked), Verdict::Broken(Broken::JavaEnd, "a.B.onEvent"));
+        assert_eq!(Ends::of_scope("otlpprof"), Ends::Marked);
+        assert_eq!(Ends::of_scope(""), Ends::Unmarked);
+    }
+}

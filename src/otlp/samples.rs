@@ -1,0 +1,183 @@
+//! From a profile's samples to those of a message: their shape, their times, their indices.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::model::{Observation, Profile, SampleIdentity, StackId};
+
+use super::dictionary::{Dictionary, WireIndex};
+
+/// The heaviest addition that is still written as that many equal times.
+///
+/// A CPU sample of a machine with a slow tick stands for some dozen periods; above that, one value beside one
+/// time is shorter and as good.
+const MAX_REPEATED_TIME: i64 = 64;
+
+/// What every sample of one profile holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// One value, the sum.
+    Value,
+    /// One time for every counted thing: an addition of n has its time n times. Sums stay right for readers
+    /// that count times, and no reader has to take several values in one sample, which some refuse.
+    Times,
+    /// A value and a time for every addition.
+    ValuesAndTimes,
+}
+
+impl Shape {
+    /// The shape for a profile. Times are written if they are asked for and every addition has one; alone if the
+    /// profile counts things and the counts allow it.
+    pub(super) fn of(profile: &Profile, timestamps: bool) -> Self {
+        if !timestamps || !profile.is_timed() {
+            return Self::Value;
+        }
+        let repeatable = |observation: &Observation| (1..=MAX_REPEATED_TIME).contains(&observation.value);
+        if profile.profile_type.is_count() && profile.observations().iter().all(repeatable) {
+            Self::Times
+        } else {
+            Self::ValuesAndTimes
+        }
+    }
+}
+
+/// The window of a profile, not empty if times are to lie in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    pub(super) start_unix_nano: u64,
+    pub(super) duration_nano: u64,
+}
+
+impl Window {
+    pub(super) fn of(profile: &Profile, shape: Shape) -> Self {
+        let least = u64::from(shape != Shape::Value);
+        let start_unix_nano = profile.start_unix_nano.min(u64::MAX - least);
+        let room = u64::MAX - start_unix_nano;
+        Self { start_unix_nano, duration_nano: profile.duration_nano.clamp(least, room) }
+    }
+
+    fn clamp(self, unix_nano: u64) -> u64 {
+        // SANITY: a window that times are clamped to is at least one nanosecond long.
+        unix_nano.clamp(self.start_unix_nano, self.start_unix_nano + self.duration_nano - 1)
+    }
+}
+
+/// One sample as it is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WireSample<'s> {
+    pub(super) stack: WireIndex,
+    pub(super) attributes: &'s [WireIndex],
+    pub(super) link: WireIndex,
+    pub(super) values: &'s [i64],
+    pub(super) times: &'s [u64],
+}
+
+/// Calls `write` with each of the samples in `range`, after entering what it refers to into the dictionary.
+pub(super) fn for_each_sample(
+    dictionary: &mut Dictionary<'_>,
+    profile: &Profile,
+    range: Range<usize>,
+    shape: Shape,
+    mut write: impl FnMut(WireSample<'_>),
+) {
+    profile.samples()[range.clone()].iter().for_each(|sample| {
+        dictionary.stack(sample.identity.stack);
+    });
+    let (profile, range) = if dictionary.stacks_merged() {
+        let merged = merge_equal_stacks(dictionary, profile, range);
+        let all = 0..merged.samples().len();
+        (Cow::Owned(merged), all)
+    } else {
+        (Cow::Borrowed(profile), range)
+    };
+    let window = Window::of(&profile, shape);
+    let by_sample = if shape == Shape::Value { BySample::default() } else { BySample::new(&profile, &range) };
+    let (mut attributes, mut values, mut times) = (Vec::new(), Vec::new(), Vec::new());
+    for (position, sample) in profile.samples()[range].iter().enumerate() {
+        attributes.clear();
+        values.clear();
+        times.clear();
+        dictionary.attribute_set(sample.identity.attributes, &mut attributes);
+        match shape {
+            Shape::Value => values.push(sample.value),
+            Shape::Times => {
+                for &(unix_nano, count) in by_sample.get(position) {
+                    times.resize(times.len() + count as usize, window.clamp(unix_nano));
+                }
+            }
+            Shape::ValuesAndTimes => {
+                for &(unix_nano, value) in by_sample.get(position) {
+                    times.push(window.clamp(unix_nano));
+                    values.push(value);
+                }
+            }
+        }
+        write(WireSample {
+            stack: dictionary.stack(sample.identity.stack),
+            attributes: &attributes,
+            link: dictionary.link(sample.identity.link),
+            values: &values,
+            times: &times,
+        });
+    }
+}
+
+/// The samples of `range` once more, those summed whose stacks became equal in the message: a message must not
+/// hold two samples of one identity.
+fn merge_equal_stacks(dictionary: &mut Dictionary<'_>, profile: &Profile, range: Range<usize>) -> Profile {
+    let mut first_of: HashMap<WireIndex, StackId> = HashMap::new();
+    let mut canonical = |identity: SampleIdentity| {
+        let place = dictionary.stack(identity.stack);
+        SampleIdentity { stack: *first_of.entry(place).or_insert(identity.stack), ..identity }
+    };
+    let mut merged = Profile::new(profile.profile_type, profile.period);
+    (merged.start_unix_nano, merged.duration_nano) = (profile.start_unix_nano, profile.duration_nano);
+    if profile.is_timed() {
+        for observation in profile.observations() {
+            if range.contains(&(observation.sample as usize)) {
+                let identity = profile.samples()[observation.sample as usize].identity;
+                merged.add(canonical(identity), observation.value, Some(observation.unix_nano));
+            }
+        }
+    } else {
+        for sample in &profile.samples()[range] {
+            merged.add(canonical(sample.identity), sample.value, None);
+        }
+    }
+    merged
+}
+
+/// Observations, gathered by sample; each sample's stay in the order they were made.
+#[derive(Debug, Default)]
+struct BySample {
+    /// Where each sample's observations end; they begin at the previous one's end.
+    ends: Vec<usize>,
+    observations: Vec<(u64, i64)>,
+}
+
+impl BySample {
+    fn new(profile: &Profile, range: &Range<usize>) -> Self {
+        let in_range = |observation: &&Observation| range.contains(&(observation.sample as usize));
+        let mut next = vec![0; range.len()];
+        for observation in profile.observations().iter().filter(in_range) {
+            next[observation.sample as usize - range.start] += 1;
+        }
+        let mut total = 0;
+        for count in &mut next {
+            total += std::mem::replace(count, total);
+        }
+        let mut observations = vec![(0, 0); total];
+        for observation in profile.observations().iter().filter(in_range) {
+            let next = &mut next[observation.sample as usize - range.start];
+            observations[*next] = (observation.unix_nano, observation.value);
+            *next += 1;
+        }
+        Self { ends: next, observations }
+    }
+
+    fn get(&self, sample: usize) -> &[(u64, i64)] {
+        let start = if sample == 0 { 0 } else { self.ends[sample - 1] };
+        &self.observations[start..self.ends[sample]]
+    }
+}

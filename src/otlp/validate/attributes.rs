@@ -1,0 +1,188 @@
+//! Attributes of everything: their keys, their types, and the semantic conventions.
+
+use super::super::wire::*;
+use super::Check;
+use super::dictionary::shorten;
+use super::report::Part;
+use super::rules::RuleId;
+use crate::model::{FrameType, RemoteFrame};
+
+const GNU: &str = "process.executable.build_id.gnu";
+const GO: &str = "process.executable.build_id.go";
+const HTLHASH: &str = "process.executable.build_id.htlhash";
+
+/// `profile.frame.type` in the semantic conventions.
+const FRAME_TYPES: [&str; 13] = [
+    "beam", "cpython", "dotnet", "go", "jvm", "kernel", "luajit", "native", "perl", "php", "ruby", "rust",
+    "v8js",
+];
+
+/// The longest value that Pyroscope takes, in bytes.
+const LONGEST_LABEL: usize = 2048;
+/// The most labels that Pyroscope takes.
+const MOST_LABELS: usize = 30;
+
+pub(super) fn check(check: &mut Check<'_>) {
+    let data = check.data;
+    if let Some(dictionary) = &data.dictionary {
+        table(check, dictionary);
+        mappings(check, dictionary);
+        locations(check, dictionary);
+    }
+    let mut profiles = 0..;
+    for (resource_index, resource) in data.resource_profiles.iter().enumerate() {
+        let part = Part::Resource(resource_index);
+        let of_resource = resource.resource.as_ref().map_or(&[][..], |resource| &resource.attributes);
+        inline(check, part, of_resource);
+        for (scope_index, scope) in resource.scope_profiles.iter().enumerate() {
+            let part = Part::Scope(resource_index, scope_index);
+            let of_scope = scope.scope.as_ref().map_or(&[][..], |scope| &scope.attributes);
+            inline(check, part, of_scope);
+            let outer = of_resource.len() + of_scope.len();
+            for (profile, profile_index) in scope.profiles.iter().zip(&mut profiles) {
+                unique(check, Part::Profile(profile_index), &profile.attribute_indices);
+                for (sample_index, sample) in profile.samples.iter().enumerate() {
+                    let part = Part::Sample(profile_index, sample_index);
+                    unique(check, part, &sample.attribute_indices);
+                    let labels = outer + sample.attribute_indices.len();
+                    if labels > MOST_LABELS {
+                        check.breach(RuleId::TooManyLabels, part, || format!("{labels} attributes"));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Elements of the attribute table.
+fn table(check: &mut Check<'_>, dictionary: &ProfilesDictionary) {
+    let tables = check.tables;
+    for (index, attribute) in dictionary.attribute_table.iter().enumerate().skip(1) {
+        let part = Part::Entry("attribute_table", index);
+        let key = tables.text(attribute.key_strindex);
+        if tables.string(attribute.key_strindex) == Some("") {
+            check.breach(RuleId::AttributeKeyEmpty, part, String::new);
+        }
+        if key.starts_with("code.") {
+            check.breach(RuleId::CodeAttribute, part, || key.to_owned());
+        }
+        let value = attribute.value.as_ref().and_then(|value| value.value.as_ref());
+        if let Some(Value::StringValueStrindex(_)) = value {
+            check.breach(RuleId::AttributeStrindex, part, || key.to_owned());
+        }
+        let text = value.and_then(|value| tables.value_text(value));
+        let right_type = match key {
+            "thread.name" => text.is_some(),
+            "thread.id" | "cpu.logical_number" => matches!(value, Some(Value::IntValue(_))),
+            _ => true,
+        };
+        if !right_type {
+            check.breach(RuleId::AttributeType, part, || key.to_owned());
+        }
+        label_length(check, part, key, text);
+        if key == FrameType::KEY {
+            let known = text.is_some_and(|text| FRAME_TYPES.contains(&text));
+            if !known {
+                let found = text.map_or("no text", shorten);
+                check.breach(RuleId::FrameTypeUnknown, part, || format!("{found:?}"));
+            }
+        }
+        let hexadecimal = text.is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let length = text.map_or(0, str::len);
+        let well_formed = match key {
+            GNU => hexadecimal && length > 0 && length % 2 == 0,
+            HTLHASH => hexadecimal && length == 32,
+            _ => true,
+        };
+        if !well_formed {
+            let found = text.map_or("no text", shorten);
+            check.breach(RuleId::BuildIdMalformed, part, || format!("{key} is {found:?}"));
+        }
+    }
+}
+
+fn mappings(check: &mut Check<'_>, dictionary: &ProfilesDictionary) {
+    let tables = check.tables;
+    for (index, mapping) in dictionary.mapping_table.iter().enumerate().skip(1) {
+        let part = Part::Entry("mapping_table", index);
+        unique(check, part, &mapping.attribute_indices);
+        let has = |key| tables.attributes(&mapping.attribute_indices).any(|(found, _)| found == key);
+        let name = || shorten(tables.text(mapping.filename_strindex)).to_owned();
+        if !has(GNU) && !has(GO) && !has(HTLHASH) {
+            check.breach(RuleId::BuildIdMissing, part, name);
+        } else if !has(HTLHASH) {
+            check.breach(RuleId::HtlhashMissing, part, name);
+        }
+    }
+}
+
+fn locations(check: &mut Check<'_>, dictionary: &ProfilesDictionary) {
+    let tables = check.tables;
+    for (index, location) in dictionary.location_table.iter().enumerate().skip(1) {
+        let part = Part::Entry("location_table", index);
+        unique(check, part, &location.attribute_indices);
+        if !tables.attributes(&location.attribute_indices).any(|(key, _)| key == FrameType::KEY) {
+            check.breach(RuleId::FrameTypeMissing, part, String::new);
+        }
+        let Some(text) = tables.attribute_text(&location.attribute_indices, RemoteFrame::KEY) else {
+            continue;
+        };
+        let build_id = tables
+            .mapping(location.mapping_index)
+            .and_then(|mapping| tables.attribute_text(&mapping.attribute_indices, GNU));
+        let agrees = RemoteFrame::parse(text).is_some_and(|frame| {
+            frame.address.0 == location.address
+                && build_id.is_some_and(|build_id| build_id.eq_ignore_ascii_case(&frame.build_id.to_string()))
+        });
+        if !agrees {
+            let address = location.address;
+            check.breach(RuleId::RemoteFrameMismatch, part, || {
+                let build_id = build_id.unwrap_or("no build-id");
+                format!("{:?}, but {} and {address:#x}", shorten(text), shorten(build_id))
+            });
+        }
+    }
+}
+
+/// Attributes that are written out: a resource's, a scope's.
+fn inline(check: &mut Check<'_>, part: Part, attributes: &[KeyValue]) {
+    let tables = check.tables;
+    let mut keys = Vec::with_capacity(attributes.len());
+    for attribute in attributes {
+        let key = tables.key(attribute);
+        let value = attribute.value.as_ref().and_then(|value| value.value.as_ref());
+        if attribute.key.is_empty() && attribute.key_strindex == 0 {
+            check.breach(RuleId::AttributeKeyEmpty, part, String::new);
+        } else if !attribute.key.is_empty() && attribute.key_strindex != 0 {
+            check.breach(RuleId::AttributeKeyConflict, part, || key.to_owned());
+        } else if attribute.key_strindex != 0 || matches!(value, Some(Value::StringValueStrindex(_))) {
+            check.breach(RuleId::AttributeNotInline, part, || key.to_owned());
+        }
+        label_length(check, part, key, value.and_then(|value| tables.value_text(value)));
+        keys.push(key);
+    }
+    repeated_keys(check, part, keys);
+}
+
+/// Attributes of the table, by their indices.
+fn unique(check: &mut Check<'_>, part: Part, indices: &[i32]) {
+    if indices.len() > 1 {
+        let keys = check.tables.attributes(indices).map(|(key, _)| key).collect();
+        repeated_keys(check, part, keys);
+    }
+}
+
+fn repeated_keys(check: &mut Check<'_>, part: Part, mut keys: Vec<&str>) {
+    keys.sort_unstable();
+    let repeated = keys.array_windows().find(|[one, next]| one == next && !one.is_empty());
+    if let Some([key, _]) = repeated {
+        check.breach(RuleId::AttributeKeyDuplicate, part, || shorten(key).to_owned());
+    }
+}
+
+fn label_length(check: &mut Check<'_>, part: Part, key: &str, text: Option<&str>) {
+    let length = text.map_or(0, str::len);
+    if length > LONGEST_LABEL {
+        check.breach(RuleId::LabelTooLong, part, || format!("{}: {length} bytes", shorten(key)));
+    }
+}

@@ -1,0 +1,156 @@
+//! Profiles and their samples.
+
+use std::collections::HashSet;
+
+use super::super::wire::*;
+use super::Check;
+use super::report::Part;
+use super::rules::RuleId;
+
+/// The profile ids of a file so far.
+pub(super) type ProfileIds = HashSet<Vec<u8>>;
+
+pub(super) fn check(check: &mut Check<'_>, ids: &mut ProfileIds) {
+    let mut profiles = 0..;
+    for (resource_index, resource) in check.data.resource_profiles.iter().enumerate() {
+        if resource.resource.is_none() {
+            check.breach(RuleId::ResourceMissing, Part::Resource(resource_index), String::new);
+        }
+        for (scope_index, scope) in resource.scope_profiles.iter().enumerate() {
+            let part = Part::Scope(resource_index, scope_index);
+            if scope.scope.is_none() {
+                check.breach(RuleId::ScopeMissing, part, String::new);
+            }
+            let mut windows = HashSet::new();
+            for (profile, profile_index) in scope.profiles.iter().zip(&mut profiles) {
+                let part = Part::Profile(profile_index);
+                if !windows.insert(Window::of(profile)) {
+                    let name = check.tables.value_type(profile.sample_type).0;
+                    check.breach(RuleId::ProfileDuplicate, part, || name.to_owned());
+                }
+                header(check, part, profile);
+                profile_id(check, part, &profile.profile_id, ids);
+                samples(check, profile_index, profile);
+            }
+        }
+    }
+}
+
+/// What tells one profile of a scope from another.
+#[derive(PartialEq, Eq, Hash)]
+struct Window<'a> {
+    sample_type: Option<ValueType>,
+    period_type: Option<ValueType>,
+    time: (u64, u64),
+    attributes: &'a [i32],
+}
+
+impl<'a> Window<'a> {
+    fn of(profile: &'a Profile) -> Self {
+        Self {
+            sample_type: profile.sample_type,
+            period_type: profile.period_type,
+            time: (profile.time_unix_nano, profile.duration_nano),
+            attributes: &profile.attribute_indices,
+        }
+    }
+}
+
+fn header(check: &mut Check<'_>, part: Part, profile: &Profile) {
+    let named = |value_type: Option<ValueType>| value_type.is_some_and(|named| named.type_strindex != 0);
+    if !named(profile.sample_type) {
+        check.breach(RuleId::SampleTypeMissing, part, String::new);
+    }
+    if !named(profile.period_type) {
+        check.breach(RuleId::PeriodTypeMissing, part, String::new);
+    }
+    if profile.period <= 0 {
+        check.breach(RuleId::PeriodMissing, part, || profile.period.to_string());
+    }
+    if profile.time_unix_nano == 0 {
+        check.breach(RuleId::TimeMissing, part, String::new);
+    }
+    if profile.samples.is_empty() {
+        check.breach(RuleId::ProfileEmpty, part, String::new);
+    }
+    let format = &*profile.original_payload_format;
+    if format.is_empty() != profile.original_payload.is_empty() {
+        let bytes = profile.original_payload.len();
+        check.breach(RuleId::PayloadFormat, part, || format!("{bytes} bytes of format {format:?}"));
+    } else if !["", "jfr", "pprof", "linux_perf"].contains(&format) {
+        check.breach(RuleId::PayloadFormatUnknown, part, || format!("{format:?}"));
+    }
+}
+
+fn profile_id(check: &mut Check<'_>, part: Part, id: &[u8], ids: &mut ProfileIds) {
+    if id.is_empty() {
+        return;
+    }
+    if id.len() != 16 {
+        check.breach(RuleId::ProfileIdLength, part, || format!("{} bytes", id.len()));
+    } else if id.iter().all(|&byte| byte == 0) {
+        check.breach(RuleId::ProfileIdZero, part, String::new);
+    } else if !ids.insert(id.to_vec()) {
+        check.breach(RuleId::ProfileIdDuplicate, part, String::new);
+    }
+}
+
+/// How a sample holds its observations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    Values,
+    Timestamps,
+    Both,
+}
+
+fn samples(check: &mut Check<'_>, profile_index: usize, profile: &Profile) {
+    let start = profile.time_unix_nano;
+    let window = start..start.saturating_add(profile.duration_nano);
+    let mut identities = HashSet::with_capacity(profile.samples.len());
+    let mut shape_of_all = None;
+    for (sample_index, sample) in profile.samples.iter().enumerate() {
+        let part = Part::Sample(profile_index, sample_index);
+        let (values, timestamps) = (sample.values.len(), sample.timestamps_unix_nano.len());
+        let shape = match (values, timestamps) {
+            (0, 0) => {
+                check.breach(RuleId::SampleEmpty, part, String::new);
+                None
+            }
+            (0, _) => Some(Shape::Timestamps),
+            (_, 0) => {
+                if values > 1 {
+                    check.breach(RuleId::SampleSeveralValues, part, || format!("{values} values"));
+                }
+                Some(Shape::Values)
+            }
+            _ => {
+                let rule = match values == timestamps {
+                    true => RuleId::ValuesBesideTimestamps,
+                    false => RuleId::SampleLengths,
+                };
+                check.breach(rule, part, || format!("{values} values, {timestamps} timestamps"));
+                Some(Shape::Both)
+            }
+        };
+        if let (Some(shape), Some(of_all)) = (shape, shape_of_all)
+            && shape != of_all
+        {
+            check.breach(RuleId::SampleShapes, part, || format!("{shape:?} after {of_all:?}").to_lowercase());
+        }
+        shape_of_all = shape_of_all.or(shape);
+        if let Some(value) = sample.values.iter().find(|&&value| value < 0) {
+            check.breach(RuleId::SampleNegative, part, || value.to_string());
+        }
+        if let Some(time) = sample.timestamps_unix_nano.iter().find(|time| !window.contains(time)) {
+            check.breach(RuleId::TimestampOutside, part, || {
+                format!("{time} is not in {}..{}", window.start, window.end)
+            });
+        }
+        let mut attributes = sample.attribute_indices.clone();
+        attributes.sort_unstable();
+        attributes.dedup();
+        if !identities.insert((sample.stack_index, attributes, sample.link_index)) {
+            check.breach(RuleId::SampleDuplicate, part, String::new);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Every index in a message, one after the other.
+
+use super::super::wire::*;
+use super::report::Part;
+
+/// A dictionary table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Table {
+    Mapping,
+    Location,
+    Function,
+    Link,
+    String,
+    Attribute,
+    Stack,
+}
+
+impl Table {
+    pub(super) const ALL: [Self; 7] = [
+        Self::Mapping,
+        Self::Location,
+        Self::Function,
+        Self::Link,
+        Self::String,
+        Self::Attribute,
+        Self::Stack,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Mapping => "mapping_table",
+            Self::Location => "location_table",
+            Self::Function => "function_table",
+            Self::Link => "link_table",
+            Self::String => "string_table",
+            Self::Attribute => "attribute_table",
+            Self::Stack => "stack_table",
+        }
+    }
+
+    pub(super) fn len(self, dictionary: &ProfilesDictionary) -> usize {
+        match self {
+            Self::Mapping => dictionary.mapping_table.len(),
+            Self::Location => dictionary.location_table.len(),
+            Self::Function => dictionary.function_table.len(),
+            Self::Link => dictionary.link_table.len(),
+            Self::String => dictionary.string_table.len(),
+            Self::Attribute => dictionary.attribute_table.len(),
+            Self::Stack => dictionary.stack_table.len(),
+        }
+    }
+}
+
+/// An index: where it stands and what it points into.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reference {
+    pub(super) from: Part,
+    pub(super) field: &'static str,
+    pub(super) table: Table,
+    pub(super) index: i32,
+}
+
+/// Calls `visit` with every index of a message.
+pub(super) fn visit(data: &ProfilesData, visit: &mut dyn FnMut(Reference)) {
+    let mut visitor = Visitor { visit };
+    if let Some(dictionary) = &data.dictionary {
+        visitor.dictionary(dictionary);
+    }
+    let mut profiles = 0..;
+    for (resource_index, resource) in data.resource_profiles.iter().enumerate() {
+        for attribute in resource.resource.iter().flat_map(|resource| &resource.attributes) {
+            visitor.key_value(Part::Resource(resource_index), attribute);
+        }
+        for (scope_index, scope) in resource.scope_profiles.iter().enumerate() {
+            for attribute in scope.scope.iter().flat_map(|scope| &scope.attributes) {
+                visitor.key_value(Part::Scope(resource_index, scope_index), attribute);
+            }
+            for (profile, profile_index) in scope.profiles.iter().zip(&mut profiles) {
+                visitor.profile(profile_index, profile);
+            }
+        }
+    }
+}
+
+struct Visitor<'v> {
+    visit: &'v mut dyn FnMut(Reference),
+}
+
+impl Visitor<'_> {
+    fn one(&mut self, from: Part, field: &'static str, table: Table, index: i32) {
+        (self.visit)(Reference { from, field, table, index });
+    }
+
+    fn attributes(&mut self, from: Part, indices: &[i32]) {
+        for &index in indices {
+            self.one(from, "attribute_indices", Table::Attribute, index);
+        }
+    }
+
+    fn dictionary(&mut self, dictionary: &ProfilesDictionary) {
+        for (entry, mapping) in dictionary.mapping_table.iter().enumerate() {
+            let from = Part::Entry(Table::Mapping.name(), entry);
+            self.one(from, "filename_strindex", Table::String, mapping.filename_strindex);
+            self.attributes(from, &mapping.attribute_indices);
+        }
+        for (entry, location) in dictionary.location_table.iter().enumerate() {
+            let from = Part::Entry(Table::Location.name(), entry);
+            self.one(from, "mapping_index", Table::Mapping, location.mapping_index);
+            for line in &location.lines {
+                self.one(from, "lines.function_index", Table::Function, line.function_index);
+            }
+            self.attributes(from, &location.attribute_indices);
+        }
+        for (entry, function) in dictionary.function_table.iter().enumerate() {
+            let from = Part::Entry(Table::Function.name(), entry);
+            self.one(from, "name_strindex", Table::String, function.name_strindex);
+            self.one(from, "system_name_strindex", Table::String, function.system_name_strindex);
+            self.one(from, "filename_strindex", Table::String, function.filename_strindex);
+        }
+        for (entry, attribute) in dictionary.attribute_table.iter().enumerate() {
+            let from = Part::Entry(Table::Attribute.name(), entry);
+            self.one(from, "key_strindex", Table::String, attribute.key_strindex);
+            self.one(from, "unit_strindex", Table::String, attribute.unit_strindex);
+            self.any_value(from, attribute.value.as_ref());
+        }
+        for (entry, stack) in dictionary.stack_table.iter().enumerate() {
+            let from = Part::Entry(Table::Stack.name(), entry);
+            for &index in &stack.location_indices {
+                self.one(from, "location_indices", Table::Location, index);
+            }
+        }
+    }
+
+    fn key_value(&mut self, from: Part, attribute: &KeyValue) {
+        self.one(from, "attributes.key_strindex", Table::String, attribute.key_strindex);
+        self.any_value(from, attribute.value.as_ref());
+    }
+
+    /// A value may hold others; reading has limited how deep.
+    fn any_value(&mut self, from: Part, value: Option<&AnyValue>) {
+        match value.and_then(|value| value.value.as_ref()) {
+            Some(Value::StringValueStrindex(index)) => {
+                self.one(from, "string_value_strindex", Table::String, *index);
+            }
+            Some(Value::ArrayValue(array)) => {
+                array.values.iter().for_each(|value| self.any_value(from, Some(value)));
+            }
+            Some(Value::KvlistValue(map)) => map.values.iter().for_each(|entry| self.key_value(from, entry)),
+            _ => {}
+        }
+    }
+
+    fn profile(&mut self, profile_index: usize, profile: &Profile) {
+        let from = Part::Profile(profile_index);
+        for value_type in [profile.sample_type, profile.period_type].into_iter().flatten() {
+            self.one(from, "type_strindex", Table::String, value_type.type_strindex);
+            self.one(from, "unit_strindex", Table::String, value_type.unit_strindex);
+        }
+        self.attributes(from, &profile.attribute_indices);
+        for (sample_index, sample) in profile.samples.iter().enumerate() {
+            let from = Part::Sample(profile_index, sample_index);
+            self.one(from, "stack_index", Table::Stack, sample.stack_index);
+            self.one(from, "link_index", Table::Link, sample.link_index);
+            self.attributes(from, &sample.attribute_indices);
+        }
+    }
+}

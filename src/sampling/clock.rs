@@ -1,0 +1,263 @@
+//! The clocks of a thread: set up, put into step, taken down.
+//!
+//! | kind | system calls to arm | to disarm | bound to the tick | tells what it merged |
+//! |---|---|---|---|---|
+//! | perf | 5 | 2 | no | no |
+//! | timer | 2 | 1 | yes | yes (`si_overrun`) |
+//! | itimer | none | none | yes | no |
+
+use std::mem::MaybeUninit;
+use std::sync::atomic::Ordering;
+use std::{io, mem, ptr};
+
+use parking_lot::Mutex;
+use perf_event_open_sys as perf;
+
+use crate::core::thread::{ClockKind, ThreadRecord};
+use crate::signal::cpu::{SESSION, TimerStart, set_timer};
+use crate::signal::cpu_counters::{COUNTERS, add};
+use crate::signal::delivery::install_handler;
+use crate::signal::thread_table::{
+    FdChunk, SignalToken, missing_fd_chunk, note_fd, note_fd_closed, publish_fds,
+};
+
+/// Shorter first periods of an event are lengthened to this: the kernel would not keep them, and until the
+/// first signal is handled the event goes on at that pace.
+const SHORTEST_FIRST_PERIOD_NS: i64 = 100_000;
+
+/// Arms `record`'s clock: of the kind `first`, or of the next kind that can still be had. Sets the record's
+/// clock before its first signal can come. The account's base, phase and epoch must be set.
+pub(super) fn arm(record: &ThreadRecord, first: ClockKind, signal: i32) -> bool {
+    if first == ClockKind::Perf {
+        if arm_perf(record, signal).is_ok() {
+            return true;
+        }
+        add(&COUNTERS.fallback_to_timer, 1);
+    }
+    if first != ClockKind::Itimer {
+        if arm_timer(record, signal).is_ok() {
+            return true;
+        }
+        add(&COUNTERS.fallback_to_itimer, 1);
+    }
+    if ITIMER.lock().start().is_ok() {
+        record.clock.set(ClockKind::Itimer, -1);
+        return true;
+    }
+    add(&COUNTERS.threads_unsampled, 1);
+    false
+}
+
+/// Takes the record's clock down. The thread may still have one signal of it pending.
+pub(super) fn disarm(record: &ThreadRecord) {
+    let handle = record.clock.handle();
+    match record.clock.kind() {
+        Some(ClockKind::Perf) => {
+            // A forked child may still have the descriptor: closing alone would not stop the event then.
+            // SAFETY: the descriptor is the record's own until it is closed here.
+            unsafe { perf::ioctls::DISABLE(handle, 0) };
+            note_fd_closed(handle);
+            // SAFETY: as above.
+            unsafe { libc::close(handle) };
+        }
+        Some(ClockKind::Timer) => delete_timer(handle),
+        Some(ClockKind::Itimer) | None => {}
+    }
+    record.clock.clear();
+}
+
+fn check(result: i64) -> io::Result<i32> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
+}
+
+/// An event that counts a thread's CPU time, the kernel's included, and is disabled.
+fn open_event(tid: i32, period_ns: i64) -> io::Result<i32> {
+    let mut attr = perf::bindings::perf_event_attr {
+        type_: perf::bindings::PERF_TYPE_SOFTWARE,
+        size: size_of::<perf::bindings::perf_event_attr>() as u32,
+        config: u64::from(perf::bindings::PERF_COUNT_SW_CPU_CLOCK),
+        ..Default::default()
+    };
+    attr.__bindgen_anon_1.sample_period = period_ns.cast_unsigned();
+    attr.__bindgen_anon_2.wakeup_events = 1;
+    attr.set_disabled(1);
+    let flags = perf::bindings::PERF_FLAG_FD_CLOEXEC;
+    // SAFETY: attr is a whole, initialised attribute whose size it tells.
+    check(i64::from(unsafe { perf::perf_event_open(&mut attr, tid, -1, -1, u64::from(flags)) }))
+}
+
+/// Whether this process may count its threads' CPU time, the kernel's included.
+pub(super) fn probe_perf() -> io::Result<()> {
+    // SAFETY: the descriptor was opened here.
+    open_event(0, 1_000_000_000).map(|fd| unsafe { libc::close(fd) }).map(drop)
+}
+
+/// Whether the process may have a POSIX timer on a thread's CPU clock.
+pub(super) fn probe_timer(signal: i32) -> io::Result<()> {
+    // SAFETY: gettid takes nothing and cannot fail.
+    create_timer(unsafe { libc::gettid() }, signal, SignalToken(0)).map(delete_timer)
+}
+
+/// `struct f_owner_ex` (include/uapi/asm-generic/fcntl.h).
+#[repr(C)]
+struct OwnerEx {
+    kind: i32,
+    pid: i32,
+}
+const F_OWNER_TID: i32 = 0;
+const F_SETSIG: i32 = 10;
+const F_SETOWN_EX: i32 = 15;
+
+fn arm_perf(record: &ThreadRecord, signal: i32) -> io::Result<()> {
+    let tid = record.os_tid.load(Ordering::Relaxed);
+    let interval = SESSION.interval_ns();
+    let shortest = SHORTEST_FIRST_PERIOD_NS.min(interval / 4);
+    let first_period = (interval - record.account.phase_ns.load(Ordering::Relaxed)).max(shortest);
+    let fd = open_event(tid, first_period)?;
+    let owner = OwnerEx { kind: F_OWNER_TID, pid: tid };
+    let armed = || {
+        note_event(fd, SignalToken::of(record))?;
+        record.clock.set(ClockKind::Perf, fd);
+        // SAFETY: the descriptor was opened here; the kernel reads one OwnerEx.
+        unsafe {
+            check(i64::from(libc::fcntl(fd, F_SETOWN_EX, &raw const owner)))?;
+            check(i64::from(libc::fcntl(fd, F_SETSIG, signal)))?;
+            check(i64::from(libc::fcntl(fd, libc::F_SETFL, libc::O_ASYNC)))?;
+            check(i64::from(perf::ioctls::ENABLE(fd, 0)))
+        }
+    };
+    armed().map(drop).inspect_err(|_| {
+        record.clock.clear();
+        note_fd_closed(fd);
+        // SAFETY: the descriptor was opened here and nobody else has it.
+        unsafe { libc::close(fd) };
+    })
+}
+
+fn note_event(fd: i32, token: SignalToken) -> io::Result<()> {
+    if let Some(number) = missing_fd_chunk(fd) {
+        // Never freed: a signal may look a descriptor up at any time. Another thread may have been faster.
+        // SAFETY: all zeroes is a valid array of atomics.
+        let chunk: Box<FdChunk> = unsafe { Box::<FdChunk>::new_zeroed().assume_init() };
+        let chunk = Box::into_raw(chunk);
+        // SAFETY: the box was just leaked.
+        if !publish_fds(number, unsafe { &*chunk }) {
+            // SAFETY: it was not published: this is the only pointer to it.
+            drop(unsafe { Box::from_raw(chunk) });
+        }
+    }
+    if note_fd(fd, token) { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EMFILE)) }
+}
+
+/// Gives a thread's event its ordinary period, where its first signal has not come to do so.
+pub(super) fn set_event_period(record: &ThreadRecord, interval_ns: i64) {
+    // SAFETY: the caller owns the record's clock; the descriptor is its event.
+    unsafe { perf::ioctls::PERIOD(record.clock.handle(), interval_ns.cast_unsigned()) };
+}
+
+/// The id of another thread's CPU clock (include/linux/posix-timers.h): CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED.
+pub(super) fn cpu_clock_of(tid: i32) -> libc::clockid_t {
+    (!tid) << 3 | 6
+}
+
+/// A thread's CPU clock; `None` if the thread is gone.
+pub(super) fn cpu_time_of(tid: i32) -> Option<i64> {
+    clock_ns(cpu_clock_of(tid))
+}
+
+/// The process's CPU clock.
+pub(super) fn process_cpu_ns() -> i64 {
+    clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0)
+}
+
+fn clock_ns(id: libc::clockid_t) -> Option<i64> {
+    let mut time = MaybeUninit::<libc::timespec>::uninit();
+    // SAFETY: the kernel writes one timespec where the call succeeds.
+    unsafe {
+        (libc::clock_gettime(id, time.as_mut_ptr()) == 0).then(|| {
+            let time = time.assume_init();
+            time.tv_sec * 1_000_000_000 + time.tv_nsec
+        })
+    }
+}
+
+/// The raw call: ids of the C library's own need not be the kernel's, and the handler wants the kernel's.
+fn create_timer(tid: i32, signal: i32, token: SignalToken) -> io::Result<i32> {
+    // SAFETY: all zeroes is a valid sigevent.
+    let mut event: libc::sigevent = unsafe { mem::zeroed() };
+    event.sigev_value.sival_ptr = token.0 as *mut libc::c_void;
+    event.sigev_signo = signal;
+    event.sigev_notify = libc::SIGEV_THREAD_ID;
+    event.sigev_notify_thread_id = tid;
+    let mut id = 0_i32;
+    // SAFETY: the kernel reads one sigevent and writes one int.
+    let result =
+        unsafe { libc::syscall(libc::SYS_timer_create, cpu_clock_of(tid), &raw const event, &raw mut id) };
+    check(result).map(|_| id)
+}
+
+fn delete_timer(id: i32) {
+    // SAFETY: the id is a timer's that the caller owns.
+    unsafe { libc::syscall(libc::SYS_timer_delete, id) };
+}
+
+fn arm_timer(record: &ThreadRecord, signal: i32) -> io::Result<()> {
+    let tid = record.os_tid.load(Ordering::Relaxed);
+    let id = create_timer(tid, signal, SignalToken::of(record))?;
+    record.clock.set(ClockKind::Timer, id);
+    // Relative, so that the first tick is the first to see it (what is past when it is set expires at once); with
+    // an interval, so that a first signal that is kept back tells for how long.
+    if set_timer(id, TimerStart::After(1), SESSION.interval_ns()) {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    record.clock.clear();
+    delete_timer(id);
+    Err(error)
+}
+
+/// The process's one ITIMER_PROF.
+pub(super) struct Itimer {
+    running: bool,
+}
+
+pub(super) static ITIMER: Mutex<Itimer> = Mutex::new(Itimer { running: false });
+
+impl Itimer {
+    /// Starts it, unless it runs already. It is refused if the application uses it.
+    pub(super) fn start(&mut self) -> io::Result<()> {
+        if self.running {
+            return Ok(());
+        }
+        let mut present = MaybeUninit::<libc::itimerval>::uninit();
+        // SAFETY: the kernel writes one itimerval.
+        check(i64::from(unsafe { libc::getitimer(libc::ITIMER_PROF, present.as_mut_ptr()) }))?;
+        // SAFETY: the call succeeded.
+        let present = unsafe { present.assume_init() };
+        if present.it_value.tv_sec != 0 || present.it_value.tv_usec != 0 {
+            return Err(io::Error::from_raw_os_error(libc::EBUSY));
+        }
+        install_handler(libc::SIGPROF).map_err(|_| io::Error::from_raw_os_error(libc::EBUSY))?;
+        // It cannot fire more often than the tick, and does not say what it merged.
+        let periods = (SESSION.tick_ns() / SESSION.interval_ns()).max(1);
+        SESSION.expect_itimer(periods);
+        self.set(periods * SESSION.interval_ns() / 1_000)?;
+        self.running = true;
+        Ok(())
+    }
+
+    /// Stops it, if it is ours.
+    pub(super) fn stop(&mut self) {
+        if mem::take(&mut self.running) {
+            let _ = self.set(0);
+        }
+    }
+
+    fn set(&self, interval_us: i64) -> io::Result<()> {
+        let time = libc::timeval { tv_sec: interval_us / 1_000_000, tv_usec: interval_us % 1_000_000 };
+        let setting = libc::itimerval { it_interval: time, it_value: time };
+        // SAFETY: the kernel reads one itimerval.
+        let result = unsafe { libc::setitimer(libc::ITIMER_PROF, &raw const setting, ptr::null_mut()) };
+        check(i64::from(result)).map(drop)
+    }
+}

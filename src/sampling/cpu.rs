@@ -1,0 +1,220 @@
+//! A session of CPU sampling: start and stop.
+
+use std::io;
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use thiserror::Error;
+
+use super::clock::{ITIMER, probe_perf, probe_timer};
+use super::config::{ArmedConfig, ClockChoice, Config};
+use super::poller::{self, Poller};
+use super::process_account::ProcessAccount;
+use super::{own_threads, thread_start, threads};
+use crate::core::thread::ClockKind;
+use crate::signal::chain::ChainError;
+use crate::signal::cpu::{SESSION, SampleFn};
+use crate::signal::cpu_counters::{COUNTERS, CpuCounts};
+use crate::signal::delivery::install_handler;
+use crate::signal::thread_table::SignalToken;
+
+/// Why CPU sampling could not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// One session at a time.
+    #[error("CPU sampling runs already")]
+    AlreadyRunning,
+    /// The process was forked off a profiled one.
+    #[error("a forked child of a profiled process is not profiled")]
+    ForkedChild,
+    /// See [`Config::allows_interval`].
+    #[error("CPU sampling interval must be 50us to 1h")]
+    Interval,
+    /// See [`Config::allows_signal`].
+    #[error("signal {0} cannot be used for sampling; leave cpu.signal at its default, SIGPROF")]
+    Signal(i32),
+    /// A clock was asked for by name, and is not to be had.
+    #[error("cpu.clock={} is not available ({error}); cpu.clock=auto takes what is", .kind.name())]
+    Clock {
+        /// The clock.
+        kind: ClockKind,
+        /// Why.
+        error: io::Error,
+    },
+    /// Others have installed handlers over ours too often.
+    #[error("no more signal handlers can be installed in this process")]
+    HandlersUsedUp,
+    /// A system call failed.
+    #[error("CPU sampling: {0}")]
+    System(#[from] io::Error),
+}
+
+impl From<ChainError> for StartError {
+    fn from(error: ChainError) -> Self {
+        match error {
+            ChainError::NoLinkLeft => Self::HandlersUsedUp,
+            ChainError::System(errno) => Self::System(io::Error::from_raw_os_error(errno)),
+        }
+    }
+}
+
+/// A running session. Stops when dropped.
+pub struct Session {
+    poller: Option<Poller>,
+    clock: ClockKind,
+    clock_reason: String,
+}
+
+static RUNNING: AtomicBool = AtomicBool::new(false);
+
+/// Starts to sample every thread of the process, those to come included, but for the profiler's own. `sample` is
+/// called in a signal handler on the sampled thread.
+pub fn start(config: &Config, sample: SampleFn) -> Result<Session, StartError> {
+    if threads::FORKED.load(Ordering::Relaxed) {
+        return Err(StartError::ForkedChild);
+    }
+    if !Config::allows_interval(config.interval) {
+        return Err(StartError::Interval);
+    }
+    if !Config::allows_signal(config.signal) {
+        return Err(StartError::Signal(config.signal));
+    }
+    if RUNNING.swap(true, Ordering::SeqCst) {
+        return Err(StartError::AlreadyRunning);
+    }
+    // From here on, dropping the session undoes what has been done.
+    let mut session = Session { poller: None, clock: ClockKind::Itimer, clock_reason: String::new() };
+    (session.clock, session.clock_reason) = choose_clock(config)?;
+    SignalToken::choose_cookie(threads::system_random());
+    handle_forks();
+    if !threads::make_key() {
+        log::warn!("no pthread key left: the ends of threads are noticed late");
+    }
+    install_handler(config.signal)?;
+    // The interval is at most an hour: it fits.
+    SESSION.open(sample, config.interval.as_nanos() as i64, tick_ns());
+    threads::set_config(Some(ArmedConfig { clock: session.clock, signal: config.signal }));
+    // Threads that are born from here on arm themselves; then those that are there.
+    thread_start::install();
+    threads::arm_all();
+    session.poller = Some(Poller::start(config.signal, ProcessAccount::begin())?);
+    log::info!(
+        "CPU sampling every {:?} of CPU time by {} ({})",
+        config.interval,
+        session.clock.name(),
+        session.clock_reason
+    );
+    Ok(session)
+}
+
+impl Session {
+    /// The clock that threads are sampled by, unless limits run out.
+    pub fn clock(&self) -> ClockKind {
+        self.clock
+    }
+
+    /// Why it is that clock, in words.
+    pub fn clock_reason(&self) -> &str {
+        &self.clock_reason
+    }
+
+    /// Stops sampling. When it returns, no sample is being taken and none will be; no timer, descriptor, thread
+    /// or changed import of the session is left. The signal handler stays, for signals that are still under way.
+    pub fn stop(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if threads::FORKED.load(Ordering::Relaxed) {
+            if let Some(poller) = self.poller.take() {
+                poller.forget();
+            }
+            return;
+        }
+        SESSION.close();
+        drop(self.poller.take());
+        thread_start::remove();
+        threads::retire_all();
+        ITIMER.lock().stop();
+        threads::set_config(None);
+        RUNNING.store(false, Ordering::SeqCst);
+    }
+}
+
+/// The counters, over the life of the process.
+pub fn counts() -> CpuCounts {
+    COUNTERS.read()
+}
+
+/// CPU time of ended threads that no sample stands for yet; below 0, for which too many do. A later thread's
+/// first sample takes it.
+pub fn estate_ns() -> i64 {
+    SESSION.estate_ns.load(Ordering::Relaxed)
+}
+
+/// Has the kernel get ready for perf events while others work. The first event of a machine waits until all CPUs
+/// have left what they were in (perf_event_open's `perf_sched_events`: 8 to 20 ms were measured); later ones do
+/// not, until a second after the last one is closed.
+pub fn warm_up(clock: ClockChoice) {
+    if matches!(clock, ClockChoice::Auto | ClockChoice::Only(ClockKind::Perf)) {
+        // Not needed: without it, the start waits.
+        let _ = own_threads::spawn("otlpprof-warm", || drop(probe_perf()));
+    }
+}
+
+fn choose_clock(config: &Config) -> Result<(ClockKind, String), StartError> {
+    let probe = |kind| match kind {
+        ClockKind::Perf => probe_perf(),
+        ClockKind::Timer => probe_timer(config.signal),
+        ClockKind::Itimer => Ok(()),
+    };
+    match config.clock {
+        ClockChoice::Only(kind) => {
+            probe(kind).map_err(|error| StartError::Clock { kind, error })?;
+            Ok((kind, "as configured".to_owned()))
+        }
+        ClockChoice::Auto => {
+            let Err(no_perf) = probe(ClockKind::Perf) else {
+                return Ok((
+                    ClockKind::Perf,
+                    "perf events are granted, the kernel's time included".to_owned(),
+                ));
+            };
+            let no_perf = format!("perf events are not granted: {no_perf}");
+            let Err(no_timer) = probe(ClockKind::Timer) else {
+                return Ok((ClockKind::Timer, no_perf));
+            };
+            Ok((ClockKind::Itimer, format!("{no_perf}; timers neither: {no_timer}")))
+        }
+    }
+}
+
+/// The scheduler's tick: the resolution of the clocks that are kept by it.
+fn tick_ns() -> i64 {
+    let mut resolution = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one timespec.
+    let known = unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut resolution) } == 0;
+    // The usual one, where it is not told.
+    if known && resolution.tv_nsec > 0 { resolution.tv_nsec } else { 4_000_000 }
+}
+
+/// Timers are not inherited by a forked child, the process's timer is cleared, descriptors are inherited (and
+/// closed by exec). The child, in which one thread is left and locks may be held for ever, gives up profiling.
+fn handle_forks() {
+    extern "C" fn in_child() {
+        threads::FORKED.store(true, Ordering::SeqCst);
+        SESSION.close();
+        threads::close_inherited_events();
+        poller::close_inherited();
+    }
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the function is async-signal-safe and lives as long as the library, which is never unloaded.
+        let result = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+        if result != 0 {
+            log::warn!("forked children cannot be told: they may hold descriptors of perf events");
+        }
+    });
+}

@@ -1,0 +1,29 @@
+//! Clocks and timers for every thread.
+//!
+//! In: the interval, the clock and the signal that were chosen, and a function that takes a sample. Out: that
+//! function called in a signal handler on each thread once per interval of the thread's CPU time. `agent` starts
+//! and stops it; nobody else calls in, but for [`own_threads::spawn`], by which all threads of the profiler are
+//! made.
+//!
+//! The sum of all weights times the interval is the CPU time that the process used: `signal::cpu_account` says
+//! why.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | [`config`] | what can be chosen |
+//! | [`cpu`] | a session: start and stop |
+//! | [`threads`] | which threads are sampled |
+//! | `thread_start` | catches threads at their birth |
+//! | `clock` | perf events, POSIX timers, the process's timer |
+//! | `poller` | the safety net |
+//! | `process_account` | the process's CPU time against that of its threads |
+//! | [`own_threads`] | threads of the profiler |
+
+mod clock;
+pub mod config;
+pub mod cpu;
+pub mod own_threads;
+mod poller;
+mod process_account;
+mod thread_start;
+pub mod threads;

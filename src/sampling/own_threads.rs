@@ -1,0 +1,49 @@
+//! The profiler's own threads: never sampled, and no signal of the application's is handled on them.
+
+use std::cell::Cell;
+use std::mem::MaybeUninit;
+use std::thread::{Builder, JoinHandle};
+use std::{io, ptr};
+
+use super::threads::exclude_current_thread;
+
+/// Signals that a thread raises by what it executes. Blocked, they would end the process: a load that may fail
+/// is one, and the VM's own implicit checks are others.
+const FAULTS: [libc::c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
+
+thread_local! {
+    /// Whether this thread is in the middle of `spawn`. Not read in handlers.
+    static CREATING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the thread that the current one is creating is the profiler's.
+pub(super) fn is_creating() -> bool {
+    CREATING.get()
+}
+
+/// Starts a thread of the profiler: excluded from sampling, with all signals blocked. Threads that it creates in
+/// its turn inherit both.
+pub fn spawn<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    let (mut all, mut before) = (MaybeUninit::<libc::sigset_t>::uninit(), MaybeUninit::uninit());
+    // The mask is inherited: the new thread has it from its first instruction on.
+    // SAFETY: the sets are initialised before they are read.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        for fault in FAULTS {
+            libc::sigdelset(all.as_mut_ptr(), fault);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+    }
+    CREATING.set(true);
+    let thread = Builder::new().name(name.to_owned()).spawn(|| {
+        exclude_current_thread();
+        body()
+    });
+    CREATING.set(false);
+    // SAFETY: the call above filled `before`.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
+    thread
+}

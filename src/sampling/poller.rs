@@ -1,0 +1,115 @@
+//! The sampling engine's one thread: a safety net for what nothing else notices.
+//!
+//! Every [`LOOK`] it compares the number of threads and of loaded objects with what is known (two system calls
+//! where nothing has changed). Every [`RECKON`] it looks at each thread's CPU clock and at the handler.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::process_account::ProcessAccount;
+use super::{own_threads, thread_start, threads};
+use crate::signal::cpu_counters::{COUNTERS, add};
+use crate::signal::delivery::handler_is_installed;
+
+/// How long a thread made in an unusual way may go unnoticed: twice this.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long a period that no signal told of may be missing.
+const RECKON: Duration = Duration::from_secs(1);
+
+/// The descriptor of the list of threads, for a forked child to close; -1 if there is none.
+static TASKS_FD: AtomicI32 = AtomicI32::new(-1);
+
+/// The running thread. Stops when dropped.
+pub(super) struct Poller {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    stopping: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Poller {
+    pub(super) fn start(signal: i32, account: ProcessAccount) -> io::Result<Self> {
+        let tasks = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open("/proc/self/task")?;
+        // Before the thread runs: a fork may come first.
+        TASKS_FD.store(tasks.as_raw_fd(), Ordering::Relaxed);
+        let shared = Arc::new(Shared::default());
+        let thread = own_threads::spawn("otlpprof-cpu", {
+            let shared = Arc::clone(&shared);
+            move || run(&shared, &tasks, signal, account)
+        });
+        let thread = thread.inspect_err(|_| TASKS_FD.store(-1, Ordering::Relaxed))?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Ends the thread without waiting, for a forked child, in which it does not exist.
+    pub(super) fn forget(mut self) {
+        std::mem::forget(self.thread.take());
+    }
+}
+
+impl Drop for Poller {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            *self.shared.stopping.lock() = true;
+            self.shared.wake.notify_one();
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(shared: &Shared, tasks: &File, signal: i32, mut account: ProcessAccount) {
+    let mut unarmed = HashMap::new();
+    let mut reckoned = Instant::now();
+    let mut is_settled = true;
+    let mut handler_was_ours = true;
+    let mut stopping = shared.stopping.lock();
+    while !*stopping {
+        shared.wake.wait_for(&mut stopping, LOOK);
+        if *stopping {
+            break;
+        }
+        thread_start::install();
+        // The directory's link count is the number of threads plus two (proc's task directory counts them).
+        let task_count = tasks.metadata().map_or(0, |metadata| metadata.nlink().saturating_sub(2));
+        if task_count != (threads::thread_count() + threads::excluded_tids().len()) as u64
+            || !unarmed.is_empty()
+        {
+            threads::reconcile_with_tasks(&mut unarmed);
+        }
+        if reckoned.elapsed() >= RECKON {
+            reckoned = Instant::now();
+            threads::for_each_thread(threads::reconcile_account);
+            is_settled = false;
+            let is_ours = handler_is_installed(signal);
+            if handler_was_ours && !is_ours {
+                log::warn!("another handler was installed for signal {signal}: CPU samples depend on it now");
+                add(&COUNTERS.handler_replaced, 1);
+            }
+            handler_was_ours = is_ours;
+        }
+        is_settled = is_settled || account.settle(unarmed.keys().copied());
+    }
+    TASKS_FD.store(-1, Ordering::Relaxed);
+}
+
+/// In a forked child: closes the descriptor, which is its parent's. Async-signal-safe.
+pub(super) fn close_inherited() {
+    let fd = TASKS_FD.swap(-1, Ordering::Relaxed);
+    if fd >= 0 {
+        // SAFETY: the poller's descriptor; in the child, nobody else uses it.
+        unsafe { libc::close(fd) };
+    }
+}

@@ -1,0 +1,108 @@
+//! The process's CPU time against that of its threads: what no thread's account has goes to the estate.
+//!
+//! A thread still runs for some 20 µs after the last moment in which it can say how much it has used, and threads
+//! made by a raw clone may come and go between two looks of the poller. The process's CPU clock has both.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use super::{clock, threads};
+use crate::signal::cpu::SESSION;
+use crate::signal::cpu_counters::{COUNTERS, add};
+
+/// What ended threads said that they had used, all in all.
+pub(super) struct Ends {
+    begun: AtomicU64,
+    finished: AtomicU64,
+    used_ns: AtomicI64,
+}
+
+pub(super) static ENDS: Ends =
+    Ends { begun: AtomicU64::new(0), finished: AtomicU64::new(0), used_ns: AtomicI64::new(0) };
+
+impl Ends {
+    /// Calls `end`, which takes a thread out of the tables and returns the CPU time that is known of it.
+    pub(super) fn note(&self, end: impl FnOnce() -> i64) {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        self.used_ns.fetch_add(end(), Ordering::SeqCst);
+        self.finished.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Readings of clocks that were not taken at one moment differ by as much as this.
+const NOISE_NS: i64 = 5_000_000;
+
+/// CPU time of the process that no thread's account has.
+struct Unaccounted {
+    ns: i64,
+    /// What the process used while the clocks were read, one after the other: much, if the reader had to wait for
+    /// its turn meanwhile.
+    blur_ns: i64,
+}
+
+/// A session's account with the process.
+pub(super) struct ProcessAccount {
+    /// How much of the CPU time that no thread's account has is not this session's, or has been handed on.
+    settled_ns: Option<i64>,
+    /// How many threads could not be sampled before the session.
+    unsampled_before: u64,
+}
+
+impl ProcessAccount {
+    /// An account that begins now: what is missing at this moment is not the session's.
+    pub(super) fn begin() -> Self {
+        Self {
+            settled_ns: (0..100)
+                .find_map(|_| unaccounted([]).filter(|it| it.blur_ns <= NOISE_NS))
+                .map(|it| it.ns),
+            unsampled_before: COUNTERS.threads_unsampled.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Hands what no thread's account has to the estate. `false` if it could not be measured, since a thread was
+    /// ending at that moment.
+    ///
+    /// `unarmed` are threads that were seen and have no record yet. What they use is theirs: it is owed to them
+    /// when they get one.
+    pub(super) fn settle(&mut self, unarmed: impl IntoIterator<Item = i32>) -> bool {
+        let Some(Unaccounted { ns: unaccounted_ns, blur_ns }) = unaccounted(unarmed) else { return false };
+        if self.settled_ns.is_none() && blur_ns > NOISE_NS {
+            return false;
+        }
+        // The time of a thread that could not be sampled is nobody's to inherit, and cannot be told apart.
+        let all_are_sampled = COUNTERS.threads_unsampled.load(Ordering::Relaxed) == self.unsampled_before;
+        let settled_ns = self.settled_ns.filter(|_| all_are_sampled).unwrap_or(unaccounted_ns);
+        let missing_ns = unaccounted_ns - settled_ns;
+        if missing_ns.abs() < NOISE_NS.max(SESSION.interval_ns()).max(blur_ns) {
+            self.settled_ns = Some(settled_ns);
+            return true;
+        }
+        SESSION.estate_ns.fetch_add(missing_ns, Ordering::Relaxed);
+        add(&COUNTERS.unwitnessed_ns, missing_ns.max(0).cast_unsigned());
+        self.settled_ns = Some(unaccounted_ns);
+        true
+    }
+}
+
+/// The process's CPU time less that of all threads, those that ended included, since the process began. `None` if
+/// a thread ended meanwhile.
+fn unaccounted(unarmed: impl IntoIterator<Item = i32>) -> Option<Unaccounted> {
+    let begun = ENDS.begun.load(Ordering::SeqCst);
+    if ENDS.finished.load(Ordering::SeqCst) != begun {
+        return None;
+    }
+    let before_ns = clock::process_cpu_ns();
+    let mut tids: HashSet<i32> = threads::excluded_tids();
+    tids.extend(unarmed);
+    threads::for_each_thread(|record| {
+        tids.insert(record.os_tid.load(Ordering::Relaxed));
+    });
+    let alive_ns: i64 = tids.into_iter().filter_map(clock::cpu_time_of).sum();
+    let after_ns = clock::process_cpu_ns();
+    let ended_ns = ENDS.used_ns.load(Ordering::SeqCst);
+    let at_rest = ENDS.begun.load(Ordering::SeqCst) == begun;
+    at_rest.then_some(Unaccounted {
+        ns: (before_ns + after_ns) / 2 - alive_ns - ended_ns,
+        blur_ns: after_ns - before_ns,
+    })
+}

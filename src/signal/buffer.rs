@@ -1,0 +1,450 @@
+//! The sample buffer between handlers and drainer.
+//!
+//! Sixteen strips, each with a lock that handlers try and never wait for: a handler whose first strip is held
+//! or full takes the next. A strip has two halves. Handlers fill the active one; the drainer swaps them while
+//! it holds the lock for a moment, and reads the other at leisure. Each half has its own pool of
+//! [`RemoteFrame`]s: draining a half frees its slots all at once, so a pool cannot wear out.
+//!
+//! The memory is reserved once in the life of the process and touched only as far as it is used.
+
+use std::cell::UnsafeCell;
+use std::mem::size_of;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use crate::core::address::ElfVaddr;
+use crate::core::build_id::BuildId;
+use crate::core::object::ObjectIndex;
+use crate::core::record::{FrameRecord, SampleHeader};
+use crate::signal::futex;
+
+/// The number of strips.
+pub const STRIPS: usize = 16;
+/// The most frames in a stack, whatever the `depth` option says.
+pub const MAX_FRAMES: usize = 8192;
+
+const HALF_BYTES: usize = 512 * 1024;
+const REMOTE_SLOTS: usize = 4096;
+const HEADER_BYTES: usize = size_of::<SampleHeader>();
+const FRAME_BYTES: usize = size_of::<FrameRecord>();
+
+const _: () = assert!(HEADER_BYTES.is_multiple_of(8) && FRAME_BYTES.is_multiple_of(8));
+const _: () = assert!(HALF_BYTES >= 2 * (HEADER_BYTES + MAX_FRAMES * FRAME_BYTES));
+
+/// A native frame as build-id and address: what symbolization elsewhere needs.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct RemoteFrame {
+    /// The object's build-id; the record lives for ever.
+    pub build_id: &'static BuildId,
+    /// The lookup address in the object's own terms.
+    pub address: ElfVaddr,
+    /// Which loading of the object it was.
+    pub object: ObjectIndex,
+}
+
+struct Half {
+    records: *mut u8,
+    used: usize,
+    remote: *mut RemoteFrame,
+    remote_used: usize,
+}
+
+struct Strip {
+    /// 0 free, 1 held.
+    lock: AtomicU32,
+    /// What the lock guards: the halves, the active one first.
+    active: UnsafeCell<Half>,
+    /// The half that belongs to the drainer.
+    drained: UnsafeCell<Half>,
+}
+
+/// The strips of this process.
+pub struct SampleBuffer {
+    strips: [Strip; STRIPS],
+    /// Counts wake-ups; the drainer waits on it with a futex.
+    wake: AtomicU32,
+}
+
+// SAFETY: a strip's active half is touched only under its lock, the drained one only by the one drainer
+// (`Drainer` is unique), and the memory behind the pointers is never unmapped.
+unsafe impl Sync for SampleBuffer {}
+// SAFETY: as above; nothing is bound to a thread.
+unsafe impl Send for SampleBuffer {}
+
+static BUFFER: AtomicPtr<SampleBuffer> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The buffer, once [`create`] has been called.
+#[inline]
+pub fn get() -> Option<&'static SampleBuffer> {
+    // SAFETY: null or a leaked, fully built buffer (published with Release).
+    unsafe { BUFFER.load(Ordering::Acquire).as_ref() }
+}
+
+/// Makes the buffer, or gives the one that exists. Ordinary zone only.
+#[expect(clippy::disallowed_types, reason = "made before the first signal")]
+pub fn create() -> std::io::Result<&'static SampleBuffer> {
+    if let Some(buffer) = get() {
+        return Ok(buffer);
+    }
+    let half_bytes = HALF_BYTES + REMOTE_SLOTS * size_of::<RemoteFrame>();
+    // SAFETY: a fresh anonymous mapping; nothing else refers to it.
+    let memory = unsafe {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        libc::mmap(
+            std::ptr::null_mut(),
+            2 * STRIPS * half_bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            flags,
+            -1,
+            0,
+        )
+    };
+    if memory == libc::MAP_FAILED {
+        return Err(std::io::Error::last_os_error());
+    }
+    let half = |index: usize| {
+        // SAFETY: inside the mapping, which has room for two halves a strip.
+        let records = unsafe { memory.cast::<u8>().add(index * half_bytes) };
+        // SAFETY: the slots follow the records; HALF_BYTES keeps their alignment.
+        let remote = unsafe { records.add(HALF_BYTES) }.cast();
+        Half { records, used: 0, remote, remote_used: 0 }
+    };
+    let strips = std::array::from_fn(|index| Strip {
+        lock: AtomicU32::new(0),
+        active: UnsafeCell::new(half(2 * index)),
+        drained: UnsafeCell::new(half(2 * index + 1)),
+    });
+    let buffer = Box::into_raw(Box::new(SampleBuffer { strips, wake: AtomicU32::new(0) }));
+    match BUFFER.compare_exchange(std::ptr::null_mut(), buffer, Ordering::AcqRel, Ordering::Acquire) {
+        // SAFETY: just leaked.
+        Ok(_) => Ok(unsafe { &*buffer }),
+        Err(first) => {
+            // SAFETY: this buffer and its memory were never published; the first one is.
+            unsafe {
+                drop(Box::from_raw(buffer));
+                libc::munmap(memory, 2 * STRIPS * half_bytes);
+                Ok(&*first)
+            }
+        }
+    }
+}
+
+/// A strip held by a handler, with room for one record.
+pub struct HeldStrip<'a> {
+    buffer: &'a SampleBuffer,
+    strip: &'a Strip,
+}
+
+impl SampleBuffer {
+    /// Takes a free strip with room for a record of `max_frames` frames, beginning at the one that `hint`
+    /// (a thread id) prefers. `None` if all were held or full.
+    pub fn try_hold(&self, hint: u32, max_frames: usize) -> Option<HeldStrip<'_>> {
+        let needed = HEADER_BYTES.wrapping_add(max_frames.min(MAX_FRAMES).wrapping_mul(FRAME_BYTES));
+        // Neighbouring thread ids are common; spread them (Fibonacci hashing).
+        let first = hint.wrapping_mul(0x9e37_79b9) >> 28;
+        for step in 0..STRIPS {
+            let strip = self.strips.get((first as usize).wrapping_add(step) % STRIPS)?;
+            if strip.lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+                continue;
+            }
+            let held = HeldStrip { buffer: self, strip };
+            // SAFETY: the lock is held.
+            let used = unsafe { (*strip.active.get()).used };
+            if HALF_BYTES.wrapping_sub(used) >= needed {
+                return Some(held);
+            }
+            self.wake_drainer();
+        }
+        None
+    }
+
+    fn wake_drainer(&self) {
+        self.wake.fetch_add(1, Ordering::Release);
+        futex::wake(&self.wake);
+    }
+}
+
+impl HeldStrip<'_> {
+    fn half(&mut self) -> &mut Half {
+        // SAFETY: this value is the proof that the lock is held, and it is borrowed mutably.
+        unsafe { &mut *self.strip.active.get() }
+    }
+
+    /// Room for the record's frames, and the remote pool: `max_frames` as given to `try_hold`.
+    pub fn frames_and_pool(&mut self, max_frames: usize) -> (&mut [FrameRecord], RemotePool<'_>) {
+        let half = self.half();
+        let at = half.used.wrapping_add(HEADER_BYTES);
+        let room = HALF_BYTES.wrapping_sub(at) / FRAME_BYTES;
+        // SAFETY: inside the half, aligned to 8, in memory that is zero or holds older records: every bit
+        // pattern that was written there came from a FrameRecord or is overwritten before it is read.
+        let frames = unsafe {
+            let first = half.records.add(at).cast::<FrameRecord>();
+            std::slice::from_raw_parts_mut(first, room.min(max_frames))
+        };
+        (frames, RemotePool { slots: half.remote, used: &mut half.remote_used })
+    }
+
+    /// Completes the record: `header.frame_count` frames were written. Releases the strip.
+    pub fn commit(mut self, header: SampleHeader) {
+        let half = self.half();
+        let before = half.used;
+        let bytes = HEADER_BYTES.wrapping_add(usize::from(header.frame_count).wrapping_mul(FRAME_BYTES));
+        // SAFETY: `try_hold` has made sure of the room; aligned to 8.
+        unsafe { half.records.add(before).cast::<SampleHeader>().write(header) };
+        half.used = before.wrapping_add(bytes);
+        if before < HALF_BYTES / 2 && half.used >= HALF_BYTES / 2 {
+            self.buffer.wake_drainer();
+        }
+    }
+}
+
+impl Drop for HeldStrip<'_> {
+    fn drop(&mut self) {
+        self.strip.lock.store(0, Ordering::Release);
+    }
+}
+
+/// The free slots for remote frames of a held strip.
+pub struct RemotePool<'a> {
+    slots: *mut RemoteFrame,
+    used: &'a mut usize,
+}
+
+impl RemotePool<'_> {
+    /// Puts `frame` into a free slot; `None` if there is none left.
+    pub fn put(&mut self, frame: RemoteFrame) -> Option<u32> {
+        let slot = *self.used;
+        if slot >= REMOTE_SLOTS {
+            return None;
+        }
+        // SAFETY: below the pool's size.
+        unsafe { self.slots.add(slot).write(frame) };
+        *self.used = slot.wrapping_add(1);
+        u32::try_from(slot).ok()
+    }
+}
+
+/// One drained half: its records, valid while borrowed.
+pub struct Drained<'a> {
+    half: &'a Half,
+}
+
+/// A record as read by the drainer.
+pub struct Record<'a> {
+    /// The fixed part.
+    pub header: SampleHeader,
+    /// The frames, leaf first.
+    pub frames: &'a [FrameRecord],
+}
+
+impl Drained<'_> {
+    /// The records, in the order they were written.
+    pub fn records(&self) -> impl Iterator<Item = Record<'_>> {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            if at >= self.half.used {
+                return None;
+            }
+            // SAFETY: a committed record begins here: header, then as many frames as it says.
+            let (header, frames) = unsafe {
+                let header = self.half.records.add(at).cast::<SampleHeader>().read();
+                let first = self.half.records.add(at + HEADER_BYTES).cast::<FrameRecord>();
+                (header, std::slice::from_raw_parts(first, usize::from(header.frame_count)))
+            };
+            at += HEADER_BYTES + frames.len() * FRAME_BYTES;
+            Some(Record { header, frames })
+        })
+    }
+
+    /// The remote frame in `slot`.
+    pub fn remote(&self, slot: u32) -> Option<RemoteFrame> {
+        // SAFETY: slots below `remote_used` were written by `RemotePool::put`.
+        ((slot as usize) < self.half.remote_used)
+            .then(|| unsafe { self.half.remote.add(slot as usize).read() })
+    }
+}
+
+impl SampleBuffer {
+    /// Hands every strip's records to `take`, and frees them and their remote slots afterwards. Ordinary zone.
+    ///
+    /// # Safety
+    /// One drainer at a time.
+    pub unsafe fn drain(&self, mut take: impl FnMut(&Drained<'_>)) {
+        for strip in &self.strips {
+            hold_from_drainer(strip);
+            // SAFETY: the lock is held, and the drained half is the one drainer's.
+            unsafe { std::ptr::swap(strip.active.get(), strip.drained.get()) };
+            strip.lock.store(0, Ordering::Release);
+            // SAFETY: handlers do not touch this half until it is swapped back.
+            let half = unsafe { &mut *strip.drained.get() };
+            if half.used > 0 {
+                take(&Drained { half });
+            }
+            half.used = 0;
+            half.remote_used = 0;
+        }
+    }
+
+    /// Returns once every handler that was running when it was called has finished: what was unpublished
+    /// before can then be freed. Ordinary zone.
+    pub fn wait_for_handlers(&self) {
+        for strip in &self.strips {
+            hold_from_drainer(strip);
+            strip.lock.store(0, Ordering::Release);
+        }
+    }
+
+    /// Waits until a handler asks for draining or `timeout` has passed. Ordinary zone, one waiter.
+    pub fn wait(&self, timeout: std::time::Duration, seen: &mut u32) {
+        let now = self.wake.load(Ordering::Acquire);
+        if now != *seen {
+            *seen = now;
+            return;
+        }
+        futex::wait(&self.wake, now, timeout);
+        *seen = self.wake.load(Ordering::Acquire);
+    }
+
+    /// Ends a [`SampleBuffer::wait`] early. Ordinary zone.
+    pub fn wake(&self) {
+        self.wake_drainer();
+    }
+}
+
+/// A handler holds a lock for microseconds, unless its thread is preempted: then sleeping lets it run.
+#[expect(clippy::disallowed_methods, reason = "the drainer's thread, not a handler")]
+fn hold_from_drainer(strip: &Strip) {
+    let mut tries = 0_u32;
+    while strip.lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        tries = tries.saturating_add(1);
+        if tries < 100 {
+            std::hint::spin_loop();
+        } else {
+            std::thread::sleep(std::time::Duration::from_micros(50));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::record::FrameKind;
+
+    static SERIAL: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
+
+    fn header(frame_count: u16, weight: u64) -> SampleHeader {
+        SampleHeader {
+            monotonic_ns: 0,
+            weight,
+            values: [0; 2],
+            context: [0; 64],
+            os_tid: 0,
+            java_incarnation: 0,
+            frame_count,
+            engine: 0,
+            thread_state: 0,
+            is_virtual: 0,
+            reserved: [0; 3],
+        }
+    }
+
+    fn put(buffer: &SampleBuffer, hint: u32, frames: u16, weight: u64) -> bool {
+        let Some(mut held) = buffer.try_hold(hint, usize::from(frames)) else { return false };
+        let (room, _) = held.frames_and_pool(usize::from(frames));
+        for (index, frame) in room.iter_mut().enumerate() {
+            *frame = FrameRecord {
+                value: weight + index as u64,
+                aux: 0,
+                kind: FrameKind::Native,
+                level: 0,
+                reserved: 0,
+            };
+        }
+        held.commit(header(frames, weight));
+        true
+    }
+
+    fn drain_weights(buffer: &SampleBuffer) -> Vec<u64> {
+        let mut weights = Vec::new();
+        // SAFETY: the tests here are serialised.
+        unsafe {
+            buffer.drain(|drained| {
+                for record in drained.records() {
+                    for (index, frame) in record.frames.iter().enumerate() {
+                        assert_eq!(frame.value, record.header.weight + index as u64);
+                    }
+                    weights.push(record.header.weight);
+                }
+            });
+        }
+        weights.sort_unstable();
+        weights
+    }
+
+    #[test]
+    fn what_is_put_is_drained_once() {
+        let _serial = SERIAL.lock();
+        let buffer = create().unwrap();
+        drain_weights(buffer);
+        for weight in 0..1000 {
+            assert!(put(buffer, weight as u32, (weight % 50) as u16, weight));
+        }
+        assert_eq!(drain_weights(buffer), (0..1000).collect::<Vec<_>>());
+        assert!(drain_weights(buffer).is_empty());
+    }
+
+    #[test]
+    fn a_full_buffer_refuses_and_works_again_after_draining() {
+        let _serial = SERIAL.lock();
+        let buffer = create().unwrap();
+        drain_weights(buffer);
+        let mut count = 0;
+        while put(buffer, 7, 2000, count) {
+            count += 1;
+        }
+        assert!(count >= (STRIPS * HALF_BYTES / (2001 * FRAME_BYTES + HEADER_BYTES) / 2) as u64);
+        assert_eq!(drain_weights(buffer).len() as u64, count);
+        assert!(put(buffer, 7, 2000, 1));
+        assert_eq!(drain_weights(buffer), [1]);
+    }
+
+    #[test]
+    fn a_held_strip_is_passed_over() {
+        let _serial = SERIAL.lock();
+        let buffer = create().unwrap();
+        drain_weights(buffer);
+        let held: Vec<_> = (0..STRIPS).map(|_| buffer.try_hold(3, 10).unwrap()).collect();
+        assert!(buffer.try_hold(3, 10).is_none());
+        drop(held);
+        assert!(buffer.try_hold(3, 10).is_some());
+    }
+
+    #[test]
+    fn the_remote_pool_is_exhausted_and_comes_back_with_the_drain() {
+        let _serial = SERIAL.lock();
+        let buffer = create().unwrap();
+        drain_weights(buffer);
+        let build_id: &'static BuildId = Box::leak(Box::new(BuildId::new(&[1; 20]).unwrap()));
+        let frame = |n: usize| RemoteFrame { build_id, address: ElfVaddr(n as u64), object: ObjectIndex(5) };
+        // More rounds than the two halves could ever hold together: slots come back.
+        for _ in 0..5 {
+            let mut held = buffer.try_hold(3, 1).unwrap();
+            let (_, mut pool) = held.frames_and_pool(1);
+            for slot in 0..REMOTE_SLOTS {
+                assert_eq!(pool.put(frame(slot)), Some(slot as u32));
+            }
+            assert_eq!(pool.put(frame(0)), None);
+            held.commit(header(0, 1));
+            let mut seen = 0;
+            // SAFETY: the tests here are serialised.
+            unsafe {
+                buffer.drain(|drained| {
+                    assert_eq!(drained.remote(17).unwrap().address, ElfVaddr(17));
+                    assert!(drained.remote(REMOTE_SLOTS as u32).is_none());
+                    seen += drained.records().count();
+                });
+            }
+            assert_eq!(seen, 1);
+        }
+    }
+}

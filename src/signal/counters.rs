@@ -1,0 +1,71 @@
+//! What the handlers count. Every number only grows; a reader takes differences.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::walk::WalkError;
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// The handlers' counters. All relaxed: each is a count of its own.
+        pub struct Counters {
+            $($(#[$doc])* pub $name: AtomicU64,)*
+            /// Walks that could not go on, by [`WalkError`].
+            pub walk_errors: [AtomicU64; WalkError::COUNT],
+        }
+
+        impl Counters {
+            const fn new() -> Self {
+                Self {
+                    $($name: AtomicU64::new(0),)*
+                    walk_errors: [const { AtomicU64::new(0) }; WalkError::COUNT],
+                }
+            }
+
+            /// Every counter but the walk errors, with its name. Ordinary zone only.
+            #[expect(clippy::disallowed_types, clippy::disallowed_macros, reason = "for reports, not in a handler")]
+            pub fn named(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name.load(Ordering::Relaxed)),)*]
+            }
+        }
+    };
+}
+
+counters! {
+    /// Samples written to the buffer.
+    samples_recorded,
+    /// Their weights, in periods.
+    periods_recorded,
+    /// Samples lost because all strips that were tried were held or full.
+    samples_dropped,
+    /// Their weights, in periods.
+    periods_dropped,
+    /// CPU time of the handlers, from entry to exit, by CLOCK_MONOTONIC.
+    handler_ns,
+    /// Native frames for which the remote pool had no slot left; they keep their raw address.
+    remote_pool_exhausted,
+    /// Frames walked by frame pointer because their object's unwind table was not there.
+    frame_pointer_fallbacks,
+    /// Walks that left out native frames and went on at the thread's Java frame anchor.
+    anchor_fallbacks,
+    /// Stacks cut at the frame limit.
+    truncated,
+}
+
+/// The counters of this process.
+pub static COUNTERS: Counters = Counters::new();
+
+/// Adds to a counter.
+#[inline]
+pub fn add(counter: &AtomicU64, count: u64) {
+    counter.fetch_add(count, Ordering::Relaxed);
+}
+
+impl Counters {
+    /// Counts a walk error.
+    #[inline]
+    pub fn walk_error(&self, error: WalkError) {
+        if let Some(counter) = self.walk_errors.get(error as usize) {
+            add(counter, 1);
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! How CPU time becomes periods: the arithmetic of a thread's account, which makes samples add up to the CPU
+//! time that the threads used.
+//!
+//! **Ordinary threads.** A thread with account `(base, phase)`, phase uniform in `0..T`, is due
+//! `floor((x - base + phase) / T)` periods when its CPU clock shows `x`. The mean over the phase is exactly
+//! `(x - base) / T`, for any `x` and whatever the thread does: a clock that fires on time is unbiased even for
+//! threads that live less than an interval.
+//!
+//! **Clocks bound to the tick.** POSIX CPU timers expire on scheduler ticks only, so the time between a
+//! thread's last tick and its end is lost, and a thread that meets no tick has no sample: threads of half a
+//! tick would keep a quarter of their time. So every thread's timer first expires at its first tick, at CPU
+//! clock `a`, which is credited with one whole tick; from there on the thread is credited with what it really
+//! advances. A thread of CPU time `C` that runs in one piece from a random moment on meets its last tick at `x`:
+//!
+//! - `C < tick`: it meets a tick with probability `C / tick` and is then credited with `tick`: mean `C`.
+//! - `C >= tick`: it is credited with `tick + x - a`; `a` and `C - x` are both uniform in `0..tick`, so the mean
+//!   is `tick + (C - tick / 2) - tick / 2 = C`.
+//!
+//! The account does that by its epoch: `epoch = a - tick - phase`, due `floor((x - epoch) / T)`.
+//!
+//! **The estate.** Threads that sleep between short bursts break the argument's premise, a signal may be blocked
+//! when its thread ends, and the luck of the phases is a variance of its own. So a thread that ends leaves the
+//! difference between its CPU time and what it was credited with, of either sign, to the estate, and first
+//! samples of later threads are paid from it (or pay to it) in whole periods. For the premises above the
+//! estate's mean is 0, so it moves nobody's share; it keeps the sum within the estate's last fraction of a
+//! period and the open periods of the threads that are alive.
+
+#![deny(clippy::arithmetic_side_effects)]
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// How many periods are due at CPU clock `now_ns`. Never negative. 0 if there is no interval.
+pub fn due_periods(now_ns: i64, epoch_ns: i64, interval_ns: i64) -> i64 {
+    now_ns.saturating_sub(epoch_ns).checked_div_euclid(interval_ns).unwrap_or(0).max(0)
+}
+
+/// The epoch of a thread whose first tick was handled when its clock showed `now_ns`.
+///
+/// `overrun` says how many intervals the first signal was kept back. If any, then `now_ns` is not the first
+/// tick's time, which on average was half a tick after `base_ns`.
+pub fn epoch_at_first_tick(now_ns: i64, base_ns: i64, phase_ns: i64, tick_ns: i64, overrun: i64) -> i64 {
+    let first_tick = if overrun == 0 { now_ns } else { base_ns.saturating_add(tick_ns.wrapping_shr(1)) };
+    first_tick.saturating_sub(tick_ns).saturating_sub(phase_ns)
+}
+
+/// The CPU clock at which the period after `credited` periods is full.
+pub fn next_due_ns(epoch_ns: i64, credited: i64, interval_ns: i64) -> i64 {
+    epoch_ns.saturating_add(credited.saturating_add(1).saturating_mul(interval_ns))
+}
+
+/// What a thread is owed, given that its clock showed `now_ns` at some moment before which it had been credited
+/// with `credited_before` and after which with `credited_after`: positive when signals did not tell of periods
+/// that ended at least `slack_ns` ago (a later one may still be on its way), negative when they told of too
+/// many.
+pub fn owed_periods(
+    now_ns: i64,
+    epoch_ns: i64,
+    interval_ns: i64,
+    slack_ns: i64,
+    credited_before: i64,
+    credited_after: i64,
+) -> i64 {
+    let surely_due = due_periods(now_ns.saturating_sub(slack_ns), epoch_ns, interval_ns);
+    let missed = surely_due.saturating_sub(credited_after).max(0);
+    let excess = due_periods(now_ns, epoch_ns, interval_ns).saturating_sub(credited_before).min(0);
+    missed.saturating_add(excess)
+}
+
+/// Takes from `owed` what the next sample can, when `due` periods are due: the periods that the sample is to
+/// stand for (0: no sample), and how many of them were owed.
+///
+/// `merged` says how many of the due periods its signal brings besides its own. A signal that was kept back
+/// brings what has been noted as owed meanwhile, so that only what is beyond is still owed.
+pub fn settle(owed: &AtomicI64, due: i64, merged: i64) -> (i64, i64) {
+    if owed.load(Ordering::Relaxed) == 0 {
+        return (due, 0);
+    }
+    let debt = match owed.swap(0, Ordering::Relaxed) {
+        debt @ 1.. => debt.saturating_sub(merged).max(0),
+        excess => excess,
+    };
+    let total = due.saturating_add(debt);
+    if total < 0 {
+        owed.fetch_add(total, Ordering::Relaxed);
+    }
+    (total.max(0), debt.max(0))
+}
+
+/// Takes whole periods from the estate for a thread that is due `due`: as many as are there, or as many below 0
+/// as `due` can bear.
+pub fn inherit(estate_ns: &AtomicI64, due: i64, interval_ns: i64) -> i64 {
+    let mut estate = estate_ns.load(Ordering::Relaxed);
+    loop {
+        let periods = estate.checked_div(interval_ns).unwrap_or(0).max(due.saturating_neg());
+        if periods == 0 {
+            return 0;
+        }
+        let rest = estate.saturating_sub(periods.saturating_mul(interval_ns));
+        match estate_ns.compare_exchange_weak(estate, rest, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => return periods,
+            Err(seen) => estate = seen,
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const INTERVAL: i64 = 10_000;
+    const TICK: i64 = 4_000;
+
+    /// The mean of what a thread of CPU time `life` is credited with, in units of time, over all phases and all
+    /// positions of the ticks, when it runs in one piece.
+    fn mean_credit_of_one_piece(life: i64) -> f64 {
+        let mut credited = 0;
+        let mut cases = 0;
+        for first_tick in (0..TICK).step_by(50) {
+            for phase in (0..INTERVAL).step_by(50) {
+                cases += 1;
+                if first_tick >= life {
+                    continue;
+                }
+                let last_tick = first_tick + (life - 1 - first_tick) / TICK * TICK;
+                let epoch = epoch_at_first_tick(first_tick, 0, phase, TICK, 0);
+                credited += due_periods(last_tick, epoch, INTERVAL) * INTERVAL;
+            }
+        }
+        credited as f64 / cases as f64
+    }
+
+    #[test]
+    fn crediting_the_first_tick_whole_is_unbiased_for_any_length_of_life() {
+        for life in [500, 2_000, 3_950, 4_000, 6_500, 10_000, 25_000, 123_450] {
+            let mean = mean_credit_of_one_piece(life);
+            assert!((mean / life as f64 - 1.0).abs() < 0.01, "life {life}: mean credit {mean}");
+        }
+    }
+
+    #[test]
+    fn a_random_phase_alone_would_lose_the_tail_of_short_lives() {
+        // Why the first tick is credited whole: the same sum with the epoch of an ordinary clock.
+        let life = 2_000;
+        let mut credited = 0;
+        let mut cases = 0;
+        for tick in (0..TICK).step_by(50) {
+            for phase in (0..INTERVAL).step_by(50) {
+                cases += 1;
+                credited += if tick < life { due_periods(tick, -phase, INTERVAL) * INTERVAL } else { 0 };
+            }
+        }
+        assert!(f64::from(cases) * life as f64 * 0.3 > credited as f64);
+    }
+
+    #[test]
+    fn a_first_signal_that_was_kept_back_counts_the_whole_time() {
+        let mut credited = 0;
+        let mut cases = 0;
+        for phase in (0..INTERVAL).step_by(10) {
+            let epoch = epoch_at_first_tick(95_000, 0, phase, TICK, 9);
+            credited += due_periods(95_000, epoch, INTERVAL) * INTERVAL;
+            cases += 1;
+        }
+        assert_eq!(credited / cases, 95_000 + TICK / 2);
+    }
+
+    #[test]
+    fn the_next_period_is_due_when_it_says() {
+        let epoch = epoch_at_first_tick(1_234, 0, 7_777, TICK, 0);
+        for now in (0..100_000).step_by(777) {
+            let due = due_periods(now, epoch, INTERVAL);
+            let next = next_due_ns(epoch, due, INTERVAL);
+            assert!(now < next);
+            assert_eq!(due_periods(next, epoch, INTERVAL), due + 1);
+        }
+    }
+
+    #[test]
+    fn a_thread_is_owed_what_ended_long_enough_ago() {
+        let owed = |now, before, after| owed_periods(now, 0, INTERVAL, 5_000, before, after);
+        assert_eq!(owed(52_000, 4, 4), 0, "the fifth may be on its way");
+        assert_eq!(owed(52_000, 4, 5), 0, "it came in between");
+        assert_eq!(owed(56_000, 4, 4), 1);
+        assert_eq!(owed(156_000, 4, 4), 11);
+        assert_eq!(owed(52_000, 6, 6), -1, "told of too many");
+    }
+
+    #[test]
+    fn debts_of_either_sign_are_settled_by_samples() {
+        let owed = AtomicI64::new(0);
+        assert_eq!(settle(&owed, 1, 0), (1, 0));
+        owed.store(3, Ordering::Relaxed);
+        assert_eq!(settle(&owed, 1, 0), (4, 3));
+        assert_eq!(settle(&owed, 1, 0), (1, 0));
+        owed.store(-2, Ordering::Relaxed);
+        assert_eq!(settle(&owed, 1, 0), (0, 0));
+        assert_eq!(settle(&owed, 1, 0), (0, 0));
+        assert_eq!(settle(&owed, 1, 0), (1, 0));
+    }
+
+    #[test]
+    fn a_signal_that_was_kept_back_is_not_paid_twice() {
+        // 150 periods blocked; at the 107th it was noted what is owed.
+        let owed = AtomicI64::new(107);
+        assert_eq!(settle(&owed, 150, 149), (150, 0));
+        // One signal was lost before (to a sigwait); each expiry merges three periods.
+        owed.store(50, Ordering::Relaxed);
+        assert_eq!(settle(&owed, 4, 3), (51, 47));
+    }
+
+    #[test]
+    fn the_estate_pays_whole_periods_and_never_more_than_the_heir_can_bear() {
+        let estate = AtomicI64::new(25_000);
+        assert_eq!(inherit(&estate, 0, INTERVAL), 2);
+        assert_eq!(estate.load(Ordering::Relaxed), 5_000);
+        assert_eq!(inherit(&estate, 1, INTERVAL), 0);
+        estate.store(-35_000, Ordering::Relaxed);
+        assert_eq!(inherit(&estate, 0, INTERVAL), 0);
+        assert_eq!(inherit(&estate, 2, INTERVAL), -2);
+        assert_eq!(estate.load(Ordering::Relaxed), -15_000);
+    }
+
+    #[test]
+    fn no_value_overflows() {
+        for extreme in [i64::MIN, -1, 0, 1, i64::MAX] {
+            due_periods(extreme, i64::MIN, 1);
+            due_periods(i64::MIN, extreme, -1);
+            next_due_ns(extreme, i64::MAX, i64::MAX);
+            epoch_at_first_tick(extreme, i64::MAX, i64::MAX, i64::MAX, 1);
+            owed_periods(extreme, i64::MIN, 1, i64::MAX, i64::MIN, i64::MAX);
+            inherit(&AtomicI64::new(extreme), i64::MIN, extreme);
+            settle(&AtomicI64::new(extreme), i64::MIN, i64::MAX);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The signal handler itself.
+
+#![deny(clippy::arithmetic_side_effects)]
+
+use super::chain::{ChainError, HandlerOf, MAX_LINKS, forward, install, is_ours};
+use super::cpu::{SignalOwner, owner_of, take_sample};
+use super::cpu_counters::{COUNTERS, add};
+
+type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
+
+/// One function for each link of the chain.
+static HANDLERS: [Handler; MAX_LINKS] =
+    [handle::<0>, handle::<1>, handle::<2>, handle::<3>, handle::<4>, handle::<5>, handle::<6>, handle::<7>];
+
+const HANDLER_OF: HandlerOf = |link| HANDLERS.get(link).map(|handler| *handler as usize);
+
+/// Sees to it that `signal` comes to us first. One caller at a time; not in a handler.
+pub fn install_handler(signal: i32) -> Result<(), ChainError> {
+    install(signal, HANDLER_OF)
+}
+
+/// Whether `signal` comes to us first.
+pub fn handler_is_installed(signal: i32) -> bool {
+    is_ours(signal, HANDLER_OF)
+}
+
+/// The interrupted code must find everything as it was: `errno` is the one thing that the kernel does not save.
+extern "C" fn handle<const LINK: usize>(
+    signal: i32,
+    info: *mut libc::siginfo_t,
+    ucontext: *mut libc::c_void,
+) {
+    // SAFETY: the C library's own location, always valid.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    let saved = unsafe { *errno };
+    // SAFETY: `info` is the kernel's.
+    match unsafe { owner_of(info) } {
+        SignalOwner::Own(record, occasion) => {
+            // SAFETY: the record is this thread's, the context this handler's.
+            let live = unsafe { take_sample(record, occasion, ucontext) };
+            add(if live { &COUNTERS.own_signals } else { &COUNTERS.stale_signals }, 1);
+        }
+        SignalOwner::Stale => add(&COUNTERS.stale_signals, 1),
+        SignalOwner::Foreign => {
+            add(&COUNTERS.foreign_signals, 1);
+            // SAFETY: these are this handler's own arguments.
+            unsafe { forward(LINK, signal, info, ucontext) };
+        }
+    }
+    // SAFETY: as above.
+    unsafe { *errno = saved };
+}

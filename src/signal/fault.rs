@@ -1,0 +1,94 @@
+//! The SIGSEGV and SIGBUS handler behind the fault-tolerant loads.
+//!
+//! HotSpot takes SIGSEGV all the time (implicit null checks, safepoint polls), so this handler stands before
+//! the JVM's, looks at the program counter alone, and passes on everything that is not one of our loads.
+
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use libc::{c_int, c_void, siginfo_t};
+
+use super::safe_load;
+use super::walk::registers::Registers;
+
+/// The handler that was there before, by signal. Written before ours is installed, then read-only: fields of
+/// `struct sigaction`, each in an atomic, because a handler in another thread may read while `install` runs.
+struct Previous {
+    handler: AtomicUsize,
+    flags: AtomicUsize,
+}
+
+static PREVIOUS_SEGV: Previous = Previous { handler: AtomicUsize::new(0), flags: AtomicUsize::new(0) };
+static PREVIOUS_BUS: Previous = Previous { handler: AtomicUsize::new(0), flags: AtomicUsize::new(0) };
+
+/// Installs the handler, once per process; it stays for good. A handler that another party installs later and
+/// that chains to ours keeps working; one that does not chain turns every bad load into its own affair, so the
+/// agent installs again when it starts again and finds itself replaced.
+pub fn install() -> std::io::Result<()> {
+    install_for(libc::SIGSEGV, &PREVIOUS_SEGV)?;
+    install_for(libc::SIGBUS, &PREVIOUS_BUS)
+}
+
+fn install_for(signal: c_int, previous: &Previous) -> std::io::Result<()> {
+    // SAFETY: all-zero is a valid sigaction; the calls get valid pointers.
+    unsafe {
+        let mut current: libc::sigaction = std::mem::zeroed();
+        if libc::sigaction(signal, ptr::null(), &mut current) != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        let ours = on_fault as *const () as usize;
+        if current.sa_sigaction == ours {
+            return Ok(());
+        }
+        previous.handler.store(current.sa_sigaction, Ordering::Release);
+        previous.flags.store(current.sa_flags as usize, Ordering::Release);
+        let mut action = current;
+        action.sa_sigaction = ours;
+        // The alternate stack stays the previous handler's choice: HotSpot detects stack overflow by a guard
+        // page that lies far enough from the end of the stack to run its handler there.
+        action.sa_flags = (current.sa_flags & libc::SA_ONSTACK) | libc::SA_SIGINFO | libc::SA_RESTART;
+        if current.sa_flags & libc::SA_SIGINFO == 0 {
+            libc::sigemptyset(&mut action.sa_mask);
+        }
+        // A bad load inside a sampling handler must be taken at once, and this handler makes no bad load
+        // itself: nothing more is blocked than the previous handler asked for.
+        if libc::sigaction(signal, &action, ptr::null_mut()) != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel passes a valid ucontext to a handler installed with SA_SIGINFO.
+    if let Some(exit) = safe_load::exit_of(unsafe { Registers::program_counter(context) }) {
+        // SAFETY: as above; the exit has the same stack layout as the load.
+        unsafe { Registers::set_program_counter(context, exit) };
+        return;
+    }
+    let previous = if signal == libc::SIGBUS { &PREVIOUS_BUS } else { &PREVIOUS_SEGV };
+    match previous.handler.load(Ordering::Acquire) {
+        // Returning runs the faulting instruction again; with the default action in place it then ends the
+        // process as it would have without us, core file included.
+        libc::SIG_DFL | libc::SIG_IGN => {
+            // SAFETY: sigaction is async-signal-safe and the structure is valid.
+            unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                action.sa_sigaction = libc::SIG_DFL;
+                libc::sigaction(signal, &action, ptr::null_mut());
+            }
+        }
+        handler if previous.flags.load(Ordering::Acquire) & libc::SA_SIGINFO as usize != 0 => {
+            // SAFETY: registered with SA_SIGINFO, so it has this type.
+            let handler = unsafe {
+                std::mem::transmute::<usize, extern "C" fn(c_int, *mut siginfo_t, *mut c_void)>(handler)
+            };
+            handler(signal, info, context);
+        }
+        handler => {
+            // SAFETY: registered without SA_SIGINFO, so it has this type.
+            let handler = unsafe { std::mem::transmute::<usize, extern "C" fn(c_int)>(handler) };
+            handler(signal);
+        }
+    }
+}

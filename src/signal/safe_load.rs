@@ -1,0 +1,121 @@
+//! Loads that survive a bad address.
+//!
+//! Each load is one instruction at a known address. When it faults, [`super::fault`] moves the program counter
+//! to the load's exit, which reports failure. A good load costs a call and a return.
+
+use crate::core::memory::Memory;
+
+#[cfg(target_arch = "x86_64")]
+#[path = "x86_64/safe_load.rs"]
+mod arch;
+
+/// This process's memory, by fault-tolerant loads.
+///
+/// Without the handler of [`super::fault`] a bad address is a crash, as it is for an ordinary load.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProcessMemory;
+
+/// If `pc` is one of the loads, where to go on after a fault in it.
+pub(super) fn exit_of(pc: u64) -> Option<u64> {
+    arch::exit_of(pc)
+}
+
+/// Below this no mapping exists (`vm.mmap_min_addr`), and the topmost bit is the kernel's or non-canonical: a
+/// general protection fault comes without an address, so such loads are not tried.
+const fn may_be_mapped(address: u64) -> bool {
+    address >= 0x1000 && address < 0x0080_0000_0000_0000
+}
+
+macro_rules! load {
+    ($name:ident, $type:ty, $arch:path) => {
+        #[inline]
+        fn $name(&self, address: u64) -> Option<$type> {
+            if !may_be_mapped(address) {
+                return None;
+            }
+            // SAFETY: the function loads from `address` and nothing else; a fault is resumed at its exit.
+            let loaded = unsafe { $arch(address) };
+            (loaded.ok != 0).then_some(loaded.value as $type)
+        }
+    };
+}
+
+impl Memory for ProcessMemory {
+    load!(load_u64, u64, arch::load_u64);
+    load!(load_u32, u32, arch::load_u32);
+    load!(load_u16, u16, arch::load_u16);
+    load!(load_u8, u8, arch::load_u8);
+
+    fn read_bytes(&self, address: u64, bytes: &mut [u8]) -> bool {
+        let mut at = address;
+        let (words, rest) = bytes.as_chunks_mut::<8>();
+        for bytes in words {
+            let Some(word) = self.load_u64(at) else { return false };
+            *bytes = word.to_ne_bytes();
+            at = at.wrapping_add(8);
+        }
+        for byte in rest {
+            let Some(value) = self.load_u8(at) else { return false };
+            *byte = value;
+            at = at.wrapping_add(1);
+        }
+        true
+    }
+}
+
+/// What a load gave. Returned in two registers.
+#[repr(C)]
+struct Loaded {
+    value: u64,
+    ok: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signal::fault;
+
+    #[test]
+    fn loads_good_memory_and_survives_bad() {
+        fault::install().unwrap();
+        let words = [0x1122_3344_5566_7788_u64, 0x99aa_bbcc_ddee_ff00];
+        let address = words.as_ptr() as u64;
+        assert_eq!(ProcessMemory.load_u64(address), Some(words[0]));
+        assert_eq!(ProcessMemory.load_u32(address), Some(0x5566_7788));
+        assert_eq!(ProcessMemory.load_u16(address + 1), Some(0x6677));
+        assert_eq!(ProcessMemory.load_u8(address + 15), Some(0x99));
+        let mut bytes = [0; 11];
+        assert!(ProcessMemory.read_bytes(address + 3, &mut bytes));
+        for bad in [0, 8, 0xdead_beef_0000, 0x8000_0000_0000_0000, u64::MAX, u64::MAX - 3] {
+            assert_eq!(ProcessMemory.load_u64(bad), None, "{bad:#x}");
+            assert_eq!(ProcessMemory.load_u8(bad), None, "{bad:#x}");
+            assert!(!ProcessMemory.read_bytes(bad, &mut bytes), "{bad:#x}");
+        }
+    }
+
+    #[test]
+    fn a_load_that_runs_off_a_mapping_fails() {
+        fault::install().unwrap();
+        // SAFETY: a fresh mapping of two pages, the second of which is then taken away.
+        let page = unsafe {
+            let page = libc::mmap(
+                std::ptr::null_mut(),
+                8192,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            );
+            assert_ne!(page, libc::MAP_FAILED);
+            assert_eq!(libc::mprotect(page.cast::<u8>().add(4096).cast(), 4096, libc::PROT_NONE), 0);
+            page as u64
+        };
+        assert_eq!(ProcessMemory.load_u64(page + 4088), Some(0));
+        assert_eq!(ProcessMemory.load_u64(page + 4089), None);
+        assert_eq!(ProcessMemory.load_u8(page + 4096), None);
+        let mut bytes = [1; 16];
+        assert!(!ProcessMemory.read_bytes(page + 4088, &mut bytes));
+        // SAFETY: the mapping made above.
+        unsafe { libc::munmap(page as *mut _, 8192) };
+    }
+}

@@ -1,0 +1,136 @@
+//! Taking one sample: hold a strip, walk, write the record.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+
+use super::buffer;
+use super::counters::{COUNTERS, add};
+use super::futex;
+use super::safe_load::ProcessMemory;
+use super::walk::registers::Registers;
+use super::walk::{FrameSink, Walk};
+use crate::core::memory::Memory;
+use crate::core::object::ObjectMap;
+use crate::core::record::{Engine, SampleHeader};
+use crate::core::thread::ThreadRecord;
+use crate::core::vm_layout::VmLayout;
+
+/// What handlers need and the agent sets. Each field may change at any time; a handler reads each once.
+pub struct Setup {
+    /// The VM's layout; null until it is known. What it points to is never freed.
+    pub vm: AtomicPtr<VmLayout>,
+    /// The current object map. What it points to is freed only after
+    /// [`SampleBuffer::wait_for_handlers`](buffer::SampleBuffer::wait_for_handlers).
+    pub objects: AtomicPtr<ObjectMap>,
+    /// A futex word: 1 while a walk has met code in no known object since the agent last looked.
+    pub unknown_code: AtomicU32,
+    /// The most frames of a stack.
+    pub depth: AtomicUsize,
+    /// Whether native frames are put down as build-id and address.
+    pub remote: AtomicBool,
+}
+
+/// The setup of this process.
+pub static SETUP: Setup = Setup {
+    vm: AtomicPtr::new(std::ptr::null_mut()),
+    objects: AtomicPtr::new(std::ptr::null_mut()),
+    unknown_code: AtomicU32::new(0),
+    depth: AtomicUsize::new(2048),
+    remote: AtomicBool::new(false),
+};
+
+/// A sample of the CPU engine: [`take`].
+///
+/// # Safety
+/// As for [`take`].
+pub unsafe fn take_cpu(thread: &ThreadRecord, context: *mut c_void, weight: u64) {
+    // SAFETY: by the contract.
+    unsafe { take(Engine::Cpu, thread, context, weight) };
+}
+
+/// Takes a sample of the current thread, interrupted at `context`, that stands for `weight` periods.
+///
+/// # Safety
+/// Called in a signal handler; `context` is the `ucontext_t` that the kernel passed to it.
+pub unsafe fn take(engine: Engine, thread: &ThreadRecord, context: *const c_void, weight: u64) {
+    let start_ns = monotonic_ns();
+    if record(engine, thread, context, weight, start_ns).is_some() {
+        add(&COUNTERS.samples_recorded, 1);
+        add(&COUNTERS.periods_recorded, weight);
+    } else {
+        add(&COUNTERS.samples_dropped, 1);
+        add(&COUNTERS.periods_dropped, weight);
+    }
+    add(&COUNTERS.handler_ns, monotonic_ns().wrapping_sub(start_ns));
+}
+
+fn record(
+    engine: Engine,
+    thread: &ThreadRecord,
+    context: *const c_void,
+    weight: u64,
+    monotonic_ns: u64,
+) -> Option<()> {
+    let os_tid = thread.os_tid.load(Ordering::Relaxed);
+    // One record for a truncation or error mark behind the last frame.
+    let room = SETUP.depth.load(Ordering::Relaxed).wrapping_add(2).min(buffer::MAX_FRAMES);
+    let mut held = buffer::get()?.try_hold(os_tid as u32, room)?;
+    // SAFETY: null or published by the agent, which waits for handlers (for this strip) before it frees.
+    let objects = unsafe { SETUP.objects.load(Ordering::Acquire).as_ref() }?;
+    // SAFETY: null or never freed.
+    let vm = unsafe { SETUP.vm.load(Ordering::Acquire).as_ref() };
+    let java_thread = thread.java_thread.load(Ordering::Relaxed);
+    let thread_state = match vm {
+        Some(vm) if java_thread != 0 => ProcessMemory
+            .load_u32(java_thread.wrapping_add(u64::from(vm.thread.thread_state)))
+            .unwrap_or(0) as u8,
+        _ => 0,
+    };
+    let (frames, pool) = held.frames_and_pool(room);
+    let mut sink = FrameSink::new(frames, SETUP.remote.load(Ordering::Relaxed).then_some(pool));
+    let stack_high = match thread.stack_high.load(Ordering::Relaxed) {
+        0 => u64::MAX,
+        high => high,
+    };
+    // SAFETY: by this module's contract `context` is the kernel's.
+    let registers = unsafe { Registers::from_context(context) };
+    let walk = Walk { memory: &ProcessMemory, vm, objects, java_thread, stack_high, registers };
+    walk.walk_vm(&mut sink);
+    if sink.has_unknown_code() && SETUP.unknown_code.swap(1, Ordering::Relaxed) == 0 {
+        futex::wake(&SETUP.unknown_code);
+    }
+    let frame_count = u16::try_from(sink.len()).unwrap_or(u16::MAX);
+    held.commit(SampleHeader {
+        monotonic_ns,
+        weight,
+        values: [0; 2],
+        context: [0; 64],
+        os_tid,
+        java_incarnation: thread.java_incarnation.load(Ordering::Relaxed),
+        frame_count,
+        engine: engine as u8,
+        thread_state,
+        is_virtual: u8::from(vm.is_some_and(|vm| carries_virtual_thread(vm, java_thread))),
+        reserved: [0; 3],
+    });
+    Some(())
+}
+
+/// The flags of a ContinuationEntry, an int that is not 0 where the continuation is a virtual thread's
+/// (runtime/continuationEntry.hpp, 21 and 25).
+const CONTINUATION_ENTRY_FLAGS: u64 = 32;
+
+fn carries_virtual_thread(vm: &VmLayout, java_thread: u64) -> bool {
+    let Some(field) = vm.thread.cont_entry.filter(|_| java_thread != 0) else { return false };
+    let flags = ProcessMemory
+        .load_u64(java_thread.wrapping_add(u64::from(field)))
+        .and_then(|entry| ProcessMemory.load_u32(entry.wrapping_add(CONTINUATION_ENTRY_FLAGS)));
+    flags.is_some_and(|flags| flags != 0)
+}
+
+fn monotonic_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid timespec; clock_gettime is async-signal-safe.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
+}

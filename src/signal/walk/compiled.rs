@@ -1,0 +1,149 @@
+//! Compiled methods: which methods a program counter stands for (PcDesc, ScopeDesc), and the caller's frame.
+//!
+//! Sources: code/pcDesc.hpp, code/scopeDesc.cpp, code/debugInfo.hpp, utilities/unsigned5.hpp (JDK 11-25).
+
+use super::blob::Blob;
+use super::{Cursor, FrameSink, Walk, WalkError};
+use crate::core::memory::Memory;
+use crate::core::record::FrameKind;
+use crate::core::unsigned5;
+use crate::core::vm_layout::VmLayout;
+
+/// Inlining depth beyond which a scope chain is taken for garbage (MaxInlineLevel is 15 by default).
+const MAX_INLINE_DEPTH: usize = 512;
+
+impl<M: Memory> Walk<'_, M> {
+    /// Puts the Java frames that the compiled frame at `cursor` stands for into the sink, leaf first.
+    pub(super) fn compiled_frames(
+        &self,
+        vm: &VmLayout,
+        blob: &Blob,
+        cursor: &Cursor,
+        sink: &mut FrameSink<'_>,
+    ) -> Result<(), WalkError> {
+        let layout = &vm.nmethod;
+        let method = self.load(blob.address.wrapping_add(u64::from(layout.method)))?;
+        let level_at = blob.address.wrapping_add(u64::from(layout.comp_level));
+        let level = match layout.comp_level_width {
+            1 => self.memory.load_u8(level_at),
+            _ => self.memory.load_u32(level_at).map(|level| level as u8),
+        };
+        // A native method's wrapper has level 0 and no scopes worth reading.
+        let level = level.filter(|level| (1..=4).contains(level)).unwrap_or(0);
+        if level == 0 {
+            sink.java(FrameKind::NativeMethod, 0, method, -1);
+            return Ok(());
+        }
+        let pc = self.original_pc(vm, blob, cursor)?;
+        let pc_offset = pc.wrapping_sub(blob.code_begin) as i32;
+        let scope = match self.pc_desc(vm, blob, pc_offset, cursor.interrupted)? {
+            Some(scope) if scope > 0 => scope as u64,
+            _ => {
+                sink.java(FrameKind::Compiled, level, method, -1);
+                return Ok(());
+            }
+        };
+        self.scope_frames(vm, blob, scope, level, method, sink)
+    }
+
+    /// The PC that the debug information knows: a frame that is to be deoptimised returns to the deoptimisation
+    /// handler, and keeps its own PC on the stack.
+    fn original_pc(&self, vm: &VmLayout, blob: &Blob, cursor: &Cursor) -> Result<u64, WalkError> {
+        let layout = &vm.nmethod;
+        let is_handler = |part| self.blob_part(blob.address, part).is_ok_and(|handler| handler == cursor.pc);
+        if cursor.interrupted
+            || !(is_handler(layout.deopt_handler) || is_handler(layout.deopt_method_handle_handler))
+        {
+            return Ok(cursor.pc);
+        }
+        let slot = self.load_i32(blob.address.wrapping_add(u64::from(layout.orig_pc_offset)))?;
+        self.load(cursor.sp.wrapping_add_signed(i64::from(slot)))
+    }
+
+    /// The scope offset of the PcDesc for a PC. A call's return address has a PcDesc of its own; an interrupted
+    /// PC belongs to the next one (prims/forte.cpp), whose scope holds for the instructions before it.
+    fn pc_desc(
+        &self,
+        vm: &VmLayout,
+        blob: &Blob,
+        pc_offset: i32,
+        interrupted: bool,
+    ) -> Result<Option<i32>, WalkError> {
+        let layout = &vm.nmethod;
+        let begin = self.blob_part(blob.address, layout.scopes_pcs_begin)?;
+        let end = self.blob_part(blob.address, layout.scopes_pcs_end)?;
+        let size = u64::from(layout.pc_desc_size);
+        let wanted = if interrupted { pc_offset.wrapping_add(1) } else { pc_offset };
+        let (mut low, mut high) = (0, end.saturating_sub(begin).checked_div(size).unwrap_or(0));
+        let field = |index: u64, field: u32| {
+            self.load_i32(begin.wrapping_add(index.wrapping_mul(size)).wrapping_add(u64::from(field)))
+        };
+        let count = high;
+        while low < high {
+            let middle = low.wrapping_add(high.wrapping_sub(low) >> 1);
+            if field(middle, layout.pc_desc_pc_offset)? < wanted {
+                low = middle.wrapping_add(1);
+            } else {
+                high = middle;
+            }
+        }
+        // The sentinels at both ends (-1 and the highest int) have no scope.
+        if low >= count || field(low, layout.pc_desc_pc_offset)? == i32::MAX {
+            return Ok(None);
+        }
+        field(low, layout.pc_desc_scope_decode_offset).map(Some)
+    }
+
+    fn scope_frames(
+        &self,
+        vm: &VmLayout,
+        blob: &Blob,
+        first_scope: u64,
+        level: u8,
+        method: u64,
+        sink: &mut FrameSink<'_>,
+    ) -> Result<(), WalkError> {
+        let layout = &vm.nmethod;
+        let scopes = self.blob_part(blob.address, layout.scopes_data_begin)?;
+        let metadata = self.blob_part(blob.address, layout.metadata_begin)?;
+        let mut scope = first_scope;
+        for _ in 0..MAX_INLINE_DEPTH {
+            let mut at = scopes.wrapping_add(scope);
+            let mut next = || {
+                let byte = || {
+                    let byte = self.memory.load_u8(at);
+                    at = at.wrapping_add(1);
+                    byte
+                };
+                unsigned5::read(byte, layout.unsigned5_excluded).ok_or(WalkError::Unreadable)
+            };
+            let (sender, method_index) = (next()?, next()?);
+            // -1 is the entry, before the first bytecode: HotSpot's own traces give it the first one's line
+            // (oops/method.cpp, line_number_from_bci).
+            let bci = (next()? as i32).wrapping_sub(1).max(0);
+            let scope_method = match u64::from(method_index).checked_sub(1) {
+                Some(index) => self.load(metadata.wrapping_add(index.wrapping_mul(8)))?,
+                None => 0,
+            };
+            if sender == 0 {
+                // The outermost scope is the compiled method itself.
+                sink.java(FrameKind::Compiled, level, method, bci);
+                return Ok(());
+            }
+            sink.java(FrameKind::Inlined, level, scope_method, bci);
+            scope = u64::from(sender);
+        }
+        Err(WalkError::TooManySteps)
+    }
+
+    /// The caller of a frame that is complete: sizes are fixed, and RBP is saved below the return address.
+    pub(super) fn sized_caller(&self, cursor: &Cursor, frame_bytes: i64) -> Result<Cursor, WalkError> {
+        if frame_bytes < 16 {
+            return Err(WalkError::NoFrameSize);
+        }
+        let sp = cursor.sp.wrapping_add_signed(frame_bytes);
+        let pc = self.load(sp.wrapping_sub(8))?;
+        let fp = self.load(sp.wrapping_sub(16))?;
+        self.check_progress(cursor, Cursor { pc, sp, fp, interrupted: false })
+    }
+}

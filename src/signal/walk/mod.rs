@@ -1,0 +1,185 @@
+//! Walking a thread's stack, leaf first, without trusting anything that is read.
+//!
+//! All walkers have one shape: a [`Walk`] (what is known of the thread and of the VM), a [`Cursor`] (where the
+//! walk is), and a [`FrameSink`] (where frames go). A step looks at the cursor, puts frames into the sink, and
+//! gives the caller's cursor. Walkers read through [`Memory`], so they run over recorded states as well.
+//!
+//! - [`vm`]: Java frames through HotSpot's structures, native frames on top of them; the whole native stack of
+//!   threads that run no Java.
+//! - [`native`]: one native frame by unwind table, else by frame pointer.
+//! - `blob`, `compiled`, `interpreted`, `stub`: one kind of VM frame each, portable part.
+//! - the architecture's folder: registers and the stages of entering and leaving a frame.
+
+mod blob;
+mod compiled;
+mod interpreted;
+pub mod native;
+mod sink;
+pub mod vm;
+
+#[cfg(target_arch = "x86_64")]
+#[path = "x86_64"]
+mod arch {
+    pub(super) mod adapter;
+    pub(super) mod compiled_stage;
+    pub(super) mod interpreter_stage;
+    pub mod registers;
+    pub(super) mod stub_stage;
+}
+
+pub use arch::registers;
+pub use sink::FrameSink;
+
+use crate::core::memory::Memory;
+use crate::core::object::ObjectMap;
+use crate::core::vm_layout::VmLayout;
+use registers::Registers;
+
+/// Why a walk could not go on. Counted, and written into the stack as a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum WalkError {
+    /// The program counter is in no object, no code blob and no stub.
+    UnknownCode,
+    /// No unwind rule covers the program counter, and the frame pointer does not lead on.
+    NoUnwindRule,
+    /// The unwind rule needs what is not known here (an expression, a register of an inner frame).
+    UnsupportedRule,
+    /// The stack pointer would not move towards the root, or would leave the stack.
+    BadStackPointer,
+    /// Memory that the walk needs is not readable.
+    Unreadable,
+    /// No code blob is allocated at a program counter in the code cache.
+    NoCodeBlob,
+    /// A code blob without a usable frame size.
+    NoFrameSize,
+    /// An interpreter frame whose method or frame pointer is not plausible.
+    BadInterpreterFrame,
+    /// An entry frame whose call wrapper cannot be read.
+    BadEntryFrame,
+    /// More steps than any stack has.
+    TooManySteps,
+    /// Native frames above Java frames could not be walked; the stack goes on at the Java frame anchor.
+    NativeFramesLost,
+    /// A virtual thread's frames that are frozen on the heap.
+    FrozenFrames,
+}
+
+impl WalkError {
+    /// The number of reasons.
+    pub const COUNT: usize = 12;
+
+    /// All reasons.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::UnknownCode,
+        Self::NoUnwindRule,
+        Self::UnsupportedRule,
+        Self::BadStackPointer,
+        Self::Unreadable,
+        Self::NoCodeBlob,
+        Self::NoFrameSize,
+        Self::BadInterpreterFrame,
+        Self::BadEntryFrame,
+        Self::TooManySteps,
+        Self::NativeFramesLost,
+        Self::FrozenFrames,
+    ];
+
+    /// The reason as it stands in `[unwalkable: reason]` and in the counters' names.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::UnknownCode => "unknown_code",
+            Self::NoUnwindRule => "no_unwind_rule",
+            Self::UnsupportedRule => "unsupported_rule",
+            Self::BadStackPointer => "bad_stack_pointer",
+            Self::Unreadable => "unreadable_memory",
+            Self::NoCodeBlob => "no_code_blob",
+            Self::NoFrameSize => "no_frame_size",
+            Self::BadInterpreterFrame => "bad_interpreter_frame",
+            Self::BadEntryFrame => "bad_entry_frame",
+            Self::TooManySteps => "too_many_steps",
+            Self::NativeFramesLost => "native_frames_lost",
+            Self::FrozenFrames => "frozen_frames",
+        }
+    }
+}
+
+/// What is known when a walk begins.
+pub struct Walk<'a, M> {
+    /// Where everything is read.
+    pub memory: &'a M,
+    /// The VM's layout, if it is known and trusted.
+    pub vm: Option<&'a VmLayout>,
+    /// The loaded objects.
+    pub objects: &'a ObjectMap,
+    /// The `JavaThread*`, or 0 for a thread that is none.
+    pub java_thread: u64,
+    /// One past the highest address of the stack; `u64::MAX` if not known.
+    pub stack_high: u64,
+    /// The interrupted registers.
+    pub registers: Registers,
+}
+
+/// A physical frame, between callee and caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    /// The program counter: where the thread was interrupted, or a return address.
+    pub pc: u64,
+    /// The stack pointer in this frame. Below an interpreted frame it is the sender's unextended one.
+    pub sp: u64,
+    /// The frame pointer register in this frame.
+    pub fp: u64,
+    /// Whether `pc` is where the thread was interrupted (the topmost frame, or the one below a signal frame)
+    /// rather than a return address.
+    pub interrupted: bool,
+}
+
+impl Cursor {
+    /// The address to look symbols and rules up by: a return address belongs to the call before it.
+    pub const fn lookup_pc(&self) -> u64 {
+        if self.interrupted { self.pc } else { self.pc.wrapping_sub(1) }
+    }
+}
+
+/// What a step found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The caller's frame.
+    Caller(Cursor),
+    /// This frame was the outermost.
+    Root,
+}
+
+/// The most steps of one walk, whatever it meets: inlining makes more frames than steps, never fewer.
+pub const MAX_STEPS: usize = 16 * 1024;
+
+/// A frame larger than this is taken for a mistake: HotSpot's default stacks are 1 MiB, a main thread's 8 MiB.
+const MAX_FRAME_BYTES: u64 = 16 * 1024 * 1024;
+
+impl<M: Memory> Walk<'_, M> {
+    /// The topmost frame.
+    pub fn start(&self) -> Cursor {
+        Cursor { pc: self.registers.pc, sp: self.registers.sp(), fp: self.registers.fp(), interrupted: true }
+    }
+
+    /// `caller`, if its stack pointer lies further towards the root than `cursor`'s, aligned and on the stack.
+    fn check_progress(&self, cursor: &Cursor, caller: Cursor) -> Result<Cursor, WalkError> {
+        let grows = caller.sp > cursor.sp && caller.sp.wrapping_sub(cursor.sp) <= MAX_FRAME_BYTES;
+        if grows && caller.sp.is_multiple_of(8) && caller.sp <= self.stack_high {
+            Ok(caller)
+        } else {
+            Err(WalkError::BadStackPointer)
+        }
+    }
+
+    fn load(&self, address: u64) -> Result<u64, WalkError> {
+        self.memory.load_u64(address).ok_or(WalkError::Unreadable)
+    }
+
+    fn load_i32(&self, address: u64) -> Result<i32, WalkError> {
+        self.memory.load_u32(address).map(|value| value as i32).ok_or(WalkError::Unreadable)
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests;

@@ -1,0 +1,126 @@
+//! One native frame: by the object's unwind table, else by the frame pointer.
+
+use super::registers::{self, Registers};
+use super::{Cursor, FrameSink, Step, Walk, WalkError};
+use crate::core::address::RuntimeAddr;
+use crate::core::memory::Memory;
+use crate::core::object::LoadedObject;
+use crate::core::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
+use crate::signal::counters::{COUNTERS, add};
+
+impl<'a, M: Memory> Walk<'a, M> {
+    /// Puts the native frame at `cursor` into the sink and finds its caller.
+    ///
+    /// `registers` are those at `cursor`, if it is an interrupted frame; a signal frame sets them anew.
+    pub fn native_step(
+        &self,
+        cursor: &Cursor,
+        registers: &mut Option<Registers>,
+        sink: &mut FrameSink<'_>,
+    ) -> Result<Step, WalkError> {
+        let lookup = cursor.lookup_pc();
+        let object = self.object_at(lookup);
+        sink.native(object, lookup);
+        let known = registers.take();
+        let Some(object) = object else {
+            // A PC in no object: a jump through a bad pointer, or code that another agent has generated. Only
+            // frame pointers can lead out of it.
+            return self.frame_pointer_step(cursor).map_err(|_| WalkError::UnknownCode);
+        };
+        let Some(table) = object.unwind.get() else {
+            add(&COUNTERS.frame_pointer_fallbacks, 1);
+            return self.frame_pointer_step(cursor);
+        };
+        match table.rule_at(object.load_bias.to_elf(RuntimeAddr(lookup))) {
+            Some(rule) => self.apply(&rule, cursor, known, registers),
+            None => {
+                add(&COUNTERS.frame_pointer_fallbacks, 1);
+                self.frame_pointer_step(cursor)
+            }
+        }
+    }
+
+    /// The object whose code `pc` is in, if what is mapped there is still what was scanned.
+    fn object_at(&self, pc: u64) -> Option<&'a LoadedObject> {
+        let object = self.objects.find(RuntimeAddr(pc))?;
+        let now = self.memory.load_u64(object.identity.address.0)?;
+        (now == object.identity.value).then_some(object)
+    }
+
+    fn apply(
+        &self,
+        rule: &UnwindRule,
+        cursor: &Cursor,
+        known: Option<Registers>,
+        registers: &mut Option<Registers>,
+    ) -> Result<Step, WalkError> {
+        let plus = |base: u64, offset: i32| base.wrapping_add_signed(i64::from(offset));
+        let cfa = match rule.cfa {
+            CfaRule::SpPlus(offset) => plus(cursor.sp, offset),
+            CfaRule::FpPlus(offset) => plus(cursor.fp, offset),
+            CfaRule::RegisterPlus(number, offset) => {
+                let base = known.and_then(|known| known.by_dwarf_number(number));
+                plus(base.ok_or(WalkError::UnsupportedRule)?, offset)
+            }
+            CfaRule::FpDeref { at, offset } => {
+                plus(self.load(plus(cursor.fp, i32::from(at)))?, i32::from(offset))
+            }
+            CfaRule::SpDeref { at, offset } => {
+                plus(self.load(plus(cursor.sp, i32::from(at)))?, i32::from(offset))
+            }
+            CfaRule::PltX86_64 { threshold } => {
+                let pushed = u64::from(cursor.pc & 15 >= u64::from(threshold));
+                cursor.sp.wrapping_add(8).wrapping_add(pushed.wrapping_mul(8))
+            }
+            CfaRule::SignalFrame => {
+                let interrupted = registers::read_signal_frame(self.memory, cursor.sp)?;
+                *registers = Some(interrupted);
+                let caller = Cursor {
+                    pc: interrupted.pc,
+                    sp: interrupted.sp(),
+                    fp: interrupted.fp(),
+                    interrupted: true,
+                };
+                // The handler may run on an alternate stack, anywhere in memory.
+                return Ok(Step::Caller(caller));
+            }
+            CfaRule::EndOfStack => return Ok(Step::Root),
+            CfaRule::Unsupported => return Err(WalkError::UnsupportedRule),
+        };
+        let ReturnAddressRule::AtCfaPlus(offset) = rule.return_address else {
+            return Err(WalkError::UnsupportedRule);
+        };
+        let pc = self.load(plus(cfa, offset))?;
+        let fp = match rule.fp {
+            FpRule::Same => cursor.fp,
+            FpRule::AtCfaPlus(offset) => self.load(plus(cfa, offset))?,
+            FpRule::AtFpPlus(offset) => self.load(plus(cursor.fp, offset))?,
+            FpRule::Undefined => 0,
+        };
+        // Some thread entries mark their end by a null return address instead of an undefined one.
+        if pc == 0 {
+            return Ok(Step::Root);
+        }
+        self.check_progress(cursor, Cursor { pc, sp: cfa, fp, interrupted: false }).map(Step::Caller)
+    }
+
+    fn frame_pointer_step(&self, cursor: &Cursor) -> Result<Step, WalkError> {
+        if cursor.fp < cursor.sp || !cursor.fp.is_multiple_of(8) {
+            return Err(WalkError::NoUnwindRule);
+        }
+        let fp = self.load(cursor.fp)?;
+        let pc = self.load(cursor.fp.wrapping_add(8))?;
+        if pc == 0 {
+            return Ok(Step::Root);
+        }
+        if !self.is_code(pc) {
+            return Err(WalkError::NoUnwindRule);
+        }
+        let caller = Cursor { pc, sp: cursor.fp.wrapping_add(16), fp, interrupted: false };
+        self.check_progress(cursor, caller).map(Step::Caller)
+    }
+
+    fn is_code(&self, pc: u64) -> bool {
+        self.objects.find(RuntimeAddr(pc)).is_some() || self.in_code_cache(pc)
+    }
+}

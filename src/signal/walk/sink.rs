@@ -1,0 +1,98 @@
+//! Where a walk puts its frames.
+
+use super::WalkError;
+use crate::core::address::RuntimeAddr;
+use crate::core::object::LoadedObject;
+use crate::core::record::{FrameKind, FrameRecord, NO_OBJECT};
+use crate::signal::buffer::{RemoteFrame, RemotePool};
+use crate::signal::counters::{COUNTERS, add};
+
+/// The frames of one sample. Past the limit one truncation mark stands, and the walk ends.
+pub struct FrameSink<'a> {
+    frames: &'a mut [FrameRecord],
+    len: usize,
+    limit: usize,
+    has_unknown_code: bool,
+    /// Set where native frames are put down as build-id and address.
+    remote: Option<RemotePool<'a>>,
+}
+
+impl<'a> FrameSink<'a> {
+    /// A sink of at most `frames.len()` records, the last of which is kept for a mark.
+    pub fn new(frames: &'a mut [FrameRecord], remote: Option<RemotePool<'a>>) -> Self {
+        let limit = frames.len().saturating_sub(2);
+        Self { frames, len: 0, limit, has_unknown_code: false, remote }
+    }
+
+    /// The number of frames so far.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none yet.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether the limit is reached: the walk ends, and [`FrameSink::truncate`] says so in the stack.
+    pub fn is_full(&self) -> bool {
+        self.len >= self.limit
+    }
+
+    /// Whether a native frame was in no known object.
+    pub fn has_unknown_code(&self) -> bool {
+        self.has_unknown_code
+    }
+
+    fn put(&mut self, kind: FrameKind, level: u8, aux: u32, value: u64) {
+        if let Some(frame) = self.frames.get_mut(self.len) {
+            *frame = FrameRecord { value, aux, kind, level, reserved: 0 };
+            self.len = self.len.wrapping_add(1);
+        }
+    }
+
+    /// A Java frame: `bci` -1 if not known.
+    pub fn java(&mut self, kind: FrameKind, level: u8, method: u64, bci: i32) {
+        if !self.is_full() {
+            self.put(kind, level, bci as u32, method);
+        }
+    }
+
+    /// A native frame in `object`, which the caller has found to be the one still loaded there.
+    pub fn native(&mut self, object: Option<&LoadedObject>, lookup_pc: u64) {
+        if self.is_full() {
+            return;
+        }
+        let Some(object) = object else {
+            self.has_unknown_code = true;
+            return self.put(FrameKind::Native, 0, NO_OBJECT, lookup_pc);
+        };
+        if let (Some(pool), Some(build_id)) = (&mut self.remote, object.build_id) {
+            let address = object.load_bias.to_elf(RuntimeAddr(lookup_pc));
+            if let Some(slot) = pool.put(RemoteFrame { build_id, address, object: object.index }) {
+                return self.put(FrameKind::Remote, 0, slot, 0);
+            }
+            add(&COUNTERS.remote_pool_exhausted, 1);
+        }
+        self.put(FrameKind::Native, 0, object.index.0, lookup_pc);
+    }
+
+    /// A stub of the VM.
+    pub fn stub(&mut self, lookup_pc: u64) {
+        if !self.is_full() {
+            self.put(FrameKind::Stub, 0, 0, lookup_pc);
+        }
+    }
+
+    /// A place where the walk could not go on, in the stack and in the counters.
+    pub fn unwalkable(&mut self, error: WalkError, pc: u64) {
+        COUNTERS.walk_error(error);
+        self.put(FrameKind::Unwalkable, 0, error as u32, pc);
+    }
+
+    /// The truncation mark.
+    pub fn truncate(&mut self) {
+        add(&COUNTERS.truncated, 1);
+        self.put(FrameKind::Truncated, 0, 0, 0);
+    }
+}

@@ -1,0 +1,111 @@
+//! Native frames by unwind table.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
+use crate::core::memory::RecordedMemory;
+use crate::core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, TextRange};
+use crate::core::record::{FrameKind, FrameRecord};
+use crate::core::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule, UnwindTable};
+use crate::signal::walk::registers::Registers;
+use crate::signal::walk::{FrameSink, Walk, WalkError};
+
+const BASE: u64 = 0x40_0000;
+const STACK: u64 = 0x7000;
+
+fn rule(cfa: CfaRule, fp: FpRule) -> UnwindRule {
+    UnwindRule { cfa, fp, return_address: ReturnAddressRule::AtCfaPlus(-8) }
+}
+
+/// An object with one rule per 0x100 bytes of code.
+fn object(rules: &[UnwindRule], identity: u64) -> ObjectMap {
+    let starts = (0..rules.len() as u32).map(|index| index * 0x100).collect();
+    let indices = (0..rules.len() as u16).collect();
+    let table = UnwindTable::new(ElfVaddr(0x1000), starts, indices, rules.into()).unwrap();
+    let object = LoadedObject {
+        index: ObjectIndex(3),
+        load_bias: LoadBias(BASE - 0x1000),
+        build_id: None,
+        identity: IdentityWord { address: RuntimeAddr(0x100), value: identity },
+        unwind: OnceLock::from(table),
+        text: ElfVaddr(0x1000)..ElfVaddr(0x2000),
+    };
+    let range =
+        TextRange { start: RuntimeAddr(BASE), end: RuntimeAddr(BASE + 0x1000), object: Arc::new(object) };
+    ObjectMap::new(vec![range], 1)
+}
+
+fn walk(objects: &ObjectMap, words: &[(u64, u64)], pc: u64, sp: u64, fp: u64) -> Vec<(FrameKind, u64)> {
+    let mut memory = RecordedMemory::default();
+    memory.put_u64(0x100, 42);
+    let mut stack = vec![0_u64; 0x100];
+    for &(address, value) in words {
+        stack[((address - STACK) / 8) as usize] = value;
+    }
+    memory.put(STACK, stack.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>());
+    let mut registers = Registers { pc, ..Registers::default() };
+    registers.general[7] = sp;
+    registers.general[6] = fp;
+    let walk =
+        Walk { memory: &memory, vm: None, objects, java_thread: 0, stack_high: STACK + 0x800, registers };
+    let empty = FrameRecord { value: 0, aux: 0, kind: FrameKind::Truncated, level: 0, reserved: 0 };
+    let mut frames = vec![empty; 32];
+    let mut sink = FrameSink::new(&mut frames, None);
+    walk.walk_vm(&mut sink);
+    let len = sink.len();
+    frames[..len].iter().map(|frame| (frame.kind, frame.value)).collect()
+}
+
+#[test]
+fn return_addresses_are_looked_up_in_the_call_and_the_leaf_where_it_stands() {
+    let end = rule(CfaRule::EndOfStack, FpRule::Same);
+    let rules =
+        [rule(CfaRule::SpPlus(16), FpRule::Same), rule(CfaRule::FpPlus(16), FpRule::AtCfaPlus(-16)), end];
+    let objects = object(&rules, 42);
+    let words = [
+        // The first frame's return address is the very first of the third rule's range: the call before it is in
+        // the second's.
+        (STACK + 0x18, BASE + 0x200),
+        (STACK + 0x80, 0x5555),
+        (STACK + 0x88, BASE + 0x280),
+    ];
+    let frames = walk(&objects, &words, BASE + 0x10, STACK + 0x10, STACK + 0x80);
+    let native = |value| (FrameKind::Native, value);
+    assert_eq!(frames, [native(BASE + 0x10), native(BASE + 0x1ff), native(BASE + 0x27f)]);
+}
+
+#[test]
+fn an_object_that_was_replaced_in_place_is_not_trusted() {
+    let rules = [rule(CfaRule::SpPlus(16), FpRule::Same)];
+    let objects = object(&rules, 43);
+    let frames = walk(&objects, &[], BASE + 0x10, STACK + 0x10, 0);
+    assert_eq!(frames[1], (FrameKind::Unwalkable, BASE + 0x10));
+}
+
+#[test]
+fn what_a_rule_cannot_say_is_marked() {
+    let rules = [rule(CfaRule::Unsupported, FpRule::Same), rule(CfaRule::SpPlus(-16), FpRule::Same)];
+    let objects = object(&rules, 42);
+    assert_eq!(walk(&objects, &[], BASE + 0x10, STACK + 0x10, 0)[1].0, FrameKind::Unwalkable);
+    // A CFA below SP would never end.
+    let words = [(STACK + 0x28, BASE + 0x110)];
+    let frames = walk(&objects, &words, BASE + 0x110, STACK + 0x40, 0);
+    assert_eq!(frames.len(), 2);
+    assert_eq!(frames[1].0, FrameKind::Unwalkable);
+    assert!(WalkError::ALL.contains(&WalkError::BadStackPointer));
+}
+
+#[test]
+fn a_signal_frame_gives_the_interrupted_registers() {
+    let rules = [rule(CfaRule::SignalFrame, FpRule::Same), rule(CfaRule::EndOfStack, FpRule::Same)];
+    let objects = object(&rules, 42);
+    let gregs = STACK + 0x100 + std::mem::offset_of!(libc::ucontext_t, uc_mcontext) as u64;
+    let words = [
+        (gregs + libc::REG_RIP as u64 * 8, BASE + 0x100),
+        (gregs + libc::REG_RSP as u64 * 8, STACK + 0x40),
+        (gregs + libc::REG_RBP as u64 * 8, 0x77),
+    ];
+    let frames = walk(&objects, &words, BASE + 0x10, STACK + 0x100, 0);
+    // The interrupted instruction is looked up as it stands, not less one: it may be a function's first.
+    assert_eq!(frames, [(FrameKind::Native, BASE + 0x10), (FrameKind::Native, BASE + 0x100)]);
+}

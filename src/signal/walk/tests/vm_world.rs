@@ -1,0 +1,298 @@
+//! A VM of bytes: a code cache with one heap, an interpreter, methods, and a stack to put frames on.
+
+use crate::core::interpreter_code::{InterpreterCode, InterpreterEntry, InterpreterExit};
+use crate::core::memory::RecordedMemory;
+use crate::core::object::ObjectMap;
+use crate::core::record::{FrameKind, FrameRecord};
+use crate::core::vm_layout::*;
+use crate::signal::walk::registers::Registers;
+use crate::signal::walk::{FrameSink, Walk};
+
+pub(super) const CODE: u64 = 0x10_0000;
+const CODE_END: u64 = 0x20_0000;
+const STATICS: u64 = 0x1000;
+const HEAP: u64 = 0x2000;
+const SEGMAP: u64 = 0x3000;
+const NAMES: u64 = 0x5000;
+pub(super) const METHODS: u64 = 0x30_0000;
+pub(super) const STACK: u64 = 0x70_0000;
+pub(super) const STACK_HIGH: u64 = 0x71_0000;
+pub(super) const THREAD: u64 = 0x60_0000;
+pub(super) const INTERPRETER: CodeRange = CodeRange { start: 0x1f_0000, end: 0x1f_8000 };
+pub(super) const CALL_STUB_RETURN: u64 = 0x1f_9000;
+const SEGMENT_SHIFT: u32 = 7;
+const BLOCK_HEADER: u64 = 16;
+/// Where a blob's code begins, from the blob.
+pub(super) const BLOB_HEADER: u64 = 0x80;
+
+/// The fields of the little VM's structures.
+pub(super) fn layout() -> VmLayout {
+    let part = BlobPart::FromBlob;
+    VmLayout {
+        java_version: 17,
+        code_cache: CodeCacheLayout {
+            low_bound: STATICS,
+            high_bound: STATICS + 8,
+            heaps: [HEAP, 0, 0, 0, 0, 0, 0, 0],
+            heap_memory_low: 0,
+            heap_memory_high: 8,
+            heap_segmap_low: 16,
+            heap_log2_segment_size: 24,
+            block_used: 8,
+            block_size: BLOCK_HEADER as u32,
+        },
+        code_blob: CodeBlobLayout {
+            name: 0,
+            size: 8,
+            frame_size: 12,
+            frame_complete: 16,
+            frame_complete_width: 4,
+            code_begin: part(20),
+            code_end: part(24),
+            kind: None,
+        },
+        nmethod: NmethodLayout {
+            method: 32,
+            entry_bci: 40,
+            state: 44,
+            comp_level: 48,
+            comp_level_width: 4,
+            orig_pc_offset: 52,
+            deopt_handler: part(56),
+            deopt_method_handle_handler: part(56),
+            stub_begin: part(60),
+            scopes_pcs_begin: part(64),
+            scopes_pcs_end: part(68),
+            scopes_data_begin: part(72),
+            metadata_begin: part(76),
+            pc_desc_size: 16,
+            pc_desc_pc_offset: 0,
+            pc_desc_scope_decode_offset: 4,
+            unsigned5_excluded: 0,
+        },
+        method: MethodLayout {
+            const_method: 8,
+            i2i_entry: 16,
+            method_size: 64,
+            constants: 8,
+            code_size: 16,
+            name_index: 18,
+            signature_index: 20,
+            const_method_flags: 22,
+            has_line_table: 1,
+            const_method_size: 32,
+            pool_holder: 8,
+            constant_pool_size: 32,
+            source_file_name_index: SourceFileIndex::ConstantPool(16),
+            klass_name: 8,
+            symbol_length: 0,
+            symbol_body: 8,
+            unsigned5_excluded: 0,
+        },
+        thread: ThreadLayout {
+            last_java_sp: 0,
+            last_java_pc: 8,
+            last_java_fp: 16,
+            thread_state: 24,
+            jni_environment: 32,
+            osthread: 40,
+            osthread_thread_id: 0,
+            list: ThreadList::Linked { head: 0, next: 0 },
+            stack_base: 48,
+            stack_size: 56,
+            vframe_array_head: 64,
+            cont_entry: None,
+            call_wrapper_last_java_sp: 0,
+            call_wrapper_last_java_pc: 8,
+            call_wrapper_last_java_fp: 16,
+            entry_frame_call_wrapper: -6,
+        },
+        stubs: StubLayout {
+            interpreter: INTERPRETER,
+            call_stub_return: CALL_STUB_RETURN,
+            ..StubLayout::default()
+        },
+    }
+}
+
+/// What the interpreter's stages look like in the little VM.
+pub(super) const ENTRY: InterpreterEntry = InterpreterEntry {
+    code: CodeRange { start: INTERPRETER.start, end: INTERPRETER.start + 0x100 },
+    return_in_register: CodeRange { start: INTERPRETER.start + 0x20, end: INTERPRETER.start + 0x30 },
+    push_fp: INTERPRETER.start + 0x30,
+    sender_sp_saved: INTERPRETER.start + 0x36,
+    method_saved: INTERPRETER.start + 0x40,
+};
+pub(super) const EXIT: InterpreterExit = InterpreterExit {
+    return_on_stack: CodeRange { start: INTERPRETER.start + 0x201, end: INTERPRETER.start + 0x203 },
+    return_in_register: CodeRange { start: INTERPRETER.start + 0x203, end: INTERPRETER.start + 0x209 },
+    native: false,
+};
+/// In the middle of some bytecode.
+pub(super) const DISPATCH: u64 = INTERPRETER.start + 0x400;
+
+/// The VM, its memory, and where the next things go.
+pub(super) struct World {
+    pub(super) memory: RecordedMemory,
+    pub(super) layout: VmLayout,
+    pub(super) objects: ObjectMap,
+    next_blob: u64,
+    next_name: u64,
+    next_method: u64,
+    stack: Vec<u64>,
+}
+
+/// How a blob is made.
+pub(super) struct BlobSpec<'a> {
+    pub(super) name: &'a str,
+    pub(super) code: &'a [u8],
+    pub(super) frame_bytes: i32,
+    pub(super) frame_complete: i32,
+    pub(super) method: u64,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        let mut memory = RecordedMemory::default();
+        memory.put_u64(STATICS, CODE).put_u64(STATICS + 8, CODE_END);
+        memory.put_u64(HEAP, CODE).put_u64(HEAP + 8, CODE_END).put_u64(HEAP + 16, SEGMAP);
+        memory.put(HEAP + 24, SEGMENT_SHIFT.to_le_bytes());
+        let mut layout = layout();
+        layout.stubs.interpreter_code = InterpreterCode { entries: &[ENTRY], exits: &[EXIT] };
+        // The interpreter itself, and its segments: free, but for one blob at the end of this.
+        memory.put(INTERPRETER.start, vec![0x90; 0x1000]);
+        memory.put(SEGMAP, vec![0xff; ((CODE_END - CODE) >> SEGMENT_SHIFT) as usize]);
+        let stack = vec![0; ((STACK_HIGH - STACK) / 8) as usize];
+        for field in [0, 8, 16] {
+            memory.put_u64(THREAD + field, 0);
+        }
+        memory.put(THREAD + 24, 8_u32.to_le_bytes());
+        Self {
+            memory,
+            layout,
+            objects: ObjectMap::default(),
+            next_blob: CODE,
+            next_name: NAMES,
+            next_method: METHODS,
+            stack,
+        }
+    }
+
+    /// A word of the stack.
+    pub(super) fn set(&mut self, address: u64, value: u64) -> &mut Self {
+        self.stack[((address - STACK) / 8) as usize] = value;
+        self
+    }
+
+    /// A method with some bytecodes; returns the Method and where its bytecodes begin.
+    pub(super) fn method(&mut self) -> (u64, u64) {
+        let method = self.next_method;
+        self.next_method += 0x1000;
+        let (const_method, pool, holder) = (method + 0x100, method + 0x200, method + 0x300);
+        self.memory.put_u64(method + 8, const_method).put_u64(const_method + 8, pool);
+        self.memory.put_u64(pool + 8, holder).put(const_method + 16, 20_u16.to_le_bytes());
+        (method, const_method + 32)
+    }
+
+    /// Allocates a blob; returns the address of its code.
+    pub(super) fn blob(&mut self, spec: &BlobSpec<'_>) -> u64 {
+        let block = self.next_blob;
+        let blob = block + BLOCK_HEADER;
+        self.next_blob += 0x1000;
+        let name = self.next_name;
+        self.next_name += 0x40;
+        let mut name_bytes = spec.name.as_bytes().to_vec();
+        name_bytes.resize(0x40, 0);
+        self.memory.put(name, name_bytes);
+        let mut bytes = vec![0_u8; 0xff0];
+        let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+        let int = |value: i64| (value as i32).to_le_bytes();
+        put(0, &name.to_le_bytes());
+        put(12, &int(i64::from(spec.frame_bytes / 8)));
+        put(16, &int(i64::from(spec.frame_complete)));
+        put(20, &int(BLOB_HEADER as i64));
+        put(32, &spec.method.to_le_bytes());
+        put(48, &int(4));
+        put(52, &int(16));
+        put(56, &int(0xe00));
+        // One PcDesc for everything, one scope: sender 0, method 1, bci 7.
+        put(64, &int(0xd00));
+        put(68, &int(0xd20));
+        put(72, &int(0xd40));
+        put(76, &int(0xd60));
+        put(0xd00, &int(-1));
+        put(0xd10, &int(0x800));
+        put(0xd14, &int(1));
+        put(0xd41, &[0, 1, 8]);
+        put(0xd60, &spec.method.to_le_bytes());
+        put(BLOB_HEADER as usize, spec.code);
+        self.memory.put(blob, bytes);
+        self.memory.put(block, [0_u8; 8]).put(block + 8, [1_u8; 8]);
+        // The first segment of the block says 0, the next ones how far back it is.
+        let first = ((block - CODE) >> SEGMENT_SHIFT) as usize;
+        let mut segmap = vec![0xff; ((CODE_END - CODE) >> SEGMENT_SHIFT) as usize];
+        for blob_block in (CODE..self.next_blob).step_by(0x1000) {
+            let at = ((blob_block - CODE) >> SEGMENT_SHIFT) as usize;
+            for hop in 0..(0x1000 >> SEGMENT_SHIFT) {
+                segmap[at + hop] = hop as u8;
+            }
+        }
+        assert!(first < segmap.len());
+        self.memory.put(SEGMAP, segmap);
+        blob + BLOB_HEADER
+    }
+
+    /// A compiled method of the usual shape: `push rbp; sub rsp, 0x20; …`, with its frame of 0x30 bytes.
+    pub(super) fn compiled(&mut self) -> (u64, u64) {
+        let (method, _) = self.method();
+        let mut code = vec![0x55, 0x48, 0x83, 0xec, 0x20];
+        code.resize(0x200, 0x90);
+        // The exit: add rsp, 0x20; pop rbp; cmp rsp, [r15+0x448]; ja; ret
+        // A call whose return address is at 0x80.
+        code[0x7b] = 0xe8;
+        code[0x100..0x115].copy_from_slice(&[
+            0x48, 0x83, 0xc4, 0x20, 0x5d, 0x49, 0x3b, 0xa7, 0x48, 0x04, 0, 0, 0x0f, 0x87, 0, 1, 0, 0, 0xc3,
+            0x90, 0x90,
+        ]);
+        let spec = BlobSpec { name: "nmethod", code: &code, frame_bytes: 0x30, frame_complete: 5, method };
+        (method, self.blob(&spec))
+    }
+
+    /// The entry frame of a thread without earlier Java frames, at `fp`.
+    pub(super) fn entry_frame(&mut self, fp: u64) {
+        let wrapper = STACK_HIGH - 0x100;
+        self.set(fp - 48, wrapper).set(wrapper, 0).set(wrapper + 8, 0).set(wrapper + 16, 0);
+    }
+
+    /// Walks from these registers: the Java frames as (kind, method, bci), or the mark that was left.
+    pub(super) fn walk(
+        &mut self,
+        pc: u64,
+        sp: u64,
+        fp: u64,
+        more: &[(usize, u64)],
+    ) -> Vec<(FrameKind, u64, i32)> {
+        let mut registers = Registers { pc, ..Registers::default() };
+        registers.general[7] = sp;
+        registers.general[6] = fp;
+        for &(number, value) in more {
+            registers.general[number] = value;
+        }
+        let stack: Vec<u8> = self.stack.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.memory.put(STACK, stack);
+        let mut frames =
+            vec![FrameRecord { value: 0, aux: 0, kind: FrameKind::Truncated, level: 0, reserved: 0 }; 64];
+        let walk = Walk {
+            memory: &self.memory,
+            vm: Some(&self.layout),
+            objects: &self.objects,
+            java_thread: THREAD,
+            stack_high: STACK_HIGH,
+            registers,
+        };
+        let mut sink = FrameSink::new(&mut frames, None);
+        walk.walk_vm(&mut sink);
+        let len = sink.len();
+        frames[..len].iter().map(|frame| (frame.kind, frame.value, frame.aux as i32)).collect()
+    }
+}

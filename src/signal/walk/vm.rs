@@ -1,0 +1,206 @@
+//! The `vm` walker: Java frames through HotSpot's own structures, native frames on top of them.
+//!
+//! A thread that runs Java is walked from its interrupted registers: native frames by unwind tables until the
+//! code cache is reached, then Java frames, across entry frames from anchor to anchor, until an entry frame
+//! without an earlier anchor: the root. A thread that runs none is walked natively to its own entry.
+
+use super::blob::BlobKind;
+use super::registers::Registers;
+use super::{Cursor, FrameSink, MAX_STEPS, Step, Walk, WalkError};
+use crate::core::memory::Memory;
+use crate::core::vm_layout::VmLayout;
+use crate::signal::counters::{COUNTERS, add};
+
+/// Why the walk's loop has ended.
+enum End {
+    Root,
+    Full,
+    Broken(WalkError, u64),
+}
+
+impl<M: Memory> Walk<'_, M> {
+    /// Walks the whole stack into `sink`, which always gets at least one frame.
+    pub fn walk_vm(&self, sink: &mut FrameSink<'_>) {
+        match self.run(sink) {
+            End::Root => {}
+            End::Full => sink.truncate(),
+            End::Broken(error, pc) => sink.unwalkable(error, pc),
+        }
+    }
+
+    fn run(&self, sink: &mut FrameSink<'_>) -> End {
+        let mut cursor = self.start();
+        let mut registers = Some(self.registers);
+        // The anchor is where Java is found again if the native frames on top of it cannot be walked.
+        let mut anchor = self.anchor();
+        for _ in 0..MAX_STEPS {
+            if sink.is_full() {
+                return End::Full;
+            }
+            let step = match self.vm {
+                Some(vm) if self.java_thread != 0 && self.in_code_cache(cursor.pc) => {
+                    let step = self.java_step(vm, &cursor, registers.take(), sink);
+                    anchor = None;
+                    step
+                }
+                _ => {
+                    let step = self.native_step(&cursor, &mut registers, sink);
+                    match (step, anchor) {
+                        (Ok(Step::Caller(caller)), Some(below)) if caller.sp <= below.sp => {
+                            Ok(Step::Caller(caller))
+                        }
+                        // The walk went wrong, or went past the Java frames without meeting one.
+                        (Err(_) | Ok(_), Some(below)) if !self.is_at_java(&step) => {
+                            add(&COUNTERS.anchor_fallbacks, 1);
+                            sink.unwalkable(WalkError::NativeFramesLost, cursor.pc);
+                            anchor = None;
+                            registers = None;
+                            Ok(Step::Caller(below))
+                        }
+                        (step, _) => step,
+                    }
+                }
+            };
+            match step {
+                Ok(Step::Caller(caller)) => cursor = caller,
+                Ok(Step::Root) => return End::Root,
+                Err(error) => return End::Broken(error, cursor.pc),
+            }
+        }
+        End::Broken(WalkError::TooManySteps, cursor.pc)
+    }
+
+    fn is_at_java(&self, step: &Result<Step, WalkError>) -> bool {
+        matches!(step, Ok(Step::Caller(caller)) if self.in_code_cache(caller.pc))
+    }
+
+    /// Whether the thread is in Java code (`_thread_in_Java` or its transition, utilities/globalDefinitions.hpp).
+    pub(super) fn is_in_java(&self, vm: &VmLayout) -> bool {
+        let state = self.memory.load_u32(self.java_thread.wrapping_add(u64::from(vm.thread.thread_state)));
+        matches!(state, Some(8 | 9))
+    }
+
+    /// The thread's last Java frame, if it has left Java by a call that says so.
+    fn anchor(&self) -> Option<Cursor> {
+        let vm = self.vm.filter(|_| self.java_thread != 0)?;
+        let field = |field: u32| self.memory.load_u64(self.java_thread.wrapping_add(u64::from(field)));
+        let layout = &vm.thread;
+        self.anchored(field(layout.last_java_sp)?, field(layout.last_java_pc)?, field(layout.last_java_fp)?)
+    }
+
+    fn anchored(&self, sp: u64, pc: u64, fp: u64) -> Option<Cursor> {
+        if sp == 0 || !sp.is_multiple_of(8) {
+            return None;
+        }
+        // The interpreter leaves the PC out: it is the return address below the last SP.
+        let pc = if pc != 0 { pc } else { self.memory.load_u64(sp.wrapping_sub(8))? };
+        Some(Cursor { pc, sp, fp, interrupted: false })
+    }
+
+    fn java_step(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+        registers: Option<Registers>,
+        sink: &mut FrameSink<'_>,
+    ) -> Result<Step, WalkError> {
+        // Without registers an interrupted frame can only be one that a signal frame in between has hidden.
+        let interrupted = registers.filter(|_| cursor.interrupted);
+        if vm.stubs.interpreter.contains(cursor.pc) {
+            return match interrupted {
+                Some(registers) => self.interrupted_interpreter_step(vm, cursor, &registers, sink),
+                None => self.interpreted_step(vm, cursor, None, sink),
+            }
+            .map(Step::Caller);
+        }
+        if cursor.pc == vm.stubs.call_stub_return {
+            return self.entry_frame(vm, cursor);
+        }
+        if vm.stubs.cont_return_barrier.contains(cursor.pc) {
+            return Err(WalkError::FrozenFrames);
+        }
+        let blob = self.blob_at(vm, cursor.pc)?;
+        match (blob.kind, interrupted) {
+            (BlobKind::Nmethod, interrupted) => {
+                self.compiled_frames(vm, &blob, cursor, sink)?;
+                match interrupted {
+                    Some(registers) => self.interrupted_compiled_caller(vm, &blob, cursor, &registers),
+                    None => self.sized_caller(cursor, blob.frame_bytes),
+                }
+            }
+            (BlobKind::Adapter, Some(registers)) => {
+                sink.stub(cursor.lookup_pc());
+                self.interrupted_adapter_caller(cursor, &registers)
+            }
+            (_, Some(registers)) => {
+                sink.stub(cursor.lookup_pc());
+                self.interrupted_stub_caller(vm, &blob, cursor, &registers)
+            }
+            (_, None) => {
+                sink.stub(cursor.lookup_pc());
+                self.returned_stub_caller(vm, cursor, blob.frame_bytes)
+            }
+        }
+        .map(Step::Caller)
+    }
+
+    /// The caller of a stub that has called out: by its size, else by the frame pointer that it keeps.
+    fn returned_stub_caller(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+        frame_bytes: i64,
+    ) -> Result<Cursor, WalkError> {
+        if let Ok(caller) = self.sized_caller(cursor, frame_bytes)
+            && self.is_java_code(vm, caller.pc)
+        {
+            return Ok(caller);
+        }
+        if cursor.fp < cursor.sp || !cursor.fp.is_multiple_of(8) {
+            return Err(WalkError::NoFrameSize);
+        }
+        // The entry barrier's stub has a word between the saved RBP and the return address.
+        let extra = if vm.stubs.method_entry_barrier.contains(cursor.pc) { 8 } else { 0 };
+        let slot = cursor.fp.wrapping_add(8).wrapping_add(extra);
+        let caller = Cursor {
+            pc: self.load(slot)?,
+            sp: slot.wrapping_add(8),
+            fp: self.load(cursor.fp)?,
+            interrupted: false,
+        };
+        if !self.is_java_code(vm, caller.pc) {
+            return Err(WalkError::NoFrameSize);
+        }
+        self.check_progress(cursor, caller)
+    }
+
+    /// Whether `pc` is in code that can call a stub: compiled, interpreted, or the call stub.
+    pub(super) fn is_java_code(&self, vm: &VmLayout, pc: u64) -> bool {
+        if !self.in_code_cache(pc) {
+            return false;
+        }
+        vm.stubs.interpreter.contains(pc)
+            || pc == vm.stubs.call_stub_return
+            || self.blob_at(vm, pc).is_ok_and(|blob| blob.kind == BlobKind::Nmethod && pc >= blob.code_begin)
+    }
+
+    /// An entry frame: the call stub's frame leads to the JavaCallWrapper, which keeps the anchor of the Java
+    /// frames before (runtime/javaCalls.hpp). None: the end of the stack.
+    fn entry_frame(&self, vm: &VmLayout, cursor: &Cursor) -> Result<Step, WalkError> {
+        let layout = &vm.thread;
+        let bad = WalkError::BadEntryFrame;
+        let wrapper = self.slot(cursor.fp, i64::from(layout.entry_frame_call_wrapper)).map_err(|_| bad)?;
+        let field = |field: u32| self.memory.load_u64(wrapper.wrapping_add(u64::from(field))).ok_or(bad);
+        let sp = field(layout.call_wrapper_last_java_sp)?;
+        if sp == 0 {
+            return Ok(Step::Root);
+        }
+        let pc = field(layout.call_wrapper_last_java_pc)?;
+        let fp = field(layout.call_wrapper_last_java_fp)?;
+        let caller = self.anchored(sp, pc, fp).ok_or(bad)?;
+        if !self.in_code_cache(caller.pc) || caller.sp <= cursor.sp || caller.sp > self.stack_high {
+            return Err(bad);
+        }
+        Ok(Step::Caller(caller))
+    }
+}

@@ -1,0 +1,168 @@
+//! An interrupted frame of a compiled method, on x86_64: is its frame there yet, or still?
+//!
+//! The entry is `[mov [rsp-N], eax]; push rbp; sub rsp, size` or `sub rsp, size; mov [rsp+size-8], rbp`; the exit
+//! is `add rsp, size; pop rbp; poll; ret`, where the poll is `cmp rsp, [r15+x]; ja stub` (17 on) or
+//! `mov r10, [r15+x]; test [r10], eax` (11), (cpu/x86/x86_64.ad MachPrologNode and MachEpilogNode,
+//! c1_LIRAssembler_x86.cpp, macroAssembler_x86.cpp verified_entry). `size` follows from the blob's frame size, so
+//! the exact bytes of the `sub` are known.
+
+use crate::core::memory::Memory;
+use crate::core::vm_layout::VmLayout;
+use crate::signal::walk::blob::Blob;
+use crate::signal::walk::registers::Registers;
+use crate::signal::walk::{Cursor, Walk, WalkError};
+
+/// How far before `frame_complete` the allocating `sub` is looked for: entry checks and barriers lie between.
+const PROLOGUE_BYTES: usize = 192;
+
+const PUSH_RBP: u8 = 0x55;
+const POP_RBP: u8 = 0x5d;
+const RET: u8 = 0xc3;
+const RET_POP: u8 = 0xc2;
+
+/// Where the interrupted method's caller is to be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The frame is complete.
+    Complete,
+    /// The return address is this many bytes above SP, and RBP is the caller's.
+    Bare(u64),
+    /// RBP is saved on top of the stack, the return address above it.
+    FpPushed,
+}
+
+impl<M: Memory> Walk<'_, M> {
+    /// The caller of the compiled method's frame that was interrupted at `cursor`.
+    pub(in crate::signal::walk) fn interrupted_compiled_caller(
+        &self,
+        vm: &VmLayout,
+        blob: &Blob,
+        cursor: &Cursor,
+        registers: &Registers,
+    ) -> Result<Cursor, WalkError> {
+        let bare = |above: u64| -> Result<Cursor, WalkError> {
+            let slot = cursor.sp.wrapping_add(above);
+            let caller = Cursor {
+                pc: self.load(slot)?,
+                sp: slot.wrapping_add(8),
+                fp: registers.fp(),
+                interrupted: false,
+            };
+            self.check_progress(cursor, caller)
+        };
+        match self.stage(vm, blob, cursor.pc)? {
+            Stage::Complete => self.sized_caller(cursor, blob.frame_bytes),
+            Stage::Bare(above) => bare(above),
+            Stage::FpPushed => {
+                let sp = cursor.sp.wrapping_add(16);
+                let (fp, pc) = (self.load(cursor.sp)?, self.load(cursor.sp.wrapping_add(8))?);
+                self.check_progress(cursor, Cursor { pc, sp, fp, interrupted: false })
+            }
+        }
+    }
+
+    fn stage(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> Result<Stage, WalkError> {
+        let complete_at = blob.code_begin.wrapping_add_signed(self.frame_complete(vm, blob)?);
+        if pc < complete_at {
+            return Ok(self.entry_stage(blob, pc, complete_at));
+        }
+        // Bytes that cannot be read are not an exit.
+        let mut code = [0_u8; 24];
+        let _ = self.memory.read_bytes(pc, &mut code);
+        let mut before = [0_u8; 8];
+        let _ = self.memory.read_bytes(pc.wrapping_sub(8), &mut before);
+        Ok(match code {
+            [RET | RET_POP, ..] => Stage::Bare(0),
+            [POP_RBP, ..] => Stage::FpPushed,
+            // cmp rsp, [r15 + disp32]: only a return polls with RSP.
+            [0x49, 0x3b, 0xa7, ..] => Stage::Bare(0),
+            // ja stub, behind that cmp.
+            [0x0f, 0x87, ..] if matches!(before, [_, 0x49, 0x3b, 0xa7, ..]) => Stage::Bare(0),
+            // mov r10, [r15 + disp32]; test [r10], eax; ret
+            [0x4d, 0x8b, 0x97, _, _, _, _, 0x41, 0x85, 0x02, RET, ..] => Stage::Bare(0),
+            // test [r10], eax; ret
+            [0x41, 0x85, 0x02, RET, ..] => Stage::Bare(0),
+            // The return poll's stub: lea r10, [rip + disp32]; mov [r15 + disp32], r10; jmp handler. RBP and the
+            // frame are gone as at the poll.
+            [0x4c, 0x8d, 0x15, _, _, _, _, 0x4d, 0x89, 0x97, _, _, _, _, 0xe9, ..] => Stage::Bare(0),
+            [0x4d, 0x89, 0x97, _, _, _, _, 0xe9, ..] if matches!(before, [_, 0x4c, 0x8d, 0x15, ..]) => {
+                Stage::Bare(0)
+            }
+            [0xe9, ..] if matches!(before, [_, 0x4d, 0x89, 0x97, ..]) => Stage::Bare(0),
+            _ => Stage::Complete,
+        })
+    }
+
+    /// Before `frame_complete`: the frame is there once its `sub` has been executed.
+    fn entry_stage(&self, blob: &Blob, pc: u64, complete_at: u64) -> Stage {
+        let frame = blob.frame_bytes;
+        let mut code = [0_u8; PROLOGUE_BYTES];
+        let from = blob.code_begin.max(complete_at.wrapping_sub(PROLOGUE_BYTES as u64));
+        let length = (complete_at.wrapping_sub(from) as usize).min(PROLOGUE_BYTES);
+        let Some(code) = code.get_mut(..length) else { return Stage::Bare(0) };
+        if !self.memory.read_bytes(from, code) {
+            return Stage::Bare(0);
+        }
+        let pushed = find_sub_rsp(code, frame.wrapping_sub(16));
+        if let Some((start, end)) = pushed {
+            let (start, end) = (from.wrapping_add(start as u64), from.wrapping_add(end as u64));
+            return match pc {
+                pc if pc >= end => Stage::Complete,
+                // Between `push rbp` and the `sub` only `mov rbp, rsp` may stand.
+                pc if pc == start || self.is_after_push(pc, start) => Stage::FpPushed,
+                _ => Stage::Bare(0),
+            };
+        }
+        if let Some((start, end)) = find_sub_rsp(code, frame.wrapping_sub(8)) {
+            let (start, end) = (from.wrapping_add(start as u64), from.wrapping_add(end as u64));
+            return match pc {
+                pc if pc <= start => Stage::Bare(0),
+                // At `mov [rsp + size - 8], rbp`: RBP is not saved yet.
+                pc if pc == end => Stage::Bare(frame.wrapping_sub(8) as u64),
+                _ => Stage::Complete,
+            };
+        }
+        // A frame of 16 bytes is `push rbp` alone.
+        if frame == 16
+            && let Some(push) = find_lone_push(code)
+            && pc > from.wrapping_add(push as u64)
+        {
+            return Stage::FpPushed;
+        }
+        Stage::Bare(0)
+    }
+
+    fn is_after_push(&self, pc: u64, sub: u64) -> bool {
+        // push rbp; mov rbp, rsp; sub: the mov is three bytes (48 8b ec or 48 89 e5).
+        pc.wrapping_add(3) == sub && self.memory.load_u8(pc.wrapping_sub(1)) == Some(PUSH_RBP)
+    }
+}
+
+/// Finds the `push rbp` that ends an entry, or that `mov rbp, rsp` or the entry barrier's compare
+/// (`cmp dword ptr [r15 + disp8], 1`) follows.
+fn find_lone_push(code: &[u8]) -> Option<usize> {
+    let is_push = |rest: &&[u8]| {
+        matches!(
+            rest,
+            [PUSH_RBP]
+                | [PUSH_RBP, 0x48, 0x8b, 0xec, ..]
+                | [PUSH_RBP, 0x48, 0x89, 0xe5, ..]
+                | [PUSH_RBP, 0x41, 0x81 | 0x83, 0x7f, ..]
+        )
+    };
+    let rests = (0..code.len()).filter_map(|start| code.get(start..));
+    rests.enumerate().find(|(_, rest)| is_push(rest)).map(|(start, _)| start)
+}
+
+/// Finds `sub rsp, size` in `code`: the offsets of its start and end.
+fn find_sub_rsp(code: &[u8], size: i64) -> Option<(usize, usize)> {
+    let size = i32::try_from(size).ok().filter(|&size| size > 0)?;
+    let [a, b, c, d] = size.to_le_bytes();
+    let long = [0x48, 0x81, 0xec, a, b, c, d];
+    let short = [0x48, 0x83, 0xec, a];
+    let find = |pattern: &[u8]| {
+        let start = code.windows(pattern.len()).position(|window| window == pattern)?;
+        Some((start, start.wrapping_add(pattern.len())))
+    };
+    find(&long).or_else(|| if size < 128 { find(&short) } else { None })
+}

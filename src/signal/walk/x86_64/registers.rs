@@ -1,0 +1,117 @@
+//! The registers that a walk begins with.
+
+use libc::{c_void, ucontext_t};
+
+use crate::core::memory::Memory;
+use crate::signal::walk::WalkError;
+
+/// The general registers of an interrupted thread, by DWARF number (System V psABI for x86_64, table 3.36), the
+/// program counter last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Registers {
+    /// rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8 … r15.
+    pub general: [u64; 16],
+    /// rip.
+    pub pc: u64,
+}
+
+const GREGS_BY_DWARF_NUMBER: [i32; 16] = [
+    libc::REG_RAX,
+    libc::REG_RDX,
+    libc::REG_RCX,
+    libc::REG_RBX,
+    libc::REG_RSI,
+    libc::REG_RDI,
+    libc::REG_RBP,
+    libc::REG_RSP,
+    libc::REG_R8,
+    libc::REG_R9,
+    libc::REG_R10,
+    libc::REG_R11,
+    libc::REG_R12,
+    libc::REG_R13,
+    libc::REG_R14,
+    libc::REG_R15,
+];
+
+macro_rules! register {
+    ($($(#[$doc:meta])* $name:ident = $number:literal),*) => {
+        $($(#[$doc])* #[inline] pub fn $name(&self) -> u64 {
+            self.general.get($number).copied().unwrap_or(0)
+        })*
+    };
+}
+
+impl Registers {
+    register! {
+        /// rax.
+        rax = 0,
+        /// rbx.
+        rbx = 3,
+        /// rbp, the frame pointer where there is one.
+        fp = 6,
+        /// rsp.
+        sp = 7,
+        /// rdi.
+        rdi = 5,
+        /// r11.
+        r11 = 11,
+        /// r13.
+        r13 = 13,
+        /// r15, HotSpot's JavaThread in Java code.
+        r15 = 15
+    }
+
+    /// The registers in a handler's context.
+    ///
+    /// # Safety
+    /// `context` is the `ucontext_t` that the kernel passed to a handler.
+    pub unsafe fn from_context(context: *const c_void) -> Self {
+        // SAFETY: by the contract.
+        let gregs = unsafe { &(*context.cast::<ucontext_t>()).uc_mcontext.gregs };
+        let read = |register: i32| gregs.get(register as usize).copied().unwrap_or(0) as u64;
+        Self { general: GREGS_BY_DWARF_NUMBER.map(read), pc: read(libc::REG_RIP) }
+    }
+
+    /// The program counter alone.
+    ///
+    /// # Safety
+    /// As for [`Registers::from_context`].
+    pub unsafe fn program_counter(context: *const c_void) -> u64 {
+        // SAFETY: by the contract.
+        let gregs = unsafe { &(*context.cast::<ucontext_t>()).uc_mcontext.gregs };
+        gregs.get(libc::REG_RIP as usize).copied().unwrap_or(0) as u64
+    }
+
+    /// Makes the thread go on at `pc` when the handler returns.
+    ///
+    /// # Safety
+    /// As for [`Registers::from_context`], and the code at `pc` must fit the other registers.
+    pub unsafe fn set_program_counter(context: *mut c_void, pc: u64) {
+        // SAFETY: by the contract.
+        let gregs = unsafe { &mut (*context.cast::<ucontext_t>()).uc_mcontext.gregs };
+        if let Some(register) = gregs.get_mut(libc::REG_RIP as usize) {
+            *register = pc as i64;
+        }
+    }
+
+    /// The register with this DWARF number.
+    pub fn by_dwarf_number(&self, number: u8) -> Option<u64> {
+        self.general.get(usize::from(number)).copied()
+    }
+}
+
+/// The registers in the signal frame whose `ucontext_t` is at `sp`: the kernel leaves it there when the
+/// handler has returned to `rt_sigreturn`'s trampoline (arch/x86/include/asm/sigframe.h: after `pretcode`).
+pub fn read_signal_frame<M: Memory>(memory: &M, sp: u64) -> Result<Registers, WalkError> {
+    let gregs = sp.wrapping_add(std::mem::offset_of!(ucontext_t, uc_mcontext) as u64);
+    let read = |register: i32| {
+        memory.load_u64(gregs.wrapping_add((register as u64).wrapping_mul(8))).ok_or(WalkError::Unreadable)
+    };
+    let mut registers = Registers { pc: read(libc::REG_RIP)?, ..Registers::default() };
+    for (general, number) in registers.general.iter_mut().zip(GREGS_BY_DWARF_NUMBER) {
+        *general = read(number)?;
+    }
+    Ok(registers)
+}

@@ -1,0 +1,122 @@
+//! An interrupted stub without debug information, on x86_64.
+//!
+//! StubRoutines and most helpers begin with `push rbp; mov rbp, rsp` and end with `leave; ret` or
+//! `pop rbp; ret`; in between RBP leads to the caller. Small leaf stubs have no frame and keep RBP.
+
+use crate::core::address::RuntimeAddr;
+use crate::core::memory::Memory;
+use crate::core::vm_layout::VmLayout;
+use crate::signal::walk::blob::{Blob, BlobKind};
+use crate::signal::walk::registers::Registers;
+use crate::signal::walk::{Cursor, Walk, WalkError};
+
+/// How far above SP a stub's own frame pointer may lie: stubs save registers, up to AVX-512's.
+const MAX_STUB_FRAME: u64 = 16 * 1024;
+/// How many words above SP a return address is looked for in a stub whose registers were pushed one by one.
+const MAX_PUSHED_WORDS: u64 = 8;
+
+impl<M: Memory> Walk<'_, M> {
+    /// The caller of the stub that was interrupted at `cursor`.
+    pub(in crate::signal::walk) fn interrupted_stub_caller(
+        &self,
+        vm: &VmLayout,
+        blob: &Blob,
+        cursor: &Cursor,
+        registers: &Registers,
+    ) -> Result<Cursor, WalkError> {
+        let (pc, sp, fp) = (cursor.pc, cursor.sp, registers.fp());
+        let caller = |slot: u64, fp: u64| -> Result<Cursor, WalkError> {
+            let pc = self.load(slot)?;
+            let caller = Cursor { pc, sp: slot.wrapping_add(8), fp, interrupted: false };
+            self.check_progress(cursor, caller)
+        };
+        if vm.stubs.method_entry_barrier.contains(pc) {
+            return self.entry_barrier_caller(cursor, fp);
+        }
+        if blob.kind == BlobKind::Vtable {
+            return caller(sp, fp);
+        }
+        let mut code = [0_u8; 4];
+        let _ = self.memory.read_bytes(pc, &mut code);
+        match code {
+            // ret; push rbp
+            [0xc3, ..] | [0x55, ..] => return caller(sp, fp),
+            // mov rbp, rsp in both encodings, behind a push; pop rbp
+            [0x48, 0x8b, 0xec, _] | [0x48, 0x89, 0xe5, _] | [0x5d, ..] => {
+                return caller(sp.wrapping_add(8), self.load(sp)?);
+            }
+            // A thread that is not in Java has been called from native code: the small leaf stubs for it (cache
+            // flush, safe fetch, CPU features) keep the return address on top. What lies above may be anything.
+            _ if !self.is_in_java(vm) => return caller(sp, fp),
+            _ => {}
+        }
+        // A sized blob (a runtime stub) is complete once past its entry; a stub with a frame of its own has RBP
+        // right below its return address. Each guess is checked by what it leads to.
+        let is_return =
+            |slot: u64| self.memory.load_u64(slot).is_some_and(|pc| self.is_return_address(vm, pc));
+        if blob.frame_bytes >= 16 && is_return(sp.wrapping_add_signed(blob.frame_bytes.wrapping_sub(8))) {
+            return self.sized_caller(cursor, blob.frame_bytes);
+        }
+        // A stub without a frame keeps its return address on top. That is tried before RBP, which would lead
+        // past the caller.
+        if is_return(sp) {
+            return caller(sp, fp);
+        }
+        if fp >= sp && fp.wrapping_sub(sp) <= MAX_STUB_FRAME && is_return(fp.wrapping_add(8)) {
+            return caller(fp.wrapping_add(8), self.load(fp)?);
+        }
+        for word in 1..MAX_PUSHED_WORDS {
+            let slot = sp.wrapping_add(word.wrapping_mul(8));
+            if is_return(slot) {
+                return caller(slot, fp);
+            }
+        }
+        Err(WalkError::NoFrameSize)
+    }
+
+    /// Whether `pc` can be a return address into code that calls stubs: into the interpreter (which pushes
+    /// entries of its own), or right behind a call instruction of Java or native code.
+    fn is_return_address(&self, vm: &VmLayout, pc: u64) -> bool {
+        if vm.stubs.interpreter.contains(pc) {
+            return true;
+        }
+        if !self.is_java_code(vm, pc) && self.objects.find(RuntimeAddr(pc)).is_none() {
+            return false;
+        }
+        let mut before = [0_u8; 7];
+        if !self.memory.read_bytes(pc.wrapping_sub(7), &mut before) {
+            return false;
+        }
+        // call rel32 is E8 with four bytes; call r/m64 is FF /2 with a ModRM byte and up to five more.
+        let indirect = |call: &[u8]| matches!(call, [0xff, modrm, ..] if modrm & 0x38 == 0x10);
+        let [.., opcode, _, _, _, _] = before;
+        opcode == 0xe8 || before.windows(2).any(indirect)
+    }
+
+    /// `method_entry_barrier`: `push -1; push rbp; mov rbp, rsp` and so on; the return PC is in an nmethod whose
+    /// frame is complete (cpu/x86/stubGenerator_x86_64.cpp, generate_method_entry_barrier, JDK 21-25).
+    fn entry_barrier_caller(&self, cursor: &Cursor, fp: u64) -> Result<Cursor, WalkError> {
+        let caller = |pc_slot: u64, fp: u64| -> Result<Cursor, WalkError> {
+            let pc = self.load(pc_slot)?;
+            let caller = Cursor { pc, sp: pc_slot.wrapping_add(8), fp, interrupted: false };
+            self.check_progress(cursor, caller)
+        };
+        let mut code = [0_u8; 4];
+        let _ = self.memory.read_bytes(cursor.pc, &mut code);
+        match code {
+            // push -1 (long and short form); ret
+            [0x68, ..] | [0x6a, ..] | [0xc3, ..] => caller(cursor.sp, fp),
+            // push rbp
+            [0x55, ..] => caller(cursor.sp.wrapping_add(8), fp),
+            // mov rbp, rsp
+            [0x48, 0x8b, 0xec, _] | [0x48, 0x89, 0xe5, _] => {
+                caller(cursor.sp.wrapping_add(16), self.load(cursor.sp)?)
+            }
+            _ if fp >= cursor.sp && fp.wrapping_sub(cursor.sp) <= MAX_STUB_FRAME => {
+                caller(fp.wrapping_add(16), self.load(fp)?)
+            }
+            // After leave: only the -1 is left above the return address.
+            _ => caller(cursor.sp.wrapping_add(8), fp),
+        }
+    }
+}

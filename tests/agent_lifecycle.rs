@@ -1,0 +1,125 @@
+//! The agent attached, stopped, started again, forked; and beside the JVM's own checks.
+
+mod agent_support;
+
+use std::path::Path;
+
+use agent_support::running::{Running, Traces};
+use agent_support::stacks::cpu_stacks;
+use agent_support::{JavaRun, java_homes, profiles};
+
+/// A JVM that runs until it is told to end, and has been attached to.
+fn start(home: &Path) -> Running {
+    let jvm = JavaRun::new(home, "UserLoop").argument(100).start();
+    jvm.load_agent_by_jcmd("status");
+    assert!(jvm.stderr().contains("not running in this JVM"), "{}: {}", jvm.label, jvm.stderr());
+    assert_eq!(jvm.traces(), Traces::default(), "{}", jvm.label);
+    jvm
+}
+
+/// Loads the agent with these options and waits until it has said this.
+fn drive(jvm: &mut Running, options: &str, says: &str) {
+    let before = jvm.stderr().matches(says).count();
+    let answer = jvm.load_agent(options);
+    jvm.wait_until(&format!("'{says}' after {options} ({answer})"), |jvm| {
+        jvm.stderr().matches(says).count() > before
+    });
+}
+
+#[test]
+fn attach_status_flush_stop_and_start_again() {
+    for home in java_homes() {
+        let mut jvm = start(&home);
+        for (file, clock) in [("first", "auto"), ("second", "timer")] {
+            let options = format!("cpu=2ms,cpu.clock={clock},interval=1h,remotesym,file=DIR/{file}");
+            drive(&mut jvm, &options, "CPU sampling every");
+            drive(&mut jvm, &options, "profiling already");
+            // A thread names itself when it first runs.
+            jvm.wait_until("sampling", |jvm| {
+                let traces = jvm.traces();
+                traces.timers + traces.perf_events > 5 && traces.threads.len() >= 2
+            });
+            jvm.wait_until("a sample", |jvm| {
+                jvm.load_agent("flush");
+                jvm.profiles().join(file).is_file()
+            });
+            drive(&mut jvm, "status", "profiling for");
+            let flushed = profiles::messages(&jvm.profiles().join(file)).len();
+            let used = jvm.cpu_ticks();
+            jvm.wait_until("at work", |jvm| jvm.cpu_ticks() > used + 20);
+            drive(&mut jvm, "stop", "stopped");
+            assert_eq!(jvm.traces(), Traces::default(), "{}", jvm.label);
+            let messages = profiles::messages(&jvm.profiles().join(file));
+            assert!(messages.len() > flushed, "{}: nothing pending was written", jvm.label);
+            let stacks = cpu_stacks(&messages);
+            assert!(stacks.iter().any(|stack| stack.thread == "main"), "{}", jvm.label);
+            drive(&mut jvm, "stop", "not profiling");
+            drive(&mut jvm, "status", "not profiling");
+        }
+        jvm.terminate();
+        let finished = jvm.finish();
+        assert_eq!(libc::WEXITSTATUS(finished.status), 128 + libc::SIGTERM, "{}", finished.label);
+        assert_eq!(finished.files().len(), 2, "{}", finished.label);
+    }
+}
+
+#[test]
+fn a_mistake_in_an_attach_leaves_the_jvm_running() {
+    for home in java_homes() {
+        let mut jvm = start(&home);
+        drive(&mut jvm, "remotsym", "did you mean 'remotesym'?");
+        drive(&mut jvm, "file=DIR/missing/folder/file", "the agent does not start");
+        assert_eq!(jvm.traces(), Traces::default(), "{}", jvm.label);
+        drive(&mut jvm, "file=FILE", "CPU sampling every");
+        jvm.wait_until("a profile", |jvm| {
+            jvm.load_agent("flush");
+            !profiles::messages_if_any(&jvm.profiles().join("profile.otlp")).is_empty()
+        });
+        jvm.terminate();
+        jvm.finish();
+    }
+}
+
+/// What a child says of itself: its timers, descriptors and threads, and what it does with signals.
+const SELF: &str = "cat /proc/$$/timers; ls -l /proc/$$/fd; cat /proc/$$/task/*/comm; \
+                    grep -E '^Sig(Cgt|Ign|Blk)' /proc/self/status; echo complete";
+
+#[test]
+fn children_have_nothing_of_it() {
+    for home in java_homes() {
+        for (mechanism, clock) in [("FORK", "auto"), ("VFORK", "timer"), ("POSIX_SPAWN", "itimer")] {
+            let child = |options: &str| {
+                let run = JavaRun::new(&home, "ChildProcess").argument(0.4).argument(SELF);
+                let run = run.jvm_option(&format!("-Djdk.lang.Process.launchMechanism={mechanism}"));
+                let run = if options.is_empty() { run } else { run.agent(options) };
+                run.run().expect_success()
+            };
+            let run = child(&format!("cpu=1ms,cpu.clock={clock},file=FILE"));
+            let label = format!("{} {mechanism} {clock}: {}", run.label, run.stdout);
+            assert!(run.stdout.contains("complete"), "{label}");
+            for word in ["ID: ", "perf_event", "otlpprof"] {
+                assert!(!run.stdout.contains(word), "{word} in the child: {label}");
+            }
+            let signals = |text: &str| {
+                text.lines().filter(|line| line.starts_with("Sig")).map(str::to_owned).collect::<Vec<_>>()
+            };
+            assert_eq!(signals(&run.stdout), signals(&child("").stdout), "{label}");
+        }
+    }
+}
+
+#[test]
+fn the_jvms_own_checks_find_nothing() {
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "Demo")
+            .argument(2)
+            .jvm_option("-Xcheck:jni")
+            .agent("cpu=2ms,interval=400ms,file=FILE")
+            .run()
+            .expect_success();
+        let said = format!("{}\n{}", run.stdout, run.stderr);
+        for complaint in ["FATAL ERROR in native method", "WARNING in native method", "WARNING: JNI"] {
+            assert!(!said.contains(complaint), "{}: {said}", run.label);
+        }
+    }
+}

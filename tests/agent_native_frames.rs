@@ -1,0 +1,152 @@
+//! Frames of a native library in the profiles of a real JVM: remote and local.
+
+mod agent_support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use agent_support::stacks::{Frame, Stack, cpu_stacks};
+use agent_support::symbols::{addr2line, readelf_build_id};
+use agent_support::{JavaRun, LIBRARIES, java_homes};
+
+const RECURSION: usize = 6;
+
+/// What `programs.Demo` burns in, by the native method it calls: libddproftest's functions, leaf first. A sample
+/// may be taken in any of them, so that what a stack holds is an end of the list.
+fn expected_chains() -> Vec<(&'static str, Vec<&'static str>)> {
+    let mut recursion = vec!["ddprof_recurse"; RECURSION];
+    recursion.push("Java_programs_Native_recurse");
+    vec![
+        ("programs.Native.spin", vec!["ddprof_spin", "Java_programs_Native_spin"]),
+        ("programs.Native.hash", vec!["hash_block", "ddprof_hash", "Java_programs_Native_hash"]),
+        ("programs.Native.recurse", recursion),
+        ("programs.Native.sort", vec!["compare_keys", "ddprof_sort", "Java_programs_Native_sort"]),
+        ("programs.Native.copy", vec!["ddprof_copy", "Java_programs_Native_copy"]),
+    ]
+}
+
+/// The library's functions in which the work is, each of which must have been met as a leaf.
+const BURNERS: [&str; 4] = ["ddprof_spin", "hash_block", "ddprof_recurse", "compare_keys"];
+
+fn run_demo(home: &Path, library: &'static str, options: &str) -> Vec<Stack> {
+    let run = JavaRun::new(home, "Demo").argument(4).library(library).agent(options).run().expect_success();
+    assert!(run.stdout.contains("Demo done"), "{}", run.stdout);
+    cpu_stacks(&run.messages())
+}
+
+/// Compares the library's frames with the calls that the program makes; `function` names a frame.
+fn check_calls(label: &str, stacks: &[Stack], library: &str, function: impl Fn(&Frame) -> String) {
+    let (mut right, mut all) = (0, 0);
+    let mut wrong = BTreeMap::<String, i64>::new();
+    let mut leaves = BTreeMap::<String, i64>::new();
+    for stack in stacks {
+        let native: Vec<_> =
+            stack.frames.iter().filter(|frame| frame.object == library).map(&function).collect();
+        if let Some(leaf) = stack.frames.first().filter(|frame| frame.object == library) {
+            *leaves.entry(function(leaf)).or_default() += stack.value;
+        }
+        for (method, chain) in expected_chains() {
+            if stack.frames.iter().any(|frame| frame.name == method) {
+                all += stack.value;
+                if chain
+                    .iter()
+                    .rev()
+                    .map(|name| (*name).to_owned())
+                    .take(native.len())
+                    .eq(native.iter().rev().cloned())
+                {
+                    right += stack.value;
+                } else {
+                    *wrong.entry(format!("{method} <- {native:?}")).or_default() += stack.value;
+                }
+            }
+        }
+    }
+    assert!(all > 50, "{label}: only {all} samples in native methods");
+    // A sample between a call and its first instruction may still lack a table to unwind by.
+    assert!(right * 1000 >= all * 995, "{label}: {right} of {all} right; wrong: {wrong:#?}");
+    for burner in BURNERS {
+        assert!(
+            leaves.get(burner).copied().unwrap_or(0) > 2,
+            "{label}: too few samples in {burner}: {leaves:?}"
+        );
+    }
+}
+
+#[test]
+fn remote_frames_name_the_function_that_burned() {
+    for home in java_homes() {
+        for library in LIBRARIES {
+            let label = format!("{} {library}", home.display());
+            let stacks = run_demo(&home, library, "remotesym=true,cpu=2ms,file=FILE");
+            let id = readelf_build_id(library);
+            let mut addresses = BTreeSet::new();
+            for frame in stacks.iter().flat_map(|stack| &stack.frames) {
+                for symbol in ["ddprof_", "hash_block", "compare_keys", "Java_programs_"] {
+                    assert!(!frame.name.contains(symbol), "{label}: symbolized locally: {frame:?}");
+                }
+                if frame.object != library {
+                    continue;
+                }
+                let remote = frame.remote.unwrap_or_else(|| panic!("{label}: not remote: {frame:?}"));
+                assert_eq!(frame.name, "", "{label}: remote, and has a line: {frame:?}");
+                assert_eq!((remote.build_id.to_string(), &frame.build_id), (id.clone(), &id), "{label}");
+                assert_eq!(remote.address, frame.address, "{label}");
+                assert_eq!(frame.frame_type, "native", "{label}");
+                addresses.insert(frame.address);
+            }
+            let names = addr2line(library, &addresses);
+            check_calls(&label, &stacks, library, |frame| names[&frame.address].clone());
+        }
+    }
+}
+
+#[test]
+fn local_frames_have_the_symbols_name() {
+    for home in java_homes() {
+        for library in LIBRARIES {
+            let label = format!("{} {library}", home.display());
+            let stacks = run_demo(&home, library, "cpu=2ms,file=FILE");
+            assert!(
+                stacks.iter().flat_map(|stack| &stack.frames).all(|frame| frame.remote.is_none()),
+                "{label}"
+            );
+            check_calls(&label, &stacks, library, |frame| frame.name.clone());
+        }
+    }
+}
+
+#[test]
+fn names_as_text_for_backends_that_do_not_symbolize() {
+    for home in java_homes().into_iter().take(1) {
+        let library = LIBRARIES[0];
+        let stacks = run_demo(&home, library, "remotesym,native_frames=name,cpu=2ms,file=FILE");
+        let id = readelf_build_id(library);
+        let mut seen = 0;
+        for frame in stacks.iter().flat_map(|stack| &stack.frames).filter(|frame| frame.object == library) {
+            assert_eq!(frame.name, format!("{id}.<remote>({:#x})", frame.address));
+            seen += 1;
+        }
+        assert!(seen > 0);
+    }
+}
+
+#[test]
+fn java_called_from_native_code_is_one_stack() {
+    for home in java_homes() {
+        let stacks = run_demo(&home, LIBRARIES[0], "cpu=2ms,file=FILE");
+        // The native frames between two Java ones are not this walker's.
+        let calls = ["programs.Demo.calledFromNative", "programs.Native.upcall"];
+        let whole = |stack: &&Stack| {
+            let mut frames = stack.frames.iter();
+            calls.iter().all(|call| frames.any(|frame| frame.name == *call))
+        };
+        let below: Vec<_> =
+            stacks.iter().filter(|stack| stack.frames.iter().any(|frame| frame.name == calls[0])).collect();
+        let all: i64 = below.iter().map(|stack| stack.value).sum();
+        let right: i64 = below.iter().copied().filter(whole).map(|stack| stack.value).sum();
+        assert!(all > 20, "{}: only {all} samples below an upcall", home.display());
+        assert!(right * 1000 >= all * 995, "{}: {right} of {all}", home.display());
+        assert!(below.iter().all(|stack| stack.thread == "demo-upcall"), "{}", home.display());
+    }
+}

@@ -1,0 +1,150 @@
+//! Java programs under the agent: run, and what it wrote read back. Every file that the agent writes is validated
+//! when the program has ended.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+#[path = "../jdk_support/mod.rs"]
+mod jdk_support;
+pub(crate) mod profiles;
+pub(crate) mod running;
+pub(crate) mod stacks;
+pub(crate) mod symbols;
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+pub(crate) use jdk_support::java_homes;
+use running::{Finished, Running};
+
+/// The sample library, compiled without frame pointers, and with them.
+pub(crate) const LIBRARIES: [&str; 2] = [env!("OTLPPROF_DDPROFTEST"), env!("OTLPPROF_DDPROFTEST_FP")];
+/// Where the sources of the test programs are.
+const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/java/testprograms/programs");
+
+/// The agent that was built with this test.
+fn agent() -> PathBuf {
+    let agent = std::env::current_exe().unwrap().with_file_name("libotlpprof.so");
+    assert!(agent.is_file(), "{}: the agent was not built", agent.display());
+    agent
+}
+
+/// The Java version of a home, as its release file has it: 11, 17, 21, 25.
+pub(crate) fn java_version(home: &Path) -> u32 {
+    let release = fs::read_to_string(home.join("release")).unwrap();
+    let version =
+        release.lines().find_map(|line| line.strip_prefix("JAVA_VERSION=\"")).expect("JAVA_VERSION");
+    version.split(['.', '"', '-', '+']).next().unwrap().parse().unwrap()
+}
+
+/// A program to run.
+pub(crate) struct JavaRun {
+    home: PathBuf,
+    program: &'static str,
+    arguments: Vec<String>,
+    agent_options: Option<String>,
+    jvm_options: Vec<String>,
+    library: PathBuf,
+    variables: Vec<(&'static str, String)>,
+}
+
+impl JavaRun {
+    /// One of the test programs, without the agent.
+    pub(crate) fn new(home: &Path, program: &'static str) -> Self {
+        Self {
+            home: home.to_owned(),
+            program,
+            arguments: Vec::new(),
+            agent_options: None,
+            jvm_options: Vec::new(),
+            library: LIBRARIES[0].into(),
+            variables: Vec::new(),
+        }
+    }
+
+    /// Adds an argument of the program.
+    pub(crate) fn argument(mut self, argument: impl ToString) -> Self {
+        self.arguments.push(argument.to_string());
+        self
+    }
+
+    /// Loads the agent with these options; see [`with_paths`] for the paths in them.
+    pub(crate) fn agent(mut self, options: &str) -> Self {
+        self.agent_options = Some(options.to_owned());
+        self
+    }
+
+    /// Adds an option of the JVM.
+    pub(crate) fn jvm_option(mut self, option: &str) -> Self {
+        self.jvm_options.push(option.to_owned());
+        self
+    }
+
+    /// Says which library the program loads, if not the first of [`LIBRARIES`].
+    pub(crate) fn library(mut self, library: impl Into<PathBuf>) -> Self {
+        self.library = library.into();
+        self
+    }
+
+    /// Sets a variable of the environment, which is otherwise free of what configures agents.
+    pub(crate) fn variable(mut self, name: &'static str, value: &str) -> Self {
+        self.variables.push((name, value.to_owned()));
+        self
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Panics
+    /// If it cannot be started, does not end, or a file of the agent is not valid.
+    pub(crate) fn run(&self) -> Finished {
+        self.start().finish()
+    }
+
+    /// Starts it.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub(crate) fn start(&self) -> Running {
+        let classes = env!("OTLPPROF_TEST_CLASSES");
+        assert!(!classes.is_empty(), "the Java test programs were not built: no JDK with javac");
+        let folder = tempfile::tempdir().unwrap();
+        let profiles = folder.path().join("profiles");
+        fs::create_dir(&profiles).unwrap();
+        let mut command = Command::new(self.home.join("bin/java"));
+        if let Some(options) = &self.agent_options {
+            let mut argument = OsString::from("-agentpath:");
+            argument.push(agent());
+            argument.push("=");
+            argument.push(with_paths(options, &profiles));
+            command.arg(argument);
+        }
+        command.args(&self.jvm_options).arg(format!("-Dddproftest={}", self.library.display()));
+        command.arg("-cp").arg(classes).arg(format!("programs.{}", self.program)).args(&self.arguments);
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if text.starts_with("OTEL_") || text.starts_with("OTLPPROF_") || text.contains("JAVA_") {
+                command.env_remove(&name);
+            }
+        }
+        let variables = self.variables.iter().map(|(name, value)| (name, with_paths(value, &profiles)));
+        command.envs(variables);
+        let output = |name| File::create(folder.path().join(name)).unwrap();
+        command.stdin(Stdio::null()).stdout(output("stdout")).stderr(output("stderr"));
+        let label = format!("{} on {}", self.program, self.home.display());
+        Running::spawn(label, &self.home, &mut command, folder)
+    }
+}
+
+/// Options with their paths: `FILE` is the one that most tests write to, `DIR` where the others go.
+fn with_paths(options: &str, profiles: &Path) -> String {
+    let folder = profiles.to_str().expect("a temporary path is UTF-8");
+    options.replace("FILE", &format!("{folder}/profile.otlp")).replace("DIR", folder)
+}
+
+/// The number of the line of a test program that ends in this comment.
+pub(crate) fn line_marked(program: &str, mark: &str) -> i64 {
+    let source = fs::read_to_string(format!("{PROGRAMS}/{program}.java")).unwrap();
+    let at = source.lines().position(|line| line.ends_with(&format!("// {mark}")));
+    at.unwrap_or_else(|| panic!("{program}.java has no line marked '{mark}'")) as i64 + 1
+}

@@ -1,0 +1,265 @@
+//! JVMs that run, and what is left of them when they have ended.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use otlpprof::otlp::read::Message;
+use tempfile::TempDir;
+
+use super::{agent, java_homes, profiles, with_paths};
+
+/// No program runs for as long as this, and nothing that is waited for takes as long.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A JVM that runs. Killed when dropped.
+pub(crate) struct Running {
+    pub(crate) label: String,
+    home: PathBuf,
+    child: Child,
+    ended: bool,
+    folder: TempDir,
+}
+
+impl Running {
+    pub(super) fn spawn(label: String, home: &Path, command: &mut Command, folder: TempDir) -> Self {
+        let child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+        Self { label, home: home.to_owned(), child, ended: false, folder }
+    }
+
+    /// Loads the agent as a user does: `jcmd PID JVMTI.agent_load LIBRARY OPTIONS`. Returns what jcmd says.
+    pub(crate) fn load_agent_by_jcmd(&self, options: &str) -> String {
+        let options = with_paths(options, &self.profiles());
+        // In quotes of its own, or jcmd cuts what follows a `=`.
+        let arguments =
+            ["JVMTI.agent_load".into(), agent().into_os_string(), format!("\"{options}\"").into()];
+        let output =
+            Command::new(self.jcmd()).arg(self.child.id().to_string()).args(&arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{}: {said}\n{}", self.label, self.stderr());
+        said
+    }
+
+    /// The same without another JVM, over the socket that the JVM has opened for its first jcmd: the protocol's
+    /// version, the command and its three arguments, each ended by a zero (HotSpot: attachListener_posix.cpp).
+    pub(crate) fn load_agent(&self, options: &str) -> String {
+        let options = with_paths(options, &self.profiles());
+        let mut socket = UnixStream::connect(format!("/tmp/.java_pid{}", self.child.id())).unwrap();
+        let library = agent();
+        for part in ["1", "load", library.to_str().unwrap(), "true", &options] {
+            socket.write_all(part.as_bytes()).unwrap();
+            socket.write_all(&[0]).unwrap();
+        }
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// The home's own jcmd, or another's: they understand each other.
+    fn jcmd(&self) -> PathBuf {
+        let homes = [self.home.clone()].into_iter().chain(java_homes());
+        let jcmd = homes.map(|home| home.join("bin/jcmd")).find(|jcmd| jcmd.is_file());
+        jcmd.expect("no JDK has a jcmd")
+    }
+
+    /// Waits until a condition holds.
+    pub(crate) fn wait_until(&mut self, what: &str, condition: impl Fn(&Self) -> bool) {
+        let start = Instant::now();
+        while !condition(self) {
+            let ended = self.child.try_wait().unwrap();
+            assert!(
+                ended.is_none() && start.elapsed() < PATIENCE,
+                "{}: not {what} ({ended:?})\n{}\n{}",
+                self.label,
+                self.stdout(),
+                self.stderr()
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// What it has written so far.
+    pub(crate) fn stdout(&self) -> String {
+        text(&self.folder.path().join("stdout"))
+    }
+
+    /// See [`Running::stdout`].
+    pub(crate) fn stderr(&self) -> String {
+        text(&self.folder.path().join("stderr"))
+    }
+
+    /// Where its profiles are.
+    pub(crate) fn profiles(&self) -> PathBuf {
+        self.folder.path().join("profiles")
+    }
+
+    /// What of the agent's is there in the process.
+    pub(crate) fn traces(&self) -> Traces {
+        Traces::of(self.child.id())
+    }
+
+    /// The CPU time of the process, in hundredths of a second (proc_pid_stat(5): utime).
+    pub(crate) fn cpu_ticks(&self) -> u64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        // The name, which is field 2, may hold anything.
+        let fields = stat.rsplit_once(") ").expect("a name in parentheses").1;
+        fields.split(' ').nth(11).unwrap().parse().unwrap()
+    }
+
+    /// Asks it to end.
+    pub(crate) fn terminate(&self) {
+        // SAFETY: kill has no memory effects; the child has not been waited for, so that the number is its own.
+        unsafe { libc::kill(self.child.id().cast_signed(), libc::SIGTERM) };
+    }
+
+    /// Waits for its end, and holds the files that the agent wrote to every rule.
+    ///
+    /// # Panics
+    /// If it does not end, or a file of the agent is not valid.
+    pub(crate) fn finish(mut self) -> Finished {
+        let (status, cpu) = self.wait();
+        let finished = Finished {
+            label: self.label.clone(),
+            status,
+            stdout: self.stdout(),
+            stderr: self.stderr(),
+            cpu,
+            profiles: self.profiles(),
+            // Another folder in its place: `self` is dropped.
+            _folder: std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap()),
+        };
+        for file in finished.files() {
+            profiles::assert_valid(&finished.label, &file);
+        }
+        finished
+    }
+
+    /// Waits with wait4, which alone gives a child's CPU time.
+    fn wait(&mut self) -> (libc::c_int, Duration) {
+        let pid = self.child.id().cast_signed();
+        let start = Instant::now();
+        loop {
+            let mut status = 0;
+            // SAFETY: a plain structure of integers, for which zeros are a value.
+            let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+            // SAFETY: both pointers are to this frame's variables.
+            let waited = unsafe { libc::wait4(pid, &raw mut status, libc::WNOHANG, &raw mut usage) };
+            assert!(waited >= 0, "wait4: {}", io::Error::last_os_error());
+            if waited == pid {
+                self.ended = true;
+                return (status, duration(usage.ru_utime) + duration(usage.ru_stime));
+            }
+            assert!(start.elapsed() < PATIENCE, "{} does not end\n{}", self.label, self.stderr());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.ended {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    Duration::from_secs(time.tv_sec.unsigned_abs()) + Duration::from_micros(time.tv_usec.unsigned_abs())
+}
+
+fn text(path: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned()
+}
+
+/// What a profiler has in a process.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Traces {
+    /// POSIX timers.
+    pub(crate) timers: usize,
+    /// Descriptors of perf events.
+    pub(crate) perf_events: usize,
+    /// Names of the agent's threads.
+    pub(crate) threads: BTreeSet<String>,
+}
+
+impl Traces {
+    fn of(pid: u32) -> Self {
+        let process = PathBuf::from(format!("/proc/{pid}"));
+        let entries =
+            |name: &str| fs::read_dir(process.join(name)).unwrap().map(|entry| entry.unwrap().path());
+        let timers = fs::read_to_string(process.join("timers")).expect("a kernel with /proc/PID/timers");
+        let names = entries("task").filter_map(|task| fs::read_to_string(task.join("comm")).ok());
+        Self {
+            timers: timers.lines().filter(|line| line.starts_with("ID:")).count(),
+            perf_events: entries("fd")
+                .filter_map(|fd| fs::read_link(fd).ok())
+                .filter(|target| target.to_string_lossy().contains("perf_event"))
+                .count(),
+            threads: names
+                .map(|name| name.trim().to_owned())
+                .filter(|name| name.starts_with("otlpprof"))
+                .collect(),
+        }
+    }
+}
+
+/// A program that has ended.
+pub(crate) struct Finished {
+    /// For messages: what ran where.
+    pub(crate) label: String,
+    /// As wait(2) has it.
+    pub(crate) status: libc::c_int,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    /// User and system time, all threads.
+    pub(crate) cpu: Duration,
+    profiles: PathBuf,
+    _folder: TempDir,
+}
+
+impl Finished {
+    /// Whether it ended with exit code 0.
+    pub(crate) fn succeeded(&self) -> bool {
+        self.status == 0
+    }
+
+    /// Panics, with all that the program said, unless it ended with exit code 0.
+    pub(crate) fn expect_success(self) -> Self {
+        let Self { label, status, stdout, stderr, .. } = &self;
+        assert!(self.succeeded(), "{label}: status {status:#x}\n{stdout}\n{stderr}");
+        self
+    }
+
+    /// The files that the agent wrote, in the order of their names.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let mut files: Vec<_> = fs::read_dir(&self.profiles).unwrap().map(|e| e.unwrap().path()).collect();
+        files.sort();
+        files
+    }
+
+    /// The messages of the files that the agent wrote.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(crate) fn messages(&self) -> Vec<Message> {
+        let messages: Vec<_> = self.files().iter().flat_map(|file| profiles::messages(file)).collect();
+        assert!(!messages.is_empty(), "{}: no profile\n{}", self.label, self.stderr);
+        messages
+    }
+
+    /// A counter of the line with which the agent says good-bye; 0 if it is not there.
+    ///
+    /// # Panics
+    /// If there is no such line.
+    pub(crate) fn counter(&self, name: &str) -> u64 {
+        let line = self.stderr.lines().rfind(|line| line.contains("handler.") || line.contains("upload."));
+        let line = line.unwrap_or_else(|| panic!("{}: no counters\n{}", self.label, self.stderr));
+        let value = line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        value.map_or(0, |value| value.parse().unwrap())
+    }
+}

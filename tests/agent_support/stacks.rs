@@ -1,0 +1,122 @@
+//! Stacks as a backend sees them: the samples of messages with every index followed.
+
+use otlpprof::core::address::ElfVaddr;
+use otlpprof::model::RemoteFrame;
+use otlpprof::otlp::lookup::Lookup;
+use otlpprof::otlp::read::Message;
+use otlpprof::otlp::wire::{Location, Value};
+
+/// One line of one location, or a location without any.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame {
+    /// The function's name; empty where the frame is left to the backend.
+    pub(crate) name: String,
+    pub(crate) file: String,
+    pub(crate) line: i64,
+    pub(crate) address: ElfVaddr,
+    /// The object's path; empty without a mapping.
+    pub(crate) object: String,
+    /// The object's GNU build-id, in hexadecimal; empty without one.
+    pub(crate) build_id: String,
+    /// `profile.frame.type`.
+    pub(crate) frame_type: String,
+    /// What the location's attribute says of a remote frame.
+    pub(crate) remote: Option<RemoteFrame>,
+}
+
+/// One sample of the CPU profile.
+#[derive(Clone, Debug)]
+pub(crate) struct Stack {
+    /// Leaf first.
+    pub(crate) frames: Vec<Frame>,
+    /// How many samples it stands for.
+    pub(crate) value: i64,
+    /// The nanoseconds between two samples.
+    pub(crate) period_ns: i64,
+    /// `thread.name`; empty without one.
+    pub(crate) thread: String,
+    /// `thread.id`.
+    pub(crate) thread_id: Option<i64>,
+    /// `otlpprof.thread.os_id`.
+    pub(crate) os_id: Option<i64>,
+}
+
+impl Stack {
+    /// Whether a function of this name is in it.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.frames.iter().any(|frame| frame.name == name)
+    }
+}
+
+/// The samples of all CPU profiles.
+pub(crate) fn cpu_stacks(messages: &[Message]) -> Vec<Stack> {
+    let mut stacks = Vec::new();
+    for message in messages {
+        let lookup = Lookup::new(&message.data);
+        let scopes = message.data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles);
+        for profile in scopes.flat_map(|scope| &scope.profiles) {
+            if lookup.value_type(profile.period_type) != ("cpu", "nanoseconds") {
+                continue;
+            }
+            for sample in &profile.samples {
+                let locations = lookup.stack(sample.stack_index).expect("a stack");
+                let frames = locations
+                    .iter()
+                    .flat_map(|&index| frames(lookup, lookup.location(index).expect("a location")));
+                // Timestamps in place of a value count one each.
+                let value =
+                    sample.values.first().copied().unwrap_or(sample.timestamps_unix_nano.len() as i64);
+                let thread =
+                    lookup.attribute_text(&sample.attribute_indices, "thread.name").unwrap_or_default();
+                let number = |wanted: &str| {
+                    let mut attributes = lookup.attributes(&sample.attribute_indices);
+                    match attributes.find(|(key, _)| *key == wanted)?.1 {
+                        Some(Value::IntValue(number)) => Some(*number),
+                        other => panic!("{wanted}: {other:?}"),
+                    }
+                };
+                stacks.push(Stack {
+                    frames: frames.collect(),
+                    value,
+                    period_ns: profile.period,
+                    thread: thread.to_owned(),
+                    thread_id: number("thread.id"),
+                    os_id: number("otlpprof.thread.os_id"),
+                });
+            }
+        }
+    }
+    stacks
+}
+
+fn frames(lookup: Lookup<'_>, location: &Location) -> Vec<Frame> {
+    let attribute = |key| lookup.attribute_text(&location.attribute_indices, key).unwrap_or_default();
+    let mapping = lookup.mapping(location.mapping_index);
+    let build_id = "process.executable.build_id.gnu";
+    let bare = Frame {
+        name: String::new(),
+        file: String::new(),
+        line: 0,
+        address: ElfVaddr(location.address),
+        object: mapping.map_or("", |mapping| lookup.text(mapping.filename_strindex)).to_owned(),
+        build_id: mapping
+            .and_then(|mapping| lookup.attribute_text(&mapping.attribute_indices, build_id))
+            .unwrap_or_default()
+            .to_owned(),
+        frame_type: attribute("profile.frame.type").to_owned(),
+        remote: RemoteFrame::parse(attribute(RemoteFrame::KEY)),
+    };
+    if location.lines.is_empty() {
+        return vec![bare];
+    }
+    let of_line = |line: &otlpprof::otlp::wire::Line| {
+        let function = lookup.function(line.function_index).expect("a function");
+        Frame {
+            name: lookup.text(function.name_strindex).to_owned(),
+            file: lookup.text(function.filename_strindex).to_owned(),
+            line: line.line,
+            ..bare.clone()
+        }
+    };
+    location.lines.iter().map(of_line).collect()
+}

@@ -1,0 +1,53 @@
+//! What binutils say of libraries.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use otlpprof::core::address::ElfVaddr;
+
+/// The functions that binutils' addr2line names at these addresses of a library; not what is inlined in them.
+pub(crate) fn addr2line(
+    library: impl AsRef<Path>,
+    addresses: &BTreeSet<ElfVaddr>,
+) -> BTreeMap<ElfVaddr, String> {
+    let mut child = Command::new("addr2line")
+        .args(["-a", "-f", "-i", "-e"])
+        .arg(library.as_ref())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("addr2line (binutils)");
+    let mut input = child.stdin.take().unwrap();
+    for address in addresses {
+        writeln!(input, "{address:#x}").unwrap();
+    }
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    let output = String::from_utf8(output.stdout).unwrap();
+    // The address, then two lines for each function, its name and its place; those inlined come before the one that
+    // they are in.
+    let mut functions = Vec::new();
+    let mut lines = output.lines().peekable();
+    while let Some(line) = lines.next() {
+        assert!(line.starts_with("0x"), "{line}");
+        let mut function = None;
+        while let Some(name) = lines.next_if(|line| !line.starts_with("0x")) {
+            function = Some(name.to_owned());
+            lines.next();
+        }
+        functions.push(function.expect("a function"));
+    }
+    assert_eq!(functions.len(), addresses.len());
+    addresses.iter().copied().zip(functions).collect()
+}
+
+/// The build-id that readelf prints.
+pub(crate) fn readelf_build_id(library: impl AsRef<Path>) -> String {
+    let output =
+        Command::new("readelf").arg("-n").arg(library.as_ref()).output().expect("readelf (binutils)");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let id = text.lines().find_map(|line| line.trim().strip_prefix("Build ID: "));
+    id.expect("the library has a build-id").to_owned()
+}

@@ -1,0 +1,97 @@
+//! Which thread a sample is said to be of.
+
+mod agent_support;
+
+use agent_support::stacks::cpu_stacks;
+use agent_support::{JavaRun, java_homes, java_version};
+
+#[test]
+fn a_thread_that_renames_itself_is_called_by_its_new_name() {
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "Renamed")
+            .argument(2.4)
+            .agent("cpu=2ms,interval=300ms,file=FILE")
+            .run()
+            .expect_success();
+        let id: i64 = run.stdout.trim().strip_prefix("id=").unwrap().parse().unwrap();
+        let messages = run.messages();
+        let mut names = Vec::new();
+        for stack in messages.iter().flat_map(|message| cpu_stacks(std::slice::from_ref(message))) {
+            if stack.thread.ends_with("-name") {
+                assert_eq!((stack.thread_id, stack.os_id), (Some(id), None), "{}: {stack:?}", run.label);
+                names.push(stack.thread);
+            } else {
+                assert!(!stack.has("programs.Renamed.burn"), "{}: {stack:?}", run.label);
+            }
+        }
+        names.dedup();
+        assert_eq!(names, ["first-name", "second-name"], "{}", run.label);
+    }
+}
+
+#[test]
+fn threads_that_were_never_attached_have_the_kernels_id_alone() {
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "NativePthreads")
+            .argument(2)
+            .agent("cpu=2ms,file=FILE")
+            .run()
+            .expect_success();
+        let (mut long, mut short) = (0, 0);
+        for stack in cpu_stacks(&run.messages()) {
+            let is_long = stack.has("burn_for_milliseconds");
+            let is_short = stack.has("burn_rounds");
+            if is_long || is_short {
+                assert_eq!((&*stack.thread, stack.thread_id), ("", None), "{}: {stack:?}", run.label);
+                assert!(stack.os_id.is_some(), "{}: {stack:?}", run.label);
+                *if is_long { &mut long } else { &mut short } += stack.value;
+            } else if stack.thread == "main" {
+                assert!(stack.thread_id.is_some() && stack.os_id.is_none(), "{}: {stack:?}", run.label);
+            }
+        }
+        assert!(long > 10 && short > 0, "{}: {long}, {short}", run.label);
+    }
+}
+
+#[test]
+fn every_sample_says_of_which_thread_it_is() {
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "ShortThreads")
+            .argument(2)
+            .agent("cpu=2ms,interval=500ms,file=FILE")
+            .run()
+            .expect_success();
+        let (mut java, mut all) = (0, 0);
+        for stack in cpu_stacks(&run.messages()) {
+            assert!(!stack.thread.is_empty() || stack.os_id.is_some(), "{}: {stack:?}", run.label);
+            assert_eq!(stack.thread.is_empty(), stack.thread_id.is_none(), "{}: {stack:?}", run.label);
+            if stack.frames.iter().any(|frame| frame.name.starts_with("programs.ShortThreads.")) {
+                all += stack.value;
+                java += if stack.thread.is_empty() { 0 } else { stack.value };
+            }
+        }
+        // Threads of some milliseconds are named, though they are gone when the interval ends.
+        assert!(all > 10 && java * 100 >= all * 99, "{}: {java} of {all} named", run.label);
+    }
+}
+
+#[test]
+fn virtual_threads_have_no_id() {
+    let homes: Vec<_> = java_homes().into_iter().filter(|home| java_version(home) >= 21).collect();
+    assert!(homes.len() >= 2 || std::env::var_os("CI").is_none(), "a JDK 21 and a JDK 25: {homes:?}");
+    for home in homes {
+        let run = JavaRun::new(&home, "VirtualThreads")
+            .argument(2)
+            .agent("cpu=2ms,file=FILE")
+            .run()
+            .expect_success();
+        let mut all = 0;
+        for stack in cpu_stacks(&run.messages()) {
+            if stack.has("programs.VirtualThreads.burn") {
+                assert_eq!(stack.thread_id, None, "{}: {stack:?}", run.label);
+                all += stack.value;
+            }
+        }
+        assert!(all > 10, "{}: {all} samples of virtual threads", run.label);
+    }
+}

@@ -1,0 +1,135 @@
+//! Uploads from a real JVM: to a real OpenTelemetry collector, to `otlpprof collect`, and to nobody.
+
+mod agent_support;
+mod export_support;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use agent_support::running::Finished;
+use agent_support::{JavaRun, java_homes, profiles};
+use export_support::collector::Collector;
+use export_support::profile::{FlatSample, flatten};
+use export_support::{FaultServer, Step};
+use otlpprof::otlp::read::Message;
+
+/// Every sample of some messages with its indices followed, sorted.
+fn flat(messages: &[Message]) -> Vec<FlatSample> {
+    let mut samples: Vec<_> = messages.iter().flat_map(|message| flatten(&message.data)).collect();
+    samples.sort();
+    samples
+}
+
+/// Runs the sample program, which writes to a file what it uploads.
+fn run(home: &Path, endpoint: &str, options: &str) -> Finished {
+    let options = format!("cpu=2ms,interval=500ms,file=FILE,endpoint={endpoint},service=upload,{options}");
+    let run = JavaRun::new(home, "Demo").argument(2).agent(&options).run().expect_success();
+    let messages = run.messages().len() as u64;
+    assert!(messages >= 3, "{}: {messages} messages", run.label);
+    assert_eq!(run.counter("upload.sent.messages"), messages, "{}: {}", run.label, run.stderr);
+    assert_eq!(run.counter("upload.submitted.messages"), messages, "{}: {}", run.label, run.stderr);
+    run
+}
+
+#[test]
+fn a_real_collector_decodes_what_the_file_has() {
+    for options in ["format=proto", "format=json,compression=none,remotesym,native_frames=name"] {
+        let Some(collector) = Collector::start() else { return };
+        let mut sent = Vec::new();
+        for home in java_homes() {
+            sent.extend(flat(&run(&home, &collector.endpoint(), options).messages()));
+        }
+        sent.sort();
+        for received in collector.received() {
+            // Equal, or thousands of samples would be printed.
+            assert_eq!(received.len(), sent.len(), "{options}");
+            assert!(received == sent, "{options}: {:?}", received.iter().zip(&sent).find(|(a, b)| a != b));
+        }
+    }
+}
+
+#[test]
+fn the_embedded_receiver_stores_what_the_file_has() {
+    for home in java_homes() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut receiver = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+            .args(["collect", "--listen", "127.0.0.1:0", "--out"])
+            .arg(folder.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(receiver.stdout.take().unwrap()).lines();
+        let line = lines.next().unwrap().unwrap();
+        let run = run(&home, line.strip_prefix("listening on ").unwrap(), "timestamps,remotesym");
+        // SAFETY: kill has no memory effects; the process is this test's own child and not waited for yet.
+        unsafe { libc::kill(receiver.id().cast_signed(), libc::SIGTERM) };
+        assert!(receiver.wait().unwrap().success());
+        let stored = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        let stored: Vec<_> = stored
+            .flat_map(|file| {
+                profiles::assert_valid(&run.label, &file);
+                profiles::messages(&file)
+            })
+            .collect();
+        assert!(flat(&stored) == flat(&run.messages()), "{}", run.label);
+    }
+}
+
+/// Were the end of the program to wait for a request, it would take the hour that a request may last.
+#[test]
+fn a_dead_endpoint_costs_the_profiles_and_nothing_else() {
+    let silent = FaultServer::start(vec![Step::Hang; 1000]);
+    let refusing = "http://127.0.0.1:1".to_owned();
+    let silent = format!("http://{}", silent.address);
+    for home in java_homes() {
+        for endpoint in [&refusing, &silent] {
+            let options = format!("interval=300ms,timeout=1h,endpoint={endpoint}");
+            let run = JavaRun::new(&home, "Demo").argument(1.5).agent(&options).run().expect_success();
+            let label = format!("{} {endpoint}: {}", run.label, run.stderr);
+            assert!(run.stdout.contains("Demo done"), "{label}");
+            assert_eq!(run.counter("upload.sent.messages"), 0, "{label}");
+            let submitted = run.counter("upload.submitted.samples");
+            let given_up =
+                run.counter("upload.shut_down.samples") + run.counter("upload.retries_exhausted.samples");
+            assert!(submitted > 0, "{label}");
+            assert_eq!(given_up, submitted, "{label}");
+            let about_uploads = run.stderr.lines().filter(|line| line.contains("[otlpprof] warning")).count();
+            assert!(about_uploads <= 2, "said more than once: {label}");
+        }
+    }
+}
+
+#[test]
+fn the_environment_configures_a_real_jvm() {
+    for home in java_homes() {
+        let server = FaultServer::start([]);
+        let run = JavaRun::new(&home, "Demo")
+            .argument(1)
+            .agent("cpu=2ms")
+            .variable("OTLPPROF_FILE", "FILE")
+            .variable("OTLPPROF_CPU", "50ms")
+            .variable("OTLPPROF_REMOTESYM", "yes")
+            .variable("OTEL_SERVICE_NAME", "from-environment")
+            .variable("OTEL_RESOURCE_ATTRIBUTES", "team=a%2Cb,service.name=hidden")
+            .variable("OTEL_EXPORTER_OTLP_ENDPOINT", &format!("http://{}/base", server.address))
+            .variable("OTEL_EXPORTER_OTLP_HEADERS", "api-key=secret")
+            .variable("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
+            .run()
+            .expect_success();
+        let label = format!("{}: {}", run.label, run.stderr);
+        let request = server.request();
+        assert_eq!(request.line, "POST /base/v1development/profiles HTTP/1.1", "{label}");
+        assert_eq!(request.header("api-key"), ["secret"], "{label}");
+        assert!(request.header("content-encoding").is_empty(), "{label}");
+        assert!(!run.stderr.contains("secret"), "{label}");
+        let messages = run.messages();
+        // The agent's string has the last word.
+        let stacks = agent_support::stacks::cpu_stacks(&messages);
+        assert!(stacks.iter().all(|stack| stack.period_ns == 2_000_000), "{label}");
+        assert!(stacks.iter().flat_map(|stack| &stack.frames).any(|frame| frame.remote.is_some()), "{label}");
+        let text = format!("{:?}", messages[0].data.resource_profiles[0].resource);
+        assert!(text.contains("from-environment") && text.contains("\"a,b\""), "{label} {text}");
+        assert!(!text.contains("hidden"), "{label} {text}");
+    }
+}

@@ -1,0 +1,267 @@
+//! Holds the source to what `src/lib.rs` and CONTRIBUTING.md say of it: who imports whom, what the signal zone may
+//! contain, how files are named, documented and bounded.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Each module of the crate, and those that it may import. One that is missing here may not exist.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("core", &[]),
+    ("signal", &["core"]),
+    ("elf", &["core"]),
+    ("jvm", &["core"]),
+    ("jfr", &["core"]),
+    ("model", &["core"]),
+    ("sampling", &["core", "elf", "signal"]),
+    ("aggregate", &["core", "model"]),
+    ("otlp", &["core", "model"]),
+    ("export", &["core"]),
+    ("agent", &["aggregate", "core", "elf", "export", "jvm", "model", "otlp", "sampling", "signal"]),
+    ("cli", &["aggregate", "core", "elf", "export", "jfr", "jvm", "model", "otlp", "sampling", "signal"]),
+    ("lib", &[]),
+    ("main", &["cli"]),
+];
+
+/// What code in the signal zone must not name, and why. Clippy's lists (clippy.toml) cover what is called by its
+/// path; these are the forms that they do not see.
+const FORBIDDEN_IN_SIGNAL: &[(&str, &str)] = &[
+    ("assert!", "panics"),
+    ("thread_local!", "the first touch in a thread allocates"),
+    ("async ", "there is no executor"),
+    ("dyn ", "a handler's calls are known when it is compiled"),
+    ("std::fs", "allocates"),
+    ("std::env", "locks"),
+    ("std::collections", "allocates"),
+];
+
+const MOST_LINES: usize = 600;
+const NAMES_THAT_TELL_NOTHING: &[&str] =
+    &["utils", "util", "common", "misc", "helpers", "helper", "v2", "api2"];
+
+/// A source file: its path below `src`, and its text.
+struct Source {
+    path: PathBuf,
+    text: String,
+}
+
+impl Source {
+    /// The module of the crate that it belongs to: "elf" for `elf/notes.rs`.
+    fn area(&self) -> String {
+        let first = self.path.components().next().expect("a file has a name");
+        Path::new(&first).file_stem().expect("a name").to_string_lossy().into_owned()
+    }
+
+    /// How many modules lie between the crate's root and this file's code: 2 for `elf/notes.rs`.
+    fn depth(&self) -> usize {
+        let is_mod_file = self.path.file_name().is_some_and(|name| name == "mod.rs");
+        self.path.components().count() - usize::from(is_mod_file)
+    }
+
+    /// The code without comments and without its tests, which stand at the end of a file or in one of their own.
+    fn code_in_use(&self) -> String {
+        let is_test = |name: &str| name == "tests" || name.ends_with("_tests");
+        let mut names =
+            self.path.components().map(|part| Path::new(&part).file_stem().unwrap_or_default().to_owned());
+        if names.any(|name| is_test(&name.to_string_lossy())) {
+            return String::new();
+        }
+        let code = without_comments(&self.text);
+        let test_module =
+            ["mod tests", "#[path", "#[expect", "#[allow"].map(|next| format!("#[cfg(test)]\n{next}"));
+        let end = test_module.iter().filter_map(|start| code.find(start)).min().unwrap_or(code.len());
+        code[..end].to_owned()
+    }
+}
+
+fn sources() -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut sources = Vec::new();
+    let mut directories = vec![root.clone()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).expect("src can be read") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).expect("UTF-8");
+                sources.push(Source { path: path.strip_prefix(&root).expect("below it").to_owned(), text });
+            }
+        }
+    }
+    assert!(sources.len() > 20, "found {} files only", sources.len());
+    sources.sort_by(|a, b| a.path.cmp(&b.path));
+    sources
+}
+
+/// Drops `//` comments; a `//` within a string (a URL) goes too, which hides no import.
+fn without_comments(text: &str) -> String {
+    text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+/// The modules of the crate that this code names, by `crate::…` (groups included) or by enough `super::`s.
+fn imports(code: &str, depth: usize) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (start, _) in code.match_indices("crate::") {
+        found.extend(first_names(&code[start + "crate::".len()..]));
+    }
+    let to_root = "super::".repeat(depth);
+    for (start, _) in code.match_indices(&to_root) {
+        let names = first_names(code[start..].trim_start_matches("super::"));
+        // Within an inline module the same chain ends one module further down.
+        found.extend(names.into_iter().filter(|name| MAY_IMPORT.iter().any(|(area, _)| area == name)));
+    }
+    found
+}
+
+/// The first name of a path, or of each path in a group: `a::b` gives a; `{a, b::{c}}` gives a, b.
+fn first_names(path: &str) -> Vec<String> {
+    let name =
+        |text: &str| text.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+    let Some(group) = path.strip_prefix('{') else { return vec![name(path)] };
+    let mut names = vec![name(group)];
+    let mut level = 0;
+    for (at, character) in group.char_indices() {
+        match character {
+            '{' => level += 1,
+            '}' if level == 0 => break,
+            '}' => level -= 1,
+            ',' if level == 0 => names.push(name(&group[at + 1..])),
+            _ => {}
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    names
+}
+
+/// Macros and types that a crate exports at its root are no modules.
+fn is_module(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase()) && MAY_IMPORT.iter().any(|(area, _)| *area == name)
+}
+
+/// Asserts that the list of complaints is empty, and prints them all if it is not.
+fn assert_none(complaints: &[String]) {
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+#[test]
+fn imports_follow_one_direction() {
+    let mut complaints = Vec::new();
+    for source in sources() {
+        let area = source.area();
+        let Some((_, allowed)) = MAY_IMPORT.iter().find(|(name, _)| *name == area) else {
+            complaints
+                .push(format!("{}: the module '{area}' has no place in MAY_IMPORT", source.path.display()));
+            continue;
+        };
+        for import in imports(&without_comments(&source.text), source.depth()) {
+            if is_module(&import) && import != area && !allowed.contains(&import.as_str()) {
+                complaints.push(format!("{}: '{area}' must not import '{import}'", source.path.display()));
+            }
+        }
+    }
+    assert_none(&complaints);
+}
+
+#[test]
+fn the_table_has_no_cycle() {
+    let mut settled: BTreeSet<&str> = BTreeSet::new();
+    while settled.len() < MAY_IMPORT.len() {
+        let next: Vec<_> = MAY_IMPORT
+            .iter()
+            .filter(|(area, allowed)| {
+                !settled.contains(area) && allowed.iter().all(|other| settled.contains(other))
+            })
+            .map(|(area, _)| *area)
+            .collect();
+        assert!(!next.is_empty(), "a cycle among those that are not in {settled:?}");
+        settled.extend(next);
+    }
+}
+
+/// The crates of Cargo.toml's `[dependencies]` but libc, as code names them.
+fn dependencies() -> Vec<String> {
+    let manifest =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).expect("Cargo.toml");
+    let section = manifest.split("\n[").find_map(|section| section.strip_prefix("dependencies]\n"));
+    let names = section.expect("a section").lines().filter_map(|line| line.split_once(" = "));
+    names.map(|(name, _)| name.replace('-', "_")).filter(|name| name != "libc").collect()
+}
+
+/// Whether `name::` is in the code as a path's first part.
+fn names_crate(code: &str, name: &str) -> bool {
+    let path = format!("{name}::");
+    code.match_indices(&path)
+        .any(|(at, _)| !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':'))
+}
+
+#[test]
+fn the_signal_zone_uses_core_and_libc_alone() {
+    let crates = dependencies();
+    assert!(crates.contains(&"parking_lot".to_owned()) && !crates.contains(&"libc".to_owned()), "{crates:?}");
+    let mut complaints = Vec::new();
+    for source in sources().iter().filter(|source| source.area() == "signal") {
+        // Constants are checked when the crate is compiled.
+        let code = source.code_in_use().replace("const _: () = assert!", "");
+        for name in crates.iter().filter(|name| names_crate(&code, name)) {
+            complaints.push(format!("{}: uses the crate {name}", source.path.display()));
+        }
+        for (forbidden, reason) in FORBIDDEN_IN_SIGNAL {
+            if code.contains(forbidden) {
+                complaints.push(format!("{}: {}: {reason}", source.path.display(), forbidden.trim()));
+            }
+        }
+    }
+    assert_none(&complaints);
+}
+
+#[test]
+fn files_are_documented_short_and_well_named() {
+    let mut complaints = Vec::new();
+    for source in sources() {
+        let path = source.path.display();
+        if !source.text.starts_with("//! ") {
+            complaints.push(format!("{path}: does not begin with a `//!` line that says its duty"));
+        }
+        let lines = source.text.lines().count();
+        if lines > MOST_LINES {
+            complaints.push(format!("{path}: {lines} lines, more than {MOST_LINES}; split it by duty"));
+        }
+        let names =
+            source.path.components().map(|part| Path::new(&part).file_stem().unwrap_or_default().to_owned());
+        for name in names.filter(|name| NAMES_THAT_TELL_NOTHING.iter().any(|bad| name == bad)) {
+            complaints.push(format!("{path}: '{}' tells no duty", name.display()));
+        }
+    }
+    assert_none(&complaints);
+}
+
+#[test]
+fn imports_are_seen_in_every_form() {
+    let seen = |code: &str, depth| imports(&without_comments(code), depth).into_iter().collect::<Vec<_>>();
+    assert_eq!(seen("use crate::elf::notes::Note;", 2), ["elf"]);
+    assert_eq!(seen("use crate::{core::{a, b}, model, otlp::x};", 2), ["core", "model", "otlp"]);
+    assert_eq!(seen("use crate::{\n    core::a,\n    jvm,\n};", 2), ["core", "jvm"]);
+    assert_eq!(seen("fn f() -> crate::model::Id { crate::export::x() }", 2), ["export", "model"]);
+    assert_eq!(seen("use super::super::jvm::x;", 2), ["jvm"]);
+    assert_eq!(seen("use super::super::sibling::x;", 2), [] as [&str; 0]);
+    assert_eq!(seen("use super::jvm::x;", 2), [] as [&str; 0], "a sibling of that name");
+    assert_eq!(seen("// use crate::jvm;\n//! [`crate::cli`]", 2), [] as [&str; 0]);
+}
+
+#[test]
+fn crates_are_seen_as_the_first_part_of_a_path() {
+    assert!(names_crate("use log::warn;", "log") && names_crate("{ log::warn!() }", "log"));
+    assert!(!names_crate("catalog::x, crate::log::x, log_x::y, // log", "log"));
+}
+
+#[test]
+fn tests_are_not_code_in_use() {
+    let source = |path: &str, text: &str| Source { path: path.into(), text: text.into() };
+    let both = source("signal/a.rs", "fn f() {} // log::\n\n#[cfg(test)]\nmod tests {\n    use x::y;\n}\n");
+    assert_eq!(both.code_in_use().trim(), "fn f() {}");
+    assert_eq!(source("signal/tests.rs", "use x::y;").code_in_use(), "");
+    assert_eq!((both.area().as_str(), both.depth()), ("signal", 2));
+    assert_eq!(source("signal/mod.rs", "").depth(), 1);
+    assert_eq!(source("main.rs", "").area(), "main");
+}

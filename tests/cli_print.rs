@@ -1,0 +1,243 @@
+//! `otlpprof print`, as a user runs it.
+
+mod otlp_fixture;
+
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use otlp_fixture::{BUILD_ID, DURATION, TIME, framed, valid};
+use otlpprof::otlp::wire::{ProfilesData, ProfilesDictionary};
+use prost::Message as _;
+use tempfile::TempDir;
+
+fn otlpprof(arguments: &[&str]) -> assert_cmd::assert::Assert {
+    assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof")).args(arguments).assert()
+}
+
+fn stdout(arguments: &[&str]) -> String {
+    let output = otlpprof(arguments).success().get_output().clone();
+    assert_eq!(output.stderr, b"", "nothing on stderr");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+struct Files(TempDir);
+
+impl Files {
+    fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    fn add(&self, name: &str, bytes: &[u8]) -> String {
+        let path: PathBuf = self.0.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.into_os_string().into_string().unwrap()
+    }
+}
+
+#[test]
+fn a_profile_is_shown_with_its_top_stacks() {
+    let files = Files::new();
+    let bytes = framed(&valid());
+    let file = files.add("app.otlp", &bytes);
+    let text = stdout(&["print", &file]);
+    let expected = format!(
+        r#"{file}: message 0: {size} bytes of length-prefixed protobuf at byte 4
+resource
+  service.name = "fixture"
+  process.pid = "7"
+scope otlpprof 0.1.0
+profile 0: samples/count by cpu/nanoseconds, period 10000000
+  from 2023-11-14T22:13:20.000000000Z for 10 s
+  2 samples, total 42
+  id 01010101010101010101010101010101
+  profile.type = "cpu"
+  otlpprof.samples.dropped = 3
+profile 1: samples/count by wall/nanoseconds, period 50000000
+  from 2023-11-14T22:13:20.000000000Z for 10 s
+  2 samples, total 3
+  id 02020202020202020202020202020202
+  original payload of 4 bytes, jfr
+  profile.type = "wall"
+
+top 2 of 2 stacks: samples/count by cpu/nanoseconds, total 42
+          30  71.43 %
+      {BUILD_ID}.<remote>(0x1234)
+      com.example.Burn.spin (Burn.java:42)
+      java.lang.Thread.run (Thread.java:840)
+          12  28.57 %
+      com.example.Burn.spin (Burn.java:42)
+      com.example.Burn.main (Burn.java:7)
+
+top 2 of 2 stacks: samples/count by wall/nanoseconds, total 3
+           2  66.67 %
+      com.example.Burn.spin (Burn.java:42)
+      com.example.Burn.main (Burn.java:7)
+           1  33.33 %
+      {BUILD_ID}.<remote>(0x1234)
+      com.example.Burn.spin (Burn.java:42)
+      java.lang.Thread.run (Thread.java:840)
+
+"#,
+        size = bytes.len() - 4,
+    );
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn sums_go_over_all_messages_and_files() {
+    let files = Files::new();
+    let two = files.add("two", &[framed(&valid()), framed(&valid())].concat());
+    let one = files.add("one", &valid().encode_to_vec());
+    let text = stdout(&["print", "--top", "1", &two, &one]);
+    assert_eq!(text.matches(": message ").count(), 3);
+    assert!(
+        text.contains(
+            "top 1 of 2 stacks: samples/count by cpu/nanoseconds, total 126\n          90  71.43 %"
+        )
+    );
+}
+
+#[test]
+fn frames_are_summed_alone_and_with_what_they_call() {
+    let files = Files::new();
+    let file = files.add("app", &valid().encode_to_vec());
+    let text = stdout(&["print", "--top-frames", "2", &file]);
+    assert!(!text.contains(" stacks: "), "stacks were not asked for");
+    let cpu = text.split("frames: samples/count by cpu/nanoseconds, total 42\n").nth(1).unwrap();
+    let rows: Vec<Vec<_>> =
+        cpu.lines().skip(1).take(2).map(|line| line.split_whitespace().collect()).collect();
+    let remote = format!("{BUILD_ID}.<remote>(0x1234)");
+    assert_eq!(rows[0], ["30", "71.43", "%", "30", "71.43", "%", &remote]);
+    assert_eq!(rows[1], ["12", "28.57", "%", "42", "100.00", "%", "com.example.Burn.spin", "(Burn.java:42)"]);
+}
+
+#[test]
+fn every_sample_is_shown_on_request() {
+    let files = Files::new();
+    let file = files.add("app", &valid().encode_to_vec());
+    let text = stdout(&["print", "--all", "--top", "0", &file]);
+    let first = format!(
+        "  sample 0: 30\n    thread.name = \"worker\"\n    thread.id = 17\n    trace {} span {}\n      {BUILD_ID}.<remote>(0x1234)\n",
+        "aa".repeat(16),
+        "bb".repeat(8),
+    );
+    assert!(text.contains(&first), "{text}");
+    assert!(text.contains("    at 2023-11-14T22:13:29.999999999Z\n"), "{text}");
+}
+
+#[test]
+fn tables_are_shown_on_request() {
+    let files = Files::new();
+    let file = files.add("app", &valid().encode_to_vec());
+    let text = stdout(&["print", "--raw", "--top", "0", &file]);
+    for line in [
+        "string_table[0] \"\"\n",
+        "mapping_table[1] 0x1000..0x3000 from 0x1000 of ",
+        "location_table[1] mapping 1 address 0x1234 attributes ",
+        "link_table[0] trace \"\" span \"\"\n",
+        "stack_table[1] [1, 2, 4]\n",
+    ] {
+        assert!(text.contains(line), "{line:?} in {text}");
+    }
+}
+
+#[test]
+fn json_has_the_same_content() {
+    let files = Files::new();
+    let file = files.add("app", &valid().encode_to_vec());
+    let text =
+        stdout(&["print", "--format", "json", "--all", "--raw", "--top-frames", "5", "--top", "1", &file]);
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let message = &document["messages"][0];
+    assert_eq!(message["form"], "protobuf");
+    let profile = &message["resources"][0]["scopes"][0]["profiles"][0];
+    assert_eq!(profile["total"], 42);
+    assert_eq!(profile["timeUnixNano"], TIME);
+    assert_eq!(profile["durationNano"], DURATION);
+    assert_eq!(profile["attributes"]["otlpprof.samples.dropped"], 3);
+    let sample = &profile["samples"][0];
+    assert_eq!(sample["attributes"]["thread.id"], 17);
+    assert_eq!(sample["link"]["spanId"], "bb".repeat(8));
+    assert_eq!(sample["frames"][1]["name"], "com.example.Burn.spin");
+    assert_eq!(sample["frames"][1]["line"], 42);
+    assert_eq!(message["dictionary"]["strings"][0], "");
+    assert_eq!(document["top"][0]["stacks"][0]["total"], 30);
+    assert_eq!(document["top"][0]["frames"][0]["self"], 30);
+}
+
+#[test]
+fn standard_input_is_a_file() {
+    let output = assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+        .args(["print", "-"])
+        .write_stdin(framed(&valid()))
+        .assert()
+        .success();
+    assert!(String::from_utf8_lossy(&output.get_output().stdout).starts_with("-: message 0: "));
+}
+
+/// One line on stderr, nothing on stdout, exit code 2.
+fn assert_refused(arguments: &[&str], says: &[&str]) {
+    let output = otlpprof(arguments).code(2).get_output().clone();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.stdout, b"", "nothing half-written");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    for part in says {
+        assert!(stderr.contains(part), "{part:?} in {stderr:?}");
+    }
+}
+
+#[test]
+fn bad_input_is_refused_in_one_line() {
+    let files = Files::new();
+    let good = files.add("good", &framed(&valid()));
+    let bytes = [framed(&valid()), vec![0, 0, 1, 0, 0x0a]].concat();
+    let cut = files.add("cut", &bytes);
+    let jfr = files.add("app.jfr", b"FLR\0\0\x02\0\x01");
+    let missing = files.0.path().join("missing").into_os_string().into_string().unwrap();
+    let offset = format!("at byte {} (message 1)", framed(&valid()).len());
+    assert_refused(&["print", &cut], &[&cut, "truncated", &offset, "[frame-truncated]"]);
+    assert_refused(&["print", &good, &cut], &[&cut]);
+    assert_refused(&["print", &jfr], &[&jfr, "a JFR recording"]);
+    assert_refused(&["print", &missing], &[&missing, "No such file"]);
+    assert_refused(&["check-stacks", &cut], &[&cut, "truncated"]);
+}
+
+#[test]
+fn what_precedes_a_break_is_shown_on_request() {
+    let files = Files::new();
+    let cut = files.add("cut", &[framed(&valid()), vec![0, 0, 1, 0, 0x0a]].concat());
+    let output = otlpprof(&["print", "--keep-going", &cut]).code(2).get_output().clone();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("total 42"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("[frame-truncated]"));
+}
+
+#[test]
+fn bad_usage_exits_with_2() {
+    otlpprof(&[]).code(2);
+    otlpprof(&["print"]).code(2);
+    otlpprof(&["print", "--top", "many", "file"]).code(2);
+    otlpprof(&["--help"]).success();
+    otlpprof(&["print", "--help"]).success();
+}
+
+/// `otlpprof print … | head`.
+#[test]
+fn a_closed_pipe_ends_it_quietly() {
+    // More than a pipe holds, so that the command is still writing when its reader goes.
+    let string_table = (0..20_000).map(|number| format!("string {number}")).collect();
+    let dictionary = Some(ProfilesDictionary { string_table, ..Default::default() });
+    let files = Files::new();
+    let file = files.add("large", &ProfilesData { dictionary, ..Default::default() }.encode_to_vec());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+        .args(["print", "--raw", &file])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 10];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(output.status.success(), "{}", output.status);
+}

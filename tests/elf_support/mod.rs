@@ -1,0 +1,95 @@
+//! Real ELF objects and independent judges of them, for the `elf_*` tests.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+pub(crate) mod generated;
+#[path = "../jdk_support/mod.rs"]
+mod jdk_support;
+
+use std::ffi::CString;
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use otlpprof::core::address::RuntimeAddr;
+use otlpprof::elf::image::{LoadedImage, for_each_loaded_object};
+
+/// libjvm.so of every JDK to test on.
+pub(crate) fn libjvms() -> Vec<PathBuf> {
+    jdk_support::java_homes().iter().map(|home| jdk_support::libjvm(home)).collect()
+}
+
+/// The file of the C library that this process uses.
+pub(crate) fn libc_path() -> PathBuf {
+    image_at(libc::getpid as *const () as u64).name().canonicalize().unwrap()
+}
+
+/// The loaded object around an address.
+pub(crate) fn image_at(address: u64) -> LoadedImage {
+    for_each_loaded_object(|image| {
+        if image.contains(RuntimeAddr(address)) {
+            ControlFlow::Break(image.clone())
+        } else {
+            ControlFlow::Continue(())
+        }
+    })
+    .expect("an object at this address")
+}
+
+/// The loaded object with this file name.
+pub(crate) fn image_of(path: &Path) -> Option<LoadedImage> {
+    for_each_loaded_object(|image| {
+        if image.name() == path { ControlFlow::Break(image.clone()) } else { ControlFlow::Continue(()) }
+    })
+}
+
+/// A library that stays loaded until this is dropped.
+pub(crate) struct Library(*mut libc::c_void);
+
+impl Library {
+    /// Loads `path`, which has no constructors that matter.
+    pub(crate) fn open(path: &Path) -> Self {
+        let name = CString::new(path.as_os_str().as_bytes()).unwrap();
+        // SAFETY: the name is NUL-terminated; the callers pass libraries whose constructors are harmless.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        assert!(!handle.is_null(), "dlopen {}", path.display());
+        Self(handle)
+    }
+
+    /// The address of an exported symbol.
+    pub(crate) fn symbol(&self, name: &str) -> u64 {
+        let name = CString::new(name).unwrap();
+        // SAFETY: the handle is open, the name NUL-terminated.
+        unsafe { libc::dlsym(self.0, name.as_ptr()) as u64 }
+    }
+}
+
+impl Drop for Library {
+    fn drop(&mut self) {
+        // SAFETY: the handle came from dlopen and is closed once.
+        unsafe { libc::dlclose(self.0) };
+    }
+}
+
+/// What a program prints on standard output; it must succeed.
+pub(crate) fn output_of(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).env("LC_ALL", "C").output();
+    let output = output.unwrap_or_else(|error| panic!("{program}: {error}"));
+    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Compiles C source to a shared library `name` in `directory`.
+pub(crate) fn compile_library(directory: &Path, name: &str, source: &str, flags: &[&str]) -> PathBuf {
+    let source_path = directory.join(name).with_extension("c");
+    std::fs::write(&source_path, source).unwrap();
+    let library = directory.join(name);
+    let arguments: Vec<&str> = ["-shared", "-fPIC", "-O1", "-o"]
+        .into_iter()
+        .chain([library.to_str().unwrap(), source_path.to_str().unwrap()])
+        .chain(flags.iter().copied())
+        .collect();
+    output_of("cc", &arguments);
+    library
+}

@@ -1,0 +1,103 @@
+//! A real OpenTelemetry collector, built by `scripts/collector.sh`.
+
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use otlpprof::otlp::read;
+
+use super::missing;
+use super::profile::{FlatSample, flatten};
+
+const AMPLE: Duration = Duration::from_secs(60);
+
+/// A running collector that writes what it receives to files in both formats.
+pub(crate) struct Collector {
+    process: Child,
+    address: String,
+    folder: tempfile::TempDir,
+}
+
+impl Collector {
+    /// None, said loudly, if there is no collector to be had.
+    pub(crate) fn start() -> Option<Self> {
+        let binary = binary()?;
+        let folder = tempfile::tempdir().unwrap();
+        // The port is free now; nothing else on the machine is likely to take it within the second.
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let configuration = folder.path().join("collector.yaml");
+        let [proto, json] = ["proto", "json"].map(|format| folder.path().join(format).display().to_string());
+        let text = format!(
+            "receivers: {{otlp: {{protocols: {{http: {{endpoint: '{address}'}}}}}}}}\n\
+             exporters: {{file/proto: {{path: '{proto}', format: proto}}, file/json: {{path: '{json}'}}}}\n\
+             service:\n  telemetry: {{metrics: {{level: none}}}}\n  pipelines:\n    profiles: \
+             {{receivers: [otlp], exporters: [file/proto, file/json]}}\n"
+        );
+        std::fs::write(&configuration, text).unwrap();
+        let log = std::fs::File::create(folder.path().join("log")).unwrap();
+        let process = Command::new(binary)
+            .arg("--config")
+            .arg(&configuration)
+            .arg("--feature-gates=+service.profilesSupport")
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let mut collector = Self { process, address, folder };
+        collector.wait_until_it_listens();
+        Some(collector)
+    }
+
+    fn wait_until_it_listens(&mut self) {
+        let deadline = Instant::now() + AMPLE;
+        while TcpStream::connect(&self.address).is_err() {
+            let ended = self.process.try_wait().unwrap();
+            assert!(ended.is_none() && Instant::now() < deadline, "{}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+
+    /// Its base URL.
+    pub(crate) fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Ends the collector, so that all is written, and returns what its two files hold.
+    pub(crate) fn received(mut self) -> [Vec<FlatSample>; 2] {
+        let process = nix::unistd::Pid::from_raw(self.process.id().cast_signed());
+        // SAFETY: kill has no memory effects; the process is this test's own child and not waited for yet.
+        unsafe { libc::kill(process.as_raw(), libc::SIGTERM) };
+        assert!(self.process.wait().unwrap().success(), "{}", self.log());
+        ["proto", "json"].map(|format| samples_of(&self.folder.path().join(format)))
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn binary() -> Option<PathBuf> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/collector.sh");
+    let output = Command::new(script).stderr(Stdio::inherit()).output().unwrap();
+    if !output.status.success() {
+        missing("the OpenTelemetry collector");
+        return None;
+    }
+    Some(PathBuf::from(String::from_utf8(output.stdout).unwrap().trim()))
+}
+
+fn samples_of(file: &Path) -> Vec<FlatSample> {
+    let bytes = std::fs::read(file).unwrap();
+    let mut samples: Vec<_> =
+        read::read(&bytes).flat_map(|message| flatten(&message.unwrap().data)).collect();
+    samples.sort();
+    samples
+}

@@ -1,0 +1,177 @@
+//! An HTTP server that misbehaves as it is told, one step for each request.
+
+#![allow(dead_code, reason = "every test target uses its own part")]
+
+pub(crate) mod collector;
+pub(crate) mod profile;
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use otlpprof::export::{ContentType, Endpoint, Message};
+
+/// What the server does with the next request, when it has read it.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// Answers: status, further header lines, body with its content type.
+    Answer(u16, &'static str, &'static str, Vec<u8>),
+    /// Breaks the connection with a reset.
+    Reset,
+    /// Writes this, which need not be HTTP, and closes.
+    Raw(&'static [u8]),
+    /// Holds the connection, silent, until the server is dropped.
+    Hang,
+}
+
+impl Step {
+    /// An answer of protobuf.
+    pub(crate) fn protobuf(status: u16, headers: &'static str, body: &[u8]) -> Self {
+        Self::Answer(status, headers, "application/x-protobuf", body.to_vec())
+    }
+
+    /// An answer without a body.
+    pub(crate) fn status(status: u16) -> Self {
+        Self::protobuf(status, "", b"")
+    }
+}
+
+/// A request as it came in.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) line: String,
+    headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Request {
+    /// All values of a header.
+    pub(crate) fn header(&self, name: &str) -> Vec<&str> {
+        let named = |(key, _): &&(String, String)| key.eq_ignore_ascii_case(name);
+        self.headers.iter().filter(named).map(|(_, value)| value.as_str()).collect()
+    }
+}
+
+/// The server. Requests beyond its steps are answered 200.
+pub(crate) struct FaultServer {
+    pub(crate) address: SocketAddr,
+    requests: Receiver<Request>,
+    held: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl FaultServer {
+    pub(crate) fn start(steps: impl IntoIterator<Item = Step>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let steps = Arc::new(Mutex::new(steps.into_iter().collect::<VecDeque<_>>()));
+        let held = Arc::new(Mutex::new(Vec::new()));
+        let (sender, requests) = channel();
+        let keep = held.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (steps, keep, sender) = (steps.clone(), keep.clone(), sender.clone());
+                thread::spawn(move || serve(stream, &steps, &keep, &sender));
+            }
+        });
+        Self { address, requests, held }
+    }
+
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        Endpoint::base(&format!("http://{}", self.address)).unwrap()
+    }
+
+    /// The next request, waited for; the limit only keeps a failed test from hanging.
+    pub(crate) fn request(&self) -> Request {
+        self.requests.recv_timeout(Duration::from_secs(60)).expect("a request within a minute")
+    }
+
+    /// The number of requests that have come and were not asked for.
+    pub(crate) fn further_requests(&self) -> usize {
+        self.requests.try_iter().count()
+    }
+
+    /// Connections held without an answer.
+    pub(crate) fn held(&self) -> usize {
+        self.held.lock().unwrap().len()
+    }
+}
+
+fn serve(
+    mut stream: TcpStream,
+    steps: &Mutex<VecDeque<Step>>,
+    keep: &Mutex<Vec<TcpStream>>,
+    sent: &Sender<Request>,
+) {
+    let Some(request) = read_request(&stream) else { return };
+    let step = steps.lock().unwrap().pop_front().unwrap_or(Step::status(200));
+    // Held connections are counted before anybody hears of the request.
+    if let Step::Hang = step {
+        keep.lock().unwrap().push(stream.try_clone().unwrap());
+    }
+    let _ = sent.send(request);
+    match step {
+        Step::Answer(status, headers, mime, body) => {
+            let head = format!(
+                "HTTP/1.1 {status} Because\r\nContent-Type: {mime}\r\nContent-Length: {}\r\nConnection: close\r\n{headers}\r\n",
+                body.len()
+            );
+            let _ = stream.write_all(&[head.as_bytes(), &body].concat());
+        }
+        Step::Raw(bytes) => {
+            let _ = stream.write_all(bytes);
+        }
+        Step::Reset => reset(&stream),
+        Step::Hang => {}
+    }
+}
+
+/// Makes closing the connection a reset.
+fn reset(stream: &TcpStream) {
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    // SAFETY: the descriptor is open, and the option's value and size are those of a `linger`.
+    let result = unsafe {
+        libc::setsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_LINGER,
+            (&raw const linger).cast(),
+            size_of_val(&linger) as libc::socklen_t,
+        )
+    };
+    assert_eq!(result, 0);
+}
+
+/// Reads one request; none if the connection ends before one is complete.
+pub(crate) fn read_request(stream: impl Read) -> Option<Request> {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|bytes| *bytes > 0)?;
+    let mut headers = Vec::new();
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header).ok().filter(|bytes| *bytes > 0)?;
+        let Some((name, value)) = header.trim().split_once(':') else { break };
+        headers.push((name.to_owned(), value.trim().to_owned()));
+    }
+    let mut request = Request { line: line.trim().to_owned(), headers, body: Vec::new() };
+    let length = request.header("content-length").first().map_or(0, |length| length.parse().unwrap());
+    request.body = vec![0; length];
+    reader.read_exact(&mut request.body).ok()?;
+    Some(request)
+}
+
+/// A protobuf message of so many bytes that stands for so many samples.
+pub(crate) fn message(bytes: usize, samples: u64) -> Message {
+    Message { body: vec![7; bytes], content_type: ContentType::Protobuf, samples }
+}
+
+/// Says loudly that a test does not run for want of a tool; in CI that is a failure.
+pub(crate) fn missing(tool: &str) {
+    assert!(std::env::var_os("CI").is_none(), "{tool} is missing, and CI is set");
+    eprintln!("\n*** NOT TESTED: {tool} is missing ***\n");
+}

@@ -1,0 +1,449 @@
+//! Uploads to collectors that misbehave: what is retried, what is not, and that every message is counted once.
+
+mod export_support;
+
+use std::io::Read;
+use std::net::TcpListener;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use export_support::{FaultServer, Step, message};
+use otlpprof::export::stats::{Fate, Loss, Tally, UploadStats};
+use otlpprof::export::upload::{Compression, ConfigError, RetryPolicy, Splitter};
+use otlpprof::export::{ContentType, Endpoint, Message, UploadConfig, Uploader};
+use otlpprof::sampling::own_threads;
+
+/// Time that no passing test uses up.
+const AMPLE: Duration = Duration::from_secs(60);
+
+/// Retries at once, and for as long as a test may take.
+fn config(endpoint: Endpoint) -> UploadConfig {
+    let retry = RetryPolicy { initial: Duration::ZERO, longest: Duration::ZERO, total: AMPLE };
+    UploadConfig { retry, timeout: AMPLE, ..UploadConfig::new(endpoint) }
+}
+
+fn start(server: &FaultServer) -> Uploader {
+    Uploader::start(config(server.endpoint()), None, own_threads::spawn).unwrap()
+}
+
+fn tally(messages: u64, samples: u64, bytes: u64) -> Tally {
+    Tally { messages, samples, bytes }
+}
+
+/// Uploads one message of 10 bytes and 3 samples to a server with these steps; returns the final counters and
+/// the number of requests that the server saw.
+fn upload_one(steps: Vec<Step>) -> (UploadStats, usize) {
+    let server = FaultServer::start(steps);
+    let uploader = start(&server);
+    uploader.submit(message(10, 3));
+    let stats = uploader.shutdown(AMPLE);
+    assert_eq!(stats.accounted(), stats.submitted);
+    assert_eq!(stats.pending, Tally::default());
+    (stats, server.further_requests())
+}
+
+fn assert_lost(stats: &UploadStats, loss: Loss, expected: Tally) {
+    for other in Loss::ALL {
+        let expected = if other == loss { expected } else { Tally::default() };
+        assert_eq!(stats.lost(other), expected, "{}", other.name());
+    }
+}
+
+#[test]
+fn a_request_is_what_the_specification_says() {
+    let server = FaultServer::start([]);
+    let mut config = config(server.endpoint());
+    config.headers = vec![("X-Tenant".to_owned(), " blue ".to_owned())];
+    let uploader = Uploader::start(config, None, own_threads::spawn).unwrap();
+    uploader.submit(message(5_000, 3));
+    let request = server.request();
+    assert_eq!(request.line, "POST /v1development/profiles HTTP/1.1");
+    for (name, value) in [
+        ("content-type", "application/x-protobuf"),
+        ("content-encoding", "gzip"),
+        ("otlp-profiles-development-version", "1"),
+        ("user-agent", concat!("otlpprof/", env!("CARGO_PKG_VERSION"))),
+        ("x-tenant", "blue"),
+        ("host", &server.address.to_string()),
+    ] {
+        assert_eq!(request.header(name), [value], "{name}");
+    }
+    let mut body = Vec::new();
+    flate2::read::GzDecoder::new(&request.body[..]).read_to_end(&mut body).unwrap();
+    assert_eq!(body, [7; 5_000]);
+    let stats = uploader.shutdown(AMPLE);
+    assert_eq!(stats.sent, tally(1, 3, 5_000));
+    assert_eq!(stats.accounted(), stats.submitted);
+    assert_eq!((stats.retries, stats.wire_bytes), (0, request.body.len() as u64));
+}
+
+#[test]
+fn json_goes_uncompressed_where_that_is_asked_for() {
+    let server = FaultServer::start([]);
+    let mut config = config(Endpoint::signal(&format!("http://{}/my/path", server.address)).unwrap());
+    config.compression = Compression::None;
+    let uploader = Uploader::start(config, None, own_threads::spawn).unwrap();
+    uploader.submit(Message { body: b"{}".to_vec(), content_type: ContentType::Json, samples: 0 });
+    let request = server.request();
+    assert_eq!(request.line, "POST /my/path HTTP/1.1");
+    assert_eq!(request.header("content-type"), ["application/json"]);
+    assert!(request.header("content-encoding").is_empty());
+    assert_eq!(request.body, b"{}");
+    assert_eq!(uploader.shutdown(AMPLE).sent, tally(1, 0, 2));
+}
+
+#[test]
+fn the_four_retryable_statuses_are_retried() {
+    let (stats, requests) = upload_one([429, 502, 503, 504].map(Step::status).to_vec());
+    assert_eq!((stats.sent, stats.retries, requests), (tally(1, 3, 10), 4, 5));
+}
+
+#[test]
+fn no_other_status_is_retried() {
+    for status in [400, 401, 403, 404, 405, 415, 500, 501, 505] {
+        let (stats, requests) = upload_one(vec![Step::status(status)]);
+        assert_lost(&stats, Loss::Refused, tally(1, 3, 10));
+        assert_eq!((stats.lost_by(Fate::Rejected), stats.retries, requests), (tally(1, 3, 10), 0, 1));
+    }
+}
+
+#[test]
+fn broken_connections_are_retried() {
+    let half = b"HTTP/1.1 200 OK\r\nContent-Le";
+    let (stats, requests) = upload_one(vec![Step::Reset, Step::Raw(b""), Step::Raw(half), Step::Reset]);
+    assert_eq!((stats.sent, stats.retries, requests), (tally(1, 3, 10), 4, 5));
+}
+
+#[test]
+fn what_does_not_speak_http_is_given_up() {
+    let (stats, requests) = upload_one(vec![Step::Raw(b"220 mail.example.com ESMTP\r\n\r\n")]);
+    assert_lost(&stats, Loss::Protocol, tally(1, 3, 10));
+    assert_eq!(requests, 1);
+}
+
+#[test]
+fn an_attempt_that_takes_too_long_is_repeated() {
+    let server = FaultServer::start([Step::Hang]);
+    let mut config = config(server.endpoint());
+    config.timeout = Duration::from_millis(200);
+    let uploader = Uploader::start(config, None, own_threads::spawn).unwrap();
+    uploader.submit(message(10, 3));
+    server.request();
+    server.request();
+    let stats = uploader.shutdown(AMPLE);
+    assert_eq!(stats.sent, tally(1, 3, 10));
+    assert!(stats.retries >= 1);
+}
+
+#[test]
+fn retries_end() {
+    let server = FaultServer::start(vec![Step::status(503); 1_000]);
+    let mut config = config(server.endpoint());
+    config.retry.total = Duration::ZERO;
+    let uploader = Uploader::start(config, None, own_threads::spawn).unwrap();
+    uploader.submit(message(10, 3));
+    uploader.submit(message(20, 4));
+    let stats = uploader.shutdown(AMPLE);
+    assert_lost(&stats, Loss::RetriesExhausted, tally(2, 7, 30));
+    assert_eq!(server.further_requests(), 2);
+}
+
+#[test]
+fn retry_after_comes_before_the_backoff() {
+    let hour = Duration::from_secs(3_600);
+    for header in ["Retry-After: 0\r\n", "Retry-After: Sun, 06 Nov 1994 08:49:37 GMT\r\n"] {
+        let server = FaultServer::start([Step::protobuf(429, header, b"")]);
+        let mut config = config(server.endpoint());
+        config.retry = RetryPolicy { initial: hour, longest: hour, total: 3 * hour };
+        let uploader = Uploader::start(config, None, own_threads::spawn).unwrap();
+        uploader.submit(message(10, 3));
+        // With the backoff of an hour there would be no second request.
+        server.request();
+        server.request();
+        let stats = uploader.shutdown(AMPLE);
+        assert_eq!((stats.sent, stats.retries), (tally(1, 3, 10), 1));
+    }
+}
+
+#[test]
+fn retry_after_holds_back_all_messages() {
+    for header in ["Retry-After: 3600\r\n", "Retry-After: Fri, 31 Dec 9999 23:59:59 GMT\r\n"] {
+        let server = FaultServer::start([Step::protobuf(503, header, b"")]);
+        let uploader = start(&server);
+        uploader.submit(message(10, 3));
+        uploader.submit(message(20, 4));
+        server.request();
+        // The first is given up, because the wait is longer than retries may take; the second has to wait, and
+        // the shutdown does not wait with it.
+        let stats = uploader.shutdown(AMPLE);
+        assert_eq!(stats.lost(Loss::RetriesExhausted) + stats.lost(Loss::ShutDown), tally(2, 7, 30));
+        assert_eq!(server.further_requests(), 0);
+    }
+}
+
+#[test]
+fn a_partial_success_is_recorded_and_never_retried() {
+    // partial_success { rejected_profiles: 2, error_message: "too old" }
+    let body = b"\x0a\x0b\x08\x02\x12\x07too old";
+    let server = FaultServer::start([Step::protobuf(200, "", body), Step::status(200)]);
+    let uploader = start(&server);
+    uploader.submit(message(10, 3));
+    uploader.submit(message(10, 3));
+    let stats = uploader.shutdown(AMPLE);
+    assert_eq!((stats.sent, stats.retries), (tally(2, 6, 20), 0));
+    assert_eq!((stats.partial_answers, stats.partial_rejected_profiles), (1, 2));
+    let partial = stats.last_partial.unwrap();
+    assert_eq!((partial.rejected_profiles, partial.error_message.as_str()), (2, "too old"));
+    assert_eq!(server.further_requests(), 2);
+}
+
+/// Halves a message, down to pieces of 10 bytes.
+fn halves() -> Option<Splitter> {
+    Some(Box::new(|message: &Message| {
+        let half = message.body.len() / 2;
+        if half < 10 {
+            return Vec::new();
+        }
+        let piece = |body: &[u8], samples| Message { body: body.to_vec(), samples, ..message.clone() };
+        let samples = message.samples / 2;
+        vec![piece(&message.body[..half], samples), piece(&message.body[half..], message.samples - samples)]
+    }))
+}
+
+#[test]
+fn a_message_over_the_limit_is_split_until_it_fits() {
+    let status = Step::protobuf(400, "", b"\x08\x03\x12\x21http: request body size too large");
+    for refusal in [Step::status(413), status] {
+        let server = FaultServer::start([refusal.clone(), refusal.clone()]);
+        let mut config = config(server.endpoint());
+        config.compression = Compression::None;
+        let uploader = Uploader::start(config, halves(), own_threads::spawn).unwrap();
+        uploader.submit(message(40, 9));
+        let stats = uploader.shutdown(AMPLE);
+        let sizes: Vec<_> = (0..5).map(|_| server.request().body.len()).collect();
+        assert_eq!(sizes, [40, 20, 10, 10, 20]);
+        assert_eq!(stats.submitted, tally(5, 9 + 9 + 4, 40 + 40 + 20));
+        assert_eq!(stats.split, tally(2, 9 + 4, 40 + 20));
+        assert_eq!(stats.sent, tally(3, 9, 40));
+        assert_eq!(stats.accounted(), stats.submitted);
+        assert_eq!(server.further_requests(), 0);
+    }
+}
+
+#[test]
+fn a_message_that_cannot_be_split_is_rejected() {
+    let same: Option<Splitter> = Some(Box::new(|message: &Message| vec![message.clone()]));
+    for splitter in [None, same, halves()] {
+        let server = FaultServer::start([Step::status(413)]);
+        let uploader = Uploader::start(config(server.endpoint()), splitter, own_threads::spawn).unwrap();
+        uploader.submit(message(19, 3));
+        let stats = uploader.shutdown(AMPLE);
+        assert_lost(&stats, Loss::TooLarge, tally(1, 3, 19));
+        assert_eq!(stats.split, Tally::default());
+        assert_eq!(server.further_requests(), 1);
+    }
+}
+
+#[test]
+fn a_message_known_to_be_too_large_is_split_before_it_is_sent() {
+    let server = FaultServer::start([]);
+    let mut config = config(server.endpoint());
+    config.compression = Compression::None;
+    config.max_request_bytes = 20;
+    let uploader = Uploader::start(config, halves(), own_threads::spawn).unwrap();
+    uploader.submit(message(40, 9));
+    let stats = uploader.shutdown(AMPLE);
+    assert_eq!([server.request(), server.request()].map(|request| request.body.len()), [20, 20]);
+    assert_eq!((stats.split, stats.sent, stats.wire_bytes), (tally(1, 9, 40), tally(2, 9, 40), 40));
+}
+
+#[test]
+fn a_splitter_that_panics_costs_its_message_only() {
+    let server = FaultServer::start([Step::status(413)]);
+    let splitter: Splitter = Box::new(|_| panic!("this panic is part of a test"));
+    let uploader = Uploader::start(config(server.endpoint()), Some(splitter), own_threads::spawn).unwrap();
+    uploader.submit(message(10, 3));
+    uploader.submit(message(20, 4));
+    let stats = uploader.shutdown(AMPLE);
+    assert_lost(&stats, Loss::Protocol, tally(1, 3, 10));
+    assert_eq!(stats.sent, tally(1, 4, 20));
+}
+
+#[test]
+fn redirects_are_not_followed() {
+    let target = TcpListener::bind("127.0.0.1:0").unwrap();
+    target.set_nonblocking(true).unwrap();
+    let location = format!("Location: http://{}/\r\n", target.local_addr().unwrap());
+    for status in [301, 302, 303, 307, 308] {
+        let (stats, requests) = upload_one(vec![Step::protobuf(status, location.clone().leak(), b"")]);
+        assert_lost(&stats, Loss::Redirected, tally(1, 3, 10));
+        assert_eq!(requests, 1);
+        assert!(target.accept().is_err(), "{status} was followed");
+    }
+}
+
+#[test]
+fn submitting_never_waits_and_the_oldest_goes() {
+    let server = FaultServer::start(vec![Step::Hang; 10]);
+    let mut config = config(server.endpoint());
+    config.queue_messages = 4;
+    let uploader = Uploader::start(config, None, own_threads::spawn).unwrap();
+    uploader.submit(message(1, 1));
+    server.request();
+    for samples in 2..=9 {
+        uploader.submit(message(samples as usize, samples));
+    }
+    // Every submit has returned while the server still holds the first message.
+    assert_eq!(server.held(), 1);
+    let stats = uploader.stats();
+    // In flight: 1. Waiting: 7, 8, 9. Dropped: 2 to 6.
+    assert_eq!(stats.pending, tally(4, 25, 25));
+    assert_lost(&stats, Loss::QueueFull, tally(5, 20, 20));
+    assert_eq!(stats.accounted(), stats.submitted);
+    // And the shutdown does not wait for the server either.
+    let stats = uploader.shutdown(Duration::ZERO);
+    assert_eq!(server.held(), 1);
+    assert_eq!(stats.pending, Tally::default());
+    assert_eq!(stats.lost(Loss::ShutDown), tally(4, 25, 25));
+    assert_eq!(stats.lost_by(Fate::Dropped), tally(5, 20, 20));
+    assert_eq!(stats.accounted(), stats.submitted);
+    // What comes after is dropped, and counted too.
+    uploader.submit(message(10, 10));
+    assert_eq!(uploader.stats().lost(Loss::Closed), tally(1, 10, 10));
+    assert_eq!(uploader.stats().accounted(), uploader.stats().submitted);
+}
+
+#[test]
+fn memory_is_bounded_by_bytes() {
+    let server = FaultServer::start([Step::Hang]);
+    let mut config = config(server.endpoint());
+    config.queue_bytes = 100;
+    let uploader = Uploader::start(config, None, own_threads::spawn).unwrap();
+    uploader.submit(message(10, 1));
+    server.request();
+    for bytes in [40, 40, 20, 101] {
+        uploader.submit(message(bytes, 1));
+    }
+    let stats = uploader.stats();
+    assert_eq!(stats.pending, tally(3, 3, 10 + 40 + 20));
+    assert_lost(&stats, Loss::QueueFull, tally(2, 2, 40 + 101));
+}
+
+/// An endpoint that nobody listens at.
+fn dead_endpoint() -> Endpoint {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    Endpoint::base(&format!("http://{address}")).unwrap()
+}
+
+#[test]
+fn a_dead_collector_is_given_up_at_shutdown_without_waiting() {
+    let uploader = Uploader::start(config(dead_endpoint()), None, own_threads::spawn).unwrap();
+    for _ in 0..10 {
+        uploader.submit(message(10, 3));
+    }
+    // A wait until the deadline would be longer than any test may take.
+    let stats = uploader.shutdown(Duration::MAX);
+    assert_lost(&stats, Loss::ShutDown, tally(10, 30, 100));
+    assert_eq!(stats.accounted(), stats.submitted);
+}
+
+#[test]
+fn a_dead_collector_is_retried_as_long_as_the_policy_says() {
+    let mut config = config(dead_endpoint());
+    config.retry.total = Duration::ZERO;
+    let uploader = Uploader::start(config, None, own_threads::spawn).unwrap();
+    uploader.submit(message(10, 3));
+    while uploader.stats().pending != Tally::default() {
+        std::thread::yield_now();
+    }
+    assert_lost(&uploader.stats(), Loss::RetriesExhausted, tally(1, 3, 10));
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused() {
+    let with = |name: &str, value: &str| {
+        let mut config = config(dead_endpoint());
+        config.headers = vec![(name.to_owned(), value.to_owned())];
+        Uploader::start(config, None, own_threads::spawn).unwrap_err()
+    };
+    for (name, value) in [("a b", "x"), ("", "x"), ("a", "x\r\nb: y"), ("a", "\u{7f}secret")] {
+        let error = with(name, value);
+        assert!(matches!(&error, ConfigError::Header { .. }), "{error}");
+        assert!(!error.to_string().contains("secret"));
+    }
+    for name in ["Content-Type", "otlp-profiles-development-version", "host"] {
+        assert!(matches!(with(name, "x"), ConfigError::ReservedHeader { .. }));
+    }
+}
+
+#[test]
+#[cfg(not(feature = "tls"))]
+fn a_build_without_tls_says_so() {
+    let error = Uploader::start(config(Endpoint::base("https://c:4318").unwrap()), None, own_threads::spawn)
+        .unwrap_err();
+    assert!(matches!(error, ConfigError::NoTls { .. }));
+}
+
+#[test]
+fn the_exporters_thread_takes_no_signals() {
+    let server = FaultServer::start([Step::Hang]);
+    let uploader = start(&server);
+    uploader.submit(message(10, 3));
+    server.request();
+    let masks: Vec<u64> = std::fs::read_dir("/proc/self/task")
+        .unwrap()
+        .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("status")).ok())
+        .filter(|status| status.starts_with("Name:\totlpprof-export\n"))
+        .map(|status| {
+            let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+            u64::from_str_radix(mask.trim(), 16).unwrap()
+        })
+        .collect();
+    assert!(!masks.is_empty());
+    // Threads of other tests are among them, and one that is ending blocks faults too: the unit test of the
+    // spawning looks at those.
+    for mask in masks {
+        assert!([libc::SIGPROF, libc::SIGVTALRM, libc::SIGRTMIN()].iter().all(|s| mask & 1 << (s - 1) != 0));
+    }
+}
+
+/// All warnings of this process.
+struct Warnings(Mutex<Vec<String>>);
+
+static WARNINGS: Warnings = Warnings(Mutex::new(Vec::new()));
+
+impl log::Log for Warnings {
+    fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
+        metadata.level() <= log::Level::Warn
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if self.enabled(record.metadata()) {
+            self.0.lock().unwrap().push(record.args().to_string());
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+#[test]
+fn each_kind_of_failure_is_logged_once() {
+    // Other tests of this process log too: the address tells whose line it is.
+    let _ = log::set_logger(&WARNINGS);
+    log::set_max_level(log::LevelFilter::Warn);
+    let refusal = Step::protobuf(403, "", b"\x12\x0ano\nlicense");
+    let steps = [Step::status(503), Step::status(503), refusal.clone(), refusal.clone(), refusal];
+    let server = FaultServer::start(steps);
+    let uploader = start(&server);
+    for _ in 0..3 {
+        uploader.submit(message(10, 3));
+    }
+    let stats = uploader.shutdown(AMPLE);
+    assert_lost(&stats, Loss::Refused, tally(3, 9, 30));
+    let address = server.address.to_string();
+    let warnings = WARNINGS.0.lock().unwrap();
+    let lines: Vec<_> = warnings.iter().filter(|line| line.contains(&address)).collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[0].contains("answered 503"), "{lines:?}");
+    assert!(lines[1].contains("answered 403: no license"), "{lines:?}");
+}

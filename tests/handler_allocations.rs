@@ -1,0 +1,333 @@
+//! Nothing is allocated in the signal handler: every call of this binary's allocator is compared with the threads
+//! that are inside the handler at that moment.
+//!
+//! The handler that the kernel calls is one of this file's, which says that its thread is in a handler and calls
+//! the one that the engine installed. So all of the handler is seen, the decision whose signal it is included.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::ffi::{CStr, CString, c_void};
+use std::mem;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use otlpprof::core::object::ObjectMap;
+use otlpprof::core::thread::ThreadRecord;
+use otlpprof::elf::objects::ObjectRegistry;
+use otlpprof::sampling::config::Config;
+use otlpprof::sampling::cpu;
+use otlpprof::signal::buffer::{self, SampleBuffer};
+use otlpprof::signal::counters::COUNTERS;
+use otlpprof::signal::fault;
+use otlpprof::signal::sample::{self, SETUP};
+use parking_lot::Mutex;
+
+/// Calls of the allocator, of whatever kind, by threads that were in the handler.
+static IN_HANDLER: AtomicUsize = AtomicUsize::new(0);
+/// Calls of the handler.
+static HANDLED: AtomicUsize = AtomicUsize::new(0);
+/// `pthread_self()` of the threads that are in the handler. It is a register: asking for it allocates nothing.
+static THREADS: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
+
+struct Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn this_thread() -> u64 {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::pthread_self() }
+}
+
+fn note_call() {
+    let this = this_thread();
+    if THREADS.iter().any(|thread| thread.load(Ordering::Relaxed) == this) {
+        IN_HANDLER.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: the system's allocator, but for the count.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        note_call();
+        // SAFETY: the caller's contract is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        note_call();
+        // SAFETY: as above.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        note_call();
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        note_call();
+        // SAFETY: as above.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+/// The engine's handler.
+static ENGINE: AtomicUsize = AtomicUsize::new(0);
+
+/// Calls the engine's handler, and says that this thread is in it meanwhile.
+extern "C" fn marked(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let this = this_thread();
+    let place = THREADS
+        .iter()
+        .find(|thread| thread.compare_exchange(0, this, Ordering::Relaxed, Ordering::Relaxed).is_ok());
+    // SAFETY: `mark_handler` stored the address of a handler with SA_SIGINFO.
+    let engine: extern "C" fn(i32, *mut libc::siginfo_t, *mut c_void) =
+        unsafe { mem::transmute(ENGINE.load(Ordering::Acquire)) };
+    HANDLED.fetch_add(1, Ordering::Relaxed);
+    engine(signal, info, context);
+    match place {
+        Some(place) => place.store(0, Ordering::Relaxed),
+        // More threads than places: the count would be worth nothing. Not a panic, which would say nothing here.
+        // SAFETY: abort ends the process, from anywhere.
+        None => unsafe { libc::abort() },
+    }
+}
+
+/// While it lives, [`marked`] stands before the engine's handler.
+struct Marking(libc::sigaction, i32);
+
+impl Marking {
+    fn begin(signal: i32) -> Self {
+        // SAFETY: all zeroes is a valid sigaction; the calls get valid pointers.
+        unsafe {
+            let mut engine: libc::sigaction = mem::zeroed();
+            assert_eq!(libc::sigaction(signal, ptr::null(), &raw mut engine), 0);
+            assert_ne!(engine.sa_flags & libc::SA_SIGINFO, 0, "the engine has installed its handler");
+            ENGINE.store(engine.sa_sigaction, Ordering::Release);
+            let mut action = engine;
+            action.sa_sigaction = marked as *const () as usize;
+            assert_eq!(libc::sigaction(signal, &raw const action, ptr::null_mut()), 0);
+            Self(engine, signal)
+        }
+    }
+}
+
+impl Drop for Marking {
+    fn drop(&mut self) {
+        // SAFETY: what was there before.
+        unsafe { libc::sigaction(self.1, &raw const self.0, ptr::null_mut()) };
+    }
+}
+
+/// The tests handle real signals, and look at one buffer and one count.
+static SERIAL: Mutex<()> = Mutex::new(());
+
+const INTERVAL: Duration = Duration::from_micros(200);
+
+/// A function of the sample library.
+fn library_function(name: &CStr) -> *mut c_void {
+    let path = CString::new(env!("OTLPPROF_DDPROFTEST")).unwrap();
+    // SAFETY: C strings; the library stays loaded.
+    let found = unsafe { libc::dlsym(libc::dlopen(path.as_ptr(), libc::RTLD_NOW), name.as_ptr()) };
+    assert!(!found.is_null(), "{name:?} in {path:?}");
+    found
+}
+
+/// Burns below `depth` frames of the sample library.
+fn recurse(depth: u32) {
+    // SAFETY: the function's C type.
+    let recurse: extern "C" fn(u32, u64) -> u64 =
+        unsafe { mem::transmute(library_function(c"ddprof_recurse")) };
+    recurse(depth, 1_000_000);
+}
+
+/// The engine at work, with the objects of this process published to it.
+struct Sampling {
+    session: Option<cpu::Session>,
+    buffer: &'static SampleBuffer,
+    _marking: Marking,
+    /// Kept for the handlers.
+    _objects: Arc<ObjectMap>,
+    counters: Vec<(&'static str, u64)>,
+}
+
+impl Sampling {
+    fn start(registry: &ObjectRegistry, remote: bool, depth: usize) -> Self {
+        library_function(c"ddprof_recurse");
+        fault::install().unwrap();
+        let buffer = buffer::create().unwrap();
+        // SAFETY: the tests of this binary run one after the other.
+        unsafe { buffer.drain(|_| ()) };
+        let objects = registry.refresh().map;
+        SETUP.objects.store(Arc::as_ptr(&objects).cast_mut(), Ordering::Release);
+        SETUP.remote.store(remote, Ordering::Relaxed);
+        SETUP.depth.store(depth, Ordering::Relaxed);
+        let counters = COUNTERS.named();
+        let config = Config { interval: INTERVAL, ..Config::default() };
+        let session = cpu::start(&config, sample::take_cpu).unwrap();
+        let marking = Marking::begin(config.signal);
+        Self { session: Some(session), buffer, _marking: marking, _objects: objects, counters }
+    }
+
+    /// How much a counter has grown since the start.
+    fn count(&self, name: &str) -> u64 {
+        let value = |counters: &[(&str, u64)]| counters.iter().find(|counter| counter.0 == name).unwrap().1;
+        value(&COUNTERS.named()) - value(&self.counters)
+    }
+
+    /// Calls `work` until the counter has grown that far.
+    fn until(&self, counter: &str, count: u64, mut work: impl FnMut()) {
+        let deadline = std::time::Instant::now() + Duration::from_secs(60);
+        while self.count(counter) < count {
+            assert!(std::time::Instant::now() < deadline, "{counter} stays at {}", self.count(counter));
+            work();
+        }
+    }
+
+    /// The number of frames of the deepest stack in the buffer, which this empties.
+    fn deepest(&self) -> usize {
+        let mut deepest = 0;
+        // SAFETY: the tests of this binary run one after the other.
+        unsafe {
+            self.buffer.drain(|drained| {
+                deepest = drained.records().map(|record| record.frames.len()).fold(deepest, usize::max);
+            });
+        }
+        deepest
+    }
+}
+
+impl Drop for Sampling {
+    fn drop(&mut self) {
+        self.session.take().unwrap().stop();
+        SETUP.objects.store(ptr::null_mut(), Ordering::Release);
+        self.buffer.wait_for_handlers();
+    }
+}
+
+/// Runs `scenario` and fails if the allocator was called in the handler meanwhile.
+fn without_allocation(scenario: impl FnOnce()) {
+    let _guard = SERIAL.lock();
+    let (allocated, handled) = (IN_HANDLER.load(Ordering::Relaxed), HANDLED.load(Ordering::Relaxed));
+    scenario();
+    let handled = HANDLED.load(Ordering::Relaxed) - handled;
+    assert!(handled >= 100, "the handler ran {handled} times");
+    assert_eq!(
+        IN_HANDLER.load(Ordering::Relaxed) - allocated,
+        0,
+        "calls of the allocator in {handled} handlers"
+    );
+}
+
+fn with_tables() -> ObjectRegistry {
+    library_function(c"ddprof_recurse");
+    let registry = ObjectRegistry::new();
+    registry.refresh();
+    while registry.compile_next(u64::MAX) {}
+    registry
+}
+
+#[test]
+fn deep_stacks_with_remote_frames_to_the_end_of_pool_and_buffer() {
+    without_allocation(|| {
+        let sampling = Sampling::start(&with_tables(), true, 2048);
+        sampling.until("samples_recorded", 50, || recurse(400));
+        assert!(sampling.deepest() > 400);
+        // Nothing is drained from here on.
+        sampling.until("remote_pool_exhausted", 1000, || recurse(400));
+        sampling.until("samples_dropped", 100, || recurse(400));
+    });
+}
+
+#[test]
+fn deep_stacks_without_remote_frames_to_the_end_of_the_buffer() {
+    without_allocation(|| {
+        let sampling = Sampling::start(&with_tables(), false, 2048);
+        sampling.until("samples_recorded", 50, || recurse(400));
+        assert!(sampling.deepest() > 400);
+        sampling.until("samples_dropped", 100, || recurse(1000));
+        assert_eq!(sampling.count("remote_pool_exhausted"), 0);
+    });
+}
+
+#[test]
+fn stacks_that_are_cut() {
+    without_allocation(|| {
+        let sampling = Sampling::start(&with_tables(), true, 64);
+        sampling.until("truncated", 200, || {
+            recurse(400);
+            sampling.deepest();
+        });
+    });
+}
+
+#[test]
+fn objects_whose_unwind_tables_are_not_there_yet() {
+    without_allocation(|| {
+        let registry = ObjectRegistry::new();
+        let sampling = Sampling::start(&registry, true, 2048);
+        sampling.until("frame_pointer_fallbacks", 200, || {
+            recurse(50);
+            sampling.deepest();
+        });
+    });
+}
+
+/// Code in no object makes the handler wake the thread that looks for new objects.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn code_in_no_object() {
+    // again: dec rdi; jnz again; ret
+    const LOOP: [u8; 6] = [0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3];
+    without_allocation(|| {
+        // SAFETY: a fresh mapping, into which the code fits.
+        let code: extern "C" fn(u64) = unsafe {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            let access = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
+            let memory = libc::mmap(ptr::null_mut(), 4096, access, flags, -1, 0);
+            assert_ne!(memory, libc::MAP_FAILED);
+            memory.cast::<[u8; 6]>().write(LOOP);
+            mem::transmute(memory)
+        };
+        let sampling = Sampling::start(&with_tables(), true, 2048);
+        sampling.until("samples_recorded", 200, || {
+            SETUP.unknown_code.store(0, Ordering::Relaxed);
+            code(10_000_000);
+        });
+        assert_eq!(SETUP.unknown_code.load(Ordering::Relaxed), 1, "no handler met the code");
+    });
+}
+
+/// The proof that the count sees what it is there for.
+#[test]
+fn an_allocation_in_a_handler_is_counted() {
+    static BURNING: AtomicU64 = AtomicU64::new(0);
+
+    unsafe fn allocate(_: &ThreadRecord, _: *mut c_void, _: u64) {
+        // Any other thread may be inside malloc, and would wait for itself.
+        if BURNING.load(Ordering::Acquire) == this_thread() {
+            std::hint::black_box(Box::new(1));
+        }
+    }
+
+    let _guard = SERIAL.lock();
+    let before = IN_HANDLER.load(Ordering::Relaxed);
+    let recurse_of_library: extern "C" fn(u32, u64) -> u64 =
+        // SAFETY: the function's C type.
+        unsafe { mem::transmute(library_function(c"ddprof_recurse")) };
+    let config = Config { interval: INTERVAL, ..Config::default() };
+    let session = cpu::start(&config, allocate).unwrap();
+    let _marking = Marking::begin(config.signal);
+    let deadline = std::time::Instant::now() + Duration::from_secs(60);
+    while IN_HANDLER.load(Ordering::Relaxed) - before < 20 && std::time::Instant::now() < deadline {
+        BURNING.store(this_thread(), Ordering::Release);
+        recurse_of_library(10, 1_000_000);
+        BURNING.store(0, Ordering::Release);
+    }
+    session.stop();
+    // Each box is allocated and freed.
+    assert!(IN_HANDLER.load(Ordering::Relaxed) - before >= 20);
+}

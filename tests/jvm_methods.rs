@@ -1,0 +1,187 @@
+//! Methods, lines and threads of every JVM that can be had, compared with what Java itself says of them.
+
+mod jvm_support;
+
+use std::ffi::CStr;
+
+use jni::sys::{JNIEnv, jclass, jobject};
+use jvm_support::{TestJvm, for_each_jdk};
+use otlpprof::core::memory::Memory;
+use otlpprof::core::vm_layout::VmLayout;
+use otlpprof::jvm::flags;
+use otlpprof::jvm::java_threads;
+use otlpprof::jvm::methods::{MethodTable, MethodTableLimits};
+use otlpprof::jvm::thread_names::ThreadNames;
+use otlpprof::signal::safe_load::ProcessMemory;
+
+#[test]
+fn methods_resolve_to_what_java_says() {
+    for_each_jdk("child_resolves_methods", "");
+    for_each_jdk("child_resolves_methods", "-XX:-UseCompressedClassPointers -Xshare:off");
+}
+
+#[test]
+fn threads_are_listed_and_named() {
+    for_each_jdk("child_names_threads", "");
+}
+
+#[test]
+fn flags_are_found() {
+    for_each_jdk(
+        "child_finds_flags",
+        "-XX:+UnlockDiagnosticVMOptions -XX:-DebugNonSafepoints -XX:+UseSerialGC",
+    );
+}
+
+#[test]
+#[ignore = "run for each JDK by its parent"]
+fn child_resolves_methods() {
+    let jvm = TestJvm::create();
+    let layout = jvm.layout();
+    let mut methods = MethodTable::new(layout.method, MethodTableLimits::default());
+
+    let hello = find_class(jvm.env, c"programs/Hello");
+    let main = method(jvm.env, hello, c"main", c"([Ljava/lang/String;)V");
+    let id = methods.resolve(&ProcessMemory, main).unwrap();
+    let info = methods.get(id).unwrap();
+    assert_eq!(&*info.class.name, "programs.Hello");
+    assert_eq!(&*info.class.internal_name, "programs/Hello");
+    assert_eq!((&*info.name, &*info.signature), ("main", "([Ljava/lang/String;)V"));
+    assert_eq!(info.class.source_file.as_deref(), Some("Hello.java"));
+    let source = include_str!("../java/testprograms/programs/Hello.java");
+    let println = source.lines().position(|line| line.contains("System.out.println")).unwrap() as u32 + 1;
+    // getstatic, ldc, invokevirtual at 0, 3, 5; return at 8 on the next line.
+    assert_eq!([0, 3, 5, 7].map(|bci| methods.line_of(id, bci)), [println; 4]);
+    assert_eq!(methods.line_of(id, 8), println + 1);
+
+    let string = find_class(jvm.env, c"java/lang/String");
+    let native = method(jvm.env, string, c"intern", c"()Ljava/lang/String;");
+    let id = methods.resolve(&ProcessMemory, native).unwrap();
+    let info = methods.get(id).unwrap();
+    assert_eq!((&*info.class.name, &*info.name), ("java.lang.String", "intern"));
+    assert_eq!(methods.line_of(id, 0), 0);
+
+    check_lambda(&jvm, &layout, &mut methods);
+}
+
+/// A lambda's class, named by `Class.getName()`.
+fn check_lambda(jvm: &TestJvm, layout: &VmLayout, methods: &mut MethodTable) {
+    let env = jvm.env;
+    let function = find_class(env, c"java/util/function/Function");
+    // SAFETY: the environment is this thread's, and all names exist since 8.
+    let (apply, java_name) = unsafe {
+        let identity = c"identity".as_ptr();
+        let signature = c"()Ljava/util/function/Function;".as_ptr();
+        let identity = ((**env).v1_2.GetStaticMethodID)(env, function, identity, signature);
+        let lambda = ((**env).v1_2.CallStaticObjectMethodA)(env, function, identity, std::ptr::null());
+        assert!(!lambda.is_null());
+        let class = ((**env).v1_2.GetObjectClass)(env, lambda);
+        let apply = method(env, class, c"apply", c"(Ljava/lang/Object;)Ljava/lang/Object;");
+        (apply, class_name(env, class))
+    };
+    let id = methods.resolve(&ProcessMemory, apply).unwrap();
+    let name = &*methods.get(id).unwrap().class.name;
+    if layout.java_version == 11 {
+        // The VM makes up the part behind the slash when Java asks.
+        assert_eq!(Some(name), java_name.split('/').next());
+    } else {
+        assert_eq!(name, java_name);
+        assert!(name.contains("/0x"), "{name}");
+    }
+}
+
+#[test]
+#[ignore = "run for each JDK by its parent"]
+fn child_names_threads() {
+    let jvm = TestJvm::create();
+    let layout = jvm.layout();
+    // SAFETY: gettid cannot fail.
+    let own_tid = unsafe { libc::gettid() };
+
+    let listed = java_threads::list(&ProcessMemory, &layout.thread);
+    let own = listed.iter().find(|thread| thread.os_tid == own_tid).expect("the current thread is listed");
+    assert_eq!(own.state, 4, "it is in native code");
+
+    // SAFETY: the environment is this thread's; the VM is live.
+    let named = unsafe {
+        let names = ThreadNames::new(jvm.env).unwrap();
+        names.list(jvm.jvmti, jvm.env, &ProcessMemory, &layout.thread).unwrap()
+    };
+    let own = named.iter().find(|thread| thread.os_tid == own_tid).expect("the current thread is named");
+    assert_eq!((&*own.name, own.thread_id), ("main", java_thread_id(jvm.env)));
+    let named_as = |name: &str| named.iter().find(|thread| thread.name == name);
+    let reference_handler = named_as("Reference Handler").expect("a thread of every JVM");
+    // The kernel has its first 15 bytes too: HotSpot sets them.
+    let comm = std::fs::read_to_string(format!("/proc/self/task/{}/comm", reference_handler.os_tid)).unwrap();
+    assert_eq!(comm.trim(), "Reference Handl");
+    for thread in &named {
+        assert!(listed.iter().any(|listed| listed.os_tid == thread.os_tid), "{thread:?}");
+    }
+}
+
+/// `Thread.currentThread().getId()`.
+fn java_thread_id(env: *mut JNIEnv) -> i64 {
+    let class = find_class(env, c"java/lang/Thread");
+    // SAFETY: the environment is this thread's; both methods exist since 5.
+    unsafe {
+        let current = c"currentThread".as_ptr();
+        let current = ((**env).v1_2.GetStaticMethodID)(env, class, current, c"()Ljava/lang/Thread;".as_ptr());
+        let thread = ((**env).v1_2.CallStaticObjectMethodA)(env, class, current, std::ptr::null());
+        let get_id = ((**env).v1_2.GetMethodID)(env, class, c"getId".as_ptr(), c"()J".as_ptr());
+        ((**env).v1_2.CallLongMethodA)(env, thread, get_id, std::ptr::null())
+    }
+}
+
+#[test]
+#[ignore = "run for each JDK by its parent"]
+fn child_finds_flags() {
+    let jvm = TestJvm::create();
+    let structs = jvm.vm_structs();
+    let value =
+        |name| flags::address_of(&structs, &ProcessMemory, name).and_then(|at| ProcessMemory.load_u8(at));
+    assert_eq!(value("DebugNonSafepoints"), Some(0));
+    assert_eq!(value("UseSerialGC"), Some(1));
+    assert_eq!(value("UnlockDiagnosticVMOptions"), Some(1));
+    assert_eq!(value("NoSuchFlag"), None);
+    assert_eq!(value("DebugNonSafepoint"), None, "a prefix is not the name");
+}
+
+fn find_class(env: *mut JNIEnv, name: &CStr) -> jclass {
+    // SAFETY: the environment is this thread's.
+    let class = unsafe { ((**env).v1_2.FindClass)(env, name.as_ptr()) };
+    assert!(!class.is_null(), "{name:?}");
+    class
+}
+
+/// The `Method*` of a method; static or not.
+fn method(env: *mut JNIEnv, class: jclass, name: &CStr, signature: &CStr) -> u64 {
+    // SAFETY: the environment is this thread's. Until 25 a jmethodID points to the `Method*`.
+    unsafe {
+        let mut id = ((**env).v1_2.GetMethodID)(env, class, name.as_ptr(), signature.as_ptr());
+        if id.is_null() {
+            ((**env).v1_2.ExceptionClear)(env);
+            id = ((**env).v1_2.GetStaticMethodID)(env, class, name.as_ptr(), signature.as_ptr());
+        }
+        assert!(!id.is_null(), "{name:?}");
+        *id.cast::<u64>()
+    }
+}
+
+/// `Class.getName()`.
+///
+/// # Safety
+///
+/// `class` must be a live reference.
+unsafe fn class_name(env: *mut JNIEnv, class: jobject) -> String {
+    // SAFETY: the environment is this thread's; the string is released after its copy is made.
+    unsafe {
+        let class_class = ((**env).v1_2.GetObjectClass)(env, class);
+        let get_name = c"getName".as_ptr();
+        let id = ((**env).v1_2.GetMethodID)(env, class_class, get_name, c"()Ljava/lang/String;".as_ptr());
+        let name = ((**env).v1_2.CallObjectMethodA)(env, class, id, std::ptr::null());
+        let chars = ((**env).v1_2.GetStringUTFChars)(env, name, std::ptr::null_mut());
+        let copy = CStr::from_ptr(chars).to_str().unwrap().to_owned();
+        ((**env).v1_2.ReleaseStringUTFChars)(env, name, chars);
+        copy
+    }
+}

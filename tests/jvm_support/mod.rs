@@ -1,0 +1,146 @@
+//! Real JVMs inside a test's own process.
+//!
+//! A process can hold one JVM in its life, so each test starts its own binary again for each JDK, with one
+//! ignored test as the child.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+#[path = "../jdk_support/mod.rs"]
+mod jdk_support;
+
+use std::ffi::{CString, OsStr, c_char, c_void};
+use std::process::Command;
+use std::ptr::null_mut;
+
+use jni::sys::{JNI_VERSION_1_8, JNIEnv, JavaVM, JavaVMInitArgs, JavaVMOption, jint};
+use otlpprof::core::vm_layout::VmLayout;
+use otlpprof::jvm::jvmti::Jvmti;
+use otlpprof::jvm::jvmti_events::EventCallbacks;
+use otlpprof::jvm::jvmti_table::RawEnv;
+use otlpprof::jvm::layout;
+use otlpprof::jvm::libjvm::Libjvm;
+use otlpprof::jvm::stubs::StubTable;
+use otlpprof::jvm::vm_structs::VmStructs;
+use otlpprof::signal::fault;
+use otlpprof::signal::safe_load::ProcessMemory;
+
+pub(crate) use jdk_support::{java_homes, libjvm};
+
+/// In a child's environment: the libjvm.so that it loads.
+const LIBJVM: &str = "OTLPPROF_TEST_LIBJVM";
+/// In a child's environment: options of the JVM, separated by spaces.
+const OPTIONS: &str = "OTLPPROF_TEST_JVM_OPTIONS";
+
+/// What the JVM's callback collects.
+pub(crate) static STUBS: StubTable = StubTable::new();
+
+/// Runs this binary's ignored test `child` once for each JDK, with a JVM of these options to come.
+///
+/// # Panics
+/// If any of them fails; it shows what the child wrote.
+pub(crate) fn for_each_jdk(child: &str, options: &str) {
+    let mut failed = Vec::new();
+    for home in java_homes() {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args([child, "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+            .env(LIBJVM, libjvm(&home))
+            .env(OPTIONS, options)
+            .output()
+            .unwrap();
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        // A filter that matches nothing would pass too.
+        if !output.status.success() || !stdout.contains("1 passed") {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            failed.push(format!("{} {options}: {}\n{stdout}\n{stderr}", home.display(), output.status));
+        } else {
+            eprintln!("{child} passed on {} {options}", home.display());
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// The JVM of a child, and what the agent would have of it.
+pub(crate) struct TestJvm {
+    pub(crate) vm: *mut JavaVM,
+    pub(crate) env: *mut JNIEnv,
+    pub(crate) jvmti: Jvmti,
+}
+
+impl TestJvm {
+    /// Creates the JVM that the parent chose, with the Java test programs on its class path.
+    pub(crate) fn create() -> Self {
+        let libjvm = std::env::var_os(LIBJVM).expect("a parent sets it");
+        let classes = env!("OTLPPROF_TEST_CLASSES");
+        assert!(!classes.is_empty(), "the Java test programs were not built: no JDK with javac");
+        let options = std::env::var(OPTIONS).unwrap_or_default();
+        let texts: Vec<_> = std::iter::once(format!("-Djava.class.path={classes}"))
+            .chain(options.split_whitespace().map(str::to_owned))
+            .map(|option| CString::new(option).unwrap())
+            .collect();
+        let (vm, env) = create_java_vm(&libjvm, &texts);
+        // Over HotSpot's own handlers, as the agent's is.
+        fault::install().unwrap();
+        // SAFETY: the JVM was created above and is never destroyed.
+        let jvmti = unsafe { Jvmti::new(vm) }.unwrap();
+        Self { vm, env, jvmti }
+    }
+
+    /// Collects all stubs into [`STUBS`].
+    pub(crate) fn replay_stubs(&self) {
+        let callbacks =
+            EventCallbacks { dynamic_code_generated: Some(on_dynamic_code), ..Default::default() };
+        // SAFETY: the callback does not unwind and is valid for ever.
+        unsafe { self.jvmti.set_event_callbacks(&callbacks) }.unwrap();
+        StubTable::replay(self.jvmti).unwrap();
+    }
+
+    /// libjvm's description of itself.
+    pub(crate) fn vm_structs(&self) -> VmStructs {
+        // SAFETY: the JVM lives.
+        let libjvm = unsafe { Libjvm::of(self.vm) }.unwrap();
+        VmStructs::read(&ProcessMemory, |name| libjvm.symbol(name)).unwrap()
+    }
+
+    /// The layout, not yet checked.
+    pub(crate) fn layout(&self) -> VmLayout {
+        self.replay_stubs();
+        layout::build(&self.vm_structs(), &ProcessMemory, &STUBS).unwrap()
+    }
+}
+
+unsafe extern "system" fn on_dynamic_code(
+    _: *mut RawEnv,
+    name: *const c_char,
+    address: *const c_void,
+    length: jint,
+) {
+    // SAFETY: JVMTI passes a C string.
+    unsafe { STUBS.insert_event(name, address, length) };
+}
+
+fn create_java_vm(libjvm: &OsStr, options: &[CString]) -> (*mut JavaVM, *mut JNIEnv) {
+    type CreateJavaVm =
+        unsafe extern "system" fn(*mut *mut JavaVM, *mut *mut JNIEnv, *mut JavaVMInitArgs) -> jint;
+    let path = CString::new(libjvm.as_encoded_bytes()).unwrap();
+    let mut options: Vec<_> = options
+        .iter()
+        .map(|text| JavaVMOption { optionString: text.as_ptr().cast_mut(), extraInfo: null_mut() })
+        .collect();
+    let mut arguments = JavaVMInitArgs {
+        version: JNI_VERSION_1_8,
+        nOptions: options.len() as jint,
+        options: options.as_mut_ptr(),
+        ignoreUnrecognized: false,
+    };
+    let (mut vm, mut env) = (null_mut(), null_mut());
+    // SAFETY: libjvm exports the function with that type; all parameters live through the call.
+    unsafe {
+        let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL);
+        assert!(!handle.is_null(), "cannot load {libjvm:?}");
+        let create = libc::dlsym(handle, c"JNI_CreateJavaVM".as_ptr());
+        assert!(!create.is_null());
+        let create: CreateJavaVm = std::mem::transmute(create);
+        assert_eq!(create(&mut vm, &mut env, &mut arguments), 0, "JNI_CreateJavaVM");
+    }
+    (vm, env)
+}

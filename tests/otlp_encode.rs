@@ -1,0 +1,307 @@
+//! The OTLP writer against an independent implementation of the format.
+
+mod otlp_support;
+
+use std::collections::HashSet;
+
+use otlp_support::batches::{DURATION, START, batch, profile_specs};
+use otlp_support::resolved::{self, ResolvedProfile};
+use otlp_support::{decode, json_view, rules};
+use otlpprof::model::{
+    AttributeSetId, Batch, Frame, FrameType, Link, LinkId, Profile, SampleIdentity, StackId, types,
+};
+use otlpprof::otlp::validate::rules::Severity;
+use otlpprof::otlp::validate::validate;
+use otlpprof::otlp::{EncodeOptions, Format, NativeFrames, encode, encode_split, halve};
+use proptest::prelude::*;
+use serde_json::Value;
+
+fn options() -> impl Strategy<Value = EncodeOptions> {
+    (any::<bool>(), any::<bool>()).prop_map(|(names, timestamps)| EncodeOptions {
+        native_frames: if names { NativeFrames::Name } else { NativeFrames::Remote },
+        timestamps,
+        format: Format::Proto,
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_message_says_what_the_batch_says(specs in profile_specs(), options in options()) {
+        let batch = batch(&specs);
+        let message = decode(&encode(&batch, &options));
+        rules::assert_kept(&message);
+        let expected = resolved::of_batch(&batch, options.native_frames);
+        prop_assert_eq!(resolved::totals(&resolved::of_message(&message)), resolved::totals(&expected));
+    }
+
+    #[test]
+    fn the_validator_finds_no_error(specs in profile_specs(), options in options()) {
+        let batch = batch(&specs);
+        for format in [Format::Proto, Format::Json] {
+            let report = validate(&encode(&batch, &EncodeOptions { format, ..options }), 3);
+            prop_assert_eq!(report.count(Severity::Error), 0, "{:?}", report.breaches().collect::<Vec<_>>());
+            let samples = resolved::of_batch(&batch, options.native_frames).iter().map(|p| p.samples.len()).sum::<usize>();
+            prop_assert_eq!(report.samples, samples as u64);
+        }
+    }
+
+    #[test]
+    fn json_says_what_protobuf_says(specs in profile_specs(), options in options()) {
+        let batch = batch(&specs);
+        let message = decode(&encode(&batch, &options));
+        let bytes = encode(&batch, &EncodeOptions { format: Format::Json, ..options });
+        prop_assert!(!bytes.contains(&b'\n'));
+        let mut document: Value = serde_json::from_slice(&bytes).unwrap();
+        for id in take_profile_ids(&mut document) {
+            let id = id.as_str().unwrap().to_owned();
+            prop_assert!(id.len() == 32 && id.bytes().all(|digit| b"0123456789abcdef".contains(&digit)));
+        }
+        prop_assert_eq!(document, json_view::of(&message));
+    }
+
+    #[test]
+    fn times_are_those_of_the_additions(specs in profile_specs()) {
+        let batch = batch(&specs);
+        let options = EncodeOptions { timestamps: true, ..EncodeOptions::default() };
+        let message = decode(&encode(&batch, &options));
+        let written = resolved::of_message(&message);
+        let profiles = batch.profiles.iter().filter(|profile| !profile.is_empty());
+        for (profile, written) in profiles.zip(&written) {
+            let counts = profile.profile_type.sample_unit == "count"
+                && profile.observations().iter().all(|observation| (1..=64).contains(&observation.value));
+            let mut expected = Vec::new();
+            if profile.is_timed() {
+                for observation in profile.observations() {
+                    let (times, value) = if counts { (observation.value, None) } else { (1, Some(observation.value)) };
+                    expected.extend((0..times).map(|_| (observation.unix_nano, value)));
+                }
+            }
+            prop_assert_eq!(times_of(written), sorted(expected));
+        }
+    }
+
+    #[test]
+    fn halves_of_a_message_hold_all_of_it_and_keep_the_rules(specs in profile_specs(), options in options()) {
+        let batch = batch(&specs);
+        let whole = encode(&batch, &options);
+        let samples = |message: &[u8]| -> usize {
+            resolved::of_message(&decode(message)).iter().map(|profile| profile.samples.len()).sum()
+        };
+        let Some(halves) = halve(&whole) else {
+            prop_assert!(samples(&whole) < 2);
+            return Ok(());
+        };
+        let mut profiles = Vec::new();
+        for (bytes, count) in &halves {
+            rules::assert_kept(&decode(bytes));
+            prop_assert_eq!(samples(bytes) as u64, *count);
+            prop_assert!(bytes.len() <= whole.len());
+            profiles.extend(resolved::of_message(&decode(bytes)));
+        }
+        prop_assert_eq!(summed(&profiles), summed(&resolved::of_message(&decode(&whole))));
+    }
+
+    #[test]
+    fn splitting_loses_nothing(specs in profile_specs(), options in options(), limit in 0usize..6000) {
+        let batch = batch(&specs);
+        for format in [Format::Proto, Format::Json] {
+            let options = EncodeOptions { format, ..options };
+            let split = encode_split(&batch, &options, limit);
+            let samples = batch.profiles.iter().map(|profile| profile.samples().len() as u64).sum::<u64>();
+            let additions = batch.profiles.iter().map(Profile::additions).sum::<u64>();
+            prop_assert_eq!(
+                split.messages.iter().map(|message| message.samples).sum::<u64>() + split.dropped_samples,
+                samples
+            );
+            prop_assert_eq!(
+                split.messages.iter().map(|message| message.additions).sum::<u64>() + split.dropped_additions,
+                additions
+            );
+            prop_assert!(split.messages.iter().all(|message| message.bytes.len() <= limit));
+            if format == Format::Proto && split.dropped_samples == 0 {
+                let messages: Vec<_> = split.messages.iter().map(|message| decode(&message.bytes)).collect();
+                messages.iter().for_each(rules::assert_kept);
+                let parts: Vec<_> = messages.iter().flat_map(resolved::of_message).collect();
+                let whole = resolved::of_batch(&batch, options.native_frames);
+                prop_assert_eq!(summed(&parts), summed(&whole));
+            }
+        }
+    }
+}
+
+fn take_profile_ids(document: &mut Value) -> Vec<Value> {
+    let mut scope = document["resourceProfiles"][0]["scopeProfiles"][0].take();
+    let profiles = scope.get_mut("profiles").and_then(Value::as_array_mut);
+    let ids = profiles.into_iter().flatten().map(|profile| {
+        profile.as_object_mut().and_then(|members| members.remove("profileId")).expect("a profile id")
+    });
+    let ids = ids.collect();
+    document["resourceProfiles"][0]["scopeProfiles"][0] = scope;
+    ids
+}
+
+fn sorted<T: Ord>(mut items: Vec<T>) -> Vec<T> {
+    items.sort();
+    items
+}
+
+/// Every time of the profile, with its value where there is one.
+fn times_of(profile: &ResolvedProfile) -> Vec<(u64, Option<i64>)> {
+    let of_sample = |sample: &resolved::ResolvedSample| -> Vec<_> {
+        let value = |index| sample.values.get(index).copied();
+        sample.times.iter().enumerate().map(|(index, &time)| (time, value(index))).collect()
+    };
+    sorted(profile.samples.values().flat_map(of_sample).collect())
+}
+
+/// Totals by type, profile attributes and identity, over all profiles.
+fn summed(profiles: &[ResolvedProfile]) -> std::collections::BTreeMap<String, i128> {
+    let mut sums = std::collections::BTreeMap::new();
+    for profile in profiles {
+        for (identity, sample) in &profile.samples {
+            let key = format!("{:?} {:?} {identity:?}", profile.types, profile.attributes);
+            *sums.entry(key).or_insert(0) += i128::from(sample.total());
+        }
+    }
+    sums
+}
+
+/// A profile of CPU samples with one frame each.
+fn small_batch(samples: u32) -> Batch {
+    let mut batch = Batch::default();
+    let mut profile = Profile::new(&types::CPU, 10_000_000);
+    profile.start_unix_nano = START;
+    profile.duration_nano = DURATION;
+    for number in 0..samples {
+        let function = batch.tables.named_function(&format!("function.number{number}"));
+        let frame = batch.tables.frames.intern(Frame::Java { function, line: number });
+        let stack = batch.tables.stacks.intern(&[frame]);
+        let identity = SampleIdentity { stack, attributes: AttributeSetId::EMPTY, link: LinkId::NONE };
+        profile.add(identity, 2, Some(START + u64::from(number)));
+    }
+    batch.profiles.push(profile);
+    batch
+}
+
+#[test]
+fn a_cpu_profile_is_what_backends_take() {
+    let mut batch = small_batch(1);
+    let link = batch.tables.links.intern(Link { trace_id: [1; 16], span_id: [2; 8] });
+    let identity = SampleIdentity { stack: StackId(1), attributes: AttributeSetId::EMPTY, link };
+    batch.profiles[0].add(identity, 1, None);
+    let message = decode(&encode(&batch, &EncodeOptions::default()));
+    rules::assert_kept(&message);
+    let profile = &message.resource_profiles[0].scope_profiles[0].profiles[0];
+    let values: Vec<_> = profile.samples.iter().map(|sample| sample.values.clone()).collect();
+    assert_eq!(values, [[2], [1]]);
+    assert_eq!((profile.samples[0].link_index, profile.samples[1].link_index), (0, 1));
+    assert_eq!((profile.time_unix_nano, profile.duration_nano), (START, DURATION));
+    assert_eq!(profile.period, 10_000_000);
+    let types = &resolved::of_message(&message)[0].types;
+    assert_eq!(types, &["samples", "count", "cpu", "nanoseconds"].map(str::to_owned));
+}
+
+#[test]
+fn empty_profiles_are_left_out_and_an_empty_batch_gives_no_message() {
+    let mut batch = small_batch(1);
+    batch.profiles.insert(0, Profile::new(&types::WALL, 1));
+    let message = decode(&encode(&batch, &EncodeOptions::default()));
+    assert_eq!(message.resource_profiles[0].scope_profiles[0].profiles.len(), 1);
+    batch.profiles.truncate(1);
+    assert_eq!(encode_split(&batch, &EncodeOptions::default(), 1 << 20), Default::default());
+    rules::assert_kept(&decode(&encode(&batch, &EncodeOptions::default())));
+}
+
+#[test]
+fn times_outside_the_window_are_moved_to_its_edge() {
+    for (start, duration) in [(START, DURATION), (START, 0), (u64::MAX, 5), (0, u64::MAX)] {
+        let mut batch = small_batch(1);
+        let profile = &mut batch.profiles[0];
+        (profile.start_unix_nano, profile.duration_nano) = (start, duration);
+        let identity = profile.samples()[0].identity;
+        for at in [0, START - 1, START + DURATION, u64::MAX] {
+            profile.add(identity, 1, Some(at));
+        }
+        let options = EncodeOptions { timestamps: true, ..EncodeOptions::default() };
+        rules::assert_kept(&decode(&encode(&batch, &options)));
+    }
+}
+
+#[test]
+fn a_period_that_was_not_set_is_written_as_one() {
+    let mut batch = small_batch(1);
+    batch.profiles[0].period = 0;
+    let message = decode(&encode(&batch, &EncodeOptions::default()));
+    assert_eq!(message.resource_profiles[0].scope_profiles[0].profiles[0].period, 1);
+}
+
+#[test]
+fn heavy_counts_have_a_value_beside_their_time() {
+    let mut batch = small_batch(2);
+    let identity = batch.profiles[0].samples()[0].identity;
+    batch.profiles[0].add(identity, 1_000_000, Some(START + 9));
+    let options = EncodeOptions { timestamps: true, ..EncodeOptions::default() };
+    let message = decode(&encode(&batch, &options));
+    rules::assert_kept(&message);
+    let samples = &message.resource_profiles[0].scope_profiles[0].profiles[0].samples;
+    assert_eq!(samples[0].values, [2, 1_000_000]);
+    assert_eq!(samples[0].timestamps_unix_nano, [START, START + 9]);
+    assert_eq!((&samples[1].values[..], &samples[1].timestamps_unix_nano[..]), (&[2][..], &[START + 1][..]));
+}
+
+#[test]
+fn stacks_that_become_equal_are_one_sample() {
+    let mut batch = Batch::default();
+    let function = batch.tables.named_function("do_syscall_64");
+    let frames = [Frame::Kernel { function }, Frame::Marker { function, frame_type: FrameType::Kernel }];
+    for timed in [false, true] {
+        let mut profile = Profile::new(&types::CPU, 1);
+        (profile.start_unix_nano, profile.duration_nano) = (START, DURATION);
+        for frame in frames {
+            let frame = batch.tables.frames.intern(frame);
+            let stack = batch.tables.stacks.intern(&[frame]);
+            let identity = SampleIdentity { stack, attributes: AttributeSetId::EMPTY, link: LinkId::NONE };
+            profile.add(identity, 3, timed.then_some(START + 1));
+        }
+        batch.profiles.push(profile);
+    }
+    let options = EncodeOptions { timestamps: true, ..EncodeOptions::default() };
+    let message = decode(&encode(&batch, &options));
+    rules::assert_kept(&message);
+    let profiles = &message.resource_profiles[0].scope_profiles[0].profiles;
+    assert_eq!((profiles[0].samples.len(), &profiles[0].samples[0].values[..]), (1, &[6][..]));
+    assert_eq!(profiles[1].samples[0].timestamps_unix_nano, [START + 1; 6]);
+}
+
+#[test]
+fn parts_fill_their_limit_and_have_ids_of_their_own() {
+    let batch = small_batch(20_000);
+    let options = EncodeOptions::default();
+    let whole = encode(&batch, &options).len();
+    let limit = 100_000;
+    let split = encode_split(&batch, &options, limit);
+    assert_eq!((split.dropped_samples, split.dropped_additions), (0, 0));
+    assert!(split.messages.len() <= whole / limit + 3, "{} messages for {whole} bytes", split.messages.len());
+    let ids: HashSet<_> = split
+        .messages
+        .iter()
+        .map(|message| {
+            decode(&message.bytes).resource_profiles[0].scope_profiles[0].profiles[0].profile_id.clone()
+        })
+        .collect();
+    assert_eq!(ids.len(), split.messages.len());
+}
+
+#[test]
+fn one_sample_over_the_limit_is_dropped_and_counted_and_the_others_stay() {
+    let mut batch = small_batch(3);
+    let function = batch.tables.named_function(&"x".repeat(10_000));
+    let frame = batch.tables.frames.intern(Frame::Java { function, line: 1 });
+    let stack = batch.tables.stacks.intern(&[frame]);
+    let identity = SampleIdentity { stack, attributes: AttributeSetId::EMPTY, link: LinkId::NONE };
+    batch.profiles[0].add(identity, 1, None);
+    batch.profiles[0].add(identity, 1, None);
+    let split = encode_split(&batch, &EncodeOptions::default(), 5_000);
+    assert_eq!((split.dropped_samples, split.dropped_additions), (1, 2));
+    assert_eq!(split.messages.iter().map(|message| message.samples).sum::<u64>(), 3);
+}

@@ -1,0 +1,148 @@
+//! The samples' weights add up to the CPU time that the process used, whatever its threads do.
+
+mod sampling_support;
+
+use std::thread;
+use std::time::Duration;
+
+use otlpprof::core::thread::ClockKind;
+use otlpprof::sampling::config::Config;
+use otlpprof::sampling::cpu;
+use sampling_support::*;
+
+/// Runs `program` under each clock and compares the sum with getrusage.
+fn adds_up(what: &str, program: fn()) {
+    let _guard = serially();
+    for kind in thread_clocks() {
+        adds_up_by(kind, what, program);
+    }
+}
+
+fn adds_up_by(kind: ClockKind, what: &str, program: fn()) {
+    let session = start(&config(kind));
+    assert_eq!(session.clock(), kind);
+    let before = process_cpu();
+    let counts = cpu::counts();
+    program();
+    let used = process_cpu() - before;
+    session.stop();
+    let counts = cpu::counts().since(&counts);
+    println!("{} {what}: {counts:?}, estate {} us", kind.name(), cpu::estate_ns() / 1000);
+    assert_eq!(sampled(), INTERVAL * counts.periods as u32);
+    if kind == ClockKind::Itimer {
+        // It does not say what it merged: what was short at the threads' ends is still in the estate.
+        let estate = Duration::from_nanos(cpu::estate_ns().max(0).cast_unsigned());
+        assert_within(2.0, sampled() + estate, used, what);
+    } else {
+        assert_within(2.0, sampled(), used, &format!("{} {what}", kind.name()));
+    }
+    assert_eq!(counts.threads_unsampled, 0);
+}
+
+/// `count` threads, so many at once, each of which runs `body`.
+fn in_threads(count: usize, at_once: usize, body: fn()) {
+    for _ in 0..count / at_once {
+        let threads: Vec<_> = (0..at_once).map(|_| thread::spawn(body)).collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+}
+
+#[test]
+fn user_only() {
+    adds_up("user only", || in_threads(2, 2, || burn(Duration::from_millis(1500))));
+}
+
+#[test]
+fn syscall_heavy() {
+    adds_up("syscall heavy", || in_threads(2, 2, || burn_in_kernel(Duration::from_millis(1500))));
+}
+
+/// Threads of half a tick and a fifth of an interval: almost none lives to see a whole period.
+#[test]
+fn many_short_threads() {
+    adds_up("short threads", || in_threads(1500, 2, || burn(Duration::from_millis(2))));
+}
+
+/// Threads that use their time in bursts shorter than a tick, with waits in between.
+#[test]
+fn threads_that_mostly_wait() {
+    adds_up("waiting threads", || {
+        in_threads(300, 4, || {
+            for _ in 0..20 {
+                burn(Duration::from_micros(700));
+                thread::sleep(Duration::from_micros(1300));
+            }
+        });
+    });
+}
+
+/// One program of short threads that sit beside a long one: neither takes the other's share.
+#[test]
+fn short_threads_leave_a_long_one_its_share() {
+    let _guard = serially();
+    for kind in thread_clocks() {
+        let session = start(&config(kind));
+        let long = thread::spawn(|| {
+            burn(Duration::from_secs(2));
+            gettid()
+        });
+        in_threads(1000, 1, || burn(Duration::from_millis(2)));
+        let long = long.join().unwrap();
+        session.stop();
+        let what = format!("{}: the long thread", kind.name());
+        assert_within(2.0, sampled_of(long), Duration::from_secs(2), &what);
+    }
+}
+
+/// Where nothing else can be had.
+#[test]
+fn the_process_timer_adds_up_too() {
+    let _guard = serially();
+    adds_up_by(ClockKind::Itimer, "user only", || in_threads(2, 2, || burn(Duration::from_millis(1500))));
+}
+
+/// Threads that nothing tells of, and that are gone before anybody looks: their time is not lost.
+#[test]
+fn raw_clones_that_come_and_go_unseen_are_in_the_sum() {
+    extern "C" fn body(_: *mut std::ffi::c_void) -> i32 {
+        burn(Duration::from_millis(5));
+        0
+    }
+    let _guard = serially();
+    for kind in thread_clocks() {
+        let session = start(&config(kind));
+        let counts = cpu::counts();
+        for _ in 0..200 {
+            in_raw_clone(body);
+        }
+        thread::sleep(Duration::from_millis(1200));
+        // Heirs: their own time is small beside it.
+        in_threads(50, 1, || burn(Duration::from_millis(2)));
+        session.stop();
+        let counts = cpu::counts().since(&counts);
+        println!("{}: {counts:?}", kind.name());
+        assert!(counts.unwitnessed_ns >= 950_000_000, "{counts:?}");
+        assert!(sampled() >= Duration::from_millis(1050), "{:?}", sampled());
+    }
+}
+
+/// An interval far below the tick, of which every timer's signal merges many, and not far above what a signal
+/// costs.
+#[test]
+fn short_intervals_add_up() {
+    const SHORT: Duration = Duration::from_micros(200);
+    let _guard = serially();
+    for kind in thread_clocks() {
+        let session = start(&Config { interval: SHORT, ..config(kind) });
+        let counts = cpu::counts();
+        let before = process_cpu();
+        in_threads(2, 2, || burn(Duration::from_millis(1000)));
+        let used = process_cpu() - before;
+        session.stop();
+        let counts = cpu::counts().since(&counts);
+        println!("{counts:?}");
+        let estate = cpu::estate_ns() as f64 / 1e9;
+        let sampled = SHORT.as_secs_f64() * counts.periods as f64 + estate;
+        assert_within(2.0, Duration::from_secs_f64(sampled), used, kind.name());
+    }
+}

@@ -1,0 +1,89 @@
+//! Signals that are blocked for a while, or for good.
+
+mod sampling_support;
+
+use std::time::Duration;
+use std::{ptr, thread};
+
+use otlpprof::core::thread::ClockKind;
+use otlpprof::sampling::cpu;
+use sampling_support::*;
+
+fn each_clock(scenario: fn(ClockKind)) {
+    let _guard = serially();
+    thread_clocks().into_iter().for_each(scenario);
+}
+
+/// Blocks or unblocks a signal for the current thread.
+fn mask(how: i32, signal: i32) {
+    // SAFETY: the set is valid.
+    assert_eq!(unsafe { libc::pthread_sigmask(how, &set_of(signal), ptr::null_mut()) }, 0);
+}
+
+/// What was blocked is made up for once it no longer is: by si_overrun, or as an owed part.
+#[test]
+fn blocked_signals_are_made_up_for() {
+    each_clock(|kind| {
+        let session = start(&config(kind));
+        let before = cpu::counts();
+        let body = || {
+            burn(Duration::from_millis(300));
+            mask(libc::SIG_BLOCK, libc::SIGPROF);
+            let blocked_at = sampled_of(gettid());
+            burn(Duration::from_millis(1500));
+            let unblocked_at = sampled_of(gettid());
+            mask(libc::SIG_UNBLOCK, libc::SIGPROF);
+            // The poller looks once a second, and the next sample pays.
+            for _ in 0..13 {
+                thread::sleep(Duration::from_millis(100));
+                burn(Duration::from_millis(10));
+            }
+            burn(Duration::from_millis(70));
+            (gettid(), blocked_at, unblocked_at)
+        };
+        let (tid, blocked_at, unblocked_at) = thread::spawn(body).join().unwrap();
+        session.stop();
+        let counts = cpu::counts().since(&before);
+        assert_eq!(blocked_at, unblocked_at, "nothing is sampled while the signal is blocked");
+        assert!(counts.overrun_periods + counts.owed_periods >= 140, "{counts:?}");
+        assert_within(2.0, sampled_of(tid), Duration::from_millis(2000), kind.name());
+    });
+}
+
+/// A thread that was born with the signal blocked and unblocks it late.
+#[test]
+fn a_first_signal_that_was_blocked_counts_for_all() {
+    each_clock(|kind| {
+        let session = start(&config(kind));
+        mask(libc::SIG_BLOCK, libc::SIGPROF);
+        let thread = thread::spawn(|| {
+            burn(Duration::from_millis(1000));
+            mask(libc::SIG_UNBLOCK, libc::SIGPROF);
+            for _ in 0..13 {
+                thread::sleep(Duration::from_millis(100));
+                burn(Duration::from_millis(10));
+            }
+            burn(Duration::from_millis(70));
+            gettid()
+        });
+        mask(libc::SIG_UNBLOCK, libc::SIGPROF);
+        let tid = thread.join().unwrap();
+        session.stop();
+        assert_within(3.0, sampled_of(tid), Duration::from_millis(1200), kind.name());
+    });
+}
+
+/// What a thread with its signal blocked to the end leaves is not lost either.
+#[test]
+fn a_thread_that_never_unblocks_leaves_its_time_to_the_estate() {
+    each_clock(|kind| {
+        let session = start(&config(kind));
+        mask(libc::SIG_BLOCK, libc::SIGPROF);
+        let thread = thread::spawn(|| burn(Duration::from_millis(200)));
+        mask(libc::SIG_UNBLOCK, libc::SIGPROF);
+        thread.join().unwrap();
+        let estate = cpu::estate_ns();
+        session.stop();
+        assert!((199_000_000..205_000_000).contains(&estate), "{} {estate}", kind.name());
+    });
+}

@@ -1,0 +1,267 @@
+//! Signals that are others', and ours that come too late.
+//!
+//! Every scenario runs in a forked child of this process, which is never profiled itself: the chain of handlers
+//! is the child's own, and it may die.
+
+mod sampling_support;
+
+use std::ffi::c_void;
+use std::mem::{self, MaybeUninit};
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use otlpprof::core::thread::ClockKind;
+use otlpprof::sampling::config::Config;
+use otlpprof::sampling::cpu;
+use sampling_support::*;
+
+static FOREIGN: AtomicU32 = AtomicU32::new(0);
+static FOREIGN_CODE: AtomicI32 = AtomicI32::new(0);
+static FOREIGN_BLOCKED: AtomicU32 = AtomicU32::new(0);
+
+fn is_blocked(signal: i32) -> bool {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: the call writes the set.
+    unsafe {
+        libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), set.as_mut_ptr());
+        libc::sigismember(set.as_ptr(), signal) == 1
+    }
+}
+
+fn note_mask() {
+    let own = u32::from(is_blocked(libc::SIGVTALRM));
+    let other = u32::from(is_blocked(libc::SIGUSR1));
+    FOREIGN_BLOCKED.store(own << 1 | other, Ordering::SeqCst);
+}
+
+extern "C" fn foreign_with_info(_: i32, info: *mut libc::siginfo_t, ucontext: *mut c_void) {
+    // SAFETY: the kernel's own.
+    FOREIGN_CODE.store(unsafe { (*info).si_code }, Ordering::SeqCst);
+    note_mask();
+    FOREIGN.fetch_add(u32::from(!ucontext.is_null()), Ordering::SeqCst);
+}
+
+extern "C" fn foreign_plain(_: i32) {
+    note_mask();
+    FOREIGN.fetch_add(1, Ordering::SeqCst);
+}
+
+fn set_handler(signal: i32, handler: usize, flags: i32, masked: Option<i32>) {
+    // SAFETY: all zeroes is a valid sigaction.
+    unsafe {
+        let mut action: libc::sigaction = mem::zeroed();
+        action.sa_sigaction = handler;
+        action.sa_flags = flags;
+        if let Some(masked) = masked {
+            action.sa_mask = set_of(masked);
+        }
+        assert_eq!(libc::sigaction(signal, &raw const action, ptr::null_mut()), 0);
+    }
+}
+
+/// The exit code of a forked child that runs `body`; negative: the signal that ended it.
+fn in_child(body: impl FnOnce()) -> i32 {
+    // SAFETY: the child ends by _exit.
+    unsafe {
+        let pid = libc::fork();
+        if pid == 0 {
+            body();
+            libc::_exit(0);
+        }
+        let mut status = 0;
+        assert_eq!(libc::waitpid(pid, &raw mut status, 0), pid);
+        if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -libc::WTERMSIG(status) }
+    }
+}
+
+fn raise(signal: i32) {
+    // SAFETY: raise takes a number.
+    assert_eq!(unsafe { libc::raise(signal) }, 0);
+}
+
+fn must(holds: bool, code: i32) {
+    if !holds {
+        // SAFETY: _exit ends the child.
+        unsafe { libc::_exit(code) }
+    }
+}
+
+/// Foreign signals reach the handler that was there, as it asked for them, during and after a session.
+#[test]
+fn foreign_signals_go_to_the_handler_that_was_there() {
+    let _guard = serially();
+    let signal = libc::SIGVTALRM;
+    let config = Config { signal, ..config(ClockKind::Timer) };
+    let cases = [
+        (foreign_with_info as *const () as usize, libc::SA_SIGINFO, 0b11),
+        (foreign_plain as *const () as usize, 0, 0b11),
+        (foreign_with_info as *const () as usize, libc::SA_SIGINFO | libc::SA_NODEFER, 0b01),
+    ];
+    for (handler, flags, blocked) in cases {
+        let code = in_child(|| {
+            set_handler(signal, handler, flags, Some(libc::SIGUSR1));
+            let session = start(&config);
+            let before = cpu::counts();
+            raise(signal);
+            must(FOREIGN.load(Ordering::SeqCst) == 1, 11);
+            must(FOREIGN_BLOCKED.load(Ordering::SeqCst) == blocked, 12);
+            must(!is_blocked(signal) && !is_blocked(libc::SIGUSR1), 13);
+            must(flags & libc::SA_SIGINFO == 0 || FOREIGN_CODE.load(Ordering::SeqCst) == libc::SI_TKILL, 14);
+            must(cpu::counts().since(&before).foreign_signals == 1, 15);
+            session.stop();
+            raise(signal);
+            must(FOREIGN.load(Ordering::SeqCst) == 2, 16);
+        });
+        assert_eq!(code, 0, "flags {flags:x}");
+    }
+}
+
+/// Without us the signal would have ended the process; with us, during and after a session, it still does.
+#[test]
+fn the_default_action_is_the_default_action() {
+    let _guard = serially();
+    let during = in_child(|| {
+        let _session = start(&config(ClockKind::Timer));
+        raise(libc::SIGPROF);
+    });
+    assert_eq!(during, -libc::SIGPROF);
+    let after = in_child(|| {
+        start(&config(ClockKind::Timer)).stop();
+        raise(libc::SIGPROF);
+    });
+    assert_eq!(after, -libc::SIGPROF);
+    let ignored_by_default = in_child(|| {
+        let _session = start(&Config { signal: libc::SIGURG, ..config(ClockKind::Timer) });
+        raise(libc::SIGURG);
+    });
+    assert_eq!(ignored_by_default, 0);
+}
+
+#[test]
+fn an_ignored_signal_stays_ignored() {
+    let _guard = serially();
+    let code = in_child(|| {
+        set_handler(libc::SIGPROF, libc::SIG_IGN, 0, None);
+        let session = start(&config(ClockKind::Timer));
+        raise(libc::SIGPROF);
+        burn(Duration::from_millis(100));
+        must(sampled() >= Duration::from_millis(80), 21);
+        session.stop();
+        raise(libc::SIGPROF);
+    });
+    assert_eq!(code, 0);
+}
+
+#[test]
+fn a_one_shot_handler_is_called_once() {
+    let _guard = serially();
+    let code = in_child(|| {
+        set_handler(libc::SIGPROF, foreign_plain as *const () as usize, libc::SA_RESETHAND, None);
+        let _session = start(&config(ClockKind::Timer));
+        raise(libc::SIGPROF);
+        must(FOREIGN.load(Ordering::SeqCst) == 1, 31);
+        raise(libc::SIGPROF);
+    });
+    assert_eq!(code, -libc::SIGPROF);
+}
+
+/// Timers of the application's own that use our signal.
+#[test]
+fn timers_of_others_are_foreign() {
+    let _guard = serially();
+    let code = in_child(|| {
+        set_handler(libc::SIGPROF, foreign_with_info as *const () as usize, libc::SA_SIGINFO, None);
+        let _session = start(&config(ClockKind::Timer));
+        // SAFETY: all zeroes are valid; the timer lives until the child ends.
+        unsafe {
+            let mut event: libc::sigevent = mem::zeroed();
+            event.sigev_notify = libc::SIGEV_SIGNAL;
+            event.sigev_signo = libc::SIGPROF;
+            event.sigev_value.sival_ptr = ptr::from_mut(&mut event).cast();
+            let mut timer = ptr::null_mut();
+            must(libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) == 0, 41);
+            let mut setting: libc::itimerspec = mem::zeroed();
+            setting.it_value.tv_nsec = 1_000_000;
+            must(libc::timer_settime(timer, 0, &raw const setting, ptr::null_mut()) == 0, 42);
+        }
+        burn(Duration::from_millis(50));
+        must(FOREIGN.load(Ordering::SeqCst) == 1, 43);
+        must(FOREIGN_CODE.load(Ordering::SeqCst) == libc::SI_TIMER, 44);
+    });
+    assert_eq!(code, 0);
+}
+
+static OVER_OURS: AtomicUsize = AtomicUsize::new(0);
+
+/// A handler that is installed over ours and calls on what it found, as well-behaved ones do.
+extern "C" fn chaining(signal: i32, info: *mut libc::siginfo_t, ucontext: *mut c_void) {
+    FOREIGN.fetch_add(1, Ordering::SeqCst);
+    // SAFETY: it is the address of a handler with SA_SIGINFO.
+    let next: extern "C" fn(i32, *mut libc::siginfo_t, *mut c_void) =
+        unsafe { mem::transmute(OVER_OURS.load(Ordering::SeqCst)) };
+    next(signal, info, ucontext);
+}
+
+/// Each session finds somebody else's handler over ours and goes on top. No signal goes round in circles.
+#[test]
+fn handlers_over_ours_make_no_circle() {
+    let _guard = serially();
+    let code = in_child(|| {
+        set_handler(libc::SIGPROF, libc::SIG_IGN, 0, None);
+        start(&config(ClockKind::Timer)).stop();
+        // SAFETY: the call writes a whole sigaction.
+        let ours = unsafe {
+            let mut action: libc::sigaction = mem::zeroed();
+            libc::sigaction(libc::SIGPROF, ptr::null(), &raw mut action);
+            action.sa_sigaction
+        };
+        OVER_OURS.store(ours, Ordering::SeqCst);
+        set_handler(libc::SIGPROF, chaining as *const () as usize, libc::SA_SIGINFO, None);
+        // Through theirs our signals still come.
+        let session = start(&config(ClockKind::Timer));
+        burn(Duration::from_millis(100));
+        must(sampled() >= Duration::from_millis(80), 51);
+        must(FOREIGN.load(Ordering::SeqCst) == 0, 52);
+        raise(libc::SIGPROF);
+        must(FOREIGN.load(Ordering::SeqCst) == 1, 53);
+        session.stop();
+    });
+    assert_eq!(code, 0);
+}
+
+/// A session's last signals may still be pending when it is gone, and the default action would end the process.
+#[test]
+fn signals_that_come_too_late_are_swallowed() {
+    let _guard = serially();
+    for kind in [ClockKind::Timer, ClockKind::Perf, ClockKind::Itimer] {
+        let code = in_child(|| {
+            let Ok(session) = cpu::start(&config(kind), |_, _, _| ()) else {
+                // As said by the other tests: not granted here.
+                must(kind == ClockKind::Perf && std::env::var_os("CI").is_none(), 60);
+                return;
+            };
+            // SAFETY: the set is valid.
+            must(
+                unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set_of(libc::SIGPROF), ptr::null_mut()) }
+                    == 0,
+                61,
+            );
+            burn(Duration::from_millis(100));
+            session.stop();
+            // Another takes the descriptor's number, the timer's id and the record.
+            let next = start(&config(kind));
+            // SAFETY: as above.
+            must(
+                unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &set_of(libc::SIGPROF), ptr::null_mut()) }
+                    == 0,
+                62,
+            );
+            burn(Duration::from_millis(100));
+            must(sampled() >= Duration::from_millis(70) && sampled() <= Duration::from_millis(120), 63);
+            next.stop();
+            burn(Duration::from_millis(50));
+        });
+        assert_eq!(code, 0, "{}", kind.name());
+    }
+}

@@ -1,0 +1,267 @@
+//! What a session leaves in the process, in its children, and does at its limits.
+
+mod sampling_support;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+use std::{fs, mem, ptr, thread};
+
+use otlpprof::core::thread::ClockKind;
+use otlpprof::sampling::cpu::{self, StartError};
+use otlpprof::sampling::threads;
+use sampling_support::*;
+
+fn names(directory: &str) -> BTreeSet<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// The descriptors, timers and threads of the process, and its handler and timer for SIGPROF.
+#[derive(Debug, PartialEq)]
+struct Belongings {
+    descriptors: usize,
+    timers: String,
+    threads: BTreeSet<String>,
+    itimer_us: i64,
+}
+
+fn belongings() -> Belongings {
+    // SAFETY: the kernel writes one itimerval; all zeroes is a valid one.
+    let itimer = unsafe {
+        let mut itimer: libc::itimerval = mem::zeroed();
+        libc::getitimer(libc::ITIMER_PROF, &raw mut itimer);
+        itimer
+    };
+    Belongings {
+        descriptors: names("/proc/self/fd").len(),
+        timers: fs::read_to_string("/proc/self/timers").unwrap(),
+        threads: names("/proc/self/task"),
+        itimer_us: itimer.it_value.tv_sec * 1_000_000 + itimer.it_value.tv_usec,
+    }
+}
+
+fn resident_kib() -> usize {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// The words through which this program calls pthread_create, as their contents.
+fn imports() -> Vec<u64> {
+    use otlpprof::elf::image::for_each_loaded_object;
+    use otlpprof::elf::relocations::import_slots;
+    let mut words = Vec::new();
+    for_each_loaded_object(|image| {
+        for slot in import_slots(image, &["pthread_create"]).unwrap().slots {
+            // SAFETY: the slot is a word of a loaded object.
+            words.push(unsafe { *(slot.address.0 as *const u64) });
+        }
+        std::ops::ControlFlow::<()>::Continue(())
+    });
+    words
+}
+
+#[test]
+fn a_thousand_cycles_leave_nothing_behind() {
+    let _guard = serially();
+    let mut kinds = thread_clocks();
+    kinds.push(ClockKind::Itimer);
+    for kind in kinds {
+        let cycle = || {
+            let session = start(&config(kind));
+            thread::spawn(|| burn(Duration::from_micros(300))).join().unwrap();
+            burn(Duration::from_micros(300));
+            session.stop();
+        };
+        let imports_before = imports();
+        assert!(!imports_before.is_empty());
+        (0..50).for_each(|_| cycle());
+        let before = belongings();
+        let resident_before = resident_kib();
+        (0..1000).for_each(|_| cycle());
+        // A joined thread may be seen for a moment after.
+        thread::sleep(Duration::from_millis(50));
+        assert_eq!(belongings(), before, "{}", kind.name());
+        assert_eq!(imports(), imports_before);
+        let grown = resident_kib().saturating_sub(resident_before);
+        assert!(grown < 1024, "{}: {grown} KiB more after 1,000 cycles", kind.name());
+        assert_eq!(threads::thread_count(), 0);
+    }
+}
+
+#[test]
+fn one_session_at_a_time() {
+    let _guard = serially();
+    let session = start(&config(ClockKind::Timer));
+    let refuse = |_: &_, _, _| ();
+    assert!(matches!(cpu::start(&config(ClockKind::Timer), refuse), Err(StartError::AlreadyRunning)));
+    session.stop();
+    start(&config(ClockKind::Timer)).stop();
+}
+
+/// Runs `child` in a forked child and returns its exit code, or the signal that ended it, negated.
+fn in_forked_child(child: impl FnOnce() -> i32) -> i32 {
+    // SAFETY: the child ends by _exit; what it does meanwhile is the test.
+    unsafe {
+        let pid = libc::fork();
+        if pid == 0 {
+            libc::_exit(child());
+        }
+        let mut status = 0;
+        assert_eq!(libc::waitpid(pid, &raw mut status, 0), pid);
+        if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -libc::WTERMSIG(status) }
+    }
+}
+
+#[test]
+fn a_forked_child_is_not_profiled_and_holds_nothing() {
+    let _guard = serially();
+    for kind in thread_clocks() {
+        let before = names("/proc/self/fd").len();
+        let session = start(&config(kind));
+        let others: Vec<_> = (0..4).map(|_| thread::spawn(|| burn(Duration::from_millis(300)))).collect();
+        let code = in_forked_child(|| {
+            if !fs::read_to_string("/proc/self/timers").unwrap().is_empty() {
+                return 1;
+            }
+            if names("/proc/self/fd").len() > before {
+                return 2;
+            }
+            // Long enough for any clock that is left.
+            let sampled_before = sampled();
+            burn(Duration::from_millis(100));
+            if sampled() != sampled_before {
+                return 3;
+            }
+            // The imports still lead to us: a thread must work all the same.
+            if thread::spawn(|| burn(Duration::from_millis(20))).join().is_err() {
+                return 4;
+            }
+            if !matches!(cpu::start(&config(kind), |_, _, _| ()), Err(StartError::ForkedChild)) {
+                return 5;
+            }
+            drop(session);
+            // Where the fork happened in a thread that is sampled, that thread's end must not touch anything.
+            0
+        });
+        assert_eq!(code, 0, "{}", kind.name());
+        others.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+}
+
+/// Lowers a limit while `body` runs.
+fn with_limit<T>(resource: libc::__rlimit_resource_t, limit: u64, body: impl FnOnce() -> T) -> T {
+    // SAFETY: the kernel reads and writes one rlimit.
+    unsafe {
+        let mut before: libc::rlimit = mem::zeroed();
+        assert_eq!(libc::getrlimit(resource, &raw mut before), 0);
+        let low = libc::rlimit { rlim_cur: limit, ..before };
+        assert_eq!(libc::setrlimit(resource, &raw const low), 0);
+        let result = body();
+        assert_eq!(libc::setrlimit(resource, &raw const before), 0);
+        result
+    }
+}
+
+/// Burns in eight threads at once and returns their CPU time and the counters' change.
+fn eight_threads(kind: ClockKind) -> (Duration, otlpprof::signal::cpu_counters::CpuCounts) {
+    let counts = cpu::counts();
+    let session = start(&config(kind));
+    let before = process_cpu();
+    let threads: Vec<_> = (0..8).map(|_| thread::spawn(|| burn(Duration::from_millis(300)))).collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    let used = process_cpu() - before;
+    session.stop();
+    (used, cpu::counts().since(&counts))
+}
+
+#[test]
+fn threads_without_a_descriptor_get_a_timer() {
+    let _guard = serially();
+    if !thread_clocks().contains(&ClockKind::Perf) {
+        return;
+    }
+    // Room for the poller's and an event's; the count has the directory's own, which is closed again.
+    let limit = names("/proc/self/fd").len() as u64 + 1;
+    let (used, counts) = with_limit(libc::RLIMIT_NOFILE, limit, || eight_threads(ClockKind::Perf));
+    assert!(counts.fallback_to_timer >= 5, "{counts:?}");
+    assert_eq!((counts.fallback_to_itimer, counts.threads_unsampled), (0, 0), "{counts:?}");
+    // Eight threads that end at once leave their last open periods to heirs that are not born any more.
+    let off = sampled_and_estate() / used.as_secs_f64() - 1.0;
+    assert!(off.abs() < 0.02, "off by {off}: {counts:?}");
+}
+
+#[test]
+fn threads_without_a_timer_share_the_process_timer() {
+    let _guard = serially();
+    // The limit counts what all of the user's processes have pending: there is no telling how many are left, so
+    // none is left.
+    let (used, counts) = with_limit(libc::RLIMIT_SIGPENDING, 1, || {
+        // The probe at the start needs a timer.
+        let one = with_limit(libc::RLIMIT_SIGPENDING, 1 << 16, || start(&config(ClockKind::Timer)));
+        let counts = cpu::counts();
+        let before = process_cpu();
+        let mut filler = Vec::new();
+        while let Some(timer) = spare_timer() {
+            filler.push(timer);
+        }
+        let threads: Vec<_> = (0..8).map(|_| thread::spawn(|| burn(Duration::from_millis(300)))).collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        let used = process_cpu() - before;
+        one.stop();
+        // SAFETY: the timers were made here.
+        filler.into_iter().for_each(|timer| unsafe { assert_eq!(libc::timer_delete(timer), 0) });
+        (used, cpu::counts().since(&counts))
+    });
+    assert!(counts.fallback_to_itimer >= 8, "{counts:?}");
+    assert_eq!(counts.threads_unsampled, 0, "{counts:?}");
+    // The process's timer is a statistical one: 240 samples on eight threads. What the threads were short of at
+    // their ends is in the estate.
+    let off = sampled_and_estate() / used.as_secs_f64() - 1.0;
+    println!("process timer: {counts:?} off by {off}");
+    assert!(off.abs() < 0.03, "off by {off}: {counts:?}");
+}
+
+/// In seconds: what samples stand for, and what is left for samples to come.
+fn sampled_and_estate() -> f64 {
+    sampled().as_secs_f64() + cpu::estate_ns() as f64 / 1e9
+}
+
+/// A timer that is never set, if there may be one.
+fn spare_timer() -> Option<libc::timer_t> {
+    // SAFETY: all zeroes is a valid sigevent; the call writes the id.
+    unsafe {
+        let mut event: libc::sigevent = mem::zeroed();
+        event.sigev_notify = libc::SIGEV_SIGNAL;
+        event.sigev_signo = libc::SIGURG;
+        let mut timer = ptr::null_mut();
+        (libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) == 0).then_some(timer)
+    }
+}
+
+#[test]
+fn a_clock_that_is_not_granted_is_refused_by_name() {
+    let _guard = serially();
+    with_limit(libc::RLIMIT_NOFILE, 0, || {
+        let error = cpu::start(&config(ClockKind::Perf), |_, _, _| ()).err().unwrap();
+        assert!(error.to_string().starts_with("cpu.clock=perf is not available ("), "{error}");
+    });
+    // Nothing is left of the attempt.
+    start(&config(ClockKind::Timer)).stop();
+}
+
+#[test]
+fn the_choice_of_a_clock_comes_with_its_reason() {
+    let _guard = serially();
+    let granted = thread_clocks().contains(&ClockKind::Perf);
+    let session = start(&otlpprof::sampling::config::Config { interval: INTERVAL, ..Default::default() });
+    let (clock, reason) = (session.clock(), session.clock_reason().to_owned());
+    session.stop();
+    if granted {
+        assert_eq!(clock, ClockKind::Perf);
+        assert_eq!(reason, "perf events are granted, the kernel's time included");
+    } else {
+        assert_eq!(clock, ClockKind::Timer);
+        assert!(reason.starts_with("perf events are not granted: "), "{reason}");
+    }
+}

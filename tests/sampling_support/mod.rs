@@ -1,0 +1,168 @@
+//! What the tests of the CPU sampling engine share. They handle real signals and look at the whole process, so
+//! those of one binary run one after the other.
+#![allow(dead_code, unreachable_pub, reason = "each test binary includes this and uses its part")]
+
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use otlpprof::core::thread::{ClockKind, ThreadRecord};
+use otlpprof::sampling::config::{ClockChoice, Config};
+use otlpprof::sampling::cpu::{self, Session};
+use parking_lot::{Mutex, MutexGuard};
+
+static SERIAL: Mutex<()> = Mutex::new(());
+
+/// Keeps other tests of the binary out.
+pub fn serially() -> MutexGuard<'static, ()> {
+    SERIAL.lock()
+}
+
+pub const INTERVAL: Duration = Duration::from_millis(10);
+
+/// The periods that samples stood for, by thread id modulo the array's length, and of all threads.
+static BY_THREAD: [AtomicU64; 1 << 16] = [const { AtomicU64::new(0) }; 1 << 16];
+static ALL: AtomicU64 = AtomicU64::new(0);
+
+unsafe fn count(record: &ThreadRecord, ucontext: *mut c_void, weight: u64) {
+    // Not asserted: a panic in a handler would abort, and say nothing.
+    let tid = record.os_tid.load(Ordering::Relaxed);
+    // SAFETY: gettid takes nothing and cannot fail.
+    if ucontext.is_null() || weight == 0 || tid != unsafe { libc::gettid() } {
+        // SAFETY: abort ends the process, from anywhere.
+        unsafe { libc::abort() };
+    }
+    BY_THREAD[tid as usize % BY_THREAD.len()].fetch_add(weight, Ordering::Relaxed);
+    ALL.fetch_add(weight, Ordering::Relaxed);
+}
+
+pub fn config(kind: ClockKind) -> Config {
+    Config { interval: INTERVAL, clock: ClockChoice::Only(kind), ..Config::default() }
+}
+
+/// Starts a session that counts, from 0.
+pub fn start(config: &Config) -> Session {
+    BY_THREAD.iter().for_each(|periods| periods.store(0, Ordering::Relaxed));
+    ALL.store(0, Ordering::Relaxed);
+    cpu::start(config, count).unwrap()
+}
+
+/// The CPU time that all samples stand for.
+pub fn sampled() -> Duration {
+    INTERVAL * u32::try_from(ALL.load(Ordering::Relaxed)).unwrap()
+}
+
+/// The CPU time that the samples of one thread stand for.
+pub fn sampled_of(tid: i32) -> Duration {
+    let periods = BY_THREAD[tid as usize % BY_THREAD.len()].load(Ordering::Relaxed);
+    INTERVAL * u32::try_from(periods).unwrap()
+}
+
+/// The set of one signal.
+pub fn set_of(signal: i32) -> libc::sigset_t {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: sigemptyset initialises the set.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), signal);
+        set.assume_init()
+    }
+}
+
+pub fn gettid() -> i32 {
+    // SAFETY: gettid takes nothing and cannot fail.
+    unsafe { libc::gettid() }
+}
+
+fn clock(id: libc::clockid_t) -> Duration {
+    let mut time = MaybeUninit::<libc::timespec>::uninit();
+    // SAFETY: the kernel writes one timespec; these clocks always exist.
+    let time = unsafe {
+        libc::clock_gettime(id, time.as_mut_ptr());
+        time.assume_init()
+    };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+pub fn thread_cpu() -> Duration {
+    clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// The process's CPU time, as getrusage has it.
+pub fn process_cpu() -> Duration {
+    let mut usage = MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: the kernel writes one rusage.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    let duration = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
+    duration(usage.ru_utime) + duration(usage.ru_stime)
+}
+
+/// Runs `body` in a thread that the C library does not know (no stack of its making, and its creator's thread
+/// pointer), waits for its end and returns its id.
+pub fn in_raw_clone(body: extern "C" fn(*mut c_void) -> i32) -> i32 {
+    let mut stack = vec![0_u128; 1 << 14];
+    let flags = libc::CLONE_VM
+        | libc::CLONE_FS
+        | libc::CLONE_FILES
+        | libc::CLONE_SIGHAND
+        | libc::CLONE_THREAD
+        | libc::CLONE_SYSVSEM;
+    // SAFETY: the stack outlives the thread, for whose end the loop waits.
+    let tid = unsafe {
+        let top = stack.as_mut_ptr().add(stack.len());
+        libc::clone(body, top.cast(), flags, std::ptr::null_mut())
+    };
+    assert!(tid > 0);
+    while std::fs::exists(format!("/proc/self/task/{tid}")).unwrap() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    tid
+}
+
+/// Computes until the thread has used so much CPU time from now on.
+pub fn burn(time: Duration) {
+    let end = thread_cpu() + time;
+    let mut x = 1_u64;
+    while thread_cpu() < end {
+        for _ in 0..20_000 {
+            x = std::hint::black_box(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+        }
+    }
+}
+
+/// Makes system calls until the thread has used so much CPU time from now on.
+pub fn burn_in_kernel(time: Duration) {
+    let zeroes = std::fs::File::open("/dev/zero").unwrap();
+    let mut buffer = vec![0; 16 << 10];
+    let end = thread_cpu() + time;
+    while thread_cpu() < end {
+        for _ in 0..20 {
+            std::os::unix::fs::FileExt::read_exact_at(&zeroes, &mut buffer, 0).unwrap();
+        }
+    }
+}
+
+/// Fails unless `sampled` is within `percent` of `used`.
+pub fn assert_within(percent: f64, sampled: Duration, used: Duration, what: &str) {
+    let off = (sampled.as_secs_f64() / used.as_secs_f64() - 1.0) * 100.0;
+    println!("{what}: used {used:?}, sampled {sampled:?} ({off:+.2} %)");
+    assert!(off.abs() <= percent, "{what}: used {used:?}, sampled {sampled:?} ({off:+.2} %)");
+}
+
+/// Both kinds of clocks of a thread that this machine grants; says so if one is missing, and fails in CI.
+pub fn thread_clocks() -> Vec<ClockKind> {
+    let mut clocks = vec![ClockKind::Timer];
+    let probe = cpu::start(&config(ClockKind::Perf), count);
+    match probe {
+        Ok(_) => clocks.push(ClockKind::Perf),
+        Err(error) => {
+            eprintln!("NOT TESTED with perf events: {error}");
+            assert!(std::env::var_os("CI").is_none(), "perf events are not granted: {error}");
+        }
+    }
+    clocks
+}

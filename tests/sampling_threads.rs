@@ -1,0 +1,251 @@
+//! Every thread is sampled, however it was made and however it ends.
+
+mod sampling_support;
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+use std::{mem, ptr, thread};
+
+use otlpprof::core::thread::ClockKind;
+use otlpprof::sampling::{cpu, own_threads, threads};
+use sampling_support::*;
+
+const LONG: Duration = Duration::from_secs(1);
+
+/// Sampled but for less than two intervals at the end.
+fn assert_sampled(tid: i32, what: &str) {
+    assert_within(2.0, sampled_of(tid), LONG, what);
+}
+
+fn each_clock(scenario: fn(ClockKind)) {
+    let _guard = serially();
+    thread_clocks().into_iter().for_each(scenario);
+}
+
+#[test]
+fn threads_that_were_there_before() {
+    each_clock(|kind| {
+        static GO: AtomicBool = AtomicBool::new(false);
+        GO.store(false, Ordering::SeqCst);
+        let thread = thread::spawn(|| {
+            while !GO.load(Ordering::SeqCst) {
+                thread::yield_now();
+            }
+            burn(LONG);
+            gettid()
+        });
+        let session = start(&config(kind));
+        GO.store(true, Ordering::SeqCst);
+        let tid = thread.join().unwrap();
+        session.stop();
+        assert_sampled(tid, kind.name());
+    });
+}
+
+/// A thread whose creation nothing was told of.
+#[test]
+fn threads_of_a_pthread_create_found_by_dlsym() {
+    type Create = unsafe extern "C" fn(
+        *mut libc::pthread_t,
+        *const libc::pthread_attr_t,
+        extern "C" fn(*mut c_void) -> *mut c_void,
+        *mut c_void,
+    ) -> i32;
+    extern "C" fn body(_: *mut c_void) -> *mut c_void {
+        burn(LONG);
+        gettid() as usize as *mut c_void
+    }
+    each_clock(|kind| {
+        let session = start(&config(kind));
+        let before = cpu::counts();
+        let mut tid = ptr::null_mut();
+        // SAFETY: the symbol is pthread_create; the thread is joined.
+        unsafe {
+            let create: Create = mem::transmute(libc::dlsym(libc::RTLD_DEFAULT, c"pthread_create".as_ptr()));
+            let mut thread = 0;
+            assert_eq!(create(&raw mut thread, ptr::null(), body, ptr::null_mut()), 0);
+            assert_eq!(libc::pthread_join(thread, &raw mut tid), 0);
+        }
+        assert_eq!(cpu::counts().since(&before).threads_found_by_poll, 1);
+        session.stop();
+        assert_sampled(tid as i32, kind.name());
+    });
+}
+
+/// A thread that the C library does not know: no stack of its making, and its creator's thread pointer.
+#[test]
+fn threads_of_a_raw_clone() {
+    extern "C" fn body(_: *mut c_void) -> i32 {
+        // Nothing that needs thread-locals. CLOCK_THREAD_CPUTIME_ID is the kernel's own.
+        burn(LONG);
+        0
+    }
+    each_clock(|kind| {
+        let session = start(&config(kind));
+        let tid = in_raw_clone(body);
+        session.stop();
+        assert_sampled(tid, kind.name());
+    });
+}
+
+/// pthread_exit unwinds the stack by force up to the thread's entry, through no frame of ours.
+#[test]
+fn threads_that_leave_by_pthread_exit() {
+    static CLEANED: AtomicU32 = AtomicU32::new(0);
+    extern "C-unwind" fn body(_: *mut c_void) -> *mut c_void {
+        unsafe extern "C-unwind" {
+            fn pthread_exit(value: *mut c_void) -> !;
+        }
+        CLEANED.fetch_add(1, Ordering::SeqCst);
+        burn(LONG / 100);
+        // SAFETY: no frame with a destructor is left.
+        unsafe { pthread_exit(gettid() as usize as *mut c_void) }
+    }
+    each_clock(|kind| {
+        CLEANED.store(0, Ordering::SeqCst);
+        let session = start(&config(kind));
+        let mut ended = Vec::new();
+        for _ in 0..20 {
+            // SAFETY: the routine keeps to the C ABI; the thread is joined.
+            unsafe {
+                let mut thread = 0;
+                let routine: extern "C" fn(*mut c_void) -> *mut c_void = mem::transmute(body as *const ());
+                let made = libc::pthread_create(&raw mut thread, ptr::null(), routine, ptr::null_mut());
+                assert_eq!(made, 0);
+                let mut tid = ptr::null_mut();
+                assert_eq!(libc::pthread_join(thread, &raw mut tid), 0);
+                ended.push(tid as i32);
+            }
+        }
+        threads::for_each_thread(|record| {
+            let tid = record.os_tid.load(Ordering::Relaxed);
+            assert!(!ended.contains(&tid), "an ended thread has a record left");
+        });
+        assert_eq!(CLEANED.load(Ordering::SeqCst), 20);
+        session.stop();
+    });
+}
+
+/// The start routine's caller is who it would be without a session.
+#[test]
+fn start_routines_are_called_by_the_c_library() {
+    extern "C" fn body(_: *mut c_void) -> *mut c_void {
+        let mut addresses = [ptr::null_mut(); 32];
+        // SAFETY: the array has room for that many.
+        let count = unsafe { backtrace(addresses.as_mut_ptr(), 32) };
+        let symbols: Vec<_> = addresses[..count as usize].iter().map(|pc| *pc as usize).collect();
+        Box::into_raw(Box::new(symbols)).cast()
+    }
+    unsafe extern "C" {
+        fn backtrace(buffer: *mut *mut c_void, size: i32) -> i32;
+    }
+    fn frames() -> Vec<usize> {
+        // SAFETY: the thread is joined and returns a boxed vector.
+        unsafe {
+            let mut thread = 0;
+            let made = libc::pthread_create(&raw mut thread, ptr::null(), body, ptr::null_mut());
+            assert_eq!(made, 0);
+            let mut frames = ptr::null_mut();
+            assert_eq!(libc::pthread_join(thread, &raw mut frames), 0);
+            *Box::from_raw(frames.cast())
+        }
+    }
+    let _guard = serially();
+    let without = frames();
+    let session = start(&config(ClockKind::Timer));
+    let with = frames();
+    session.stop();
+    assert!(without.len() >= 2, "{without:x?}");
+    assert_eq!(with, without);
+}
+
+#[test]
+fn thousands_of_threads_at_once() {
+    const COUNT: usize = 3000;
+    each_clock(|kind| {
+        let session = start(&config(kind));
+        let before = cpu::counts();
+        let barrier = std::sync::Arc::new(std::sync::Barrier::new(COUNT + 1));
+        let threads: Vec<_> = (0..COUNT)
+            .map(|_| {
+                let barrier = std::sync::Arc::clone(&barrier);
+                thread::Builder::new()
+                    .stack_size(64 << 10)
+                    .spawn(move || {
+                        // Once when all have armed themselves, and once more to go.
+                        barrier.wait();
+                        barrier.wait();
+                        burn(Duration::from_millis(1));
+                    })
+                    .unwrap()
+            })
+            .collect();
+        barrier.wait();
+        assert!(threads::thread_count() >= COUNT);
+        let cpu_before = process_cpu();
+        let sampled_before = sampled();
+        barrier.wait();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        let used = process_cpu() - cpu_before;
+        let counts = cpu::counts().since(&before);
+        assert!(counts.threads_armed >= COUNT as u64, "{counts:?}");
+        assert_eq!(counts.threads_unsampled, 0, "{counts:?}");
+        let sampled = sampled() - sampled_before;
+        println!("{}: used {used:?} sampled {sampled:?} estate {} us", kind.name(), cpu::estate_ns() / 1000);
+        // The last threads' heirs have not been born: here the estate is part of the account.
+        let estate = cpu::estate_ns() as f64 / 1e9;
+        let off = (sampled.as_secs_f64() + estate) / used.as_secs_f64() - 1.0;
+        assert!(off.abs() < 0.1, "{} off by {off}", kind.name());
+        session.stop();
+        assert_eq!(threads::thread_count(), 0);
+    });
+}
+
+#[test]
+fn threads_of_the_profiler_are_not_sampled_nor_are_their_children() {
+    each_clock(|kind| {
+        let session = start(&config(kind));
+        let own = own_threads::spawn("own", || {
+            let child = thread::spawn(|| {
+                burn(LONG / 2);
+                gettid()
+            });
+            burn(LONG / 2);
+            (gettid(), child.join().unwrap())
+        });
+        let (own, child) = own.unwrap().join().unwrap();
+        session.stop();
+        assert_eq!((sampled_of(own), sampled_of(child)), (Duration::ZERO, Duration::ZERO));
+    });
+}
+
+/// What JVMTI's callbacks tell, and what a record says of a thread.
+#[test]
+fn records_describe_their_threads() {
+    let _guard = serially();
+    let session = start(&config(ClockKind::Timer));
+    let on_stack = 0_u8;
+    let address = &raw const on_stack as u64;
+    let mine = || {
+        let mut mine = Vec::new();
+        threads::for_each_thread(|record| {
+            if record.os_tid.load(Ordering::Relaxed) == gettid() {
+                let field = |field: &std::sync::atomic::AtomicU64| field.load(Ordering::Relaxed);
+                mine.push((field(&record.java_thread), field(&record.stack_low), field(&record.stack_high)));
+            }
+        });
+        assert_eq!(mine.len(), 1);
+        mine[0]
+    };
+    threads::java_thread_started(0x1234);
+    let (java_thread, low, high) = mine();
+    assert_eq!(java_thread, 0x1234);
+    assert!(low < address && address < high, "{low:x} {address:x} {high:x}");
+    threads::java_thread_ended();
+    assert_eq!(mine().0, 0);
+    assert!(threads::note_java_thread(gettid(), 0x5678));
+    assert_eq!(mine().0, 0x5678);
+    session.stop();
+    assert!(!threads::note_java_thread(gettid(), 0x5678));
+}
