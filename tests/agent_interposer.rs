@@ -73,7 +73,8 @@ fn the_guard_ends_a_process_that_does_either() {
         let output = demo(&home, "timer", &[("HANDLER_GUARD_SELF_CHECK", check)]);
         assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{check}: {output:?}");
         let text = String::from_utf8_lossy(&output.stderr);
+        // Not at the start of a line: the JVM may be in the middle of one of its own.
         let expected = format!("handler guard: {function}");
-        assert!(text.lines().any(|line| line.starts_with(&expected)), "{check}: {text}");
+        assert!(text.contains(&expected), "{check}: {text}");
     }
 }
