@@ -12,7 +12,7 @@ use agent_support::{JavaRun, java_homes, profiles};
 use export_support::collector::Collector;
 use export_support::profile::{FlatSample, flatten};
 use export_support::{FaultServer, Step};
-use otlpprof::otlp::read::Message;
+use otlpprof::otlp::read::{Message, decode_json, decode_protobuf};
 
 /// Every sample of some messages with its indices followed, sorted.
 fn flat(messages: &[Message]) -> Vec<FlatSample> {
@@ -73,6 +73,31 @@ fn the_embedded_receiver_stores_what_the_file_has() {
             })
             .collect();
         assert!(flat(&stored) == flat(&run.messages()), "{}", run.label);
+    }
+}
+
+#[test]
+fn what_is_refused_as_too_large_arrives_in_halves() {
+    for home in java_homes() {
+        for format in ["proto", "json"] {
+            let refusals = vec![Step::status(413); 3];
+            let server = FaultServer::start(refusals.clone());
+            let options = format!(
+                "cpu=2ms,interval=1h,file=FILE,compression=none,format={format},endpoint=http://{}",
+                server.address
+            );
+            let run = JavaRun::new(&home, "Demo").argument(1.2).agent(&options).run().expect_success();
+            let label = format!("{} {format}: {}", run.label, run.stderr);
+            let written = flat(&run.messages());
+            assert_eq!(run.counter("upload.split.messages"), refusals.len() as u64, "{label}");
+            assert_eq!(run.counter("upload.too_large.samples"), 0, "{label}");
+            assert_eq!(run.counter("upload.sent.samples"), written.len() as u64, "{label}");
+            let requests = run.counter("upload.submitted.messages");
+            let accepted = (0..requests).map(|_| server.request().body).skip(refusals.len());
+            let decode = if format == "json" { decode_json } else { decode_protobuf };
+            let received: Vec<_> = accepted.map(|body| decode(&body).unwrap()).collect();
+            assert!(flat(&received) == written, "{label}");
+        }
     }
 }
 

@@ -7,10 +7,13 @@ use std::net::TcpListener;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use export_support::profile::{flatten, json_message};
 use export_support::{FaultServer, Step, message};
 use otlpprof::export::stats::{Fate, Loss, Tally, UploadStats};
 use otlpprof::export::upload::{Compression, ConfigError, RetryPolicy, Splitter};
 use otlpprof::export::{ContentType, Endpoint, Message, UploadConfig, Uploader};
+use otlpprof::otlp::read::decode_json;
+use otlpprof::otlp::{Format, halve};
 use otlpprof::sampling::own_threads;
 
 /// Time that no passing test uses up.
@@ -228,6 +231,36 @@ fn a_message_over_the_limit_is_split_until_it_fits() {
         assert_eq!(stats.accounted(), stats.submitted);
         assert_eq!(server.further_requests(), 0);
     }
+}
+
+/// The message has two samples: what is lost is the one that is refused alone too.
+#[test]
+fn a_json_message_that_is_too_large_is_halved_and_each_sample_counted() {
+    let server = FaultServer::start([Step::status(413), Step::status(413)]);
+    let mut config = config(server.endpoint());
+    config.compression = Compression::None;
+    let splitter: Splitter = Box::new(|message: &Message| {
+        assert_eq!(message.content_type, ContentType::Json);
+        let piece = |(body, samples)| Message { body, samples, ..message.clone() };
+        halve(&message.body, Format::Json).map_or_else(Vec::new, |halves| halves.map(piece).into())
+    });
+    let uploader = Uploader::start(config, Some(splitter), own_threads::spawn).unwrap();
+    let whole = json_message("halved");
+    uploader.submit(whole.clone());
+    let stats = uploader.shutdown(AMPLE);
+    let requests = [server.request(), server.request(), server.request()];
+    assert!(requests.iter().all(|request| request.header("content-type") == ["application/json"]));
+    let [all, first, second] = requests.map(|request| request.body);
+    assert_eq!(all, whole.body);
+    let samples = |body: &[u8]| flatten(&decode_json(body).unwrap().data);
+    let [lost, sent] = [&first, &second].map(|body| samples(body));
+    assert_eq!((lost.len(), sent.len()), (1, 1));
+    assert_eq!([lost, sent].concat(), samples(&all));
+    assert_lost(&stats, Loss::TooLarge, tally(1, 1, first.len() as u64));
+    assert_eq!(stats.sent, tally(1, 1, second.len() as u64));
+    assert_eq!(stats.split, tally(1, 2, all.len() as u64));
+    assert_eq!(stats.accounted(), stats.submitted);
+    assert_eq!(server.further_requests(), 0);
 }
 
 #[test]

@@ -87,7 +87,7 @@ proptest! {
         let samples = |message: &[u8]| -> usize {
             resolved::of_message(&decode(message)).iter().map(|profile| profile.samples.len()).sum()
         };
-        let Some(halves) = halve(&whole) else {
+        let Some(halves) = halve(&whole, Format::Proto) else {
             prop_assert!(samples(&whole) < 2);
             return Ok(());
         };
@@ -99,6 +99,15 @@ proptest! {
             profiles.extend(resolved::of_message(&decode(bytes)));
         }
         prop_assert_eq!(summed(&profiles), summed(&resolved::of_message(&decode(&whole))));
+        let json = encode(&batch, &EncodeOptions { format: Format::Json, ..options });
+        let in_json = halve(&json, Format::Json).expect("what is halved in protobuf is in JSON");
+        for ((text, count), (bytes, count_in_protobuf)) in in_json.iter().zip(&halves) {
+            prop_assert!(text.len() < json.len() && !text.contains(&b'\n'));
+            prop_assert_eq!(count, count_in_protobuf);
+            let mut document: Value = serde_json::from_slice(text).unwrap();
+            take_profile_ids(&mut document);
+            prop_assert_eq!(document, json_view::of(&decode(bytes)));
+        }
     }
 
     #[test]

@@ -91,10 +91,10 @@ impl Output {
 
 /// What is sent in place of a message that the collector finds too large.
 fn halves(message: &Message) -> Vec<Message> {
-    let halves = match message.content_type {
-        ContentType::Protobuf => halve(&message.body),
-        ContentType::Json => None,
+    let format = match message.content_type {
+        ContentType::Protobuf => Format::Proto,
+        ContentType::Json => Format::Json,
     };
     let part = |(body, samples)| Message { body, content_type: message.content_type, samples };
-    halves.map_or_else(Vec::new, |halves| halves.map(part).into())
+    halve(&message.body, format).map_or_else(Vec::new, |halves| halves.map(part).into())
 }

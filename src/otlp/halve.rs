@@ -1,10 +1,12 @@
 //! A message that a collector finds too large, as two smaller ones.
 //!
 //! Works on the encoded message: what it was made from is long gone when a collector's answer comes, and keeping
-//! it would double the memory of everything that waits. Protobuf alone; JSON is for readers at hand.
+//! it would double the memory of everything that waits.
 
 use prost::Message;
 
+use super::encode::Format;
+use super::json_transcode::to_json;
 use super::profile_id::new_profile_id;
 use super::read;
 use super::wire::{
@@ -13,17 +15,25 @@ use super::wire::{
 };
 
 /// The two halves of an encoded message, by samples in their order, each with a dictionary that holds what it
-/// refers to and no more. `None` for one that is not protobuf of ours, or has fewer than two samples.
-pub fn halve(message: &[u8]) -> Option<[(Vec<u8>, u64); 2]> {
-    let data = read::decode_protobuf(message).ok()?.data;
+/// refers to and no more, encoded like the whole. `None` for one that is not of ours, or has fewer than two samples.
+pub fn halve(message: &[u8], format: Format) -> Option<[(Vec<u8>, u64); 2]> {
+    let data = match format {
+        Format::Proto => read::decode_protobuf(message),
+        Format::Json => read::decode_json(message),
+    };
+    let data = data.ok()?.data;
     let total: usize = profiles(&data).map(|profile| profile.samples.len()).sum();
     if total < 2 {
         return None;
     }
     let first = total / 2;
     let half = |from: usize, to: usize| {
-        let part = Part::of(&data, from, to)?;
-        Some((part.encode_to_vec(), (to - from) as u64))
+        let protobuf = Part::of(&data, from, to)?.encode_to_vec();
+        let bytes = match format {
+            Format::Proto => protobuf,
+            Format::Json => to_json(&protobuf)?,
+        };
+        Some((bytes, (to - from) as u64))
     };
     Some([half(0, first)?, half(first, total)?])
 }

@@ -26,29 +26,30 @@ impl JsonWriter {
         self.bytes
     }
 
-    fn comma(&mut self) {
+    pub(super) fn comma(&mut self) {
         if self.needs_comma {
             self.bytes.push(b',');
         }
         self.needs_comma = true;
     }
 
-    fn key(&mut self, field: Field) {
+    pub(super) fn key(&mut self, name: &str) {
         self.comma();
         self.bytes.push(b'"');
-        self.bytes.extend_from_slice(field.name.as_bytes());
+        self.bytes.extend_from_slice(name.as_bytes());
         self.bytes.extend_from_slice(b"\":");
     }
 
-    fn nested(&mut self, open: u8, close: u8, body: impl FnOnce(&mut Self)) {
+    pub(super) fn nested<R>(&mut self, open: u8, close: u8, body: impl FnOnce(&mut Self) -> R) -> R {
         self.bytes.push(open);
         self.needs_comma = false;
-        body(self);
+        let result = body(self);
         self.bytes.push(close);
         self.needs_comma = true;
+        result
     }
 
-    fn number(&mut self, value: u64) {
+    pub(super) fn number(&mut self, value: u64) {
         let mut digits = [0; 20];
         let mut at = digits.len();
         let mut rest = value;
@@ -63,23 +64,49 @@ impl JsonWriter {
         self.bytes.extend_from_slice(&digits[at..]);
     }
 
-    fn quoted(&mut self, value: u64) {
+    pub(super) fn signed_number(&mut self, value: i64) {
+        if value < 0 {
+            self.bytes.push(b'-');
+        }
+        self.number(value.unsigned_abs());
+    }
+
+    pub(super) fn quoted(&mut self, value: u64) {
         self.bytes.push(b'"');
         self.number(value);
         self.bytes.push(b'"');
     }
 
-    fn quoted_signed(&mut self, value: i64) {
+    pub(super) fn quoted_signed(&mut self, value: i64) {
         self.bytes.push(b'"');
-        if value < 0 {
-            self.bytes.push(b'-');
-        }
-        self.number(value.unsigned_abs());
+        self.signed_number(value);
+        self.bytes.push(b'"');
+    }
+
+    pub(super) fn boolean(&mut self, value: bool) {
+        self.bytes.extend_from_slice(if value { b"true" } else { b"false" });
+    }
+
+    pub(super) fn double(&mut self, value: f64) {
+        // JSON has no such numbers; protobuf's JSON mapping writes strings.
+        let text = if value.is_nan() {
+            "\"NaN\"".to_owned()
+        } else if value.is_infinite() {
+            if value > 0.0 { "\"Infinity\"".to_owned() } else { "\"-Infinity\"".to_owned() }
+        } else {
+            format!("{value:?}") // the shortest form that reads back the same
+        };
+        self.bytes.extend_from_slice(text.as_bytes());
+    }
+
+    pub(super) fn hexadecimal(&mut self, value: &[u8]) {
+        self.bytes.push(b'"');
+        value.iter().for_each(|&byte| self.hex(byte));
         self.bytes.push(b'"');
     }
 
     /// A string literal (RFC 8259, section 7).
-    fn text(&mut self, text: &str) {
+    pub(super) fn text(&mut self, text: &str) {
         self.bytes.push(b'"');
         let mut rest = text.as_bytes();
         while let Some(at) = rest.iter().position(|&byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
@@ -111,7 +138,7 @@ impl JsonWriter {
 
     fn array<T: Copy>(&mut self, field: Field, values: &[T], mut write: impl FnMut(&mut Self, T)) {
         if !values.is_empty() {
-            self.key(field);
+            self.key(field.name);
             self.nested(b'[', b']', |w| {
                 for &value in values {
                     w.comma();
@@ -125,14 +152,14 @@ impl JsonWriter {
 impl FieldWriter for JsonWriter {
     fn index(&mut self, field: Field, value: WireIndex) {
         if value != WireIndex::ZERO {
-            self.key(field);
+            self.key(field.name);
             self.number(u64::from(value.0));
         }
     }
 
     fn uint64(&mut self, field: Field, value: u64) {
         if value != 0 {
-            self.key(field);
+            self.key(field.name);
             self.quoted(value);
         }
     }
@@ -155,10 +182,8 @@ impl FieldWriter for JsonWriter {
 
     fn identifier(&mut self, field: Field, value: &[u8]) {
         if !value.is_empty() {
-            self.key(field);
-            self.bytes.push(b'"');
-            value.iter().for_each(|&byte| self.hex(byte));
-            self.bytes.push(b'"');
+            self.key(field.name);
+            self.hexadecimal(value);
         }
     }
 
@@ -175,40 +200,32 @@ impl FieldWriter for JsonWriter {
     }
 
     fn any_string(&mut self, field: Field, value: &str) {
-        self.key(field);
+        self.key(field.name);
         self.text(value);
     }
 
     fn any_bool(&mut self, field: Field, value: bool) {
-        self.key(field);
-        self.bytes.extend_from_slice(if value { b"true" } else { b"false" });
+        self.key(field.name);
+        self.boolean(value);
     }
 
     fn any_int(&mut self, field: Field, value: i64) {
-        self.key(field);
+        self.key(field.name);
         self.quoted_signed(value);
     }
 
     fn any_double(&mut self, field: Field, value: f64) {
-        self.key(field);
-        // JSON has no such numbers; protobuf's JSON mapping writes strings.
-        let text = if value.is_nan() {
-            "\"NaN\"".to_owned()
-        } else if value.is_infinite() {
-            if value > 0.0 { "\"Infinity\"".to_owned() } else { "\"-Infinity\"".to_owned() }
-        } else {
-            format!("{value:?}") // the shortest form that reads back the same
-        };
-        self.bytes.extend_from_slice(text.as_bytes());
+        self.key(field.name);
+        self.double(value);
     }
 
     fn message(&mut self, field: Field, body: impl FnOnce(&mut Self)) {
-        self.key(field);
+        self.key(field.name);
         self.nested(b'{', b'}', body);
     }
 
     fn repeated(&mut self, field: Field, body: impl FnOnce(&mut Self)) {
-        self.key(field);
+        self.key(field.name);
         self.nested(b'[', b']', body);
     }
 

@@ -7,6 +7,7 @@ mod fields;
 pub mod frames;
 mod framing;
 mod halve;
+mod json_transcode;
 mod json_tree;
 mod json_write;
 pub mod lookup;
