@@ -1,6 +1,7 @@
 //! The embedded receiver, `otlpprof collect`: what it takes, what it refuses, and how it ends.
 
 mod export_support;
+mod profcheck_support;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -15,6 +16,7 @@ use otlpprof::export::{Endpoint, Message, UploadConfig, Uploader};
 use otlpprof::otlp::read;
 use otlpprof::otlp::wire::{ExportProfilesServiceResponse, ProfilesData, Status};
 use otlpprof::sampling::own_threads;
+use profcheck_support::assert_passes;
 use prost::Message as _;
 
 const AMPLE: Duration = Duration::from_secs(60);
@@ -133,6 +135,7 @@ fn body() -> Vec<u8> {
 
 fn decoded(stored: &Stored) -> ProfilesData {
     let bytes = std::fs::read(stored.file.as_ref().unwrap()).unwrap();
+    assert_passes("what the receiver stored", &bytes);
     let messages: Vec<_> = read::read(&bytes).map(Result::unwrap).collect();
     assert_eq!(messages.len(), 1);
     messages[0].data.clone()

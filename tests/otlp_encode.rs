@@ -1,6 +1,7 @@
 //! The OTLP writer against an independent implementation of the format.
 
 mod otlp_support;
+mod profcheck_support;
 
 use std::collections::HashSet;
 
@@ -13,6 +14,7 @@ use otlpprof::model::{
 use otlpprof::otlp::validate::rules::Severity;
 use otlpprof::otlp::validate::validate;
 use otlpprof::otlp::{EncodeOptions, Format, NativeFrames, encode, encode_split, halve};
+use profcheck_support::assert_passes;
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -38,7 +40,12 @@ proptest! {
     fn the_validator_finds_no_error(specs in profile_specs(), options in options()) {
         let batch = batch(&specs);
         for format in [Format::Proto, Format::Json] {
-            let report = validate(&encode(&batch, &EncodeOptions { format, ..options }), 3);
+            let bytes = encode(&batch, &EncodeOptions { format, ..options });
+            let report = validate(&bytes, 3);
+            // A message without samples is never sent.
+            if report.samples > 0 {
+                assert_passes("generated", &bytes);
+            }
             prop_assert_eq!(report.count(Severity::Error), 0, "{:?}", report.breaches().collect::<Vec<_>>());
             let samples = resolved::of_batch(&batch, options.native_frames).iter().map(|p| p.samples.len()).sum::<usize>();
             prop_assert_eq!(report.samples, samples as u64);

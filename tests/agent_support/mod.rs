@@ -5,6 +5,8 @@
 
 #[path = "../jdk_support/mod.rs"]
 mod jdk_support;
+#[path = "../profcheck_support/mod.rs"]
+mod profcheck_support;
 pub(crate) mod profiles;
 pub(crate) mod running;
 pub(crate) mod stacks;

@@ -7,15 +7,18 @@ use otlpprof::otlp::read::{self, Message};
 use otlpprof::otlp::validate::rules::Severity;
 use otlpprof::otlp::validate::validate;
 
+use super::profcheck_support::assert_passes;
+
 /// Findings of each rule that a failure shows.
 const SHOWN: usize = 3;
 
-/// Holds a file to every rule of OTLP profiles.
+/// Holds a file to every rule of OTLP profiles, by our validator and by OpenTelemetry's checker where there is one.
 ///
 /// # Panics
 /// If it breaks one.
 pub(crate) fn assert_valid(label: &str, file: &Path) {
-    let report = validate(&fs::read(file).unwrap(), SHOWN);
+    let bytes = fs::read(file).unwrap();
+    let report = validate(&bytes, SHOWN);
     assert_eq!(
         report.count(Severity::Error),
         0,
@@ -23,6 +26,7 @@ pub(crate) fn assert_valid(label: &str, file: &Path) {
         file.display(),
         report.breaches().collect::<Vec<_>>()
     );
+    assert_passes(&format!("{label}: {}", file.display()), &bytes);
 }
 
 /// The messages of a file.

@@ -1,0 +1,30 @@
+//! OpenTelemetry's own checker of profiles, where `PROFCHECK` names a built one. No registry serves it, so that it is
+//! not installed by the scripts, and nothing is missed without it.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use otlpprof::otlp::read;
+use prost::Message as _;
+
+/// Holds each message of a file to its rules.
+///
+/// # Panics
+/// If it breaks one, or if what `PROFCHECK` names cannot be run.
+pub(crate) fn assert_passes(label: &str, file: &[u8]) {
+    let Some(profcheck) = std::env::var_os("PROFCHECK").map(PathBuf::from) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let plain = folder.path().join("message");
+    for message in read::read(file) {
+        let message = message.unwrap_or_else(|e| panic!("{label}: {e}"));
+        // It reads one message of plain protobuf.
+        std::fs::write(&plain, message.data.encode_to_vec()).unwrap();
+        let output = Command::new(&profcheck)
+            .args(["-check-dupes", "-check-orphans"])
+            .arg(&plain)
+            .output()
+            .unwrap_or_else(|e| panic!("PROFCHECK={}: {e}", profcheck.display()));
+        let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        assert!(output.status.success(), "{label}: message {}: {}", message.index, said.concat());
+    }
+}
