@@ -5,55 +5,105 @@
 #   cc       a C compiler and binutils (addr2line, readelf)
 #   jdk      a JDK with javac
 #   python   a virtual environment with pip in .cache/venv
-#   go       a Go compiler (builds the collector that tests upload to), in .cache/go
+#   go       a Go compiler (builds the collector that tests upload to): Debian's, or one in .cache/go
 #
 # Without a name: the first four. Nothing happens for what is there. System packages need Debian and root or sudo.
+# What cannot be had ends it with one line.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # What the collector of scripts/collector.sh asks for.
 readonly GO_VERSION=1.25.0
+# From this one on Go fetches by itself the version that a module asks for.
+readonly GO_FETCHES_ITSELF=1.21
+
+scratch=
+trap '[ -z "$scratch" ] || rm -rf "$scratch"' EXIT
 
 fail() {
     echo "install-toolchain: $*" >&2
     exit 1
 }
 
+say() {
+    echo "install-toolchain: $*" >&2
+}
+
 has() {
     command -v "$1" >/dev/null 2>&1
 }
 
-# Installs Debian packages. Reads nothing from stdin.
+# Whether the first version is the second one or a later one.
+at_least() {
+    [ "$(printf '%s\n' "$2" "$1" | sort -V | head -n1)" = "$2" ]
+}
+
+# A folder for what is needed until the script ends.
+make_scratch() {
+    [ -n "$scratch" ] || scratch=$(mktemp -d)
+}
+
+# Runs apt-get, as root, with nothing on stdin, and what it says in a file.
+apt_get() {
+    make_scratch
+    local as_root=()
+    [ "$(id -u)" = 0 ] || as_root=(sudo)
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq "$@" </dev/null >"$scratch/apt" 2>&1
+}
+
+# What a program said at last, in no more than a line.
+last_words() {
+    tail -n1 | cut -c 1-200
+}
+
+# Installs Debian packages.
 apt_install() {
     has apt-get || fail "missing: $*; install them by hand (apt-get was not found)"
-    local as_root=()
-    if [ "$(id -u)" != 0 ]; then
-        has sudo || fail "missing: $*; run as root or install sudo"
-        as_root=(sudo)
-    fi
-    echo "install-toolchain: installing $*" >&2
-    "${as_root[@]}" apt-get update -qq </dev/null
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y -qq --no-install-recommends "$@" </dev/null >/dev/null
+    [ "$(id -u)" = 0 ] || has sudo || fail "missing: $*; run as root or install sudo"
+    say "installing $*"
+    # Lists that cannot be brought up to date may be good enough.
+    local stale=
+    apt_get update -o APT::Update::Error-Mode=any || stale=" ($(sed -n 's/^[EW]: //p' "$scratch/apt" | head -n1))"
+    apt_get install -y --no-install-recommends "$@" || fail "apt-get cannot install $*:" \
+        "$(sed -n 's/^E: //p' "$scratch/apt" | last_words)$stale; install them by hand"
+}
+
+# Downloads a URL to a file: download URL FILE WHAT-TO-DO-OTHERWISE
+download() {
+    has curl || apt_install curl ca-certificates
+    local said
+    said=$(curl --proto '=https' --tlsv1.2 -sSfL -o "$2" "$1" 2>&1 </dev/null) ||
+        fail "$1 cannot be downloaded ($(last_words <<<"$said")); $3"
 }
 
 install_rust() {
     export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
-    if ! has cargo; then
-        has curl || apt_install curl ca-certificates
-        echo "install-toolchain: installing Rust through rustup" >&2
-        curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs |
-            sh -s -- -y --quiet --profile minimal --component rustfmt --component clippy >&2
+    local wanted found by_hand components=(--component rustfmt --component clippy)
+    wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+    by_hand="install Rust $wanted or later with rustfmt and clippy by hand"
+    make_scratch
+    if has rustup && ! cargo --version >/dev/null 2>&1; then
+        # Debian's rustup comes without any Rust.
+        say "installing Rust through the rustup that is there"
+        rustup toolchain install stable --profile minimal "${components[@]}" </dev/null >"$scratch/rustup" 2>&1 &&
+            rustup default stable </dev/null >>"$scratch/rustup" 2>&1 ||
+            fail "rustup cannot install Rust ($(last_words <"$scratch/rustup")); $by_hand"
+    elif ! has cargo; then
+        say "installing Rust through rustup"
+        download https://sh.rustup.rs "$scratch/rustup-init.sh" "$by_hand"
+        sh "$scratch/rustup-init.sh" -y --quiet --profile minimal "${components[@]}" </dev/null >"$scratch/rustup" 2>&1 ||
+            fail "rustup cannot install Rust ($(last_words <"$scratch/rustup")); $by_hand"
     fi
     if ! cargo fmt --version >/dev/null 2>&1 || ! cargo clippy --version >/dev/null 2>&1; then
-        has rustup || fail "cargo fmt or cargo clippy is missing, and there is no rustup to install it with"
-        rustup component add rustfmt clippy >&2
+        has rustup || fail "cargo fmt or cargo clippy is missing, and there is no rustup to install it with; $by_hand"
+        say "installing rustfmt and clippy through rustup"
+        rustup component add rustfmt clippy </dev/null >"$scratch/rustup" 2>&1 ||
+            fail "rustup cannot install rustfmt and clippy ($(last_words <"$scratch/rustup")); $by_hand"
     fi
-    local wanted found
-    wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
     found=$(rustc --version | cut -d' ' -f2)
-    [ "$(printf '%s\n' "$wanted" "$found" | sort -V | head -n1)" = "$wanted" ] ||
-        fail "Rust $found is too old: $wanted is needed (rustup update stable)"
+    at_least "$found" "$wanted" || fail "Rust $found is too old: $(
+        if has rustup; then echo "$wanted is needed (rustup update stable)"; else echo "$by_hand"; fi
+    )"
 }
 
 install_cc() {
@@ -65,7 +115,7 @@ install_jdk() {
     has javac && return
     [ -x "${JAVA_HOME:-/nonexistent}/bin/javac" ] && return
     compgen -G '/usr/lib/jvm/*/bin/javac' >/dev/null && return
-    apt_install openjdk-17-jdk-headless
+    apt_install default-jdk-headless
 }
 
 install_python() {
@@ -75,21 +125,27 @@ install_python() {
     python3 -m venv --clear .cache/venv
 }
 
-# Debian's is too old for the collector, and before 1.21 did not fetch a newer one by itself.
 install_go() {
     export PATH="$PATH:/usr/local/go/bin:$PWD/.cache/go/bin"
-    local found work
+    local found debians
     found=$(go env GOVERSION 2>/dev/null || true)
-    [ "$(printf '%s\n' "go$GO_VERSION" "$found" | sort -V | head -n1)" = "go$GO_VERSION" ] && return
-    has curl || apt_install curl ca-certificates
-    echo "install-toolchain: downloading Go $GO_VERSION" >&2
+    [ -z "$found" ] || ! at_least "${found#go}" "$GO_FETCHES_ITSELF" || return 0
+    if has apt-get && { [ "$(id -u)" = 0 ] || has sudo; }; then
+        apt_get update || true
+        debians=$(apt-cache policy golang-go 2>/dev/null | sed -n 's/^ *Candidate: *\([0-9]*:\)\{0,1\}//p')
+        if [ "$debians" != '(none)' ] && [ -n "$debians" ] && at_least "$debians" "$GO_FETCHES_ITSELF"; then
+            apt_install golang-go ca-certificates
+            return
+        fi
+    fi
+    say "downloading Go $GO_VERSION"
+    make_scratch
+    download "https://go.dev/dl/go$GO_VERSION.linux-$(dpkg --print-architecture 2>/dev/null || echo amd64).tar.gz" \
+        "$scratch/go.tar.gz" "install Go $GO_FETCHES_ITSELF or later by hand (Debian 12 has it in bookworm-backports)"
     mkdir -p .cache
-    work=$(mktemp -d .cache/go.XXXXXX)
-    curl --proto '=https' --tlsv1.2 -sSfL "https://go.dev/dl/go$GO_VERSION.linux-amd64.tar.gz" | tar -xz -C "$work" ||
-        fail "Go $GO_VERSION cannot be had from go.dev; install Go by hand"
+    tar -xz -C "$scratch" -f "$scratch/go.tar.gz"
     rm -rf .cache/go
-    mv "$work/go" .cache/go
-    rmdir "$work"
+    mv "$scratch/go" .cache/go
 }
 
 [ $# -gt 0 ] || set -- rust cc jdk python
