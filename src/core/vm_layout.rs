@@ -155,8 +155,12 @@ pub struct MethodLayout {
     pub pool_holder: u32,
     /// sizeof(ConstantPool): the entries, 8 bytes each, follow.
     pub constant_pool_size: u32,
+    /// ConstantPool: `_length`, an int: the number of entries.
+    pub constant_pool_length: u32,
     /// `_source_file_name_index`, u2, and whose field it is.
     pub source_file_name_index: SourceFileIndex,
+    /// InstanceKlass: `_constants`, the class's own ConstantPool.
+    pub klass_constants: u32,
     /// Klass: `_name`, a `Symbol*`.
     pub klass_name: u32,
     /// Symbol: `_length`, u2.

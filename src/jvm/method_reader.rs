@@ -42,19 +42,33 @@ impl MethodReader {
         let const_method = pointer(method, layout.const_method)?;
         let constants = pointer(const_method, layout.constants)?;
         let holder = pointer(constants, layout.pool_holder)?;
-        let symbol = |index: u16| pointer(constants, layout.constant_pool_size + 8 * u32::from(index));
+        let entry = |pool: u64, index: u16| pointer(pool, layout.constant_pool_size + 8 * u32::from(index));
+        let has = |pool: u64, index: u16| {
+            let length = memory.load_u32(pool.checked_add(u64::from(layout.constant_pool_length))?)?;
+            Some(u32::from(index) < length)
+        };
         let source_file_index = match layout.source_file_name_index {
             SourceFileIndex::InstanceKlass(offset) => index(holder, offset)?,
             SourceFileIndex::ConstantPool(offset) => index(constants, offset)?,
+        };
+        let source_file = if source_file_index == 0 {
+            0
+        } else if has(constants, source_file_index)? {
+            entry(constants, source_file_index)?
+        } else {
+            // A method handle's intrinsic: its pool has a name and a signature alone, and the index is that of its
+            // class's pool (oops/method.cpp make_method_handle_intrinsic, 11-25).
+            let class_pool = pointer(holder, layout.klass_constants)?;
+            if has(class_pool, source_file_index)? { entry(class_pool, source_file_index)? } else { 0 }
         };
         Some(MethodParts {
             const_method,
             constants,
             class_name: pointer(holder, layout.klass_name)?,
-            name: symbol(index(const_method, layout.name_index)?)?,
-            signature: symbol(index(const_method, layout.signature_index)?)?,
+            name: entry(constants, index(const_method, layout.name_index)?)?,
+            signature: entry(constants, index(const_method, layout.signature_index)?)?,
             code_size: index(const_method, layout.code_size)?,
-            source_file: if source_file_index == 0 { 0 } else { symbol(source_file_index)? },
+            source_file,
         })
     }
 

@@ -278,7 +278,9 @@ mod tests {
         has_line_table: 1,
         const_method_size: 56,
         pool_holder: 24,
+        constant_pool_length: 60,
         constant_pool_size: 72,
+        klass_constants: 232,
         source_file_name_index: SourceFileIndex::ConstantPool(54),
         klass_name: 24,
         symbol_length: 4,
@@ -304,6 +306,7 @@ mod tests {
         // Behind the bytecodes: bci 0 line 7, end.
         memory.put(const_method + 56 + 3, [7, 0]);
         memory.put_u64(constants + 24, holder).put(constants + 54, 3u16.to_ne_bytes());
+        memory.put(constants + 60, 4u32.to_ne_bytes());
         for (index, (symbol, text)) in (0..).zip(symbols) {
             if index == 0 {
                 memory.put_u64(holder + 24, symbol);
@@ -334,6 +337,29 @@ mod tests {
         assert_eq!(method.class.source_file.as_deref(), Some("A.java"));
         assert_eq!([0, 2].map(|bci| table.line_of(id, bci)), [7, 7]);
         assert_eq!(table.line_of(id, -1), 0);
+    }
+
+    /// Regression: a method handle's intrinsic has a constant pool of its own for its name and signature, with its
+    /// class's index of the source file, which lies behind that pool's end (oops/method.cpp
+    /// make_method_handle_intrinsic). It came out as unknown_method, or with garbage for a file.
+    #[test]
+    fn a_method_handle_intrinsic_has_its_classs_source_file() {
+        const CLASS_POOL: u64 = METHOD + 0x8000;
+        let with_class_pool = |length: u32| {
+            let mut memory = memory_with("java/lang/invoke/MethodHandle", "linkToStatic");
+            let (constants, holder) = (METHOD + 0x2000, METHOD + 0x3000);
+            memory.put(constants + 54, 9u16.to_ne_bytes()).put_u64(constants + 72 + 8 * 9, 0x4141_4141);
+            memory.put_u64(holder + 232, CLASS_POOL).put(CLASS_POOL + 60, length.to_ne_bytes());
+            memory.put_u64(CLASS_POOL + 72 + 8 * 9, METHOD + 0x7000);
+            memory
+        };
+        for (length, expected) in [(10, Some("A.java")), (9, None)] {
+            let mut table = table();
+            let id = table.resolve(&with_class_pool(length), METHOD).unwrap();
+            let method = table.get(id).unwrap();
+            assert_eq!(&*method.name, "linkToStatic");
+            assert_eq!(method.class.source_file.as_deref(), expected);
+        }
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub(super) fn method(
         has_line_table,
         const_method_size: structs.size_of("ConstMethod")?,
         pool_holder: structs.offset("ConstantPool", "_pool_holder")?,
+        constant_pool_length: structs.offset("ConstantPool", "_length")?,
+        klass_constants: structs.offset("InstanceKlass", "_constants")?,
         constant_pool_size: structs.size_of("ConstantPool")?,
         source_file_name_index,
         klass_name: structs.offset("Klass", "_name")?,
