@@ -25,6 +25,8 @@ pub struct VmLayout {
     pub method: MethodLayout,
     /// Threads and their anchors.
     pub thread: ThreadLayout,
+    /// Compiled frames that are being turned into interpreter frames.
+    pub vframe_array: VframeArrayLayout,
     /// The interpreter's and the stubs' code.
     pub stubs: StubLayout,
 }
@@ -153,14 +155,14 @@ pub struct MethodLayout {
     pub const_method_size: u32,
     /// ConstantPool: `_pool_holder`, an `InstanceKlass*`.
     pub pool_holder: u32,
-    /// sizeof(ConstantPool): the entries, 8 bytes each, follow.
-    pub constant_pool_size: u32,
     /// ConstantPool: `_length`, an int: the number of entries.
     pub constant_pool_length: u32,
-    /// `_source_file_name_index`, u2, and whose field it is.
-    pub source_file_name_index: SourceFileIndex,
+    /// sizeof(ConstantPool): the entries, 8 bytes each, follow.
+    pub constant_pool_size: u32,
     /// InstanceKlass: `_constants`, the class's own ConstantPool.
     pub klass_constants: u32,
+    /// `_source_file_name_index`, u2, and whose field it is.
+    pub source_file_name_index: SourceFileIndex,
     /// Klass: `_name`, a `Symbol*`.
     pub klass_name: u32,
     /// Symbol: `_length`, u2.
@@ -215,6 +217,29 @@ pub struct ThreadLayout {
     pub call_wrapper_last_java_fp: u32,
     /// The JavaCallWrapper's slot in an entry frame, in words from its FP (-6 on x86_64, -8 on aarch64).
     pub entry_frame_call_wrapper: i32,
+}
+
+/// `runtime/vframeArray.hpp`: what a thread keeps of a compiled frame while it unpacks it into interpreter frames.
+#[derive(Clone, Copy, Debug)]
+pub struct VframeArrayLayout {
+    /// vframeArray: `_owner_thread`, a `JavaThread*`.
+    pub owner_thread: u32,
+    /// vframeArray: `_caller._pc`.
+    pub caller_pc: u32,
+    /// vframeArray: `_caller._fp`.
+    pub caller_fp: u32,
+    /// vframeArray: `_caller._unextended_sp`.
+    pub caller_unextended_sp: u32,
+    /// vframeArray: `_frames`, an int: the number of elements.
+    pub frames: u32,
+    /// vframeArray: `_elements`, the youngest frame's first.
+    pub elements: u32,
+    /// sizeof(vframeArrayElement).
+    pub element_size: u32,
+    /// vframeArrayElement: `_bci`, an int.
+    pub element_bci: u32,
+    /// vframeArrayElement: `_method`, a `Method*`.
+    pub element_method: u32,
 }
 
 /// How all JavaThreads are found (`runtime/thread.hpp`, `runtime/threadSMR.hpp`).

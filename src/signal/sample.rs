@@ -8,7 +8,7 @@ use super::counters::{COUNTERS, add};
 use super::futex;
 use super::safe_load::ProcessMemory;
 use super::walk::registers::Registers;
-use super::walk::{FrameSink, Walk};
+use super::walk::{FrameSink, Start, Walk};
 use crate::core::memory::Memory;
 use crate::core::object::ObjectMap;
 use crate::core::record::{Engine, SampleHeader};
@@ -94,8 +94,8 @@ fn record(
     };
     // SAFETY: by this module's contract `context` is the kernel's.
     let registers = unsafe { Registers::from_context(context) };
-    let walk = Walk { memory: &ProcessMemory, vm, objects, java_thread, stack_high, registers };
-    walk.walk_vm(&mut sink);
+    let start = Start { vm, objects, java_thread, stack_high, registers };
+    Walk::new(&ProcessMemory, start).walk_vm(&mut sink);
     if sink.has_unknown_code() && SETUP.unknown_code.swap(1, Ordering::Relaxed) == 0 {
         futex::wake(&SETUP.unknown_code);
     }

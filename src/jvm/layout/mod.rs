@@ -12,6 +12,7 @@ mod method;
 mod nmethod;
 mod stubs;
 mod thread;
+mod vframe_array;
 
 pub use check::{Probe, check};
 pub use error::LayoutError;
@@ -40,6 +41,7 @@ pub fn build(structs: &VmStructs, memory: &dyn Memory, stubs: &StubTable) -> Res
         nmethod: nmethod::nmethod(structs, java_version, unsigned5_excluded)?,
         method: method::method(structs, java_version, unsigned5_excluded)?,
         thread: thread::thread(structs, java_version, stubs, memory)?,
+        vframe_array: vframe_array::vframe_array(structs)?,
         stubs: stubs::stubs(structs, memory, stubs)?,
     })
 }

@@ -13,7 +13,11 @@ pub(super) enum BlobKind {
     Adapter,
     /// "vtable chunks": vtable and itable stubs.
     Vtable,
-    /// Any other: runtime stubs, StubRoutines, the deoptimisation and safepoint blobs.
+    /// "MethodHandles adapters": the interpreter's entries of method handles' intrinsics.
+    MethodHandleEntry,
+    /// "DeoptimizationBlob" and "UncommonTrapBlob", which replace a compiled frame by interpreter frames.
+    Deoptimization,
+    /// Any other: runtime stubs, StubRoutines, the safepoint blobs.
     Other,
 }
 
@@ -36,60 +40,23 @@ const fn name_word(name: &[u8; 8]) -> u64 {
 const NMETHOD: u64 = name_word(b"nmethod\0");
 const NATIVE_NMETHOD: u64 = name_word(b"native n");
 const ADAPTER: u64 = name_word(b"I2C/C2I ");
+const METHOD_HANDLE_ENTRY: u64 = name_word(b"MethodHa");
+const DEOPTIMIZATION: u64 = name_word(b"Deoptimi");
+const UNCOMMON_TRAP: u64 = name_word(b"Uncommon");
 const VTABLE: u64 = name_word(b"vtable c");
 
-/// The longest chain of segment map hops: each hop is at most 254 segments, and blobs are below 16 MiB.
-const MAX_SEGMENT_HOPS: usize = 1024;
-
 impl<M: Memory> Walk<'_, M> {
-    /// Whether `pc` is in the code cache.
-    pub(super) fn in_code_cache(&self, pc: u64) -> bool {
-        let Some(vm) = self.vm else { return false };
-        let bound = |address| self.memory.load_u64(address);
-        match (bound(vm.code_cache.low_bound), bound(vm.code_cache.high_bound)) {
-            (Some(low), Some(high)) => low <= pc && pc < high,
-            _ => false,
-        }
-    }
-
-    /// The blob around `pc`: code heap, segment map, block (`CodeHeap::find_block_for`, memory/heap.cpp).
+    /// The blob around `pc`.
     pub(super) fn blob_at(&self, vm: &VmLayout, pc: u64) -> Result<Blob, WalkError> {
-        let layout = &vm.code_cache;
-        for heap in layout.heaps.into_iter().take_while(|&heap| heap != 0) {
-            let low = self.load(heap.wrapping_add(u64::from(layout.heap_memory_low)))?;
-            let high = self.load(heap.wrapping_add(u64::from(layout.heap_memory_high)))?;
-            if pc < low || pc >= high {
-                continue;
-            }
-            let segmap = self.load(heap.wrapping_add(u64::from(layout.heap_segmap_low)))?;
-            let shift = self.load_i32(heap.wrapping_add(u64::from(layout.heap_log2_segment_size)))? as u32;
-            let mut segment = pc.wrapping_sub(low).checked_shr(shift).ok_or(WalkError::Unreadable)?;
-            for _ in 0..MAX_SEGMENT_HOPS {
-                let hop = self.memory.load_u8(segmap.wrapping_add(segment)).ok_or(WalkError::Unreadable)?;
-                match hop {
-                    0 => {
-                        let block = low.wrapping_add(segment.wrapping_shl(shift));
-                        let used = self.memory.load_u8(block.wrapping_add(u64::from(layout.block_used)));
-                        if used != Some(1) {
-                            return Err(WalkError::NoCodeBlob);
-                        }
-                        return self.read_blob(vm, block.wrapping_add(u64::from(layout.block_size)));
-                    }
-                    u8::MAX => return Err(WalkError::NoCodeBlob),
-                    hop => segment = segment.checked_sub(u64::from(hop)).ok_or(WalkError::NoCodeBlob)?,
-                }
-            }
-        }
-        Err(WalkError::NoCodeBlob)
-    }
-
-    fn read_blob(&self, vm: &VmLayout, address: u64) -> Result<Blob, WalkError> {
+        let address = self.blob_address(vm, pc)?;
         let layout = &vm.code_blob;
         let name = self.load(address.wrapping_add(u64::from(layout.name)))?;
         let kind = match self.load(name)? {
             NMETHOD | NATIVE_NMETHOD => BlobKind::Nmethod,
             ADAPTER => BlobKind::Adapter,
             VTABLE => BlobKind::Vtable,
+            METHOD_HANDLE_ENTRY => BlobKind::MethodHandleEntry,
+            DEOPTIMIZATION | UNCOMMON_TRAP => BlobKind::Deoptimization,
             _ => BlobKind::Other,
         };
         let code_begin = self.blob_part(address, layout.code_begin)?;

@@ -12,6 +12,15 @@ use crate::core::vm_layout::VmLayout;
 /// Inlining depth beyond which a scope chain is taken for garbage (MaxInlineLevel is 15 by default).
 const MAX_INLINE_DEPTH: usize = 512;
 
+/// What decided which Java frames a compiled frame stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decoded {
+    /// The program counter alone.
+    ByPc,
+    /// The stack too: the frame is to be deoptimised.
+    ByStack,
+}
+
 impl<M: Memory> Walk<'_, M> {
     /// Puts the Java frames that the compiled frame at `cursor` stands for into the sink, leaf first.
     pub(super) fn compiled_frames(
@@ -20,7 +29,7 @@ impl<M: Memory> Walk<'_, M> {
         blob: &Blob,
         cursor: &Cursor,
         sink: &mut FrameSink<'_>,
-    ) -> Result<(), WalkError> {
+    ) -> Result<Decoded, WalkError> {
         let layout = &vm.nmethod;
         let method = self.load(blob.address.wrapping_add(u64::from(layout.method)))?;
         let level_at = blob.address.wrapping_add(u64::from(layout.comp_level));
@@ -32,32 +41,37 @@ impl<M: Memory> Walk<'_, M> {
         let level = level.filter(|level| (1..=4).contains(level)).unwrap_or(0);
         if level == 0 {
             sink.java(FrameKind::NativeMethod, 0, method, -1);
-            return Ok(());
+            return Ok(Decoded::ByPc);
         }
         let pc = self.original_pc(vm, blob, cursor)?;
+        let decoded = if pc == cursor.pc { Decoded::ByPc } else { Decoded::ByStack };
         let pc_offset = pc.wrapping_sub(blob.code_begin) as i32;
         let scope = match self.pc_desc(vm, blob, pc_offset, cursor.interrupted)? {
             Some(scope) if scope > 0 => scope as u64,
             _ => {
                 sink.java(FrameKind::Compiled, level, method, -1);
-                return Ok(());
+                return Ok(decoded);
             }
         };
-        self.scope_frames(vm, blob, scope, level, method, sink)
+        self.scope_frames(vm, blob, scope, level, method, sink)?;
+        Ok(decoded)
     }
 
     /// The PC that the debug information knows: a frame that is to be deoptimised returns to the deoptimisation
     /// handler, and keeps its own PC on the stack.
     fn original_pc(&self, vm: &VmLayout, blob: &Blob, cursor: &Cursor) -> Result<u64, WalkError> {
         let layout = &vm.nmethod;
-        let is_handler = |part| self.blob_part(blob.address, part).is_ok_and(|handler| handler == cursor.pc);
-        if cursor.interrupted
-            || !(is_handler(layout.deopt_handler) || is_handler(layout.deopt_method_handle_handler))
-        {
+        if cursor.interrupted || !self.is_deopt_handler(vm, blob, cursor.pc) {
             return Ok(cursor.pc);
         }
         let slot = self.load_i32(blob.address.wrapping_add(u64::from(layout.orig_pc_offset)))?;
         self.load(cursor.sp.wrapping_add_signed(i64::from(slot)))
+    }
+
+    /// Whether `pc` is where one of the method's deoptimisation handlers begins.
+    pub(super) fn is_deopt_handler(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> bool {
+        let is_handler = |part| self.blob_part(blob.address, part).is_ok_and(|handler| handler == pc);
+        is_handler(vm.nmethod.deopt_handler) || is_handler(vm.nmethod.deopt_method_handle_handler)
     }
 
     /// The scope offset of the PcDesc for a PC. A call's return address has a PcDesc of its own; an interrupted
@@ -108,15 +122,9 @@ impl<M: Memory> Walk<'_, M> {
         let metadata = self.blob_part(blob.address, layout.metadata_begin)?;
         let mut scope = first_scope;
         for _ in 0..MAX_INLINE_DEPTH {
-            let mut at = scopes.wrapping_add(scope);
-            let mut next = || {
-                let byte = || {
-                    let byte = self.memory.load_u8(at);
-                    at = at.wrapping_add(1);
-                    byte
-                };
-                unsigned5::read(byte, layout.unsigned5_excluded).ok_or(WalkError::Unreadable)
-            };
+            let mut bytes = Bytes { memory: self.memory, at: scopes.wrapping_add(scope), word: 0, left: 0 };
+            let mut next =
+                || unsigned5::read(|| bytes.next(), layout.unsigned5_excluded).ok_or(WalkError::Unreadable);
             let (sender, method_index) = (next()?, next()?);
             // -1 is the entry, before the first bytecode: HotSpot's own traces give it the first one's line
             // (oops/method.cpp, line_number_from_bci).
@@ -145,5 +153,29 @@ impl<M: Memory> Walk<'_, M> {
         let pc = self.load(sp.wrapping_sub(8))?;
         let fp = self.load(sp.wrapping_sub(16))?;
         self.check_progress(cursor, Cursor { pc, sp, fp, interrupted: false })
+    }
+}
+
+/// Bytes in a row, of which eight are loaded at once where that many can be read.
+struct Bytes<'a, M> {
+    memory: &'a M,
+    at: u64,
+    word: u64,
+    left: u32,
+}
+
+impl<M: Memory> Bytes<'_, M> {
+    fn next(&mut self) -> Option<u8> {
+        if self.left == 0 {
+            (self.word, self.left) = match self.memory.load_u64(self.at) {
+                Some(word) => (u64::from_le(word), 8),
+                None => (u64::from(self.memory.load_u8(self.at)?), 1),
+            };
+            self.at = self.at.wrapping_add(u64::from(self.left));
+        }
+        let byte = self.word as u8;
+        self.word >>= 8;
+        self.left = self.left.wrapping_sub(1);
+        Some(byte)
     }
 }

@@ -7,13 +7,18 @@
 //! - [`vm`]: Java frames through HotSpot's structures, native frames on top of them; the whole native stack of
 //!   threads that run no Java.
 //! - [`native`]: one native frame by unwind table, else by frame pointer.
-//! - `blob`, `compiled`, `interpreted`, `stub`: one kind of VM frame each, portable part.
+//! - `code_cache`, `blob`: what the VM has put around a program counter.
+//! - `compiled`, `interpreted`, `deoptimized`: one kind of VM frame each, portable part.
+//! - `repeated`: what a walk need not decode again.
 //! - the architecture's folder: registers and the stages of entering and leaving a frame.
 
 mod blob;
+mod code_cache;
 mod compiled;
+mod deoptimized;
 mod interpreted;
 pub mod native;
+mod repeated;
 mod sink;
 pub mod vm;
 
@@ -33,6 +38,7 @@ pub use sink::FrameSink;
 use crate::core::memory::Memory;
 use crate::core::object::ObjectMap;
 use crate::core::vm_layout::VmLayout;
+use code_cache::CodeCache;
 use registers::Registers;
 
 /// Why a walk could not go on. Counted, and written into the stack as a frame.
@@ -105,9 +111,8 @@ impl WalkError {
 }
 
 /// What is known when a walk begins.
-pub struct Walk<'a, M> {
-    /// Where everything is read.
-    pub memory: &'a M,
+#[derive(Clone, Copy, Debug)]
+pub struct Start<'a> {
     /// The VM's layout, if it is known and trusted.
     pub vm: Option<&'a VmLayout>,
     /// The loaded objects.
@@ -118,6 +123,18 @@ pub struct Walk<'a, M> {
     pub stack_high: u64,
     /// The interrupted registers.
     pub registers: Registers,
+}
+
+/// A walk of one stack.
+pub struct Walk<'a, M> {
+    /// Where everything is read.
+    memory: &'a M,
+    vm: Option<&'a VmLayout>,
+    objects: &'a ObjectMap,
+    java_thread: u64,
+    stack_high: u64,
+    registers: Registers,
+    code_cache: CodeCache,
 }
 
 /// A physical frame, between callee and caller.
@@ -156,7 +173,17 @@ pub const MAX_STEPS: usize = 16 * 1024;
 /// A frame larger than this is taken for a mistake: HotSpot's default stacks are 1 MiB, a main thread's 8 MiB.
 const MAX_FRAME_BYTES: u64 = 16 * 1024 * 1024;
 
-impl<M: Memory> Walk<'_, M> {
+impl<'a, M: Memory> Walk<'a, M> {
+    /// A walk from `start` on. `memory` is where everything is read.
+    pub fn new(memory: &'a M, start: Start<'a>) -> Self {
+        let Start { vm, objects, java_thread, stack_high, registers } = start;
+        let code_cache = match vm {
+            Some(vm) => CodeCache::read(memory, &vm.code_cache, java_thread != 0),
+            None => CodeCache::default(),
+        };
+        Self { memory, vm, objects, java_thread, stack_high, registers, code_cache }
+    }
+
     /// The topmost frame.
     pub fn start(&self) -> Cursor {
         Cursor { pc: self.registers.pc, sp: self.registers.sp(), fp: self.registers.fp(), interrupted: true }

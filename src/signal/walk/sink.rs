@@ -58,6 +58,14 @@ impl<'a> FrameSink<'a> {
         }
     }
 
+    /// The frames that were put down at `places`, once more.
+    pub fn repeat(&mut self, places: std::ops::Range<usize>) {
+        for place in places {
+            let Some(&frame) = self.frames.get(place).filter(|_| !self.is_full()) else { return };
+            self.put(frame.kind, frame.level, frame.aux, frame.value);
+        }
+    }
+
     /// A native frame in `object`, which the caller has found to be the one still loaded there.
     pub fn native(&mut self, object: Option<&LoadedObject>, lookup_pc: u64) {
         if self.is_full() {

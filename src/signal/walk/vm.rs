@@ -5,7 +5,9 @@
 //! without an earlier anchor: the root. A thread that runs none is walked natively to its own entry.
 
 use super::blob::BlobKind;
+use super::compiled::Decoded;
 use super::registers::Registers;
+use super::repeated::Repeated;
 use super::{Cursor, FrameSink, MAX_STEPS, Step, Walk, WalkError};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -33,13 +35,14 @@ impl<M: Memory> Walk<'_, M> {
         let mut registers = Some(self.registers);
         // The anchor is where Java is found again if the native frames on top of it cannot be walked.
         let mut anchor = self.anchor();
+        let mut repeated = Repeated::default();
         for _ in 0..MAX_STEPS {
             if sink.is_full() {
                 return End::Full;
             }
             let step = match self.vm {
                 Some(vm) if self.java_thread != 0 && self.in_code_cache(cursor.pc) => {
-                    let step = self.java_step(vm, &cursor, registers.take(), sink);
+                    let step = self.java_step(vm, &cursor, registers.take(), &mut repeated, sink);
                     anchor = None;
                     step
                 }
@@ -102,6 +105,7 @@ impl<M: Memory> Walk<'_, M> {
         vm: &VmLayout,
         cursor: &Cursor,
         registers: Option<Registers>,
+        repeated: &mut Repeated,
         sink: &mut FrameSink<'_>,
     ) -> Result<Step, WalkError> {
         // Without registers an interrupted frame can only be one that a signal frame in between has hidden.
@@ -119,10 +123,20 @@ impl<M: Memory> Walk<'_, M> {
         if vm.stubs.cont_return_barrier.contains(cursor.pc) {
             return Err(WalkError::FrozenFrames);
         }
+        if !cursor.interrupted
+            && let Some((frames, frame_bytes)) = repeated.get(cursor.pc)
+        {
+            sink.repeat(frames);
+            return self.sized_caller(cursor, frame_bytes).map(Step::Caller);
+        }
         let blob = self.blob_at(vm, cursor.pc)?;
         match (blob.kind, interrupted) {
             (BlobKind::Nmethod, interrupted) => {
-                self.compiled_frames(vm, &blob, cursor, sink)?;
+                let first = sink.len();
+                let decoded = self.compiled_frames(vm, &blob, cursor, sink)?;
+                if decoded == Decoded::ByPc && !cursor.interrupted {
+                    repeated.put(cursor.pc, first..sink.len(), blob.frame_bytes);
+                }
                 match interrupted {
                     Some(registers) => self.interrupted_compiled_caller(vm, &blob, cursor, &registers),
                     None => self.sized_caller(cursor, blob.frame_bytes),
@@ -132,13 +146,15 @@ impl<M: Memory> Walk<'_, M> {
                 sink.stub(cursor.lookup_pc());
                 self.interrupted_adapter_caller(cursor, &registers)
             }
-            (_, Some(registers)) => {
+            (_, interrupted) => {
                 sink.stub(cursor.lookup_pc());
-                self.interrupted_stub_caller(vm, &blob, cursor, &registers)
-            }
-            (_, None) => {
-                sink.stub(cursor.lookup_pc());
-                self.returned_stub_caller(vm, cursor, blob.frame_bytes)
+                if let Some(caller) = self.deoptimized_frames(vm, &blob, cursor, sink)? {
+                    return Ok(Step::Caller(caller));
+                }
+                match interrupted {
+                    Some(registers) => self.interrupted_stub_caller(vm, &blob, cursor, &registers),
+                    None => self.returned_stub_caller(vm, cursor, blob.frame_bytes),
+                }
             }
         }
         .map(Step::Caller)

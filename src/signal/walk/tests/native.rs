@@ -8,7 +8,7 @@ use crate::core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, Te
 use crate::core::record::{FrameKind, FrameRecord};
 use crate::core::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule, UnwindTable};
 use crate::signal::walk::registers::Registers;
-use crate::signal::walk::{FrameSink, Walk, WalkError};
+use crate::signal::walk::{FrameSink, Start, Walk, WalkError};
 
 const BASE: u64 = 0x40_0000;
 const STACK: u64 = 0x7000;
@@ -46,8 +46,8 @@ fn walk(objects: &ObjectMap, words: &[(u64, u64)], pc: u64, sp: u64, fp: u64) ->
     let mut registers = Registers { pc, ..Registers::default() };
     registers.general[7] = sp;
     registers.general[6] = fp;
-    let walk =
-        Walk { memory: &memory, vm: None, objects, java_thread: 0, stack_high: STACK + 0x800, registers };
+    let start = Start { vm: None, objects, java_thread: 0, stack_high: STACK + 0x800, registers };
+    let walk = Walk::new(&memory, start);
     let empty = FrameRecord { value: 0, aux: 0, kind: FrameKind::Truncated, level: 0, reserved: 0 };
     let mut frames = vec![empty; 32];
     let mut sink = FrameSink::new(&mut frames, None);

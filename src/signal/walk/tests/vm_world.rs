@@ -6,7 +6,7 @@ use crate::core::object::ObjectMap;
 use crate::core::record::{FrameKind, FrameRecord};
 use crate::core::vm_layout::*;
 use crate::signal::walk::registers::Registers;
-use crate::signal::walk::{FrameSink, Walk};
+use crate::signal::walk::{FrameSink, Start, Walk};
 
 pub(super) const CODE: u64 = 0x10_0000;
 const CODE_END: u64 = 0x20_0000;
@@ -20,6 +20,8 @@ pub(super) const STACK_HIGH: u64 = 0x71_0000;
 pub(super) const THREAD: u64 = 0x60_0000;
 pub(super) const INTERPRETER: CodeRange = CodeRange { start: 0x1f_0000, end: 0x1f_8000 };
 pub(super) const CALL_STUB_RETURN: u64 = 0x1f_9000;
+const VFRAME_ARRAY: u64 = 0x61_0000;
+const VFRAME_ARRAY_HEAD: u64 = 64;
 const SEGMENT_SHIFT: u32 = 7;
 const BLOCK_HEADER: u64 = 16;
 /// Where a blob's code begins, from the blob.
@@ -82,11 +84,11 @@ pub(super) fn layout() -> VmLayout {
             has_line_table: 1,
             const_method_size: 32,
             pool_holder: 8,
-            constant_pool_size: 32,
-            source_file_name_index: SourceFileIndex::ConstantPool(16),
             constant_pool_length: 24,
-            klass_name: 8,
+            constant_pool_size: 32,
             klass_constants: 16,
+            source_file_name_index: SourceFileIndex::ConstantPool(16),
+            klass_name: 8,
             symbol_length: 0,
             symbol_body: 8,
             unsigned5_excluded: 0,
@@ -102,12 +104,23 @@ pub(super) fn layout() -> VmLayout {
             list: ThreadList::Linked { head: 0, next: 0 },
             stack_base: 48,
             stack_size: 56,
-            vframe_array_head: 64,
+            vframe_array_head: VFRAME_ARRAY_HEAD as u32,
             cont_entry: None,
             call_wrapper_last_java_sp: 0,
             call_wrapper_last_java_pc: 8,
             call_wrapper_last_java_fp: 16,
             entry_frame_call_wrapper: -6,
+        },
+        vframe_array: VframeArrayLayout {
+            owner_thread: 0,
+            caller_pc: 8,
+            caller_fp: 16,
+            caller_unextended_sp: 24,
+            frames: 32,
+            elements: 40,
+            element_size: 16,
+            element_bci: 0,
+            element_method: 8,
         },
         stubs: StubLayout {
             interpreter: INTERPRETER,
@@ -165,7 +178,7 @@ impl World {
         memory.put(INTERPRETER.start, vec![0x90; 0x1000]);
         memory.put(SEGMAP, vec![0xff; ((CODE_END - CODE) >> SEGMENT_SHIFT) as usize]);
         let stack = vec![0; ((STACK_HIGH - STACK) / 8) as usize];
-        for field in [0, 8, 16] {
+        for field in [0, 8, 16, VFRAME_ARRAY_HEAD] {
             memory.put_u64(THREAD + field, 0);
         }
         memory.put(THREAD + 24, 8_u32.to_le_bytes());
@@ -210,6 +223,7 @@ impl World {
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
         let int = |value: i64| (value as i32).to_le_bytes();
         put(0, &name.to_le_bytes());
+        put(8, &int(0xff0));
         put(12, &int(i64::from(spec.frame_bytes / 8)));
         put(16, &int(i64::from(spec.frame_complete)));
         put(20, &int(BLOB_HEADER as i64));
@@ -246,6 +260,11 @@ impl World {
 
     /// A compiled method of the usual shape: `push rbp; sub rsp, 0x20; …`, with its frame of 0x30 bytes.
     pub(super) fn compiled(&mut self) -> (u64, u64) {
+        self.compiled_with(&[])
+    }
+
+    /// The same, with these bytes at these offsets of its code instead.
+    pub(super) fn compiled_with(&mut self, patches: &[(usize, &[u8])]) -> (u64, u64) {
         let (method, _) = self.method();
         let mut code = vec![0x55, 0x48, 0x83, 0xec, 0x20];
         code.resize(0x200, 0x90);
@@ -256,6 +275,9 @@ impl World {
             0x48, 0x83, 0xc4, 0x20, 0x5d, 0x49, 0x3b, 0xa7, 0x48, 0x04, 0, 0, 0x0f, 0x87, 0, 1, 0, 0, 0xc3,
             0x90, 0x90,
         ]);
+        for &(at, bytes) in patches {
+            code[at..at + bytes.len()].copy_from_slice(bytes);
+        }
         let spec = BlobSpec { name: "nmethod", code: &code, frame_bytes: 0x30, frame_complete: 5, method };
         (method, self.blob(&spec))
     }
@@ -264,6 +286,16 @@ impl World {
     pub(super) fn entry_frame(&mut self, fp: u64) {
         let wrapper = STACK_HIGH - 0x100;
         self.set(fp - 48, wrapper).set(wrapper, 0).set(wrapper + 8, 0).set(wrapper + 16, 0);
+    }
+
+    /// The thread has packed `elements` (method, bytecode index), the youngest first, to be unpacked above `caller`
+    /// (PC, SP, FP).
+    pub(super) fn vframe_array(&mut self, owner: u64, elements: &[(u64, i32)], caller: (u64, u64, u64)) {
+        let (pc, sp, fp) = caller;
+        let mut words = vec![owner, pc, fp, sp, elements.len() as u64];
+        words.extend(elements.iter().flat_map(|&(method, bci)| [u64::from(bci as u32), method]));
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.memory.put(VFRAME_ARRAY, bytes).put_u64(THREAD + VFRAME_ARRAY_HEAD, VFRAME_ARRAY);
     }
 
     /// Walks from these registers: the Java frames as (kind, method, bci), or the mark that was left.
@@ -284,14 +316,14 @@ impl World {
         self.memory.put(STACK, stack);
         let mut frames =
             vec![FrameRecord { value: 0, aux: 0, kind: FrameKind::Truncated, level: 0, reserved: 0 }; 64];
-        let walk = Walk {
-            memory: &self.memory,
+        let start = Start {
             vm: Some(&self.layout),
             objects: &self.objects,
             java_thread: THREAD,
             stack_high: STACK_HIGH,
             registers,
         };
+        let walk = Walk::new(&self.memory, start);
         let mut sink = FrameSink::new(&mut frames, None);
         walk.walk_vm(&mut sink);
         let len = sink.len();

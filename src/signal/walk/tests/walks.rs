@@ -79,6 +79,147 @@ fn an_entry_barrier_behind_a_lone_push_keeps_the_frame() {
     }
 }
 
+/// Regression: 25 polls with an 8-bit displacement, and the poll's stub takes the poll's address as an immediate (17
+/// on); both were taken for the method's body, and the frame below for garbage.
+#[test]
+fn the_return_poll_and_its_stub_have_no_frame() {
+    // add rsp, 0x20; pop rbp; cmp rsp, [r15+0x28]; ja; ret
+    let exit: [u8; 16] = [0x48, 0x83, 0xc4, 0x20, 0x5d, 0x49, 0x3b, 0x67, 0x28, 0x0f, 0x87, 0, 1, 0, 0, 0xc3];
+    // mov r10, imm64; mov [r15+0x538], r10; jmp
+    let stub: [u8; 22] =
+        [0x49, 0xba, 1, 2, 3, 4, 5, 6, 7, 8, 0x4d, 0x89, 0x97, 0x38, 0x05, 0, 0, 0xe9, 0, 0, 0, 0x10];
+    let stages = [
+        ("at cmp rsp", 0x105),
+        ("at ja", 0x109),
+        ("at ret", 0x10f),
+        ("at the stub's mov r10", 0x180),
+        ("at its mov to the thread", 0x18a),
+        ("at its jmp", 0x191),
+    ];
+    for (stage, offset) in stages {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, code) = world.compiled_with(&[(0x100, &exit), (0x180, &stub)]);
+        world.set(CALLER_SP - 8, return_pc);
+        let frames = world.walk(code + offset, CALLER_SP - 8, 0x1234, &[]);
+        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
+/// Regression: the jump to the code that unwinds an exception was taken for the method's body, though the frame is
+/// gone (all versions).
+#[test]
+fn a_jump_that_unwinds_has_no_frame_and_one_within_the_method_has() {
+    // add rsp, 0x20; pop rbp; jmp
+    let leaving =
+        |distance: i32| [&[0x48, 0x83, 0xc4, 0x20, 0x5d, 0xe9][..], &distance.to_le_bytes()].concat();
+    for (distance, is_gone) in [(0x10_0000, true), (-0x10_0000, true), (0x20, false), (-0x20, false)] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, code) = world.compiled_with(&[(0x100, &leaving(distance))]);
+        world.set(CALLER_SP - 8, return_pc);
+        let sp = CALLER_SP - if is_gone { 8 } else { 0x30 };
+        let frames = world.walk(code + 0x105, sp, 0x1234, &[]);
+        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{distance:#x}");
+    }
+    // The removal of a frame of another size is not this method's exit.
+    let mut world = World::new();
+    let (caller, return_pc) = compiled_caller(&mut world);
+    let other = [0x48, 0x83, 0xc4, 0x30, 0x5d, 0xe9, 0, 0, 0x10, 0];
+    let (method, code) = world.compiled_with(&[(0x100, &other)]);
+    world.set(CALLER_SP - 8, return_pc);
+    let frames = world.walk(code + 0x105, CALLER_SP - 0x30, 0x1234, &[]);
+    assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)]);
+}
+
+/// A blob that turns compiled frames into interpreter frames: `nop…`.
+fn deoptimization_blob(world: &mut World, name: &str) -> u64 {
+    let code = [0x90; 0x40];
+    world.blob(&BlobSpec { name, code: &code, frame_bytes: 0x80, frame_complete: -1, method: 0 })
+}
+
+/// Regression: interpreter frames that were pushed and not filled yet ended the walk with bad_interpreter_frame.
+#[test]
+fn frames_that_are_being_unpacked_come_from_the_vframe_array() {
+    for name in ["DeoptimizationBlob", "UncommonTrapBlob"] {
+        for (stage, fp) in [("in the blob", 0x1234), ("frames pushed", STACK + 0x200)] {
+            let mut world = World::new();
+            let (caller, return_pc) = compiled_caller(&mut world);
+            let (inner, outer) = (world.method().0, world.method().0);
+            let blob = deoptimization_blob(&mut world, name);
+            world.vframe_array(THREAD, &[(inner, 3), (outer, -1)], (return_pc, CALLER_SP, 0x1234));
+            // What the skeletal frames hold is garbage.
+            world.set(STACK + 0x108, DISPATCH).set(STACK + 0x208, DISPATCH).set(STACK + 0x200 - 24, 0x99);
+            let frames = world.walk(blob + 8, STACK + 0x100, fp, &[]);
+            let expected = [
+                (Stub, blob + 8, 0),
+                (Interpreted, inner, 3),
+                (Interpreted, outer, 0),
+                (Compiled, caller, 7),
+            ];
+            assert_eq!(frames, expected, "{name}, {stage}");
+        }
+    }
+}
+
+#[test]
+fn a_vframe_array_of_another_thread_or_without_methods_is_not_believed() {
+    let bad = WalkError::BadInterpreterFrame as i32;
+    for (owner, is_method) in [(THREAD + 8, true), (THREAD, false)] {
+        let mut world = World::new();
+        let (_, return_pc) = compiled_caller(&mut world);
+        let (method, _) = world.method();
+        let blob = deoptimization_blob(&mut world, "DeoptimizationBlob");
+        let method = if is_method { method } else { 0x99 };
+        world.vframe_array(owner, &[(method, 3)], (return_pc, CALLER_SP, 0));
+        let frames = world.walk(blob + 8, STACK + 0x100, 0, &[]);
+        assert_eq!(frames, [(Stub, blob + 8, 0), (Unwalkable, blob + 8, bad)]);
+    }
+}
+
+#[test]
+fn frozen_frames_below_a_deoptimised_one_are_not_hidden() {
+    for (return_address_is_there, expected) in [(true, Compiled), (false, Unwalkable)] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, _) = world.method();
+        let blob = deoptimization_blob(&mut world, "DeoptimizationBlob");
+        world.layout.thread.cont_entry = Some(72);
+        world.memory.put_u64(THREAD + 72, CALLER_SP);
+        world.set(CALLER_SP - 8, if return_address_is_there { return_pc } else { DISPATCH });
+        world.vframe_array(THREAD, &[(method, 3)], (return_pc, CALLER_SP, 0));
+        let frames = world.walk(blob + 8, STACK + 0x100, 0, &[]);
+        assert_eq!(frames[..2], [(Stub, blob + 8, 0), (Interpreted, method, 3)]);
+        assert_eq!(frames[2].0, expected);
+        if expected == Compiled {
+            assert_eq!(frames[2].1, caller);
+        }
+    }
+}
+
+/// Regression: the deoptimisation handler leaves its own address as the return address, and no call stands before it.
+#[test]
+fn a_deoptimisation_handler_is_a_return_address() {
+    let mut world = World::new();
+    let (caller, return_pc) = compiled_caller(&mut world);
+    let (method, code) = world.compiled();
+    // push rbp; mov rbp, rsp; nop…: registers being saved.
+    let mut blob_code = vec![0x55, 0x48, 0x8b, 0xec];
+    blob_code.resize(0x40, 0x90);
+    let blob = world.blob(&BlobSpec {
+        name: "DeoptimizationBlob",
+        code: &blob_code,
+        frame_bytes: 0x80,
+        frame_complete: -1,
+        method: 0,
+    });
+    let sp = CALLER_SP - 0x30;
+    world.set(CALLER_SP - 8, return_pc).set(sp + 16, code + 0x80);
+    world.set(sp - 8, code - BLOB_HEADER + 0xe00).set(sp - 16, 0x1234);
+    let frames = world.walk(blob + 8, sp - 0x20, sp - 16, &[]);
+    assert_eq!(frames, [(Stub, blob + 8, 0), (Compiled, method, 7), (Compiled, caller, 7)]);
+}
+
 /// An interpreted frame at `fp`, called from `return_pc` with `sender_sp` and `sender_fp`.
 fn interpreted_frame(world: &mut World, fp: u64, method: u64, bcp: u64, return_pc: u64, sender: (u64, u64)) {
     let (sender_sp, sender_fp) = sender;
@@ -213,6 +354,58 @@ fn garbage_is_marked_and_never_hidden() {
     // A program counter between two blobs.
     let frames = world.walk(CODE + 0x8_0000, STACK + 0x10, 0, &[]);
     assert_eq!(frames, [(Unwalkable, CODE + 0x8_0000, WalkError::NoCodeBlob as i32)]);
+}
+
+/// Regression: while the return address is in a register, the walk went on at the caller's caller, by RBP.
+#[test]
+fn a_method_handles_entry_keeps_the_caller_while_the_return_address_is_in_a_register() {
+    for (stage, on_stack, in_register, is_caller_found) in [
+        ("at the start", DISPATCH, 0, true),
+        ("return address popped", 0x99, DISPATCH, true),
+        ("neither", 0x99, 0x99, false),
+    ] {
+        let mut world = World::new();
+        let (root, return_pc) = compiled_caller(&mut world);
+        let (method, bytecodes) = world.method();
+        let entry = world.blob(&BlobSpec {
+            name: "MethodHandles adapters",
+            code: &[0x90; 0x40],
+            frame_bytes: 0,
+            frame_complete: -1,
+            method: 0,
+        });
+        let fp = CALLER_SP - 0x20;
+        interpreted_frame(&mut world, fp, method, bytecodes + 3, return_pc, (CALLER_SP, 0x1234));
+        let sp = fp - 0x60;
+        world.set(sp, on_stack);
+        let frames = world.walk(entry + 8, sp, fp, &[(0, in_register)]);
+        let expected = if is_caller_found {
+            vec![(Stub, entry + 8, 0), (Interpreted, method, 3), (Compiled, root, 7)]
+        } else {
+            vec![(Stub, entry + 8, 0), (Unwalkable, entry + 8, WalkError::NoFrameSize as i32)]
+        };
+        assert_eq!(frames, expected, "{stage}");
+    }
+}
+
+/// What a return address stands for is decoded once in a walk; the frames are the same each time.
+#[test]
+fn a_return_address_that_comes_again_stands_for_the_same_frames() {
+    let mut world = World::new();
+    let (root, return_pc) = compiled_caller(&mut world);
+    let (ping, ping_code) = world.compiled();
+    let (pong, pong_code) = world.compiled();
+    let turns = 10;
+    let mut expected = vec![(Compiled, ping, 7)];
+    let first = CALLER_SP - (2 * turns + 1) * 0x30;
+    for turn in 0..2 * turns {
+        let (method, code) = if turn % 2 == 0 { (pong, pong_code) } else { (ping, ping_code) };
+        world.set(first + turn * 0x30 + 0x28, code + 0x80);
+        expected.push((Compiled, method, 7));
+    }
+    world.set(CALLER_SP - 8, return_pc);
+    expected.push((Compiled, root, 7));
+    assert_eq!(world.walk(ping_code + 0x40, first, 0, &[]), expected);
 }
 
 #[test]

@@ -2,9 +2,10 @@
 //!
 //! The entry is `[mov [rsp-N], eax]; push rbp; sub rsp, size` or `sub rsp, size; mov [rsp+size-8], rbp`; the exit
 //! is `add rsp, size; pop rbp; poll; ret`, where the poll is `cmp rsp, [r15+x]; ja stub` (17 on) or
-//! `mov r10, [r15+x]; test [r10], eax` (11), (cpu/x86/x86_64.ad MachPrologNode and MachEpilogNode,
-//! c1_LIRAssembler_x86.cpp, macroAssembler_x86.cpp verified_entry). `size` follows from the blob's frame size, so
-//! the exact bytes of the `sub` are known.
+//! `mov r10, [r15+x]; test [r10], eax` (11), or with an exception `add rsp, size; pop rbp; jmp`
+//! (cpu/x86/x86_64.ad MachPrologNode, MachEpilogNode and RethrowException, c1_LIRAssembler_x86.cpp,
+//! macroAssembler_x86.cpp verified_entry). `size` follows from the blob's frame size, so the exact bytes of the `sub`
+//! are known.
 
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -19,6 +20,7 @@ const PUSH_RBP: u8 = 0x55;
 const POP_RBP: u8 = 0x5d;
 const RET: u8 = 0xc3;
 const RET_POP: u8 = 0xc2;
+const JMP: u8 = 0xe9;
 
 /// Where the interrupted method's caller is to be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,28 +71,40 @@ impl<M: Memory> Walk<'_, M> {
         // Bytes that cannot be read are not an exit.
         let mut code = [0_u8; 24];
         let _ = self.memory.read_bytes(pc, &mut code);
-        let mut before = [0_u8; 8];
-        let _ = self.memory.read_bytes(pc.wrapping_sub(8), &mut before);
-        Ok(match code {
-            [RET | RET_POP, ..] => Stage::Bare(0),
-            [POP_RBP, ..] => Stage::FpPushed,
-            // cmp rsp, [r15 + disp32]: only a return polls with RSP.
-            [0x49, 0x3b, 0xa7, ..] => Stage::Bare(0),
-            // ja stub, behind that cmp.
-            [0x0f, 0x87, ..] if matches!(before, [_, 0x49, 0x3b, 0xa7, ..]) => Stage::Bare(0),
-            // mov r10, [r15 + disp32]; test [r10], eax; ret
-            [0x4d, 0x8b, 0x97, _, _, _, _, 0x41, 0x85, 0x02, RET, ..] => Stage::Bare(0),
-            // test [r10], eax; ret
-            [0x41, 0x85, 0x02, RET, ..] => Stage::Bare(0),
-            // The return poll's stub: lea r10, [rip + disp32]; mov [r15 + disp32], r10; jmp handler. RBP and the
-            // frame are gone as at the poll.
-            [0x4c, 0x8d, 0x15, _, _, _, _, 0x4d, 0x89, 0x97, _, _, _, _, 0xe9, ..] => Stage::Bare(0),
-            [0x4d, 0x89, 0x97, _, _, _, _, 0xe9, ..] if matches!(before, [_, 0x4c, 0x8d, 0x15, ..]) => {
-                Stage::Bare(0)
-            }
-            [0xe9, ..] if matches!(before, [_, 0x4d, 0x89, 0x97, ..]) => Stage::Bare(0),
-            _ => Stage::Complete,
-        })
+        let mut before = [0_u8; 16];
+        let _ = self.memory.read_bytes(pc.wrapping_sub(before.len() as u64), &mut before);
+        let is_exit = match code {
+            [RET | RET_POP, ..] => true,
+            [POP_RBP, ..] => return Ok(Stage::FpPushed),
+            _ => is_return_poll(&code, &before) || is_return_poll_stub(&code, &before),
+        };
+        if is_exit || self.is_unwinding_jump(vm, blob, pc, &code, &before)? {
+            return Ok(Stage::Bare(0));
+        }
+        Ok(Stage::Complete)
+    }
+
+    /// Whether the code leaves for another blob with its frame gone, to unwind an exception: `add rsp, size;
+    /// pop rbp; jmp rel32` (c1_LIRAssembler_x86.cpp emit_unwind_handler; C2's RethrowException, x86_64.ad).
+    fn is_unwinding_jump(
+        &self,
+        vm: &VmLayout,
+        blob: &Blob,
+        pc: u64,
+        code: &[u8],
+        before: &[u8],
+    ) -> Result<bool, WalkError> {
+        let ([JMP, a, b, c, d, ..], [entry @ .., POP_RBP]) = (code, before) else { return Ok(false) };
+        let removes_frame = match i32::try_from(blob.frame_bytes.wrapping_sub(16)) {
+            Ok(0) => true,
+            Ok(size) => ends_with_add_rsp(entry, size),
+            Err(_) => false,
+        };
+        let size = self.load_i32(blob.address.wrapping_add(u64::from(vm.code_blob.size)))?;
+        let end = blob.address.wrapping_add_signed(i64::from(size));
+        let distance = i64::from(i32::from_le_bytes([*a, *b, *c, *d]));
+        let target = pc.wrapping_add(5).wrapping_add_signed(distance);
+        Ok(removes_frame && !(blob.address <= target && target < end))
     }
 
     /// Before `frame_complete`: the frame is there once its `sub` has been executed.
@@ -136,6 +150,46 @@ impl<M: Memory> Walk<'_, M> {
         // push rbp; mov rbp, rsp; sub: the mov is three bytes (48 8b ec or 48 89 e5).
         pc.wrapping_add(3) == sub && self.memory.load_u8(pc.wrapping_sub(1)) == Some(PUSH_RBP)
     }
+}
+
+/// The poll before a return, from behind the removal of the frame: only a return polls with RSP. The thread's poll
+/// word is near enough its start for an 8-bit displacement since 25.
+fn is_return_poll(code: &[u8], before: &[u8]) -> bool {
+    match code {
+        // cmp rsp, [r15 + disp32] or [r15 + disp8]
+        [0x49, 0x3b, 0xa7 | 0x67, ..] => true,
+        // ja stub, behind that cmp
+        [0x0f, 0x87, ..] => {
+            matches!(before, [.., 0x49, 0x3b, 0xa7, _, _, _, _] | [.., 0x49, 0x3b, 0x67, _])
+        }
+        // mov r10, [r15 + disp32]; test [r10], eax; ret
+        [0x4d, 0x8b, 0x97, _, _, _, _, 0x41, 0x85, 0x02, RET, ..] => true,
+        // test [r10], eax; ret
+        [0x41, 0x85, 0x02, RET, ..] => true,
+        _ => false,
+    }
+}
+
+/// The return poll's stub, where RBP and the frame are gone as at the poll: the poll's address into r10, by
+/// `mov r10, imm64` (17-25) or `lea r10, [rip + disp32]`; `mov [r15 + disp32], r10; jmp handler`.
+fn is_return_poll_stub(code: &[u8], before: &[u8]) -> bool {
+    match code {
+        [0x49, 0xba, _, _, _, _, _, _, _, _, rest @ ..] | [0x4c, 0x8d, 0x15, _, _, _, _, rest @ ..] => {
+            matches!(rest, [0x4d, 0x89, 0x97, _, _, _, _, JMP, ..])
+        }
+        [0x4d, 0x89, 0x97, _, _, _, _, JMP, ..] => {
+            matches!(before, [.., 0x49, 0xba, _, _, _, _, _, _, _, _] | [.., 0x4c, 0x8d, 0x15, _, _, _, _])
+        }
+        [JMP, ..] => matches!(before, [.., 0x4d, 0x89, 0x97, _, _, _, _]),
+        _ => false,
+    }
+}
+
+/// Whether `code` ends with `add rsp, size`.
+fn ends_with_add_rsp(code: &[u8], size: i32) -> bool {
+    let [a, b, c, d] = size.to_le_bytes();
+    code.ends_with(&[0x48, 0x81, 0xc4, a, b, c, d])
+        || ((1..128).contains(&size) && code.ends_with(&[0x48, 0x83, 0xc4, a]))
 }
 
 /// Finds the `push rbp` that ends an entry, or that `mov rbp, rsp` or the entry barrier's compare

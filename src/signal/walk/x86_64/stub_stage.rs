@@ -36,6 +36,9 @@ impl<M: Memory> Walk<'_, M> {
         if blob.kind == BlobKind::Vtable {
             return caller(sp, fp);
         }
+        if blob.kind == BlobKind::MethodHandleEntry {
+            return self.method_handle_entry_caller(vm, cursor, registers);
+        }
         let mut code = [0_u8; 4];
         let _ = self.memory.read_bytes(pc, &mut code);
         match code {
@@ -74,13 +77,39 @@ impl<M: Memory> Walk<'_, M> {
         Err(WalkError::NoFrameSize)
     }
 
+    /// The interpreter's entries of method handles' intrinsics have no frame. Those with a trailing MemberName take the
+    /// return address off the stack and put it back: `pop rax; pop rbx; push rax` (cpu/x86/methodHandles_x86.cpp,
+    /// generate_method_handle_interpreter_entry, JDK 11-25).
+    fn method_handle_entry_caller(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+        registers: &Registers,
+    ) -> Result<Cursor, WalkError> {
+        let on_stack = self.load(cursor.sp)?;
+        let (pc, sp) = if self.is_return_address(vm, on_stack) {
+            (on_stack, cursor.sp.wrapping_add(8))
+        } else {
+            (registers.rax(), cursor.sp)
+        };
+        if !self.is_return_address(vm, pc) {
+            return Err(WalkError::NoFrameSize);
+        }
+        Ok(Cursor { pc, sp, fp: registers.fp(), interrupted: false })
+    }
+
     /// Whether `pc` can be a return address into code that calls stubs: into the interpreter (which pushes
-    /// entries of its own), or right behind a call instruction of Java or native code.
+    /// entries of its own), right behind a call instruction of Java or native code, or a deoptimisation handler,
+    /// which pushes its own address (cpu/x86/x86.ad emit_deopt_handler, c1_LIRAssembler_x86.cpp).
     fn is_return_address(&self, vm: &VmLayout, pc: u64) -> bool {
         if vm.stubs.interpreter.contains(pc) {
             return true;
         }
-        if !self.is_java_code(vm, pc) && self.objects.find(RuntimeAddr(pc)).is_none() {
+        let is_java = self.is_java_code(vm, pc);
+        if is_java && self.blob_at(vm, pc).is_ok_and(|blob| self.is_deopt_handler(vm, &blob, pc)) {
+            return true;
+        }
+        if !is_java && self.objects.find(RuntimeAddr(pc)).is_none() {
             return false;
         }
         let mut before = [0_u8; 7];

@@ -1,0 +1,72 @@
+//! A compiled frame on its way to interpreter frames (runtime/deoptimization.cpp, cpu/x86/sharedRuntime_x86_64.cpp
+//! generate_deopt_blob, cpu/x86/runtime_x86_64.cpp generate_uncommon_trap_blob, JDK 11-25).
+//!
+//! The blob pops the compiled frame and pushes interpreter frames whose methods and bytecodes are garbage until
+//! `Deoptimization::unpack_frames` has filled them. From before the one until after the other the thread's
+//! vframeArray has what the compiled frame stood for, and its caller.
+
+use super::blob::{Blob, BlobKind};
+use super::{Cursor, FrameSink, Walk, WalkError};
+use crate::core::memory::Memory;
+use crate::core::record::FrameKind;
+use crate::core::vm_layout::VmLayout;
+
+/// More elements than any compiled frame has inlined methods are garbage.
+const MAX_ELEMENTS: u32 = 512;
+
+impl<M: Memory> Walk<'_, M> {
+    /// If the blob at `cursor` is unpacking a compiled frame, puts that frame's Java frames into the sink and gives
+    /// its caller. The blob's own frame must be in the sink.
+    pub(super) fn deoptimized_frames(
+        &self,
+        vm: &VmLayout,
+        blob: &Blob,
+        cursor: &Cursor,
+        sink: &mut FrameSink<'_>,
+    ) -> Result<Option<Cursor>, WalkError> {
+        if blob.kind != BlobKind::Deoptimization {
+            return Ok(None);
+        }
+        let head = self.java_thread.wrapping_add(u64::from(vm.thread.vframe_array_head));
+        let array = self.load(head)?;
+        if array == 0 {
+            return Ok(None);
+        }
+        let layout = &vm.vframe_array;
+        let field = |field: u32| self.load(array.wrapping_add(u64::from(field)));
+        let count = self.memory.load_u32(array.wrapping_add(u64::from(layout.frames)));
+        let count = count.filter(|count| (1..=MAX_ELEMENTS).contains(count));
+        let Some(count) = count.filter(|_| field(layout.owner_thread) == Ok(self.java_thread)) else {
+            return Err(WalkError::BadInterpreterFrame);
+        };
+        let caller = Cursor {
+            pc: field(layout.caller_pc)?,
+            sp: field(layout.caller_unextended_sp)?,
+            fp: field(layout.caller_fp)?,
+            interrupted: false,
+        };
+        let caller = self.check_progress(cursor, caller)?;
+        let first = array.wrapping_add(u64::from(layout.elements));
+        for index in 0..u64::from(count) {
+            let element = first.wrapping_add(index.wrapping_mul(u64::from(layout.element_size)));
+            let method = self.load(element.wrapping_add(u64::from(layout.element_method)))?;
+            self.const_method(vm, method)?;
+            // -1 is the entry, as in a compiled method's scopes.
+            let bci = self.load_i32(element.wrapping_add(u64::from(layout.element_bci)))?.max(0);
+            sink.java(FrameKind::Interpreted, 0, method, bci);
+        }
+        if self.hides_frozen_frames(vm, &caller)? {
+            return Err(WalkError::FrozenFrames);
+        }
+        Ok(Some(caller))
+    }
+
+    /// Whether frames that are frozen on the heap lie between a deoptimised frame and its `caller`: the array leaves
+    /// them out, and the caller is then the continuation's entry (frame::sender_for_compiled_frame, 21 on). Only
+    /// the return address, while it is there, says that there are none.
+    fn hides_frozen_frames(&self, vm: &VmLayout, caller: &Cursor) -> Result<bool, WalkError> {
+        let Some(cont_entry) = vm.thread.cont_entry else { return Ok(false) };
+        let entry = self.load(self.java_thread.wrapping_add(u64::from(cont_entry)))?;
+        Ok(entry == caller.sp && self.load(caller.sp.wrapping_sub(8))? != caller.pc)
+    }
+}

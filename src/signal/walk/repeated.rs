@@ -1,0 +1,43 @@
+//! Return addresses that a walk has met before. Recursion meets the same compiled frames again and again, and what a
+//! return address stands for cannot change while the frame is on the stack.
+
+use std::ops::Range;
+
+/// A few times the calls of one turn of a usual recursion.
+const SLOTS: usize = 32;
+const SLOT_BITS: u32 = SLOTS.trailing_zeros();
+
+/// What a compiled frame with a certain return address was found to be.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    pc: u64,
+    first: usize,
+    count: usize,
+    frame_bytes: i64,
+}
+
+/// The return addresses that the walk has met last, one for each slot.
+#[derive(Debug, Default)]
+pub(super) struct Repeated {
+    slots: [Seen; SLOTS],
+}
+
+impl Repeated {
+    /// If `pc` is known: where in the sink its Java frames are, and its frame's size.
+    pub(super) fn get(&self, pc: u64) -> Option<(Range<usize>, i64)> {
+        let seen = self.slots.get(slot_of(pc)).filter(|seen| seen.pc == pc && pc != 0)?;
+        Some((seen.first..seen.first.wrapping_add(seen.count), seen.frame_bytes))
+    }
+
+    /// Remembers that `pc` stands for the frames in `frames` of the sink.
+    pub(super) fn put(&mut self, pc: u64, frames: Range<usize>, frame_bytes: i64) {
+        if let Some(seen) = self.slots.get_mut(slot_of(pc)) {
+            *seen = Seen { pc, first: frames.start, count: frames.len(), frame_bytes };
+        }
+    }
+}
+
+/// Return addresses are near each other: spread them (Fibonacci hashing).
+const fn slot_of(pc: u64) -> usize {
+    (pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SLOT_BITS)) as usize
+}
