@@ -1,27 +1,23 @@
 //! Rows, bytes and milliseconds of compiling each JDK's libjvm, beside copying its sections.
 
+#[path = "../tests/jdk_support/mod.rs"]
+mod jdk_support;
+
 use std::ffi::CString;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Instant;
 
+use jdk_support::{java_homes, libjvm};
 use otlpprof::elf::image::for_each_loaded_object;
 use otlpprof::elf::unwind::FrameSections;
 
 fn main() {
-    let mut libraries: Vec<_> = std::fs::read_dir("/usr/lib/jvm")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|entry| !entry.path().is_symlink())
-        .map(|entry| entry.path().join("lib/server/libjvm.so"))
-        .filter(|path| path.is_file())
-        .collect();
-    libraries.sort();
-    if libraries.is_empty() {
-        println!("unwind_compile: NOT MEASURED, no JDK under /usr/lib/jvm");
+    let homes = java_homes();
+    if homes.is_empty() {
+        println!("unwind_compile: NOT MEASURED, no JDK");
     }
-    for path in libraries {
+    for path in homes.iter().map(|home| libjvm(home)) {
         let name = CString::new(path.as_os_str().as_bytes()).expect("a path without NUL");
         // SAFETY: loading libjvm starts no JVM.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };

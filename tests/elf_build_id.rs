@@ -11,8 +11,9 @@ use otlpprof::core::build_id::BuildId;
 use otlpprof::elf::build_id::{self, BuildIdError};
 use otlpprof::elf::file::{FileError, Table};
 use otlpprof::elf::htlhash::HtlHash;
-use otlpprof::elf::image::{LoadedImage, ProgramHeader};
+use otlpprof::elf::image::LoadedImage;
 use otlpprof::elf::notes::NoteError;
+use otlpprof::elf::program_header::ProgramHeader;
 use otlpprof::elf::source::FileSource;
 
 const ID: [u8; 20] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 255];

@@ -9,7 +9,8 @@ use elf_support::{Library, compile_library, image_of, libjvms, output_of};
 use otlpprof::core::address::{ElfVaddr, FileOffset, LoadBias, RuntimeAddr};
 use otlpprof::elf::arch::native;
 use otlpprof::elf::dynamic::{DynamicError, tag};
-use otlpprof::elf::image::{LoadedImage, ProgramHeader};
+use otlpprof::elf::image::LoadedImage;
+use otlpprof::elf::program_header::ProgramHeader;
 use otlpprof::elf::relocations::{ImportSlots, SlotKind, import_slots};
 
 const NAMES: &[&str] = &["pthread_create", "malloc", "no_such_function", "dlopen"];

@@ -12,8 +12,9 @@ use otlpprof::core::address::{ElfVaddr, FileOffset, LoadBias, RuntimeAddr};
 use otlpprof::core::memory::Memory;
 use otlpprof::core::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule, UnwindTable};
 use otlpprof::elf::file::ElfFile;
-use otlpprof::elf::image::{LoadedImage, ProgramHeader, page_size};
+use otlpprof::elf::image::{LoadedImage, page_size};
 use otlpprof::elf::process_memory::ProcessMemory;
+use otlpprof::elf::program_header::ProgramHeader;
 use otlpprof::elf::source::FileSource;
 use otlpprof::elf::unwind::FrameSections;
 

@@ -8,7 +8,7 @@ use std::{fs, mem, ptr, thread};
 
 use otlpprof::core::thread::ClockKind;
 use otlpprof::sampling::cpu::{self, StartError};
-use otlpprof::sampling::threads;
+use otlpprof::sampling::thread_records;
 use sampling_support::*;
 
 fn names(directory: &str) -> BTreeSet<String> {
@@ -85,7 +85,7 @@ fn a_thousand_cycles_leave_nothing_behind() {
         assert_eq!(imports(), imports_before);
         let grown = resident_kib().saturating_sub(resident_before);
         assert!(grown < 1024, "{}: {grown} KiB more after 1,000 cycles", kind.name());
-        assert_eq!(threads::thread_count(), 0);
+        assert_eq!(thread_records::thread_count(), 0);
     }
 }
 

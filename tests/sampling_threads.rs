@@ -8,7 +8,7 @@ use std::time::Duration;
 use std::{mem, ptr, thread};
 
 use otlpprof::core::thread::ClockKind;
-use otlpprof::sampling::{cpu, own_threads, threads};
+use otlpprof::sampling::{cpu, own_threads, thread_records, threads};
 use sampling_support::*;
 
 const LONG: Duration = Duration::from_secs(1);
@@ -118,7 +118,7 @@ fn threads_that_leave_by_pthread_exit() {
                 ended.push(tid as i32);
             }
         }
-        threads::for_each_thread(|record| {
+        thread_records::for_each_thread(|record| {
             let tid = record.os_tid.load(Ordering::Relaxed);
             assert!(!ended.contains(&tid), "an ended thread has a record left");
         });
@@ -182,7 +182,7 @@ fn thousands_of_threads_at_once() {
             })
             .collect();
         barrier.wait();
-        assert!(threads::thread_count() >= COUNT);
+        assert!(thread_records::thread_count() >= COUNT);
         let cpu_before = process_cpu();
         let sampled_before = sampled();
         barrier.wait();
@@ -198,7 +198,7 @@ fn thousands_of_threads_at_once() {
         let off = (sampled.as_secs_f64() + estate) / used.as_secs_f64() - 1.0;
         assert!(off.abs() < 0.1, "{} off by {off}", kind.name());
         session.stop();
-        assert_eq!(threads::thread_count(), 0);
+        assert_eq!(thread_records::thread_count(), 0);
     });
 }
 
@@ -229,7 +229,7 @@ fn records_describe_their_threads() {
     let address = &raw const on_stack as u64;
     let mine = || {
         let mut mine = Vec::new();
-        threads::for_each_thread(|record| {
+        thread_records::for_each_thread(|record| {
             if record.os_tid.load(Ordering::Relaxed) == gettid() {
                 let field = |field: &std::sync::atomic::AtomicU64| field.load(Ordering::Relaxed);
                 mine.push((field(&record.java_thread), field(&record.stack_low), field(&record.stack_high)));

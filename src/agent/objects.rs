@@ -15,7 +15,6 @@ use crate::elf::symbols::Symbolizer;
 use crate::model::{Mapping, MappingId, Tables, unnamed_native_frame};
 use crate::sampling::own_threads;
 use crate::signal::buffer::SampleBuffer;
-use crate::signal::futex;
 use crate::signal::sample::SETUP;
 
 /// How long a new object may go unnoticed. Looking costs a microsecond when nothing has changed.
@@ -76,8 +75,7 @@ impl Objects {
             }
             // New code is soon executed, and then seen by a handler.
             std::thread::sleep(LEAST_PAUSE);
-            futex::wait(&SETUP.unknown_code, 0, LOOK_PERIOD);
-            SETUP.unknown_code.store(0, Ordering::Relaxed);
+            SETUP.unknown_code.wait(LOOK_PERIOD);
         }
     }
 
@@ -122,8 +120,7 @@ impl Objects {
     /// may be compiling; see [`Objects::join`].
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
-        SETUP.unknown_code.store(1, Ordering::Relaxed);
-        futex::wake(&SETUP.unknown_code);
+        SETUP.unknown_code.ring();
         let _published = self.published.lock();
         SETUP.objects.store(std::ptr::null_mut(), Ordering::Release);
         self.buffer.wait_for_handlers();

@@ -134,12 +134,11 @@ impl Session {
     /// The session's own thread: drains, and flushes at every interval.
     fn run(&self) {
         let env = self.vm.attach_as_daemon(c"otlpprof");
-        let mut seen = 0;
         // A fleet that was started together does not upload in step.
         let mut next = Instant::now() + first_interval(self.options.interval);
         while !self.stopping.load(Ordering::Acquire) {
             let until_flush = next.saturating_duration_since(Instant::now());
-            self.buffer.wait(until_flush.min(DRAIN_PERIOD), &mut seen);
+            self.buffer.drain_bell.wait(until_flush.min(DRAIN_PERIOD));
             self.drain_now();
             if Instant::now() >= next && !self.stopping.load(Ordering::Acquire) {
                 self.flush(env);
@@ -256,7 +255,7 @@ impl Session {
             cpu.stop();
         }
         self.stopping.store(true, Ordering::Release);
-        self.buffer.wake();
+        self.buffer.drain_bell.ring();
         self.end_interval(interval_start, &labels);
         self.output.shutdown(within);
         self.objects.stop();

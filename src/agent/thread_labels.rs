@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::aggregate::ThreadKey;
 use crate::model::{AttributeSetId, Tables};
-use crate::sampling::threads;
+use crate::sampling::thread_records;
 
 /// What a Java thread is called in profiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl ThreadLabels {
     pub(super) fn of_interval(&self, live: HashMap<i32, ThreadLabel>) -> HashMap<u32, ThreadLabel> {
         let mut labels = std::mem::take(&mut *self.ended.lock());
         let mut live = live;
-        threads::for_each_thread(|record| {
+        thread_records::for_each_thread(|record| {
             let incarnation = record.java_incarnation.load(Ordering::Relaxed);
             if let Some(label) = live.remove(&record.os_tid.load(Ordering::Relaxed)) {
                 // A thread that has just ended keeps the name it ended with.

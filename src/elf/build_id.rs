@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use super::file::{ElfFile, FileError};
-use super::image::{LoadedImage, ProgramHeader};
+use super::image::LoadedImage;
 use super::notes::{NoteError, Notes};
+use super::program_header::ProgramHeader;
 use super::source::{FileSource, Source};
 use crate::core::address::ElfVaddr;
 use crate::core::build_id::{BUILD_ID_MAX_LEN, BuildId};

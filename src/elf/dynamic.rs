@@ -1,6 +1,7 @@
 //! A loaded image's dynamic section: tags, and the tables they point at (gABI, "Dynamic Section").
 
-use super::image::{LoadedImage, ProgramHeader};
+use super::image::LoadedImage;
+use super::program_header::ProgramHeader;
 use crate::core::address::{ElfVaddr, RuntimeAddr};
 
 /// The tags that are used here.

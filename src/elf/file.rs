@@ -6,9 +6,8 @@ use goblin::container::{Container, Ctx};
 use goblin::elf::header::{ELFCLASS32, ELFCLASS64, Header, header32, header64};
 use goblin::elf::{Elf, ProgramHeader as GoblinProgramHeader, SectionHeader};
 
-use super::image::ProgramHeader;
+use super::program_header::ProgramHeader;
 use super::source::Source;
-use crate::core::address::{ElfVaddr, FileOffset};
 
 /// Why bytes are not a usable ELF file.
 #[derive(Debug, thiserror::Error)]
@@ -214,19 +213,5 @@ impl<S: Source> ElfFile<S> {
             return Err(FileError::TableOutside { table, offset, count, len });
         }
         Ok(Some(self.source.read(offset, wanted)?))
-    }
-}
-
-impl From<&GoblinProgramHeader> for ProgramHeader {
-    fn from(header: &GoblinProgramHeader) -> Self {
-        Self {
-            kind: header.p_type,
-            flags: header.p_flags,
-            offset: FileOffset(header.p_offset),
-            vaddr: ElfVaddr(header.p_vaddr),
-            file_size: header.p_filesz,
-            memory_size: header.p_memsz,
-            align: header.p_align,
-        }
     }
 }

@@ -5,8 +5,11 @@ use std::ops::{ControlFlow, Range};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use goblin::elf::program_header::program_header64;
+
 use super::process_memory::ProcessMemory;
-use crate::core::address::{ElfVaddr, FileOffset, LoadBias, RuntimeAddr};
+use super::program_header::ProgramHeader;
+use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
 use crate::core::memory::Memory;
 
 /// How many objects the dynamic linker has loaded and unloaded in this process's life, in all namespaces.
@@ -17,67 +20,6 @@ pub struct LoadCounts {
     pub loaded: u64,
     /// Objects unloaded.
     pub unloaded: u64,
-}
-
-/// One program header, of either ELF class (gABI, "Program Header").
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ProgramHeader {
-    /// `p_type`
-    pub kind: u32,
-    /// `p_flags`
-    pub flags: u32,
-    /// `p_offset`
-    pub offset: FileOffset,
-    /// `p_vaddr`
-    pub vaddr: ElfVaddr,
-    /// `p_filesz`
-    pub file_size: u64,
-    /// `p_memsz`
-    pub memory_size: u64,
-    /// `p_align`
-    pub align: u64,
-}
-
-impl ProgramHeader {
-    /// Whether this is a `PT_LOAD` segment.
-    pub fn is_load(&self) -> bool {
-        self.kind == libc::PT_LOAD
-    }
-
-    /// Whether this is a `PT_LOAD` segment whose memory can be read.
-    pub fn is_readable(&self) -> bool {
-        self.is_load() && self.flags & libc::PF_R != 0
-    }
-
-    /// Whether this is a `PT_LOAD` segment that holds code.
-    pub fn is_executable(&self) -> bool {
-        self.is_load() && self.flags & libc::PF_X != 0
-    }
-
-    /// The addresses it takes in memory; it cannot wrap.
-    pub fn vaddrs(&self) -> Range<ElfVaddr> {
-        self.vaddr..ElfVaddr(self.vaddr.0.saturating_add(self.memory_size))
-    }
-
-    /// How many of its bytes lie at or behind `vaddr`, which is in it.
-    fn bytes_from(&self, vaddr: ElfVaddr) -> Option<u64> {
-        let inside = vaddr.0.checked_sub(self.vaddr.0)?;
-        self.memory_size.checked_sub(inside).filter(|&left| left > 0)
-    }
-}
-
-impl From<&libc::Elf64_Phdr> for ProgramHeader {
-    fn from(header: &libc::Elf64_Phdr) -> Self {
-        Self {
-            kind: header.p_type,
-            flags: header.p_flags,
-            offset: FileOffset(header.p_offset),
-            vaddr: ElfVaddr(header.p_vaddr),
-            file_size: header.p_filesz,
-            memory_size: header.p_memsz,
-            align: header.p_align,
-        }
-    }
 }
 
 /// An object's image: its name, where it lies and its program headers, copied. Reading it is safe at any
@@ -202,20 +144,21 @@ pub(super) fn for_each_counted<B>(
 ) -> Option<B> {
     iterate(|info, counts| {
         // SAFETY: the dynamic linker passes a valid name (or none) and `dlpi_phnum` valid program headers,
-        // which live while the call-back runs.
+        // which live while the call-back runs. Both types are the gABI's Elf64_Phdr.
         let (name, headers) = unsafe {
             let name = if info.dlpi_name.is_null() { c"" } else { CStr::from_ptr(info.dlpi_name) };
             let headers = if info.dlpi_phdr.is_null() {
                 &[]
             } else {
-                std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum))
+                let headers = info.dlpi_phdr.cast::<program_header64::ProgramHeader>();
+                std::slice::from_raw_parts(headers, usize::from(info.dlpi_phnum))
             };
             (name, headers)
         };
         let image = LoadedImage {
             name: OsStr::from_bytes(name.to_bytes()).into(),
             load_bias: LoadBias(info.dlpi_addr),
-            program_headers: headers.iter().map(ProgramHeader::from).collect(),
+            program_headers: headers.iter().map(|&header| ProgramHeader::from(&header.into())).collect(),
         };
         visit(&image, counts)
     })

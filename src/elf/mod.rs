@@ -14,6 +14,7 @@
 //! | [`image`] | one loaded object; iteration over all of them |
 //! | [`dynamic`] | an image's dynamic section |
 //! | [`source`], [`file`] | an ELF file's bytes and headers |
+//! | [`program_header`] | a program header, of a file or an image |
 //! | [`notes`], [`build_id`] | notes, and the build-id among them |
 //! | [`htlhash`] | the other name of a file's content |
 //! | [`relocations`] | the GOT slots through which an object calls an imported function |
@@ -31,6 +32,7 @@ pub mod image;
 pub mod notes;
 pub mod objects;
 pub mod process_memory;
+pub mod program_header;
 pub mod relocations;
 pub mod source;
 pub mod symbols;

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 
 use thiserror::Error;
 
@@ -10,7 +11,7 @@ use super::clock::{ITIMER, probe_perf, probe_timer};
 use super::config::{ArmedConfig, ClockChoice, Config};
 use super::poller::{self, Poller};
 use super::process_account::ProcessAccount;
-use super::{own_threads, thread_start, threads};
+use super::{own_threads, random, thread_start, threads};
 use crate::core::thread::ClockKind;
 use crate::signal::chain::ChainError;
 use crate::signal::cpu::{SESSION, SampleFn};
@@ -85,7 +86,7 @@ pub fn start(config: &Config, sample: SampleFn) -> Result<Session, StartError> {
     // From here on, dropping the session undoes what has been done.
     let mut session = Session { poller: None, clock: ClockKind::Itimer, clock_reason: String::new() };
     (session.clock, session.clock_reason) = choose_clock(config)?;
-    SignalToken::choose_cookie(threads::system_random());
+    SignalToken::choose_cookie(random::system_random());
     handle_forks();
     if !threads::make_key() {
         log::warn!("no pthread key left: the ends of threads are noticed late");
@@ -157,11 +158,11 @@ pub fn estate_ns() -> i64 {
 /// Has the kernel get ready for perf events while others work. The first event of a machine waits until all CPUs
 /// have left what they were in (perf_event_open's `perf_sched_events`: 8 to 20 ms were measured); later ones do
 /// not, until a second after the last one is closed.
-pub fn warm_up(clock: ClockChoice) {
-    if matches!(clock, ClockChoice::Auto | ClockChoice::Only(ClockKind::Perf)) {
-        // Not needed: without it, the start waits.
-        let _ = own_threads::spawn("otlpprof-warm", || drop(probe_perf()));
-    }
+///
+/// Gives the thread that does it, for which nobody has to wait: without it, the start waits.
+pub fn warm_up(clock: ClockChoice) -> Option<JoinHandle<()>> {
+    let needs_perf = matches!(clock, ClockChoice::Auto | ClockChoice::Only(ClockKind::Perf));
+    needs_perf.then(|| own_threads::spawn("otlpprof-warm", || drop(probe_perf())))?.ok()
 }
 
 fn choose_clock(config: &Config) -> Result<(ClockKind, String), StartError> {

@@ -13,9 +13,11 @@
 //! | [`config`] | what can be chosen |
 //! | [`cpu`] | a session: start and stop |
 //! | [`threads`] | which threads are sampled |
+//! | [`thread_records`] | their records |
 //! | `thread_start` | catches threads at their birth |
 //! | `clock` | perf events, POSIX timers, the process's timer |
-//! | `poller` | the safety net |
+//! | `poller` | the safety net: when to look |
+//! | `reconcile` | the safety net: threads and periods that nothing told of |
 //! | `process_account` | the process's CPU time against that of its threads |
 //! | [`own_threads`] | threads of the profiler |
 
@@ -25,5 +27,8 @@ pub mod cpu;
 pub mod own_threads;
 mod poller;
 mod process_account;
+mod random;
+mod reconcile;
+pub mod thread_records;
 mod thread_start;
 pub mod threads;

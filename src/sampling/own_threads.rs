@@ -47,3 +47,44 @@ pub fn spawn<T: Send + 'static>(
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
     thread
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::threads::is_excluded;
+    use super::*;
+
+    /// The signals that the current thread has blocked.
+    fn blocked() -> Vec<libc::c_int> {
+        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: without a new set the mask stays as it is; the call fills the old one.
+        let set = unsafe {
+            libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), set.as_mut_ptr());
+            set.assume_init()
+        };
+        // SAFETY: the set is initialised.
+        let is_member = |signal: &libc::c_int| unsafe { libc::sigismember(&raw const set, *signal) == 1 };
+        signals().filter(is_member).collect()
+    }
+
+    /// All that are the application's: glibc keeps two for itself.
+    fn signals() -> impl Iterator<Item = libc::c_int> {
+        (1..32).chain(libc::SIGRTMIN()..=libc::SIGRTMAX())
+    }
+
+    #[test]
+    fn all_signals_but_those_of_faults_are_blocked_in_it_and_in_its_own_threads() {
+        // SIGKILL and SIGSTOP cannot be (signal(7)).
+        let open = [&FAULTS[..], &[libc::SIGKILL, libc::SIGSTOP]].concat();
+        let expected: Vec<_> = signals().filter(|signal| !open.contains(signal)).collect();
+        let before = blocked();
+        let thread = spawn("test", || (blocked(), std::thread::spawn(blocked).join().unwrap())).unwrap();
+        assert_eq!(thread.join().unwrap(), (expected.clone(), expected));
+        assert_eq!(blocked(), before, "of the thread that creates it");
+    }
+
+    #[test]
+    fn it_is_excluded_and_its_creator_is_not() {
+        assert!(spawn("test", is_excluded).unwrap().join().unwrap());
+        assert!(!is_excluded() && !is_creating());
+    }
+}

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::process_account::ProcessAccount;
-use super::{own_threads, thread_start, threads};
+use super::{own_threads, reconcile, thread_records, thread_start, threads};
 use crate::signal::cpu_counters::{COUNTERS, add};
 use crate::signal::delivery::handler_is_installed;
 
@@ -84,14 +84,14 @@ fn run(shared: &Shared, tasks: &File, signal: i32, mut account: ProcessAccount) 
         thread_start::install();
         // The directory's link count is the number of threads plus two (proc's task directory counts them).
         let task_count = tasks.metadata().map_or(0, |metadata| metadata.nlink().saturating_sub(2));
-        if task_count != (threads::thread_count() + threads::excluded_tids().len()) as u64
+        if task_count != (thread_records::thread_count() + threads::excluded_tids().len()) as u64
             || !unarmed.is_empty()
         {
-            threads::reconcile_with_tasks(&mut unarmed);
+            reconcile::reconcile_with_tasks(&mut unarmed);
         }
         if reckoned.elapsed() >= RECKON {
             reckoned = Instant::now();
-            threads::for_each_thread(threads::reconcile_account);
+            thread_records::for_each_thread(reconcile::reconcile_account);
             is_settled = false;
             let is_ours = handler_is_installed(signal);
             if handler_was_ours && !is_ours {

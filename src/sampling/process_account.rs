@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use super::{clock, threads};
+use super::{clock, thread_records, threads};
 use crate::signal::cpu::SESSION;
 use crate::signal::cpu_counters::{COUNTERS, add};
 
@@ -94,7 +94,7 @@ fn unaccounted(unarmed: impl IntoIterator<Item = i32>) -> Option<Unaccounted> {
     let before_ns = clock::process_cpu_ns();
     let mut tids: HashSet<i32> = threads::excluded_tids();
     tids.extend(unarmed);
-    threads::for_each_thread(|record| {
+    thread_records::for_each_thread(|record| {
         tids.insert(record.os_tid.load(Ordering::Relaxed));
     });
     let alive_ns: i64 = tids.into_iter().filter_map(clock::cpu_time_of).sum();

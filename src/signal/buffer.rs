@@ -15,7 +15,7 @@ use crate::core::address::ElfVaddr;
 use crate::core::build_id::BuildId;
 use crate::core::object::ObjectIndex;
 use crate::core::record::{FrameRecord, SampleHeader};
-use crate::signal::futex;
+use crate::signal::doorbell::Doorbell;
 
 /// The number of strips.
 pub const STRIPS: usize = 16;
@@ -61,8 +61,8 @@ struct Strip {
 /// The strips of this process.
 pub struct SampleBuffer {
     strips: [Strip; STRIPS],
-    /// Counts wake-ups; the drainer waits on it with a futex.
-    wake: AtomicU32,
+    /// Rung when it is time to drain.
+    pub drain_bell: Doorbell,
 }
 
 // SAFETY: a strip's active half is touched only under its lock, the drained one only by the one drainer
@@ -114,7 +114,7 @@ pub fn create() -> std::io::Result<&'static SampleBuffer> {
         active: UnsafeCell::new(half(2 * index)),
         drained: UnsafeCell::new(half(2 * index + 1)),
     });
-    let buffer = Box::into_raw(Box::new(SampleBuffer { strips, wake: AtomicU32::new(0) }));
+    let buffer = Box::into_raw(Box::new(SampleBuffer { strips, drain_bell: Doorbell::new() }));
     match BUFFER.compare_exchange(std::ptr::null_mut(), buffer, Ordering::AcqRel, Ordering::Acquire) {
         // SAFETY: just leaked.
         Ok(_) => Ok(unsafe { &*buffer }),
@@ -153,14 +153,9 @@ impl SampleBuffer {
             if HALF_BYTES.wrapping_sub(used) >= needed {
                 return Some(held);
             }
-            self.wake_drainer();
+            self.drain_bell.ring();
         }
         None
-    }
-
-    fn wake_drainer(&self) {
-        self.wake.fetch_add(1, Ordering::Release);
-        futex::wake(&self.wake);
     }
 }
 
@@ -193,7 +188,7 @@ impl HeldStrip<'_> {
         unsafe { half.records.add(before).cast::<SampleHeader>().write(header) };
         half.used = before.wrapping_add(bytes);
         if before < HALF_BYTES / 2 && half.used >= HALF_BYTES / 2 {
-            self.buffer.wake_drainer();
+            self.buffer.drain_bell.ring();
         }
     }
 }
@@ -292,22 +287,6 @@ impl SampleBuffer {
             hold_from_drainer(strip);
             strip.lock.store(0, Ordering::Release);
         }
-    }
-
-    /// Waits until a handler asks for draining or `timeout` has passed. Ordinary zone, one waiter.
-    pub fn wait(&self, timeout: std::time::Duration, seen: &mut u32) {
-        let now = self.wake.load(Ordering::Acquire);
-        if now != *seen {
-            *seen = now;
-            return;
-        }
-        futex::wait(&self.wake, now, timeout);
-        *seen = self.wake.load(Ordering::Acquire);
-    }
-
-    /// Ends a [`SampleBuffer::wait`] early. Ordinary zone.
-    pub fn wake(&self) {
-        self.wake_drainer();
     }
 }
 

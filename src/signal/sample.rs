@@ -1,11 +1,11 @@
 //! Taking one sample: hold a strip, walk, write the record.
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use super::buffer;
 use super::counters::{COUNTERS, add};
-use super::futex;
+use super::doorbell::Doorbell;
 use super::safe_load::ProcessMemory;
 use super::walk::registers::Registers;
 use super::walk::{FrameSink, Start, Walk};
@@ -22,8 +22,8 @@ pub struct Setup {
     /// The current object map. What it points to is freed only after
     /// [`SampleBuffer::wait_for_handlers`](buffer::SampleBuffer::wait_for_handlers).
     pub objects: AtomicPtr<ObjectMap>,
-    /// A futex word: 1 while a walk has met code in no known object since the agent last looked.
-    pub unknown_code: AtomicU32,
+    /// Rung when a walk has met code in no known object.
+    pub unknown_code: Doorbell,
     /// The most frames of a stack.
     pub depth: AtomicUsize,
     /// Whether native frames are put down as build-id and address.
@@ -34,7 +34,7 @@ pub struct Setup {
 pub static SETUP: Setup = Setup {
     vm: AtomicPtr::new(std::ptr::null_mut()),
     objects: AtomicPtr::new(std::ptr::null_mut()),
-    unknown_code: AtomicU32::new(0),
+    unknown_code: Doorbell::new(),
     depth: AtomicUsize::new(2048),
     remote: AtomicBool::new(false),
 };
@@ -96,8 +96,8 @@ fn record(
     let registers = unsafe { Registers::from_context(context) };
     let start = Start { vm, objects, java_thread, stack_high, registers };
     Walk::new(&ProcessMemory, start).walk_vm(&mut sink);
-    if sink.has_unknown_code() && SETUP.unknown_code.swap(1, Ordering::Relaxed) == 0 {
-        futex::wake(&SETUP.unknown_code);
+    if sink.has_unknown_code() {
+        SETUP.unknown_code.ring();
     }
     let frame_count = u16::try_from(sink.len()).unwrap_or(u16::MAX);
     held.commit(SampleHeader {

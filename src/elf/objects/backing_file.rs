@@ -13,7 +13,8 @@ use super::details::{ObjectDetails, ObjectKind};
 use super::memory_maps::MappedFile;
 use crate::core::address::ElfVaddr;
 use crate::elf::build_id;
-use crate::elf::image::{LoadedImage, ProgramHeader};
+use crate::elf::image::LoadedImage;
+use crate::elf::program_header::ProgramHeader;
 use crate::elf::source::{FileSource, Source};
 
 /// Why an object's file cannot be used.

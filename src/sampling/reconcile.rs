@@ -1,0 +1,100 @@
+//! Brings what is known of threads into line with the threads that there are and the CPU time that they have used.
+//!
+//! For the poller: what threads tell of themselves, and what signals do, comes first.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::Ordering;
+
+use super::clock;
+use super::thread_records::for_each_thread;
+use super::threads::{arm_other, is_excluded_tid, retire_ended, task_ids};
+use crate::core::thread::{ClockKind, ThreadRecord};
+use crate::signal::cpu::SESSION;
+use crate::signal::cpu_account::owed_periods;
+use crate::signal::cpu_counters::{COUNTERS, add};
+use crate::signal::thread_table::record_of_tid;
+
+/// A thread that has no record may be in the middle of arming itself, or of ending: it is left alone the first
+/// time that it is seen, and as long as it uses no CPU time, but not for ever.
+const SIGHTINGS_IF_BUSY: u32 = 2;
+const SIGHTINGS_IF_IDLE: u32 = 10;
+const BUSY_NS: i64 = 1_000_000;
+
+/// Brings the records into line with the threads that there are. `unarmed` keeps how often each thread without a
+/// record has been seen.
+pub(super) fn reconcile_with_tasks(unarmed: &mut HashMap<i32, u32>) {
+    let tasks: HashSet<i32> = task_ids().into_iter().collect();
+    for_each_thread(|record| {
+        // The list is older than the records may be: the clock has the last word.
+        let tid = record.os_tid.load(Ordering::Relaxed);
+        if !tasks.contains(&tid) && clock::cpu_time_of(tid).is_none() {
+            retire_dead(record);
+        }
+    });
+    unarmed.retain(|tid, _| tasks.contains(tid));
+    for tid in tasks {
+        if record_of_tid(tid).is_some() || is_excluded_tid(tid) {
+            unarmed.remove(&tid);
+            continue;
+        }
+        let sightings = unarmed.entry(tid).or_default();
+        *sightings += 1;
+        let is_busy = || clock::cpu_time_of(tid).is_some_and(|used_ns| used_ns >= BUSY_NS);
+        if *sightings >= SIGHTINGS_IF_IDLE || (*sightings >= SIGHTINGS_IF_BUSY && is_busy()) {
+            unarmed.remove(&tid);
+            arm_late(tid);
+        }
+    }
+}
+
+/// Arms a thread that was born during the session and that nobody told of. What it has used until now is owed.
+fn arm_late(tid: i32) {
+    let Some(record) = arm_other(tid) else { return };
+    add(&COUNTERS.threads_found_by_poll, 1);
+    let account = &record.account;
+    let unseen_ns = account.base_ns.load(Ordering::Relaxed) + account.phase_ns.load(Ordering::Relaxed);
+    let unseen = unseen_ns / SESSION.interval_ns().max(1);
+    account.credited.fetch_sub(unseen, Ordering::Relaxed);
+    account.owed.fetch_add(unseen, Ordering::Relaxed);
+}
+
+/// Takes down the record of a thread that is gone.
+fn retire_dead(record: &'static ThreadRecord) {
+    retire_ended(record, record.account.last_seen_ns.load(Ordering::Relaxed));
+}
+
+/// Looks at a thread's CPU clock: finds what its signals did not tell of, and that it is gone.
+pub(super) fn reconcile_account(record: &'static ThreadRecord) {
+    let account = &record.account;
+    let credited_before = account.credited.load(Ordering::Relaxed);
+    let now_ns = clock::cpu_time_of(record.os_tid.load(Ordering::Relaxed));
+    let last_ns = account.last_seen_ns.load(Ordering::Relaxed);
+    let Some(now_ns) = now_ns.filter(|now_ns| *now_ns >= last_ns) else {
+        // Gone; or another thread has its id and began anew.
+        return retire_dead(record);
+    };
+    account.last_seen_ns.store(now_ns, Ordering::Relaxed);
+    let interval_ns = SESSION.interval_ns();
+    // A signal may be under way: for a period, since an event's borders drift against the thread's clock, and
+    // for a tick until it fires and another until it is handled.
+    let slack_ns = interval_ns + 2 * SESSION.tick_ns();
+    if !account.started.load(Ordering::Relaxed) {
+        match record.clock.kind() {
+            // Its first signal reads the clock and makes up for everything.
+            Some(ClockKind::Timer) => return,
+            Some(ClockKind::Perf) if now_ns - account.base_ns.load(Ordering::Relaxed) > slack_ns => {
+                clock::set_event_period(record, interval_ns);
+            }
+            _ => {}
+        }
+    }
+    let owed = owed_periods(
+        now_ns,
+        account.epoch_ns.load(Ordering::Relaxed),
+        interval_ns,
+        slack_ns,
+        credited_before,
+        account.credited.load(Ordering::Relaxed),
+    );
+    account.owed.store(owed, Ordering::Relaxed);
+}
