@@ -118,6 +118,10 @@ impl<M: Memory> Walk<'_, M> {
             .map(Step::Caller);
         }
         if cursor.pc == vm.stubs.call_stub_return {
+            // Java has returned, and the thread is in the call stub itself.
+            if cursor.interrupted {
+                sink.stub(cursor.lookup_pc());
+            }
             return self.entry_frame(vm, cursor);
         }
         if vm.stubs.cont_return_barrier.contains(cursor.pc) {

@@ -29,6 +29,15 @@ fn a_complete_compiled_frame_leads_to_its_caller_and_the_entry_frame_is_the_root
     assert_eq!(frames, [(Compiled, callee, 7), (Compiled, caller, 7)]);
 }
 
+/// Regression: a thread that was interrupted just where Java returns to had no frame at all.
+#[test]
+fn the_call_stub_that_java_has_returned_to_is_a_frame() {
+    let mut world = World::new();
+    world.entry_frame(ENTRY_FP);
+    let frames = world.walk(CALL_STUB_RETURN, CALLER_SP, ENTRY_FP, &[]);
+    assert_eq!(frames, [(Stub, CALL_STUB_RETURN, 0)]);
+}
+
 #[test]
 fn each_instruction_of_a_compiled_entry_and_exit_leads_to_the_caller() {
     // Offset in the code, bytes still above the return address, whether RBP is saved there.
