@@ -63,8 +63,9 @@ impl Symbols {
     /// If none of them can be had.
     pub fn of(details: &ObjectDetails) -> Result<Self, SymbolsError> {
         let text = executable_range(details.image()).ok_or(SymbolsError::NoTable)?;
-        match Self::in_file(details, &text) {
-            Err(error) => match details.while_loaded(|image| Self::in_image(image, &text)) {
+        let in_file = details.open_file().map_err(SymbolsError::from);
+        match in_file.and_then(|file| Self::of_file(file, &text)) {
+            Err(error) => match details.while_loaded(|image| Self::of_image(image, &text)) {
                 Some(Ok(symbols)) => Ok(symbols),
                 _ => Err(error),
             },
@@ -72,8 +73,12 @@ impl Symbols {
         }
     }
 
-    fn in_file(details: &ObjectDetails, text: &Range<ElfVaddr>) -> Result<Self, SymbolsError> {
-        let file = ElfFile::parse(details.open_file()?)?;
+    /// The functions inside `text` of a file's `.symtab` or else `.dynsym`.
+    ///
+    /// # Errors
+    /// If the file has no such functions, or is malformed.
+    pub fn of_file(file: FileSource, text: &Range<ElfVaddr>) -> Result<Self, SymbolsError> {
+        let file = ElfFile::parse(file)?;
         let sections = file.section_headers()?;
         let index = read_table(&file, &sections, SHT_SYMTAB, text);
         let (index, names) =
@@ -81,7 +86,11 @@ impl Symbols {
         Ok(Self { index, names: Names::InFile { table: names, file: file.into_source() } })
     }
 
-    fn in_image(image: &LoadedImage, text: &Range<ElfVaddr>) -> Result<Self, SymbolsError> {
+    /// The functions inside `text` of a loaded image's `.dynsym`.
+    ///
+    /// # Errors
+    /// If there is none, or the image is malformed.
+    pub fn of_image(image: &LoadedImage, text: &Range<ElfVaddr>) -> Result<Self, SymbolsError> {
         let dynamic = Dynamic::read(image)?;
         let count = symbol_count(image, &dynamic).ok_or(SymbolsError::NoTable)?;
         let mut builder = IndexBuilder::new(text.clone());

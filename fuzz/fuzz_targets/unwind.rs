@@ -1,0 +1,58 @@
+//! Call frame information of any content to unwind tables.
+//!
+//! The input is `.eh_frame`, behind a first byte that says how it is found: by a walk through it all, or by a search
+//! table, which the input then begins with. `cargo fuzz run unwind`.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use otlpprof::core::address::{ElfVaddr, FileOffset};
+use otlpprof::elf::program_header::ProgramHeader;
+use otlpprof::elf::unwind::FrameSections;
+use otlpprof_fuzz::image;
+
+/// The code stands before what describes it, as in most objects: what a compiler wrote, relative to itself, means
+/// something here.
+const CODE_LEN: usize = 64 << 10;
+/// Bytes of the header that stands before the input, table included.
+const HEADER_LEN: usize = 64;
+/// Version 1; the section's address relative to here, in four bytes; no search table (LSB 5.0, 10.6.2).
+const WITHOUT_TABLE: [u8; 4] = [1, 0x1b, 0xff, 0xff];
+/// The same with a count and a table of pairs, in four bytes each, relative to the header.
+const WITH_TABLE: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
+const TABLE_ENTRIES: usize = (HEADER_LEN - 12) / 8;
+
+fn header(kind: u32, at: usize, len: usize) -> ProgramHeader {
+    ProgramHeader {
+        kind,
+        flags: libc::PF_R | libc::PF_X,
+        offset: FileOffset(0),
+        vaddr: ElfVaddr(at as u64),
+        file_size: len as u64,
+        memory_size: len as u64,
+        align: 1,
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((&way, rest)) = bytes.split_first() else { return };
+    let mut content = vec![0; CODE_LEN];
+    content.extend(if way & 1 == 0 { WITHOUT_TABLE } else { WITH_TABLE });
+    // From this field to the section.
+    content.extend((HEADER_LEN as u32 - 4).to_ne_bytes());
+    let table = rest.len().min(8 * TABLE_ENTRIES);
+    let (table, frames) = rest.split_at(if way & 1 == 0 { 0 } else { table });
+    content.extend((table.len() as u32 / 8).to_ne_bytes());
+    content.extend(table);
+    content.resize(CODE_LEN + HEADER_LEN, 0);
+    content.extend(frames);
+    let load = header(libc::PT_LOAD, 0, content.len());
+    let image = image(&content, vec![load, header(libc::PT_GNU_EH_FRAME, CODE_LEN, HEADER_LEN)]);
+    let Ok(sections) = FrameSections::of_image(&image) else { return };
+    let table = sections.compile();
+    assert!(table.rows().is_sorted_by(|a, b| a.0 < b.0));
+    for (start, rule) in table.rows() {
+        assert!(start.0 <= content.len() as u64);
+        assert_eq!(table.rule_at(start), rule);
+    }
+});
