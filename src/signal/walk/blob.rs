@@ -13,6 +13,8 @@ pub(super) enum BlobKind {
     Adapter,
     /// "vtable chunks": vtable and itable stubs.
     Vtable,
+    /// C1's slow_subtype_check, whose arguments are on the stack.
+    SlowSubtypeCheck,
     /// "MethodHandles adapters": the interpreter's entries of method handles' intrinsics.
     MethodHandleEntry,
     /// "DeoptimizationBlob" and "UncommonTrapBlob", which replace a compiled frame by interpreter frames.
@@ -40,6 +42,10 @@ const fn name_word(name: &[u8; 8]) -> u64 {
 const NMETHOD: u64 = name_word(b"nmethod\0");
 const NATIVE_NMETHOD: u64 = name_word(b"native n");
 const ADAPTER: u64 = name_word(b"I2C/C2I ");
+/// "slow_subtype_check Runtime1 stub" until 21, "C1 Runtime slow_subtype_check_blob" in 25.
+const SLOW_SUBTYPE_CHECK: u64 = name_word(b"slow_sub");
+const C1_RUNTIME: u64 = name_word(b"C1 Runti");
+const C1_RUNTIME_PREFIX_BYTES: u64 = 11;
 const METHOD_HANDLE_ENTRY: u64 = name_word(b"MethodHa");
 const DEOPTIMIZATION: u64 = name_word(b"Deoptimi");
 const UNCOMMON_TRAP: u64 = name_word(b"Uncommon");
@@ -55,6 +61,10 @@ impl<M: Memory> Walk<'_, M> {
             NMETHOD | NATIVE_NMETHOD => BlobKind::Nmethod,
             ADAPTER => BlobKind::Adapter,
             VTABLE => BlobKind::Vtable,
+            SLOW_SUBTYPE_CHECK => BlobKind::SlowSubtypeCheck,
+            C1_RUNTIME if self.load(name.wrapping_add(C1_RUNTIME_PREFIX_BYTES)) == Ok(SLOW_SUBTYPE_CHECK) => {
+                BlobKind::SlowSubtypeCheck
+            }
             METHOD_HANDLE_ENTRY => BlobKind::MethodHandleEntry,
             DEOPTIMIZATION | UNCOMMON_TRAP => BlobKind::Deoptimization,
             _ => BlobKind::Other,

@@ -20,6 +20,12 @@ impl<'a, M: Memory> Walk<'a, M> {
     ) -> Result<Step, WalkError> {
         let lookup = cursor.lookup_pc();
         let object = self.object_at(lookup);
+        if let Some(vm) = self.vm.filter(|_| object.is_none() && self.in_code_cache(cursor.pc)) {
+            sink.stub(lookup);
+            *registers = None;
+            let caller = self.native_leaf_stub_caller(vm, cursor).map(Step::Caller);
+            return caller.or_else(|error| self.frame_pointer_step(cursor).map_err(|_| error));
+        }
         sink.native(object, lookup);
         let known = registers.take();
         let Some(object) = object else {

@@ -136,6 +136,13 @@ impl<M: Memory> Walk<'_, M> {
         let blob = self.blob_at(vm, cursor.pc)?;
         match (blob.kind, interrupted) {
             (BlobKind::Nmethod, interrupted) => {
+                if let Some(registers) = &interrupted
+                    && let Some(caller) = self
+                        .static_call_stub_caller(&blob, cursor, registers)
+                        .or_else(|| self.deopt_handler_frame(vm, &blob, cursor, registers))
+                {
+                    return Ok(Step::Caller(caller));
+                }
                 let first = sink.len();
                 let decoded = self.compiled_frames(vm, &blob, cursor, sink)?;
                 if decoded == Decoded::ByPc && !cursor.interrupted {
@@ -148,7 +155,7 @@ impl<M: Memory> Walk<'_, M> {
             }
             (BlobKind::Adapter, Some(registers)) => {
                 sink.stub(cursor.lookup_pc());
-                self.interrupted_adapter_caller(cursor, &registers)
+                self.interrupted_adapter_caller(vm, &blob, cursor, &registers)
             }
             (_, interrupted) => {
                 sink.stub(cursor.lookup_pc());

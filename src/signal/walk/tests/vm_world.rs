@@ -151,6 +151,7 @@ pub(super) struct World {
     pub(super) memory: RecordedMemory,
     pub(super) layout: VmLayout,
     pub(super) objects: ObjectMap,
+    pub(super) java_thread: u64,
     next_blob: u64,
     next_name: u64,
     next_method: u64,
@@ -186,6 +187,7 @@ impl World {
             memory,
             layout,
             objects: ObjectMap::default(),
+            java_thread: THREAD,
             next_blob: CODE,
             next_name: NAMES,
             next_method: METHODS,
@@ -231,6 +233,7 @@ impl World {
         put(48, &int(4));
         put(52, &int(16));
         put(56, &int(0xe00));
+        put(BLOB_HEADER as usize, spec.code);
         // One PcDesc for everything, one scope: sender 0, method 1, bci 7.
         put(64, &int(0xd00));
         put(68, &int(0xd20));
@@ -241,7 +244,6 @@ impl World {
         put(0xd14, &int(1));
         put(0xd41, &[0, 1, 8]);
         put(0xd60, &spec.method.to_le_bytes());
-        put(BLOB_HEADER as usize, spec.code);
         self.memory.put(blob, bytes);
         self.memory.put(block, [0_u8; 8]).put(block + 8, [1_u8; 8]);
         // The first segment of the block says 0, the next ones how far back it is.
@@ -276,6 +278,7 @@ impl World {
             0x90, 0x90,
         ]);
         for &(at, bytes) in patches {
+            code.resize(code.len().max(at + bytes.len()), 0x90);
             code[at..at + bytes.len()].copy_from_slice(bytes);
         }
         let spec = BlobSpec { name: "nmethod", code: &code, frame_bytes: 0x30, frame_complete: 5, method };
@@ -319,7 +322,7 @@ impl World {
         let start = Start {
             vm: Some(&self.layout),
             objects: &self.objects,
-            java_thread: THREAD,
+            java_thread: self.java_thread,
             stack_high: STACK_HIGH,
             registers,
         };

@@ -1,7 +1,11 @@
 //! Every kind of VM frame, and the stages of entering and leaving it.
 
+use std::sync::{Arc, OnceLock};
+
 use super::vm_world::*;
-use crate::core::record::FrameKind::{Compiled, Interpreted, Stub, Unwalkable};
+use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
+use crate::core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, TextRange};
+use crate::core::record::FrameKind::{Compiled, Interpreted, Native, Stub, Unwalkable};
 use crate::signal::walk::WalkError;
 
 /// Stack addresses of the scenes below, leaf to root: a frame under test returns to `CALLER_SP`.
@@ -363,6 +367,212 @@ fn garbage_is_marked_and_never_hidden() {
     // A program counter between two blobs.
     let frames = world.walk(CODE + 0x8_0000, STACK + 0x10, 0, &[]);
     assert_eq!(frames, [(Unwalkable, CODE + 0x8_0000, WalkError::NoCodeBlob as i32)]);
+}
+
+/// Regression: at a C2I adapter's barriers r13 still was what an earlier call had left there, and passed for the
+/// caller's SP (all versions).
+#[test]
+fn an_adapter_takes_the_senders_sp_from_r13_only_once_it_is_there() {
+    // The barriers, then 21's and 17's way to save the sender's SP.
+    let after_21 = [&[0x90; 0x100][..], &[0x4c, 0x8d, 0x6c, 0x24, 0x08], &[0x58, 0x90, 0x50]].concat();
+    let after_17 = [&[0x90; 0x100][..], &[0x58, 0x4c, 0x8b, 0xec], &[0x90; 4]].concat();
+    let stale = CALLER_SP + 0x40;
+    // PC, bytes between SP and the caller's SP, whether the return address is in rax, r13.
+    let stages = [
+        ("21, at the barriers", &after_21, 0x20, 8, false, stale),
+        ("21, at lea", &after_21, 0x100, 8, false, stale),
+        ("21, after lea", &after_21, 0x105, 8, false, CALLER_SP),
+        ("21, return address popped", &after_21, 0x106, 0x20, true, CALLER_SP),
+        ("17, at the barriers", &after_17, 0x20, 8, false, stale),
+        ("17, at pop", &after_17, 0x100, 8, false, stale),
+        ("17, return address popped", &after_17, 0x101, 0, true, stale),
+        ("17, sender's SP saved", &after_17, 0x104, 0x20, true, CALLER_SP),
+    ];
+    for (stage, code, offset, depth, in_rax, r13) in stages {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let spec = BlobSpec { name: "I2C/C2I adapters", code, frame_bytes: 0, frame_complete: -1, method: 0 };
+        let adapter = world.blob(&spec);
+        let sp = CALLER_SP - depth;
+        world.set(sp, if in_rax { 0 } else { return_pc });
+        let rax = if in_rax { return_pc } else { 0 };
+        let frames = world.walk(adapter + offset, sp, 0x1234, &[(0, rax), (13, r13)]);
+        assert_eq!(frames, [(Stub, adapter + offset, 0), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
+/// Regression: behind `leave` a native method's wrapper looks for a pending exception, and in 25 polls; it was taken
+/// to have its frame still.
+#[test]
+fn a_native_wrapper_behind_its_leave_has_no_frame() {
+    // leave; test byte ptr [r15+0x28], 1; jz; mov r10, imm64; mov [r15+0x538], r10; jmp; cmp [r15+8], 0; jne; ret; jmp
+    let exit: [u8; 47] = [
+        0xc9, 0x41, 0xf6, 0x47, 0x28, 1, 0x74, 22, 0x49, 0xba, 1, 2, 3, 4, 5, 6, 7, 8, 0x4d, 0x89, 0x97,
+        0x38, 5, 0, 0, 0xe9, 0, 0, 0, 0x10, 0x49, 0x83, 0x7f, 8, 0, 0x0f, 0x85, 1, 0, 0, 0, 0xc3, 0xe9, 0, 0,
+        0, 0x10,
+    ];
+    for (stage, offset) in [
+        ("at test", 1),
+        ("at jz", 6),
+        ("at the poll's mov r10", 8),
+        ("at its mov to the thread", 18),
+        ("at its jmp", 25),
+        ("at cmp", 30),
+        ("at jne", 35),
+        ("at ret", 41),
+        ("at jmp", 42),
+    ] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, code) = world.compiled_with(&[(0x100, &exit)]);
+        world.set(CALLER_SP - 8, return_pc);
+        let frames = world.walk(code + 0x100 + offset, CALLER_SP - 8, 0x1234, &[]);
+        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+    }
+    // 17: leave; cmp qword ptr [r15+8], imm32; jne; ret
+    let exit = [0xc9, 0x49, 0x81, 0x7f, 8, 0, 0, 0, 0, 0x0f, 0x85, 1, 0, 0, 0, 0xc3];
+    for (stage, offset) in [("at cmp", 1), ("at jne", 9), ("at ret", 15)] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, code) = world.compiled_with(&[(0x100, &exit)]);
+        world.set(CALLER_SP - 8, return_pc);
+        let frames = world.walk(code + 0x100 + offset, CALLER_SP - 8, 0x1234, &[]);
+        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "17, {stage}");
+    }
+}
+
+/// Regression: a method's own stub for a static call was taken for its body, at a stack that has one word more.
+#[test]
+fn a_static_calls_stub_belongs_to_the_call() {
+    // mov rbx, imm64; jmp
+    let stub: [u8; 15] = [0x48, 0xbb, 1, 2, 3, 4, 5, 6, 7, 8, 0xe9, 0, 0, 0, 0x10];
+    for (stage, offset) in [("at mov", 0x180), ("at jmp", 0x18a)] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, code) = world.compiled_with(&[(0x180, &stub)]);
+        let sp = CALLER_SP - 0x30;
+        world.set(CALLER_SP - 8, return_pc).set(sp - 8, code + 0x80);
+        let frames = world.walk(code + offset, sp - 8, 0x1234, &[]);
+        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
+/// Regression: C1's slow_subtype_check has pushed eight words in 25; RBP led past its caller.
+#[test]
+fn a_stub_without_a_frame_size_is_left_by_what_it_has_pushed() {
+    let mut world = World::new();
+    let (root, root_pc) = compiled_caller(&mut world);
+    let (method, code) = world.compiled();
+    let sp = CALLER_SP - 0x30;
+    // The two arguments that C1 has pushed are below the frame.
+    world.set(CALLER_SP - 8, root_pc).set(sp - 24, code + 0x80);
+    for name in ["C1 Runtime slow_subtype_check_blob", "slow_subtype_check Runtime1 stub"] {
+        let stub = world.blob(&BlobSpec {
+            name,
+            code: &[0x90; 0x40],
+            frame_bytes: -8,
+            frame_complete: -1,
+            method: 0,
+        });
+        for words in [0, 1, 8] {
+            // RBP is the caller's, and happens to point below a return address.
+            let frames = world.walk(stub + 0x20, sp - 24 - 8 * words, CALLER_SP - 16, &[]);
+            let expected = [(Stub, stub + 0x20, 0), (Compiled, method, 7), (Compiled, root, 7)];
+            assert_eq!(frames, expected, "{name}, {words} words");
+        }
+    }
+}
+
+/// Regression: the second entry of a method that is compiled for on-stack replacement was taken for its body.
+#[test]
+fn the_entry_for_on_stack_replacement_has_no_frame_yet() {
+    // mov [rsp-0x14000], eax; push rbp; sub rsp, 0x20
+    let entry = [0x89, 0x84, 0x24, 0, 0xc0, 0xfe, 0xff, 0x55, 0x48, 0x83, 0xec, 0x20];
+    for (stage, offset, depth) in
+        [("at mov", 0, 8), ("at push", 7, 8), ("at sub", 8, 16), ("behind", 12, 0x30)]
+    {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, code) = world.compiled_with(&[(0x180, &entry)]);
+        world.set(CALLER_SP - 8, return_pc).set(CALLER_SP - 16, 0x1234);
+        let frames = world.walk(code + 0x180 + offset, CALLER_SP - depth, 0x1234, &[]);
+        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
+/// Regression: a deoptimisation handler pushes a word, which shifted the frame; and it has no scope of its own.
+#[test]
+fn a_deoptimisation_handler_stands_for_the_frame_that_it_leaves() {
+    let call = [0xe8, 0, 0, 0, 0, 0x48, 0x83, 0x2c, 0x24, 5, 0xe9, 0, 0, 0, 0x10];
+    let push = [0x49, 0xba, 1, 2, 3, 4, 5, 6, 7, 8, 0x41, 0x52, 0xe9, 0, 0, 0, 0x10];
+    for (stage, handler, offset, pushed) in [
+        ("17, at call", &call[..], 0, 0),
+        ("17, at sub", &call, 5, 8),
+        ("17, at jmp", &call, 10, 8),
+        ("21, at mov", &push, 0, 0),
+        ("21, at push", &push, 10, 0),
+        ("21, at jmp", &push, 12, 8),
+    ] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        // The handler is at 0xe00 from the blob.
+        let (method, code) = world.compiled_with(&[(0xe00 - BLOB_HEADER as usize, handler)]);
+        let sp = CALLER_SP - 0x30;
+        // The frame keeps its own PC at the slot that the method names.
+        world.set(CALLER_SP - 8, return_pc).set(sp + 16, code + 0x80);
+        let pc = code - BLOB_HEADER + 0xe00 + offset;
+        let frames = world.walk(pc, sp - pushed, 0x1234, &[]);
+        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
+/// Regression: a C2I adapter that has its caller's call patched was left by whatever rax held.
+#[test]
+fn an_adapter_that_has_its_caller_patched_keeps_its_sp_in_r13() {
+    let mut world = World::new();
+    let (caller, return_pc) = compiled_caller(&mut world);
+    let code = [&[0x90; 0x100][..], &[0x58, 0x4c, 0x8b, 0xec]].concat();
+    let spec =
+        BlobSpec { name: "I2C/C2I adapters", code: &code, frame_bytes: 0, frame_complete: -1, method: 0 };
+    let adapter = world.blob(&spec);
+    world.set(CALLER_SP - 8, return_pc);
+    let frames = world.walk(adapter + 0x20, CALLER_SP - 0xa08, 0x1234, &[(0, DISPATCH), (13, CALLER_SP - 8)]);
+    assert_eq!(frames, [(Stub, adapter + 0x20, 0), (Compiled, caller, 7)]);
+}
+
+/// Regression: a thread that the agent does not know yet was lost in the leaf stubs that JNI calls.
+#[test]
+fn a_leaf_stub_below_native_code_returns_by_the_top_of_the_stack() {
+    const NATIVE: u64 = 0x40_0000;
+    let identity = IdentityWord { address: RuntimeAddr(NATIVE), value: 42 };
+    let object = LoadedObject {
+        index: ObjectIndex(7),
+        load_bias: LoadBias(NATIVE),
+        build_id: None,
+        identity,
+        unwind: OnceLock::new(),
+        text: ElfVaddr(0)..ElfVaddr(0x1000),
+    };
+    let (start, end) = (RuntimeAddr(NATIVE), RuntimeAddr(NATIVE + 0x1000));
+    let mut world = World::new();
+    world.java_thread = 0;
+    world.objects = ObjectMap::new(vec![TextRange { start, end, object: Arc::new(object) }], 0);
+    // call rax, behind which the return address is.
+    world.memory.put_u64(NATIVE, 42).put(NATIVE + 0x80, [0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xd0]);
+    let stub = world.blob(&BlobSpec {
+        name: "jni_fast_GetLongField",
+        code: &[0x90; 0x40],
+        frame_bytes: 0,
+        frame_complete: -1,
+        method: 0,
+    });
+    world.set(STACK + 0x100, NATIVE + 0x87);
+    let frames = world.walk(stub + 8, STACK + 0x100, 0, &[]);
+    assert_eq!(frames[..2], [(Stub, stub + 8, 0), (Native, NATIVE + 0x86, 7)]);
+    // What is no return address is not followed.
+    world.set(STACK + 0x100, NATIVE + 0x20);
+    let frames = world.walk(stub + 8, STACK + 0x100, 0, &[]);
+    assert_eq!(frames, [(Stub, stub + 8, 0), (Unwalkable, stub + 8, WalkError::UnknownCode as i32)]);
 }
 
 /// Regression: while the return address is in a register, the walk went on at the caller's caller, by RBP.

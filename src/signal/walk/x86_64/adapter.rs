@@ -2,30 +2,80 @@
 //! gen_c2i_adapter, JDK 11-25).
 //!
 //! Both take the return address off the stack (`pop rax`), move the stack pointer, and put it back. I2C leaves the
-//! interpreted caller's RBP alone; C2I first saves the compiled caller's SP in r13.
+//! interpreted caller's RBP alone. C2I, which follows it, saves the compiled caller's SP in r13; until then, through
+//! the barriers at its entry, r13 is whatever it was, often an earlier caller's SP.
 
 use crate::core::memory::Memory;
+use crate::core::vm_layout::VmLayout;
+use crate::signal::walk::blob::Blob;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk, WalkError};
+
+/// Adapters are smaller: what is longest in them saves all registers.
+const MAX_ADAPTER_BYTES: u64 = 4096;
+/// More than the arguments that a call moves, and than all registers (`push_CPU_state`).
+const MAX_SAVED_BYTES: u64 = 4096;
+/// How much of an adapter is looked at together.
+const WINDOW: usize = 64;
+
+/// `pop rax; mov r13, rsp` in both encodings (11 and 17) and `lea r13, [rsp + 8]` (21 on).
+const SET_SENDER_SP: [&[u8]; 3] =
+    [&[0x58, 0x4c, 0x8b, 0xec], &[0x58, 0x49, 0x89, 0xe5], &[0x4c, 0x8d, 0x6c, 0x24, 0x08]];
+/// The longest of them, less one.
+const SET_SENDER_SP_OVERLAP: u64 = 4;
 
 impl<M: Memory> Walk<'_, M> {
     /// The caller of the adapter that was interrupted at `cursor`.
     pub(in crate::signal::walk) fn interrupted_adapter_caller(
         &self,
+        vm: &VmLayout,
+        blob: &Blob,
         cursor: &Cursor,
         registers: &Registers,
     ) -> Result<Cursor, WalkError> {
         let on_stack = self.load(cursor.sp)?;
-        let pc = if self.in_code_cache(on_stack) { on_stack } else { registers.rax() };
+        let is_on_stack = self.in_code_cache(on_stack);
+        let r13 = registers.r13();
+        let is_near =
+            r13 >= cursor.sp && r13 <= self.stack_high && r13.wrapping_sub(cursor.sp) < MAX_SAVED_BYTES;
+        let sets_later = !is_near || self.sets_sender_sp_later(vm, blob, cursor.pc)?;
+        // While C2I has the caller's call patched, it keeps its own SP in r13, and all registers below it.
+        if is_near && sets_later && !is_on_stack {
+            let pc = self.load(r13)?;
+            if self.is_return_address(vm, pc) {
+                let sp = r13.wrapping_add(8);
+                return Ok(Cursor { pc, sp, fp: registers.fp(), interrupted: false });
+            }
+        }
+        let pc = if is_on_stack { on_stack } else { registers.rax() };
         if !self.in_code_cache(pc) {
             return Err(WalkError::UnknownCode);
         }
-        // In an I2C adapter r13 is the interpreted caller's bytecode pointer, never a stack address; the
-        // interpreted caller is found by RBP alone. In C2I it is the sender's SP once it is a stack address.
-        let above = cursor.sp.wrapping_add(8);
-        let r13 = registers.r13();
-        let is_sender_sp = r13 >= cursor.sp && r13 <= self.stack_high && r13.wrapping_sub(cursor.sp) < 4096;
-        let sp = if is_sender_sp { r13 } else { above };
+        // An interpreted caller is found by RBP alone.
+        let above = if is_on_stack { cursor.sp.wrapping_add(8) } else { cursor.sp };
+        let sp = if sets_later { above } else { r13 };
         Ok(Cursor { pc, sp, fp: registers.fp(), interrupted: false })
+    }
+
+    /// Whether the instruction that saves the sender's SP in r13 comes at or behind `pc`.
+    fn sets_sender_sp_later(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> Result<bool, WalkError> {
+        let size = self.load_i32(blob.address.wrapping_add(u64::from(vm.code_blob.size)))?;
+        let end = blob.address.wrapping_add_signed(i64::from(size)).min(pc.wrapping_add(MAX_ADAPTER_BYTES));
+        // At `mov r13, rsp` the `pop rax` has been executed.
+        let mut at = pc.wrapping_sub(1);
+        while at < end {
+            let mut window = [0_u8; WINDOW];
+            let length = (end.wrapping_sub(at) as usize).min(WINDOW);
+            let Some(code) = window.get_mut(..length) else { return Ok(false) };
+            if !self.memory.read_bytes(at, code) {
+                return Err(WalkError::Unreadable);
+            }
+            let code: &[u8] = code;
+            if SET_SENDER_SP.iter().any(|&set| code.windows(set.len()).any(|bytes| bytes == set)) {
+                return Ok(true);
+            }
+            at = at.wrapping_add((WINDOW as u64).wrapping_sub(SET_SENDER_SP_OVERLAP));
+        }
+        Ok(false)
     }
 }

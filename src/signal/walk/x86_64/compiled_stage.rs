@@ -21,6 +21,8 @@ const POP_RBP: u8 = 0x5d;
 const RET: u8 = 0xc3;
 const RET_POP: u8 = 0xc2;
 const JMP: u8 = 0xe9;
+const LEAVE: u8 = 0xc9;
+const CALL: u8 = 0xe8;
 
 /// Where the interrupted method's caller is to be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +65,68 @@ impl<M: Memory> Walk<'_, M> {
         }
     }
 
+    /// If a compiled method's stub for a static call was interrupted, the call in the same method that led there: the
+    /// stub (`mov rbx, method; jmp entry`, cpu/x86/compiledIC_x86.cpp emit_to_interp_stub) has a return address on
+    /// the stack, but is no callee.
+    pub(in crate::signal::walk) fn static_call_stub_caller(
+        &self,
+        blob: &Blob,
+        cursor: &Cursor,
+        registers: &Registers,
+    ) -> Option<Cursor> {
+        let mut code = [0_u8; 11];
+        let mut before = [0_u8; 10];
+        let is_read = self.memory.read_bytes(cursor.pc, &mut code)
+            && self.memory.read_bytes(cursor.pc.wrapping_sub(before.len() as u64), &mut before);
+        let is_stub = match (code, before) {
+            ([0x48, 0xbb, .., JMP], _) => true,
+            ([JMP, ..], [0x48, 0xbb, ..]) => true,
+            _ => false,
+        };
+        if !is_read || !is_stub {
+            return None;
+        }
+        // Nothing else than a call in the method's code before it leads there; by now it may lead elsewhere.
+        let pc = self.memory.load_u64(cursor.sp)?;
+        let is_call = self.memory.load_u8(pc.wrapping_sub(5))? == CALL;
+        if !is_call || !(blob.code_begin..cursor.pc).contains(&pc) {
+            return None;
+        }
+        let caller = Cursor { pc, sp: cursor.sp.wrapping_add(8), fp: registers.fp(), interrupted: false };
+        Some(caller)
+    }
+
+    /// If a deoptimisation handler was interrupted, the frame as it is when the handler is through: returned to at the
+    /// handler's beginning. The handler pushes that address and leaves: `call next; sub qword ptr [rsp], 5; jmp` (17) or
+    /// `mov r10, address; push r10; jmp` (21) (cpu/x86/x86_64.ad emit_deopt_handler, c1_LIRAssembler_x86.cpp).
+    pub(in crate::signal::walk) fn deopt_handler_frame(
+        &self,
+        vm: &VmLayout,
+        blob: &Blob,
+        cursor: &Cursor,
+        registers: &Registers,
+    ) -> Option<Cursor> {
+        let mut code = [0_u8; 2];
+        let mut before = [0_u8; 12];
+        let is_read = self.memory.read_bytes(cursor.pc, &mut code)
+            && self.memory.read_bytes(cursor.pc.wrapping_sub(before.len() as u64), &mut before);
+        // How far into the handler it is, and what is on the stack by then.
+        let (done, pushed) = match (code, before) {
+            ([0x49, 0xba], _) | ([CALL, 0], _) => (0, 0),
+            ([0x41, 0x52], [_, _, 0x49, 0xba, ..]) => (10, 0),
+            ([JMP, _], [0x49, 0xba, .., 0x41, 0x52]) => (12, 8),
+            ([0x48, 0x83], [.., CALL, 0, 0, 0, 0]) => (5, 8),
+            ([JMP, _], [.., CALL, 0, 0, 0, 0, 0x48, 0x83, 0x2c, 0x24, _]) => (10, 8),
+            _ => return None,
+        };
+        let pc = cursor.pc.wrapping_sub(done);
+        if !is_read || !self.is_deopt_handler(vm, blob, pc) {
+            return None;
+        }
+        let sp = cursor.sp.wrapping_add(pushed);
+        Some(Cursor { pc, sp, fp: registers.fp(), interrupted: false })
+    }
+
     fn stage(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> Result<Stage, WalkError> {
         let complete_at = blob.code_begin.wrapping_add_signed(self.frame_complete(vm, blob)?);
         if pc < complete_at {
@@ -73,10 +137,17 @@ impl<M: Memory> Walk<'_, M> {
         let _ = self.memory.read_bytes(pc, &mut code);
         let mut before = [0_u8; 16];
         let _ = self.memory.read_bytes(pc.wrapping_sub(before.len() as u64), &mut before);
+        if let Some(stage) = later_entry_stage(&code, &before, blob.frame_bytes.wrapping_sub(16)) {
+            return Ok(stage);
+        }
         let is_exit = match code {
             [RET | RET_POP, ..] => true,
             [POP_RBP, ..] => return Ok(Stage::FpPushed),
-            _ => is_return_poll(&code, &before) || is_return_poll_stub(&code, &before),
+            _ => {
+                is_return_poll(&code, &before)
+                    || is_return_poll_stub(&code, &before)
+                    || is_native_return(&code, &before)
+            }
         };
         if is_exit || self.is_unwinding_jump(vm, blob, pc, &code, &before)? {
             return Ok(Stage::Bare(0));
@@ -152,6 +223,22 @@ impl<M: Memory> Walk<'_, M> {
     }
 }
 
+/// A method compiled for on-stack replacement has one more entry, anywhere behind its first: `mov [rsp-N], eax; push rbp;
+/// sub rsp, size`. Its stage, before the `sub` has been executed.
+fn later_entry_stage(code: &[u8], before: &[u8], size: i64) -> Option<Stage> {
+    let at_push = match code {
+        [0x89, 0x84, 0x24, _, _, _, _, push @ ..] => push,
+        push => push,
+    };
+    if let [PUSH_RBP, sub @ ..] = at_push
+        && matches!(find_sub_rsp(sub, size), Some((0, _)))
+    {
+        return Some(Stage::Bare(0));
+    }
+    let is_behind_push = matches!(before, [.., PUSH_RBP]);
+    (is_behind_push && matches!(find_sub_rsp(code, size), Some((0, _)))).then_some(Stage::FpPushed)
+}
+
 /// The poll before a return, from behind the removal of the frame: only a return polls with RSP. The thread's poll
 /// word is near enough its start for an 8-bit displacement since 25.
 fn is_return_poll(code: &[u8], before: &[u8]) -> bool {
@@ -181,6 +268,34 @@ fn is_return_poll_stub(code: &[u8], before: &[u8]) -> bool {
             matches!(before, [.., 0x49, 0xba, _, _, _, _, _, _, _, _] | [.., 0x4c, 0x8d, 0x15, _, _, _, _])
         }
         [JMP, ..] => matches!(before, [.., 0x4d, 0x89, 0x97, _, _, _, _]),
+        _ => false,
+    }
+}
+
+/// The end of a native method's wrapper, behind its `leave`: (25) `test byte ptr [r15 + x], 1; jz`, a poll; (all) `cmp
+/// qword ptr [r15 + x], 0; jne; ret`, the pending exception, and the `jmp` for that
+/// (cpu/x86/sharedRuntime_x86_64.cpp, generate_native_wrapper).
+fn is_native_return(code: &[u8], before: &[u8]) -> bool {
+    match code {
+        [0x49, 0x83, 0x7f, _, 0, rest @ ..]
+        | [0x49, 0x83, 0xbf, _, _, _, _, 0, rest @ ..]
+        | [0x49, 0x81, 0x7f, _, 0, 0, 0, 0, rest @ ..]
+        | [0x49, 0x81, 0xbf, _, _, _, _, 0, 0, 0, 0, rest @ ..] => {
+            matches!(rest, [0x0f, 0x85, _, _, _, _, RET, ..])
+        }
+        [0x0f, 0x85, _, _, _, _, RET, ..] => matches!(
+            before,
+            [.., 0x49, 0x83, 0x7f, _, 0]
+                | [.., 0x49, 0x83, 0xbf, _, _, _, _, 0]
+                | [.., 0x49, 0x81, 0x7f, _, 0, 0, 0, 0]
+                | [.., 0x49, 0x81, 0xbf, _, _, _, _, 0, 0, 0, 0]
+        ),
+        [JMP, ..] => matches!(before, [.., 0x0f, 0x85, 1, 0, 0, 0, RET]),
+        [0x41, 0xf6, 0x47, _, 1, ..] | [0x41, 0xf6, 0x87, _, _, _, _, 1, ..] => matches!(before, [.., LEAVE]),
+        [0x74, ..] => matches!(
+            before,
+            [.., LEAVE, 0x41, 0xf6, 0x47, _, 1] | [.., LEAVE, 0x41, 0xf6, 0x87, _, _, _, _, 1]
+        ),
         _ => false,
     }
 }

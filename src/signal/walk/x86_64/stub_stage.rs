@@ -12,8 +12,9 @@ use crate::signal::walk::{Cursor, Walk, WalkError};
 
 /// How far above SP a stub's own frame pointer may lie: stubs save registers, up to AVX-512's.
 const MAX_STUB_FRAME: u64 = 16 * 1024;
-/// How many words above SP a return address is looked for in a stub whose registers were pushed one by one.
-const MAX_PUSHED_WORDS: u64 = 8;
+/// How many words above SP a return address is looked for in a stub whose registers were pushed one by one: C1's
+/// slow_subtype_check has eight of them in 25 (c1_Runtime1_x86.cpp).
+const MAX_PUSHED_WORDS: u64 = 10;
 
 impl<M: Memory> Walk<'_, M> {
     /// The caller of the stub that was interrupted at `cursor`.
@@ -25,10 +26,12 @@ impl<M: Memory> Walk<'_, M> {
         registers: &Registers,
     ) -> Result<Cursor, WalkError> {
         let (pc, sp, fp) = (cursor.pc, cursor.sp, registers.fp());
+        // C1 pushes what slow_subtype_check takes, below the frame's own SP (c1_LIRAssembler_x86.cpp, 11-25).
+        let arguments = if blob.kind == BlobKind::SlowSubtypeCheck { 16 } else { 0 };
         let caller = |slot: u64, fp: u64| -> Result<Cursor, WalkError> {
             let pc = self.load(slot)?;
-            let caller = Cursor { pc, sp: slot.wrapping_add(8), fp, interrupted: false };
-            self.check_progress(cursor, caller)
+            let sp = slot.wrapping_add(8).wrapping_add(arguments);
+            self.check_progress(cursor, Cursor { pc, sp, fp, interrupted: false })
         };
         if vm.stubs.method_entry_barrier.contains(pc) {
             return self.entry_barrier_caller(cursor, fp);
@@ -65,16 +68,19 @@ impl<M: Memory> Walk<'_, M> {
         if is_return(sp) {
             return caller(sp, fp);
         }
+        let pushed = |word: u64| sp.wrapping_add(word.wrapping_mul(8));
+        let mut pushed = (1..MAX_PUSHED_WORDS).map(pushed).filter(|&slot| is_return(slot));
+        // A blob that says that it has no frame size leaves RBP to its caller.
+        if blob.frame_bytes < 0
+            && let Some(slot) = pushed.next()
+        {
+            return caller(slot, fp);
+        }
         if fp >= sp && fp.wrapping_sub(sp) <= MAX_STUB_FRAME && is_return(fp.wrapping_add(8)) {
             return caller(fp.wrapping_add(8), self.load(fp)?);
         }
-        for word in 1..MAX_PUSHED_WORDS {
-            let slot = sp.wrapping_add(word.wrapping_mul(8));
-            if is_return(slot) {
-                return caller(slot, fp);
-            }
-        }
-        Err(WalkError::NoFrameSize)
+        let slot = pushed.next().ok_or(WalkError::NoFrameSize)?;
+        caller(slot, fp)
     }
 
     /// The interpreter's entries of method handles' intrinsics have no frame. Those with a trailing MemberName take the
@@ -98,10 +104,28 @@ impl<M: Memory> Walk<'_, M> {
         Ok(Cursor { pc, sp, fp: registers.fp(), interrupted: false })
     }
 
+    /// The caller of a leaf stub that native code has called, in a thread that has no Java frames: JNI's fast field
+    /// getters and the like keep the return address on top (cpu/x86/jniFastGetField_x86_64.cpp).
+    pub(in crate::signal::walk) fn native_leaf_stub_caller(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+    ) -> Result<Cursor, WalkError> {
+        let pc = self.load(cursor.sp)?;
+        if !cursor.interrupted
+            || self.objects.find(RuntimeAddr(pc)).is_none()
+            || !self.is_return_address(vm, pc)
+        {
+            return Err(WalkError::UnknownCode);
+        }
+        let caller = Cursor { pc, sp: cursor.sp.wrapping_add(8), fp: cursor.fp, interrupted: false };
+        self.check_progress(cursor, caller)
+    }
+
     /// Whether `pc` can be a return address into code that calls stubs: into the interpreter (which pushes
     /// entries of its own), right behind a call instruction of Java or native code, or a deoptimisation handler,
     /// which pushes its own address (cpu/x86/x86.ad emit_deopt_handler, c1_LIRAssembler_x86.cpp).
-    fn is_return_address(&self, vm: &VmLayout, pc: u64) -> bool {
+    pub(in crate::signal::walk) fn is_return_address(&self, vm: &VmLayout, pc: u64) -> bool {
         if vm.stubs.interpreter.contains(pc) {
             return true;
         }
