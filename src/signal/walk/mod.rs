@@ -27,6 +27,7 @@ pub mod vm;
 mod arch {
     pub(super) mod adapter;
     pub(super) mod compiled_stage;
+    pub(super) mod compiled_stub;
     pub(super) mod interpreter_stage;
     pub mod registers;
     pub(super) mod stub_stage;

@@ -1,5 +1,9 @@
 //! The walkers over recorded states: a small VM built of bytes, in which each kind of frame is brought about.
 
+mod compiled;
+mod deoptimized;
+mod interpreted;
 mod native;
+mod stubs;
 mod vm_world;
 mod walks;

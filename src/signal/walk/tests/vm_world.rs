@@ -333,3 +333,32 @@ impl World {
         frames[..len].iter().map(|frame| (frame.kind, frame.value, frame.aux as i32)).collect()
     }
 }
+
+/// Stack addresses of the scenes, leaf to root: a frame under test returns to `CALLER_SP`.
+pub(super) const CALLER_SP: u64 = STACK + 0x1000;
+
+/// The caller's frame pointer, as its callee must hand it back.
+pub(super) const ENTRY_FP: u64 = STACK + 0x3000;
+
+/// A compiled caller whose frame begins at `CALLER_SP` and which the entry frame called: returns its method and a
+/// return address in it.
+pub(super) fn compiled_caller(world: &mut World) -> (u64, u64) {
+    let (method, code) = world.compiled();
+    world.set(CALLER_SP + 0x20, ENTRY_FP).set(CALLER_SP + 0x28, CALL_STUB_RETURN);
+    world.entry_frame(ENTRY_FP);
+    (method, code + 0x80)
+}
+
+/// An interpreted frame at `fp`, called from `return_pc` with `sender_sp` and `sender_fp`.
+pub(super) fn interpreted_frame(
+    world: &mut World,
+    fp: u64,
+    method: u64,
+    bcp: u64,
+    return_pc: u64,
+    sender: (u64, u64),
+) {
+    let (sender_sp, sender_fp) = sender;
+    world.set(fp, sender_fp).set(fp + 8, return_pc).set(fp - 8, sender_sp);
+    world.set(fp - 24, method).set(fp - 64, bcp);
+}

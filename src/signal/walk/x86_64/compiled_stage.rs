@@ -22,7 +22,6 @@ const RET: u8 = 0xc3;
 const RET_POP: u8 = 0xc2;
 const JMP: u8 = 0xe9;
 const LEAVE: u8 = 0xc9;
-const CALL: u8 = 0xe8;
 
 /// Where the interrupted method's caller is to be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,68 +62,6 @@ impl<M: Memory> Walk<'_, M> {
                 self.check_progress(cursor, Cursor { pc, sp, fp, interrupted: false })
             }
         }
-    }
-
-    /// If a compiled method's stub for a static call was interrupted, the call in the same method that led there: the
-    /// stub (`mov rbx, method; jmp entry`, cpu/x86/compiledIC_x86.cpp emit_to_interp_stub) has a return address on
-    /// the stack, but is no callee.
-    pub(in crate::signal::walk) fn static_call_stub_caller(
-        &self,
-        blob: &Blob,
-        cursor: &Cursor,
-        registers: &Registers,
-    ) -> Option<Cursor> {
-        let mut code = [0_u8; 11];
-        let mut before = [0_u8; 10];
-        let is_read = self.memory.read_bytes(cursor.pc, &mut code)
-            && self.memory.read_bytes(cursor.pc.wrapping_sub(before.len() as u64), &mut before);
-        let is_stub = match (code, before) {
-            ([0x48, 0xbb, .., JMP], _) => true,
-            ([JMP, ..], [0x48, 0xbb, ..]) => true,
-            _ => false,
-        };
-        if !is_read || !is_stub {
-            return None;
-        }
-        // Nothing else than a call in the method's code before it leads there; by now it may lead elsewhere.
-        let pc = self.memory.load_u64(cursor.sp)?;
-        let is_call = self.memory.load_u8(pc.wrapping_sub(5))? == CALL;
-        if !is_call || !(blob.code_begin..cursor.pc).contains(&pc) {
-            return None;
-        }
-        let caller = Cursor { pc, sp: cursor.sp.wrapping_add(8), fp: registers.fp(), interrupted: false };
-        Some(caller)
-    }
-
-    /// If a deoptimisation handler was interrupted, the frame as it is when the handler is through: returned to at the
-    /// handler's beginning. The handler pushes that address and leaves: `call next; sub qword ptr [rsp], 5; jmp` (17) or
-    /// `mov r10, address; push r10; jmp` (21) (cpu/x86/x86_64.ad emit_deopt_handler, c1_LIRAssembler_x86.cpp).
-    pub(in crate::signal::walk) fn deopt_handler_frame(
-        &self,
-        vm: &VmLayout,
-        blob: &Blob,
-        cursor: &Cursor,
-        registers: &Registers,
-    ) -> Option<Cursor> {
-        let mut code = [0_u8; 2];
-        let mut before = [0_u8; 12];
-        let is_read = self.memory.read_bytes(cursor.pc, &mut code)
-            && self.memory.read_bytes(cursor.pc.wrapping_sub(before.len() as u64), &mut before);
-        // How far into the handler it is, and what is on the stack by then.
-        let (done, pushed) = match (code, before) {
-            ([0x49, 0xba], _) | ([CALL, 0], _) => (0, 0),
-            ([0x41, 0x52], [_, _, 0x49, 0xba, ..]) => (10, 0),
-            ([JMP, _], [0x49, 0xba, .., 0x41, 0x52]) => (12, 8),
-            ([0x48, 0x83], [.., CALL, 0, 0, 0, 0]) => (5, 8),
-            ([JMP, _], [.., CALL, 0, 0, 0, 0, 0x48, 0x83, 0x2c, 0x24, _]) => (10, 8),
-            _ => return None,
-        };
-        let pc = cursor.pc.wrapping_sub(done);
-        if !is_read || !self.is_deopt_handler(vm, blob, pc) {
-            return None;
-        }
-        let sp = cursor.sp.wrapping_add(pushed);
-        Some(Cursor { pc, sp, fp: registers.fp(), interrupted: false })
     }
 
     fn stage(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> Result<Stage, WalkError> {
@@ -223,8 +160,8 @@ impl<M: Memory> Walk<'_, M> {
     }
 }
 
-/// A method compiled for on-stack replacement has one more entry, anywhere behind its first: `mov [rsp-N], eax; push rbp;
-/// sub rsp, size`. Its stage, before the `sub` has been executed.
+/// A method compiled for on-stack replacement has one more entry, anywhere behind its first: `mov [rsp-N], eax;
+/// push rbp; sub rsp, size`. Its stage, before the `sub` has been executed.
 fn later_entry_stage(code: &[u8], before: &[u8], size: i64) -> Option<Stage> {
     let at_push = match code {
         [0x89, 0x84, 0x24, _, _, _, _, push @ ..] => push,

@@ -1,0 +1,180 @@
+//! Compiled methods: the stages of entering and leaving them, and their own stubs.
+
+use super::vm_world::*;
+use crate::core::record::FrameKind::Compiled;
+
+#[test]
+fn each_instruction_of_a_compiled_entry_and_exit_leads_to_the_caller() {
+    // Offset in the code, bytes still above the return address, whether RBP is saved there.
+    let stages = [
+        ("at push rbp", 0x00, 0, false),
+        ("at sub rsp", 0x01, 8, true),
+        ("after sub rsp", 0x05, 0x28, true),
+        ("at add rsp", 0x100, 0x28, true),
+        ("at pop rbp", 0x104, 8, true),
+        ("at cmp rsp", 0x105, 0, false),
+        ("at ja", 0x10c, 0, false),
+        ("at ret", 0x112, 0, false),
+    ];
+    for (stage, offset, above, saved) in stages {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (callee, code) = world.compiled();
+        let sp = CALLER_SP - 8 - above;
+        world.set(CALLER_SP - 8, return_pc);
+        if saved {
+            world.set(CALLER_SP - 16, 0x1234);
+        }
+        let frames = world.walk(code + offset, sp, 0x1234, &[]);
+        assert_eq!(frames, [(Compiled, callee, 7), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
+/// Regression: a frame of RBP and return address alone was taken for absent at the entry barrier behind its push
+/// (JDK 21 and 25).
+#[test]
+fn an_entry_barrier_behind_a_lone_push_keeps_the_frame() {
+    // push rbp; cmp dword ptr [r15+0x20], 1; jne; nop…
+    let mut code = vec![0x55, 0x41, 0x81, 0x7f, 0x20, 1, 0, 0, 0, 0x0f, 0x85, 0x55, 0x55, 0, 0];
+    let frame_complete = code.len() as i32;
+    code.resize(0x100, 0x90);
+    for (stage, offset, is_pushed) in
+        [("at push", 0, false), ("at cmp", 1, true), ("at jne", 9, true), ("behind", 15, true)]
+    {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, _) = world.method();
+        let spec = BlobSpec { name: "nmethod", code: &code, frame_bytes: 16, frame_complete, method };
+        let start = world.blob(&spec);
+        world.set(CALLER_SP - 8, return_pc).set(CALLER_SP - 16, 0x1234);
+        let sp = CALLER_SP - if is_pushed { 16 } else { 8 };
+        let frames = world.walk(start + offset, sp, 0x1234, &[]);
+        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
+/// Regression: 25 polls with an 8-bit displacement, and the poll's stub takes the poll's address as an immediate (17
+/// on); both were taken for the method's body, and the frame below for garbage.
+#[test]
+fn the_return_poll_and_its_stub_have_no_frame() {
+    // add rsp, 0x20; pop rbp; cmp rsp, [r15+0x28]; ja; ret
+    let exit: [u8; 16] = [0x48, 0x83, 0xc4, 0x20, 0x5d, 0x49, 0x3b, 0x67, 0x28, 0x0f, 0x87, 0, 1, 0, 0, 0xc3];
+    // mov r10, imm64; mov [r15+0x538], r10; jmp
+    let stub: [u8; 22] =
+        [0x49, 0xba, 1, 2, 3, 4, 5, 6, 7, 8, 0x4d, 0x89, 0x97, 0x38, 0x05, 0, 0, 0xe9, 0, 0, 0, 0x10];
+    let stages = [
+        ("at cmp rsp", 0x105),
+        ("at ja", 0x109),
+        ("at ret", 0x10f),
+        ("at the stub's mov r10", 0x180),
+        ("at its mov to the thread", 0x18a),
+        ("at its jmp", 0x191),
+    ];
+    for (stage, offset) in stages {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, code) = world.compiled_with(&[(0x100, &exit), (0x180, &stub)]);
+        world.set(CALLER_SP - 8, return_pc);
+        let frames = world.walk(code + offset, CALLER_SP - 8, 0x1234, &[]);
+        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
+/// Regression: the jump to the code that unwinds an exception was taken for the method's body, though the frame is
+/// gone (all versions).
+#[test]
+fn a_jump_that_unwinds_has_no_frame_and_one_within_the_method_has() {
+    // add rsp, 0x20; pop rbp; jmp
+    let leaving =
+        |distance: i32| [&[0x48, 0x83, 0xc4, 0x20, 0x5d, 0xe9][..], &distance.to_le_bytes()].concat();
+    for (distance, is_gone) in [(0x10_0000, true), (-0x10_0000, true), (0x20, false), (-0x20, false)] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, code) = world.compiled_with(&[(0x100, &leaving(distance))]);
+        world.set(CALLER_SP - 8, return_pc);
+        let sp = CALLER_SP - if is_gone { 8 } else { 0x30 };
+        let frames = world.walk(code + 0x105, sp, 0x1234, &[]);
+        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{distance:#x}");
+    }
+    // The removal of a frame of another size is not this method's exit.
+    let mut world = World::new();
+    let (caller, return_pc) = compiled_caller(&mut world);
+    let other = [0x48, 0x83, 0xc4, 0x30, 0x5d, 0xe9, 0, 0, 0x10, 0];
+    let (method, code) = world.compiled_with(&[(0x100, &other)]);
+    world.set(CALLER_SP - 8, return_pc);
+    let frames = world.walk(code + 0x105, CALLER_SP - 0x30, 0x1234, &[]);
+    assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)]);
+}
+
+/// Regression: behind `leave` a native method's wrapper looks for a pending exception, and in 25 polls; it was taken
+/// to have its frame still.
+#[test]
+fn a_native_wrapper_behind_its_leave_has_no_frame() {
+    // leave; test byte ptr [r15+0x28], 1; jz; mov r10, imm64; mov [r15+0x538], r10; jmp; cmp [r15+8], 0; jne; ret; jmp
+    let exit: [u8; 47] = [
+        0xc9, 0x41, 0xf6, 0x47, 0x28, 1, 0x74, 22, 0x49, 0xba, 1, 2, 3, 4, 5, 6, 7, 8, 0x4d, 0x89, 0x97,
+        0x38, 5, 0, 0, 0xe9, 0, 0, 0, 0x10, 0x49, 0x83, 0x7f, 8, 0, 0x0f, 0x85, 1, 0, 0, 0, 0xc3, 0xe9, 0, 0,
+        0, 0x10,
+    ];
+    for (stage, offset) in [
+        ("at test", 1),
+        ("at jz", 6),
+        ("at the poll's mov r10", 8),
+        ("at its mov to the thread", 18),
+        ("at its jmp", 25),
+        ("at cmp", 30),
+        ("at jne", 35),
+        ("at ret", 41),
+        ("at jmp", 42),
+    ] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, code) = world.compiled_with(&[(0x100, &exit)]);
+        world.set(CALLER_SP - 8, return_pc);
+        let frames = world.walk(code + 0x100 + offset, CALLER_SP - 8, 0x1234, &[]);
+        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+    }
+    // 17: leave; cmp qword ptr [r15+8], imm32; jne; ret
+    let exit = [0xc9, 0x49, 0x81, 0x7f, 8, 0, 0, 0, 0, 0x0f, 0x85, 1, 0, 0, 0, 0xc3];
+    for (stage, offset) in [("at cmp", 1), ("at jne", 9), ("at ret", 15)] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, code) = world.compiled_with(&[(0x100, &exit)]);
+        world.set(CALLER_SP - 8, return_pc);
+        let frames = world.walk(code + 0x100 + offset, CALLER_SP - 8, 0x1234, &[]);
+        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "17, {stage}");
+    }
+}
+
+/// Regression: a method's own stub for a static call was taken for its body, at a stack that has one word more.
+#[test]
+fn a_static_calls_stub_belongs_to_the_call() {
+    // mov rbx, imm64; jmp
+    let stub: [u8; 15] = [0x48, 0xbb, 1, 2, 3, 4, 5, 6, 7, 8, 0xe9, 0, 0, 0, 0x10];
+    for (stage, offset) in [("at mov", 0x180), ("at jmp", 0x18a)] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, code) = world.compiled_with(&[(0x180, &stub)]);
+        let sp = CALLER_SP - 0x30;
+        world.set(CALLER_SP - 8, return_pc).set(sp - 8, code + 0x80);
+        let frames = world.walk(code + offset, sp - 8, 0x1234, &[]);
+        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
+/// Regression: the second entry of a method that is compiled for on-stack replacement was taken for its body.
+#[test]
+fn the_entry_for_on_stack_replacement_has_no_frame_yet() {
+    // mov [rsp-0x14000], eax; push rbp; sub rsp, 0x20
+    let entry = [0x89, 0x84, 0x24, 0, 0xc0, 0xfe, 0xff, 0x55, 0x48, 0x83, 0xec, 0x20];
+    for (stage, offset, depth) in
+        [("at mov", 0, 8), ("at push", 7, 8), ("at sub", 8, 16), ("behind", 12, 0x30)]
+    {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, code) = world.compiled_with(&[(0x180, &entry)]);
+        world.set(CALLER_SP - 8, return_pc).set(CALLER_SP - 16, 0x1234);
+        let frames = world.walk(code + 0x180 + offset, CALLER_SP - depth, 0x1234, &[]);
+        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+    }
+}

@@ -1,0 +1,119 @@
+//! Frames on their way from compiled to interpreted.
+
+use super::vm_world::*;
+use crate::core::record::FrameKind::{Compiled, Interpreted, Stub, Unwalkable};
+use crate::signal::walk::WalkError;
+
+/// A blob that turns compiled frames into interpreter frames: `nop…`.
+fn deoptimization_blob(world: &mut World, name: &str) -> u64 {
+    let code = [0x90; 0x40];
+    world.blob(&BlobSpec { name, code: &code, frame_bytes: 0x80, frame_complete: -1, method: 0 })
+}
+
+/// Regression: interpreter frames that were pushed and not filled yet ended the walk with bad_interpreter_frame.
+#[test]
+fn frames_that_are_being_unpacked_come_from_the_vframe_array() {
+    for name in ["DeoptimizationBlob", "UncommonTrapBlob"] {
+        for (stage, fp) in [("in the blob", 0x1234), ("frames pushed", STACK + 0x200)] {
+            let mut world = World::new();
+            let (caller, return_pc) = compiled_caller(&mut world);
+            let (inner, outer) = (world.method().0, world.method().0);
+            let blob = deoptimization_blob(&mut world, name);
+            world.vframe_array(THREAD, &[(inner, 3), (outer, -1)], (return_pc, CALLER_SP, 0x1234));
+            // What the skeletal frames hold is garbage.
+            world.set(STACK + 0x108, DISPATCH).set(STACK + 0x208, DISPATCH).set(STACK + 0x200 - 24, 0x99);
+            let frames = world.walk(blob + 8, STACK + 0x100, fp, &[]);
+            let expected = [
+                (Stub, blob + 8, 0),
+                (Interpreted, inner, 3),
+                (Interpreted, outer, 0),
+                (Compiled, caller, 7),
+            ];
+            assert_eq!(frames, expected, "{name}, {stage}");
+        }
+    }
+}
+
+#[test]
+fn a_vframe_array_of_another_thread_or_without_methods_is_not_believed() {
+    let bad = WalkError::BadInterpreterFrame as i32;
+    for (owner, is_method) in [(THREAD + 8, true), (THREAD, false)] {
+        let mut world = World::new();
+        let (_, return_pc) = compiled_caller(&mut world);
+        let (method, _) = world.method();
+        let blob = deoptimization_blob(&mut world, "DeoptimizationBlob");
+        let method = if is_method { method } else { 0x99 };
+        world.vframe_array(owner, &[(method, 3)], (return_pc, CALLER_SP, 0));
+        let frames = world.walk(blob + 8, STACK + 0x100, 0, &[]);
+        assert_eq!(frames, [(Stub, blob + 8, 0), (Unwalkable, blob + 8, bad)]);
+    }
+}
+
+#[test]
+fn frozen_frames_below_a_deoptimised_one_are_not_hidden() {
+    for (return_address_is_there, expected) in [(true, Compiled), (false, Unwalkable)] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, _) = world.method();
+        let blob = deoptimization_blob(&mut world, "DeoptimizationBlob");
+        world.layout.thread.cont_entry = Some(72);
+        world.memory.put_u64(THREAD + 72, CALLER_SP);
+        world.set(CALLER_SP - 8, if return_address_is_there { return_pc } else { DISPATCH });
+        world.vframe_array(THREAD, &[(method, 3)], (return_pc, CALLER_SP, 0));
+        let frames = world.walk(blob + 8, STACK + 0x100, 0, &[]);
+        assert_eq!(frames[..2], [(Stub, blob + 8, 0), (Interpreted, method, 3)]);
+        assert_eq!(frames[2].0, expected);
+        if expected == Compiled {
+            assert_eq!(frames[2].1, caller);
+        }
+    }
+}
+
+/// Regression: the deoptimisation handler leaves its own address as the return address, and no call stands before it.
+#[test]
+fn a_deoptimisation_handler_is_a_return_address() {
+    let mut world = World::new();
+    let (caller, return_pc) = compiled_caller(&mut world);
+    let (method, code) = world.compiled();
+    // push rbp; mov rbp, rsp; nop…: registers being saved.
+    let mut blob_code = vec![0x55, 0x48, 0x8b, 0xec];
+    blob_code.resize(0x40, 0x90);
+    let blob = world.blob(&BlobSpec {
+        name: "DeoptimizationBlob",
+        code: &blob_code,
+        frame_bytes: 0x80,
+        frame_complete: -1,
+        method: 0,
+    });
+    let sp = CALLER_SP - 0x30;
+    world.set(CALLER_SP - 8, return_pc).set(sp + 16, code + 0x80);
+    world.set(sp - 8, code - BLOB_HEADER + 0xe00).set(sp - 16, 0x1234);
+    let frames = world.walk(blob + 8, sp - 0x20, sp - 16, &[]);
+    assert_eq!(frames, [(Stub, blob + 8, 0), (Compiled, method, 7), (Compiled, caller, 7)]);
+}
+
+/// Regression: a deoptimisation handler pushes a word, which shifted the frame; and it has no scope of its own.
+#[test]
+fn a_deoptimisation_handler_stands_for_the_frame_that_it_leaves() {
+    let call = [0xe8, 0, 0, 0, 0, 0x48, 0x83, 0x2c, 0x24, 5, 0xe9, 0, 0, 0, 0x10];
+    let push = [0x49, 0xba, 1, 2, 3, 4, 5, 6, 7, 8, 0x41, 0x52, 0xe9, 0, 0, 0, 0x10];
+    for (stage, handler, offset, pushed) in [
+        ("17, at call", &call[..], 0, 0),
+        ("17, at sub", &call, 5, 8),
+        ("17, at jmp", &call, 10, 8),
+        ("21, at mov", &push, 0, 0),
+        ("21, at push", &push, 10, 0),
+        ("21, at jmp", &push, 12, 8),
+    ] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        // The handler is at 0xe00 from the blob.
+        let (method, code) = world.compiled_with(&[(0xe00 - BLOB_HEADER as usize, handler)]);
+        let sp = CALLER_SP - 0x30;
+        // The frame keeps its own PC at the slot that the method names.
+        world.set(CALLER_SP - 8, return_pc).set(sp + 16, code + 0x80);
+        let pc = code - BLOB_HEADER + 0xe00 + offset;
+        let frames = world.walk(pc, sp - pushed, 0x1234, &[]);
+        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+    }
+}

@@ -1,0 +1,61 @@
+//! Interpreter frames, and the stages of entering and leaving them.
+
+use super::vm_world::*;
+use crate::core::record::FrameKind::{Compiled, Interpreted};
+
+#[test]
+fn an_interpreted_frame_takes_its_bytecode_from_the_register_or_the_frame() {
+    for (r13_is_bcp, bci) in [(true, 5), (false, 3)] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, bytecodes) = world.method();
+        let fp = CALLER_SP - 0x20;
+        interpreted_frame(&mut world, fp, method, bytecodes + 3, return_pc, (CALLER_SP, 0x1234));
+        let r13 = if r13_is_bcp { bytecodes + 5 } else { 0x99 };
+        let frames = world.walk(DISPATCH, fp - 0x60, fp, &[(13, r13)]);
+        assert_eq!(frames, [(Interpreted, method, bci), (Compiled, caller, 7)]);
+    }
+}
+
+#[test]
+fn each_stage_of_an_interpreter_entry_leads_to_the_caller() {
+    let push_fp = ENTRY.push_fp;
+    // PC, bytes between SP and the sender's SP, whether the return address is in rax, whether RBP is this frame's.
+    let stages = [
+        ("at the start", ENTRY.code.start, 8, false, false),
+        ("return address popped", ENTRY.return_in_register.start, 0, true, false),
+        ("at push rbp", push_fp, 8, false, false),
+        ("at mov rbp, rsp", push_fp + 1, 16, false, false),
+        ("after mov rbp, rsp", push_fp + 4, 16, false, true),
+        ("sender SP saved", ENTRY.sender_sp_saved, 24, false, true),
+    ];
+    for (stage, pc, depth, in_rax, has_fp) in stages {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, _) = world.method();
+        let sp = CALLER_SP - depth;
+        world.set(CALLER_SP - 8, if in_rax { 0 } else { return_pc });
+        world.set(CALLER_SP - 16, ENTRY_FP).set(CALLER_SP - 24, CALLER_SP);
+        let fp = if has_fp { CALLER_SP - 16 } else { ENTRY_FP };
+        let r13 = if pc >= ENTRY.sender_sp_saved { 0x99 } else { CALLER_SP };
+        let frames = world.walk(pc, sp, fp, &[(0, return_pc), (3, method), (13, r13)]);
+        assert_eq!(frames, [(Interpreted, method, 0), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
+#[test]
+fn after_leave_the_interpreters_frame_is_the_callers() {
+    for (stage, pc, in_register) in [
+        ("after leave", EXIT.return_on_stack.start, false),
+        ("after the pop", EXIT.return_in_register.start, true),
+        ("at the jump", EXIT.return_in_register.end - 3, true),
+    ] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        world.set(CALLER_SP - 8, if in_register { 0 } else { return_pc });
+        let r13 = if in_register { return_pc } else { 0x99 };
+        let sp = if in_register { CALLER_SP } else { CALLER_SP - 8 };
+        let frames = world.walk(pc, sp, ENTRY_FP, &[(3, CALLER_SP), (13, r13)]);
+        assert_eq!(frames, [(Compiled, caller, 7)], "{stage}");
+    }
+}

@@ -1,0 +1,176 @@
+//! Stubs and adapters.
+
+use std::sync::{Arc, OnceLock};
+
+use super::vm_world::*;
+use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
+use crate::core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, TextRange};
+use crate::core::record::FrameKind::{Compiled, Interpreted, Native, Stub, Unwalkable};
+use crate::signal::walk::WalkError;
+
+#[test]
+fn a_stub_with_a_frame_of_its_own_or_without_leads_to_the_caller() {
+    // push rbp; mov rbp, rsp; nop…; leave; ret
+    let mut code = vec![0x55, 0x48, 0x8b, 0xec];
+    code.resize(0x40, 0x90);
+    code.extend([0xc9, 0xc3]);
+    for (stage, offset, above, has_fp) in [
+        ("at push", 0, 0, false),
+        ("at mov", 1, 8, false),
+        ("inside", 8, 0x48, true),
+        ("at ret", 0x41, 0, false),
+    ] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let stub = world.blob(&BlobSpec {
+            name: "StubRoutines (1)",
+            code: &code,
+            frame_bytes: 0,
+            frame_complete: -1,
+            method: 0,
+        });
+        world.set(CALLER_SP - 8, return_pc).set(CALLER_SP - 16, 0x1234);
+        let fp = if has_fp { CALLER_SP - 16 } else { 0x1234 };
+        let frames = world.walk(stub + offset, CALLER_SP - 8 - above, fp, &[]);
+        assert_eq!(frames, [(Stub, stub + offset, 0), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
+/// Regression: at a C2I adapter's barriers r13 still was what an earlier call had left there, and passed for the
+/// caller's SP (all versions).
+#[test]
+fn an_adapter_takes_the_senders_sp_from_r13_only_once_it_is_there() {
+    // The barriers, then 21's and 17's way to save the sender's SP.
+    let after_21 = [&[0x90; 0x100][..], &[0x4c, 0x8d, 0x6c, 0x24, 0x08], &[0x58, 0x90, 0x50]].concat();
+    let after_17 = [&[0x90; 0x100][..], &[0x58, 0x4c, 0x8b, 0xec], &[0x90; 4]].concat();
+    let stale = CALLER_SP + 0x40;
+    // PC, bytes between SP and the caller's SP, whether the return address is in rax, r13.
+    let stages = [
+        ("21, at the barriers", &after_21, 0x20, 8, false, stale),
+        ("21, at lea", &after_21, 0x100, 8, false, stale),
+        ("21, after lea", &after_21, 0x105, 8, false, CALLER_SP),
+        ("21, return address popped", &after_21, 0x106, 0x20, true, CALLER_SP),
+        ("17, at the barriers", &after_17, 0x20, 8, false, stale),
+        ("17, at pop", &after_17, 0x100, 8, false, stale),
+        ("17, return address popped", &after_17, 0x101, 0, true, stale),
+        ("17, sender's SP saved", &after_17, 0x104, 0x20, true, CALLER_SP),
+    ];
+    for (stage, code, offset, depth, in_rax, r13) in stages {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let spec = BlobSpec { name: "I2C/C2I adapters", code, frame_bytes: 0, frame_complete: -1, method: 0 };
+        let adapter = world.blob(&spec);
+        let sp = CALLER_SP - depth;
+        world.set(sp, if in_rax { 0 } else { return_pc });
+        let rax = if in_rax { return_pc } else { 0 };
+        let frames = world.walk(adapter + offset, sp, 0x1234, &[(0, rax), (13, r13)]);
+        assert_eq!(frames, [(Stub, adapter + offset, 0), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
+/// Regression: C1's slow_subtype_check has pushed eight words in 25; RBP led past its caller.
+#[test]
+fn a_stub_without_a_frame_size_is_left_by_what_it_has_pushed() {
+    let mut world = World::new();
+    let (root, root_pc) = compiled_caller(&mut world);
+    let (method, code) = world.compiled();
+    let sp = CALLER_SP - 0x30;
+    // The two arguments that C1 has pushed are below the frame.
+    world.set(CALLER_SP - 8, root_pc).set(sp - 24, code + 0x80);
+    for name in ["C1 Runtime slow_subtype_check_blob", "slow_subtype_check Runtime1 stub"] {
+        let stub = world.blob(&BlobSpec {
+            name,
+            code: &[0x90; 0x40],
+            frame_bytes: -8,
+            frame_complete: -1,
+            method: 0,
+        });
+        for words in [0, 1, 8] {
+            // RBP is the caller's, and happens to point below a return address.
+            let frames = world.walk(stub + 0x20, sp - 24 - 8 * words, CALLER_SP - 16, &[]);
+            let expected = [(Stub, stub + 0x20, 0), (Compiled, method, 7), (Compiled, root, 7)];
+            assert_eq!(frames, expected, "{name}, {words} words");
+        }
+    }
+}
+
+/// Regression: a C2I adapter that has its caller's call patched was left by whatever rax held.
+#[test]
+fn an_adapter_that_has_its_caller_patched_keeps_its_sp_in_r13() {
+    let mut world = World::new();
+    let (caller, return_pc) = compiled_caller(&mut world);
+    let code = [&[0x90; 0x100][..], &[0x58, 0x4c, 0x8b, 0xec]].concat();
+    let spec =
+        BlobSpec { name: "I2C/C2I adapters", code: &code, frame_bytes: 0, frame_complete: -1, method: 0 };
+    let adapter = world.blob(&spec);
+    world.set(CALLER_SP - 8, return_pc);
+    let frames = world.walk(adapter + 0x20, CALLER_SP - 0xa08, 0x1234, &[(0, DISPATCH), (13, CALLER_SP - 8)]);
+    assert_eq!(frames, [(Stub, adapter + 0x20, 0), (Compiled, caller, 7)]);
+}
+
+/// Regression: a thread that the agent does not know yet was lost in the leaf stubs that JNI calls.
+#[test]
+fn a_leaf_stub_below_native_code_returns_by_the_top_of_the_stack() {
+    const NATIVE: u64 = 0x40_0000;
+    let identity = IdentityWord { address: RuntimeAddr(NATIVE), value: 42 };
+    let object = LoadedObject {
+        index: ObjectIndex(7),
+        load_bias: LoadBias(NATIVE),
+        build_id: None,
+        identity,
+        unwind: OnceLock::new(),
+        text: ElfVaddr(0)..ElfVaddr(0x1000),
+    };
+    let (start, end) = (RuntimeAddr(NATIVE), RuntimeAddr(NATIVE + 0x1000));
+    let mut world = World::new();
+    world.java_thread = 0;
+    world.objects = ObjectMap::new(vec![TextRange { start, end, object: Arc::new(object) }], 0);
+    // call rax, behind which the return address is.
+    world.memory.put_u64(NATIVE, 42).put(NATIVE + 0x80, [0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xd0]);
+    let stub = world.blob(&BlobSpec {
+        name: "jni_fast_GetLongField",
+        code: &[0x90; 0x40],
+        frame_bytes: 0,
+        frame_complete: -1,
+        method: 0,
+    });
+    world.set(STACK + 0x100, NATIVE + 0x87);
+    let frames = world.walk(stub + 8, STACK + 0x100, 0, &[]);
+    assert_eq!(frames[..2], [(Stub, stub + 8, 0), (Native, NATIVE + 0x86, 7)]);
+    // What is no return address is not followed.
+    world.set(STACK + 0x100, NATIVE + 0x20);
+    let frames = world.walk(stub + 8, STACK + 0x100, 0, &[]);
+    assert_eq!(frames, [(Stub, stub + 8, 0), (Unwalkable, stub + 8, WalkError::UnknownCode as i32)]);
+}
+
+/// Regression: while the return address is in a register, the walk went on at the caller's caller, by RBP.
+#[test]
+fn a_method_handles_entry_keeps_the_caller_while_the_return_address_is_in_a_register() {
+    for (stage, on_stack, in_register, is_caller_found) in [
+        ("at the start", DISPATCH, 0, true),
+        ("return address popped", 0x99, DISPATCH, true),
+        ("neither", 0x99, 0x99, false),
+    ] {
+        let mut world = World::new();
+        let (root, return_pc) = compiled_caller(&mut world);
+        let (method, bytecodes) = world.method();
+        let entry = world.blob(&BlobSpec {
+            name: "MethodHandles adapters",
+            code: &[0x90; 0x40],
+            frame_bytes: 0,
+            frame_complete: -1,
+            method: 0,
+        });
+        let fp = CALLER_SP - 0x20;
+        interpreted_frame(&mut world, fp, method, bytecodes + 3, return_pc, (CALLER_SP, 0x1234));
+        let sp = fp - 0x60;
+        world.set(sp, on_stack);
+        let frames = world.walk(entry + 8, sp, fp, &[(0, in_register)]);
+        let expected = if is_caller_found {
+            vec![(Stub, entry + 8, 0), (Interpreted, method, 3), (Compiled, root, 7)]
+        } else {
+            vec![(Stub, entry + 8, 0), (Unwalkable, entry + 8, WalkError::NoFrameSize as i32)]
+        };
+        assert_eq!(frames, expected, "{stage}");
+    }
+}
