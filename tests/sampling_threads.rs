@@ -3,7 +3,7 @@
 mod sampling_support;
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 use std::{mem, ptr, thread};
 
@@ -13,9 +13,15 @@ use sampling_support::*;
 
 const LONG: Duration = Duration::from_secs(1);
 
+/// Burns for long enough, and returns what a thread that has just begun has used, for [`assert_sampled`].
+fn burn_long() -> Duration {
+    burn(LONG);
+    burn_until_made_up(Duration::ZERO)
+}
+
 /// Sampled but for less than two intervals at the end.
-fn assert_sampled(tid: i32, what: &str) {
-    assert_within(2.0, sampled_of(tid), LONG, what);
+fn assert_sampled(tid: i32, used: Duration, what: &str) {
+    assert_within(2.0, sampled_of(tid), used, what);
 }
 
 fn each_clock(scenario: fn(ClockKind)) {
@@ -32,14 +38,15 @@ fn threads_that_were_there_before() {
             while !GO.load(Ordering::SeqCst) {
                 thread::yield_now();
             }
+            let since = thread_cpu();
             burn(LONG);
-            gettid()
+            (gettid(), burn_until_made_up(since))
         });
         let session = start(&config(kind));
         GO.store(true, Ordering::SeqCst);
-        let tid = thread.join().unwrap();
+        let (tid, used) = thread.join().unwrap();
         session.stop();
-        assert_sampled(tid, kind.name());
+        assert_sampled(tid, used, kind.name());
     });
 }
 
@@ -53,39 +60,41 @@ fn threads_of_a_pthread_create_found_by_dlsym() {
         *mut c_void,
     ) -> i32;
     extern "C" fn body(_: *mut c_void) -> *mut c_void {
-        burn(LONG);
-        gettid() as usize as *mut c_void
+        Box::into_raw(Box::new((gettid(), burn_long()))).cast()
     }
     each_clock(|kind| {
         let session = start(&config(kind));
         let before = cpu::counts();
-        let mut tid = ptr::null_mut();
+        let mut result = ptr::null_mut();
         // SAFETY: the symbol is pthread_create; the thread is joined.
         unsafe {
             let create: Create = mem::transmute(libc::dlsym(libc::RTLD_DEFAULT, c"pthread_create".as_ptr()));
             let mut thread = 0;
             assert_eq!(create(&raw mut thread, ptr::null(), body, ptr::null_mut()), 0);
-            assert_eq!(libc::pthread_join(thread, &raw mut tid), 0);
+            assert_eq!(libc::pthread_join(thread, &raw mut result), 0);
         }
+        // SAFETY: what the thread's body made and left.
+        let (tid, used) = *unsafe { Box::from_raw(result.cast::<(i32, Duration)>()) };
         assert_eq!(cpu::counts().since(&before).threads_found_by_poll, 1);
         session.stop();
-        assert_sampled(tid as i32, kind.name());
+        assert_sampled(tid, used, kind.name());
     });
 }
 
 /// A thread that the C library does not know: no stack of its making, and its creator's thread pointer.
 #[test]
 fn threads_of_a_raw_clone() {
+    static USED_NS: AtomicU64 = AtomicU64::new(0);
     extern "C" fn body(_: *mut c_void) -> i32 {
         // Nothing that needs thread-locals. CLOCK_THREAD_CPUTIME_ID is the kernel's own.
-        burn(LONG);
+        USED_NS.store(burn_long().as_nanos() as u64, Ordering::SeqCst);
         0
     }
     each_clock(|kind| {
         let session = start(&config(kind));
         let tid = in_raw_clone(body);
         session.stop();
-        assert_sampled(tid, kind.name());
+        assert_sampled(tid, Duration::from_nanos(USED_NS.load(Ordering::SeqCst)), kind.name());
     });
 }
 

@@ -9,8 +9,9 @@ use thiserror::Error;
 
 use super::clock::{ITIMER, probe_perf, probe_timer};
 use super::config::{ArmedConfig, ClockChoice, Config};
-use super::poller::{self, Poller};
+use super::poller::Poller;
 use super::process_account::ProcessAccount;
+use super::tasks::{self, Tasks};
 use super::{own_threads, random, thread_start, threads};
 use crate::core::thread::ClockKind;
 use crate::signal::chain::ChainError;
@@ -86,6 +87,8 @@ pub fn start(config: &Config, sample: SampleFn) -> Result<Session, StartError> {
     // From here on, dropping the session undoes what has been done.
     let mut session = Session { poller: None, clock: ClockKind::Itimer, clock_reason: String::new() };
     (session.clock, session.clock_reason) = choose_clock(config)?;
+    // Before events take the last descriptors.
+    let mut tasks = Tasks::open()?;
     SignalToken::choose_cookie(random::system_random());
     handle_forks();
     if !threads::make_key() {
@@ -97,8 +100,9 @@ pub fn start(config: &Config, sample: SampleFn) -> Result<Session, StartError> {
     threads::set_config(Some(ArmedConfig { clock: session.clock, signal: config.signal }));
     // Threads that are born from here on arm themselves; then those that are there.
     thread_start::install();
-    threads::arm_all();
-    session.poller = Some(Poller::start(config.signal, ProcessAccount::begin())?);
+    threads::arm_all(&mut tasks)?;
+    let account = ProcessAccount::begin(&tasks);
+    session.poller = Some(Poller::start(config.signal, account, tasks)?);
     log::info!(
         "CPU sampling every {:?} of CPU time by {} ({})",
         config.interval,
@@ -208,7 +212,7 @@ fn handle_forks() {
         threads::FORKED.store(true, Ordering::SeqCst);
         SESSION.close();
         threads::close_inherited_events();
-        poller::close_inherited();
+        tasks::close_inherited();
     }
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -18,6 +18,7 @@
 //! | `clock` | perf events, POSIX timers, the process's timer |
 //! | `poller` | the safety net: when to look |
 //! | `reconcile` | the safety net: threads and periods that nothing told of |
+//! | `tasks` | the kernel's list of threads |
 //! | `process_account` | the process's CPU time against that of its threads |
 //! | [`own_threads`] | threads of the profiler |
 
@@ -29,6 +30,7 @@ mod poller;
 mod process_account;
 mod random;
 mod reconcile;
+mod tasks;
 pub mod thread_records;
 mod thread_start;
 pub mod threads;

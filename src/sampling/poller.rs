@@ -4,18 +4,15 @@
 //! where nothing has changed). Every [`RECKON`] it looks at each thread's CPU clock and at the handler.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
 use super::process_account::ProcessAccount;
+use super::tasks::Tasks;
 use super::{own_threads, reconcile, thread_records, thread_start, threads};
 use crate::signal::cpu_counters::{COUNTERS, add};
 use crate::signal::delivery::handler_is_installed;
@@ -24,9 +21,6 @@ use crate::signal::delivery::handler_is_installed;
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a period that no signal told of may be missing.
 const RECKON: Duration = Duration::from_secs(1);
-
-/// The descriptor of the list of threads, for a forked child to close; -1 if there is none.
-static TASKS_FD: AtomicI32 = AtomicI32::new(-1);
 
 /// The running thread. Stops when dropped.
 pub(super) struct Poller {
@@ -41,16 +35,12 @@ struct Shared {
 }
 
 impl Poller {
-    pub(super) fn start(signal: i32, account: ProcessAccount) -> io::Result<Self> {
-        let tasks = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open("/proc/self/task")?;
-        // Before the thread runs: a fork may come first.
-        TASKS_FD.store(tasks.as_raw_fd(), Ordering::Relaxed);
+    pub(super) fn start(signal: i32, account: ProcessAccount, tasks: Tasks) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let thread = own_threads::spawn("otlpprof-cpu", {
             let shared = Arc::clone(&shared);
-            move || run(&shared, &tasks, signal, account)
-        });
-        let thread = thread.inspect_err(|_| TASKS_FD.store(-1, Ordering::Relaxed))?;
+            move || run(&shared, tasks, signal, account)
+        })?;
         Ok(Self { shared, thread: Some(thread) })
     }
 
@@ -70,7 +60,7 @@ impl Drop for Poller {
     }
 }
 
-fn run(shared: &Shared, tasks: &File, signal: i32, mut account: ProcessAccount) {
+fn run(shared: &Shared, mut tasks: Tasks, signal: i32, mut account: ProcessAccount) {
     let mut unarmed = HashMap::new();
     let mut reckoned = Instant::now();
     let mut is_settled = true;
@@ -82,12 +72,11 @@ fn run(shared: &Shared, tasks: &File, signal: i32, mut account: ProcessAccount) 
             break;
         }
         thread_start::install();
-        // The directory's link count is the number of threads plus two (proc's task directory counts them).
-        let task_count = tasks.metadata().map_or(0, |metadata| metadata.nlink().saturating_sub(2));
-        if task_count != (thread_records::thread_count() + threads::excluded_tids().len()) as u64
-            || !unarmed.is_empty()
+        let known = thread_records::thread_count() + threads::excluded_tids().len();
+        if (!unarmed.is_empty() || tasks.count().is_ok_and(|count| count != known))
+            && let Err(error) = reconcile::reconcile_with_tasks(&mut tasks, &mut unarmed)
         {
-            reconcile::reconcile_with_tasks(&mut unarmed);
+            log::debug!("the list of threads cannot be read: {error}");
         }
         if reckoned.elapsed() >= RECKON {
             reckoned = Instant::now();
@@ -100,16 +89,6 @@ fn run(shared: &Shared, tasks: &File, signal: i32, mut account: ProcessAccount) 
             }
             handler_was_ours = is_ours;
         }
-        is_settled = is_settled || account.settle(unarmed.keys().copied());
-    }
-    TASKS_FD.store(-1, Ordering::Relaxed);
-}
-
-/// In a forked child: closes the descriptor, which is its parent's. Async-signal-safe.
-pub(super) fn close_inherited() {
-    let fd = TASKS_FD.swap(-1, Ordering::Relaxed);
-    if fd >= 0 {
-        // SAFETY: the poller's descriptor; in the child, nobody else uses it.
-        unsafe { libc::close(fd) };
+        is_settled = is_settled || account.settle(&tasks, unarmed.keys().copied());
     }
 }

@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use super::tasks::Tasks;
 use super::{clock, thread_records, threads};
 use crate::signal::cpu::SESSION;
 use crate::signal::cpu_counters::{COUNTERS, add};
@@ -50,22 +51,24 @@ pub(super) struct ProcessAccount {
 
 impl ProcessAccount {
     /// An account that begins now: what is missing at this moment is not the session's.
-    pub(super) fn begin() -> Self {
+    pub(super) fn begin(tasks: &Tasks) -> Self {
         Self {
             settled_ns: (0..100)
-                .find_map(|_| unaccounted([]).filter(|it| it.blur_ns <= NOISE_NS))
+                .find_map(|_| unaccounted(tasks, []).filter(|it| it.blur_ns <= NOISE_NS))
                 .map(|it| it.ns),
             unsampled_before: COUNTERS.threads_unsampled.load(Ordering::Relaxed),
         }
     }
 
     /// Hands what no thread's account has to the estate. `false` if it could not be measured, since a thread was
-    /// ending at that moment.
+    /// ending at that moment, or one is there that is not known yet: its time is no estate.
     ///
     /// `unarmed` are threads that were seen and have no record yet. What they use is theirs: it is owed to them
     /// when they get one.
-    pub(super) fn settle(&mut self, unarmed: impl IntoIterator<Item = i32>) -> bool {
-        let Some(Unaccounted { ns: unaccounted_ns, blur_ns }) = unaccounted(unarmed) else { return false };
+    pub(super) fn settle(&mut self, tasks: &Tasks, unarmed: impl IntoIterator<Item = i32>) -> bool {
+        let Some(Unaccounted { ns: unaccounted_ns, blur_ns }) = unaccounted(tasks, unarmed) else {
+            return false;
+        };
         if self.settled_ns.is_none() && blur_ns > NOISE_NS {
             return false;
         }
@@ -85,8 +88,8 @@ impl ProcessAccount {
 }
 
 /// The process's CPU time less that of all threads, those that ended included, since the process began. `None` if
-/// a thread ended meanwhile.
-fn unaccounted(unarmed: impl IntoIterator<Item = i32>) -> Option<Unaccounted> {
+/// a thread ended meanwhile, or there are others than those that are known.
+fn unaccounted(tasks: &Tasks, unarmed: impl IntoIterator<Item = i32>) -> Option<Unaccounted> {
     let begun = ENDS.begun.load(Ordering::SeqCst);
     if ENDS.finished.load(Ordering::SeqCst) != begun {
         return None;
@@ -97,12 +100,34 @@ fn unaccounted(unarmed: impl IntoIterator<Item = i32>) -> Option<Unaccounted> {
     thread_records::for_each_thread(|record| {
         tids.insert(record.os_tid.load(Ordering::Relaxed));
     });
+    let known = tids.len();
     let alive_ns: i64 = tids.into_iter().filter_map(clock::cpu_time_of).sum();
     let after_ns = clock::process_cpu_ns();
     let ended_ns = ENDS.used_ns.load(Ordering::SeqCst);
-    let at_rest = ENDS.begun.load(Ordering::SeqCst) == begun;
+    // The threads that are there now used what was read above, but for those that came later.
+    let at_rest = ENDS.begun.load(Ordering::SeqCst) == begun && tasks.count().ok() == Some(known);
     at_rest.then_some(Unaccounted {
         ns: (before_ns + after_ns) / 2 - alive_ns - ended_ns,
         blur_ns: after_ns - before_ns,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_thread_that_is_not_known_yet_is_no_estate() {
+        let (end, ended) = mpsc::channel::<()>();
+        let unknown = std::thread::spawn(move || ended.recv());
+        let tasks = Tasks::open().unwrap();
+        let mut account = ProcessAccount { settled_ns: Some(i64::MIN / 2), unsampled_before: 0 };
+        let before_ns = SESSION.estate_ns.load(Ordering::Relaxed);
+        assert!(!account.settle(&tasks, []));
+        assert_eq!(SESSION.estate_ns.load(Ordering::Relaxed), before_ns);
+        drop(end);
+        let _ = unknown.join().unwrap();
+    }
 }

@@ -3,11 +3,13 @@
 //! For the poller: what threads tell of themselves, and what signals do, comes first.
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::sync::atomic::Ordering;
 
 use super::clock;
+use super::tasks::Tasks;
 use super::thread_records::for_each_thread;
-use super::threads::{arm_other, is_excluded_tid, retire_ended, task_ids};
+use super::threads::{arm_other, is_excluded_tid, retire_ended};
 use crate::core::thread::{ClockKind, ThreadRecord};
 use crate::signal::cpu::SESSION;
 use crate::signal::cpu_account::owed_periods;
@@ -22,8 +24,8 @@ const BUSY_NS: i64 = 1_000_000;
 
 /// Brings the records into line with the threads that there are. `unarmed` keeps how often each thread without a
 /// record has been seen.
-pub(super) fn reconcile_with_tasks(unarmed: &mut HashMap<i32, u32>) {
-    let tasks: HashSet<i32> = task_ids().into_iter().collect();
+pub(super) fn reconcile_with_tasks(tasks: &mut Tasks, unarmed: &mut HashMap<i32, u32>) -> io::Result<()> {
+    let tasks: HashSet<i32> = tasks.ids()?.into_iter().collect();
     for_each_thread(|record| {
         // The list is older than the records may be: the clock has the last word.
         let tid = record.os_tid.load(Ordering::Relaxed);
@@ -45,6 +47,7 @@ pub(super) fn reconcile_with_tasks(unarmed: &mut HashMap<i32, u32>) {
             arm_late(tid);
         }
     }
+    Ok(())
 }
 
 /// Arms a thread that was born during the session and that nobody told of. What it has used until now is owed.

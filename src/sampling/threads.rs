@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use std::{fs, ptr, thread};
+use std::{io, ptr, thread};
 
 use parking_lot::Mutex;
 
@@ -17,6 +17,7 @@ use super::clock;
 use super::config::ArmedConfig;
 use super::process_account::ENDS;
 use super::random::random;
+use super::tasks::Tasks;
 use super::thread_records::{all_records, claim, release};
 use crate::core::thread::{ClockKind, RecordState, ThreadRecord};
 use crate::signal::cpu::{SESSION, thread_cpu_ns};
@@ -289,17 +290,12 @@ pub(super) fn excluded_tids() -> HashSet<i32> {
     EXCLUDED.lock().clone().unwrap_or_default()
 }
 
-/// The ids of the process's threads. One that comes or goes meanwhile may be missed.
-pub(super) fn task_ids() -> Vec<i32> {
-    let entries = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
-}
-
 /// Arms every thread that there is. Those that are born meanwhile arm themselves.
-pub(super) fn arm_all() {
-    for tid in task_ids() {
+pub(super) fn arm_all(tasks: &mut Tasks) -> io::Result<()> {
+    for tid in tasks.ids()? {
         arm_other(tid);
     }
+    Ok(())
 }
 
 pub(super) fn is_excluded_tid(tid: i32) -> bool {

@@ -5,7 +5,7 @@
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use otlpprof::core::thread::{ClockKind, ThreadRecord};
 use otlpprof::sampling::config::{ClockChoice, Config};
@@ -131,6 +131,22 @@ pub fn burn(time: Duration) {
         for _ in 0..20_000 {
             x = std::hint::black_box(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
         }
+    }
+}
+
+/// Computes until samples of the current thread stand for what it has used since its CPU clock showed `since`, but
+/// for less than two intervals, and returns what it has used. Gives up after half a minute.
+///
+/// A thread that competes for its CPU may come to meet no tick for a long time, and with it no clock that is bound to
+/// the tick; the poller may come late as well.
+pub fn burn_until_made_up(since: Duration) -> Duration {
+    let give_up = Instant::now() + Duration::from_secs(30);
+    loop {
+        let used = thread_cpu() - since;
+        if sampled_of(gettid()) + 2 * INTERVAL > used || Instant::now() > give_up {
+            return used;
+        }
+        burn(Duration::from_millis(1));
     }
 }
 

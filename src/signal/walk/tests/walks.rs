@@ -1,7 +1,7 @@
 //! Whole walks: roots, ends, marks.
 
 use super::vm_world::*;
-use crate::core::record::FrameKind::{Compiled, Unwalkable};
+use crate::core::record::FrameKind::{Compiled, Stub, Unwalkable};
 use crate::signal::walk::WalkError;
 
 #[test]

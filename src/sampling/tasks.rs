@@ -1,0 +1,70 @@
+//! The kernel's list of the process's threads.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use nix::dir::Dir;
+use nix::fcntl::OFlag;
+use nix::sys::stat::{Mode, fstat};
+
+/// The descriptor of the open list, for a forked child to close; -1 if there is none.
+static FD: AtomicI32 = AtomicI32::new(-1);
+
+/// `/proc/self/task`, held open: it can be read when no descriptor is left. One at a time.
+pub(super) struct Tasks(Dir);
+
+impl Tasks {
+    pub(super) fn open() -> io::Result<Self> {
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let directory = Dir::open("/proc/self/task", flags, Mode::empty())?;
+        FD.store(directory.as_raw_fd(), Ordering::Relaxed);
+        Ok(Self(directory))
+    }
+
+    /// The number of threads, for one system call: proc's directory counts them as links beside its own two.
+    pub(super) fn count(&self) -> io::Result<usize> {
+        let status = fstat(&self.0)?;
+        Ok(usize::try_from(status.st_nlink).unwrap_or(0).saturating_sub(2))
+    }
+
+    /// The threads' ids. One that comes or goes meanwhile may be missed.
+    pub(super) fn ids(&mut self) -> io::Result<Vec<i32>> {
+        let mut ids = Vec::new();
+        for entry in self.0.iter() {
+            ids.extend(entry?.file_name().to_str().ok().and_then(|name| name.parse::<i32>().ok()));
+        }
+        Ok(ids)
+    }
+}
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        FD.store(-1, Ordering::Relaxed);
+    }
+}
+
+/// In a forked child: closes the descriptor, which is its parent's. Async-signal-safe.
+pub(super) fn close_inherited() {
+    let fd = FD.swap(-1, Ordering::Relaxed);
+    if fd >= 0 {
+        // SAFETY: the list's descriptor; in the child, nobody else uses it.
+        unsafe { libc::close(fd) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_has_this_thread_each_time_it_is_read() {
+        let mut tasks = Tasks::open().unwrap();
+        // SAFETY: gettid takes nothing and cannot fail.
+        let tid = unsafe { libc::gettid() };
+        for _ in 0..2 {
+            assert!(tasks.ids().unwrap().contains(&tid));
+            assert!(tasks.count().unwrap() >= 1);
+        }
+    }
+}
