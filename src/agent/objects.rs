@@ -43,8 +43,8 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    /// Publishes the objects that are there, and goes on in a thread of its own.
-    pub(super) fn start(buffer: &'static SampleBuffer) -> std::io::Result<Arc<Self>> {
+    /// Publishes the objects that are there, and goes on in a thread of its own if anything is sampled.
+    pub(super) fn start(buffer: &'static SampleBuffer, is_sampling: bool) -> std::io::Result<Arc<Self>> {
         let first = REGISTRY.refresh();
         let objects = Arc::new(Self {
             symbolizer: Symbolizer::new(),
@@ -55,9 +55,11 @@ impl Objects {
             thread: Mutex::new(None),
         });
         SETUP.objects.store(Arc::as_ptr(&first.map).cast_mut(), Ordering::Release);
-        let running = objects.clone();
-        let thread = own_threads::spawn("otlpprof-objects", move || running.run())?;
-        *objects.thread.lock() = Some(thread);
+        if is_sampling {
+            let running = objects.clone();
+            let thread = own_threads::spawn("otlpprof-objects", move || running.run())?;
+            *objects.thread.lock() = Some(thread);
+        }
         Ok(objects)
     }
 

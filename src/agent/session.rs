@@ -87,7 +87,7 @@ impl Session {
     pub(super) fn start(vm: &'static Vm, options: Options) -> Result<Arc<Self>, SessionError> {
         let output = Output::new(&options)?;
         let buffer = buffer::create().map_err(SessionError::Buffer)?;
-        let objects = Objects::start(buffer).map_err(SessionError::Thread)?;
+        let objects = Objects::start(buffer, options.cpu.is_some()).map_err(SessionError::Thread)?;
         SETUP.depth.store(options.depth, Ordering::Relaxed);
         SETUP.remote.store(options.remotesym, Ordering::Relaxed);
         if let Some(layout) = vm.layout() {

@@ -32,6 +32,10 @@ pub mod tag {
     pub const JMPREL: u64 = 23;
     /// The GNU hash table.
     pub const GNU_HASH: u64 = 0x6fff_fef5;
+    /// How many relocations without a symbol come first in [`RELA`] (binutils' include/elf/common.h).
+    pub const RELACOUNT: u64 = 0x6fff_fff9;
+    /// The same in [`REL`].
+    pub const RELCOUNT: u64 = 0x6fff_fffa;
 }
 
 /// Bytes of an `Elf64_Sym`.
@@ -99,8 +103,16 @@ impl<'a> Dynamic<'a> {
 
     /// Copies the table that `tag` points at. `None` if there is none.
     pub fn table(&self, tag: u64, size: u64) -> Result<Option<Vec<u8>>, DynamicError> {
+        self.table_from(tag, 0, size)
+    }
+
+    /// Copies the table that `tag` points at from the byte `start` on; `size` is the whole table's.
+    pub fn table_from(&self, tag: u64, start: u64, size: u64) -> Result<Option<Vec<u8>>, DynamicError> {
         let Some(at) = self.address(tag) else { return Ok(None) };
-        self.image.read(at, size).map(Some).ok_or(DynamicError::TableOutside { tag, at, size })
+        let rest = size
+            .checked_sub(start)
+            .and_then(|rest| self.image.read(ElfVaddr(at.0.checked_add(start)?), rest));
+        rest.map(Some).ok_or(DynamicError::TableOutside { tag, at, size })
     }
 
     /// The string table.

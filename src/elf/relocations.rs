@@ -82,13 +82,17 @@ fn relocations_with_symbols(dynamic: &Dynamic<'_>) -> Result<Vec<Relocation>, Dy
     const WITHOUT_ADDEND: usize = 16;
     let plt_entry = if dynamic.value(tag::PLTREL) == Some(tag::REL) { WITHOUT_ADDEND } else { WITH_ADDEND };
     let tables = [
-        (tag::RELA, tag::RELASZ, WITH_ADDEND),
-        (tag::REL, tag::RELSZ, WITHOUT_ADDEND),
-        (tag::JMPREL, tag::PLTRELSZ, plt_entry),
+        (tag::RELA, tag::RELASZ, Some(tag::RELACOUNT), WITH_ADDEND),
+        (tag::REL, tag::RELSZ, Some(tag::RELCOUNT), WITHOUT_ADDEND),
+        (tag::JMPREL, tag::PLTRELSZ, None, plt_entry),
     ];
     let mut found = Vec::new();
-    for (table, size, entry_len) in tables {
-        let bytes = dynamic.table(table, dynamic.value(size).unwrap_or(0))?.unwrap_or_default();
+    for (table, size, relative, entry_len) in tables {
+        let size = dynamic.value(size).unwrap_or(0);
+        // Megabytes in libjvm, of which a few kilobytes have symbols.
+        let relative = relative.and_then(|count| dynamic.value(count)).unwrap_or(0);
+        let start = relative.saturating_mul(entry_len as u64).min(size);
+        let bytes = dynamic.table_from(table, start, size)?.unwrap_or_default();
         found.extend(bytes.chunks_exact(entry_len).filter_map(|entry| {
             let info = u64_at(entry, 8);
             let addend = if entry_len == WITH_ADDEND { u64_at(entry, 16) } else { 0 };
