@@ -91,6 +91,29 @@ fn only_a_trusted_certificate_of_the_right_host_is_talked_to() {
     assert_eq!((stats.lost(Loss::Tls), stats.retries), (ONE, 0), "another host: {stats:?}");
 }
 
+/// The system's authorities are read where OpenSSL has them, which variables can move: in a process of its own.
+#[test]
+fn without_a_certificate_the_systems_authorities_are_trusted() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((certificate, key)) = certificate(folder.path()) else { return };
+    let port = serve(&certificate, &key);
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "upload_to_an_authority_of_the_system"])
+        .env("SSL_CERT_FILE", &certificate)
+        .env("UPLOAD_TO", format!("https://localhost:{port}"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{output:?}");
+}
+
+#[test]
+#[ignore = "run by its parent, with the system's authorities replaced"]
+fn upload_to_an_authority_of_the_system() {
+    let stats = upload(&std::env::var("UPLOAD_TO").unwrap(), None);
+    assert_eq!(stats.sent, ONE, "{stats:?}");
+}
+
 #[test]
 fn a_file_without_certificates_is_refused_at_the_start() {
     let folder = tempfile::tempdir().unwrap();

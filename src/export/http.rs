@@ -14,6 +14,8 @@ use super::notice::printable;
 use super::response;
 use super::retry::parse_retry_after;
 use super::stats::PartialSuccess;
+#[cfg(feature = "tls")]
+use super::trust;
 use super::{ContentType, Endpoint, Message};
 
 /// The version of the profiles signal that is written, as collectors from 0.163 on check it.
@@ -145,8 +147,12 @@ impl Client {
             builder = builder.proxy(None);
         }
         #[cfg(feature = "tls")]
-        if let Some(path) = config.ca_certificate.filter(|_| config.endpoint.is_https()) {
-            builder = builder.tls_config(trusting_only(path)?);
+        if config.endpoint.is_https() {
+            let trusted = match config.ca_certificate {
+                Some(path) => trust::of_file(path)?,
+                None => trust::of_system(),
+            };
+            builder = builder.tls_config(ureq::tls::TlsConfig::builder().root_certs(trusted).build());
         }
         Ok(Self {
             agent: builder.build().new_agent(),
@@ -193,26 +199,6 @@ impl Client {
         }
         request.config().timeout_global(Some(timeout)).build().send(&message.body[..])
     }
-}
-
-/// Only the certificates of that file are trusted, as OTLP exporters understand the setting.
-#[cfg(feature = "tls")]
-fn trusting_only(path: &PathBuf) -> Result<ureq::tls::TlsConfig, ConfigError> {
-    use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
-
-    let failed = |reason: String| ConfigError::Certificate { path: path.clone(), reason };
-    let pem = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
-    let mut certificates = Vec::new();
-    for item in parse_pem(&pem) {
-        match item.map_err(|error| failed(error.to_string()))? {
-            PemItem::Certificate(certificate) => certificates.push(certificate),
-            _ => log::debug!("certificate {}: an item that is no certificate is ignored", path.display()),
-        }
-    }
-    if certificates.is_empty() {
-        return Err(failed("no certificate in it; a PEM file of CA certificates is needed".to_owned()));
-    }
-    Ok(TlsConfig::builder().root_certs(RootCerts::from(certificates)).build())
 }
 
 fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, ConfigError> {

@@ -16,6 +16,8 @@ mod queue;
 mod response;
 mod retry;
 pub mod stats;
+#[cfg(feature = "tls")]
+mod trust;
 pub mod upload;
 
 pub use endpoint::Endpoint;
