@@ -170,12 +170,15 @@ fn times_of(profile: &ResolvedProfile) -> Vec<(u64, Option<i64>)> {
     sorted(profile.samples.values().flat_map(of_sample).collect())
 }
 
-/// Totals by type, profile attributes and identity, over all profiles.
+/// Totals by type, profile attributes and identity, over all profiles. Without integers among a profile's attributes,
+/// which the first part of a profile alone has.
 fn summed(profiles: &[ResolvedProfile]) -> std::collections::BTreeMap<String, i128> {
     let mut sums = std::collections::BTreeMap::new();
     for profile in profiles {
+        let mut attributes = profile.attributes.clone();
+        attributes.retain(|_, (value, _)| !value.starts_with("int "));
         for (identity, sample) in &profile.samples {
-            let key = format!("{:?} {:?} {identity:?}", profile.types, profile.attributes);
+            let key = format!("{:?} {attributes:?} {identity:?}", profile.types);
             *sums.entry(key).or_insert(0) += i128::from(sample.total());
         }
     }
@@ -306,6 +309,36 @@ fn parts_fill_their_limit_and_have_ids_of_their_own() {
         })
         .collect();
     assert_eq!(ids.len(), split.messages.len());
+}
+
+/// What is divided would otherwise count several times.
+#[test]
+fn a_profiles_counts_are_in_its_first_part_alone() {
+    let mut batch = small_batch(20_000);
+    let count = batch.tables.int_attribute("otlpprof.handler.samples_recorded", 20_000, "");
+    let clock = batch.tables.string_attribute("otlpprof.cpu.clock", "timer");
+    batch.profiles[0].attributes = batch.tables.attribute_set(&[count, clock]);
+    let options = EncodeOptions::default();
+    let names = |message: &[u8]| -> Vec<String> {
+        let data = decode(message);
+        let dictionary = data.dictionary.unwrap();
+        let profile = &data.resource_profiles[0].scope_profiles[0].profiles[0];
+        let keys = profile.attribute_indices.iter().map(|&index| &dictionary.attribute_table[index as usize]);
+        keys.map(|attribute| dictionary.string_table[attribute.key_strindex as usize].clone()).collect()
+    };
+    let split = encode_split(&batch, &options, 100_000).messages;
+    let halves = halve(&encode(&batch, &options), Format::Proto).unwrap();
+    let parts =
+        [split.into_iter().map(|part| part.bytes).collect::<Vec<_>>(), halves.map(|half| half.0).into()];
+    for parts in parts {
+        assert!(parts.len() >= 2);
+        for (number, part) in parts.iter().enumerate() {
+            let names = names(part);
+            assert!(names.iter().any(|name| name == "otlpprof.cpu.clock"), "{names:?}");
+            let counts = names.iter().filter(|name| *name == "otlpprof.handler.samples_recorded").count();
+            assert_eq!(counts, usize::from(number == 0), "part {number}: {names:?}");
+        }
+    }
 }
 
 #[test]

@@ -290,7 +290,7 @@ impl<'a> Dictionary<'a> {
         self.string(Text::Table(id))
     }
 
-    fn attribute(&mut self, id: AttributeId) -> WireIndex {
+    pub(super) fn attribute(&mut self, id: AttributeId) -> WireIndex {
         if let Some(place) = self.attribute_places.get(id) {
             return place;
         }

@@ -11,7 +11,7 @@ use super::profile_id::new_profile_id;
 use super::read;
 use super::wire::{
     Function, KeyValueAndUnit, Line, Link, Location, Mapping, Profile, ProfilesData, ProfilesDictionary,
-    ResourceProfiles, Sample, ScopeProfiles, Stack, ValueType,
+    ResourceProfiles, Sample, ScopeProfiles, Stack, Value, ValueType,
 };
 
 /// The two halves of an encoded message, by samples in their order, each with a dictionary that holds what it
@@ -134,7 +134,7 @@ impl<'a> Part<'a> {
                     let samples = &profile.samples[kept.start - range.start..kept.end - range.start];
                     // A Profile without samples makes some backends refuse the whole request.
                     if !samples.is_empty() {
-                        profiles.push(part.profile(profile, samples)?);
+                        profiles.push(part.profile(profile, samples, kept.start == range.start)?);
                     }
                 }
                 if !profiles.is_empty() {
@@ -152,7 +152,11 @@ impl<'a> Part<'a> {
         Some(ProfilesData { resource_profiles, dictionary: Some(part.new) })
     }
 
-    fn profile(&mut self, profile: &Profile, samples: &[Sample]) -> Option<Profile> {
+    /// Integers among the profile's attributes are counts of the whole: the first part has them.
+    fn profile(&mut self, profile: &Profile, samples: &[Sample], is_first_part: bool) -> Option<Profile> {
+        let attributes = profile.attribute_indices.iter().copied();
+        let kept = attributes.filter(|&index| is_first_part || !self.is_integer(index));
+        let attributes: Vec<_> = kept.collect();
         Some(Profile {
             sample_type: self.value_type(profile.sample_type.as_ref())?,
             samples: samples.iter().map(|sample| self.sample(sample)).collect::<Option<_>>()?,
@@ -165,8 +169,14 @@ impl<'a> Part<'a> {
             dropped_attributes_count: profile.dropped_attributes_count,
             original_payload_format: profile.original_payload_format.clone(),
             original_payload: profile.original_payload.clone(),
-            attribute_indices: self.attribute_list(&profile.attribute_indices)?,
+            attribute_indices: self.attribute_list(&attributes)?,
         })
+    }
+
+    fn is_integer(&self, attribute: i32) -> bool {
+        let attribute = usize::try_from(attribute).ok().and_then(|index| self.old.attribute_table.get(index));
+        let value = attribute.and_then(|attribute| attribute.value.as_ref()?.value.as_ref());
+        matches!(value, Some(Value::IntValue(_)))
     }
 
     fn value_type(&mut self, value_type: Option<&ValueType>) -> Option<Option<ValueType>> {

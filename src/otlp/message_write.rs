@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::model::{AttributeSetId, Batch, Profile, ProfileType, ResourceValue, Scope};
+use crate::model::{AttributeValue, Batch, Profile, ProfileType, ResourceValue, Scope};
 
 use super::dictionary::{AnyValueRef, Dictionary, WireFunction, WireIndex, WireLocation, WireMapping};
 use super::encode::EncodeOptions;
@@ -115,6 +115,7 @@ fn write_profile<W: FieldWriter>(
     let window = Window::of(profile, shape);
     let sample_type = (profile_type.sample_type, profile_type.sample_unit);
     let period_type = (profile_type.period_type, profile_type.period_unit);
+    let is_first_part = samples.start == 0;
     w.message(field::SAMPLE_TYPE, |w| write_value_type(w, dictionary, sample_type));
     w.repeated(field::SAMPLES, |w| {
         for_each_sample(dictionary, profile, samples, shape, |entry| {
@@ -133,22 +134,29 @@ fn write_profile<W: FieldWriter>(
     // Backends reject a profile without a period.
     w.int64(field::PERIOD, profile.period.max(1));
     w.identifier(field::PROFILE_ID, &new_profile_id());
-    w.indices(field::ATTRIBUTE_INDICES, &profile_attributes(dictionary, profile_type, profile.attributes));
+    w.indices(field::ATTRIBUTE_INDICES, &profile_attributes(dictionary, profile, is_first_part));
 }
 
-/// The profile's own attributes, and its type unless they say it.
+/// The profile's own attributes, and its type unless they say it. Integers are counts of the whole profile: of one
+/// that is divided, the first part alone has them.
 fn profile_attributes(
     dictionary: &mut Dictionary<'_>,
-    profile_type: &ProfileType,
-    set: AttributeSetId,
+    profile: &Profile,
+    is_first_part: bool,
 ) -> Vec<WireIndex> {
+    let set = profile.attributes;
     let mut indices = Vec::new();
     let tables = dictionary.tables();
     let is_type = |&id: &_| tables.strings.get(tables.attributes.get(id).key) == ProfileType::KEY;
     if !tables.attributes_of(set).iter().any(is_type) {
-        indices.push(dictionary.profile_type(profile_type));
+        indices.push(dictionary.profile_type(profile.profile_type));
     }
-    dictionary.attribute_set(set, &mut indices);
+    for &id in tables.attributes_of(set) {
+        let is_count = matches!(tables.attributes.get(id).value, AttributeValue::Int(_));
+        if is_first_part || !is_count {
+            indices.push(dictionary.attribute(id));
+        }
+    }
     indices
 }
 
