@@ -1,10 +1,13 @@
 //! The agent's own counters, as attributes of each profile.
 //!
-//! Every count is the interval's. `otlpprof.samples.recorded` + `.dropped` are all signals that were for a
-//! sample; recorded ones are in the profile, weighted.
+//! Every count is of the time since the profile before. `otlpprof.handler.periods_recorded` is the sum of the
+//! profile's values, and with `.periods_dropped` all that was due; what handlers count beside it may be a sample ahead.
+//! `samples` of files and uploads are a profile's, each of which stands for all records of one stack and thread;
+//! `pending` is what waits to be uploaded now. A profile that is divided into messages has its counts in the first.
 
 use std::sync::atomic::Ordering;
 
+use super::session::Recorded;
 use crate::export::stats::{FileStats, Loss, Tally, UploadStats};
 use crate::model::{AttributeId, Tables};
 use crate::sampling::cpu;
@@ -15,13 +18,21 @@ use crate::signal::walk::WalkError;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Snapshot {
     counts: Vec<(String, u64)>,
+    /// What there is, rather than what has happened.
+    levels: Vec<(String, u64)>,
 }
 
 impl Snapshot {
-    /// The counters now.
-    pub(super) fn now(upload: Option<&UploadStats>, file: Option<&FileStats>) -> Self {
+    /// The counters now, `recorded` and those of outputs since the session began.
+    pub(super) fn now(recorded: Recorded, upload: Option<&UploadStats>, file: Option<&FileStats>) -> Self {
         let mut counts = Vec::new();
+        let mut levels = Vec::new();
         for (name, count) in COUNTERS.named() {
+            let count = match name {
+                "samples_recorded" => recorded.samples,
+                "periods_recorded" => recorded.periods,
+                _ => count,
+            };
             counts.push((format!("otlpprof.handler.{name}"), count));
         }
         for error in WalkError::ALL {
@@ -42,24 +53,29 @@ impl Snapshot {
             for loss in Loss::ALL {
                 tally(loss.name(), upload.lost(loss));
             }
+            levels.push(("otlpprof.upload.pending.messages".into(), upload.pending.messages));
+            levels.push(("otlpprof.upload.pending.samples".into(), upload.pending.samples));
             counts.push(("otlpprof.upload.retries".into(), upload.retries));
+            counts.push(("otlpprof.upload.partial_answers".into(), upload.partial_answers));
+            counts
+                .push(("otlpprof.upload.partial_rejected_profiles".into(), upload.partial_rejected_profiles));
             counts.push(("otlpprof.upload.wire_bytes".into(), upload.wire_bytes));
         }
         if let Some(file) = file {
             counts.push(("otlpprof.file.written.messages".into(), file.written.messages));
             counts.push(("otlpprof.file.failed.messages".into(), file.failed.messages));
         }
-        Self { counts }
+        Self { counts, levels }
     }
 
-    /// What was counted since `earlier`; what stayed at 0 is left out.
+    /// What was counted since `earlier`, and what there is; what is 0 is left out.
     pub(super) fn since(&self, earlier: &Self) -> Vec<(&str, u64)> {
-        self.counts
-            .iter()
-            .map(|(name, count)| {
-                let before = earlier.counts.iter().find(|(other, _)| other == name);
-                (name.as_str(), count.saturating_sub(before.map_or(0, |(_, count)| *count)))
-            })
+        let counted = self.counts.iter().map(|(name, count)| {
+            let before = earlier.counts.iter().find(|(other, _)| other == name);
+            (name.as_str(), count.saturating_sub(before.map_or(0, |(_, count)| *count)))
+        });
+        counted
+            .chain(self.levels.iter().map(|(name, level)| (name.as_str(), *level)))
             .filter(|&(_, count)| count > 0)
             .collect()
     }

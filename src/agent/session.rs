@@ -1,8 +1,8 @@
 //! One run of the profiler: samples are drained, and at every interval summed up and sent.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -55,6 +55,14 @@ pub(super) enum SessionError {
 struct Drain {
     aggregator: Aggregator,
     resolver: FrameResolver,
+    recorded: Recorded,
+}
+
+/// What was drained since the session began. The handlers' own counts are ahead of what a profile holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Recorded {
+    pub(super) samples: u64,
+    pub(super) periods: u64,
 }
 
 /// When an interval began.
@@ -76,6 +84,9 @@ pub(super) struct Session {
     resource: Resource,
     /// Guards whole flushes: one at a time.
     interval: Mutex<IntervalStart>,
+    counters_at_start: Snapshot,
+    /// The name of the clock that CPU samples are taken by.
+    clock: OnceLock<&'static str>,
     cpu: Mutex<Option<cpu::Session>>,
     stopping: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -102,8 +113,13 @@ impl Session {
             remote_symbols: options.remotesym,
             normalise_class_names: options.normalise_class_names,
         };
-        let drain = Drain { aggregator: Aggregator::new(options.encode.timestamps), resolver };
-        let interval = IntervalStart { monotonic_ns: monotonic_ns(), counters: Snapshot::now(None, None) };
+        let drain = Drain {
+            aggregator: Aggregator::new(options.encode.timestamps),
+            resolver,
+            recorded: Recorded::default(),
+        };
+        let counters = Snapshot::now(Recorded::default(), None, None);
+        let interval = IntervalStart { monotonic_ns: monotonic_ns(), counters: counters.clone() };
         let session = Arc::new(Self {
             resource: resource::detect(&vm.properties(), &options.resource),
             vm,
@@ -113,6 +129,8 @@ impl Session {
             labels: ThreadLabels::default(),
             output,
             interval: Mutex::new(interval),
+            counters_at_start: counters,
+            clock: OnceLock::new(),
             cpu: Mutex::new(None),
             stopping: AtomicBool::new(false),
             thread: Mutex::new(None),
@@ -122,7 +140,9 @@ impl Session {
         if let Some(interval) = session.options.cpu {
             let clock = clock_choice(session.options.cpu_clock);
             let config = Config { interval, clock, signal: session.options.signal };
-            *session.cpu.lock() = Some(cpu::start(&config, sample::take_cpu)?);
+            let cpu = cpu::start(&config, sample::take_cpu)?;
+            let _ = session.clock.set(cpu.clock().name());
+            *session.cpu.lock() = Some(cpu);
         }
         vm.note_existing_threads();
         let running = session.clone();
@@ -189,7 +209,7 @@ impl Session {
         labels: &HashMap<u32, ThreadLabel>,
     ) {
         let map_number = self.objects.published_number();
-        let (interval, end_ns, unix_offset_ns) = {
+        let (interval, recorded, end_ns, unix_offset_ns) = {
             let mut drain = self.drain.lock();
             drain.drain(self.buffer);
             let (end_ns, unix_offset_ns) = clocks();
@@ -197,7 +217,7 @@ impl Session {
             if let Some(methods) = &mut drain.resolver.methods {
                 methods.advance_interval();
             }
-            (interval, end_ns, unix_offset_ns)
+            (interval, drain.recorded, end_ns, unix_offset_ns)
         };
         self.objects.interval_ends(map_number);
         let start = interval_start.clone();
@@ -205,7 +225,7 @@ impl Session {
         if interval.is_empty() {
             return;
         }
-        let counters = Snapshot::now(self.output.upload_stats().as_ref(), self.output.file_stats().as_ref());
+        let counters = self.counters(recorded);
         let period = self.options.cpu.map_or(1, |interval| interval.as_nanos() as i64);
         let (mut tables, mut profile) =
             interval.into_profile(&types::CPU, period, unix_offset_ns, |tables, thread| {
@@ -214,8 +234,8 @@ impl Session {
         profile.start_unix_nano = start.monotonic_ns.saturating_add_signed(unix_offset_ns);
         profile.duration_nano = end_ns.saturating_sub(start.monotonic_ns);
         let mut attributes = counters.attributes_since(&start.counters, &mut tables);
-        if let Some(cpu) = &*self.cpu.lock() {
-            attributes.push(tables.string_attribute("otlpprof.cpu.clock", cpu.clock().name()));
+        if let Some(clock) = self.clock.get() {
+            attributes.push(tables.string_attribute("otlpprof.cpu.clock", clock));
         }
         profile.attributes = tables.attribute_set(&attributes);
         let batch = Batch {
@@ -277,10 +297,15 @@ impl Session {
         format!("profiling for {:?}, cpu clock {clock}; {}", self.started.elapsed(), self.summary())
     }
 
+    fn counters(&self, recorded: Recorded) -> Snapshot {
+        Snapshot::now(recorded, self.output.upload_stats().as_ref(), self.output.file_stats().as_ref())
+    }
+
     fn summary(&self) -> String {
-        let counters = Snapshot::now(self.output.upload_stats().as_ref(), self.output.file_stats().as_ref());
-        let counts: Vec<String> = counters
-            .since(&Snapshot::default())
+        let recorded = self.drain.lock().recorded;
+        let counts: Vec<String> = self
+            .counters(recorded)
+            .since(&self.counters_at_start)
             .into_iter()
             .map(|(name, count)| format!("{}={count}", name.trim_start_matches("otlpprof.")))
             .collect();
@@ -290,13 +315,15 @@ impl Session {
 
 impl Drain {
     fn drain(&mut self, buffer: &SampleBuffer) {
-        let Self { aggregator, resolver } = self;
+        let Self { aggregator, resolver, recorded } = self;
         // The next drain's samples are all taken after this.
         let loaded_now = load_counts();
         // SAFETY: one drainer at a time: all drain through the session's lock, and one session runs at a time.
         unsafe {
             buffer.drain(|drained| {
                 for record in drained.records() {
+                    recorded.samples += 1;
+                    recorded.periods += record.header.weight;
                     let frames = record.frames.iter().map(|frame| self_contained(drained, frame));
                     aggregator.add(&record.header, frames, resolver);
                 }
