@@ -8,6 +8,8 @@ use std::fs;
 use agent_support::running::Finished;
 use agent_support::stacks::cpu_stacks;
 use agent_support::{JavaRun, java_homes};
+use otlpprof::otlp::read::Message;
+use otlpprof::otlp::wire::Value;
 use python_support::{oracle, ours};
 
 /// Runs the sample program long enough for several intervals on every JVM.
@@ -71,6 +73,55 @@ fn python_reads_the_same() {
 }
 
 /// Every sample's time lies in its profile's window, and stands in place of a value.
+/// What a profile says of itself is said in each, the last and the only one included.
+#[test]
+fn every_profile_names_its_clock_and_counts_what_it_holds() {
+    for options in
+        ["cpu=2ms,interval=400ms,file=FILE", "cpu=100us,interval=100ms,file=FILE", "cpu=1ms,file=FILE"]
+    {
+        for home in java_homes() {
+            let run = JavaRun::new(&home, "Demo").argument(1.5).agent(options).run().expect_success();
+            for message in run.messages() {
+                let message = [message];
+                let attribute = |key: &str| profile_attribute(&message, key);
+                let held: i64 = cpu_stacks(&message).iter().map(|stack| stack.value).sum();
+                let clock = attribute("otlpprof.cpu.clock");
+                assert!(matches!(&clock, Some(Value::StringValue(_))), "{}: {options}: {clock:?}", run.label);
+                let recorded = attribute("otlpprof.handler.periods_recorded");
+                assert_eq!(recorded, Some(Value::IntValue(held)), "{}: {options}", run.label);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_resource_names_the_java_runtime() {
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "Demo").argument(1).agent("file=FILE").run().expect_success();
+        let messages = run.messages();
+        let resource = messages[0].data.resource_profiles[0].resource.as_ref().unwrap();
+        for key in ["process.runtime.name", "process.runtime.version"] {
+            let found = resource.attributes.iter().find(|attribute| attribute.key == key);
+            let value = found.and_then(|attribute| attribute.value.as_ref()?.value.as_ref());
+            let named = matches!(value, Some(Value::StringValue(text)) if !text.is_empty());
+            assert!(named, "{}: {key}: {value:?}", run.label);
+        }
+    }
+}
+
+/// The value of an attribute of the message's one profile.
+fn profile_attribute(messages: &[Message], key: &str) -> Option<Value> {
+    let data = &messages[0].data;
+    let dictionary = data.dictionary.as_ref()?;
+    let profile = &data.resource_profiles[0].scope_profiles[0].profiles[0];
+    let attributes =
+        profile.attribute_indices.iter().map(|&index| &dictionary.attribute_table[index as usize]);
+    let named = |key_strindex: i32| dictionary.string_table[key_strindex as usize] == key;
+    attributes
+        .filter(|attribute| named(attribute.key_strindex))
+        .find_map(|attribute| attribute.value.clone()?.value)
+}
+
 fn assert_times_are_inside(run: &Finished) {
     for message in run.messages() {
         let scopes = message.data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles);

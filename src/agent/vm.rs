@@ -13,6 +13,7 @@ use crate::jvm::jvmti::Jvmti;
 use crate::jvm::layout;
 use crate::jvm::libjvm::Libjvm;
 use crate::jvm::stubs::StubTable;
+use crate::jvm::system_properties::system_property;
 use crate::jvm::thread_names::ThreadNames;
 use crate::jvm::vm_structs::VmStructs;
 use crate::sampling::threads;
@@ -28,6 +29,13 @@ pub(super) struct Vm {
     structs: Option<VmStructs>,
     layout: OnceLock<Option<&'static VmLayout>>,
     names: OnceLock<Option<ThreadNames>>,
+    runtime: OnceLock<JavaRuntime>,
+}
+
+/// What Java calls itself.
+struct JavaRuntime {
+    name: Option<String>,
+    version: Option<String>,
 }
 
 // SAFETY: a JavaVM and a JVMTI environment may be used from any thread.
@@ -47,11 +55,18 @@ impl Vm {
             })
             .inspect_err(|error| log::warn!("this JVM does not describe itself ({error}): no Java frames"))
             .ok();
-        Self { jvmti, java_vm, structs, layout: OnceLock::new(), names: OnceLock::new() }
+        Self {
+            jvmti,
+            java_vm,
+            structs,
+            layout: OnceLock::new(),
+            names: OnceLock::new(),
+            runtime: OnceLock::new(),
+        }
     }
 
     /// Has the compilers record lines between safepoints too; effective for what is compiled from now on.
-    /// Returns whether the VM let us.
+    /// Returns whether they did not before, and the VM let us.
     pub(super) fn record_all_lines(&self) -> bool {
         let Some(address) = self
             .structs
@@ -60,7 +75,7 @@ impl Vm {
         else {
             return false;
         };
-        if ProcessMemory.load_u8(address).is_none_or(|value| value > 1) {
+        if ProcessMemory.load_u8(address) != Some(0) {
             return false;
         }
         // SAFETY: the address of a boolean flag in libjvm's writable data, which holds a boolean.
@@ -68,7 +83,7 @@ impl Vm {
         true
     }
 
-    /// Learns the layout, once; live phase only. One line says what is missing if Java frames cannot be walked.
+    /// Learns the layout and what Java calls itself, once; live phase only. One line says what is missing if Java frames cannot be walked.
     ///
     /// # Safety
     /// `env` is the current thread's.
@@ -86,6 +101,12 @@ impl Vm {
 
             Some(&*Box::leak(Box::new(layout)))
         });
+        // SAFETY: by the contract.
+        let property = |name| unsafe { system_property(env, name) };
+        self.runtime.get_or_init(|| JavaRuntime {
+            name: property(c"java.runtime.name"),
+            version: property(c"java.runtime.version"),
+        });
         self.names.get_or_init(|| {
             // SAFETY: by the contract.
             unsafe { ThreadNames::new(env) }
@@ -98,8 +119,8 @@ impl Vm {
     pub(super) fn properties(&self) -> JvmProperties {
         let property = |name| self.jvmti.system_property(name).ok().flatten();
         JvmProperties {
-            runtime_name: property(c"java.runtime.name"),
-            runtime_version: property(c"java.runtime.version"),
+            runtime_name: self.runtime.get().and_then(|runtime| runtime.name.clone()),
+            runtime_version: self.runtime.get().and_then(|runtime| runtime.version.clone()),
             vm_vendor: property(c"java.vm.vendor"),
             vm_name: property(c"java.vm.name"),
             vm_version: property(c"java.vm.version"),

@@ -17,6 +17,7 @@ pub mod line_table;
 pub mod methods;
 pub mod modified_utf8;
 pub mod stubs;
+pub mod system_properties;
 pub mod thread_names;
 pub mod vm_structs;
 
