@@ -49,5 +49,64 @@ fn grpc_is_refused_in_one_line() {
             JavaRun::new(&home, "Hello").agent("").variable("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc").run();
         let run = run.expect_success();
         assert!(run.stderr.contains("OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL=http/protobuf"), "{}", run.stderr);
+        let with_a_file =
+            JavaRun::new(&home, "Hello").agent("file=FILE").variable("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
+        let run = with_a_file.run().expect_success();
+        assert!(
+            run.stderr.contains("nothing is uploaded: OTEL_EXPORTER_OTLP_PROTOCOL=grpc"),
+            "{}",
+            run.stderr
+        );
+    }
+}
+
+/// Commands before the VM is live once ended the process: no thread can be attached so early.
+#[test]
+fn commands_at_the_jvms_start_end_nothing() {
+    for home in java_homes() {
+        for (command, says) in [
+            ("stop", "stopped"),
+            ("status", "profiling begins when the VM has started"),
+            ("flush", "profiling begins when the VM has started"),
+        ] {
+            let run = JavaRun::new(&home, "Hello").agent("file=FILE").agent(command).run().expect_success();
+            assert_eq!(run.stdout, "Hello\n", "{}", run.label);
+            assert!(run.stderr.contains(says), "{}: {}", run.label, run.stderr);
+            assert_eq!(run.stderr.contains("CPU sampling every"), command != "stop", "{}", run.label);
+        }
+    }
+}
+
+#[test]
+fn a_second_start_at_the_jvms_start_is_refused() {
+    for home in java_homes().into_iter().take(1) {
+        let twice = JavaRun::new(&home, "Demo")
+            .argument(1)
+            .agent("file=DIR/first.otlp")
+            .agent("file=DIR/second.otlp");
+        let run = twice.run().expect_success();
+        assert!(run.stderr.contains("the agent is profiling already"), "{}", run.stderr);
+        let names: Vec<_> = run.files().iter().map(|file| file.file_name().unwrap().to_owned()).collect();
+        assert_eq!(names, ["first.otlp"]);
+    }
+}
+
+#[test]
+fn strict_fails_the_start_for_what_cannot_be_written_to_or_uploaded() {
+    for home in java_homes().into_iter().take(1) {
+        let foreign = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(foreign.path(), "a letter to a friend").unwrap();
+        for (options, says) in [
+            (
+                format!("file={}", foreign.path().display()),
+                "is not a whole number of length-prefixed messages",
+            ),
+            ("endpoint=https://localhost:1,certificate=/nowhere.pem".into(), "certificate /nowhere.pem: "),
+            ("endpoint=http://localhost:1,headers=a b=c".into(), "not allowed in HTTP"),
+        ] {
+            let run = JavaRun::new(&home, "Hello").agent(&format!("strict,{options}")).run();
+            assert!(!run.succeeded(), "{options}: {}", run.stderr);
+            assert!(run.stderr.contains(says), "{options}: {}", run.stderr);
+        }
     }
 }

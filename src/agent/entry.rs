@@ -76,8 +76,10 @@ unsafe fn load(vm: *mut JavaVM, options: *const c_char) -> jint {
 
 /// Does what is asked. A mistake leaves the JVM running, unless `strict` says otherwise.
 unsafe fn obey(vm: *mut JavaVM, request: Result<Request, options::OptionError>) -> jint {
+    let is_profiling = lifecycle::agent().is_some_and(lifecycle::Agent::is_profiling);
+    let outcome = if is_profiling { "profiling goes on as before" } else { "the agent does not start" };
     let failed = |message: &str, strict: bool| {
-        logging::say(&format!("error: {message}; the agent does not start"));
+        logging::say(&format!("error: {message}; {outcome}"));
         if strict { JNI_ERR } else { JNI_OK }
     };
     match request {

@@ -77,7 +77,7 @@ pub(super) unsafe fn start(java_vm: *mut JavaVM, options: Options) -> Result<(),
             agent
         }
     };
-    if agent.session.read().is_some() {
+    if agent.is_profiling() {
         return Err(StartError::Running);
     }
     for warning in &options.warnings {
@@ -158,6 +158,11 @@ impl Agent {
         Ok(())
     }
 
+    /// Whether a session runs, or will as soon as the VM is live.
+    pub(super) fn is_profiling(&self) -> bool {
+        self.session.read().is_some() || self.pending.lock().is_some()
+    }
+
     /// Runs `body` with the running session, if there is one.
     pub(super) fn with_session(&self, body: impl FnOnce(&Session)) {
         let session = self.session.read().clone();
@@ -189,6 +194,9 @@ impl Agent {
 
     /// Does what a repeated load asks for.
     pub(super) fn obey(&self, command: &Request) {
+        if self.vm.jvmti.phase() != Ok(Phase::Live) {
+            return self.obey_before_the_vm_is_live(command);
+        }
         let env = self.vm.attach_as_daemon(c"otlpprof");
         match command {
             Request::Stop => {
@@ -204,6 +212,7 @@ impl Agent {
                     running = true;
                     session.flush(env);
                 });
+                // Uploads leave by themselves: nobody waits for a collector.
                 logging::say(if running { "flushed" } else { "not profiling" });
             }
             Request::Status => {
@@ -213,5 +222,17 @@ impl Agent {
             }
             Request::Start(_) | Request::Help => {}
         }
+    }
+
+    /// No thread can be attached yet, and no session runs: one may be about to.
+    fn obey_before_the_vm_is_live(&self, command: &Request) {
+        let mut pending = self.pending.lock();
+        logging::say(match command {
+            Request::Stop if pending.take().is_some() => "stopped",
+            Request::Flush | Request::Status if pending.is_some() => {
+                "profiling begins when the VM has started"
+            }
+            _ => "not profiling",
+        });
     }
 }

@@ -34,10 +34,15 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Whether a file could be written, without writing one: known before the VM is live, where a mistake can still
-    /// fail its start.
+    /// Whether files could be written and uploads be made, without doing so: known before the VM is live, where a
+    /// mistake can still fail its start.
     pub(super) fn check(options: &Options) -> Result<(), OutputError> {
-        options.file.as_deref().map(FileExporter::new).transpose()?;
+        if let Some(file) = &options.file {
+            FileExporter::new(file)?.check_content(content_type(options.encode.format))?;
+        }
+        if let Some(upload) = &options.upload {
+            Uploader::check(upload)?;
+        }
         Ok(())
     }
 
@@ -57,10 +62,7 @@ impl Output {
         if split.dropped_samples > 0 {
             warn!("{} samples are each over the size limit and were left out", split.dropped_samples);
         }
-        let content_type = match self.encoding.format {
-            Format::Proto => ContentType::Protobuf,
-            Format::Json => ContentType::Json,
-        };
+        let content_type = content_type(self.encoding.format);
         for part in split.messages {
             let message = Message { body: part.bytes, content_type, samples: part.samples };
             if let Some(file) = &self.file {
@@ -86,6 +88,13 @@ impl Output {
         if let Some(uploader) = &self.uploader {
             uploader.shutdown(within);
         }
+    }
+}
+
+fn content_type(format: Format) -> ContentType {
+    match format {
+        Format::Proto => ContentType::Protobuf,
+        Format::Json => ContentType::Json,
     }
 }
 

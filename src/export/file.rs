@@ -127,6 +127,19 @@ impl FileExporter {
         Ok(Self { pattern, state: Mutex::default(), notices: Notices::default() })
     }
 
+    /// Looks whether messages of this kind can follow what is in the file, if there is one that grows.
+    ///
+    /// # Errors
+    /// It holds something else, or cannot be read.
+    pub fn check_content(&self, content_type: ContentType) -> Result<(), FileError> {
+        let path = self.pattern.expand(SystemTime::now(), 0);
+        if self.pattern.has_time() || !path.is_file() {
+            return Ok(());
+        }
+        let mut file = File::open(&path).map_err(|reason| FileError::Io { path: path.clone(), reason })?;
+        check_content(&path, &mut file, content_type)
+    }
+
     /// Writes one message whole, or leaves nothing of it. Returns the file it is in now.
     ///
     /// # Errors

@@ -102,18 +102,21 @@ impl Uploader {
         splitter: Option<Splitter>,
         spawn: impl FnOnce(&str, ThreadBody) -> io::Result<JoinHandle<()>>,
     ) -> Result<Self, ConfigError> {
-        let client = Client::new(&ClientConfig {
-            endpoint: &config.endpoint,
-            headers: &config.headers,
-            compression: config.compression,
-            ca_certificate: config.ca_certificate.as_ref(),
-        })?;
+        let client = client(&config)?;
         let ledger =
             Arc::new(Ledger::new(config.queue_messages, config.queue_bytes, config.endpoint.shown()));
         let connections = client.agent();
         let exporter = Exporter { client, config, splitter, ledger: ledger.clone(), jitter: Jitter::new() };
         spawn("otlpprof-export", Box::new(move || exporter.run()))?;
         Ok(Self { ledger, connections })
+    }
+
+    /// Looks whether an uploader could start with these settings.
+    ///
+    /// # Errors
+    /// A setting that cannot work.
+    pub fn check(config: &UploadConfig) -> Result<(), ConfigError> {
+        client(config).map(drop)
     }
 
     /// Hands over a message. Returns at once, whatever the collector does; what becomes of the message is in the
@@ -139,6 +142,15 @@ impl Uploader {
         }
         self.ledger.stats()
     }
+}
+
+fn client(config: &UploadConfig) -> Result<Client, ConfigError> {
+    Client::new(&ClientConfig {
+        endpoint: &config.endpoint,
+        headers: &config.headers,
+        compression: config.compression,
+        ca_certificate: config.ca_certificate.as_ref(),
+    })
 }
 
 impl Drop for Uploader {

@@ -45,7 +45,7 @@ pub(crate) struct JavaRun {
     home: PathBuf,
     program: &'static str,
     arguments: Vec<String>,
-    agent_options: Option<String>,
+    agent_options: Vec<String>,
     jvm_options: Vec<String>,
     library: PathBuf,
     variables: Vec<(&'static str, String)>,
@@ -58,7 +58,7 @@ impl JavaRun {
             home: home.to_owned(),
             program,
             arguments: Vec::new(),
-            agent_options: None,
+            agent_options: Vec::new(),
             jvm_options: Vec::new(),
             library: LIBRARIES[0].into(),
             variables: Vec::new(),
@@ -71,9 +71,9 @@ impl JavaRun {
         self
     }
 
-    /// Loads the agent with these options; see [`with_paths`] for the paths in them.
+    /// Loads the agent with these options, once more if it is loaded already; see [`with_paths`] for the paths in them.
     pub(crate) fn agent(mut self, options: &str) -> Self {
-        self.agent_options = Some(options.to_owned());
+        self.agent_options.push(options.to_owned());
         self
     }
 
@@ -114,7 +114,7 @@ impl JavaRun {
         let profiles = folder.path().join("profiles");
         fs::create_dir(&profiles).unwrap();
         let mut command = Command::new(self.home.join("bin/java"));
-        if let Some(options) = &self.agent_options {
+        for options in &self.agent_options {
             let mut argument = OsString::from("-agentpath:");
             argument.push(agent());
             argument.push("=");

@@ -102,7 +102,8 @@ fn protocol(environment: &Environment, draft: &mut Draft) {
         "grpc" => {
             draft.unusable_protocol = Some(format!(
                 "{name}=grpc: profiles are uploaded over HTTP; set OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL=http/protobuf \
-                 and OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT=http://HOST:4318/v1development/profiles"
+                 and OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT=http://HOST:4318/v1development/profiles, or of the agent's own \
+                 options format=proto and endpoint=http://HOST:4318"
             ));
         }
         _ => {

@@ -120,7 +120,12 @@ impl Draft {
     fn finish(self) -> Result<Options, String> {
         let Self { mut options, mut upload, destination, unusable_protocol } = self;
         let endpoint = match destination {
-            Destination::Unsaid | Destination::Off if options.file.is_some() => return Ok(options),
+            Destination::Unsaid | Destination::Off if options.file.is_some() => {
+                options
+                    .warnings
+                    .extend(unusable_protocol.map(|message| format!("nothing is uploaded: {message}")));
+                return Ok(options);
+            }
             Destination::Unsaid => upload.endpoint,
             Destination::Off => {
                 return Err("endpoint=off leaves nowhere to send profiles to: say file=PATH".into());
