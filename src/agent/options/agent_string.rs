@@ -17,7 +17,7 @@ pub(super) enum Command {
 pub(super) const COMMANDS: [(&str, Command, &str); 5] = [
     ("start", Command::Start, "start profiling (as without a command)"),
     ("stop", Command::Stop, "write and upload what is pending, and stop"),
-    ("flush", Command::Flush, "write and upload what is pending, and go on"),
+    ("flush", Command::Flush, "write what is pending, leave it to the upload, and go on"),
     ("status", Command::Status, "print what the agent is doing"),
     ("help", Command::Help, "print this text"),
 ];
