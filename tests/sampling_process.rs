@@ -3,12 +3,14 @@
 mod sampling_support;
 
 use std::collections::BTreeSet;
+use std::sync::Barrier;
 use std::time::Duration;
 use std::{fs, mem, ptr, thread};
 
 use otlpprof::core::thread::ClockKind;
 use otlpprof::sampling::cpu::{self, StartError};
 use otlpprof::sampling::thread_records;
+use otlpprof::signal::cpu_counters::CpuCounts;
 use sampling_support::*;
 
 fn names(directory: &str) -> BTreeSet<String> {
@@ -163,14 +165,17 @@ fn with_limit<T>(resource: libc::__rlimit_resource_t, limit: u64, body: impl FnO
     }
 }
 
-/// Burns in eight threads at once and returns their CPU time and the counters' change.
-fn eight_threads(kind: ClockKind) -> (Duration, otlpprof::signal::cpu_counters::CpuCounts) {
+/// Burns in eight threads at once, with what `hold` gives after the start held, and returns their CPU time and the
+/// counters' change.
+fn eight_threads<T>(kind: ClockKind, hold: impl FnOnce() -> T) -> (Duration, CpuCounts) {
     let counts = cpu::counts();
     let session = start(&config(kind));
+    let held = hold();
     let before = process_cpu();
     let threads: Vec<_> = (0..8).map(|_| thread::spawn(|| burn(Duration::from_millis(300)))).collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     let used = process_cpu() - before;
+    drop(held);
     session.stop();
     (used, cpu::counts().since(&counts))
 }
@@ -189,14 +194,76 @@ fn threads_without_a_descriptor_get_a_timer() {
     if !thread_clocks().contains(&ClockKind::Perf) {
         return;
     }
-    // Room for the list of threads, and for the events of the two threads that are there.
-    let (used, counts) =
-        with_limit(libc::RLIMIT_NOFILE, limit_with_room_for(3), || eight_threads(ClockKind::Perf));
+    // The application takes all that there are once the session runs.
+    let (used, counts) = with_limit(libc::RLIMIT_NOFILE, 2 * limit_with_room_for(3), || {
+        eight_threads(ClockKind::Perf, open_all)
+    });
     assert!(counts.fallback_to_timer >= 5, "{counts:?}");
     assert_eq!((counts.fallback_to_itimer, counts.threads_unsampled), (0, 0), "{counts:?}");
     // Eight threads that end at once leave their last open periods to heirs that are not born any more.
     let off = sampled_and_estate() / used.as_secs_f64() - 1.0;
     assert!(off.abs() < 0.02, "off by {off}: {counts:?}");
+}
+
+/// Opens files until no descriptor is left.
+fn open_all() -> Vec<fs::File> {
+    std::iter::repeat_with(|| fs::File::open("/dev/null")).map_while(Result::ok).collect()
+}
+
+#[test]
+fn the_application_keeps_half_of_its_descriptors_however_many_threads_it_has() {
+    let _guard = serially();
+    if !thread_clocks().contains(&ClockKind::Perf) {
+        return;
+    }
+    // Room for the list of threads and for some events, and for many fewer than there are threads.
+    let half = limit_with_room_for(10);
+    with_limit(libc::RLIMIT_NOFILE, 2 * half, || {
+        let upper_half = open_all().len() as u64 - 10;
+        let counts = cpu::counts();
+        let session = start(&config(ClockKind::Perf));
+        let (born, done) = (Barrier::new(101), Barrier::new(101));
+        let (opened, counts) = thread::scope(|scope| {
+            for _ in 0..100 {
+                scope.spawn(|| {
+                    born.wait();
+                    done.wait();
+                });
+            }
+            born.wait();
+            let opened = open_all().len() as u64;
+            done.wait();
+            (opened, cpu::counts().since(&counts))
+        });
+        session.stop();
+        assert!(opened >= upper_half && upper_half > 0, "{opened} of {upper_half}: {counts:?}");
+        // What is below is used.
+        assert!(opened < upper_half + 10, "{opened} of {upper_half}: {counts:?}");
+        assert!((90..=100).contains(&counts.fallback_to_timer), "{counts:?}");
+        assert_eq!((counts.fallback_to_itimer, counts.threads_unsampled), (0, 0), "{counts:?}");
+    });
+}
+
+#[test]
+fn a_session_starts_or_says_why_in_a_line_at_any_limit_of_descriptors() {
+    let _guard = serially();
+    let mut results = BTreeSet::new();
+    for limit in 0..2 * limit_with_room_for(10) {
+        results.insert(with_limit(libc::RLIMIT_NOFILE, limit, || {
+            let config = otlpprof::sampling::config::Config { interval: INTERVAL, ..Default::default() };
+            match cpu::start(&config, |_, _, _| ()) {
+                Ok(session) => format!("runs by {}", session.clock().name()),
+                Err(error) => error.to_string(),
+            }
+        }));
+    }
+    println!("{results:?}");
+    let (running, refused): (Vec<_>, Vec<_>) = results.iter().partition(|result| result.starts_with("runs"));
+    assert!(running.iter().any(|result| *result == "runs by timer"), "{results:?}");
+    assert_eq!(
+        refused,
+        ["CPU sampling: the list of threads cannot be opened: Too many open files (os error 24)"]
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! | kind | system calls to arm | to disarm | bound to the tick | tells what it merged |
 //! |---|---|---|---|---|
-//! | perf | 5 | 2 | no | no |
+//! | perf | 6 | 2 | no | no |
 //! | timer | 2 | 1 | yes | yes (`si_overrun`) |
 //! | itimer | none | none | yes | no |
 
@@ -70,6 +70,20 @@ fn check(result: i64) -> io::Result<i32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
 }
 
+/// Whether `fd` is among the lower half of the numbers that the process may have: the upper half is left to the
+/// application, which cannot do without. Asked each time, as the limit can be changed at any time.
+fn is_in_our_share(fd: i32) -> bool {
+    let mut limit = MaybeUninit::<libc::rlimit>::uninit();
+    // SAFETY: the kernel writes one rlimit where the call succeeds.
+    let soft = unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, limit.as_mut_ptr()) != 0 {
+            return false;
+        }
+        limit.assume_init().rlim_cur
+    };
+    u64::try_from(fd).is_ok_and(|fd| fd < soft / 2)
+}
+
 /// An event that counts a thread's CPU time, the kernel's included, and is disabled.
 fn open_event(tid: i32, period_ns: i64) -> io::Result<i32> {
     let mut attr = perf::bindings::perf_event_attr {
@@ -83,7 +97,15 @@ fn open_event(tid: i32, period_ns: i64) -> io::Result<i32> {
     attr.set_disabled(1);
     let flags = perf::bindings::PERF_FLAG_FD_CLOEXEC;
     // SAFETY: attr is a whole, initialised attribute whose size it tells.
-    check(i64::from(unsafe { perf::perf_event_open(&mut attr, tid, -1, -1, u64::from(flags)) }))
+    let fd = check(i64::from(unsafe { perf::perf_event_open(&mut attr, tid, -1, -1, u64::from(flags)) }))?;
+    if !is_in_our_share(fd) {
+        // SAFETY: the descriptor was opened here and nobody else has it.
+        unsafe { libc::close(fd) };
+        return Err(io::Error::other(
+            "the lower half of the descriptors that RLIMIT_NOFILE allows is in use",
+        ));
+    }
+    Ok(fd)
 }
 
 /// Whether this process may count its threads' CPU time, the kernel's included.

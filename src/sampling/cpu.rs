@@ -46,6 +46,9 @@ pub enum StartError {
     /// Others have installed handlers over ours too often.
     #[error("no more signal handlers can be installed in this process")]
     HandlersUsedUp,
+    /// `/proc/self/task`, mostly for want of a descriptor.
+    #[error("CPU sampling: the list of threads cannot be opened: {0}")]
+    Tasks(io::Error),
     /// A system call failed.
     #[error("CPU sampling: {0}")]
     System(#[from] io::Error),
@@ -88,7 +91,7 @@ pub fn start(config: &Config, sample: SampleFn) -> Result<Session, StartError> {
     let mut session = Session { poller: None, clock: ClockKind::Itimer, clock_reason: String::new() };
     (session.clock, session.clock_reason) = choose_clock(config)?;
     // Before events take the last descriptors.
-    let mut tasks = Tasks::open()?;
+    let mut tasks = Tasks::open().map_err(StartError::Tasks)?;
     SignalToken::choose_cookie(random::system_random());
     handle_forks();
     if !threads::make_key() {
