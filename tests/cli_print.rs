@@ -204,6 +204,31 @@ fn bad_input_is_refused_in_one_line() {
 }
 
 #[test]
+fn a_file_without_any_message_is_refused() {
+    use std::io::Write as _;
+
+    let files = Files::new();
+    let good = files.add("good", &framed(&valid()));
+    let empty = files.add("empty", b"");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(b"").unwrap();
+    let gzip = files.add("empty.gz", &gzip.finish().unwrap());
+    for command in ["print", "check-stacks"] {
+        for file in [&*empty, &gzip, "/dev/null"] {
+            let says = format!("otlpprof: {file}: no message in its ");
+            assert_refused(&[command, file], &[&says]);
+            assert_refused(&[command, &good, file], &[&says]);
+        }
+    }
+    let output = otlpprof(&["print", "--keep-going", &good, &empty]).code(2).get_output().clone();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("total 42"));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        format!("otlpprof: {empty}: no message in its 0 bytes\n")
+    );
+}
+
+#[test]
 fn what_precedes_a_break_is_shown_on_request() {
     let files = Files::new();
     let cut = files.add("cut", &[framed(&valid()), vec![0, 0, 1, 0, 0x0a]].concat());

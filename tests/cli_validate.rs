@@ -69,6 +69,30 @@ fn breaches_are_printed_with_rule_and_place() {
 }
 
 #[test]
+fn what_cannot_be_read_is_one_line() {
+    let garbage = file(b"not a profile at all");
+    let no_length = file(b"\0\0\0");
+    let cut = file(&[framed(&valid()), vec![0, 0, 1, 0, 0x0a]].concat());
+    let byte = framed(&valid()).len();
+    for (file, line) in [
+        (&garbage, "unknown-format: byte 0: not an OTLP profile: the file is of no known form".to_owned()),
+        (&no_length, "frame-truncated: byte 0: truncated: 3 of a length's 4 bytes".to_owned()),
+        (
+            &cut,
+            format!(
+                "frame-truncated: byte {byte}: truncated: a message of 256 bytes is announced and 1 follow \
+                 (before it: 1 messages, 2 profiles, 4 samples; 0 errors, 0 warnings)"
+            ),
+        ),
+    ] {
+        let name = file.path().display();
+        assert_eq!(validate(&[], &[file]), (2, format!("{name}: unreadable: {line}\n")));
+        let (code, text) = validate(&["--show", "0"], &[file]);
+        assert_eq!((code, text.lines().count()), (2, 1), "{text}");
+    }
+}
+
+#[test]
 fn json_has_the_same_content() {
     let wrong = broken(|data| data.resource_profiles[0].scope_profiles[0].profiles[0].period = 0);
     let (code, text) = validate(&["--format", "json", "--strict"], &[&wrong]);

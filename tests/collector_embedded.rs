@@ -3,8 +3,9 @@
 mod export_support;
 mod profcheck_support;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
@@ -25,6 +26,7 @@ struct Receiving {
     server: Server,
     address: SocketAddr,
     stored: Receiver<Stored>,
+    failures: Receiver<ErrorKind>,
     folder: tempfile::TempDir,
 }
 
@@ -35,9 +37,14 @@ impl Receiving {
         let address = listener.local_addr().unwrap();
         let (sender, stored) = channel();
         let sender = Mutex::new(sender);
-        let report = Arc::new(move |stored: &Stored| sender.lock().unwrap().send(stored.clone()).unwrap());
+        let (failing, failures) = channel();
+        let failing = Mutex::new(failing);
+        let report = Arc::new(move |outcome: Result<&Stored, &std::io::Error>| match outcome {
+            Ok(stored) => sender.lock().unwrap().send(stored.clone()).unwrap(),
+            Err(error) => failing.lock().unwrap().send(error.kind()).unwrap(),
+        });
         let server = Server::start(listener, Store::open(folder.path()).unwrap(), report).unwrap();
-        Self { server, address, stored, folder }
+        Self { server, address, stored, failures, folder }
     }
 
     fn connect(&self) -> TcpStream {
@@ -363,6 +370,49 @@ fn a_folder_that_cannot_be_written_asks_the_sender_to_come_again() {
 }
 
 #[test]
+fn that_nothing_can_be_stored_is_reported_once_until_it_changes() {
+    let receiving = Receiving::start();
+    for _ in 0..2 {
+        std::fs::remove_dir_all(receiving.folder.path()).unwrap();
+        for _ in 0..3 {
+            assert_eq!(receiving.ask(&post(PROTOBUF, &body())).status, 503);
+        }
+        assert_eq!(receiving.failures.try_iter().collect::<Vec<_>>(), [ErrorKind::NotFound]);
+        std::fs::write(receiving.folder.path(), "no folder").unwrap();
+        assert_eq!(receiving.ask(&post(PROTOBUF, &body())).status, 503);
+        assert_eq!(receiving.failures.try_iter().collect::<Vec<_>>(), [ErrorKind::NotADirectory]);
+        std::fs::remove_file(receiving.folder.path()).unwrap();
+        std::fs::create_dir(receiving.folder.path()).unwrap();
+        assert_eq!(receiving.ask(&post(PROTOBUF, &body())).status, 200);
+        assert_eq!(receiving.failures.try_iter().count(), 0);
+    }
+}
+
+#[test]
+fn the_command_says_that_nothing_can_be_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    std::fs::create_dir(&out).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+    command.args(["collect", "--listen", "127.0.0.1:0", "--out"]).arg(&out);
+    let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let address = lines.next().unwrap().strip_prefix("listening on http://").unwrap().to_owned();
+    assert_eq!(std::fs::read_dir(&out).unwrap().count(), 0, "the probe leaves nothing behind");
+    std::fs::remove_dir(&out).unwrap();
+    for _ in 0..2 {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(&post(PROTOBUF, &body())).unwrap();
+        assert_eq!(read_answer(&mut stream).status, 503);
+    }
+    // SAFETY: kill has no memory effects; the process is this test's own child and not waited for yet.
+    unsafe { libc::kill(process.id().cast_signed(), libc::SIGTERM) };
+    let stderr = String::from_utf8(process.wait_with_output().unwrap().stderr).unwrap();
+    let start = format!("otlpprof: --out {}: cannot store a message: No such file", out.display());
+    assert!(stderr.lines().count() == 1 && stderr.starts_with(&start), "{stderr}");
+}
+
+#[test]
 fn stopping_closes_what_is_idle_and_lets_requests_end() {
     let receiving = Receiving::start();
     let (mut idle, mut busy) = (receiving.connect(), receiving.connect());
@@ -412,8 +462,13 @@ fn what_the_command_cannot_use_is_one_line() {
     let address = busy.local_addr().unwrap().to_string();
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing");
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
     for (listen, out, said) in [
-        ("127.0.0.1:0", missing.as_path(), "--out"),
+        ("127.0.0.1:0", missing.as_path(), "missing: no such folder; create it"),
+        ("127.0.0.1:0", file.as_path(), "file: not a folder"),
+        // A folder that nobody can make files in.
+        ("127.0.0.1:0", Path::new("/proc/self"), "--out /proc/self: no file can be made in it: "),
         (&address, folder.path(), "--listen"),
         ("nowhere", folder.path(), "--listen nowhere"),
     ] {

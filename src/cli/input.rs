@@ -42,8 +42,15 @@ impl Input {
         &self.bytes
     }
 
-    /// The messages; errors name the file.
+    /// The messages; errors name the file. A file without any is an error, so that it is not
+    /// taken for one without samples.
     pub(super) fn messages(&self) -> impl Iterator<Item = anyhow::Result<Message>> {
-        read(&self.bytes).map(|message| message.map_err(|error| anyhow!("{}: {error}", self.path.display())))
+        let file = self.path.display();
+        let mut messages = read(&self.bytes).peekable();
+        let none = messages.peek().is_none();
+        let none = none.then(|| Err(anyhow!("{file}: no message in its {} bytes", self.bytes.len())));
+        messages
+            .map(move |message| message.map_err(|error| anyhow!("{}: {error}", self.path.display())))
+            .chain(none)
     }
 }

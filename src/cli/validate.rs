@@ -16,7 +16,7 @@ use crate::otlp::validate::validate;
 ///
 /// Each breach is printed with the name of its rule and its place: which message of the file, which profile of
 /// the message, which sample of the profile, all counted from 0. The exit code is 0 if there is no error, 1 if
-/// there is one, 2 if a file cannot be read to its end.
+/// there is one, 2 if a file cannot be read to its end, of which the last line then says why.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Files to check: OTLP protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not; - is standard input
@@ -104,8 +104,13 @@ fn print_rules(format: Format, out: &mut dyn Write) -> io::Result<()> {
 
 fn print_text(path: &Path, report: &Report, strict: bool, out: &mut dyn Write) -> io::Result<()> {
     let file = path.display();
+    let mut unreadable = None;
     for (rule, breaches) in report.breaches() {
         let rule = rule.rule();
+        if rule.severity == Severity::Unreadable {
+            unreadable = Some((rule, breaches.first.first()));
+            continue;
+        }
         let severity = severity(rule.severity, strict).name();
         for finding in &breaches.first {
             let place = &finding.place;
@@ -117,16 +122,27 @@ fn print_text(path: &Path, report: &Report, strict: bool, out: &mut dyn Write) -
             writeln!(out, "{file}: {severity}: {}: and {more} more", rule.name)?;
         }
     }
-    let counts = [Severity::Unreadable, Severity::Error, Severity::Warning].map(|one| {
+    let counts = [Severity::Error, Severity::Warning].map(|one| {
         let breaches = report.breaches().filter(|(rule, _)| severity(rule.rule().severity, strict) == one);
         breaches.map(|(_, breaches)| breaches.count).sum::<u64>()
     });
-    let readable = if counts[0] > 0 { ", not readable to its end" } else { "" };
-    writeln!(
-        out,
-        "{file}: {} messages, {} profiles, {} samples; {} errors, {} warnings{readable}",
-        report.messages, report.profiles, report.samples, counts[1], counts[2],
-    )
+    let [errors, warnings] = counts;
+    let Report { messages, profiles, samples, .. } = report;
+    let sums = format!(
+        "{messages} messages, {profiles} profiles, {samples} samples; {errors} errors, {warnings} warnings"
+    );
+    match unreadable {
+        None => writeln!(out, "{file}: {sums}"),
+        // Reading ends at the first: there is no other.
+        Some((rule, finding)) => {
+            let why = match finding {
+                Some(finding) => format!("{}: {}", finding.place, finding.detail),
+                None => rule.reason.to_owned(),
+            };
+            let before = if *messages > 0 { format!(" (before it: {sums})") } else { String::new() };
+            writeln!(out, "{file}: {}: {}: {why}{before}", rule.severity.name(), rule.name)
+        }
+    }
 }
 
 fn to_json(path: &Path, report: &Report, strict: bool) -> Value {

@@ -2,7 +2,8 @@
 //!
 //! In: requests, as the OTLP specification has them. Out: for every request with samples a file in a folder,
 //! named `profiles-<unix time in ns>-<number>.otlp` (one plain protobuf message) or `.json` (one document), just
-//! as it came, decompressed; and a line on stdout. What does not decode is refused and stored nowhere.
+//! as it came, decompressed; and a line on stdout. What does not decode is refused and stored nowhere. A message that
+//! cannot be stored is a line on stderr, unless the one before could not be for the same reason.
 //!
 //! Called by the command line. For the main job on one machine: it speaks no TLS and knows no users.
 
@@ -12,7 +13,7 @@ mod protocol;
 mod server;
 mod store;
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -41,14 +42,21 @@ pub struct Args {
 /// Runs the receiver until SIGINT or SIGTERM.
 ///
 /// # Errors
-/// The folder is not there, or the address cannot be listened at.
+/// The folder is not there or cannot be written, or the address cannot be listened at.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let store = Store::open(&args.out)?;
     let listener = TcpListener::bind(&args.listen).with_context(|| format!("--listen {}", args.listen))?;
     let address = listener.local_addr().context("the listening socket has no address")?;
     // Blocked before there are threads, so that none of them takes the signal.
     let signals = Signals::block(&[libc::SIGINT, libc::SIGTERM]);
-    let report = Arc::new(|stored: &Stored| say(&stored.to_string()));
+    let out = args.out.clone();
+    let report = Arc::new(move |outcome: Result<&Stored, &io::Error>| match outcome {
+        Ok(stored) => say(&stored.to_string()),
+        Err(error) => complain(&format!(
+            "--out {}: cannot store a message: {error} (said once; senders are told to come again)",
+            out.display()
+        )),
+    });
     let server = Server::start(listener, store, report).context("cannot start the receiver")?;
     say(&format!("listening on http://{address}"));
     signals.wait();
@@ -58,8 +66,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Prints a line at once. Nobody reading is no reason to end.
 fn say(line: &str) {
-    let mut stdout = std::io::stdout().lock();
+    let mut stdout = io::stdout().lock();
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+}
+
+/// Prints a line about what is wrong. Nobody reading is no reason to end.
+fn complain(line: &str) {
+    let _ = writeln!(io::stderr(), "otlpprof: {line}");
 }
 
 /// Signals that are waited for instead of handled.

@@ -18,8 +18,9 @@ use super::store::{Store, Stored};
 /// Connections at once; a further one is told to come again.
 const CONNECTIONS: usize = 128;
 
-/// Called for every request that was taken.
-pub type Report = Arc<dyn Fn(&Stored) + Send + Sync>;
+/// Called for every request that was taken, and for one that could not be stored, unless that is so for the same
+/// reason as the last time and nothing was stored since.
+pub type Report = Arc<dyn Fn(Result<&Stored, &io::Error>) + Send + Sync>;
 
 /// A running receiver.
 pub struct Server {
@@ -32,6 +33,8 @@ pub struct Server {
 struct Shared {
     store: Store,
     report: Report,
+    /// Why the last request could not be stored, if it could not.
+    failing: Mutex<Option<String>>,
     connections: Mutex<Connections>,
     /// A connection has ended.
     ended: Condvar,
@@ -59,7 +62,8 @@ impl Server {
         listener.set_nonblocking(true)?;
         let (woken, wake) = io::pipe()?;
         let connections = Mutex::new(Connections::default());
-        let shared = Arc::new(Shared { store, report, connections, ended: Condvar::new() });
+        let shared =
+            Arc::new(Shared { store, report, failing: Mutex::default(), connections, ended: Condvar::new() });
         let for_thread = shared.clone();
         let acceptor = std::thread::Builder::new()
             .name("accept".to_owned())
@@ -191,12 +195,16 @@ fn exchange(connection: &mut Connection, shared: &Shared) -> Result<(Answer, boo
 fn store(received: &Received, encoding: Encoding, shared: &Shared) -> Answer {
     match shared.store.put(received) {
         Ok(stored) => {
-            (shared.report)(&stored);
+            *shared.failing.lock() = None;
+            (shared.report)(Ok(&stored));
             Answer::accepted(encoding)
         }
         // A full disk may have room later: the sender keeps the message and comes again.
         Err(error) => {
-            log::warn!("cannot store a message: {error}");
+            let before = shared.failing.lock().replace(error.to_string());
+            if before.is_none_or(|before| before != error.to_string()) {
+                (shared.report)(Err(&error));
+            }
             Answer::error(encoding, 503, &format!("cannot store the message: {error}"))
         }
     }

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use anyhow::Context as _;
+
 use super::message::Encoding;
 use super::protocol::Received;
 
@@ -33,13 +35,38 @@ pub struct Stored {
 }
 
 impl Store {
-    /// Takes a folder that exists.
+    /// Takes a folder that exists and can be written.
     ///
     /// # Errors
-    /// It does not exist or is something else.
+    /// It does not exist, is something else, or no file can be made in it.
     pub fn open(folder: &Path) -> anyhow::Result<Self> {
-        anyhow::ensure!(folder.is_dir(), "--out {}: no such folder; create it", folder.display());
-        Ok(Self { folder: folder.to_owned(), count: AtomicU64::new(0) })
+        let out = folder.display();
+        match fs::metadata(folder) {
+            Ok(metadata) => anyhow::ensure!(metadata.is_dir(), "--out {out}: not a folder"),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                anyhow::bail!("--out {out}: no such folder; create it")
+            }
+            Err(error) => anyhow::bail!("--out {out}: {error}"),
+        }
+        let store = Self { folder: folder.to_owned(), count: AtomicU64::new(0) };
+        store.probe().with_context(|| format!("--out {out}: no file can be made in it"))?;
+        Ok(store)
+    }
+
+    /// Makes a file and takes it away again: permissions alone do not tell whether that works.
+    fn probe(&self) -> io::Result<()> {
+        let (_, temporary) = self.name("probe");
+        OpenOptions::new().write(true).create_new(true).open(&temporary)?;
+        fs::remove_file(temporary)
+    }
+
+    /// The name of a new file, and that under which it is written.
+    fn name(&self, extension: &str) -> (PathBuf, PathBuf) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let number = self.count.fetch_add(1, Ordering::Relaxed);
+        let path = self.folder.join(format!("profiles-{now}-{number}.{extension}"));
+        let temporary = self.folder.join(format!(".profiles-{now}-{number}.{}.tmp", std::process::id()));
+        (path, temporary)
     }
 
     /// Stores a request; its file appears when it is whole.
@@ -55,14 +82,11 @@ impl Store {
     }
 
     fn write(&self, received: &Received) -> io::Result<PathBuf> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let number = self.count.fetch_add(1, Ordering::Relaxed);
         let extension = match received.encoding {
             Encoding::Protobuf => "otlp",
             Encoding::Json => "json",
         };
-        let path = self.folder.join(format!("profiles-{now}-{number}.{extension}"));
-        let temporary = self.folder.join(format!(".profiles-{now}-{number}.{}.tmp", std::process::id()));
+        let (path, temporary) = self.name(extension);
         let mut file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
         let written = file.write_all(&received.body).and_then(|()| fs::rename(&temporary, &path));
         if written.is_err() {
