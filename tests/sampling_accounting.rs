@@ -19,10 +19,10 @@ fn adds_up(what: &str, program: fn()) {
 }
 
 fn adds_up_by(kind: ClockKind, what: &str, program: fn()) {
+    let counts = cpu::counts();
     let session = start(&config(kind));
     assert_eq!(session.clock(), kind);
     let before = process_cpu();
-    let counts = cpu::counts();
     program();
     let used = process_cpu() - before;
     session.stop();

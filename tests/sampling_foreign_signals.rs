@@ -122,7 +122,7 @@ fn is_sampled_for(time: Duration) -> bool {
     let (since, sampled_before) = (thread_cpu(), sampled());
     burn(time);
     let used = burn_until_made_up(since);
-    (sampled() - sampled_before).abs_diff(used) <= 2 * INTERVAL
+    (sampled() - sampled_before).abs_diff(used) <= 2 * INTERVAL + stolen()
 }
 
 /// Without us the signal would have ended the process; with us, during and after a session, it still does.

@@ -78,10 +78,18 @@ fn a_thousand_cycles_leave_nothing_behind() {
         let imports_before = imports();
         assert!(!imports_before.is_empty());
         (0..50).for_each(|_| cycle());
-        let before = belongings();
+        // A joined thread may be seen for a moment after, which is a long one on a busy machine.
+        let mut before = belongings();
+        loop {
+            thread::sleep(Duration::from_millis(50));
+            let now = belongings();
+            if now == before {
+                break;
+            }
+            before = now;
+        }
         let resident_before = resident_kib();
         (0..1000).for_each(|_| cycle());
-        // A joined thread may be seen for a moment after, which is a long one on a busy machine.
         for _ in 0..100 {
             thread::sleep(Duration::from_millis(50));
             if belongings() == before {
@@ -207,7 +215,7 @@ fn threads_without_a_descriptor_get_a_timer() {
     assert_eq!((counts.fallback_to_itimer, counts.threads_unsampled), (0, 0), "{counts:?}");
     // Eight threads that end at once leave their last open periods to heirs that are not born any more.
     let off = sampled_and_estate() / used.as_secs_f64() - 1.0;
-    assert!(off.abs() < 0.02, "off by {off}: {counts:?}");
+    assert!(off.abs() < 0.02 + stolen().as_secs_f64() / used.as_secs_f64(), "off by {off}: {counts:?}");
 }
 
 /// Opens files until no descriptor is left.
@@ -299,7 +307,7 @@ fn threads_without_a_timer_share_the_process_timer() {
     // their ends is in the estate.
     let off = sampled_and_estate() / used.as_secs_f64() - 1.0;
     println!("process timer: {counts:?} off by {off}");
-    assert!(off.abs() < 0.03, "off by {off}: {counts:?}");
+    assert!(off.abs() < 0.03 + stolen().as_secs_f64() / used.as_secs_f64(), "off by {off}: {counts:?}");
 }
 
 /// In seconds: what samples stand for, and what is left for samples to come.
