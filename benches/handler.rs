@@ -71,9 +71,9 @@ fn descend(depth: usize, work: &mut dyn FnMut() -> f64) -> f64 {
 /// Takes samples of this very place; nanoseconds of each.
 fn take_samples(thread: &ThreadRecord, buffer: &SampleBuffer) -> f64 {
     let mut context = std::mem::MaybeUninit::<libc::ucontext_t>::zeroed();
-    let counts = || (&COUNTERS.handler_ns, &COUNTERS.samples_recorded);
-    let read = || (counts().0.load(Ordering::Relaxed), counts().1.load(Ordering::Relaxed));
-    let before = read();
+    let counts =
+        || [&COUNTERS.handler_ns, &COUNTERS.samples_dropped].map(|counter| counter.load(Ordering::Relaxed));
+    let before = counts();
     for _ in 0..SAMPLES {
         // SAFETY: getcontext fills the context, whose frame is this function's while the sample is taken.
         unsafe {
@@ -81,11 +81,11 @@ fn take_samples(thread: &ThreadRecord, buffer: &SampleBuffer) -> f64 {
             sample::take(Engine::Cpu, thread, context.as_ptr().cast(), 1);
         }
     }
-    let after = read();
+    let after = counts();
     // SAFETY: nobody else drains.
     unsafe { buffer.drain(|_| {}) };
-    assert_eq!(after.1 - before.1, SAMPLES, "samples were dropped");
-    (after.0 - before.0) as f64 / SAMPLES as f64
+    assert_eq!(after[1], before[1], "samples were dropped");
+    (after[0] - before[0]) as f64 / SAMPLES as f64
 }
 
 fn in_jvms() {
@@ -136,7 +136,7 @@ fn ns_per_sample(command: &mut Command) -> f64 {
         let value = words.next().unwrap_or_else(|| panic!("{command:?}: no {name} in {text}"));
         value.parse().expect("a count")
     };
-    count("handler.handler_ns") / count("handler.samples_recorded")
+    count("handler.handler_ns") / count("handler.samples_taken")
 }
 
 fn print(name: &str, times: Vec<f64>) {

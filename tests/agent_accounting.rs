@@ -1,12 +1,14 @@
 //! The CPU time that profiles add up to, against what the kernel counted for the process.
 
 mod agent_support;
+mod steal_support;
 
 use std::path::Path;
 
 use agent_support::running::Finished;
 use agent_support::stacks::cpu_stacks;
 use agent_support::{JavaRun, java_homes};
+use steal_support::stolen_since_boot;
 
 const SECONDS: u32 = 6;
 
@@ -36,26 +38,15 @@ fn assert_adds_up(program: &'static str, options: &str) {
 /// How far the profile's sum is from the program's CPU time, in parts of it. What the VM uses before the agent starts,
 /// and the agent's own start, are in no profile: they are the same in a short run, and so in no difference.
 fn error_of(home: &Path, program: &'static str, options: &str) -> f64 {
-    let stolen_before = stolen_seconds();
+    let stolen_before = stolen_since_boot();
     let [(short_sampled, short_used), (sampled, used)] = [1, 1 + SECONDS].map(|seconds| {
         sampled_and_used(&JavaRun::new(home, program).argument(seconds).agent(options).run().expect_success())
     });
     let (sampled, used) = (sampled - short_sampled, used - short_used);
     println!("{program} on {}: sampled {sampled:.3} s of {used:.3} s", home.display());
-    // Events go on counting while a virtual machine's host has its CPUs, which the kernel's accounts do not have.
-    let stolen = stolen_seconds() - stolen_before;
+    let stolen = (stolen_since_boot() - stolen_before).as_secs_f64();
     let error = sampled - used;
     (error.abs() - stolen).max(0.0).copysign(error) / used
-}
-
-/// What a virtual machine's host has taken from its CPUs: the eighth number of /proc/stat's first line, in ticks of
-/// 10 ms (proc_stat(5)).
-fn stolen_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/stat").unwrap();
-    stat.split_whitespace()
-        .nth(8)
-        .and_then(|ticks| ticks.parse::<f64>().ok())
-        .map_or(0.0, |ticks| ticks / 100.0)
 }
 
 #[test]

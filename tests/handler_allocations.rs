@@ -234,7 +234,7 @@ fn with_tables() -> ObjectRegistry {
 fn deep_stacks_with_remote_frames_to_the_end_of_pool_and_buffer() {
     without_allocation(|| {
         let sampling = Sampling::start(&with_tables(), true, 2048);
-        sampling.until("samples_recorded", 50, || recurse(400));
+        sampling.until("samples_taken", 50, || recurse(400));
         assert!(sampling.deepest() > 400);
         // Nothing is drained from here on.
         sampling.until("remote_pool_exhausted", 1000, || recurse(400));
@@ -246,7 +246,7 @@ fn deep_stacks_with_remote_frames_to_the_end_of_pool_and_buffer() {
 fn deep_stacks_without_remote_frames_to_the_end_of_the_buffer() {
     without_allocation(|| {
         let sampling = Sampling::start(&with_tables(), false, 2048);
-        sampling.until("samples_recorded", 50, || recurse(400));
+        sampling.until("samples_taken", 50, || recurse(400));
         assert!(sampling.deepest() > 400);
         sampling.until("samples_dropped", 100, || recurse(1000));
         assert_eq!(sampling.count("remote_pool_exhausted"), 0);
@@ -293,7 +293,7 @@ fn code_in_no_object() {
             mem::transmute(memory)
         };
         let sampling = Sampling::start(&with_tables(), true, 2048);
-        sampling.until("samples_recorded", 200, || {
+        sampling.until("samples_taken", 200, || {
             SETUP.unknown_code.wait(Duration::ZERO);
             code(10_000_000);
         });

@@ -1,7 +1,8 @@
 //! The agent's own counters, as attributes of each profile.
 //!
 //! Every count is of the time since the profile before. `otlpprof.handler.periods_recorded` is the sum of the
-//! profile's values, and with `.periods_dropped` all that was due; what handlers count beside it may be a sample ahead.
+//! profile's values, and with `.periods_dropped` all that was due. These two are counted when samples are drained; what
+//! handlers count beside it, `.samples_taken` for one, may be ahead by what is in the buffer.
 //! `samples` of files and uploads are a profile's, each of which stands for all records of one stack and thread;
 //! `pending` is what waits to be uploaded now. A profile that is divided into messages has its counts in the first.
 
@@ -25,14 +26,12 @@ pub(super) struct Snapshot {
 impl Snapshot {
     /// The counters now, `recorded` and those of outputs since the session began.
     pub(super) fn now(recorded: Recorded, upload: Option<&UploadStats>, file: Option<&FileStats>) -> Self {
-        let mut counts = Vec::new();
+        let mut counts = vec![
+            ("otlpprof.handler.samples_recorded".to_owned(), recorded.samples),
+            ("otlpprof.handler.periods_recorded".to_owned(), recorded.periods),
+        ];
         let mut levels = Vec::new();
         for (name, count) in COUNTERS.named() {
-            let count = match name {
-                "samples_recorded" => recorded.samples,
-                "periods_recorded" => recorded.periods,
-                _ => count,
-            };
             counts.push((format!("otlpprof.handler.{name}"), count));
         }
         for error in WalkError::ALL {

@@ -31,10 +31,8 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Samples written to the buffer.
-    samples_recorded,
-    /// Their weights, in periods.
-    periods_recorded,
+    /// Samples that were begun, recorded or lost.
+    samples_taken,
     /// Samples lost because all strips that were tried were held or full.
     samples_dropped,
     /// Their weights, in periods.

@@ -54,10 +54,8 @@ pub unsafe fn take_cpu(thread: &ThreadRecord, context: *mut c_void, weight: u64)
 /// Called in a signal handler; `context` is the `ucontext_t` that the kernel passed to it.
 pub unsafe fn take(engine: Engine, thread: &ThreadRecord, context: *const c_void, weight: u64) {
     let start_ns = monotonic_ns();
-    if record(engine, thread, context, weight, start_ns).is_some() {
-        add(&COUNTERS.samples_recorded, 1);
-        add(&COUNTERS.periods_recorded, weight);
-    } else {
+    add(&COUNTERS.samples_taken, 1);
+    if record(engine, thread, context, weight, start_ns).is_none() {
         add(&COUNTERS.samples_dropped, 1);
         add(&COUNTERS.periods_dropped, weight);
     }

@@ -2,6 +2,9 @@
 //! those of one binary run one after the other.
 #![allow(dead_code, unreachable_pub, reason = "each test binary includes this and uses its part")]
 
+#[path = "../steal_support/mod.rs"]
+mod steal_support;
+
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,28 +14,22 @@ use otlpprof::core::thread::{ClockKind, ThreadRecord};
 use otlpprof::sampling::config::{ClockChoice, Config};
 use otlpprof::sampling::cpu::{self, Session};
 use parking_lot::{Mutex, MutexGuard};
+use steal_support::stolen_since_boot;
 
 static SERIAL: Mutex<()> = Mutex::new(());
 
 /// Keeps other tests of the binary out.
 pub fn serially() -> MutexGuard<'static, ()> {
     let guard = SERIAL.lock();
-    STOLEN_BEFORE_MS.store(stolen_ms(), Ordering::Relaxed);
+    *STOLEN_BEFORE.lock() = stolen_since_boot();
     guard
 }
 
-static STOLEN_BEFORE_MS: AtomicU64 = AtomicU64::new(0);
+static STOLEN_BEFORE: Mutex<Duration> = Mutex::new(Duration::ZERO);
 
-/// What a virtual machine's host took from its CPUs since the test began. Events go on counting meanwhile, which the
-/// kernel's accounts do not have.
+/// What the machine's host took from its CPUs since the test began.
 pub fn stolen() -> Duration {
-    Duration::from_millis(stolen_ms() - STOLEN_BEFORE_MS.load(Ordering::Relaxed))
-}
-
-/// The eighth number of /proc/stat's first line, in ticks of 10 ms (proc_stat(5)).
-fn stolen_ms() -> u64 {
-    let stat = std::fs::read_to_string("/proc/stat").unwrap();
-    stat.split_whitespace().nth(8).and_then(|ticks| ticks.parse::<u64>().ok()).map_or(0, |ticks| ticks * 10)
+    stolen_since_boot() - *STOLEN_BEFORE.lock()
 }
 
 pub const INTERVAL: Duration = Duration::from_millis(10);
