@@ -1,5 +1,5 @@
 //! Builds what is not Rust: the sample library (`native/ddproftest`, two ways), the guard that tests preload
-//! (`native/interposer`) and the Java test programs (`java/testprograms`).
+//! (`native/interposer`), an agent that misleads ours (`native/vmdamage`) and the Java test programs (`java/testprograms`).
 //!
 //! Tests find the products by `env!`; scripts find copies beside the agent, in `target/<profile>/`:
 //!
@@ -8,6 +8,7 @@
 //! | `OTLPPROF_DDPROFTEST` | `libddproftest.so` | the sample library, compiled without frame pointers |
 //! | `OTLPPROF_DDPROFTEST_FP` | `libddproftest-fp.so` | the same, with frame pointers |
 //! | `OTLPPROF_HANDLER_GUARD` | `libhandlerguard.so` | ends a process whose signal handler allocates or blocks |
+//! | `OTLPPROF_VM_DAMAGE` | | an agent that moves a field in the VM's description of itself |
 //! | `OTLPPROF_PLUGIN_A`, `_B` | | two libraries alike, to be loaded and unloaded in turn |
 //! | `OTLPPROF_TEST_CLASSES` | `testprograms/` | the compiled Java programs; empty without a JDK |
 
@@ -49,6 +50,9 @@ fn main() {
     build_handler_guard(&guard);
     copy(&guard, &profile_dir(&out_dir).join("libhandlerguard.so"));
     println!("cargo::rustc-env=OTLPPROF_HANDLER_GUARD={}", guard.display());
+    let damage = out_dir.join("libvmdamage.so");
+    run(shared_library(&damage, false).arg("native/vmdamage/damage.c").arg("-ldl"));
+    println!("cargo::rustc-env=OTLPPROF_VM_DAMAGE={}", damage.display());
     for (name, variable, function) in [
         ("libplugin-a.so", "OTLPPROF_PLUGIN_A", "ddprof_plugin_a"),
         ("libplugin-b.so", "OTLPPROF_PLUGIN_B", "ddprof_plugin_b"),

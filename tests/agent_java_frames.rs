@@ -80,3 +80,25 @@ fn methods_of_classes_that_are_gone_keep_their_names() {
         assert!(right > 200, "{}: only {right} frames of the storm ({})", home.display(), run.stdout);
     }
 }
+
+/// A layout that is wrong is found at start, not by walking with it.
+#[test]
+fn a_vm_that_describes_itself_wrongly_is_profiled_without_java_frames() {
+    for home in java_homes() {
+        for field in ["Method::_constMethod", "CodeBlob::_name", "JavaThread::_thread_state"] {
+            let run = JavaRun::new(&home, "UserLoop")
+                .argument(1)
+                .variable("JAVA_TOOL_OPTIONS", &format!("-agentpath:{}={field}", env!("OTLPPROF_VM_DAMAGE")))
+                .agent("cpu=1ms,file=FILE")
+                .run()
+                .expect_success();
+            let said = run.stderr.lines().filter(|line| line.contains("not one that can be walked")).count();
+            let label = format!("{} {field}: {}", run.label, run.stderr);
+            assert_eq!(said, 1, "{label}");
+            let stacks = cpu_stacks(&run.messages());
+            let frames = || stacks.iter().flat_map(|stack| &stack.frames);
+            assert!(frames().all(|frame| frame.frame_type != "jvm"), "{label}");
+            assert!(frames().any(|frame| frame.frame_type == "native"), "{label}");
+        }
+    }
+}

@@ -80,6 +80,18 @@ fn a_mistake_in_an_attach_leaves_the_jvm_running() {
     }
 }
 
+#[test]
+fn a_start_that_the_kernel_refuses_leaves_nothing_behind() {
+    for home in java_homes() {
+        let mut jvm = start(&home);
+        jvm.limit_pending_signals(0);
+        drive(&mut jvm, "cpu.clock=timer,file=FILE", "cpu.clock=timer is not available");
+        assert_eq!(jvm.traces(), Traces::default(), "{}", jvm.label);
+        jvm.terminate();
+        jvm.finish();
+    }
+}
+
 /// What a child says of itself: its timers, descriptors and threads, and what it does with signals.
 const SELF: &str = "cat /proc/$$/timers; ls -l /proc/$$/fd; cat /proc/$$/task/*/comm; \
                     grep -E '^Sig(Cgt|Ign|Blk)' /proc/self/status; echo complete";

@@ -137,18 +137,28 @@ impl Session {
             started: Instant::now(),
             options,
         });
-        if let Some(interval) = session.options.cpu {
-            let clock = clock_choice(session.options.cpu_clock);
-            let config = Config { interval, clock, signal: session.options.signal };
-            let cpu = cpu::start(&config, sample::take_cpu)?;
-            let _ = session.clock.set(cpu.clock().name());
-            *session.cpu.lock() = Some(cpu);
-        }
-        vm.note_existing_threads();
-        let running = session.clone();
-        let thread = own_threads::spawn("otlpprof", move || running.run()).map_err(SessionError::Thread)?;
-        *session.thread.lock() = Some(thread);
+        session.sample().inspect_err(|_| {
+            drop(session.cpu.lock().take());
+            session.objects.stop();
+            session.objects.join();
+        })?;
         Ok(session)
+    }
+
+    /// Arms the clocks and begins to drain.
+    fn sample(self: &Arc<Self>) -> Result<(), SessionError> {
+        if let Some(interval) = self.options.cpu {
+            let clock = clock_choice(self.options.cpu_clock);
+            let config = Config { interval, clock, signal: self.options.signal };
+            let cpu = cpu::start(&config, sample::take_cpu)?;
+            let _ = self.clock.set(cpu.clock().name());
+            *self.cpu.lock() = Some(cpu);
+        }
+        self.vm.note_existing_threads();
+        let running = self.clone();
+        let thread = own_threads::spawn("otlpprof", move || running.run()).map_err(SessionError::Thread)?;
+        *self.thread.lock() = Some(thread);
+        Ok(())
     }
 
     /// The session's own thread: drains, and flushes at every interval.

@@ -10,7 +10,7 @@ use crate::core::vm_layout::VmLayout;
 use crate::jvm::flags;
 use crate::jvm::java_threads;
 use crate::jvm::jvmti::Jvmti;
-use crate::jvm::layout;
+use crate::jvm::layout::{self, Probe};
 use crate::jvm::libjvm::Libjvm;
 use crate::jvm::stubs::StubTable;
 use crate::jvm::system_properties::system_property;
@@ -93,12 +93,16 @@ impl Vm {
                 log::warn!("the VM does not name its stubs: {error}");
             }
             let structs = self.structs.as_ref()?;
-            let layout = layout::build(structs, &ProcessMemory, &STUBS)
+            // SAFETY: by the contract; only versions before 26 are known.
+            let checked = layout::build(structs, &ProcessMemory, &STUBS).and_then(|layout| unsafe {
+                let probe = Probe::of_current_thread(env)?;
+                layout::check(&layout, &ProcessMemory, &probe).map(|()| layout)
+            });
+            let layout = checked
                 .inspect_err(|error| {
                     log::warn!("this JVM is not one that can be walked ({error}): no Java frames")
                 })
                 .ok()?;
-
             Some(&*Box::leak(Box::new(layout)))
         });
         // SAFETY: by the contract.

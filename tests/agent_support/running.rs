@@ -110,6 +110,16 @@ impl Running {
         fields.split(' ').nth(11).unwrap().parse().unwrap()
     }
 
+    /// Sets how many signals may be queued for its user, from now on.
+    pub(crate) fn limit_pending_signals(&self, limit: libc::rlim_t) {
+        let limit = libc::rlimit { rlim_cur: limit, rlim_max: limit };
+        let pid = self.child.id().cast_signed();
+        // SAFETY: the kernel reads one rlimit.
+        let result =
+            unsafe { libc::prlimit(pid, libc::RLIMIT_SIGPENDING, &raw const limit, std::ptr::null_mut()) };
+        assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+    }
+
     /// Asks it to end.
     pub(crate) fn terminate(&self) {
         // SAFETY: kill has no memory effects; the child has not been waited for, so that the number is its own.
