@@ -72,7 +72,6 @@ fn python_reads_the_same() {
     });
 }
 
-/// Every sample's time lies in its profile's window, and stands in place of a value.
 /// What a profile says of itself is said in each, the last and the only one included.
 #[test]
 fn every_profile_names_its_clock_and_counts_what_it_holds() {
@@ -91,6 +90,39 @@ fn every_profile_names_its_clock_and_counts_what_it_holds() {
                 assert_eq!(recorded, Some(Value::IntValue(held)), "{}: {options}", run.label);
             }
         }
+    }
+}
+
+/// At this rate each tick of a kernel of 250 Hz weighs eighty periods.
+#[test]
+fn merged_ticks_at_a_high_rate_do_not_give_a_sample_several_values() {
+    for home in java_homes() {
+        let options = "cpu=50us,cpu.clock=timer,timestamps,interval=500ms,file=FILE";
+        let run = JavaRun::new(&home, "Demo").argument(1.5).agent(options).run().expect_success();
+        assert_times_are_inside(&run);
+    }
+}
+
+#[test]
+fn samples_that_no_message_can_hold_are_counted_and_said_once() {
+    let resource: Vec<_> = (0..70).map(|number| format!("key{number}={}", "v".repeat(1_000))).collect();
+    let options = format!(
+        "cpu=2ms,interval=300ms,file=FILE,endpoint=http://127.0.0.1:1,upload.limit=64k,resource={}",
+        resource.join("+")
+    );
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "Demo").argument(1.5).agent(&options).run().expect_success();
+        let label = format!("{}: {}", run.label, run.stderr);
+        assert!(run.files().is_empty(), "{label}");
+        let recorded = run.counter("handler.periods_recorded");
+        assert!(recorded > 20, "{label}");
+        assert_eq!(run.counter("encode.over_limit.periods"), recorded, "{label}");
+        assert!(run.counter("encode.over_limit.samples") > 0, "{label}");
+        assert_eq!(
+            run.stderr.lines().filter(|line| line.contains("over the size limit")).count(),
+            1,
+            "{label}"
+        );
     }
 }
 
@@ -122,11 +154,12 @@ fn profile_attribute(messages: &[Message], key: &str) -> Option<Value> {
         .find_map(|attribute| attribute.value.clone()?.value)
 }
 
+/// Every sample's time lies in its profile's window, which does not include its end, and stands in place of a value.
 fn assert_times_are_inside(run: &Finished) {
     for message in run.messages() {
         let scopes = message.data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles);
         for profile in scopes.flat_map(|scope| &scope.profiles) {
-            let window = profile.time_unix_nano..=profile.time_unix_nano + profile.duration_nano;
+            let window = profile.time_unix_nano..profile.time_unix_nano + profile.duration_nano;
             for sample in &profile.samples {
                 assert!(sample.values.is_empty(), "{}", run.label);
                 assert!(!sample.timestamps_unix_nano.is_empty(), "{}", run.label);

@@ -74,12 +74,15 @@ proptest! {
         let written = resolved::of_message(&message);
         let profiles = batch.profiles.iter().filter(|profile| !profile.is_empty());
         for (profile, written) in profiles.zip(&written) {
-            let counts = profile.profile_type.sample_unit == "count"
-                && profile.observations().iter().all(|observation| (1..=64).contains(&observation.value));
+            let is_count = profile.profile_type.sample_unit == "count";
+            let observations = profile.observations();
+            let repeatable = observations.iter().all(|observation| observation.value > 0)
+                && observations.iter().map(|observation| i128::from(observation.value)).sum::<i128>() <= 1 << 20;
             let mut expected = Vec::new();
-            if profile.is_timed() {
-                for observation in profile.observations() {
-                    let (times, value) = if counts { (observation.value, None) } else { (1, Some(observation.value)) };
+            if profile.is_timed() && (repeatable || !is_count) {
+                for observation in observations {
+                    let (times, value) =
+                        if is_count { (observation.value, None) } else { (1, Some(observation.value)) };
                     expected.extend((0..times).map(|_| (observation.unix_nano, value)));
                 }
             }
@@ -254,18 +257,48 @@ fn a_period_that_was_not_set_is_written_as_one() {
     assert_eq!(message.resource_profiles[0].scope_profiles[0].profiles[0].period, 1);
 }
 
+/// Pyroscope refuses all of a request in which one sample has several values.
 #[test]
-fn heavy_counts_have_a_value_beside_their_time() {
+fn a_heavy_count_does_not_give_its_profile_several_values_a_sample() {
     let mut batch = small_batch(2);
     let identity = batch.profiles[0].samples()[0].identity;
-    batch.profiles[0].add(identity, 1_000_000, Some(START + 9));
+    batch.profiles[0].add(identity, 1_000, Some(START + 9));
     let options = EncodeOptions { timestamps: true, ..EncodeOptions::default() };
     let message = decode(&encode(&batch, &options));
     rules::assert_kept(&message);
     let samples = &message.resource_profiles[0].scope_profiles[0].profiles[0].samples;
-    assert_eq!(samples[0].values, [2, 1_000_000]);
-    assert_eq!(samples[0].timestamps_unix_nano, [START, START + 9]);
-    assert_eq!((&samples[1].values[..], &samples[1].timestamps_unix_nano[..]), (&[2][..], &[START + 1][..]));
+    assert!(samples.iter().all(|sample| sample.values.is_empty()));
+    assert_eq!(samples[0].timestamps_unix_nano, [vec![START; 2], vec![START + 9; 1_000]].concat());
+    assert_eq!(samples[1].timestamps_unix_nano, [START + 1; 2]);
+}
+
+#[test]
+fn a_count_of_absurdly_many_times_is_a_value_and_the_others_keep_theirs() {
+    let mut batch = small_batch(3);
+    let identity = batch.profiles[0].samples()[1].identity;
+    batch.profiles[0].add(identity, 1 << 40, Some(START + 9));
+    let options = EncodeOptions { timestamps: true, ..EncodeOptions::default() };
+    let split = encode_split(&batch, &options, 1 << 20);
+    assert_eq!((split.dropped_samples, split.untimed_samples), (0, 1));
+    let mut shapes = Vec::new();
+    for message in &split.messages {
+        let message = decode(&message.bytes);
+        rules::assert_kept(&message);
+        let samples = message.resource_profiles[0].scope_profiles[0].profiles[0].samples.clone();
+        shapes.extend(samples.into_iter().map(|sample| (sample.values, sample.timestamps_unix_nano.len())));
+    }
+    assert_eq!(shapes, [(vec![], 2), (vec![(1 << 40) + 2], 0), (vec![], 2)]);
+}
+
+#[test]
+fn a_sample_that_fits_without_its_times_alone_is_written_so() {
+    let mut batch = small_batch(3);
+    let identity = batch.profiles[0].samples()[1].identity;
+    batch.profiles[0].add(identity, 5_000, Some(START + 9));
+    let options = EncodeOptions { timestamps: true, ..EncodeOptions::default() };
+    let split = encode_split(&batch, &options, 10_000);
+    assert_eq!((split.dropped_samples, split.untimed_samples), (0, 1));
+    assert_eq!(split.messages.iter().map(|message| message.additions).sum::<u64>(), 4);
 }
 
 #[test]
@@ -342,6 +375,33 @@ fn a_profiles_counts_are_in_its_first_part_alone() {
 }
 
 #[test]
+fn a_profile_whose_first_sample_is_over_the_limit_keeps_its_counts() {
+    let mut batch = Batch::default();
+    let function = batch.tables.named_function(&"x".repeat(10_000));
+    let frame = batch.tables.frames.intern(Frame::Java { function, line: 1 });
+    let stack = batch.tables.stacks.intern(&[frame]);
+    let mut profile = Profile::new(&types::CPU, 1);
+    let identity = SampleIdentity { stack, attributes: AttributeSetId::EMPTY, link: LinkId::NONE };
+    profile.add(identity, 1, None);
+    for line in 0..2 {
+        let function = batch.tables.named_function("f");
+        let frame = batch.tables.frames.intern(Frame::Java { function, line });
+        let stack = batch.tables.stacks.intern(&[frame]);
+        profile.add(SampleIdentity { stack, ..identity }, 1, None);
+    }
+    let count = batch.tables.int_attribute("otlpprof.handler.samples_recorded", 3, "");
+    profile.attributes = batch.tables.attribute_set(&[count]);
+    batch.profiles.push(profile);
+    let split = encode_split(&batch, &EncodeOptions::default(), 5_000);
+    assert_eq!(split.dropped_samples, 1);
+    let counted = split.messages.iter().filter(|message| {
+        let strings = decode(&message.bytes).dictionary.unwrap().string_table;
+        strings.iter().any(|text| text == "otlpprof.handler.samples_recorded")
+    });
+    assert_eq!(counted.count(), 1);
+}
+
+#[test]
 fn one_sample_over_the_limit_is_dropped_and_counted_and_the_others_stay() {
     let mut batch = small_batch(3);
     let function = batch.tables.named_function(&"x".repeat(10_000));
@@ -351,6 +411,6 @@ fn one_sample_over_the_limit_is_dropped_and_counted_and_the_others_stay() {
     batch.profiles[0].add(identity, 1, None);
     batch.profiles[0].add(identity, 1, None);
     let split = encode_split(&batch, &EncodeOptions::default(), 5_000);
-    assert_eq!((split.dropped_samples, split.dropped_additions), (1, 2));
+    assert_eq!((split.dropped_samples, split.dropped_additions, split.dropped_value), (1, 2, 2));
     assert_eq!(split.messages.iter().map(|message| message.samples).sum::<u64>(), 3);
 }

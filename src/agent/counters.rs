@@ -1,13 +1,16 @@
 //! The agent's own counters, as attributes of each profile.
 //!
 //! Every count is of the time since the profile before. `otlpprof.handler.periods_recorded` is the sum of the
-//! profile's values, and with `.periods_dropped` all that was due. These two are counted when samples are drained; what
+//! profile's values, and with `.periods_dropped` all that was due. Samples that no message can hold are missing from
+//! that sum; since they are known when the profile is written, the next one counts them (`otlpprof.encode.over_limit.*`),
+//! as it counts what became of this one's messages. These two are counted when samples are drained; what
 //! handlers count beside it, `.samples_taken` for one, may be ahead by what is in the buffer.
 //! `samples` of files and uploads are a profile's, each of which stands for all records of one stack and thread;
 //! `pending` is what waits to be uploaded now. A profile that is divided into messages has its counts in the first.
 
 use std::sync::atomic::Ordering;
 
+use super::output::EncodeStats;
 use super::session::Recorded;
 use crate::export::stats::{FileStats, Loss, Tally, UploadStats};
 use crate::model::{AttributeId, Tables};
@@ -25,10 +28,18 @@ pub(super) struct Snapshot {
 
 impl Snapshot {
     /// The counters now, `recorded` and those of outputs since the session began.
-    pub(super) fn now(recorded: Recorded, upload: Option<&UploadStats>, file: Option<&FileStats>) -> Self {
+    pub(super) fn now(
+        recorded: Recorded,
+        encoded: EncodeStats,
+        upload: Option<&UploadStats>,
+        file: Option<&FileStats>,
+    ) -> Self {
         let mut counts = vec![
             ("otlpprof.handler.samples_recorded".to_owned(), recorded.samples),
             ("otlpprof.handler.periods_recorded".to_owned(), recorded.periods),
+            ("otlpprof.encode.over_limit.samples".to_owned(), encoded.over_limit_samples),
+            ("otlpprof.encode.over_limit.periods".to_owned(), encoded.over_limit_periods),
+            ("otlpprof.encode.untimed.samples".to_owned(), encoded.untimed_samples),
         ];
         let mut levels = Vec::new();
         for (name, count) in COUNTERS.named() {

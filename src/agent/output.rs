@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use log::warn;
+use parking_lot::Mutex;
 
 use super::options::Options;
 use crate::export::file::FileError;
+use crate::export::notice::Notices;
 use crate::export::stats::{FileStats, UploadStats};
 use crate::export::upload::ConfigError;
 use crate::export::{ContentType, FileExporter, Message, Uploader};
 use crate::model::Batch;
-use crate::otlp::{EncodeOptions, Format, encode_split, halve};
+use crate::otlp::{EncodeOptions, Format, Split, encode_split, halve};
 use crate::sampling::own_threads;
 
 /// The largest message of a file: readers hold one in memory at a time.
@@ -25,12 +26,29 @@ pub(super) enum OutputError {
     Config(#[from] ConfigError),
 }
 
+/// What did not go into messages as it should.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct EncodeStats {
+    /// Samples that alone are over the size limit and were left out.
+    pub(super) over_limit_samples: u64,
+    /// The sum of their values.
+    pub(super) over_limit_periods: u64,
+    /// Samples written without the times that were asked for.
+    pub(super) untimed_samples: u64,
+}
+
+/// Kinds of log lines.
+const OVER_LIMIT: u32 = 0;
+const UNTIMED: u32 = 1;
+
 /// Where profiles go.
 pub(super) struct Output {
     file: Option<FileExporter>,
     uploader: Option<Uploader>,
     encoding: EncodeOptions,
     limit_bytes: usize,
+    stats: Mutex<EncodeStats>,
+    notices: Notices,
 }
 
 impl Output {
@@ -53,15 +71,15 @@ impl Output {
         let limit_bytes =
             options.upload.as_ref().map_or(FILE_MESSAGE_BYTES, |upload| upload.max_request_bytes);
         let encoding = options.encode;
-        Ok(Self { file, uploader, encoding, limit_bytes })
+        let (stats, notices) = Default::default();
+        Ok(Self { file, uploader, encoding, limit_bytes, stats, notices })
     }
 
-    /// Sends a batch. Never waits for a collector.
-    pub(super) fn send(&self, batch: &Batch) {
+    /// Sends a batch. Never waits for a collector. Whether anything of it went anywhere, and the counts in it.
+    pub(super) fn send(&self, batch: &Batch) -> bool {
         let split = encode_split(batch, &self.encoding, self.limit_bytes);
-        if split.dropped_samples > 0 {
-            warn!("{} samples are each over the size limit and were left out", split.dropped_samples);
-        }
+        self.count(&split);
+        let any = !split.messages.is_empty();
         let content_type = content_type(self.encoding.format);
         for part in split.messages {
             let message = Message { body: part.bytes, content_type, samples: part.samples };
@@ -73,6 +91,29 @@ impl Output {
                 uploader.submit(message);
             }
         }
+        any
+    }
+
+    fn count(&self, split: &Split) {
+        let mut stats = self.stats.lock();
+        stats.over_limit_samples += split.dropped_samples;
+        stats.over_limit_periods += split.dropped_value;
+        stats.untimed_samples += split.untimed_samples;
+        drop(stats);
+        if split.dropped_samples > 0 {
+            let (count, limit) = (split.dropped_samples, self.limit_bytes);
+            let line = format!("samples left out, each over the size limit of {limit} bytes: {count}");
+            self.notices.warn(OVER_LIMIT, &line);
+        }
+        if split.untimed_samples > 0 {
+            let line =
+                format!("samples written without their times, which are too many: {}", split.untimed_samples);
+            self.notices.warn(UNTIMED, &line);
+        }
+    }
+
+    pub(super) fn encode_stats(&self) -> EncodeStats {
+        *self.stats.lock()
     }
 
     pub(super) fn upload_stats(&self) -> Option<UploadStats> {

@@ -13,7 +13,7 @@ use thiserror::Error;
 use super::counters::Snapshot;
 use super::objects::Objects;
 use super::options::{CpuClock, Options};
-use super::output::{Output, OutputError};
+use super::output::{EncodeStats, Output, OutputError};
 use super::resolve::FrameResolver;
 use super::resource;
 use super::thread_labels::{self, ThreadLabel, ThreadLabels};
@@ -118,7 +118,7 @@ impl Session {
             resolver,
             recorded: Recorded::default(),
         };
-        let counters = Snapshot::now(Recorded::default(), None, None);
+        let counters = Snapshot::now(Recorded::default(), EncodeStats::default(), None, None);
         let interval = IntervalStart { monotonic_ns: monotonic_ns(), counters: counters.clone() };
         let session = Arc::new(Self {
             resource: resource::detect(&vm.properties(), &options.resource),
@@ -254,8 +254,10 @@ impl Session {
             tables,
             profiles: vec![profile],
         };
-        interval_start.counters = counters;
-        self.output.send(&batch);
+        // What nobody has been told is told with the next.
+        if self.output.send(&batch) {
+            interval_start.counters = counters;
+        }
     }
 
     fn live_threads(&self, env: Option<*mut JNIEnv>) -> HashMap<i32, ThreadLabel> {
@@ -308,7 +310,9 @@ impl Session {
     }
 
     fn counters(&self, recorded: Recorded) -> Snapshot {
-        Snapshot::now(recorded, self.output.upload_stats().as_ref(), self.output.file_stats().as_ref())
+        let output = &self.output;
+        let (upload, file) = (output.upload_stats(), output.file_stats());
+        Snapshot::now(recorded, output.encode_stats(), upload.as_ref(), file.as_ref())
     }
 
     fn summary(&self) -> String {

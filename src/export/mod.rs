@@ -10,7 +10,7 @@ pub mod endpoint;
 pub mod file;
 mod http;
 pub mod message;
-mod notice;
+pub mod notice;
 pub mod pattern;
 mod queue;
 mod response;

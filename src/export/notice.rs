@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Remembers which kinds of lines were logged. A kind is a number below 64.
 #[derive(Debug, Default)]
-pub(super) struct Notices(AtomicU64);
+pub struct Notices(AtomicU64);
 
 impl Notices {
     /// Logs a warning unless one of this kind was logged before; then it is a line at debug level.
-    pub(super) fn warn(&self, kind: u32, line: &str) {
+    pub fn warn(&self, kind: u32, line: &str) {
         if self.first(kind) {
             log::warn!("{line} (logged once; further cases are only counted)");
         } else {

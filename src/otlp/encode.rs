@@ -11,8 +11,8 @@ use super::proto_write::ProtoWriter;
 pub struct EncodeOptions {
     /// Where the text of unsymbolized native frames goes.
     pub native_frames: NativeFrames,
-    /// Whether each addition's time is written, of profiles all of whose additions have one: alone where the
-    /// profile counts things, with its value elsewhere.
+    /// Whether each addition's time is written, of profiles all of whose additions have one: where the profile counts
+    /// things, in place of the value and as often as the addition counted; beside its value elsewhere.
     pub timestamps: bool,
     /// The encoding.
     pub format: Format,
@@ -48,7 +48,8 @@ pub fn encode(batch: &Batch, options: &EncodeOptions) -> Vec<u8> {
 
 /// Every sample of every profile.
 pub(super) fn select_all(batch: &Batch) -> Vec<Selection> {
-    let whole = |(profile, samples): (usize, usize)| Selection { profile, samples: 0..samples };
+    let whole =
+        |(profile, samples): (usize, usize)| Selection { profile, samples: 0..samples, with_counts: true };
     batch.profiles.iter().map(|profile| profile.samples().len()).enumerate().map(whole).collect()
 }
 

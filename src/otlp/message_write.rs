@@ -22,6 +22,8 @@ pub(super) struct Selection {
     pub(super) profile: usize,
     /// Its samples' positions.
     pub(super) samples: Range<usize>,
+    /// Whether the profile's counts are written with them: a divided profile's are once.
+    pub(super) with_counts: bool,
 }
 
 /// Writes ProfilesData (and so an ExportProfilesServiceRequest, which has the same fields) with the selected
@@ -97,7 +99,7 @@ fn write_profiles<W: FieldWriter>(
         for selection in with_samples() {
             let profile = &batch.profiles[selection.profile];
             w.element(scope_profiles::PROFILES, |w| {
-                write_profile(w, dictionary, profile, selection.samples.clone(), options);
+                write_profile(w, dictionary, profile, selection, options);
             });
         }
     });
@@ -107,15 +109,15 @@ fn write_profile<W: FieldWriter>(
     w: &mut W,
     dictionary: &mut Dictionary<'_>,
     profile: &Profile,
-    samples: Range<usize>,
+    selection: &Selection,
     options: &EncodeOptions,
 ) {
     let profile_type = profile.profile_type;
-    let shape = Shape::of(profile, options.timestamps);
+    let samples = selection.samples.clone();
+    let shape = Shape::of(profile, samples.clone(), options.timestamps);
     let window = Window::of(profile, shape);
     let sample_type = (profile_type.sample_type, profile_type.sample_unit);
     let period_type = (profile_type.period_type, profile_type.period_unit);
-    let is_first_part = samples.start == 0;
     w.message(field::SAMPLE_TYPE, |w| write_value_type(w, dictionary, sample_type));
     w.repeated(field::SAMPLES, |w| {
         for_each_sample(dictionary, profile, samples, shape, |entry| {
@@ -134,15 +136,15 @@ fn write_profile<W: FieldWriter>(
     // Backends reject a profile without a period.
     w.int64(field::PERIOD, profile.period.max(1));
     w.identifier(field::PROFILE_ID, &new_profile_id());
-    w.indices(field::ATTRIBUTE_INDICES, &profile_attributes(dictionary, profile, is_first_part));
+    w.indices(field::ATTRIBUTE_INDICES, &profile_attributes(dictionary, profile, selection.with_counts));
 }
 
 /// The profile's own attributes, and its type unless they say it. Integers are counts of the whole profile: of one
-/// that is divided, the first part alone has them.
+/// that is divided, one part alone has them.
 fn profile_attributes(
     dictionary: &mut Dictionary<'_>,
     profile: &Profile,
-    is_first_part: bool,
+    with_counts: bool,
 ) -> Vec<WireIndex> {
     let set = profile.attributes;
     let mut indices = Vec::new();
@@ -153,7 +155,7 @@ fn profile_attributes(
     }
     for &id in tables.attributes_of(set) {
         let is_count = matches!(tables.attributes.get(id).value, AttributeValue::Int(_));
-        if is_first_part || !is_count {
+        if with_counts || !is_count {
             indices.push(dictionary.attribute(id));
         }
     }

@@ -8,38 +8,45 @@ use crate::model::{Observation, Profile, SampleIdentity, StackId};
 
 use super::dictionary::{Dictionary, WireIndex};
 
-/// The heaviest addition that is still written as that many equal times.
-///
-/// A CPU sample of a machine with a slow tick stands for some dozen periods; above that, one value beside one
-/// time is shorter and as good.
-const MAX_REPEATED_TIME: i64 = 64;
+/// The most times that one profile of a message may hold, 8 MiB of them: a sample that alone has more is written by
+/// its value.
+pub(super) const MOST_TIMES: u64 = 1 << 20;
 
 /// What every sample of one profile holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     /// One value, the sum.
     Value,
-    /// One time for every counted thing: an addition of n has its time n times. Sums stay right for readers
-    /// that count times, and no reader has to take several values in one sample, which some refuse.
+    /// One time for every counted thing: an addition of n has its time n times, whatever n is. Sums stay right for
+    /// readers that count times, and no reader has to take several values in one sample, for which some refuse all that
+    /// came with it.
     Times,
     /// A value and a time for every addition.
     ValuesAndTimes,
 }
 
 impl Shape {
-    /// The shape for a profile. Times are written if they are asked for and every addition has one; alone if the
-    /// profile counts things and the counts allow it.
-    pub(super) fn of(profile: &Profile, timestamps: bool) -> Self {
+    /// The shape for some samples of a profile. Times are written if they are asked for, every addition has one, and
+    /// they are not too many; alone if the profile counts things.
+    pub(super) fn of(profile: &Profile, samples: Range<usize>, timestamps: bool) -> Self {
         if !timestamps || !profile.is_timed() {
-            return Self::Value;
-        }
-        let repeatable = |observation: &Observation| (1..=MAX_REPEATED_TIME).contains(&observation.value);
-        if profile.profile_type.is_count() && profile.observations().iter().all(repeatable) {
+            Self::Value
+        } else if !profile.profile_type.is_count() {
+            Self::ValuesAndTimes
+        } else if profile.observations().iter().all(|observation| observation.value > 0)
+            && times(profile, samples) <= MOST_TIMES
+        {
             Self::Times
         } else {
-            Self::ValuesAndTimes
+            Self::Value
         }
     }
+}
+
+/// How many times there are if each of these samples has one for every counted thing.
+pub(super) fn times(profile: &Profile, samples: Range<usize>) -> u64 {
+    let counts = profile.samples()[samples].iter().map(|sample| u64::try_from(sample.value).unwrap_or(0));
+    counts.fold(0, u64::saturating_add)
 }
 
 /// The window of a profile, not empty if times are to lie in it.

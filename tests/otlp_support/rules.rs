@@ -21,7 +21,7 @@ pub(crate) fn assert_kept(message: &otlp::ProfilesData) {
     assert_resources(message);
     let mut used = Used::default();
     for profile in profiles(message) {
-        assert_profile(profile);
+        assert_profile(dictionary, profile);
         used.profile(dictionary, profile);
     }
     used.assert_complete(dictionary);
@@ -79,7 +79,7 @@ fn assert_resources(message: &otlp::ProfilesData) {
     }
 }
 
-fn assert_profile(profile: &otlp::Profile) {
+fn assert_profile(dictionary: &otlp::ProfilesDictionary, profile: &otlp::Profile) {
     assert!(!profile.samples.is_empty(), "an empty profile");
     assert_eq!(profile.profile_id.len(), 16);
     assert!(profile.period > 0);
@@ -93,12 +93,14 @@ fn assert_profile(profile: &otlp::Profile) {
         .map(|sample| (sample.values.is_empty(), sample.timestamps_unix_nano.is_empty()))
         .collect();
     assert_eq!(shapes.len(), 1, "samples of one profile have several shapes");
+    let unit = profile.sample_type.map(|sample_type| sample_type.unit_strindex as usize);
+    let counts = unit.is_some_and(|unit| dictionary.string_table[unit] == "count");
     let end = profile.time_unix_nano + profile.duration_nano;
     for sample in &profile.samples {
         let (values, times) = (&sample.values, &sample.timestamps_unix_nano);
         match (values.len(), times.len()) {
             (1, 0) | (0, 1..) => {}
-            (values, times) => assert!(values == times && values > 0),
+            (values, times) => assert!(values == times && values > 0 && !counts),
         }
         assert!(times.iter().all(|time| (profile.time_unix_nano..end).contains(time)));
     }
