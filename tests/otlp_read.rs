@@ -8,6 +8,7 @@ use std::io::Write as _;
 
 use otlp_fixture::{framed, valid};
 use otlp_support::batches::{batch, profile_specs};
+use otlpprof::core::stack_walker::StackWalker;
 use otlpprof::otlp::frames::frames;
 use otlpprof::otlp::lookup::Lookup;
 use otlpprof::otlp::read::{decode_json, decode_protobuf, read};
@@ -151,7 +152,7 @@ fn use_all_of(bytes: &[u8]) {
                 {
                     for sample in scope.profiles.iter().flat_map(|profile| &profile.samples) {
                         let frames = frames(tables, sample.stack_index);
-                        let _ = classify(&frames, Ends::Unmarked);
+                        let _ = classify(&frames, Ends::Unmarked, StackWalker::Vm);
                     }
                 }
             }

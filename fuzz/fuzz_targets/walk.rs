@@ -9,6 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use otlpprof::core::memory::RecordedMemory;
 use otlpprof::core::object::ObjectMap;
 use otlpprof::core::record::{FrameKind, FrameRecord};
+use otlpprof::core::stack_walker::StackWalker;
 use otlpprof::core::vm_layout::*;
 use otlpprof::signal::walk::registers::Registers;
 use otlpprof::signal::walk::{FrameSink, Start, Walk};
@@ -133,10 +134,13 @@ fuzz_target!(|bytes: &[u8]| {
     let mut recorded = RecordedMemory::default();
     recorded.put(MEMORY, memory);
     let objects = ObjectMap::default();
-    let start = Start { vm: Some(&layout), objects: &objects, java_thread, stack_high: u64::MAX, registers };
     let empty = FrameRecord { value: 0, aux: 0, kind: FrameKind::Truncated, level: 0, reserved: 0 };
     let mut frames = [empty; DEPTH];
-    let mut sink = FrameSink::new(&mut frames, None);
-    Walk::new(&recorded, start).walk_vm(&mut sink);
-    assert!(!sink.is_empty() && sink.len() <= DEPTH);
+    for walker in StackWalker::ALL {
+        let vm = Some(&layout);
+        let start = Start { vm, objects: &objects, java_thread, stack_high: u64::MAX, registers, walker };
+        let mut sink = FrameSink::new(&mut frames, None);
+        Walk::new(&recorded, start).walk(&mut sink);
+        assert!(!sink.is_empty() && sink.len() <= DEPTH);
+    }
 });

@@ -47,6 +47,7 @@ impl Resolver for FrameResolver {
                 let error = WalkError::ALL.get(frame.aux as usize).map_or("unknown", |error| error.name());
                 marker(tables, &format!("[unwalkable: {error}]"), FrameType::Native)
             }
+            FrameKind::NoJavaFrame => marker(tables, "[no_Java_frame]", FrameType::Native),
             FrameKind::Truncated => marker(tables, "[truncated]", FrameType::Native),
         }
     }

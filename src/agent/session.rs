@@ -20,6 +20,7 @@ use super::thread_labels::{self, ThreadLabel, ThreadLabels};
 use super::vm::{STUBS, Vm};
 use crate::aggregate::{Aggregator, RawFrame};
 use crate::core::record::FrameKind;
+use crate::core::stack_walker::StackWalker;
 use crate::core::thread::ClockKind;
 use crate::elf::image::load_counts;
 use crate::jvm::methods::{MethodTable, MethodTableLimits};
@@ -100,6 +101,7 @@ impl Session {
         let buffer = buffer::create().map_err(SessionError::Buffer)?;
         let objects = Objects::start(buffer, options.cpu.is_some()).map_err(SessionError::Thread)?;
         SETUP.depth.store(options.depth, Ordering::Relaxed);
+        SETUP.walker.store(options.stack_walker as u8, Ordering::Relaxed);
         SETUP.remote.store(options.remotesym, Ordering::Relaxed);
         if let Some(layout) = vm.layout() {
             SETUP.vm.store(std::ptr::from_ref(layout).cast_mut(), Ordering::Release);
@@ -247,6 +249,7 @@ impl Session {
         if let Some(clock) = self.clock.get() {
             attributes.push(tables.string_attribute("otlpprof.cpu.clock", clock));
         }
+        attributes.push(tables.string_attribute(StackWalker::KEY, self.options.stack_walker.name()));
         profile.attributes = tables.attribute_set(&attributes);
         let batch = Batch {
             resource: self.resource.clone(),
@@ -306,7 +309,9 @@ impl Session {
     /// One line on what the session does.
     pub(super) fn status(&self) -> String {
         let clock = self.cpu.lock().as_ref().map_or("off", |cpu| cpu.clock().name());
-        format!("profiling for {:?}, cpu clock {clock}; {}", self.started.elapsed(), self.summary())
+        let walker = self.options.stack_walker.name();
+        let elapsed = self.started.elapsed();
+        format!("profiling for {elapsed:?}, cpu clock {clock}, stack walker {walker}; {}", self.summary())
     }
 
     fn counters(&self, recorded: Recorded) -> Snapshot {

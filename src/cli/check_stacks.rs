@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::input::Input;
 use super::{EXIT_FAILED, Format};
+use crate::core::stack_walker::StackWalker;
 use crate::otlp::frames::frames;
 use crate::otlp::lookup::Lookup;
 use crate::otlp::roots::{Ends, Verdict, classify};
@@ -29,6 +30,9 @@ pub(super) struct Args {
     /// could not finish, so that one without a mark is taken as whole wherever it ends
     #[arg(long)]
     known_roots: bool,
+    /// How stacks were walked, where a profile does not say: vmx must reach native entries, no has [no_Java_frame]
+    #[arg(long, value_name = "WALKER", value_parser = walker, default_value = "vm")]
+    walker: StackWalker,
     /// Exit with 1 if less than this percentage reaches the root
     #[arg(long, value_name = "PERCENT")]
     at_least: Option<f64>,
@@ -53,7 +57,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut tally = Tally::default();
     for input in Input::open_whole(&args.files)? {
         for message in input.messages() {
-            tally.add(&message?.data, args.known_roots);
+            tally.add(&message?.data, args);
         }
     }
     let mut out = BufWriter::new(io::stdout().lock());
@@ -64,6 +68,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     out.flush()?;
     let enough = args.at_least.is_none_or(|least| tally.percent_reached() >= least);
     Ok(if enough { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) })
+}
+
+fn walker(name: &str) -> Result<StackWalker, String> {
+    let names = || StackWalker::ALL.map(StackWalker::name).join(", ");
+    StackWalker::from_name(name).ok_or_else(|| format!("must be one of {}", names()))
 }
 
 /// How often a sample was observed. Values are counts only where the unit says so.
@@ -106,17 +115,19 @@ fn percent(part: u64, whole: u64) -> f64 {
 }
 
 impl Tally {
-    fn add(&mut self, data: &ProfilesData, known_roots: bool) {
+    fn add(&mut self, data: &ProfilesData, args: &Args) {
         let tables = Lookup::new(data);
         for scope in data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles) {
             let name = scope.scope.as_ref().map_or("", |scope| &scope.name);
-            let ends = if known_roots { Ends::Unmarked } else { Ends::of_scope(name) };
+            let ends = if args.known_roots { Ends::Unmarked } else { Ends::of_scope(name) };
             for profile in &scope.profiles {
+                let named = tables.attribute_text(&profile.attribute_indices, StackWalker::KEY);
+                let walker = named.and_then(StackWalker::from_name).unwrap_or(args.walker);
                 let (_, unit) = tables.value_type(profile.sample_type);
                 for sample in &profile.samples {
                     let count = observations(sample, unit);
                     let frames = frames(tables, sample.stack_index);
-                    let (histogram, kind, frame) = match classify(&frames, ends) {
+                    let (histogram, kind, frame) = match classify(&frames, ends, walker) {
                         Verdict::Reached(root, frame) => (&mut self.reached, root.name(), frame),
                         Verdict::Broken(reason, frame) => (&mut self.broken, reason.name(), frame),
                     };

@@ -9,6 +9,7 @@ pub mod interpreter_code;
 pub mod memory;
 pub mod object;
 pub mod record;
+pub mod stack_walker;
 pub mod thread;
 pub mod unsigned5;
 pub mod unwind;

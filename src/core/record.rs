@@ -63,6 +63,8 @@ pub enum FrameKind {
     Unwalkable,
     /// The walk reached the frame limit.
     Truncated,
+    /// Stands for the stack of a thread that has no Java frames, where native ones are not wanted.
+    NoJavaFrame,
 }
 
 impl FrameKind {

@@ -4,12 +4,17 @@
 //! thread at `VirtualThread.run`, a native thread at its native entry. A raw address, a marker of a walk that
 //! broke off, or a truncation anywhere in it makes it broken.
 //!
+//! Where the walker is one that goes through the whole mixed stack (`vmx`), every thread ends at its native entry,
+//! a virtual one at its carrier's. Where it leaves native frames out (`no`), `[no_Java_frame]` stands for the whole
+//! stack of a thread that has none.
+//!
 //! Where a stack ends in a Java method that is no known entry, the frames alone cannot tell an upcall from a
 //! walk that stopped silently. otlpprof puts a marker on every stack that it could not finish, so its stacks
 //! without one are whole ([`Ends::Marked`]); of others such an end counts as broken ([`Ends::Unmarked`]). The
 //! strict reading holds for both producers when they are to be compared.
 
 use super::frames::{Frame, Naming};
+use crate::core::stack_walker::StackWalker;
 
 /// The scope name of profiles whose broken stacks all have a marker.
 pub const MARKING_SCOPE: &str = env!("CARGO_PKG_NAME");
@@ -95,8 +100,8 @@ pub enum Verdict<'f> {
     Broken(Broken, &'f str),
 }
 
-/// Judges a stack, leaf first.
-pub fn classify<'f>(frames: &'f [Frame<'_>], ends: Ends) -> Verdict<'f> {
+/// Judges a stack, leaf first, that `walker` has walked.
+pub fn classify<'f>(frames: &'f [Frame<'_>], ends: Ends, walker: StackWalker) -> Verdict<'f> {
     if let Some(frame) = frames.iter().find(|frame| is_marker(&frame.text)) {
         return Verdict::Broken(Broken::Marker, &frame.text);
     }
@@ -107,7 +112,8 @@ pub fn classify<'f>(frames: &'f [Frame<'_>], ends: Ends) -> Verdict<'f> {
     if let Some(frame) = missing_middle(frames) {
         return Verdict::Broken(Broken::VirtualMiddle, &frame.text);
     }
-    if let Some(frame) = frames.iter().find(|frame| is_method(frame, "java.lang.VirtualThread.run")) {
+    let virtual_root = frames.iter().find(|frame| is_method(frame, "java.lang.VirtualThread.run"));
+    if let Some(frame) = virtual_root.filter(|_| walker != StackWalker::Vmx) {
         return Verdict::Reached(Root::Virtual, &frame.text);
     }
     let Some(last) = frames.iter().rfind(|frame| !is_thread_name(&frame.text)) else {
@@ -117,11 +123,24 @@ pub fn classify<'f>(frames: &'f [Frame<'_>], ends: Ends) -> Verdict<'f> {
         true => (Root::Java, is_java_entry(last), Broken::JavaEnd),
         false => (Root::Native, is_native_entry(last), Broken::NativeEnd),
     };
+    let (root, known, ends) = match walker {
+        // Whatever the method, this walker would have gone on below it.
+        StackWalker::Vmx if root == Root::Java => (root, false, Ends::Unmarked),
+        StackWalker::Vmx if virtual_root.is_some() => (Root::Virtual, known, ends),
+        StackWalker::Vmx if frames.iter().any(is_java) => (Root::Java, known, ends),
+        StackWalker::No if last.text == NO_JAVA_FRAME => (Root::Native, true, ends),
+        // AsyncGetCallTrace ends without a word where it cannot go on.
+        StackWalker::Fp | StackWalker::Dwarf if root == Root::Java => (root, known, Ends::Unmarked),
+        _ => (root, known, ends),
+    };
     match known || ends == Ends::Marked {
         true => Verdict::Reached(root, &last.text),
         false => Verdict::Broken(broken, &last.text),
     }
 }
+
+/// What a walker without native frames, ours or async-profiler's, puts down for a thread without Java frames.
+const NO_JAVA_FRAME: &str = "[no_Java_frame]";
 
 /// Frames that stand for a walk that broke off: ours by how they begin, async-profiler's by name
 /// (`Profiler::asgctError`, `StackWalker::walkVM`, `FrameName::name` in its 4.5).
@@ -286,7 +305,11 @@ mod tests {
     }
 
     fn unmarked(names: &[&str]) -> Result<Root, Broken> {
-        match classify(&stack(names), Ends::Unmarked) {
+        walked_by(StackWalker::Vm, names)
+    }
+
+    fn walked_by(walker: StackWalker, names: &[&str]) -> Result<Root, Broken> {
+        match classify(&stack(names), Ends::Unmarked, walker) {
             Verdict::Reached(root, _) => Ok(root),
             Verdict::Broken(broken, _) => Err(broken),
         }
@@ -348,7 +371,7 @@ mod tests {
             let broken = unmarked(&["a/B.c", marker, "java/lang/Thread.run"]);
             assert_eq!(broken, Err(Broken::Marker), "{marker}");
             assert!(matches!(
-                classify(&stack(&[marker, "a.B.main"]), Ends::Marked),
+                classify(&stack(&[marker, "a.B.main"]), Ends::Marked, StackWalker::Vm),
                 Verdict::Broken(Broken::Marker, _)
             ));
         }
@@ -371,9 +394,39 @@ mod tests {
     #[test]
     fn ends_without_a_marker_are_trusted_where_all_broken_ones_have_one() {
         let upcall = stack(&["a.B.c", "a.B.onEvent"]);
-        assert_eq!(classify(&upcall, Ends::Marked), Verdict::Reached(Root::Java, "a.B.onEvent"));
-        assert_eq!(classify(&upcall, Ends::Unmarked), Verdict::Broken(Broken::JavaEnd, "a.B.onEvent"));
+        assert_eq!(
+            classify(&upcall, Ends::Marked, StackWalker::Vm),
+            Verdict::Reached(Root::Java, "a.B.onEvent")
+        );
+        assert_eq!(
+            classify(&upcall, Ends::Unmarked, StackWalker::Vm),
+            Verdict::Broken(Broken::JavaEnd, "a.B.onEvent")
+        );
         assert_eq!(Ends::of_scope("otlpprof"), Ends::Marked);
         assert_eq!(Ends::of_scope(""), Ends::Unmarked);
+    }
+
+    #[test]
+    fn a_mixed_stack_ends_at_the_native_entry_and_nowhere_before() {
+        let mixed = |names: &[&str]| walked_by(StackWalker::Vmx, names);
+        let entry = ["JavaCalls::call_helper", "thread_native_entry", "start_thread", "clone3"];
+        assert_eq!(mixed(&[&["a/B.c", "java/lang/Thread.run"][..], &entry].concat()), Ok(Root::Java));
+        assert_eq!(mixed(&entry), Ok(Root::Native));
+        assert_eq!(mixed(&["a/B.c", "java/lang/Thread.run"]), Err(Broken::JavaEnd));
+        assert_eq!(mixed(&["a/B.c", "JavaCalls::call_helper"]), Err(Broken::NativeEnd));
+        let carried = ["a/B.c", "java/lang/VirtualThread.run", "jdk/internal/vm/Continuation.enterSpecial"];
+        assert_eq!(mixed(&carried), Err(Broken::JavaEnd));
+        assert_eq!(mixed(&[&carried[..], &entry].concat()), Ok(Root::Virtual));
+        // A marking producer has no excuse either.
+        let unfinished = stack(&["a.B.c", "java.lang.Thread.run"]);
+        let verdict = classify(&unfinished, Ends::Marked, StackWalker::Vmx);
+        assert_eq!(verdict, Verdict::Broken(Broken::JavaEnd, "java.lang.Thread.run"));
+    }
+
+    #[test]
+    fn a_thread_without_java_frames_is_whole_where_native_ones_are_left_out() {
+        assert_eq!(walked_by(StackWalker::No, &["[no_Java_frame]"]), Ok(Root::Native));
+        assert_eq!(walked_by(StackWalker::No, &["[no_Java_frame]", "[GC tid=17]"]), Ok(Root::Native));
+        assert_eq!(walked_by(StackWalker::Vm, &["[no_Java_frame]"]), Err(Broken::NativeEnd));
     }
 }

@@ -1,7 +1,7 @@
 //! Taking one sample: hold a strip, walk, write the record.
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 
 use super::buffer;
 use super::counters::{COUNTERS, add};
@@ -12,6 +12,7 @@ use super::walk::{FrameSink, Start, Walk};
 use crate::core::memory::Memory;
 use crate::core::object::ObjectMap;
 use crate::core::record::{Engine, SampleHeader};
+use crate::core::stack_walker::StackWalker;
 use crate::core::thread::ThreadRecord;
 use crate::core::vm_layout::VmLayout;
 
@@ -26,6 +27,8 @@ pub struct Setup {
     pub unknown_code: Doorbell,
     /// The most frames of a stack.
     pub depth: AtomicUsize,
+    /// How stacks are walked, a [`StackWalker`].
+    pub walker: AtomicU8,
     /// Whether native frames are put down as build-id and address.
     pub remote: AtomicBool,
 }
@@ -36,6 +39,7 @@ pub static SETUP: Setup = Setup {
     objects: AtomicPtr::new(std::ptr::null_mut()),
     unknown_code: Doorbell::new(),
     depth: AtomicUsize::new(2048),
+    walker: AtomicU8::new(StackWalker::Vm as u8),
     remote: AtomicBool::new(false),
 };
 
@@ -92,8 +96,9 @@ fn record(
     };
     // SAFETY: by this module's contract `context` is the kernel's.
     let registers = unsafe { Registers::from_context(context) };
-    let start = Start { vm, objects, java_thread, stack_high, registers };
-    Walk::new(&ProcessMemory, start).walk_vm(&mut sink);
+    let walker = StackWalker::from_u8(SETUP.walker.load(Ordering::Relaxed));
+    let start = Start { vm, objects, java_thread, stack_high, registers, walker };
+    Walk::new(&ProcessMemory, start).walk(&mut sink);
     if sink.has_unknown_code() {
         SETUP.unknown_code.ring();
     }

@@ -103,7 +103,7 @@ fn a_value_that_is_no_boolean_is_an_error() {
 #[test]
 fn every_option_is_read_from_the_string() {
     let options = start(
-        "start,cpu=500us,cpu.clock=timer,signal=SIGVTALRM,cstack=vm,depth=128,remotesym,native_frames=name,timestamps,\
+        "start,cpu=500us,cpu.clock=timer,signal=SIGVTALRM,cstack=vmx,depth=128,remotesym,native_frames=name,timestamps,\
          interval=1s,format=json,file=/tmp/%p-%t,endpoint=http://c:1,headers=A=1+b=%2B,compression=none,timeout=3s,\
          certificate=/ca.pem,upload.limit=1m,upload.queue=2m,resource=a=1+service.name=weaker,service=s,loglevel=off,strict",
     );
@@ -113,7 +113,7 @@ fn every_option_is_read_from_the_string() {
             cpu: Some(Duration::from_micros(500)),
             cpu_clock: CpuClock::Timer,
             signal: libc::SIGVTALRM,
-            stack_walker: StackWalker::Vm,
+            stack_walker: StackWalker::Vmx,
             depth: 128,
             remotesym: true,
             normalise_class_names: true,
@@ -195,7 +195,7 @@ fn malformed_strings_are_one_clear_line() {
     assert_eq!(error("cpu=1ms,cpu=2ms"), "option 'cpu' is given twice");
     assert_eq!(error("cpu=1ms,stop"), "'stop' must be the first word of the options");
     assert_eq!(error("stop,cpu=1ms"), "'stop' takes no options, got 'cpu'");
-    assert_eq!(error("cstack=fp"), "cstack=fp: must be vm");
+    assert_eq!(error("cstack=lbr"), "cstack=lbr: must be one of vm, vmx, no");
     assert_eq!(error("format=xml"), "format=xml: must be one of proto, json");
     assert_eq!(error("depth=0"), "depth=0: must be a whole number from 1 to 2048");
     assert_eq!(error("file="), "file=: must not be empty");

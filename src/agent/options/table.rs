@@ -102,11 +102,13 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "cstack",
-        value: "vm",
+        value: "vm|vmx|no",
         default: Some("vm"),
-        help: "the stack walker: vm reads HotSpot's own structures, and unwind tables for native frames",
+        help: "stacks: vm (native frames on top of Java's), vmx (native frames throughout), no (Java's alone)",
         read: |draft, text| {
-            set(&mut draft.options.stack_walker, value::choice(text, &[("vm", StackWalker::Vm)]))
+            let walkers =
+                [StackWalker::Vm, StackWalker::Vmx, StackWalker::No].map(|walker| (walker.name(), walker));
+            set(&mut draft.options.stack_walker, value::choice(text, &walkers))
         },
         ..PLAIN
     },

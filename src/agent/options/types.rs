@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use log::LevelFilter;
 
+pub use crate::core::stack_walker::StackWalker;
 use crate::export::UploadConfig;
 use crate::otlp::EncodeOptions;
 
@@ -18,13 +19,6 @@ pub enum CpuClock {
     Timer,
     /// The process-wide ITIMER_PROF.
     Itimer,
-}
-
-/// The stack walkers that exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StackWalker {
-    /// HotSpot's own structures for Java frames, unwind tables for native ones.
-    Vm,
 }
 
 /// Everything the agent can be told, resolved.

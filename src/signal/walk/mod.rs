@@ -6,6 +6,8 @@
 //!
 //! - [`vm`]: Java frames through HotSpot's structures, native frames on top of them; the whole native stack of
 //!   threads that run no Java.
+//! - `java_only`: the same without native frames (`no`).
+//! - `entry`: where native code has called Java, and what lies below.
 //! - [`native`]: one native frame by unwind table, else by frame pointer.
 //! - `code_cache`, `blob`: what the VM has put around a program counter.
 //! - `compiled`, `interpreted`, `deoptimized`: one kind of VM frame each, portable part.
@@ -16,7 +18,9 @@ mod blob;
 mod code_cache;
 mod compiled;
 mod deoptimized;
+mod entry;
 mod interpreted;
+mod java_only;
 pub mod native;
 mod repeated;
 mod sink;
@@ -38,6 +42,7 @@ pub use sink::FrameSink;
 
 use crate::core::memory::Memory;
 use crate::core::object::ObjectMap;
+use crate::core::stack_walker::StackWalker;
 use crate::core::vm_layout::VmLayout;
 use code_cache::CodeCache;
 use registers::Registers;
@@ -66,7 +71,7 @@ pub enum WalkError {
     BadEntryFrame,
     /// More steps than any stack has.
     TooManySteps,
-    /// Native frames above Java frames could not be walked; the stack goes on at the Java frame anchor.
+    /// Native frames above or between Java frames could not be walked; the stack goes on at the Java frame anchor.
     NativeFramesLost,
     /// A virtual thread's frames that are frozen on the heap.
     FrozenFrames,
@@ -124,6 +129,8 @@ pub struct Start<'a> {
     pub stack_high: u64,
     /// The interrupted registers.
     pub registers: Registers,
+    /// How the stack is walked.
+    pub walker: StackWalker,
 }
 
 /// A walk of one stack.
@@ -135,6 +142,7 @@ pub struct Walk<'a, M> {
     java_thread: u64,
     stack_high: u64,
     registers: Registers,
+    walker: StackWalker,
     code_cache: CodeCache,
 }
 
@@ -177,12 +185,20 @@ const MAX_FRAME_BYTES: u64 = 16 * 1024 * 1024;
 impl<'a, M: Memory> Walk<'a, M> {
     /// A walk from `start` on. `memory` is where everything is read.
     pub fn new(memory: &'a M, start: Start<'a>) -> Self {
-        let Start { vm, objects, java_thread, stack_high, registers } = start;
+        let Start { vm, objects, java_thread, stack_high, registers, walker } = start;
         let code_cache = match vm {
             Some(vm) => CodeCache::read(memory, &vm.code_cache, java_thread != 0),
             None => CodeCache::default(),
         };
-        Self { memory, vm, objects, java_thread, stack_high, registers, code_cache }
+        Self { memory, vm, objects, java_thread, stack_high, registers, walker, code_cache }
+    }
+
+    /// Walks the whole stack into `sink`, which always gets at least one frame.
+    pub fn walk(&self, sink: &mut FrameSink<'_>) {
+        match self.walker {
+            StackWalker::No => self.walk_java_only(sink),
+            _ => self.walk_vm(sink),
+        }
     }
 
     /// The topmost frame.

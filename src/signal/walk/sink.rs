@@ -15,13 +15,19 @@ pub struct FrameSink<'a> {
     has_unknown_code: bool,
     /// Set where native frames are put down as build-id and address.
     remote: Option<RemotePool<'a>>,
+    java_only: bool,
 }
 
 impl<'a> FrameSink<'a> {
     /// A sink of at most `frames.len()` records, the last of which is kept for a mark.
     pub fn new(frames: &'a mut [FrameRecord], remote: Option<RemotePool<'a>>) -> Self {
         let limit = frames.len().saturating_sub(2);
-        Self { frames, len: 0, limit, has_unknown_code: false, remote }
+        Self { frames, len: 0, limit, has_unknown_code: false, remote, java_only: false }
+    }
+
+    /// From now on native frames and stubs are left out.
+    pub(super) fn leave_out_native_frames(&mut self) {
+        self.java_only = true;
     }
 
     /// The number of frames so far.
@@ -68,7 +74,7 @@ impl<'a> FrameSink<'a> {
 
     /// A native frame in `object`, which the caller has found to be the one still loaded there.
     pub fn native(&mut self, object: Option<&LoadedObject>, lookup_pc: u64) {
-        if self.is_full() {
+        if self.is_full() || self.java_only {
             return;
         }
         let Some(object) = object else {
@@ -87,7 +93,7 @@ impl<'a> FrameSink<'a> {
 
     /// A stub of the VM.
     pub fn stub(&mut self, lookup_pc: u64) {
-        if !self.is_full() {
+        if !self.is_full() && !self.java_only {
             self.put(FrameKind::Stub, 0, 0, lookup_pc);
         }
     }
@@ -96,6 +102,11 @@ impl<'a> FrameSink<'a> {
     pub fn unwalkable(&mut self, error: WalkError, pc: u64) {
         COUNTERS.walk_error(error);
         self.put(FrameKind::Unwalkable, 0, error as u32, pc);
+    }
+
+    /// What stands for a thread without Java frames.
+    pub(super) fn no_java_frame(&mut self) {
+        self.put(FrameKind::NoJavaFrame, 0, 0, 0);
     }
 
     /// The truncation mark.

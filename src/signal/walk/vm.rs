@@ -13,28 +13,48 @@ use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 use crate::signal::counters::{COUNTERS, add};
 
+/// Where a walk begins.
+#[derive(Clone, Copy)]
+pub(super) struct From {
+    pub(super) cursor: Cursor,
+    /// Those at the cursor, if it is where the thread was interrupted.
+    pub(super) registers: Option<Registers>,
+    /// Where Java is found again if the native frames on top of it cannot be walked.
+    pub(super) anchor: Option<Cursor>,
+}
+
 /// Why the walk's loop has ended.
-enum End {
+pub(super) enum End {
     Root,
     Full,
     Broken(WalkError, u64),
 }
 
+impl End {
+    /// Puts down what the stack must say of its end.
+    pub(super) fn note(self, sink: &mut FrameSink<'_>) {
+        match self {
+            Self::Root => {}
+            Self::Full => sink.truncate(),
+            Self::Broken(error, pc) => sink.unwalkable(error, pc),
+        }
+    }
+}
+
 impl<M: Memory> Walk<'_, M> {
     /// Walks the whole stack into `sink`, which always gets at least one frame.
     pub fn walk_vm(&self, sink: &mut FrameSink<'_>) {
-        match self.run(sink) {
-            End::Root => {}
-            End::Full => sink.truncate(),
-            End::Broken(error, pc) => sink.unwalkable(error, pc),
-        }
+        self.run(self.top(), sink).note(sink);
     }
 
-    fn run(&self, sink: &mut FrameSink<'_>) -> End {
-        let mut cursor = self.start();
-        let mut registers = Some(self.registers);
-        // The anchor is where Java is found again if the native frames on top of it cannot be walked.
-        let mut anchor = self.anchor();
+    /// The topmost frame, as it was interrupted.
+    pub(super) fn top(&self) -> From {
+        From { cursor: self.start(), registers: Some(self.registers), anchor: self.anchor() }
+    }
+
+    /// Walks on from `from` to the root.
+    pub(super) fn run(&self, from: From, sink: &mut FrameSink<'_>) -> End {
+        let From { mut cursor, mut registers, mut anchor } = from;
         let mut repeated = Repeated::default();
         for _ in 0..MAX_STEPS {
             if sink.is_full() {
@@ -42,9 +62,8 @@ impl<M: Memory> Walk<'_, M> {
             }
             let step = match self.vm {
                 Some(vm) if self.java_thread != 0 && self.in_code_cache(cursor.pc) => {
-                    let step = self.java_step(vm, &cursor, registers.take(), &mut repeated, sink);
                     anchor = None;
-                    step
+                    self.java_step(vm, &cursor, registers.take(), &mut repeated, &mut anchor, sink)
                 }
                 _ => {
                     let step = self.native_step(&cursor, &mut registers, sink);
@@ -84,14 +103,14 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The thread's last Java frame, if it has left Java by a call that says so.
-    fn anchor(&self) -> Option<Cursor> {
+    pub(super) fn anchor(&self) -> Option<Cursor> {
         let vm = self.vm.filter(|_| self.java_thread != 0)?;
         let field = |field: u32| self.memory.load_u64(self.java_thread.wrapping_add(u64::from(field)));
         let layout = &vm.thread;
         self.anchored(field(layout.last_java_sp)?, field(layout.last_java_pc)?, field(layout.last_java_fp)?)
     }
 
-    fn anchored(&self, sp: u64, pc: u64, fp: u64) -> Option<Cursor> {
+    pub(super) fn anchored(&self, sp: u64, pc: u64, fp: u64) -> Option<Cursor> {
         if sp == 0 || !sp.is_multiple_of(8) {
             return None;
         }
@@ -106,6 +125,7 @@ impl<M: Memory> Walk<'_, M> {
         cursor: &Cursor,
         registers: Option<Registers>,
         repeated: &mut Repeated,
+        anchor: &mut Option<Cursor>,
         sink: &mut FrameSink<'_>,
     ) -> Result<Step, WalkError> {
         // Without registers an interrupted frame can only be one that a signal frame in between has hidden.
@@ -122,7 +142,7 @@ impl<M: Memory> Walk<'_, M> {
             if cursor.interrupted {
                 sink.stub(cursor.lookup_pc());
             }
-            return self.entry_frame(vm, cursor);
+            return self.entry_step(vm, cursor, anchor, sink);
         }
         if vm.stubs.cont_return_barrier.contains(cursor.pc) {
             return Err(WalkError::FrozenFrames);
@@ -209,25 +229,5 @@ impl<M: Memory> Walk<'_, M> {
         vm.stubs.interpreter.contains(pc)
             || pc == vm.stubs.call_stub_return
             || self.blob_at(vm, pc).is_ok_and(|blob| blob.kind == BlobKind::Nmethod && pc >= blob.code_begin)
-    }
-
-    /// An entry frame: the call stub's frame leads to the JavaCallWrapper, which keeps the anchor of the Java
-    /// frames before (runtime/javaCalls.hpp). None: the end of the stack.
-    fn entry_frame(&self, vm: &VmLayout, cursor: &Cursor) -> Result<Step, WalkError> {
-        let layout = &vm.thread;
-        let bad = WalkError::BadEntryFrame;
-        let wrapper = self.slot(cursor.fp, i64::from(layout.entry_frame_call_wrapper)).map_err(|_| bad)?;
-        let field = |field: u32| self.memory.load_u64(wrapper.wrapping_add(u64::from(field))).ok_or(bad);
-        let sp = field(layout.call_wrapper_last_java_sp)?;
-        if sp == 0 {
-            return Ok(Step::Root);
-        }
-        let pc = field(layout.call_wrapper_last_java_pc)?;
-        let fp = field(layout.call_wrapper_last_java_fp)?;
-        let caller = self.anchored(sp, pc, fp).ok_or(bad)?;
-        if !self.in_code_cache(caller.pc) || caller.sp <= cursor.sp || caller.sp > self.stack_high {
-            return Err(bad);
-        }
-        Ok(Step::Caller(caller))
     }
 }

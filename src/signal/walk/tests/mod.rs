@@ -3,6 +3,8 @@
 mod compiled;
 mod deoptimized;
 mod interpreted;
+
+mod modes;
 mod native;
 mod stubs;
 mod vm_world;

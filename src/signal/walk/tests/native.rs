@@ -6,19 +6,21 @@ use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
 use crate::core::memory::RecordedMemory;
 use crate::core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, TextRange};
 use crate::core::record::{FrameKind, FrameRecord};
+use crate::core::stack_walker::StackWalker;
 use crate::core::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule, UnwindTable};
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{FrameSink, Start, Walk, WalkError};
 
-const BASE: u64 = 0x40_0000;
+/// Where the object's code begins.
+pub(super) const BASE: u64 = 0x40_0000;
 const STACK: u64 = 0x7000;
 
-fn rule(cfa: CfaRule, fp: FpRule) -> UnwindRule {
+pub(super) fn rule(cfa: CfaRule, fp: FpRule) -> UnwindRule {
     UnwindRule { cfa, fp, return_address: ReturnAddressRule::AtCfaPlus(-8) }
 }
 
 /// An object with one rule per 0x100 bytes of code.
-fn object(rules: &[UnwindRule], identity: u64) -> ObjectMap {
+pub(super) fn object(rules: &[UnwindRule], identity: u64) -> ObjectMap {
     let starts = (0..rules.len() as u32).map(|index| index * 0x100).collect();
     let indices = (0..rules.len() as u16).collect();
     let table = UnwindTable::new(ElfVaddr(0x1000), starts, indices, rules.into()).unwrap();
@@ -36,6 +38,15 @@ fn object(rules: &[UnwindRule], identity: u64) -> ObjectMap {
 }
 
 fn walk(objects: &ObjectMap, words: &[(u64, u64)], pc: u64, sp: u64, fp: u64) -> Vec<(FrameKind, u64)> {
+    walk_by(StackWalker::Vm, objects, words, (pc, sp, fp))
+}
+
+fn walk_by(
+    walker: StackWalker,
+    objects: &ObjectMap,
+    words: &[(u64, u64)],
+    (pc, sp, fp): (u64, u64, u64),
+) -> Vec<(FrameKind, u64)> {
     let mut memory = RecordedMemory::default();
     memory.put_u64(0x100, 42);
     let mut stack = vec![0_u64; 0x100];
@@ -46,12 +57,12 @@ fn walk(objects: &ObjectMap, words: &[(u64, u64)], pc: u64, sp: u64, fp: u64) ->
     let mut registers = Registers { pc, ..Registers::default() };
     registers.general[7] = sp;
     registers.general[6] = fp;
-    let start = Start { vm: None, objects, java_thread: 0, stack_high: STACK + 0x800, registers };
+    let start = Start { vm: None, objects, java_thread: 0, stack_high: STACK + 0x800, registers, walker };
     let walk = Walk::new(&memory, start);
     let empty = FrameRecord { value: 0, aux: 0, kind: FrameKind::Truncated, level: 0, reserved: 0 };
     let mut frames = vec![empty; 32];
     let mut sink = FrameSink::new(&mut frames, None);
-    walk.walk_vm(&mut sink);
+    walk.walk(&mut sink);
     let len = sink.len();
     frames[..len].iter().map(|frame| (frame.kind, frame.value)).collect()
 }

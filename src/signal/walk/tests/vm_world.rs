@@ -4,6 +4,7 @@ use crate::core::interpreter_code::{InterpreterCode, InterpreterEntry, Interpret
 use crate::core::memory::RecordedMemory;
 use crate::core::object::ObjectMap;
 use crate::core::record::{FrameKind, FrameRecord};
+use crate::core::stack_walker::StackWalker;
 use crate::core::vm_layout::*;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{FrameSink, Start, Walk};
@@ -152,6 +153,7 @@ pub(super) struct World {
     pub(super) layout: VmLayout,
     pub(super) objects: ObjectMap,
     pub(super) java_thread: u64,
+    pub(super) walker: StackWalker,
     next_blob: u64,
     next_name: u64,
     next_method: u64,
@@ -188,6 +190,7 @@ impl World {
             layout,
             objects: ObjectMap::default(),
             java_thread: THREAD,
+            walker: StackWalker::Vm,
             next_blob: CODE,
             next_name: NAMES,
             next_method: METHODS,
@@ -325,10 +328,11 @@ impl World {
             java_thread: self.java_thread,
             stack_high: STACK_HIGH,
             registers,
+            walker: self.walker,
         };
         let walk = Walk::new(&self.memory, start);
         let mut sink = FrameSink::new(&mut frames, None);
-        walk.walk_vm(&mut sink);
+        walk.walk(&mut sink);
         let len = sink.len();
         frames[..len].iter().map(|frame| (frame.kind, frame.value, frame.aux as i32)).collect()
     }

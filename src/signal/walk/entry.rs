@@ -1,0 +1,60 @@
+//! Entry frames: where native code has called Java, through the call stub.
+
+use super::{Cursor, FrameSink, Step, Walk, WalkError};
+use crate::core::memory::Memory;
+use crate::core::stack_walker::StackWalker;
+use crate::core::vm_layout::VmLayout;
+
+impl<M: Memory> Walk<'_, M> {
+    /// The caller of the entry frame at `cursor`. Its JavaCallWrapper keeps the anchor of the Java frames before
+    /// (runtime/javaCalls.hpp): `vm` goes on there, or ends if there are none; `vmx` goes on in the native code
+    /// that has called, and `anchor` is where it finds Java again if that cannot be walked.
+    pub(super) fn entry_step(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+        anchor: &mut Option<Cursor>,
+        sink: &mut FrameSink<'_>,
+    ) -> Result<Step, WalkError> {
+        let before = self.java_frames_before(vm, cursor)?;
+        if self.walker == StackWalker::Vmx {
+            *anchor = before;
+            if !cursor.interrupted {
+                sink.stub(cursor.lookup_pc());
+            }
+            return self.call_stub_caller(cursor).map(Step::Caller);
+        }
+        Ok(before.map_or(Step::Root, Step::Caller))
+    }
+
+    /// The last Java frame before the entry frame at `cursor`; `None` for the thread's first entry.
+    fn java_frames_before(&self, vm: &VmLayout, cursor: &Cursor) -> Result<Option<Cursor>, WalkError> {
+        let layout = &vm.thread;
+        let bad = WalkError::BadEntryFrame;
+        let wrapper = self.slot(cursor.fp, i64::from(layout.entry_frame_call_wrapper)).map_err(|_| bad)?;
+        let field = |field: u32| self.memory.load_u64(wrapper.wrapping_add(u64::from(field))).ok_or(bad);
+        let sp = field(layout.call_wrapper_last_java_sp)?;
+        if sp == 0 {
+            return Ok(None);
+        }
+        let pc = field(layout.call_wrapper_last_java_pc)?;
+        let fp = field(layout.call_wrapper_last_java_fp)?;
+        let before = self.anchored(sp, pc, fp).ok_or(bad)?;
+        if !self.in_code_cache(before.pc) || before.sp <= cursor.sp || before.sp > self.stack_high {
+            return Err(bad);
+        }
+        Ok(Some(before))
+    }
+
+    /// The call stub begins as a C function does, with a frame pointer, and keeps it
+    /// (cpu/*/stubGenerator_*.cpp, generate_call_stub, JDK 11-25).
+    fn call_stub_caller(&self, cursor: &Cursor) -> Result<Cursor, WalkError> {
+        let caller = Cursor {
+            pc: self.slot(cursor.fp, 1)?,
+            sp: cursor.fp.wrapping_add(16),
+            fp: self.slot(cursor.fp, 0)?,
+            interrupted: false,
+        };
+        self.check_progress(cursor, caller)
+    }
+}

@@ -1,0 +1,26 @@
+//! The `no` walker: Java frames, without the native ones and the stubs on top of them and between them.
+
+use super::vm::{End, From};
+use super::{FrameSink, Walk};
+use crate::core::memory::Memory;
+
+impl<M: Memory> Walk<'_, M> {
+    /// Walks the Java frames into `sink`: from the interrupted registers if they are in the code cache or the
+    /// thread is in Java, which may call native code without an anchor; else from the anchor. A thread without
+    /// Java frames gets one frame that says so, so that its time is not lost.
+    pub(super) fn walk_java_only(&self, sink: &mut FrameSink<'_>) {
+        sink.leave_out_native_frames();
+        let top = self.top();
+        let is_java = self.java_thread != 0;
+        let in_java = self.vm.is_some_and(|vm| self.in_code_cache(top.cursor.pc) || self.is_in_java(vm));
+        let end = match (is_java && !self.in_code_cache(top.cursor.pc), top.anchor) {
+            (true, Some(below)) => self.run(From { cursor: below, registers: None, anchor: None }, sink),
+            _ if is_java && in_java => self.run(top, sink),
+            _ => End::Root,
+        };
+        end.note(sink);
+        if sink.is_empty() {
+            sink.no_java_frame();
+        }
+    }
+}
