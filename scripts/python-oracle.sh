@@ -2,8 +2,9 @@
 # Counts what is in files of OTLP profiles as OpenTelemetry's own Python package reads them.
 #
 #   scripts/python-oracle.sh FILE...     prints one line of JSON for each file
+#   scripts/python-oracle.sh -           the same for each file that a line of standard input names
 #
-# Files are protobuf, plain or length-prefixed. Needs python3 with venv, and PyPI the first time. OTLPPROF_CACHE
+# Files are protobuf, plain or length-prefixed, or JSON, a document a line. Needs python3 with venv, and PyPI the first time. OTLPPROF_CACHE
 # names another cache folder than .cache.
 set -eu
 

@@ -1,9 +1,11 @@
-"""Counts profiles, samples and values in files of OTLP protobuf. Started by python-oracle.sh."""
+"""Counts profiles, samples and values in files of OTLP profiles. Started by python-oracle.sh."""
 
+import base64
 import json
 import struct
 import sys
 
+from google.protobuf import json_format
 from opentelemetry.proto.profiles.v1development.profiles_pb2 import ProfilesData
 
 
@@ -22,11 +24,32 @@ def messages(data):
         position += length
 
 
+def with_base64_ids(value):
+    """OTLP/JSON has ids in hexadecimal, the JSON mapping of protobuf all bytes in base64."""
+    if isinstance(value, list):
+        return [with_base64_ids(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    ids = ("traceId", "spanId", "profileId")
+    return {
+        key: base64.b64encode(bytes.fromhex(item)).decode() if key in ids else with_base64_ids(item)
+        for key, item in value.items()
+    }
+
+
+def decoded(data):
+    if data[:1] == b"{":
+        for line in data.splitlines():
+            yield json_format.ParseDict(with_base64_ids(json.loads(line)), ProfilesData())
+    else:
+        yield from map(ProfilesData.FromString, messages(data))
+
+
 def count(data):
     counts = {"messages": 0, "profiles": 0, "samples": 0, "total": 0}
-    for message in messages(data):
+    for message in decoded(data):
         counts["messages"] += 1
-        for resource in ProfilesData.FromString(message).resource_profiles:
+        for resource in message.resource_profiles:
             for scope in resource.scope_profiles:
                 for profile in scope.profiles:
                     counts["profiles"] += 1
@@ -36,6 +59,19 @@ def count(data):
     return counts
 
 
-for path in sys.argv[1:]:
-    with open(path, "rb") as file:
-        print(json.dumps(count(file.read())))
+def paths():
+    for path in sys.argv[1:]:
+        if path == "-":
+            # Line by line: whoever asks waits for the answer to one before it names the next.
+            yield from (line.rstrip("\n") for line in iter(sys.stdin.readline, ""))
+        else:
+            yield path
+
+
+for path in paths():
+    try:
+        with open(path, "rb") as file:
+            answer = count(file.read())
+    except Exception as error:
+        answer = {"error": f"{path}: {error}"}
+    print(json.dumps(answer), flush=True)

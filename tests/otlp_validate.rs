@@ -147,6 +147,7 @@ fn breaking(rule: RuleId) -> Vec<u8> {
             field(2, &field(6, &field(2, &value)))
         }
         OldSampleLayout => field(1, &field(2, &field(2, &field(2, &[0x08, 1, 0x12, 1, 9, 0x1a, 1, 2])))),
+        FileEmpty => Vec::new(),
         JsonMalformed => json("\"dictionary\"", "dictionary"),
         JsonValue => json(r#""10000000""#, r#""ten""#),
 
@@ -352,6 +353,9 @@ fn repetition_is_counted_and_not_kept() {
 }
 
 #[test]
-fn a_zero_byte_file_has_no_profiles() {
-    assert_eq!(check(b""), ["no-profiles"]);
+fn a_file_without_a_message_is_wrong() {
+    for file in [&b""[..], &gzip(b"")] {
+        let report = validate::validate(file, 1);
+        assert_eq!((names(&report), report.count(Severity::Error)), (vec!["file-empty"], 1));
+    }
 }

@@ -1,5 +1,5 @@
-//! Java programs under the agent: run, and what it wrote read back. Every file that the agent writes is validated
-//! when the program has ended.
+//! Java programs under the agent: run, and what it wrote read back. Every file that the agent writes is validated,
+//! and read by Python, when the program has ended.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
@@ -8,6 +8,8 @@ mod jdk_support;
 #[path = "../profcheck_support/mod.rs"]
 mod profcheck_support;
 pub(crate) mod profiles;
+#[path = "../python_support/mod.rs"]
+mod python_support;
 pub(crate) mod running;
 pub(crate) mod stacks;
 pub(crate) mod symbols;

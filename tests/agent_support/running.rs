@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use otlpprof::otlp::read::Message;
 use tempfile::TempDir;
 
+use super::python_support::assert_read_alike;
 use super::{agent, java_homes, profiles, with_paths};
 
 /// No program runs for as long as this, and nothing that is waited for takes as long.
@@ -142,9 +143,9 @@ impl Running {
             // Another folder in its place: `self` is dropped.
             _folder: std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap()),
         };
-        for file in finished.files() {
-            profiles::assert_valid(&finished.label, &file);
-        }
+        let files = finished.files();
+        files.iter().for_each(|file| profiles::assert_valid(&finished.label, file));
+        assert_read_alike(&finished.label, &files);
         finished
     }
 

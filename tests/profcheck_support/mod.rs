@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use otlpprof::otlp::read;
+use otlpprof::otlp::{Form, read};
 use prost::Message as _;
 
-/// Holds each message of a file to its rules.
+/// Holds each message of a file, which is not compressed, to its rules.
 ///
 /// # Panics
 /// If it breaks one, or if what `PROFCHECK` names cannot be run.
@@ -17,8 +17,13 @@ pub(crate) fn assert_passes(label: &str, file: &[u8]) {
     let plain = folder.path().join("message");
     for message in read::read(file) {
         let message = message.unwrap_or_else(|e| panic!("{label}: {e}"));
-        // It reads one message of plain protobuf.
-        std::fs::write(&plain, message.data.encode_to_vec()).unwrap();
+        // It reads one message of plain protobuf: the bytes as they are, for what our reader overlooks.
+        let as_written = message.offset as usize..(message.offset + message.size) as usize;
+        match message.form {
+            Form::Json => std::fs::write(&plain, message.data.encode_to_vec()),
+            Form::Plain | Form::LengthPrefixed => std::fs::write(&plain, &file[as_written]),
+        }
+        .unwrap();
         let output = Command::new(&profcheck)
             .args(["-check-dupes", "-check-orphans"])
             .arg(&plain)

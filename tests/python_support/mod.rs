@@ -1,24 +1,90 @@
 //! OpenTelemetry's Python package as an oracle, through `scripts/python-oracle.sh`.
 
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use otlpprof::otlp::read::read;
 use otlpprof::otlp::wire::Sample;
 use serde_json::{Value, json};
 
-/// What it says of each file; `None` if it cannot be had here.
-pub(crate) fn oracle(files: &[impl AsRef<Path>]) -> Option<Vec<Value>> {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/python-oracle.sh");
-    let output = Command::new(script).args(files.iter().map(AsRef::as_ref)).output().unwrap();
-    if !output.status.success() {
-        let reason = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(std::env::var_os("CI").is_none(), "the Python oracle must run where CI is set: {reason}");
-        eprintln!("\n*** NOT TESTED against Python's opentelemetry-proto: {reason}\n");
-        return None;
+/// Python, running for as long as this test binary: what it takes to start is spent once.
+struct Oracle {
+    process: Child,
+    paths: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+enum State {
+    NotStarted,
+    Running(Oracle),
+    Missing,
+}
+
+static STATE: Mutex<State> = Mutex::new(State::NotStarted);
+
+impl Oracle {
+    fn start() -> Self {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/python-oracle.sh");
+        let mut command = Command::new(script);
+        let mut process = command.arg("-").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let paths = process.stdin.take().unwrap();
+        let answers = BufReader::new(process.stdout.take().unwrap());
+        Self { process, paths, answers }
     }
-    let lines = String::from_utf8(output.stdout).unwrap();
-    Some(lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+
+    /// `None` if it has ended.
+    fn ask(&mut self, file: &Path) -> Option<Value> {
+        writeln!(self.paths, "{}", file.to_str().expect("a temporary path is UTF-8")).ok()?;
+        let mut line = String::new();
+        self.answers.read_line(&mut line).ok().filter(|&bytes| bytes > 0)?;
+        Some(serde_json::from_str(&line).unwrap())
+    }
+}
+
+/// What it says of each file; `None` if it cannot be had here.
+///
+/// # Panics
+/// If it cannot read a file, or cannot be had where that is an error.
+pub(crate) fn oracle(files: &[impl AsRef<Path>]) -> Option<Vec<Value>> {
+    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let State::NotStarted = *state {
+        *state = State::Running(Oracle::start());
+    }
+    let mut counts = Vec::new();
+    for file in files {
+        let State::Running(oracle) = &mut *state else { return None };
+        let Some(count) = oracle.ask(file.as_ref()) else {
+            // The script has said why on standard error.
+            let ended = oracle.process.wait();
+            *state = State::Missing;
+            missing(&format!("it has ended: {ended:?}"));
+            return None;
+        };
+        assert_eq!(count.get("error"), None, "{}", file.as_ref().display());
+        counts.push(count);
+    }
+    Some(counts)
+}
+
+fn missing(reason: &str) {
+    assert!(std::env::var_os("CI").is_none(), "the Python oracle must run where CI is set: {reason}");
+    eprintln!("\n*** NOT TESTED against Python's opentelemetry-proto: {reason}\n");
+}
+
+/// Holds each file to be read by Python as it is by us.
+///
+/// # Panics
+/// If it is not.
+pub(crate) fn assert_read_alike(label: &str, files: &[impl AsRef<Path>]) {
+    let Some(counts) = oracle(files) else { return };
+    for (file, count) in files.iter().zip(counts) {
+        let file = file.as_ref();
+        assert_eq!(count, ours(&std::fs::read(file).unwrap()), "{label}: {}", file.display());
+    }
 }
 
 fn total(sample: &Sample) -> i64 {

@@ -71,7 +71,7 @@ impl Validator {
     /// What was found.
     pub fn finish(mut self) -> Report {
         if self.report.messages == 0 && self.report.breaches().next().is_none() {
-            self.report.add(RuleId::NoProfiles, || Place::File, || "no message".into());
+            self.report.add(RuleId::FileEmpty, || Place::File, || "no message".into());
         }
         self.report
     }

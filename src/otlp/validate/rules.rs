@@ -74,6 +74,8 @@ rules! {
     Unreadable JsonMalformed "json-malformed" "a document is JSON" "RFC 8259";
     Unreadable JsonValue "json-value" "a JSON value is one that its field can hold" "proto3 JSON mapping; OTLP/JSON";
 
+    Error FileEmpty "file-empty" "a file holds a message" "otlpprof: an empty file is what a failed write leaves";
+
     // Encoding.
     Warning UnknownField "unknown-field" "a message has declared fields only" "profiles.proto v1.10";
     Error IntegerOverflow "integer-overflow" "a 32-bit field's number fits 32 bits" "protobuf encoding";
