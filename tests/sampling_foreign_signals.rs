@@ -117,6 +117,26 @@ fn foreign_signals_go_to_the_handler_that_was_there() {
     }
 }
 
+/// The process's timer is the application's again once a session by it has stopped.
+#[test]
+fn an_application_s_timer_after_ours_reaches_the_application_s_handler() {
+    let _guard = serially();
+    let code = in_child(|| {
+        set_handler(libc::SIGPROF, foreign_plain as *const () as usize, 0, None);
+        let session = start(&config(ClockKind::Itimer));
+        burn(3 * INTERVAL);
+        must(FOREIGN.load(Ordering::SeqCst) == 0, 11);
+        session.stop();
+        let tick = libc::timeval { tv_sec: 0, tv_usec: 10_000 };
+        let setting = libc::itimerval { it_interval: tick, it_value: tick };
+        // SAFETY: the kernel reads one itimerval.
+        must(unsafe { libc::setitimer(libc::ITIMER_PROF, &raw const setting, ptr::null_mut()) } == 0, 12);
+        burn(Duration::from_millis(300));
+        must(FOREIGN.load(Ordering::SeqCst) > 5, 13);
+    });
+    assert_eq!(code, 0);
+}
+
 /// Whether samples stand for what the thread uses in at least `time` from now on.
 fn is_sampled_for(time: Duration) -> bool {
     let (since, sampled_before) = (thread_cpu(), sampled());

@@ -272,6 +272,7 @@ impl Itimer {
     pub(super) fn stop(&mut self) {
         if mem::take(&mut self.running) {
             let _ = self.set(0);
+            SESSION.forget_itimer();
         }
     }
 

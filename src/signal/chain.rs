@@ -113,6 +113,12 @@ pub fn install(signal: i32, handler_of: HandlerOf) -> Result<(), ChainError> {
     Ok(())
 }
 
+/// Whether a handler was there before our handler `link`, rather than a default action.
+pub fn has_handler(link: usize) -> bool {
+    let handler = LINKS.get(link).map(|link| link.handler.load(Ordering::Relaxed));
+    handler.is_some_and(|handler| ![libc::SIG_DFL, libc::SIG_IGN].contains(&handler))
+}
+
 /// Does with a signal that is not ours what would have been done without us. Two of the previous handler's flags
 /// cannot be honoured, because they act before any handler runs: its SA_ONSTACK, and the absence of SA_RESTART.
 ///

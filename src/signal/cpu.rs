@@ -77,10 +77,16 @@ impl CpuSession {
         self.tick_ns.load(Ordering::Acquire)
     }
 
-    /// Says that the process's timer is in use and how many periods each of its signals stands for. From then
-    /// on, for ever, signals of the kernel's own are taken for that timer's.
+    /// Says that the process's timer is ours and how many periods each of its signals stands for: from then on,
+    /// signals of the kernel's own are taken for that timer's.
     pub fn expect_itimer(&self, periods: i64) {
         self.itimer_periods.store(periods, Ordering::Release);
+    }
+
+    /// Says that the timer is stopped. Its last signal may still be pending, and looks like those of a timer that
+    /// somebody else sets from now on.
+    pub fn forget_itimer(&self) {
+        self.itimer_periods.store(ITIMER_STOPPED, Ordering::Release);
     }
 
     fn sample_fn(&self) -> Option<SampleFn> {
@@ -89,6 +95,9 @@ impl CpuSession {
         unsafe { mem::transmute::<*mut (), Option<SampleFn>>(sample) }
     }
 }
+
+/// In place of a number of periods: see [`CpuSession::forget_itimer`].
+const ITIMER_STOPPED: i64 = -1;
 
 /// Whose a signal is.
 #[derive(Debug)]
@@ -99,6 +108,8 @@ pub enum SignalOwner {
     Stale,
     /// Somebody else's.
     Foreign,
+    /// Somebody else's, or the last one of our process timer.
+    PerhapsForeign,
 }
 
 /// What the signal says of itself.
@@ -158,10 +169,11 @@ pub unsafe fn owner_of(info: *const libc::siginfo_t) -> SignalOwner {
             FdOwner::Closed => SignalOwner::Stale,
             FdOwner::Event(token) => own(token.record(), Occasion::Overflow),
         },
-        SI_KERNEL => {
-            let periods = SESSION.itimer_periods.load(Ordering::Acquire);
-            if periods == 0 { SignalOwner::Foreign } else { owner_of_itimer(periods) }
-        }
+        SI_KERNEL => match SESSION.itimer_periods.load(Ordering::Acquire) {
+            0 => SignalOwner::Foreign,
+            ITIMER_STOPPED => SignalOwner::PerhapsForeign,
+            periods => owner_of_itimer(periods),
+        },
         _ => SignalOwner::Foreign,
     }
 }

@@ -2,7 +2,7 @@
 
 #![deny(clippy::arithmetic_side_effects)]
 
-use super::chain::{ChainError, HandlerOf, MAX_LINKS, forward, install, is_ours};
+use super::chain::{ChainError, HandlerOf, MAX_LINKS, forward, has_handler, install, is_ours};
 use super::cpu::{SignalOwner, owner_of, take_sample};
 use super::cpu_counters::{COUNTERS, add};
 
@@ -47,6 +47,13 @@ extern "C" fn handle<const LINK: usize>(
             // SAFETY: these are this handler's own arguments.
             unsafe { forward(LINK, signal, info, ucontext) };
         }
+        // A handler bears one signal too many; the default action would end the process for it.
+        SignalOwner::PerhapsForeign if has_handler(LINK) => {
+            add(&COUNTERS.foreign_signals, 1);
+            // SAFETY: as above.
+            unsafe { forward(LINK, signal, info, ucontext) };
+        }
+        SignalOwner::PerhapsForeign => add(&COUNTERS.stale_signals, 1),
     }
     // SAFETY: as above.
     unsafe { *errno = saved };
