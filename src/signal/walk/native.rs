@@ -116,9 +116,6 @@ impl<'a, M: Memory> Walk<'a, M> {
         }
         let fp = self.load(cursor.fp)?;
         let pc = self.load(cursor.fp.wrapping_add(8))?;
-        if pc == 0 {
-            return Ok(Step::Root);
-        }
         if !self.is_code(pc) {
             return Err(WalkError::NoUnwindRule);
         }
