@@ -195,6 +195,29 @@ fn names_crate(code: &str, name: &str) -> bool {
         .any(|(at, _)| !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':'))
 }
 
+/// A panic that reaches a C frame ends the process.
+#[test]
+fn panics_are_stopped_where_others_call_us() {
+    let mut complaints = Vec::new();
+    for source in sources().iter().filter(|source| source.area() != "signal") {
+        let code = source.code_in_use();
+        for (at, _) in code.match_indices("extern \"").filter(|(at, _)| code[*at..].contains("fn ")) {
+            let (head, rest) = code[at..].split_once("fn ").expect("it was found");
+            let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            // Types have no name and blocks of imports have more words before the `fn`; naked functions cannot panic.
+            let is_naked = code[..at].trim_end().ends_with("#[unsafe(naked)]");
+            if name.is_empty() || head.split_whitespace().count() != 2 || is_naked {
+                continue;
+            }
+            let body = rest.split("\n}").next().unwrap_or_default();
+            if !["catch_unwind(", "guarded(", "load("].iter().any(|guard| body.contains(guard)) {
+                complaints.push(format!("{}: {name} lets panics out", source.path.display()));
+            }
+        }
+    }
+    assert_none(&complaints);
+}
+
 #[test]
 fn the_signal_zone_uses_core_and_libc_alone() {
     let crates = dependencies();

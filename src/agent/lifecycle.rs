@@ -43,6 +43,8 @@ pub(super) struct Agent {
     pending: Mutex<Option<Options>>,
     /// Held while a session is started or stopped.
     changing: Mutex<()>,
+    /// Whether the VM tells of events.
+    listening: Mutex<bool>,
 }
 
 static AGENT: OnceLock<Agent> = OnceLock::new();
@@ -67,16 +69,16 @@ pub(super) unsafe fn start(java_vm: *mut JavaVM, options: Options) -> Result<(),
             let jvmti = unsafe { Jvmti::new(java_vm) }.map_err(StartError::Environment)?;
             // SAFETY: by the contract.
             let vm = unsafe { Vm::new(java_vm, jvmti) };
-            let agent = AGENT.get_or_init(|| Agent {
+            AGENT.get_or_init(|| Agent {
                 vm,
                 session: RwLock::new(None),
                 pending: Mutex::new(None),
                 changing: Mutex::new(()),
-            });
-            agent.listen().map_err(StartError::Events)?;
-            agent
+                listening: Mutex::new(false),
+            })
         }
     };
+    agent.listen().map_err(StartError::Events)?;
     if agent.is_profiling() {
         return Err(StartError::Running);
     }
@@ -106,6 +108,10 @@ pub(super) unsafe fn start(java_vm: *mut JavaVM, options: Options) -> Result<(),
 
 impl Agent {
     fn listen(&self) -> Result<(), JvmtiError> {
+        let mut listening = self.listening.lock();
+        if *listening {
+            return Ok(());
+        }
         let jvmti = self.vm.jvmti;
         // SAFETY: the callbacks are functions of this library, which stays loaded.
         unsafe { jvmti.set_event_callbacks(&callbacks()) }?;
@@ -132,6 +138,7 @@ impl Agent {
                 log::warn!("{otherwise}");
             }
         }
+        *listening = true;
         Ok(())
     }
 

@@ -25,22 +25,19 @@ impl BuildId {
 
     /// Parses hexadecimal digits of either case; `None` if they are none.
     pub fn from_hex(hex: &str) -> Option<Self> {
-        let digits = hex.as_bytes();
+        let (pairs, odd) = hex.as_bytes().as_chunks::<2>();
         let mut bytes = [0; BUILD_ID_MAX_LEN];
-        if !digits.len().is_multiple_of(2) || digits.len() > 2 * BUILD_ID_MAX_LEN {
-            return None;
+        let id = bytes.get_mut(..pairs.len()).filter(|_| odd.is_empty())?;
+        for (byte, pair) in id.iter_mut().zip(pairs) {
+            let [high, low] = pair.map(|digit| char::from(digit).to_digit(16));
+            *byte = (high? << 4 | low?) as u8;
         }
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            let high = char::from(pair[0]).to_digit(16)?;
-            let low = char::from(pair[1]).to_digit(16)?;
-            *byte = (high << 4 | low) as u8;
-        }
-        Self::new(&bytes[..digits.len() / 2])
+        Self::new(id)
     }
 
     /// The bytes of the note.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.len)]
+        self.bytes.get(..usize::from(self.len)).unwrap_or_default()
     }
 }
 

@@ -53,6 +53,11 @@ impl RecordedMemory {
 }
 
 impl Memory for RecordedMemory {
+    #[expect(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "no handler reads recordings"
+    )]
     fn read_bytes(&self, address: u64, bytes: &mut [u8]) -> bool {
         // A read may span adjacent pieces.
         let mut done = 0;

@@ -2,6 +2,19 @@
 //!
 //! Nothing here allocates after construction, locks, or knows a foreign format: plain data, the units and
 //! address spaces in its names, and the lookups that a handler makes in it.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::todo,
+        clippy::unimplemented,
+        clippy::unreachable
+    )
+)]
 
 pub mod address;
 pub mod build_id;

@@ -68,10 +68,10 @@ impl ObjectMap {
     /// A map of `ranges`, which this sorts. Overlapping ranges are cut at the next one's start.
     pub fn new(mut ranges: Vec<TextRange>, generation: u64) -> Self {
         ranges.sort_by_key(|range| range.start);
-        for index in 1..ranges.len() {
-            let next_start = ranges[index].start;
-            let range = &mut ranges[index - 1];
+        let mut next_start = RuntimeAddr(u64::MAX);
+        for range in ranges.iter_mut().rev() {
             range.end = range.end.min(next_start);
+            next_start = range.start;
         }
         Self { ranges: ranges.into_boxed_slice(), generation }
     }

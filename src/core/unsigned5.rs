@@ -6,16 +6,17 @@ pub const MAX_LEN: usize = 5;
 
 /// High bytes are 64 different values; the rest, less the excluded ones, are low bytes.
 const HIGH_VALUES: u32 = 64;
+const LOW_VALUES: u32 = 256 - HIGH_VALUES;
 
 /// Reads one integer from `next_byte`. Bytes below `excluded` (0 until 19, 1 from 20 on) belong to no integer.
 /// `None` if the bytes end or one of them is excluded. Allocates nothing, never panics.
 pub fn read(mut next_byte: impl FnMut() -> Option<u8>, excluded: u8) -> Option<u32> {
     let excluded = u32::from(excluded);
-    let low_values = 256 - HIGH_VALUES - excluded;
+    let low_values = LOW_VALUES.saturating_sub(excluded);
     let mut sum = 0u32;
-    for index in 0..MAX_LEN as u32 {
+    for shift in (0..).step_by(6).take(MAX_LEN) {
         let digit = u32::from(next_byte()?).checked_sub(excluded)?;
-        sum = sum.wrapping_add(digit << (6 * index));
+        sum = sum.wrapping_add(digit.wrapping_shl(shift));
         if digit < low_values {
             break;
         }
@@ -25,7 +26,7 @@ pub fn read(mut next_byte: impl FnMut() -> Option<u8>, excluded: u8) -> Option<u
 
 /// Undoes the zigzag of a signed integer (`(x << 1) ^ (x >> 31)`).
 pub const fn to_signed(value: u32) -> i32 {
-    (value >> 1) as i32 ^ -((value & 1) as i32)
+    (value >> 1) as i32 ^ ((value & 1) as i32).wrapping_neg()
 }
 
 #[cfg(test)]
@@ -33,7 +34,7 @@ mod tests {
     use super::*;
 
     fn encode(mut value: u32, excluded: u32) -> Vec<u8> {
-        let low_values = 256 - HIGH_VALUES - excluded;
+        let low_values = LOW_VALUES - excluded;
         let mut bytes = Vec::new();
         while value >= low_values && bytes.len() < MAX_LEN - 1 {
             value -= low_values;

@@ -112,7 +112,7 @@ impl UnwindTable {
         let fits = starts.len() == rule_indices.len()
             && starts.is_sorted()
             && rule_indices.iter().all(|&index| index == NO_RULE || usize::from(index) < rules.len());
-        let block_count = starts.last().map_or(0, |last| (last >> BLOCK_BITS) + 1);
+        let block_count = starts.last().map_or(0, |last| (last >> BLOCK_BITS).wrapping_add(1));
         let first_row = |block| starts.partition_point(|&start| start >> BLOCK_BITS < block) as u32;
         let block_rows = (0..=block_count).map(first_row).collect();
         let low_starts = starts.iter().map(|&start| start as u16).collect();
@@ -126,7 +126,7 @@ impl UnwindTable {
         let behind = match (self.block_rows.get(block), self.block_rows.get(block.checked_add(1)?)) {
             (Some(&first), Some(&end)) => {
                 let rows = self.low_starts.get(first as usize..end as usize)?;
-                first as usize + rows.partition_point(|&low| low <= offset as u16)
+                (first as usize).wrapping_add(rows.partition_point(|&low| low <= offset as u16))
             }
             // Behind the last block the last row goes on.
             _ => self.low_starts.len(),
@@ -142,9 +142,10 @@ impl UnwindTable {
 
     /// Each row's first address and its rule, ascending; `None` where no call frame information is.
     pub fn rows(&self) -> impl Iterator<Item = (ElfVaddr, Option<UnwindRule>)> {
-        let blocks = self.block_rows.windows(2).zip(0u64..);
-        let starts = blocks.flat_map(move |(rows, block)| {
-            let lows = &self.low_starts[rows[0] as usize..rows[1] as usize];
+        let ends = self.block_rows.get(1..).unwrap_or_default();
+        let blocks = self.block_rows.iter().zip(ends).zip(0u64..);
+        let starts = blocks.flat_map(move |((&first, &end), block)| {
+            let lows = self.low_starts.get(first as usize..end as usize).unwrap_or_default();
             lows.iter().map(move |&low| self.base.0.wrapping_add(block << BLOCK_BITS | u64::from(low)))
         });
         let rules = self.rule_indices.iter().map(|&index| self.rules.get(usize::from(index)).copied());
@@ -163,10 +164,13 @@ impl UnwindTable {
 
     /// Heap bytes held.
     pub fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.block_rows)
-            + size_of_val(&*self.low_starts)
-            + size_of_val(&*self.rule_indices)
-            + size_of_val(&*self.rules)
+        let parts = [
+            size_of_val(&*self.block_rows),
+            size_of_val(&*self.low_starts),
+            size_of_val(&*self.rule_indices),
+            size_of_val(&*self.rules),
+        ];
+        parts.iter().sum()
     }
 }
 

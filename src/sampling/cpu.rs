@@ -1,6 +1,7 @@
 //! A session of CPU sampling: start and stop.
 
 use std::io;
+use std::panic::catch_unwind;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -214,8 +215,11 @@ fn handle_forks() {
     extern "C" fn in_child() {
         threads::FORKED.store(true, Ordering::SeqCst);
         SESSION.close();
-        threads::close_inherited_events();
-        tasks::close_inherited();
+        // A panic of ours must not end the child.
+        let _ = catch_unwind(|| {
+            threads::close_inherited_events();
+            tasks::close_inherited();
+        });
     }
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

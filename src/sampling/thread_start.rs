@@ -62,12 +62,18 @@ unsafe extern "C" fn pthread_create(
     argument: *mut libc::c_void,
 ) -> libc::c_int {
     let Some(real) = real_pthread_create() else { return libc::EAGAIN };
-    if !SESSION.is_open() || own_threads::is_creating() {
+    // A panic of ours must not keep the application from its thread; the poller finds the thread then.
+    let birth = catch_unwind(|| {
+        if !SESSION.is_open() || own_threads::is_creating() {
+            return None;
+        }
+        let birth = Birth { start: Start { routine, argument }, excluded: threads::is_excluded() };
+        Some(Box::into_raw(Box::new(birth)))
+    });
+    let Ok(Some(birth)) = birth else {
         // SAFETY: the caller's own call.
         return unsafe { real(thread, attributes, routine, argument) };
-    }
-    let birth = Birth { start: Start { routine, argument }, excluded: threads::is_excluded() };
-    let birth = Box::into_raw(Box::new(birth));
+    };
     // SAFETY: the caller's own call, but for the routine, which takes what it is given.
     let result = unsafe { real(thread, attributes, thread_entry, birth.cast()) };
     if result != 0 {

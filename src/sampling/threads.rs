@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 use std::mem::MaybeUninit;
+use std::panic::catch_unwind;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -167,8 +168,13 @@ extern "C" fn thread_ends(mark: *mut libc::c_void) {
     if FORKED.load(Ordering::Relaxed) {
         return;
     }
+    // A panic of ours must not end the process; the poller finds out that the thread is gone.
+    let _ = catch_unwind(|| current_thread_ends(mark as usize));
+}
+
+fn current_thread_ends(mark: usize) {
     let tid = gettid();
-    match mark as usize {
+    match mark {
         mark if mark == Mark::Sampled as usize => set_mark(Mark::SampledUntilNow),
         mark if mark == Mark::Excluded as usize => {
             ENDS.note(|| {

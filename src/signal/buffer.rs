@@ -23,6 +23,8 @@ pub const STRIPS: usize = 16;
 pub const MAX_FRAMES: usize = 8192;
 
 const HALF_BYTES: usize = 512 * 1024;
+const HALF_AND_POOL_BYTES: usize = HALF_BYTES + REMOTE_SLOTS * size_of::<RemoteFrame>();
+const ALL_BYTES: usize = 2 * STRIPS * HALF_AND_POOL_BYTES;
 const REMOTE_SLOTS: usize = 4096;
 const HEADER_BYTES: usize = size_of::<SampleHeader>();
 const FRAME_BYTES: usize = size_of::<FrameRecord>();
@@ -86,33 +88,25 @@ pub fn create() -> std::io::Result<&'static SampleBuffer> {
     if let Some(buffer) = get() {
         return Ok(buffer);
     }
-    let half_bytes = HALF_BYTES + REMOTE_SLOTS * size_of::<RemoteFrame>();
     // SAFETY: a fresh anonymous mapping; nothing else refers to it.
     let memory = unsafe {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        libc::mmap(
-            std::ptr::null_mut(),
-            2 * STRIPS * half_bytes,
-            libc::PROT_READ | libc::PROT_WRITE,
-            flags,
-            -1,
-            0,
-        )
+        libc::mmap(std::ptr::null_mut(), ALL_BYTES, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
     };
     if memory == libc::MAP_FAILED {
         return Err(std::io::Error::last_os_error());
     }
     let half = |index: usize| {
         // SAFETY: inside the mapping, which has room for two halves a strip.
-        let records = unsafe { memory.cast::<u8>().add(index * half_bytes) };
+        let records = unsafe { memory.cast::<u8>().add(index.wrapping_mul(HALF_AND_POOL_BYTES)) };
         // SAFETY: the slots follow the records; HALF_BYTES keeps their alignment.
         let remote = unsafe { records.add(HALF_BYTES) }.cast();
         Half { records, used: 0, remote, remote_used: 0 }
     };
     let strips = std::array::from_fn(|index| Strip {
         lock: AtomicU32::new(0),
-        active: UnsafeCell::new(half(2 * index)),
-        drained: UnsafeCell::new(half(2 * index + 1)),
+        active: UnsafeCell::new(half(index.wrapping_mul(2))),
+        drained: UnsafeCell::new(half(index.wrapping_mul(2).wrapping_add(1))),
     });
     let buffer = Box::into_raw(Box::new(SampleBuffer { strips, drain_bell: Doorbell::new() }));
     match BUFFER.compare_exchange(std::ptr::null_mut(), buffer, Ordering::AcqRel, Ordering::Acquire) {
@@ -122,7 +116,7 @@ pub fn create() -> std::io::Result<&'static SampleBuffer> {
             // SAFETY: this buffer and its memory were never published; the first one is.
             unsafe {
                 drop(Box::from_raw(buffer));
-                libc::munmap(memory, 2 * STRIPS * half_bytes);
+                libc::munmap(memory, ALL_BYTES);
                 Ok(&*first)
             }
         }
@@ -243,10 +237,10 @@ impl Drained<'_> {
             // SAFETY: a committed record begins here: header, then as many frames as it says.
             let (header, frames) = unsafe {
                 let header = self.half.records.add(at).cast::<SampleHeader>().read();
-                let first = self.half.records.add(at + HEADER_BYTES).cast::<FrameRecord>();
+                let first = self.half.records.add(at.wrapping_add(HEADER_BYTES)).cast::<FrameRecord>();
                 (header, std::slice::from_raw_parts(first, usize::from(header.frame_count)))
             };
-            at += HEADER_BYTES + frames.len() * FRAME_BYTES;
+            at = at.wrapping_add(HEADER_BYTES).wrapping_add(size_of_val(frames));
             Some(Record { header, frames })
         })
     }

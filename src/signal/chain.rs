@@ -7,8 +7,6 @@
 //! A link is never taken back: a signal of a clock that is already gone may still be pending somewhere, and the
 //! default action of most signals ends the process.
 
-#![deny(clippy::arithmetic_side_effects)]
-
 use std::cell::UnsafeCell;
 use std::mem::{self, MaybeUninit};
 use std::ptr;

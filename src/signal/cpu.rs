@@ -3,8 +3,6 @@
 //! System calls per sample: none with perf events and timers, one (`gettid`) with the process's timer. A thread's
 //! first signal makes two more, which put its clock into step. `pthread_self` is a register.
 
-#![deny(clippy::arithmetic_side_effects)]
-
 use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering};

@@ -25,8 +25,6 @@
 //! estate's mean is 0, so it moves nobody's share; it keeps the sum within the estate's last fraction of a
 //! period and the open periods of the threads that are alive.
 
-#![deny(clippy::arithmetic_side_effects)]
-
 use std::sync::atomic::{AtomicI64, Ordering};
 
 /// How many periods are due at CPU clock `now_ns`. Never negative. 0 if there is no interval.

@@ -1,7 +1,5 @@
 //! The CPU engine's counters. Everything that is not an ordinary sample is one.
 
-#![deny(clippy::arithmetic_side_effects)]
-
 use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counters {

@@ -1,7 +1,5 @@
 //! The signal handler itself.
 
-#![deny(clippy::arithmetic_side_effects)]
-
 use super::chain::{ChainError, HandlerOf, MAX_LINKS, forward, has_handler, install, is_ours};
 use super::cpu::{SignalOwner, owner_of, take_sample};
 use super::cpu_counters::{COUNTERS, add};

@@ -22,6 +22,7 @@
 #![cfg_attr(
     not(test),
     deny(
+        clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
         clippy::unwrap_used,
         clippy::expect_used,

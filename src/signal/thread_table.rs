@@ -4,8 +4,6 @@
 //! All three tables are fixed in size or grow by whole chunks that are never freed, so that a lookup is a few
 //! atomic loads at any time. `sampling` alone writes; it brings the memory.
 
-#![deny(clippy::arithmetic_side_effects)]
-
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
