@@ -210,7 +210,7 @@ fn panics_are_stopped_where_others_call_us() {
                 continue;
             }
             let body = rest.split("\n}").next().unwrap_or_default();
-            if !["catch_unwind(", "guarded(", "load("].iter().any(|guard| body.contains(guard)) {
+            if !["catch_unwind(", "guarded(", " load("].iter().any(|guard| body.contains(guard)) {
                 complaints.push(format!("{}: {name} lets panics out", source.path.display()));
             }
         }
