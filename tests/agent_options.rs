@@ -31,6 +31,35 @@ fn strict_fails_the_start() {
     }
 }
 
+/// What the options' readers let pass and the sampling engine refuses was found out when the VM was live, and the
+/// program ran in spite of `strict`.
+#[test]
+fn strict_fails_the_start_for_what_the_sampling_engine_refuses() {
+    for home in java_homes() {
+        for (options, says) in [
+            ("strict,cpu=20us", "cpu=20us: must be from 50us to 1h"),
+            ("strict,signal=SIGWINCH", "signal=SIGWINCH: must be a signal"),
+            ("strict,cpu.clock=perf", "cpu.clock=perf is not available (Operation not permitted"),
+        ] {
+            let run = JavaRun::new(&home, "Hello").agent(options).without_perf_events().run();
+            assert!(!run.succeeded(), "{options}: {}: {}", run.label, run.stderr);
+            assert!(!run.stdout.contains("Hello\n"), "{options}: {}", run.label);
+            let lines: Vec<_> = run.stderr.lines().filter(|line| line.contains("otlpprof")).collect();
+            assert!(lines[0].contains(says), "{options}: {}: {}", run.label, run.stderr);
+            let without = options.trim_start_matches("strict,");
+            let run =
+                JavaRun::new(&home, "Hello").agent(&format!("{without},file=FILE")).without_perf_events();
+            let run = run.run().expect_success();
+            assert_eq!(run.stdout, "Hello\n", "{}", run.label);
+            assert!(run.stderr.contains(says), "{without}: {}: {}", run.label, run.stderr);
+        }
+        let run =
+            JavaRun::new(&home, "Hello").agent("strict,cpu.clock=timer,signal=SIGUSR1,cpu=50us,file=FILE");
+        let run = run.without_perf_events().run().expect_success();
+        assert!(run.stderr.contains("CPU sampling every 50µs of CPU time by timer"), "{}", run.stderr);
+    }
+}
+
 #[test]
 fn help_prints_every_option() {
     for home in java_homes().into_iter().take(1) {

@@ -8,7 +8,10 @@ use log::LevelFilter;
 
 use super::lifecycle;
 use super::logging;
-use super::options::{self, Environment, Request};
+use super::options::{self, Environment, Options, Request};
+use super::session;
+use crate::sampling::config::Config;
+use crate::sampling::cpu;
 
 /// Loaded at the JVM's start: `-agentpath:…/libotlpprof.so=OPTIONS`.
 ///
@@ -74,6 +77,13 @@ unsafe fn load(vm: *mut JavaVM, options: *const c_char) -> jint {
     })
 }
 
+/// Whether the clock that is asked for can be had. Sampling begins when the VM is live, where a refusal no longer
+/// fails its start.
+fn check_clock(options: &Options) -> Result<(), cpu::StartError> {
+    let Some(interval) = options.cpu else { return Ok(()) };
+    cpu::check(&Config { interval, clock: session::clock_choice(options.cpu_clock), signal: options.signal })
+}
+
 /// Does what is asked. A mistake leaves the JVM running, unless `strict` says otherwise.
 unsafe fn obey(vm: *mut JavaVM, request: Result<Request, options::OptionError>) -> jint {
     let is_profiling = lifecycle::agent().is_some_and(lifecycle::Agent::is_profiling);
@@ -86,6 +96,9 @@ unsafe fn obey(vm: *mut JavaVM, request: Result<Request, options::OptionError>) 
         Ok(Request::Start(options)) => {
             let strict = options.strict;
             logging::set_level(options.log_level);
+            if strict && let Err(error) = check_clock(&options) {
+                return failed(&error.to_string(), strict);
+            }
             // SAFETY: by the contract.
             match unsafe { lifecycle::start(vm, *options) } {
                 Ok(()) => JNI_OK,

@@ -31,10 +31,14 @@ pub enum StartError {
     #[error("a forked child of a profiled process is not profiled")]
     ForkedChild,
     /// See [`Config::allows_interval`].
-    #[error("CPU sampling interval must be 50us to 1h")]
+    #[error(
+        "the CPU sampling interval must be from {:?} to {:?}",
+        Config::SHORTEST_INTERVAL,
+        Config::LONGEST_INTERVAL
+    )]
     Interval,
     /// See [`Config::allows_signal`].
-    #[error("signal {0} cannot be used for sampling; leave cpu.signal at its default, SIGPROF")]
+    #[error("signal {0} cannot be used for sampling; leave `signal` at its default, SIGPROF")]
     Signal(i32),
     /// A clock was asked for by name, and is not to be had.
     #[error("cpu.clock={} is not available ({error}); cpu.clock=auto takes what is", .kind.name())]
@@ -73,18 +77,23 @@ pub struct Session {
 
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
+/// Whether sampling could start as configured, as far as that can be told without doing so.
+pub fn check(config: &Config) -> Result<(), StartError> {
+    check_limits(config)?;
+    match config.clock {
+        // Something can always be had.
+        ClockChoice::Auto => Ok(()),
+        ClockChoice::Only(_) => choose_clock(config).map(drop),
+    }
+}
+
 /// Starts to sample every thread of the process, those to come included, but for the profiler's own. `sample` is
 /// called in a signal handler on the sampled thread.
 pub fn start(config: &Config, sample: SampleFn) -> Result<Session, StartError> {
     if threads::FORKED.load(Ordering::Relaxed) {
         return Err(StartError::ForkedChild);
     }
-    if !Config::allows_interval(config.interval) {
-        return Err(StartError::Interval);
-    }
-    if !Config::allows_signal(config.signal) {
-        return Err(StartError::Signal(config.signal));
-    }
+    check_limits(config)?;
     if RUNNING.swap(true, Ordering::SeqCst) {
         return Err(StartError::AlreadyRunning);
     }
@@ -171,6 +180,16 @@ pub fn estate_ns() -> i64 {
 pub fn warm_up(clock: ClockChoice) -> Option<JoinHandle<()>> {
     let needs_perf = matches!(clock, ClockChoice::Auto | ClockChoice::Only(ClockKind::Perf));
     needs_perf.then(|| own_threads::spawn("otlpprof-warm", || drop(probe_perf())))?.ok()
+}
+
+fn check_limits(config: &Config) -> Result<(), StartError> {
+    if !Config::allows_interval(config.interval) {
+        return Err(StartError::Interval);
+    }
+    if !Config::allows_signal(config.signal) {
+        return Err(StartError::Signal(config.signal));
+    }
+    Ok(())
 }
 
 fn choose_clock(config: &Config) -> Result<(ClockKind, String), StartError> {

@@ -5,6 +5,7 @@
 
 #[path = "../jdk_support/mod.rs"]
 mod jdk_support;
+mod perf_denied;
 #[path = "../profcheck_support/mod.rs"]
 mod profcheck_support;
 pub(crate) mod profiles;
@@ -51,6 +52,7 @@ pub(crate) struct JavaRun {
     jvm_options: Vec<String>,
     library: PathBuf,
     variables: Vec<(&'static str, String)>,
+    perf_denied: bool,
 }
 
 impl JavaRun {
@@ -64,6 +66,7 @@ impl JavaRun {
             jvm_options: Vec::new(),
             library: LIBRARIES[0].into(),
             variables: Vec::new(),
+            perf_denied: false,
         }
     }
 
@@ -94,6 +97,12 @@ impl JavaRun {
     /// Sets a variable of the environment, which is otherwise free of what configures agents.
     pub(crate) fn variable(mut self, name: &'static str, value: &str) -> Self {
         self.variables.push((name, value.to_owned()));
+        self
+    }
+
+    /// Has the system refuse perf events, as containers' do.
+    pub(crate) fn without_perf_events(mut self) -> Self {
+        self.perf_denied = true;
         self
     }
 
@@ -135,6 +144,9 @@ impl JavaRun {
         command.envs(variables);
         let output = |name| File::create(folder.path().join(name)).unwrap();
         command.stdin(Stdio::null()).stdout(output("stdout")).stderr(output("stderr"));
+        if self.perf_denied {
+            perf_denied::deny(&mut command);
+        }
         let label = format!("{} on {}", self.program, self.home.display());
         Running::spawn(label, &self.home, &mut command, folder)
     }

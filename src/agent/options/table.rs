@@ -14,6 +14,7 @@ use crate::export::endpoint::PROFILES_PATH;
 use crate::export::pattern::PathPattern;
 use crate::export::upload::Compression;
 use crate::otlp::{Format, NativeFrames};
+use crate::sampling::config::Config;
 
 /// One option.
 pub(super) struct OptionSpec {
@@ -49,7 +50,6 @@ pub(super) fn find(name: &str) -> Option<&'static OptionSpec> {
 }
 
 const US: Duration = Duration::from_micros(1);
-const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
 const KIB: usize = 1 << 10;
 const GIB: usize = 1 << 30;
@@ -297,7 +297,7 @@ pub(super) const COMPRESSIONS: [(&str, Compression); 2] =
 
 /// Digits begin a duration here, so that 1 and 0 are no booleans.
 fn read_cpu(draft: &mut Draft, text: &str) -> Result<(), String> {
-    let interval = |text| value::duration(text, 10 * US, 60 * SECOND);
+    let interval = |text| value::duration(text, Config::SHORTEST_INTERVAL, Config::LONGEST_INTERVAL);
     let cpu = match value::boolean(text) {
         Ok(on) if !text.starts_with(|c: char| c.is_ascii_digit()) => {
             // The table has a default for this option; a test reads it.

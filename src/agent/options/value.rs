@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::sampling::config::Config;
+
 type Read<T> = Result<T, String>;
 
 /// true/false, yes/no, y/n, on/off, 1/0, in any case; nothing else.
@@ -24,27 +26,36 @@ pub(super) fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Read<T> {
     })
 }
 
+const DURATION_UNITS: [(&str, u64); 6] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("m", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+];
+
+/// A duration as it can be given: Duration's own form has a µ in it, which no option takes.
+fn written(duration: Duration) -> String {
+    let is_whole = |(_, factor): &&(&str, u64)| duration.as_nanos().is_multiple_of(u128::from(*factor));
+    let (unit, factor) = DURATION_UNITS.iter().rfind(is_whole).unwrap_or(&DURATION_UNITS[0]);
+    format!("{}{unit}", duration.as_nanos() / u128::from(*factor))
+}
+
 /// A whole number and one of ns, us, ms, s, m, h; a bare number is nanoseconds, as in async-profiler. The bounds
 /// are included.
 pub(super) fn duration(text: &str, least: Duration, most: Duration) -> Read<Duration> {
-    const UNITS: [(&str, u64); 6] = [
-        ("ns", 1),
-        ("us", 1_000),
-        ("ms", 1_000_000),
-        ("s", 1_000_000_000),
-        ("m", 60_000_000_000),
-        ("h", 3_600_000_000_000),
-    ];
     let (number, unit) = number_and_unit(text);
-    let factor = if unit.is_empty() { Some(1) } else { find(&UNITS, unit) };
+    let factor = if unit.is_empty() { Some(1) } else { find(&DURATION_UNITS, unit) };
     let duration =
         factor.zip(number).and_then(|(factor, number)| number.checked_mul(factor)).map(Duration::from_nanos);
+    let bounds = || format!("must be from {} to {}", written(least), written(most));
     match duration {
         Some(duration) if (least..=most).contains(&duration) => Ok(duration),
-        Some(_) if unit.is_empty() => Err(format!(
-            "a number without a unit is nanoseconds; must be from {least:?} to {most:?}, like {least:?}"
-        )),
-        Some(_) => Err(format!("must be from {least:?} to {most:?}")),
+        Some(_) if unit.is_empty() => {
+            Err(format!("a number without a unit is nanoseconds; {}, like {}", bounds(), written(least)))
+        }
+        Some(_) => Err(bounds()),
         None => Err("must be a duration: a whole number and one of ns, us, ms, s, m, h, like 10ms".into()),
     }
 }
@@ -72,26 +83,12 @@ pub(super) fn integer(text: &str, least: usize, most: usize) -> Read<usize> {
 
 /// A signal that an agent may take: by number, or by name with or without SIG.
 pub(super) fn signal(text: &str) -> Read<i32> {
-    const NAMES: [(&str, i32); 9] = [
-        ("PROF", libc::SIGPROF),
-        ("VTALRM", libc::SIGVTALRM),
-        ("ALRM", libc::SIGALRM),
-        ("URG", libc::SIGURG),
-        ("IO", libc::SIGIO),
-        ("WINCH", libc::SIGWINCH),
-        ("PWR", libc::SIGPWR),
-        ("STKFLT", libc::SIGSTKFLT),
-        ("XCPU", libc::SIGXCPU),
-    ];
+    const NAMES: &[(&str, i32)] = &Config::NAMED_SIGNALS;
     let upper = text.to_ascii_uppercase();
     let named = NAMES.iter().find(|(name, _)| *name == upper.strip_prefix("SIG").unwrap_or(&upper));
     let numbered = digits(text).and_then(|number| i32::try_from(number).ok());
-    // Real-time signals have no names; glibc keeps the first two for itself, SIGRTMIN() knows.
-    let is_free = |number: &i32| {
-        NAMES.iter().any(|(_, named)| named == number)
-            || (libc::SIGRTMIN()..=libc::SIGRTMAX()).contains(number)
-    };
-    named.map(|(_, number)| *number).or(numbered.filter(is_free)).ok_or_else(|| {
+    let allowed = numbered.filter(|number| Config::allows_signal(*number));
+    named.map(|(_, number)| *number).or(allowed).ok_or_else(|| {
         let names: Vec<_> = NAMES.iter().map(|(name, _)| format!("SIG{name}")).collect();
         format!(
             "must be a signal that neither the JVM nor libc needs: {}, or a real-time signal's number ({} to {})",
@@ -219,9 +216,16 @@ mod tests {
             duration("10", bounds.0, bounds.1).unwrap_err().split(';').next(),
             Some("a number without a unit is nanoseconds")
         );
-        assert_eq!(duration("2h", bounds.0, bounds.1), Err("must be from 100ms to 3600s".into()));
+        assert_eq!(duration("2h", bounds.0, bounds.1), Err("must be from 100ms to 1h".into()));
         assert!(duration("100ms", bounds.0, bounds.1).is_ok());
         assert!(duration("1h", bounds.0, bounds.1).is_ok());
+    }
+
+    #[test]
+    fn bounds_are_written_as_they_can_be_given() {
+        for text in ["7ns", "50us", "100ms", "1s", "90s", "2m", "1h"] {
+            assert_eq!(any_duration(text).map(written).as_deref(), Some(text));
+        }
     }
 
     #[test]
@@ -252,8 +256,18 @@ mod tests {
         {
             assert_eq!(signal(text), Ok(number), "{text}");
         }
+        for number in -1..=70 {
+            assert_eq!(signal(&number.to_string()).is_ok(), Config::allows_signal(number), "{number}");
+        }
+        for (name, number) in Config::NAMED_SIGNALS {
+            assert_eq!(signal(name), Ok(number));
+            assert_eq!(signal(&format!("SIG{name}")), Ok(number));
+        }
         // SIGSEGV is HotSpot's implicit null check, SIGUSR2 its suspend signal, SIGQUIT its thread dump.
-        for bad in ["", "SIG", "SIGSEGV", "11", "12", "SIGUSR2", "3", "9", "0", "-1", "32", "33", "65"] {
+        for bad in [
+            "", "SIG", "SIGSEGV", "11", "12", "SIGUSR2", "3", "9", "0", "-1", "32", "33", "65", "WINCH",
+            "SIGXCPU",
+        ] {
             assert!(signal(bad).is_err(), "{bad}");
         }
     }
