@@ -14,6 +14,13 @@ fn each_clock(scenario: fn(ClockKind)) {
     thread_clocks().into_iter().for_each(scenario);
 }
 
+fn each_clock_within(percent: f64, scenario: fn(ClockKind) -> Measured) {
+    let _guard = serially();
+    for kind in thread_clocks() {
+        assert_within(percent, kind, "a thread with its signal blocked", || scenario(kind));
+    }
+}
+
 /// Blocks or unblocks a signal for the current thread.
 fn mask(how: i32, signal: i32) {
     // SAFETY: the set is valid.
@@ -23,7 +30,7 @@ fn mask(how: i32, signal: i32) {
 /// What was blocked is made up for once it no longer is: by si_overrun, or as an owed part.
 #[test]
 fn blocked_signals_are_made_up_for() {
-    each_clock(|kind| {
+    each_clock_within(2.0, |kind| {
         let session = start(&config(kind));
         let before = cpu::counts();
         let body = || {
@@ -44,16 +51,15 @@ fn blocked_signals_are_made_up_for() {
         session.stop();
         let counts = cpu::counts().since(&before);
         assert_eq!(blocked_at, unblocked_at, "nothing is sampled while the signal is blocked");
-        let stolen_periods = (stolen().as_millis() / INTERVAL.as_millis()) as u64;
-        assert!(counts.overrun_periods + counts.owed_periods + stolen_periods >= 140, "{counts:?}");
-        assert_within(2.0, sampled_of(tid), used, kind.name());
+        assert!(counts.overrun_periods + counts.owed_periods >= 140, "{counts:?}");
+        Measured { sampled: sampled_of(tid), used }
     });
 }
 
 /// A thread that was born with the signal blocked and unblocks it late.
 #[test]
 fn a_first_signal_that_was_blocked_counts_for_all() {
-    each_clock(|kind| {
+    each_clock_within(3.0, |kind| {
         let session = start(&config(kind));
         mask(libc::SIG_BLOCK, libc::SIGPROF);
         let thread = thread::spawn(|| {
@@ -68,7 +74,7 @@ fn a_first_signal_that_was_blocked_counts_for_all() {
         mask(libc::SIG_UNBLOCK, libc::SIGPROF);
         let (tid, used) = thread.join().unwrap();
         session.stop();
-        assert_within(3.0, sampled_of(tid), used, kind.name());
+        Measured { sampled: sampled_of(tid), used }
     });
 }
 
