@@ -1,6 +1,7 @@
 //! The hand-declared JVMTI tables, compared with the JDKs' own `jvmti.h` by a C compiler.
 
 mod jvm_support;
+mod loud_support;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use jvm_support::{TestJvm, for_each_jdk, java_homes};
+use loud_support::not_tested;
 use otlpprof::jvm::jvmti::{Capability, Phase};
 use otlpprof::jvm::jvmti_error::ERROR_NAMES;
 use otlpprof::jvm::jvmti_events::Event;
@@ -31,8 +33,7 @@ fn homes_with_headers() -> Vec<PathBuf> {
     let homes: Vec<_> =
         java_homes().into_iter().filter(|home| home.join("include/jvmti.h").is_file()).collect();
     if homes.is_empty() {
-        assert!(std::env::var_os("CI").is_none(), "no JDK with include/jvmti.h");
-        eprintln!("NOT TESTED: no JDK with include/jvmti.h");
+        not_tested("no JDK with include/jvmti.h");
     }
     homes
 }

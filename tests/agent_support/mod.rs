@@ -1,7 +1,7 @@
 //! Java programs under the agent: run, and what it wrote read back. Every file that the agent writes is validated,
 //! and read by Python, when the program has ended.
 
-#![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(dead_code, unused_imports, reason = "each test binary uses its part")]
 
 #[path = "../jdk_support/mod.rs"]
 mod jdk_support;
@@ -20,7 +20,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-pub(crate) use jdk_support::java_homes;
+pub(crate) use jdk_support::{java_homes, java_version};
 use running::{Finished, Running};
 
 /// The sample library, compiled without frame pointers, and with them.
@@ -33,14 +33,6 @@ fn agent() -> PathBuf {
     let agent = std::env::current_exe().unwrap().with_file_name("libotlpprof.so");
     assert!(agent.is_file(), "{}: the agent was not built", agent.display());
     agent
-}
-
-/// The Java version of a home, as its release file has it: 11, 17, 21, 25.
-pub(crate) fn java_version(home: &Path) -> u32 {
-    let release = fs::read_to_string(home.join("release")).unwrap();
-    let version =
-        release.lines().find_map(|line| line.strip_prefix("JAVA_VERSION=\"")).expect("JAVA_VERSION");
-    version.split(['.', '"', '-', '+']).next().unwrap().parse().unwrap()
 }
 
 /// A program to run.

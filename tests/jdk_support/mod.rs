@@ -1,12 +1,21 @@
 //! The JVMs to test on.
 
+#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
+#[path = "../loud_support/mod.rs"]
+mod loud_support;
+
 use std::path::{Path, PathBuf};
+
+use loud_support::not_tested;
+
+/// The Java versions that everything is tested on.
+const VERSIONS: [u32; 4] = [11, 17, 21, 25];
 
 /// The homes of all JDKs and runtimes to test on: those that OTLPPROF_TEST_JDKS lists, else what
 /// scripts/install-jdks.sh has brought together, else what is installed.
 ///
 /// # Panics
-/// If there is none and `CI` is set; otherwise says loudly that nothing was tested.
+/// If a version is missing and `CI` is set; otherwise says loudly what is not tested.
 pub(crate) fn java_homes() -> Vec<PathBuf> {
     if let Some(listed) = std::env::var_os("OTLPPROF_TEST_JDKS") {
         let homes: Vec<_> = std::env::split_paths(&listed).collect();
@@ -20,11 +29,24 @@ pub(crate) fn java_homes() -> Vec<PathBuf> {
     homes.extend(homes_in(Path::new("/usr/lib/jvm")));
     homes.sort();
     homes.dedup();
-    if homes.is_empty() {
-        assert!(std::env::var_os("CI").is_none(), "no JDK found: run scripts/install-jdks.sh");
-        eprintln!("NOT TESTED: no JDK found; scripts/install-jdks.sh gets some");
+    let missing = missing_versions(&homes);
+    if !missing.is_empty() {
+        not_tested(&format!("no Java {missing:?}; scripts/install-jdks.sh gets what is missing"));
     }
     homes
+}
+
+fn missing_versions(homes: &[PathBuf]) -> Vec<u32> {
+    let found: Vec<_> = homes.iter().map(|home| java_version(home)).collect();
+    VERSIONS.into_iter().filter(|version| !found.contains(version)).collect()
+}
+
+/// The Java version of a home, as its release file has it: 11, 17, 21, 25.
+pub(crate) fn java_version(home: &Path) -> u32 {
+    let release = std::fs::read_to_string(home.join("release")).unwrap();
+    let version =
+        release.lines().find_map(|line| line.strip_prefix("JAVA_VERSION=\"")).expect("JAVA_VERSION");
+    version.split(['.', '"', '-', '+']).next().unwrap().parse().unwrap()
 }
 
 fn homes_in(directory: &Path) -> Vec<PathBuf> {
