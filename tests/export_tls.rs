@@ -18,6 +18,7 @@ use otlpprof::export::{Endpoint, UploadConfig, Uploader};
 use otlpprof::sampling::own_threads;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
 
 const AMPLE: Duration = Duration::from_secs(60);
 const ONE: Tally = Tally { messages: 1, samples: 3, bytes: 10 };
@@ -43,14 +44,26 @@ fn certificate(folder: &Path) -> Option<(PathBuf, PathBuf)> {
 
 /// Answers every request 200, over TLS. Returns its port.
 fn serve(certificate: &Path, key: &Path) -> u16 {
+    serve_clients(certificate, key, None)
+}
+
+/// The same, and only for clients that this certificate vouches for, if there is one.
+fn serve_clients(certificate: &Path, key: &Path, clients: Option<&Path>) -> u16 {
     let chain = vec![CertificateDer::from_pem_file(certificate).unwrap()];
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
+    let builder = rustls::ServerConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(chain, PrivateKeyDer::from_pem_file(key).unwrap())
         .unwrap();
+    let builder = match clients {
+        None => builder.with_no_client_auth(),
+        Some(clients) => {
+            let mut known = rustls::RootCertStore::empty();
+            known.add(CertificateDer::from_pem_file(clients).unwrap()).unwrap();
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(known), provider);
+            builder.with_client_cert_verifier(verifier.build().unwrap())
+        }
+    };
+    let config = builder.with_single_cert(chain, PrivateKeyDer::from_pem_file(key).unwrap()).unwrap();
     let config = Arc::new(config);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -73,6 +86,10 @@ fn serve(certificate: &Path, key: &Path) -> u16 {
 fn upload(url: &str, trusted: Option<&Path>) -> UploadStats {
     let mut config = UploadConfig::new(Endpoint::base(url).unwrap());
     config.ca_certificate = trusted.map(Path::to_owned);
+    upload_by(config)
+}
+
+fn upload_by(config: UploadConfig) -> UploadStats {
     let uploader = Uploader::start(config, None, own_threads::spawn).unwrap();
     uploader.submit(message(10, 3));
     uploader.shutdown(AMPLE)
@@ -112,6 +129,37 @@ fn without_a_certificate_the_systems_authorities_are_trusted() {
 fn upload_to_an_authority_of_the_system() {
     let stats = upload(&std::env::var("UPLOAD_TO").unwrap(), None);
     assert_eq!(stats.sent, ONE, "{stats:?}");
+}
+
+/// OTEL_EXPORTER_OTLP_CLIENT_KEY and ..._CLIENT_CERTIFICATE were not read, and nothing said so.
+#[test]
+fn a_collector_that_asks_for_a_certificate_gets_ours() {
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let [Some(server), Some(client)] = folders.each_ref().map(|folder| certificate(folder.path())) else {
+        return;
+    };
+    let port = serve_clients(&server.0, &server.1, Some(&client.0));
+    let mut config = UploadConfig::new(Endpoint::base(&format!("https://localhost:{port}")).unwrap());
+    config.ca_certificate = Some(server.0.clone());
+    let without = upload_by(config.clone());
+    assert_eq!(without.sent, Tally::default(), "{without:?}");
+    config.client_certificate = Some(client.0.clone());
+    config.client_key = Some(client.1.clone());
+    let with = upload_by(config.clone());
+    assert_eq!(with.sent, ONE, "{with:?}");
+    // Not the certificate's key; no key; a key alone.
+    for (certificate, key, says) in [
+        (Some(&client.0), Some(&server.1), "client key "),
+        (Some(&client.0), Some(&client.0), "client key "),
+        (Some(&client.1), Some(&client.1), "certificate "),
+        (Some(&client.0), None, "a client's certificate and its key go together"),
+        (None, Some(&client.1), "a client's certificate and its key go together"),
+    ] {
+        config.client_certificate = certificate.cloned();
+        config.client_key = key.cloned();
+        let error = Uploader::check(&config).unwrap_err().to_string();
+        assert!(error.starts_with(says), "{error}");
+    }
 }
 
 #[test]

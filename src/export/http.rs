@@ -60,6 +60,19 @@ pub enum ConfigError {
         /// Why.
         reason: String,
     },
+    /// The client's key cannot be read, or is not its certificate's.
+    #[error("client key {}: {reason}", path.display())]
+    ClientKey {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// One of the two without the other.
+    #[error(
+        "a client's certificate and its key go together: set client_certificate and client_key, or neither"
+    )]
+    HalfAClient,
     /// A header that HTTP does not allow. Its value is left out: it may be a secret.
     #[error("header {name:?}: its name or value is not allowed in HTTP")]
     Header {
@@ -85,6 +98,10 @@ pub(super) struct ClientConfig<'a> {
     pub(super) compression: Compression,
     #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "only TLS has certificates"))]
     pub(super) ca_certificate: Option<&'a PathBuf>,
+    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "only TLS has certificates"))]
+    pub(super) client_certificate: Option<&'a PathBuf>,
+    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "only TLS has certificates"))]
+    pub(super) client_key: Option<&'a PathBuf>,
 }
 
 /// A message as it goes over the wire.
@@ -152,7 +169,13 @@ impl Client {
                 Some(path) => trust::of_file(path)?,
                 None => trust::of_system(),
             };
-            builder = builder.tls_config(ureq::tls::TlsConfig::builder().root_certs(trusted).build());
+            let client = match (config.client_certificate, config.client_key) {
+                (Some(certificate), Some(key)) => Some(trust::of_client(certificate, key)?),
+                (None, None) => None,
+                _ => return Err(ConfigError::HalfAClient),
+            };
+            let tls = ureq::tls::TlsConfig::builder().root_certs(trusted).client_cert(client).build();
+            builder = builder.tls_config(tls);
         }
         Ok(Self {
             agent: builder.build().new_agent(),

@@ -53,6 +53,11 @@ pub struct UploadConfig {
     pub compression: Compression,
     /// PEM file of the CA certificates to trust instead of the built-in ones; for `https` only.
     pub ca_certificate: Option<PathBuf>,
+    /// PEM file of the certificate by which the collector knows us, and of those that vouch for it; for `https`
+    /// only, and only with its key.
+    pub client_certificate: Option<PathBuf>,
+    /// PEM file of that certificate's private key.
+    pub client_key: Option<PathBuf>,
     /// Time limit of one attempt, from resolving the name to the end of the answer.
     pub timeout: Duration,
     /// How long to retry.
@@ -74,6 +79,8 @@ impl UploadConfig {
             headers: Vec::new(),
             compression: Compression::Gzip,
             ca_certificate: None,
+            client_certificate: None,
+            client_key: None,
             timeout: Duration::from_secs(10),
             retry: RetryPolicy::default(),
             queue_bytes: 32 << 20,
@@ -150,6 +157,8 @@ fn client(config: &UploadConfig) -> Result<Client, ConfigError> {
         headers: &config.headers,
         compression: config.compression,
         ca_certificate: config.ca_certificate.as_ref(),
+        client_certificate: config.client_certificate.as_ref(),
+        client_key: config.client_key.as_ref(),
     })
 }
 

@@ -30,7 +30,7 @@ pub fn help() -> String {
     }
     text.push_str(
         "\nAlso read: OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES and OTEL_EXPORTER_OTLP_{ENDPOINT,HEADERS,COMPRESSION,\n\
-         TIMEOUT,PROTOCOL,CERTIFICATE}, each of these also as OTEL_EXPORTER_OTLP_PROFILES_...\n",
+         TIMEOUT,PROTOCOL,CERTIFICATE,CLIENT_CERTIFICATE,CLIENT_KEY}, each of these also as OTEL_EXPORTER_OTLP_PROFILES_...\n",
     );
     text
 }
@@ -52,6 +52,23 @@ mod tests {
         }
         for line in text.lines() {
             assert!(line.chars().count() <= 120, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_readme_has_every_variable_of_the_standard() {
+        let readme = include_str!("../../../README.md");
+        let text = help();
+        let suffixes = text.split("OTEL_EXPORTER_OTLP_{").nth(1).and_then(|rest| rest.split('}').next());
+        let suffixes: Vec<_> = suffixes.expect("a list").split(',').map(str::trim).collect();
+        assert_eq!(suffixes.len(), 8);
+        let source = include_str!("otel.rs");
+        for suffix in suffixes {
+            assert!(readme.contains(&format!("_{suffix}`")), "{suffix}");
+            assert!(
+                source.contains(&format!("\"{suffix}\"")) || suffix == "ENDPOINT",
+                "{suffix} is not read"
+            );
         }
     }
 

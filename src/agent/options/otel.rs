@@ -32,8 +32,14 @@ pub(super) fn apply(environment: &Environment, draft: &mut Draft) {
             draft.upload.timeout = Duration::from_millis(milliseconds as u64);
         });
     }
-    if let Some((_, text)) = exporter_variable(environment, "CERTIFICATE") {
-        draft.upload.ca_certificate = Some(text.into());
+    for (suffix, path) in [
+        ("CERTIFICATE", &mut draft.upload.ca_certificate),
+        ("CLIENT_CERTIFICATE", &mut draft.upload.client_certificate),
+        ("CLIENT_KEY", &mut draft.upload.client_key),
+    ] {
+        if let Some((_, text)) = exporter_variable(environment, suffix) {
+            *path = Some(text.into());
+        }
     }
 }
 

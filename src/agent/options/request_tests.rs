@@ -105,7 +105,7 @@ fn every_option_is_read_from_the_string() {
     let options = start(
         "start,cpu=500us,cpu.clock=timer,signal=SIGVTALRM,cstack=vmx,depth=128,remotesym,native_frames=name,timestamps,\
          interval=1s,format=json,file=/tmp/%p-%t,endpoint=http://c:1,headers=A=1+b=%2B,compression=none,timeout=3s,\
-         certificate=/ca.pem,upload.limit=1m,upload.queue=2m,resource=a=1+service.name=weaker,service=s,loglevel=off,strict",
+         certificate=/ca.pem,client_certificate=/me.pem,client_key=/me.key,upload.limit=1m,upload.queue=2m,resource=a=1+service.name=weaker,service=s,loglevel=off,strict",
     );
     assert_eq!(
         options,
@@ -129,6 +129,8 @@ fn every_option_is_read_from_the_string() {
                 compression: Compression::None,
                 timeout: Duration::from_secs(3),
                 ca_certificate: Some("/ca.pem".into()),
+                client_certificate: Some("/me.pem".into()),
+                client_key: Some("/me.key".into()),
                 max_request_bytes: 1 << 20,
                 queue_bytes: 2 << 20,
                 ..UploadConfig::new(Endpoint::base("http://c:1").unwrap())
@@ -143,8 +145,8 @@ fn every_option_is_read_from_the_string() {
 
 #[test]
 fn every_option_is_read_from_its_variable() {
-    // No value begins with a control character: who rejects it has read it. These three take any text.
-    let take_any = ["file", "certificate", "service"];
+    // No value begins with a control character: who rejects it has read it. These take any text.
+    let take_any = ["file", "certificate", "client_certificate", "client_key", "service"];
     for option in OPTIONS.iter().filter(|option| !take_any.contains(&option.name)) {
         let variable = option.environment_variable();
         let environment = [(variable.as_str(), "\u{1}")].into_iter().collect();
@@ -156,13 +158,18 @@ fn every_option_is_read_from_its_variable() {
         [
             ("OTLPPROF_FILE", "/f"),
             ("OTLPPROF_CERTIFICATE", "/c"),
+            ("OTLPPROF_CLIENT_CERTIFICATE", "/me"),
+            ("OTLPPROF_CLIENT_KEY", "/key"),
             ("OTLPPROF_SERVICE", "s"),
             ("OTLPPROF_ENDPOINT", "http://h"),
         ],
     );
     assert_eq!(options.file.as_deref(), Some("/f"));
     assert_eq!(attribute(&options, "service.name"), Some("s"));
-    assert_eq!(upload(options).ca_certificate.as_deref(), Some(Path::new("/c")));
+    let upload = upload(options);
+    assert_eq!(upload.ca_certificate.as_deref(), Some(Path::new("/c")));
+    assert_eq!(upload.client_certificate.as_deref(), Some(Path::new("/me")));
+    assert_eq!(upload.client_key.as_deref(), Some(Path::new("/key")));
 }
 
 /// 20us once passed here and failed when the VM was live, too late for `strict`.
@@ -358,6 +365,8 @@ fn otel_transport_variables() {
             ("OTEL_EXPORTER_OTLP_COMPRESSION", "none"),
             ("OTEL_EXPORTER_OTLP_TIMEOUT", "2500"),
             ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/ca.pem"),
+            ("OTEL_EXPORTER_OTLP_PROFILES_CLIENT_CERTIFICATE", "/me.pem"),
+            ("OTEL_EXPORTER_OTLP_CLIENT_KEY", "/me.key"),
         ],
     );
     assert_eq!(options.warnings, [] as [&str; 0]);
@@ -366,6 +375,8 @@ fn otel_transport_variables() {
     assert_eq!(upload.compression, Compression::None);
     assert_eq!(upload.timeout, Duration::from_millis(2500));
     assert_eq!(upload.ca_certificate.as_deref(), Some(Path::new("/ca.pem")));
+    assert_eq!(upload.client_certificate.as_deref(), Some(Path::new("/me.pem")));
+    assert_eq!(upload.client_key.as_deref(), Some(Path::new("/me.key")));
 }
 
 #[test]

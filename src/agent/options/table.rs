@@ -229,6 +229,20 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         ..PLAIN
     },
     OptionSpec {
+        name: "client_certificate",
+        value: "PATH",
+        help: "PEM file of the certificate that https endpoints know the agent by (mutual TLS); with client_key",
+        read: |draft, text| set_some(&mut draft.upload.client_certificate, value::text(text).map(Into::into)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "client_key",
+        value: "PATH",
+        help: "PEM file of that certificate's private key",
+        read: |draft, text| set_some(&mut draft.upload.client_key, value::text(text).map(Into::into)),
+        ..PLAIN
+    },
+    OptionSpec {
         name: "upload.limit",
         value: "SIZE",
         default: Some("20m"),
