@@ -57,17 +57,17 @@ pub(super) unsafe extern "system" fn Agent_OnUnload(_: *mut JavaVM) {
 
 unsafe fn load(vm: *mut JavaVM, options: *const c_char) -> jint {
     let result = catch_unwind(|| {
-        let text = if options.is_null() {
-            Default::default()
+        let text: &[u8] = if options.is_null() {
+            &[]
         } else {
             // SAFETY: the JVM passes a C string.
-            unsafe { CStr::from_ptr(options) }.to_string_lossy()
+            unsafe { CStr::from_ptr(options) }.to_bytes()
         };
         // A session keeps the level that it was started with, whoever drives it later.
         if lifecycle::agent().is_none() {
             logging::set_level(LevelFilter::Info);
         }
-        let request = options::parse(&text, &Environment::of_process());
+        let request = options::parse_bytes(text, &Environment::of_process());
         // SAFETY: the JVM passes its own JavaVM.
         unsafe { obey(vm, request) }
     });

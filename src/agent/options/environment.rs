@@ -1,34 +1,56 @@
 //! The environment variables that options are read from.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 
 /// A snapshot of environment variables. Empty ones count as unset (OpenTelemetry, "Environment Variable
 /// Specification", "Parsing empty value").
 #[derive(Clone, Debug, Default)]
-pub struct Environment(BTreeMap<String, String>);
+pub struct Environment {
+    variables: BTreeMap<String, String>,
+    /// Names, as far as they can be shown, of variables that are not UTF-8.
+    unreadable: Vec<String>,
+}
 
 impl Environment {
-    /// The variables of this process. Those whose name or value is no UTF-8 can be no option and are left out.
+    /// The variables of this process.
     pub fn of_process() -> Self {
-        std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect()
+        Self::of(std::env::vars_os())
+    }
+
+    /// These variables, whatever bytes they are.
+    pub(super) fn of(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let mut environment = Self::default();
+        for (name, value) in variables {
+            match (name.into_string(), value.into_string()) {
+                (Ok(_), Ok(value)) if value.is_empty() => {}
+                (Ok(name), Ok(value)) => drop(environment.variables.insert(name, value)),
+                (Ok(name), Err(_)) => environment.unreadable.push(name),
+                (Err(name), _) => environment.unreadable.push(name.to_string_lossy().into_owned()),
+            }
+        }
+        environment.unreadable.sort();
+        environment
+    }
+
+    /// The names, as far as they can be shown, that begin with `prefix` and that are not UTF-8 or whose value is not.
+    pub(super) fn unreadable_with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
+        self.unreadable.iter().map(String::as_str).filter(move |name| name.starts_with(prefix))
     }
 
     /// The value of a variable that is set and not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+        self.variables.get(name).map(String::as_str)
     }
 
     /// The names that begin with `prefix`.
     pub(super) fn names_with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.keys().map(String::as_str).filter(move |name| name.starts_with(prefix))
+        self.variables.keys().map(String::as_str).filter(move |name| name.starts_with(prefix))
     }
 }
 
 impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Environment {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(variables: I) -> Self {
-        let pairs = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
-        Self(pairs.filter(|(_, value): &(String, String)| !value.is_empty()).collect())
+        Self::of(variables.into_iter().map(|(name, value)| (name.into().into(), value.into().into())))
     }
 }

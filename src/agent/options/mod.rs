@@ -25,5 +25,5 @@ mod value;
 pub use environment::Environment;
 pub use error::OptionError;
 pub use help::help;
-pub use request::{Request, parse};
+pub use request::{Request, parse, parse_bytes};
 pub use types::{CpuClock, Options, StackWalker};

@@ -1,5 +1,6 @@
 //! From the agent string and the environment to what is to be done.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use log::LevelFilter;
@@ -14,6 +15,7 @@ use crate::export::{Endpoint, UploadConfig};
 use crate::otlp::EncodeOptions;
 
 const DEFAULT_ENDPOINT: &str = "http://localhost:4318";
+const NOT_UTF8: &str = "must be UTF-8";
 
 /// What a load of the agent asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +30,19 @@ pub enum Request {
     Status,
     /// Print the help.
     Help,
+}
+
+/// [`parse`] for an agent string of any bytes, as the JVM passes it.
+pub fn parse_bytes(agent_string: &[u8], environment: &Environment) -> Result<Request, OptionError> {
+    let text = String::from_utf8_lossy(agent_string);
+    // Replaced characters must not become another path or name; `strict` is found all the same.
+    parse(&text, environment).and_then(|request| match text {
+        Cow::Borrowed(_) => Ok(request),
+        Cow::Owned(_) => {
+            let strict = matches!(&request, Request::Start(options) if options.strict);
+            Err(OptionError { message: format!("the options: {NOT_UTF8}"), strict })
+        }
+    })
 }
 
 /// Reads the agent string (what stands behind `=` in `-agentpath:…=`, or the argument of `JVMTI.agent_load`) and
@@ -55,6 +70,12 @@ fn options(given: &[Given<'_>], environment: &Environment) -> Result<Options, St
     let mut draft = Draft::default();
     for option in OPTIONS {
         option.default.map_or(Ok(()), |text| read(option, option.name, text, &mut draft))?;
+    }
+    if let Some(name) = environment.unreadable_with_prefix(ENVIRONMENT_PREFIX).next() {
+        return Err(format!("{name}: {NOT_UTF8}"));
+    }
+    for name in environment.unreadable_with_prefix("OTEL_") {
+        draft.options.warnings.push(format!("{name} is ignored: {NOT_UTF8}"));
     }
     otel::apply(environment, &mut draft);
     for option in OPTIONS {

@@ -465,3 +465,32 @@ proptest::proptest! {
         let _ = parse(&text, &names.map(|name| (name, variable.as_str())).into_iter().collect());
     }
 }
+
+/// They were dropped in silence: the agent ran without what the user had said.
+#[test]
+fn variables_that_are_not_utf8_are_spoken_of() {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+    let bytes = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+    let own = Environment::of([(bytes(b"OTLPPROF_FILE"), bytes(b"/tmp/\xff"))]);
+    assert_eq!(parse("", &own).unwrap_err().message, "OTLPPROF_FILE: must be UTF-8");
+    assert!(parse("strict", &own).unwrap_err().strict);
+    let own_name = Environment::of([(bytes(b"OTLPPROF_\xff"), bytes(b"x"))]);
+    assert_eq!(parse("", &own_name).unwrap_err().message, "OTLPPROF_\u{fffd}: must be UTF-8");
+    let standard = [(&b"OTEL_SERVICE_NAME"[..], &b"caf\xe9"[..]), (b"PATH", b"/\xff"), (b"LANG", b"C")];
+    let standard = Environment::of(standard.map(|(name, value)| (bytes(name), bytes(value))));
+    let Ok(Request::Start(options)) = parse("", &standard) else { panic!() };
+    assert_eq!(options.warnings, ["OTEL_SERVICE_NAME is ignored: must be UTF-8"]);
+    assert_eq!(attribute(&options, "service.name"), None);
+}
+
+/// Bytes that are no text once became another path.
+#[test]
+fn an_agent_string_that_is_not_utf8_is_an_error() {
+    let parse = |text| parse_bytes(text, &Environment::default());
+    assert_eq!(parse(b"file=/tmp/x"), super::parse("file=/tmp/x", &Environment::default()));
+    for (text, strict) in [(&b"file=/tmp/\xff"[..], false), (b"strict,service=caf\xe9", true)] {
+        let error = parse(text).unwrap_err();
+        assert_eq!((error.message.as_str(), error.strict), ("the options: must be UTF-8", strict));
+    }
+}
