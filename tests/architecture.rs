@@ -11,14 +11,13 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("signal", &["core"]),
     ("elf", &["core"]),
     ("jvm", &["core"]),
-    ("jfr", &["core"]),
     ("model", &["core"]),
     ("sampling", &["core", "elf", "signal"]),
     ("aggregate", &["core", "model"]),
     ("otlp", &["core", "model"]),
     ("export", &["core"]),
     ("agent", &["aggregate", "core", "elf", "export", "jvm", "model", "otlp", "sampling", "signal"]),
-    ("cli", &["aggregate", "core", "elf", "export", "jfr", "jvm", "model", "otlp", "sampling", "signal"]),
+    ("cli", &["aggregate", "core", "elf", "export", "jvm", "model", "otlp", "sampling", "signal"]),
     ("lib", &[]),
     ("main", &["cli"]),
 ];
@@ -161,6 +160,47 @@ fn imports_follow_one_direction() {
         }
     }
     assert_none(&complaints);
+}
+
+/// A module that does not exist has no place, lest the table promise what is not there.
+#[test]
+fn every_module_of_the_table_exists() {
+    let areas: BTreeSet<_> = sources().iter().map(Source::area).collect();
+    let table: BTreeSet<_> = MAY_IMPORT.iter().map(|(area, _)| (*area).to_owned()).collect();
+    assert_eq!(areas, table);
+}
+
+/// The rows of ARCHITECTURE.md's table: each module, and those that it may import.
+fn documented_imports() -> Vec<(String, BTreeSet<String>)> {
+    let document = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("ARCHITECTURE.md"))
+        .expect("ARCHITECTURE.md");
+    let table =
+        document.split("| Module | Duty | Imports |\n|---|---|---|\n").nth(1).expect("a table of modules");
+    let mut rows: Vec<(String, BTreeSet<String>)> = Vec::new();
+    for line in table.lines().take_while(|line| line.starts_with('|')) {
+        let cells: Vec<_> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [module, _duty, imports] = cells[..] else { panic!("not three cells: {line}") };
+        let above = rows.iter().map(|(module, _)| module.clone());
+        let imports = match imports {
+            "nothing" => BTreeSet::new(),
+            "all of the above" => above.collect(),
+            "all but `agent`" => above.filter(|module| module != "agent").collect(),
+            listed => listed.split(", ").map(|name| name.trim_matches('`').to_owned()).collect(),
+        };
+        rows.push((module.trim_matches('`').to_owned(), imports));
+    }
+    rows
+}
+
+#[test]
+fn the_document_has_the_same_table() {
+    let held: Vec<(String, BTreeSet<String>)> = MAY_IMPORT
+        .iter()
+        // The crate's root and the program, which are no modules.
+        .filter(|(area, _)| !["lib", "main"].contains(area))
+        .map(|(area, allowed)| ((*area).to_owned(), allowed.iter().map(|name| (*name).to_owned()).collect()))
+        .collect();
+    assert_eq!(documented_imports(), held);
 }
 
 #[test]
