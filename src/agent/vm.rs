@@ -68,22 +68,27 @@ impl Vm {
     /// Has the compilers record lines between safepoints too; effective for what is compiled from now on.
     /// Returns whether they did not before, and the VM let us.
     pub(super) fn record_all_lines(&self) -> bool {
-        let Some(address) = self
-            .structs
-            .as_ref()
-            .and_then(|structs| flags::address_of(structs, &ProcessMemory, "DebugNonSafepoints"))
-        else {
-            return false;
-        };
-        if ProcessMemory.load_u8(address) != Some(0) {
-            return false;
+        // Without them there are no Java frames, of which there is a word already.
+        let Some(structs) = &self.structs else { return false };
+        let flag = flags::address_of(structs, &ProcessMemory, "DebugNonSafepoints");
+        match flag.map(|address| (address, ProcessMemory.load_u8(address))) {
+            Some((address, Some(0))) => {
+                // SAFETY: the address of a boolean flag in libjvm's writable data, which holds a boolean.
+                unsafe { (address as *mut u8).write_volatile(1) };
+                true
+            }
+            Some((_, Some(1))) => false,
+            _ => {
+                log::warn!(
+                    "DebugNonSafepoints cannot be switched on: compiled code has lines at safepoints only"
+                );
+                false
+            }
         }
-        // SAFETY: the address of a boolean flag in libjvm's writable data, which holds a boolean.
-        unsafe { (address as *mut u8).write_volatile(1) };
-        true
     }
 
-    /// Learns the layout and what Java calls itself, once; live phase only. One line says what is missing if Java frames cannot be walked.
+    /// Learns the layout and what Java calls itself, once; live phase only. One line says what is missing if Java
+    /// frames cannot be walked.
     ///
     /// # Safety
     /// `env` is the current thread's.

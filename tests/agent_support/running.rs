@@ -60,6 +60,23 @@ impl Running {
         answer
     }
 
+    /// What one of the JVM's flags is set to: `true`, `false`, a number.
+    pub(crate) fn flag(&self, name: &str) -> String {
+        let pid = self.child.id().to_string();
+        let output = Command::new(self.jcmd()).args([&pid, "VM.flags", "-all"]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        let words = said.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        // "bool DebugNonSafepoints = true {diagnostic} {default}"; `:=` in place of `=` where it was changed.
+        let value = words.filter(|words| words.get(1) == Some(&name)).find_map(|words| {
+            words
+                .iter()
+                .position(|word| word.ends_with('='))
+                .and_then(|at| words.get(at + 1))
+                .map(|v| (*v).to_owned())
+        });
+        value.unwrap_or_else(|| panic!("{}: no flag {name}: {said}", self.label))
+    }
+
     /// The home's own jcmd, or another's: they understand each other.
     fn jcmd(&self) -> PathBuf {
         let homes = [self.home.clone()].into_iter().chain(java_homes());
