@@ -303,6 +303,11 @@ fn real_objects_have_what_readelf_prints() {
         let _library = Library::open(&path);
         assert_agrees_with_readelf(&path, &image_of(&path).unwrap());
     }
+    for library in [env!("OTLPPROF_DDPROFTEST"), env!("OTLPPROF_DDPROFTEST_FP")].map(Path::new) {
+        let _library = Library::open(library);
+        assert_agrees_with_readelf(library, &image_of(library).unwrap());
+        assert!(build_id_of_readelf(library).is_some(), "libddproftest has a build-id by construction");
+    }
     assert_agrees_with_readelf(&libc_path(), &image_at(libc::getpid as *const () as u64));
     let this = std::env::current_exe().unwrap();
     assert_agrees_with_readelf(&this, &image_at(build_id_of_readelf as *const () as u64));

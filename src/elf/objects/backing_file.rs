@@ -1,6 +1,6 @@
 //! Whether the file at an object's path is the one that was loaded.
 //!
-//! With a build-id, that decides. Without one the file's identity on disk does, if it was certain when the
+//! With a build-id, that decides. Without one in memory the file's identity on disk does, if it was certain when the
 //! object was scanned; failing that (deleted and put back, overlay file systems that show other inodes), the
 //! bytes do: everything that is mapped read-only must be what the file holds.
 
@@ -12,6 +12,7 @@ use std::path::Path;
 use super::details::{ObjectDetails, ObjectKind};
 use super::memory_maps::MappedFile;
 use crate::core::address::ElfVaddr;
+use crate::core::build_id::BuildId;
 use crate::elf::build_id;
 use crate::elf::image::LoadedImage;
 use crate::elf::program_header::ProgramHeader;
@@ -67,13 +68,28 @@ pub fn open(details: &ObjectDetails) -> Result<FileSource, BackingFileError> {
     let file = FileSource::open(&details.path)?;
     let is_the_same = match details.build_id {
         Some(id) => build_id::of_source(&file).is_ok_and(|found| found == *id),
-        None => {
-            let identity = FileIdentity::of(&file.file().metadata()?);
-            details.file_identity == Some(identity)
-                || details.while_loaded(|image| holds_what_is_mapped(&file, image)).unwrap_or(false)
-        }
+        None => is_mapped(&file, details.file_identity, &details.image),
     };
     if is_the_same { Ok(file) } else { Err(BackingFileError::Replaced) }
+}
+
+/// The build-id of the file at `path`, if that is certainly the one of the image: for images that do not have their
+/// notes in memory.
+pub fn build_id_of_mapped(
+    path: &Path,
+    identity: Option<FileIdentity>,
+    image: &LoadedImage,
+) -> Option<BuildId> {
+    let file = FileSource::open(path).ok()?;
+    let found = build_id::of_source(&file).ok()?;
+    is_mapped(&file, identity, image).then_some(found)
+}
+
+/// Whether the file is that of a loaded image, by its identity, else by its bytes.
+fn is_mapped(file: &FileSource, identity: Option<FileIdentity>, image: &LoadedImage) -> bool {
+    let found = file.file().metadata().ok().map(|metadata| FileIdentity::of(&metadata));
+    (found.is_some() && found == identity)
+        || image.while_loaded(|image| holds_what_is_mapped(file, image)).unwrap_or(false)
 }
 
 fn holds_what_is_mapped(file: &FileSource, image: &LoadedImage) -> bool {

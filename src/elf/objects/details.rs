@@ -42,11 +42,12 @@ pub struct ObjectDetails {
     pub kind: ObjectKind,
     /// The path it was loaded from, absolute where that is known; `[vdso]` for the vDSO.
     pub path: PathBuf,
-    /// Its GNU build-id.
+    /// Its GNU build-id, from its notes in memory or, failing that, from its file.
     pub build_id: Option<&'static BuildId>,
     /// Its executable segments, in the file's order.
     pub code: Box<[CodeSegment]>,
     pub(super) image: LoadedImage,
+    /// Which file it is; where its build-id is not in memory, and the file is certain.
     pub(super) file_identity: Option<FileIdentity>,
     pub(super) htlhash: OnceLock<Option<HtlHash>>,
 }

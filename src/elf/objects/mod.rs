@@ -29,7 +29,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use self::backing_file::FileIdentity;
+use self::backing_file::{FileIdentity, build_id_of_mapped};
 pub use self::details::{CodeSegment, ObjectDetails, ObjectKind};
 use self::memory_maps::MemoryMaps;
 use self::scan::Sighting;
@@ -228,7 +228,6 @@ impl Live {
     fn new(sighting: Sighting, maps: &mut Option<MemoryMaps>) -> Option<Self> {
         let image = &sighting.image;
         let index = ObjectIndex::next()?;
-        let build_id = sighting.build_id.map(build_ids::record_of);
         let text = executable_range(image)?;
         let kind = match (sighting.is_vdso, image.name().as_os_str().is_empty()) {
             (true, _) => ObjectKind::Vdso,
@@ -236,7 +235,7 @@ impl Live {
             (false, false) => ObjectKind::Library,
         };
         let path = path_of(&sighting, kind, maps);
-        let file_identity = match (kind, build_id) {
+        let file_identity = match (kind, sighting.build_id) {
             (ObjectKind::Program | ObjectKind::Library, None) => {
                 let maps = maps.get_or_insert_with(MemoryMaps::read);
                 let mapped = maps.file_at(image.load_bias().to_runtime(text.start));
@@ -244,6 +243,11 @@ impl Live {
             }
             _ => None,
         };
+        let from_file = || match kind {
+            ObjectKind::Vdso => None,
+            ObjectKind::Program | ObjectKind::Library => build_id_of_mapped(&path, file_identity, image),
+        };
+        let build_id = sighting.build_id.or_else(from_file).map(build_ids::record_of);
         let code = image.program_headers().iter().filter(|header| header.is_executable());
         let code = code.map(|header| CodeSegment { vaddrs: header.vaddrs(), file_offset: header.offset });
         let details = ObjectDetails {
@@ -277,10 +281,10 @@ impl Live {
 }
 
 impl ObjectDetails {
-    /// Whether another file is mapped now where this object was. Only objects without a build-id need this:
+    /// Whether another file is mapped now where this object was. Only objects without a build-id in memory need this:
     /// two builds of such a library can look alike up to their section table's offset.
     fn is_another_file(&self, maps: &mut Option<MemoryMaps>) -> bool {
-        let (None, Some(identity)) = (self.build_id, self.file_identity) else { return false };
+        let Some(identity) = self.file_identity else { return false };
         let Some(code) = self.code.first() else { return false };
         let maps = maps.get_or_insert_with(MemoryMaps::read);
         let mapped = maps.file_at(self.load_bias().to_runtime(code.vaddrs.start));

@@ -16,7 +16,7 @@ use crate::elf::process_memory::ProcessMemory;
 pub struct Sighting {
     /// Its image.
     pub image: LoadedImage,
-    /// Its build-id.
+    /// The build-id that its image has in memory.
     pub build_id: Option<BuildId>,
     /// What a handler compares.
     pub identity: IdentityWord,
