@@ -2,6 +2,8 @@
 
 mod otlp_fixture;
 
+use std::path::Path;
+
 use otlp_fixture::{framed, valid};
 use otlpprof::otlp::validate::rules::RULES;
 use otlpprof::otlp::wire::ProfilesData;
@@ -20,16 +22,20 @@ fn broken(mutate: impl FnOnce(&mut ProfilesData)) -> NamedTempFile {
     file(&data.encode_to_vec())
 }
 
-/// The exit code and what is printed.
+/// The exit code, and what is printed where nothing is to be said on standard error.
 fn validate(arguments: &[&str], files: &[&NamedTempFile]) -> (i32, String) {
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_otlpprof"))
-        .arg("validate")
-        .args(arguments)
-        .args(files.iter().map(|file| file.path()))
-        .output()
-        .unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
-    (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+    let paths: Vec<_> = files.iter().map(|file| file.path()).collect();
+    let (code, out, err) = run(arguments, &paths);
+    assert_eq!(err, "");
+    (code, out)
+}
+
+/// The exit code, standard output and standard error.
+fn run(arguments: &[&str], files: &[&Path]) -> (i32, String, String) {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+    let output = command.arg("validate").args(arguments).args(files).output().unwrap();
+    let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    (output.status.code().unwrap(), out, err)
 }
 
 #[test]
@@ -44,7 +50,7 @@ fn the_exit_code_is_that_of_the_worst_file() {
     assert_eq!(validate(&["--strict"], &[&warned, &clean]).0, 1);
     assert_eq!(validate(&[], &[&wrong, &warned]).0, 1);
     assert_eq!(validate(&[], &[&file(b""), &clean]).0, 1);
-    assert_eq!(validate(&[], &[&wrong, &unreadable, &clean]).0, 2);
+    assert_eq!(run(&[], &[wrong.path(), unreadable.path(), clean.path()]).0, 2);
 }
 
 #[test]
@@ -87,9 +93,26 @@ fn what_cannot_be_read_is_one_line() {
         ),
     ] {
         let name = file.path().display();
-        assert_eq!(validate(&[], &[file]), (2, format!("{name}: unreadable: {line}\n")));
-        let (code, text) = validate(&["--show", "0"], &[file]);
-        assert_eq!((code, text.lines().count()), (2, 1), "{text}");
+        let line = format!("otlpprof: {name}: unreadable: {line}\n");
+        assert_eq!(run(&[], &[file.path()]), (2, String::new(), line.clone()));
+        let (code, out, err) = run(&["--show", "0"], &[file.path()]);
+        assert_eq!((code, &*out, err.lines().count()), (2, "", 1), "{err}");
+        let (code, out, err) = run(&["--format", "json"], &[file.path()]);
+        let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!((code, err, &report[0]["breaches"][0]["severity"]), (2, line, &"unreadable".into()));
+    }
+}
+
+#[test]
+fn a_missing_file_is_one_line_and_nothing_is_reported_of_the_others() {
+    let clean = file(&valid().encode_to_vec());
+    let missing = Path::new("/nonexistent/missing.otlp");
+    for arguments in [&[][..], &["--format", "json"]] {
+        for files in [[clean.path(), missing], [missing, clean.path()]] {
+            let (code, out, err) = run(arguments, &files);
+            assert_eq!((code, &*out, err.lines().count()), (2, "", 1), "{err}");
+            assert!(err.contains("/nonexistent/missing.otlp"), "{err}");
+        }
     }
 }
 

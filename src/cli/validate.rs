@@ -16,7 +16,7 @@ use crate::otlp::validate::validate;
 ///
 /// Each breach is printed with the name of its rule and its place: which message of the file, which profile of
 /// the message, which sample of the profile, all counted from 0. The exit code is 0 if there is no error, 1 if
-/// there is one, 2 if a file cannot be read to its end, of which the last line then says why.
+/// there is one, 2 if a file cannot be read to its end, which a line on standard error then says.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Files to check: OTLP protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not; - is standard input
@@ -43,14 +43,21 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     }
+    // A file that cannot be opened is a mistake in the command: nothing is reported then.
+    let inputs = args.files.iter().map(|path| Input::open(path)).collect::<Result<Vec<_>, _>>()?;
     let mut worst = None;
     let mut documents = Vec::new();
-    for path in &args.files {
-        let report = validate(Input::open(path)?.bytes(), args.show);
+    for input in &inputs {
+        let (path, report) = (&input.path, validate(input.bytes(), args.show));
         worst = worst.max(severities(&report, args.strict).max());
         match args.format {
             Format::Text => print_text(path, &report, args.strict, &mut out)?,
             Format::Json => documents.push(to_json(path, &report, args.strict)),
+        }
+        if let Some(line) = unreadable(path, &report, args.strict) {
+            // In its place among the other lines, if both go to one terminal.
+            out.flush()?;
+            let _ = writeln!(io::stderr(), "otlpprof: {line}");
         }
     }
     if args.format == Format::Json {
@@ -104,11 +111,11 @@ fn print_rules(format: Format, out: &mut dyn Write) -> io::Result<()> {
 
 fn print_text(path: &Path, report: &Report, strict: bool, out: &mut dyn Write) -> io::Result<()> {
     let file = path.display();
-    let mut unreadable = None;
+    let mut is_whole = true;
     for (rule, breaches) in report.breaches() {
         let rule = rule.rule();
         if rule.severity == Severity::Unreadable {
-            unreadable = Some((rule, breaches.first.first()));
+            is_whole = false;
             continue;
         }
         let severity = severity(rule.severity, strict).name();
@@ -122,27 +129,34 @@ fn print_text(path: &Path, report: &Report, strict: bool, out: &mut dyn Write) -
             writeln!(out, "{file}: {severity}: {}: and {more} more", rule.name)?;
         }
     }
-    let counts = [Severity::Error, Severity::Warning].map(|one| {
+    if is_whole { writeln!(out, "{file}: {}", sums(report, strict)) } else { Ok(()) }
+}
+
+fn sums(report: &Report, strict: bool) -> String {
+    let [errors, warnings] = [Severity::Error, Severity::Warning].map(|one| {
         let breaches = report.breaches().filter(|(rule, _)| severity(rule.rule().severity, strict) == one);
         breaches.map(|(_, breaches)| breaches.count).sum::<u64>()
     });
-    let [errors, warnings] = counts;
     let Report { messages, profiles, samples, .. } = report;
-    let sums = format!(
+    format!(
         "{messages} messages, {profiles} profiles, {samples} samples; {errors} errors, {warnings} warnings"
-    );
-    match unreadable {
-        None => writeln!(out, "{file}: {sums}"),
-        // Reading ends at the first: there is no other.
-        Some((rule, finding)) => {
-            let why = match finding {
-                Some(finding) => format!("{}: {}", finding.place, finding.detail),
-                None => rule.reason.to_owned(),
-            };
-            let before = if *messages > 0 { format!(" (before it: {sums})") } else { String::new() };
-            writeln!(out, "{file}: {}: {}: {why}{before}", rule.severity.name(), rule.name)
-        }
-    }
+    )
+}
+
+/// Why a file cannot be read to its end, in one line. Reading ends at the first reason: there is no other.
+fn unreadable(path: &Path, report: &Report, strict: bool) -> Option<String> {
+    let (rule, breaches) =
+        report.breaches().find(|(rule, _)| rule.rule().severity == Severity::Unreadable)?;
+    let rule = rule.rule();
+    let why = match breaches.first.first() {
+        Some(finding) => format!("{}: {}", finding.place, finding.detail),
+        None => rule.reason.to_owned(),
+    };
+    let before = match report.messages {
+        0 => String::new(),
+        _ => format!(" (before it: {})", sums(report, strict)),
+    };
+    Some(format!("{}: {}: {}: {why}{before}", path.display(), rule.severity.name(), rule.name))
 }
 
 fn to_json(path: &Path, report: &Report, strict: bool) -> Value {

@@ -112,10 +112,12 @@ pub enum NoteKind {
     JsonInt64Number,
     /// An id in base64; it was decoded.
     JsonBase64Id,
+    /// Base64 of the alphabet for URLs, or without padding; it was decoded.
+    JsonBase64Form,
 }
 
 /// The number of [`NoteKind`]s.
-const NOTE_KINDS: usize = 8;
+const NOTE_KINDS: usize = 9;
 
 /// Notes of one kind kept per message; the rest are counted.
 const NOTES_KEPT: u64 = 20;

@@ -131,7 +131,12 @@ impl Transcoder {
             },
             Kind::Bytes => match value {
                 Json::String(text) => match base64(text) {
-                    Some(bytes) => delimited(field, &bytes, out),
+                    Some(bytes) => {
+                        if text.contains(['-', '_']) || !text.len().is_multiple_of(4) {
+                            self.note(NoteKind::JsonBase64Form);
+                        }
+                        delimited(field, &bytes, out);
+                    }
                     None => return Err(self.wrong("base64", value)),
                 },
                 other => return Err(self.wrong("a base64 string", other)),

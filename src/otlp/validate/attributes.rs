@@ -67,9 +67,10 @@ fn table(check: &mut Check<'_>, dictionary: &ProfilesDictionary) {
             check.breach(RuleId::CodeAttribute, part, || key.to_owned());
         }
         let value = attribute.value.as_ref().and_then(|value| value.value.as_ref());
-        if let Some(Value::StringValueStrindex(_)) = value {
+        if value.is_some_and(holds_strindex) {
             check.breach(RuleId::AttributeStrindex, part, || key.to_owned());
         }
+        nested_keys(check, part, value);
         let text = value.and_then(|value| tables.value_text(value));
         let right_type = match key {
             "thread.name" => text.is_some(),
@@ -127,6 +128,9 @@ fn locations(check: &mut Check<'_>, dictionary: &ProfilesDictionary) {
         let Some(text) = tables.attribute_text(&location.attribute_indices, RemoteFrame::KEY) else {
             continue;
         };
+        if !location.lines.is_empty() {
+            check.breach(RuleId::RemoteFrameLines, part, || shorten(text).to_owned());
+        }
         let build_id = tables
             .mapping(location.mapping_index)
             .and_then(|mapping| tables.attribute_text(&mapping.attribute_indices, GNU));
@@ -155,13 +159,51 @@ fn inline(check: &mut Check<'_>, part: Part, attributes: &[KeyValue]) {
             check.breach(RuleId::AttributeKeyEmpty, part, String::new);
         } else if !attribute.key.is_empty() && attribute.key_strindex != 0 {
             check.breach(RuleId::AttributeKeyConflict, part, || key.to_owned());
-        } else if attribute.key_strindex != 0 || matches!(value, Some(Value::StringValueStrindex(_))) {
+        } else if attribute.key_strindex != 0 || value.is_some_and(holds_strindex) {
             check.breach(RuleId::AttributeNotInline, part, || key.to_owned());
         }
+        if key.starts_with("code.") {
+            check.breach(RuleId::CodeAttribute, part, || key.to_owned());
+        }
+        nested_keys(check, part, value);
         label_length(check, part, key, value.and_then(|value| tables.value_text(value)));
         keys.push(key);
     }
     repeated_keys(check, part, keys);
+}
+
+/// Whether a value, or one that it holds, refers to the string table. Reading has limited how deep values nest.
+fn holds_strindex(value: &Value) -> bool {
+    let of = |value: &AnyValue| value.value.as_ref().is_some_and(holds_strindex);
+    match value {
+        Value::StringValueStrindex(_) => true,
+        Value::ArrayValue(array) => array.values.iter().any(of),
+        Value::KvlistValue(list) => {
+            let refers = |entry: &KeyValue| entry.key.is_empty() && entry.key_strindex != 0;
+            list.values.iter().any(|entry| refers(entry) || entry.value.as_ref().is_some_and(of))
+        }
+        _ => false,
+    }
+}
+
+/// The keys of the lists that a value holds. An empty one is a key like any other there.
+fn nested_keys(check: &mut Check<'_>, part: Part, value: Option<&Value>) {
+    match value {
+        Some(Value::ArrayValue(array)) => {
+            array.values.iter().for_each(|value| nested_keys(check, part, value.value.as_ref()));
+        }
+        Some(Value::KvlistValue(list)) => {
+            let tables = check.tables;
+            for entry in &list.values {
+                if !entry.key.is_empty() && entry.key_strindex != 0 {
+                    check.breach(RuleId::AttributeKeyConflict, part, || entry.key.clone());
+                }
+                nested_keys(check, part, entry.value.as_ref().and_then(|value| value.value.as_ref()));
+            }
+            repeated_keys(check, part, list.values.iter().map(|entry| tables.key(entry)).collect());
+        }
+        _ => {}
+    }
 }
 
 /// Attributes of the table, by their indices.

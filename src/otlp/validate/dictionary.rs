@@ -115,6 +115,9 @@ fn indices(check: &mut Check<'_>, dictionary: &ProfilesDictionary) {
     let mut all_in_range = true;
     let data = check.data;
     references::visit(data, &mut |reference| {
+        if reference.index == 0 && matches!(reference.field, "location_indices" | "attribute_indices") {
+            check.breach(RuleId::ZeroReference, reference.from, || reference.field.to_owned());
+        }
         let entries = &mut used[reference.table as usize];
         let length = entries.len();
         match usize::try_from(reference.index).ok().and_then(|index| entries.get_mut(index)) {

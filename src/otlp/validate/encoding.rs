@@ -19,6 +19,7 @@ pub(super) fn check(message: &Message, report: &mut Report) {
         (NoteKind::JsonDuplicateKey, RuleId::JsonDuplicateKey),
         (NoteKind::JsonInt64Number, RuleId::JsonInt64Number),
         (NoteKind::JsonBase64Id, RuleId::JsonBase64Id),
+        (NoteKind::JsonBase64Form, RuleId::JsonBase64Form),
     ];
     for (kind, rule) in kinds {
         let mut kept = 0;

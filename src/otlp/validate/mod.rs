@@ -12,7 +12,7 @@ pub mod report;
 pub mod rules;
 
 use super::lookup::Lookup;
-use super::read::{self, Message};
+use super::read::{self, Limits, Message};
 use super::read_error::ReadError;
 use super::wire::ProfilesData;
 use report::{Part, Place, Report};
@@ -20,8 +20,13 @@ use rules::RuleId;
 
 /// Validates a file. The report keeps the first `keep` breaches of each rule.
 pub fn validate(bytes: &[u8], keep: usize) -> Report {
+    validate_within(bytes, keep, Limits::default())
+}
+
+/// Validates a file within limits of the caller's.
+pub fn validate_within(bytes: &[u8], keep: usize, limits: Limits) -> Report {
     let mut validator = Validator::new(keep);
-    for message in read::read(bytes) {
+    for message in read::read_within(bytes, limits) {
         match message {
             Ok(message) => validator.message(&message),
             Err(error) => validator.unreadable(&error),

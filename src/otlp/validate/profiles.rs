@@ -12,6 +12,7 @@ pub(super) type ProfileIds = HashSet<Vec<u8>>;
 
 pub(super) fn check(check: &mut Check<'_>, ids: &mut ProfileIds) {
     let mut profiles = 0..;
+    let mut seen = HashSet::new();
     for (resource_index, resource) in check.data.resource_profiles.iter().enumerate() {
         if resource.resource.is_none() {
             check.breach(RuleId::ResourceMissing, Part::Resource(resource_index), String::new);
@@ -21,10 +22,15 @@ pub(super) fn check(check: &mut Check<'_>, ids: &mut ProfileIds) {
             if scope.scope.is_none() {
                 check.breach(RuleId::ScopeMissing, part, String::new);
             }
-            let mut windows = HashSet::new();
+            // Values may be floating-point numbers, which are no keys; their encoding is.
+            let encoded = |part: Option<Vec<u8>>| part.unwrap_or_default();
+            let origin = (
+                encoded(resource.resource.as_ref().map(prost::Message::encode_to_vec)),
+                encoded(scope.scope.as_ref().map(prost::Message::encode_to_vec)),
+            );
             for (profile, profile_index) in scope.profiles.iter().zip(&mut profiles) {
                 let part = Part::Profile(profile_index);
-                if !windows.insert(Window::of(profile)) {
+                if !seen.insert((origin.clone(), Window::of(profile))) {
                     let name = check.tables.value_type(profile.sample_type).0;
                     check.breach(RuleId::ProfileDuplicate, part, || name.to_owned());
                 }
@@ -36,22 +42,20 @@ pub(super) fn check(check: &mut Check<'_>, ids: &mut ProfileIds) {
     }
 }
 
-/// What tells one profile of a scope from another.
+/// What tells one profile of a resource and scope from another.
 #[derive(PartialEq, Eq, Hash)]
-struct Window<'a> {
+struct Window {
     sample_type: Option<ValueType>,
     period_type: Option<ValueType>,
     time: (u64, u64),
-    attributes: &'a [i32],
 }
 
-impl<'a> Window<'a> {
-    fn of(profile: &'a Profile) -> Self {
+impl Window {
+    fn of(profile: &Profile) -> Self {
         Self {
             sample_type: profile.sample_type,
             period_type: profile.period_type,
             time: (profile.time_unix_nano, profile.duration_nano),
-            attributes: &profile.attribute_indices,
         }
     }
 }
@@ -63,6 +67,12 @@ fn header(check: &mut Check<'_>, part: Part, profile: &Profile) {
     }
     if !named(profile.period_type) {
         check.breach(RuleId::PeriodTypeMissing, part, String::new);
+    }
+    for value_type in [profile.sample_type, profile.period_type].into_iter().filter(|&one| named(one)) {
+        if value_type.is_some_and(|named| named.unit_strindex == 0) {
+            let name = check.tables.value_type(value_type).0;
+            check.breach(RuleId::TypeUnitMissing, part, || name.to_owned());
+        }
     }
     if profile.period <= 0 {
         check.breach(RuleId::PeriodMissing, part, || profile.period.to_string());

@@ -85,6 +85,7 @@ rules! {
     Error JsonDuplicateKey "json-duplicate-key" "an object has each key once" "RFC 8259, 4";
     Warning JsonInt64Number "json-int64-number" "a 64-bit integer is a decimal string" "OTLP/JSON";
     Error JsonBase64Id "json-base64-id" "traceId, spanId and profileId are hexadecimal" "OTLP/JSON";
+    Warning JsonBase64Form "json-base64-form" "bytes are in padded base64 of the standard alphabet" "proto3 JSON mapping; pdata reads no other";
     Warning MessageTooLarge "message-too-large" "a message has at most 20 MiB" "collector: HTTP body limit, 400";
     Warning NoProfiles "no-profiles" "a message has a profile" "OTLP: nothing to export";
 
@@ -96,6 +97,7 @@ rules! {
     Error IndexOutOfRange "index-out-of-range" "an index lies within its table" "profiles.proto; Pyroscope answers 500";
     Warning DictionaryDuplicate "dictionary-duplicate" "no two elements of a table are equal" "profiles.proto: SHOULD NOT";
     Warning DictionaryOrphan "dictionary-orphan" "every element of a table is referred to" "profiles.proto: SHOULD NOT; the collector's file exporter leaves some";
+    Warning ZeroReference "zero-reference" "a stack's locations and a referrer's attributes are not element 0, which stands for none" "profiles.proto: zero values";
     Error FunctionNameless "function-nameless" "a function has a name, a system name or a file name" "profiles.proto";
     Warning AddressOutsideMapping "address-outside-mapping" "an address lies within its mapping" "profiles.proto: should";
     Error LinkIdLength "link-id-length" "a trace id has 16 bytes, a span id 8" "profiles.proto; pdata refuses others";
@@ -104,17 +106,18 @@ rules! {
     // Attributes.
     Error AttributeKeyEmpty "attribute-key-empty" "an attribute has a key" "OTLP; Parca refuses it";
     Error AttributeKeyConflict "attribute-key-conflict" "an attribute has a key or a key_strindex, not both" "common.proto v1.10";
-    Error AttributeKeyDuplicate "attribute-key-duplicate" "an attribute key occurs once in its referrer" "profiles.proto: MUST; profcheck, Parca";
-    Warning AttributeNotInline "attribute-not-inline" "resource and scope attributes are written out, not as strindex" "Pyroscope, Parca and collectors 0.148-0.160 do not resolve them";
-    Warning AttributeStrindex "attribute-strindex" "an attribute_table value is string_value, not string_value_strindex" "pdata does not resolve it";
+    Error AttributeKeyDuplicate "attribute-key-duplicate" "an attribute key occurs once in its referrer, and once in a list of keys and values" "profiles.proto, common.proto: MUST; profcheck, Parca";
+    Warning AttributeNotInline "attribute-not-inline" "resource and scope attributes, and what they hold, are written out, not as strindex" "Pyroscope, Parca and collectors 0.148-0.160 do not resolve them";
+    Warning AttributeStrindex "attribute-strindex" "an attribute_table value, and what it holds, is string_value, not string_value_strindex" "pdata does not resolve it";
     Error AttributeType "attribute-type" "thread.name is text; thread.id and cpu.logical_number are integers" "semantic conventions";
-    Error CodeAttribute "code-attribute" "code.* is not used on profiles" "semantic conventions: MUST NOT";
+    Error CodeAttribute "code-attribute" "code.* is not used on profiles, nor on their resource and scope" "semantic conventions: MUST NOT";
     Warning FrameTypeMissing "frame-type-missing" "every location has profile.frame.type" "semantic conventions";
     Warning FrameTypeUnknown "frame-type-unknown" "profile.frame.type is one of the known types" "semantic conventions";
     Error BuildIdMissing "build-id-missing" "a mapping has a process.executable.build_id.gnu, .go or .htlhash" "semantic conventions: MUST";
     Warning HtlhashMissing "htlhash-missing" "a mapping has process.executable.build_id.htlhash" "semantic conventions: recommended";
     Error BuildIdMalformed "build-id-malformed" "a gnu build-id is hexadecimal, an htlhash 32 hexadecimal digits" "semantic conventions";
     Error RemoteFrameMismatch "remote-frame-mismatch" "otlpprof.frame.remote says what mapping and address say" "otlpprof";
+    Error RemoteFrameLines "remote-frame-lines" "a location with otlpprof.frame.remote, which leaves it to be symbolized, has no lines" "Pyroscope and Elastic take one with lines for symbolized";
 
     // Resource and scope.
     Warning ResourceMissing "resource-missing" "profiles have a resource" "Parca's server dies without";
@@ -122,6 +125,7 @@ rules! {
 
     // Profiles.
     Error SampleTypeMissing "sample-type-missing" "a profile has a sample_type with a name" "Pyroscope answers 500, Parca's server dies";
+    Warning TypeUnitMissing "type-unit-missing" "sample_type and period_type have a unit" "Pyroscope names a profile by type and unit of both";
     Warning PeriodMissing "period-missing" "a profile's period is above 0" "Pyroscope answers 400";
     Warning PeriodTypeMissing "period-type-missing" "a profile has a period_type with a name" "Pyroscope answers 400, Parca refuses it";
     Warning TimeMissing "time-missing" "a profile's time is set" "Pyroscope answers 400 when it is an hour old";
@@ -129,7 +133,7 @@ rules! {
     Error ProfileIdZero "profile-id-zero" "a profile_id is not all zeros" "profiles.proto";
     Error ProfileIdDuplicate "profile-id-duplicate" "a profile_id is globally unique" "profiles.proto";
     Warning ProfileEmpty "profile-empty" "a profile has samples" "Parca loses the whole request";
-    Warning ProfileDuplicate "profile-duplicate" "one profile per sample type, period type, window and attributes" "profiles.proto";
+    Warning ProfileDuplicate "profile-duplicate" "a resource and scope have one profile per sample type, period type and window" "profiles.proto";
     Error PayloadFormat "payload-format" "original_payload and its format are set together" "profiles.proto: must";
     Warning PayloadFormatUnknown "payload-format-unknown" "original_payload_format is jfr, pprof or linux_perf" "semantic conventions";
 
