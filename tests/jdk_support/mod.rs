@@ -36,7 +36,8 @@ pub(crate) fn java_homes() -> Vec<PathBuf> {
     homes
 }
 
-fn missing_versions(homes: &[PathBuf]) -> Vec<u32> {
+/// The versions of [`VERSIONS`] that no home has.
+pub(crate) fn missing_versions(homes: &[PathBuf]) -> Vec<u32> {
     let found: Vec<_> = homes.iter().map(|home| java_version(home)).collect();
     VERSIONS.into_iter().filter(|version| !found.contains(version)).collect()
 }

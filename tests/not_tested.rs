@@ -1,0 +1,50 @@
+//! What cannot be tested on a machine is said where people see it, and fails in CI.
+
+#[allow(dead_code, reason = "only what tells the versions is tested here")]
+mod jdk_support;
+mod loud_support;
+
+use std::process::{Command, Output};
+
+/// Runs one of the ignored tests below in a process of its own, with its output captured as usual.
+fn run(test: &str, ci: Option<&str>) -> Output {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", test]).env_remove("CI");
+    command.envs(ci.map(|value| ("CI", value))).output().unwrap()
+}
+
+/// It was written by eprintln!, which libtest keeps back in a test that passes.
+#[test]
+fn it_is_said_in_a_test_that_passes() {
+    let output = run("a_test_that_cannot_run_here", None);
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("*** NOT TESTED: flying, for want of wings ***"), "{output:?}");
+}
+
+#[test]
+fn it_fails_in_ci() {
+    assert!(!run("a_test_that_cannot_run_here", Some("true")).status.success());
+}
+
+#[test]
+#[ignore = "run by its parents"]
+fn a_test_that_cannot_run_here() {
+    loud_support::not_tested("flying, for want of wings");
+}
+
+/// CI was content with any one JDK.
+#[test]
+fn every_java_version_is_missed() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = |name: &str, version: &str| {
+        let home = folder.path().join(name);
+        std::fs::create_dir(&home).unwrap();
+        std::fs::write(home.join("release"), format!("JAVA_VERSION=\"{version}\"\n")).unwrap();
+        home
+    };
+    let mut homes = vec![home("a", "17.0.9"), home("b", "25"), home("c", "26-ea")];
+    assert_eq!(jdk_support::missing_versions(&homes), [11, 21]);
+    homes.extend([home("d", "11.0.13"), home("e", "21.0.8")]);
+    assert_eq!(jdk_support::missing_versions(&homes), [] as [u32; 0]);
+}
