@@ -4,6 +4,7 @@ mod agent_support;
 mod steal_support;
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use agent_support::running::Finished;
@@ -12,6 +13,9 @@ use agent_support::{JavaRun, java_homes};
 use steal_support::{Measured, Verdict, judge, measure};
 
 const SECONDS: u32 = 6;
+
+/// Programs run for a time, not for some work: side by side each would use little, of which a VM's start is much.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// What a run was sampled for and what it used.
 fn sampled_and_used(run: &Finished) -> (Duration, Duration) {
@@ -23,6 +27,7 @@ fn sampled_and_used(run: &Finished) -> (Duration, Duration) {
 /// Asserts that the profile's sum is within 2 % of the program's CPU time, by the clock that auto chooses and by
 /// timers.
 fn assert_adds_up(program: &'static str, options: &str) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     // The kernel counts alike under every JDK: the oldest and the newest stand for all.
     let homes = java_homes();
     for home in [homes.first(), homes.last()].into_iter().flatten() {
