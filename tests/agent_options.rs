@@ -10,7 +10,7 @@ fn a_mistake_is_one_line_and_the_program_runs() {
         for (options, says) in [
             ("remotsym=true", "unknown option 'remotsym'; did you mean 'remotesym'?"),
             ("remotesym=invalid", "remotesym=invalid: must be true or false"),
-            ("cstack=lbr", "cstack=lbr: must be one of vm, vmx, no"),
+            ("cstack=lbr", "cstack=lbr: must be one of vm, vmx, fp, dwarf, no"),
         ] {
             let run = JavaRun::new(&home, "Hello").agent(options).run().expect_success();
             assert_eq!(run.stdout, "Hello\n", "{}", run.label);

@@ -74,7 +74,7 @@ impl Walked {
     #[track_caller]
     fn reaches_roots(&self, per_mille: i64) {
         let (reached, all) = (self.reached(), self.all());
-        assert!(all > 500, "{}: only {all} samples", self.run.label);
+        assert!(all > 300, "{}: only {all} samples", self.run.label);
         assert!(reached * 1000 >= all * per_mille, "{}: {:?}", self.run.label, self.verdicts);
     }
 
@@ -96,7 +96,7 @@ fn vm_has_native_frames_on_top_alone() {
         let walked = walk(&home, StackWalker::Vm, LIBRARIES[0], "");
         walked.reaches_roots(950);
         let (called, with_native) = walked.called_from_native();
-        assert!(called > 50 && with_native == 0, "{}: {with_native} of {called}", walked.run.label);
+        assert!(called > 20 && with_native == 0, "{}: {with_native} of {called}", walked.run.label);
     }
 }
 
@@ -107,12 +107,12 @@ fn vmx_has_every_native_frame() {
         walked.reaches_roots(950);
         let (called, with_native) = walked.called_from_native();
         let label = &walked.run.label;
-        assert!(called > 50 && with_native * 100 >= called * 98, "{label}: {with_native} of {called}");
+        assert!(called > 20 && with_native * 100 >= called * 98, "{label}: {with_native} of {called}");
         // HotSpot's own entry of a thread lies below all of its Java frames.
         let java = walked.samples(|stack| stack.has("java.lang.Thread.run"));
         let entered =
             walked.samples(|stack| stack.has("java.lang.Thread.run") && stack.has("thread_native_entry"));
-        assert!(java > 500 && entered * 100 >= java * 98, "{label}: {entered} of {java}");
+        assert!(java > 300 && entered * 100 >= java * 98, "{label}: {entered} of {java}");
     }
 }
 
@@ -128,7 +128,7 @@ fn vmx_leaves_native_frames_to_the_backend_where_they_are_resolved() {
         };
         let (called, _) = walked.called_from_native();
         let remote = walked.samples(between);
-        assert!(called > 50 && remote * 100 >= called * 98, "{}: {remote} of {called}", walked.run.label);
+        assert!(called > 20 && remote * 100 >= called * 98, "{}: {remote} of {called}", walked.run.label);
     }
 }
 
@@ -147,7 +147,118 @@ fn no_has_java_frames_alone_and_loses_no_time() {
         // The compilers' threads have no Java frames, and the library's work is the methods' that call it.
         assert!(walked.samples(|stack| stack.has("[no_Java_frame]")) > 10, "{label}");
         let native = |stack: &Stack| stack.frames[0].name == "programs.Native.spin";
-        assert!(walked.samples(native) > 20, "{label}");
+        assert!(walked.samples(native) > 10, "{label}");
         assert_eq!(walked.all(), walked.run.counter("handler.periods_recorded").cast_signed(), "{label}");
+    }
+}
+
+impl Walked {
+    /// Samples in `hash_block`, those of them with the frames that have called it up to the Java method, and those
+    /// with a mark where some of these frames should be.
+    fn hashing(&self) -> [i64; 3] {
+        let names = |stack: &Stack| {
+            let names = stack.frames.iter().map(|frame| frame.name.clone());
+            names.take(4).collect::<Vec<_>>()
+        };
+        let right = ["hash_block", "ddprof_hash", "Java_programs_Native_hash", "programs.Native.hash"];
+        let marked =
+            ["hash_block", "ddprof_hash", "[unwalkable: native_frames_lost]", "programs.Native.hash"];
+        [
+            self.samples(|stack| names(stack)[0] == "hash_block"),
+            self.samples(|stack| names(stack) == right),
+            self.samples(|stack| names(stack) == marked),
+        ]
+    }
+
+    /// Most Java frames are AsyncGetCallTrace's.
+    fn asked_the_vm(&self) {
+        let [asked, failed, avoided] =
+            ["call_traces", "call_traces_failed", "call_traces_avoided"].map(|name| self.counter(name));
+        println!("{}: asked {asked}, failed {failed}, avoided {avoided}", self.run.label);
+        assert!(asked > 200 && failed * 10 <= asked, "{}: {asked}, {failed}, {avoided}", self.run.label);
+    }
+
+    fn counter(&self, name: &str) -> u64 {
+        self.run.counter(&format!("handler.{name}"))
+    }
+}
+
+#[test]
+fn dwarf_has_java_frames_of_async_get_call_trace_below_whole_native_stacks() {
+    for home in java_homes() {
+        let walked = walk(&home, StackWalker::Dwarf, LIBRARIES[0], "");
+        walked.reaches_roots(950);
+        walked.asked_the_vm();
+        let [all, right, _] = walked.hashing();
+        assert!(all > 10 && right * 100 >= all * 95, "{}: {right} of {all}", walked.run.label);
+        let (called, with_native) = walked.called_from_native();
+        assert!(called > 20 && with_native == 0, "{}: {with_native} of {called}", walked.run.label);
+    }
+}
+
+#[test]
+fn fp_loses_frames_of_a_library_without_frame_pointers_and_says_so() {
+    for home in java_homes() {
+        for library in LIBRARIES {
+            let walked = walk(&home, StackWalker::Fp, library, "");
+            walked.asked_the_vm();
+            let [all, right, marked] = walked.hashing();
+            let (label, expected) =
+                (&walked.run.label, [marked, right][usize::from(library == LIBRARIES[1])]);
+            assert!(all > 10 && expected * 100 >= all * 95, "{label} {library}: {right}, {marked} of {all}");
+            // Java frames are whole whatever the native ones are.
+            let whole = walked
+                .samples(|stack| stack.has("programs.Native.spin") && stack.has("java.lang.Thread.run"));
+            let spinning = walked.samples(|stack| stack.has("programs.Native.spin"));
+            assert_eq!(whole, spinning, "{label}");
+        }
+    }
+}
+
+/// Ids are kept by the VM for ever: only where they are needed.
+#[test]
+fn nothing_is_asked_of_the_vm_where_its_structures_are_read() {
+    for home in java_homes().into_iter().take(1) {
+        for walker in [StackWalker::Vm, StackWalker::Vmx, StackWalker::No] {
+            let walked = walk(&home, walker, LIBRARIES[0], "");
+            for name in ["call_traces", "call_traces_failed", "call_traces_avoided"] {
+                assert_eq!(walked.counter(name), 0, "{}: {name}", walked.run.label);
+            }
+        }
+    }
+}
+
+/// A layout that is wrong is found at start, not by walking with it.
+#[test]
+fn a_vm_that_describes_itself_wrongly_is_asked_for_its_java_frames() {
+    for home in java_homes() {
+        for (field, walker, in_use) in [
+            ("Method::_constMethod", "vm", "dwarf"),
+            ("CodeBlob::_name", "vmx", "dwarf"),
+            ("JavaThread::_thread_state", "no", "no"),
+        ] {
+            let run = JavaRun::new(&home, "UserLoop")
+                .argument(1)
+                .variable("JAVA_TOOL_OPTIONS", &format!("-agentpath:{}={field}", env!("OTLPPROF_VM_DAMAGE")))
+                .agent(&format!("cpu=1ms,file=FILE,cstack={walker}"))
+                .run()
+                .expect_success();
+            let said = run.stderr.lines().filter(|line| line.contains("not one that can be walked")).count();
+            let label = format!("{} {field}: {}", run.label, run.stderr);
+            assert_eq!(said, 1, "{label}");
+            let messages = run.messages();
+            let profile = &messages[0].data.resource_profiles[0].scope_profiles[0].profiles[0];
+            let lookup = Lookup::new(&messages[0].data);
+            let named = lookup.attribute_text(&profile.attribute_indices, "otlpprof.cstack");
+            assert_eq!(named, Some(in_use), "{label}");
+            let stacks = cpu_stacks(&messages);
+            let frames = || stacks.iter().flat_map(|stack| &stack.frames);
+            let samples = |name: &str| {
+                stacks.iter().filter(|stack| stack.has(name)).map(|stack| stack.value).sum::<i64>()
+            };
+            let loops = samples("programs.UserLoop.main");
+            assert!(loops > 20, "{label}: {loops} in the loop");
+            assert_eq!(frames().any(|frame| frame.object.contains("libjvm")), walker != "no", "{label}");
+        }
     }
 }

@@ -138,7 +138,9 @@ fuzz_target!(|bytes: &[u8]| {
     let mut frames = [empty; DEPTH];
     for walker in StackWalker::ALL {
         let vm = Some(&layout);
-        let start = Start { vm, objects: &objects, java_thread, stack_high: u64::MAX, registers, walker };
+        let (stack_high, call_trace) = (u64::MAX, None);
+        let start =
+            Start { vm, objects: &objects, java_thread, stack_high, registers, walker, call_trace };
         let mut sink = FrameSink::new(&mut frames, None);
         Walk::new(&recorded, start).walk(&mut sink);
         assert!(!sink.is_empty() && sink.len() <= DEPTH);

@@ -11,6 +11,7 @@ use super::thread_labels::ThreadLabel;
 use super::vm::STUBS;
 use crate::jvm::jvmti_events::EventCallbacks;
 use crate::jvm::jvmti_table::RawEnv;
+use crate::jvm::method_ids;
 use crate::sampling::threads;
 
 /// The callbacks of the agent's environment.
@@ -18,6 +19,8 @@ pub(super) fn callbacks() -> EventCallbacks {
     EventCallbacks {
         vm_init: Some(vm_init),
         vm_death: Some(vm_death),
+        class_load: Some(class_load),
+        class_prepare: Some(class_prepare),
         thread_start: Some(thread_start),
         thread_end: Some(thread_end),
         native_method_bind: Some(native_method_bind),
@@ -66,6 +69,15 @@ unsafe extern "system" fn thread_end(_: *mut RawEnv, env: *mut JNIEnv, thread: j
             }
         });
     });
+}
+
+/// Enabled for AsyncGetCallTrace, which wants it to be.
+unsafe extern "system" fn class_load(_: *mut RawEnv, _: *mut JNIEnv, _thread: jobject, _class: jobject) {}
+
+/// Enabled where AsyncGetCallTrace is asked.
+unsafe extern "system" fn class_prepare(_: *mut RawEnv, _: *mut JNIEnv, _thread: jobject, class: jobject) {
+    // SAFETY: the VM passes a live reference.
+    guarded("ClassPrepare", |agent| unsafe { method_ids::make_ids_of(agent.vm.jvmti, class) });
 }
 
 unsafe extern "system" fn native_method_bind(

@@ -8,6 +8,7 @@ use crate::core::object::ObjectIndex;
 use crate::core::record::{FrameKind, NO_OBJECT};
 use crate::elf::image::LoadCounts;
 use crate::elf::objects::ObjectDetails;
+use crate::jvm::method_names::MethodNames;
 use crate::jvm::methods::MethodTable;
 use crate::jvm::stubs::StubTable;
 use crate::model::{Frame, FrameId, FrameType, Function, JavaMethod, Tables, native_frame_nowhere};
@@ -17,10 +18,12 @@ use crate::signal::walk::WalkError;
 use super::objects::{self, Objects};
 
 /// Resolves frames in this process. Runs under the aggregator's lock, also at a safepoint: it reads memory and
-/// its own tables, and never calls into the VM.
+/// its own tables, and never calls into the VM, but for `method_names`.
 pub(super) struct FrameResolver {
     /// The methods, if the JVM's layout is known.
     pub(super) methods: Option<MethodTable>,
+    /// The methods by their ids, where the layout is not known. Asks the VM: then no drain is made at a safepoint.
+    pub(super) method_names: Option<MethodNames>,
     pub(super) stubs: &'static StubTable,
     pub(super) objects: Arc<Objects>,
     /// What was loaded and unloaded before the oldest sample that is being resolved was taken.
@@ -34,9 +37,12 @@ pub(super) struct FrameResolver {
 impl Resolver for FrameResolver {
     fn frame(&mut self, tables: &mut Tables, frame: RawFrame) -> FrameId {
         match frame.kind {
-            FrameKind::Interpreted | FrameKind::Compiled | FrameKind::Inlined | FrameKind::NativeMethod => {
-                self.java(tables, frame.value, frame.aux as i32)
-            }
+            FrameKind::Interpreted
+            | FrameKind::Compiled
+            | FrameKind::Inlined
+            | FrameKind::NativeMethod
+            | FrameKind::Java => self.java(tables, frame.value, frame.aux as i32),
+            FrameKind::MethodId => self.java_by_id(tables, frame.value),
             FrameKind::Native => self.native(tables, frame),
             FrameKind::Remote => self.remote(tables, ObjectIndex(frame.aux), ElfVaddr(frame.value)),
             FrameKind::Stub => {
@@ -75,6 +81,20 @@ impl FrameResolver {
         };
         let function = tables.java_function(name, info.class.source_file.as_deref().unwrap_or(""), 0);
         tables.frames.intern(Frame::Java { function, line })
+    }
+
+    fn java_by_id(&mut self, tables: &mut Tables, id: u64) -> FrameId {
+        let Some(name) = self.method_names.as_mut().and_then(|names| names.get(id)) else {
+            return marker(tables, "[unwalkable: unknown_method]", FrameType::Jvm);
+        };
+        let name = JavaMethod {
+            class: &name.class,
+            method: &name.method,
+            descriptor: &name.descriptor,
+            normalise: self.normalise_class_names,
+        };
+        let function = tables.java_function(name, "", 0);
+        tables.frames.intern(Frame::Java { function, line: 0 })
     }
 
     fn native(&mut self, tables: &mut Tables, frame: RawFrame) -> FrameId {

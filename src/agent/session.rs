@@ -96,12 +96,14 @@ pub(super) struct Session {
 
 impl Session {
     /// Starts to sample. The VM is live.
-    pub(super) fn start(vm: &'static Vm, options: Options) -> Result<Arc<Self>, SessionError> {
+    pub(super) fn start(vm: &'static Vm, mut options: Options) -> Result<Arc<Self>, SessionError> {
         let output = Output::new(&options)?;
         let buffer = buffer::create().map_err(SessionError::Buffer)?;
         let objects = Objects::start(buffer, options.cpu.is_some()).map_err(SessionError::Thread)?;
         SETUP.depth.store(options.depth, Ordering::Relaxed);
+        options.stack_walker = vm.walker(options.stack_walker);
         SETUP.walker.store(options.stack_walker as u8, Ordering::Relaxed);
+        vm.set_call_trace(options.stack_walker);
         SETUP.remote.store(options.remotesym, Ordering::Relaxed);
         if let Some(layout) = vm.layout() {
             SETUP.vm.store(std::ptr::from_ref(layout).cast_mut(), Ordering::Release);
@@ -109,6 +111,7 @@ impl Session {
         let methods = vm.layout().map(|layout| MethodTable::new(layout.method, MethodTableLimits::default()));
         let resolver = FrameResolver {
             methods,
+            method_names: vm.method_names(),
             stubs: &STUBS,
             objects: objects.clone(),
             loaded_before: load_counts(),
@@ -141,6 +144,7 @@ impl Session {
         });
         session.sample().inspect_err(|_| {
             drop(session.cpu.lock().take());
+            session.vm.unset_call_trace();
             session.objects.stop();
             session.objects.join();
         })?;
@@ -194,6 +198,10 @@ impl Session {
     /// A collection begins, at a safepoint: what is in the buffer still means what it meant when it was sampled,
     /// and may not afterwards.
     pub(super) fn collection_starts(&self) {
+        // Ids outlive collections, and naming them waits for safepoints: nothing to do, and not to be waited for.
+        if self.vm.names_by_ids() {
+            return;
+        }
         let mut drain = self.drain.lock();
         drain.drain(self.buffer);
         drain.aggregator.forget_java_frames();
@@ -289,6 +297,7 @@ impl Session {
         if let Some(cpu) = self.cpu.lock().take() {
             cpu.stop();
         }
+        self.vm.unset_call_trace();
         self.stopping.store(true, Ordering::Release);
         self.buffer.drain_bell.ring();
         self.end_interval(interval_start, &labels);

@@ -1,23 +1,29 @@
 //! What is known of the JVM that the agent was loaded into.
 
+use std::ffi::c_void;
 use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
 
 use jni::sys::{JNIEnv, JavaVM};
 
 use super::resource::JvmProperties;
 use crate::core::memory::Memory;
+use crate::core::stack_walker::StackWalker;
 use crate::core::vm_layout::VmLayout;
 use crate::jvm::flags;
 use crate::jvm::java_threads;
 use crate::jvm::jvmti::Jvmti;
 use crate::jvm::layout::{self, Probe};
 use crate::jvm::libjvm::Libjvm;
+use crate::jvm::method_ids;
+use crate::jvm::method_names::MethodNames;
 use crate::jvm::stubs::StubTable;
 use crate::jvm::system_properties::system_property;
 use crate::jvm::thread_names::ThreadNames;
 use crate::jvm::vm_structs::VmStructs;
 use crate::sampling::threads;
 use crate::signal::safe_load::ProcessMemory;
+use crate::signal::sample::SETUP;
 
 /// The stubs that the VM has told of.
 pub(super) static STUBS: StubTable = StubTable::new();
@@ -27,9 +33,19 @@ pub(super) struct Vm {
     pub(super) jvmti: Jvmti,
     java_vm: *mut JavaVM,
     structs: Option<VmStructs>,
+    /// AsyncGetCallTrace's address.
+    async_get_call_trace: Option<u64>,
     layout: OnceLock<Option<&'static VmLayout>>,
     names: OnceLock<Option<ThreadNames>>,
     runtime: OnceLock<JavaRuntime>,
+}
+
+/// What is done about Java frames where the layout is not known.
+const fn without_layout(async_get_call_trace: Option<u64>) -> &'static str {
+    match async_get_call_trace {
+        Some(_) => "Java frames come from AsyncGetCallTrace, without lines",
+        None => "no Java frames",
+    }
 }
 
 /// What Java calls itself.
@@ -48,17 +64,22 @@ impl Vm {
     /// `java_vm` is the JavaVM that was passed to the agent.
     pub(super) unsafe fn new(java_vm: *mut JavaVM, jvmti: Jvmti) -> Self {
         // SAFETY: by the contract.
-        let structs = unsafe { Libjvm::of(java_vm) }
-            .map_err(|error| error.to_string())
+        let libjvm = unsafe { Libjvm::of(java_vm) }.map_err(|error| error.to_string());
+        let async_get_call_trace = libjvm.as_ref().ok().and_then(|libjvm| libjvm.symbol("AsyncGetCallTrace"));
+        let structs = libjvm
             .and_then(|libjvm| {
                 VmStructs::read(&ProcessMemory, |name| libjvm.symbol(name)).map_err(|error| error.to_string())
             })
-            .inspect_err(|error| log::warn!("this JVM does not describe itself ({error}): no Java frames"))
+            .inspect_err(|error| {
+                let otherwise = without_layout(async_get_call_trace);
+                log::warn!("this JVM does not describe itself ({error}): {otherwise}");
+            })
             .ok();
         Self {
             jvmti,
             java_vm,
             structs,
+            async_get_call_trace,
             layout: OnceLock::new(),
             names: OnceLock::new(),
             runtime: OnceLock::new(),
@@ -105,7 +126,8 @@ impl Vm {
             });
             let layout = checked
                 .inspect_err(|error| {
-                    log::warn!("this JVM is not one that can be walked ({error}): no Java frames")
+                    let otherwise = without_layout(self.async_get_call_trace);
+                    log::warn!("this JVM is not one that can be walked ({error}): {otherwise}");
                 })
                 .ok()?;
             Some(&*Box::leak(Box::new(layout)))
@@ -147,13 +169,75 @@ impl Vm {
 
     /// The JavaThread behind a thread's JNI environment.
     pub(super) fn java_thread(&self, env: *mut JNIEnv) -> Option<u64> {
-        let layout = self.layout()?;
-        Some((env as u64).wrapping_sub(u64::from(layout.thread.jni_environment)))
+        (self.layout().is_some() || self.names_by_ids())
+            .then(|| (env as u64).wrapping_sub(self.jni_environment()))
+    }
+
+    /// What is added to a JavaThread's address to have its JNI environment. Where the layout is not known the
+    /// environment itself stands for the thread.
+    fn jni_environment(&self) -> u64 {
+        self.layout().map_or(0, |layout| u64::from(layout.thread.jni_environment))
+    }
+
+    /// Whether Java frames are jmethodIDs: AsyncGetCallTrace is all that can be asked.
+    pub(super) fn names_by_ids(&self) -> bool {
+        self.layout().is_none() && self.async_get_call_trace.is_some()
+    }
+
+    /// The names of such methods.
+    pub(super) fn method_names(&self) -> Option<MethodNames> {
+        // SAFETY: the VM is the one that loaded the agent.
+        self.names_by_ids().then(|| unsafe { MethodNames::new(self.jvmti, self.java_vm) })
+    }
+
+    /// The walker that serves in place of the one that is wanted: without a layout one that asks the VM, if it can
+    /// be asked.
+    pub(super) fn walker(&self, wanted: StackWalker) -> StackWalker {
+        match wanted {
+            StackWalker::Vm | StackWalker::Vmx if self.names_by_ids() => StackWalker::Dwarf,
+            wanted => wanted,
+        }
+    }
+
+    /// Has handlers ask AsyncGetCallTrace if the walker is to, and the VM make the ids that it needs.
+    pub(super) fn set_call_trace(&self, walker: StackWalker) {
+        SETUP.jni_environment.store(self.jni_environment(), Ordering::Relaxed);
+        if !walker.asks_the_vm() && !self.names_by_ids() {
+            return;
+        }
+        let (Some(function), Some(env)) = (self.async_get_call_trace, self.attach_as_daemon(c"otlpprof"))
+        else {
+            log::warn!("this JVM has no AsyncGetCallTrace: its own structures are read for Java frames");
+            return;
+        };
+        // SAFETY: the current thread's environment.
+        if let Err(error) = unsafe { method_ids::make_all_ids(self.jvmti, env) } {
+            log::warn!("the VM does not make ids of all methods: {error}");
+        }
+        SETUP.async_get_call_trace.store(function as *mut c_void, Ordering::Release);
+    }
+
+    /// Undoes [`Vm::set_call_trace`].
+    pub(super) fn unset_call_trace(&self) {
+        let function = SETUP.async_get_call_trace.swap(std::ptr::null_mut(), Ordering::AcqRel);
+        if !function.is_null()
+            && let Err(error) = method_ids::make_no_more_ids(self.jvmti)
+        {
+            log::debug!("the VM goes on making ids of methods: {error}");
+        }
     }
 
     /// Tells the sampling engine of all Java threads that exist.
     pub(super) fn note_existing_threads(&self) {
-        let Some(layout) = self.layout() else { return };
+        let Some(layout) = self.layout() else {
+            // This one at least, which at the JVM's start is the main thread; the others tell of themselves.
+            let env = self.attach_as_daemon(c"otlpprof").filter(|_| self.names_by_ids());
+            if let Some(env) = env {
+                // SAFETY: gettid takes nothing and cannot fail.
+                threads::note_java_thread(unsafe { libc::gettid() }, env as u64);
+            }
+            return;
+        };
         for thread in java_threads::list(&ProcessMemory, &layout.thread) {
             threads::note_java_thread(thread.os_tid, thread.address);
         }

@@ -65,12 +65,16 @@ pub enum FrameKind {
     Truncated,
     /// Stands for the stack of a thread that has no Java frames, where native ones are not wanted.
     NoJavaFrame,
+    /// A Java frame of which is not known how it runs: as the others of its kind.
+    Java,
+    /// A Java frame by its jmethodID, in `value`.
+    MethodId,
 }
 
 impl FrameKind {
     /// Whether `value` is a `Method*`.
     pub const fn is_java(self) -> bool {
-        matches!(self, Self::Interpreted | Self::Compiled | Self::Inlined | Self::NativeMethod)
+        matches!(self, Self::Interpreted | Self::Compiled | Self::Inlined | Self::NativeMethod | Self::Java)
     }
 }
 

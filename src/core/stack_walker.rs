@@ -9,7 +9,7 @@ pub enum StackWalker {
     Vm = 0,
     /// The same, with the native frames between Java frames and below them, to the thread's native entry.
     Vmx,
-    /// Native frames on top by frame pointers; Java frames from AsyncGetCallTrace.
+    /// Native frames on top by frame pointers, but for the first caller, by its unwind rule; Java frames from AsyncGetCallTrace.
     Fp,
     /// Native frames on top by unwind tables; Java frames from AsyncGetCallTrace.
     Dwarf,

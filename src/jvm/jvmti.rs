@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::{NonNull, null_mut};
 
-use jni::sys::{JavaVM, jint, jobject};
+use jni::sys::{JavaVM, jint, jmethodID, jobject};
 
 use super::jvmti_error::{JvmtiError, NOT_AVAILABLE};
 use super::jvmti_events::{Event, EventCallbacks};
@@ -222,15 +222,89 @@ impl Jvmti {
         // SAFETY: the out parameters are valid.
         let code = unsafe { self.table().get_all_threads()(self.as_raw(), &mut count, &mut threads) };
         check("GetAllThreads", code)?;
-        if threads.is_null() {
-            return Ok(Vec::new());
-        }
-        let count = usize::try_from(count).unwrap_or(0);
-        // SAFETY: JVMTI gave an array of that many references.
-        let references = unsafe { std::slice::from_raw_parts(threads, count) }.to_vec();
-        // SAFETY: JVMTI allocated the array for this caller.
-        unsafe { self.deallocate(threads.cast()) };
-        Ok(references)
+        // SAFETY: JVMTI allocated the array, of that many references, for this caller.
+        Ok(unsafe { self.take_array(threads, count) })
+    }
+
+    /// All loaded classes, as local references that the caller deletes.
+    pub fn loaded_classes(self) -> Result<Vec<jobject>, JvmtiError> {
+        let (mut count, mut classes) = (0, null_mut());
+        // SAFETY: the out parameters are valid.
+        let code = unsafe { self.table().get_loaded_classes()(self.as_raw(), &mut count, &mut classes) };
+        check("GetLoadedClasses", code)?;
+        // SAFETY: JVMTI allocated the array, of that many references, for this caller.
+        Ok(unsafe { self.take_array(classes, count) })
+    }
+
+    /// The methods of a prepared class, whose ids the VM makes if it has none yet.
+    ///
+    /// # Safety
+    ///
+    /// `class` must be a live reference to a class.
+    pub unsafe fn class_methods(self, class: jobject) -> Result<Vec<jmethodID>, JvmtiError> {
+        let (mut count, mut methods) = (0, null_mut());
+        // SAFETY: the caller answers for the reference; the out parameters are valid.
+        let code =
+            unsafe { self.table().get_class_methods()(self.as_raw(), class, &mut count, &mut methods) };
+        check("GetClassMethods", code)?;
+        // SAFETY: JVMTI allocated the array, of that many ids, for this caller.
+        Ok(unsafe { self.take_array(methods, count) })
+    }
+
+    /// A method's name and descriptor.
+    ///
+    /// # Safety
+    ///
+    /// `method` must be an id that the VM has given, of a class that may be gone.
+    pub unsafe fn method_name(self, method: jmethodID) -> Result<(String, String), JvmtiError> {
+        let (mut name, mut descriptor) = (null_mut(), null_mut());
+        // SAFETY: the caller answers for the id; the out parameters are valid, and null where nothing is wanted.
+        let code = unsafe {
+            self.table().get_method_name()(
+                self.as_raw(),
+                method,
+                &mut name,
+                &mut descriptor,
+                null_mut::<*mut c_char>(),
+            )
+        };
+        check("GetMethodName", code)?;
+        // SAFETY: JVMTI allocated both strings for this caller.
+        let (name, descriptor) = unsafe { (self.take_string(name), self.take_string(descriptor)) };
+        Ok((name.unwrap_or_default(), descriptor.unwrap_or_default()))
+    }
+
+    /// A method's class, as a local reference that the caller deletes.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Jvmti::method_name`].
+    pub unsafe fn method_class(self, method: jmethodID) -> Result<jobject, JvmtiError> {
+        let mut class = null_mut();
+        // SAFETY: the caller answers for the id; the out parameter is valid.
+        let code = unsafe { self.table().get_method_declaring_class()(self.as_raw(), method, &mut class) };
+        check("GetMethodDeclaringClass", code).map(|()| class)
+    }
+
+    /// A class's signature: `Ljava/lang/Object;`.
+    ///
+    /// # Safety
+    ///
+    /// `class` must be a live reference to a class.
+    pub unsafe fn class_signature(self, class: jobject) -> Result<String, JvmtiError> {
+        let mut signature = null_mut();
+        // SAFETY: the caller answers for the reference; nothing generic is wanted.
+        let code = unsafe {
+            self.table().get_class_signature()(
+                self.as_raw(),
+                class,
+                &mut signature,
+                null_mut::<*mut c_char>(),
+            )
+        };
+        check("GetClassSignature", code)?;
+        // SAFETY: JVMTI allocated the string for this caller.
+        Ok(unsafe { self.take_string(signature) }.unwrap_or_default())
     }
 
     /// Name and more of a thread.
@@ -321,6 +395,23 @@ impl Jvmti {
     pub unsafe fn deallocate(self, memory: *mut u8) {
         // SAFETY: the caller answers for the memory. Deallocate fails for no valid environment and pointer.
         unsafe { self.table().deallocate()(self.as_raw(), memory) };
+    }
+
+    /// Copies and frees an array.
+    ///
+    /// # Safety
+    ///
+    /// `array` must be null or an array of `count` elements that JVMTI allocated for this caller.
+    unsafe fn take_array<T: Copy>(self, array: *mut T, count: jint) -> Vec<T> {
+        if array.is_null() {
+            return Vec::new();
+        }
+        let count = usize::try_from(count).unwrap_or(0);
+        // SAFETY: the caller answers for the array.
+        let copy = unsafe { std::slice::from_raw_parts(array, count) }.to_vec();
+        // SAFETY: the caller gave it away.
+        unsafe { self.deallocate(array.cast()) };
+        copy
     }
 
     /// Copies and frees a modified UTF-8 string; `None` for null.

@@ -18,6 +18,10 @@ pub enum Event {
     ThreadStart = 52,
     /// A Java thread ends; sent on that thread.
     ThreadEnd = 53,
+    /// A class is loaded.
+    ClassLoad = 55,
+    /// A class is prepared: its methods are known.
+    ClassPrepare = 56,
     /// The VM can run JNI calls; the start phase begins.
     VmStart = 57,
     /// A native method is bound to its function; sent on the thread that is about to call it, before it does.
@@ -34,6 +38,9 @@ pub enum Event {
 
 /// A callback with the environment, the JNI environment and a thread.
 pub type ThreadCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject);
+
+/// A callback with the environment, the JNI environment, a thread and a class.
+pub type ClassCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jobject);
 
 /// A callback with the environment and the JNI environment.
 pub type VmCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv);
@@ -61,7 +68,9 @@ pub struct EventCallbacks {
     pub vm_death: Option<VmCallback>,
     pub thread_start: Option<ThreadCallback>,
     pub thread_end: Option<ThreadCallback>,
-    pub unused54: [Unused; 3],
+    pub unused54: Unused,
+    pub class_load: Option<ClassCallback>,
+    pub class_prepare: Option<ClassCallback>,
     pub vm_start: Option<VmCallback>,
     pub unused58: [Unused; 9],
     pub native_method_bind: Option<NativeMethodBindCallback>,
@@ -81,7 +90,9 @@ impl Default for EventCallbacks {
             vm_death: None,
             thread_start: None,
             thread_end: None,
-            unused54: [std::ptr::null(); 3],
+            unused54: std::ptr::null(),
+            class_load: None,
+            class_prepare: None,
             vm_start: None,
             unused58: [std::ptr::null(); 9],
             native_method_bind: None,
@@ -109,6 +120,8 @@ mod tests {
         assert_eq!(offset_of!(EventCallbacks, vm_death), at(Event::VmDeath));
         assert_eq!(offset_of!(EventCallbacks, thread_start), at(Event::ThreadStart));
         assert_eq!(offset_of!(EventCallbacks, thread_end), at(Event::ThreadEnd));
+        assert_eq!(offset_of!(EventCallbacks, class_load), at(Event::ClassLoad));
+        assert_eq!(offset_of!(EventCallbacks, class_prepare), at(Event::ClassPrepare));
         assert_eq!(offset_of!(EventCallbacks, vm_start), at(Event::VmStart));
         assert_eq!(offset_of!(EventCallbacks, native_method_bind), at(Event::NativeMethodBind));
         assert_eq!(offset_of!(EventCallbacks, dynamic_code_generated), at(Event::DynamicCodeGenerated));

@@ -4,7 +4,7 @@
 
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 
-use jni::sys::{JNIEnv, jboolean, jint, jlong, jobject};
+use jni::sys::{JNIEnv, jboolean, jint, jlong, jmethodID, jobject};
 
 use super::jvmti_events::EventCallbacks;
 
@@ -72,6 +72,11 @@ functions! {
     12 RunAgentThread run_agent_thread(jobject, AgentThreadMain, *const c_void, jint);
     46 Allocate allocate(jlong, *mut *mut c_uchar);
     47 Deallocate deallocate(*mut c_uchar);
+    48 GetClassSignature get_class_signature(jobject, *mut *mut c_char, *mut *mut c_char);
+    52 GetClassMethods get_class_methods(jobject, *mut jint, *mut *mut jmethodID);
+    64 GetMethodName get_method_name(jmethodID, *mut *mut c_char, *mut *mut c_char, *mut *mut c_char);
+    65 GetMethodDeclaringClass get_method_declaring_class(jmethodID, *mut jobject);
+    78 GetLoadedClasses get_loaded_classes(*mut jint, *mut *mut jobject);
     88 GetVersionNumber get_version_number(*mut jint);
     89 GetCapabilities get_capabilities(*mut Capabilities);
     122 SetEventCallbacks set_event_callbacks(*const EventCallbacks, jint);

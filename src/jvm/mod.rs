@@ -22,4 +22,6 @@ pub mod thread_names;
 pub mod vm_structs;
 
 mod c_string;
+pub mod method_ids;
+pub mod method_names;
 mod method_reader;

@@ -45,6 +45,12 @@ counters! {
     frame_pointer_fallbacks,
     /// Walks that left out native frames and went on at the thread's Java frame anchor.
     anchor_fallbacks,
+    /// Stacks whose Java frames AsyncGetCallTrace gave.
+    call_traces,
+    /// Calls of AsyncGetCallTrace that gave none.
+    call_traces_failed,
+    /// Stacks for which it was not asked: it does not know such stacks, or guesses.
+    call_traces_avoided,
     /// Stacks cut at the frame limit.
     truncated,
 }

@@ -37,6 +37,7 @@
 )]
 
 pub mod buffer;
+pub mod call_trace;
 pub mod chain;
 pub mod counters;
 pub mod cpu;

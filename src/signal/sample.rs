@@ -1,9 +1,10 @@
 //! Taking one sample: hold a strip, walk, write the record.
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use super::buffer;
+use super::call_trace::{AsyncGetCallTrace, CallTraceSource};
 use super::counters::{COUNTERS, add};
 use super::doorbell::Doorbell;
 use super::safe_load::ProcessMemory;
@@ -29,6 +30,10 @@ pub struct Setup {
     pub depth: AtomicUsize,
     /// How stacks are walked, a [`StackWalker`].
     pub walker: AtomicU8,
+    /// AsyncGetCallTrace; null until a walker is to ask it.
+    pub async_get_call_trace: AtomicPtr<c_void>,
+    /// What is added to a `JavaThread*` to have its JNIEnv.
+    pub jni_environment: AtomicU64,
     /// Whether native frames are put down as build-id and address.
     pub remote: AtomicBool,
 }
@@ -40,6 +45,8 @@ pub static SETUP: Setup = Setup {
     unknown_code: Doorbell::new(),
     depth: AtomicUsize::new(2048),
     walker: AtomicU8::new(StackWalker::Vm as u8),
+    async_get_call_trace: AtomicPtr::new(std::ptr::null_mut()),
+    jni_environment: AtomicU64::new(0),
     remote: AtomicBool::new(false),
 };
 
@@ -97,7 +104,8 @@ fn record(
     // SAFETY: by this module's contract `context` is the kernel's.
     let registers = unsafe { Registers::from_context(context) };
     let walker = StackWalker::from_u8(SETUP.walker.load(Ordering::Relaxed));
-    let start = Start { vm, objects, java_thread, stack_high, registers, walker };
+    let call_trace = call_trace(java_thread, context, vm.is_some());
+    let start = Start { vm, objects, java_thread, stack_high, registers, walker, call_trace };
     Walk::new(&ProcessMemory, start).walk(&mut sink);
     if sink.has_unknown_code() {
         SETUP.unknown_code.ring();
@@ -117,6 +125,25 @@ fn record(
         reserved: [0; 3],
     });
     Some(())
+}
+
+/// AsyncGetCallTrace for the current thread, a Java thread, whose `ucontext_t` the kernel has put at `context`.
+fn call_trace(
+    java_thread: u64,
+    context: *const c_void,
+    ids_lead_to_methods: bool,
+) -> Option<CallTraceSource> {
+    let function = SETUP.async_get_call_trace.load(Ordering::Acquire);
+    if function.is_null() || java_thread == 0 {
+        return None;
+    }
+    let env = java_thread.wrapping_add(SETUP.jni_environment.load(Ordering::Relaxed));
+    // SAFETY: the agent stores libjvm's AsyncGetCallTrace, which has this type. The thread has said that it is this
+    // Java thread, and takes it back before it ends; the context is the kernel's by this module's contract.
+    unsafe {
+        let function = std::mem::transmute::<*mut c_void, AsyncGetCallTrace>(function);
+        Some(CallTraceSource::new(function, env, context.cast_mut(), ids_lead_to_methods))
+    }
 }
 
 /// The flags of a ContinuationEntry, an int that is not 0 where the continuation is a virtual thread's

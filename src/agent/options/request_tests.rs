@@ -234,7 +234,7 @@ fn malformed_strings_are_one_clear_line() {
     assert_eq!(error("cpu=1ms,cpu=2ms"), "option 'cpu' is given twice");
     assert_eq!(error("cpu=1ms,stop"), "'stop' must be the first word of the options");
     assert_eq!(error("stop,cpu=1ms"), "'stop' takes no options, got 'cpu'");
-    assert_eq!(error("cstack=lbr"), "cstack=lbr: must be one of vm, vmx, no");
+    assert_eq!(error("cstack=lbr"), "cstack=lbr: must be one of vm, vmx, fp, dwarf, no");
     assert_eq!(error("format=xml"), "format=xml: must be one of proto, json");
     assert_eq!(error("depth=0"), "depth=0: must be a whole number from 1 to 2048");
     assert_eq!(error("file="), "file=: must not be empty");

@@ -102,12 +102,11 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "cstack",
-        value: "vm|vmx|no",
+        value: "vm|vmx|fp|dwarf|no",
         default: Some("vm"),
-        help: "stacks: vm (native frames on top of Java's), vmx (native frames throughout), no (Java's alone)",
+        help: "stacks: vm, vmx (native frames throughout), fp, dwarf (the VM makes and keeps ids of all methods), no (Java only)",
         read: |draft, text| {
-            let walkers =
-                [StackWalker::Vm, StackWalker::Vmx, StackWalker::No].map(|walker| (walker.name(), walker));
+            let walkers = StackWalker::ALL.map(|walker| (walker.name(), walker));
             set(&mut draft.options.stack_walker, value::choice(text, &walkers))
         },
         ..PLAIN

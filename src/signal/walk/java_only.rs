@@ -7,9 +7,17 @@ use crate::core::memory::Memory;
 impl<M: Memory> Walk<'_, M> {
     /// Walks the Java frames into `sink`: from the interrupted registers if they are in the code cache or the
     /// thread is in Java, which may call native code without an anchor; else from the anchor. A thread without
-    /// Java frames gets one frame that says so, so that its time is not lost.
+    /// Java frames gets one frame that says so, so that its time is not lost. Where the VM's layout is not known
+    /// AsyncGetCallTrace is asked.
     pub(super) fn walk_java_only(&self, sink: &mut FrameSink<'_>) {
         sink.leave_out_native_frames();
+        if self.vm.is_none() && self.call_trace.is_some() {
+            self.asked_java_frames(None, sink);
+            if sink.is_empty() {
+                sink.no_java_frame();
+            }
+            return;
+        }
         let top = self.top();
         let is_java = self.java_thread != 0;
         let in_java = self.vm.is_some_and(|vm| self.in_code_cache(top.cursor.pc) || self.is_in_java(vm));

@@ -6,6 +6,7 @@
 //!
 //! - [`vm`]: Java frames through HotSpot's structures, native frames on top of them; the whole native stack of
 //!   threads that run no Java.
+//! - `asked`: native frames down to Java, and then AsyncGetCallTrace (`fp`, `dwarf`).
 //! - `java_only`: the same without native frames (`no`).
 //! - `entry`: where native code has called Java, and what lies below.
 //! - [`native`]: one native frame by unwind table, else by frame pointer.
@@ -14,6 +15,7 @@
 //! - `repeated`: what a walk need not decode again.
 //! - the architecture's folder: registers and the stages of entering and leaving a frame.
 
+mod asked;
 mod blob;
 mod code_cache;
 mod compiled;
@@ -44,6 +46,7 @@ use crate::core::memory::Memory;
 use crate::core::object::ObjectMap;
 use crate::core::stack_walker::StackWalker;
 use crate::core::vm_layout::VmLayout;
+use crate::signal::call_trace::CallTraceSource;
 use code_cache::CodeCache;
 use registers::Registers;
 
@@ -75,11 +78,13 @@ pub enum WalkError {
     NativeFramesLost,
     /// A virtual thread's frames that are frozen on the heap.
     FrozenFrames,
+    /// AsyncGetCallTrace, which alone could know the Java frames, does not.
+    NoCallTrace,
 }
 
 impl WalkError {
     /// The number of reasons.
-    pub const COUNT: usize = 12;
+    pub const COUNT: usize = 13;
 
     /// All reasons.
     pub const ALL: [Self; Self::COUNT] = [
@@ -95,6 +100,7 @@ impl WalkError {
         Self::TooManySteps,
         Self::NativeFramesLost,
         Self::FrozenFrames,
+        Self::NoCallTrace,
     ];
 
     /// The reason as it stands in `[unwalkable: reason]` and in the counters' names.
@@ -112,6 +118,7 @@ impl WalkError {
             Self::TooManySteps => "too_many_steps",
             Self::NativeFramesLost => "native_frames_lost",
             Self::FrozenFrames => "frozen_frames",
+            Self::NoCallTrace => "no_call_trace",
         }
     }
 }
@@ -131,6 +138,8 @@ pub struct Start<'a> {
     pub registers: Registers,
     /// How the stack is walked.
     pub walker: StackWalker,
+    /// What can be asked for the thread's Java frames.
+    pub call_trace: Option<CallTraceSource>,
 }
 
 /// A walk of one stack.
@@ -143,6 +152,7 @@ pub struct Walk<'a, M> {
     stack_high: u64,
     registers: Registers,
     walker: StackWalker,
+    call_trace: Option<CallTraceSource>,
     code_cache: CodeCache,
 }
 
@@ -185,19 +195,20 @@ const MAX_FRAME_BYTES: u64 = 16 * 1024 * 1024;
 impl<'a, M: Memory> Walk<'a, M> {
     /// A walk from `start` on. `memory` is where everything is read.
     pub fn new(memory: &'a M, start: Start<'a>) -> Self {
-        let Start { vm, objects, java_thread, stack_high, registers, walker } = start;
+        let Start { vm, objects, java_thread, stack_high, registers, walker, call_trace } = start;
         let code_cache = match vm {
             Some(vm) => CodeCache::read(memory, &vm.code_cache, java_thread != 0),
             None => CodeCache::default(),
         };
-        Self { memory, vm, objects, java_thread, stack_high, registers, walker, code_cache }
+        Self { memory, vm, objects, java_thread, stack_high, registers, walker, call_trace, code_cache }
     }
 
     /// Walks the whole stack into `sink`, which always gets at least one frame.
     pub fn walk(&self, sink: &mut FrameSink<'_>) {
         match self.walker {
             StackWalker::No => self.walk_java_only(sink),
-            _ => self.walk_vm(sink),
+            StackWalker::Fp | StackWalker::Dwarf => self.walk_asking_the_vm(sink),
+            StackWalker::Vm | StackWalker::Vmx => self.walk_vm(sink),
         }
     }
 

@@ -5,6 +5,7 @@ use super::{Cursor, FrameSink, Step, Walk, WalkError};
 use crate::core::address::RuntimeAddr;
 use crate::core::memory::Memory;
 use crate::core::object::LoadedObject;
+use crate::core::stack_walker::StackWalker;
 use crate::core::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
 use crate::signal::counters::{COUNTERS, add};
 
@@ -28,6 +29,10 @@ impl<'a, M: Memory> Walk<'a, M> {
         }
         sink.native(object, lookup);
         let known = registers.take();
+        // The frame that was interrupted may have no frame pointer yet, or none at all, if it calls nothing.
+        if self.walker == StackWalker::Fp && !cursor.interrupted {
+            return self.frame_pointer_step(cursor);
+        }
         let Some(object) = object else {
             // A PC in no object: a jump through a bad pointer, or code that another agent has generated. Only
             // frame pointers can lead out of it.
@@ -44,6 +49,18 @@ impl<'a, M: Memory> Walk<'a, M> {
                 self.frame_pointer_step(cursor)
             }
         }
+    }
+
+    /// The caller of the native frame at `cursor` by unwind table alone.
+    pub(super) fn table_step(&self, cursor: &Cursor) -> Option<Step> {
+        let object = self.object_at(cursor.lookup_pc())?;
+        let rule = object.unwind.get()?.rule_at(object.load_bias.to_elf(RuntimeAddr(cursor.lookup_pc())))?;
+        self.apply(&rule, cursor, None, &mut None).ok()
+    }
+
+    /// Puts the native frame at `cursor` into the sink.
+    pub(super) fn put_native(&self, cursor: &Cursor, sink: &mut FrameSink<'_>) {
+        sink.native(self.object_at(cursor.lookup_pc()), cursor.lookup_pc());
     }
 
     /// The object whose code `pc` is in, if what is mapped there is still what was scanned.

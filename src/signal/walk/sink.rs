@@ -25,6 +25,21 @@ impl<'a> FrameSink<'a> {
         Self { frames, len: 0, limit, has_unknown_code: false, remote, java_only: false }
     }
 
+    /// How many more frames the sink takes.
+    pub(in crate::signal) fn room(&self) -> usize {
+        self.limit.saturating_sub(self.len)
+    }
+
+    /// The next `count` records, which another is to fill; [`FrameSink::take_rest`] then says how many it has.
+    pub(in crate::signal) fn rest(&mut self, count: usize) -> Option<&mut [FrameRecord]> {
+        self.frames.get_mut(self.len..self.len.wrapping_add(count))
+    }
+
+    /// Takes as many records as frames as were filled.
+    pub(in crate::signal) fn take_rest(&mut self, count: usize) {
+        self.len = self.len.wrapping_add(count).min(self.limit);
+    }
+
     /// From now on native frames and stubs are left out.
     pub(super) fn leave_out_native_frames(&mut self) {
         self.java_only = true;

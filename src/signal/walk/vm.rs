@@ -43,7 +43,7 @@ impl End {
 
 impl<M: Memory> Walk<'_, M> {
     /// Walks the whole stack into `sink`, which always gets at least one frame.
-    pub fn walk_vm(&self, sink: &mut FrameSink<'_>) {
+    pub(super) fn walk_vm(&self, sink: &mut FrameSink<'_>) {
         self.run(self.top(), sink).note(sink);
     }
 

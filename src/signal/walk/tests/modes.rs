@@ -3,10 +3,14 @@
 use super::native::{BASE, object, rule};
 use super::vm_world::*;
 use crate::core::record::FrameKind;
-use crate::core::record::FrameKind::{Compiled, Native, NoJavaFrame, Stub, Unwalkable};
+use crate::core::record::FrameKind::{
+    Compiled, Java, MethodId, Native, NativeMethod, NoJavaFrame, Stub, Truncated, Unwalkable,
+};
 use crate::core::stack_walker::StackWalker;
 use crate::core::unwind::{CfaRule, FpRule};
+use crate::signal::call_trace::{CallFrame, CallTrace, CallTraceSource};
 use crate::signal::walk::WalkError;
+use std::ffi::c_void;
 
 const LEAF_SP: u64 = STACK + 0x100;
 /// The Java frame that the leaf has been called from, and its entry frame.
@@ -30,6 +34,8 @@ struct Scene {
     world: World,
     inner: u64,
     outer: u64,
+    /// Into the inner Java frame's code.
+    return_pc: u64,
 }
 
 /// leaf < inner < (helper < library) < outer < (thread entry). The inner entry frame was called from `helper`.
@@ -61,7 +67,7 @@ fn scene(helper: u64) -> Scene {
     // The leaf has been called with an anchor, as JNI functions are.
     world.memory.put_u64(THREAD, INNER_SP).put_u64(THREAD + 8, inner_code + 0x80).put_u64(THREAD + 16, 0);
     world.memory.put(THREAD + 24, 4_u32.to_le_bytes());
-    Scene { world, inner, outer }
+    Scene { world, inner, outer, return_pc: inner_code + 0x80 }
 }
 
 impl Scene {
@@ -147,4 +153,164 @@ fn a_thread_without_java_frames_is_one_frame_where_native_ones_are_left_out() {
     returned.walker = StackWalker::No;
     returned.entry_frame(ENTRY_FP);
     assert_eq!(returned.walk(CALL_STUB_RETURN, CALLER_SP, ENTRY_FP, &[]), [(NoJavaFrame, 0, 0)]);
+}
+
+/// jmethodIDs: where the addresses of two methods are.
+const IDS: [u64; 2] = [0x5_0000, 0x5_0008];
+const METHOD: [u64; 2] = [0x5_1000, 0x5_2000];
+
+fn answer(trace: *mut CallTrace, room: i32, frames: &[(i32, u64)]) {
+    // SAFETY: the walker passes a trace with as much room as it says.
+    unsafe {
+        for (index, &(bci, method_id)) in frames.iter().enumerate().take(room as usize) {
+            (*trace).frames.add(index).write(CallFrame { bci, method_id });
+        }
+        (*trace).num_frames = frames.len().min(room as usize) as i32;
+    }
+}
+
+/// A call trace of a Java method in a native one.
+unsafe extern "C" fn two_frames(trace: *mut CallTrace, room: i32, _: *mut c_void) {
+    answer(trace, room, &[(5, IDS[0]), (-3, IDS[1])]);
+}
+
+unsafe extern "C" fn without_id(trace: *mut CallTrace, room: i32, _: *mut c_void) {
+    answer(trace, room, &[(5, IDS[0]), (5, 0)]);
+}
+
+unsafe extern "C" fn collecting(trace: *mut CallTrace, _: i32, _: *mut c_void) {
+    // SAFETY: as above. -2: a collection is under way.
+    unsafe { (*trace).num_frames = -2 };
+}
+
+unsafe extern "C" fn no_java(trace: *mut CallTrace, room: i32, _: *mut c_void) {
+    answer(trace, room, &[]);
+}
+
+unsafe extern "C" fn endless(trace: *mut CallTrace, room: i32, _: *mut c_void) {
+    answer(trace, room, &[(5, IDS[0]); 1000]);
+}
+
+type Function = unsafe extern "C" fn(*mut CallTrace, i32, *mut c_void);
+
+impl Scene {
+    fn asks(&mut self, function: Function) -> &mut Self {
+        let known = self.world.is_known;
+        // SAFETY: these functions read nothing of environment and context.
+        let source = unsafe { CallTraceSource::new(function, 0, std::ptr::null_mut(), known) };
+        self.world.call_trace = Some(source);
+        self.world.memory.put_u64(IDS[0], METHOD[0]).put_u64(IDS[1], METHOD[1]);
+        self
+    }
+
+    fn walk_with_fp(&mut self, pc: u64, fp: u64) -> Vec<(FrameKind, u64)> {
+        self.world.walker = StackWalker::Fp;
+        self.world.walk(pc, LEAF_SP, fp, &[]).iter().map(|frame| (frame.0, frame.1)).collect()
+    }
+
+    fn vm_frames(&self) -> [(FrameKind, u64); 3] {
+        [(Native, LEAF), (Compiled, self.inner), (Compiled, self.outer)]
+    }
+}
+
+const ASKED: [(FrameKind, u64); 3] = [(Native, LEAF), (Java, METHOD[0]), (NativeMethod, METHOD[1])];
+
+#[test]
+fn dwarf_has_java_frames_from_async_get_call_trace() {
+    let mut scene = scene(HELPER);
+    assert_eq!(scene.asks(two_frames).walk(StackWalker::Dwarf), ASKED);
+    let frames = scene.world.walk(LEAF, LEAF_SP, 0x55, &[]);
+    assert_eq!((frames[1].2, frames[2].2), (5, -1));
+}
+
+#[test]
+fn what_async_get_call_trace_does_not_say_the_vms_structures_do() {
+    let mut scene = scene(HELPER);
+    let expected = scene.vm_frames();
+    assert_eq!(scene.walk(StackWalker::Dwarf), expected, "a VM without it");
+    assert_eq!(scene.asks(collecting).walk(StackWalker::Dwarf), expected);
+    assert_eq!(scene.asks(without_id).walk(StackWalker::Dwarf), expected);
+    assert_eq!(scene.asks(no_java).walk(StackWalker::Dwarf), expected);
+    // A method that is gone: its id leads nowhere.
+    scene.asks(two_frames).world.memory.put_u64(IDS[1], 0);
+    assert_eq!(scene.walk(StackWalker::Dwarf), expected);
+}
+
+#[test]
+fn async_get_call_trace_is_not_asked_where_it_would_guess() {
+    // A virtual thread's carrier.
+    let mut carrier = scene(HELPER);
+    carrier.asks(two_frames).world.layout.thread.cont_entry = Some(128);
+    carrier.world.memory.put_u64(THREAD + 128, 0);
+    assert_eq!(carrier.walk(StackWalker::Dwarf), ASKED);
+    carrier.world.memory.put_u64(THREAD + 128, STACK + 0x900);
+    assert_eq!(carrier.walk(StackWalker::Dwarf), carrier.vm_frames());
+    // In Java: at the first instruction, where there is no frame yet, and in the middle.
+    let mut java = scene(HELPER);
+    java.asks(two_frames).world.walker = StackWalker::Dwarf;
+    java.world.memory.put_u64(THREAD, 0).put(THREAD + 24, 8_u32.to_le_bytes());
+    let (method, code) = java.world.compiled();
+    java.world.set(INNER_SP - 8, CALL_STUB_RETURN).set(INNER_SP - 0x10, ENTRY_FP);
+    let at = |java: &mut Scene, pc, sp| {
+        let frames = java.world.walk(pc, sp, ENTRY_FP, &[]);
+        frames.iter().map(|frame| (frame.0, frame.1)).collect::<Vec<_>>()
+    };
+    assert_eq!(at(&mut java, code, INNER_SP - 8), [(Compiled, method)]);
+    assert_eq!(at(&mut java, code + 0x40, INNER_SP - 0x30), ASKED[1..]);
+    // A thread that is just being made.
+    java.world.memory.put(THREAD + 24, 2_u32.to_le_bytes());
+    assert_eq!(at(&mut java, code + 0x40, INNER_SP - 0x30), [(Compiled, method)]);
+}
+
+#[test]
+fn a_call_trace_that_goes_on_beyond_the_limit_is_marked() {
+    let mut scene = scene(HELPER);
+    let frames = scene.asks(endless).walk(StackWalker::Dwarf);
+    assert_eq!(frames.len(), 63);
+    assert_eq!(frames[61..], [(Java, METHOD[0]), (Truncated, 0)]);
+}
+
+#[test]
+fn fp_follows_frame_pointers_alone_and_marks_what_they_pass_over() {
+    let mut scene = scene(HELPER);
+    scene.asks(two_frames);
+    // The frame that was interrupted has a rule, and need not have a frame pointer.
+    assert_eq!(scene.walk_with_fp(LEAF, 0x55), ASKED);
+    const GENERATED: u64 = 0xdead_0000;
+    let right = [(Native, GENERATED), ASKED[1], ASKED[2]];
+    assert_eq!(scene.walk_with_fp(GENERATED, LEAF_SP), right);
+    let lost = [right[0], (Unwalkable, GENERATED), right[1], right[2]];
+    // It has left the register to its caller, whose frame is then missing; or has put something else there.
+    assert_eq!(scene.walk_with_fp(GENERATED, LIBRARY_SP + 0x10), lost);
+    assert_eq!(scene.walk_with_fp(GENERATED, 0x55), lost);
+}
+
+#[test]
+fn fp_ends_at_the_threads_entry_if_that_is_near() {
+    let mut scene = scene(HELPER);
+    scene.world.java_thread = 0;
+    scene.world.set(LEAF_SP + 8, LIBRARY).set(INNER_SP + 0x18, THREAD_ENTRY);
+    let top = [(Native, LEAF), (Native, LIBRARY - 1)];
+    assert_eq!(scene.walk_with_fp(LEAF, 0x55), [&top[..], &[(Native, THREAD_ENTRY - 1)]].concat());
+    // A chain that breaks off among the program's own frames is no end.
+    for frame in 0..3 {
+        scene.world.set(INNER_SP + 0x18 + frame * 0x20, LIBRARY);
+    }
+    assert_eq!(scene.walk_with_fp(LEAF, 0x55), [&top[..], &[(Unwalkable, LIBRARY)]].concat());
+}
+
+#[test]
+fn without_a_layout_async_get_call_trace_is_all_there_is() {
+    let mut scene = scene(HELPER);
+    scene.world.is_known = false;
+    scene.asks(two_frames);
+    let ids = [(MethodId, IDS[0]), (MethodId, IDS[1])];
+    assert_eq!(scene.walk(StackWalker::Dwarf), [&ASKED[..1], &ids].concat());
+    assert_eq!(scene.walk(StackWalker::No), ids);
+    let pc = scene.return_pc;
+    assert_eq!(scene.asks(collecting).walk(StackWalker::Dwarf), [(Native, LEAF), (Unwalkable, LEAF)]);
+    // Code in no object, and not Java's.
+    let none = [(Native, LEAF), (Native, pc - 1), (Unwalkable, pc)];
+    assert_eq!(scene.asks(no_java).walk(StackWalker::Dwarf), none);
+    assert_eq!(scene.walk(StackWalker::No), [(NoJavaFrame, 0)]);
 }

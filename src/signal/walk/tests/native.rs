@@ -57,7 +57,15 @@ fn walk_by(
     let mut registers = Registers { pc, ..Registers::default() };
     registers.general[7] = sp;
     registers.general[6] = fp;
-    let start = Start { vm: None, objects, java_thread: 0, stack_high: STACK + 0x800, registers, walker };
+    let start = Start {
+        vm: None,
+        objects,
+        java_thread: 0,
+        stack_high: STACK + 0x800,
+        registers,
+        walker,
+        call_trace: None,
+    };
     let walk = Walk::new(&memory, start);
     let empty = FrameRecord { value: 0, aux: 0, kind: FrameKind::Truncated, level: 0, reserved: 0 };
     let mut frames = vec![empty; 32];

@@ -6,6 +6,7 @@ use crate::core::object::ObjectMap;
 use crate::core::record::{FrameKind, FrameRecord};
 use crate::core::stack_walker::StackWalker;
 use crate::core::vm_layout::*;
+use crate::signal::call_trace::CallTraceSource;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{FrameSink, Start, Walk};
 
@@ -153,7 +154,10 @@ pub(super) struct World {
     pub(super) layout: VmLayout,
     pub(super) objects: ObjectMap,
     pub(super) java_thread: u64,
+    /// Whether walkers are told the layout.
+    pub(super) is_known: bool,
     pub(super) walker: StackWalker,
+    pub(super) call_trace: Option<CallTraceSource>,
     next_blob: u64,
     next_name: u64,
     next_method: u64,
@@ -190,7 +194,9 @@ impl World {
             layout,
             objects: ObjectMap::default(),
             java_thread: THREAD,
+            is_known: true,
             walker: StackWalker::Vm,
+            call_trace: None,
             next_blob: CODE,
             next_name: NAMES,
             next_method: METHODS,
@@ -323,12 +329,13 @@ impl World {
         let mut frames =
             vec![FrameRecord { value: 0, aux: 0, kind: FrameKind::Truncated, level: 0, reserved: 0 }; 64];
         let start = Start {
-            vm: Some(&self.layout),
+            vm: self.is_known.then_some(&self.layout),
             objects: &self.objects,
             java_thread: self.java_thread,
             stack_high: STACK_HIGH,
             registers,
             walker: self.walker,
+            call_trace: self.call_trace,
         };
         let walk = Walk::new(&self.memory, start);
         let mut sink = FrameSink::new(&mut frames, None);

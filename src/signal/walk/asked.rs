@@ -1,0 +1,180 @@
+//! The `fp` and `dwarf` walkers: native frames down to the first Java frame, and then what AsyncGetCallTrace says,
+//! or, where that cannot be asked or does not know, what HotSpot's structures say.
+
+use super::blob::BlobKind;
+use super::vm::{End, From};
+use super::{Cursor, FrameSink, MAX_STEPS, Step, Walk, WalkError};
+use crate::core::memory::Memory;
+use crate::core::stack_walker::StackWalker;
+use crate::core::vm_layout::{CodeletKind, VmLayout};
+use crate::signal::call_trace::CallTraceEnd;
+use crate::signal::counters::{COUNTERS, add};
+
+/// How far away a thread's entry may be where its chain of frame pointers ends: start_thread and clone3, which have
+/// none, or main's callers.
+const MOST_FRAMES_BELOW_CHAIN: usize = 3;
+
+/// Where the native frames on top of a stack lead.
+enum NativeEnd {
+    /// To Java frames; `None`: which are not met from here.
+    Java(Option<From>),
+    /// To the stack's end.
+    Stack(End),
+}
+
+impl<M: Memory> Walk<'_, M> {
+    /// Walks the whole stack into `sink`.
+    pub(super) fn walk_asking_the_vm(&self, sink: &mut FrameSink<'_>) {
+        match self.native_frames_on_top(sink) {
+            NativeEnd::Java(from) => self.asked_java_frames(from, sink),
+            NativeEnd::Stack(end) => end.note(sink),
+        }
+    }
+
+    fn native_frames_on_top(&self, sink: &mut FrameSink<'_>) -> NativeEnd {
+        let From { mut cursor, mut registers, anchor } = self.top();
+        for _ in 0..MAX_STEPS {
+            if sink.is_full() {
+                return NativeEnd::Stack(End::Full);
+            }
+            if self.java_thread != 0 && self.may_be_java(cursor.pc) {
+                return NativeEnd::Java(Some(From { cursor, registers, anchor: None }));
+            }
+            let step = self.native_step(&cursor, &mut registers, sink);
+            match (step, anchor) {
+                (Ok(Step::Caller(caller)), Some(below)) if caller.sp <= below.sp => cursor = caller,
+                // By unwind tables no frame is passed over, whatever lies between a Java frame and its anchor.
+                (Ok(Step::Caller(caller)), Some(_))
+                    if self.walker == StackWalker::Dwarf && self.in_code_cache(caller.pc) =>
+                {
+                    cursor = caller;
+                }
+                (_, Some(below)) => {
+                    add(&COUNTERS.anchor_fallbacks, 1);
+                    sink.unwalkable(WalkError::NativeFramesLost, cursor.pc);
+                    return NativeEnd::Java(Some(From { cursor: below, registers: None, anchor: None }));
+                }
+                (Ok(Step::Caller(caller)), None) => cursor = caller,
+                (Ok(Step::Root), None) => return NativeEnd::Stack(End::Root),
+                (Err(_), None) if self.is_thread_entry_near(&cursor, sink) => {
+                    return NativeEnd::Stack(End::Root);
+                }
+                (Err(error), None) => {
+                    if !self.can_have_java_frames() {
+                        return NativeEnd::Stack(End::Broken(error, cursor.pc));
+                    }
+                    sink.unwalkable(error, cursor.pc);
+                    return NativeEnd::Java(None);
+                }
+            }
+        }
+        NativeEnd::Stack(End::Broken(WalkError::TooManySteps, cursor.pc))
+    }
+
+    /// Whether the program counter can be in Java code: in the code cache, or, where its bounds are not known, in
+    /// no object.
+    fn may_be_java(&self, pc: u64) -> bool {
+        match self.vm {
+            Some(_) => self.in_code_cache(pc),
+            None => self.objects.find(crate::core::address::RuntimeAddr(pc)).is_none(),
+        }
+    }
+
+    /// Whether a thread without an anchor can have Java frames nevertheless: it is in Java, from which native code
+    /// has been called that the VM does not hear of, or nothing is known of it.
+    fn can_have_java_frames(&self) -> bool {
+        self.java_thread != 0 && self.vm.is_none_or(|vm| self.is_in_java(vm))
+    }
+
+    /// Where a chain of frame pointers ends: puts the frames down to the thread's entry into the sink if unwind
+    /// tables know them and they are few. glibc has no frame pointers, and each thread begins in it.
+    fn is_thread_entry_near(&self, cursor: &Cursor, sink: &mut FrameSink<'_>) -> bool {
+        if self.walker != StackWalker::Fp {
+            return false;
+        }
+        let mut below = [None; MOST_FRAMES_BELOW_CHAIN];
+        let mut at = *cursor;
+        for slot in &mut below {
+            match self.table_step(&at) {
+                Some(Step::Caller(caller)) => at = caller,
+                Some(Step::Root) => {
+                    for frame in below.iter().flatten() {
+                        self.put_native(frame, sink);
+                    }
+                    return true;
+                }
+                None => return false,
+            }
+            *slot = Some(at);
+        }
+        false
+    }
+
+    /// What has been taken for Java code and is none.
+    fn code_in_no_object(&self, cursor: &Cursor, sink: &mut FrameSink<'_>) {
+        self.put_native(cursor, sink);
+        sink.unwalkable(WalkError::UnknownCode, cursor.pc);
+    }
+
+    /// The Java frames from `from` on.
+    pub(super) fn asked_java_frames(&self, from: Option<From>, sink: &mut FrameSink<'_>) {
+        match self.call_trace.filter(|_| self.is_sound_for_call_trace(from.as_ref())) {
+            Some(call_trace) => match call_trace.put_frames(self.memory, sink) {
+                CallTraceEnd::Complete => return add(&COUNTERS.call_traces, 1),
+                CallTraceEnd::Truncated => {
+                    add(&COUNTERS.call_traces, 1);
+                    return sink.truncate();
+                }
+                // Where nothing else is known of the thread, this is an answer.
+                CallTraceEnd::Empty if self.vm.is_none() => {
+                    if let Some(from) = from {
+                        self.code_in_no_object(&from.cursor, sink);
+                    }
+                    return;
+                }
+                CallTraceEnd::Empty | CallTraceEnd::Failed => add(&COUNTERS.call_traces_failed, 1),
+            },
+            None => add(&COUNTERS.call_traces_avoided, 1),
+        }
+        match from.filter(|_| self.vm.is_some()) {
+            Some(from) => self.run(from, sink).note(sink),
+            None => sink.unwalkable(WalkError::NoCallTrace, self.registers.pc),
+        }
+    }
+
+    /// Whether AsyncGetCallTrace begins at a frame about which there is no doubt, and reaches the end. It guesses in
+    /// stubs, adapters, prologues and epilogues, where it finds wrong frames or reads what is none; young and
+    /// ending threads have nothing to find; and it leaves out what of a virtual thread is frozen on the heap.
+    fn is_sound_for_call_trace(&self, from: Option<&From>) -> bool {
+        let Some(vm) = self.vm else { return true };
+        let field = |field: u32| self.memory.load_u64(self.java_thread.wrapping_add(u64::from(field)));
+        if vm.thread.cont_entry.is_some_and(|cont_entry| field(cont_entry) != Some(0)) {
+            return false;
+        }
+        let state = self.memory.load_u32(self.java_thread.wrapping_add(u64::from(vm.thread.thread_state)));
+        match state {
+            // In native code, in the VM, blocked, and on the way there or back.
+            Some(4..=7 | 10 | 11) => field(vm.thread.last_java_sp).is_some_and(|sp| sp != 0),
+            // In Java.
+            Some(8 | 9) => match from {
+                None => true,
+                Some(From { cursor, registers: Some(_), .. }) => self.is_complete_java_frame(vm, cursor),
+                Some(_) => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Whether the interrupted frame is in the middle of a method.
+    fn is_complete_java_frame(&self, vm: &VmLayout, cursor: &Cursor) -> bool {
+        if vm.stubs.interpreter.contains(cursor.pc) {
+            let codelet = vm.stubs.codelet_at(cursor.pc);
+            return codelet.is_some_and(|codelet| codelet.kind == CodeletKind::Other);
+        }
+        let Ok(blob) = self.blob_at(vm, cursor.pc) else { return false };
+        blob.kind == BlobKind::Nmethod
+            && self
+                .interrupted_compiled_caller(vm, &blob, cursor, &self.registers)
+                .is_ok_and(|caller| self.sized_caller(cursor, blob.frame_bytes) == Ok(caller))
+    }
+}
