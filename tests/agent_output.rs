@@ -8,8 +8,8 @@ use std::fs;
 use agent_support::running::Finished;
 use agent_support::stacks::cpu_stacks;
 use agent_support::{JavaRun, java_homes, profiles};
-use otlpprof::otlp::read::Message;
 use otlpprof::otlp::wire::Value;
+use otlpprof::signal::walk::WalkError;
 
 /// Runs the sample program long enough for several intervals on every JVM.
 fn run_everywhere(options: &str, check: impl Fn(&Finished)) {
@@ -81,14 +81,26 @@ fn every_profile_names_its_clock_and_counts_what_it_holds() {
         for home in java_homes() {
             let run = JavaRun::new(&home, "Demo").argument(1.5).agent(options).run().expect_success();
             for message in run.messages() {
-                let message = [message];
-                let attribute = |key: &str| profile_attribute(&message, key);
-                let held: i64 = cpu_stacks(&message).iter().map(|stack| stack.value).sum();
+                let attribute = |key: &str| profiles::profile_attribute(&message, key);
+                let held: i64 =
+                    cpu_stacks(std::slice::from_ref(&message)).iter().map(|stack| stack.value).sum();
                 let clock = attribute("otlpprof.cpu.clock");
                 assert!(matches!(&clock, Some(Value::StringValue(_))), "{}: {options}: {clock:?}", run.label);
                 let recorded = attribute("otlpprof.handler.periods_recorded");
                 assert_eq!(recorded, Some(Value::IntValue(held)), "{}: {options}", run.label);
             }
+            // Not in each: handlers' counts may be ahead of a profile by what is in the buffer.
+            let handler_ns =
+                run.messages().iter().map(|message| profiles::profile_counter(message, "handler.handler_ns"));
+            assert!(handler_ns.sum::<i64>() > 0, "{}: {options}", run.label);
+            let [taken, recorded, dropped] =
+                ["taken", "recorded", "dropped"].map(|what| run.counter(&format!("handler.samples_{what}")));
+            assert_eq!(taken, recorded + dropped, "{}: {}", run.label, run.stderr);
+            let reasons = ["held", "full", "not_ready"]
+                .map(|reason| run.counter(&format!("handler.samples_dropped_{reason}")));
+            assert_eq!(reasons.iter().sum::<u64>(), dropped, "{}: {}", run.label, run.stderr);
+            assert_eq!(run.counter("handler.periods_dropped") > 0, dropped > 0, "{}", run.stderr);
+            assert_marks_are_counted(&run);
         }
     }
 }
@@ -118,11 +130,33 @@ fn samples_that_no_message_can_hold_are_counted_and_said_once() {
         assert!(recorded > 20, "{label}");
         assert_eq!(run.counter("encode.over_limit.periods"), recorded, "{label}");
         assert!(run.counter("encode.over_limit.samples") > 0, "{label}");
-        assert_eq!(
-            run.stderr.lines().filter(|line| line.contains("over the size limit")).count(),
-            1,
-            "{label}"
-        );
+        for said_once in ["over the size limit", "labels, resource attributes"] {
+            let lines = run.stderr.lines().filter(|line| line.contains(said_once));
+            assert_eq!(lines.count(), 1, "{said_once}: {label}");
+        }
+    }
+}
+
+/// Each mark in place of a frame has a counter, and each of those its marks.
+fn assert_marks_are_counted(run: &Finished) {
+    let stacks = cpu_stacks(&run.messages());
+    let periods = |mark: &str| -> i64 {
+        let marked = stacks.iter().filter(|stack| stack.frames.iter().any(|frame| frame.name == mark));
+        marked.map(|stack| stack.value).sum()
+    };
+    let walk_errors = WalkError::ALL.iter().map(|error| error.name());
+    let walk_errors = walk_errors.map(|name| (format!("[unwalkable: {name}]"), format!("walk_error.{name}")));
+    let others = [
+        ("[unwalkable: unknown_method]", "resolve.unknown_methods"),
+        ("[unknown object]", "resolve.unknown_objects"),
+        ("[truncated]", "handler.truncated"),
+    ];
+    let others = others.map(|(mark, counter)| (mark.to_owned(), counter.to_owned()));
+    for (mark, counter) in walk_errors.chain(others) {
+        let (periods, count) = (periods(&mark), run.counter(&counter) as i64);
+        let label = format!("{}: {periods} periods of {mark}, {counter} {count}", run.label);
+        assert_eq!(periods > 0, count > 0, "{label}");
+        assert!(periods >= count, "{label}");
     }
 }
 
@@ -139,19 +173,6 @@ fn the_resource_names_the_java_runtime() {
             assert!(named, "{}: {key}: {value:?}", run.label);
         }
     }
-}
-
-/// The value of an attribute of the message's one profile.
-fn profile_attribute(messages: &[Message], key: &str) -> Option<Value> {
-    let data = &messages[0].data;
-    let dictionary = data.dictionary.as_ref()?;
-    let profile = &data.resource_profiles[0].scope_profiles[0].profiles[0];
-    let attributes =
-        profile.attribute_indices.iter().map(|&index| &dictionary.attribute_table[index as usize]);
-    let named = |key_strindex: i32| dictionary.string_table[key_strindex as usize] == key;
-    attributes
-        .filter(|attribute| named(attribute.key_strindex))
-        .find_map(|attribute| attribute.value.clone()?.value)
 }
 
 /// Every sample's time lies in its profile's window, which does not include its end, and stands in place of a value.

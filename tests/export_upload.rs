@@ -7,10 +7,10 @@ use std::net::TcpListener;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use export_support::profile::{flatten, json_message};
+use export_support::profile::{FlatSample, flatten, json_message};
 use export_support::{FaultServer, Step, message};
 use otlpprof::export::stats::{Fate, Loss, Tally, UploadStats};
-use otlpprof::export::upload::{Compression, ConfigError, RetryPolicy, Splitter};
+use otlpprof::export::upload::{Compression, ConfigError, RetryPolicy, Room, Splitter};
 use otlpprof::export::{ContentType, Endpoint, Message, UploadConfig, Uploader};
 use otlpprof::otlp::read::decode_json;
 use otlpprof::otlp::{Format, halve};
@@ -176,12 +176,68 @@ fn retry_after_holds_back_all_messages() {
         uploader.submit(message(10, 3));
         uploader.submit(message(20, 4));
         server.request();
-        // The first is given up, because the wait is longer than retries may take; the second has to wait, and
-        // the shutdown does not wait with it.
+        // Both are to wait, and the shutdown does not wait with them.
         let stats = uploader.shutdown(AMPLE);
-        assert_eq!(stats.lost(Loss::RetriesExhausted) + stats.lost(Loss::ShutDown), tally(2, 7, 30));
+        assert_lost(&stats, Loss::ShutDown, tally(2, 7, 30));
         assert_eq!(server.further_requests(), 0);
     }
+}
+
+#[test]
+fn a_message_outlives_a_retry_after_beyond_the_time_of_retries() {
+    let server = FaultServer::start([Step::protobuf(429, "Retry-After: 1\r\n", b"")]);
+    let mut config = config(server.endpoint());
+    config.retry.total = Duration::from_millis(1);
+    let uploader = Uploader::start(config, None, own_threads::spawn).unwrap();
+    uploader.submit(message(10, 3));
+    server.request();
+    server.request();
+    let stats = uploader.shutdown(AMPLE);
+    assert_eq!((stats.sent, stats.retries), (tally(1, 3, 10), 1));
+}
+
+#[test]
+fn what_a_body_could_still_hold_takes_no_room_in_the_queue() {
+    let server = FaultServer::start([]);
+    let mut config = config(server.endpoint());
+    config.queue_bytes = 1_000;
+    let uploader = Uploader::start(config, None, own_threads::spawn).unwrap();
+    let mut grown = message(900, 3);
+    grown.body.reserve_exact(10_000);
+    uploader.submit(grown);
+    assert_eq!(uploader.shutdown(AMPLE).sent, tally(1, 3, 900));
+}
+
+#[test]
+fn messages_of_more_than_the_queue_holds_arrive_one_after_the_other() {
+    let server = FaultServer::start([]);
+    let mut config = config(server.endpoint());
+    config.queue_bytes = 1_000;
+    let uploader = Uploader::start(config, None, own_threads::spawn).unwrap();
+    for _ in 0..20 {
+        assert_eq!(uploader.wait_for_room(900, AMPLE), Room::Free);
+        uploader.submit(message(900, 1));
+    }
+    assert_eq!(uploader.wait_for_room(1_001, AMPLE), Room::Hopeless);
+    assert_eq!(uploader.shutdown(AMPLE).sent, tally(20, 20, 20 * 900));
+}
+
+#[test]
+fn nobody_waits_for_room_at_a_collector_that_takes_nothing() {
+    let server = FaultServer::start([Step::protobuf(503, "Retry-After: 3600\r\n", b"")]);
+    let mut config = config(server.endpoint());
+    config.queue_bytes = 1_000;
+    let uploader = Uploader::start(config, None, own_threads::spawn).unwrap();
+    uploader.submit(message(900, 1));
+    assert_eq!(uploader.wait_for_room(900, AMPLE), Room::Hopeless);
+    let silent = FaultServer::start([Step::Hang]);
+    let uploader = start(&silent);
+    uploader.submit(message(1, 1));
+    silent.request();
+    uploader.submit(message(32 << 20 >> 1, 1));
+    assert_eq!(uploader.wait_for_room(32 << 20 >> 1, Duration::ZERO), Room::NotYet);
+    uploader.shutdown(Duration::ZERO);
+    assert_eq!(uploader.wait_for_room(1, AMPLE), Room::Free);
 }
 
 #[test]
@@ -252,7 +308,11 @@ fn a_json_message_that_is_too_large_is_halved_and_each_sample_counted() {
     assert!(requests.iter().all(|request| request.header("content-type") == ["application/json"]));
     let [all, first, second] = requests.map(|request| request.body);
     assert_eq!(all, whole.body);
-    let samples = |body: &[u8]| flatten(&decode_json(body).unwrap().data);
+    // Each half is a profile of its own.
+    let samples = |body: &[u8]| -> Vec<_> {
+        let samples = flatten(&decode_json(body).unwrap().data).into_iter();
+        samples.map(|sample| FlatSample { profile_id: Vec::new(), ..sample }).collect()
+    };
     let [lost, sent] = [&first, &second].map(|body| samples(body));
     assert_eq!((lost.len(), sent.len()), (1, 1));
     assert_eq!([lost, sent].concat(), samples(&all));

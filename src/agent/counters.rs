@@ -37,6 +37,8 @@ impl Snapshot {
         let mut counts = vec![
             ("otlpprof.handler.samples_recorded".to_owned(), recorded.samples),
             ("otlpprof.handler.periods_recorded".to_owned(), recorded.periods),
+            ("otlpprof.resolve.unknown_methods".to_owned(), recorded.unresolved.methods),
+            ("otlpprof.resolve.unknown_objects".to_owned(), recorded.unresolved.objects),
             ("otlpprof.encode.over_limit.samples".to_owned(), encoded.over_limit_samples),
             ("otlpprof.encode.over_limit.periods".to_owned(), encoded.over_limit_periods),
             ("otlpprof.encode.untimed.samples".to_owned(), encoded.untimed_samples),

@@ -11,12 +11,14 @@
 //! | `objects` | the loaded objects, published to the handlers, unwind tables compiled behind |
 //! | `resolve`, `thread_labels` | what frames and threads are called |
 //! | `output` | encoded, to a file and to a collector |
+//! | `first_upload` | when the first profile is sent |
 //! | `counters` | the agent's own counters, as a profile's attributes |
 //! | `logging` | lines on standard error |
 
 mod callbacks;
 mod counters;
 mod entry;
+mod first_upload;
 mod lifecycle;
 mod logging;
 mod objects;

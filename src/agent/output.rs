@@ -1,6 +1,6 @@
 //! Finished profiles: encoded, written to the file, handed to the uploader.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -8,7 +8,7 @@ use super::options::Options;
 use crate::export::file::FileError;
 use crate::export::notice::Notices;
 use crate::export::stats::{FileStats, UploadStats};
-use crate::export::upload::ConfigError;
+use crate::export::upload::{ConfigError, Room};
 use crate::export::{ContentType, FileExporter, Message, Uploader};
 use crate::model::Batch;
 use crate::otlp::{EncodeOptions, Format, Split, encode_split, halve};
@@ -36,6 +36,9 @@ pub(super) struct EncodeStats {
     /// Samples written without the times that were asked for.
     pub(super) untimed_samples: u64,
 }
+
+/// How long room in the queue is waited for before the caller gets a turn.
+const ROOM_WAIT: Duration = Duration::from_millis(50);
 
 /// Kinds of log lines.
 const OVER_LIMIT: u32 = 0;
@@ -75,19 +78,26 @@ impl Output {
         Ok(Self { file, uploader, encoding, limit_bytes, stats, notices })
     }
 
-    /// Sends a batch. Never waits for a collector. Whether anything of it went anywhere, and the counts in it.
-    pub(super) fn send(&self, batch: &Batch) -> bool {
+    /// Sends a batch. Whether anything of it went anywhere, and the counts in it.
+    ///
+    /// A batch of several messages waits for room in the queue, as long as the collector takes messages and no longer than
+    /// `patience`, and calls `meanwhile` every so often; otherwise no collector makes it wait.
+    pub(super) fn send(&self, batch: &Batch, patience: Duration, meanwhile: impl Fn()) -> bool {
+        let deadline = Instant::now() + patience;
         let split = encode_split(batch, &self.encoding, self.limit_bytes);
         self.count(&split);
         let any = !split.messages.is_empty();
         let content_type = content_type(self.encoding.format);
-        for part in split.messages {
+        for (number, part) in split.messages.into_iter().enumerate() {
             let message = Message { body: part.bytes, content_type, samples: part.samples };
             if let Some(file) = &self.file {
                 // Counted and logged where it happens.
                 let _ = file.write(&message);
             }
             if let Some(uploader) = &self.uploader {
+                if number > 0 {
+                    wait_for_room(uploader, &message, deadline, &meanwhile);
+                }
                 uploader.submit(message);
             }
         }
@@ -129,6 +139,12 @@ impl Output {
         if let Some(uploader) = &self.uploader {
             uploader.shutdown(within);
         }
+    }
+}
+
+fn wait_for_room(uploader: &Uploader, message: &Message, deadline: Instant, meanwhile: impl Fn()) {
+    while Instant::now() < deadline && uploader.wait_for_room(message.body.len(), ROOM_WAIT) == Room::NotYet {
+        meanwhile();
     }
 }
 

@@ -32,6 +32,17 @@ pub(super) struct FrameResolver {
     pub(super) remote_symbols: bool,
     /// Whether generated classes lose what numbers them.
     pub(super) normalise_class_names: bool,
+    pub(super) unresolved: Unresolved,
+}
+
+/// Frames of which nobody knew any more what they are. Each counts once for every interval that it was on a stack in,
+/// and anew after a collection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Unresolved {
+    /// `[unwalkable: unknown_method]`.
+    pub(super) methods: u64,
+    /// `[unknown object]`.
+    pub(super) objects: u64,
 }
 
 impl Resolver for FrameResolver {
@@ -71,6 +82,7 @@ impl FrameResolver {
             Some((methods.line_of(id, bci), methods.get(id)?))
         });
         let Some((line, info)) = resolved else {
+            self.unresolved.methods += 1;
             return marker(tables, "[unwalkable: unknown_method]", FrameType::Jvm);
         };
         let name = JavaMethod {
@@ -112,7 +124,10 @@ impl FrameResolver {
     fn remote(&mut self, tables: &mut Tables, object: ObjectIndex, address: ElfVaddr) -> FrameId {
         match self.objects.details(object) {
             Some(details) => self.in_object(tables, &details, address),
-            None => marker(tables, "[unknown object]", FrameType::Native),
+            None => {
+                self.unresolved.objects += 1;
+                marker(tables, "[unknown object]", FrameType::Native)
+            }
         }
     }
 

@@ -11,10 +11,11 @@ use parking_lot::{Mutex, MutexGuard};
 use thiserror::Error;
 
 use super::counters::Snapshot;
+use super::first_upload::first_interval;
 use super::objects::Objects;
 use super::options::{CpuClock, Options};
 use super::output::{EncodeStats, Output, OutputError};
-use super::resolve::FrameResolver;
+use super::resolve::{FrameResolver, Unresolved};
 use super::resource;
 use super::thread_labels::{self, ThreadLabel, ThreadLabels};
 use super::vm::{STUBS, Vm};
@@ -64,6 +65,7 @@ struct Drain {
 pub(super) struct Recorded {
     pub(super) samples: u64,
     pub(super) periods: u64,
+    pub(super) unresolved: Unresolved,
 }
 
 /// When an interval began.
@@ -117,6 +119,7 @@ impl Session {
             loaded_before: load_counts(),
             remote_symbols: options.remotesym,
             normalise_class_names: options.normalise_class_names,
+            unresolved: Unresolved::default(),
         };
         let drain = Drain {
             aggregator: Aggregator::new(options.encode.timestamps),
@@ -125,8 +128,12 @@ impl Session {
         };
         let counters = Snapshot::now(Recorded::default(), EncodeStats::default(), None, None);
         let interval = IntervalStart { monotonic_ns: monotonic_ns(), counters: counters.clone() };
+        let resource = resource::detect(&vm.properties(), &options.resource);
+        if let Some(line) = resource::warning(&resource) {
+            log::warn!("{line}");
+        }
         let session = Arc::new(Self {
-            resource: resource::detect(&vm.properties(), &options.resource),
+            resource,
             vm,
             buffer,
             objects,
@@ -170,7 +177,6 @@ impl Session {
     /// The session's own thread: drains, and flushes at every interval.
     fn run(&self) {
         let env = self.vm.attach_as_daemon(c"otlpprof");
-        // A fleet that was started together does not upload in step.
         let mut next = Instant::now() + first_interval(self.options.interval);
         while !self.stopping.load(Ordering::Acquire) {
             let until_flush = next.saturating_duration_since(Instant::now());
@@ -214,7 +220,8 @@ impl Session {
     pub(super) fn flush(&self, env: Option<*mut JNIEnv>) {
         let interval_start = self.interval.lock();
         let labels = self.thread_labels(env);
-        self.end_interval(interval_start, &labels);
+        // So long, at most, does a profile of many messages hold up the next.
+        self.end_interval(interval_start, &labels, self.options.interval / 2);
     }
 
     /// What threads are called. Asks the VM, which may wait for a safepoint: not under the drain's lock. Threads
@@ -227,6 +234,7 @@ impl Session {
         &self,
         mut interval_start: MutexGuard<'_, IntervalStart>,
         labels: &HashMap<u32, ThreadLabel>,
+        patience: Duration,
     ) {
         let map_number = self.objects.published_number();
         let (interval, recorded, end_ns, unix_offset_ns) = {
@@ -266,7 +274,7 @@ impl Session {
             profiles: vec![profile],
         };
         // What nobody has been told is told with the next.
-        if self.output.send(&batch) {
+        if self.output.send(&batch, patience, || self.drain_now()) {
             interval_start.counters = counters;
         }
     }
@@ -300,8 +308,9 @@ impl Session {
         self.vm.unset_call_trace();
         self.stopping.store(true, Ordering::Release);
         self.buffer.drain_bell.ring();
-        self.end_interval(interval_start, &labels);
-        self.output.shutdown(within);
+        let deadline = Instant::now() + within;
+        self.end_interval(interval_start, &labels, within);
+        self.output.shutdown(deadline.saturating_duration_since(Instant::now()));
         self.objects.stop();
         log::info!("{}", self.summary());
     }
@@ -358,6 +367,7 @@ impl Drain {
             });
         }
         resolver.loaded_before = loaded_now;
+        recorded.unresolved = resolver.unresolved;
     }
 }
 
@@ -378,14 +388,6 @@ pub(super) fn clock_choice(clock: CpuClock) -> ClockChoice {
         CpuClock::Timer => ClockChoice::Only(ClockKind::Timer),
         CpuClock::Itimer => ClockChoice::Only(ClockKind::Itimer),
     }
-}
-
-/// A random part of the interval, at least a tenth.
-fn first_interval(interval: Duration) -> Duration {
-    use std::hash::{BuildHasher, RandomState};
-    // RandomState is seeded from the system's randomness.
-    let random = RandomState::new().hash_one(std::process::id());
-    interval.mul_f64(0.1 + 0.9 * (random as f64 / u64::MAX as f64))
 }
 
 fn clock_ns(clock: libc::clockid_t) -> u64 {

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use parking_lot::Mutex;
 
 use crate::aggregate::ThreadKey;
-use crate::model::{AttributeSetId, Tables};
+use crate::model::{self, AttributeSetId, Tables};
 use crate::sampling::thread_records;
 
 /// What a Java thread is called in profiles.
@@ -64,10 +64,28 @@ pub(super) fn attributes(
         let id = tables.int_attribute("otlpprof.thread.os_id", i64::from(thread.os_tid), "");
         return tables.attribute_set(&[id]);
     };
-    let name = tables.string_attribute("thread.name", &label.name);
+    let name = tables.string_attribute("thread.name", model::label(&label.name));
     if thread.is_virtual {
         return tables.attribute_set(&[name]);
     }
     let id = tables.int_attribute("thread.id", label.id, "");
     tables.attribute_set(&[name, id])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::AttributeValue;
+
+    #[test]
+    fn a_long_thread_name_is_cut() {
+        let mut tables = Tables::new();
+        let thread = ThreadKey { os_tid: 7, java_incarnation: 1, is_virtual: true };
+        let label = ThreadLabel { name: "worker ".repeat(1_000), id: 1 };
+        let set = attributes(&mut tables, thread, Some(&label));
+        let AttributeValue::Str(name) = tables.attributes.get(tables.attributes_of(set)[0]).value else {
+            panic!("thread.name is text");
+        };
+        assert_eq!(tables.strings.get(name), &label.name[..model::LONGEST_LABEL]);
+    }
 }

@@ -45,6 +45,16 @@ impl Queue {
         dropped
     }
 
+    /// Whether a message of so many bytes could be appended and nothing had to go for it.
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
+        self.fits(1, bytes, self.waiting.len(), self.waiting_bytes)
+    }
+
+    /// Whether one could be, were nothing else there.
+    pub(super) fn has_ever_room(&self, bytes: usize) -> bool {
+        1 <= self.limits.messages && bytes <= self.limits.bytes
+    }
+
     /// Puts the pieces of the message that was settled last in front, in their order. Returns those that do not
     /// fit: they are the oldest.
     pub(super) fn put_in_front(&mut self, pieces: Vec<Message>) -> Vec<Message> {

@@ -10,7 +10,8 @@ pub struct RetryPolicy {
     pub initial: Duration,
     /// Upper bound of any wait.
     pub longest: Duration,
-    /// A message whose next attempt would start later than this after its first one is given up.
+    /// A message whose next attempt would start later than this after its first one is given up; waits that the
+    /// collector asked for come on top.
     pub total: Duration,
 }
 

@@ -26,6 +26,7 @@ use super::{Endpoint, Message};
 
 mod ledger;
 
+pub use ledger::Room;
 use ledger::{Ledger, Notice, Pause};
 
 /// Splits a message that a collector finds too large into smaller ones, which are sent in its place, in their
@@ -37,7 +38,8 @@ pub type Splitter = Box<dyn FnMut(&Message) -> Vec<Message> + Send>;
 /// What the exporter's thread does.
 pub type ThreadBody = Box<dyn FnOnce() + Send>;
 
-/// A `Retry-After` beyond this is taken as this: a slip of a server must not end profiling.
+/// A `Retry-After` beyond this is taken as this: a slip of a server must not end profiling. So long, too, a message is
+/// kept at most beyond the time that it may be retried, for a collector that asks for patience.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// How long a shutdown waits, after its deadline, for the interrupted thread to go.
 const FAREWELL: Duration = Duration::from_millis(50);
@@ -51,7 +53,7 @@ pub struct UploadConfig {
     pub headers: Vec<(String, String)>,
     /// How bodies are compressed.
     pub compression: Compression,
-    /// PEM file of the CA certificates to trust instead of the built-in ones; for `https` only.
+    /// PEM file of the CA certificates to trust instead of the system's; for `https` only.
     pub ca_certificate: Option<PathBuf>,
     /// PEM file of the certificate by which the collector knows us, and of those that vouch for it; for `https`
     /// only, and only with its key.
@@ -130,6 +132,12 @@ impl Uploader {
     /// counters.
     pub fn submit(&self, message: Message) {
         self.ledger.submit(message);
+    }
+
+    /// Waits for room in the queue for a message of so many bytes, for as long as `within` at most: for those who have
+    /// more than the queue holds, and can spare the time while the collector takes what is sent.
+    pub fn wait_for_room(&self, bytes: usize, within: Duration) -> Room {
+        self.ledger.wait_for_room(bytes, Instant::now() + within)
     }
 
     /// The counters.
@@ -237,6 +245,8 @@ impl Exporter {
         }
         let first = Instant::now();
         let mut failures = 0;
+        // How long the collector has asked to wait, which is not held against the message.
+        let mut told = Duration::ZERO;
         loop {
             let Some(timeout) = self.ledger.time_left(self.config.timeout) else {
                 return given_up(&self.ledger, Loss::ShutDown, no_time);
@@ -246,6 +256,7 @@ impl Exporter {
             let wait = match self.judge(answer) {
                 Verdict::Final(outcome) => return outcome,
                 Verdict::Retry { after, unreachable } => {
+                    self.ledger.failed();
                     if unreachable && self.ledger.is_closing() {
                         let line = "a message is given up at shutdown: no collector can be reached";
                         return given_up(&self.ledger, Loss::ShutDown, line);
@@ -254,13 +265,14 @@ impl Exporter {
                     match after.map(|after| after.min(LONGEST_PAUSE)) {
                         Some(after) => {
                             self.ledger.throttle(after);
+                            told = told.saturating_add(after).min(LONGEST_PAUSE);
                             after
                         }
                         None => self.config.retry.backoff(failures, &mut self.jitter),
                     }
                 }
             };
-            if first.elapsed().saturating_add(wait) > self.config.retry.total {
+            if first.elapsed().saturating_add(wait) > self.config.retry.total.saturating_add(told) {
                 let line = "a message is given up: retried for as long as allowed";
                 return given_up(&self.ledger, Loss::RetriesExhausted, line);
             }

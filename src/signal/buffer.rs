@@ -129,15 +129,28 @@ pub struct HeldStrip<'a> {
     strip: &'a Strip,
 }
 
+/// Why there is no strip for a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoStrip {
+    /// Other handlers, or the drainer, hold all of them.
+    Held,
+    /// Of those that nobody held none had room.
+    Full,
+}
+
 impl SampleBuffer {
     /// Takes a free strip with room for a record of `max_frames` frames, beginning at the one that `hint`
-    /// (a thread id) prefers. `None` if all were held or full.
-    pub fn try_hold(&self, hint: u32, max_frames: usize) -> Option<HeldStrip<'_>> {
+    /// (a thread id) prefers.
+    ///
+    /// # Errors
+    /// If all were held or full.
+    pub fn try_hold(&self, hint: u32, max_frames: usize) -> Result<HeldStrip<'_>, NoStrip> {
         let needed = HEADER_BYTES.wrapping_add(max_frames.min(MAX_FRAMES).wrapping_mul(FRAME_BYTES));
         // Neighbouring thread ids are common; spread them (Fibonacci hashing).
         let first = hint.wrapping_mul(0x9e37_79b9) >> 28;
+        let mut reason = NoStrip::Held;
         for step in 0..STRIPS {
-            let strip = self.strips.get((first as usize).wrapping_add(step) % STRIPS)?;
+            let Some(strip) = self.strips.get((first as usize).wrapping_add(step) % STRIPS) else { continue };
             if strip.lock.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
                 continue;
             }
@@ -145,11 +158,12 @@ impl SampleBuffer {
             // SAFETY: the lock is held.
             let used = unsafe { (*strip.active.get()).used };
             if HALF_BYTES.wrapping_sub(used) >= needed {
-                return Some(held);
+                return Ok(held);
             }
+            reason = NoStrip::Full;
             self.drain_bell.ring();
         }
-        None
+        Err(reason)
     }
 }
 
@@ -322,7 +336,7 @@ mod tests {
     }
 
     fn put(buffer: &SampleBuffer, hint: u32, frames: u16, weight: u64) -> bool {
-        let Some(mut held) = buffer.try_hold(hint, usize::from(frames)) else { return false };
+        let Ok(mut held) = buffer.try_hold(hint, usize::from(frames)) else { return false };
         let (room, _) = held.frames_and_pool(usize::from(frames));
         for (index, frame) in room.iter_mut().enumerate() {
             *frame = FrameRecord {
@@ -387,9 +401,9 @@ mod tests {
         let buffer = create().unwrap();
         drain_weights(buffer);
         let held: Vec<_> = (0..STRIPS).map(|_| buffer.try_hold(3, 10).unwrap()).collect();
-        assert!(buffer.try_hold(3, 10).is_none());
+        assert_eq!(buffer.try_hold(3, 10).err(), Some(NoStrip::Held));
         drop(held);
-        assert!(buffer.try_hold(3, 10).is_some());
+        assert!(buffer.try_hold(3, 10).is_ok());
     }
 
     #[test]

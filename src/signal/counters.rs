@@ -33,10 +33,16 @@ macro_rules! counters {
 counters! {
     /// Samples that were begun, recorded or lost.
     samples_taken,
-    /// Samples lost because all strips that were tried were held or full.
+    /// Samples lost, for one of three reasons.
     samples_dropped,
-    /// Their weights, in periods.
+    /// The weights of all lost samples, in periods.
     periods_dropped,
+    /// Lost: all strips of the buffer were held by others.
+    samples_dropped_held,
+    /// Lost: the strips that nobody held had no room.
+    samples_dropped_full,
+    /// Lost: buffer or object map were not there.
+    samples_dropped_not_ready,
     /// CPU time of the handlers, from entry to exit, by CLOCK_MONOTONIC.
     handler_ns,
     /// Native frames for which the remote pool had no slot left; they keep their raw address.

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
-use super::buffer;
+use super::buffer::{self, NoStrip};
 use super::call_trace::{AsyncGetCallTrace, CallTraceSource};
 use super::counters::{COUNTERS, add};
 use super::doorbell::Doorbell;
@@ -66,11 +66,24 @@ pub unsafe fn take_cpu(thread: &ThreadRecord, context: *mut c_void, weight: u64)
 pub unsafe fn take(engine: Engine, thread: &ThreadRecord, context: *const c_void, weight: u64) {
     let start_ns = monotonic_ns();
     add(&COUNTERS.samples_taken, 1);
-    if record(engine, thread, context, weight, start_ns).is_none() {
+    if let Err(reason) = record(engine, thread, context, weight, start_ns) {
         add(&COUNTERS.samples_dropped, 1);
         add(&COUNTERS.periods_dropped, weight);
+        let counter = match reason {
+            NotRecorded::NotReady => &COUNTERS.samples_dropped_not_ready,
+            NotRecorded::NoStrip(NoStrip::Held) => &COUNTERS.samples_dropped_held,
+            NotRecorded::NoStrip(NoStrip::Full) => &COUNTERS.samples_dropped_full,
+        };
+        add(counter, 1);
     }
     add(&COUNTERS.handler_ns, monotonic_ns().wrapping_sub(start_ns));
+}
+
+/// Why a sample is not recorded.
+#[derive(Clone, Copy, Debug)]
+enum NotRecorded {
+    NotReady,
+    NoStrip(NoStrip),
 }
 
 fn record(
@@ -79,13 +92,16 @@ fn record(
     context: *const c_void,
     weight: u64,
     monotonic_ns: u64,
-) -> Option<()> {
+) -> Result<(), NotRecorded> {
     let os_tid = thread.os_tid.load(Ordering::Relaxed);
     // One record for a truncation or error mark behind the last frame.
     let room = SETUP.depth.load(Ordering::Relaxed).wrapping_add(2).min(buffer::MAX_FRAMES);
-    let mut held = buffer::get()?.try_hold(os_tid as u32, room)?;
+    let mut held = buffer::get()
+        .ok_or(NotRecorded::NotReady)?
+        .try_hold(os_tid as u32, room)
+        .map_err(NotRecorded::NoStrip)?;
     // SAFETY: null or published by the agent, which waits for handlers (for this strip) before it frees.
-    let objects = unsafe { SETUP.objects.load(Ordering::Acquire).as_ref() }?;
+    let objects = unsafe { SETUP.objects.load(Ordering::Acquire).as_ref() }.ok_or(NotRecorded::NotReady)?;
     // SAFETY: null or never freed.
     let vm = unsafe { SETUP.vm.load(Ordering::Acquire).as_ref() };
     let java_thread = thread.java_thread.load(Ordering::Relaxed);
@@ -124,7 +140,7 @@ fn record(
         is_virtual: u8::from(vm.is_some_and(|vm| carries_virtual_thread(vm, java_thread))),
         reserved: [0; 3],
     });
-    Some(())
+    Ok(())
 }
 
 /// AsyncGetCallTrace for the current thread, a Java thread, whose `ucontext_t` the kernel has put at `context`.

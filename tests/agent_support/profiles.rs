@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use otlpprof::otlp::lookup::Lookup;
 use otlpprof::otlp::read::{self, Message};
 use otlpprof::otlp::validate::rules::RuleId;
 use otlpprof::otlp::validate::validate;
+use otlpprof::otlp::wire::Value;
 
 use super::profcheck_support::assert_passes;
 
@@ -48,4 +50,21 @@ pub(crate) fn messages(file: &Path) -> Vec<Message> {
 /// The messages that are in a file so far, which may not be there.
 pub(crate) fn messages_if_any(file: &Path) -> Vec<Message> {
     if file.is_file() { messages(file) } else { Vec::new() }
+}
+
+/// The value of an attribute of a message's one profile.
+pub(crate) fn profile_attribute(message: &Message, key: &str) -> Option<Value> {
+    let lookup = Lookup::new(&message.data);
+    let profile = &message.data.resource_profiles[0].scope_profiles[0].profiles[0];
+    let (_, value) = lookup.attributes(&profile.attribute_indices).find(|(found, _)| *found == key)?;
+    value.cloned()
+}
+
+/// A counter of a message's one profile; 0 if it is not there.
+pub(crate) fn profile_counter(message: &Message, key: &str) -> i64 {
+    match profile_attribute(message, &format!("otlpprof.{key}")) {
+        None => 0,
+        Some(Value::IntValue(count)) => count,
+        Some(other) => panic!("{key}: {other:?}"),
+    }
 }

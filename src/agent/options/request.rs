@@ -163,6 +163,12 @@ impl Draft {
                 .warnings
                 .push("the endpoint's port 4317 is usually gRPC; OTLP over HTTP is usually 4318".into());
         }
+        if upload.queue_bytes < upload.max_request_bytes {
+            let (queue, limit) = (upload.queue_bytes >> 10, upload.max_request_bytes >> 10);
+            return Err(format!(
+                "upload.queue ({queue}k) is less than upload.limit ({limit}k): a request of that size would never be sent"
+            ));
+        }
         upload.endpoint = endpoint;
         options.upload = Some(upload);
         Ok(options)

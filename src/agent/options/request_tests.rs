@@ -339,8 +339,19 @@ fn grpc_says_what_to_set_and_is_never_silent() {
         Format::Json
     );
     assert_eq!(start_in("format=proto", [grpc]).encode.format, Format::Proto);
+    let named = start_in("endpoint=http://h:4318", [grpc]);
+    assert_eq!(url(&named).as_deref(), Some("http://h:4318/v1development/profiles"));
+    assert_eq!(error_in("", [grpc, ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://h:4318")]).message, message);
     assert_eq!(url(&start_in("file=/f", [grpc])), None, "nothing is uploaded");
     assert_eq!(start("endpoint=http://h:4317").warnings.len(), 1, "the gRPC port draws a warning");
+}
+
+#[test]
+fn a_queue_that_cannot_hold_a_request_is_refused() {
+    let message = error("upload.queue=8m");
+    assert!(message.contains("upload.queue (8192k) is less than upload.limit (20480k)"), "{message}");
+    start("upload.queue=8m,upload.limit=8m");
+    start("upload.queue=8m,file=/f");
 }
 
 #[test]

@@ -193,7 +193,14 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         value: "URL|off",
         secret: true,
         help: "upload to this OTLP/HTTP collector; without file and endpoint: http://localhost:4318",
-        read: |draft, text| set(&mut draft.destination, read_endpoint(text)),
+        read: |draft, text| {
+            draft.destination = read_endpoint(text)?;
+            if let Destination::Collector(_) = draft.destination {
+                // It is one of OTLP/HTTP, whatever protocol a weaker source asks for.
+                draft.unusable_protocol = None;
+            }
+            Ok(())
+        },
         ..PLAIN
     },
     OptionSpec {

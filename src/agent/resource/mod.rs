@@ -14,7 +14,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::model::Resource;
+use crate::model::{Resource, ResourceValue, label};
 
 /// The JVM's system properties that describe it, as HotSpot has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,7 +48,25 @@ pub fn detect(jvm: &JvmProperties, user: &[(String, String)]) -> Resource {
     for (key, value) in user {
         resource.set(key.as_str(), value.as_str());
     }
+    for (key, value) in resource.attributes().to_vec() {
+        if let ResourceValue::Str(text) = value {
+            resource.set(key, label(&text));
+        }
+    }
     resource
+}
+
+/// The most labels of a sample, those of its resource and its thread together, that Pyroscope takes.
+const MOST_LABELS: usize = 30;
+/// `thread.name` and `thread.id`.
+const THREAD_LABELS: usize = 2;
+
+/// What is to be said of a resource that leaves backends too many labels.
+pub fn warning(resource: &Resource) -> Option<String> {
+    let labels = resource.attributes().len() + THREAD_LABELS;
+    (labels > MOST_LABELS).then(|| {
+        format!("each sample has {labels} labels, resource attributes and its thread's; backends refuse more than {MOST_LABELS}")
+    })
 }
 
 /// What the conventions ask for where nobody says a name: "unknown_service:" and the executable's.
@@ -116,7 +134,6 @@ fn file_name(path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ResourceValue;
 
     fn jvm() -> JvmProperties {
         JvmProperties {
@@ -167,6 +184,15 @@ mod tests {
         keys.sort();
         keys.dedup();
         assert_eq!(keys.len(), all);
+    }
+
+    #[test]
+    fn long_values_are_cut_and_many_are_warned_of() {
+        let user: Vec<_> = (0..30).map(|number| (format!("key{number}"), "é".repeat(1_000))).collect();
+        let resource = detect(&jvm(), &user);
+        assert_eq!(string(&resource, "key7"), Some("é".repeat(512).as_str()));
+        assert!(warning(&resource).is_some_and(|line| line.contains("labels")));
+        assert_eq!(warning(&detect(&jvm(), &user[..10])), None);
     }
 
     #[test]

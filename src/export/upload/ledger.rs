@@ -37,6 +37,17 @@ impl Notice {
     }
 }
 
+/// Whether a message has room in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// It has.
+    Free,
+    /// It has not, and messages leave: later it may have.
+    NotYet,
+    /// Waiting is no use: the collector does not take messages, it is larger than the queue, or the end has come.
+    Hopeless,
+}
+
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pause {
@@ -65,6 +76,8 @@ struct State {
     /// A collector asked for no request before this.
     not_before: Option<Instant>,
     thread_ended: bool,
+    /// The latest attempt failed.
+    failing: bool,
 }
 
 /// See the module.
@@ -73,7 +86,8 @@ pub(super) struct Ledger {
     state: Mutex<State>,
     /// Something to send, or the phase changed: for the thread.
     work: Condvar,
-    /// Nothing is pending, or the thread ended: for the shutdown.
+    /// Nothing is pending, or the thread ended: for the shutdown. Room in the queue, or none to be hoped for: for
+    /// submitters.
     progress: Condvar,
     /// The endpoint, for log lines.
     endpoint: String,
@@ -89,6 +103,7 @@ impl Ledger {
             taken: None,
             not_before: None,
             thread_ended: false,
+            failing: false,
         };
         Self {
             state: Mutex::new(state),
@@ -101,7 +116,9 @@ impl Ledger {
 
     // For submitters.
 
-    pub(super) fn submit(&self, message: Message) {
+    pub(super) fn submit(&self, mut message: Message) {
+        // What it occupies is what counts, and a body that grew while it was encoded occupies up to twice its length.
+        message.body.shrink_to_fit();
         let mut state = self.state.lock();
         state.stats.submitted += Tally::of(&message);
         if state.phase != Phase::Running {
@@ -114,6 +131,22 @@ impl Ledger {
         self.work.notify_one();
         if !dropped.is_empty() {
             self.notice(Notice::Lost(Loss::QueueFull), "the queue is full, the oldest message is dropped");
+        }
+    }
+
+    /// Waits until a message of so many bytes has room in the queue; see [`Room`].
+    pub(super) fn wait_for_room(&self, bytes: usize, until: Instant) -> Room {
+        let mut state = self.state.lock();
+        loop {
+            if state.queue.has_room(bytes) {
+                return Room::Free;
+            }
+            if state.phase != Phase::Running || state.failing || !state.queue.has_ever_room(bytes) {
+                return Room::Hopeless;
+            }
+            if self.progress.wait_until(&mut state, until).timed_out() {
+                return Room::NotYet;
+            }
         }
     }
 
@@ -184,9 +217,18 @@ impl Ledger {
 
     pub(super) fn sent(&self, tally: Tally) {
         let mut state = self.state.lock();
+        state.failing = false;
         if state.settle() {
             state.stats.sent += tally;
         }
+        drop(state);
+        self.progress.notify_all();
+    }
+
+    /// An attempt failed and is to be repeated: nobody waits for room meanwhile.
+    pub(super) fn failed(&self) {
+        self.state.lock().failing = true;
+        self.progress.notify_all();
     }
 
     /// Counts the taken message as lost. Who knows why logs it.
@@ -195,10 +237,13 @@ impl Ledger {
         if state.settle() {
             state.lost(tally, loss);
         }
+        drop(state);
+        self.progress.notify_all();
     }
 
     /// Replaces the taken message by its pieces.
-    pub(super) fn split(&self, tally: Tally, pieces: Vec<Message>) {
+    pub(super) fn split(&self, tally: Tally, mut pieces: Vec<Message>) {
+        pieces.iter_mut().for_each(|piece| piece.body.shrink_to_fit());
         let mut state = self.state.lock();
         if !state.settle() {
             return;
@@ -208,6 +253,7 @@ impl Ledger {
         let dropped = state.queue.put_in_front(pieces);
         state.dropped(&dropped);
         drop(state);
+        self.progress.notify_all();
         if !dropped.is_empty() {
             self.notice(Notice::Lost(Loss::QueueFull), "the queue is full, pieces of a message are dropped");
         }
