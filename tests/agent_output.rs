@@ -90,8 +90,10 @@ fn every_profile_names_its_clock_and_counts_what_it_holds() {
                 assert_eq!(recorded, Some(Value::IntValue(held)), "{}: {options}", run.label);
             }
             // Not in each: handlers' counts may be ahead of a profile by what is in the buffer.
-            let handler_ns =
-                run.messages().iter().map(|message| profiles::profile_counter(message, "handler.handler_ns"));
+            let handler_ns = run
+                .messages()
+                .into_iter()
+                .map(|message| profiles::profile_counter(&message, "handler.handler_ns"));
             assert!(handler_ns.sum::<i64>() > 0, "{}: {options}", run.label);
             let [taken, recorded, dropped] =
                 ["taken", "recorded", "dropped"].map(|what| run.counter(&format!("handler.samples_{what}")));

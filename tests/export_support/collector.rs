@@ -67,13 +67,18 @@ impl Collector {
         format!("http://{}", self.address)
     }
 
-    /// Ends the collector, so that all is written, and returns what its two files hold.
-    pub(crate) fn received(mut self) -> [Vec<FlatSample>; 2] {
+    /// Ends the collector, so that all is written, and returns the samples in its two files.
+    pub(crate) fn received(self) -> [Vec<FlatSample>; 2] {
+        self.files().map(|bytes| samples_of(&bytes))
+    }
+
+    /// Ends the collector, so that all is written, and returns its two files.
+    pub(crate) fn files(mut self) -> [Vec<u8>; 2] {
         let process = nix::unistd::Pid::from_raw(self.process.id().cast_signed());
         // SAFETY: kill has no memory effects; the process is this test's own child and not waited for yet.
         unsafe { libc::kill(process.as_raw(), libc::SIGTERM) };
         assert!(self.process.wait().unwrap().success(), "{}", self.log());
-        ["proto", "json"].map(|format| samples_of(&self.folder.path().join(format)))
+        ["proto", "json"].map(|format| std::fs::read(self.folder.path().join(format)).unwrap())
     }
 }
 
@@ -94,10 +99,9 @@ fn binary() -> Option<PathBuf> {
     Some(PathBuf::from(String::from_utf8(output.stdout).unwrap().trim()))
 }
 
-fn samples_of(file: &Path) -> Vec<FlatSample> {
-    let bytes = std::fs::read(file).unwrap();
-    let mut samples: Vec<_> =
-        read::read(&bytes).flat_map(|message| flatten(&message.unwrap().data)).collect();
+/// The samples in a file that a collector wrote, sorted.
+pub(crate) fn samples_of(bytes: &[u8]) -> Vec<FlatSample> {
+    let mut samples: Vec<_> = read::read(bytes).flat_map(|message| flatten(&message.unwrap().data)).collect();
     samples.sort();
     samples
 }

@@ -2,19 +2,45 @@
 
 #![allow(dead_code, reason = "every test target uses its own part")]
 
+use std::sync::OnceLock;
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use otlpprof::export::{ContentType, Message};
 use otlpprof::otlp::lookup::Lookup;
 use otlpprof::otlp::wire::*;
 use prost::Message as _;
 
-/// A sample without indices: its service, type, stack (leaf first), attributes and values.
+/// A sample without indices, and all that is said of its profile.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FlatSample {
-    pub(crate) service: String,
+    pub(crate) resource: Attributes,
+    pub(crate) scope: (String, String),
     pub(crate) sample_type: (String, String),
-    pub(crate) stack: Vec<String>,
-    pub(crate) attributes: Vec<(String, String)>,
+    pub(crate) period: (i64, String, String),
+    /// Start and length.
+    pub(crate) window: (u64, u64),
+    pub(crate) profile_id: Vec<u8>,
+    pub(crate) profile_attributes: Attributes,
+    /// Leaf first.
+    pub(crate) stack: Vec<FlatLocation>,
+    pub(crate) attributes: Attributes,
+    pub(crate) link: (Vec<u8>, Vec<u8>),
     pub(crate) values: Vec<i64>,
+    pub(crate) timestamps: Vec<u64>,
+}
+
+/// Keys, and values with their types; sorted.
+pub(crate) type Attributes = Vec<(String, String)>;
+
+/// A location without indices.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct FlatLocation {
+    pub(crate) address: u64,
+    /// Functions, each with its name, system name, file and line.
+    pub(crate) lines: Vec<(String, String, String, i64)>,
+    pub(crate) attributes: Attributes,
+    /// Start, limit, offset, file, attributes.
+    pub(crate) mapping: Option<(u64, u64, u64, String, Attributes)>,
 }
 
 /// Two profiled threads: `leaf` over `root` seen 3 times, `root` alone 4 times.
@@ -33,11 +59,10 @@ pub(crate) fn profile(service: &str) -> ProfilesData {
         values: vec![value],
         ..Sample::default()
     };
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let profile = Profile {
         sample_type: Some(ValueType { type_strindex: 1, unit_strindex: 2 }),
         samples: vec![sample(1, 1, 3), sample(2, 2, 4)],
-        time_unix_nano: u64::try_from(now.as_nanos()).unwrap(),
+        time_unix_nano: now(),
         duration_nano: 1_000_000_000,
         period_type: Some(ValueType { type_strindex: 3, unit_strindex: 4 }),
         period: 10_000_000,
@@ -71,9 +96,17 @@ pub(crate) fn profile(service: &str) -> ProfilesData {
     }
 }
 
+/// When this was first asked, so that all profiles are of one time.
+fn now() -> u64 {
+    static NOW: OnceLock<u64> = OnceLock::new();
+    *NOW.get_or_init(|| {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        u64::try_from(since.as_nanos()).unwrap()
+    })
+}
+
 /// The same profile in OTLP/JSON, written out as the specification has it.
 pub(crate) fn json_profile(service: &str) -> String {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
     serde_json::json!({
         "resourceProfiles": [{
             "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": service}}]},
@@ -83,7 +116,7 @@ pub(crate) fn json_profile(service: &str) -> String {
                     {"stackIndex": 1, "attributeIndices": [1], "values": ["3"]},
                     {"stackIndex": 2, "attributeIndices": [2], "values": ["4"]},
                 ],
-                "timeUnixNano": now.to_string(),
+                "timeUnixNano": now().to_string(),
                 "durationNano": "1000000000",
                 "periodType": {"typeStrindex": 3, "unitStrindex": 4},
                 "period": "10000000",
@@ -133,27 +166,39 @@ pub(crate) fn flatten(data: &ProfilesData) -> Vec<FlatSample> {
     let lookup = Lookup::new(data);
     let mut flat = Vec::new();
     for resource in &data.resource_profiles {
-        let attributes = resource.resource.iter().flat_map(|resource| &resource.attributes);
-        let named: Vec<_> = attributes.filter(|attribute| lookup.key(attribute) == "service.name").collect();
-        let value = named.first().and_then(|attribute| attribute.value.as_ref()?.value.as_ref());
-        let service = value.and_then(|value| lookup.value_text(value)).unwrap_or_default();
-        for profile in resource.scope_profiles.iter().flat_map(|scope| &scope.profiles) {
-            for sample in &profile.samples {
-                let (name, unit) = lookup.value_type(profile.sample_type);
-                let locations = lookup.stack(sample.stack_index).unwrap().iter();
-                flat.push(FlatSample {
-                    service: service.to_owned(),
-                    sample_type: (name.to_owned(), unit.to_owned()),
-                    stack: locations.flat_map(|index| frames(lookup, *index)).collect(),
-                    attributes: lookup
-                        .attributes(&sample.attribute_indices)
-                        .map(|(key, value)| {
-                            let text = value.and_then(|value| lookup.value_text(value)).unwrap_or_default();
-                            (key.to_owned(), text.to_owned())
-                        })
-                        .collect(),
-                    values: sample.values.clone(),
-                });
+        let of_resource = resource.resource.iter().flat_map(|resource| &resource.attributes);
+        let of_resource = sorted(
+            of_resource.map(|attribute| {
+                let value = attribute.value.as_ref().and_then(|value| value.value.as_ref());
+                (lookup.key(attribute), value)
+            }),
+            lookup,
+        );
+        for scope in &resource.scope_profiles {
+            let named = scope.scope.as_ref().map(|scope| (scope.name.clone(), scope.version.clone()));
+            for profile in &scope.profiles {
+                let period_type = lookup.value_type(profile.period_type);
+                let sample_type = lookup.value_type(profile.sample_type);
+                for sample in &profile.samples {
+                    let locations = lookup.stack(sample.stack_index).unwrap().iter();
+                    let link = lookup.link(sample.link_index);
+                    flat.push(FlatSample {
+                        resource: of_resource.clone(),
+                        scope: named.clone().unwrap_or_default(),
+                        sample_type: (sample_type.0.to_owned(), sample_type.1.to_owned()),
+                        period: (profile.period, period_type.0.to_owned(), period_type.1.to_owned()),
+                        window: (profile.time_unix_nano, profile.duration_nano),
+                        profile_id: profile.profile_id.clone(),
+                        profile_attributes: attributes(&profile.attribute_indices, lookup),
+                        stack: locations.map(|&index| location(index, lookup)).collect(),
+                        attributes: attributes(&sample.attribute_indices, lookup),
+                        link: link
+                            .map(|link| (link.trace_id.clone(), link.span_id.clone()))
+                            .unwrap_or_default(),
+                        values: sample.values.clone(),
+                        timestamps: sample.timestamps_unix_nano.clone(),
+                    });
+                }
             }
         }
     }
@@ -161,16 +206,44 @@ pub(crate) fn flatten(data: &ProfilesData) -> Vec<FlatSample> {
     flat
 }
 
-fn frames(lookup: Lookup<'_>, location: i32) -> Vec<String> {
-    let lines = &lookup.location(location).unwrap().lines;
-    lines
-        .iter()
-        .map(|line| {
-            let function = lookup.function(line.function_index).unwrap();
-            let (name, file) = (lookup.text(function.name_strindex), lookup.text(function.filename_strindex));
-            format!("{name} ({file}:{})", line.line)
-        })
-        .collect()
+fn location(index: i32, lookup: Lookup<'_>) -> FlatLocation {
+    let location = lookup.location(index).unwrap();
+    let text = |index| lookup.text(index).to_owned();
+    let line = |line: &Line| {
+        let function = lookup.function(line.function_index).unwrap();
+        let names = [function.name_strindex, function.system_name_strindex, function.filename_strindex];
+        let [name, system_name, file] = names.map(text);
+        (name, system_name, file, line.line)
+    };
+    let mapping = lookup.mapping(location.mapping_index).map(|mapping| {
+        let file = text(mapping.filename_strindex);
+        let attributes = attributes(&mapping.attribute_indices, lookup);
+        (mapping.memory_start, mapping.memory_limit, mapping.file_offset, file, attributes)
+    });
+    FlatLocation {
+        address: location.address,
+        lines: location.lines.iter().map(line).collect(),
+        attributes: attributes(&location.attribute_indices, lookup),
+        mapping,
+    }
+}
+
+fn attributes(indices: &[i32], lookup: Lookup<'_>) -> Attributes {
+    sorted(lookup.attributes(indices), lookup)
+}
+
+fn sorted<'a>(
+    attributes: impl Iterator<Item = (&'a str, Option<&'a Value>)>,
+    lookup: Lookup<'a>,
+) -> Attributes {
+    let rendered = |value: &'a Value| match lookup.value_text(value) {
+        Some(text) => format!("text {text}"),
+        None => format!("{value:?}"),
+    };
+    let mut attributes: Vec<_> =
+        attributes.map(|(key, value)| (key.to_owned(), value.map(rendered).unwrap_or_default())).collect();
+    attributes.sort();
+    attributes
 }
 
 fn string(value: &str) -> AnyValue {
