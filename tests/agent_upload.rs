@@ -148,6 +148,23 @@ fn what_is_refused_as_too_large_arrives_in_halves() {
     }
 }
 
+#[test]
+fn a_profile_of_more_than_the_queue_holds_arrives_whole_at_a_collector_that_is_well() {
+    for home in java_homes() {
+        let server = FaultServer::start([]);
+        let options = format!(
+            "cpu=50us,cpu.clock=timer,timestamps,interval=1h,file=FILE,upload.limit=64k,upload.queue=64k,endpoint=http://{}",
+            server.address
+        );
+        let run = JavaRun::new(&home, "Demo").argument(1.5).agent(&options).run().expect_success();
+        let label = format!("{}: {}", run.label, run.stderr);
+        let messages = run.messages().len() as u64;
+        assert!(messages >= 3, "{label}: {messages}");
+        assert_eq!(run.counter("upload.submitted.messages"), messages, "{label}");
+        assert_eq!(run.counter("upload.sent.messages"), messages, "{label}");
+    }
+}
+
 /// Were the end of the program to wait for a request, it would take the hour that a request may last.
 #[test]
 fn a_dead_endpoint_costs_the_profiles_and_nothing_else() {
