@@ -81,8 +81,8 @@ impl Output {
     /// Sends a batch. Whether anything of it went anywhere, and the counts in it.
     ///
     /// A batch of several messages waits for room in the queue, as long as the collector takes messages and no longer than
-    /// `patience`, and calls `meanwhile` every so often; otherwise no collector makes it wait.
-    pub(super) fn send(&self, batch: &Batch, patience: Duration, meanwhile: impl Fn()) -> bool {
+    /// `patience`, and calls `meanwhile` every so often, until that says false; otherwise no collector makes it wait.
+    pub(super) fn send(&self, batch: &Batch, patience: Duration, meanwhile: impl Fn() -> bool) -> bool {
         let deadline = Instant::now() + patience;
         let split = encode_split(batch, &self.encoding, self.limit_bytes);
         self.count(&split);
@@ -142,10 +142,11 @@ impl Output {
     }
 }
 
-fn wait_for_room(uploader: &Uploader, message: &Message, deadline: Instant, meanwhile: impl Fn()) {
-    while Instant::now() < deadline && uploader.wait_for_room(message.body.len(), ROOM_WAIT) == Room::NotYet {
-        meanwhile();
-    }
+fn wait_for_room(uploader: &Uploader, message: &Message, deadline: Instant, meanwhile: impl Fn() -> bool) {
+    while Instant::now() < deadline
+        && uploader.wait_for_room(message.body.len(), ROOM_WAIT) == Room::NotYet
+        && meanwhile()
+    {}
 }
 
 fn content_type(format: Format) -> ContentType {

@@ -35,6 +35,9 @@ use crate::signal::sample::{self, SETUP};
 /// How long records wait in the buffer at most, unless it is half full before.
 const DRAIN_PERIOD: Duration = Duration::from_millis(250);
 
+/// How long a profile of many messages may take to find room in the upload's queue.
+const LONGEST_FLUSH: Duration = Duration::from_secs(10);
+
 /// Why a session does not start.
 #[derive(Debug, Error)]
 pub(super) enum SessionError {
@@ -91,6 +94,8 @@ pub(super) struct Session {
     /// The name of the clock that CPU samples are taken by.
     clock: OnceLock<&'static str>,
     cpu: Mutex<Option<cpu::Session>>,
+    /// Somebody waits to stop the session.
+    leaving: AtomicBool,
     stopping: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
     started: Instant,
@@ -144,6 +149,7 @@ impl Session {
             counters_at_start: counters,
             clock: OnceLock::new(),
             cpu: Mutex::new(None),
+            leaving: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             thread: Mutex::new(None),
             started: Instant::now(),
@@ -220,8 +226,9 @@ impl Session {
     pub(super) fn flush(&self, env: Option<*mut JNIEnv>) {
         let interval_start = self.interval.lock();
         let labels = self.thread_labels(env);
-        // So long, at most, does a profile of many messages hold up the next.
-        self.end_interval(interval_start, &labels, self.options.interval / 2);
+        // So long, at most, does a profile of many messages hold up the next, and not the end.
+        let patience = (self.options.interval / 2).min(LONGEST_FLUSH);
+        self.end_interval(interval_start, &labels, patience, || !self.leaving.load(Ordering::Acquire));
     }
 
     /// What threads are called. Asks the VM, which may wait for a safepoint: not under the drain's lock. Threads
@@ -235,6 +242,7 @@ impl Session {
         mut interval_start: MutexGuard<'_, IntervalStart>,
         labels: &HashMap<u32, ThreadLabel>,
         patience: Duration,
+        may_wait: impl Fn() -> bool,
     ) {
         let map_number = self.objects.published_number();
         let (interval, recorded, end_ns, unix_offset_ns) = {
@@ -274,7 +282,11 @@ impl Session {
             profiles: vec![profile],
         };
         // What nobody has been told is told with the next.
-        if self.output.send(&batch, patience, || self.drain_now()) {
+        let meanwhile = || {
+            self.drain_now();
+            may_wait()
+        };
+        if self.output.send(&batch, patience, meanwhile) {
             interval_start.counters = counters;
         }
     }
@@ -299,6 +311,8 @@ impl Session {
 
     /// Stops sampling, sends what is pending within the limit, and tells the session's threads to end.
     pub(super) fn stop(&self, env: Option<*mut JNIEnv>, within: Duration) {
+        let deadline = Instant::now() + within;
+        self.leaving.store(true, Ordering::Release);
         let interval_start = self.interval.lock();
         let labels = self.thread_labels(env);
         // No handler takes a sample after this.
@@ -308,8 +322,7 @@ impl Session {
         self.vm.unset_call_trace();
         self.stopping.store(true, Ordering::Release);
         self.buffer.drain_bell.ring();
-        let deadline = Instant::now() + within;
-        self.end_interval(interval_start, &labels, within);
+        self.end_interval(interval_start, &labels, within, || true);
         self.output.shutdown(deadline.saturating_duration_since(Instant::now()));
         self.objects.stop();
         log::info!("{}", self.summary());
