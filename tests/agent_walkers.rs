@@ -262,3 +262,19 @@ fn a_vm_that_describes_itself_wrongly_is_asked_for_its_java_frames() {
         }
     }
 }
+
+/// Regression: on 11 AsyncGetCallTrace ended one stack in a hundred at a method handle.
+#[test]
+fn no_call_trace_ends_at_a_method_handle() {
+    for home in java_homes() {
+        let storm = JavaRun::new(&home, "HiddenClassStorm").argument(2);
+        let run = storm.agent("cpu=500us,file=FILE,cstack=dwarf").run().expect_success();
+        let stacks = cpu_stacks(&run.messages());
+        let ends_there = |stack: &&Stack| {
+            stack.frames.last().is_some_and(|frame| frame.name.starts_with("java.lang.invoke."))
+        };
+        assert!(run.counter("handler.call_traces") > 100, "{}", run.label);
+        let ended = stacks.iter().find(ends_there);
+        assert!(ended.is_none(), "{}: {ended:?}", run.label);
+    }
+}

@@ -2,6 +2,7 @@
 //! (prims/forte.cpp, JDK 11-25).
 
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::walk::FrameSink;
 use crate::core::memory::Memory;
@@ -39,6 +40,38 @@ const NATIVE_METHOD: i32 = -3;
 const _: () = assert!(size_of::<CallFrame>() == size_of::<FrameRecord>());
 const _: () = assert!(align_of::<CallFrame>() == align_of::<FrameRecord>());
 
+/// Methods in which whole stacks are known to have ended, `Thread.run` above all. AsyncGetCallTrace ends without a
+/// word at a frame that it does not trust; a trace that ends elsewhere may be such a one.
+#[derive(Debug, Default)]
+pub struct RootMethods {
+    methods: [AtomicU64; 16],
+    next: AtomicUsize,
+}
+
+impl RootMethods {
+    /// None yet.
+    pub const fn new() -> Self {
+        Self { methods: [const { AtomicU64::new(0) }; 16], next: AtomicUsize::new(0) }
+    }
+
+    /// Whether it is one of those that were learnt last.
+    pub fn knows(&self, method: u64) -> bool {
+        self.methods.iter().any(|known| known.load(Ordering::Relaxed) == method)
+    }
+
+    /// Remembers one, and forgets another where there are too many.
+    pub fn learn(&self, method: u64) {
+        if self.knows(method) {
+            return;
+        }
+        let count = self.next.fetch_add(1, Ordering::Relaxed);
+        let place = count.checked_rem(self.methods.len());
+        if let Some(slot) = place.and_then(|place| self.methods.get(place)) {
+            slot.store(method, Ordering::Relaxed);
+        }
+    }
+}
+
 /// What the call needs, in a handler of the thread in question.
 #[derive(Clone, Copy, Debug)]
 pub struct CallTraceSource {
@@ -46,6 +79,8 @@ pub struct CallTraceSource {
     env: u64,
     context: *mut c_void,
     ids_lead_to_methods: bool,
+    /// Where whole stacks end.
+    pub roots: &'static RootMethods,
 }
 
 /// What a call came to.
@@ -72,8 +107,9 @@ impl CallTraceSource {
         env: u64,
         context: *mut c_void,
         ids_lead_to_methods: bool,
+        roots: &'static RootMethods,
     ) -> Self {
-        Self { function, env, context, ids_lead_to_methods }
+        Self { function, env, context, ids_lead_to_methods, roots }
     }
 
     /// Puts the thread's Java frames into the sink, from the last one that was entered to the first.

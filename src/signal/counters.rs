@@ -53,7 +53,7 @@ counters! {
     anchor_fallbacks,
     /// Stacks whose Java frames AsyncGetCallTrace gave.
     call_traces,
-    /// Calls of AsyncGetCallTrace that gave none.
+    /// Calls of AsyncGetCallTrace that gave none, or perhaps not all.
     call_traces_failed,
     /// Stacks for which it was not asked: it does not know such stacks, or guesses.
     call_traces_avoided,

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use super::buffer::{self, NoStrip};
-use super::call_trace::{AsyncGetCallTrace, CallTraceSource};
+use super::call_trace::{AsyncGetCallTrace, CallTraceSource, RootMethods};
 use super::counters::{COUNTERS, add};
 use super::doorbell::Doorbell;
 use super::safe_load::ProcessMemory;
@@ -143,6 +143,9 @@ fn record(
     Ok(())
 }
 
+/// Where stacks of this process end.
+static ROOTS: RootMethods = RootMethods::new();
+
 /// AsyncGetCallTrace for the current thread, a Java thread, whose `ucontext_t` the kernel has put at `context`.
 fn call_trace(
     java_thread: u64,
@@ -158,7 +161,7 @@ fn call_trace(
     // Java thread, and takes it back before it ends; the context is the kernel's by this module's contract.
     unsafe {
         let function = std::mem::transmute::<*mut c_void, AsyncGetCallTrace>(function);
-        Some(CallTraceSource::new(function, env, context.cast_mut(), ids_lead_to_methods))
+        Some(CallTraceSource::new(function, env, context.cast_mut(), ids_lead_to_methods, &ROOTS))
     }
 }
 

@@ -118,9 +118,10 @@ impl<M: Memory> Walk<'_, M> {
 
     /// The Java frames from `from` on.
     pub(super) fn asked_java_frames(&self, from: Option<From>, sink: &mut FrameSink<'_>) {
+        let on_top = sink.len();
         match self.call_trace.filter(|_| self.is_sound_for_call_trace(from.as_ref())) {
             Some(call_trace) => match call_trace.put_frames(self.memory, sink) {
-                CallTraceEnd::Complete => return add(&COUNTERS.call_traces, 1),
+                CallTraceEnd::Complete if self.is_whole(sink) => return add(&COUNTERS.call_traces, 1),
                 CallTraceEnd::Truncated => {
                     add(&COUNTERS.call_traces, 1);
                     return sink.truncate();
@@ -132,14 +133,31 @@ impl<M: Memory> Walk<'_, M> {
                     }
                     return;
                 }
-                CallTraceEnd::Empty | CallTraceEnd::Failed => add(&COUNTERS.call_traces_failed, 1),
+                CallTraceEnd::Complete | CallTraceEnd::Empty | CallTraceEnd::Failed => {
+                    sink.cut(on_top);
+                    add(&COUNTERS.call_traces_failed, 1);
+                }
             },
             None => add(&COUNTERS.call_traces_avoided, 1),
         }
         match from.filter(|_| self.vm.is_some()) {
-            Some(from) => self.run(from, sink).note(sink),
+            Some(from) => {
+                let end = self.run(from, sink);
+                if let (End::Root, Some(call_trace), Some(root)) = (&end, self.call_trace, sink.last_method())
+                {
+                    call_trace.roots.learn(root);
+                }
+                end.note(sink);
+            }
             None => sink.unwalkable(WalkError::NoCallTrace, self.registers.pc),
         }
+    }
+
+    /// Whether a trace ends where whole stacks do; where there is nothing to compare it with, it is taken for one.
+    fn is_whole(&self, sink: &FrameSink<'_>) -> bool {
+        let root = sink.last_method();
+        self.vm.is_none()
+            || self.call_trace.is_some_and(|source| root.is_some_and(|root| source.roots.knows(root)))
     }
 
     /// Whether AsyncGetCallTrace begins at a frame about which there is no doubt, and reaches the end. It guesses in

@@ -40,6 +40,17 @@ impl<'a> FrameSink<'a> {
         self.len = self.len.wrapping_add(count).min(self.limit);
     }
 
+    /// The method of the last frame, if that is a Java frame.
+    pub(super) fn last_method(&self) -> Option<u64> {
+        let last = self.frames.get(self.len.checked_sub(1)?)?;
+        last.kind.is_java().then_some(last.value)
+    }
+
+    /// Takes back all but the first `len` frames.
+    pub(super) fn cut(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
     /// From now on native frames and stubs are left out.
     pub(super) fn leave_out_native_frames(&mut self) {
         self.java_only = true;

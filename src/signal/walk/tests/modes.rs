@@ -8,7 +8,7 @@ use crate::core::record::FrameKind::{
 };
 use crate::core::stack_walker::StackWalker;
 use crate::core::unwind::{CfaRule, FpRule};
-use crate::signal::call_trace::{CallFrame, CallTrace, CallTraceSource};
+use crate::signal::call_trace::{CallFrame, CallTrace, CallTraceSource, RootMethods};
 use crate::signal::walk::WalkError;
 use std::ffi::c_void;
 
@@ -196,8 +196,10 @@ type Function = unsafe extern "C" fn(*mut CallTrace, i32, *mut c_void);
 impl Scene {
     fn asks(&mut self, function: Function) -> &mut Self {
         let known = self.world.is_known;
+        let roots: &RootMethods = Box::leak(Box::default());
+        roots.learn(METHOD[1]);
         // SAFETY: these functions read nothing of environment and context.
-        let source = unsafe { CallTraceSource::new(function, 0, std::ptr::null_mut(), known) };
+        let source = unsafe { CallTraceSource::new(function, 0, std::ptr::null_mut(), known, roots) };
         self.world.call_trace = Some(source);
         self.world.memory.put_u64(IDS[0], METHOD[0]).put_u64(IDS[1], METHOD[1]);
         self
@@ -234,6 +236,20 @@ fn what_async_get_call_trace_does_not_say_the_vms_structures_do() {
     // A method that is gone: its id leads nowhere.
     scene.asks(two_frames).world.memory.put_u64(IDS[1], 0);
     assert_eq!(scene.walk(StackWalker::Dwarf), expected);
+}
+
+/// Regression: on 11 a trace through method handles ended at one of them without a word.
+#[test]
+fn a_call_trace_that_ends_where_no_stack_does_is_not_believed() {
+    let mut scene = scene(HELPER);
+    scene.asks(two_frames).world.memory.put_u64(IDS[1], METHOD[1] + 0x100);
+    let expected = scene.vm_frames();
+    assert_eq!(scene.walk(StackWalker::Dwarf), expected);
+    // The walk in its place has learnt where stacks end.
+    let roots = scene.world.call_trace.unwrap().roots;
+    assert!(roots.knows(scene.outer) && !roots.knows(METHOD[1] + 0x100));
+    (0..100).for_each(|method| roots.learn(0x100 + method));
+    assert!(!roots.knows(scene.outer) && roots.knows(0x100 + 99));
 }
 
 #[test]
