@@ -17,7 +17,14 @@ fn layouts_build_and_check_on_every_jdk() {
 
 #[test]
 fn layouts_build_and_check_in_other_configurations() {
-    for options in ["-Xint", "-XX:-SegmentedCodeCache -XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"] {
+    for options in [
+        "-Xint",
+        "-XX:-SegmentedCodeCache -XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-XX:-UseCompressedOops",
+        "-XX:+UnlockExperimentalVMOptions -XX:+IgnoreUnrecognizedVMOptions -XX:+UseCompactObjectHeaders",
+        "-XX:+UnlockExperimentalVMOptions -XX:+UseZGC -XX:+IgnoreUnrecognizedVMOptions -XX:+ZGenerational",
+    ] {
         for_each_jdk("child_builds_and_checks", options);
     }
 }
@@ -69,10 +76,10 @@ fn check_stubs(layout: &VmLayout) {
             assert!(range.start < range.end);
         }
         assert!(stubs.method_entry_barrier.start < stubs.method_entry_barrier.end);
-        assert!(layout.thread.cont_entry.is_some());
+        assert!(layout.continuation.is_some_and(|continuation| continuation.frozen.is_some()));
     } else {
         assert_eq!(continuations, [CodeRange::default(); 3]);
-        assert_eq!(layout.thread.cont_entry, None);
+        assert_eq!(layout.continuation, None);
     }
 }
 

@@ -99,7 +99,6 @@ fn layout(java_version: u32) -> VmLayout {
             stack_base: 48,
             stack_size: 56,
             vframe_array_head: 64,
-            cont_entry: modern.then_some(72),
             call_wrapper_last_java_sp: 0,
             call_wrapper_last_java_pc: 8,
             call_wrapper_last_java_fp: 16,
@@ -116,6 +115,7 @@ fn layout(java_version: u32) -> VmLayout {
             element_bci: 0,
             element_method: 8,
         },
+        continuation: modern.then_some(ContinuationLayout { entry: 72, frozen: None }),
         stubs: StubLayout {
             interpreter: CodeRange { start: 0x180, end: 0x1c0 },
             call_stub_return: 0x1c8,

@@ -16,7 +16,7 @@ use crate::export::stats::{FileStats, Loss, Tally, UploadStats};
 use crate::model::{AttributeId, Tables};
 use crate::sampling::cpu;
 use crate::signal::counters::COUNTERS;
-use crate::signal::walk::WalkError;
+use crate::signal::walk::{FrozenReason, WalkError};
 
 /// All counters at one moment.
 #[derive(Clone, Debug, Default)]
@@ -50,6 +50,10 @@ impl Snapshot {
         for error in WalkError::ALL {
             let count = COUNTERS.walk_errors[error as usize].load(Ordering::Relaxed);
             counts.push((format!("otlpprof.walk_error.{}", error.name()), count));
+        }
+        for reason in FrozenReason::ALL {
+            let count = COUNTERS.frozen[reason as usize].load(Ordering::Relaxed);
+            counts.push((format!("otlpprof.frozen.{}", reason.name()), count));
         }
         for (name, count) in cpu::counts().entries() {
             counts.push((format!("otlpprof.cpu.{name}"), count));

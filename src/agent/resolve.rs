@@ -13,7 +13,7 @@ use crate::jvm::methods::MethodTable;
 use crate::jvm::stubs::StubTable;
 use crate::model::{Frame, FrameId, FrameType, Function, JavaMethod, Tables, native_frame_nowhere};
 use crate::signal::safe_load::ProcessMemory;
-use crate::signal::walk::WalkError;
+use crate::signal::walk::{FrozenReason, WalkError};
 
 use super::objects::{self, Objects};
 
@@ -65,6 +65,11 @@ impl Resolver for FrameResolver {
                 marker(tables, &format!("[unwalkable: {error}]"), FrameType::Native)
             }
             FrameKind::NoJavaFrame => marker(tables, "[no_Java_frame]", FrameType::Native),
+            FrameKind::Frozen => {
+                let reason =
+                    FrozenReason::ALL.get(frame.aux as usize).map_or("unknown", |reason| reason.name());
+                marker(tables, &format!("[frozen: {reason}]"), FrameType::Native)
+            }
             FrameKind::Truncated => marker(tables, "[truncated]", FrameType::Native),
         }
     }

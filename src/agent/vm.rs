@@ -124,6 +124,15 @@ impl Vm {
                 let probe = Probe::of_current_thread(env)?;
                 layout::check(&layout, &ProcessMemory, &probe).map(|()| layout)
             });
+            let checked = checked.map(|layout| {
+                // SAFETY: as above.
+                let continuation =
+                    unsafe { layout::frozen_frames(env, structs, &ProcessMemory, &STUBS, &layout) };
+                let continuation = continuation.inspect_err(|error| {
+                    log::warn!("frozen frames of virtual threads cannot be read ({error}): they are marked")
+                });
+                VmLayout { continuation: continuation.unwrap_or(layout.continuation), ..layout }
+            });
             let layout = checked
                 .inspect_err(|error| {
                     let otherwise = without_layout(self.async_get_call_trace);

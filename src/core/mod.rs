@@ -18,6 +18,7 @@
 
 pub mod address;
 pub mod build_id;
+pub mod continuation;
 pub mod interpreter_code;
 pub mod memory;
 pub mod object;

@@ -61,6 +61,8 @@ pub enum FrameKind {
     Stub,
     /// A place where the walk could not go on: `aux` a walk error.
     Unwalkable,
+    /// A virtual thread's frozen frames, which could not be read: `aux` a reason.
+    Frozen,
     /// The walk reached the frame limit.
     Truncated,
     /// Stands for the stack of a thread that has no Java frames, where native ones are not wanted.

@@ -5,6 +5,7 @@
 //! `u32` fields are byte offsets within their structure unless they say otherwise; all `u64` fields are
 //! run-time addresses.
 
+use super::continuation::ContinuationLayout;
 use super::interpreter_code::InterpreterCode;
 
 /// The most code heaps a JVM has (three segments and the non-segmented one; HotSpot 11-25).
@@ -27,6 +28,8 @@ pub struct VmLayout {
     pub thread: ThreadLayout,
     /// Compiled frames that are being turned into interpreter frames.
     pub vframe_array: VframeArrayLayout,
+    /// Continuations, where there are any (21 on) and they could be recognised.
+    pub continuation: Option<ContinuationLayout>,
     /// The interpreter's and the stubs' code.
     pub stubs: StubLayout,
 }
@@ -207,8 +210,6 @@ pub struct ThreadLayout {
     pub stack_size: u32,
     /// JavaThread: `_vframe_array_head`.
     pub vframe_array_head: u32,
-    /// JavaThread: `_cont_entry`, where continuations exist and it could be learnt.
-    pub cont_entry: Option<u32>,
     /// JavaCallWrapper: `_anchor._last_Java_sp`.
     pub call_wrapper_last_java_sp: u32,
     /// JavaCallWrapper: `_anchor._last_Java_pc`.

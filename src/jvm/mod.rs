@@ -25,3 +25,4 @@ mod c_string;
 pub mod method_ids;
 pub mod method_names;
 mod method_reader;
+mod thaw_stub;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::walk::WalkError;
+use super::walk::{FrozenReason, WalkError};
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
@@ -11,6 +11,8 @@ macro_rules! counters {
             $($(#[$doc])* pub $name: AtomicU64,)*
             /// Walks that could not go on, by [`WalkError`].
             pub walk_errors: [AtomicU64; WalkError::COUNT],
+            /// Walks that left frozen frames out, by [`FrozenReason`].
+            pub frozen: [AtomicU64; FrozenReason::COUNT],
         }
 
         impl Counters {
@@ -18,10 +20,11 @@ macro_rules! counters {
                 Self {
                     $($name: AtomicU64::new(0),)*
                     walk_errors: [const { AtomicU64::new(0) }; WalkError::COUNT],
+                    frozen: [const { AtomicU64::new(0) }; FrozenReason::COUNT],
                 }
             }
 
-            /// Every counter but the walk errors, with its name. Ordinary zone only.
+            /// Every counter but the walk errors and frozen frames, with its name. Ordinary zone only.
             #[expect(clippy::disallowed_types, clippy::disallowed_macros, reason = "for reports, not in a handler")]
             pub fn named(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($name), self.$name.load(Ordering::Relaxed)),)*]
@@ -75,6 +78,14 @@ impl Counters {
     #[inline]
     pub fn walk_error(&self, error: WalkError) {
         if let Some(counter) = self.walk_errors.get(error as usize) {
+            add(counter, 1);
+        }
+    }
+
+    /// Counts a walk that left frozen frames out.
+    #[inline]
+    pub fn frozen(&self, reason: FrozenReason) {
+        if let Some(counter) = self.frozen.get(reason as usize) {
             add(counter, 1);
         }
     }

@@ -10,6 +10,7 @@ use super::doorbell::Doorbell;
 use super::safe_load::ProcessMemory;
 use super::walk::registers::Registers;
 use super::walk::{FrameSink, Start, Walk};
+use crate::core::continuation::ContinuationLayout;
 use crate::core::memory::Memory;
 use crate::core::object::ObjectMap;
 use crate::core::record::{Engine, SampleHeader};
@@ -165,15 +166,11 @@ fn call_trace(
     }
 }
 
-/// The flags of a ContinuationEntry, an int that is not 0 where the continuation is a virtual thread's
-/// (runtime/continuationEntry.hpp, 21 and 25).
-const CONTINUATION_ENTRY_FLAGS: u64 = 32;
-
 fn carries_virtual_thread(vm: &VmLayout, java_thread: u64) -> bool {
-    let Some(field) = vm.thread.cont_entry.filter(|_| java_thread != 0) else { return false };
+    let Some(layout) = vm.continuation.filter(|_| java_thread != 0) else { return false };
     let flags = ProcessMemory
-        .load_u64(java_thread.wrapping_add(u64::from(field)))
-        .and_then(|entry| ProcessMemory.load_u32(entry.wrapping_add(CONTINUATION_ENTRY_FLAGS)));
+        .load_u64(java_thread.wrapping_add(u64::from(layout.entry)))
+        .and_then(|entry| ProcessMemory.load_u32(entry.wrapping_add(ContinuationLayout::ENTRY_FLAGS)));
     flags.is_some_and(|flags| flags != 0)
 }
 

@@ -104,7 +104,12 @@ impl TestJvm {
     /// The layout, not yet checked.
     pub(crate) fn layout(&self) -> VmLayout {
         self.replay_stubs();
-        layout::build(&self.vm_structs(), &ProcessMemory, &STUBS).unwrap()
+        let structs = self.vm_structs();
+        let layout = layout::build(&structs, &ProcessMemory, &STUBS).unwrap();
+        // SAFETY: the environment is this thread's.
+        let continuation =
+            unsafe { layout::frozen_frames(self.env, &structs, &ProcessMemory, &STUBS, &layout) };
+        VmLayout { continuation: continuation.unwrap(), ..layout }
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod check;
 mod code;
+mod continuation;
 mod error;
 mod interpreter;
 mod method;
@@ -15,10 +16,12 @@ mod thread;
 mod vframe_array;
 
 pub use check::{Probe, check};
+pub use continuation::frozen_frames;
 pub use error::LayoutError;
 
 use super::stubs::StubTable;
 use super::vm_structs::VmStructs;
+use crate::core::continuation::ContinuationLayout;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 
@@ -26,7 +29,8 @@ use crate::core::vm_layout::VmLayout;
 const KNOWN_VERSIONS: [u32; 4] = [11, 17, 21, 25];
 
 /// The layout of this process's JVM. It must be initialised (JVMTI's live phase), and `stubs` must hold what
-/// [`StubTable::replay`] collects. [`check`] it before it is used.
+/// [`StubTable::replay`] collects. [`check`] it before it is used. How frozen frames are read takes JNI too:
+/// [`frozen_frames`].
 pub fn build(structs: &VmStructs, memory: &dyn Memory, stubs: &StubTable) -> Result<VmLayout, LayoutError> {
     let java_version = version(structs, memory)?;
     if !KNOWN_VERSIONS.contains(&java_version) {
@@ -40,8 +44,10 @@ pub fn build(structs: &VmStructs, memory: &dyn Memory, stubs: &StubTable) -> Res
         code_blob: code::code_blob(structs, java_version)?,
         nmethod: nmethod::nmethod(structs, java_version, unsigned5_excluded)?,
         method: method::method(structs, java_version, unsigned5_excluded)?,
-        thread: thread::thread(structs, java_version, stubs, memory)?,
+        thread: thread::thread(structs)?,
         vframe_array: vframe_array::vframe_array(structs)?,
+        continuation: thread::cont_entry(structs, java_version, stubs, memory)?
+            .map(|entry| ContinuationLayout { entry, frozen: None }),
         stubs: stubs::stubs(structs, memory, stubs)?,
     })
 }

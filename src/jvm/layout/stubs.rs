@@ -13,6 +13,8 @@ const CONT_THAW: [&str; 2] = ["cont_thaw", "Cont thaw"];
 const CONT_RETURN_BARRIER: [&str; 2] = ["cont_returnBarrier", "Cont thaw return barrier"];
 const CONT_RETURN_BARRIER_EXCEPTION: [&str; 2] =
     ["cont_returnBarrierExc", "Cont thaw return barrier exception"];
+/// Since 24.
+pub(super) const CONT_PREEMPT: [&str; 2] = ["cont_preempt", "Continuation preempt stub"];
 
 /// The VM's generated code. The codelets' list is leaked: handlers read it for as long as the process lives.
 pub(super) fn stubs(
@@ -35,7 +37,8 @@ pub(super) fn stubs(
     })
 }
 
-fn range_of(table: &StubTable, names: [&str; 2]) -> CodeRange {
+/// Where the first stub of these names is; 0..0 if there is none.
+pub(super) fn range_of(table: &StubTable, names: [&str; 2]) -> CodeRange {
     names.iter().find_map(|name| table.range_of(name)).unwrap_or_default()
 }
 

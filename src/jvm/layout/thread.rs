@@ -10,12 +10,7 @@ use crate::jvm::vm_structs::VmStructs;
 const ANCHOR_TO_JNI_ENVIRONMENT: u32 = 32;
 
 /// Threads and their anchors.
-pub(super) fn thread(
-    structs: &VmStructs,
-    version: u32,
-    stub_table: &StubTable,
-    memory: &dyn Memory,
-) -> Result<ThreadLayout, LayoutError> {
+pub(super) fn thread(structs: &VmStructs) -> Result<ThreadLayout, LayoutError> {
     let field = |name| structs.offset("JavaThread", name);
     let anchor_field = |name| structs.offset("JavaFrameAnchor", name);
     let (sp, pc, fp) =
@@ -39,7 +34,6 @@ pub(super) fn thread(
         stack_base: field("_stack_base")?,
         stack_size: field("_stack_size")?,
         vframe_array_head: field("_vframe_array_head")?,
-        cont_entry: cont_entry(structs, version, stub_table, memory)?,
         call_wrapper_last_java_sp: wrapper_anchor + sp,
         call_wrapper_last_java_pc: wrapper_anchor + pc,
         call_wrapper_last_java_fp: wrapper_anchor + fp,
@@ -62,7 +56,7 @@ fn list(structs: &VmStructs) -> Result<ThreadList, LayoutError> {
 }
 
 /// `JavaThread::_cont_entry`: exported by few builds, and to be seen in the code of all that have continuations.
-fn cont_entry(
+pub(super) fn cont_entry(
     structs: &VmStructs,
     version: u32,
     stub_table: &StubTable,

@@ -56,7 +56,7 @@ impl<M: Memory> Walk<'_, M> {
             sink.java(FrameKind::Interpreted, 0, method, bci);
         }
         if self.hides_frozen_frames(vm, &caller)? {
-            return Err(WalkError::FrozenFrames);
+            return Ok(Some(Cursor { pc: vm.stubs.cont_return_barrier.start, ..caller }));
         }
         Ok(Some(caller))
     }
@@ -65,8 +65,7 @@ impl<M: Memory> Walk<'_, M> {
     /// them out, and the caller is then the continuation's entry (frame::sender_for_compiled_frame, 21 on). Only
     /// the return address, while it is there, says that there are none.
     fn hides_frozen_frames(&self, vm: &VmLayout, caller: &Cursor) -> Result<bool, WalkError> {
-        let Some(cont_entry) = vm.thread.cont_entry else { return Ok(false) };
-        let entry = self.load(self.java_thread.wrapping_add(u64::from(cont_entry)))?;
+        let Some((entry, _)) = self.continuation_entry(vm) else { return Ok(false) };
         Ok(entry == caller.sp && self.load(caller.sp.wrapping_sub(8))? != caller.pc)
     }
 }

@@ -78,7 +78,7 @@ impl<M: Memory> Walk<'_, M> {
         }
     }
 
-    fn code_size(&self, vm: &VmLayout, const_method: u64) -> u64 {
+    pub(super) fn code_size(&self, vm: &VmLayout, const_method: u64) -> u64 {
         self.memory.load_u16(const_method.wrapping_add(u64::from(vm.method.code_size))).map_or(0, u64::from)
     }
 

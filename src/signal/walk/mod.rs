@@ -12,6 +12,7 @@
 //! - [`native`]: one native frame by unwind table, else by frame pointer.
 //! - `code_cache`, `blob`: what the VM has put around a program counter.
 //! - `compiled`, `interpreted`, `deoptimized`: one kind of VM frame each, portable part.
+//! - [`continuation`], `virtual_thread`: the frames of virtual threads that are frozen on the heap, and the ways there.
 //! - `repeated`: what a walk need not decode again.
 //! - the architecture's folder: registers and the stages of entering and leaving a frame.
 
@@ -19,6 +20,7 @@ mod asked;
 mod blob;
 mod code_cache;
 mod compiled;
+pub mod continuation;
 mod deoptimized;
 mod entry;
 mod interpreted;
@@ -26,20 +28,25 @@ mod java_only;
 pub mod native;
 mod repeated;
 mod sink;
+mod virtual_thread;
 pub mod vm;
 
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64"]
 mod arch {
     pub(super) mod adapter;
+    pub(super) mod coloured_reference;
     pub(super) mod compiled_stage;
     pub(super) mod compiled_stub;
+    pub(super) mod continuation_exit;
     pub(super) mod interpreter_stage;
     pub mod registers;
     pub(super) mod stub_stage;
+    pub(super) mod thaw_stage;
 }
 
 pub use arch::registers;
+pub use continuation::FrozenReason;
 pub use sink::FrameSink;
 
 use crate::core::memory::Memory;
@@ -76,8 +83,8 @@ pub enum WalkError {
     TooManySteps,
     /// Native frames above or between Java frames could not be walked; the stack goes on at the Java frame anchor.
     NativeFramesLost,
-    /// A virtual thread's frames that are frozen on the heap.
-    FrozenFrames,
+    /// A virtual thread's frames do not lead on to its carrier's.
+    BadContinuationEntry,
     /// AsyncGetCallTrace, which alone could know the Java frames, does not.
     NoCallTrace,
 }
@@ -99,7 +106,7 @@ impl WalkError {
         Self::BadEntryFrame,
         Self::TooManySteps,
         Self::NativeFramesLost,
-        Self::FrozenFrames,
+        Self::BadContinuationEntry,
         Self::NoCallTrace,
     ];
 
@@ -117,7 +124,7 @@ impl WalkError {
             Self::BadEntryFrame => "bad_entry_frame",
             Self::TooManySteps => "too_many_steps",
             Self::NativeFramesLost => "native_frames_lost",
-            Self::FrozenFrames => "frozen_frames",
+            Self::BadContinuationEntry => "bad_continuation_entry",
             Self::NoCallTrace => "no_call_trace",
         }
     }
@@ -184,6 +191,8 @@ pub enum Step {
     Caller(Cursor),
     /// This frame was the outermost.
     Root,
+    /// The caller is frozen on the heap: the mounted continuation's chunks have it.
+    Frozen,
 }
 
 /// The most steps of one walk, whatever it meets: inlining makes more frames than steps, never fewer.

@@ -1,6 +1,6 @@
 //! Where a walk puts its frames.
 
-use super::WalkError;
+use super::{FrozenReason, WalkError};
 use crate::core::address::RuntimeAddr;
 use crate::core::object::LoadedObject;
 use crate::core::record::{FrameKind, FrameRecord, NO_OBJECT};
@@ -133,6 +133,23 @@ impl<'a> FrameSink<'a> {
     /// What stands for a thread without Java frames.
     pub(super) fn no_java_frame(&mut self) {
         self.put(FrameKind::NoJavaFrame, 0, 0, 0);
+    }
+
+    /// In place of a virtual thread's frozen frames, in the stack and in the counters.
+    pub fn frozen(&mut self, reason: FrozenReason, pc: u64) {
+        COUNTERS.frozen(reason);
+        self.put(FrameKind::Frozen, 0, reason as u32, pc);
+    }
+
+    /// Whether the last frame is one of this method.
+    pub fn ends_in(&self, method: u64) -> bool {
+        let last = self.len.checked_sub(1).and_then(|last| self.frames.get(last));
+        last.is_some_and(|frame| frame.kind.is_java() && frame.value == method)
+    }
+
+    /// Takes back all frames from `first` on.
+    pub fn forget_from(&mut self, first: usize) {
+        self.len = self.len.min(first);
     }
 
     /// The truncation mark.

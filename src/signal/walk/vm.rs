@@ -56,6 +56,7 @@ impl<M: Memory> Walk<'_, M> {
     pub(super) fn run(&self, from: From, sink: &mut FrameSink<'_>) -> End {
         let From { mut cursor, mut registers, mut anchor } = from;
         let mut repeated = Repeated::default();
+        let mut called_out = false;
         for _ in 0..MAX_STEPS {
             if sink.is_full() {
                 return End::Full;
@@ -63,9 +64,15 @@ impl<M: Memory> Walk<'_, M> {
             let step = match self.vm {
                 Some(vm) if self.java_thread != 0 && self.in_code_cache(cursor.pc) => {
                     anchor = None;
-                    self.java_step(vm, &cursor, registers.take(), &mut repeated, &mut anchor, sink)
+                    // Frames below native code may have been frozen by it.
+                    if std::mem::take(&mut called_out) && self.is_frozen_top(vm, cursor.pc) {
+                        Ok(Step::Frozen)
+                    } else {
+                        self.java_step(vm, &cursor, registers.take(), &mut repeated, &mut anchor, sink)
+                    }
                 }
                 _ => {
+                    called_out = true;
                     let step = self.native_step(&cursor, &mut registers, sink);
                     match (step, anchor) {
                         (Ok(Step::Caller(caller)), Some(below)) if caller.sp <= below.sp => {
@@ -77,7 +84,7 @@ impl<M: Memory> Walk<'_, M> {
                             sink.unwalkable(WalkError::NativeFramesLost, cursor.pc);
                             anchor = None;
                             registers = None;
-                            Ok(Step::Caller(below))
+                            Ok(self.at_anchor(below))
                         }
                         (step, _) => step,
                     }
@@ -86,6 +93,15 @@ impl<M: Memory> Walk<'_, M> {
             match step {
                 Ok(Step::Caller(caller)) => cursor = caller,
                 Ok(Step::Root) => return End::Root,
+                Ok(Step::Frozen) => match self.frozen_step(&cursor, &mut repeated, sink) {
+                    Ok(Step::Caller(carrier)) => {
+                        registers = None;
+                        cursor = carrier;
+                    }
+                    Ok(_) if sink.is_full() => return End::Full,
+                    Ok(_) => return End::Root,
+                    Err(error) => return End::Broken(error, cursor.pc),
+                },
                 Err(error) => return End::Broken(error, cursor.pc),
             }
         }
@@ -144,8 +160,8 @@ impl<M: Memory> Walk<'_, M> {
             }
             return self.entry_step(vm, cursor, anchor, sink);
         }
-        if vm.stubs.cont_return_barrier.contains(cursor.pc) {
-            return Err(WalkError::FrozenFrames);
+        if let Some(step) = self.continuation_stub_step(vm, cursor, interrupted.as_ref(), sink) {
+            return step;
         }
         if !cursor.interrupted
             && let Some((frames, frame_bytes)) = repeated.get(cursor.pc)
@@ -163,15 +179,25 @@ impl<M: Memory> Walk<'_, M> {
                 {
                     return Ok(Step::Caller(caller));
                 }
+                if self.is_continuation_entry(vm, &blob, cursor, sink)? {
+                    return Ok(Step::Root);
+                }
                 let first = sink.len();
                 let decoded = self.compiled_frames(vm, &blob, cursor, sink)?;
                 if decoded == Decoded::ByPc && !cursor.interrupted {
                     repeated.put(cursor.pc, first..sink.len(), blob.frame_bytes);
                 }
-                match interrupted {
+                if let Some(carrier) = self.yielded(vm, cursor, sink) {
+                    return Ok(carrier);
+                }
+                let caller = match interrupted {
                     Some(registers) => self.interrupted_compiled_caller(vm, &blob, cursor, &registers),
                     None => self.sized_caller(cursor, blob.frame_bytes),
+                }?;
+                if self.is_frozen_by_yield(vm, &caller, sink) {
+                    return Ok(Step::Frozen);
                 }
+                Ok(caller)
             }
             (BlobKind::Adapter, Some(registers)) => {
                 sink.stub(cursor.lookup_pc());

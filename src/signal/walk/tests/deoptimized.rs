@@ -1,7 +1,8 @@
 //! Frames on their way from compiled to interpreted.
 
 use super::vm_world::*;
-use crate::core::record::FrameKind::{Compiled, Interpreted, Stub, Unwalkable};
+use crate::core::continuation::ContinuationLayout;
+use crate::core::record::FrameKind::{Compiled, Frozen, Interpreted, Stub, Unwalkable};
 use crate::signal::walk::WalkError;
 
 /// A blob that turns compiled frames into interpreter frames: `nop…`.
@@ -51,12 +52,12 @@ fn a_vframe_array_of_another_thread_or_without_methods_is_not_believed() {
 
 #[test]
 fn frozen_frames_below_a_deoptimised_one_are_not_hidden() {
-    for (return_address_is_there, expected) in [(true, Compiled), (false, Unwalkable)] {
+    for (return_address_is_there, expected) in [(true, Compiled), (false, Frozen)] {
         let mut world = World::new();
         let (caller, return_pc) = compiled_caller(&mut world);
         let (method, _) = world.method();
         let blob = deoptimization_blob(&mut world, "DeoptimizationBlob");
-        world.layout.thread.cont_entry = Some(72);
+        world.layout.continuation = Some(ContinuationLayout { entry: 72, frozen: None });
         world.memory.put_u64(THREAD + 72, CALLER_SP);
         world.set(CALLER_SP - 8, if return_address_is_there { return_pc } else { DISPATCH });
         world.vframe_array(THREAD, &[(method, 3)], (return_pc, CALLER_SP, 0));

@@ -1,6 +1,7 @@
 //! The walkers over recorded states: a small VM built of bytes, in which each kind of frame is brought about.
 
 mod compiled;
+mod continuation;
 mod deoptimized;
 mod interpreted;
 

@@ -22,6 +22,8 @@ pub(super) const STACK_HIGH: u64 = 0x71_0000;
 pub(super) const THREAD: u64 = 0x60_0000;
 pub(super) const INTERPRETER: CodeRange = CodeRange { start: 0x1f_0000, end: 0x1f_8000 };
 pub(super) const CALL_STUB_RETURN: u64 = 0x1f_9000;
+pub(super) const CONT_THAW: CodeRange = CodeRange { start: 0x1f_a000, end: 0x1f_a100 };
+pub(super) const RETURN_BARRIER: CodeRange = CodeRange { start: 0x1f_a100, end: 0x1f_a200 };
 const VFRAME_ARRAY: u64 = 0x61_0000;
 const VFRAME_ARRAY_HEAD: u64 = 64;
 const SEGMENT_SHIFT: u32 = 7;
@@ -107,7 +109,6 @@ pub(super) fn layout() -> VmLayout {
             stack_base: 48,
             stack_size: 56,
             vframe_array_head: VFRAME_ARRAY_HEAD as u32,
-            cont_entry: None,
             call_wrapper_last_java_sp: 0,
             call_wrapper_last_java_pc: 8,
             call_wrapper_last_java_fp: 16,
@@ -124,9 +125,12 @@ pub(super) fn layout() -> VmLayout {
             element_bci: 0,
             element_method: 8,
         },
+        continuation: None,
         stubs: StubLayout {
             interpreter: INTERPRETER,
             call_stub_return: CALL_STUB_RETURN,
+            cont_thaw: CONT_THAW,
+            cont_return_barrier: RETURN_BARRIER,
             ..StubLayout::default()
         },
     }
@@ -239,7 +243,8 @@ impl World {
         put(16, &int(i64::from(spec.frame_complete)));
         put(20, &int(BLOB_HEADER as i64));
         put(32, &spec.method.to_le_bytes());
-        put(48, &int(4));
+        // A native method's wrapper was compiled by no compiler.
+        put(48, &int(if spec.name == "native nmethod" { 0 } else { 4 }));
         put(52, &int(16));
         put(56, &int(0xe00));
         put(BLOB_HEADER as usize, spec.code);

@@ -1,0 +1,125 @@
+//! Where HotSpot keeps the frames of a virtual thread that are not on its carrier's stack: in StackChunks, objects
+//! on the heap.
+//!
+//! `jvm::layout` learns it at start; a walker reads it. Offsets are in bytes within their structure or object.
+
+use super::vm_layout::CodeRange;
+
+/// `runtime/continuationEntry.hpp`, `cpu/*/sharedRuntime_*.cpp` (`fill_continuation_entry`, `gen_continuation_enter`),
+/// 21 and 25: the ContinuationEntry is a C++ structure at the stack pointer of `Continuation.enterSpecial`'s frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContinuationLayout {
+    /// JavaThread: `_cont_entry`, the innermost ContinuationEntry of the stack; null if nothing is mounted.
+    pub entry: u32,
+    /// What is needed to read frozen frames, if all of it could be learnt.
+    pub frozen: Option<FrozenLayout>,
+}
+
+impl ContinuationLayout {
+    /// ContinuationEntry: `_cont`, the plain address of the Continuation.
+    pub const ENTRY_CONTINUATION: u64 = 16;
+    /// ContinuationEntry: `_flags`, an int that is not 0 where the continuation is a virtual thread's.
+    pub const ENTRY_FLAGS: u64 = 32;
+    /// sizeof(ContinuationEntry): the saved frame pointer of the caller, `Continuation.run`, follows, and after it
+    /// the return address.
+    pub const ENTRY_BYTES: u64 = 64;
+}
+
+/// `oops/stackChunkOop.hpp`, `classfile/javaClasses.hpp` (jdk_internal_vm_StackChunk), 21 and 25.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrozenLayout {
+    /// Continuation: `tail`, the youngest StackChunk.
+    pub tail: u32,
+    /// StackChunk: `parent`, the next older one.
+    pub parent: u32,
+    /// StackChunk: `size` of its stack, an int in words.
+    pub size: u32,
+    /// StackChunk: `sp`, an int in words from the stack's start: the youngest frame.
+    pub sp: u32,
+    /// StackChunk: `bottom`, an int in words: one past the oldest frame, its stack arguments excluded.
+    pub bottom: u32,
+    /// StackChunk: the injected `maxThawingSize`, an int in words.
+    pub max_thawing_size: u32,
+    /// StackChunk: the injected `pc`, the youngest frame's.
+    pub pc: u32,
+    /// StackChunk: where its stack begins, the instance size.
+    pub stack: u32,
+    /// How an object's header names its class.
+    pub klass_word: KlassWord,
+    /// The classes a continuation's object may be of, as headers name them.
+    pub continuation_klasses: [u64; 2],
+    /// StackChunk, as headers name it.
+    pub chunk_klass: u64,
+    /// How a field refers to an object.
+    pub references: References,
+    /// The `Method*` of `Continuation.enter`: the oldest frame of every continuation.
+    pub enter: u64,
+    /// The `Method*` of `Continuation.enterSpecial`: the frame that holds the ContinuationEntry.
+    pub enter_special: u64,
+    /// The `Method*` of `Continuation.doYield`, which freezes.
+    pub do_yield: u64,
+    /// The stubs that thaw: cont_thaw, cont_returnBarrier and cont_returnBarrierExc.
+    pub thaw_stubs: [ThawStub; 3],
+    /// cont_preempt (24 on): returned to in place of a frame that has been frozen.
+    pub preempt_stub: CodeRange,
+}
+
+/// Where an object's header has its class (`oops/oop.hpp`, `oops/markWord.hpp`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KlassWord {
+    /// The upper bits of the mark word, from this bit on (compact object headers).
+    InMark(u32),
+    /// A u4 behind the mark word.
+    Narrow,
+    /// A `Klass*` behind the mark word.
+    Wide,
+}
+
+/// What a field that refers to an object holds, by collector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum References {
+    /// A u4: the address less `base`, shifted right.
+    Narrow {
+        /// `CompressedOops::_narrow_oop._base`.
+        base: u64,
+        /// `CompressedOops::_narrow_oop._shift`.
+        shift: u32,
+    },
+    /// An address.
+    Plain,
+    /// An address with colour bits that the collector has mapped (single-generation ZGC, until 23).
+    Mapped {
+        /// Where the mask of bits is that a reference must not have to be followed as it is.
+        bad_mask: u64,
+    },
+    /// A coloured pointer (generational ZGC).
+    Coloured {
+        /// The same, `ZPointerLoadBadMask`.
+        bad_mask: u64,
+    },
+}
+
+/// A stub that puts frozen frames back onto the stack, by what its registers mean. Empty where it could not be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThawStub {
+    /// The whole stub.
+    pub code: CodeRange,
+    /// The instruction that makes room on the stack: nothing is thawed before it.
+    pub makes_room: u64,
+    /// Behind it, the bytes that the stub has pushed when it calls `thaw`, one word for alignment excluded.
+    pub pushed_bytes: u64,
+    /// The first of the two calls of `thaw`, of which one is done, has returned: from here to the jump to
+    /// `returned` (inclusive) the first return register has the stack pointer of the youngest thawed frame.
+    pub returned_early: CodeRange,
+    /// Where both ways meet, and that register is saved in a callee-saved one.
+    pub returned: u64,
+    /// Where that callee-saved register becomes the stack pointer.
+    pub takes_stack: u64,
+}
+
+impl FrozenLayout {
+    /// The thawing stub around `pc`.
+    pub fn thaw_stub_at(&self, pc: u64) -> Option<&ThawStub> {
+        self.thaw_stubs.iter().find(|stub| stub.code.contains(pc))
+    }
+}

@@ -1,0 +1,379 @@
+//! The frozen frames of virtual threads (`runtime/continuation*.hpp`, `oops/stackChunkOop.hpp`), 21 and 25.
+//!
+//! libjvm exports next to nothing of them. JNI gives the offsets of the fields that Java declares (a jfieldID is an
+//! offset, `runtime/jfieldIDWorkaround.hpp`), the classes lead to instance sizes and class words, and the stubs'
+//! names to their code.
+
+use std::ffi::CStr;
+
+use jni::sys::{JNIEnv, jclass};
+
+use super::LayoutError;
+use super::stubs::{CONT_PREEMPT, range_of};
+use crate::core::continuation::{ContinuationLayout, FrozenLayout, KlassWord, References};
+use crate::core::memory::Memory;
+use crate::core::vm_layout::VmLayout;
+use crate::jvm::stubs::StubTable;
+use crate::jvm::vm_structs::VmStructs;
+use crate::jvm::{flags, thaw_stub};
+
+/// A jfieldID of an instance field is its offset, shifted by two tag bits.
+const FIELD_ID_SHIFT: u32 = 2;
+/// Objects are smaller: neither class has many fields.
+const MAX_INSTANCE: u64 = 512;
+const CONTINUATION: &CStr = c"jdk/internal/vm/Continuation";
+const VIRTUAL_THREAD_CONTINUATION: &CStr = c"java/lang/VirtualThread$VThreadContinuation";
+const STACK_CHUNK: &CStr = c"jdk/internal/vm/StackChunk";
+
+/// Learns how frozen frames are read. `None` where there are no continuations.
+///
+/// # Safety
+///
+/// `env` must be the current thread's JNIEnv, without a pending exception, of a HotSpot before 26 (there a jmethodID
+/// points to the `Method*`).
+pub unsafe fn frozen_frames(
+    env: *mut JNIEnv,
+    structs: &VmStructs,
+    memory: &dyn Memory,
+    stubs: &StubTable,
+    layout: &VmLayout,
+) -> Result<Option<ContinuationLayout>, LayoutError> {
+    let Some(continuation) = layout.continuation else { return Ok(None) };
+    let learner = Learner { env, structs, memory, layout };
+    // SAFETY: the caller answers for `env`; local references live until the frame is popped.
+    let frozen = unsafe {
+        if ((**env).v1_2.PushLocalFrame)(env, 8) != 0 {
+            ((**env).v1_2.ExceptionClear)(env);
+            return Err(LayoutError::Jni { call: "PushLocalFrame" });
+        }
+        let frozen = learner.learn(stubs);
+        ((**env).v1_2.ExceptionClear)(env);
+        ((**env).v1_2.PopLocalFrame)(env, std::ptr::null_mut());
+        frozen?
+    };
+    Ok(Some(ContinuationLayout { frozen: Some(frozen), ..continuation }))
+}
+
+struct Learner<'a> {
+    env: *mut JNIEnv,
+    structs: &'a VmStructs,
+    memory: &'a dyn Memory,
+    layout: &'a VmLayout,
+}
+
+impl Learner<'_> {
+    /// # Safety
+    ///
+    /// As for [`frozen_frames`]; may leave an exception pending.
+    unsafe fn learn(&self, table: &StubTable) -> Result<FrozenLayout, LayoutError> {
+        let [oops, klasses, compact, zgc, generational] = flags::are_set(
+            self.structs,
+            self.memory,
+            [
+                "UseCompressedOops",
+                "UseCompressedClassPointers",
+                "UseCompactObjectHeaders",
+                "UseZGC",
+                "ZGenerational",
+            ],
+        );
+        let klass_word = match (compact, klasses) {
+            (Some(true), _) => {
+                let shift = self.structs.constant("markWord::klass_shift")?;
+                KlassWord::InMark(u32::try_from(shift).ok().filter(|&shift| shift < 64).ok_or_else(|| {
+                    LayoutError::implausible("markWord", "klass_shift", format!("it is {shift}"))
+                })?)
+            }
+            (_, Some(true)) => KlassWord::Narrow,
+            _ => KlassWord::Wide,
+        };
+        let references = match (zgc, generational, oops) {
+            // There is one kind of ZGC alone from 24 on, and no flag for it.
+            (Some(true), Some(false), _) => {
+                References::Mapped { bad_mask: self.zgc_mask("XGlobalsForVMStructs", "_XAddressBadMask")? }
+            }
+            (Some(true), ..) => References::Coloured {
+                bad_mask: self.zgc_mask("ZGlobalsForVMStructs", "_ZPointerLoadBadMask")?,
+            },
+            (_, _, Some(true)) => {
+                let (base, shift) = self.base_and_shift(
+                    "CompressedOops",
+                    ["_narrow_oop._base", "_base"],
+                    ["_narrow_oop._shift", "_shift"],
+                )?;
+                References::Narrow { base, shift }
+            }
+            _ => References::Plain,
+        };
+        // SAFETY: by the contract; the references are this frame's own.
+        unsafe {
+            let continuation = self.class(CONTINUATION)?;
+            let chunk = self.class(STACK_CHUNK)?;
+            let virtual_thread_continuation = self.class(VIRTUAL_THREAD_CONTINUATION)?;
+            let enter = self.static_method(continuation, c"enter", c"(Ljdk/internal/vm/Continuation;Z)V")?;
+            let enter_special =
+                self.static_method(continuation, c"enterSpecial", c"(Ljdk/internal/vm/Continuation;ZZ)V")?;
+            let do_yield = self.static_method(continuation, c"doYield", c"()I")?;
+            let chunk_klass = self.klass_of(self.constructor(chunk, c"()V")?, STACK_CHUNK)?;
+            let virtual_constructor = self.constructor(
+                virtual_thread_continuation,
+                c"(Ljava/lang/VirtualThread;Ljava/lang/Runnable;)V",
+            )?;
+            let continuation_klasses = [
+                self.klass_of(enter, CONTINUATION)?,
+                self.klass_of(virtual_constructor, VIRTUAL_THREAD_CONTINUATION)?,
+            ];
+            let stack = self.instance_size(chunk_klass)?;
+            let field = |class, name, signature| self.field(class, name, signature);
+            let bottom = field(chunk, c"bottom", c"I")?;
+            let sizes = [field(chunk, c"size", c"I")?, field(chunk, c"sp", c"I")?, bottom];
+            let parent = field(chunk, c"parent", c"Ljdk/internal/vm/StackChunk;")?;
+            let [size, sp, _] = sizes;
+            let header = match klass_word {
+                KlassWord::InMark(_) => 8,
+                KlassWord::Narrow => 12,
+                KlassWord::Wide => 16,
+            };
+            let frozen = FrozenLayout {
+                tail: field(continuation, c"tail", c"Ljdk/internal/vm/StackChunk;")?,
+                parent,
+                size,
+                sp,
+                bottom,
+                // Fields that the VM adds come last among those of their size, and longs before ints
+                // (classfile/fieldLayoutBuilder.cpp).
+                max_thawing_size: bottom + 4,
+                pc: u32::next_multiple_of(header, 8),
+                stack,
+                klass_word,
+                continuation_klasses: [
+                    self.class_word(klass_word, continuation_klasses[0])?,
+                    self.class_word(klass_word, continuation_klasses[1])?,
+                ],
+                chunk_klass: self.class_word(klass_word, chunk_klass)?,
+                references,
+                enter,
+                enter_special,
+                do_yield,
+                thaw_stubs: self.thaw_stubs()?,
+                preempt_stub: range_of(table, CONT_PREEMPT),
+            };
+            self.check_fields(&frozen, header)?;
+            self.check_class_word(&frozen)?;
+            Ok(frozen)
+        }
+    }
+
+    /// No two fields of a chunk may overlap, and all lie between header and stack.
+    fn check_fields(&self, frozen: &FrozenLayout, header: u32) -> Result<(), LayoutError> {
+        let reference = if matches!(frozen.references, References::Narrow { .. }) { 4 } else { 8 };
+        let mut fields = [
+            (frozen.parent, reference),
+            (frozen.size, 4),
+            (frozen.sp, 4),
+            (frozen.bottom, 4),
+            (frozen.max_thawing_size, 4),
+            (frozen.pc, 8),
+            (frozen.stack, 0),
+        ];
+        fields.sort_unstable();
+        let apart = fields.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0);
+        if fields[0].0 < header || !apart || fields[6].0 != frozen.stack {
+            let reason = format!("its fields are at {fields:?}, its stack at {}", frozen.stack);
+            return Err(LayoutError::implausible("StackChunk", "sp", reason));
+        }
+        Ok(())
+    }
+
+    /// An object whose class is known by other means must have the class word that was worked out for it: the mirror
+    /// of a class, which is a `java.lang.Class`.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Learner::learn`].
+    unsafe fn check_class_word(&self, frozen: &FrozenLayout) -> Result<(), LayoutError> {
+        const CLASS: &CStr = c"java/lang/Class";
+        // SAFETY: by the contract.
+        let (class, method) = unsafe {
+            let class = self.class(CLASS)?;
+            (class, self.method(class, c"isInterface", c"()Z")?)
+        };
+        let expected = self.class_word(frozen.klass_word, self.klass_of(method, CLASS)?)?;
+        // A local reference points to the object's plain address. A collector may move it meanwhile.
+        let found = (0..4).map(|_| {
+            let object = self.memory.load_u64(class as u64)?;
+            self.read_class_word(frozen.klass_word, object)
+        });
+        if !found.clone().any(|word| word == Some(expected)) {
+            let found: Vec<_> = found.collect();
+            let reason = format!("a java.lang.Class reads as {found:x?} in place of {expected:#x}");
+            return Err(LayoutError::implausible("oopDesc", "_metadata", reason));
+        }
+        Ok(())
+    }
+
+    fn read_class_word(&self, klass_word: KlassWord, object: u64) -> Option<u64> {
+        match klass_word {
+            KlassWord::InMark(shift) => Some(self.memory.load_u64(object)? >> shift),
+            KlassWord::Narrow => Some(u64::from(self.memory.load_u32(object.checked_add(8)?)?)),
+            KlassWord::Wide => self.memory.load_u64(object.checked_add(8)?),
+        }
+    }
+
+    /// How a header names a class.
+    fn class_word(&self, klass_word: KlassWord, klass: u64) -> Result<u64, LayoutError> {
+        if klass_word == KlassWord::Wide {
+            return Ok(klass);
+        }
+        let (base, shift) = self.base_and_shift(
+            "CompressedKlassPointers",
+            ["_narrow_klass._base", "_base"],
+            ["_narrow_klass._shift", "_shift"],
+        )?;
+        let narrow = klass.checked_sub(base).map(|distance| distance >> shift);
+        narrow
+            .filter(|&narrow| narrow <= u64::from(u32::MAX) && base + (narrow << shift) == klass)
+            .ok_or_else(|| {
+                let reason = format!("{klass:#x} has no short form with base {base:#x} and shift {shift}");
+                LayoutError::implausible("CompressedKlassPointers", "_base", reason)
+            })
+    }
+
+    fn base_and_shift(
+        &self,
+        structure: &'static str,
+        bases: [&'static str; 2],
+        shifts: [&'static str; 2],
+    ) -> Result<(u64, u32), LayoutError> {
+        let address = |names: [&'static str; 2]| {
+            let [old, new] = names;
+            self.structs
+                .static_address(structure, old)
+                .or_else(|_| self.structs.static_address(structure, new))
+        };
+        let base = self.memory.load_u64(address(bases)?);
+        let shift = self.memory.load_u32(address(shifts)?);
+        match (base, shift) {
+            (Some(base), Some(shift)) if shift < 32 => Ok((base, shift)),
+            found => Err(LayoutError::implausible(structure, bases[1], format!("they read as {found:x?}"))),
+        }
+    }
+
+    /// Where one of ZGC's masks is (`gc/z/vmStructs_z.hpp`, `gc/x/vmStructs_x.hpp`).
+    fn zgc_mask(&self, structure: &'static str, field: &'static str) -> Result<u64, LayoutError> {
+        let instance = super::static_pointer(self.structs, self.memory, structure, "_instance_p")?;
+        let offset = self.structs.offset(structure, field)?;
+        let mask = self.memory.load_u64(instance + u64::from(offset)).filter(|&mask| mask != 0);
+        mask.ok_or_else(|| LayoutError::implausible(structure, field, "it cannot be read"))
+    }
+
+    fn thaw_stubs(&self) -> Result<[crate::core::continuation::ThawStub; 3], LayoutError> {
+        let stubs = &self.layout.stubs;
+        let learn = |name: &'static str, range| {
+            thaw_stub::learn(self.memory, range).ok_or_else(|| {
+                LayoutError::implausible("StubRoutines", name, "its instructions are not known")
+            })
+        };
+        Ok([
+            learn("cont_thaw", stubs.cont_thaw)?,
+            learn("cont_returnBarrier", stubs.cont_return_barrier)?,
+            learn("cont_returnBarrierExc", stubs.cont_return_barrier_exception)?,
+        ])
+    }
+
+    /// A chunk's instance size (`Klass::_layout_helper`, whose low bits are flags).
+    fn instance_size(&self, klass: u64) -> Result<u32, LayoutError> {
+        let offset = self.structs.offset("Klass", "_layout_helper")?;
+        let helper = self.memory.load_u32(klass.wrapping_add(u64::from(offset))).unwrap_or(0);
+        if helper == 0 || u64::from(helper) > MAX_INSTANCE {
+            return Err(LayoutError::implausible("Klass", "_layout_helper", format!("it is {helper:#x}")));
+        }
+        Ok(helper & !7)
+    }
+
+    /// The class that a method is of, which must have this name.
+    fn klass_of(&self, method: u64, name: &'static CStr) -> Result<u64, LayoutError> {
+        let layout = &self.layout.method;
+        let word = |base: u64, offset: u32| self.memory.load_u64(base.wrapping_add(u64::from(offset)));
+        let klass = word(method, layout.const_method)
+            .and_then(|const_method| word(const_method, layout.constants))
+            .and_then(|pool| word(pool, layout.pool_holder));
+        let symbol = klass.and_then(|klass| word(klass, layout.klass_name));
+        let found = symbol.and_then(|symbol| {
+            let length = self.memory.load_u16(symbol.wrapping_add(u64::from(layout.symbol_length)))?;
+            let mut text = vec![0; usize::from(length)];
+            self.memory
+                .read_bytes(symbol.wrapping_add(u64::from(layout.symbol_body)), &mut text)
+                .then_some(text)
+        });
+        match (klass, found) {
+            (Some(klass), Some(found)) if found == name.to_bytes() => Ok(klass),
+            (_, found) => {
+                let found = found.map(|found| String::from_utf8_lossy(&found).into_owned());
+                let reason = format!("{name:?} reads as {found:?}");
+                Err(LayoutError::implausible("ConstantPool", "_pool_holder", reason))
+            }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Learner::learn`].
+    unsafe fn class(&self, name: &CStr) -> Result<jclass, LayoutError> {
+        // SAFETY: by the contract.
+        let class = unsafe { ((**self.env).v1_2.FindClass)(self.env, name.as_ptr()) };
+        if class.is_null() { Err(LayoutError::Jni { call: "FindClass" }) } else { Ok(class) }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Learner::learn`]; `class` is a live reference.
+    unsafe fn field(&self, class: jclass, name: &CStr, signature: &CStr) -> Result<u32, LayoutError> {
+        // SAFETY: by the contract.
+        let id = unsafe { ((**self.env).v1_2.GetFieldID)(self.env, class, name.as_ptr(), signature.as_ptr()) }
+            as u64;
+        if id == 0 {
+            return Err(LayoutError::Jni { call: "GetFieldID" });
+        }
+        let offset =
+            u32::try_from(id >> FIELD_ID_SHIFT).ok().filter(|&offset| u64::from(offset) < MAX_INSTANCE);
+        offset.ok_or_else(|| {
+            LayoutError::implausible("jfieldIDWorkaround", "_offset", format!("{name:?} has the id {id:#x}"))
+        })
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Learner::field`].
+    unsafe fn static_method(&self, class: jclass, name: &CStr, signature: &CStr) -> Result<u64, LayoutError> {
+        // SAFETY: by the contract.
+        let id = unsafe {
+            ((**self.env).v1_2.GetStaticMethodID)(self.env, class, name.as_ptr(), signature.as_ptr())
+        };
+        self.behind(id as u64)
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Learner::field`].
+    unsafe fn method(&self, class: jclass, name: &CStr, signature: &CStr) -> Result<u64, LayoutError> {
+        // SAFETY: by the contract.
+        let id =
+            unsafe { ((**self.env).v1_2.GetMethodID)(self.env, class, name.as_ptr(), signature.as_ptr()) };
+        self.behind(id as u64)
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Learner::field`].
+    unsafe fn constructor(&self, class: jclass, signature: &CStr) -> Result<u64, LayoutError> {
+        // SAFETY: by the contract.
+        unsafe { self.method(class, c"<init>", signature) }
+    }
+
+    /// The `Method*` behind a jmethodID.
+    fn behind(&self, id: u64) -> Result<u64, LayoutError> {
+        let method = if id == 0 { None } else { self.memory.load_u64(id) };
+        method.filter(|&method| method != 0).ok_or(LayoutError::Jni { call: "GetMethodID" })
+    }
+}

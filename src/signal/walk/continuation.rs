@@ -1,0 +1,568 @@
+//! Virtual threads: the frames that are frozen on the heap, and where the carrier's begin.
+//!
+//! A mounted virtual thread has its youngest frames on its carrier's stack, above the ContinuationEntry in
+//! `Continuation.enterSpecial`'s frame. The older ones stay in StackChunks, the youngest chunk first, until the frame
+//! that they called returns into cont_returnBarrier. Sources: runtime/continuationFreezeThaw.cpp,
+//! oops/stackChunkOop.inline.hpp, runtime/stackChunkFrameStream.inline.hpp (21 and 25).
+//!
+//! A chunk is an object: a collector may be moving it, and the thread itself may be halfway through filling it. So
+//! nothing of it is believed before classes, bounds, every frame and the oldest method fit; what does not fit leaves
+//! a `[frozen: reason]` mark in place of all frozen frames.
+
+use super::blob::{Blob, BlobKind};
+use super::repeated::Repeated;
+use super::{Cursor, FrameSink, Walk, WalkError, arch};
+use crate::core::continuation::{ContinuationLayout, FrozenLayout, KlassWord, References, ThawStub};
+use crate::core::memory::Memory;
+use crate::core::record::FrameKind;
+use crate::core::vm_layout::VmLayout;
+
+/// Why frozen frames could not be read. Counted, and written into the stack as a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum FrozenReason {
+    /// This JVM's continuations were not recognised at start.
+    UnknownLayout,
+    /// Something on the way to a chunk is not readable.
+    Unreadable,
+    /// A reference that the collector has yet to update.
+    StaleReference,
+    /// What should be a continuation or a chunk is of another class.
+    WrongClass,
+    /// A chunk whose stack does not lie within it.
+    BadBounds,
+    /// A frame in a chunk that is none.
+    BadFrame,
+    /// The oldest frame is not the continuation's entry.
+    NoEntry,
+    /// No chunk has a frame.
+    Empty,
+    /// The thread is taking frames out of the chunk, and how far it is cannot be told.
+    Thawing,
+}
+
+impl FrozenReason {
+    /// The number of reasons.
+    pub const COUNT: usize = 9;
+
+    /// All reasons.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::UnknownLayout,
+        Self::Unreadable,
+        Self::StaleReference,
+        Self::WrongClass,
+        Self::BadBounds,
+        Self::BadFrame,
+        Self::NoEntry,
+        Self::Empty,
+        Self::Thawing,
+    ];
+
+    /// The reason as it stands in `[frozen: reason]` and in the counters' names.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::UnknownLayout => "unknown_layout",
+            Self::Unreadable => "unreadable_memory",
+            Self::StaleReference => "stale_reference",
+            Self::WrongClass => "wrong_class",
+            Self::BadBounds => "bad_bounds",
+            Self::BadFrame => "bad_frame",
+            Self::NoEntry => "no_entry",
+            Self::Empty => "empty",
+            Self::Thawing => "thawing",
+        }
+    }
+}
+
+/// More chunks than a continuation has: each freeze that finds no room makes one.
+const MAX_CHUNKS: usize = 1024;
+/// A chunk's stack is no larger than a thread's.
+const MAX_CHUNK_WORDS: u64 = 1 << 24;
+/// Words below a frame's stack pointer that belong to it: the saved frame pointer and the return address
+/// (frame::metadata_words).
+const METADATA_BYTES: u64 = 16;
+/// What `prepare_thaw` asks for beside the chunk's `maxThawingSize`, in words, and one word less where the stub
+/// has aligned the stack (`thaw_size`, continuationFreezeThaw.cpp).
+const THAW_EXTRA_WORDS: [u64; 2] = [4, 5];
+/// An interpreter frame that has called has its outgoing arguments, and the callee's locals, below its own last
+/// stack pointer; more are taken for garbage.
+const MAX_OUTGOING_WORDS: u64 = 64;
+/// A word for the alignment of each thawed frame goes with it in the end (`ThawBase::finish_thaw`): one call of `thaw`
+/// takes up to three frames.
+const MAX_ALIGNED_WORDS: u64 = 3;
+/// The stub aligns the stack to this.
+const STACK_ALIGNMENT: u64 = 16;
+/// Slots of a frozen interpreter frame, in words from its frame pointer (cpu/*/frame_*.hpp).
+const SENDER_SP: i64 = -1;
+const LAST_SP: i64 = -2;
+const METHOD: i64 = -3;
+#[cfg(target_arch = "x86_64")]
+const LOCALS: i64 = -7;
+#[cfg(target_arch = "x86_64")]
+const BCP: i64 = -8;
+#[cfg(target_arch = "aarch64")]
+const LOCALS: i64 = -8;
+#[cfg(target_arch = "aarch64")]
+const BCP: i64 = -9;
+
+/// A chunk whose header has been checked. Addresses are run-time addresses.
+#[derive(Clone, Copy, Debug)]
+struct Chunk {
+    object: u64,
+    stack: u64,
+    /// The youngest frame's stack pointer.
+    top: u64,
+    /// One past the oldest frame.
+    end: u64,
+    /// One past the stack, the oldest frame's arguments included.
+    limit: u64,
+}
+
+impl Chunk {
+    const fn is_empty(&self) -> bool {
+        self.top == self.end
+    }
+}
+
+/// A frame in a chunk.
+#[derive(Clone, Copy, Debug)]
+struct FrozenFrame {
+    /// Where it ends, and its return address and saved frame pointer are below.
+    sp: u64,
+    /// Its own size counts from here.
+    unextended_sp: u64,
+}
+
+/// What a frame in a chunk led to.
+enum Next {
+    Caller(FrozenFrame),
+    /// It was the oldest of its chunk; its method.
+    Last(u64),
+}
+
+type Frozen<T> = Result<T, FrozenReason>;
+
+impl<M: Memory> Walk<'_, M> {
+    /// The ContinuationEntry of the innermost continuation that is mounted on this thread.
+    pub(super) fn continuation_entry<'v>(&self, vm: &'v VmLayout) -> Option<(u64, &'v ContinuationLayout)> {
+        let layout = vm.continuation.as_ref().filter(|_| self.java_thread != 0)?;
+        let entry = self.memory.load_u64(self.java_thread.wrapping_add(u64::from(layout.entry)))?;
+        (entry != 0 && entry.is_multiple_of(8)).then_some((entry, layout))
+    }
+
+    fn frozen_layout<'v>(&self, vm: &'v VmLayout) -> Frozen<&'v FrozenLayout> {
+        let continuation = vm.continuation.as_ref();
+        continuation.and_then(|layout| layout.frozen.as_ref()).ok_or(FrozenReason::UnknownLayout)
+    }
+
+    /// The carrier's frame that has mounted the innermost continuation, `Continuation.run`'s: beyond a barrier only
+    /// the ContinuationEntry leads there.
+    pub(super) fn carrier_frame(&self, vm: &VmLayout) -> Result<Cursor, WalkError> {
+        let (entry, _) = self.continuation_entry(vm).ok_or(WalkError::BadContinuationEntry)?;
+        self.caller_of_entry(entry)
+    }
+
+    /// The caller of the frame that holds the ContinuationEntry at `entry`.
+    pub(super) fn caller_of_entry(&self, entry: u64) -> Result<Cursor, WalkError> {
+        let fp_slot = entry.wrapping_add(ContinuationLayout::ENTRY_BYTES);
+        let sp = fp_slot.wrapping_add(METADATA_BYTES);
+        let (fp, pc) = (self.load(fp_slot)?, self.load(fp_slot.wrapping_add(8))?);
+        if sp <= fp_slot || sp > self.stack_high || !self.in_code_cache(pc) {
+            return Err(WalkError::BadContinuationEntry);
+        }
+        Ok(Cursor { pc, sp, fp, interrupted: false })
+    }
+
+    /// Whether the frame that returns to `pc` is the one that a continuation's chunk begins with: the frames from
+    /// there on have been frozen, though the stack still has them.
+    pub(super) fn is_frozen_top(&self, vm: &VmLayout, pc: u64) -> bool {
+        let top = || {
+            let layout = self.frozen_layout(vm).ok()?;
+            let chunk = self.youngest_chunk(vm, layout).ok()?;
+            self.top_pc(vm, layout, &chunk).ok()
+        };
+        top() == Some(pc)
+    }
+
+    /// Puts all frozen frames of the mounted continuation into the sink, or, where that fails, none of them.
+    /// `thawing` is the stub's frame if the thread is in the VM to thaw.
+    pub(super) fn frozen_frames(
+        &self,
+        vm: &VmLayout,
+        thawing: Option<(&ThawStub, &Cursor)>,
+        repeated: &mut Repeated,
+        sink: &mut FrameSink<'_>,
+    ) -> Frozen<()> {
+        let first = sink.len();
+        let result = self.all_frozen_frames(vm, thawing, repeated, sink);
+        if result.is_err() {
+            sink.forget_from(first);
+            *repeated = Repeated::default();
+        }
+        result
+    }
+
+    fn all_frozen_frames(
+        &self,
+        vm: &VmLayout,
+        thawing: Option<(&ThawStub, &Cursor)>,
+        repeated: &mut Repeated,
+        sink: &mut FrameSink<'_>,
+    ) -> Frozen<()> {
+        let layout = self.frozen_layout(vm)?;
+        let mut chunk = match thawing {
+            Some((stub, cursor)) => self.chunk_before_thaw(vm, layout, stub, cursor)?,
+            None => self.youngest_chunk(vm, layout)?,
+        };
+        let mut oldest = 0;
+        for _ in 0..MAX_CHUNKS {
+            if !chunk.is_empty() {
+                oldest = self.chunk_frames(vm, layout, &chunk, repeated, sink)?;
+            }
+            match self.reference(layout, chunk.object.wrapping_add(u64::from(layout.parent)))? {
+                0 if oldest == layout.enter => return Ok(()),
+                0 => return Err(FrozenReason::NoEntry),
+                parent => chunk = self.chunk(layout, parent)?,
+            }
+        }
+        Err(FrozenReason::BadBounds)
+    }
+
+    /// The youngest chunk that has frames.
+    fn youngest_chunk(&self, vm: &VmLayout, layout: &FrozenLayout) -> Frozen<Chunk> {
+        let mut chunk = self.tail(vm, layout)?;
+        for _ in 0..MAX_CHUNKS {
+            if !chunk.is_empty() {
+                return Ok(chunk);
+            }
+            match self.reference(layout, chunk.object.wrapping_add(u64::from(layout.parent)))? {
+                0 => return Err(FrozenReason::Empty),
+                parent => chunk = self.chunk(layout, parent)?,
+            }
+        }
+        Err(FrozenReason::BadBounds)
+    }
+
+    /// The continuation's youngest chunk, empty or not.
+    fn tail(&self, vm: &VmLayout, layout: &FrozenLayout) -> Frozen<Chunk> {
+        let (entry, _) = self.continuation_entry(vm).ok_or(FrozenReason::Unreadable)?;
+        let address = entry.wrapping_add(ContinuationLayout::ENTRY_CONTINUATION);
+        let continuation = self.memory.load_u64(address).ok_or(FrozenReason::Unreadable)?;
+        let continuation = self.object(layout, continuation, &layout.continuation_klasses)?;
+        match self.reference(layout, continuation.wrapping_add(u64::from(layout.tail)))? {
+            0 => Err(FrozenReason::Empty),
+            tail => self.chunk(layout, tail),
+        }
+    }
+
+    /// The chunk at `object`.
+    fn chunk(&self, layout: &FrozenLayout, object: u64) -> Frozen<Chunk> {
+        let object = self.object(layout, object, &[layout.chunk_klass])?;
+        let field = |field: u32| {
+            let value = self.memory.load_u32(object.wrapping_add(u64::from(field)));
+            value.map(u64::from).ok_or(FrozenReason::Unreadable)
+        };
+        let (size, sp, bottom) = (field(layout.size)?, field(layout.sp)?, field(layout.bottom)?);
+        if !(sp <= bottom && bottom <= size && size <= MAX_CHUNK_WORDS) {
+            return Err(FrozenReason::BadBounds);
+        }
+        let stack = object.wrapping_add(u64::from(layout.stack));
+        let at = |words: u64| stack.wrapping_add(words.wrapping_mul(8));
+        Ok(Chunk { object, stack, top: at(sp), end: at(bottom), limit: at(size) })
+    }
+
+    /// The object at `address`, or where it has been moved to, if it is of one of these classes.
+    fn object(&self, layout: &FrozenLayout, address: u64, klasses: &[u64]) -> Frozen<u64> {
+        /// The mark word's lock bits of an object that has been moved; the rest is where to (oops/markWord.hpp).
+        const MOVED: u64 = 3;
+        if address == 0 || !address.is_multiple_of(8) {
+            return Err(FrozenReason::WrongClass);
+        }
+        let mark = self.memory.load_u64(address).ok_or(FrozenReason::Unreadable)?;
+        let address = if mark & MOVED == MOVED { mark & !MOVED } else { address };
+        let behind = address.wrapping_add(8);
+        let word = match layout.klass_word {
+            KlassWord::InMark(shift) => self.memory.load_u64(address).map(|mark| mark.wrapping_shr(shift)),
+            KlassWord::Narrow => self.memory.load_u32(behind).map(u64::from),
+            KlassWord::Wide => self.memory.load_u64(behind),
+        };
+        let word = word.ok_or(FrozenReason::Unreadable)?;
+        if klasses.contains(&word) { Ok(address) } else { Err(FrozenReason::WrongClass) }
+    }
+
+    /// The object that the field at `address` refers to; 0 for none.
+    fn reference(&self, layout: &FrozenLayout, address: u64) -> Frozen<u64> {
+        if let References::Narrow { base, shift } = layout.references {
+            let narrow = self.memory.load_u32(address).map(u64::from).ok_or(FrozenReason::Unreadable)?;
+            return Ok(if narrow == 0 { 0 } else { base.wrapping_add(narrow.wrapping_shl(shift)) });
+        }
+        let value = self.memory.load_u64(address).ok_or(FrozenReason::Unreadable)?;
+        let (bad_mask, is_coloured) = match layout.references {
+            References::Mapped { bad_mask } => (bad_mask, false),
+            References::Coloured { bad_mask } => (bad_mask, true),
+            References::Plain | References::Narrow { .. } => return Ok(value),
+        };
+        let bad = self.memory.load_u64(bad_mask).ok_or(FrozenReason::Unreadable)?;
+        if value == 0 {
+            return Ok(0);
+        }
+        if value & bad != 0 {
+            return Err(FrozenReason::StaleReference);
+        }
+        if is_coloured {
+            arch::coloured_reference::address_of(value).ok_or(FrozenReason::StaleReference)
+        } else {
+            Ok(value)
+        }
+    }
+
+    /// Where the chunk's youngest frame is to be continued. While the thread is about to write frames below it, the
+    /// word that has it is the barrier's for a moment.
+    fn top_pc(&self, vm: &VmLayout, layout: &FrozenLayout, chunk: &Chunk) -> Frozen<u64> {
+        let pc = self.memory.load_u64(chunk.top.wrapping_sub(8)).ok_or(FrozenReason::Unreadable)?;
+        if pc != vm.stubs.cont_return_barrier.start {
+            return Ok(pc);
+        }
+        let field = chunk.object.wrapping_add(u64::from(layout.pc));
+        self.memory.load_u64(field).ok_or(FrozenReason::Unreadable)
+    }
+
+    /// Puts the frames of one chunk into the sink. Gives the oldest's method.
+    fn chunk_frames(
+        &self,
+        vm: &VmLayout,
+        layout: &FrozenLayout,
+        chunk: &Chunk,
+        repeated: &mut Repeated,
+        sink: &mut FrameSink<'_>,
+    ) -> Frozen<u64> {
+        let mut frame = FrozenFrame { sp: chunk.top, unextended_sp: chunk.top };
+        let mut pc = self.top_pc(vm, layout, chunk)?;
+        // Each frame is at least as large as its metadata.
+        let most = chunk.end.wrapping_sub(chunk.top) / METADATA_BYTES;
+        for _ in 0..=most {
+            match self.frozen_frame(vm, chunk, &frame, pc, repeated, sink)? {
+                Next::Last(method) => return Ok(method),
+                Next::Caller(caller) => {
+                    let grows = caller.sp > frame.sp && caller.sp < chunk.end;
+                    if !grows || !caller.sp.is_multiple_of(8) {
+                        return Err(FrozenReason::BadFrame);
+                    }
+                    pc = self.frozen_word(caller.sp.wrapping_sub(8))?;
+                    frame = caller;
+                }
+            }
+        }
+        Err(FrozenReason::BadFrame)
+    }
+
+    fn frozen_word(&self, address: u64) -> Frozen<u64> {
+        self.memory.load_u64(address).ok_or(FrozenReason::Unreadable)
+    }
+
+    /// Puts one frozen frame into the sink and finds its caller.
+    fn frozen_frame(
+        &self,
+        vm: &VmLayout,
+        chunk: &Chunk,
+        frame: &FrozenFrame,
+        pc: u64,
+        repeated: &mut Repeated,
+        sink: &mut FrameSink<'_>,
+    ) -> Frozen<Next> {
+        if vm.stubs.interpreter.contains(pc) {
+            return self.frozen_interpreted_frame(vm, chunk, frame, sink);
+        }
+        let bad = FrozenReason::BadFrame;
+        let cursor = Cursor { pc, sp: frame.unextended_sp, fp: 0, interrupted: false };
+        if let Some((frames, frame_bytes)) = repeated.get(pc)
+            && let Next::Caller(caller) = sized_caller(chunk, frame, frame_bytes, 0)?
+        {
+            sink.repeat(frames);
+            return Ok(Next::Caller(caller));
+        }
+        let blob = self.blob_at(vm, pc).map_err(|_| bad)?;
+        if pc < blob.code_begin || blob.frame_bytes < METADATA_BYTES as i64 {
+            return Err(bad);
+        }
+        let mut method = 0;
+        match blob.kind {
+            BlobKind::Nmethod => {
+                method = self.nmethod_method(vm, &blob).map_err(|_| bad)?;
+                let first = sink.len();
+                let decoded = self.compiled_frames(vm, &blob, &cursor, sink).map_err(|_| bad)?;
+                if decoded == super::compiled::Decoded::ByPc && !sink.is_full() {
+                    repeated.put(pc, first..sink.len(), blob.frame_bytes);
+                }
+            }
+            // The thread has been frozen in a call that the compiled code makes for a monitor (24 on).
+            BlobKind::Other if frame.sp == chunk.top => sink.stub(cursor.lookup_pc()),
+            _ => return Err(bad),
+        }
+        sized_caller(chunk, frame, blob.frame_bytes, method)
+    }
+
+    fn nmethod_method(&self, vm: &VmLayout, blob: &Blob) -> Result<u64, WalkError> {
+        self.load(blob.address.wrapping_add(u64::from(vm.nmethod.method)))
+    }
+
+    /// In a chunk an interpreter frame's pointers into the stack are distances in words, and the frame pointer that
+    /// its callee has saved is one from the slot itself.
+    fn frozen_interpreted_frame(
+        &self,
+        vm: &VmLayout,
+        chunk: &Chunk,
+        frame: &FrozenFrame,
+        sink: &mut FrameSink<'_>,
+    ) -> Frozen<Next> {
+        let fp = self.frozen_fp(chunk, frame.sp)?;
+        let slot = |index: i64| self.frozen_word(fp.wrapping_add_signed(index.wrapping_mul(8)));
+        let method = slot(METHOD)?;
+        let const_method = self.const_method(vm, method).map_err(|_| FrozenReason::BadFrame)?;
+        let kind = if self.code_size(vm, const_method) == 0 {
+            FrameKind::NativeMethod
+        } else {
+            FrameKind::Interpreted
+        };
+        sink.java(kind, 0, method, self.bci(vm, const_method, slot(BCP)?));
+        match self.frozen_interpreted_caller(chunk, frame)? {
+            Next::Last(_) => Ok(Next::Last(method)),
+            caller => Ok(caller),
+        }
+    }
+
+    /// The frame pointer of the interpreter frame at `sp`.
+    fn frozen_fp(&self, chunk: &Chunk, sp: u64) -> Frozen<u64> {
+        let slot = sp.wrapping_sub(METADATA_BYTES);
+        let fp = slot.wrapping_add(self.frozen_word(slot)?.wrapping_mul(8));
+        if sp <= fp && fp < chunk.limit { Ok(fp) } else { Err(FrozenReason::BadFrame) }
+    }
+
+    fn frozen_interpreted_caller(&self, chunk: &Chunk, frame: &FrozenFrame) -> Frozen<Next> {
+        let bad = FrozenReason::BadFrame;
+        let fp = self.frozen_fp(chunk, frame.sp)?;
+        let pointer = |index: i64| {
+            let words = self.frozen_word(fp.wrapping_add_signed(index.wrapping_mul(8)))?;
+            Ok(fp.wrapping_add(words.wrapping_mul(8)))
+        };
+        let first_local = pointer(LOCALS)?;
+        if !(fp < first_local && first_local < chunk.limit) {
+            return Err(bad);
+        }
+        if first_local.wrapping_add(8) >= chunk.end {
+            return Ok(Next::Last(0));
+        }
+        let sp = fp.wrapping_add(METADATA_BYTES);
+        let unextended_sp = pointer(SENDER_SP)?;
+        if unextended_sp < sp || unextended_sp >= chunk.end {
+            return Err(bad);
+        }
+        Ok(Next::Caller(FrozenFrame { sp, unextended_sp }))
+    }
+
+    /// The chunk that a thread that is in `thaw` was about to take frames out of, as it was before. The thread first
+    /// takes the frames off the chunk, then copies them; what it has taken off is still there. How much that was
+    /// follows from the room that the stub has made, which is the chunk's `maxThawingSize` before.
+    fn chunk_before_thaw(
+        &self,
+        vm: &VmLayout,
+        layout: &FrozenLayout,
+        stub: &ThawStub,
+        cursor: &Cursor,
+    ) -> Frozen<Chunk> {
+        if cursor.interrupted || cursor.pc <= stub.makes_room {
+            return self.youngest_chunk(vm, layout);
+        }
+        let (entry, _) = self.continuation_entry(vm).ok_or(FrozenReason::Unreadable)?;
+        // Of the two calls the first has one more word on the stack.
+        let alignment = if stub.returned_early.contains(cursor.pc) { 8 } else { 0 };
+        let room_end = cursor.sp.wrapping_add(stub.pushed_bytes).wrapping_add(alignment);
+        let room = entry.wrapping_sub(room_end);
+        if !room_end.is_multiple_of(STACK_ALIGNMENT) || room / 8 > MAX_CHUNK_WORDS {
+            return Err(FrozenReason::Thawing);
+        }
+        let chunk = self.tail(vm, layout)?;
+        let field = chunk.object.wrapping_add(u64::from(layout.max_thawing_size));
+        let left = self.memory.load_u32(field).map(u64::from).ok_or(FrozenReason::Unreadable)?;
+        let before = THAW_EXTRA_WORDS.map(|extra| (room / 8).wrapping_sub(extra));
+        if before.contains(&left) {
+            return if chunk.is_empty() { Err(FrozenReason::Thawing) } else { Ok(chunk) };
+        }
+        // What is taken is the distance between the stack pointers that the frames before and after count from. A
+        // chunk that was emptied at once has counted the oldest frame's arguments, too.
+        let after = self.counts_from(vm, &chunk, chunk.top).ok_or(FrozenReason::BadFrame)?;
+        let with_arguments = if chunk.is_empty() { chunk.limit } else { after };
+        for before in before.into_iter().filter(|&before| before > left) {
+            let most = before.wrapping_sub(left);
+            for aligned in 0..=MAX_ALIGNED_WORDS.min(most) {
+                let taken = most.wrapping_sub(aligned).wrapping_mul(8);
+                for after in [with_arguments, after] {
+                    let top = self.top_that_leads_to(vm, &chunk, after.wrapping_sub(taken));
+                    if let Some(top) = top {
+                        return Ok(Chunk { top, ..chunk });
+                    }
+                }
+            }
+        }
+        Err(FrozenReason::Thawing)
+    }
+
+    /// The frame that counts from `counts_from` and whose callers lead to the chunk's top.
+    fn top_that_leads_to(&self, vm: &VmLayout, chunk: &Chunk, counts_from: u64) -> Option<u64> {
+        let first = chunk.stack.wrapping_add(METADATA_BYTES);
+        let tops = (0..MAX_OUTGOING_WORDS).map(|words| counts_from.wrapping_sub(words.wrapping_mul(8)));
+        tops.take_while(|&top| top >= first).filter(|&top| top < chunk.top).find(|&top| {
+            let whole = Chunk { top, ..*chunk };
+            self.counts_from(vm, &whole, top) == Some(counts_from) && self.leads_to(vm, &whole, chunk.top)
+        })
+    }
+
+    /// The stack pointer that the size of the chunk's frame at `sp` counts from: an interpreter frame keeps it as its
+    /// last one. `None` if that cannot be a frame.
+    fn counts_from(&self, vm: &VmLayout, chunk: &Chunk, sp: u64) -> Option<u64> {
+        if sp == chunk.end {
+            return Some(sp);
+        }
+        let pc = self.memory.load_u64(sp.wrapping_sub(8))?;
+        if !vm.stubs.interpreter.contains(pc) {
+            return self.in_code_cache(pc).then_some(sp);
+        }
+        let fp = self.frozen_fp(chunk, sp).ok()?;
+        let last_sp = self.memory.load_u64(fp.wrapping_add_signed(LAST_SP.wrapping_mul(8)))?;
+        let counts_from = fp.wrapping_add(last_sp.wrapping_mul(8));
+        (sp <= counts_from && counts_from < fp).then_some(counts_from)
+    }
+
+    /// Whether frames lead from the chunk's top to `end`, where another begins or the chunk ends.
+    fn leads_to(&self, vm: &VmLayout, chunk: &Chunk, end: u64) -> bool {
+        let mut frame = FrozenFrame { sp: chunk.top, unextended_sp: chunk.top };
+        for _ in 0..=end.wrapping_sub(chunk.top) / METADATA_BYTES {
+            let Some(pc) = self.memory.load_u64(frame.sp.wrapping_sub(8)) else { return false };
+            let next = if vm.stubs.interpreter.contains(pc) {
+                self.frozen_interpreted_caller(chunk, &frame)
+            } else {
+                let blob = self.blob_at(vm, pc).map_err(|_| FrozenReason::BadFrame);
+                blob.and_then(|blob| sized_caller(chunk, &frame, blob.frame_bytes, 0))
+            };
+            match next {
+                Ok(Next::Caller(caller)) if frame.sp < caller.sp && caller.sp < end => frame = caller,
+                Ok(Next::Caller(caller)) => return caller.sp == end,
+                Ok(Next::Last(_)) => return chunk.end == end,
+                Err(_) => return false,
+            }
+        }
+        false
+    }
+}
+
+/// The caller of a frozen frame of this size, if there is one in the same chunk.
+fn sized_caller(chunk: &Chunk, frame: &FrozenFrame, frame_bytes: i64, method: u64) -> Frozen<Next> {
+    let sp = frame.unextended_sp.wrapping_add_signed(frame_bytes);
+    if sp <= frame.sp || sp > chunk.limit {
+        return Err(FrozenReason::BadFrame);
+    }
+    if sp.wrapping_add(METADATA_BYTES) >= chunk.end {
+        return Ok(Next::Last(method));
+    }
+    Ok(Next::Caller(FrozenFrame { sp, unextended_sp: sp }))
+}

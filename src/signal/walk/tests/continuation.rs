@@ -1,0 +1,380 @@
+//! Virtual threads: chunks of frozen frames, and the stubs that thaw them.
+
+use super::vm_world::*;
+use crate::core::continuation::*;
+use crate::core::record::FrameKind::{Compiled, Frozen, Interpreted, NativeMethod, Stub};
+use crate::core::vm_layout::CodeRange;
+use crate::signal::walk::FrozenReason;
+
+/// JavaThread: `_cont_entry`.
+const ENTRY_FIELD: u64 = 72;
+/// The ContinuationEntry, above all frames of the virtual thread.
+const ENTRY: u64 = STACK + 0x2000;
+const CONTINUATION: u64 = 0x62_0000;
+const CHUNK: u64 = 0x63_0000;
+const PARENT: u64 = 0x64_0000;
+const BAD_MASK: u64 = 0x65_0000;
+const PREEMPT: CodeRange = CodeRange { start: 0x1f_a200, end: 0x1f_a300 };
+/// Words of a chunk's stack.
+const SIZE: u32 = 64;
+const HEADER: u64 = 48;
+/// Class words.
+const CONTINUATION_KLASS: u32 = 0x11;
+const CHUNK_KLASS: u32 = 0x13;
+/// The frame of [`World::compiled`], in words.
+const FRAME: usize = 6;
+const MAKES_ROOM: u64 = 0x20;
+const RETURNED_EARLY: u64 = 0x40;
+const RETURNED: u64 = 0x50;
+const TAKES_STACK: u64 = 0x60;
+
+fn stub(code: CodeRange, pushed_bytes: u64) -> ThawStub {
+    ThawStub {
+        code,
+        makes_room: code.start + MAKES_ROOM,
+        pushed_bytes,
+        returned_early: CodeRange {
+            start: code.start + RETURNED_EARLY,
+            end: code.start + RETURNED_EARLY + 6,
+        },
+        returned: code.start + RETURNED,
+        takes_stack: code.start + TAKES_STACK,
+    }
+}
+
+/// A virtual thread on its carrier.
+struct Scene {
+    world: World,
+    frozen: FrozenLayout,
+    /// Return addresses into `enter`, and into a method that it has called.
+    enter_pc: u64,
+    caller: u64,
+    caller_pc: u64,
+    /// The method and return address of the carrier's frame.
+    carrier: u64,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let mut world = World::new();
+        // The carrier's frame, at the entry's end, is the one that the entry frame called.
+        let (carrier, carrier_code) = world.compiled();
+        let carrier_sp = ENTRY + 80;
+        world.set(ENTRY + 64, 0x1234).set(ENTRY + 72, carrier_code + 0x80);
+        world.set(carrier_sp + 0x20, ENTRY_FP).set(carrier_sp + 0x28, CALL_STUB_RETURN);
+        world.entry_frame(ENTRY_FP);
+        world.set(ENTRY + 16, CONTINUATION);
+        world.memory.put_u64(THREAD + ENTRY_FIELD, ENTRY);
+        let (enter, enter_code) = world.compiled();
+        let (caller, caller_code) = world.compiled();
+        world.memory.put(RETURN_BARRIER.start, vec![0x90; 0x100]).put(CONT_THAW.start, vec![0x90; 0x100]);
+        let frozen = FrozenLayout {
+            tail: 16,
+            parent: 16,
+            size: 24,
+            sp: 28,
+            bottom: 32,
+            max_thawing_size: 36,
+            pc: 40,
+            stack: HEADER as u32,
+            klass_word: KlassWord::Narrow,
+            continuation_klasses: [u64::from(CONTINUATION_KLASS), 0x12],
+            chunk_klass: u64::from(CHUNK_KLASS),
+            references: References::Plain,
+            enter,
+            enter_special: 0x7777_0000,
+            do_yield: 0x7777_1000,
+            thaw_stubs: [stub(CONT_THAW, 0), stub(RETURN_BARRIER, 24), ThawStub::default()],
+            preempt_stub: PREEMPT,
+        };
+        let (enter_pc, caller_pc) = (enter_code + 0x80, caller_code + 0x80);
+        let mut scene = Self { world, frozen, enter_pc, caller, caller_pc, carrier };
+        scene.object(CONTINUATION, CONTINUATION_KLASS, CHUNK);
+        // The whole chunk: `caller`, then `enter`.
+        scene.chunk(CHUNK, 0, SIZE - 2 * FRAME as u32, 2 * FRAME as u32, &scene.usual_stack());
+        scene
+    }
+
+    fn usual_stack(&self) -> Vec<u64> {
+        let mut words = vec![0; SIZE as usize];
+        words[SIZE as usize - 2 * FRAME - 1] = self.caller_pc;
+        words[SIZE as usize - FRAME - 1] = self.enter_pc;
+        words
+    }
+
+    /// An object: mark word, class word, and a reference at 16.
+    fn object(&mut self, address: u64, klass: u32, reference: u64) {
+        self.world.memory.put_u64(address, 1).put_u64(address + 8, u64::from(klass));
+        self.world.memory.put_u64(address + 16, reference);
+    }
+
+    fn chunk(&mut self, address: u64, parent: u64, sp: u32, max_thawing_size: u32, stack: &[u64]) {
+        self.object(address, CHUNK_KLASS, parent);
+        let mut bytes =
+            [stack.len() as u32, sp, stack.len() as u32, max_thawing_size].map(u32::to_le_bytes).concat();
+        bytes.extend(0_u64.to_le_bytes());
+        bytes.extend(stack.iter().flat_map(|word| word.to_le_bytes()));
+        self.world.memory.put(address + 24, bytes);
+    }
+
+    /// Walks from a compiled leaf on the stack whose caller is frozen; all but the leaf.
+    fn walk(&mut self) -> Vec<(crate::core::record::FrameKind, u64, i32)> {
+        let (leaf, code) = self.world.compiled();
+        let sp = ENTRY - 0x30;
+        self.world.set(ENTRY - 8, RETURN_BARRIER.start);
+        let frames = self.walk_from(code + 0x80, sp, &[]);
+        assert_eq!(frames[0], (Compiled, leaf, 7));
+        frames[1..].to_vec()
+    }
+
+    fn walk_from(
+        &mut self,
+        pc: u64,
+        sp: u64,
+        more: &[(usize, u64)],
+    ) -> Vec<(crate::core::record::FrameKind, u64, i32)> {
+        self.world.layout.continuation =
+            Some(ContinuationLayout { entry: ENTRY_FIELD as u32, frozen: Some(self.frozen) });
+        self.world.walk(pc, sp, 0x1234, more)
+    }
+
+    /// `caller` and `enter`, and no more: the carrier's frames are another thread's.
+    fn whole(&self) -> [(crate::core::record::FrameKind, u64, i32); 2] {
+        [(Compiled, self.caller, 7), (Compiled, self.frozen.enter, 7)]
+    }
+}
+
+#[test]
+fn frozen_frames_follow_those_on_the_stack() {
+    let mut scene = Scene::new();
+    let expected = scene.whole();
+    assert_eq!(scene.walk(), expected);
+}
+
+#[test]
+fn older_chunks_follow_younger_ones_and_empty_ones_are_passed() {
+    let mut scene = Scene::new();
+    let words = scene.usual_stack();
+    // The youngest is empty, the next has `caller` alone, whose own caller is in the oldest.
+    let (oldest, empty) = (PARENT + 0x1000, vec![0; SIZE as usize]);
+    scene.chunk(CHUNK, PARENT, SIZE, 0, &empty);
+    let mut one = empty.clone();
+    one[SIZE as usize - FRAME - 1] = scene.caller_pc;
+    scene.chunk(PARENT, oldest, SIZE - FRAME as u32, FRAME as u32, &one);
+    scene.chunk(oldest, 0, SIZE - FRAME as u32, FRAME as u32, &words);
+    let expected = scene.whole();
+    assert_eq!(scene.walk(), expected);
+}
+
+#[test]
+fn frozen_interpreter_frames_point_by_distances() {
+    let mut scene = Scene::new();
+    let (method, bytecodes) = scene.world.method();
+    let mut words = scene.usual_stack();
+    // `caller` has called an interpreted method, whose frame is 12 words below: fp - 9 … fp + 1, one local above.
+    let sp = SIZE as usize - 2 * FRAME - 13;
+    let fp = sp + 11;
+    words[sp - 1] = DISPATCH;
+    words[sp - 2] = 13;
+    words[fp + 1] = scene.caller_pc;
+    words[fp - 1] = 2;
+    words[fp - 2] = (-10_i64) as u64;
+    words[fp - 3] = method;
+    words[fp - 7] = 2;
+    words[fp - 8] = bytecodes + 3;
+    // The compiled caller's own frame ends where it would without the arguments.
+    scene.chunk(CHUNK, 0, sp as u32, 40, &words);
+    let [caller, enter] = scene.whole();
+    assert_eq!(scene.walk(), [(Interpreted, method, 3), caller, enter]);
+}
+
+#[test]
+fn what_does_not_fit_is_marked_and_the_carrier_follows() {
+    type Damage = fn(&mut Scene);
+    let cases: &[(FrozenReason, Damage)] = &[
+        (FrozenReason::WrongClass, |scene| scene.object(CONTINUATION, 0x99, CHUNK)),
+        (FrozenReason::WrongClass, |scene| scene.frozen.chunk_klass = 0x99),
+        (FrozenReason::Unreadable, |scene| scene.object(CONTINUATION, CONTINUATION_KLASS, 0x6f_0000)),
+        (FrozenReason::Empty, |scene| scene.object(CONTINUATION, CONTINUATION_KLASS, 0)),
+        (FrozenReason::Empty, |scene| scene.chunk(CHUNK, 0, SIZE, 0, &[0; SIZE as usize])),
+        (FrozenReason::BadBounds, |scene| scene.chunk(CHUNK, 0, SIZE + 1, 0, &[0; SIZE as usize])),
+        (FrozenReason::BadFrame, |scene| scene.chunk(CHUNK, 0, 8, 0, &[0; SIZE as usize])),
+        (FrozenReason::NoEntry, |scene| scene.frozen.enter = 0x99),
+        (FrozenReason::StaleReference, |scene| {
+            scene.world.memory.put_u64(BAD_MASK, 0x8000);
+            scene.frozen.references = References::Coloured { bad_mask: BAD_MASK };
+            scene.object(CONTINUATION, CONTINUATION_KLASS, CHUNK << 16 | 0x8000);
+        }),
+    ];
+    for (reason, damage) in cases {
+        let mut scene = Scene::new();
+        damage(&mut scene);
+        let expected = [(Frozen, RETURN_BARRIER.start, *reason as i32), (Compiled, scene.carrier, 7)];
+        assert_eq!(scene.walk(), expected, "{reason:?}");
+    }
+    // A layout that was not recognised.
+    let mut scene = Scene::new();
+    let (leaf, code) = scene.world.compiled();
+    scene.world.set(ENTRY - 8, RETURN_BARRIER.start);
+    scene.world.layout.continuation = Some(ContinuationLayout { entry: ENTRY_FIELD as u32, frozen: None });
+    let frames = scene.world.walk(code + 0x80, ENTRY - 0x30, 0x1234, &[]);
+    let mark = (Frozen, RETURN_BARRIER.start, FrozenReason::UnknownLayout as i32);
+    assert_eq!(frames, [(Compiled, leaf, 7), mark, (Compiled, scene.carrier, 7)]);
+}
+
+#[test]
+fn references_and_class_words_are_read_as_the_collector_writes_them() {
+    type Change = fn(&mut Scene);
+    let changes: &[(&str, Change)] = &[
+        ("compressed", |scene| {
+            scene.frozen.references = References::Narrow { base: 0x60_0000, shift: 3 };
+            scene.object(CONTINUATION, CONTINUATION_KLASS, (CHUNK - 0x60_0000) >> 3);
+        }),
+        ("coloured", |scene| {
+            scene.world.memory.put_u64(BAD_MASK, 0x4000);
+            scene.frozen.references = References::Coloured { bad_mask: BAD_MASK };
+            scene.object(CONTINUATION, CONTINUATION_KLASS, CHUNK << 16 | 0x8010);
+        }),
+        ("mapped", |scene| {
+            scene.world.memory.put_u64(BAD_MASK, 1 << 42);
+            scene.frozen.references = References::Mapped { bad_mask: BAD_MASK };
+        }),
+        ("compact header", |scene| {
+            scene.frozen.klass_word = KlassWord::InMark(42);
+            for (object, klass) in [(CONTINUATION, CONTINUATION_KLASS), (CHUNK, CHUNK_KLASS)] {
+                scene.world.memory.put_u64(object, u64::from(klass) << 42 | 1);
+            }
+        }),
+        ("moved", |scene| {
+            scene.object(PARENT, 0x99, 0);
+            scene.world.memory.put_u64(PARENT, CHUNK | 3);
+            scene.object(CONTINUATION, CONTINUATION_KLASS, PARENT);
+        }),
+    ];
+    for (what, change) in changes {
+        let mut scene = Scene::new();
+        change(&mut scene);
+        let expected = scene.whole();
+        assert_eq!(scene.walk(), expected, "{what}");
+    }
+}
+
+#[test]
+fn a_thread_that_thaws_has_its_frames_in_the_chunk_until_they_are_on_the_stack() {
+    let taken = SIZE - FRAME as u32;
+    // What `prepare_thaw` asks for: two frames and four words, a multiple of two words.
+    let room = ENTRY - (2 * FRAME as u64 + 4) * 8;
+    let before = SIZE - 2 * FRAME as u32;
+    // The stub, offset, SP, the chunk's sp and maxThawingSize.
+    for (what, offset, sp, chunk_sp, left) in
+        [("at the start", 0, ENTRY - 8, before, 12), ("nothing taken", RETURNED_EARLY - 1, room, before, 12)]
+    {
+        let mut scene = Scene::new();
+        let words = scene.usual_stack();
+        scene.chunk(CHUNK, 0, chunk_sp, left, &words);
+        let pc = CONT_THAW.start + offset;
+        let [caller, enter] = scene.whole();
+        assert_eq!(scene.walk_from(pc, sp, &[]), [(Stub, pc, 0), caller, enter], "{what}");
+    }
+    // In the VM, below the stub: a signal frame is not at hand, so the call is a stub of the VM with a frame.
+    for (what, chunk_sp, left) in [("nothing", before, 12), ("one frame", taken, 6), ("all", SIZE, 0)] {
+        for (returned, pushed, code) in
+            [(RETURNED, 0, CONT_THAW), (RETURNED, 24, RETURN_BARRIER), (RETURNED_EARLY, 32, RETURN_BARRIER)]
+        {
+            let mut scene = Scene::new();
+            let words = scene.usual_stack();
+            scene.chunk(CHUNK, 0, chunk_sp, left, &words);
+            let (leaf, leaf_code) = scene.world.compiled();
+            let sp = room - pushed - 0x30;
+            scene.world.set(sp + 0x28, code.start + returned);
+            let [caller, enter] = scene.whole();
+            let expected = [(Compiled, leaf, 7), (Stub, code.start + returned - 1, 0), caller, enter];
+            assert_eq!(scene.walk_from(leaf_code + 0x80, sp, &[]), expected, "{what}, {returned:#x}");
+        }
+    }
+}
+
+#[test]
+fn thawed_frames_are_walked_from_the_register_that_has_their_stack_pointer() {
+    let sp = ENTRY - 0x30;
+    for (offset, rsp, more) in [
+        (RETURNED_EARLY + 2, ENTRY - 0x200, &[(0, sp)][..]),
+        (RETURNED, ENTRY - 0x200, &[(0, sp)]),
+        (RETURNED + 3, ENTRY - 0x200, &[(3, sp)]),
+        (TAKES_STACK, ENTRY - 0x200, &[(3, sp)]),
+        (TAKES_STACK + 3, sp, &[]),
+        (TAKES_STACK + 7, sp - 16, &[]),
+    ] {
+        let mut scene = Scene::new();
+        let (thawed, code) = scene.world.compiled();
+        scene.world.set(sp - 8, code + 0x80).set(ENTRY - 8, RETURN_BARRIER.start);
+        let pc = CONT_THAW.start + offset;
+        let [caller, enter] = scene.whole();
+        let expected = [(Stub, pc, 0), (Compiled, thawed, 7), caller, enter];
+        assert_eq!(scene.walk_from(pc, rsp, more), expected, "{offset:#x}");
+    }
+}
+
+/// While `doYield` freezes, the stack still has what the chunk has by now.
+#[test]
+fn frames_that_have_been_frozen_are_not_walked_twice() {
+    for is_frozen in [false, true] {
+        let mut scene = Scene::new();
+        let yield_method = scene.world.method().0;
+        scene.frozen.do_yield = yield_method;
+        let code = [0x90; 0x100];
+        let spec = BlobSpec {
+            name: "native nmethod",
+            code: &code,
+            frame_bytes: 0x10,
+            frame_complete: 4,
+            method: yield_method,
+        };
+        let yields = scene.world.blob(&spec);
+        let (leaf, leaf_code) = scene.world.compiled();
+        // On the stack: doYield, its caller, and what the barrier hides.
+        let sp = ENTRY - 0x40;
+        scene.world.set(sp + 8, leaf_code + 0x80).set(ENTRY - 8, RETURN_BARRIER.start);
+        if is_frozen {
+            let mut words = scene.usual_stack();
+            let top = SIZE as usize - 3 * FRAME;
+            words[top - 1] = leaf_code + 0x80;
+            scene.chunk(CHUNK, 0, top as u32, 18, &words);
+        }
+        let [caller, enter] = scene.whole();
+        let expected = [(NativeMethod, yield_method, -1), (Compiled, leaf, 7), caller, enter];
+        assert_eq!(scene.walk_from(yields + 0x40, sp, &[]), expected, "{is_frozen}");
+    }
+}
+
+#[test]
+fn a_preempted_thread_is_in_its_chunk() {
+    let mut scene = Scene::new();
+    scene.world.memory.put(PREEMPT.start, vec![0x90; 0x100]);
+    let [caller, enter] = scene.whole();
+    let pc = PREEMPT.start + 4;
+    assert_eq!(scene.walk_from(pc, ENTRY - 0x300, &[]), [(Stub, pc, 0), caller, enter]);
+}
+
+/// Without frozen frames the walk ends at the continuation's entry, too.
+#[test]
+fn a_virtual_threads_stack_ends_where_the_carriers_begins() {
+    let mut scene = Scene::new();
+    let method = scene.world.method().0;
+    scene.frozen.enter_special = method;
+    let spec = BlobSpec {
+        name: "native nmethod",
+        code: &[0x90; 0x100],
+        frame_bytes: 0x50,
+        frame_complete: 4,
+        method,
+    };
+    let special = scene.world.blob(&spec);
+    let sp = ENTRY - 0x30;
+    scene.world.set(ENTRY - 8, special + 0x80);
+    let enter = (Compiled, scene.frozen.enter, 7);
+    assert_eq!(scene.walk_from(scene.enter_pc, sp, &[]), [enter]);
+    // Interrupted in it, the carrier is what runs.
+    let carrier = (Compiled, scene.carrier, 7);
+    assert_eq!(scene.walk_from(special + 0x80, ENTRY, &[]), [(NativeMethod, method, -1), carrier]);
+}

@@ -1,0 +1,136 @@
+//! Where a walk passes from a virtual thread's frames on the stack to those that are frozen, and to its carrier's.
+
+use super::blob::Blob;
+use super::registers::Registers;
+use super::repeated::Repeated;
+use super::{Cursor, FrameSink, Step, Walk, WalkError, arch};
+use crate::core::continuation::{FrozenLayout, ThawStub};
+use crate::core::memory::Memory;
+use crate::core::record::FrameKind;
+use crate::core::stack_walker::StackWalker;
+use crate::core::vm_layout::VmLayout;
+
+fn frozen_layout(vm: &VmLayout) -> Option<&FrozenLayout> {
+    vm.continuation.as_ref()?.frozen.as_ref()
+}
+
+impl<M: Memory> Walk<'_, M> {
+    /// The frozen frames, at `cursor`, which leads to them: with `vm` the end of the stack, with `vmx` the carrier's
+    /// frame; so, too, behind the mark of frames that could not be read.
+    pub(super) fn frozen_step(
+        &self,
+        cursor: &Cursor,
+        repeated: &mut Repeated,
+        sink: &mut FrameSink<'_>,
+    ) -> Result<Step, WalkError> {
+        let vm = self.vm.ok_or(WalkError::BadContinuationEntry)?;
+        let stub = frozen_layout(vm).and_then(|layout| layout.thaw_stub_at(cursor.pc));
+        match self.frozen_frames(vm, stub.map(|stub| (stub, cursor)), repeated, sink) {
+            Ok(()) if self.walker == StackWalker::Vmx => {
+                if let Some(layout) = frozen_layout(vm) {
+                    sink.java(FrameKind::NativeMethod, 0, layout.enter_special, -1);
+                }
+                self.carrier_frame(vm).map(Step::Caller)
+            }
+            Ok(()) => Ok(Step::Root),
+            Err(reason) => {
+                sink.frozen(reason, cursor.pc);
+                self.carrier_frame(vm).map(Step::Caller)
+            }
+        }
+    }
+
+    /// Where to go on at the thread's anchor: a thread that freezes sets it to the continuation's entry before it
+    /// writes the first frame (FreezeBase::unwind_frames).
+    pub(super) fn at_anchor(&self, below: Cursor) -> Step {
+        let entry = self.vm.and_then(|vm| self.continuation_entry(vm));
+        if entry.is_some_and(|(entry, _)| entry == below.sp) { Step::Frozen } else { Step::Caller(below) }
+    }
+
+    /// The step at `cursor` if one of the continuations' stubs is there.
+    pub(super) fn continuation_stub_step(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+        interrupted: Option<&Registers>,
+        sink: &mut FrameSink<'_>,
+    ) -> Option<Result<Step, WalkError>> {
+        let stubs = &vm.stubs;
+        let ranges = [stubs.cont_return_barrier, stubs.cont_return_barrier_exception, stubs.cont_thaw];
+        let barriers = [stubs.cont_return_barrier.start, stubs.cont_return_barrier_exception.start];
+        if !cursor.interrupted && barriers.contains(&cursor.pc) {
+            return Some(Ok(Step::Frozen));
+        }
+        let layout = frozen_layout(vm);
+        if ranges.iter().any(|range| range.contains(cursor.pc)) {
+            sink.stub(cursor.lookup_pc());
+            let stub = layout.and_then(|layout| layout.thaw_stub_at(cursor.pc));
+            return Some(match stub {
+                Some(stub) => self.thaw_step(stub, cursor, interrupted),
+                None => Ok(Step::Frozen),
+            });
+        }
+        if layout.is_some_and(|layout| layout.preempt_stub.contains(cursor.pc)) {
+            sink.stub(cursor.lookup_pc());
+            return Some(Ok(self.left(vm, cursor).unwrap_or(Step::Frozen)));
+        }
+        None
+    }
+
+    /// The caller of a stub that thaws: the youngest thawed frame once it is there. The stub itself has no frame.
+    fn thaw_step(
+        &self,
+        stub: &ThawStub,
+        cursor: &Cursor,
+        interrupted: Option<&Registers>,
+    ) -> Result<Step, WalkError> {
+        let Some(sp) = arch::thaw_stage::thawed_sp(self.memory, stub, cursor, interrupted) else {
+            return Ok(Step::Frozen);
+        };
+        let (pc, fp) = (self.load(sp.wrapping_sub(8))?, self.load(sp.wrapping_sub(16))?);
+        if sp < cursor.sp || sp > self.stack_high || !sp.is_multiple_of(8) {
+            return Err(WalkError::BadStackPointer);
+        }
+        Ok(Step::Caller(Cursor { pc, sp, fp, interrupted: false }))
+    }
+
+    /// The step behind `Continuation.doYield` and cont_preempt once they have left the virtual thread's stack.
+    fn left(&self, vm: &VmLayout, cursor: &Cursor) -> Option<Step> {
+        let layout = vm.continuation.as_ref().filter(|_| cursor.interrupted)?;
+        let carrier = arch::continuation_exit::carrier(self.memory, layout, cursor)?;
+        // Until the entry is taken off the thread, the frames that have just been frozen are the thread's.
+        let is_mounted = self.continuation_entry(vm).is_some_and(|(entry, _)| entry == cursor.sp);
+        Some(if is_mounted { Step::Frozen } else { Step::Caller(carrier) })
+    }
+
+    /// If the frame that was put down last is `Continuation.doYield`'s, and it has left the stack: the step behind it.
+    pub(super) fn yielded(&self, vm: &VmLayout, cursor: &Cursor, sink: &FrameSink<'_>) -> Option<Step> {
+        frozen_layout(vm).filter(|layout| cursor.interrupted && sink.ends_in(layout.do_yield))?;
+        self.left(vm, cursor)
+    }
+
+    /// Whether the frame that was put down last is `Continuation.doYield`'s, and has frozen its caller.
+    pub(super) fn is_frozen_by_yield(&self, vm: &VmLayout, caller: &Cursor, sink: &FrameSink<'_>) -> bool {
+        frozen_layout(vm).is_some_and(|layout| sink.ends_in(layout.do_yield))
+            && self.is_frozen_top(vm, caller.pc)
+    }
+
+    /// Whether the compiled method at `cursor` is `Continuation.enterSpecial`, reached from the continuation's own
+    /// frames: what follows is the carrier's.
+    pub(super) fn is_continuation_entry(
+        &self,
+        vm: &VmLayout,
+        blob: &Blob,
+        cursor: &Cursor,
+        sink: &FrameSink<'_>,
+    ) -> Result<bool, WalkError> {
+        let ends = self.walker != StackWalker::Vmx && !cursor.interrupted;
+        match frozen_layout(vm).filter(|layout| ends && sink.ends_in(layout.enter)) {
+            Some(layout) => {
+                let method = self.load(blob.address.wrapping_add(u64::from(vm.nmethod.method)))?;
+                Ok(method == layout.enter_special)
+            }
+            None => Ok(false),
+        }
+    }
+}
