@@ -4,9 +4,10 @@ import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 
 /**
- * Virtual threads whose call tree is known: {@code VirtualThreadTree [SECONDS [queues|monitors [DEPTH]]]}. Each goes
+ * Virtual threads whose call tree is known: {@code VirtualThreadTree [SECONDS
+ * [queues|monitors|straight [DEPTH]]]}. Each goes
  * down {@code top}, {@code level0}, {@code level1}, {@code level2}, {@code level0} … to {@code bottom} at DEPTH levels,
- * blocks and burns there, and comes back by as many levels as a binary tree has. Garbage is collected all the time.
+ * blocks and burns there, and comes back by as many levels as a binary tree has ({@code straight}: never). Garbage is collected all the time.
  * Needs Java 21; reached by reflection, since the programs are compiled for 11.
  */
 public final class VirtualThreadTree {
@@ -16,6 +17,7 @@ public final class VirtualThreadTree {
     static volatile long result;
 
     private final boolean monitors;
+    private final boolean straight;
     private final int depth;
     private final boolean first;
     private final Meeting meeting;
@@ -27,8 +29,9 @@ public final class VirtualThreadTree {
         boolean turnOfFirst = true;
     }
 
-    private VirtualThreadTree(boolean monitors, int depth, boolean first, Meeting meeting) {
-        this.monitors = monitors;
+    private VirtualThreadTree(String mode, int depth, boolean first, Meeting meeting) {
+        this.monitors = mode.equals("monitors");
+        this.straight = mode.equals("straight");
         this.depth = depth;
         this.first = first;
         this.meeting = meeting;
@@ -36,12 +39,12 @@ public final class VirtualThreadTree {
 
     public static void main(String[] args) throws Exception {
         Clock clock = new Clock(args, 5);
-        boolean monitors = args.length > 1 && args[1].equals("monitors");
+        String mode = args.length > 1 ? args[1] : "queues";
         int depth = args.length > 2 ? Integer.parseInt(args[2]) : 20;
         for (int i = 0; i < PAIRS; i++) {
             Meeting meeting = new Meeting();
-            start(new VirtualThreadTree(monitors, depth, true, meeting)::top);
-            start(new VirtualThreadTree(monitors, depth, false, meeting)::top);
+            start(new VirtualThreadTree(mode, depth, true, meeting)::top);
+            start(new VirtualThreadTree(mode, depth, false, meeting)::top);
         }
         // They are daemons, and block for ever when this one ends.
         Object[] kept = new Object[64];
@@ -109,17 +112,19 @@ public final class VirtualThreadTree {
     }
 
     private void bottom(long x) {
-        try {
-            if (monitors) {
-                takeTurns();
-                crowd(x);
-            } else {
-                exchange(x);
+        do {
+            try {
+                if (monitors) {
+                    takeTurns();
+                    crowd(x);
+                } else {
+                    exchange(x);
+                }
+            } catch (InterruptedException e) {
+                throw new IllegalStateException(e);
             }
-        } catch (InterruptedException e) {
-            throw new IllegalStateException(e);
-        }
-        burn(x);
+            burn(x);
+        } while (straight);
     }
 
     private void exchange(long x) throws InterruptedException {

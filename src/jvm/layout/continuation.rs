@@ -54,6 +54,10 @@ pub unsafe fn frozen_frames(
     Ok(Some(ContinuationLayout { frozen: Some(frozen), ..continuation }))
 }
 
+const fn reference_bytes(references: References) -> u32 {
+    if matches!(references, References::Narrow { .. }) { 4 } else { 8 }
+}
+
 struct Learner<'a> {
     env: *mut JNIEnv,
     structs: &'a VmStructs,
@@ -137,6 +141,7 @@ impl Learner<'_> {
             let frozen = FrozenLayout {
                 tail: field(continuation, c"tail", c"Ljdk/internal/vm/StackChunk;")?,
                 parent,
+                continuation: parent + reference_bytes(references),
                 size,
                 sp,
                 bottom,
@@ -166,9 +171,10 @@ impl Learner<'_> {
 
     /// No two fields of a chunk may overlap, and all lie between header and stack.
     fn check_fields(&self, frozen: &FrozenLayout, header: u32) -> Result<(), LayoutError> {
-        let reference = if matches!(frozen.references, References::Narrow { .. }) { 4 } else { 8 };
+        let reference = reference_bytes(frozen.references);
         let mut fields = [
             (frozen.parent, reference),
+            (frozen.continuation, reference),
             (frozen.size, 4),
             (frozen.sp, 4),
             (frozen.bottom, 4),
@@ -178,7 +184,7 @@ impl Learner<'_> {
         ];
         fields.sort_unstable();
         let apart = fields.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0);
-        if fields[0].0 < header || !apart || fields[6].0 != frozen.stack {
+        if fields[0].0 < header || !apart || fields[7].0 != frozen.stack {
             let reason = format!("its fields are at {fields:?}, its stack at {}", frozen.stack);
             return Err(LayoutError::implausible("StackChunk", "sp", reason));
         }

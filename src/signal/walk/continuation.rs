@@ -11,7 +11,7 @@
 
 use super::blob::{Blob, BlobKind};
 use super::repeated::Repeated;
-use super::{Cursor, FrameSink, Walk, WalkError, arch};
+use super::{Cursor, FrameSink, MAX_STEPS, Walk, WalkError, arch};
 use crate::core::continuation::{ContinuationLayout, FrozenLayout, KlassWord, References, ThawStub};
 use crate::core::memory::Memory;
 use crate::core::record::FrameKind;
@@ -76,6 +76,8 @@ impl FrozenReason {
 
 /// More chunks than a continuation has: each freeze that finds no room makes one.
 const MAX_CHUNKS: usize = 1024;
+/// Addresses without the bits that a collector may map several times (gc/x/xGlobals, 21).
+const MAPPED_ADDRESS: u64 = (1 << 42) - 1;
 /// A chunk's stack is no larger than a thread's.
 const MAX_CHUNK_WORDS: u64 = 1 << 24;
 /// Words below a frame's stack pointer that belong to it: the saved frame pointer and the return address
@@ -109,6 +111,8 @@ const BCP: i64 = -9;
 #[derive(Clone, Copy, Debug)]
 struct Chunk {
     object: u64,
+    /// The continuation that it was reached from.
+    continuation: u64,
     stack: u64,
     /// The youngest frame's stack pointer.
     top: u64,
@@ -131,6 +135,15 @@ struct FrozenFrame {
     sp: u64,
     /// Its own size counts from here.
     unextended_sp: u64,
+}
+
+/// What a field holds.
+#[derive(Clone, Copy, Debug)]
+struct Reference {
+    /// 0 for none.
+    address: u64,
+    /// Whether the collector has yet to update it.
+    is_stale: bool,
 }
 
 /// What a frame in a chunk led to.
@@ -173,15 +186,12 @@ impl<M: Memory> Walk<'_, M> {
         Ok(Cursor { pc, sp, fp, interrupted: false })
     }
 
-    /// Whether the frame that returns to `pc` is the one that a continuation's chunk begins with: the frames from
-    /// there on have been frozen, though the stack still has them.
-    pub(super) fn is_frozen_top(&self, vm: &VmLayout, pc: u64) -> bool {
-        let top = || {
-            let layout = self.frozen_layout(vm).ok()?;
-            let chunk = self.youngest_chunk(vm, layout).ok()?;
-            self.top_pc(vm, layout, &chunk).ok()
-        };
-        top() == Some(pc)
+    /// Where the youngest frozen frame of the mounted continuation is to be continued. A frame on the stack that
+    /// returns there has been frozen, though the stack still has it.
+    pub(super) fn frozen_top(&self, vm: &VmLayout) -> Option<u64> {
+        let layout = self.frozen_layout(vm).ok()?;
+        let chunk = self.youngest_chunk(vm, layout).ok()?;
+        self.top_pc(vm, layout, &chunk).ok()
     }
 
     /// Puts all frozen frames of the mounted continuation into the sink, or, where that fails, none of them.
@@ -215,14 +225,18 @@ impl<M: Memory> Walk<'_, M> {
             None => self.youngest_chunk(vm, layout)?,
         };
         let mut oldest = 0;
+        let mut steps = MAX_STEPS;
         for _ in 0..MAX_CHUNKS {
             if !chunk.is_empty() {
-                oldest = self.chunk_frames(vm, layout, &chunk, repeated, sink)?;
+                oldest = self.chunk_frames(vm, layout, &chunk, &mut steps, repeated, sink)?;
             }
-            match self.reference(layout, chunk.object.wrapping_add(u64::from(layout.parent)))? {
-                0 if oldest == layout.enter => return Ok(()),
-                0 => return Err(FrozenReason::NoEntry),
-                parent => chunk = self.chunk(layout, parent)?,
+            if steps == 0 && sink.is_full() {
+                return Ok(());
+            }
+            match self.chunk_in(layout, chunk.object, layout.parent, chunk.continuation)? {
+                None if oldest == layout.enter => return Ok(()),
+                None => return Err(FrozenReason::NoEntry),
+                Some(parent) => chunk = parent,
             }
         }
         Err(FrozenReason::BadBounds)
@@ -235,10 +249,8 @@ impl<M: Memory> Walk<'_, M> {
             if !chunk.is_empty() {
                 return Ok(chunk);
             }
-            match self.reference(layout, chunk.object.wrapping_add(u64::from(layout.parent)))? {
-                0 => return Err(FrozenReason::Empty),
-                parent => chunk = self.chunk(layout, parent)?,
-            }
+            let parent = self.chunk_in(layout, chunk.object, layout.parent, chunk.continuation)?;
+            chunk = parent.ok_or(FrozenReason::Empty)?;
         }
         Err(FrozenReason::BadBounds)
     }
@@ -249,14 +261,38 @@ impl<M: Memory> Walk<'_, M> {
         let address = entry.wrapping_add(ContinuationLayout::ENTRY_CONTINUATION);
         let continuation = self.memory.load_u64(address).ok_or(FrozenReason::Unreadable)?;
         let continuation = self.object(layout, continuation, &layout.continuation_klasses)?;
-        match self.reference(layout, continuation.wrapping_add(u64::from(layout.tail)))? {
-            0 => Err(FrozenReason::Empty),
-            tail => self.chunk(layout, tail),
+        self.chunk_in(layout, continuation, layout.tail, continuation)?.ok_or(FrozenReason::Empty)
+    }
+
+    /// The chunk that a field of `object` refers to, if any.
+    ///
+    /// A reference that the collector has yet to update leads to where the chunk was. What is there is the chunk
+    /// itself, if it has not been moved; or a copy that nobody has changed since, for whoever changes a chunk reads,
+    /// and so updates, the reference first; or another object. A chunk of the same continuation is taken for it.
+    fn chunk_in(
+        &self,
+        layout: &FrozenLayout,
+        object: u64,
+        field: u32,
+        continuation: u64,
+    ) -> Frozen<Option<Chunk>> {
+        let reference = self.reference(layout, object.wrapping_add(u64::from(field)))?;
+        if reference.address == 0 {
+            return Ok(None);
         }
+        let chunk = self.chunk(layout, reference.address, continuation);
+        if !reference.is_stale {
+            return chunk.map(Some);
+        }
+        let stale = FrozenReason::StaleReference;
+        let chunk = chunk.map_err(|_| stale)?;
+        let owner = self.reference(layout, chunk.object.wrapping_add(u64::from(layout.continuation)))?;
+        let is_owner = (owner.address ^ continuation) & MAPPED_ADDRESS == 0;
+        if is_owner && chunk.object != object { Ok(Some(chunk)) } else { Err(stale) }
     }
 
     /// The chunk at `object`.
-    fn chunk(&self, layout: &FrozenLayout, object: u64) -> Frozen<Chunk> {
+    fn chunk(&self, layout: &FrozenLayout, object: u64, continuation: u64) -> Frozen<Chunk> {
         let object = self.object(layout, object, &[layout.chunk_klass])?;
         let field = |field: u32| {
             let value = self.memory.load_u32(object.wrapping_add(u64::from(field)));
@@ -268,7 +304,7 @@ impl<M: Memory> Walk<'_, M> {
         }
         let stack = object.wrapping_add(u64::from(layout.stack));
         let at = |words: u64| stack.wrapping_add(words.wrapping_mul(8));
-        Ok(Chunk { object, stack, top: at(sp), end: at(bottom), limit: at(size) })
+        Ok(Chunk { object, continuation, stack, top: at(sp), end: at(bottom), limit: at(size) })
     }
 
     /// The object at `address`, or where it has been moved to, if it is of one of these classes.
@@ -290,29 +326,27 @@ impl<M: Memory> Walk<'_, M> {
         if klasses.contains(&word) { Ok(address) } else { Err(FrozenReason::WrongClass) }
     }
 
-    /// The object that the field at `address` refers to; 0 for none.
-    fn reference(&self, layout: &FrozenLayout, address: u64) -> Frozen<u64> {
+    /// What the field at `address` refers to.
+    fn reference(&self, layout: &FrozenLayout, address: u64) -> Frozen<Reference> {
+        let fresh = |address| Reference { address, is_stale: false };
         if let References::Narrow { base, shift } = layout.references {
             let narrow = self.memory.load_u32(address).map(u64::from).ok_or(FrozenReason::Unreadable)?;
-            return Ok(if narrow == 0 { 0 } else { base.wrapping_add(narrow.wrapping_shl(shift)) });
+            let wide = base.wrapping_add(narrow.wrapping_shl(shift));
+            return Ok(fresh(if narrow == 0 { 0 } else { wide }));
         }
         let value = self.memory.load_u64(address).ok_or(FrozenReason::Unreadable)?;
-        let (bad_mask, is_coloured) = match layout.references {
-            References::Mapped { bad_mask } => (bad_mask, false),
-            References::Coloured { bad_mask } => (bad_mask, true),
-            References::Plain | References::Narrow { .. } => return Ok(value),
-        };
-        let bad = self.memory.load_u64(bad_mask).ok_or(FrozenReason::Unreadable)?;
-        if value == 0 {
-            return Ok(0);
-        }
-        if value & bad != 0 {
-            return Err(FrozenReason::StaleReference);
-        }
-        if is_coloured {
-            arch::coloured_reference::address_of(value).ok_or(FrozenReason::StaleReference)
-        } else {
-            Ok(value)
+        let bad = |mask: u64| self.memory.load_u64(mask).ok_or(FrozenReason::Unreadable);
+        match layout.references {
+            _ if value == 0 => Ok(fresh(0)),
+            References::Plain | References::Narrow { .. } => Ok(fresh(value)),
+            References::Mapped { bad_mask } => {
+                Ok(Reference { address: value, is_stale: value & bad(bad_mask)? != 0 })
+            }
+            References::Coloured { bad_mask } => {
+                let address = arch::coloured_reference::address_of(value);
+                let address = address.ok_or(FrozenReason::StaleReference)?;
+                Ok(Reference { address, is_stale: value & bad(bad_mask)? != 0 })
+            }
         }
     }
 
@@ -333,6 +367,7 @@ impl<M: Memory> Walk<'_, M> {
         vm: &VmLayout,
         layout: &FrozenLayout,
         chunk: &Chunk,
+        steps: &mut usize,
         repeated: &mut Repeated,
         sink: &mut FrameSink<'_>,
     ) -> Frozen<u64> {
@@ -341,6 +376,11 @@ impl<M: Memory> Walk<'_, M> {
         // Each frame is at least as large as its metadata.
         let most = chunk.end.wrapping_sub(chunk.top) / METADATA_BYTES;
         for _ in 0..=most {
+            *steps = match steps.checked_sub(1) {
+                Some(left) => left,
+                None if sink.is_full() => return Ok(0),
+                None => return Err(FrozenReason::BadBounds),
+            };
             match self.frozen_frame(vm, chunk, &frame, pc, repeated, sink)? {
                 Next::Last(method) => return Ok(method),
                 Next::Caller(caller) => {

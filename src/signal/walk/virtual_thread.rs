@@ -40,11 +40,12 @@ impl<M: Memory> Walk<'_, M> {
         }
     }
 
-    /// Where to go on at the thread's anchor: a thread that freezes sets it to the continuation's entry before it
-    /// writes the first frame (FreezeBase::unwind_frames).
-    pub(super) fn at_anchor(&self, below: Cursor) -> Step {
-        let entry = self.vm.and_then(|vm| self.continuation_entry(vm));
-        if entry.is_some_and(|(entry, _)| entry == below.sp) { Step::Frozen } else { Step::Caller(below) }
+    /// Whether the Java frame at `cursor` has been frozen by the native code that it has called. Before it writes the
+    /// first frame, a thread that freezes sets its anchor to the continuation's entry (FreezeBase::unwind_frames).
+    pub(super) fn is_frozen_by_callee(&self, vm: &VmLayout, cursor: &Cursor) -> bool {
+        let Some((entry, _)) = self.continuation_entry(vm) else { return false };
+        let top = self.frozen_top(vm);
+        top.is_some_and(|top| top == cursor.pc || entry == cursor.sp)
     }
 
     /// The step at `cursor` if one of the continuations' stubs is there.
@@ -112,7 +113,7 @@ impl<M: Memory> Walk<'_, M> {
     /// Whether the frame that was put down last is `Continuation.doYield`'s, and has frozen its caller.
     pub(super) fn is_frozen_by_yield(&self, vm: &VmLayout, caller: &Cursor, sink: &FrameSink<'_>) -> bool {
         frozen_layout(vm).is_some_and(|layout| sink.ends_in(layout.do_yield))
-            && self.is_frozen_top(vm, caller.pc)
+            && self.frozen_top(vm) == Some(caller.pc)
     }
 
     /// Whether the compiled method at `cursor` is `Continuation.enterSpecial`, reached from the continuation's own

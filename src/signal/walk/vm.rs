@@ -56,7 +56,8 @@ impl<M: Memory> Walk<'_, M> {
     pub(super) fn run(&self, from: From, sink: &mut FrameSink<'_>) -> End {
         let From { mut cursor, mut registers, mut anchor } = from;
         let mut repeated = Repeated::default();
-        let mut called_out = false;
+        // Beginning at an anchor is beginning below native code.
+        let mut called_out = registers.is_none();
         for _ in 0..MAX_STEPS {
             if sink.is_full() {
                 return End::Full;
@@ -65,7 +66,7 @@ impl<M: Memory> Walk<'_, M> {
                 Some(vm) if self.java_thread != 0 && self.in_code_cache(cursor.pc) => {
                     anchor = None;
                     // Frames below native code may have been frozen by it.
-                    if std::mem::take(&mut called_out) && self.is_frozen_top(vm, cursor.pc) {
+                    if std::mem::take(&mut called_out) && self.is_frozen_by_callee(vm, &cursor) {
                         Ok(Step::Frozen)
                     } else {
                         self.java_step(vm, &cursor, registers.take(), &mut repeated, &mut anchor, sink)
@@ -84,7 +85,7 @@ impl<M: Memory> Walk<'_, M> {
                             sink.unwalkable(WalkError::NativeFramesLost, cursor.pc);
                             anchor = None;
                             registers = None;
-                            Ok(self.at_anchor(below))
+                            Ok(Step::Caller(below))
                         }
                         (step, _) => step,
                     }

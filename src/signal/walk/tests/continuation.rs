@@ -71,11 +71,12 @@ impl Scene {
         let frozen = FrozenLayout {
             tail: 16,
             parent: 16,
+            continuation: 40,
             size: 24,
             sp: 28,
             bottom: 32,
             max_thawing_size: 36,
-            pc: 40,
+            pc: 0,
             stack: HEADER as u32,
             klass_word: KlassWord::Narrow,
             continuation_klasses: [u64::from(CONTINUATION_KLASS), 0x12],
@@ -112,7 +113,7 @@ impl Scene {
         self.object(address, CHUNK_KLASS, parent);
         let mut bytes =
             [stack.len() as u32, sp, stack.len() as u32, max_thawing_size].map(u32::to_le_bytes).concat();
-        bytes.extend(0_u64.to_le_bytes());
+        bytes.extend((CONTINUATION << 16 | 0x8000).to_le_bytes());
         bytes.extend(stack.iter().flat_map(|word| word.to_le_bytes()));
         self.world.memory.put(address + 24, bytes);
     }
@@ -201,8 +202,10 @@ fn what_does_not_fit_is_marked_and_the_carrier_follows() {
         (FrozenReason::BadFrame, |scene| scene.chunk(CHUNK, 0, 8, 0, &[0; SIZE as usize])),
         (FrozenReason::NoEntry, |scene| scene.frozen.enter = 0x99),
         (FrozenReason::StaleReference, |scene| {
+            // Where it was is the chunk of another.
             scene.world.memory.put_u64(BAD_MASK, 0x8000);
             scene.frozen.references = References::Coloured { bad_mask: BAD_MASK };
+            scene.frozen.continuation = 16;
             scene.object(CONTINUATION, CONTINUATION_KLASS, CHUNK << 16 | 0x8000);
         }),
     ];
@@ -232,6 +235,11 @@ fn references_and_class_words_are_read_as_the_collector_writes_them() {
         }),
         ("coloured", |scene| {
             scene.world.memory.put_u64(BAD_MASK, 0x4000);
+            scene.frozen.references = References::Coloured { bad_mask: BAD_MASK };
+            scene.object(CONTINUATION, CONTINUATION_KLASS, CHUNK << 16 | 0x8010);
+        }),
+        ("stale", |scene| {
+            scene.world.memory.put_u64(BAD_MASK, 0x8000);
             scene.frozen.references = References::Coloured { bad_mask: BAD_MASK };
             scene.object(CONTINUATION, CONTINUATION_KLASS, CHUNK << 16 | 0x8010);
         }),
