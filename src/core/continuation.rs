@@ -32,8 +32,6 @@ pub struct FrozenLayout {
     pub tail: u32,
     /// StackChunk: `parent`, the next older one.
     pub parent: u32,
-    /// StackChunk: the injected `cont`, the Continuation that it is of.
-    pub continuation: u32,
     /// StackChunk: `size` of its stack, an int in words.
     pub size: u32,
     /// StackChunk: `sp`, an int in words from the stack's start: the youngest frame.

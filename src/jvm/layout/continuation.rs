@@ -141,7 +141,6 @@ impl Learner<'_> {
             let frozen = FrozenLayout {
                 tail: field(continuation, c"tail", c"Ljdk/internal/vm/StackChunk;")?,
                 parent,
-                continuation: parent + reference_bytes(references),
                 size,
                 sp,
                 bottom,
@@ -174,7 +173,6 @@ impl Learner<'_> {
         let reference = reference_bytes(frozen.references);
         let mut fields = [
             (frozen.parent, reference),
-            (frozen.continuation, reference),
             (frozen.size, 4),
             (frozen.sp, 4),
             (frozen.bottom, 4),
@@ -184,7 +182,7 @@ impl Learner<'_> {
         ];
         fields.sort_unstable();
         let apart = fields.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0);
-        if fields[0].0 < header || !apart || fields[7].0 != frozen.stack {
+        if fields[0].0 < header || !apart || fields[6].0 != frozen.stack {
             let reason = format!("its fields are at {fields:?}, its stack at {}", frozen.stack);
             return Err(LayoutError::implausible("StackChunk", "sp", reason));
         }

@@ -55,7 +55,8 @@ impl<M: Memory> Walk<'_, M> {
                     return NativeEnd::Java(Some(From { cursor: below, registers: None, anchor: None }));
                 }
                 (Ok(Step::Caller(caller)), None) => cursor = caller,
-                (Ok(Step::Root), None) => return NativeEnd::Stack(End::Root),
+                // A native frame's caller is never frozen.
+                (Ok(Step::Root | Step::Frozen), None) => return NativeEnd::Stack(End::Root),
                 (Err(_), None) if self.is_thread_entry_near(&cursor, sink) => {
                     return NativeEnd::Stack(End::Root);
                 }
@@ -97,7 +98,7 @@ impl<M: Memory> Walk<'_, M> {
         for slot in &mut below {
             match self.table_step(&at) {
                 Some(Step::Caller(caller)) => at = caller,
-                Some(Step::Root) => {
+                Some(Step::Root | Step::Frozen) => {
                     for frame in below.iter().flatten() {
                         self.put_native(frame, sink);
                     }
@@ -166,7 +167,7 @@ impl<M: Memory> Walk<'_, M> {
     fn is_sound_for_call_trace(&self, from: Option<&From>) -> bool {
         let Some(vm) = self.vm else { return true };
         let field = |field: u32| self.memory.load_u64(self.java_thread.wrapping_add(u64::from(field)));
-        if vm.thread.cont_entry.is_some_and(|cont_entry| field(cont_entry) != Some(0)) {
+        if vm.continuation.is_some_and(|continuation| field(continuation.entry) != Some(0)) {
             return false;
         }
         let state = self.memory.load_u32(self.java_thread.wrapping_add(u64::from(vm.thread.thread_state)));

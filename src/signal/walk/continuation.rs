@@ -11,73 +11,14 @@
 
 use super::blob::{Blob, BlobKind};
 use super::repeated::Repeated;
-use super::{Cursor, FrameSink, MAX_STEPS, Walk, WalkError, arch};
+use super::{Cursor, FrameSink, FrozenReason, MAX_STEPS, Walk, WalkError, arch};
 use crate::core::continuation::{ContinuationLayout, FrozenLayout, KlassWord, References, ThawStub};
 use crate::core::memory::Memory;
 use crate::core::record::FrameKind;
 use crate::core::vm_layout::VmLayout;
 
-/// Why frozen frames could not be read. Counted, and written into the stack as a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum FrozenReason {
-    /// This JVM's continuations were not recognised at start.
-    UnknownLayout,
-    /// Something on the way to a chunk is not readable.
-    Unreadable,
-    /// A reference that the collector has yet to update.
-    StaleReference,
-    /// What should be a continuation or a chunk is of another class.
-    WrongClass,
-    /// A chunk whose stack does not lie within it.
-    BadBounds,
-    /// A frame in a chunk that is none.
-    BadFrame,
-    /// The oldest frame is not the continuation's entry.
-    NoEntry,
-    /// No chunk has a frame.
-    Empty,
-    /// The thread is taking frames out of the chunk, and how far it is cannot be told.
-    Thawing,
-}
-
-impl FrozenReason {
-    /// The number of reasons.
-    pub const COUNT: usize = 9;
-
-    /// All reasons.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::UnknownLayout,
-        Self::Unreadable,
-        Self::StaleReference,
-        Self::WrongClass,
-        Self::BadBounds,
-        Self::BadFrame,
-        Self::NoEntry,
-        Self::Empty,
-        Self::Thawing,
-    ];
-
-    /// The reason as it stands in `[frozen: reason]` and in the counters' names.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::UnknownLayout => "unknown_layout",
-            Self::Unreadable => "unreadable_memory",
-            Self::StaleReference => "stale_reference",
-            Self::WrongClass => "wrong_class",
-            Self::BadBounds => "bad_bounds",
-            Self::BadFrame => "bad_frame",
-            Self::NoEntry => "no_entry",
-            Self::Empty => "empty",
-            Self::Thawing => "thawing",
-        }
-    }
-}
-
 /// More chunks than a continuation has: each freeze that finds no room makes one.
 const MAX_CHUNKS: usize = 1024;
-/// Addresses without the bits that a collector may map several times (gc/x/xGlobals, 21).
-const MAPPED_ADDRESS: u64 = (1 << 42) - 1;
 /// A chunk's stack is no larger than a thread's.
 const MAX_CHUNK_WORDS: u64 = 1 << 24;
 /// Words below a frame's stack pointer that belong to it: the saved frame pointer and the return address
@@ -89,9 +30,6 @@ const THAW_EXTRA_WORDS: [u64; 2] = [4, 5];
 /// An interpreter frame that has called has its outgoing arguments, and the callee's locals, below its own last
 /// stack pointer; more are taken for garbage.
 const MAX_OUTGOING_WORDS: u64 = 64;
-/// A word for the alignment of each thawed frame goes with it in the end (`ThawBase::finish_thaw`): one call of `thaw`
-/// takes up to three frames.
-const MAX_ALIGNED_WORDS: u64 = 3;
 /// The stub aligns the stack to this.
 const STACK_ALIGNMENT: u64 = 16;
 /// Slots of a frozen interpreter frame, in words from its frame pointer (cpu/*/frame_*.hpp).
@@ -266,9 +204,8 @@ impl<M: Memory> Walk<'_, M> {
 
     /// The chunk that a field of `object` refers to, if any.
     ///
-    /// A reference that the collector has yet to update leads to where the chunk was. What is there is the chunk
-    /// itself, if it has not been moved; or a copy that nobody has changed since, for whoever changes a chunk reads,
-    /// and so updates, the reference first; or another object. A chunk of the same continuation is taken for it.
+    /// A reference that the collector has yet to update leads to where the chunk was, and what is there may be any
+    /// other by now: it is not followed.
     fn chunk_in(
         &self,
         layout: &FrozenLayout,
@@ -280,15 +217,10 @@ impl<M: Memory> Walk<'_, M> {
         if reference.address == 0 {
             return Ok(None);
         }
-        let chunk = self.chunk(layout, reference.address, continuation);
-        if !reference.is_stale {
-            return chunk.map(Some);
+        if reference.is_stale {
+            return Err(FrozenReason::StaleReference);
         }
-        let stale = FrozenReason::StaleReference;
-        let chunk = chunk.map_err(|_| stale)?;
-        let owner = self.reference(layout, chunk.object.wrapping_add(u64::from(layout.continuation)))?;
-        let is_owner = (owner.address ^ continuation) & MAPPED_ADDRESS == 0;
-        if is_owner && chunk.object != object { Ok(Some(chunk)) } else { Err(stale) }
+        self.chunk(layout, reference.address, continuation).map(Some)
     }
 
     /// The chunk at `object`.
@@ -533,14 +465,10 @@ impl<M: Memory> Walk<'_, M> {
         let after = self.counts_from(vm, &chunk, chunk.top).ok_or(FrozenReason::BadFrame)?;
         let with_arguments = if chunk.is_empty() { chunk.limit } else { after };
         for before in before.into_iter().filter(|&before| before > left) {
-            let most = before.wrapping_sub(left);
-            for aligned in 0..=MAX_ALIGNED_WORDS.min(most) {
-                let taken = most.wrapping_sub(aligned).wrapping_mul(8);
-                for after in [with_arguments, after] {
-                    let top = self.top_that_leads_to(vm, &chunk, after.wrapping_sub(taken));
-                    if let Some(top) = top {
-                        return Ok(Chunk { top, ..chunk });
-                    }
+            let taken = before.wrapping_sub(left).wrapping_mul(8);
+            for after in [with_arguments, after] {
+                if let Some(top) = self.top_that_leads_to(vm, &chunk, after.wrapping_sub(taken)) {
+                    return Ok(Chunk { top, ..chunk });
                 }
             }
         }

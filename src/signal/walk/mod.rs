@@ -12,7 +12,7 @@
 //! - [`native`]: one native frame by unwind table, else by frame pointer.
 //! - `code_cache`, `blob`: what the VM has put around a program counter.
 //! - `compiled`, `interpreted`, `deoptimized`: one kind of VM frame each, portable part.
-//! - [`continuation`], `virtual_thread`: the frames of virtual threads that are frozen on the heap, and the ways there.
+//! - `continuation`, `virtual_thread`: the frames of virtual threads that are frozen on the heap, and the ways there.
 //! - `repeated`: what a walk need not decode again.
 //! - the architecture's folder: registers and the stages of entering and leaving a frame.
 
@@ -20,9 +20,10 @@ mod asked;
 mod blob;
 mod code_cache;
 mod compiled;
-pub mod continuation;
+mod continuation;
 mod deoptimized;
 mod entry;
+mod frozen_reason;
 mod interpreted;
 mod java_only;
 pub mod native;
@@ -46,7 +47,7 @@ mod arch {
 }
 
 pub use arch::registers;
-pub use continuation::FrozenReason;
+pub use frozen_reason::FrozenReason;
 pub use sink::FrameSink;
 
 use crate::core::memory::Memory;

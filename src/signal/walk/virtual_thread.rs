@@ -1,6 +1,6 @@
 //! Where a walk passes from a virtual thread's frames on the stack to those that are frozen, and to its carrier's.
 
-use super::blob::Blob;
+use super::blob::{Blob, BlobKind};
 use super::registers::Registers;
 use super::repeated::Repeated;
 use super::{Cursor, FrameSink, Step, Walk, WalkError, arch};
@@ -8,7 +8,7 @@ use crate::core::continuation::{FrozenLayout, ThawStub};
 use crate::core::memory::Memory;
 use crate::core::record::FrameKind;
 use crate::core::stack_walker::StackWalker;
-use crate::core::vm_layout::VmLayout;
+use crate::core::vm_layout::{CodeletKind, VmLayout};
 
 fn frozen_layout(vm: &VmLayout) -> Option<&FrozenLayout> {
     vm.continuation.as_ref()?.frozen.as_ref()
@@ -45,7 +45,21 @@ impl<M: Memory> Walk<'_, M> {
     pub(super) fn is_frozen_by_callee(&self, vm: &VmLayout, cursor: &Cursor) -> bool {
         let Some((entry, _)) = self.continuation_entry(vm) else { return false };
         let top = self.frozen_top(vm);
-        top.is_some_and(|top| top == cursor.pc || entry == cursor.sp)
+        top.is_some_and(|top| {
+            top == cursor.pc || entry == cursor.sp || self.is_same_native_method(vm, top, cursor.pc)
+        })
+    }
+
+    /// Whether both program counters are in one native method's wrapper, compiled or the interpreter's: the anchor's,
+    /// which the chunk keeps, is not where the native code returns to.
+    fn is_same_native_method(&self, vm: &VmLayout, one: u64, other: u64) -> bool {
+        if let (Some(one), Some(other)) = (vm.stubs.codelet_at(one), vm.stubs.codelet_at(other)) {
+            let native = [CodeletKind::NativeMethodEntry, CodeletKind::SynchronizedNativeMethodEntry];
+            return one == other && native.contains(&one.kind);
+        }
+        let (Ok(one), Ok(other)) = (self.blob_at(vm, one), self.blob_at(vm, other)) else { return false };
+        let level = one.address.wrapping_add(u64::from(vm.nmethod.comp_level));
+        one.address == other.address && one.kind == BlobKind::Nmethod && self.memory.load_u8(level) == Some(0)
     }
 
     /// The step at `cursor` if one of the continuations' stubs is there.

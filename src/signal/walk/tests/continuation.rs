@@ -71,7 +71,6 @@ impl Scene {
         let frozen = FrozenLayout {
             tail: 16,
             parent: 16,
-            continuation: 40,
             size: 24,
             sp: 28,
             bottom: 32,
@@ -202,10 +201,8 @@ fn what_does_not_fit_is_marked_and_the_carrier_follows() {
         (FrozenReason::BadFrame, |scene| scene.chunk(CHUNK, 0, 8, 0, &[0; SIZE as usize])),
         (FrozenReason::NoEntry, |scene| scene.frozen.enter = 0x99),
         (FrozenReason::StaleReference, |scene| {
-            // Where it was is the chunk of another.
             scene.world.memory.put_u64(BAD_MASK, 0x8000);
             scene.frozen.references = References::Coloured { bad_mask: BAD_MASK };
-            scene.frozen.continuation = 16;
             scene.object(CONTINUATION, CONTINUATION_KLASS, CHUNK << 16 | 0x8000);
         }),
     ];
@@ -235,11 +232,6 @@ fn references_and_class_words_are_read_as_the_collector_writes_them() {
         }),
         ("coloured", |scene| {
             scene.world.memory.put_u64(BAD_MASK, 0x4000);
-            scene.frozen.references = References::Coloured { bad_mask: BAD_MASK };
-            scene.object(CONTINUATION, CONTINUATION_KLASS, CHUNK << 16 | 0x8010);
-        }),
-        ("stale", |scene| {
-            scene.world.memory.put_u64(BAD_MASK, 0x8000);
             scene.frozen.references = References::Coloured { bad_mask: BAD_MASK };
             scene.object(CONTINUATION, CONTINUATION_KLASS, CHUNK << 16 | 0x8010);
         }),

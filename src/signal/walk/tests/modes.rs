@@ -2,6 +2,7 @@
 
 use super::native::{BASE, object, rule};
 use super::vm_world::*;
+use crate::core::continuation::ContinuationLayout;
 use crate::core::record::FrameKind;
 use crate::core::record::FrameKind::{
     Compiled, Java, MethodId, Native, NativeMethod, NoJavaFrame, Stub, Truncated, Unwalkable,
@@ -256,7 +257,8 @@ fn a_call_trace_that_ends_where_no_stack_does_is_not_believed() {
 fn async_get_call_trace_is_not_asked_where_it_would_guess() {
     // A virtual thread's carrier.
     let mut carrier = scene(HELPER);
-    carrier.asks(two_frames).world.layout.thread.cont_entry = Some(128);
+    carrier.asks(two_frames).world.layout.continuation =
+        Some(ContinuationLayout { entry: 128, frozen: None });
     carrier.world.memory.put_u64(THREAD + 128, 0);
     assert_eq!(carrier.walk(StackWalker::Dwarf), ASKED);
     carrier.world.memory.put_u64(THREAD + 128, STACK + 0x900);

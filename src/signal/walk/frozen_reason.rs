@@ -1,0 +1,58 @@
+//! What can be wrong with the frozen frames of a virtual thread.
+
+/// Why frozen frames could not be read. Counted, and written into the stack as a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum FrozenReason {
+    /// This JVM's continuations were not recognised at start.
+    UnknownLayout,
+    /// Something on the way to a chunk is not readable.
+    Unreadable,
+    /// A reference that the collector has yet to update.
+    StaleReference,
+    /// What should be a continuation or a chunk is of another class.
+    WrongClass,
+    /// A chunk whose stack does not lie within it.
+    BadBounds,
+    /// A frame in a chunk that is none.
+    BadFrame,
+    /// The oldest frame is not the continuation's entry.
+    NoEntry,
+    /// No chunk has a frame.
+    Empty,
+    /// The thread is taking frames out of the chunk, and how far it is cannot be told.
+    Thawing,
+}
+
+impl FrozenReason {
+    /// The number of reasons.
+    pub const COUNT: usize = 9;
+
+    /// All reasons.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::UnknownLayout,
+        Self::Unreadable,
+        Self::StaleReference,
+        Self::WrongClass,
+        Self::BadBounds,
+        Self::BadFrame,
+        Self::NoEntry,
+        Self::Empty,
+        Self::Thawing,
+    ];
+
+    /// The reason as it stands in `[frozen: reason]` and in the counters' names.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::UnknownLayout => "unknown_layout",
+            Self::Unreadable => "unreadable_memory",
+            Self::StaleReference => "stale_reference",
+            Self::WrongClass => "wrong_class",
+            Self::BadBounds => "bad_bounds",
+            Self::BadFrame => "bad_frame",
+            Self::NoEntry => "no_entry",
+            Self::Empty => "empty",
+            Self::Thawing => "thawing",
+        }
+    }
+}
