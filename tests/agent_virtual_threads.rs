@@ -93,10 +93,6 @@ fn any(_: &Path) -> bool {
     true
 }
 
-fn has_monitors_that_unmount(home: &Path) -> bool {
-    java_version(home) >= 25
-}
-
 #[test]
 fn frozen_frames_are_walked_on_collectors_that_move_at_safepoints() {
     check("queues", &["-XX:+UseG1GC"], 1, any);
@@ -129,10 +125,4 @@ fn frozen_frames_are_walked_however_objects_are_laid_out() {
 #[test]
 fn frozen_interpreter_frames_are_walked() {
     check("queues", &["-Xint"], 1, any);
-}
-
-#[test]
-fn threads_that_were_preempted_at_a_monitor_are_walked() {
-    check("monitors", &[], 1, has_monitors_that_unmount);
-    check("monitors", &["-Xint"], 1, has_monitors_that_unmount);
 }
