@@ -19,6 +19,8 @@ pub(super) enum BlobKind {
     MethodHandleEntry,
     /// "DeoptimizationBlob" and "UncommonTrapBlob", which replace a compiled frame by interpreter frames.
     Deoptimization,
+    /// "ExceptionBlob", to which compiled methods jump with an exception.
+    Exception,
     /// Any other: runtime stubs, StubRoutines, the safepoint blobs.
     Other,
 }
@@ -49,6 +51,7 @@ const C1_RUNTIME_PREFIX_BYTES: u64 = 11;
 const METHOD_HANDLE_ENTRY: u64 = name_word(b"MethodHa");
 const DEOPTIMIZATION: u64 = name_word(b"Deoptimi");
 const UNCOMMON_TRAP: u64 = name_word(b"Uncommon");
+const EXCEPTION: u64 = name_word(b"Exceptio");
 const VTABLE: u64 = name_word(b"vtable c");
 
 impl<M: Memory> Walk<'_, M> {
@@ -67,6 +70,7 @@ impl<M: Memory> Walk<'_, M> {
             }
             METHOD_HANDLE_ENTRY => BlobKind::MethodHandleEntry,
             DEOPTIMIZATION | UNCOMMON_TRAP => BlobKind::Deoptimization,
+            EXCEPTION => BlobKind::Exception,
             _ => BlobKind::Other,
         };
         let code_begin = self.blob_part(address, layout.code_begin)?;

@@ -40,6 +40,7 @@ mod arch {
     pub(super) mod compiled_stage;
     pub(super) mod compiled_stub;
     pub(super) mod continuation_exit;
+    pub(super) mod exception_stage;
     pub(super) mod interpreter_stage;
     pub mod registers;
     pub(super) mod stub_stage;

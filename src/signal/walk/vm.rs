@@ -230,6 +230,9 @@ impl<M: Memory> Walk<'_, M> {
         {
             return Ok(caller);
         }
+        if let Some(caller) = self.called_out_of_stub_caller(vm, cursor, frame_bytes) {
+            return Ok(caller);
+        }
         if cursor.fp < cursor.sp || !cursor.fp.is_multiple_of(8) {
             return Err(WalkError::NoFrameSize);
         }

@@ -3,6 +3,7 @@
 mod compiled;
 mod continuation;
 mod deoptimized;
+mod exceptions;
 mod interpreted;
 
 mod modes;

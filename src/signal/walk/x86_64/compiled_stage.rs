@@ -32,6 +32,8 @@ enum Stage {
     Bare(u64),
     /// RBP is saved on top of the stack, the return address above it.
     FpPushed,
+    /// The frame is complete, with one word more on top.
+    WordPushed,
 }
 
 impl<M: Memory> Walk<'_, M> {
@@ -55,6 +57,10 @@ impl<M: Memory> Walk<'_, M> {
         };
         match self.stage(vm, blob, cursor.pc)? {
             Stage::Complete => self.sized_caller(cursor, blob.frame_bytes),
+            Stage::WordPushed => {
+                let whole = Cursor { sp: cursor.sp.wrapping_add(8), ..*cursor };
+                self.sized_caller(&whole, blob.frame_bytes)
+            }
             Stage::Bare(above) => bare(above),
             Stage::FpPushed => {
                 let sp = cursor.sp.wrapping_add(16);
@@ -80,6 +86,7 @@ impl<M: Memory> Walk<'_, M> {
         let is_exit = match code {
             [RET | RET_POP, ..] => true,
             [POP_RBP, ..] => return Ok(Stage::FpPushed),
+            _ if is_pop_to_stack(&code) => return Ok(Stage::WordPushed),
             _ => {
                 is_return_poll(&code, &before)
                     || is_return_poll_stub(&code, &before)
@@ -207,6 +214,12 @@ fn is_return_poll_stub(code: &[u8], before: &[u8]) -> bool {
         [JMP, ..] => matches!(before, [.., 0x4d, 0x89, 0x97, _, _, _, _]),
         _ => false,
     }
+}
+
+/// C2 copies a word from one place of the frame to another by `push [rsp + x]; pop [rsp + y]` (x86_64.ad,
+/// MachSpillCopyNode; its rethrow stub does so with the return address): whether the `pop` is next.
+pub(super) fn is_pop_to_stack(code: &[u8]) -> bool {
+    matches!(code, [0x48, 0x8f, 0x04 | 0x44 | 0x84, 0x24, ..] | [0x8f, 0x04 | 0x44 | 0x84, 0x24, ..])
 }
 
 /// The end of a native method's wrapper, behind its `leave`: (25) `test byte ptr [r15 + x], 1; jz`, a poll; (all) `cmp

@@ -47,6 +47,10 @@ impl Registers {
     register! {
         /// rax.
         rax = 0,
+        /// rdx.
+        rdx = 1,
+        /// rcx.
+        rcx = 2,
         /// rbx.
         rbx = 3,
         /// rbp, the frame pointer where there is one.

@@ -3,6 +3,7 @@
 //! StubRoutines and most helpers begin with `push rbp; mov rbp, rsp` and end with `leave; ret` or
 //! `pop rbp; ret`; in between RBP leads to the caller. Small leaf stubs have no frame and keep RBP.
 
+use super::compiled_stage::is_pop_to_stack;
 use crate::core::address::RuntimeAddr;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -42,11 +43,21 @@ impl<M: Memory> Walk<'_, M> {
         if blob.kind == BlobKind::MethodHandleEntry {
             return self.method_handle_entry_caller(vm, cursor, registers);
         }
+        if blob.kind == BlobKind::Exception {
+            return self.exception_blob_caller(blob, cursor, registers);
+        }
+        if let Some(caller) = self.jump_to_handler_caller(vm, cursor, registers) {
+            return Ok(caller);
+        }
         let mut code = [0_u8; 4];
         let _ = self.memory.read_bytes(pc, &mut code);
         match code {
             // ret; push rbp
             [0xc3, ..] | [0x55, ..] => return caller(sp, fp),
+            _ if is_pop_to_stack(&code) => {
+                let whole = Cursor { sp: sp.wrapping_add(8), ..*cursor };
+                return self.sized_caller(&whole, blob.frame_bytes);
+            }
             // mov rbp, rsp in both encodings, behind a push; pop rbp
             [0x48, 0x8b, 0xec, _] | [0x48, 0x89, 0xe5, _] | [0x5d, ..] => {
                 return caller(sp.wrapping_add(8), self.load(sp)?);
@@ -76,7 +87,9 @@ impl<M: Memory> Walk<'_, M> {
         {
             return caller(slot, fp);
         }
-        if fp >= sp && fp.wrapping_sub(sp) <= MAX_STUB_FRAME && is_return(fp.wrapping_add(8)) {
+        // Compiled code keeps anything in RBP, the entry frame's for one, which has native code above it.
+        let is_frame = fp >= sp && fp.wrapping_sub(sp) <= MAX_STUB_FRAME;
+        if is_frame && self.memory.load_u64(fp.wrapping_add(8)).is_some_and(|pc| self.is_java_code(vm, pc)) {
             return caller(fp.wrapping_add(8), self.load(fp)?);
         }
         let slot = pushed.next().ok_or(WalkError::NoFrameSize)?;

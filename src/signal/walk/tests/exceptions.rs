@@ -1,0 +1,68 @@
+//! Stubs that pass an exception on, interrupted at each of their stages.
+
+use super::vm_world::*;
+use crate::core::record::FrameKind::{Compiled, Stub};
+
+const RDX: usize = 1;
+const RCX: usize = 2;
+const STALE: u64 = 0x4242;
+
+/// Regression: the ExceptionBlob's word on top of the stack, which nobody had put there, passed for a return address.
+#[test]
+fn an_exception_blob_leads_to_the_frame_whose_exception_it_has() {
+    // push rdx; sub rsp, 8; nop…; add rsp, 8; pop rdx; nop…; jmp r8
+    let mut code = vec![0x52, 0x48, 0x83, 0xec, 0x08];
+    code.resize(0x40, 0x90);
+    code.extend([0x48, 0x83, 0xc4, 0x08, 0x5a, 0x90, 0x41, 0xff, 0xe0]);
+    for (stage, offset, below, in_rdx) in [
+        ("at push", 0, 0, true),
+        ("at sub", 1, 8, false),
+        ("inside", 0x20, 16, false),
+        ("at add", 0x40, 16, false),
+        ("at pop", 0x44, 8, false),
+        ("behind pop", 0x45, 0, true),
+        ("at jmp", 0x46, 0, true),
+    ] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let spec =
+            BlobSpec { name: "ExceptionBlob", code: &code, frame_bytes: 16, frame_complete: -1, method: 0 };
+        let blob = world.blob(&spec);
+        // Older calls have left their return addresses.
+        world.set(CALLER_SP - 8, return_pc + 1).set(CALLER_SP - 16, return_pc + 1);
+        if !in_rdx {
+            world.set(CALLER_SP - 8, return_pc);
+        }
+        let rdx = if in_rdx { return_pc } else { STALE };
+        let frames = world.walk(blob + offset, CALLER_SP - below, 0x1234, &[(RDX, rdx)]);
+        assert_eq!(frames, [(Stub, blob + offset, 0), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
+/// Regression: behind the `pop` of the address to return to, what was left on the stack passed for one.
+#[test]
+fn a_stub_that_jumps_to_a_handler_leads_to_the_handlers_frame() {
+    // Code up to the interruption and from there on; the register with the frame's PC; bytes below the frame.
+    type Stage<'a> = (&'a str, &'a [u8], &'a [u8], Option<usize>, u64);
+    let stages: [Stage<'_>; 5] = [
+        ("pop rdx; jmp rax", &[0x5a], &[0xff, 0xe0], Some(RDX), 0),
+        ("pop rdx; jmp r10", &[0x5a], &[0x41, 0xff, 0xe2], Some(RDX), 0),
+        ("pop rcx; jmp rcx", &[0x59], &[0xff, 0xe1], Some(RCX), 0),
+        ("leave; pop rcx; jmp rcx", &[0xc9], &[0x59, 0xff, 0xe1], None, 8),
+        // The return address is copied to the top by way of a push.
+        ("push [rsp + 16]; pop [rsp]", &[0xff, 0x74, 0x24, 0x10], &[0x48, 0x8f, 0x04, 0x24], None, 24),
+    ];
+    for (stage, before, behind, register, below) in stages {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let code = [&[0x90; 0x40][..], before, behind, &[0x90; 8]].concat();
+        let spec =
+            BlobSpec { name: "rethrow_stub", code: &code, frame_bytes: 16, frame_complete: -1, method: 0 };
+        let stub = world.blob(&spec);
+        world.set(CALLER_SP, STALE).set(CALLER_SP - 8, if register.is_none() { return_pc } else { STALE });
+        let pc = stub + 0x40 + before.len() as u64;
+        let registers: Vec<_> = register.map(|number| (number, return_pc)).into_iter().collect();
+        let frames = world.walk(pc, CALLER_SP - below, 0x1234, &registers);
+        assert_eq!(frames, [(Stub, pc, 0), (Compiled, caller, 7)], "{stage}");
+    }
+}
