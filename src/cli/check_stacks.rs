@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
+use super::call_grammar::CallGrammar;
 use super::input::Input;
 use super::{EXIT_FAILED, Format};
 use crate::core::stack_walker::StackWalker;
@@ -36,6 +37,10 @@ pub(super) struct Args {
     /// Exit with 1 if less than this percentage reaches the root
     #[arg(long, value_name = "PERCENT")]
     at_least: Option<f64>,
+    /// Hold every stack to a program's call tree: lines of 'method: caller caller…', '-' for none. Exit with 1 if a
+    /// method is called by another that cannot
+    #[arg(long, value_name = "FILE")]
+    grammar: Option<PathBuf>,
     /// Print this many roots, and as many ends of broken stacks
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
@@ -51,13 +56,16 @@ type Histogram = HashMap<(&'static str, String), u64>;
 struct Tally {
     reached: Histogram,
     broken: Histogram,
+    /// By callee and caller; None without a grammar.
+    illegal: Option<HashMap<(String, String), u64>>,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let mut tally = Tally::default();
+    let grammar = args.grammar.as_deref().map(CallGrammar::read).transpose()?;
+    let mut tally = Tally { illegal: grammar.is_some().then(HashMap::new), ..Tally::default() };
     for input in Input::open_whole(&args.files)? {
         for message in input.messages() {
-            tally.add(&message?.data, args);
+            tally.add(&message?.data, args, grammar.as_ref());
         }
     }
     let mut out = BufWriter::new(io::stdout().lock());
@@ -66,7 +74,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Format::Json => writeln!(out, "{:#}", tally.to_json(args.top))?,
     }
     out.flush()?;
-    let enough = args.at_least.is_none_or(|least| tally.percent_reached() >= least);
+    let enough =
+        args.at_least.is_none_or(|least| tally.percent_reached() >= least) && tally.illegal_calls() == 0;
     Ok(if enough { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) })
 }
 
@@ -115,7 +124,7 @@ fn percent(part: u64, whole: u64) -> f64 {
 }
 
 impl Tally {
-    fn add(&mut self, data: &ProfilesData, args: &Args) {
+    fn add(&mut self, data: &ProfilesData, args: &Args, grammar: Option<&CallGrammar>) {
         let tables = Lookup::new(data);
         for scope in data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles) {
             let name = scope.scope.as_ref().map_or("", |scope| &scope.name);
@@ -127,6 +136,10 @@ impl Tally {
                 for sample in &profile.samples {
                     let count = observations(sample, unit);
                     let frames = frames(tables, sample.stack_index);
+                    if let Some(call) = grammar.and_then(|grammar| grammar.illegal_call(&frames)) {
+                        let sum = self.illegal.get_or_insert_default().entry(call).or_default();
+                        *sum = sum.saturating_add(count);
+                    }
                     let (histogram, kind, frame) = match classify(&frames, ends, walker) {
                         Verdict::Reached(root, frame) => (&mut self.reached, root.name(), frame),
                         Verdict::Broken(reason, frame) => (&mut self.broken, reason.name(), frame),
@@ -136,6 +149,21 @@ impl Tally {
                 }
             }
         }
+    }
+
+    /// Samples with a call that the grammar does not have.
+    fn illegal_calls(&self) -> u64 {
+        self.illegal.iter().flatten().fold(0, |sum, (_, &count)| sum.saturating_add(count))
+    }
+
+    /// The most frequent of them: callee, caller, samples.
+    fn top_illegal(&self, most: usize) -> Vec<(&str, &str, u64)> {
+        let calls = self.illegal.iter().flatten();
+        let mut calls: Vec<_> =
+            calls.map(|((callee, caller), &count)| (&**callee, &**caller, count)).collect();
+        calls.sort_unstable_by_key(|&(callee, caller, count)| (Reverse(count), callee, caller));
+        calls.truncate(most);
+        calls
     }
 
     fn percent_reached(&self) -> f64 {
@@ -164,6 +192,13 @@ impl Tally {
                 writeln!(out, "{count:>10} {:>8.3} %  {kind:<14} {name}", percent(count, all))?;
             }
         }
+        if self.illegal.is_some() {
+            let illegal = self.illegal_calls();
+            writeln!(out, "\n{illegal} samples with a call that cannot be ({:.3} %)", percent(illegal, all))?;
+        }
+        for (callee, caller, count) in self.top_illegal(most) {
+            writeln!(out, "{count:>10} {:>8.3} %  {callee} called by {caller}", percent(count, all))?;
+        }
         Ok(())
     }
 
@@ -173,7 +208,12 @@ impl Tally {
             let entry = |(kind, name, count)| json!({ "kind": kind, "frame": name, "samples": count });
             top(histogram, most).into_iter().map(entry).collect::<Value>()
         };
+        let illegal = self.illegal.as_ref().map(|_| self.illegal_calls());
+        let illegal_call =
+            |(callee, caller, count)| json!({ "callee": callee, "caller": caller, "samples": count });
         json!({
+            "illegalCalls": illegal,
+            "topIllegalCalls": self.top_illegal(most).into_iter().map(illegal_call).collect::<Value>(),
             "samples": sum(&self.reached).saturating_add(sum(&self.broken)),
             "reached": sum(&self.reached),
             "broken": sum(&self.broken),

@@ -3,6 +3,7 @@
 //! In: arguments and files. Out: text or JSON on standard output, one line on standard error where something is
 //! wrong, and an exit code: 0 done, 1 what was checked does not hold, 2 bad usage or input. Called by `main`.
 
+mod call_grammar;
 mod check_stacks;
 pub mod collect;
 mod input;

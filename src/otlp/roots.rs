@@ -144,7 +144,7 @@ const NO_JAVA_FRAME: &str = "[no_Java_frame]";
 
 /// Frames that stand for a walk that broke off: ours by how they begin, async-profiler's by name
 /// (`Profiler::asgctError`, `StackWalker::walkVM`, `FrameName::name` in its 4.5).
-fn is_marker(text: &str) -> bool {
+pub fn is_marker(text: &str) -> bool {
     const OURS: [&str; 4] = ["[unwalkable", "[truncated", "[frozen", "[unknown"];
     const ASYNC_PROFILER: [&str; 10] = [
         "[not_walkable_Java]",
@@ -200,7 +200,7 @@ fn missing_middle<'f, 'a>(frames: &'f [Frame<'a>]) -> Option<&'f Frame<'a>> {
 
 /// Whether the frame is a Java method: by its type, or without one by the form of its name. Suffixes that
 /// compilers give to parts of functions, and names of files, have dots too.
-fn is_java(frame: &Frame<'_>) -> bool {
+pub fn is_java(frame: &Frame<'_>) -> bool {
     match frame.frame_type {
         "jvm" => return true,
         "" => {}

@@ -4,10 +4,10 @@ import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 
 /**
- * Virtual threads whose call tree is known: {@code VirtualThreadTree [SECONDS
- * [queues|monitors|straight [DEPTH]]]}. Each goes
- * down {@code top}, {@code level0}, {@code level1}, {@code level2}, {@code level0} … to {@code bottom} at DEPTH levels,
- * blocks and burns there, and comes back by as many levels as a binary tree has ({@code straight}: never). Garbage is collected all the time.
+ * Virtual threads whose call tree is known: {@code VirtualThreadTree [SECONDS [queues|monitors|straight [DEPTH]]]}.
+ * Each goes down {@code top}, {@code level0}, {@code level1}, {@code level2}, {@code level0} … to {@code bottom} at
+ * DEPTH levels, blocks and burns there, and comes back by as many levels as a binary tree has ({@code straight}:
+ * never). Garbage is collected all the time.
  * Needs Java 21; reached by reflection, since the programs are compiled for 11.
  */
 public final class VirtualThreadTree {
