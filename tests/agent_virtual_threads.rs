@@ -93,6 +93,10 @@ fn any(_: &Path) -> bool {
     true
 }
 
+fn has_monitors_that_unmount(home: &Path) -> bool {
+    java_version(home) >= 25
+}
+
 #[test]
 fn frozen_frames_are_walked_on_collectors_that_move_at_safepoints() {
     check("queues", &["-XX:+UseG1GC"], 1, any);
@@ -125,4 +129,11 @@ fn frozen_frames_are_walked_however_objects_are_laid_out() {
 #[test]
 fn frozen_interpreter_frames_are_walked() {
     check("queues", &["-Xint"], 1, any);
+}
+
+#[test]
+fn threads_that_were_preempted_at_a_monitor_are_walked() {
+    check("monitors", &[], 1, has_monitors_that_unmount);
+    // How much of a preempted interpreter frame has been thawed cannot always be told.
+    check("monitors", &["-Xint"], 5, has_monitors_that_unmount);
 }

@@ -15,7 +15,7 @@ use super::{Cursor, FrameSink, FrozenReason, MAX_STEPS, Walk, WalkError, arch};
 use crate::core::continuation::{ContinuationLayout, FrozenLayout, KlassWord, References, ThawStub};
 use crate::core::memory::Memory;
 use crate::core::record::FrameKind;
-use crate::core::vm_layout::VmLayout;
+use crate::core::vm_layout::{CodeletKind, VmLayout};
 
 /// More chunks than a continuation has: each freeze that finds no room makes one.
 const MAX_CHUNKS: usize = 1024;
@@ -130,6 +130,37 @@ impl<M: Memory> Walk<'_, M> {
         let layout = self.frozen_layout(vm).ok()?;
         let chunk = self.youngest_chunk(vm, layout).ok()?;
         self.top_pc(vm, layout, &chunk).ok()
+    }
+
+    /// Whether the youngest frozen frame stands where no Java method is called.
+    pub(super) fn is_frozen_at_no_call(&self, vm: &VmLayout, layout: &FrozenLayout) -> bool {
+        /// invokevirtual to invokedynamic; what lies above the standard bytecodes are HotSpot's own, calls among them
+        /// (interpreter/bytecodes.hpp).
+        const CALLS: std::ops::RangeInclusive<u8> = 0xb6..=0xba;
+        const LAST_STANDARD: u8 = 0xc9;
+        let Ok(chunk) = self.youngest_chunk(vm, layout) else { return false };
+        let Ok(pc) = self.top_pc(vm, layout, &chunk) else { return false };
+        if let Some(codelet) = vm.stubs.codelet_at(pc) {
+            let native = [CodeletKind::NativeMethodEntry, CodeletKind::SynchronizedNativeMethodEntry];
+            let bytecode = || {
+                let fp = self.frozen_fp(&chunk, chunk.top).ok()?;
+                let bcp = self.memory.load_u64(fp.wrapping_add_signed(BCP.wrapping_mul(8)))?;
+                self.memory.load_u8(bcp)
+            };
+            return native.contains(&codelet.kind)
+                || bytecode().is_some_and(|code| code <= LAST_STANDARD && !CALLS.contains(&code));
+        }
+        self.blob_at(vm, pc).is_ok_and(|blob| match blob.kind {
+            BlobKind::Nmethod => self.is_native_wrapper(vm, &blob),
+            BlobKind::Other => true,
+            _ => false,
+        })
+    }
+
+    /// Whether the nmethod is a native method's wrapper, which has no compilation level.
+    pub(super) fn is_native_wrapper(&self, vm: &VmLayout, blob: &Blob) -> bool {
+        let level = blob.address.wrapping_add(u64::from(vm.nmethod.comp_level));
+        blob.kind == BlobKind::Nmethod && self.memory.load_u8(level) == Some(0)
     }
 
     /// Puts all frozen frames of the mounted continuation into the sink, or, where that fails, none of them.

@@ -1,6 +1,6 @@
 //! Where a walk passes from a virtual thread's frames on the stack to those that are frozen, and to its carrier's.
 
-use super::blob::{Blob, BlobKind};
+use super::blob::Blob;
 use super::registers::Registers;
 use super::repeated::Repeated;
 use super::{Cursor, FrameSink, Step, Walk, WalkError, arch};
@@ -50,6 +50,25 @@ impl<M: Memory> Walk<'_, M> {
         })
     }
 
+    /// Whether the virtual thread has been preempted at a monitor (24 on), so that the frames on the stack, from the
+    /// youngest Java frame at `cursor` on, are frozen as well. Then the youngest frozen frame is one that calls no Java:
+    /// a native method's, a runtime stub's, or an interpreter frame at a bytecode that is no call. It is taken off the
+    /// chunk before anything else runs.
+    pub(super) fn is_preempted(&self, vm: &VmLayout, cursor: &Cursor) -> bool {
+        let Some(layout) = frozen_layout(vm).filter(|layout| layout.preempt_stub.start != 0) else {
+            return false;
+        };
+        let stubs = &vm.stubs;
+        // These tell by themselves how far they are.
+        let tells = [
+            layout.preempt_stub,
+            stubs.cont_thaw,
+            stubs.cont_return_barrier,
+            stubs.cont_return_barrier_exception,
+        ];
+        !tells.iter().any(|range| range.contains(cursor.pc)) && self.is_frozen_at_no_call(vm, layout)
+    }
+
     /// Whether both program counters are in one native method's wrapper, compiled or the interpreter's: the anchor's,
     /// which the chunk keeps, is not where the native code returns to.
     fn is_same_native_method(&self, vm: &VmLayout, one: u64, other: u64) -> bool {
@@ -58,8 +77,7 @@ impl<M: Memory> Walk<'_, M> {
             return one == other && native.contains(&one.kind);
         }
         let (Ok(one), Ok(other)) = (self.blob_at(vm, one), self.blob_at(vm, other)) else { return false };
-        let level = one.address.wrapping_add(u64::from(vm.nmethod.comp_level));
-        one.address == other.address && one.kind == BlobKind::Nmethod && self.memory.load_u8(level) == Some(0)
+        one.address == other.address && self.is_native_wrapper(vm, &one)
     }
 
     /// The step at `cursor` if one of the continuations' stubs is there.

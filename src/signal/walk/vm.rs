@@ -58,6 +58,7 @@ impl<M: Memory> Walk<'_, M> {
         let mut repeated = Repeated::default();
         // Beginning at an anchor is beginning below native code.
         let mut called_out = registers.is_none();
+        let mut is_first_java = true;
         for _ in 0..MAX_STEPS {
             if sink.is_full() {
                 return End::Full;
@@ -65,8 +66,11 @@ impl<M: Memory> Walk<'_, M> {
             let step = match self.vm {
                 Some(vm) if self.java_thread != 0 && self.in_code_cache(cursor.pc) => {
                     anchor = None;
-                    // Frames below native code may have been frozen by it.
-                    if std::mem::take(&mut called_out) && self.is_frozen_by_callee(vm, &cursor) {
+                    // Frames below native code may have been frozen by it, and stay on the stack until it has returned
+                    // to a stub that leaves them.
+                    let is_frozen = std::mem::take(&mut called_out) && self.is_frozen_by_callee(vm, &cursor)
+                        || std::mem::take(&mut is_first_java) && self.is_preempted(vm, &cursor);
+                    if is_frozen {
                         Ok(Step::Frozen)
                     } else {
                         self.java_step(vm, &cursor, registers.take(), &mut repeated, &mut anchor, sink)
