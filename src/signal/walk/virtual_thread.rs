@@ -92,7 +92,11 @@ impl<M: Memory> Walk<'_, M> {
         let ranges = [stubs.cont_return_barrier, stubs.cont_return_barrier_exception, stubs.cont_thaw];
         let barriers = [stubs.cont_return_barrier.start, stubs.cont_return_barrier_exception.start];
         if !cursor.interrupted && barriers.contains(&cursor.pc) {
-            return Some(Ok(Step::Frozen));
+            return Some(if self.is_oldest_on_stack(vm, cursor) {
+                Ok(Step::Frozen)
+            } else {
+                Err(WalkError::BadContinuationEntry)
+            });
         }
         let layout = frozen_layout(vm);
         if ranges.iter().any(|range| range.contains(cursor.pc)) {
@@ -108,6 +112,15 @@ impl<M: Memory> Walk<'_, M> {
             return Some(Ok(self.left(vm, cursor).unwrap_or(Step::Frozen)));
         }
         None
+    }
+
+    /// Whether a frame that returns to `cursor` can be the oldest one on the stack: it lies right below the
+    /// ContinuationEntry but for its arguments. A barrier further up is what an earlier frame has left there.
+    fn is_oldest_on_stack(&self, vm: &VmLayout, cursor: &Cursor) -> bool {
+        /// An interpreted method's locals are there, a compiled one's arguments on the stack.
+        const MOST_ARGUMENT_BYTES: u64 = 16 * 8;
+        let entry = self.continuation_entry(vm);
+        entry.is_some_and(|(entry, _)| entry.wrapping_sub(cursor.sp) <= MOST_ARGUMENT_BYTES)
     }
 
     /// The caller of a stub that thaws: the youngest thawed frame once it is there. The stub itself has no frame.
