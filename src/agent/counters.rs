@@ -3,8 +3,8 @@
 //! Every count is of the time since the profile before. `otlpprof.handler.periods_recorded` is the sum of the
 //! profile's values, and with `.periods_dropped` all that was due. Samples that no message can hold are missing from
 //! that sum; since they are known when the profile is written, the next one counts them (`otlpprof.encode.over_limit.*`),
-//! as it counts what became of this one's messages. These two are counted when samples are drained; what
-//! handlers count beside it, `.samples_taken` for one, may be ahead by what is in the buffer.
+//! as it counts what became of this one's messages. Recorded samples and periods are counted when they are drained; what
+//! handlers count, `.samples_taken` for one, may be ahead by what is in the buffer.
 //! `samples` of files and uploads are a profile's, each of which stands for all records of one stack and thread;
 //! `pending` is what waits to be uploaded now. A profile that is divided into messages has its counts in the first.
 

@@ -323,6 +323,13 @@ pub enum CodeletKind {
     Other,
 }
 
+impl CodeletKind {
+    /// Whether it enters native methods, and is where their frames are returned to.
+    pub const fn is_native_entry(self) -> bool {
+        matches!(self, Self::NativeMethodEntry | Self::SynchronizedNativeMethodEntry)
+    }
+}
+
 /// Run-time addresses, the end excluded; 0..0 where there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CodeRange {

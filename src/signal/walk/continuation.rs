@@ -15,7 +15,7 @@ use super::{Cursor, FrameSink, FrozenReason, MAX_STEPS, Walk, WalkError, arch};
 use crate::core::continuation::{ContinuationLayout, FrozenLayout, KlassWord, References, ThawStub};
 use crate::core::memory::Memory;
 use crate::core::record::FrameKind;
-use crate::core::vm_layout::{CodeletKind, VmLayout};
+use crate::core::vm_layout::VmLayout;
 
 /// More chunks than a continuation has: each freeze that finds no room makes one.
 const MAX_CHUNKS: usize = 1024;
@@ -91,6 +91,11 @@ enum Next {
     Last(u64),
 }
 
+/// What is needed to read frozen frames, where it was recognised.
+pub(super) fn frozen_layout(vm: &VmLayout) -> Option<&FrozenLayout> {
+    vm.continuation.as_ref()?.frozen.as_ref()
+}
+
 type Frozen<T> = Result<T, FrozenReason>;
 
 impl<M: Memory> Walk<'_, M> {
@@ -99,11 +104,6 @@ impl<M: Memory> Walk<'_, M> {
         let layout = vm.continuation.as_ref().filter(|_| self.java_thread != 0)?;
         let entry = self.memory.load_u64(self.java_thread.wrapping_add(u64::from(layout.entry)))?;
         (entry != 0 && entry.is_multiple_of(8)).then_some((entry, layout))
-    }
-
-    fn frozen_layout<'v>(&self, vm: &'v VmLayout) -> Frozen<&'v FrozenLayout> {
-        let continuation = vm.continuation.as_ref();
-        continuation.and_then(|layout| layout.frozen.as_ref()).ok_or(FrozenReason::UnknownLayout)
     }
 
     /// The carrier's frame that has mounted the innermost continuation, `Continuation.run`'s: beyond a barrier only
@@ -127,7 +127,7 @@ impl<M: Memory> Walk<'_, M> {
     /// Where the youngest frozen frame of the mounted continuation is to be continued. A frame on the stack that
     /// returns there has been frozen, though the stack still has it.
     pub(super) fn frozen_top(&self, vm: &VmLayout) -> Option<u64> {
-        let layout = self.frozen_layout(vm).ok()?;
+        let layout = frozen_layout(vm)?;
         let chunk = self.youngest_chunk(vm, layout).ok()?;
         self.top_pc(vm, layout, &chunk).ok()
     }
@@ -141,13 +141,12 @@ impl<M: Memory> Walk<'_, M> {
         let Ok(chunk) = self.youngest_chunk(vm, layout) else { return false };
         let Ok(pc) = self.top_pc(vm, layout, &chunk) else { return false };
         if let Some(codelet) = vm.stubs.codelet_at(pc) {
-            let native = [CodeletKind::NativeMethodEntry, CodeletKind::SynchronizedNativeMethodEntry];
             let bytecode = || {
                 let fp = self.frozen_fp(&chunk, chunk.top).ok()?;
                 let bcp = self.memory.load_u64(fp.wrapping_add_signed(BCP.wrapping_mul(8)))?;
                 self.memory.load_u8(bcp)
             };
-            return native.contains(&codelet.kind)
+            return codelet.kind.is_native_entry()
                 || bytecode().is_some_and(|code| code <= LAST_STANDARD && !CALLS.contains(&code));
         }
         self.blob_at(vm, pc).is_ok_and(|blob| match blob.kind {
@@ -188,7 +187,7 @@ impl<M: Memory> Walk<'_, M> {
         repeated: &mut Repeated,
         sink: &mut FrameSink<'_>,
     ) -> Frozen<()> {
-        let layout = self.frozen_layout(vm)?;
+        let layout = frozen_layout(vm).ok_or(FrozenReason::UnknownLayout)?;
         let mut chunk = match thawing {
             Some((stub, cursor)) => self.chunk_before_thaw(vm, layout, stub, cursor)?,
             None => self.youngest_chunk(vm, layout)?,

@@ -1,18 +1,15 @@
 //! Where a walk passes from a virtual thread's frames on the stack to those that are frozen, and to its carrier's.
 
 use super::blob::Blob;
+use super::continuation::frozen_layout;
 use super::registers::Registers;
 use super::repeated::Repeated;
 use super::{Cursor, FrameSink, Step, Walk, WalkError, arch};
-use crate::core::continuation::{FrozenLayout, ThawStub};
+use crate::core::continuation::ThawStub;
 use crate::core::memory::Memory;
 use crate::core::record::FrameKind;
 use crate::core::stack_walker::StackWalker;
-use crate::core::vm_layout::{CodeletKind, VmLayout};
-
-fn frozen_layout(vm: &VmLayout) -> Option<&FrozenLayout> {
-    vm.continuation.as_ref()?.frozen.as_ref()
-}
+use crate::core::vm_layout::VmLayout;
 
 impl<M: Memory> Walk<'_, M> {
     /// The frozen frames, at `cursor`, which leads to them: with `vm` the end of the stack, with `vmx` the carrier's
@@ -73,8 +70,7 @@ impl<M: Memory> Walk<'_, M> {
     /// which the chunk keeps, is not where the native code returns to.
     fn is_same_native_method(&self, vm: &VmLayout, one: u64, other: u64) -> bool {
         if let (Some(one), Some(other)) = (vm.stubs.codelet_at(one), vm.stubs.codelet_at(other)) {
-            let native = [CodeletKind::NativeMethodEntry, CodeletKind::SynchronizedNativeMethodEntry];
-            return one == other && native.contains(&one.kind);
+            return one == other && one.kind.is_native_entry();
         }
         let (Ok(one), Ok(other)) = (self.blob_at(vm, one), self.blob_at(vm, other)) else { return false };
         one.address == other.address && self.is_native_wrapper(vm, &one)
