@@ -17,6 +17,8 @@ use otlpprof::elf::process_memory::ProcessMemory;
 use otlpprof::elf::program_header::ProgramHeader;
 use otlpprof::elf::source::FileSource;
 use otlpprof::elf::unwind::FrameSections;
+use otlpprof::signal::walk::frame_info;
+use otlpprof::signal::{fault, safe_load};
 
 /// A row as readelf interprets it: its first address and one past its last, and the text of its columns.
 struct OracleRow {
@@ -179,6 +181,55 @@ fn the_vdso_has_rows() {
     assert_agrees_with_readelf(&compile(&image), &copy, ".eh_frame");
 }
 
+/// What a handler reads in place while there is no table yet.
+fn rule_in_place(image: &LoadedImage, at: ElfVaddr) -> Option<UnwindRule> {
+    let header = image.runtime_range(image.program_header(libc::PT_GNU_EH_FRAME).unwrap()).start;
+    frame_info::rule_at(&safe_load::ProcessMemory, header.0, image.load_bias().to_runtime(at).0)
+}
+
+#[test]
+fn rules_read_in_place_are_those_of_the_table() {
+    fault::install().unwrap();
+    let libraries: Vec<_> = libjvms().iter().map(|path| (Library::open(path), path.clone())).collect();
+    let mut images: Vec<_> = libraries.iter().map(|(_, path)| image_of(path).unwrap()).collect();
+    // SAFETY: getauxval has no preconditions.
+    let vdso = unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) };
+    images.extend([libc::getpid as *const () as u64, compile as *const () as u64, vdso].map(image_at));
+    for image in images {
+        let table = compile(&image);
+        let ends = table.rows().skip(1).map(|(start, _)| start.0);
+        for ((start, rule), end) in table.rows().zip(ends) {
+            for at in [start, ElfVaddr(end - 1)] {
+                assert_eq!(rule_in_place(&image, at), rule, "{} at {at:#x}", image.name().display());
+            }
+        }
+    }
+}
+
+/// Assembly has call frame information only if it says so itself; without, a thread that is sampled in it has no caller.
+#[test]
+fn all_functions_of_the_agent_are_described() {
+    let agent = std::env::current_exe().unwrap().with_file_name("libotlpprof.so");
+    let library = Library::open(&agent);
+    let image = image_of(&agent).unwrap();
+    let table = compile(&image);
+    let symbols = elf_support::output_of("nm", &["--defined-only", "--demangle", agent.to_str().unwrap()]);
+    let mut functions = 0;
+    for line in symbols.lines() {
+        let mut words = line.splitn(3, ' ');
+        let (Some(address), Some("t" | "T"), Some(name)) = (words.next(), words.next(), words.next()) else {
+            continue;
+        };
+        if name.contains("otlpprof::") {
+            let address = u64::from_str_radix(address, 16).unwrap();
+            assert!(table.rule_at(ElfVaddr(address)).is_some(), "{name} at {address:#x}");
+            functions += 1;
+        }
+    }
+    assert!(functions > 1000, "{functions}");
+    drop(library);
+}
+
 /// Compiled so that only the start-up files have `.eh_frame`.
 const DEBUG_FRAME_SOURCE: &str = r#"
     int callee(int);
@@ -253,6 +304,11 @@ proptest::proptest! {
         if let Ok(sections) = FrameSections::of_image(&image) {
             let table = sections.compile();
             proptest::prop_assert!(table.rows().all(|(start, _)| start.0 <= file.len() as u64));
+        }
+        // The same bytes, followed as a handler does.
+        fault::install().unwrap();
+        for at in (0..file.len() as u64).step_by(97) {
+            rule_in_place(&image, ElfVaddr(at));
         }
     }
 }

@@ -273,7 +273,7 @@ fn objects_whose_unwind_tables_are_not_there_yet() {
     without_allocation(|| {
         let registry = ObjectRegistry::new();
         let sampling = Sampling::start(&registry, true, 2048);
-        sampling.until("frame_pointer_fallbacks", 200, || {
+        sampling.until("frames_before_tables", 200, || {
             recurse(50);
             sampling.deepest();
         });

@@ -19,6 +19,7 @@
 pub mod address;
 pub mod build_id;
 pub mod continuation;
+pub mod frame_rules;
 pub mod interpreter_code;
 pub mod memory;
 pub mod object;

@@ -40,6 +40,8 @@ pub struct LoadedObject {
     pub identity: IdentityWord,
     /// Its unwind table, once compiled. An object without call frame information gets an empty one.
     pub unwind: OnceLock<UnwindTable>,
+    /// Where its `.eh_frame_hdr` is mapped, for as long as there is no unwind table.
+    pub frame_header: Option<RuntimeAddr>,
     /// The executable segments' range, as ELF virtual addresses.
     pub text: std::ops::Range<ElfVaddr>,
 }
@@ -113,6 +115,7 @@ mod tests {
             build_id: None,
             identity: IdentityWord { address: RuntimeAddr(0), value: 0 },
             unwind: OnceLock::new(),
+            frame_header: None,
             text: ElfVaddr(0)..ElfVaddr(end - start),
         };
         TextRange { start: RuntimeAddr(start), end: RuntimeAddr(end), object: Arc::new(object) }

@@ -225,10 +225,11 @@ pub fn is_java(frame: &Frame<'_>) -> bool {
 }
 
 /// Methods that the VM calls on a thread whose stack is otherwise empty, and that are not `main` or `run`.
-const VM_CALLS: [&str; 14] = [
+const VM_CALLS: [&str; 17] = [
     "java.lang.System.initPhase1",
     "java.lang.System.initPhase2",
     "java.lang.System.initPhase3",
+    "java.lang.Shutdown.<clinit>",
     "java.lang.Shutdown.shutdown",
     "java.lang.Thread.exit",
     "java.lang.Thread.dispatchUncaughtException",
@@ -236,7 +237,9 @@ const VM_CALLS: [&str; 14] = [
     "java.lang.ThreadGroup.<init>",
     "jdk.internal.misc.Signal.dispatch",
     "jdk.internal.vm.VMSupport.serializePropertiesToByteArray",
+    "sun.launcher.LauncherHelper.<clinit>",
     "sun.launcher.LauncherHelper.checkAndLoadMain",
+    "sun.launcher.LauncherHelper.makePlatformString",
     "sun.instrument.InstrumentationImpl.loadClassAndCallPremain",
     "sun.instrument.InstrumentationImpl.loadClassAndCallAgentmain",
     "sun.management.Sensor.trigger",

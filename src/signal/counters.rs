@@ -50,7 +50,9 @@ counters! {
     handler_ns,
     /// Native frames for which the remote pool had no slot left; they keep their raw address.
     remote_pool_exhausted,
-    /// Frames walked by frame pointer because their object's unwind table was not there.
+    /// Frames walked by call frame information in place because their object's unwind table was not there yet.
+    frames_before_tables,
+    /// Frames walked by frame pointer because nothing else describes their code.
     frame_pointer_fallbacks,
     /// Walks that left out native frames and went on at the thread's Java frame anchor.
     anchor_fallbacks,

@@ -260,12 +260,15 @@ impl Live {
             file_identity,
             htlhash: OnceLock::new(),
         };
+        let frame_header = image.program_header(libc::PT_GNU_EH_FRAME);
+        let frame_header = frame_header.map(|header| image.runtime_range(header).start);
         let loaded = LoadedObject {
             index,
             load_bias: image.load_bias(),
             build_id,
             identity: sighting.identity,
             unwind: OnceLock::new(),
+            frame_header,
             text,
         };
         Some(Self { loaded: Arc::new(loaded), details: Arc::new(details), sighting })

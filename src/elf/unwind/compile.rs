@@ -9,8 +9,9 @@ use gimli::{
 };
 
 use super::rows::{Rows, RuleSet};
-use super::rules::{Architecture, UNSUPPORTED, translate};
+use super::rules::translate;
 use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
+use crate::core::frame_rules::{Architecture, UNSUPPORTED};
 
 /// A section's bytes.
 pub type Bytes<'a> = EndianSlice<'a, NativeEndian>;

@@ -12,20 +12,12 @@
 //! | [`compile`] | walks the frame descriptions in order, within a budget |
 //! | [`rows`] | collects rows: gaps, merging, shared rules |
 //! | [`rules`] | one row of DWARF to one [`UnwindRule`](crate::core::unwind::UnwindRule) |
-//! | [`x86_64`], [`aarch64`] | register numbers and special forms of each architecture |
 //!
 //! Sources: DWARF 5, 6.4; Linux Standard Base 5.0, "Exception Frames"; the processor supplements.
 
-pub mod aarch64;
 pub mod compile;
 pub mod rows;
 pub mod rules;
 pub mod sections;
-pub mod x86_64;
 
 pub use sections::{FrameSections, UnwindError};
-
-#[cfg(target_arch = "aarch64")]
-use aarch64 as native;
-#[cfg(target_arch = "x86_64")]
-use x86_64 as native;

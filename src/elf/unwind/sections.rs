@@ -5,9 +5,9 @@ use std::ops::Range;
 use gimli::{BaseAddresses, DebugFrame, EhFrame, EhFrameHdr, NativeEndian, ParsedEhFrameHdr, Pointer};
 
 use super::compile::{Bytes, Input, compile, offsets_in_section};
-use super::native;
 use super::rows::{Rows, RuleSet};
 use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
+use crate::core::frame_rules::native;
 use crate::core::unwind::UnwindTable;
 use crate::elf::file::{ElfFile, FileError};
 use crate::elf::image::LoadedImage;

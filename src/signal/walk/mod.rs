@@ -23,6 +23,7 @@ mod compiled;
 mod continuation;
 mod deoptimized;
 mod entry;
+pub mod frame_info;
 mod frozen_reason;
 mod interpreted;
 mod java_only;

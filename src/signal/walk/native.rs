@@ -1,7 +1,7 @@
-//! One native frame: by the object's unwind table, else by the frame pointer.
+//! One native frame: by the object's call frame information, else by the frame pointer.
 
 use super::registers::{self, Registers};
-use super::{Cursor, FrameSink, Step, Walk, WalkError};
+use super::{Cursor, FrameSink, Step, Walk, WalkError, frame_info};
 use crate::core::address::RuntimeAddr;
 use crate::core::memory::Memory;
 use crate::core::object::LoadedObject;
@@ -38,11 +38,7 @@ impl<'a, M: Memory> Walk<'a, M> {
             // frame pointers can lead out of it.
             return self.frame_pointer_step(cursor).map_err(|_| WalkError::UnknownCode);
         };
-        let Some(table) = object.unwind.get() else {
-            add(&COUNTERS.frame_pointer_fallbacks, 1);
-            return self.frame_pointer_step(cursor);
-        };
-        match table.rule_at(object.load_bias.to_elf(RuntimeAddr(lookup))) {
+        match self.rule_at(object, lookup) {
             Some(rule) => self.apply(&rule, cursor, known, registers),
             None => {
                 add(&COUNTERS.frame_pointer_fallbacks, 1);
@@ -51,11 +47,21 @@ impl<'a, M: Memory> Walk<'a, M> {
         }
     }
 
-    /// The caller of the native frame at `cursor` by unwind table alone.
+    /// The caller of the native frame at `cursor` by call frame information alone.
     pub(super) fn table_step(&self, cursor: &Cursor) -> Option<Step> {
         let object = self.object_at(cursor.lookup_pc())?;
-        let rule = object.unwind.get()?.rule_at(object.load_bias.to_elf(RuntimeAddr(cursor.lookup_pc())))?;
+        let rule = self.rule_at(object, cursor.lookup_pc())?;
         self.apply(&rule, cursor, None, &mut None).ok()
+    }
+
+    /// The rule at `pc`, by the object's table, or until that is compiled by what it is compiled from.
+    fn rule_at(&self, object: &LoadedObject, pc: u64) -> Option<UnwindRule> {
+        if let Some(table) = object.unwind.get() {
+            return table.rule_at(object.load_bias.to_elf(RuntimeAddr(pc)));
+        }
+        let rule = frame_info::rule_at(self.memory, object.frame_header?.0, pc)?;
+        add(&COUNTERS.frames_before_tables, 1);
+        Some(rule)
     }
 
     /// Puts the native frame at `cursor` into the sink.

@@ -11,7 +11,7 @@ macro_rules! load {
         /// Loads from `address`.
         #[unsafe(naked)]
         pub(super) unsafe extern "C" fn $name(address: u64) -> Loaded {
-            naked_asm!($instruction, "mov edx, 1", "ret")
+            naked_asm!(".cfi_startproc", $instruction, "mov edx, 1", "ret", ".cfi_endproc")
         }
     };
 }
@@ -23,7 +23,7 @@ load!(load_u8, "movzx eax, byte ptr [rdi]");
 
 #[unsafe(naked)]
 unsafe extern "C" fn failed() -> Loaded {
-    naked_asm!("xor eax, eax", "xor edx, edx", "ret")
+    naked_asm!(".cfi_startproc", "xor eax, eax", "xor edx, edx", "ret", ".cfi_endproc")
 }
 
 pub(super) fn exit_of(pc: u64) -> Option<u64> {

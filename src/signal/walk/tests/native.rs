@@ -30,6 +30,7 @@ pub(super) fn object(rules: &[UnwindRule], identity: u64) -> ObjectMap {
         build_id: None,
         identity: IdentityWord { address: RuntimeAddr(0x100), value: identity },
         unwind: if rules.is_empty() { OnceLock::new() } else { table.unwrap().into() },
+        frame_header: None,
         text: ElfVaddr(0x1000)..ElfVaddr(0x2000),
     };
     let range =

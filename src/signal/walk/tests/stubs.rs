@@ -119,6 +119,7 @@ fn a_leaf_stub_below_native_code_returns_by_the_top_of_the_stack() {
         build_id: None,
         identity,
         unwind: OnceLock::new(),
+        frame_header: None,
         text: ElfVaddr(0)..ElfVaddr(0x1000),
     };
     let (start, end) = (RuntimeAddr(NATIVE), RuntimeAddr(NATIVE + 0x1000));

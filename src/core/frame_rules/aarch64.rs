@@ -1,15 +1,13 @@
 //! DWARF on aarch64 (DWARF for the Arm 64-bit Architecture, "DWARF register names").
 
-use gimli::Register;
-
-use super::rules::{Architecture, Op};
+use super::{Architecture, Op};
 use crate::core::unwind::{CfaRule, ReturnAddressRule};
 
 /// x29 29, SP 31, the link register x30.
 pub const ARCHITECTURE: Architecture = Architecture {
-    fp: Register(29),
-    sp: Register(31),
-    return_address: Register(30),
+    fp: 29,
+    sp: 31,
+    return_address: 30,
     unsaved_return_address: Some(ReturnAddressRule::LinkRegister),
     special_cfa,
     is_signal_frame,

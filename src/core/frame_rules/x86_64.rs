@@ -1,16 +1,14 @@
 //! DWARF on x86_64 (System V ABI, AMD64 Architecture Processor Supplement, 3.7).
 
-use gimli::Register;
-
-use super::rules::{Architecture, Op};
-use crate::core::unwind::{CfaRule, ReturnAddressRule};
+use super::{Architecture, Op};
+use crate::core::unwind::CfaRule;
 
 /// rbp 6, rsp 7, return address 16.
 pub const ARCHITECTURE: Architecture = Architecture {
-    fp: Register(6),
-    sp: Register(7),
-    return_address: Register(16),
-    unsaved_return_address: None::<ReturnAddressRule>,
+    fp: 6,
+    sp: 7,
+    return_address: 16,
+    unsaved_return_address: None,
     special_cfa,
     is_signal_frame,
 };
@@ -24,8 +22,8 @@ const UCONTEXT_RSP: i64 = 160;
 fn special_cfa(ops: &[Op]) -> Option<CfaRule> {
     use Op::{And, Constant, Ge, Plus, RegisterPlus, Shl};
     let [
-        RegisterPlus(Register(7), 8),
-        RegisterPlus(Register(16), 0),
+        RegisterPlus(7, 8),
+        RegisterPlus(16, 0),
         Constant(15),
         And,
         Constant(threshold @ 0..=15),
@@ -43,5 +41,5 @@ fn special_cfa(ops: &[Op]) -> Option<CfaRule> {
 /// Kernel signal frames are those whose CFA is the `rsp` saved in the `ucontext_t`; a marked frame with
 /// another rule unwinds by that rule.
 fn is_signal_frame(cfa: &[Op]) -> bool {
-    matches!(*cfa, [Op::RegisterPlus(Register(7), UCONTEXT_RSP), Op::Deref])
+    matches!(*cfa, [Op::RegisterPlus(7, UCONTEXT_RSP), Op::Deref])
 }

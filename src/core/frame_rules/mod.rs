@@ -1,0 +1,203 @@
+//! One row of call frame information to one [`UnwindRule`].
+//!
+//! Two readers produce such rows: `elf::unwind` compiles an object's whole `.eh_frame` to a table, and until that is
+//! there, `signal::walk::frame_info` reads a single description in place. What a row means is said here alone.
+
+pub mod aarch64;
+pub mod x86_64;
+
+use super::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
+
+#[cfg(target_arch = "aarch64")]
+pub use aarch64 as native;
+#[cfg(target_arch = "x86_64")]
+pub use x86_64 as native;
+
+/// A DWARF register number.
+pub type Register = u16;
+
+/// What differs between architectures.
+#[derive(Clone, Copy, Debug)]
+pub struct Architecture {
+    /// The frame pointer.
+    pub fp: Register,
+    /// The stack pointer.
+    pub sp: Register,
+    /// The column that callers are found by, for the rows that use it.
+    pub return_address: Register,
+    /// What it means that a row has no rule for the return address.
+    pub unsaved_return_address: Option<ReturnAddressRule>,
+    /// CFA expressions that only this architecture has.
+    pub special_cfa: fn(&[Op]) -> Option<CfaRule>,
+    /// Whether a frame marked as a signal trampoline, with this CFA expression (empty if it has none), is the
+    /// kernel's.
+    pub is_signal_frame: fn(&[Op]) -> bool,
+}
+
+/// The operations of the expressions that are understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Pushes register + offset.
+    RegisterPlus(Register, i64),
+    /// Pushes a constant.
+    Constant(u64),
+    /// Adds a constant.
+    PlusConstant(u64),
+    /// Loads a word of the machine.
+    Deref,
+    /// Bitwise and.
+    And,
+    /// Signed comparison.
+    Ge,
+    /// Addition.
+    Plus,
+    /// Left shift.
+    Shl,
+}
+
+/// The longest expression that is understood.
+const MAX_OPS: usize = 9;
+
+/// An expression's operations.
+#[derive(Clone, Copy, Debug)]
+pub struct Ops {
+    ops: [Op; MAX_OPS],
+    len: usize,
+}
+
+impl Ops {
+    /// No operation.
+    pub const EMPTY: Self = Self { ops: [Op::Deref; MAX_OPS], len: 0 };
+
+    /// Adds one; `None` if the expression is longer than any that is understood.
+    pub fn push(&mut self, op: Op) -> Option<()> {
+        *self.ops.get_mut(self.len)? = op;
+        self.len = self.len.wrapping_add(1);
+        Some(())
+    }
+
+    /// The operations.
+    pub fn as_slice(&self) -> &[Op] {
+        self.ops.get(..self.len).unwrap_or_default()
+    }
+}
+
+/// How a row finds the CFA.
+#[derive(Clone, Copy, Debug)]
+pub enum RowCfa {
+    /// A register and an offset.
+    Register(Register, i64),
+    /// An expression; `None` if not all of its operations are known.
+    Expression(Option<Ops>),
+}
+
+/// How a row finds a caller's register.
+#[derive(Clone, Copy, Debug)]
+pub enum RowRegister {
+    /// Nothing is said, or that it is unchanged.
+    Same,
+    /// It has no value in the caller.
+    Undefined,
+    /// Saved at the CFA plus this.
+    AtCfaPlus(i64),
+    /// Saved where an expression says; `None` if not all of its operations are known.
+    AtExpression(Option<Ops>),
+    /// Anything else.
+    Other,
+}
+
+/// One row.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// The CFA.
+    pub cfa: RowCfa,
+    /// The caller's frame pointer.
+    pub fp: RowRegister,
+    /// The return address.
+    pub return_address: RowRegister,
+    /// Whether the description is marked as a signal trampoline's.
+    pub is_signal_trampoline: bool,
+}
+
+/// A rule for code that cannot be unwound further, and says so.
+const fn without_caller(cfa: CfaRule) -> UnwindRule {
+    UnwindRule { cfa, fp: FpRule::Undefined, return_address: ReturnAddressRule::AtCfaPlus(0) }
+}
+
+/// A rule that cannot be expressed.
+pub const UNSUPPORTED: UnwindRule = without_caller(CfaRule::Unsupported);
+
+impl Architecture {
+    /// The rule of `row`.
+    pub fn rule(&self, row: &Row) -> UnwindRule {
+        let cfa_ops = match &row.cfa {
+            RowCfa::Register(..) => &Ops::EMPTY,
+            RowCfa::Expression(Some(ops)) => ops,
+            RowCfa::Expression(None) => return UNSUPPORTED,
+        };
+        if row.is_signal_trampoline && (self.is_signal_frame)(cfa_ops.as_slice()) {
+            return without_caller(CfaRule::SignalFrame);
+        }
+        let return_address = match row.return_address {
+            RowRegister::Undefined => return without_caller(CfaRule::EndOfStack),
+            RowRegister::AtCfaPlus(offset) => i32::try_from(offset).ok().map(ReturnAddressRule::AtCfaPlus),
+            RowRegister::Same => self.unsaved_return_address,
+            RowRegister::AtExpression(_) | RowRegister::Other => None,
+        };
+        let cfa = match row.cfa {
+            RowCfa::Register(register, offset) => self.register_cfa(register, offset),
+            RowCfa::Expression(_) => self.expression_cfa(cfa_ops.as_slice()),
+        };
+        match (cfa, return_address) {
+            (Some(cfa), Some(return_address)) => UnwindRule { cfa, fp: self.fp_rule(row.fp), return_address },
+            _ => UNSUPPORTED,
+        }
+    }
+
+    fn register_cfa(&self, register: Register, offset: i64) -> Option<CfaRule> {
+        let offset = i32::try_from(offset).ok()?;
+        Some(if register == self.sp {
+            CfaRule::SpPlus(offset)
+        } else if register == self.fp {
+            CfaRule::FpPlus(offset)
+        } else {
+            CfaRule::RegisterPlus(u8::try_from(register).ok()?, offset)
+        })
+    }
+
+    fn expression_cfa(&self, ops: &[Op]) -> Option<CfaRule> {
+        let (register, at, offset) = match *ops {
+            [Op::RegisterPlus(register, at), Op::Deref] => (register, at, 0),
+            [Op::RegisterPlus(register, at), Op::Deref, Op::PlusConstant(offset)]
+            | [Op::RegisterPlus(register, at), Op::Deref, Op::Constant(offset), Op::Plus] => {
+                (register, at, offset)
+            }
+            [Op::RegisterPlus(register, offset)] => return self.register_cfa(register, offset),
+            _ => return (self.special_cfa)(ops),
+        };
+        let (at, offset) = (i16::try_from(at).ok()?, i16::try_from(offset).ok()?);
+        if register == self.fp {
+            Some(CfaRule::FpDeref { at, offset })
+        } else if register == self.sp {
+            Some(CfaRule::SpDeref { at, offset })
+        } else {
+            None
+        }
+    }
+
+    /// A frame pointer that cannot be followed costs the caller's frame pointer alone.
+    fn fp_rule(&self, saved: RowRegister) -> FpRule {
+        let rule = match saved {
+            RowRegister::Same => Some(FpRule::Same),
+            RowRegister::AtCfaPlus(offset) => i32::try_from(offset).ok().map(FpRule::AtCfaPlus),
+            RowRegister::AtExpression(Some(ops)) => match *ops.as_slice() {
+                [Op::RegisterPlus(register, offset)] if register == self.fp => {
+                    i32::try_from(offset).ok().map(FpRule::AtFpPlus)
+                }
+                _ => None,
+            },
+            RowRegister::Undefined | RowRegister::AtExpression(None) | RowRegister::Other => None,
+        };
+        rule.unwrap_or(FpRule::Undefined)
+    }
+}
