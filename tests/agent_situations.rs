@@ -9,8 +9,8 @@ use agent_support::{JavaRun, java_homes};
 
 const GRAMMAR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/java/testprograms/grammars/Situations.txt");
 
-/// What is missed while unwind tables are being compiled weighs more in a short run on a busy machine.
-const LEAST_PERCENT: &str = "98.5";
+/// A run takes some thousand samples, those of the VM's start included.
+const LEAST_PERCENT: &str = "99.5";
 
 fn assert_walked(situation: &str, flags: &[&str]) {
     for home in java_homes() {
