@@ -1,5 +1,5 @@
-//! What profiling adds to a program that prints one line: wall time and peak resident memory, on each JDK, beside
-//! async-profiler where ASYNC_PROFILER names its library (scripts/bench.sh brings it).
+//! What profiling adds to a program that prints one line, and to one that loads 50,000 classes: wall time and peak
+//! resident memory, on each JDK, beside async-profiler where ASYNC_PROFILER names its library (scripts/bench.sh brings it).
 //!
 //! The configurations take turns, each turn begins with another one, and each run is a process of its own. OTLPPROF
 //! is the agent's library, CLASSES the compiled test programs, JAVAS the `java` programs (separated by colons),
@@ -17,6 +17,9 @@ struct Configuration {
     name: &'static str,
     agent: Option<String>,
 }
+
+/// Turns of a program that runs for seconds.
+const MOST_LONG_TURNS: usize = 7;
 
 fn main() {
     let (Ok(agent), Ok(classes)) = (std::env::var("OTLPPROF"), std::env::var("CLASSES")) else {
@@ -52,18 +55,20 @@ fn main() {
         Err(_) => println!("startup: async-profiler is NOT MEASURED, ASYNC_PROFILER is not set"),
     }
     for java in std::env::var("JAVAS").unwrap_or_else(|_| "java".to_owned()).split(':') {
-        compare(java, &classes, &configurations, turns);
+        compare(java, &classes, &["programs.Hello"], &configurations, turns);
+        let many = ["programs.ManyClasses", "50000"];
+        compare(java, &classes, &many, &configurations, turns.min(MOST_LONG_TURNS));
     }
     let _ = std::fs::remove_file(profile);
 }
 
-fn compare(java: &str, classes: &str, configurations: &[Configuration], turns: usize) {
+fn compare(java: &str, classes: &str, program: &[&str], configurations: &[Configuration], turns: usize) {
     let mut times = vec![Vec::new(); configurations.len()];
     let mut memory = vec![Vec::new(); configurations.len()];
     for turn in 0..=turns {
         for place in 0..configurations.len() {
             let index = (turn + place) % configurations.len();
-            let (time, resident_kib) = run(java, classes, configurations[index].agent.as_deref());
+            let (time, resident_kib) = run(java, classes, program, configurations[index].agent.as_deref());
             // The first turn fills the page cache.
             if turn > 0 {
                 times[index].push(time.as_secs_f64() * 1e3);
@@ -71,7 +76,8 @@ fn compare(java: &str, classes: &str, configurations: &[Configuration], turns: u
             }
         }
     }
-    println!("startup, {java} ({turns} alternating turns; median [quartiles], added to no agent)");
+    let title = format!("startup, {}, {java}", program.join(" "));
+    println!("{title} ({turns} alternating turns; median [quartiles], added to no agent)");
     let spreads: Vec<_> =
         times.into_iter().zip(memory).map(|(t, m)| (Spread::of(t), Spread::of(m))).collect();
     let (base_time, base_memory) = &spreads[0];
@@ -92,12 +98,13 @@ fn compare(java: &str, classes: &str, configurations: &[Configuration], turns: u
 }
 
 /// Runs the program once: its wall time, and its most resident memory in KiB.
-fn run(java: &str, classes: &str, agent: Option<&str>) -> (Duration, i64) {
+fn run(java: &str, classes: &str, program: &[&str], agent: Option<&str>) -> (Duration, i64) {
     let started = Instant::now();
     #[expect(clippy::zombie_processes, reason = "wait4 below waits for it")]
     let child = Command::new(java)
         .args(agent)
-        .args(["-cp", classes, "programs.Hello"])
+        .args(["-cp", classes])
+        .args(program)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()

@@ -1,17 +1,23 @@
 #!/usr/bin/env bash
-# Measures otlpprof beside async-profiler, whose library comes from Maven Central: scripts/bench-peers.sh [stacks]
+# Measures otlpprof beside async-profiler, whose library comes from Maven Central: scripts/bench-peers.sh [NAME]
 #
 #   stacks   how many stacks reach their root, by JDK, program and walker; wrong calls where the call tree is known
+#   cost     CPU time of a delivered sample, by depth, and how much slower a program gets
 #
-# Prints a table in Markdown. SAMPLES (200000) are taken of each side and cell; WALKERS (vm:vmx:dwarf:fp), PROGRAMS and
-# JDKS (homes, separated by colons) choose the cells. The whole table takes hours.
+# stacks prints a table in Markdown. SAMPLES (200000) are taken of each side and cell; WALKERS (vm:vmx:dwarf:fp) and
+# PROGRAMS choose the cells. The whole table takes hours. TURNS (11) is how often cost lets all of them run. JDKS (homes,
+# separated by colons) chooses for both: all that there are for stacks, the installed ones for cost.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-[[ $# -le 1 && ${1:-stacks} == stacks ]] || {
-    echo "usage: scripts/bench-peers.sh [stacks]" >&2
-    exit 2
-}
+names=(stacks cost)
+if [[ $# -gt 0 ]]; then
+    [[ $# -eq 1 && " ${names[*]} " == *" $1 "* ]] || {
+        echo "usage: scripts/bench-peers.sh [${names[*]}]" >&2
+        exit 2
+    }
+    names=("$1")
+fi
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 
@@ -25,15 +31,18 @@ cargo build --release --locked </dev/null
 export OTLPPROF=$target/release/libotlpprof.so OTLPPROF_COMMAND=$target/release/otlpprof
 export CLASSES=$target/release/testprograms
 export DDPROFTEST=$target/release/libddproftest.so DDPROFTEST_FP=$target/release/libddproftest-fp.so
-if [[ -z ${JDKS:-} ]]; then
-    JDKS=$(
-        IFS=:
-        jdks=("$PWD"/.cache/jdks/*)
-        echo "${jdks[*]}"
-    )
-fi
-export JDKS
+all= installed=
+for home in "$PWD"/.cache/jdks/*; do
+    all+=:$home
+    [ ! -x "$home/bin/javac" ] || installed+=:$home
+done
 
 echo "machine: $(nproc) CPUs, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | sort -u | head -1), Linux $(uname -r)" >&2
 echo "load average: $(cut -d' ' -f1-3 /proc/loadavg)" >&2
-cargo bench --locked --bench stacks </dev/null
+for name in "${names[@]}"; do
+    case $name in
+    stacks) default=$all ;;
+    cost) default=$installed ;;
+    esac
+    JDKS=${JDKS:-$default} cargo bench --locked --bench "$name" </dev/null
+done
