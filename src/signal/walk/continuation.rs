@@ -20,21 +20,13 @@ use crate::core::vm_layout::VmLayout;
 /// More chunks than a continuation has: each freeze that finds no room makes one.
 const MAX_CHUNKS: usize = 1024;
 /// A chunk's stack is no larger than a thread's.
-const MAX_CHUNK_WORDS: u64 = 1 << 24;
+pub(super) const MAX_CHUNK_WORDS: u64 = 1 << 24;
 /// Words below a frame's stack pointer that belong to it: the saved frame pointer and the return address
 /// (frame::metadata_words).
-const METADATA_BYTES: u64 = 16;
-/// What `prepare_thaw` asks for beside the chunk's `maxThawingSize`, in words, and one word less where the stub
-/// has aligned the stack (`thaw_size`, continuationFreezeThaw.cpp).
-const THAW_EXTRA_WORDS: [u64; 2] = [4, 5];
-/// An interpreter frame that has called has its outgoing arguments, and the callee's locals, below its own last
-/// stack pointer; more are taken for garbage.
-const MAX_OUTGOING_WORDS: u64 = 64;
-/// The stub aligns the stack to this.
-const STACK_ALIGNMENT: u64 = 16;
+pub(super) const METADATA_BYTES: u64 = 16;
 /// Slots of a frozen interpreter frame, in words from its frame pointer (cpu/*/frame_*.hpp).
 const SENDER_SP: i64 = -1;
-const LAST_SP: i64 = -2;
+pub(super) const LAST_SP: i64 = -2;
 const METHOD: i64 = -3;
 #[cfg(target_arch = "x86_64")]
 const LOCALS: i64 = -7;
@@ -47,32 +39,32 @@ const BCP: i64 = -9;
 
 /// A chunk whose header has been checked. Addresses are run-time addresses.
 #[derive(Clone, Copy, Debug)]
-struct Chunk {
-    object: u64,
+pub(super) struct Chunk {
+    pub(super) object: u64,
     /// The continuation that it was reached from.
-    continuation: u64,
-    stack: u64,
+    pub(super) continuation: u64,
+    pub(super) stack: u64,
     /// The youngest frame's stack pointer.
-    top: u64,
+    pub(super) top: u64,
     /// One past the oldest frame.
-    end: u64,
+    pub(super) end: u64,
     /// One past the stack, the oldest frame's arguments included.
-    limit: u64,
+    pub(super) limit: u64,
 }
 
 impl Chunk {
-    const fn is_empty(&self) -> bool {
+    pub(super) const fn is_empty(&self) -> bool {
         self.top == self.end
     }
 }
 
 /// A frame in a chunk.
 #[derive(Clone, Copy, Debug)]
-struct FrozenFrame {
+pub(super) struct FrozenFrame {
     /// Where it ends, and its return address and saved frame pointer are below.
-    sp: u64,
+    pub(super) sp: u64,
     /// Its own size counts from here.
-    unextended_sp: u64,
+    pub(super) unextended_sp: u64,
 }
 
 /// What a field holds.
@@ -85,10 +77,16 @@ struct Reference {
 }
 
 /// What a frame in a chunk led to.
-enum Next {
+pub(super) enum Next {
     Caller(FrozenFrame),
     /// It was the oldest of its chunk; its method.
     Last(u64),
+}
+
+impl Next {
+    pub(super) const fn is_caller(&self) -> bool {
+        matches!(self, Self::Caller(_))
+    }
 }
 
 /// What is needed to read frozen frames, where it was recognised.
@@ -96,7 +94,7 @@ pub(super) fn frozen_layout(vm: &VmLayout) -> Option<&FrozenLayout> {
     vm.continuation.as_ref()?.frozen.as_ref()
 }
 
-type Frozen<T> = Result<T, FrozenReason>;
+pub(super) type Frozen<T> = Result<T, FrozenReason>;
 
 impl<M: Memory> Walk<'_, M> {
     /// The ContinuationEntry of the innermost continuation that is mounted on this thread.
@@ -211,7 +209,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The youngest chunk that has frames.
-    fn youngest_chunk(&self, vm: &VmLayout, layout: &FrozenLayout) -> Frozen<Chunk> {
+    pub(super) fn youngest_chunk(&self, vm: &VmLayout, layout: &FrozenLayout) -> Frozen<Chunk> {
         let mut chunk = self.tail(vm, layout)?;
         for _ in 0..MAX_CHUNKS {
             if !chunk.is_empty() {
@@ -224,7 +222,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The continuation's youngest chunk, empty or not.
-    fn tail(&self, vm: &VmLayout, layout: &FrozenLayout) -> Frozen<Chunk> {
+    pub(super) fn tail(&self, vm: &VmLayout, layout: &FrozenLayout) -> Frozen<Chunk> {
         let (entry, _) = self.continuation_entry(vm).ok_or(FrozenReason::Unreadable)?;
         let address = entry.wrapping_add(ContinuationLayout::ENTRY_CONTINUATION);
         let continuation = self.memory.load_u64(address).ok_or(FrozenReason::Unreadable)?;
@@ -314,7 +312,7 @@ impl<M: Memory> Walk<'_, M> {
 
     /// Where the chunk's youngest frame is to be continued. While the thread is about to write frames below it, the
     /// word that has it is the barrier's for a moment.
-    fn top_pc(&self, vm: &VmLayout, layout: &FrozenLayout, chunk: &Chunk) -> Frozen<u64> {
+    pub(super) fn top_pc(&self, vm: &VmLayout, layout: &FrozenLayout, chunk: &Chunk) -> Frozen<u64> {
         let pc = self.memory.load_u64(chunk.top.wrapping_sub(8)).ok_or(FrozenReason::Unreadable)?;
         if pc != vm.stubs.cont_return_barrier.start {
             return Ok(pc);
@@ -434,13 +432,13 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The frame pointer of the interpreter frame at `sp`.
-    fn frozen_fp(&self, chunk: &Chunk, sp: u64) -> Frozen<u64> {
+    pub(super) fn frozen_fp(&self, chunk: &Chunk, sp: u64) -> Frozen<u64> {
         let slot = sp.wrapping_sub(METADATA_BYTES);
         let fp = slot.wrapping_add(self.frozen_word(slot)?.wrapping_mul(8));
         if sp <= fp && fp < chunk.limit { Ok(fp) } else { Err(FrozenReason::BadFrame) }
     }
 
-    fn frozen_interpreted_caller(&self, chunk: &Chunk, frame: &FrozenFrame) -> Frozen<Next> {
+    pub(super) fn frozen_interpreted_caller(&self, chunk: &Chunk, frame: &FrozenFrame) -> Frozen<Next> {
         let bad = FrozenReason::BadFrame;
         let fp = self.frozen_fp(chunk, frame.sp)?;
         let pointer = |index: i64| {
@@ -461,100 +459,15 @@ impl<M: Memory> Walk<'_, M> {
         }
         Ok(Next::Caller(FrozenFrame { sp, unextended_sp }))
     }
-
-    /// The chunk that a thread that is in `thaw` was about to take frames out of, as it was before. The thread first
-    /// takes the frames off the chunk, then copies them; what it has taken off is still there. How much that was
-    /// follows from the room that the stub has made, which is the chunk's `maxThawingSize` before.
-    fn chunk_before_thaw(
-        &self,
-        vm: &VmLayout,
-        layout: &FrozenLayout,
-        stub: &ThawStub,
-        cursor: &Cursor,
-    ) -> Frozen<Chunk> {
-        if cursor.interrupted || cursor.pc <= stub.makes_room {
-            return self.youngest_chunk(vm, layout);
-        }
-        let (entry, _) = self.continuation_entry(vm).ok_or(FrozenReason::Unreadable)?;
-        // Of the two calls the first has one more word on the stack.
-        let alignment = if stub.returned_early.contains(cursor.pc) { 8 } else { 0 };
-        let room_end = cursor.sp.wrapping_add(stub.pushed_bytes).wrapping_add(alignment);
-        let room = entry.wrapping_sub(room_end);
-        if !room_end.is_multiple_of(STACK_ALIGNMENT) || room / 8 > MAX_CHUNK_WORDS {
-            return Err(FrozenReason::Thawing);
-        }
-        let chunk = self.tail(vm, layout)?;
-        let field = chunk.object.wrapping_add(u64::from(layout.max_thawing_size));
-        let left = self.memory.load_u32(field).map(u64::from).ok_or(FrozenReason::Unreadable)?;
-        let before = THAW_EXTRA_WORDS.map(|extra| (room / 8).wrapping_sub(extra));
-        if before.contains(&left) {
-            return if chunk.is_empty() { Err(FrozenReason::Thawing) } else { Ok(chunk) };
-        }
-        // What is taken is the distance between the stack pointers that the frames before and after count from. A
-        // chunk that was emptied at once has counted the oldest frame's arguments, too.
-        let after = self.counts_from(vm, &chunk, chunk.top).ok_or(FrozenReason::BadFrame)?;
-        let with_arguments = if chunk.is_empty() { chunk.limit } else { after };
-        for before in before.into_iter().filter(|&before| before > left) {
-            let taken = before.wrapping_sub(left).wrapping_mul(8);
-            for after in [with_arguments, after] {
-                if let Some(top) = self.top_that_leads_to(vm, &chunk, after.wrapping_sub(taken)) {
-                    return Ok(Chunk { top, ..chunk });
-                }
-            }
-        }
-        Err(FrozenReason::Thawing)
-    }
-
-    /// The frame that counts from `counts_from` and whose callers lead to the chunk's top.
-    fn top_that_leads_to(&self, vm: &VmLayout, chunk: &Chunk, counts_from: u64) -> Option<u64> {
-        let first = chunk.stack.wrapping_add(METADATA_BYTES);
-        let tops = (0..MAX_OUTGOING_WORDS).map(|words| counts_from.wrapping_sub(words.wrapping_mul(8)));
-        tops.take_while(|&top| top >= first).filter(|&top| top < chunk.top).find(|&top| {
-            let whole = Chunk { top, ..*chunk };
-            self.counts_from(vm, &whole, top) == Some(counts_from) && self.leads_to(vm, &whole, chunk.top)
-        })
-    }
-
-    /// The stack pointer that the size of the chunk's frame at `sp` counts from: an interpreter frame keeps it as its
-    /// last one. `None` if that cannot be a frame.
-    fn counts_from(&self, vm: &VmLayout, chunk: &Chunk, sp: u64) -> Option<u64> {
-        if sp == chunk.end {
-            return Some(sp);
-        }
-        let pc = self.memory.load_u64(sp.wrapping_sub(8))?;
-        if !vm.stubs.interpreter.contains(pc) {
-            return self.in_code_cache(pc).then_some(sp);
-        }
-        let fp = self.frozen_fp(chunk, sp).ok()?;
-        let last_sp = self.memory.load_u64(fp.wrapping_add_signed(LAST_SP.wrapping_mul(8)))?;
-        let counts_from = fp.wrapping_add(last_sp.wrapping_mul(8));
-        (sp <= counts_from && counts_from < fp).then_some(counts_from)
-    }
-
-    /// Whether frames lead from the chunk's top to `end`, where another begins or the chunk ends.
-    fn leads_to(&self, vm: &VmLayout, chunk: &Chunk, end: u64) -> bool {
-        let mut frame = FrozenFrame { sp: chunk.top, unextended_sp: chunk.top };
-        for _ in 0..=end.wrapping_sub(chunk.top) / METADATA_BYTES {
-            let Some(pc) = self.memory.load_u64(frame.sp.wrapping_sub(8)) else { return false };
-            let next = if vm.stubs.interpreter.contains(pc) {
-                self.frozen_interpreted_caller(chunk, &frame)
-            } else {
-                let blob = self.blob_at(vm, pc).map_err(|_| FrozenReason::BadFrame);
-                blob.and_then(|blob| sized_caller(chunk, &frame, blob.frame_bytes, 0))
-            };
-            match next {
-                Ok(Next::Caller(caller)) if frame.sp < caller.sp && caller.sp < end => frame = caller,
-                Ok(Next::Caller(caller)) => return caller.sp == end,
-                Ok(Next::Last(_)) => return chunk.end == end,
-                Err(_) => return false,
-            }
-        }
-        false
-    }
 }
 
 /// The caller of a frozen frame of this size, if there is one in the same chunk.
-fn sized_caller(chunk: &Chunk, frame: &FrozenFrame, frame_bytes: i64, method: u64) -> Frozen<Next> {
+pub(super) fn sized_caller(
+    chunk: &Chunk,
+    frame: &FrozenFrame,
+    frame_bytes: i64,
+    method: u64,
+) -> Frozen<Next> {
     let sp = frame.unextended_sp.wrapping_add_signed(frame_bytes);
     if sp <= frame.sp || sp > chunk.limit {
         return Err(FrozenReason::BadFrame);

@@ -12,7 +12,8 @@
 //! - [`native`]: one native frame by unwind table, else by frame pointer.
 //! - `code_cache`, `blob`: what the VM has put around a program counter.
 //! - `compiled`, `interpreted`, `deoptimized`: one kind of VM frame each, portable part.
-//! - `continuation`, `virtual_thread`: the frames of virtual threads that are frozen on the heap, and the ways there.
+//! - `continuation`, `virtual_thread`: the frames of virtual threads that are frozen on the heap, and the ways there;
+//!   `thawing`: what they were before a thread began to take them.
 //! - `repeated`: what a walk need not decode again.
 //! - the architecture's folder: registers and the stages of entering and leaving a frame.
 
@@ -30,6 +31,7 @@ mod java_only;
 pub mod native;
 mod repeated;
 mod sink;
+mod thawing;
 mod virtual_thread;
 pub mod vm;
 

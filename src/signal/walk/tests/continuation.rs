@@ -138,6 +138,17 @@ impl Scene {
         self.world.walk(pc, sp, 0x1234, more)
     }
 
+    /// Walks from a frame that the thawing stub has called, with a return address there and the stub's stack pointer at
+    /// `room`; all but that frame. A signal frame is not at hand, so it is a stub of the VM with a frame.
+    fn walk_in_thaw(&mut self, room: u64, returned: u64) -> Vec<(crate::core::record::FrameKind, u64, i32)> {
+        let (leaf, code) = self.world.compiled();
+        let sp = room - 0x30;
+        self.world.set(sp + 0x28, returned);
+        let frames = self.walk_from(code + 0x80, sp, &[]);
+        assert_eq!(frames[0], (Compiled, leaf, 7));
+        frames[1..].to_vec()
+    }
+
     /// `caller` and `enter`, and no more: the carrier's frames are another thread's.
     fn whole(&self) -> [(crate::core::record::FrameKind, u64, i32); 2] {
         [(Compiled, self.caller, 7), (Compiled, self.frozen.enter, 7)]
@@ -169,19 +180,7 @@ fn older_chunks_follow_younger_ones_and_empty_ones_are_passed() {
 #[test]
 fn frozen_interpreter_frames_point_by_distances() {
     let mut scene = Scene::new();
-    let (method, bytecodes) = scene.world.method();
-    let mut words = scene.usual_stack();
-    // `caller` has called an interpreted method, whose frame is 12 words below: fp - 9 … fp + 1, one local above.
-    let sp = SIZE as usize - 2 * FRAME - 13;
-    let fp = sp + 11;
-    words[sp - 1] = DISPATCH;
-    words[sp - 2] = 13;
-    words[fp + 1] = scene.caller_pc;
-    words[fp - 1] = 2;
-    words[fp - 2] = (-10_i64) as u64;
-    words[fp - 3] = method;
-    words[fp - 7] = 2;
-    words[fp - 8] = bytecodes + 3;
+    let (words, sp, method) = interpreted_on_top(&mut scene);
     // The compiled caller's own frame ends where it would without the arguments.
     scene.chunk(CHUNK, 0, sp as u32, 40, &words);
     let [caller, enter] = scene.whole();
@@ -276,22 +275,100 @@ fn a_thread_that_thaws_has_its_frames_in_the_chunk_until_they_are_on_the_stack()
         let [caller, enter] = scene.whole();
         assert_eq!(scene.walk_from(pc, sp, &[]), [(Stub, pc, 0), caller, enter], "{what}");
     }
-    // In the VM, below the stub: a signal frame is not at hand, so the call is a stub of the VM with a frame.
-    for (what, chunk_sp, left) in [("nothing", before, 12), ("one frame", taken, 6), ("all", SIZE, 0)] {
+    // In the VM, below the stub. The stack pointer is moved first, and then the size.
+    let states =
+        [("nothing", before, 12), ("one frame", taken, 6), ("one frame, its size not yet", taken, 12)];
+    let emptied = [("all", SIZE, 0), ("all, their size not yet", SIZE, 12)];
+    for (what, chunk_sp, left) in states.into_iter().chain(emptied) {
         for (returned, pushed, code) in
             [(RETURNED, 0, CONT_THAW), (RETURNED, 24, RETURN_BARRIER), (RETURNED_EARLY, 32, RETURN_BARRIER)]
         {
             let mut scene = Scene::new();
             let words = scene.usual_stack();
             scene.chunk(CHUNK, 0, chunk_sp, left, &words);
-            let (leaf, leaf_code) = scene.world.compiled();
-            let sp = room - pushed - 0x30;
-            scene.world.set(sp + 0x28, code.start + returned);
             let [caller, enter] = scene.whole();
-            let expected = [(Compiled, leaf, 7), (Stub, code.start + returned - 1, 0), caller, enter];
-            assert_eq!(scene.walk_from(leaf_code + 0x80, sp, &[]), expected, "{what}, {returned:#x}");
+            let expected = [(Stub, code.start + returned - 1, 0), caller, enter];
+            let frames = scene.walk_in_thaw(room - pushed, code.start + returned);
+            assert_eq!(frames, expected, "{what}, {returned:#x}");
         }
     }
+}
+
+/// A chunk with an interpreted method's frame on top of `caller`: 12 words, fp - 9 … fp + 1, and one local above.
+fn interpreted_on_top(scene: &mut Scene) -> (Vec<u64>, usize, u64) {
+    let (method, bytecodes) = scene.world.method();
+    let mut words = scene.usual_stack();
+    let sp = SIZE as usize - 2 * FRAME - 13;
+    let fp = sp + 11;
+    words[sp - 1] = DISPATCH;
+    words[sp - 2] = 13;
+    words[fp + 1] = scene.caller_pc;
+    words[fp - 1] = 2;
+    words[fp - 2] = (-10_i64) as u64;
+    words[fp - 3] = method;
+    words[fp - 7] = 2;
+    words[fp - 8] = bytecodes + 3;
+    (words, sp, method)
+}
+
+/// An interpreter frame has a word of alignment, which is taken off at the end.
+#[test]
+fn a_slow_thaw_is_followed_through_all_its_stages() {
+    // The interpreter frame counts from a word above its SP.
+    let whole = 2 * FRAME as u32 + 12 + 1;
+    let caller_taken = SIZE - FRAME as u32;
+    for (what, taken, left) in [
+        ("nothing", 0, whole),
+        ("the stack pointer", caller_taken, whole),
+        ("the frames' distance", caller_taken, whole - 18),
+        ("the alignment", caller_taken, whole - 19),
+        ("the stack pointer of all", SIZE, whole),
+        ("the distance of all", SIZE, 1),
+        ("all", SIZE, 0),
+    ] {
+        let mut scene = Scene::new();
+        let (words, sp, method) = interpreted_on_top(&mut scene);
+        let chunk_sp = if taken == 0 { sp as u32 } else { taken };
+        scene.chunk(CHUNK, 0, chunk_sp, left, &words);
+        let room = ENTRY - u64::from((whole + 4).next_multiple_of(2)) * 8;
+        let [caller, enter] = scene.whole();
+        let expected = [(Stub, CONT_THAW.start + RETURNED - 1, 0), (Interpreted, method, 3), caller, enter];
+        assert_eq!(scene.walk_in_thaw(room, CONT_THAW.start + RETURNED), expected, "{what}");
+    }
+}
+
+/// What a slow thaw has emptied is taken out of the continuation at its very end: then an older chunk is the youngest.
+#[test]
+fn a_chunk_that_is_no_longer_the_youngest_is_marked() {
+    let mut scene = Scene::new();
+    let room = ENTRY - (3 * FRAME as u64 + 4) * 8;
+    let mark = (Frozen, CONT_THAW.start + RETURNED, FrozenReason::Thawing as i32);
+    let expected = [(Stub, CONT_THAW.start + RETURNED - 1, 0), mark, (Compiled, scene.carrier, 7)];
+    assert_eq!(scene.walk_in_thaw(room, CONT_THAW.start + RETURNED), expected);
+}
+
+/// Words of an earlier freeze below the chunk's frames can look like a frame that has just been taken.
+#[test]
+fn a_thaw_of_which_two_frames_could_be_the_first_is_marked() {
+    let mut scene = Scene::new();
+    let mut words = scene.usual_stack();
+    let code = [0x90; 0x100];
+    let spec = BlobSpec {
+        name: "nmethod",
+        code: &code,
+        frame_bytes: FRAME as i32 * 8 - 8,
+        frame_complete: 4,
+        method: scene.caller,
+    };
+    let shorter = scene.world.blob(&spec) + 0x80;
+    let top = SIZE as usize - 3 * FRAME;
+    words[top - 1] = scene.caller_pc;
+    words[top] = shorter;
+    scene.chunk(CHUNK, 0, SIZE - 2 * FRAME as u32, 12, &words);
+    let room = ENTRY - (3 * FRAME as u64 + 4) * 8;
+    let mark = (Frozen, CONT_THAW.start + RETURNED, FrozenReason::Thawing as i32);
+    let frames = scene.walk_in_thaw(room, CONT_THAW.start + RETURNED);
+    assert_eq!(frames[1], mark);
 }
 
 #[test]
