@@ -21,7 +21,9 @@ pub(super) enum BlobKind {
     Deoptimization,
     /// "ExceptionBlob", to which compiled methods jump with an exception.
     Exception,
-    /// Any other: runtime stubs, StubRoutines, the safepoint blobs.
+    /// "SafepointBlob": what compiled code polls into.
+    Safepoint,
+    /// Any other: runtime stubs, StubRoutines.
     Other,
 }
 
@@ -52,6 +54,7 @@ const METHOD_HANDLE_ENTRY: u64 = name_word(b"MethodHa");
 const DEOPTIMIZATION: u64 = name_word(b"Deoptimi");
 const UNCOMMON_TRAP: u64 = name_word(b"Uncommon");
 const EXCEPTION: u64 = name_word(b"Exceptio");
+const SAFEPOINT: u64 = name_word(b"Safepoin");
 const VTABLE: u64 = name_word(b"vtable c");
 
 impl<M: Memory> Walk<'_, M> {
@@ -71,6 +74,7 @@ impl<M: Memory> Walk<'_, M> {
             METHOD_HANDLE_ENTRY => BlobKind::MethodHandleEntry,
             DEOPTIMIZATION | UNCOMMON_TRAP => BlobKind::Deoptimization,
             EXCEPTION => BlobKind::Exception,
+            SAFEPOINT => BlobKind::Safepoint,
             _ => BlobKind::Other,
         };
         let code_begin = self.blob_part(address, layout.code_begin)?;

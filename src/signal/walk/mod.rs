@@ -46,6 +46,7 @@ mod arch {
     pub(super) mod exception_stage;
     pub(super) mod interpreter_stage;
     pub mod registers;
+    pub(super) mod safepoint_stage;
     pub(super) mod stub_stage;
     pub(super) mod thaw_stage;
 }

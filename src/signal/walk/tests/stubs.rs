@@ -36,6 +36,60 @@ fn a_stub_with_a_frame_of_its_own_or_without_leads_to_the_caller() {
     }
 }
 
+/// Regression: a method that had polled into the VM was on the stack twice, or not at all, when a return address of a
+/// frame that was gone lay among the registers that the blob had saved (all versions).
+#[test]
+fn a_poll_is_followed_through_the_blob_that_it_leads_to() {
+    const SAVED_PC: u64 = 0x60;
+    // push rbp; mov rbp, rsp; pushf; sub rsp, 0x80; …; call; …; add rsp, 0x80; popf; pop rbp; ret
+    let enter = [0x55, 0x48, 0x8b, 0xec, 0x9c, 0x48, 0x81, 0xec, 0x80, 0, 0, 0];
+    let leave = [0x48, 0x81, 0xc4, 0x80, 0, 0, 0, 0x9d, 0x5d, 0xc3];
+    // mov rbx, [r15 + _saved_exception_pc]; mov [rbp + 8], rbx
+    let writes_pc = [0x49, 0x8b, 0x9f, SAVED_PC as u8, 0, 0, 0, 0x48, 0x89, 0x5d, 8];
+    let mut at_return = enter.to_vec();
+    at_return.resize(0x40, 0x90);
+    at_return.extend(leave);
+    at_return.resize(0x800, 0x90);
+    let mut elsewhere = [&[0x53][..], &enter].concat();
+    elsewhere.resize(0x20, 0x90);
+    elsewhere.extend(writes_pc);
+    elsewhere.resize(0x40, 0x90);
+    elsewhere.extend(leave);
+    elsewhere.resize(0x800, 0x90);
+    // Where in the blob, the bytes between SP and the caller's SP, whether RBP is the blob's, and whether the return
+    // address is still in the thread.
+    let stages_at_return =
+        [(0, 8, false), (1, 16, false), (4, 16, true), (12, 0x98, true), (0x3f, 0x98, true)];
+    let stages_elsewhere =
+        [(0, 0, false), (1, 8, false), (2, 16, false), (5, 16, true), (13, 0x98, true), (0x27, 0x98, true)];
+    let left = [(0x48, 16, true, false), (0x49, 8, false, false)];
+    let at_return_stages = stages_at_return.map(|(at, depth, is_own)| (at, depth, is_own, false));
+    let first_stages = stages_elsewhere.map(|(at, depth, is_own)| (at, depth, is_own, true));
+    let written = [(0x2b, 0x98, true, false), (0x40, 0x98, true, false)];
+    let cases =
+        [(&at_return, at_return_stages.to_vec()), (&elsewhere, [&first_stages[..], &written].concat())];
+    for (code, stages) in cases {
+        for (at, depth, is_own, in_thread) in stages.into_iter().chain(left) {
+            let mut world = World::new();
+            let (caller, return_pc) = compiled_caller(&mut world);
+            let (_, gone) = world.compiled();
+            let spec =
+                BlobSpec { name: "SafepointBlob", code, frame_bytes: 0xb0, frame_complete: -1, method: 0 };
+            let blob = world.blob(&spec);
+            // What was saved are addresses of a frame that is gone, and so is what was in the slot.
+            for below in 3..0x20 {
+                world.set(CALLER_SP - 8 * below, gone + 0x80);
+            }
+            let slot = if in_thread { gone + 0x80 } else { return_pc };
+            world.set(CALLER_SP - 8, slot).set(CALLER_SP - 16, 0x1234);
+            world.memory.put_u64(THREAD + SAVED_PC, if in_thread { return_pc } else { 0 });
+            let fp = if is_own { CALLER_SP - 16 } else { 0x1234 };
+            let frames = world.walk(blob + at, CALLER_SP - depth, fp, &[]);
+            assert_eq!(frames, [(Stub, blob + at, 0), (Compiled, caller, 7)], "{at:#x}, {in_thread}");
+        }
+    }
+}
+
 /// Regression: at a C2I adapter's barriers r13 still was what an earlier call had left there, and passed for the
 /// caller's SP (all versions).
 #[test]

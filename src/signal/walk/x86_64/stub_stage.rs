@@ -46,6 +46,9 @@ impl<M: Memory> Walk<'_, M> {
         if blob.kind == BlobKind::Exception {
             return self.exception_blob_caller(blob, cursor, registers);
         }
+        if blob.kind == BlobKind::Safepoint {
+            return self.safepoint_blob_caller(blob, cursor, registers);
+        }
         if let Some(caller) = self.jump_to_handler_caller(vm, cursor, registers) {
             return Ok(caller);
         }

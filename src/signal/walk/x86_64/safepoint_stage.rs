@@ -1,0 +1,90 @@
+//! The blobs that compiled code polls into, on x86_64 (cpu/x86/sharedRuntime_x86_64.cpp, generate_handler_blob,
+//! save_live_registers, JDK 11-25). One is entered from the poll before a return, with the method's frame gone and its
+//! return address on the stack; the others from a poll elsewhere, by the VM's signal handler, with nothing on the stack:
+//! they make room for a return address first, and write it when they have saved the registers.
+//!
+//! | Stage | The caller's return address |
+//! |---|---|
+//! | `push rbx` (not before a return) | the thread's `_saved_exception_pc`, and no slot |
+//! | `push rbp` | rsp |
+//! | `mov rbp, rsp` | rsp + 8 |
+//! | registers saved, the VM called, registers restored | rbp + 8 |
+//! | `pop rbp` | rsp + 8 |
+//! | `ret`, `jmp` to the pending exception's stub | rsp |
+//!
+//! What is saved below RBP can be anything, return addresses of frames that are gone among it.
+
+use crate::core::memory::Memory;
+use crate::signal::walk::blob::Blob;
+use crate::signal::walk::registers::Registers;
+use crate::signal::walk::{Cursor, Walk, WalkError};
+
+const PUSH_RBX: u8 = 0x53;
+const POP_RBP: u8 = 0x5d;
+const RET: u8 = 0xc3;
+const JMP: u8 = 0xe9;
+/// What comes before the registers are saved, and they, take less.
+const MAX_SAVING_BYTES: usize = 1024;
+/// The blob keeps all registers, AVX-512's too.
+const MAX_FRAME_BYTES: u64 = 16 * 1024;
+
+/// Where the return address is.
+enum ReturnAddress {
+    /// Not on the stack yet: in the thread.
+    Saved(u64),
+    OnStack,
+}
+
+impl<M: Memory> Walk<'_, M> {
+    /// The compiled method's frame that has polled into the blob that was interrupted at `cursor`; before a return, its
+    /// caller's.
+    pub(in crate::signal::walk) fn safepoint_blob_caller(
+        &self,
+        blob: &Blob,
+        cursor: &Cursor,
+        registers: &Registers,
+    ) -> Result<Cursor, WalkError> {
+        let (sp, fp) = (cursor.sp, registers.fp());
+        let done = cursor.pc.wrapping_sub(blob.code_begin);
+        let makes_room = self.memory.load_u8(blob.code_begin) == Some(PUSH_RBX);
+        let return_address =
+            if makes_room { self.polled(blob.code_begin, done)? } else { ReturnAddress::OnStack };
+        let mut code = [0_u8; 2];
+        if !self.memory.read_bytes(cursor.pc.wrapping_sub(1), &mut code) {
+            return Err(WalkError::Unreadable);
+        }
+        let (slot, fp) = match (done.wrapping_sub(u64::from(makes_room)), code) {
+            // Before the room is made, the frame ends where its return address will.
+            (u64::MAX, _) => (sp.wrapping_sub(8), fp),
+            (0, _) | (_, [_, RET] | [POP_RBP, JMP]) => (sp, fp),
+            (1, _) | (_, [_, POP_RBP]) => (sp.wrapping_add(8), self.load(sp)?),
+            _ if fp >= sp && fp.wrapping_sub(sp) <= MAX_FRAME_BYTES => (fp.wrapping_add(8), self.load(fp)?),
+            _ => return Err(WalkError::NoFrameSize),
+        };
+        let pc = match return_address {
+            ReturnAddress::Saved(pc) => pc,
+            ReturnAddress::OnStack => self.load(slot)?,
+        };
+        let caller = Cursor { pc, sp: slot.wrapping_add(8), fp, interrupted: false };
+        if caller.sp == sp { Ok(caller) } else { self.check_progress(cursor, caller) }
+    }
+
+    /// Where the poll's address is, with `done` bytes of the blob's code behind it.
+    fn polled(&self, code_begin: u64, done: u64) -> Result<ReturnAddress, WalkError> {
+        let mut code = [0_u8; MAX_SAVING_BYTES];
+        // A blob is larger, but it may be the last of a code heap.
+        let is_read = self.memory.read_bytes(code_begin, &mut code);
+        // `mov rbx, [r15 + disp32]; mov [rbp + 8], rbx`.
+        let store = code.windows(11).enumerate().find_map(|(at, window)| match window {
+            [0x49, 0x8b, 0x9f, a, b, c, d, 0x48, 0x89, 0x5d, 8] => {
+                Some((at, u32::from_le_bytes([*a, *b, *c, *d])))
+            }
+            _ => None,
+        });
+        let (at, field) = store.filter(|_| is_read).ok_or(WalkError::NoFrameSize)?;
+        if done >= (at as u64).wrapping_add(11) {
+            return Ok(ReturnAddress::OnStack);
+        }
+        self.load(self.java_thread.wrapping_add(u64::from(field))).map(ReturnAddress::Saved)
+    }
+}
