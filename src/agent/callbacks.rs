@@ -97,7 +97,7 @@ unsafe extern "system" fn dynamic_code_generated(
     address: *const c_void,
     length: jint,
 ) {
-    // SAFETY: the VM passes a C string.
+    // SAFETY: the VM passes a C string, and where the code is.
     guarded("DynamicCodeGenerated", |_| unsafe { STUBS.insert_event(name, address, length) });
 }
 

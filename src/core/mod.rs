@@ -25,6 +25,7 @@ pub mod memory;
 pub mod object;
 pub mod record;
 pub mod stack_walker;
+pub mod stub_frames;
 pub mod thread;
 pub mod unsigned5;
 pub mod unwind;

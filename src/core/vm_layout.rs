@@ -7,6 +7,7 @@
 
 use super::continuation::ContinuationLayout;
 use super::interpreter_code::InterpreterCode;
+use super::stub_frames::StubFrames;
 
 /// The most code heaps a JVM has (three segments and the non-segmented one; HotSpot 11-25).
 pub const MAX_CODE_HEAPS: usize = 8;
@@ -271,10 +272,18 @@ pub struct StubLayout {
     pub interpreter: CodeRange,
     /// `StubRoutines::_call_stub_return_address`: where an entry frame is returned to.
     pub call_stub_return: u64,
+    /// The call stub, by which native code calls Java.
+    pub call_stub: CodeRange,
+    /// Where an exception leaves Java for the call stub's frame.
+    pub catch_exception: CodeRange,
+    /// Where a stub passes an exception on to its Java caller.
+    pub forward_exception: CodeRange,
     /// The interpreter's codelets, ascending. They live as long as the VM, and so does the list.
     pub codelets: &'static [Codelet],
     /// The stages of the codelets that enter and leave frames.
     pub interpreter_code: InterpreterCode,
+    /// The stubs that have a frame of their own.
+    pub framed: Option<&'static StubFrames>,
     /// The nmethod entry barrier's stub, where there is one.
     pub method_entry_barrier: CodeRange,
     /// `Continuation.enterSpecial`'s stub-like nmethod and the continuation stubs (21 on).

@@ -12,6 +12,7 @@ use super::jvmti::Jvmti;
 use super::jvmti_error::JvmtiError;
 use super::jvmti_events::Event;
 use super::modified_utf8;
+use crate::core::stub_frames::StubFrames;
 use crate::core::vm_layout::CodeRange;
 
 #[derive(Clone, Debug)]
@@ -20,11 +21,20 @@ struct Stub {
     name: Arc<str>,
 }
 
-/// All stubs that were told of. Locks: never for a signal handler.
+/// All stubs that were told of. Locks: never for a signal handler, but for what [`StubTable::frames`] gives.
 #[derive(Debug)]
 pub struct StubTable {
     stubs: RwLock<Stubs>,
+    frames: StubFrames,
 }
+
+/// How a stub begins that has a frame of its own (`MacroAssembler::enter`, cpu/*/macroAssembler_*.cpp, JDK 11-25):
+/// `push rbp; mov rbp, rsp` in both encodings, `stp x29, x30, [sp, #-16]!; mov x29, sp`.
+const ENTERS: &[&[u8]] = if cfg!(target_arch = "aarch64") {
+    &[&[0xfd, 0x7b, 0xbf, 0xa9, 0xfd, 0x03, 0x00, 0x91]]
+} else {
+    &[&[0x55, 0x48, 0x8b, 0xec], &[0x55, 0x48, 0x89, 0xe5]]
+};
 
 #[derive(Debug)]
 struct Stubs {
@@ -62,7 +72,10 @@ impl Default for StubTable {
 impl StubTable {
     /// An empty table; one may be a `static`.
     pub const fn new() -> Self {
-        Self { stubs: RwLock::new(Stubs { by_start: BTreeMap::new(), longest: 0 }) }
+        Self {
+            stubs: RwLock::new(Stubs { by_start: BTreeMap::new(), longest: 0 }),
+            frames: StubFrames::new(),
+        }
     }
 
     /// Adds a stub. Stubs lie within others ("StubRoutines" and each routine); one that is already there and
@@ -79,22 +92,34 @@ impl StubTable {
         stubs.by_start.insert(range.start, Stub { end: range.end, name: name.into() });
     }
 
+    /// The stubs with frames of their own; a handler may look.
+    pub const fn frames(&self) -> &StubFrames {
+        &self.frames
+    }
+
     /// Adds what the callback of DynamicCodeGenerated was told.
     ///
     /// # Safety
     ///
-    /// `name` must be null or a C string.
+    /// `name` must be null or a C string, and `length` bytes at `address` readable.
     pub unsafe fn insert_event(&self, name: *const c_char, address: *const c_void, length: jint) {
         if name.is_null() {
             return;
         }
         // SAFETY: the caller answers for the string.
         let name = modified_utf8::decode(unsafe { CStr::from_ptr(name) }.to_bytes());
-        let start = address as u64;
-        self.insert(
-            &name,
-            CodeRange { start, end: start.saturating_add(u64::try_from(length).unwrap_or(0)) },
-        );
+        let (start, length) = (address as u64, usize::try_from(length).unwrap_or(0));
+        let range = CodeRange { start, end: start.saturating_add(length as u64) };
+        self.insert(&name, range);
+        if length > 0 {
+            // SAFETY: by the contract.
+            let code = unsafe { std::slice::from_raw_parts(address.cast::<u8>(), length) };
+            if ENTERS.iter().any(|enter| code.starts_with(enter)) {
+                // One at a time may add.
+                let _stubs = self.stubs.write();
+                self.frames.add(range);
+            }
+        }
     }
 
     /// Enables DynamicCodeGenerated and has it sent for everything that exists; live phase only. The
@@ -178,14 +203,28 @@ mod tests {
     #[test]
     fn an_event_without_a_name_or_a_length_is_ignored() {
         let table = StubTable::new();
-        // SAFETY: null and C strings.
+        let code = [0x90_u8];
+        let at = code.as_ptr().cast::<c_void>();
+        // SAFETY: null and C strings; one byte is there where one is said to be.
         unsafe {
-            table.insert_event(std::ptr::null(), 0x1000 as *const c_void, 16);
-            table.insert_event(c"empty".as_ptr(), 0x1000 as *const c_void, 0);
-            table.insert_event(c"negative".as_ptr(), 0x1000 as *const c_void, -1);
-            assert_eq!(table.name_at(0x1000), None);
-            table.insert_event(c"good".as_ptr(), 0x1000 as *const c_void, 1);
+            table.insert_event(std::ptr::null(), at, 1);
+            table.insert_event(c"empty".as_ptr(), at, 0);
+            table.insert_event(c"negative".as_ptr(), at, -1);
+            assert_eq!(table.name_at(at as u64), None);
+            table.insert_event(c"good".as_ptr(), at, 1);
         }
-        assert_eq!(table.name_at(0x1000).as_deref(), Some("good"));
+        assert_eq!(table.name_at(at as u64).as_deref(), Some("good"));
+        assert_eq!(table.frames().at(at as u64), None);
+    }
+
+    #[test]
+    fn stubs_that_enter_a_frame_are_known() {
+        let table = StubTable::new();
+        let code = [ENTERS[0], &[0xc3; 4]].concat();
+        // SAFETY: a C string, and the code.
+        unsafe { table.insert_event(c"dsin".as_ptr(), code.as_ptr().cast(), code.len() as jint) };
+        let start = code.as_ptr() as u64;
+        assert_eq!(table.frames().at(start + 4), Some(CodeRange { start, end: start + code.len() as u64 }));
+        assert_eq!(table.frames().at(start + code.len() as u64), None);
     }
 }

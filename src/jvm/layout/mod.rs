@@ -31,7 +31,11 @@ const KNOWN_VERSIONS: [u32; 4] = [11, 17, 21, 25];
 /// The layout of this process's JVM. It must be initialised (JVMTI's live phase), and `stubs` must hold what
 /// [`StubTable::replay`] collects. [`check`] it before it is used. How frozen frames are read takes JNI too:
 /// [`frozen_frames`].
-pub fn build(structs: &VmStructs, memory: &dyn Memory, stubs: &StubTable) -> Result<VmLayout, LayoutError> {
+pub fn build(
+    structs: &VmStructs,
+    memory: &dyn Memory,
+    stubs: &'static StubTable,
+) -> Result<VmLayout, LayoutError> {
     let java_version = version(structs, memory)?;
     if !KNOWN_VERSIONS.contains(&java_version) {
         return Err(LayoutError::UnknownVersion { version: java_version });

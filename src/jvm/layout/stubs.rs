@@ -9,6 +9,9 @@ use crate::jvm::vm_structs::VmStructs;
 
 /// Stubs have one name until 22 and another since (`stubRoutines*.cpp`, `stubDeclarations.hpp`).
 const METHOD_ENTRY_BARRIER: [&str; 2] = ["method_entry_barrier", "nmethod_entry_barrier"];
+const CALL_STUB: [&str; 1] = ["call_stub"];
+const CATCH_EXCEPTION: [&str; 1] = ["catch_exception"];
+const FORWARD_EXCEPTION: [&str; 2] = ["forward exception", "forward_exception"];
 const CONT_THAW: [&str; 2] = ["cont_thaw", "Cont thaw"];
 const CONT_RETURN_BARRIER: [&str; 2] = ["cont_returnBarrier", "Cont thaw return barrier"];
 const CONT_RETURN_BARRIER_EXCEPTION: [&str; 2] =
@@ -20,7 +23,7 @@ pub(super) const CONT_PREEMPT: [&str; 2] = ["cont_preempt", "Continuation preemp
 pub(super) fn stubs(
     structs: &VmStructs,
     memory: &dyn Memory,
-    table: &StubTable,
+    table: &'static StubTable,
 ) -> Result<StubLayout, LayoutError> {
     let (range, named) = interpreter::codelets(structs, memory)?;
     let codelets = interpreter::classify(&named)?;
@@ -28,8 +31,12 @@ pub(super) fn stubs(
     Ok(StubLayout {
         interpreter: range,
         call_stub_return: static_pointer(structs, memory, "StubRoutines", "_call_stub_return_address")?,
+        call_stub: range_of(table, CALL_STUB),
+        catch_exception: range_of(table, CATCH_EXCEPTION),
+        forward_exception: range_of(table, FORWARD_EXCEPTION),
         codelets: codelets.leak(),
         interpreter_code,
+        framed: Some(table.frames()),
         method_entry_barrier: range_of(table, METHOD_ENTRY_BARRIER),
         cont_thaw: range_of(table, CONT_THAW),
         cont_return_barrier: range_of(table, CONT_RETURN_BARRIER),
@@ -38,7 +45,7 @@ pub(super) fn stubs(
 }
 
 /// Where the first stub of these names is; 0..0 if there is none.
-pub(super) fn range_of(table: &StubTable, names: [&str; 2]) -> CodeRange {
+pub(super) fn range_of<const N: usize>(table: &StubTable, names: [&str; N]) -> CodeRange {
     names.iter().find_map(|name| table.range_of(name)).unwrap_or_default()
 }
 

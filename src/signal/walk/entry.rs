@@ -16,22 +16,41 @@ impl<M: Memory> Walk<'_, M> {
         anchor: &mut Option<Cursor>,
         sink: &mut FrameSink<'_>,
     ) -> Result<Step, WalkError> {
-        let before = self.java_frames_before(vm, cursor)?;
+        let slot = i64::from(vm.thread.entry_frame_call_wrapper);
+        let wrapper = self.slot(cursor.fp, slot).map_err(|_| WalkError::BadEntryFrame)?;
+        if self.walker == StackWalker::Vmx && !cursor.interrupted {
+            sink.stub(cursor.lookup_pc());
+        }
+        self.called_from_native(vm, cursor, wrapper, self.call_stub_caller(cursor), anchor)
+    }
+
+    /// What is below an entry frame whose JavaCallWrapper is known: the native code that has called, or the Java frames
+    /// before.
+    pub(super) fn called_from_native(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+        wrapper: u64,
+        native_caller: Result<Cursor, WalkError>,
+        anchor: &mut Option<Cursor>,
+    ) -> Result<Step, WalkError> {
+        let before = self.java_frames_before(vm, cursor, wrapper)?;
         if self.walker == StackWalker::Vmx {
             *anchor = before;
-            if !cursor.interrupted {
-                sink.stub(cursor.lookup_pc());
-            }
-            return self.call_stub_caller(cursor).map(Step::Caller);
+            return native_caller.map(Step::Caller);
         }
         Ok(before.map_or(Step::Root, Step::Caller))
     }
 
     /// The last Java frame before the entry frame at `cursor`; `None` for the thread's first entry.
-    fn java_frames_before(&self, vm: &VmLayout, cursor: &Cursor) -> Result<Option<Cursor>, WalkError> {
+    fn java_frames_before(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+        wrapper: u64,
+    ) -> Result<Option<Cursor>, WalkError> {
         let layout = &vm.thread;
         let bad = WalkError::BadEntryFrame;
-        let wrapper = self.slot(cursor.fp, i64::from(layout.entry_frame_call_wrapper)).map_err(|_| bad)?;
         let field = |field: u32| self.memory.load_u64(wrapper.wrapping_add(u64::from(field))).ok_or(bad);
         let sp = field(layout.call_wrapper_last_java_sp)?;
         if sp == 0 {

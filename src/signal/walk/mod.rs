@@ -39,15 +39,18 @@ pub mod vm;
 #[path = "x86_64"]
 mod arch {
     pub(super) mod adapter;
+    pub(super) mod call_stub_stage;
     pub(super) mod coloured_reference;
     pub(super) mod compiled_stage;
     pub(super) mod compiled_stub;
     pub(super) mod continuation_exit;
     pub(super) mod exception_stage;
+    pub(super) mod forward_exception_stage;
     pub(super) mod interpreter_stage;
     pub mod registers;
     pub(super) mod safepoint_stage;
     pub(super) mod stub_stage;
+    pub(super) mod subtype_check_stage;
     pub(super) mod thaw_stage;
 }
 

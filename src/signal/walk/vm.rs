@@ -154,7 +154,13 @@ impl<M: Memory> Walk<'_, M> {
         if vm.stubs.interpreter.contains(cursor.pc) {
             return match interrupted {
                 Some(registers) => self.interrupted_interpreter_step(vm, cursor, &registers, sink),
-                None => self.interpreted_step(vm, cursor, None, sink),
+                None => match self
+                    .frameless_entry_caller(vm, cursor)
+                    .or_else(|| self.removed_activation_caller(cursor))
+                {
+                    Some(caller) => Ok(caller),
+                    None => self.interpreted_step(vm, cursor, None, sink),
+                },
             }
             .map(Step::Caller);
         }
@@ -164,6 +170,11 @@ impl<M: Memory> Walk<'_, M> {
                 sink.stub(cursor.lookup_pc());
             }
             return self.entry_step(vm, cursor, anchor, sink);
+        }
+        if let Some(registers) = &interrupted
+            && let Some(step) = self.interrupted_call_stub_step(vm, cursor, registers, anchor, sink)
+        {
+            return step;
         }
         if let Some(step) = self.continuation_stub_step(vm, cursor, interrupted.as_ref(), sink) {
             return step;
@@ -212,6 +223,9 @@ impl<M: Memory> Walk<'_, M> {
                 sink.stub(cursor.lookup_pc());
                 if let Some(caller) = self.deoptimized_frames(vm, &blob, cursor, sink)? {
                     return Ok(Step::Caller(caller));
+                }
+                if let Some(caller) = self.forward_exception_caller(vm, cursor, interrupted.as_ref()) {
+                    return caller.map(Step::Caller);
                 }
                 match interrupted {
                     Some(registers) => self.interrupted_stub_caller(vm, &blob, cursor, &registers),

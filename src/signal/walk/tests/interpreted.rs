@@ -1,7 +1,9 @@
 //! Interpreter frames, and the stages of entering and leaving them.
 
 use super::vm_world::*;
-use crate::core::record::FrameKind::{Compiled, Interpreted};
+use crate::core::interpreter_code::{InterpreterCode, InterpreterEntry};
+use crate::core::record::FrameKind::{Compiled, Interpreted, Stub};
+use crate::core::vm_layout::CodeRange;
 
 #[test]
 fn an_interpreted_frame_takes_its_bytecode_from_the_register_or_the_frame() {
@@ -57,5 +59,70 @@ fn after_leave_the_interpreters_frame_is_the_callers() {
         let sp = if in_register { CALLER_SP } else { CALLER_SP - 8 };
         let frames = world.walk(pc, sp, ENTRY_FP, &[(3, CALLER_SP), (13, r13)]);
         assert_eq!(frames, [(Compiled, caller, 7)], "{stage}");
+    }
+}
+
+/// Regression: the return into an entry without a frame passed for one into an interpreter frame.
+#[test]
+fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
+    static MATH: InterpreterEntry = InterpreterEntry {
+        code: CodeRange { start: INTERPRETER.start + 0x600, end: INTERPRETER.start + 0x640 },
+        return_in_register: CodeRange { start: 0, end: 0 },
+        push_fp: 0,
+        sender_sp_saved: 0,
+        method_saved: 0,
+    };
+    for padding in [0, 8] {
+        let mut world = World::new();
+        world.layout.stubs.interpreter_code =
+            InterpreterCode { entries: std::slice::from_ref(&MATH), exits: &[] };
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, bytecodes) = world.method();
+        let fp = CALLER_SP - 0x20;
+        interpreted_frame(&mut world, fp, method, bytecodes + 3, return_pc, (CALLER_SP, 0x1234));
+        let spec = BlobSpec {
+            name: "StubRoutines (1)",
+            code: &[0xc3],
+            frame_bytes: 0,
+            frame_complete: -1,
+            method: 0,
+        };
+        let stub = world.blob(&spec);
+        let sp = fp - 0x80;
+        world.set(sp, MATH.code.start + 0x20).set(sp + 8 + padding, DISPATCH);
+        let frames = world.walk(stub, sp, fp, &[]);
+        let expected = [(Stub, stub, 0), (Interpreted, method, 3), (Compiled, caller, 7)];
+        assert_eq!(frames, expected, "{padding} bytes of padding");
+    }
+}
+
+/// Regression: while an exception's handler was looked for, the frame that it had removed passed for one that is there.
+#[test]
+fn a_removed_interpreter_frame_leads_to_the_frame_that_is_to_handle_the_exception() {
+    const RETURN: u64 = INTERPRETER.start + 0x700;
+    // call; add rsp, 8; jmp; call; mov rbx, rax; pop rdx; pop rax; jmp rbx
+    let padded = [0x48, 0x83, 0xc4, 0x08, 0xe9, 3, 0, 0, 0, 0x41, 0xff, 0xd2];
+    let leaves = [0x48, 0x8b, 0xd8, 0x5a, 0x58, 0xff, 0xe3];
+    for (offset, padding) in [(0, 8), (padded.len() as u64, 0)] {
+        let mut world = World::new();
+        let mut interpreter = vec![0x90; 0x1000];
+        interpreter[0x700..0x700 + padded.len()].copy_from_slice(&padded);
+        interpreter[0x70c..0x70c + leaves.len()].copy_from_slice(&leaves);
+        world.memory.put(INTERPRETER.start, interpreter);
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let spec = BlobSpec {
+            name: "StubRoutines (1)",
+            code: &[0xc3],
+            frame_bytes: 0,
+            frame_complete: -1,
+            method: 0,
+        };
+        let stub = world.blob(&spec);
+        // The return address and the exception, below them padding.
+        world.set(CALLER_SP - 8, 0x4242).set(CALLER_SP - 16, return_pc);
+        let sp = CALLER_SP - 16 - padding;
+        world.set(sp - 8, RETURN + offset);
+        let frames = world.walk(stub, sp - 8, ENTRY_FP, &[]);
+        assert_eq!(frames, [(Stub, stub, 0), (Compiled, caller, 7)], "{padding} bytes of padding");
     }
 }

@@ -1,13 +1,14 @@
 //! The walkers over recorded states: a small VM built of bytes, in which each kind of frame is brought about.
 
+mod call_stub;
 mod compiled;
 mod continuation;
 mod deoptimized;
 mod exceptions;
 mod interpreted;
-
 mod modes;
 mod native;
 mod stubs;
+mod subtype_checks;
 mod vm_world;
 mod walks;

@@ -6,6 +6,8 @@ use super::vm_world::*;
 use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
 use crate::core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, TextRange};
 use crate::core::record::FrameKind::{Compiled, Interpreted, Native, Stub, Unwalkable};
+use crate::core::stub_frames::StubFrames;
+use crate::core::vm_layout::CodeRange;
 use crate::signal::walk::WalkError;
 
 #[test]
@@ -88,6 +90,24 @@ fn a_poll_is_followed_through_the_blob_that_it_leads_to() {
             assert_eq!(frames, [(Stub, blob + at, 0), (Compiled, caller, 7)], "{at:#x}, {in_thread}");
         }
     }
+}
+
+/// Regression: what an earlier call had left on top of the frame of `dsin` passed for its return address.
+#[test]
+fn a_stub_that_is_known_to_have_a_frame_leads_by_it() {
+    static FRAMES: StubFrames = StubFrames::new();
+    // push rbp; mov rbp, rsp; nop…
+    let code = [&[0x55, 0x48, 0x8b, 0xec][..], &[0x90; 0x40]].concat();
+    let mut world = World::new();
+    let (caller, return_pc) = compiled_caller(&mut world);
+    let spec =
+        BlobSpec { name: "StubRoutines (1)", code: &code, frame_bytes: 0, frame_complete: -1, method: 0 };
+    let stub = world.blob(&spec);
+    FRAMES.add(CodeRange { start: stub, end: stub + code.len() as u64 });
+    world.layout.stubs.framed = Some(&FRAMES);
+    world.set(CALLER_SP - 8, return_pc).set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 0x30, DISPATCH);
+    let frames = world.walk(stub + 8, CALLER_SP - 0x30, CALLER_SP - 16, &[]);
+    assert_eq!(frames, [(Stub, stub + 8, 0), (Compiled, caller, 7)]);
 }
 
 /// Regression: at a C2I adapter's barriers r13 still was what an earlier call had left there, and passed for the

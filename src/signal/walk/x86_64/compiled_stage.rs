@@ -56,7 +56,11 @@ impl<M: Memory> Walk<'_, M> {
             self.check_progress(cursor, caller)
         };
         match self.stage(vm, blob, cursor.pc)? {
-            Stage::Complete => self.sized_caller(cursor, blob.frame_bytes),
+            Stage::Complete => {
+                let pushed = self.bytes_pushed_for_subtype_check(vm, cursor.pc);
+                let whole = Cursor { sp: cursor.sp.wrapping_add(pushed), ..*cursor };
+                self.sized_caller(&whole, blob.frame_bytes)
+            }
             Stage::WordPushed => {
                 let whole = Cursor { sp: cursor.sp.wrapping_add(8), ..*cursor };
                 self.sized_caller(&whole, blob.frame_bytes)

@@ -71,6 +71,47 @@ impl<M: Memory> Walk<'_, M> {
         self.interpreted_step(vm, cursor, Some(registers.r13()), sink)
     }
 
+    /// The caller of a frameless entry that has called a stub or C function (`Math.sin`, `CRC32.update`): the entry has
+    /// nothing on the stack but the return address, and a word of padding where SP was not aligned for C. `None` if
+    /// `cursor` is elsewhere, or its caller is compiled: the sender's SP is in a register that is gone.
+    pub(in crate::signal::walk) fn frameless_entry_caller(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+    ) -> Option<Cursor> {
+        vm.stubs.interpreter_code.entry_at(cursor.pc).filter(|entry| entry.push_fp == 0)?;
+        [0, 8].into_iter().find_map(|padding| {
+            let slot = cursor.sp.wrapping_add(padding);
+            let pc = self.memory.load_u64(slot).filter(|&pc| vm.stubs.interpreter.contains(pc))?;
+            Some(Cursor { pc, sp: slot.wrapping_add(8), fp: cursor.fp, interrupted: false })
+        })
+    }
+
+    /// The caller of an interpreter frame that an exception has removed, while its handler is looked for: above the
+    /// caller's frame lie the return address and the exception, and a word of padding where SP was not aligned for C.
+    /// Behind the call come `mov rbx, rax; pop rdx; pop rax; jmp rbx`, after `add rsp, 8; jmp` where there is padding
+    /// (templateInterpreterGenerator_x86.cpp, generate_throw_exception; MacroAssembler::call_VM_leaf_base).
+    pub(in crate::signal::walk) fn removed_activation_caller(&self, cursor: &Cursor) -> Option<Cursor> {
+        const LEAVES: [u8; 7] = [0x48, 0x8b, 0xd8, 0x5a, 0x58, 0xff, 0xe3];
+        let mut code = [0_u8; 9];
+        let leaves = |at: u64| {
+            let mut code = [0_u8; LEAVES.len()];
+            self.memory.read_bytes(at, &mut code) && code == LEAVES
+        };
+        let padding = if leaves(cursor.pc) {
+            0
+        } else {
+            let is_read = self.memory.read_bytes(cursor.pc, &mut code);
+            let [0x48, 0x83, 0xc4, 0x08, 0xe9, distance @ ..] = code else { return None };
+            let behind = cursor.pc.wrapping_add(code.len() as u64);
+            let target = behind.wrapping_add_signed(i64::from(i32::from_le_bytes(distance)));
+            (is_read && leaves(target)).then_some(8)?
+        };
+        let slot = cursor.sp.wrapping_add(padding);
+        let pc = self.memory.load_u64(slot)?;
+        Some(Cursor { pc, sp: slot.wrapping_add(16), fp: cursor.fp, interrupted: false })
+    }
+
     fn entered_method(
         &self,
         vm: &VmLayout,

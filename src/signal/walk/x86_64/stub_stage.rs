@@ -27,10 +27,10 @@ impl<M: Memory> Walk<'_, M> {
         registers: &Registers,
     ) -> Result<Cursor, WalkError> {
         let (pc, sp, fp) = (cursor.pc, cursor.sp, registers.fp());
-        // C1 pushes what slow_subtype_check takes, below the frame's own SP (c1_LIRAssembler_x86.cpp, 11-25).
-        let arguments = if blob.kind == BlobKind::SlowSubtypeCheck { 16 } else { 0 };
+        let is_subtype_check = blob.kind == BlobKind::SlowSubtypeCheck;
         let caller = |slot: u64, fp: u64| -> Result<Cursor, WalkError> {
             let pc = self.load(slot)?;
+            let arguments = if is_subtype_check { self.bytes_below_subtype_check(pc) } else { 0 };
             let sp = slot.wrapping_add(8).wrapping_add(arguments);
             self.check_progress(cursor, Cursor { pc, sp, fp, interrupted: false })
         };
@@ -64,6 +64,11 @@ impl<M: Memory> Walk<'_, M> {
             // mov rbp, rsp in both encodings, behind a push; pop rbp
             [0x48, 0x8b, 0xec, _] | [0x48, 0x89, 0xe5, _] | [0x5d, ..] => {
                 return caller(sp.wrapping_add(8), self.load(sp)?);
+            }
+            _ if vm.stubs.framed.is_some_and(|stubs| stubs.at(pc).is_some())
+                && self.load(fp.wrapping_add(8)).is_ok_and(|pc| self.is_return_address(vm, pc)) =>
+            {
+                return caller(fp.wrapping_add(8), self.load(fp)?);
             }
             // A thread that is not in Java has been called from native code: the small leaf stubs for it (cache
             // flush, safe fetch, CPU features) keep the return address on top. What lies above may be anything.

@@ -1,0 +1,82 @@
+//! Which of the VM's stubs have a frame of their own, that is, begin by saving the frame pointer and setting it.
+//!
+//! `jvm` adds them as the VM tells of them, some long after the start; handlers look them up meanwhile.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use super::vm_layout::CodeRange;
+
+/// HotSpot 25 has 120 stubs with frames; more than this are not kept.
+const CAPACITY: usize = 1024;
+
+/// A list that grows and never shrinks. Adding takes turns by the caller's lock; looking up takes none.
+#[derive(Debug)]
+pub struct StubFrames {
+    len: AtomicUsize,
+    ranges: [(AtomicU64, AtomicU64); CAPACITY],
+}
+
+impl Default for StubFrames {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl StubFrames {
+    /// An empty list; one may be a `static`.
+    pub const fn new() -> Self {
+        Self {
+            len: AtomicUsize::new(0),
+            ranges: [const { (AtomicU64::new(0), AtomicU64::new(0)) }; CAPACITY],
+        }
+    }
+
+    /// Adds a stub, unless it is there or the list is full. Only one thread at a time may do this.
+    pub fn add(&self, range: CodeRange) {
+        let len = self.len.load(Ordering::Relaxed);
+        let known = self.at(range.start).is_some_and(|known| known == range);
+        if let Some((start, end)) = self.ranges.get(len).filter(|_| !known) {
+            start.store(range.start, Ordering::Relaxed);
+            end.store(range.end, Ordering::Relaxed);
+            self.len.store(len.wrapping_add(1), Ordering::Release);
+        }
+    }
+
+    /// The stub around `pc`: of several the one that was added last. Allocates nothing, never panics.
+    pub fn at(&self, pc: u64) -> Option<CodeRange> {
+        let ranges = self.ranges.get(..self.len.load(Ordering::Acquire))?;
+        let ranges = ranges.iter().rev().map(|(start, end)| CodeRange {
+            start: start.load(Ordering::Relaxed),
+            end: end.load(Ordering::Relaxed),
+        });
+        ranges.into_iter().find(|range| range.contains(pc))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stubs_are_found_once_they_were_added() {
+        let frames = StubFrames::new();
+        let range = |start, end| CodeRange { start, end };
+        assert_eq!(frames.at(0), None);
+        frames.add(range(0x100, 0x200));
+        frames.add(range(0x300, 0x400));
+        frames.add(range(0x300, 0x400));
+        assert_eq!(frames.at(0x1ff), Some(range(0x100, 0x200)));
+        assert_eq!(frames.at(0x200), None);
+        assert_eq!(frames.len.load(Ordering::Relaxed), 2);
+        frames.add(range(0x180, 0x280));
+        assert_eq!(frames.at(0x190), Some(range(0x180, 0x280)));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_kept() {
+        let frames = StubFrames::new();
+        (0..2 * CAPACITY as u64).for_each(|i| frames.add(CodeRange { start: i * 16, end: i * 16 + 8 }));
+        assert!(frames.at((CAPACITY as u64 - 1) * 16).is_some());
+        assert_eq!(frames.at(CAPACITY as u64 * 16), None);
+    }
+}

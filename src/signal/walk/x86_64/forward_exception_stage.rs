@@ -1,0 +1,58 @@
+//! StubRoutines' forward_exception on x86_64, which has no frame: it is entered with the address on the stack at which a
+//! Java frame is to go on with its pending exception, asks for that frame's handler (`sub rsp, 8; call; add rsp, 8`
+//! where SP is not aligned), takes the address off (`pop rdx`), and jumps
+//! (cpu/x86/stubGenerator_x86_64.cpp, generate_forward_exception, JDK 11-25).
+
+use crate::core::memory::Memory;
+use crate::core::vm_layout::VmLayout;
+use crate::signal::walk::registers::Registers;
+use crate::signal::walk::{Cursor, Walk, WalkError};
+
+const SUB_RSP_8: [u8; 4] = [0x48, 0x83, 0xec, 0x08];
+const ADD_RSP_8: [u8; 4] = [0x48, 0x83, 0xc4, 0x08];
+const POP_RDX: u8 = 0x5a;
+/// More than the stub has.
+const MAX_STUB_BYTES: usize = 256;
+
+impl<M: Memory> Walk<'_, M> {
+    /// The frame whose exception forward_exception passes on, if that is where `cursor` is: interrupted, with these
+    /// registers, or at its call.
+    pub(in crate::signal::walk) fn forward_exception_caller(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+        interrupted: Option<&Registers>,
+    ) -> Option<Result<Cursor, WalkError>> {
+        let stub = vm.stubs.forward_exception;
+        if !stub.contains(cursor.pc) {
+            return None;
+        }
+        let mut code = [0_u8; MAX_STUB_BYTES];
+        let size = (stub.end.wrapping_sub(stub.start) as usize).min(MAX_STUB_BYTES);
+        let code = code.get_mut(..size)?;
+        if !self.memory.read_bytes(stub.start, code) {
+            return Some(Err(WalkError::Unreadable));
+        }
+        let done = cursor.pc.wrapping_sub(stub.start) as usize;
+        let left = |slot: u64| -> Result<Cursor, WalkError> {
+            let sp = slot.wrapping_add(8);
+            Ok(Cursor { pc: self.load(slot)?, sp, fp: cursor.fp, interrupted: false })
+        };
+        let end_of = |instruction: [u8; 4]| {
+            let start = code.windows(instruction.len()).position(|window| window == instruction)?;
+            Some(start.wrapping_add(instruction.len()))
+        };
+        let aligned = match (end_of(SUB_RSP_8), end_of(ADD_RSP_8)) {
+            (Some(from), Some(to)) => (from..to).contains(&done),
+            _ => false,
+        };
+        let popped = code.iter().rposition(|&byte| byte == POP_RDX);
+        Some(match (interrupted, popped) {
+            (Some(registers), Some(pop)) if done > pop => {
+                Ok(Cursor { pc: registers.rdx(), sp: cursor.sp, fp: cursor.fp, interrupted: false })
+            }
+            _ if aligned => left(cursor.sp.wrapping_add(8)),
+            _ => left(cursor.sp),
+        })
+    }
+}
