@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Installs those of the named tools that are missing: scripts/install-toolchain.sh [rust] [cc] [jdk] [python] [go]
+# Installs those of the named tools that are missing:
+# scripts/install-toolchain.sh [rust] [cc] [jdk] [python] [go] [openssl]
 #
 #   rust     cargo, rustfmt and clippy, through rustup
 #   cc       a C compiler and binutils (addr2line, readelf)
 #   jdk      a JDK with javac
 #   python   a virtual environment with pip in .cache/venv
 #   go       a Go compiler (builds the collector that tests upload to): Debian's, or one in .cache/go
+#   openssl  the command that makes certificates for tests of TLS
 #
 # Without a name: the first four. Nothing happens for what is there. System packages need Debian and root or sudo.
 # What cannot be had ends it with one line.
@@ -148,10 +150,14 @@ install_go() {
     mv "$scratch/go" .cache/go
 }
 
+install_openssl() {
+    has openssl || apt_install openssl
+}
+
 [ $# -gt 0 ] || set -- rust cc jdk python
 for tool in "$@"; do
     case "$tool" in
-    rust | cc | jdk | python | go) "install_$tool" ;;
-    *) fail "unknown tool '$tool': one of rust cc jdk python go" ;;
+    rust | cc | jdk | python | go | openssl) "install_$tool" ;;
+    *) fail "unknown tool '$tool': one of rust cc jdk python go openssl" ;;
     esac
 done

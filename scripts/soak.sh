@@ -79,10 +79,12 @@ sample() {
     local result
     result=$("$target/otlpprof" check-stacks $known_roots --at-least "$PERCENT" "$run/profiles.otlp") ||
         failed "$jdk $name: less than $PERCENT % of the stacks reach their root:"$'\n'"$result"
+    "$target/otlpprof" validate --show 1 "$run/profiles.otlp" >"$run/validate.txt" 2>&1 ||
+        failed "$jdk $name: the profiles are not valid:"$'\n'"$(cat "$run/validate.txt")"
     printf '%-28s %-10s %-28s %s\n' "$(basename "$jdk")" "$name" "$program${flags:+ $flags}" "${result%%$'\n'*}"
     [[ ${result%% *} -ge $LEAST ]] || failed "$jdk $name: less than $LEAST samples"
-    # Drops are no failure of this test; they are to be seen.
-    grep -o 'samples_dropped=[0-9]*' "$run/output.txt" || true
+    # A sample counts above as often as it stands for a period; these are signals. Drops are no failure of this test.
+    grep -oE 'samples_(recorded|dropped)=[0-9]+' "$run/output.txt" | paste -sd ' ' || true
 }
 
 # start_stop JDK OPTIONS: a thousand sessions in one process.
