@@ -1,13 +1,15 @@
 //! Walks of this process's own stacks, compared with backtrace(3). Without the test harness, which would run
 //! everything on threads that it starts: the main thread's stack ends elsewhere.
-#![cfg(target_arch = "x86_64")]
 
+#[cfg_attr(target_arch = "aarch64", path = "elf_walk/aarch64.rs")]
+#[cfg_attr(target_arch = "x86_64", path = "elf_walk/x86_64.rs")]
+mod arch;
 mod elf_support;
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use elf_support::{Library, compile_library, image_at, image_of};
+use elf_support::image_at;
 use otlpprof::core::address::RuntimeAddr;
 use otlpprof::core::unwind::{CfaRule, FpRule, ReturnAddressRule};
 use otlpprof::elf::image::for_each_loaded_object;
@@ -29,19 +31,6 @@ struct Registers {
     fp: u64,
 }
 
-/// Stores where it returns to, and SP and FP as they are then.
-#[unsafe(naked)]
-extern "C" fn capture(registers: *mut Registers) {
-    std::arch::naked_asm!(
-        "mov rax, [rsp]",
-        "mov [rdi], rax",
-        "lea rax, [rsp + 8]",
-        "mov [rdi + 8], rax",
-        "mov [rdi + 16], rbp",
-        "ret"
-    )
-}
-
 fn load(address: u64) -> u64 {
     // SAFETY: the walk follows rules that were compiled for the code that runs; a wrong one fails the test
     // one way or the other.
@@ -59,6 +48,12 @@ fn walk(mut at: Registers) -> Vec<u64> {
     let mut pcs = vec![at.pc];
     let mut is_return_address = false;
     loop {
+        if arch::is_undescribed_signal_return(at.pc) {
+            at = arch::interrupted(at.sp);
+            pcs.push(at.pc);
+            is_return_address = false;
+            continue;
+        }
         let lookup = RuntimeAddr(at.pc - u64::from(is_return_address));
         let (image, table) = tables.iter().find(|(image, _)| image.contains(lookup)).expect("an object");
         let rule = table.rule_at(image.load_bias().to_elf(lookup)).expect("a rule");
@@ -69,14 +64,7 @@ fn walk(mut at: Registers) -> Vec<u64> {
                 load(at.fp.wrapping_add_signed(slot.into())).wrapping_add_signed(offset.into())
             }
             CfaRule::SignalFrame => {
-                // SAFETY: the rule says that SP points at a ucontext_t.
-                let registers = unsafe { &(*(at.sp as *const libc::ucontext_t)).uc_mcontext.gregs };
-                let register = |index: i32| registers[index as usize] as u64;
-                at = Registers {
-                    pc: register(libc::REG_RIP),
-                    sp: register(libc::REG_RSP),
-                    fp: register(libc::REG_RBP),
-                };
+                at = arch::interrupted(at.sp);
                 pcs.push(at.pc);
                 is_return_address = false;
                 continue;
@@ -91,7 +79,7 @@ fn walk(mut at: Registers) -> Vec<u64> {
             FpRule::AtFpPlus(offset) => load(at.fp.wrapping_add_signed(offset.into())),
             FpRule::Undefined => panic!("FP is lost at {:#x} in {}", at.pc, image.name().display()),
         };
-        at = Registers { pc: load(cfa.wrapping_add_signed(return_address.into())), sp: cfa, fp };
+        at = Registers { pc: arch::strip(load(cfa.wrapping_add_signed(return_address.into()))), sp: cfa, fp };
         is_return_address = true;
         pcs.push(at.pc);
         assert!(pcs.len() < 1000, "the walk does not end");
@@ -102,7 +90,7 @@ fn walk(mut at: Registers) -> Vec<u64> {
 #[inline(never)]
 fn walk_and_compare() {
     let mut registers = Registers { pc: 0, sp: 0, fp: 0 };
-    capture(&raw mut registers);
+    arch::capture(&raw mut registers);
     let walked = walk(registers);
     let mut expected = vec![std::ptr::null_mut(); 1000];
     // SAFETY: room for as many pointers as announced.
@@ -168,33 +156,6 @@ fn walks_agree_with_backtrace() {
     });
     assert_eq!(walks, 1);
 
-    // Through a function that realigns its stack.
-    let directory = tempfile::tempdir().unwrap();
-    let source = "
-        #include <alloca.h>
-        void realigned(void (*call_back)(void), int size) {
-            volatile char aligned[64] __attribute__((aligned(64)));
-            volatile char *more = alloca(size);
-            more[0] = aligned[0] = 1;
-            call_back();
-            aligned[1] = more[0];
-        }";
-    let path = compile_library(directory.path(), "librealigned.so", source, &[]);
-    let library = Library::open(&path);
-    let table = FrameSections::of_image(&image_of(&path).unwrap()).unwrap().compile();
-    let realigned = table
-        .rows()
-        .filter_map(|row| row.1)
-        .find(|rule| matches!(rule.cfa, CfaRule::FpDeref { .. }) && matches!(rule.fp, FpRule::AtFpPlus(_)));
-    assert!(realigned.is_some(), "the compiler realigns through a saved argument pointer");
-    let walks = walks_in(|| {
-        // SAFETY: the function above.
-        let realigned = unsafe {
-            std::mem::transmute::<*const (), extern "C" fn(extern "C" fn(), i32)>(
-                library.symbol("realigned") as *const ()
-            )
-        };
-        realigned(walking_callback, 100);
-    });
-    assert_eq!(walks, 1);
+    let walks = arch::walks_through_realigned_stack(walking_callback);
+    assert!(walks.is_none_or(|walks| walks == 1));
 }

@@ -8,9 +8,10 @@ use super::vm_layout::CodeRange;
 pub struct InterpreterEntry {
     /// The whole codelet.
     pub code: CodeRange,
-    /// Where the return address is not on the stack but in a register (rax): from after its pop to its push.
+    /// Where the return address is not on the stack but in a register (x86_64, rax): from after its pop to its push.
     pub return_in_register: CodeRange,
-    /// The `push rbp` of the fixed frame; 0 for an intrinsic's entry, which has no frame at all.
+    /// The `push rbp` of the fixed frame (aarch64: `add x29, sp, 80`), up to which the frame pointer is the caller's; 0 for
+    /// an intrinsic's entry, which has no frame at all.
     pub push_fp: u64,
     /// The instruction after the one that saves the sender's stack pointer in the frame.
     pub sender_sp_saved: u64,
@@ -18,15 +19,16 @@ pub struct InterpreterEntry {
     pub method_saved: u64,
 }
 
-/// A place where the interpreter leaves a frame: `leave`, pop of the return address, jump to it.
+/// A place where the interpreter leaves a frame: `leave`, pop of the return address (x86_64), jump to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterpreterExit {
     /// After `leave`, up to and including the pop: the return address is on top of the stack.
     pub return_on_stack: CodeRange,
     /// After the pop, up to and including the jump: the return address is in a register.
     pub return_in_register: CodeRange,
-    /// A native method's exit keeps the return address in rdi and the sender's stack pointer in r11; the others
-    /// in r13 and rbx.
+    /// x86_64: a native method's exit keeps the return address in rdi and the sender's stack pointer in r11; the others
+    /// in r13 and rbx. aarch64: the return address is in x30, and it and the exits for an exception keep the sender's
+    /// stack pointer in x20, the others in x9.
     pub native: bool,
 }
 
@@ -37,6 +39,8 @@ pub struct InterpreterCode {
     pub entries: &'static [InterpreterEntry],
     /// The exits.
     pub exits: &'static [InterpreterExit],
+    /// The DWARF number of the register in which an entry is told the sender's stack pointer.
+    pub sender_sp_register: u8,
 }
 
 impl InterpreterCode {

@@ -25,4 +25,21 @@ mod c_string;
 pub mod method_ids;
 pub mod method_names;
 mod method_reader;
-mod thaw_stub;
+
+#[cfg(target_arch = "aarch64")]
+#[path = "aarch64"]
+mod arch {
+    pub(super) mod continuation_entry;
+    pub(super) mod interpreter_code;
+    pub(super) mod thaw_stub;
+    pub(super) mod vm_frame;
+}
+
+#[cfg(target_arch = "x86_64")]
+#[path = "x86_64"]
+mod arch {
+    pub(super) mod continuation_entry;
+    pub(super) mod interpreter_code;
+    pub(super) mod thaw_stub;
+    pub(super) mod vm_frame;
+}

@@ -5,6 +5,9 @@
 
 use crate::core::memory::Memory;
 
+#[cfg(target_arch = "aarch64")]
+#[path = "aarch64/safe_load.rs"]
+mod arch;
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64/safe_load.rs"]
 mod arch;

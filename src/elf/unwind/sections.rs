@@ -9,6 +9,7 @@ use super::rows::{Rows, RuleSet};
 use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
 use crate::core::frame_rules::native;
 use crate::core::unwind::UnwindTable;
+use crate::elf::arch;
 use crate::elf::file::{ElfFile, FileError};
 use crate::elf::image::LoadedImage;
 use crate::elf::source::Source;
@@ -135,6 +136,7 @@ impl FrameSections {
     fn eh_frame_rows(&self, copy: &EhFrameCopy, rules: &mut RuleSet) -> Rows {
         let mut section = EhFrame::new(&copy.frames, NativeEndian);
         section.set_address_size(ADDRESS_SIZE);
+        section.set_vendor(arch::native::CALL_FRAME_EXTENSIONS);
         let input = Input {
             architecture: &native::ARCHITECTURE,
             section,
@@ -151,6 +153,7 @@ impl FrameSections {
     fn debug_frame_rows(&self, rules: &mut RuleSet) -> Rows {
         let mut section = DebugFrame::new(&self.debug_frame, NativeEndian);
         section.set_address_size(ADDRESS_SIZE);
+        section.set_vendor(arch::native::CALL_FRAME_EXTENSIONS);
         let input = Input {
             architecture: &native::ARCHITECTURE,
             section,

@@ -13,9 +13,10 @@ use super::stubs::{CONT_PREEMPT, range_of};
 use crate::core::continuation::{ContinuationLayout, FrozenLayout, KlassWord, References};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
+use crate::jvm::arch::thaw_stub;
+use crate::jvm::flags;
 use crate::jvm::stubs::StubTable;
 use crate::jvm::vm_structs::VmStructs;
-use crate::jvm::{flags, thaw_stub};
 
 /// A jfieldID of an instance field is its offset, shifted by two tag bits.
 const FIELD_ID_SHIFT: u32 = 2;

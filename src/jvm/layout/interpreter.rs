@@ -3,11 +3,9 @@
 use super::{LayoutError, static_pointer};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::{CodeRange, Codelet, CodeletKind};
+use crate::jvm::arch::interpreter_code::CODE_ENTRY_ALIGNMENT;
 use crate::jvm::vm_structs::VmStructs;
 use crate::jvm::{c_string, flags};
-
-/// `CodeEntryAlignment` where the VM does not tell it (11 and 17): `globals_x86.hpp`, `globals_aarch64.hpp`.
-const CODE_ENTRY_ALIGNMENT: u64 = if cfg!(target_arch = "aarch64") { 64 } else { 32 };
 
 /// HotSpot 11-25 make 270 to 290 codelets.
 const MAX_CODELETS: usize = 4096;

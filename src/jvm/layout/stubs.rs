@@ -3,19 +3,22 @@
 use super::{LayoutError, interpreter, static_pointer};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::{CodeRange, StubLayout};
+use crate::jvm::arch::continuation_entry;
 use crate::jvm::interpreter_code;
 use crate::jvm::stubs::StubTable;
 use crate::jvm::vm_structs::VmStructs;
 
-/// Stubs have one name until 22 and another since (`stubRoutines*.cpp`, `stubDeclarations.hpp`).
+/// Stubs have one name until 22 and another since (`stubRoutines*.cpp`, `stubDeclarations.hpp`), until then one of each
+/// architecture (`cpu/*/stubGenerator_*.cpp`).
 const METHOD_ENTRY_BARRIER: [&str; 2] = ["method_entry_barrier", "nmethod_entry_barrier"];
 const CALL_STUB: [&str; 1] = ["call_stub"];
 const CATCH_EXCEPTION: [&str; 1] = ["catch_exception"];
 const FORWARD_EXCEPTION: [&str; 2] = ["forward exception", "forward_exception"];
 const CONT_THAW: [&str; 2] = ["cont_thaw", "Cont thaw"];
-const CONT_RETURN_BARRIER: [&str; 2] = ["cont_returnBarrier", "Cont thaw return barrier"];
-const CONT_RETURN_BARRIER_EXCEPTION: [&str; 2] =
-    ["cont_returnBarrierExc", "Cont thaw return barrier exception"];
+const CONT_RETURN_BARRIER: [&str; 3] =
+    ["cont_returnBarrier", "Cont thaw return barrier", "cont return barrier"];
+const CONT_RETURN_BARRIER_EXCEPTION: [&str; 3] =
+    ["cont_returnBarrierExc", "Cont thaw return barrier exception", "cont return barrier exception handler"];
 /// Since 24.
 pub(super) const CONT_PREEMPT: [&str; 2] = ["cont_preempt", "Continuation preempt stub"];
 
@@ -49,24 +52,11 @@ pub(super) fn range_of<const N: usize>(table: &StubTable, names: [&str; N]) -> C
     names.iter().find_map(|name| table.range_of(name)).unwrap_or_default()
 }
 
-/// `JavaThread::_cont_entry`'s offset, out of the first instruction of cont_returnBarrier: it makes the entry
-/// frame the current one (`generate_cont_thaw` in `stubGenerator_x86_64.cpp`, 21 and 25).
+/// `JavaThread::_cont_entry`'s offset, out of the first instructions of cont_returnBarrier: they make the entry frame the
+/// current one (`generate_cont_thaw` in `cpu/*/stubGenerator_*.cpp`, 21 and 25).
 pub(super) fn cont_entry_offset(table: &StubTable, memory: &dyn Memory) -> Option<u32> {
     let barrier = range_of(table, CONT_RETURN_BARRIER);
-    let mut code = [0; 7];
+    let mut code = [0; 8];
     (barrier.start != 0 && memory.read_bytes(barrier.start, &mut code)).then_some(())?;
-    decode_load_of_sp(code)
-}
-
-/// `mov rsp, [r15 + disp32]`; r15 is the current thread.
-#[cfg(target_arch = "x86_64")]
-fn decode_load_of_sp(code: [u8; 7]) -> Option<u32> {
-    let [0x49, 0x8b, 0xa7, offset @ ..] = code else { return None };
-    Some(u32::from_le_bytes(offset))
-}
-
-/// Not known on this processor.
-#[cfg(not(target_arch = "x86_64"))]
-fn decode_load_of_sp(_code: [u8; 7]) -> Option<u32> {
-    None
+    continuation_entry::offset_in(code)
 }

@@ -3,6 +3,7 @@
 use super::{LayoutError, stubs};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::{ThreadLayout, ThreadList};
+use crate::jvm::arch::vm_frame;
 use crate::jvm::stubs::StubTable;
 use crate::jvm::vm_structs::VmStructs;
 
@@ -17,7 +18,11 @@ pub(super) fn thread(structs: &VmStructs) -> Result<ThreadLayout, LayoutError> {
         (anchor_field("_last_Java_sp")?, anchor_field("_last_Java_pc")?, anchor_field("_last_Java_fp")?);
     let anchor = field("_anchor")?;
     let wrapper_anchor = structs.offset("JavaCallWrapper", "_anchor")?;
-    let slot = structs.constant("frame::entry_frame_call_wrapper_offset")?;
+    let slot =
+        match (structs.constant("frame::entry_frame_call_wrapper_offset"), vm_frame::ENTRY_CALL_WRAPPER) {
+            (Err(_), Some(slot)) => slot,
+            (described, _) => described?,
+        };
     let entry_frame_call_wrapper =
         i32::try_from(slot).ok().filter(|slot| (-64..0).contains(slot)).ok_or_else(|| {
             LayoutError::implausible("frame", "entry_frame_call_wrapper_offset", format!("it is {slot}"))

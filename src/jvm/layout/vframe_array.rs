@@ -1,16 +1,9 @@
-//! Frames that are being deoptimised (`runtime/vframeArray.hpp`, `runtime/frame.hpp`, `cpu/x86/frame_x86.hpp`).
+//! Frames that are being deoptimised (`runtime/vframeArray.hpp`, `runtime/frame.hpp`).
 
 use super::LayoutError;
 use crate::core::vm_layout::VframeArrayLayout;
+use crate::jvm::arch::vm_frame;
 use crate::jvm::vm_structs::VmStructs;
-
-/// A `frame` begins with `_sp` and `_pc`, and ends with `_fp` and `_unextended_sp` (x86_64, 11-25). libjvm tells
-/// its size alone.
-const FRAME_PC: u32 = 8;
-const FRAME_FP_FROM_END: u32 = 16;
-const FRAME_UNEXTENDED_SP_FROM_END: u32 = 8;
-/// 11 and 17: 48 bytes; with an oop map (21 and 25) 56.
-const FRAME_SIZES: [u32; 2] = [48, 56];
 
 /// The structure that a thread's `_vframe_array_head` points to. None can be had at start to be checked, so what
 /// libjvm tells of it must fit together, and the walker checks the owner of each that it meets.
@@ -25,26 +18,26 @@ pub(super) fn vframe_array(structs: &VmStructs) -> Result<VframeArrayLayout, Lay
     let element_method = structs.offset("vframeArrayElement", "_method")?;
     // `_owner_thread` comes first, then (until 17) `_next`, `_original` and `_caller`; the one element that is
     // declared comes last.
-    let fits = FRAME_SIZES.contains(&frame)
-        && (8..=16).contains(&original)
+    let vm_frame = vm_frame::offsets(frame);
+    let fits = (8..=16).contains(&original)
         && caller == original + frame
         && frames > caller + 2 * frame
         && element_bci == frame
         && element_method > element_bci
         && element_size > element_method
         && size > frames + element_size;
-    if !fits {
+    let Some(vm_frame) = vm_frame.filter(|_| fits) else {
         let reason = format!(
             "{size} bytes, with frames of {frame} at {original} and {caller}, {frames}, elements of {element_size} with \
              {element_bci} and {element_method}"
         );
         return Err(LayoutError::implausible("vframeArray", "_caller", reason));
-    }
+    };
     Ok(VframeArrayLayout {
         owner_thread: 0,
-        caller_pc: caller + FRAME_PC,
-        caller_fp: caller + frame - FRAME_FP_FROM_END,
-        caller_unextended_sp: caller + frame - FRAME_UNEXTENDED_SP_FROM_END,
+        caller_pc: caller + vm_frame.pc,
+        caller_fp: caller + vm_frame.fp,
+        caller_unextended_sp: caller + vm_frame.unextended_sp,
         frames,
         elements: size - element_size,
         element_size,

@@ -144,13 +144,14 @@ impl<M: Memory> Walk<'_, M> {
         Err(WalkError::TooManySteps)
     }
 
-    /// The caller of a frame that is complete: sizes are fixed, and RBP is saved below the return address.
+    /// The caller of a frame that is complete: sizes are fixed, and the frame pointer is
+    /// saved below the return address.
     pub(super) fn sized_caller(&self, cursor: &Cursor, frame_bytes: i64) -> Result<Cursor, WalkError> {
         if frame_bytes < 16 {
             return Err(WalkError::NoFrameSize);
         }
         let sp = cursor.sp.wrapping_add_signed(frame_bytes);
-        let pc = self.load(sp.wrapping_sub(8))?;
+        let pc = self.load_return_address(sp.wrapping_sub(8))?;
         let fp = self.load(sp.wrapping_sub(16))?;
         self.check_progress(cursor, Cursor { pc, sp, fp, interrupted: false })
     }

@@ -9,6 +9,7 @@
 //! nothing of it is believed before classes, bounds, every frame and the oldest method fit; what does not fit leaves
 //! a `[frozen: reason]` mark in place of all frozen frames.
 
+use super::arch::interpreter_frame::{BCP, LOCALS, sender_sp};
 use super::blob::{Blob, BlobKind};
 use super::repeated::Repeated;
 use super::{Cursor, FrameSink, FrozenReason, MAX_STEPS, Walk, WalkError, arch};
@@ -28,14 +29,6 @@ pub(super) const METADATA_BYTES: u64 = 16;
 const SENDER_SP: i64 = -1;
 pub(super) const LAST_SP: i64 = -2;
 const METHOD: i64 = -3;
-#[cfg(target_arch = "x86_64")]
-const LOCALS: i64 = -7;
-#[cfg(target_arch = "x86_64")]
-const BCP: i64 = -8;
-#[cfg(target_arch = "aarch64")]
-const LOCALS: i64 = -8;
-#[cfg(target_arch = "aarch64")]
-const BCP: i64 = -9;
 
 /// A chunk whose header has been checked. Addresses are run-time addresses.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +108,7 @@ impl<M: Memory> Walk<'_, M> {
     pub(super) fn caller_of_entry(&self, entry: u64) -> Result<Cursor, WalkError> {
         let fp_slot = entry.wrapping_add(ContinuationLayout::ENTRY_BYTES);
         let sp = fp_slot.wrapping_add(METADATA_BYTES);
-        let (fp, pc) = (self.load(fp_slot)?, self.load(fp_slot.wrapping_add(8))?);
+        let (fp, pc) = (self.load(fp_slot)?, self.load_return_address(fp_slot.wrapping_add(8))?);
         if sp <= fp_slot || sp > self.stack_high || !self.in_code_cache(pc) {
             return Err(WalkError::BadContinuationEntry);
         }
@@ -313,7 +306,7 @@ impl<M: Memory> Walk<'_, M> {
     /// Where the chunk's youngest frame is to be continued. While the thread is about to write frames below it, the
     /// word that has it is the barrier's for a moment.
     pub(super) fn top_pc(&self, vm: &VmLayout, layout: &FrozenLayout, chunk: &Chunk) -> Frozen<u64> {
-        let pc = self.memory.load_u64(chunk.top.wrapping_sub(8)).ok_or(FrozenReason::Unreadable)?;
+        let pc = self.frozen_return_address(chunk.top)?;
         if pc != vm.stubs.cont_return_barrier.start {
             return Ok(pc);
         }
@@ -348,12 +341,17 @@ impl<M: Memory> Walk<'_, M> {
                     if !grows || !caller.sp.is_multiple_of(8) {
                         return Err(FrozenReason::BadFrame);
                     }
-                    pc = self.frozen_word(caller.sp.wrapping_sub(8))?;
+                    pc = self.frozen_return_address(caller.sp)?;
                     frame = caller;
                 }
             }
         }
         Err(FrozenReason::BadFrame)
+    }
+
+    /// Where the frame at `sp` is to be continued.
+    pub(super) fn frozen_return_address(&self, sp: u64) -> Frozen<u64> {
+        self.load_return_address(sp.wrapping_sub(8)).map_err(|_| FrozenReason::Unreadable)
     }
 
     fn frozen_word(&self, address: u64) -> Frozen<u64> {
@@ -453,7 +451,7 @@ impl<M: Memory> Walk<'_, M> {
             return Ok(Next::Last(0));
         }
         let sp = fp.wrapping_add(METADATA_BYTES);
-        let unextended_sp = pointer(SENDER_SP)?;
+        let unextended_sp = sender_sp(fp, pointer(SENDER_SP)?);
         if unextended_sp < sp || unextended_sp >= chunk.end {
             return Err(bad);
         }

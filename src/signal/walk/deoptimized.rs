@@ -66,6 +66,6 @@ impl<M: Memory> Walk<'_, M> {
     /// the return address, while it is there, says that there are none.
     fn hides_frozen_frames(&self, vm: &VmLayout, caller: &Cursor) -> Result<bool, WalkError> {
         let Some((entry, _)) = self.continuation_entry(vm) else { return Ok(false) };
-        Ok(entry == caller.sp && self.load(caller.sp.wrapping_sub(8))? != caller.pc)
+        Ok(entry == caller.sp && self.load_return_address(caller.sp.wrapping_sub(8))? != caller.pc)
     }
 }

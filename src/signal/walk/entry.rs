@@ -69,7 +69,7 @@ impl<M: Memory> Walk<'_, M> {
     /// (cpu/*/stubGenerator_*.cpp, generate_call_stub, JDK 11-25).
     fn call_stub_caller(&self, cursor: &Cursor) -> Result<Cursor, WalkError> {
         let caller = Cursor {
-            pc: self.slot(cursor.fp, 1)?,
+            pc: self.load_return_address(cursor.fp.wrapping_add(8))?,
             sp: cursor.fp.wrapping_add(16),
             fp: self.slot(cursor.fp, 0)?,
             interrupted: false,

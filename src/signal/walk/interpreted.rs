@@ -1,5 +1,6 @@
 //! Interpreter frames.
 
+use super::arch::interpreter_frame::{BCP, sender_sp};
 use super::{Cursor, FrameSink, Walk, WalkError};
 use crate::core::memory::Memory;
 use crate::core::record::FrameKind;
@@ -8,10 +9,6 @@ use crate::core::vm_layout::VmLayout;
 /// Slots of an interpreter frame, in words from its frame pointer (cpu/*/frame_*.hpp, 11-25).
 const SENDER_SP: i64 = -1;
 const METHOD: i64 = -3;
-#[cfg(target_arch = "x86_64")]
-const BCP: i64 = -8;
-#[cfg(target_arch = "aarch64")]
-const BCP: i64 = -9;
 
 impl<M: Memory> Walk<'_, M> {
     /// A word of the frame at `fp`.
@@ -46,8 +43,8 @@ impl<M: Memory> Walk<'_, M> {
         };
         sink.java(kind, 0, method, bci);
         let sender = Cursor {
-            pc: self.slot(fp, 1)?,
-            sp: self.slot(fp, SENDER_SP)?,
+            pc: self.load_return_address(fp.wrapping_add(8))?,
+            sp: sender_sp(fp, self.slot(fp, SENDER_SP)?),
             fp: self.slot(fp, 0)?,
             interrupted: false,
         };

@@ -35,6 +35,29 @@ mod thawing;
 mod virtual_thread;
 pub mod vm;
 
+#[cfg(target_arch = "aarch64")]
+#[path = "aarch64"]
+mod arch {
+    pub(super) mod adapter;
+    pub(super) mod call_stub_stage;
+    pub(super) mod coloured_reference;
+    pub(super) mod compiled_stage;
+    pub(super) mod compiled_stub;
+    pub(super) mod continuation_exit;
+    pub(super) mod exception_stage;
+    pub(super) mod forward_exception_stage;
+    mod instructions;
+    pub(super) mod interpreter_frame;
+    pub(super) mod interpreter_stage;
+    pub mod registers;
+    pub(super) mod return_address;
+    pub(super) mod safepoint_stage;
+    pub(super) mod stub_stage;
+    pub(super) mod subtype_check_stage;
+    pub(super) mod thaw_stage;
+    pub(super) mod undescribed_code;
+}
+
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64"]
 mod arch {
@@ -46,12 +69,15 @@ mod arch {
     pub(super) mod continuation_exit;
     pub(super) mod exception_stage;
     pub(super) mod forward_exception_stage;
+    pub(super) mod interpreter_frame;
     pub(super) mod interpreter_stage;
     pub mod registers;
+    pub(super) mod return_address;
     pub(super) mod safepoint_stage;
     pub(super) mod stub_stage;
     pub(super) mod subtype_check_stage;
     pub(super) mod thaw_stage;
+    pub(super) mod undescribed_code;
 }
 
 pub use arch::registers;
@@ -237,7 +263,9 @@ impl<'a, M: Memory> Walk<'a, M> {
 
     /// `caller`, if its stack pointer lies further towards the root than `cursor`'s, aligned and on the stack.
     fn check_progress(&self, cursor: &Cursor, caller: Cursor) -> Result<Cursor, WalkError> {
-        let grows = caller.sp > cursor.sp && caller.sp.wrapping_sub(cursor.sp) <= MAX_FRAME_BYTES;
+        let is_leaf = cursor.interrupted && !arch::return_address::IS_PUSHED;
+        let grows = (caller.sp > cursor.sp || is_leaf && caller.sp == cursor.sp)
+            && caller.sp.wrapping_sub(cursor.sp) <= MAX_FRAME_BYTES;
         if grows && caller.sp.is_multiple_of(8) && caller.sp <= self.stack_high {
             Ok(caller)
         } else {
@@ -247,6 +275,11 @@ impl<'a, M: Memory> Walk<'a, M> {
 
     fn load(&self, address: u64) -> Result<u64, WalkError> {
         self.memory.load_u64(address).ok_or(WalkError::Unreadable)
+    }
+
+    /// The return address that is saved at `slot`.
+    fn load_return_address(&self, slot: u64) -> Result<u64, WalkError> {
+        self.load(slot).map(arch::return_address::strip)
     }
 
     fn load_i32(&self, address: u64) -> Result<i32, WalkError> {

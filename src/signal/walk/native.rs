@@ -1,7 +1,7 @@
 //! One native frame: by the object's call frame information, else by the frame pointer.
 
 use super::registers::{self, Registers};
-use super::{Cursor, FrameSink, Step, Walk, WalkError, frame_info};
+use super::{Cursor, FrameSink, Step, Walk, WalkError, arch, frame_info};
 use crate::core::address::RuntimeAddr;
 use crate::core::memory::Memory;
 use crate::core::object::LoadedObject;
@@ -23,8 +23,8 @@ impl<'a, M: Memory> Walk<'a, M> {
         let object = self.object_at(lookup);
         if let Some(vm) = self.vm.filter(|_| object.is_none() && self.in_code_cache(cursor.pc)) {
             sink.stub(lookup);
-            *registers = None;
-            let caller = self.native_leaf_stub_caller(vm, cursor).map(Step::Caller);
+            let known = registers.take();
+            let caller = self.native_leaf_stub_caller(vm, cursor, known.as_ref()).map(Step::Caller);
             return caller.or_else(|error| self.frame_pointer_step(cursor).map_err(|_| error));
         }
         sink.native(object, lookup);
@@ -33,18 +33,17 @@ impl<'a, M: Memory> Walk<'a, M> {
         if self.walker == StackWalker::Fp && !cursor.interrupted {
             return self.frame_pointer_step(cursor);
         }
-        let Some(object) = object else {
+        let described = object.and_then(|object| self.rule_at(object, lookup));
+        if let Some(rule) = described.or_else(|| arch::undescribed_code::rule_at(self.memory, cursor.pc)) {
+            return self.apply(&rule, cursor, known, registers);
+        }
+        if object.is_none() {
             // A PC in no object: a jump through a bad pointer, or code that another agent has generated. Only
             // frame pointers can lead out of it.
             return self.frame_pointer_step(cursor).map_err(|_| WalkError::UnknownCode);
-        };
-        match self.rule_at(object, lookup) {
-            Some(rule) => self.apply(&rule, cursor, known, registers),
-            None => {
-                add(&COUNTERS.frame_pointer_fallbacks, 1);
-                self.frame_pointer_step(cursor)
-            }
         }
+        add(&COUNTERS.frame_pointer_fallbacks, 1);
+        self.frame_pointer_step(cursor)
     }
 
     /// The caller of the native frame at `cursor` by call frame information alone.
@@ -116,10 +115,13 @@ impl<'a, M: Memory> Walk<'a, M> {
             CfaRule::EndOfStack => return Ok(Step::Root),
             CfaRule::Unsupported => return Err(WalkError::UnsupportedRule),
         };
-        let ReturnAddressRule::AtCfaPlus(offset) = rule.return_address else {
-            return Err(WalkError::UnsupportedRule);
+        let pc = match rule.return_address {
+            ReturnAddressRule::AtCfaPlus(offset) => self.load_return_address(plus(cfa, offset))?,
+            ReturnAddressRule::LinkRegister => {
+                let saved = known.and_then(|known| known.return_address());
+                saved.ok_or(WalkError::UnsupportedRule)?
+            }
         };
-        let pc = self.load(plus(cfa, offset))?;
         let fp = match rule.fp {
             FpRule::Same => cursor.fp,
             FpRule::AtCfaPlus(offset) => self.load(plus(cfa, offset))?,
@@ -138,7 +140,7 @@ impl<'a, M: Memory> Walk<'a, M> {
             return Err(WalkError::NoUnwindRule);
         }
         let fp = self.load(cursor.fp)?;
-        let pc = self.load(cursor.fp.wrapping_add(8))?;
+        let pc = self.load_return_address(cursor.fp.wrapping_add(8))?;
         if !self.is_code(pc) {
             return Err(WalkError::NoUnwindRule);
         }

@@ -129,7 +129,7 @@ impl<M: Memory> Walk<'_, M> {
         let Some(sp) = arch::thaw_stage::thawed_sp(self.memory, stub, cursor, interrupted) else {
             return Ok(Step::Frozen);
         };
-        let (pc, fp) = (self.load(sp.wrapping_sub(8))?, self.load(sp.wrapping_sub(16))?);
+        let (pc, fp) = (self.load_return_address(sp.wrapping_sub(8))?, self.load(sp.wrapping_sub(16))?);
         if sp < cursor.sp || sp > self.stack_high || !sp.is_multiple_of(8) {
             return Err(WalkError::BadStackPointer);
         }
@@ -139,7 +139,7 @@ impl<M: Memory> Walk<'_, M> {
     /// The step behind `Continuation.doYield` and cont_preempt once they have left the virtual thread's stack.
     fn left(&self, vm: &VmLayout, cursor: &Cursor) -> Option<Step> {
         let layout = vm.continuation.as_ref().filter(|_| cursor.interrupted)?;
-        let carrier = arch::continuation_exit::carrier(self.memory, layout, cursor)?;
+        let carrier = arch::continuation_exit::carrier(self.memory, layout, cursor, &self.registers)?;
         // Until the entry is taken off the thread, the frames that have just been frozen are the thread's.
         let is_mounted = self.continuation_entry(vm).is_some_and(|(entry, _)| entry == cursor.sp);
         Some(if is_mounted { Step::Frozen } else { Step::Caller(carrier) })

@@ -4,6 +4,7 @@
 //! code cache is reached, then Java frames, across entry frames from anchor to anchor, until an entry frame
 //! without an earlier anchor: the root. A thread that runs none is walked natively to its own entry.
 
+use super::arch;
 use super::blob::BlobKind;
 use super::compiled::Decoded;
 use super::registers::Registers;
@@ -136,7 +137,7 @@ impl<M: Memory> Walk<'_, M> {
             return None;
         }
         // The interpreter leaves the PC out: it is the return address below the last SP.
-        let pc = if pc != 0 { pc } else { self.memory.load_u64(sp.wrapping_sub(8))? };
+        let pc = if pc != 0 { pc } else { self.load_return_address(sp.wrapping_sub(8)).ok()? };
         Some(Cursor { pc, sp, fp, interrupted: false })
     }
 
@@ -179,6 +180,7 @@ impl<M: Memory> Walk<'_, M> {
         if let Some(step) = self.continuation_stub_step(vm, cursor, interrupted.as_ref(), sink) {
             return step;
         }
+        let cursor = &self.without_call_words(*cursor);
         if !cursor.interrupted
             && let Some((frames, frame_bytes)) = repeated.get(cursor.pc)
         {
@@ -254,11 +256,11 @@ impl<M: Memory> Walk<'_, M> {
         if cursor.fp < cursor.sp || !cursor.fp.is_multiple_of(8) {
             return Err(WalkError::NoFrameSize);
         }
-        // The entry barrier's stub has a word between the saved RBP and the return address.
-        let extra = if vm.stubs.method_entry_barrier.contains(cursor.pc) { 8 } else { 0 };
+        let is_barrier = vm.stubs.method_entry_barrier.contains(cursor.pc);
+        let extra = if is_barrier { arch::stub_stage::ENTRY_BARRIER_WORDS_BYTES } else { 0 };
         let slot = cursor.fp.wrapping_add(8).wrapping_add(extra);
         let caller = Cursor {
-            pc: self.load(slot)?,
+            pc: self.load_return_address(slot)?,
             sp: slot.wrapping_add(8),
             fp: self.load(cursor.fp)?,
             interrupted: false,

@@ -75,7 +75,7 @@ fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
     for padding in [0, 8] {
         let mut world = World::new();
         world.layout.stubs.interpreter_code =
-            InterpreterCode { entries: std::slice::from_ref(&MATH), exits: &[] };
+            InterpreterCode { entries: std::slice::from_ref(&MATH), ..InterpreterCode::default() };
         let (caller, return_pc) = compiled_caller(&mut world);
         let (method, bytecodes) = world.method();
         let fp = CALLER_SP - 0x20;

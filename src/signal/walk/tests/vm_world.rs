@@ -184,7 +184,8 @@ impl World {
         memory.put_u64(HEAP, CODE).put_u64(HEAP + 8, CODE_END).put_u64(HEAP + 16, SEGMAP);
         memory.put(HEAP + 24, SEGMENT_SHIFT.to_le_bytes());
         let mut layout = layout();
-        layout.stubs.interpreter_code = InterpreterCode { entries: &[ENTRY], exits: &[EXIT] };
+        layout.stubs.interpreter_code =
+            InterpreterCode { entries: &[ENTRY], exits: &[EXIT], sender_sp_register: 13 };
         // The interpreter itself, and its segments: free, but for one blob at the end of this.
         memory.put(INTERPRETER.start, vec![0x90; 0x1000]);
         memory.put(SEGMAP, vec![0xff; ((CODE_END - CODE) >> SEGMENT_SHIFT) as usize]);

@@ -74,6 +74,11 @@ impl<M: Memory> Walk<'_, M> {
         }
     }
 
+    /// The frame at `cursor` as its size counts: calls leave nothing on the stack that the size does not have.
+    pub(in crate::signal::walk) fn without_call_words(&self, cursor: Cursor) -> Cursor {
+        cursor
+    }
+
     fn stage(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> Result<Stage, WalkError> {
         let complete_at = blob.code_begin.wrapping_add_signed(self.frame_complete(vm, blob)?);
         if pc < complete_at {

@@ -6,6 +6,7 @@
 use crate::core::continuation::ContinuationLayout;
 use crate::core::memory::Memory;
 use crate::signal::walk::Cursor;
+use crate::signal::walk::registers::Registers;
 
 /// How much code stands between.
 const EXIT_BYTES: usize = 160;
@@ -17,6 +18,7 @@ pub(in crate::signal::walk) fn carrier(
     memory: &impl Memory,
     layout: &ContinuationLayout,
     cursor: &Cursor,
+    _registers: &Registers,
 ) -> Option<Cursor> {
     let mut before = [0_u8; EXIT_BYTES];
     let mut at = [0_u8; 1];

@@ -100,6 +100,11 @@ impl Registers {
         }
     }
 
+    /// The return address of a function that has not saved it: none, calls push it.
+    pub fn return_address(&self) -> Option<u64> {
+        None
+    }
+
     /// The register with this DWARF number.
     pub fn by_dwarf_number(&self, number: u8) -> Option<u64> {
         self.general.get(usize::from(number)).copied()

@@ -17,6 +17,9 @@ const MAX_STUB_FRAME: u64 = 16 * 1024;
 /// slow_subtype_check has eight of them in 25 (c1_Runtime1_x86.cpp).
 const MAX_PUSHED_WORDS: u64 = 10;
 
+/// What the entry barrier's stub has between the saved RBP and the return address.
+pub(in crate::signal::walk) const ENTRY_BARRIER_WORDS_BYTES: u64 = 8;
+
 impl<M: Memory> Walk<'_, M> {
     /// The caller of the stub that was interrupted at `cursor`.
     pub(in crate::signal::walk) fn interrupted_stub_caller(
@@ -131,6 +134,7 @@ impl<M: Memory> Walk<'_, M> {
         &self,
         vm: &VmLayout,
         cursor: &Cursor,
+        _registers: Option<&Registers>,
     ) -> Result<Cursor, WalkError> {
         let pc = self.load(cursor.sp)?;
         if !cursor.interrupted

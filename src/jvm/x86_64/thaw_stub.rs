@@ -27,7 +27,7 @@ const RETURN_VALUES_BYTES: u64 = 24;
 const MAX_STUB_BYTES: u64 = 4096;
 
 /// The stages of the stub at `code`; `None` if it is not as described above.
-pub(super) fn learn(memory: &dyn Memory, code: CodeRange) -> Option<ThawStub> {
+pub(in crate::jvm) fn learn(memory: &dyn Memory, code: CodeRange) -> Option<ThawStub> {
     let length = code.end.checked_sub(code.start).filter(|length| (1..MAX_STUB_BYTES).contains(length))?;
     let mut bytes = vec![0; length as usize];
     memory.read_bytes(code.start, &mut bytes).then_some(())?;

@@ -1,0 +1,152 @@
+//! Learns the stages of the interpreter's entries and exits from its instructions (aarch64).
+//!
+//! Sources: cpu/aarch64/templateInterpreterGenerator_aarch64.cpp (`generate_fixed_frame`, `generate_normal_entry`,
+//! `generate_native_entry`), cpu/aarch64/interp_masm_aarch64.cpp (`remove_activation`), JDK 11-25.
+
+use crate::core::interpreter_code::{InterpreterEntry, InterpreterExit};
+use crate::core::vm_layout::CodeRange;
+
+/// `CodeEntryAlignment` where the VM does not tell it (11 and 17; cpu/aarch64/globals_aarch64.hpp).
+pub(in crate::jvm) const CODE_ENTRY_ALIGNMENT: u64 = 64;
+
+/// `stp x29, x30, [sp, 80]; add x29, sp, 80`: the fixed frame's record.
+const FIXED_FRAME: [u32; 2] = [0xa905_7bfd, 0x9101_43fd];
+/// `ldp x29, x30, [sp], 16`
+const POP_RECORD: u32 = 0xa8c1_7bfd;
+/// The sender's stack pointer where the exit is not a return.
+const X20: u32 = 20;
+const X9: u32 = 9;
+const INSTRUCTION_BYTES: usize = 4;
+/// How far behind its record the fixed frame holds the sender's stack pointer.
+const FIXED_FRAME_INSTRUCTIONS: usize = 16;
+/// How far before the record is restored the sender's stack pointer is taken out of the frame.
+const BEFORE_EXIT_INSTRUCTIONS: usize = 96;
+/// How far behind the jump may stand.
+const EXIT_INSTRUCTIONS: usize = 16;
+
+fn instructions(bytes: &[u8]) -> Vec<u32> {
+    bytes.as_chunks().0.iter().map(|&code| u32::from_le_bytes(code)).collect()
+}
+
+/// The register in `stp xzr, x, [sp, 64]`, which saves the sender's stack pointer in the fixed frame.
+fn saved_sender_sp(code: u32) -> Option<u8> {
+    (code & 0xffff_83ff == 0xa904_03ff).then_some((code >> 10 & 0x1f) as u8)
+}
+
+/// The register in `ldur x, [x29, -8]`, which takes the sender's stack pointer out of the frame.
+fn loaded_sender_sp(code: u32) -> Option<u32> {
+    (code & 0xffff_ffe0 == 0xf85f_83a0).then_some(code & 0x1f)
+}
+
+/// Whether it is `ret` or `br`.
+fn is_jump(code: u32) -> bool {
+    code == 0xd65f_03c0 || code & 0xffff_fc1f == 0xd61f_0000
+}
+
+/// The stages of the method entry with these instructions, and the register of the sender's stack pointer. The method is
+/// saved before the record is.
+pub(in crate::jvm) fn entry(code: CodeRange, bytes: &[u8]) -> Option<(InterpreterEntry, u8)> {
+    let instructions = instructions(bytes);
+    let links = 1 + instructions.windows(2).position(|window| window == FIXED_FRAME)?;
+    let behind = instructions[links..].iter().take(FIXED_FRAME_INSTRUCTIONS);
+    let (distance, register) =
+        behind.enumerate().find_map(|(at, &code)| Some((at, saved_sender_sp(code)?)))?;
+    let at = |index: usize| code.start + (index * INSTRUCTION_BYTES) as u64;
+    let complete = at(links + distance + 1);
+    let entry = InterpreterEntry {
+        code,
+        return_in_register: CodeRange::default(),
+        push_fp: at(links),
+        sender_sp_saved: complete,
+        method_saved: complete,
+    };
+    Some((entry, register))
+}
+
+/// Adds the exits of the codelet that begins at `start`.
+pub(in crate::jvm) fn find_exits(start: u64, bytes: &[u8], exits: &mut Vec<InterpreterExit>) {
+    let instructions = instructions(bytes);
+    let at = |index: usize| start + (index * INSTRUCTION_BYTES) as u64;
+    for (pop, _) in instructions.iter().enumerate().filter(|&(_, &code)| code == POP_RECORD) {
+        let before = &instructions[pop.saturating_sub(BEFORE_EXIT_INSTRUCTIONS)..pop];
+        let native = match before.iter().rev().find_map(|&code| loaded_sender_sp(code)) {
+            Some(X20) => true,
+            Some(X9) => false,
+            _ => continue,
+        };
+        let behind = instructions[pop + 1..].iter().take(EXIT_INSTRUCTIONS);
+        let Some(jump) = behind.into_iter().position(|&code| is_jump(code)) else { continue };
+        let restored = at(pop + 1);
+        exits.push(InterpreterExit {
+            return_on_stack: CodeRange { start: restored, end: restored },
+            return_in_register: CodeRange { start: restored, end: at(pop + jump + 2) },
+            native,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(code: &[u32]) -> Vec<u8> {
+        code.iter().flat_map(|code| code.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn learns_the_stages_of_each_versions_entry() {
+        // From the save of bcp on. 17: x13 has the sender's stack pointer; 21: x19, and more stands between.
+        let jdk_17 = [0xa9bf_5bf4, 0xa903_3188, 0xa905_7bfd, 0x9101_43fd, 0xa904_37ff, 0xf940_0588];
+        let jdk_21 = [
+            0xa9ba_5bf4,
+            0xa903_3188,
+            0xa905_7bfd,
+            0x9101_43fd,
+            0xf940_059a,
+            0xf940_075a,
+            0xf940_0b5a,
+            0xcb1d_0308,
+            0xd343_fd08,
+            0xa901_6be8,
+            0xa904_4fff,
+            0xf940_058a,
+        ];
+        for (code, links, complete, register) in [(&jdk_17[..], 3, 5, 13), (&jdk_21[..], 3, 11, 19)] {
+            let range = CodeRange { start: 0x1000, end: 0x1000 + 4 * code.len() as u64 };
+            let (entry, found) = entry(range, &bytes(code)).unwrap();
+            assert_eq!(entry.push_fp, 0x1000 + 4 * links);
+            assert_eq!(
+                (entry.sender_sp_saved, entry.method_saved),
+                (0x1000 + 4 * complete, 0x1000 + 4 * complete)
+            );
+            assert_eq!(found, register);
+        }
+        assert!(entry(CodeRange::default(), &bytes(&jdk_21[3..])).is_none());
+    }
+
+    #[test]
+    fn learns_the_exits_of_each_version() {
+        let jdk_17: &[u32] = &[0xf85f_83a9, 0xaa09_03f4, 0x9100_03bf, 0xa8c1_7bfd, 0x927c_ee9f, 0xd65f_03c0];
+        let jdk_25: &[u32] =
+            &[0xf85f_83a9, 0x9100_03bf, 0xa8c1_7bfd, 0x390f_1b9f, 0xaa09_03f4, 0x927c_ee9f, 0xd65f_03c0];
+        let exception: &[u32] =
+            &[0xf85f_83b4, 0x9100_03bf, 0xa8c1_7bfd, 0x927c_ee9f, 0xf940_7668, 0xd61f_0100];
+        for (code, restored, end, native) in
+            [(jdk_17, 4, 6, false), (jdk_25, 3, 7, false), (exception, 3, 6, true)]
+        {
+            let mut exits = Vec::new();
+            find_exits(0, &bytes(code), &mut exits);
+            let [exit] = exits[..] else { panic!("{} exits", exits.len()) };
+            assert_eq!(exit.return_in_register, CodeRange { start: 4 * restored, end: 4 * end });
+            assert_eq!(exit.return_on_stack, CodeRange { start: 4 * restored, end: 4 * restored });
+            assert_eq!(exit.native, native);
+        }
+    }
+
+    #[test]
+    fn a_record_that_is_restored_around_a_call_is_no_exit() {
+        let mut exits = Vec::new();
+        find_exits(0, &bytes(&[0x9100_03bf, 0xa8c1_7bfd, 0xd65f_03c0]), &mut exits);
+        assert!(exits.is_empty());
+    }
+}

@@ -1,0 +1,62 @@
+//! The call stub interrupted, on aarch64: it begins with `stp x29, x30, [sp, -16]!; mov x29, sp` and ends with `mov sp, x29;
+//! ldp x29, x30, [sp], 16; ret`, with blocks for other types of results behind that
+//! (cpu/aarch64/stubGenerator_aarch64.cpp, generate_call_stub, JDK 11-25). The JavaCallWrapper is its first argument, from
+//! `stp x0, x1, [x29, -64]` on in its frame, and in x0 again when it leaves. catch_exception runs in the same frame.
+
+use super::instructions::{Around, INSTRUCTION_BYTES, Record};
+use crate::core::memory::Memory;
+use crate::core::vm_layout::VmLayout;
+use crate::signal::walk::registers::Registers;
+use crate::signal::walk::{Cursor, FrameSink, Step, Walk, WalkError};
+
+const SAVE_WRAPPER: u32 = 0xa93c_07a0;
+/// Arguments are saved within so many bytes from the start.
+const SAVES_BYTES: usize = 64;
+
+impl<M: Memory> Walk<'_, M> {
+    /// The step behind the call stub, if that is where the thread was interrupted; its frame is put into the sink.
+    pub(in crate::signal::walk) fn interrupted_call_stub_step(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+        registers: &Registers,
+        anchor: &mut Option<Cursor>,
+        sink: &mut FrameSink<'_>,
+    ) -> Option<Result<Step, WalkError>> {
+        let stubs = &vm.stubs;
+        if !stubs.call_stub.contains(cursor.pc) && !stubs.catch_exception.contains(cursor.pc) {
+            return None;
+        }
+        sink.stub(cursor.pc);
+        Some(self.call_stub_step(vm, cursor, registers, anchor))
+    }
+
+    fn call_stub_step(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+        registers: &Registers,
+        anchor: &mut Option<Cursor>,
+    ) -> Result<Step, WalkError> {
+        let record = Around::read(self.memory, cursor.pc).record(0);
+        let above_fp = cursor.fp.wrapping_sub(cursor.sp);
+        let native = record.unwrap_or(Record::OnStack(above_fp));
+        let native = self.caller_by_record(cursor, registers, native);
+        let wrapper = if record.is_none() && self.is_wrapper_saved(vm.stubs.call_stub.start, cursor.pc) {
+            self.slot(cursor.fp, i64::from(vm.thread.entry_frame_call_wrapper))?
+        } else {
+            registers.x0()
+        };
+        self.called_from_native(vm, cursor, wrapper, native, anchor)
+    }
+
+    fn is_wrapper_saved(&self, start: u64, pc: u64) -> bool {
+        let mut code = [0_u8; SAVES_BYTES];
+        if !self.memory.read_bytes(start, &mut code) {
+            return true;
+        }
+        let (instructions, _) = code.as_chunks::<{ INSTRUCTION_BYTES as usize }>();
+        let save = instructions.iter().position(|&code| u32::from_le_bytes(code) == SAVE_WRAPPER);
+        save.is_none_or(|at| pc.wrapping_sub(start) > (at as u64).wrapping_mul(INSTRUCTION_BYTES))
+    }
+}

@@ -1,0 +1,79 @@
+//! An interrupted frame of a compiled method, on aarch64: is its frame there yet, or still?
+//!
+//! The entry saves x29 and x30 in one instruction, and the exit restores them in one ([`super::instructions`]): the return
+//! address is in x30 before the first and behind the second. The exit ends with a poll, `ldr x8, [x28, x]; cmp sp, x8;
+//! b.hi stub; ret` (17 on) or `ldr x8, [x28, x]; ldr wzr, [x8]; ret` (11), or with an exception in a jump
+//! (cpu/aarch64/aarch64.ad MachPrologNode, MachEpilogNode and RethrowException, c1_LIRAssembler_aarch64.cpp).
+
+use super::instructions::{Around, DROP_PAIR, INSTRUCTION_BYTES, Record, saves_record};
+use crate::core::memory::Memory;
+use crate::core::vm_layout::VmLayout;
+use crate::signal::walk::blob::Blob;
+use crate::signal::walk::registers::Registers;
+use crate::signal::walk::{Cursor, Walk, WalkError};
+
+/// How far before `frame_complete` the frame is made: barriers lie between.
+const PROLOGUE_BYTES: usize = 256;
+
+impl<M: Memory> Walk<'_, M> {
+    /// The caller of the compiled method's frame that was interrupted at `cursor`.
+    pub(in crate::signal::walk) fn interrupted_compiled_caller(
+        &self,
+        vm: &VmLayout,
+        blob: &Blob,
+        cursor: &Cursor,
+        registers: &Registers,
+    ) -> Result<Cursor, WalkError> {
+        let around = Around::read(self.memory, cursor.pc);
+        if let Some(record) = around.record(blob.frame_bytes) {
+            return self.caller_by_record(cursor, registers, record);
+        }
+        let complete_at = blob.code_begin.wrapping_add_signed(self.frame_complete(vm, blob)?);
+        if cursor.pc < complete_at && !self.is_saved(blob, cursor.pc, complete_at) {
+            return self.caller_by_record(cursor, registers, Record::InRegisters(0));
+        }
+        let pushed = self.bytes_pushed_for_subtype_check(vm, cursor.pc);
+        self.sized_caller(&Cursor { sp: cursor.sp.wrapping_add(pushed), ..*cursor }, blob.frame_bytes)
+    }
+
+    /// The frame at `cursor` as its size counts. C2 calls native code with a pair on the stack that tells where from:
+    /// `adr x9, next; stp xzr, x9, [sp, -16]!; blr x8; next: add sp, sp, 16` (cpu/aarch64/aarch64.ad,
+    /// aarch64_enc_java_to_runtime, JDK 11-25).
+    pub(in crate::signal::walk) fn without_call_words(&self, cursor: Cursor) -> Cursor {
+        let is_next = || self.memory.load_u32(cursor.pc) == Some(DROP_PAIR);
+        let breadcrumb = || self.memory.load_u64(cursor.sp.wrapping_add(8)) == Some(cursor.pc);
+        if is_next() && breadcrumb() {
+            return Cursor { sp: cursor.sp.wrapping_add(16), ..cursor };
+        }
+        cursor
+    }
+
+    /// The caller of what was interrupted at `cursor`, whose frame record is at `record`.
+    pub(super) fn caller_by_record(
+        &self,
+        cursor: &Cursor,
+        registers: &Registers,
+        record: Record,
+    ) -> Result<Cursor, WalkError> {
+        match record {
+            Record::InRegisters(above) => {
+                let sp = cursor.sp.wrapping_add(above);
+                let caller = Cursor { pc: registers.lr(), sp, fp: registers.fp(), interrupted: false };
+                self.check_progress(cursor, caller)
+            }
+            Record::OnStack(above) => self.sized_caller(cursor, above.wrapping_add(16) as i64),
+        }
+    }
+
+    /// Whether the method's entry has saved the record before it came to `pc`: not if it has yet to do so.
+    fn is_saved(&self, blob: &Blob, pc: u64, complete_at: u64) -> bool {
+        let mut code = [0_u8; PROLOGUE_BYTES];
+        let length = (complete_at.wrapping_sub(pc) as usize).min(PROLOGUE_BYTES);
+        let Some(code) = code.get_mut(..length) else { return false };
+        if !self.memory.read_bytes(pc, code) {
+            return false;
+        }
+        let (instructions, _) = code.as_chunks::<{ INSTRUCTION_BYTES as usize }>();
+        !instructions.iter().any(|&code| saves_record(u32::from_le_bytes(code), blob.frame_bytes))
+    }
+}

@@ -1,0 +1,93 @@
+//! A compiled method interrupted in the stubs behind its code, on aarch64: they have no frame of their own, and where the
+//! method was left is in x30.
+
+use super::instructions::{BR_X8, INSTRUCTION_BYTES, is_call, moved_immediate};
+use crate::core::memory::Memory;
+use crate::core::vm_layout::VmLayout;
+use crate::signal::walk::blob::Blob;
+use crate::signal::walk::registers::Registers;
+use crate::signal::walk::{Cursor, Walk};
+
+/// `isb`
+const ISB: u32 = 0xd503_3fdf;
+/// `ldr x8, pc + 8`
+const LOAD_TARGET: u32 = 0x5800_0048;
+/// HotSpot's register of the Method that is called.
+const METHOD: u32 = 12;
+const SCRATCH: u32 = 8;
+/// No stub of either kind has more instructions: `isb`, an address of up to four in x12 and in x8, `br x8`.
+const MAX_INSTRUCTIONS: u64 = 10;
+/// A deoptimisation handler is `adr x30, handler` and a jump: of one instruction, or `adrp; add; br`, or four moves.
+const MAX_HANDLER_INSTRUCTIONS: u64 = 5;
+
+impl<M: Memory> Walk<'_, M> {
+    /// If a compiled method's stub for a call was interrupted, the call in the same method that led there: the stub has
+    /// a return address, but is no callee. There are those of static calls, `isb; mov x12, method; mov x8, entry; br
+    /// x8`, and those that reach further than a call can, `ldr x8, target; br x8`
+    /// (cpu/aarch64/macroAssembler_aarch64.cpp, emit_static_call_stub, emit_trampoline_stub, JDK 11-25).
+    pub(in crate::signal::walk) fn static_call_stub_caller(
+        &self,
+        blob: &Blob,
+        cursor: &Cursor,
+        registers: &Registers,
+    ) -> Option<Cursor> {
+        if !self.is_in_call_stub(cursor.pc) {
+            return None;
+        }
+        // Nothing else than a call in the method's code before it leads there.
+        let pc = registers.lr();
+        let is_call = is_call(self.memory.load_u32(pc.wrapping_sub(INSTRUCTION_BYTES))?);
+        if !is_call || !(blob.code_begin..cursor.pc).contains(&pc) {
+            return None;
+        }
+        Some(Cursor { pc, sp: cursor.sp, fp: registers.fp(), interrupted: false })
+    }
+
+    fn is_in_call_stub(&self, pc: u64) -> bool {
+        let code = |index: u64| {
+            let address = pc.wrapping_add(index.wrapping_mul(INSTRUCTION_BYTES));
+            self.memory.load_u32(address).unwrap_or(0)
+        };
+        let before = |index: u64| {
+            let address = pc.wrapping_sub(index.wrapping_mul(INSTRUCTION_BYTES));
+            self.memory.load_u32(address).unwrap_or(0)
+        };
+        match code(0) {
+            LOAD_TARGET => return code(1) == BR_X8,
+            BR_X8 if before(1) == LOAD_TARGET => return true,
+            _ => {}
+        }
+        let is_part = |code: u32| code == ISB || matches!(moved_immediate(code), Some(METHOD | SCRATCH));
+        let is_method = |code: u32| moved_immediate(code) == Some(METHOD);
+        let ahead = (0..MAX_INSTRUCTIONS).take_while(|&index| is_part(code(index)));
+        let (parts, names_method) = ahead.fold((0_u64, false), |(_, named), index| {
+            (index.wrapping_add(1), named || is_method(code(index)))
+        });
+        let named_before = || {
+            let behind = (1..MAX_INSTRUCTIONS).take_while(|&index| is_part(before(index)));
+            behind.into_iter().any(|index| is_method(before(index)))
+        };
+        code(parts) == BR_X8 && (names_method || named_before())
+    }
+
+    /// If a deoptimisation handler was interrupted, the frame as it is when the handler is through: returned to at the
+    /// handler's beginning. The handler puts that address into x30 and leaves: `adr x30, handler; jump`
+    /// (cpu/aarch64/aarch64.ad emit_deopt_handler, c1_LIRAssembler_aarch64.cpp, JDK 11-25).
+    pub(in crate::signal::walk) fn deopt_handler_frame(
+        &self,
+        vm: &VmLayout,
+        blob: &Blob,
+        cursor: &Cursor,
+        registers: &Registers,
+    ) -> Option<Cursor> {
+        let starts = (0..MAX_HANDLER_INSTRUCTIONS)
+            .map(|done| cursor.pc.wrapping_sub(done.wrapping_mul(INSTRUCTION_BYTES)));
+        let mut handlers = starts.into_iter().filter(|&start| self.is_deopt_handler(vm, blob, start));
+        let pc = handlers.next()?;
+        // Behind the first instruction that is what x30 says.
+        if pc != cursor.pc && registers.lr() != pc {
+            return None;
+        }
+        Some(Cursor { pc, sp: cursor.sp, fp: registers.fp(), interrupted: false })
+    }
+}

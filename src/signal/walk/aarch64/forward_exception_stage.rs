@@ -1,0 +1,45 @@
+//! StubRoutines' forward_exception on aarch64, which has no frame: it is entered with the address in x30 at which a Java
+//! frame is to go on with its pending exception, keeps it in x19, asks for that frame's handler (with a pair pushed for
+//! the call), moves x19 to x30 and x3, and jumps (cpu/aarch64/stubGenerator_aarch64.cpp, generate_forward_exception, JDK
+//! 11-25).
+
+use super::instructions::INSTRUCTION_BYTES;
+use crate::core::memory::Memory;
+use crate::core::vm_layout::VmLayout;
+use crate::signal::walk::registers::Registers;
+use crate::signal::walk::{Cursor, Walk, WalkError};
+
+/// `stp x8, x12, [sp, -16]!` and `ldp x8, x12, [sp], 16` (MacroAssembler::call_VM_leaf_base).
+const PUSH_FOR_CALL: u32 = 0xa9bf_33e8;
+const POP_BEHIND_CALL: u32 = 0xa8c1_33e8;
+/// More than the stub has.
+const MAX_INSTRUCTIONS: u64 = 64;
+
+impl<M: Memory> Walk<'_, M> {
+    /// The frame whose exception forward_exception passes on, if that is where `cursor` is: interrupted, with these
+    /// registers. At its call the address is in a register that the called function may have saved anywhere.
+    pub(in crate::signal::walk) fn forward_exception_caller(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+        interrupted: Option<&Registers>,
+    ) -> Option<Result<Cursor, WalkError>> {
+        let stub = vm.stubs.forward_exception;
+        if !stub.contains(cursor.pc) {
+            return None;
+        }
+        let Some(registers) = interrupted else { return Some(Err(WalkError::NoFrameSize)) };
+        let last = (1..MAX_INSTRUCTIONS)
+            .map(|back| cursor.pc.wrapping_sub(back.wrapping_mul(INSTRUCTION_BYTES)))
+            .take_while(|&address| address >= stub.start)
+            .find_map(|address| {
+                self.memory.load_u32(address).filter(|code| matches!(*code, PUSH_FOR_CALL | POP_BEHIND_CALL))
+            });
+        let pushed = if last == Some(PUSH_FOR_CALL) { 16 } else { 0 };
+        let lr = registers.lr();
+        // Behind the call it is an address of this stub.
+        let pc = if stub.contains(lr) { registers.x19() } else { lr };
+        let sp = cursor.sp.wrapping_add(pushed);
+        Some(Ok(Cursor { pc, sp, fp: cursor.fp, interrupted: false }))
+    }
+}

@@ -1,0 +1,197 @@
+//! A64 instructions of HotSpot's code, and what those around an interrupted one say of its frame record: the pair of the
+//! caller's x29 and the return address, which x30 has until it is saved, and again when it has been restored.
+//!
+//! | Code | Is |
+//! |---|---|
+//! | `sub sp, sp, N; stp x29, x30, [sp, N - 16]` | the entry of a small frame (MacroAssembler::build_frame) |
+//! | `stp x29, x30, [sp, -16]!; [mov x8, M;] sub sp, sp, M` | that of a large one |
+//! | `stp x29, x30, [sp, -16]!; mov x29, sp` | that of a stub, and of a native method's wrapper (enter) |
+//! | `ldp x29, x30, [sp, N - 16]; add sp, sp, N` | the exit of a small frame (remove_frame) |
+//! | `[mov x8, M;] add sp, sp, M; ldp x29, x30, [sp], 16` | that of a large one |
+//! | `mov sp, x29; ldp x29, x30, [sp], 16` | that of the others (leave) |
+//!
+//! Sources: cpu/aarch64/macroAssembler_aarch64.cpp, macroAssembler_aarch64.hpp (JDK 11-25).
+
+use crate::core::memory::Memory;
+
+pub(super) const INSTRUCTION_BYTES: u64 = 4;
+pub(super) const RET: u32 = 0xd65f_03c0;
+/// `stp x29, x30, [sp, -16]!`
+pub(super) const PUSH_RECORD: u32 = 0xa9bf_7bfd;
+/// `ldp x29, x30, [sp], 16`
+pub(super) const POP_RECORD: u32 = 0xa8c1_7bfd;
+/// `mov x29, sp`
+pub(super) const MOVE_SP_TO_FP: u32 = 0x9100_03fd;
+/// `add sp, sp, 16`
+pub(super) const DROP_PAIR: u32 = 0x9100_43ff;
+/// `sub sp, sp, x8`
+const SUB_SP_X8: u32 = 0xcb28_63ff;
+/// `br x8`
+pub(super) const BR_X8: u32 = 0xd61f_0100;
+
+/// How many instructions on both sides of the interrupted one are looked at.
+const BEFORE: usize = 8;
+const AFTER: usize = 2;
+const BYTES: usize = (BEFORE + 1 + AFTER) * 4;
+
+/// Where a frame record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Record {
+    /// In x29 and x30; the caller's SP is this many bytes above SP.
+    InRegisters(u64),
+    /// This many bytes above SP; the caller's SP lies right behind it.
+    OnStack(u64),
+}
+
+/// Instructions around an interrupted one. What could not be read is 0, which is none.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Around {
+    code: [u32; BEFORE + 1 + AFTER],
+}
+
+impl Around {
+    pub(super) fn read(memory: &impl Memory, pc: u64) -> Self {
+        let mut bytes = [0_u8; BYTES];
+        let before = (BEFORE as u64).wrapping_mul(INSTRUCTION_BYTES);
+        if !memory.read_bytes(pc.wrapping_sub(before), &mut bytes) {
+            bytes = [0; BYTES];
+            if let Some(from_pc) = bytes.get_mut(before as usize..)
+                && !memory.read_bytes(pc, from_pc)
+            {
+                from_pc.fill(0);
+            }
+        }
+        let mut code = [0; BEFORE + 1 + AFTER];
+        for (instruction, bytes) in code.iter_mut().zip(bytes.as_chunks::<4>().0) {
+            *instruction = u32::from_le_bytes(*bytes);
+        }
+        Self { code }
+    }
+
+    /// The instruction this many behind the interrupted one (before it, if negative).
+    pub(super) fn at(&self, distance: isize) -> u32 {
+        let index = BEFORE.checked_add_signed(distance);
+        index.and_then(|index| self.code.get(index)).copied().unwrap_or(0)
+    }
+
+    /// Where the record is, as far as the instructions tell. `frame_bytes` is the size of the whole frame, if it has one
+    /// that is fixed.
+    pub(super) fn record(&self, frame_bytes: i64) -> Option<Record> {
+        let (before, at, next) = (self.at(-1), self.at(0), self.at(1));
+        if at == PUSH_RECORD {
+            return Some(Record::InRegisters(0));
+        }
+        let is_pushed = before == PUSH_RECORD || before == MOVE_SP_TO_FP && self.at(-2) == PUSH_RECORD;
+        if is_pushed || at == POP_RECORD || self.is_sizing_large_frame() {
+            return Some(Record::OnStack(0));
+        }
+        if let Ok(size) = u64::try_from(frame_bytes)
+            && let Some(small) = SmallFrame::of(size)
+        {
+            if at == small.save {
+                return Some(Record::InRegisters(size));
+            }
+            if at == small.make && next == small.save {
+                return Some(Record::InRegisters(0));
+            }
+            if at == small.remove && before == small.restore {
+                return Some(Record::InRegisters(size));
+            }
+            if self.is_behind(|instruction, earlier| instruction == small.remove && earlier == small.restore)
+            {
+                return Some(Record::InRegisters(0));
+            }
+        }
+        let is_popped = self.is_behind(|instruction, _| instruction == POP_RECORD);
+        (is_popped || self.is_return_poll_stub()).then_some(Record::InRegisters(0))
+    }
+
+    /// Whether one of the instructions before, from which nothing leads elsewhere for good, is as asked for. It is told
+    /// with the one before it.
+    fn is_behind(&self, is_wanted: impl Fn(u32, u32) -> bool) -> bool {
+        (1..=BEFORE as isize)
+            .map(|back| (self.at(back.wrapping_neg()), self.at(back.wrapping_neg().wrapping_sub(1))))
+            .take_while(|&(instruction, _)| !leaves(instruction))
+            .any(|(instruction, earlier)| is_wanted(instruction, earlier))
+    }
+
+    /// Between the push of a record and `sub sp, sp, x8`, where x8 gets the size by one or two moves.
+    fn is_sizing_large_frame(&self) -> bool {
+        let is_move = |instruction: u32| instruction & 0x9f80_001f == 0x9280_0008 || is_orr_x8(instruction);
+        let moves = (1..=2).take_while(|&back: &isize| is_move(self.at(back.wrapping_neg()))).count();
+        let at = self.at(0);
+        moves != 0
+            && (at == SUB_SP_X8 || is_move(at))
+            && self.at((moves as isize).wrapping_neg().wrapping_sub(1)) == PUSH_RECORD
+    }
+
+    /// The stub of a poll before a return, where the frame is gone as at the poll: `adr x8, poll; str x8, [x28, offset]`,
+    /// and a jump (c1_CodeStubs_aarch64.cpp C1SafepointPollStub, c2_CodeStubs_aarch64.cpp C2SafepointPollStub, 17 on).
+    fn is_return_poll_stub(&self) -> bool {
+        let is_adr = |instruction: u32| instruction & 0x9f00_001f == 0x1000_0008;
+        let is_store = |instruction: u32| instruction & 0xffc0_03ff == 0xf900_0388;
+        (0..=4).any(|back: isize| {
+            let adr = back.wrapping_neg();
+            is_adr(self.at(adr))
+                && is_store(self.at(adr.wrapping_add(1)))
+                && (adr.wrapping_add(2)..0).all(|between| !leaves(self.at(between)))
+        })
+    }
+}
+
+/// The instructions that make and remove a frame of up to 512 bytes beside its record.
+struct SmallFrame {
+    make: u32,
+    save: u32,
+    restore: u32,
+    remove: u32,
+}
+
+impl SmallFrame {
+    fn of(size: u64) -> Option<Self> {
+        const LIMIT: u64 = (1 << 9) + 16;
+        if !(16..LIMIT).contains(&size) || !size.is_multiple_of(8) {
+            return None;
+        }
+        let immediate = (size as u32) << 10;
+        let scaled = ((size.wrapping_sub(16) >> 3) as u32 & 0x7f) << 15;
+        Some(Self {
+            make: 0xd100_03ff | immediate,
+            save: 0xa900_7bfd | scaled,
+            restore: 0xa940_7bfd | scaled,
+            remove: 0x9100_03ff | immediate,
+        })
+    }
+}
+
+/// The instruction that saves the record in a frame of this size.
+pub(super) fn saves_record(instruction: u32, frame_bytes: i64) -> bool {
+    let small = u64::try_from(frame_bytes).ok().and_then(SmallFrame::of);
+    instruction == PUSH_RECORD || small.is_some_and(|small| small.save == instruction)
+}
+
+/// Whether what follows is not reached from before: `b`, `bl`, `br`, `blr`, `ret`.
+pub(super) fn leaves(instruction: u32) -> bool {
+    instruction & 0x7c00_0000 == 0x1400_0000 || instruction & 0xff9f_fc1f == 0xd61f_0000
+}
+
+/// Whether it is a call: `bl`, `blr`.
+pub(super) fn is_call(instruction: u32) -> bool {
+    instruction & 0xfc00_0000 == 0x9400_0000 || instruction & 0xffff_fc1f == 0xd63f_0000
+}
+
+/// Whether it jumps to a register: `br`.
+pub(super) fn is_register_jump(instruction: u32) -> bool {
+    instruction & 0xffff_fc1f == 0xd61f_0000
+}
+
+/// `orr x8, xzr, immediate`, which is how some sizes are moved.
+fn is_orr_x8(instruction: u32) -> bool {
+    instruction & 0xff80_03ff == 0xb200_03e8
+}
+
+/// The destination of a `movz` or `movk`.
+pub(super) fn moved_immediate(instruction: u32) -> Option<u32> {
+    let is_wide_move = instruction & 0xff80_0000 == 0xd280_0000 || instruction & 0xff80_0000 == 0xf280_0000;
+    is_wide_move.then_some(instruction & 0x1f)
+}

@@ -1,0 +1,96 @@
+//! An interrupted frame of the interpreter, on aarch64.
+//!
+//! Outside the stages of entry and exit the frame is complete and x29 points to it. In them x29 still, or again, belongs
+//! to the caller, and the return address and the sender's SP are where this table says
+//! (cpu/aarch64/templateInterpreterGenerator_aarch64.cpp, interp_masm_aarch64.cpp, JDK 11-25):
+//!
+//! | Stage | Return PC | Sender SP | Caller's x29 | Method |
+//! |---|---|---|---|---|
+//! | entry, to `add x29, sp, 80` | x30 | x13 (11, 17), x19 (21 on) | x29 | x12 |
+//! | until the sender SP is saved | `x29[1]` | the same | `x29[0]` | x12 |
+//! | exit, behind `ldp x29, x30, [sp], 16` | x30 | x9 (others than returns: x20) | x29 | lost |
+//!
+//! An intrinsic's entry has no frame; those that call out keep x30 in x19 or x23 (generate_math_entry).
+
+use super::instructions::INSTRUCTION_BYTES;
+use crate::core::memory::Memory;
+use crate::core::record::FrameKind;
+use crate::core::vm_layout::VmLayout;
+use crate::signal::walk::registers::Registers;
+use crate::signal::walk::{Cursor, FrameSink, Walk, WalkError};
+
+impl<M: Memory> Walk<'_, M> {
+    /// Puts the interrupted interpreter frame into the sink and finds its caller.
+    pub(in crate::signal::walk) fn interrupted_interpreter_step(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+        registers: &Registers,
+        sink: &mut FrameSink<'_>,
+    ) -> Result<Cursor, WalkError> {
+        let pc = cursor.pc;
+        let code = &vm.stubs.interpreter_code;
+        let caller = |pc, sp, fp| Cursor { pc, sp, fp, interrupted: false };
+        if let Some(entry) = code.entry_at(pc) {
+            let sender_sp = registers.by_dwarf_number(code.sender_sp_register).unwrap_or(0);
+            let has_frame = entry.push_fp != 0 && pc > entry.push_fp;
+            if !has_frame {
+                self.entered_method(vm, registers, sink)?;
+                let kept = [registers.lr(), registers.x23(), registers.x19()];
+                let is_return = |pc: &u64| !entry.code.contains(*pc) && self.is_return_address(vm, *pc);
+                let return_pc = kept.into_iter().find(is_return).unwrap_or_else(|| registers.lr());
+                return Ok(caller(return_pc, sender_sp, cursor.fp));
+            }
+            if pc < entry.sender_sp_saved {
+                self.entered_method(vm, registers, sink)?;
+                let return_pc = self.load_return_address(cursor.fp.wrapping_add(8))?;
+                return Ok(caller(return_pc, sender_sp, self.slot(cursor.fp, 0)?));
+            }
+        } else if let Some(exit) = code.exit_at(pc) {
+            // Which method it was is not in any register any more. The bytecode that returned has ended: the
+            // sample belongs to the caller, at its call.
+            let sender_sp = if exit.native { registers.x20() } else { registers.x9() };
+            return Ok(caller(registers.lr(), sender_sp, cursor.fp));
+        }
+        self.interpreted_step(vm, cursor, Some(registers.x22()), sink)
+    }
+
+    /// The caller of a frameless entry that has called a stub or C function. The return address is in a register that is
+    /// gone; x29 is the caller's, whose frame is taken for that of the entry.
+    pub(in crate::signal::walk) fn frameless_entry_caller(
+        &self,
+        _vm: &VmLayout,
+        _cursor: &Cursor,
+    ) -> Option<Cursor> {
+        None
+    }
+
+    /// The caller of an interpreter frame that an exception has removed, while its handler is looked for: above the
+    /// caller's frame lie the exception and the return address, and a pair for the call. Behind the call come `ldp x8, x12,
+    /// [sp], 16; mov x1, x0; ldp x0, x30, [sp], 16; mov x3, x30; br x1`
+    /// (templateInterpreterGenerator_aarch64.cpp, generate_throw_exception; MacroAssembler::call_VM_leaf_base).
+    pub(in crate::signal::walk) fn removed_activation_caller(&self, cursor: &Cursor) -> Option<Cursor> {
+        const LEAVES: [u32; 5] = [0xa8c1_33e8, 0xaa00_03e1, 0xa8c1_7be0, 0xaa1e_03e3, 0xd61f_0020];
+        let mut code = [0_u8; LEAVES.len() * INSTRUCTION_BYTES as usize];
+        let is_read = self.memory.read_bytes(cursor.pc, &mut code);
+        let (instructions, _) = code.as_chunks::<{ INSTRUCTION_BYTES as usize }>();
+        let leaves = instructions.iter().map(|&code| u32::from_le_bytes(code)).eq(LEAVES);
+        if !is_read || !leaves {
+            return None;
+        }
+        let pc = self.load_return_address(cursor.sp.wrapping_add(24)).ok()?;
+        Some(Cursor { pc, sp: cursor.sp.wrapping_add(32), fp: cursor.fp, interrupted: false })
+    }
+
+    fn entered_method(
+        &self,
+        vm: &VmLayout,
+        registers: &Registers,
+        sink: &mut FrameSink<'_>,
+    ) -> Result<(), WalkError> {
+        let method = registers.x12();
+        self.const_method(vm, method)?;
+        sink.java(FrameKind::Interpreted, 0, method, 0);
+        Ok(())
+    }
+}

@@ -1,0 +1,125 @@
+//! The registers that a walk begins with.
+
+use libc::{c_void, mcontext_t, siginfo_t, ucontext_t};
+
+use super::return_address::strip;
+use crate::core::memory::Memory;
+use crate::signal::walk::WalkError;
+
+/// The general registers of an interrupted thread, by DWARF number (DWARF for the Arm 64-bit Architecture, "DWARF register
+/// names"), the program counter last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Registers {
+    /// x0 … x30, sp.
+    pub general: [u64; 32],
+    /// pc.
+    pub pc: u64,
+}
+
+macro_rules! register {
+    ($($(#[$doc:meta])* $name:ident = $number:literal),*) => {
+        $($(#[$doc])* #[inline] pub fn $name(&self) -> u64 {
+            self.general.get($number).copied().unwrap_or(0)
+        })*
+    };
+}
+
+impl Registers {
+    register! {
+        /// x0.
+        x0 = 0,
+        /// x3.
+        x3 = 3,
+        /// x9.
+        x9 = 9,
+        /// x12, HotSpot's Method in the entry of one.
+        x12 = 12,
+        /// x19.
+        x19 = 19,
+        /// x20, the interpreter's expression stack pointer.
+        x20 = 20,
+        /// x22, the interpreter's bytecode pointer.
+        x22 = 22,
+        /// x23.
+        x23 = 23,
+        /// x28, HotSpot's JavaThread in Java code.
+        x28 = 28,
+        /// x29, the frame pointer where there is one.
+        fp = 29,
+        /// sp.
+        sp = 31
+    }
+
+    /// The registers in a handler's context.
+    ///
+    /// # Safety
+    /// `context` is the `ucontext_t` that the kernel passed to a handler.
+    pub unsafe fn from_context(context: *const c_void) -> Self {
+        // SAFETY: by the contract.
+        let mcontext = unsafe { &(*context.cast::<ucontext_t>()).uc_mcontext };
+        let mut registers = Self { pc: mcontext.pc, ..Self::default() };
+        let saved = mcontext.regs.iter().copied().chain([mcontext.sp]);
+        for (general, saved) in registers.general.iter_mut().zip(saved) {
+            *general = saved;
+        }
+        registers
+    }
+
+    /// The program counter alone.
+    ///
+    /// # Safety
+    /// As for [`Registers::from_context`].
+    pub unsafe fn program_counter(context: *const c_void) -> u64 {
+        // SAFETY: by the contract.
+        unsafe { (*context.cast::<ucontext_t>()).uc_mcontext.pc }
+    }
+
+    /// Makes the thread go on at `pc` when the handler returns.
+    ///
+    /// # Safety
+    /// As for [`Registers::from_context`], and the code at `pc` must fit the other registers.
+    pub unsafe fn set_program_counter(context: *mut c_void, pc: u64) {
+        // SAFETY: by the contract.
+        unsafe { (*context.cast::<ucontext_t>()).uc_mcontext.pc = pc };
+    }
+
+    /// The register with this DWARF number.
+    pub fn by_dwarf_number(&self, number: u8) -> Option<u64> {
+        self.general.get(usize::from(number)).copied()
+    }
+
+    /// The return address of a function that has not saved it: x30's.
+    pub fn return_address(&self) -> Option<u64> {
+        self.general.get(30).copied().map(strip)
+    }
+
+    /// x30, without a signature.
+    pub fn lr(&self) -> u64 {
+        self.return_address().unwrap_or(0)
+    }
+}
+
+/// The registers in the signal frame at `sp`: a siginfo, and the `ucontext_t` behind it (the kernel's struct rt_sigframe,
+/// arch/arm64/kernel/signal.c).
+pub fn read_signal_frame<M: Memory>(memory: &M, sp: u64) -> Result<Registers, WalkError> {
+    let mcontext = sp
+        .wrapping_add(size_of::<siginfo_t>() as u64)
+        .wrapping_add(std::mem::offset_of!(ucontext_t, uc_mcontext) as u64);
+    let read =
+        |offset: usize| memory.load_u64(mcontext.wrapping_add(offset as u64)).ok_or(WalkError::Unreadable);
+    let mut registers = Registers { pc: read(std::mem::offset_of!(mcontext_t, pc))?, ..Registers::default() };
+    // sp follows the 31 registers.
+    let mut offset = std::mem::offset_of!(mcontext_t, regs);
+    for general in &mut registers.general {
+        *general = read(offset)?;
+        offset = offset.wrapping_add(8);
+    }
+    Ok(registers)
+}
+
+/// Whether a handler returns to `pc`: `mov x8, __NR_rt_sigreturn; svc 0`. The kernel's trampoline has no call frame
+/// information that says so (arch/arm64/kernel/vdso/sigreturn.S).
+pub fn is_signal_return<M: Memory>(memory: &M, pc: u64) -> bool {
+    memory.load_u64(pc) == Some(0xd400_0001_d280_1168)
+}

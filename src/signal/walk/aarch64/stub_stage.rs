@@ -1,0 +1,152 @@
+//! An interrupted stub without debug information, on aarch64.
+//!
+//! StubRoutines and most helpers begin with `stp x29, x30, [sp, -16]!; mov x29, sp`; small leaf stubs have no frame record
+//! and leave the return address in x30. As long as a stub has called nobody x30 has it in either case, and tells whether
+//! the record at x29 is the stub's own: then both have the same.
+
+use super::instructions::{Around, INSTRUCTION_BYTES, POP_RECORD, PUSH_RECORD, RET, Record, is_call};
+use crate::core::address::RuntimeAddr;
+use crate::core::memory::Memory;
+use crate::core::vm_layout::VmLayout;
+use crate::signal::walk::blob::{Blob, BlobKind};
+use crate::signal::walk::registers::Registers;
+use crate::signal::walk::{Cursor, Walk, WalkError};
+
+/// What a stub that has called out has between its frame record and the return address.
+pub(in crate::signal::walk) const ENTRY_BARRIER_WORDS_BYTES: u64 = 0;
+
+/// How far above SP a stub's own frame record may lie: stubs save registers, up to SVE's.
+const MAX_STUB_FRAME: u64 = 32 * 1024;
+/// How many pairs a leaf stub without a frame record may have pushed.
+const MAX_PAIRS: u64 = 16;
+/// How many instructions of a leaf stub are looked at until its return.
+const MAX_LEAF_INSTRUCTIONS: u64 = 96;
+
+impl<M: Memory> Walk<'_, M> {
+    /// The caller of the stub that was interrupted at `cursor`.
+    pub(in crate::signal::walk) fn interrupted_stub_caller(
+        &self,
+        vm: &VmLayout,
+        blob: &Blob,
+        cursor: &Cursor,
+        registers: &Registers,
+    ) -> Result<Cursor, WalkError> {
+        let (sp, fp, lr) = (cursor.sp, registers.fp(), registers.lr());
+        let leaf = |sp: u64| Ok(Cursor { pc: lr, sp, fp, interrupted: false });
+        match blob.kind {
+            BlobKind::Vtable | BlobKind::MethodHandleEntry => return leaf(sp),
+            BlobKind::SlowSubtypeCheck => {
+                return leaf(self.sp_at_return(cursor)?.wrapping_add(self.bytes_below_subtype_check(lr)));
+            }
+            BlobKind::Safepoint => return self.safepoint_blob_caller(blob, cursor, registers),
+            BlobKind::Exception => return self.exception_blob_caller(blob, cursor, registers),
+            _ => {}
+        }
+        if let Some(caller) = self.jump_to_handler_caller(vm, cursor, registers) {
+            return Ok(caller);
+        }
+        if let Some(record) = Around::read(self.memory, cursor.pc).record(blob.frame_bytes) {
+            return self.caller_by_record(cursor, registers, record);
+        }
+        let by_record = |above: u64| self.caller_by_record(cursor, registers, Record::OnStack(above));
+        let return_at = |slot: u64| self.load_return_address(slot).ok();
+        let above_fp =
+            Some(fp.wrapping_sub(sp)).filter(|&above| above <= MAX_STUB_FRAME && fp.is_multiple_of(8));
+        let sized = u64::try_from(blob.frame_bytes).ok().and_then(|bytes| bytes.checked_sub(16));
+        let places = [sized, above_fp];
+        let mut records = places.into_iter().flatten();
+        let saved = |above: u64| return_at(sp.wrapping_add(above).wrapping_add(8));
+        if !self.is_return_address(vm, lr) {
+            // The stub has called out, or keeps something else in x30.
+            let is_saved = |&above: &u64| saved(above).is_some_and(|pc| self.is_return_address(vm, pc));
+            let record = records.find(is_saved).ok_or(WalkError::NoFrameSize)?;
+            return by_record(record);
+        }
+        if let Some(record) = records.find(|&above| saved(above) == Some(lr)) {
+            return by_record(record);
+        }
+        leaf(self.sp_without_pushes(vm, sp, lr))
+    }
+
+    /// SP when the leaf stub at `cursor` returns: what it has pushed by then is popped again.
+    fn sp_at_return(&self, cursor: &Cursor) -> Result<u64, WalkError> {
+        let mut sp = cursor.sp;
+        for index in 0..MAX_LEAF_INSTRUCTIONS {
+            let address = cursor.pc.wrapping_add(index.wrapping_mul(INSTRUCTION_BYTES));
+            let code = self.memory.load_u32(address).ok_or(WalkError::Unreadable)?;
+            if code == RET {
+                return Ok(sp);
+            }
+            sp = sp.wrapping_add_signed(sp_change(code));
+        }
+        Err(WalkError::NoFrameSize)
+    }
+
+    /// The stack pointer of the frame that a leaf stub returns to at `lr`. What the stub has pushed above is pairs of
+    /// registers; a compiled caller is recognised by its own return address.
+    fn sp_without_pushes(&self, vm: &VmLayout, sp: u64, lr: u64) -> u64 {
+        let Ok(blob) = self.blob_at(vm, lr) else { return sp };
+        if blob.kind != BlobKind::Nmethod || vm.stubs.interpreter.contains(lr) {
+            return sp;
+        }
+        let is_frame = |&sp: &u64| {
+            let slot = sp.wrapping_add_signed(blob.frame_bytes).wrapping_sub(8);
+            self.load_return_address(slot).is_ok_and(|pc| {
+                pc == vm.stubs.cont_return_barrier.start
+                    || self.in_code_cache(pc) && self.is_return_address(vm, pc)
+            })
+        };
+        let above = (0..=MAX_PAIRS).map(|pair| sp.wrapping_add(pair.wrapping_mul(16)));
+        above.into_iter().find(is_frame).unwrap_or(sp)
+    }
+
+    /// The caller of a leaf stub that native code has called, in a thread that has no Java frames: JNI's fast field
+    /// getters and the like leave the return address in x30 (cpu/aarch64/jniFastGetField_aarch64.cpp).
+    pub(in crate::signal::walk) fn native_leaf_stub_caller(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+        registers: Option<&Registers>,
+    ) -> Result<Cursor, WalkError> {
+        let pc = registers.filter(|_| cursor.interrupted).map_or(0, Registers::lr);
+        if self.objects.find(RuntimeAddr(pc)).is_none() || !self.is_return_address(vm, pc) {
+            return Err(WalkError::UnknownCode);
+        }
+        Ok(Cursor { pc, sp: cursor.sp, fp: cursor.fp, interrupted: false })
+    }
+
+    /// Whether `pc` can be a return address into code that calls stubs: into the interpreter (which puts entries of its
+    /// own into x30), right behind a call of Java or native code, or a deoptimisation handler, which puts its own
+    /// address there (cpu/aarch64/aarch64.ad emit_deopt_handler, c1_LIRAssembler_aarch64.cpp).
+    pub(in crate::signal::walk) fn is_return_address(&self, vm: &VmLayout, pc: u64) -> bool {
+        if vm.stubs.interpreter.contains(pc) {
+            return true;
+        }
+        let is_java = self.is_java_code(vm, pc);
+        if is_java && self.blob_at(vm, pc).is_ok_and(|blob| self.is_deopt_handler(vm, &blob, pc)) {
+            return true;
+        }
+        if !is_java && self.objects.find(RuntimeAddr(pc)).is_none() {
+            return false;
+        }
+        pc.is_multiple_of(INSTRUCTION_BYTES)
+            && self.memory.load_u32(pc.wrapping_sub(INSTRUCTION_BYTES)).is_some_and(is_call)
+    }
+}
+
+/// What an instruction that pushes or pops registers adds to SP: `stp`, `ldp`, `str`, `ldr` with write-back.
+fn sp_change(code: u32) -> i64 {
+    const SP: u32 = 31;
+    if code >> 5 & 0x1f != SP || matches!(code, PUSH_RECORD | POP_RECORD) {
+        return 0;
+    }
+    // stp and ldp: a signed 7-bit immediate, in words; post-indexed or pre-indexed.
+    if matches!(code & 0xffc0_0000, 0xa880_0000 | 0xa8c0_0000 | 0xa980_0000 | 0xa9c0_0000) {
+        return i64::from((code << 10) as i32 >> 25).wrapping_mul(8);
+    }
+    // str and ldr: a signed 9-bit immediate, in bytes.
+    if matches!(code & 0xffe0_0400, 0xf800_0400 | 0xf840_0400) {
+        return i64::from((code << 11) as i32 >> 23);
+    }
+    0
+}

@@ -1,0 +1,70 @@
+//! What differs on x86_64.
+
+use otlpprof::core::unwind::{CfaRule, FpRule};
+use otlpprof::elf::unwind::FrameSections;
+
+use super::elf_support::{Library, compile_library, image_of};
+use super::{Registers, walks_in};
+
+/// Stores where it returns to, and SP and FP as they are then.
+#[unsafe(naked)]
+pub(super) extern "C" fn capture(registers: *mut Registers) {
+    std::arch::naked_asm!(
+        "mov rax, [rsp]",
+        "mov [rdi], rax",
+        "lea rax, [rsp + 8]",
+        "mov [rdi + 8], rax",
+        "mov [rdi + 16], rbp",
+        "ret"
+    )
+}
+
+/// The return address alone.
+pub(super) fn strip(saved: u64) -> u64 {
+    saved
+}
+
+/// The signal trampoline has its call frame information.
+pub(super) fn is_undescribed_signal_return(_pc: u64) -> bool {
+    false
+}
+
+/// The interrupted registers in the signal frame at `sp`.
+pub(super) fn interrupted(sp: u64) -> Registers {
+    // SAFETY: the rule says that SP points at a ucontext_t.
+    let registers = unsafe { &(*(sp as *const libc::ucontext_t)).uc_mcontext.gregs };
+    let register = |index: i32| registers[index as usize] as u64;
+    Registers { pc: register(libc::REG_RIP), sp: register(libc::REG_RSP), fp: register(libc::REG_RBP) }
+}
+
+/// The walks made by a call-back out of a function that realigns its stack.
+pub(super) fn walks_through_realigned_stack(call_back: extern "C" fn()) -> Option<usize> {
+    let directory = tempfile::tempdir().unwrap();
+    let source = "
+        #include <alloca.h>
+        void realigned(void (*call_back)(void), int size) {
+            volatile char aligned[64] __attribute__((aligned(64)));
+            volatile char *more = alloca(size);
+            more[0] = aligned[0] = 1;
+            call_back();
+            aligned[1] = more[0];
+        }";
+    let path = compile_library(directory.path(), "librealigned.so", source, &[]);
+    let library = Library::open(&path);
+    let table = FrameSections::of_image(&image_of(&path).unwrap()).unwrap().compile();
+    let realigned = table
+        .rows()
+        .filter_map(|row| row.1)
+        .find(|rule| matches!(rule.cfa, CfaRule::FpDeref { .. }) && matches!(rule.fp, FpRule::AtFpPlus(_)));
+    assert!(realigned.is_some(), "the compiler realigns through a saved argument pointer");
+    let walks = walks_in(|| {
+        // SAFETY: the function above.
+        let realigned = unsafe {
+            std::mem::transmute::<*const (), extern "C" fn(extern "C" fn(), i32)>(
+                library.symbol("realigned") as *const ()
+            )
+        };
+        realigned(call_back, 100);
+    });
+    Some(walks)
+}
