@@ -52,6 +52,8 @@ pub struct FrozenLayout {
     pub chunk_klass: u64,
     /// How a field refers to an object.
     pub references: References,
+    /// Where objects are that references lead past, if it could be learnt (ZGC).
+    pub forwarding: Option<ForwardingLayout>,
     /// The `Method*` of `Continuation.enter`: the oldest frame of every continuation.
     pub enter: u64,
     /// The `Method*` of `Continuation.enterSpecial`: the frame that holds the ContinuationEntry.
@@ -97,6 +99,31 @@ pub enum References {
         /// The same, `ZPointerLoadBadMask`.
         bad_mask: u64,
     },
+}
+
+/// `gc/z/zForwarding.hpp`, `gc/z/zForwardingTable.hpp` (21 and 25), and the same of gc/x (21): where ZGC says where it has
+/// moved objects to. Offsets are in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForwardingLayout {
+    /// The young and the old generation's arrays of `ZForwarding*`, by granule of the heap; one array if there is one
+    /// generation.
+    pub tables: [u64; 2],
+    /// A granule's size, as a power of two.
+    pub granule_shift: u32,
+    /// The bits of an address that are an offset in the heap.
+    pub offset_mask: u64,
+    /// Single-generation ZGC's colour of references that are up to date until the next marking ends; 0 elsewhere.
+    pub remapped_bit: u64,
+    /// ZForwarding: `_virtual._start`, an offset in the heap.
+    pub start: u32,
+    /// ZForwarding: `_object_alignment_shift`.
+    pub alignment_shift: u32,
+    /// ZForwarding: `_ref_count`, an int.
+    pub ref_count: u32,
+    /// ZForwarding: `_entries._length`, a power of two.
+    pub length: u32,
+    /// From a ZForwarding to its entries: its size.
+    pub entries: u32,
 }
 
 /// A stub that puts frozen frames back onto the stack, by what its registers mean. Empty where it could not be read.

@@ -8,8 +8,8 @@ use std::ffi::CStr;
 
 use jni::sys::{JNIEnv, jclass};
 
-use super::LayoutError;
 use super::stubs::{CONT_PREEMPT, range_of};
+use super::{LayoutError, forwarding};
 use crate::core::continuation::{ContinuationLayout, FrozenLayout, KlassWord, References};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -157,6 +157,12 @@ impl Learner<'_> {
                 ],
                 chunk_klass: self.class_word(klass_word, chunk_klass)?,
                 references,
+                // Without it, what is not up to date is marked.
+                forwarding: match references {
+                    References::Mapped { .. } => forwarding::mapped(self.structs, self.memory).ok(),
+                    References::Coloured { .. } => forwarding::coloured(self.structs, self.memory).ok(),
+                    References::Narrow { .. } | References::Plain => None,
+                },
                 enter,
                 enter_special,
                 do_yield,

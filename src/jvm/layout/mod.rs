@@ -8,6 +8,7 @@ mod check;
 mod code;
 mod continuation;
 mod error;
+mod forwarding;
 mod interpreter;
 mod method;
 mod nmethod;

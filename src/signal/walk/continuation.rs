@@ -60,15 +60,6 @@ pub(super) struct FrozenFrame {
     pub(super) unextended_sp: u64,
 }
 
-/// What a field holds.
-#[derive(Clone, Copy, Debug)]
-struct Reference {
-    /// 0 for none.
-    address: u64,
-    /// Whether the collector has yet to update it.
-    is_stale: bool,
-}
-
 /// What a frame in a chunk led to.
 pub(super) enum Next {
     Caller(FrozenFrame),
@@ -190,10 +181,12 @@ impl<M: Memory> Walk<'_, M> {
                 oldest = self.chunk_frames(vm, layout, &chunk, &mut steps, repeated, sink)?;
             }
             if steps == 0 && sink.is_full() {
-                return Ok(());
+                let is_sure = self.are_pages_retained(layout);
+                return if is_sure { Ok(()) } else { Err(FrozenReason::StaleReference) };
             }
             match self.chunk_in(layout, chunk.object, layout.parent, chunk.continuation)? {
-                None if oldest == layout.enter => return Ok(()),
+                None if oldest == layout.enter && self.are_pages_retained(layout) => return Ok(()),
+                None if oldest == layout.enter => return Err(FrozenReason::StaleReference),
                 None => return Err(FrozenReason::NoEntry),
                 Some(parent) => chunk = parent,
             }
@@ -224,9 +217,6 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The chunk that a field of `object` refers to, if any.
-    ///
-    /// A reference that the collector has yet to update leads to where the chunk was, and what is there may be any
-    /// other by now: it is not followed.
     fn chunk_in(
         &self,
         layout: &FrozenLayout,
@@ -234,14 +224,10 @@ impl<M: Memory> Walk<'_, M> {
         field: u32,
         continuation: u64,
     ) -> Frozen<Option<Chunk>> {
-        let reference = self.reference(layout, object.wrapping_add(u64::from(field)))?;
-        if reference.address == 0 {
-            return Ok(None);
+        match self.reference(layout, object.wrapping_add(u64::from(field)))? {
+            0 => Ok(None),
+            address => self.chunk(layout, address, continuation).map(Some),
         }
-        if reference.is_stale {
-            return Err(FrozenReason::StaleReference);
-        }
-        self.chunk(layout, reference.address, continuation).map(Some)
     }
 
     /// The chunk at `object`.
@@ -279,39 +265,37 @@ impl<M: Memory> Walk<'_, M> {
         if klasses.contains(&word) { Ok(address) } else { Err(FrozenReason::WrongClass) }
     }
 
-    /// What the field at `address` refers to.
-    fn reference(&self, layout: &FrozenLayout, address: u64) -> Frozen<Reference> {
-        let fresh = |address| Reference { address, is_stale: false };
+    /// The object that the field at `address` refers to; 0 for none.
+    fn reference(&self, layout: &FrozenLayout, address: u64) -> Frozen<u64> {
         if let References::Narrow { base, shift } = layout.references {
             let narrow = self.memory.load_u32(address).map(u64::from).ok_or(FrozenReason::Unreadable)?;
-            let wide = base.wrapping_add(narrow.wrapping_shl(shift));
-            return Ok(fresh(if narrow == 0 { 0 } else { wide }));
+            return Ok(if narrow == 0 { 0 } else { base.wrapping_add(narrow.wrapping_shl(shift)) });
         }
         let value = self.memory.load_u64(address).ok_or(FrozenReason::Unreadable)?;
-        let bad = |mask: u64| self.memory.load_u64(mask).ok_or(FrozenReason::Unreadable);
-        match layout.references {
-            _ if value == 0 => Ok(fresh(0)),
-            References::Plain | References::Narrow { .. } => Ok(fresh(value)),
-            References::Mapped { bad_mask } => {
-                Ok(Reference { address: value, is_stale: value & bad(bad_mask)? != 0 })
-            }
+        let (bad_mask, address) = match layout.references {
+            _ if value == 0 => return Ok(0),
+            References::Plain | References::Narrow { .. } => return Ok(value),
+            References::Mapped { bad_mask } => (bad_mask, value),
             References::Coloured { bad_mask } => {
                 let address = arch::coloured_reference::address_of(value);
-                let address = address.ok_or(FrozenReason::StaleReference)?;
-                Ok(Reference { address, is_stale: value & bad(bad_mask)? != 0 })
+                match address.ok_or(FrozenReason::StaleReference)? {
+                    // There is no object, whatever the colour.
+                    0 => return Ok(0),
+                    address => (bad_mask, address),
+                }
             }
-        }
+        };
+        if self.is_stale(value, bad_mask)? { self.relocated(layout, value, address) } else { Ok(address) }
     }
 
     /// Where the chunk's youngest frame is to be continued. While the thread is about to write frames below it, the
     /// word that has it is the barrier's for a moment.
     pub(super) fn top_pc(&self, vm: &VmLayout, layout: &FrozenLayout, chunk: &Chunk) -> Frozen<u64> {
-        let pc = self.frozen_return_address(chunk.top)?;
-        if pc != vm.stubs.cont_return_barrier.start {
-            return Ok(pc);
+        let mut pc = self.frozen_return_address(chunk.top)?;
+        if pc == vm.stubs.cont_return_barrier.start {
+            pc = self.frozen_word(chunk.object.wrapping_add(u64::from(layout.pc)))?;
         }
-        let field = chunk.object.wrapping_add(u64::from(layout.pc));
-        self.memory.load_u64(field).ok_or(FrozenReason::Unreadable)
+        if self.are_pages_retained(layout) { Ok(pc) } else { Err(FrozenReason::StaleReference) }
     }
 
     /// Puts the frames of one chunk into the sink. Gives the oldest's method.

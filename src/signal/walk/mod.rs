@@ -13,7 +13,7 @@
 //! - `code_cache`, `blob`: what the VM has put around a program counter.
 //! - `compiled`, `interpreted`, `deoptimized`: one kind of VM frame each, portable part.
 //! - `continuation`, `virtual_thread`: the frames of virtual threads that are frozen on the heap, and the ways there;
-//!   `thawing`: what they were before a thread began to take them.
+//!   `thawing`: what they were before a thread began to take them; `relocated`: where ZGC has moved them.
 //! - `repeated`: what a walk need not decode again.
 //! - the architecture's folder: registers and the stages of entering and leaving a frame.
 
@@ -29,6 +29,7 @@ mod frozen_reason;
 mod interpreted;
 mod java_only;
 pub mod native;
+mod relocated;
 mod repeated;
 mod sink;
 mod thawing;
@@ -91,6 +92,7 @@ use crate::core::vm_layout::VmLayout;
 use crate::signal::call_trace::CallTraceSource;
 use code_cache::CodeCache;
 use registers::Registers;
+use relocated::RetainedPages;
 
 /// Why a walk could not go on. Counted, and written into the stack as a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -196,6 +198,7 @@ pub struct Walk<'a, M> {
     walker: StackWalker,
     call_trace: Option<CallTraceSource>,
     code_cache: CodeCache,
+    retained_pages: RetainedPages,
 }
 
 /// A physical frame, between callee and caller.
@@ -244,7 +247,18 @@ impl<'a, M: Memory> Walk<'a, M> {
             Some(vm) => CodeCache::read(memory, &vm.code_cache, java_thread != 0),
             None => CodeCache::default(),
         };
-        Self { memory, vm, objects, java_thread, stack_high, registers, walker, call_trace, code_cache }
+        Self {
+            memory,
+            vm,
+            objects,
+            java_thread,
+            stack_high,
+            registers,
+            walker,
+            call_trace,
+            code_cache,
+            retained_pages: RetainedPages::default(),
+        }
     }
 
     /// Walks the whole stack into `sink`, which always gets at least one frame.

@@ -7,22 +7,22 @@ use crate::core::vm_layout::CodeRange;
 use crate::signal::walk::FrozenReason;
 
 /// JavaThread: `_cont_entry`.
-const ENTRY_FIELD: u64 = 72;
+pub(super) const ENTRY_FIELD: u64 = 72;
 /// The ContinuationEntry, above all frames of the virtual thread.
-const ENTRY: u64 = STACK + 0x2000;
-const CONTINUATION: u64 = 0x62_0000;
-const CHUNK: u64 = 0x63_0000;
-const PARENT: u64 = 0x64_0000;
-const BAD_MASK: u64 = 0x65_0000;
+pub(super) const ENTRY: u64 = STACK + 0x2000;
+pub(super) const CONTINUATION: u64 = 0x62_0000;
+pub(super) const CHUNK: u64 = 0x63_0000;
+pub(super) const PARENT: u64 = 0x64_0000;
+pub(super) const BAD_MASK: u64 = 0x65_0000;
 const PREEMPT: CodeRange = CodeRange { start: 0x1f_a200, end: 0x1f_a300 };
 /// Words of a chunk's stack.
-const SIZE: u32 = 64;
-const HEADER: u64 = 48;
+pub(super) const SIZE: u32 = 64;
+pub(super) const HEADER: u64 = 48;
 /// Class words.
-const CONTINUATION_KLASS: u32 = 0x11;
-const CHUNK_KLASS: u32 = 0x13;
+pub(super) const CONTINUATION_KLASS: u32 = 0x11;
+pub(super) const CHUNK_KLASS: u32 = 0x13;
 /// The frame of [`World::compiled`], in words.
-const FRAME: usize = 6;
+pub(super) const FRAME: usize = 6;
 const MAKES_ROOM: u64 = 0x20;
 const RETURNED_EARLY: u64 = 0x40;
 const RETURNED: u64 = 0x50;
@@ -43,9 +43,9 @@ fn stub(code: CodeRange, pushed_bytes: u64) -> ThawStub {
 }
 
 /// A virtual thread on its carrier.
-struct Scene {
-    world: World,
-    frozen: FrozenLayout,
+pub(super) struct Scene {
+    pub(super) world: World,
+    pub(super) frozen: FrozenLayout,
     /// Return addresses into `enter`, and into a method that it has called.
     enter_pc: u64,
     caller: u64,
@@ -55,7 +55,7 @@ struct Scene {
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut world = World::new();
         // The carrier's frame, at the entry's end, is the one that the entry frame called.
         let (carrier, carrier_code) = world.compiled();
@@ -81,6 +81,7 @@ impl Scene {
             continuation_klasses: [u64::from(CONTINUATION_KLASS), 0x12],
             chunk_klass: u64::from(CHUNK_KLASS),
             references: References::Plain,
+            forwarding: None,
             enter,
             enter_special: 0x7777_0000,
             do_yield: 0x7777_1000,
@@ -95,7 +96,7 @@ impl Scene {
         scene
     }
 
-    fn usual_stack(&self) -> Vec<u64> {
+    pub(super) fn usual_stack(&self) -> Vec<u64> {
         let mut words = vec![0; SIZE as usize];
         words[SIZE as usize - 2 * FRAME - 1] = self.caller_pc;
         words[SIZE as usize - FRAME - 1] = self.enter_pc;
@@ -103,12 +104,12 @@ impl Scene {
     }
 
     /// An object: mark word, class word, and a reference at 16.
-    fn object(&mut self, address: u64, klass: u32, reference: u64) {
+    pub(super) fn object(&mut self, address: u64, klass: u32, reference: u64) {
         self.world.memory.put_u64(address, 1).put_u64(address + 8, u64::from(klass));
         self.world.memory.put_u64(address + 16, reference);
     }
 
-    fn chunk(&mut self, address: u64, parent: u64, sp: u32, max_thawing_size: u32, stack: &[u64]) {
+    pub(super) fn chunk(&mut self, address: u64, parent: u64, sp: u32, max_thawing_size: u32, stack: &[u64]) {
         self.object(address, CHUNK_KLASS, parent);
         let mut bytes =
             [stack.len() as u32, sp, stack.len() as u32, max_thawing_size].map(u32::to_le_bytes).concat();
@@ -118,13 +119,18 @@ impl Scene {
     }
 
     /// Walks from a compiled leaf on the stack whose caller is frozen; all but the leaf.
-    fn walk(&mut self) -> Vec<(crate::core::record::FrameKind, u64, i32)> {
+    pub(super) fn walk(&mut self) -> Vec<(crate::core::record::FrameKind, u64, i32)> {
         let (leaf, code) = self.world.compiled();
         let sp = ENTRY - 0x30;
         self.world.set(ENTRY - 8, RETURN_BARRIER.start);
         let frames = self.walk_from(code + 0x80, sp, &[]);
         assert_eq!(frames[0], (Compiled, leaf, 7));
         frames[1..].to_vec()
+    }
+
+    /// A mark in place of frozen frames, and the carrier's.
+    pub(super) fn marked(&self, reason: FrozenReason) -> [(crate::core::record::FrameKind, u64, i32); 2] {
+        [(Frozen, RETURN_BARRIER.start, reason as i32), (Compiled, self.carrier, 7)]
     }
 
     fn walk_from(
@@ -150,7 +156,7 @@ impl Scene {
     }
 
     /// `caller` and `enter`, and no more: the carrier's frames are another thread's.
-    fn whole(&self) -> [(crate::core::record::FrameKind, u64, i32); 2] {
+    pub(super) fn whole(&self) -> [(crate::core::record::FrameKind, u64, i32); 2] {
         [(Compiled, self.caller, 7), (Compiled, self.frozen.enter, 7)]
     }
 }
@@ -208,7 +214,7 @@ fn what_does_not_fit_is_marked_and_the_carrier_follows() {
     for (reason, damage) in cases {
         let mut scene = Scene::new();
         damage(&mut scene);
-        let expected = [(Frozen, RETURN_BARRIER.start, *reason as i32), (Compiled, scene.carrier, 7)];
+        let expected = scene.marked(*reason);
         assert_eq!(scene.walk(), expected, "{reason:?}");
     }
     // A layout that was not recognised.

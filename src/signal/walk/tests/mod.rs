@@ -8,6 +8,7 @@ mod exceptions;
 mod interpreted;
 mod modes;
 mod native;
+mod relocated;
 mod stubs;
 mod subtype_checks;
 mod vm_world;

@@ -1,0 +1,179 @@
+//! ZGC: where an object is whose reference the collector has yet to update.
+//!
+//! A page whose objects are moved has a ZForwarding, a hash table from where they were to where they are, in its
+//! generation's forwarding table. It lives until no reference leads to the page any more. An object that it does not
+//! have yet is still in its place, and stays there while the page is retained. Sources: gc/z/zBarrier.inline.hpp
+//! (`remap_generation`, `relocate_or_remap`), zForwarding.inline.hpp, zForwardingEntry.hpp, zHash.inline.hpp (21 and 25),
+//! and the same of gc/x (21).
+
+use std::cell::Cell;
+
+use super::continuation::Frozen;
+use super::{FrozenReason, Walk, arch};
+use crate::core::continuation::{ForwardingLayout, FrozenLayout, References};
+use crate::core::memory::Memory;
+
+/// The `rr` bits of a coloured pointer: both are set in one that an old object has of an old one
+/// (gc/z/zAddress.hpp, ZPointerRememberedMask).
+const REMEMBERED: u64 = 3 << 4;
+/// Bits of a ZForwardingEntry: whether there is one, where to, and the index of the object.
+const POPULATED: u64 = 1;
+const TO_SHIFT: u32 = 1;
+const TO_MASK: u64 = (1 << 45) - 1;
+const INDEX_SHIFT: u32 = 46;
+/// Half of a table's entries stay empty: so many in a row are garbage.
+const MAX_PROBES: usize = 1024;
+/// More pages than the chunks of a usual continuation are on.
+const MAX_PAGES: usize = 8;
+
+/// A page that objects were read from while it was being emptied.
+#[derive(Clone, Copy, Debug, Default)]
+struct RetainedPage {
+    /// Where the forwarding table has its ZForwarding.
+    slot: u64,
+    forwarding: u64,
+}
+
+/// What must stay as it is until a walk has read what it needs.
+#[derive(Debug, Default)]
+pub(super) struct RetainedPages {
+    pages: Cell<[RetainedPage; MAX_PAGES]>,
+    /// The mask of bits that references must not have; 0 where none was followed.
+    bad_mask: Cell<u64>,
+}
+
+/// Where an object of a page that has a ZForwarding is.
+enum Place {
+    /// Its offset in the heap.
+    To(u64),
+    Unmoved,
+}
+
+impl<M: Memory> Walk<'_, M> {
+    /// The object that the stale reference `value` leads to, an address but for its colour.
+    pub(super) fn relocated(&self, layout: &FrozenLayout, value: u64, address: u64) -> Frozen<u64> {
+        let stale = FrozenReason::StaleReference;
+        let forwarding = layout.forwarding.as_ref().ok_or(stale)?;
+        let offset = address & forwarding.offset_mask;
+        let [young, old] = forwarding.tables;
+        let place = match layout.references {
+            // Marked for the collection that goes on, but where the object is.
+            References::Mapped { .. } if value & forwarding.remapped_bit != 0 => None,
+            References::Mapped { .. } => self.place(forwarding, young, offset)?,
+            References::Coloured { bad_mask } => {
+                let bad_mask = self.memory.load_u64(bad_mask).ok_or(FrozenReason::Unreadable)?;
+                let good = arch::coloured_reference::good_remapping(bad_mask).ok_or(stale)?;
+                let remapping = arch::coloured_reference::remapping_of(value).ok_or(stale)?;
+                // The lower bit alternates with young collections, the higher one with old.
+                let differs = good ^ remapping;
+                if differs & 2 == 0 {
+                    self.place(forwarding, young, offset)?
+                } else if differs & 1 == 0 || value & REMEMBERED == REMEMBERED {
+                    self.place(forwarding, old, offset)?
+                } else {
+                    match self.place(forwarding, young, offset)? {
+                        None => self.place(forwarding, old, offset)?,
+                        place => place,
+                    }
+                }
+            }
+            References::Narrow { .. } | References::Plain => return Err(stale),
+        };
+        Ok(match place {
+            Some(Place::To(offset)) => address & !forwarding.offset_mask | offset,
+            Some(Place::Unmoved) | None => address,
+        })
+    }
+
+    /// Where the object at `offset` is by a forwarding table; `None` if its page is not emptied.
+    fn place(&self, layout: &ForwardingLayout, table: u64, offset: u64) -> Frozen<Option<Place>> {
+        let stale = FrozenReason::StaleReference;
+        let load = |address: u64| self.memory.load_u64(address).ok_or(FrozenReason::Unreadable);
+        let slot = table.wrapping_add(offset.wrapping_shr(layout.granule_shift).wrapping_mul(8));
+        let forwarding = load(slot)?;
+        if forwarding == 0 {
+            return Ok(None);
+        }
+        let field = |field: u32| load(forwarding.wrapping_add(u64::from(field)));
+        let (start, shift, length) =
+            (field(layout.start)?, field(layout.alignment_shift)?, field(layout.length)?);
+        if offset < start || shift >= 64 || !length.is_power_of_two() {
+            return Err(stale);
+        }
+        let index = offset.wrapping_sub(start) >> shift;
+        let entries = forwarding.wrapping_add(u64::from(layout.entries));
+        let mut at = u64::from(hash(index as u32));
+        for _ in 0..MAX_PROBES {
+            at &= length.wrapping_sub(1);
+            let entry = load(entries.wrapping_add(at.wrapping_mul(8)))?;
+            if entry & POPULATED == 0 {
+                let page = RetainedPage { slot, forwarding };
+                return if self.is_retained(layout, &page) && self.retained_pages.remember(page) {
+                    Ok(Some(Place::Unmoved))
+                } else {
+                    Err(stale)
+                };
+            }
+            if entry >> INDEX_SHIFT == index {
+                return Ok(Some(Place::To(entry >> TO_SHIFT & TO_MASK)));
+            }
+            at = at.wrapping_add(1);
+        }
+        Err(stale)
+    }
+
+    /// Whether the page is still there as it was. It is not once all its objects have been moved, and while some are moved
+    /// within it (a count below 0).
+    fn is_retained(&self, layout: &ForwardingLayout, page: &RetainedPage) -> bool {
+        let count = self.memory.load_u32(page.forwarding.wrapping_add(u64::from(layout.ref_count)));
+        count.is_some_and(|count| count as i32 > 0)
+            && self.memory.load_u64(page.slot) == Some(page.forwarding)
+    }
+
+    /// Whether `value` is a reference that the collector has yet to update.
+    pub(super) fn is_stale(&self, value: u64, bad_mask: u64) -> Frozen<bool> {
+        let bad_mask = self.memory.load_u64(bad_mask).ok_or(FrozenReason::Unreadable)?;
+        let first = &self.retained_pages.bad_mask;
+        if first.get() == 0 {
+            first.set(bad_mask);
+        }
+        Ok(value & bad_mask != 0)
+    }
+
+    /// Whether all objects that were read where they had been are still there, and no collection has begun to move objects
+    /// in between, so that what was read was theirs.
+    pub(super) fn are_pages_retained(&self, layout: &FrozenLayout) -> bool {
+        let (References::Mapped { bad_mask } | References::Coloured { bad_mask }) = layout.references else {
+            return true;
+        };
+        let pages = self.retained_pages.pages.get();
+        let first = self.retained_pages.bad_mask.get();
+        (first == 0 || self.memory.load_u64(bad_mask) == Some(first))
+            && pages.iter().filter(|page| page.forwarding != 0).all(|page| {
+                layout.forwarding.as_ref().is_some_and(|forwarding| self.is_retained(forwarding, page))
+            })
+    }
+}
+
+impl RetainedPages {
+    /// Whether there was room for it.
+    fn remember(&self, page: RetainedPage) -> bool {
+        let mut pages = self.pages.get();
+        let is_free = |known: &&mut RetainedPage| known.forwarding == 0 || known.slot == page.slot;
+        let Some(free) = pages.iter_mut().find(is_free) else { return false };
+        let is_same = free.forwarding == 0 || free.forwarding == page.forwarding;
+        *free = page;
+        self.pages.set(pages);
+        is_same
+    }
+}
+
+/// ZHash::uint32_to_uint32.
+const fn hash(key: u32) -> u32 {
+    let key = (!key).wrapping_add(key << 15);
+    let key = key ^ key >> 12;
+    let key = key.wrapping_add(key << 2);
+    let key = key ^ key >> 4;
+    let key = key.wrapping_mul(2057);
+    key ^ key >> 16
+}
