@@ -137,6 +137,47 @@ fn frozen_frames_are_walked_however_objects_are_laid_out() {
     check("queues", &compact, |home| java_version(home) >= 25);
 }
 
+/// In `vmx` the carrier's frames follow, to its root.
+#[test]
+fn the_carriers_frames_follow_in_vmx() {
+    const MOUNT: [&str; 3] = [
+        "jdk.internal.vm.Continuation.enterSpecial",
+        "jdk.internal.vm.Continuation.run",
+        "java.lang.VirtualThread.runContinuation",
+    ];
+    const CARRIER: &str = "java.util.concurrent.ForkJoinWorkerThread.run";
+    for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
+        let mut run = JavaRun::new(&home, "VirtualThreadTree").argument(3).argument("queues").argument(DEPTH);
+        for option in EACH_A_FRAME {
+            run = run.jvm_option(option);
+        }
+        let run = run.agent("cpu=200us,cstack=vmx,file=FILE").run().expect_success();
+        let (mut whole, mut wrong) = (0, Vec::new());
+        for stack in cpu_stacks(&run.messages()) {
+            let names: Vec<_> = stack.frames.iter().map(|frame| &*frame.name).collect();
+            let is_marked = names.iter().any(|name| name.starts_with('[') && !name.contains('+'));
+            if own_methods(&stack).is_empty() || is_marked {
+                continue;
+            }
+            let root = names.iter().position(|&name| name == ROOT);
+            let below = root.map_or(&[][..], |root| &names[root + 1..]);
+            let native = |name: &&&str| !name.starts_with("java.") && !name.starts_with("jdk.");
+            let is_whole = below.starts_with(&CONTINUATION)
+                && below[CONTINUATION.len()..].starts_with(&MOUNT)
+                && below.contains(&CARRIER)
+                && below.iter().rev().take(3).all(|name| native(&name));
+            if is_whole {
+                whole += stack.value;
+            } else {
+                wrong.push(names.into_iter().map(str::to_owned).collect::<Vec<_>>());
+            }
+        }
+        eprintln!("{}: {whole} whole, {} not", run.label, wrong.len());
+        assert!(whole > 300, "{}: {whole}, {wrong:#?}", run.label);
+        assert!(wrong.is_empty(), "{}: {wrong:#?}", run.label);
+    }
+}
+
 #[test]
 fn frozen_interpreter_frames_are_walked() {
     check("queues", &["-Xint"], any);
