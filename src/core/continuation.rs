@@ -20,6 +20,9 @@ impl ContinuationLayout {
     pub const ENTRY_CONTINUATION: u64 = 16;
     /// ContinuationEntry: `_flags`, an int that is not 0 where the continuation is a virtual thread's.
     pub const ENTRY_FLAGS: u64 = 32;
+    /// ContinuationEntry: `_argsize`, an int: the words that the oldest frame on the stack has as arguments there, where it
+    /// is a compiled one (`bottom_sender_sp`).
+    pub const ENTRY_ARGUMENT_WORDS: u64 = 36;
     /// sizeof(ContinuationEntry): the saved frame pointer of the caller, `Continuation.run`, follows, and after it
     /// the return address.
     pub const ENTRY_BYTES: u64 = 64;

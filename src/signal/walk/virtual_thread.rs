@@ -5,7 +5,7 @@ use super::continuation::frozen_layout;
 use super::registers::Registers;
 use super::repeated::Repeated;
 use super::{Cursor, FrameSink, Step, Walk, WalkError, arch};
-use crate::core::continuation::ThawStub;
+use crate::core::continuation::{ContinuationLayout, ThawStub};
 use crate::core::memory::Memory;
 use crate::core::record::FrameKind;
 use crate::core::stack_walker::StackWalker;
@@ -113,10 +113,14 @@ impl<M: Memory> Walk<'_, M> {
     /// Whether a frame that returns to `cursor` can be the oldest one on the stack: it lies right below the
     /// ContinuationEntry but for its arguments. A barrier further up is what an earlier frame has left there.
     fn is_oldest_on_stack(&self, vm: &VmLayout, cursor: &Cursor) -> bool {
-        /// An interpreted method's locals are there, a compiled one's arguments on the stack.
-        const MOST_ARGUMENT_BYTES: u64 = 16 * 8;
-        let entry = self.continuation_entry(vm);
-        entry.is_some_and(|(entry, _)| entry.wrapping_sub(cursor.sp) <= MOST_ARGUMENT_BYTES)
+        /// An interpreted method's locals are there, which the entry does not count.
+        const MOST_LOCAL_BYTES: u64 = 16 * 8;
+        let Some((entry, _)) = self.continuation_entry(vm) else { return false };
+        let arguments = self.memory.load_u32(entry.wrapping_add(ContinuationLayout::ENTRY_ARGUMENT_WORDS));
+        // The stack is aligned below them.
+        let argument_bytes =
+            arguments.map_or(0, |words| u64::from(words).wrapping_mul(8).next_multiple_of(16));
+        entry.wrapping_sub(cursor.sp) <= argument_bytes.wrapping_add(MOST_LOCAL_BYTES)
     }
 
     /// The caller of a stub that thaws: the youngest thawed frame once it is there. The stub itself has no frame.

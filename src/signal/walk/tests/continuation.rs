@@ -168,6 +168,21 @@ fn frozen_frames_follow_those_on_the_stack() {
     assert_eq!(scene.walk(), expected);
 }
 
+/// Regression: an oldest frame on the stack with more than 16 words of arguments was taken for one that is gone.
+#[test]
+fn the_oldest_frame_on_the_stack_may_have_many_arguments() {
+    for (arguments, is_oldest) in [(20_u64, true), (0, false)] {
+        let mut scene = Scene::new();
+        scene.world.set(ENTRY + 32, arguments << 32 | 1);
+        let (leaf, code) = scene.world.compiled();
+        let sp = ENTRY - 20 * 8;
+        scene.world.set(sp - 8, RETURN_BARRIER.start);
+        let frames = scene.walk_from(code + 0x80, sp - 0x30, &[]);
+        assert_eq!(frames[0], (Compiled, leaf, 7));
+        assert_eq!(frames[1..] == scene.whole(), is_oldest, "{frames:?}");
+    }
+}
+
 #[test]
 fn older_chunks_follow_younger_ones_and_empty_ones_are_passed() {
     let mut scene = Scene::new();
