@@ -44,7 +44,7 @@ impl Situation {
 
     fn assert_walked(&self) {
         for home in java_homes().into_iter().filter(|home| java_version(home) >= self.java) {
-            let run = JavaRun::new(&home, self.program).argument(self.name).argument(1.5);
+            let run = JavaRun::new(&home, self.program).argument(self.name).argument(1);
             let run = self.flags.iter().fold(run, |run, flag| run.jvm_option(flag));
             let run = run.agent("cpu=200us,file=FILE").run().expect_success();
             let checked = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
