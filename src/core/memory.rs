@@ -46,6 +46,21 @@ impl RecordedMemory {
         self
     }
 
+    /// Overwrites one byte, the `at`-th of all modulo their number.
+    pub fn corrupt(&mut self, at: usize, value: u8) {
+        let total: usize = self.pieces.values().map(Vec::len).sum();
+        let mut left = at.checked_rem(total).unwrap_or(0);
+        for piece in self.pieces.values_mut() {
+            match piece.get_mut(left) {
+                Some(byte) => {
+                    *byte = value;
+                    return;
+                }
+                None => left = left.saturating_sub(piece.len()),
+            }
+        }
+    }
+
     /// Puts eight bytes at `address`.
     pub fn put_u64(&mut self, address: u64, value: u64) -> &mut Self {
         self.put(address, value.to_ne_bytes())

@@ -3,9 +3,11 @@
 mod call_stub;
 mod compiled;
 mod continuation;
+mod corrupted;
 mod deoptimized;
 mod exceptions;
 mod interpreted;
+mod little_vm;
 mod modes;
 mod native;
 mod relocated;

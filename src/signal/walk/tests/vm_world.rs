@@ -1,5 +1,6 @@
 //! A VM of bytes: a code cache with one heap, an interpreter, methods, and a stack to put frames on.
 
+use super::little_vm;
 use crate::core::interpreter_code::{InterpreterCode, InterpreterEntry, InterpreterExit};
 use crate::core::memory::RecordedMemory;
 use crate::core::object::ObjectMap;
@@ -25,116 +26,9 @@ pub(super) const CALL_STUB_RETURN: u64 = 0x1f_9000;
 pub(super) const CONT_THAW: CodeRange = CodeRange { start: 0x1f_a000, end: 0x1f_a100 };
 pub(super) const RETURN_BARRIER: CodeRange = CodeRange { start: 0x1f_a100, end: 0x1f_a200 };
 const VFRAME_ARRAY: u64 = 0x61_0000;
-const VFRAME_ARRAY_HEAD: u64 = 64;
 const SEGMENT_SHIFT: u32 = 7;
-const BLOCK_HEADER: u64 = 16;
 /// Where a blob's code begins, from the blob.
 pub(super) const BLOB_HEADER: u64 = 0x80;
-
-/// The fields of the little VM's structures.
-pub(super) fn layout() -> VmLayout {
-    let part = BlobPart::FromBlob;
-    VmLayout {
-        java_version: 17,
-        code_cache: CodeCacheLayout {
-            low_bound: STATICS,
-            high_bound: STATICS + 8,
-            heaps: [HEAP, 0, 0, 0, 0, 0, 0, 0],
-            heap_memory_low: 0,
-            heap_memory_high: 8,
-            heap_segmap_low: 16,
-            heap_log2_segment_size: 24,
-            block_used: 8,
-            block_size: BLOCK_HEADER as u32,
-        },
-        code_blob: CodeBlobLayout {
-            name: 0,
-            size: 8,
-            frame_size: 12,
-            frame_complete: 16,
-            frame_complete_width: 4,
-            code_begin: part(20),
-            code_end: part(24),
-            kind: None,
-        },
-        nmethod: NmethodLayout {
-            method: 32,
-            entry_bci: 40,
-            state: 44,
-            comp_level: 48,
-            comp_level_width: 4,
-            orig_pc_offset: 52,
-            deopt_handler: part(56),
-            deopt_method_handle_handler: part(56),
-            stub_begin: part(60),
-            scopes_pcs_begin: part(64),
-            scopes_pcs_end: part(68),
-            scopes_data_begin: part(72),
-            metadata_begin: part(76),
-            pc_desc_size: 16,
-            pc_desc_pc_offset: 0,
-            pc_desc_scope_decode_offset: 4,
-            unsigned5_excluded: 0,
-        },
-        method: MethodLayout {
-            const_method: 8,
-            i2i_entry: 16,
-            method_size: 64,
-            constants: 8,
-            code_size: 16,
-            name_index: 18,
-            signature_index: 20,
-            const_method_flags: 22,
-            has_line_table: 1,
-            const_method_size: 32,
-            pool_holder: 8,
-            constant_pool_length: 24,
-            constant_pool_size: 32,
-            klass_constants: 16,
-            source_file_name_index: SourceFileIndex::ConstantPool(16),
-            klass_name: 8,
-            symbol_length: 0,
-            symbol_body: 8,
-            unsigned5_excluded: 0,
-        },
-        thread: ThreadLayout {
-            last_java_sp: 0,
-            last_java_pc: 8,
-            last_java_fp: 16,
-            thread_state: 24,
-            jni_environment: 32,
-            osthread: 40,
-            osthread_thread_id: 0,
-            list: ThreadList::Linked { head: 0, next: 0 },
-            stack_base: 48,
-            stack_size: 56,
-            vframe_array_head: VFRAME_ARRAY_HEAD as u32,
-            call_wrapper_last_java_sp: 0,
-            call_wrapper_last_java_pc: 8,
-            call_wrapper_last_java_fp: 16,
-            entry_frame_call_wrapper: -6,
-        },
-        vframe_array: VframeArrayLayout {
-            owner_thread: 0,
-            caller_pc: 8,
-            caller_fp: 16,
-            caller_unextended_sp: 24,
-            frames: 32,
-            elements: 40,
-            element_size: 16,
-            element_bci: 0,
-            element_method: 8,
-        },
-        continuation: None,
-        stubs: StubLayout {
-            interpreter: INTERPRETER,
-            call_stub_return: CALL_STUB_RETURN,
-            cont_thaw: CONT_THAW,
-            cont_return_barrier: RETURN_BARRIER,
-            ..StubLayout::default()
-        },
-    }
-}
 
 /// What the interpreter's stages look like in the little VM.
 pub(super) const ENTRY: InterpreterEntry = InterpreterEntry {
@@ -183,14 +77,23 @@ impl World {
         memory.put_u64(STATICS, CODE).put_u64(STATICS + 8, CODE_END);
         memory.put_u64(HEAP, CODE).put_u64(HEAP + 8, CODE_END).put_u64(HEAP + 16, SEGMAP);
         memory.put(HEAP + 24, SEGMENT_SHIFT.to_le_bytes());
-        let mut layout = layout();
-        layout.stubs.interpreter_code =
-            InterpreterCode { entries: &[ENTRY], exits: &[EXIT], sender_sp_register: 13 };
+        let mut layout = little_vm::layout();
+        layout.code_cache.low_bound = STATICS;
+        layout.code_cache.high_bound = STATICS + 8;
+        layout.code_cache.heaps[0] = HEAP;
+        layout.stubs = StubLayout {
+            interpreter: INTERPRETER,
+            call_stub_return: CALL_STUB_RETURN,
+            cont_thaw: CONT_THAW,
+            cont_return_barrier: RETURN_BARRIER,
+            ..StubLayout::default()
+        };
+        layout.stubs.interpreter_code = InterpreterCode { entries: &[ENTRY], exits: &[EXIT], sender_sp_register: 13 };
         // The interpreter itself, and its segments: free, but for one blob at the end of this.
         memory.put(INTERPRETER.start, vec![0x90; 0x1000]);
         memory.put(SEGMAP, vec![0xff; ((CODE_END - CODE) >> SEGMENT_SHIFT) as usize]);
         let stack = vec![0; ((STACK_HIGH - STACK) / 8) as usize];
-        for field in [0, 8, 16, VFRAME_ARRAY_HEAD] {
+        for field in [0, 8, 16, little_vm::VFRAME_ARRAY_HEAD] {
             memory.put_u64(THREAD + field, 0);
         }
         memory.put(THREAD + 24, 8_u32.to_le_bytes());
@@ -228,7 +131,7 @@ impl World {
     /// Allocates a blob; returns the address of its code.
     pub(super) fn blob(&mut self, spec: &BlobSpec<'_>) -> u64 {
         let block = self.next_blob;
-        let blob = block + BLOCK_HEADER;
+        let blob = block + little_vm::BLOCK_HEADER;
         self.next_blob += 0x1000;
         let name = self.next_name;
         self.next_name += 0x40;
@@ -313,7 +216,23 @@ impl World {
         let mut words = vec![owner, pc, fp, sp, elements.len() as u64];
         words.extend(elements.iter().flat_map(|&(method, bci)| [u64::from(bci as u32), method]));
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        self.memory.put(VFRAME_ARRAY, bytes).put_u64(THREAD + VFRAME_ARRAY_HEAD, VFRAME_ARRAY);
+        self.memory.put(VFRAME_ARRAY, bytes).put_u64(THREAD + little_vm::VFRAME_ARRAY_HEAD, VFRAME_ARRAY);
+    }
+
+    /// What a walk from these registers begins with.
+    pub(super) fn start(&mut self, registers: Registers) -> (&RecordedMemory, Start<'_>) {
+        let stack: Vec<u8> = self.stack.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.memory.put(STACK, stack);
+        let start = Start {
+            vm: self.is_known.then_some(&self.layout),
+            objects: &self.objects,
+            java_thread: self.java_thread,
+            stack_high: STACK_HIGH,
+            registers,
+            walker: self.walker,
+            call_trace: self.call_trace,
+        };
+        (&self.memory, start)
     }
 
     /// Walks from these registers: the Java frames as (kind, method, bci), or the mark that was left.
@@ -330,20 +249,10 @@ impl World {
         for &(number, value) in more {
             registers.general[number] = value;
         }
-        let stack: Vec<u8> = self.stack.iter().flat_map(|word| word.to_le_bytes()).collect();
-        self.memory.put(STACK, stack);
         let mut frames =
             vec![FrameRecord { value: 0, aux: 0, kind: FrameKind::Truncated, level: 0, reserved: 0 }; 64];
-        let start = Start {
-            vm: self.is_known.then_some(&self.layout),
-            objects: &self.objects,
-            java_thread: self.java_thread,
-            stack_high: STACK_HIGH,
-            registers,
-            walker: self.walker,
-            call_trace: self.call_trace,
-        };
-        let walk = Walk::new(&self.memory, start);
+        let (memory, start) = self.start(registers);
+        let walk = Walk::new(memory, start);
         let mut sink = FrameSink::new(&mut frames, None);
         walk.walk(&mut sink);
         let len = sink.len();
