@@ -12,7 +12,7 @@ use otlpprof::otlp::wire::Value;
 use otlpprof::signal::walk::WalkError;
 
 /// Runs the sample program long enough for several intervals on every JVM.
-fn run_everywhere(options: &str, check: impl Fn(&Finished)) {
+fn run_everywhere(options: &str, mut check: impl FnMut(&Finished)) {
     for home in java_homes() {
         let options = format!("cpu=2ms,interval=400ms,{options}");
         let run = JavaRun::new(&home, "Demo").argument(1.6).agent(&options).run().expect_success();
@@ -24,12 +24,16 @@ fn run_everywhere(options: &str, check: impl Fn(&Finished)) {
 
 #[test]
 fn protobuf_messages_behind_their_lengths() {
+    let mut first_durations_ns = vec![];
     run_everywhere("remotesym,file=FILE", |run| {
         assert_eq!(run.files().len(), 1, "{}", run.label);
         assert!(run.messages().len() >= 3, "{}", run.label);
         let first = fs::read(&run.files()[0]).unwrap()[0];
         assert!(first < 8, "{}: no length first: {first:#x}", run.label);
+        first_durations_ns.push(profiles::duration_ns(&run.messages()[0]));
     });
+    // The first interval ends at a random point of it, so that a fleet does not upload in step.
+    assert!(first_durations_ns.iter().any(|&duration| duration < 360_000_000), "{first_durations_ns:?}");
 }
 
 #[test]
@@ -85,7 +89,10 @@ fn every_profile_names_its_clock_and_counts_what_it_holds() {
                 let held: i64 =
                     cpu_stacks(std::slice::from_ref(&message)).iter().map(|stack| stack.value).sum();
                 let clock = attribute("otlpprof.cpu.clock");
-                assert!(matches!(&clock, Some(Value::StringValue(_))), "{}: {options}: {clock:?}", run.label);
+                // As the log says at the start.
+                let Some(Value::StringValue(clock)) = clock else { panic!("{}: {clock:?}", run.label) };
+                let said = format!(" of CPU time by {clock} (");
+                assert!(run.stderr.contains(&said), "{}: {options}: {clock}: {}", run.label, run.stderr);
                 let recorded = attribute("otlpprof.handler.periods_recorded");
                 assert_eq!(recorded, Some(Value::IntValue(held)), "{}: {options}", run.label);
             }

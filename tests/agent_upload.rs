@@ -62,8 +62,12 @@ fn a_real_collector_decodes_what_the_file_has() {
                 && location.attributes.iter().any(|(found, _)| found == key)
         });
         assert_eq!(remote, !options.contains("native_frames=name"), "{options}");
+        let folder = tempfile::tempdir().unwrap();
         for file in collector.files() {
             assert_valid_but_for_the_collector(options, &file);
+            let path = folder.path().join("collected");
+            std::fs::write(&path, &file).unwrap();
+            agent_support::assert_read_alike(options, &[path]);
             let received = samples_of(&file);
             // Equal, or thousands of samples would be printed.
             assert_eq!(received.len(), sent.len(), "{options}");
@@ -102,13 +106,11 @@ fn the_embedded_receiver_stores_what_the_file_has() {
         // SAFETY: kill has no memory effects; the process is this test's own child and not waited for yet.
         unsafe { libc::kill(receiver.id().cast_signed(), libc::SIGTERM) };
         assert!(receiver.wait().unwrap().success());
-        let stored = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
-        let stored: Vec<_> = stored
-            .flat_map(|file| {
-                profiles::assert_valid(&run.label, &file);
-                profiles::messages(&file)
-            })
-            .collect();
+        let files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        let files: Vec<_> = files.collect();
+        files.iter().for_each(|file| profiles::assert_valid(&run.label, file));
+        agent_support::assert_read_alike(&run.label, &files);
+        let stored: Vec<_> = files.iter().flat_map(|file| profiles::messages(file)).collect();
         assert!(flat(&stored) == flat(&run.messages()), "{}", run.label);
     }
 }

@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use otlpprof::core::object::ObjectMap;
+use otlpprof::core::address::RuntimeAddr;
+use otlpprof::core::object::{ObjectIndex, ObjectMap};
+use otlpprof::core::record::{FrameKind, NO_OBJECT};
 use otlpprof::core::thread::ThreadRecord;
 use otlpprof::elf::objects::ObjectRegistry;
 use otlpprof::sampling::config::Config;
@@ -187,6 +189,25 @@ impl Sampling {
         }
     }
 
+    /// The number of native frames in the buffer that have their raw address and their object, which must agree. This
+    /// empties the buffer.
+    fn raw_frames(&self, registry: &ObjectRegistry) -> usize {
+        let mut frames = 0;
+        // SAFETY: the tests of this binary run one after the other.
+        unsafe {
+            self.buffer.drain(|drained| {
+                let all = drained.records().flat_map(|record| record.frames);
+                for frame in all.filter(|frame| frame.kind == FrameKind::Native && frame.aux != NO_OBJECT) {
+                    let details = registry.details(ObjectIndex(frame.aux)).expect("an object of this process");
+                    let address = details.load_bias().to_elf(RuntimeAddr(frame.value));
+                    assert!(details.code_segment_at(address).is_some(), "{frame:?} in {}", details.path.display());
+                    frames += 1;
+                }
+            });
+        }
+        frames
+    }
+
     /// The number of frames of the deepest stack in the buffer, which this empties.
     fn deepest(&self) -> usize {
         let mut deepest = 0;
@@ -233,12 +254,14 @@ fn with_tables() -> ObjectRegistry {
 #[test]
 fn deep_stacks_with_remote_frames_to_the_end_of_pool_and_buffer() {
     without_allocation(|| {
-        let sampling = Sampling::start(&with_tables(), true, 2048);
+        let registry = with_tables();
+        let sampling = Sampling::start(&registry, true, 2048);
         sampling.until("samples_taken", 50, || recurse(400));
         assert!(sampling.deepest() > 400);
         // Nothing is drained from here on.
         sampling.until("remote_pool_exhausted", 1000, || recurse(400));
         sampling.until("samples_dropped", 100, || recurse(400));
+        assert!(sampling.raw_frames(&registry) >= 1000, "frames that the pool had no slot for are kept");
     });
 }
 

@@ -4,14 +4,15 @@
  *
  * A handler that libotlpprof.so installs, but for those of faults (which hand on what is the JVM's), is wrapped:
  * its thread counts as inside until it returns. HANDLER_GUARD_REPORT=1 prints at exit how many calls were guarded.
- * HANDLER_GUARD_SELF_CHECK=malloc|free|mmap|mutex|rwlock|cond|futex makes the wrapper do just that, which has to end
- * the process. */
+ * HANDLER_GUARD_SELF_CHECK=malloc|free|mmap|mutex|rwlock|cond|semaphore|sleep|futex makes the wrapper do just that, which
+ * has to end the process. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -21,6 +22,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -208,6 +210,18 @@ EXPORT int pthread_cond_broadcast(pthread_cond_t *condition)
     return NEXT_COND(pthread_cond_broadcast)(condition);
 }
 
+EXPORT int sem_wait(sem_t *semaphore)
+{
+    CHECK("sem_wait");
+    return NEXT(sem_wait)(semaphore);
+}
+
+EXPORT int nanosleep(const struct timespec *request, struct timespec *remaining)
+{
+    CHECK("nanosleep");
+    return NEXT(nanosleep)(request, remaining);
+}
+
 /* The dynamic linker's lock. */
 EXPORT int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *), void *data)
 {
@@ -255,6 +269,13 @@ static void self_check(void)
         pthread_rwlock_rdlock(&lock);
     } else if (!strcmp(what, "cond")) {
         pthread_cond_signal(&condition);
+    } else if (!strcmp(what, "semaphore")) {
+        static sem_t semaphore;
+        sem_init(&semaphore, 0, 1);
+        sem_wait(&semaphore);
+    } else if (!strcmp(what, "sleep")) {
+        struct timespec nothing = {0, 0};
+        nanosleep(&nothing, NULL);
     } else if (!strcmp(what, "futex")) {
         syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
     } else {

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 pub(crate) use jdk_support::{java_homes, java_version};
+pub(crate) use python_support::assert_read_alike;
 use running::{Finished, Running};
 
 /// The sample library, compiled without frame pointers, and with them.

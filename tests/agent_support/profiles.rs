@@ -60,6 +60,11 @@ pub(crate) fn profile_attribute(message: &Message, key: &str) -> Option<Value> {
     value.cloned()
 }
 
+/// How long a message's one profile took.
+pub(crate) fn duration_ns(message: &Message) -> u64 {
+    message.data.resource_profiles[0].scope_profiles[0].profiles[0].duration_nano
+}
+
 /// A counter of a message's one profile; 0 if it is not there.
 pub(crate) fn profile_counter(message: &Message, key: &str) -> i64 {
     match profile_attribute(message, &format!("otlpprof.{key}")) {

@@ -18,6 +18,8 @@ pub(crate) struct Frame {
     pub(crate) object: String,
     /// The object's GNU build-id, in hexadecimal; empty without one.
     pub(crate) build_id: String,
+    /// The hash of the object's file; empty without one.
+    pub(crate) htlhash: String,
     /// `profile.frame.type`.
     pub(crate) frame_type: String,
     /// What the location's attribute says of a remote frame.
@@ -92,17 +94,19 @@ pub(crate) fn cpu_stacks(messages: &[Message]) -> Vec<Stack> {
 fn frames(lookup: Lookup<'_>, location: &Location) -> Vec<Frame> {
     let attribute = |key| lookup.attribute_text(&location.attribute_indices, key).unwrap_or_default();
     let mapping = lookup.mapping(location.mapping_index);
-    let build_id = "process.executable.build_id.gnu";
+    let of_mapping = |key| {
+        let attribute =
+            mapping.and_then(|mapping| lookup.attribute_text(&mapping.attribute_indices, key));
+        attribute.unwrap_or_default().to_owned()
+    };
     let bare = Frame {
         name: String::new(),
         file: String::new(),
         line: 0,
         address: ElfVaddr(location.address),
         object: mapping.map_or("", |mapping| lookup.text(mapping.filename_strindex)).to_owned(),
-        build_id: mapping
-            .and_then(|mapping| lookup.attribute_text(&mapping.attribute_indices, build_id))
-            .unwrap_or_default()
-            .to_owned(),
+        build_id: of_mapping("process.executable.build_id.gnu"),
+        htlhash: of_mapping("process.executable.build_id.htlhash"),
         frame_type: attribute("profile.frame.type").to_owned(),
         remote: RemoteFrame::parse(attribute(RemoteFrame::KEY)),
     };
