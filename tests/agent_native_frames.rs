@@ -51,15 +51,17 @@ fn check_calls(label: &str, stacks: &[Stack], library: &str, function: impl Fn(&
         for (method, chain) in expected_chains() {
             if stack.frames.iter().any(|frame| frame.name == method) {
                 all += stack.value;
-                // Before the native method's own code is entered, or behind it, the method alone is there.
-                let is_in_java = stack.frames.first().is_some_and(|leaf| leaf.frame_type == "jvm");
-                let has_any = !native.is_empty() || is_in_java;
-                if has_any && chain
-                    .iter()
-                    .rev()
-                    .map(|name| (*name).to_owned())
-                    .take(native.len())
-                    .eq(native.iter().rev().cloned())
+                // Before the native method's own code is entered, or behind it, only the VM can be there.
+                let is_vms = |frame: &&Frame| frame.object.is_empty() || frame.object.ends_with("/libjvm.so");
+                let is_entered = stack.frames.first().is_some_and(|leaf| !is_vms(&leaf))
+                    && !stack.frames.iter().any(|frame| frame.object.ends_with("/libjvm.so"));
+                if !(is_entered && native.is_empty())
+                    && chain
+                        .iter()
+                        .rev()
+                        .map(|name| (*name).to_owned())
+                        .take(native.len())
+                        .eq(native.iter().rev().cloned())
                 {
                     right += stack.value;
                 } else {

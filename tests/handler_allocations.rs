@@ -198,9 +198,14 @@ impl Sampling {
             self.buffer.drain(|drained| {
                 let all = drained.records().flat_map(|record| record.frames);
                 for frame in all.filter(|frame| frame.kind == FrameKind::Native && frame.aux != NO_OBJECT) {
-                    let details = registry.details(ObjectIndex(frame.aux)).expect("an object of this process");
+                    let details =
+                        registry.details(ObjectIndex(frame.aux)).expect("an object of this process");
                     let address = details.load_bias().to_elf(RuntimeAddr(frame.value));
-                    assert!(details.code_segment_at(address).is_some(), "{frame:?} in {}", details.path.display());
+                    assert!(
+                        details.code_segment_at(address).is_some(),
+                        "{frame:?} in {}",
+                        details.path.display()
+                    );
                     frames += 1;
                 }
             });
@@ -291,12 +296,13 @@ fn stacks_that_are_cut() {
     });
 }
 
+/// On this thread's alternate stack of 8 KiB, too, which reading call frame information in place once left.
 #[test]
 fn objects_whose_unwind_tables_are_not_there_yet() {
     without_allocation(|| {
         let registry = ObjectRegistry::new();
         let sampling = Sampling::start(&registry, true, 2048);
-        sampling.until("frames_before_tables", 200, || {
+        sampling.until("frames_before_tables", 20_000, || {
             recurse(50);
             sampling.deepest();
         });

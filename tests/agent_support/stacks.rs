@@ -95,8 +95,7 @@ fn frames(lookup: Lookup<'_>, location: &Location) -> Vec<Frame> {
     let attribute = |key| lookup.attribute_text(&location.attribute_indices, key).unwrap_or_default();
     let mapping = lookup.mapping(location.mapping_index);
     let of_mapping = |key| {
-        let attribute =
-            mapping.and_then(|mapping| lookup.attribute_text(&mapping.attribute_indices, key));
+        let attribute = mapping.and_then(|mapping| lookup.attribute_text(&mapping.attribute_indices, key));
         attribute.unwrap_or_default().to_owned()
     };
     let bare = Frame {

@@ -84,16 +84,16 @@ impl Ops {
 
 /// How a row finds the CFA.
 #[derive(Clone, Copy, Debug)]
-pub enum RowCfa {
+pub enum RowCfa<'a> {
     /// A register and an offset.
     Register(Register, i64),
     /// An expression; `None` if not all of its operations are known.
-    Expression(Option<Ops>),
+    Expression(Option<&'a Ops>),
 }
 
 /// How a row finds a caller's register.
 #[derive(Clone, Copy, Debug)]
-pub enum RowRegister {
+pub enum RowRegister<'a> {
     /// Nothing is said, or that it is unchanged.
     Same,
     /// It has no value in the caller.
@@ -101,20 +101,20 @@ pub enum RowRegister {
     /// Saved at the CFA plus this.
     AtCfaPlus(i64),
     /// Saved where an expression says; `None` if not all of its operations are known.
-    AtExpression(Option<Ops>),
+    AtExpression(Option<&'a Ops>),
     /// Anything else.
     Other,
 }
 
 /// One row.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct Row<'a> {
     /// The CFA.
-    pub cfa: RowCfa,
+    pub cfa: RowCfa<'a>,
     /// The caller's frame pointer.
-    pub fp: RowRegister,
+    pub fp: RowRegister<'a>,
     /// The return address.
-    pub return_address: RowRegister,
+    pub return_address: RowRegister<'a>,
     /// Whether the description is marked as a signal trampoline's.
     pub is_signal_trampoline: bool,
 }
@@ -129,8 +129,8 @@ pub const UNSUPPORTED: UnwindRule = without_caller(CfaRule::Unsupported);
 
 impl Architecture {
     /// The rule of `row`.
-    pub fn rule(&self, row: &Row) -> UnwindRule {
-        let cfa_ops = match &row.cfa {
+    pub fn rule(&self, row: &Row<'_>) -> UnwindRule {
+        let cfa_ops = match row.cfa {
             RowCfa::Register(..) => &Ops::EMPTY,
             RowCfa::Expression(Some(ops)) => ops,
             RowCfa::Expression(None) => return UNSUPPORTED,
@@ -186,7 +186,7 @@ impl Architecture {
     }
 
     /// A frame pointer that cannot be followed costs the caller's frame pointer alone.
-    fn fp_rule(&self, saved: RowRegister) -> FpRule {
+    fn fp_rule(&self, saved: RowRegister<'_>) -> FpRule {
         let rule = match saved {
             RowRegister::Same => Some(FpRule::Same),
             RowRegister::AtCfaPlus(offset) => i32::try_from(offset).ok().map(FpRule::AtCfaPlus),

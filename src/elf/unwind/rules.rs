@@ -16,23 +16,35 @@ pub fn translate<'a, S: UnwindSection<Bytes<'a>>>(
     row: &UnwindTableRow<usize, Storage>,
 ) -> UnwindRule {
     let ops = |expression: &UnwindExpression<usize>| read_ops(section, cie, expression);
+    let (cfa_ops, fp_ops);
     let cfa = match row.cfa() {
         &gimli::CfaRule::RegisterAndOffset { register, offset } => RowCfa::Register(register.0, offset),
-        gimli::CfaRule::Expression(expression) => RowCfa::Expression(ops(expression)),
+        gimli::CfaRule::Expression(expression) => {
+            cfa_ops = ops(expression);
+            RowCfa::Expression(cfa_ops.as_ref())
+        }
     };
-    let register = |number| match row.register(Register(number)) {
-        None | Some(RegisterRule::SameValue) => RowRegister::Same,
-        Some(RegisterRule::Undefined) => RowRegister::Undefined,
-        Some(RegisterRule::Offset(offset)) => RowRegister::AtCfaPlus(offset),
-        Some(RegisterRule::Expression(expression)) => RowRegister::AtExpression(ops(&expression)),
-        Some(_) => RowRegister::Other,
+    let fp = row.register(Register(architecture.fp));
+    fp_ops = match &fp {
+        Some(RegisterRule::Expression(expression)) => ops(expression),
+        _ => None,
     };
     architecture.rule(&Row {
         cfa,
-        fp: register(architecture.fp),
-        return_address: register(architecture.return_address),
+        fp: register(fp, fp_ops.as_ref()),
+        return_address: register(row.register(Register(architecture.return_address)), None),
         is_signal_trampoline: cie.is_signal_trampoline(),
     })
+}
+
+fn register(rule: Option<RegisterRule<usize>>, ops: Option<&Ops>) -> RowRegister<'_> {
+    match rule {
+        None | Some(RegisterRule::SameValue) => RowRegister::Same,
+        Some(RegisterRule::Undefined) => RowRegister::Undefined,
+        Some(RegisterRule::Offset(offset)) => RowRegister::AtCfaPlus(offset),
+        Some(RegisterRule::Expression(_)) => RowRegister::AtExpression(ops),
+        Some(_) => RowRegister::Other,
+    }
 }
 
 /// The operations of an expression; `None` if not all of them are known.

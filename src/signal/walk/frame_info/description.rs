@@ -38,6 +38,7 @@ pub(super) struct Common<'m, M> {
 }
 
 /// The description of `pc` by the header at `header`.
+#[inline(never)]
 pub(super) fn find<M: Memory>(memory: &M, header: u64, pc: u64) -> Option<Description<'_, M>> {
     let description = parse(memory, header, listed(memory, header, pc)?)?;
     let (description, len) = description;

@@ -4,13 +4,21 @@ use super::reader::Reader;
 use crate::core::frame_rules::{Op, Ops, Register};
 use crate::core::memory::Memory;
 
-/// The operations; `None` if not all of them are known. Opcodes: DWARF 5, 7.7.1, table 7.9.
-pub(super) fn read_ops<M: Memory>(mut expression: Reader<'_, M>) -> Option<Ops> {
-    let mut ops = Ops::EMPTY;
+/// Where an expression is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expression {
+    /// Run-time address of its first byte.
+    pub(super) at: u64,
+    pub(super) len: u64,
+}
+
+/// Reads the operations; `None` if not all of them are known. Opcodes: DWARF 5, 7.7.1, table 7.9.
+pub(super) fn read_ops<M: Memory>(memory: &M, expression: Expression, ops: &mut Ops) -> Option<()> {
+    let mut expression = Reader::new(memory, expression.at, expression.len)?;
     while !expression.is_empty() {
         ops.push(read_op(&mut expression)?)?;
     }
-    Some(ops)
+    Some(())
 }
 
 fn read_op<M: Memory>(expression: &mut Reader<'_, M>) -> Option<Op> {

@@ -19,15 +19,36 @@ mod expression;
 mod program;
 mod reader;
 
-use crate::core::frame_rules::{UNSUPPORTED, native};
+use self::program::{Cfa, Saved, State};
+use crate::core::frame_rules::{Ops, Row, RowCfa, RowRegister, UNSUPPORTED, native};
 use crate::core::memory::Memory;
 use crate::core::unwind::UnwindRule;
 
 /// The rule at run-time address `pc`, by the `.eh_frame_hdr` at run-time address `header`. `None` if nothing describes
 /// `pc`; a description that cannot be followed gives [`UNSUPPORTED`].
+///
+/// Handlers may run on small stacks of the application's: the parts are not inlined into one large frame.
 pub fn rule_at<M: Memory>(memory: &M, header: u64, pc: u64) -> Option<UnwindRule> {
     let description = description::find(memory, header, pc)?;
-    let architecture = &native::ARCHITECTURE;
-    let row = program::row_at(&description, architecture, pc);
-    Some(row.map_or(UNSUPPORTED, |row| architecture.rule(&row)))
+    let state = program::state_at(&description, pc);
+    Some(state.map_or(UNSUPPORTED, |state| rule_of(memory, &state, description.common.is_signal_trampoline)))
+}
+
+#[inline(never)]
+fn rule_of<M: Memory>(memory: &M, state: &State, is_signal_trampoline: bool) -> UnwindRule {
+    let (mut cfa_ops, mut fp_ops) = (Ops::EMPTY, Ops::EMPTY);
+    let cfa = match state.cfa {
+        Cfa::Register(register, offset) => RowCfa::Register(register, offset),
+        Cfa::Expression(at) => {
+            RowCfa::Expression(expression::read_ops(memory, at, &mut cfa_ops).map(|()| &cfa_ops))
+        }
+    };
+    let fp = match state.fp {
+        Saved::AtExpression(at) => {
+            RowRegister::AtExpression(expression::read_ops(memory, at, &mut fp_ops).map(|()| &fp_ops))
+        }
+        other => other.row(),
+    };
+    let return_address = state.return_address.row();
+    native::ARCHITECTURE.rule(&Row { cfa, fp, return_address, is_signal_trampoline })
 }

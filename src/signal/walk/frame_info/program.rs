@@ -1,106 +1,79 @@
 //! The instructions of a description, followed up to an address (DWARF 5, 6.4.2 and 7.24; LSB 5.0, 10.6.2).
 
 use super::description::Description;
-use super::expression::read_ops;
+use super::expression::Expression;
 use super::reader::Reader;
-use crate::core::frame_rules::{Architecture, Register, Row, RowCfa, RowRegister};
+use crate::core::frame_rules::{Register, RowRegister, native};
 use crate::core::memory::Memory;
 
 /// The most instructions of one description: some nanoseconds each.
 const MAX_INSTRUCTIONS: usize = 16 * 1024;
 
 /// States that a program may remember. Compilers nest one, rarely two.
-const MAX_REMEMBERED: usize = 8;
+const MAX_REMEMBERED: usize = 4;
 
 /// How the CFA is found. Expressions are read when the row is complete.
-#[derive(Debug)]
-enum Cfa<'m, M> {
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Cfa {
     Register(Register, i64),
-    Expression(Reader<'m, M>),
+    Expression(Expression),
 }
 
 /// How a register is found.
-#[derive(Debug)]
-enum Saved<'m, M> {
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Saved {
     Same,
     Undefined,
     AtCfaPlus(i64),
-    AtExpression(Reader<'m, M>),
+    AtExpression(Expression),
     Other,
 }
 
-/// A row that is being made, of the columns that walks need.
-#[derive(Debug)]
-struct State<'m, M> {
-    cfa: Cfa<'m, M>,
-    fp: Saved<'m, M>,
-    return_address: Saved<'m, M>,
-}
-
-// Not derived: that would ask for `M: Clone`.
-macro_rules! copy {
-    ($($name:ident),*) => {$(
-        impl<M> Clone for $name<'_, M> {
-            fn clone(&self) -> Self {
-                *self
-            }
-        }
-        impl<M> Copy for $name<'_, M> {}
-    )*};
-}
-copy!(Cfa, Saved, State);
-
-impl<M: Memory> Saved<'_, M> {
-    fn finished(self) -> RowRegister {
+impl Saved {
+    /// Without the operations of an expression.
+    pub(super) const fn row<'a>(self) -> RowRegister<'a> {
         match self {
             Self::Same => RowRegister::Same,
             Self::Undefined => RowRegister::Undefined,
             Self::AtCfaPlus(offset) => RowRegister::AtCfaPlus(offset),
-            Self::AtExpression(expression) => RowRegister::AtExpression(read_ops(expression)),
+            Self::AtExpression(_) => RowRegister::AtExpression(None),
             Self::Other => RowRegister::Other,
         }
     }
 }
 
+/// A row, of the columns that walks need.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct State {
+    pub(super) cfa: Cfa,
+    pub(super) fp: Saved,
+    pub(super) return_address: Saved,
+}
+
 /// The row that holds at `pc`; `None` if the instructions cannot be followed so far.
-pub(super) fn row_at<M: Memory>(
-    description: &Description<'_, M>,
-    architecture: &Architecture,
-    pc: u64,
-) -> Option<Row> {
-    let common = &description.common;
+#[inline(never)]
+pub(super) fn state_at<M: Memory>(description: &Description<'_, M>, pc: u64) -> Option<State> {
     let state = State { cfa: Cfa::Register(0, 0), fp: Saved::Same, return_address: Saved::Same };
     let mut run = Run {
         description,
-        architecture,
         state,
         initial: state,
         remembered: [None; MAX_REMEMBERED],
         depth: 0,
         left: MAX_INSTRUCTIONS,
     };
-    run.follow(common.program, u64::MAX)?;
+    run.follow(description.common.program, u64::MAX)?;
     run.initial = run.state;
     run.follow(description.program, pc)?;
-    let State { cfa, fp, return_address } = run.state;
-    Some(Row {
-        cfa: match cfa {
-            Cfa::Register(register, offset) => RowCfa::Register(register, offset),
-            Cfa::Expression(expression) => RowCfa::Expression(read_ops(expression)),
-        },
-        fp: fp.finished(),
-        return_address: return_address.finished(),
-        is_signal_trampoline: common.is_signal_trampoline,
-    })
+    Some(run.state)
 }
 
 struct Run<'r, 'm, M> {
     description: &'r Description<'m, M>,
-    architecture: &'r Architecture,
-    state: State<'m, M>,
+    state: State,
     /// What the CIE's instructions made.
-    initial: State<'m, M>,
-    remembered: [Option<State<'m, M>>; MAX_REMEMBERED],
+    initial: State,
+    remembered: [Option<State>; MAX_REMEMBERED],
     depth: usize,
     /// Instructions that may still be followed.
     left: usize,
@@ -207,11 +180,11 @@ impl<'m, M: Memory> Run<'_, 'm, M> {
             }
             0x0f => {
                 let len = program.uleb()?;
-                self.state.cfa = Cfa::Expression(program.block(len)?);
+                self.state.cfa = Cfa::Expression(expression(program, len)?);
             }
             0x10 | 0x16 => {
                 let (register, len) = (program.uleb()?, program.uleb()?);
-                let expression = program.block(len)?;
+                let expression = expression(program, len)?;
                 let is_location = opcode == 0x10;
                 self.save(register, if is_location { Saved::AtExpression(expression) } else { Saved::Other });
             }
@@ -232,19 +205,23 @@ impl<'m, M: Memory> Run<'_, 'm, M> {
         offset.checked_mul(self.description.common.data_factor)
     }
 
-    fn save(&mut self, register: u64, saved: Saved<'m, M>) {
-        if register == u64::from(self.architecture.fp) {
+    fn save(&mut self, register: u64, saved: Saved) {
+        if register == u64::from(native::ARCHITECTURE.fp) {
             self.state.fp = saved;
-        } else if register == u64::from(self.architecture.return_address) {
+        } else if register == u64::from(native::ARCHITECTURE.return_address) {
             self.state.return_address = saved;
         }
     }
 
     fn restore(&mut self, register: u64) {
-        if register == u64::from(self.architecture.fp) {
+        if register == u64::from(native::ARCHITECTURE.fp) {
             self.state.fp = self.initial.fp;
-        } else if register == u64::from(self.architecture.return_address) {
+        } else if register == u64::from(native::ARCHITECTURE.return_address) {
             self.state.return_address = self.initial.return_address;
         }
     }
+}
+
+fn expression<M: Memory>(program: &mut Reader<'_, M>, len: u64) -> Option<Expression> {
+    Some(Expression { at: program.block(len)?.at, len })
 }
