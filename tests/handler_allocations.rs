@@ -278,8 +278,11 @@ fn deep_stacks_without_remote_frames_to_the_end_of_the_buffer() {
         assert!(sampling.deepest() > 400);
         sampling.until("samples_dropped", 100, || recurse(1000));
         let reasons = ["held", "full", "not_ready"];
+        // The handler goes on counting.
+        let before = sampling.count("samples_dropped");
         let [held, full, not_ready] = reasons.map(|why| sampling.count(&format!("samples_dropped_{why}")));
-        assert_eq!(held + full + not_ready, sampling.count("samples_dropped"));
+        let after = sampling.count("samples_dropped");
+        assert!((before..=after).contains(&(held + full + not_ready)), "{before} {held} {full} {not_ready}");
         assert!(full >= 100, "{held} {full} {not_ready}");
         assert_eq!(sampling.count("remote_pool_exhausted"), 0);
     });
