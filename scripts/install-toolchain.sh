@@ -4,12 +4,13 @@
 #
 #   rust     cargo, rustfmt and clippy, through rustup
 #   cc       a C compiler and binutils (addr2line, readelf)
+#   cross    a C compiler for aarch64, and qemu-user to run what it makes
 #   jdk      a JDK with javac
 #   python   a virtual environment with pip in .cache/venv
 #   go       a Go compiler (builds the collector that tests upload to): Debian's, or one in .cache/go
 #   openssl  the command that makes certificates for tests of TLS
 #
-# Without a name: the first four. Nothing happens for what is there. System packages need Debian and root or sudo.
+# Without a name: rust, cc, jdk and python. Nothing happens for what is there. System packages need Debian and root or sudo.
 # What cannot be had ends it with one line.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -112,6 +113,11 @@ install_cc() {
     has cc && has addr2line && has readelf || apt_install gcc libc6-dev binutils
 }
 
+install_cross() {
+    has aarch64-linux-gnu-gcc && has qemu-aarch64 && [ -d /usr/aarch64-linux-gnu/include ] ||
+        apt_install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
+}
+
 # The same places as build.rs looks in.
 install_jdk() {
     has javac && return
@@ -157,7 +163,7 @@ install_openssl() {
 [ $# -gt 0 ] || set -- rust cc jdk python
 for tool in "$@"; do
     case "$tool" in
-    rust | cc | jdk | python | go | openssl) "install_$tool" ;;
-    *) fail "unknown tool '$tool': one of rust cc jdk python go openssl" ;;
+    rust | cc | cross | jdk | python | go | openssl) "install_$tool" ;;
+    *) fail "unknown tool '$tool': one of rust cc cross jdk python go openssl" ;;
     esac
 done

@@ -15,6 +15,7 @@ use crate::signal::counters::{COUNTERS, add};
 const MOST_FRAMES_BELOW_CHAIN: usize = 3;
 
 /// Where the native frames on top of a stack lead.
+#[allow(clippy::large_enum_variant, reason = "nothing is allocated here")]
 enum NativeEnd {
     /// To Java frames; `None`: which are not met from here.
     Java(Option<From>),

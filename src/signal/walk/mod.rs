@@ -301,5 +301,5 @@ impl<'a, M: Memory> Walk<'a, M> {
     }
 }
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(test)]
 mod tests;

@@ -36,13 +36,13 @@ impl<M: Memory> Walk<'_, M> {
         self.sized_caller(&Cursor { sp: cursor.sp.wrapping_add(pushed), ..*cursor }, blob.frame_bytes)
     }
 
-    /// The frame at `cursor` as its size counts. C2 calls native code with a pair on the stack that tells where from:
+    /// The frame that is returned to at `cursor` as its size counts. C2 calls native code with a pair on the stack that tells where from:
     /// `adr x9, next; stp xzr, x9, [sp, -16]!; blr x8; next: add sp, sp, 16` (cpu/aarch64/aarch64.ad,
     /// aarch64_enc_java_to_runtime, JDK 11-25).
     pub(in crate::signal::walk) fn without_call_words(&self, cursor: Cursor) -> Cursor {
         let is_next = || self.memory.load_u32(cursor.pc) == Some(DROP_PAIR);
         let breadcrumb = || self.memory.load_u64(cursor.sp.wrapping_add(8)) == Some(cursor.pc);
-        if is_next() && breadcrumb() {
+        if !cursor.interrupted && is_next() && breadcrumb() {
             return Cursor { sp: cursor.sp.wrapping_add(16), ..cursor };
         }
         cursor

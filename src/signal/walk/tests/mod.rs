@@ -1,17 +1,35 @@
 //! The walkers over recorded states: a small VM built of bytes, in which each kind of frame is brought about.
 
-mod call_stub;
-mod compiled;
-mod continuation;
-mod corrupted;
-mod deoptimized;
-mod exceptions;
-mod interpreted;
 mod little_vm;
 mod modes;
 mod native;
 mod relocated;
-mod stubs;
-mod subtype_checks;
 mod vm_world;
 mod walks;
+
+#[cfg(target_arch = "aarch64")]
+#[path = "aarch64"]
+mod arch {
+    mod adapters;
+    mod compiled;
+    mod interpreted;
+    pub(super) mod machine;
+    mod stubs;
+}
+
+#[cfg(target_arch = "x86_64")]
+#[path = "x86_64"]
+mod arch {
+    mod call_stub;
+    mod compiled;
+    mod continuation;
+    mod corrupted;
+    mod deoptimized;
+    mod exceptions;
+    mod interpreted;
+    pub(super) mod machine;
+    mod stubs;
+    mod subtype_checks;
+}
+
+use arch::machine;

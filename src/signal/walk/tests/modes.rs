@@ -58,7 +58,10 @@ fn scene(helper: u64) -> Scene {
     let wrapper = STACK + 0x800;
     world.set(LEAF_SP + 8, inner_code + 0x80);
     world.set(INNER_SP + 0x20, INNER_ENTRY_FP).set(INNER_SP + 0x28, CALL_STUB_RETURN);
-    world.set(INNER_ENTRY_FP - 48, wrapper).set(INNER_ENTRY_FP, 0x77).set(INNER_ENTRY_FP + 8, helper);
+    world
+        .set(entry_wrapper_slot(INNER_ENTRY_FP), wrapper)
+        .set(INNER_ENTRY_FP, 0x77)
+        .set(INNER_ENTRY_FP + 8, helper);
     world.set(wrapper, OUTER_SP).set(wrapper + 8, outer_code + 0x80).set(wrapper + 16, 0x66);
     world.set(HELPER_SP + 0x30, 0x66).set(HELPER_SP + 0x38, LIBRARY);
     world.set(LIBRARY_SP + 0x18, outer_code + 0x80);

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use super::machine;
 use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
 use crate::core::memory::RecordedMemory;
 use crate::core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, TextRange};
@@ -56,8 +57,8 @@ fn walk_by(
     }
     memory.put(STACK, stack.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>());
     let mut registers = Registers { pc, ..Registers::default() };
-    registers.general[7] = sp;
-    registers.general[6] = fp;
+    registers.general[machine::SP] = sp;
+    registers.general[machine::FP] = fp;
     let start = Start {
         vm: None,
         objects,
@@ -127,11 +128,10 @@ fn what_a_rule_cannot_say_is_marked() {
 fn a_signal_frame_gives_the_interrupted_registers() {
     let rules = [rule(CfaRule::SignalFrame, FpRule::Same), rule(CfaRule::EndOfStack, FpRule::Same)];
     let objects = object(&rules, 42);
-    let gregs = STACK + 0x100 + std::mem::offset_of!(libc::ucontext_t, uc_mcontext) as u64;
     let words = [
-        (gregs + libc::REG_RIP as u64 * 8, BASE + 0x100),
-        (gregs + libc::REG_RSP as u64 * 8, STACK + 0x40),
-        (gregs + libc::REG_RBP as u64 * 8, 0x77),
+        (STACK + 0x100 + machine::SIGNAL_FRAME_PC, BASE + 0x100),
+        (STACK + 0x100 + machine::SIGNAL_FRAME_SP, STACK + 0x40),
+        (STACK + 0x100 + machine::SIGNAL_FRAME_FP, 0x77),
     ];
     let frames = walk(&objects, &words, BASE + 0x10, STACK + 0x100, 0);
     // The interrupted instruction is looked up as it stands, not less one: it may be a function's first.

@@ -1,6 +1,7 @@
 //! A VM of bytes: a code cache with one heap, an interpreter, methods, and a stack to put frames on.
 
 use super::little_vm;
+use super::machine;
 use crate::core::interpreter_code::{InterpreterCode, InterpreterEntry, InterpreterExit};
 use crate::core::memory::RecordedMemory;
 use crate::core::object::ObjectMap;
@@ -8,6 +9,7 @@ use crate::core::record::{FrameKind, FrameRecord};
 use crate::core::stack_walker::StackWalker;
 use crate::core::vm_layout::*;
 use crate::signal::call_trace::CallTraceSource;
+use crate::signal::walk::arch::interpreter_frame::BCP;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{FrameSink, Start, Walk};
 
@@ -78,6 +80,7 @@ impl World {
         memory.put_u64(HEAP, CODE).put_u64(HEAP + 8, CODE_END).put_u64(HEAP + 16, SEGMAP);
         memory.put(HEAP + 24, SEGMENT_SHIFT.to_le_bytes());
         let mut layout = little_vm::layout();
+        layout.thread.entry_frame_call_wrapper = machine::CALL_WRAPPER;
         layout.code_cache.low_bound = STATICS;
         layout.code_cache.high_bound = STATICS + 8;
         layout.code_cache.heaps[0] = HEAP;
@@ -179,7 +182,7 @@ impl World {
         blob + BLOB_HEADER
     }
 
-    /// A compiled method of the usual shape: `push rbp; sub rsp, 0x20; …`, with its frame of 0x30 bytes.
+    /// A compiled method of the usual shape, with its frame of 0x30 bytes.
     pub(super) fn compiled(&mut self) -> (u64, u64) {
         self.compiled_with(&[])
     }
@@ -187,27 +190,25 @@ impl World {
     /// The same, with these bytes at these offsets of its code instead.
     pub(super) fn compiled_with(&mut self, patches: &[(usize, &[u8])]) -> (u64, u64) {
         let (method, _) = self.method();
-        let mut code = vec![0x55, 0x48, 0x83, 0xec, 0x20];
-        code.resize(0x200, 0x90);
-        // The exit: add rsp, 0x20; pop rbp; cmp rsp, [r15+0x448]; ja; ret
-        // A call whose return address is at 0x80.
-        code[0x7b] = 0xe8;
-        code[0x100..0x115].copy_from_slice(&[
-            0x48, 0x83, 0xc4, 0x20, 0x5d, 0x49, 0x3b, 0xa7, 0x48, 0x04, 0, 0, 0x0f, 0x87, 0, 1, 0, 0, 0xc3,
-            0x90, 0x90,
-        ]);
+        let mut code = machine::compiled_code();
         for &(at, bytes) in patches {
-            code.resize(code.len().max(at + bytes.len()), 0x90);
+            code.resize(code.len().max(at + bytes.len()), 0);
             code[at..at + bytes.len()].copy_from_slice(bytes);
         }
-        let spec = BlobSpec { name: "nmethod", code: &code, frame_bytes: 0x30, frame_complete: 5, method };
+        let spec = BlobSpec {
+            name: "nmethod",
+            code: &code,
+            frame_bytes: 0x30,
+            frame_complete: machine::FRAME_COMPLETE,
+            method,
+        };
         (method, self.blob(&spec))
     }
 
     /// The entry frame of a thread without earlier Java frames, at `fp`.
     pub(super) fn entry_frame(&mut self, fp: u64) {
         let wrapper = STACK_HIGH - 0x100;
-        self.set(fp - 48, wrapper).set(wrapper, 0).set(wrapper + 8, 0).set(wrapper + 16, 0);
+        self.set(entry_wrapper_slot(fp), wrapper).set(wrapper, 0).set(wrapper + 8, 0).set(wrapper + 16, 0);
     }
 
     /// The thread has packed `elements` (method, bytecode index), the youngest first, to be unpacked above `caller`
@@ -245,8 +246,8 @@ impl World {
         more: &[(usize, u64)],
     ) -> Vec<(FrameKind, u64, i32)> {
         let mut registers = Registers { pc, ..Registers::default() };
-        registers.general[7] = sp;
-        registers.general[6] = fp;
+        registers.general[machine::SP] = sp;
+        registers.general[machine::FP] = fp;
         for &(number, value) in more {
             registers.general[number] = value;
         }
@@ -259,6 +260,11 @@ impl World {
         let len = sink.len();
         frames[..len].iter().map(|frame| (frame.kind, frame.value, frame.aux as i32)).collect()
     }
+}
+
+/// Where the entry frame at `fp` has its JavaCallWrapper.
+pub(super) fn entry_wrapper_slot(fp: u64) -> u64 {
+    fp.wrapping_add_signed(8 * i64::from(machine::CALL_WRAPPER))
 }
 
 /// Stack addresses of the scenes, leaf to root: a frame under test returns to `CALLER_SP`.
@@ -287,5 +293,5 @@ pub(super) fn interpreted_frame(
 ) {
     let (sender_sp, sender_fp) = sender;
     world.set(fp, sender_fp).set(fp + 8, return_pc).set(fp - 8, sender_sp);
-    world.set(fp - 24, method).set(fp - 64, bcp);
+    world.set(fp - 24, method).set(fp.wrapping_add_signed(8 * BCP), bcp);
 }

@@ -33,7 +33,7 @@ fn an_entry_frame_leads_to_the_java_frames_before() {
     let inner_entry_fp = STACK + 0x400;
     let wrapper = STACK + 0x500;
     world.set(sp + 0x20, inner_entry_fp).set(sp + 0x28, CALL_STUB_RETURN);
-    world.set(inner_entry_fp - 48, wrapper);
+    world.set(entry_wrapper_slot(inner_entry_fp), wrapper);
     world.set(wrapper, CALLER_SP).set(wrapper + 8, outer_pc).set(wrapper + 16, 0);
     let frames = world.walk(code + 0x40, sp, 0, &[]);
     assert_eq!(frames, [(Compiled, inner, 7), (Compiled, outer, 7)]);

@@ -1,9 +1,9 @@
 //! Interpreter frames, and the stages of entering and leaving them.
 
-use super::vm_world::*;
 use crate::core::interpreter_code::{InterpreterCode, InterpreterEntry};
 use crate::core::record::FrameKind::{Compiled, Interpreted, Stub};
 use crate::core::vm_layout::CodeRange;
+use crate::signal::walk::tests::vm_world::*;
 
 #[test]
 fn an_interpreted_frame_takes_its_bytecode_from_the_register_or_the_frame() {

@@ -1,7 +1,7 @@
 //! Compiled code that searches for a class among all that another extends, interrupted with words of its own on the stack.
 
-use super::vm_world::*;
 use crate::core::record::FrameKind::{Compiled, Stub};
+use crate::signal::walk::tests::vm_world::*;
 
 /// `push`, `pop` of rsi and r8.
 const PUSH_RSI: &[u8] = &[0x56];

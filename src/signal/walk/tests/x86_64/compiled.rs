@@ -1,7 +1,7 @@
 //! Compiled methods: the stages of entering and leaving them, and their own stubs.
 
-use super::vm_world::*;
 use crate::core::record::FrameKind::Compiled;
+use crate::signal::walk::tests::vm_world::*;
 
 #[test]
 fn each_instruction_of_a_compiled_entry_and_exit_leads_to_the_caller() {

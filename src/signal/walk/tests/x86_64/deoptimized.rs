@@ -1,9 +1,9 @@
 //! Frames on their way from compiled to interpreted.
 
-use super::vm_world::*;
 use crate::core::continuation::ContinuationLayout;
 use crate::core::record::FrameKind::{Compiled, Frozen, Interpreted, Stub, Unwalkable};
 use crate::signal::walk::WalkError;
+use crate::signal::walk::tests::vm_world::*;
 
 /// A blob that turns compiled frames into interpreter frames: `nop…`.
 fn deoptimization_blob(world: &mut World, name: &str) -> u64 {

@@ -1,10 +1,10 @@
 //! Virtual threads: chunks of frozen frames, and the stubs that thaw them.
 
-use super::vm_world::*;
 use crate::core::continuation::*;
 use crate::core::record::FrameKind::{Compiled, Frozen, Interpreted, NativeMethod, Stub};
 use crate::core::vm_layout::CodeRange;
 use crate::signal::walk::FrozenReason;
+use crate::signal::walk::tests::vm_world::*;
 
 /// JavaThread: `_cont_entry`.
 pub(super) const ENTRY_FIELD: u64 = 72;

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::vm_world::*;
 use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
 use crate::core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, TextRange};
 use crate::core::record::FrameKind::{Compiled, Interpreted, Native, Stub, Unwalkable};
 use crate::core::stub_frames::StubFrames;
 use crate::core::vm_layout::CodeRange;
 use crate::signal::walk::WalkError;
+use crate::signal::walk::tests::vm_world::*;
 
 #[test]
 fn a_stub_with_a_frame_of_its_own_or_without_leads_to_the_caller() {

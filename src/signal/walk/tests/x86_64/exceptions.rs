@@ -1,7 +1,7 @@
 //! Stubs that pass an exception on, interrupted at each of their stages.
 
-use super::vm_world::*;
 use crate::core::record::FrameKind::{Compiled, Stub};
+use crate::signal::walk::tests::vm_world::*;
 
 const RDX: usize = 1;
 const RCX: usize = 2;

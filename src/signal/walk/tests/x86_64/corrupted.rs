@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 
-use super::little_vm;
-use super::vm_world::*;
+use crate::signal::walk::tests::little_vm;
+use crate::signal::walk::tests::vm_world::*;
 use crate::core::memory::Memory;
 use crate::core::record::{FrameKind, FrameRecord};
 use crate::core::stack_walker::StackWalker;

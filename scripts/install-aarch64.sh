@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Installs what builds and tests for aarch64 need on an x86_64 machine, and writes how to use it to
+# .cache/aarch64/environment: a C cross compiler, qemu-user, and Rust with the standard library of that target.
+#
+# Rust's comes from rustup. Where rustup cannot reach its server, another Rust is taken from Debian 13's packages, the
+# newest that it has, unpacked into .cache/aarch64/rust and run by the C library that comes with it. Nothing happens for
+# what is there. What cannot be had ends it with one line.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly TARGET=aarch64-unknown-linux-gnu
+readonly HOME_DIR=$PWD/.cache/aarch64
+readonly RUST=$HOME_DIR/rust
+
+scratch=
+trap '[ -z "$scratch" ] || rm -rf "$scratch"' EXIT
+
+fail() {
+    echo "install-aarch64: $*" >&2
+    exit 1
+}
+
+# Whether the Rust that is used anyway has the target's standard library, or rustup gets it.
+has_target() {
+    compgen -G "$(rustc --print target-libdir --target "$TARGET" 2>/dev/null)/libstd-*.rlib" >/dev/null && return
+    command -v rustup >/dev/null 2>&1 || return
+    echo "install-aarch64: asking rustup for $TARGET" >&2
+    timeout 120 rustup target add "$TARGET" </dev/null >/dev/null 2>&1 &&
+        compgen -G "$(rustc --print target-libdir --target "$TARGET" 2>/dev/null)/libstd-*.rlib" >/dev/null
+}
+
+# apt-get and its kin over Debian 13's lists for both architectures, beside the system's own: nothing is installed.
+debian() {
+    local command=$1
+    shift
+    "$command" -qq -o Dir::Etc::sourcelist="$scratch/sources.list" -o Dir::Etc::sourceparts=/dev/null \
+        -o Dir::State="$scratch/state" -o Dir::State::status="$scratch/state/status" -o Dir::Cache="$scratch/cache" \
+        -o APT::Architectures=amd64,arm64 -o APT::Sandbox::User=root "$@" </dev/null
+}
+
+# The program of the unpacked Rust, run by its own C library; what it calls runs by the system's.
+wrap() {
+    cat >"$HOME_DIR/bin/$1" <<END
+#!/bin/sh
+exec "$RUST/usr/lib64/ld-linux-x86-64.so.2" --library-path "$RUST/usr/lib/x86_64-linux-gnu" \\
+    --argv0 "$RUST/usr/bin/$1" "$RUST/usr/bin/$1" "\$@"
+END
+    chmod +x "$HOME_DIR/bin/$1"
+}
+
+install_debians_rust() {
+    [ -x "$HOME_DIR/bin/rustc" ] && "$HOME_DIR/bin/rustc" -V >/dev/null 2>&1 && return
+    local by_hand="install a Rust toolchain with the target $TARGET by hand" mirror=http://deb.debian.org library said
+    command -v apt-get >/dev/null 2>&1 || fail "rustup cannot add $TARGET, and there is no apt-get; $by_hand"
+    echo "install-aarch64: rustup cannot add $TARGET; downloading Debian's Rust" >&2
+    mkdir -p "$HOME_DIR"
+    scratch=$(mktemp -d "$HOME_DIR/.download.XXXXXX")
+    mkdir -p "$scratch/state/lists/partial" "$scratch/cache/archives/partial" "$scratch/rust"
+    : >"$scratch/state/status"
+    local signed="[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
+    printf 'deb %s %s/%s main\n' "$signed" "$mirror" "debian trixie" "$signed" "$mirror" "debian trixie-updates" \
+        "$signed" "$mirror" "debian-security trixie-security" >"$scratch/sources.list"
+    said=$(debian apt-get update 2>&1) || fail "Debian's packages cannot be listed: $(tail -n1 <<<"$said" | cut -c 1-200)"
+    library=$(debian apt-cache depends libstd-rust-web-dev | sed -n 's/^ *Depends: \(libstd-rust-web-[0-9.]*\)$/\1/p')
+    [ -n "$library" ] || fail "Debian has no rustc-web any more; $by_hand"
+    said=$(debian apt-get install -y --download-only --no-install-recommends "$library" 2>&1 && cd "$scratch/cache/archives" &&
+        debian apt-get download rustc-web rust-web-clippy libstd-rust-web-dev libstd-rust-web-dev:arm64 2>&1) ||
+        fail "Debian's Rust cannot be downloaded: $(tail -n1 <<<"$said" | cut -c 1-200)"
+    local package
+    for package in "$scratch"/cache/archives/*.deb; do
+        dpkg-deb -x "$package" "$scratch/rust"
+    done
+    rm -rf "$RUST"
+    mv "$scratch/rust" "$RUST"
+    mkdir -p "$HOME_DIR/bin"
+    wrap clippy-driver
+    wrap rustc
+    "$HOME_DIR/bin/rustc" -V >/dev/null || fail "Debian's Rust does not run here; $by_hand"
+}
+
+export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+[ "$(uname -m)" = x86_64 ] || fail "this is for x86_64 machines; elsewhere build and test as usual"
+scripts/install-toolchain.sh rust cc cross
+mkdir -p "$HOME_DIR"
+{
+    echo "export CARGO_BUILD_TARGET=$TARGET CARGO_TARGET_DIR='$PWD/target/aarch64'"
+    echo "export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc"
+    echo "export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER='qemu-aarch64 -L /usr/aarch64-linux-gnu'"
+    if ! has_target; then
+        install_debians_rust >&2
+        echo "export RUSTC='$HOME_DIR/bin/rustc' CLIPPY_DRIVER='$HOME_DIR/bin/clippy-driver'"
+    fi
+} >"$HOME_DIR/environment.new"
+mv "$HOME_DIR/environment.new" "$HOME_DIR/environment"

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Builds everything for aarch64 with warnings as errors, and runs the unit tests, the walkers' over recorded states among
+# them, under qemu-user. Arguments go to the unit tests. Takes some minutes the first time.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if [ "$(uname -m)" != x86_64 ]; then
+    echo "test-aarch64: skipped, this is no x86_64 machine" >&2
+    exit
+fi
+export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+scripts/install-aarch64.sh
+. .cache/aarch64/environment
+
+# Dependencies are compiled for this alone, and tested elsewhere: as fast as can be.
+profile=(--config 'profile.dev.package."*".opt-level=0' --config 'profile.dev.debug=false')
+if [ -n "${CLIPPY_DRIVER:-}" ]; then
+    # A Rust without its own cargo-clippy: what that does.
+    RUSTC_WORKSPACE_WRAPPER=$CLIPPY_DRIVER CLIPPY_ARGS="-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__" \
+        cargo check --locked "${profile[@]}" --all-targets </dev/null
+else
+    cargo clippy --locked "${profile[@]}" --all-targets -- -D warnings </dev/null
+fi
+# What qemu-user is not like the kernel in: the vDSO, process_vm_readv, limits on files, blocked signals.
+emulated=(
+    --skip elf::objects::scan::tests::the_vdso_is_the_same_by_list_and_by_header
+    --skip elf::process_memory::tests::reads_up_to_a_hole_and_not_into_it
+    --skip export::file::tests::a_write_that_breaks_off_leaves_nothing
+    --skip sampling::own_threads::tests::all_signals_but_those_of_faults_are_blocked_in_it_and_in_its_own_threads
+)
+cargo test --locked "${profile[@]}" --lib -- "${emulated[@]}" "$@" </dev/null

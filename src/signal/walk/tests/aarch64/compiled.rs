@@ -1,0 +1,129 @@
+//! Compiled frames, interrupted at each of their stages, on aarch64.
+
+use super::machine::*;
+use crate::core::record::FrameKind::Compiled;
+use crate::signal::walk::tests::vm_world::*;
+
+/// The signature of a return address lies above it.
+const SIGNATURE: u64 = 0x5a7e << 48;
+
+/// Offset in the code, SP below the caller's, whether x30 and x29 are the caller's.
+fn assert_stages(patches: &[(usize, &[u8])], stages: &[(&str, u64, u64, bool)]) {
+    for &(stage, offset, below, in_registers) in stages {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, code) = world.compiled_with(patches);
+        if !in_registers {
+            // The record, signed, on top of the caller's frame or, for a pushed one, where SP is.
+            world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, return_pc | SIGNATURE);
+        }
+        let (lr, fp) = if in_registers { (return_pc | SIGNATURE, 0x1234) } else { (0x4242, 0x4242) };
+        let frames = world.walk(code + offset, CALLER_SP - below, fp, &[(LR, lr)]);
+        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
+#[test]
+fn each_stage_of_a_small_frame_leads_to_the_caller() {
+    assert_stages(
+        &[],
+        &[
+            ("at sub", 0, 0, true),
+            ("at stp", 4, 0x30, true),
+            ("complete", 8, 0x30, false),
+            ("in the middle", 0x40, 0x30, false),
+            ("at ldp", 0x100, 0x30, false),
+            ("at add", 0x104, 0x30, true),
+            ("at the poll", 0x108, 0, true),
+            ("at the poll's compare", 0x10c, 0, true),
+            ("at the poll's branch", 0x110, 0, true),
+            ("at ret", 0x114, 0, true),
+            ("behind ret", 0x118, 0x30, false),
+        ],
+    );
+}
+
+#[test]
+fn each_stage_of_a_large_frame_leads_to_the_caller() {
+    // stp x29, x30, [sp, -16]!; mov x8, 0x20; sub sp, sp, x8; and ldp x29, x30, [sp], 16; ret.
+    let entry = bytes(&[0xa9bf_7bfd, 0xd280_0408, 0xcb28_63ff]);
+    let exit = bytes(&[NOP, 0xa8c1_7bfd, NOP, RET]);
+    assert_stages(
+        &[(0, &entry), (0x100, &exit)],
+        &[
+            ("at stp", 0, 0, true),
+            ("at mov", 4, 16, false),
+            ("at sub", 8, 16, false),
+            ("complete", 12, 0x30, false),
+            ("at ldp", 0x104, 16, false),
+            ("behind ldp", 0x108, 0, true),
+            ("at ret", 0x10c, 0, true),
+        ],
+    );
+}
+
+#[test]
+fn the_stub_of_a_return_poll_has_no_frame() {
+    // adr x8, poll; str x8, [x28, 0x3b0]; adrp; add; br x8
+    let stub = bytes(&[RET, 0x1000_0008, 0xf901_db88, 0x9000_0008, 0x9100_0108, 0xd61f_0100]);
+    let stages = [4, 8, 12, 16, 20].map(|offset| ("in the stub", 0x200 + offset, 0, true));
+    assert_stages(&[(0x200, &stub)], &stages);
+}
+
+/// C1 passes two classes to slow_subtype_check on the stack.
+#[test]
+fn the_pairs_that_compiled_code_pushes_are_not_the_frames() {
+    // stp x4, x0, [sp, -16]!; bl; ldr x4, [sp], 16
+    let check = bytes(&[0xa9bf_03e4, BL, 0xf841_07e4]);
+    assert_stages(
+        &[(0x60, &check)],
+        &[
+            ("at the push", 0x60, 0x30, false),
+            ("at the call", 0x64, 0x40, false),
+            ("at the pop", 0x68, 0x40, false),
+            ("behind the pop", 0x6c, 0x30, false),
+        ],
+    );
+}
+
+/// C2 leaves what says where from on the stack while it calls native code.
+#[test]
+fn a_call_of_native_code_leaves_a_pair_on_the_frame() {
+    let mut world = World::new();
+    let (caller, return_pc) = compiled_caller(&mut world);
+    // blr x8; add sp, sp, 16
+    let (method, code) = world.compiled_with(&[(0x60, &bytes(&[0xa9bf_27ff, 0xd63f_0100, 0x9100_43ff]))]);
+    let next = code + 0x68;
+    world.set(CALLER_SP - 0x40, 0).set(CALLER_SP - 0x38, next);
+    world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, return_pc);
+    for pc in [next, code + 0x64] {
+        let frames = world.walk(pc, CALLER_SP - 0x40, 0x4242, &[]);
+        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)]);
+    }
+}
+
+#[test]
+fn a_stub_of_a_call_stands_for_the_call() {
+    // isb; mov x12, method; mov x8, entry; br x8; and the one that reaches further: ldr x8, target; br x8.
+    let to_interpreter = bytes(&[
+        0xd503_3fdf,
+        0xd280_000c,
+        0xf2a0_000c,
+        0xf2c0_000c,
+        0xd280_0008,
+        0xf2a0_0008,
+        0xf2c0_0008,
+        0xd61f_0100,
+    ]);
+    let trampoline = bytes(&[0x5800_0048, 0xd61f_0100]);
+    for (stub, offsets) in [(&to_interpreter, &[0_u64, 4, 12, 16, 28][..]), (&trampoline, &[0, 4])] {
+        for &offset in offsets {
+            let mut world = World::new();
+            let (caller, return_pc) = compiled_caller(&mut world);
+            let (method, code) = world.compiled_with(&[(0x300, stub)]);
+            world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, return_pc);
+            let frames = world.walk(code + 0x300 + offset, CALLER_SP - 0x30, 0x4242, &[(LR, code + 0x80)]);
+            assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "at {offset}");
+        }
+    }
+}

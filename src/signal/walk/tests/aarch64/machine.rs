@@ -1,0 +1,40 @@
+//! What the little VM's code looks like on aarch64, and where registers are.
+
+use libc::{mcontext_t, siginfo_t, ucontext_t};
+
+/// Indices of registers.
+pub(in crate::signal::walk::tests) const SP: usize = 31;
+pub(in crate::signal::walk::tests) const FP: usize = 29;
+pub(in crate::signal::walk::tests) const LR: usize = 30;
+pub(in crate::signal::walk::tests) const SENDER_SP_REGISTER: u8 = 19;
+pub(in crate::signal::walk::tests) const CALL_WRAPPER: i32 = -8;
+
+const MCONTEXT: u64 = (size_of::<siginfo_t>() + std::mem::offset_of!(ucontext_t, uc_mcontext)) as u64;
+/// From a signal frame's start.
+pub(in crate::signal::walk::tests) const SIGNAL_FRAME_PC: u64 =
+    MCONTEXT + std::mem::offset_of!(mcontext_t, pc) as u64;
+pub(in crate::signal::walk::tests) const SIGNAL_FRAME_SP: u64 =
+    MCONTEXT + std::mem::offset_of!(mcontext_t, sp) as u64;
+pub(in crate::signal::walk::tests) const SIGNAL_FRAME_FP: u64 =
+    MCONTEXT + std::mem::offset_of!(mcontext_t, regs) as u64 + 8 * FP as u64;
+
+pub(in crate::signal::walk::tests) const FRAME_COMPLETE: i32 = 8;
+pub(in crate::signal::walk::tests) const NOP: u32 = 0xd503_201f;
+pub(in crate::signal::walk::tests) const BL: u32 = 0x9400_0000;
+pub(in crate::signal::walk::tests) const RET: u32 = 0xd65f_03c0;
+
+/// Instructions as they lie in memory.
+pub(in crate::signal::walk::tests) fn bytes(code: &[u32]) -> Vec<u8> {
+    code.iter().flat_map(|code| code.to_le_bytes()).collect()
+}
+
+/// `sub sp, sp, 0x30; stp x29, x30, [sp, 0x20]; …`, a call whose return address is at 0x80, and the exit at 0x100: `ldp x29,
+/// x30, [sp, 0x20]; add sp, sp, 0x30; ldr x8, [x28, 0x448]; cmp sp, x8; b.hi; ret`.
+pub(in crate::signal::walk::tests) fn compiled_code() -> Vec<u8> {
+    let mut code = vec![NOP; 0x80];
+    code[..2].copy_from_slice(&[0xd100_c3ff, 0xa902_7bfd]);
+    code[0x7c / 4] = BL;
+    let exit = [0xa942_7bfd, 0x9100_c3ff, 0xf942_2788, 0xeb28_63ff, 0x5400_0048, RET];
+    code[0x100 / 4..][..exit.len()].copy_from_slice(&exit);
+    bytes(&code)
+}

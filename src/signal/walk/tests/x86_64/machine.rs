@@ -1,0 +1,30 @@
+//! What the little VM's code looks like on x86_64, and where registers are.
+
+use libc::ucontext_t;
+
+/// Indices of registers.
+pub(in crate::signal::walk::tests) const SP: usize = 7;
+pub(in crate::signal::walk::tests) const FP: usize = 6;
+pub(in crate::signal::walk::tests) const SENDER_SP_REGISTER: u8 = 13;
+pub(in crate::signal::walk::tests) const CALL_WRAPPER: i32 = -6;
+
+const GREGS: u64 = std::mem::offset_of!(ucontext_t, uc_mcontext) as u64;
+/// From a signal frame's start.
+pub(in crate::signal::walk::tests) const SIGNAL_FRAME_PC: u64 = GREGS + 8 * libc::REG_RIP as u64;
+pub(in crate::signal::walk::tests) const SIGNAL_FRAME_SP: u64 = GREGS + 8 * libc::REG_RSP as u64;
+pub(in crate::signal::walk::tests) const SIGNAL_FRAME_FP: u64 = GREGS + 8 * libc::REG_RBP as u64;
+
+pub(in crate::signal::walk::tests) const FRAME_COMPLETE: i32 = 5;
+
+/// `push rbp; sub rsp, 0x20; …`, a call whose return address is at 0x80, and the exit at 0x100: `add rsp, 0x20; pop rbp;
+/// cmp rsp, [r15 + 0x448]; ja; ret`.
+pub(in crate::signal::walk::tests) fn compiled_code() -> Vec<u8> {
+    let mut code = vec![0x55, 0x48, 0x83, 0xec, 0x20];
+    code.resize(0x200, 0x90);
+    code[0x7b] = 0xe8;
+    code[0x100..0x115].copy_from_slice(&[
+        0x48, 0x83, 0xc4, 0x20, 0x5d, 0x49, 0x3b, 0xa7, 0x48, 0x04, 0, 0, 0x0f, 0x87, 0, 1, 0, 0, 0xc3, 0x90,
+        0x90,
+    ]);
+    code
+}
