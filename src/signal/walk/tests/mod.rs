@@ -3,7 +3,6 @@
 mod little_vm;
 mod modes;
 mod native;
-mod relocated;
 mod vm_world;
 mod walks;
 
@@ -28,6 +27,7 @@ mod arch {
     mod exceptions;
     mod interpreted;
     pub(super) mod machine;
+    mod relocated;
     mod stubs;
     mod subtype_checks;
 }

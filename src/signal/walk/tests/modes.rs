@@ -1,5 +1,6 @@
 //! What each walker makes of one mixed stack: native code on top of Java, Java called by native code called by Java.
 
+use super::machine;
 use super::native::{BASE, object, rule};
 use super::vm_world::*;
 use crate::core::continuation::ContinuationLayout;
@@ -273,10 +274,10 @@ fn async_get_call_trace_is_not_asked_where_it_would_guess() {
     let (method, code) = java.world.compiled();
     java.world.set(INNER_SP - 8, CALL_STUB_RETURN).set(INNER_SP - 0x10, ENTRY_FP);
     let at = |java: &mut Scene, pc, sp| {
-        let frames = java.world.walk(pc, sp, ENTRY_FP, &[]);
+        let frames = java.world.walk(pc, sp, ENTRY_FP, machine::CALLED_BY_CALL_STUB);
         frames.iter().map(|frame| (frame.0, frame.1)).collect::<Vec<_>>()
     };
-    assert_eq!(at(&mut java, code, INNER_SP - 8), [(Compiled, method)]);
+    assert_eq!(at(&mut java, code, INNER_SP - machine::PUSHED_BY_CALL), [(Compiled, method)]);
     assert_eq!(at(&mut java, code + 0x40, INNER_SP - 0x30), ASKED[1..]);
     // A thread that is just being made.
     java.world.memory.put(THREAD + 24, 2_u32.to_le_bytes());

@@ -2,12 +2,18 @@
 
 use libc::{mcontext_t, siginfo_t, ucontext_t};
 
+use crate::signal::walk::tests::vm_world::CALL_STUB_RETURN;
+
 /// Indices of registers.
 pub(in crate::signal::walk::tests) const SP: usize = 31;
 pub(in crate::signal::walk::tests) const FP: usize = 29;
 pub(in crate::signal::walk::tests) const LR: usize = 30;
 pub(in crate::signal::walk::tests) const SENDER_SP_REGISTER: u8 = 19;
 pub(in crate::signal::walk::tests) const CALL_WRAPPER: i32 = -8;
+
+/// What a call leaves on the stack, and in registers if the call stub makes it.
+pub(in crate::signal::walk::tests) const PUSHED_BY_CALL: u64 = 0;
+pub(in crate::signal::walk::tests) const CALLED_BY_CALL_STUB: &[(usize, u64)] = &[(LR, CALL_STUB_RETURN)];
 
 const MCONTEXT: u64 = (size_of::<siginfo_t>() + std::mem::offset_of!(ucontext_t, uc_mcontext)) as u64;
 /// From a signal frame's start.

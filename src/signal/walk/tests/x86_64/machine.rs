@@ -8,6 +8,10 @@ pub(in crate::signal::walk::tests) const FP: usize = 6;
 pub(in crate::signal::walk::tests) const SENDER_SP_REGISTER: u8 = 13;
 pub(in crate::signal::walk::tests) const CALL_WRAPPER: i32 = -6;
 
+/// What a call leaves on the stack, and in registers if the call stub makes it.
+pub(in crate::signal::walk::tests) const PUSHED_BY_CALL: u64 = 8;
+pub(in crate::signal::walk::tests) const CALLED_BY_CALL_STUB: &[(usize, u64)] = &[];
+
 const GREGS: u64 = std::mem::offset_of!(ucontext_t, uc_mcontext) as u64;
 /// From a signal frame's start.
 pub(in crate::signal::walk::tests) const SIGNAL_FRAME_PC: u64 = GREGS + 8 * libc::REG_RIP as u64;
