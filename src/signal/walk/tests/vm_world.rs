@@ -91,8 +91,11 @@ impl World {
             cont_return_barrier: RETURN_BARRIER,
             ..StubLayout::default()
         };
-        layout.stubs.interpreter_code =
-            InterpreterCode { entries: &[ENTRY], exits: &[EXIT], sender_sp_register: 13 };
+        layout.stubs.interpreter_code = InterpreterCode {
+            entries: &[ENTRY],
+            exits: &[EXIT],
+            sender_sp_register: machine::SENDER_SP_REGISTER,
+        };
         // The interpreter itself, and its segments: free, but for one blob at the end of this.
         memory.put(INTERPRETER.start, vec![0x90; 0x1000]);
         memory.put(SEGMAP, vec![0xff; ((CODE_END - CODE) >> SEGMENT_SHIFT) as usize]);

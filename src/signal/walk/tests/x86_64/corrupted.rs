@@ -4,8 +4,6 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 
-use crate::signal::walk::tests::little_vm;
-use crate::signal::walk::tests::vm_world::*;
 use crate::core::memory::Memory;
 use crate::core::record::{FrameKind, FrameRecord};
 use crate::core::stack_walker::StackWalker;
@@ -13,6 +11,8 @@ use crate::core::vm_layout::CodeRange;
 use crate::signal::fault;
 use crate::signal::safe_load::ProcessMemory;
 use crate::signal::walk::registers::Registers;
+use crate::signal::walk::tests::little_vm;
+use crate::signal::walk::tests::vm_world::*;
 use crate::signal::walk::{FrameSink, MAX_STEPS, Start, Walk};
 
 const DEPTH: usize = 64;
