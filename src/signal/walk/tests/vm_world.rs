@@ -27,7 +27,6 @@ pub(super) const INTERPRETER: CodeRange = CodeRange { start: 0x1f_0000, end: 0x1
 pub(super) const CALL_STUB_RETURN: u64 = 0x1f_9000;
 pub(super) const CONT_THAW: CodeRange = CodeRange { start: 0x1f_a000, end: 0x1f_a100 };
 pub(super) const RETURN_BARRIER: CodeRange = CodeRange { start: 0x1f_a100, end: 0x1f_a200 };
-const VFRAME_ARRAY: u64 = 0x61_0000;
 const SEGMENT_SHIFT: u32 = 7;
 /// Where a blob's code begins, from the blob.
 pub(super) const BLOB_HEADER: u64 = 0x80;
@@ -212,16 +211,6 @@ impl World {
     pub(super) fn entry_frame(&mut self, fp: u64) {
         let wrapper = STACK_HIGH - 0x100;
         self.set(entry_wrapper_slot(fp), wrapper).set(wrapper, 0).set(wrapper + 8, 0).set(wrapper + 16, 0);
-    }
-
-    /// The thread has packed `elements` (method, bytecode index), the youngest first, to be unpacked above `caller`
-    /// (PC, SP, FP).
-    pub(super) fn vframe_array(&mut self, owner: u64, elements: &[(u64, i32)], caller: (u64, u64, u64)) {
-        let (pc, sp, fp) = caller;
-        let mut words = vec![owner, pc, fp, sp, elements.len() as u64];
-        words.extend(elements.iter().flat_map(|&(method, bci)| [u64::from(bci as u32), method]));
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        self.memory.put(VFRAME_ARRAY, bytes).put_u64(THREAD + little_vm::VFRAME_ARRAY_HEAD, VFRAME_ARRAY);
     }
 
     /// What a walk from these registers begins with.

@@ -3,7 +3,27 @@
 use crate::core::continuation::ContinuationLayout;
 use crate::core::record::FrameKind::{Compiled, Frozen, Interpreted, Stub, Unwalkable};
 use crate::signal::walk::WalkError;
+use crate::signal::walk::tests::little_vm;
 use crate::signal::walk::tests::vm_world::*;
+
+const VFRAME_ARRAY: u64 = 0x61_0000;
+
+impl World {
+    /// The thread has packed `elements` (method, bytecode index), the youngest first, to be unpacked above `caller`
+    /// (PC, SP, FP).
+    pub(in crate::signal::walk::tests) fn vframe_array(
+        &mut self,
+        owner: u64,
+        elements: &[(u64, i32)],
+        caller: (u64, u64, u64),
+    ) {
+        let (pc, sp, fp) = caller;
+        let mut words = vec![owner, pc, fp, sp, elements.len() as u64];
+        words.extend(elements.iter().flat_map(|&(method, bci)| [u64::from(bci as u32), method]));
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.memory.put(VFRAME_ARRAY, bytes).put_u64(THREAD + little_vm::VFRAME_ARRAY_HEAD, VFRAME_ARRAY);
+    }
+}
 
 /// A blob that turns compiled frames into interpreter frames: `nop…`.
 fn deoptimization_blob(world: &mut World, name: &str) -> u64 {
