@@ -49,7 +49,8 @@ fn the_exit_code_is_that_of_the_worst_file() {
     assert_eq!(validate(&["--strict"], &[&clean]).0, 0);
     assert_eq!(validate(&["--strict"], &[&warned, &clean]).0, 1);
     assert_eq!(validate(&[], &[&wrong, &warned]).0, 1);
-    assert_eq!(validate(&[], &[&file(b""), &clean]).0, 1);
+    let empty = file(b"");
+    assert_eq!(run(&[], &[empty.path(), clean.path()]).0, 2);
     assert_eq!(run(&[], &[wrong.path(), unreadable.path(), clean.path()]).0, 2);
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use elf_support::{Library, compile_library, libjvms, output_of};
-use otlpprof::core::address::RuntimeAddr;
+use otlpprof::core::address::{ElfVaddr, RuntimeAddr};
 use otlpprof::core::memory::Memory;
 use otlpprof::core::object::{ObjectIndex, ObjectMap};
 use otlpprof::elf::objects::backing_file::BackingFileError;
@@ -76,6 +76,34 @@ fn all_executable_files_of_the_memory_map_are_known() {
 
     let program = details_at(&registry, &map, library as *const () as u64).unwrap();
     assert_eq!((program.kind, &program.path), (ObjectKind::Program, &std::env::current_exe().unwrap()));
+}
+
+/// As for a program that is not position-independent, or was prelinked: its addresses do not begin at 0.
+#[test]
+fn objects_that_were_linked_to_an_address_have_addresses_of_the_file() {
+    let _alone = loading_alone();
+    let directory = tempfile::tempdir().unwrap();
+    let paths = ["libfirst.so", "libsecond.so"].map(|name| {
+        let source = "int linked_function(int value) { return value + 1; }";
+        library(directory.path(), name, source, &["-Wl,-Ttext-segment=0x400000"])
+    });
+    let loaded = paths.each_ref().map(|path| Library::open(path));
+    let registry = ObjectRegistry::new();
+    let map = registry.refresh().map;
+    let mut biases = vec![];
+    for (path, library) in paths.iter().zip(&loaded) {
+        let symbols = output_of("nm", &[path.to_str().unwrap()]);
+        let line = symbols.lines().find(|line| line.ends_with(" T linked_function")).unwrap();
+        let linked_at = ElfVaddr(u64::from_str_radix(line.split(' ').next().unwrap(), 16).unwrap());
+        assert!(linked_at.0 > 0x40_0000, "{symbols}");
+        let function = library.symbol("linked_function");
+        let details = details_at(&registry, &map, function).unwrap();
+        assert_eq!(details.load_bias().to_elf(RuntimeAddr(function)), linked_at);
+        assert!(details.code_segment_at(linked_at).is_some());
+        biases.push(details.load_bias().0);
+    }
+    // They cannot both be where they were linked to.
+    assert_ne!(biases[0], biases[1]);
 }
 
 #[test]

@@ -84,7 +84,9 @@ fn is_in_our_share(fd: i32) -> bool {
     u64::try_from(fd).is_ok_and(|fd| fd < soft / 2)
 }
 
-/// An event that counts a thread's CPU time, the kernel's included, and is disabled.
+/// An event that counts a thread's CPU time, the kernel's included, and is disabled. The kernel has two software clocks,
+/// which for an event of one thread count the same, by the same timer (kernel/events/core.c, cpu_clock_event_add and
+/// task_clock_event_add); this one is what other profilers take.
 fn open_event(tid: i32, period_ns: i64) -> io::Result<i32> {
     let mut attr = perf::bindings::perf_event_attr {
         type_: perf::bindings::PERF_TYPE_SOFTWARE,

@@ -13,7 +13,7 @@ use crate::otlp::EncodeOptions;
 pub enum CpuClock {
     /// perf where it is granted with the kernel's time included, else per-thread timers.
     Auto,
-    /// A perf_event_open task clock per thread.
+    /// A perf_event_open clock per thread, which counts its CPU time.
     Perf,
     /// A POSIX timer per thread, on the thread's CPU clock.
     Timer,

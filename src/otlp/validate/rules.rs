@@ -74,7 +74,7 @@ rules! {
     Unreadable JsonMalformed "json-malformed" "a document is JSON" "RFC 8259";
     Unreadable JsonValue "json-value" "a JSON value is one that its field can hold" "proto3 JSON mapping; OTLP/JSON";
 
-    Error FileEmpty "file-empty" "a file holds a message" "otlpprof: an empty file is what a failed write leaves";
+    Unreadable FileEmpty "file-empty" "a file holds a message" "otlpprof: an empty file is what a failed write leaves";
 
     // Encoding.
     Warning UnknownField "unknown-field" "a message has declared fields only" "profiles.proto v1.10";
