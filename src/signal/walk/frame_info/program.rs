@@ -1,10 +1,46 @@
 //! The instructions of a description, followed up to an address (DWARF 5, 6.4.2 and 7.24; LSB 5.0, 10.6.2).
 
+use self::opcode::*;
 use super::description::Description;
 use super::expression::Expression;
 use super::reader::Reader;
 use crate::core::frame_rules::{Register, RowRegister, native};
 use crate::core::memory::Memory;
+
+/// DWARF 5, table 7.29, and GNU's own (LSB 5.0, 10.6.2); without their `DW_CFA_`.
+mod opcode {
+    pub(super) const NOP: u8 = 0x00;
+    pub(super) const SET_LOC: u8 = 0x01;
+    pub(super) const ADVANCE_LOC1: u8 = 0x02;
+    pub(super) const ADVANCE_LOC2: u8 = 0x03;
+    pub(super) const ADVANCE_LOC4: u8 = 0x04;
+    pub(super) const OFFSET_EXTENDED: u8 = 0x05;
+    pub(super) const RESTORE_EXTENDED: u8 = 0x06;
+    pub(super) const UNDEFINED: u8 = 0x07;
+    pub(super) const SAME_VALUE: u8 = 0x08;
+    pub(super) const REGISTER: u8 = 0x09;
+    pub(super) const REMEMBER_STATE: u8 = 0x0a;
+    pub(super) const RESTORE_STATE: u8 = 0x0b;
+    pub(super) const DEF_CFA: u8 = 0x0c;
+    pub(super) const DEF_CFA_REGISTER: u8 = 0x0d;
+    pub(super) const DEF_CFA_OFFSET: u8 = 0x0e;
+    pub(super) const DEF_CFA_EXPRESSION: u8 = 0x0f;
+    pub(super) const EXPRESSION: u8 = 0x10;
+    pub(super) const OFFSET_EXTENDED_SF: u8 = 0x11;
+    pub(super) const DEF_CFA_SF: u8 = 0x12;
+    pub(super) const DEF_CFA_OFFSET_SF: u8 = 0x13;
+    pub(super) const VAL_OFFSET: u8 = 0x14;
+    pub(super) const VAL_OFFSET_SF: u8 = 0x15;
+    pub(super) const VAL_EXPRESSION: u8 = 0x16;
+    pub(super) const MIPS_ADVANCE_LOC8: u8 = 0x1d;
+    pub(super) const GNU_WINDOW_SAVE: u8 = 0x2d;
+    pub(super) const GNU_ARGS_SIZE: u8 = 0x2e;
+    pub(super) const GNU_NEGATIVE_OFFSET_EXTENDED: u8 = 0x2f;
+    /// The operand is in the lower six bits, as in the next two.
+    pub(super) const ADVANCE_LOC: u8 = 0x40;
+    pub(super) const OFFSET: u8 = 0x80;
+    pub(super) const RESTORE: u8 = 0xc0;
+}
 
 /// The most instructions of one description: some nanoseconds each.
 const MAX_INSTRUCTIONS: usize = 16 * 1024;
@@ -88,25 +124,25 @@ impl<'m, M: Memory> Run<'_, 'm, M> {
             let opcode = program.byte()?;
             let low = u64::from(opcode & 0x3f);
             let advance = match opcode {
-                0x40..=0x7f => Some(low),
-                0x80..=0xbf => {
+                ADVANCE_LOC..OFFSET => Some(low),
+                OFFSET..RESTORE => {
                     let offset = self.factored(program.uleb()?)?;
                     self.save(low, Saved::AtCfaPlus(offset));
                     None
                 }
-                0xc0..=0xff => {
+                RESTORE.. => {
                     self.restore(low);
                     None
                 }
-                0x01 => {
+                SET_LOC => {
                     let encoding = self.description.common.encoding;
                     location = program.pointer(encoding, 0).filter(|&next| next >= location)?;
                     Some(0)
                 }
-                0x02 => Some(program.byte()?.into()),
-                0x03 => Some(program.half()?.into()),
-                0x04 => Some(program.word()?.into()),
-                0x1d => Some(program.double()?),
+                ADVANCE_LOC1 => Some(program.byte()?.into()),
+                ADVANCE_LOC2 => Some(program.half()?.into()),
+                ADVANCE_LOC4 => Some(program.word()?.into()),
+                MIPS_ADVANCE_LOC8 => Some(program.double()?),
                 _ => {
                     self.instruction(opcode, &mut program)?;
                     None
@@ -126,72 +162,71 @@ impl<'m, M: Memory> Run<'_, 'm, M> {
     /// An instruction without operands in its opcode that does not advance the location.
     fn instruction(&mut self, opcode: u8, program: &mut Reader<'m, M>) -> Option<()> {
         match opcode {
-            0x00 => {}
-            // DW_CFA_offset_extended, _sf, and GNU's negative one.
-            0x05 | 0x11 | 0x2f => {
+            NOP => {}
+            OFFSET_EXTENDED | OFFSET_EXTENDED_SF | GNU_NEGATIVE_OFFSET_EXTENDED => {
                 let register = program.uleb()?;
                 let offset = match opcode {
-                    0x05 => self.factored(program.uleb()?)?,
-                    0x11 => self.factored_signed(program.sleb()?)?,
+                    OFFSET_EXTENDED => self.factored(program.uleb()?)?,
+                    OFFSET_EXTENDED_SF => self.factored_signed(program.sleb()?)?,
                     _ => self.factored(program.uleb()?)?.checked_neg()?,
                 };
                 self.save(register, Saved::AtCfaPlus(offset));
             }
-            0x06 => {
+            RESTORE_EXTENDED => {
                 let register = program.uleb()?;
                 self.restore(register);
             }
-            0x07 => self.save(program.uleb()?, Saved::Undefined),
-            0x08 => self.save(program.uleb()?, Saved::Same),
+            UNDEFINED => self.save(program.uleb()?, Saved::Undefined),
+            SAME_VALUE => self.save(program.uleb()?, Saved::Same),
             // In another register; a value that is computed from the CFA.
-            0x09 | 0x14 | 0x15 => {
+            REGISTER | VAL_OFFSET | VAL_OFFSET_SF => {
                 let register = program.uleb()?;
                 // Its length alone is of interest, and does not depend on the sign.
                 program.uleb()?;
                 self.save(register, Saved::Other);
             }
-            0x0a => {
+            REMEMBER_STATE => {
                 *self.remembered.get_mut(self.depth)? = Some(self.state);
                 self.depth = self.depth.wrapping_add(1);
             }
-            0x0b => {
+            RESTORE_STATE => {
                 self.depth = self.depth.checked_sub(1)?;
                 self.state = (*self.remembered.get(self.depth)?)?;
             }
-            0x0c => {
+            DEF_CFA => {
                 let register = Register::try_from(program.uleb()?).ok()?;
                 self.state.cfa = Cfa::Register(register, i64::try_from(program.uleb()?).ok()?);
             }
-            0x12 => {
+            DEF_CFA_SF => {
                 let register = Register::try_from(program.uleb()?).ok()?;
                 self.state.cfa = Cfa::Register(register, self.factored_signed(program.sleb()?)?);
             }
-            0x0d => {
+            DEF_CFA_REGISTER => {
                 let Cfa::Register(_, offset) = self.state.cfa else { return None };
                 self.state.cfa = Cfa::Register(Register::try_from(program.uleb()?).ok()?, offset);
             }
-            0x0e | 0x13 => {
+            DEF_CFA_OFFSET | DEF_CFA_OFFSET_SF => {
                 let Cfa::Register(register, _) = self.state.cfa else { return None };
                 let offset = match opcode {
-                    0x0e => i64::try_from(program.uleb()?).ok()?,
+                    DEF_CFA_OFFSET => i64::try_from(program.uleb()?).ok()?,
                     _ => self.factored_signed(program.sleb()?)?,
                 };
                 self.state.cfa = Cfa::Register(register, offset);
             }
-            0x0f => {
+            DEF_CFA_EXPRESSION => {
                 let len = program.uleb()?;
                 self.state.cfa = Cfa::Expression(expression(program, len)?);
             }
-            0x10 | 0x16 => {
+            EXPRESSION | VAL_EXPRESSION => {
                 let (register, len) = (program.uleb()?, program.uleb()?);
                 let expression = expression(program, len)?;
-                let is_location = opcode == 0x10;
+                let is_location = opcode == EXPRESSION;
                 self.save(register, if is_location { Saved::AtExpression(expression) } else { Saved::Other });
             }
             // The register windows of SPARC, and the signing of aarch64's return addresses, which walks strip.
-            0x2d => {}
+            GNU_WINDOW_SAVE => {}
             // How many bytes of arguments have been pushed: the CFA knows.
-            0x2e => _ = program.uleb()?,
+            GNU_ARGS_SIZE => _ = program.uleb()?,
             _ => return None,
         }
         Some(())

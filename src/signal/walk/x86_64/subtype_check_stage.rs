@@ -1,8 +1,9 @@
 //! What compiled code has pushed while it searches for a class among all that another extends, on x86_64.
 //!
-//! C1 pushes, around its calls of slow_subtype_check, the two classes that the stub takes and overwrites, `push; push; call; pop; pop` (c1_LIRAssembler_x86.cpp, emit_typecheck_helper and emit_opTypeCheck), and in
-//! emit_arraycopy the two arrays below those (JDK 11-25). C2 searches itself, and up to 11 saves RAX meanwhile: `push rax;
-//! … ; repne scasq; pop rax` (macroAssembler_x86.cpp, check_klass_subtype_slow_path).
+//! C1 pushes, around its calls of slow_subtype_check, the two classes that the stub takes and overwrites, `push; push;
+//! call; pop; pop` (c1_LIRAssembler_x86.cpp, emit_typecheck_helper and emit_opTypeCheck), and in emit_arraycopy the two
+//! arrays below those (JDK 11-25). C2 searches itself, and up to 11 saves RAX meanwhile: `push rax; … ; repne scasq; pop
+//! rax` (macroAssembler_x86.cpp, check_klass_subtype_slow_path).
 
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -51,7 +52,7 @@ impl<M: Memory> Walk<'_, M> {
                 && self.blob_at(vm, target).is_ok_and(|blob| blob.kind == BlobKind::SlowSubtypeCheck)
         });
         if !is_check {
-            return 0;
+            return self.bytes_pushed_for_scan(pc);
         }
         pushed.wrapping_add(self.array_bytes(call.wrapping_add(CALL_BYTES)))
     }
