@@ -93,19 +93,19 @@ impl<M: Memory> Walk<'_, M> {
     /// (templateInterpreterGenerator_x86.cpp, generate_throw_exception; MacroAssembler::call_VM_leaf_base).
     pub(in crate::signal::walk) fn removed_activation_caller(&self, cursor: &Cursor) -> Option<Cursor> {
         const LEAVES: [u8; 7] = [0x48, 0x8b, 0xd8, 0x5a, 0x58, 0xff, 0xe3];
-        let mut code = [0_u8; 9];
-        let leaves = |at: u64| {
-            let mut code = [0_u8; LEAVES.len()];
-            self.memory.read_bytes(at, &mut code) && code == LEAVES
-        };
-        let padding = if leaves(cursor.pc) {
-            0
-        } else {
-            let is_read = self.memory.read_bytes(cursor.pc, &mut code);
-            let [0x48, 0x83, 0xc4, 0x08, 0xe9, distance @ ..] = code else { return None };
-            let behind = cursor.pc.wrapping_add(code.len() as u64);
-            let target = behind.wrapping_add_signed(i64::from(i32::from_le_bytes(distance)));
-            (is_read && leaves(target)).then_some(8)?
+        const JMP_BYTES: u64 = 9;
+        // One load, since each frame of the interpreter is asked.
+        let code = |at: u64| self.memory.load_u64(at).map(u64::to_le_bytes);
+        let leaves = |code: &[u8; 8]| code.starts_with(&LEAVES);
+        let padding = match code(cursor.pc)? {
+            here if leaves(&here) => 0,
+            [0x48, 0x83, 0xc4, 0x08, 0xe9, ..] => {
+                let behind = cursor.pc.wrapping_add(JMP_BYTES);
+                let distance = self.memory.load_u32(behind.wrapping_sub(4))? as i32;
+                code(behind.wrapping_add_signed(i64::from(distance))).filter(leaves)?;
+                8
+            }
+            _ => return None,
         };
         let slot = cursor.sp.wrapping_add(padding);
         let pc = self.memory.load_u64(slot)?;
