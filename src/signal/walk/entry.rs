@@ -1,5 +1,6 @@
 //! Entry frames: where native code has called Java, through the call stub.
 
+use super::registers::Registers;
 use super::{Cursor, FrameSink, Step, Walk, WalkError};
 use crate::core::memory::Memory;
 use crate::core::stack_walker::StackWalker;
@@ -22,6 +23,23 @@ impl<M: Memory> Walk<'_, M> {
             sink.stub(cursor.lookup_pc());
         }
         self.called_from_native(vm, cursor, wrapper, self.call_stub_caller(cursor), anchor)
+    }
+
+    /// The step behind the call stub, if that is where the thread was interrupted; its frame is put into the sink.
+    pub(super) fn interrupted_call_stub_step(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+        registers: &Registers,
+        anchor: &mut Option<Cursor>,
+        sink: &mut FrameSink<'_>,
+    ) -> Option<Result<Step, WalkError>> {
+        let stubs = &vm.stubs;
+        if !stubs.call_stub.contains(cursor.pc) && !stubs.catch_exception.contains(cursor.pc) {
+            return None;
+        }
+        sink.stub(cursor.pc);
+        Some(self.call_stub_step(vm, cursor, registers, anchor))
     }
 
     /// What is below an entry frame whose JavaCallWrapper is known: the native code that has called, or the Java frames

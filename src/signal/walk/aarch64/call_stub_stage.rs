@@ -7,31 +7,15 @@ use super::instructions::{Around, INSTRUCTION_BYTES, Record};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 use crate::signal::walk::registers::Registers;
-use crate::signal::walk::{Cursor, FrameSink, Step, Walk, WalkError};
+use crate::signal::walk::{Cursor, Step, Walk, WalkError};
 
 const SAVE_WRAPPER: u32 = 0xa93c_07a0;
 /// Arguments are saved within so many bytes from the start.
 const SAVES_BYTES: usize = 64;
 
 impl<M: Memory> Walk<'_, M> {
-    /// The step behind the call stub, if that is where the thread was interrupted; its frame is put into the sink.
-    pub(in crate::signal::walk) fn interrupted_call_stub_step(
-        &self,
-        vm: &VmLayout,
-        cursor: &Cursor,
-        registers: &Registers,
-        anchor: &mut Option<Cursor>,
-        sink: &mut FrameSink<'_>,
-    ) -> Option<Result<Step, WalkError>> {
-        let stubs = &vm.stubs;
-        if !stubs.call_stub.contains(cursor.pc) && !stubs.catch_exception.contains(cursor.pc) {
-            return None;
-        }
-        sink.stub(cursor.pc);
-        Some(self.call_stub_step(vm, cursor, registers, anchor))
-    }
-
-    fn call_stub_step(
+    /// The step behind the call stub, in which the thread was interrupted.
+    pub(in crate::signal::walk) fn call_stub_step(
         &self,
         vm: &VmLayout,
         cursor: &Cursor,
