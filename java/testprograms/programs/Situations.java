@@ -19,10 +19,14 @@ public final class Situations {
         Clock clock = new Clock(Arrays.copyOfRange(args, 1, args.length), 10);
         Thread first = new Worker(one, clock);
         Thread second = new Worker(other, clock);
+        // Whatever they run into, the program ends.
+        first.setDaemon(true);
+        second.setDaemon(true);
         first.start();
         second.start();
-        first.join();
-        second.join();
+        while (clock.isRunning()) {
+            Thread.sleep(10);
+        }
     }
 
     private static Situation situation(String name) {
