@@ -155,10 +155,7 @@ impl<M: Memory> Walk<'_, M> {
         if vm.stubs.interpreter.contains(cursor.pc) {
             return match interrupted {
                 Some(registers) => self.interrupted_interpreter_step(vm, cursor, &registers, sink),
-                None => match self
-                    .frameless_entry_caller(vm, cursor)
-                    .or_else(|| self.removed_activation_caller(cursor))
-                {
+                None => match self.frameless_interpreter_caller(vm, cursor, sink) {
                     Some(caller) => Ok(caller),
                     None => self.interpreted_step(vm, cursor, None, sink),
                 },
@@ -236,6 +233,20 @@ impl<M: Memory> Walk<'_, M> {
             }
         }
         .map(Step::Caller)
+    }
+
+    /// The caller of interpreter code that has called stubs or native code without a frame of its own. Those call no Java:
+    /// a Java frame right above says that this is not the case.
+    fn frameless_interpreter_caller(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+        sink: &FrameSink<'_>,
+    ) -> Option<Cursor> {
+        if sink.last_method().is_some() {
+            return None;
+        }
+        self.frameless_entry_caller(vm, cursor).or_else(|| self.removed_activation_caller(cursor))
     }
 
     /// The caller of a stub that has called out: by its size, else by the frame pointer that it keeps.
