@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use libc::{c_int, c_void, siginfo_t};
 
 use super::safe_load;
-use super::walk::registers::Registers;
 
 /// The handler that was there before, by signal. Written before ours is installed, then read-only: fields of
 /// `struct sigaction`, each in an atomic, because a handler in another thread may read while `install` runs.
@@ -25,6 +24,7 @@ static PREVIOUS_BUS: Previous = Previous { handler: AtomicUsize::new(0), flags: 
 /// that chains to ours keeps working; one that does not chain turns every bad load into its own affair, so the
 /// agent installs again when it starts again and finds itself replaced.
 pub fn install() -> std::io::Result<()> {
+    safe_load::learn_bounds();
     install_for(libc::SIGSEGV, &PREVIOUS_SEGV)?;
     install_for(libc::SIGBUS, &PREVIOUS_BUS)
 }
@@ -61,9 +61,7 @@ fn install_for(signal: c_int, previous: &Previous) -> std::io::Result<()> {
 
 extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel passes a valid ucontext to a handler installed with SA_SIGINFO.
-    if let Some(exit) = safe_load::exit_of(unsafe { Registers::program_counter(context) }) {
-        // SAFETY: as above; the exit has the same stack layout as the load.
-        unsafe { Registers::set_program_counter(context, exit) };
+    if unsafe { safe_load::fail_if_load(context) } {
         return;
     }
     let previous = if signal == libc::SIGBUS { &PREVIOUS_BUS } else { &PREVIOUS_SEGV };

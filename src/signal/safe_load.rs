@@ -1,8 +1,13 @@
 //! Loads that survive a bad address.
 //!
-//! Each load is one instruction at a known address. When it faults, [`super::fault`] moves the program counter
-//! to the load's exit, which reports failure. A good load costs a call and a return.
+//! Each load is one instruction where it is used, and the assembler notes in the section `otlpprof_loads` where that is
+//! and where the code behind it begins. When a load faults, [`super::fault`] goes on behind it, with the register
+//! cleared that says it succeeded. A good load costs the instruction itself and a test of that register.
 
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::walk::registers::Registers;
 use crate::core::memory::Memory;
 
 #[cfg(target_arch = "aarch64")]
@@ -18,9 +23,62 @@ mod arch;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProcessMemory;
 
-/// If `pc` is one of the loads, where to go on after a fault in it.
-pub(super) fn exit_of(pc: u64) -> Option<u64> {
-    arch::exit_of(pc)
+/// Where one load is, and the code behind it: each relative to the field that says so, so that the table needs no
+/// relocation.
+#[repr(C)]
+struct LoadPlace {
+    load: i32,
+    behind: i32,
+}
+
+const PLACE_BYTES: usize = size_of::<LoadPlace>();
+
+// Linkers make these for a section whose name is a C identifier.
+unsafe extern "C" {
+    #[link_name = "__start_otlpprof_loads"]
+    static FIRST_PLACE: LoadPlace;
+    #[link_name = "__stop_otlpprof_loads"]
+    static PAST_PLACES: LoadPlace;
+}
+
+fn places() -> &'static [LoadPlace] {
+    let (first, past) = (&raw const FIRST_PLACE, &raw const PAST_PLACES);
+    let count = past.addr().wrapping_sub(first.addr()) / PLACE_BYTES;
+    // SAFETY: the linker has put all entries of the section between the two symbols, and nothing else.
+    unsafe { std::slice::from_raw_parts(first, count) }
+}
+
+/// The address that `field` of a place stands for.
+fn meant_by(field: &i32) -> u64 {
+    (std::ptr::from_ref(field).addr() as u64).wrapping_add_signed(i64::from(*field))
+}
+
+/// The lowest and the highest address of a load. Both 0 until [`learn_bounds`].
+static LOWEST: AtomicU64 = AtomicU64::new(0);
+static HIGHEST: AtomicU64 = AtomicU64::new(0);
+
+/// Notes where loads are at all, so that a fault elsewhere, of which the JVM takes many, is told apart at once.
+pub(super) fn learn_bounds() {
+    let addresses = || places().iter().map(|place| meant_by(&place.load));
+    LOWEST.store(addresses().min().unwrap_or(0), Ordering::Relaxed);
+    HIGHEST.store(addresses().max().unwrap_or(0), Ordering::Relaxed);
+}
+
+/// If the thread that `context` is of has faulted in one of the loads, has it go on behind the load, which then says
+/// that it failed.
+///
+/// # Safety
+/// Called in a handler of a fault; `context` is the `ucontext_t` that the kernel passed to it.
+pub(super) unsafe fn fail_if_load(context: *mut c_void) -> bool {
+    // SAFETY: by the contract.
+    let pc = unsafe { Registers::program_counter(context) };
+    if !(LOWEST.load(Ordering::Relaxed)..=HIGHEST.load(Ordering::Relaxed)).contains(&pc) {
+        return false;
+    }
+    let Some(place) = places().iter().find(|place| meant_by(&place.load) == pc) else { return false };
+    // SAFETY: by the contract; the thread is at a load, and `behind` is the code behind that one.
+    unsafe { Registers::fail_load(context, meant_by(&place.behind)) };
+    true
 }
 
 /// Below this no mapping exists (`vm.mmap_min_addr`), and the topmost bit is the kernel's or non-canonical: a
@@ -31,14 +89,14 @@ const fn may_be_mapped(address: u64) -> bool {
 
 macro_rules! load {
     ($name:ident, $type:ty, $arch:path) => {
-        #[inline]
+        #[inline(always)]
         fn $name(&self, address: u64) -> Option<$type> {
             if !may_be_mapped(address) {
                 return None;
             }
-            // SAFETY: the function loads from `address` and nothing else; a fault is resumed at its exit.
-            let loaded = unsafe { $arch(address) };
-            (loaded.ok != 0).then_some(loaded.value as $type)
+            // SAFETY: a load from `address` and nothing else; after a fault the thread goes on behind it.
+            let (value, is_loaded) = unsafe { $arch(address) };
+            (is_loaded != 0).then_some(value as $type)
         }
     };
 }
@@ -64,13 +122,6 @@ impl Memory for ProcessMemory {
         }
         true
     }
-}
-
-/// What a load gave. Returned in two registers.
-#[repr(C)]
-struct Loaded {
-    value: u64,
-    ok: u64,
 }
 
 #[cfg(test)]

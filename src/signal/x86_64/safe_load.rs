@@ -1,37 +1,39 @@
 //! The loads of [`super`], for x86_64.
 //!
-//! Each function begins with its load, so a fault's program counter equals the function's address. The value is
-//! returned in rax, success in rdx (System V psABI 3.2.3: a struct of two integers).
+//! Each gives the value and, in rdx, whether it was loaded: what clears rdx is `Registers::fail_load`.
 
-use super::Loaded;
-use std::arch::naked_asm;
+use std::arch::asm;
 
 macro_rules! load {
     ($name:ident, $instruction:literal) => {
         /// Loads from `address`.
-        #[unsafe(naked)]
-        pub(super) unsafe extern "C" fn $name(address: u64) -> Loaded {
-            naked_asm!(".cfi_startproc", $instruction, "mov edx, 1", "ret", ".cfi_endproc")
+        #[inline(always)]
+        pub(super) unsafe fn $name(address: u64) -> (u64, u64) {
+            let value: u64;
+            let mut is_loaded: u64 = 1;
+            // SAFETY: a load that may fault is the caller's to allow; nothing is written but the entry, in a section of
+            // its own, that finds this place.
+            unsafe {
+                asm!(
+                    concat!("2: ", $instruction),
+                    "3:",
+                    ".pushsection otlpprof_loads, \"aR\", @progbits",
+                    ".balign 4",
+                    ".long 2b - .",
+                    ".long 3b - .",
+                    ".popsection",
+                    address = in(reg) address,
+                    value = lateout(reg) value,
+                    inlateout("rdx") is_loaded,
+                    options(nostack, preserves_flags, readonly),
+                );
+            }
+            (value, is_loaded)
         }
     };
 }
 
-load!(load_u64, "mov rax, [rdi]");
-load!(load_u32, "mov eax, [rdi]");
-load!(load_u16, "movzx eax, word ptr [rdi]");
-load!(load_u8, "movzx eax, byte ptr [rdi]");
-
-#[unsafe(naked)]
-unsafe extern "C" fn failed() -> Loaded {
-    naked_asm!(".cfi_startproc", "xor eax, eax", "xor edx, edx", "ret", ".cfi_endproc")
-}
-
-pub(super) fn exit_of(pc: u64) -> Option<u64> {
-    let loads = [
-        load_u64 as *const () as u64,
-        load_u32 as *const () as u64,
-        load_u16 as *const () as u64,
-        load_u8 as *const () as u64,
-    ];
-    loads.contains(&pc).then_some(failed as *const () as u64)
-}
+load!(load_u64, "mov {value}, qword ptr [{address}]");
+load!(load_u32, "mov {value:e}, dword ptr [{address}]");
+load!(load_u16, "movzx {value:e}, word ptr [{address}]");
+load!(load_u8, "movzx {value:e}, byte ptr [{address}]");

@@ -75,13 +75,18 @@ impl Registers {
         unsafe { (*context.cast::<ucontext_t>()).uc_mcontext.pc }
     }
 
-    /// Makes the thread go on at `pc` when the handler returns.
+    /// Has the thread, which has faulted in a load of `signal::safe_load`, go on at `behind` that load, with the
+    /// register cleared (x9) that says whether it has loaded.
     ///
     /// # Safety
-    /// As for [`Registers::from_context`], and the code at `pc` must fit the other registers.
-    pub unsafe fn set_program_counter(context: *mut c_void, pc: u64) {
+    /// As for [`Registers::from_context`], and `behind` must be the address behind the load.
+    pub unsafe fn fail_load(context: *mut c_void, behind: u64) {
         // SAFETY: by the contract.
-        unsafe { (*context.cast::<ucontext_t>()).uc_mcontext.pc = pc };
+        let mcontext = unsafe { &mut (*context.cast::<ucontext_t>()).uc_mcontext };
+        mcontext.pc = behind;
+        if let Some(register) = mcontext.regs.get_mut(9) {
+            *register = 0;
+        }
     }
 
     /// The register with this DWARF number.

@@ -88,15 +88,18 @@ impl Registers {
         gregs.get(libc::REG_RIP as usize).copied().unwrap_or(0) as u64
     }
 
-    /// Makes the thread go on at `pc` when the handler returns.
+    /// Has the thread, which has faulted in a load of `signal::safe_load`, go on at `behind` that load, with the
+    /// register cleared (rdx) that says whether it has loaded.
     ///
     /// # Safety
-    /// As for [`Registers::from_context`], and the code at `pc` must fit the other registers.
-    pub unsafe fn set_program_counter(context: *mut c_void, pc: u64) {
+    /// As for [`Registers::from_context`], and `behind` must be the address behind the load.
+    pub unsafe fn fail_load(context: *mut c_void, behind: u64) {
         // SAFETY: by the contract.
         let gregs = unsafe { &mut (*context.cast::<ucontext_t>()).uc_mcontext.gregs };
-        if let Some(register) = gregs.get_mut(libc::REG_RIP as usize) {
-            *register = pc as i64;
+        for (register, value) in [(libc::REG_RIP, behind), (libc::REG_RDX, 0)] {
+            if let Some(register) = gregs.get_mut(register as usize) {
+                *register = value as i64;
+            }
         }
     }
 
