@@ -29,9 +29,9 @@ impl Repeated {
         Some((seen.first..seen.first.wrapping_add(seen.count), seen.frame_bytes))
     }
 
-    /// Remembers that `pc` stands for the frames in `frames` of the sink.
+    /// Remembers that `pc` stands for the frames in `frames` of the sink, of which there is at least one.
     pub(super) fn put(&mut self, pc: u64, frames: Range<usize>, frame_bytes: i64) {
-        if let Some(seen) = self.slots.get_mut(slot_of(pc)) {
+        if let Some(seen) = self.slots.get_mut(slot_of(pc)).filter(|_| !frames.is_empty()) {
             *seen = Seen { pc, first: frames.start, count: frames.len(), frame_bytes };
         }
     }

@@ -94,7 +94,9 @@ impl<'a> FrameSink<'a> {
     pub fn repeat(&mut self, places: std::ops::Range<usize>) {
         for place in places {
             let Some(&frame) = self.frames.get(place).filter(|_| !self.is_full()) else { return };
-            self.put(frame.kind, frame.level, frame.aux, frame.value);
+            let Some(slot) = self.frames.get_mut(self.len) else { return };
+            *slot = frame;
+            self.len = self.len.wrapping_add(1);
         }
     }
 

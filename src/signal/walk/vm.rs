@@ -150,6 +150,10 @@ impl<M: Memory> Walk<'_, M> {
         anchor: &mut Option<Cursor>,
         sink: &mut FrameSink<'_>,
     ) -> Result<Step, WalkError> {
+        // First, since this is what most frames of a deep stack are.
+        if let Some(caller) = self.repeated_frames(cursor, repeated, sink) {
+            return caller.map(Step::Caller);
+        }
         // Without registers an interrupted frame can only be one that a signal frame in between has hidden.
         let interrupted = registers.filter(|_| cursor.interrupted);
         if vm.stubs.interpreter.contains(cursor.pc) {
@@ -178,12 +182,6 @@ impl<M: Memory> Walk<'_, M> {
             return step;
         }
         let cursor = &self.without_call_words(*cursor);
-        if !cursor.interrupted
-            && let Some((frames, frame_bytes)) = repeated.get(cursor.pc)
-        {
-            sink.repeat(frames);
-            return self.sized_caller(cursor, frame_bytes).map(Step::Caller);
-        }
         let blob = self.blob_at(vm, cursor.pc)?;
         match (blob.kind, interrupted) {
             (BlobKind::Nmethod, interrupted) => {
@@ -233,6 +231,30 @@ impl<M: Memory> Walk<'_, M> {
             }
         }
         .map(Step::Caller)
+    }
+
+    /// If the walk has met the compiled frame at `cursor` before: puts it down once more, and its callers for as long as
+    /// that is so of them, and gives the first that is new.
+    fn repeated_frames(
+        &self,
+        cursor: &Cursor,
+        repeated: &Repeated,
+        sink: &mut FrameSink<'_>,
+    ) -> Option<Result<Cursor, WalkError>> {
+        let mut seen = repeated.get(cursor.pc).filter(|_| !cursor.interrupted)?;
+        let mut cursor = *cursor;
+        loop {
+            let (frames, frame_bytes) = seen;
+            sink.repeat(frames);
+            cursor = match self.sized_caller(&self.without_call_words(cursor), frame_bytes) {
+                Ok(caller) => caller,
+                Err(error) => return Some(Err(error)),
+            };
+            seen = match repeated.get(cursor.pc) {
+                Some(seen) if !sink.is_full() => seen,
+                _ => return Some(Ok(cursor)),
+            };
+        }
     }
 
     /// The caller of interpreter code that has called stubs or native code without a frame of its own. Those call no Java:
