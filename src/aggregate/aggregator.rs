@@ -5,6 +5,7 @@ use std::hash::BuildHasher;
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashTable};
 
+use super::recent_frames::RecentFrames;
 use crate::core::record::{FrameKind, FrameRecord, SampleHeader};
 use crate::model::{AttributeSetId, FrameId, LinkId, Profile, ProfileType, SampleIdentity, StackId, Tables};
 
@@ -63,6 +64,7 @@ struct Moment {
 pub struct Aggregator {
     tables: Tables,
     frames: HashMap<RawFrame, FrameId, RandomState>,
+    recent_frames: RecentFrames,
     sums: Vec<Sum>,
     index: HashTable<u32>,
     hasher: RandomState,
@@ -84,6 +86,7 @@ impl Aggregator {
         Self {
             tables: Tables::new(),
             frames: HashMap::default(),
+            recent_frames: RecentFrames::new(),
             sums: Vec::new(),
             index: HashTable::new(),
             hasher: RandomState::default(),
@@ -99,10 +102,11 @@ impl Aggregator {
         frames: impl Iterator<Item = RawFrame>,
         resolver: &mut impl Resolver,
     ) {
-        let Self { tables, frames: known, stack, .. } = self;
+        let Self { tables, frames: known, recent_frames, stack, .. } = self;
         stack.clear();
-        stack
-            .extend(frames.map(|frame| *known.entry(frame).or_insert_with(|| resolver.frame(tables, frame))));
+        stack.extend(
+            frames.map(|frame| recent_frames.get_or(frame, || lookup(known, tables, resolver, frame))),
+        );
         let stack = self.tables.stacks.intern(&self.stack);
         let thread = ThreadKey {
             os_tid: header.os_tid,
@@ -139,6 +143,7 @@ impl Aggregator {
     /// Sums and names so far stay.
     pub fn forget_java_frames(&mut self) {
         self.frames.retain(|frame, _| !frame.kind.is_java());
+        self.recent_frames.clear();
     }
 
     /// Takes the interval's sums and begins a new interval.
@@ -152,6 +157,18 @@ impl Aggregator {
     pub fn is_empty(&self) -> bool {
         self.sums.is_empty()
     }
+}
+
+/// The frame's id, resolved if it is new in this interval. Not in line: the loop that asks is the hottest of the drain.
+#[cold]
+#[inline(never)]
+fn lookup(
+    known: &mut HashMap<RawFrame, FrameId, RandomState>,
+    tables: &mut Tables,
+    resolver: &mut impl Resolver,
+    frame: RawFrame,
+) -> FrameId {
+    *known.entry(frame).or_insert_with(|| resolver.frame(tables, frame))
 }
 
 impl Interval {

@@ -5,5 +5,6 @@
 //! drives it.
 
 mod aggregator;
+mod recent_frames;
 
 pub use aggregator::{Aggregator, Interval, RawFrame, Resolver, ThreadKey};

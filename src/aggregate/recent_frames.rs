@@ -1,0 +1,67 @@
+//! What the frames that were met last were found to be, so that most frames of a record cost a look at one place.
+
+use super::aggregator::RawFrame;
+use crate::model::FrameId;
+
+const SETS: usize = 512;
+const SET_BITS: u32 = SETS.trailing_zeros();
+
+/// A frame in two words: compared field by field, frames would take most of the time here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Packed {
+    value: u64,
+    /// The kind, in the upper half, and `aux`.
+    rest: u64,
+}
+
+impl Packed {
+    /// No frame: there is no kind 0.
+    const NONE: Self = Self { value: 0, rest: 0 };
+
+    fn new(frame: &RawFrame) -> Self {
+        Self { value: frame.value, rest: (frame.kind as u64) << 32 | u64::from(frame.aux) }
+    }
+
+    /// Which set the frame belongs to. Addresses and indices are near each other: spread them (Fibonacci hashing).
+    fn set(self) -> usize {
+        let key = self.value ^ self.rest.rotate_right(24);
+        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SET_BITS)) as usize
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    frame: Packed,
+    id: FrameId,
+}
+
+const NOTHING: Known = Known { frame: Packed::NONE, id: FrameId(0) };
+
+/// For each set the two frames of it that were met last, the later first.
+pub(super) struct RecentFrames {
+    sets: Box<[[Known; 2]; SETS]>,
+}
+
+impl RecentFrames {
+    pub(super) fn new() -> Self {
+        Self { sets: Box::new([[NOTHING; 2]; SETS]) }
+    }
+
+    /// What `frame` is; if that is not known here, what `find` says.
+    #[inline]
+    pub(super) fn get_or(&mut self, frame: RawFrame, find: impl FnOnce() -> FrameId) -> FrameId {
+        let packed = Packed::new(&frame);
+        let set = &mut self.sets[packed.set()];
+        if let Some(known) = set.iter().find(|known| known.frame == packed) {
+            return known.id;
+        }
+        let id = find();
+        *set = [Known { frame: packed, id }, set[0]];
+        id
+    }
+
+    /// Forgets all.
+    pub(super) fn clear(&mut self) {
+        self.sets.fill([NOTHING; 2]);
+    }
+}
