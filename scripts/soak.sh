@@ -68,22 +68,24 @@ java() {
 }
 
 # sample JDK SECONDS NAME FLAGS PROGRAM: runs it under the agent; prints how many samples reach their root. PERCENT of
-# them must, and there must be at least LEAST. With remote frames (REMOTE=true) native roots have no names to be known
-# by; without, only stacks that end in a known entry count, which is how others' are read.
+# them must, and there must be at least LEAST. A sample is a stack that was taken, whatever number of periods it stands
+# for: with timestamps they can be told apart. Only stacks that end in a known entry count, which is how others' are
+# read; with remote frames (REMOTE=true) native roots have no names to be known by.
 sample() {
     local jdk=$1 seconds=$2 name=$3 flags=$4 program=$5
     local remote=${REMOTE:-false} known_roots=
     [[ $remote == true ]] || known_roots=--known-roots
-    local options="file=profiles.otlp,remotesym=$remote,cpu=100us,interval=5s"
+    local options="file=profiles.otlp,remotesym=$remote,cpu=100us,interval=5s,timestamps=true"
     java "$jdk" "$seconds" "$name" "-agentpath:$target/libotlpprof.so=$options $flags" "$program" "$seconds" || return 0
     local result
-    result=$("$target/otlpprof" check-stacks $known_roots --at-least "$PERCENT" "$run/profiles.otlp") ||
+    result=$("$target/otlpprof" check-stacks $known_roots --distinct-times --at-least "$PERCENT" \
+        "$run/profiles.otlp") ||
         failed "$jdk $name: less than $PERCENT % of the stacks reach their root:"$'\n'"$result"
     "$target/otlpprof" validate --show 1 "$run/profiles.otlp" >"$run/validate.txt" 2>&1 ||
         failed "$jdk $name: the profiles are not valid:"$'\n'"$(cat "$run/validate.txt")"
     printf '%-28s %-10s %-28s %s\n' "$(basename "$jdk")" "$name" "$program${flags:+ $flags}" "${result%%$'\n'*}"
     [[ ${result%% *} -ge $LEAST ]] || failed "$jdk $name: less than $LEAST samples"
-    # A sample counts above as often as it stands for a period; these are signals. Drops are no failure of this test.
+    # The agent's own counts. Drops are no failure of this test.
     grep -oE 'samples_(recorded|dropped)=[0-9]+' "$run/output.txt" | paste -sd ' ' || true
 }
 
@@ -120,7 +122,7 @@ if [[ $short ]]; then
     PERCENT=98 LEAST=1000 seconds=1
 fi
 for jdk in "${jdks[@]}"; do
-    REMOTE=true sample "$jdk" "$((seconds < 4 ? 4 : seconds))" demo "" Demo
+    sample "$jdk" "$((seconds < 4 ? 4 : seconds))" demo "" Demo
     sample "$jdk" "$seconds" storm "" HiddenClassStorm
     sample "$jdk" "$seconds" short "" ShortThreads
     if "$jdk/bin/java" -version 2>&1 | grep -Eq 'version "(2[1-9]|[3-9][0-9])'; then
@@ -128,6 +130,7 @@ for jdk in "${jdks[@]}"; do
     fi
     # The short form has three minutes.
     [[ $short && $jdk != "${jdks[-1]}" ]] && continue
+    REMOTE=true sample "$jdk" "$((seconds < 4 ? 4 : seconds))" remote "" Demo
     sample "$jdk" "$seconds" xint -Xint Demo
     sample "$jdk" "$seconds" xcomp -Xcomp Demo
     sample "$jdk" "$seconds" c1 -XX:TieredStopAtLevel=1 Demo

@@ -2,22 +2,28 @@
 
 mod otlp_fixture;
 
+use std::process::{Command, Output};
+
 use otlp_fixture::{Dictionary, TIME, valid};
 use otlpprof::otlp::wire::*;
 use prost::Message as _;
 use tempfile::NamedTempFile;
 
 fn check(data: &ProfilesData, arguments: &[&str]) -> (i32, String) {
+    let output = run(data, arguments);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+}
+
+fn run(data: &ProfilesData, arguments: &[&str]) -> Output {
     let file = NamedTempFile::new().unwrap();
     std::fs::write(file.path(), data.encode_to_vec()).unwrap();
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+    Command::new(env!("CARGO_BIN_EXE_otlpprof"))
         .arg("check-stacks")
         .args(arguments)
         .arg(file.path())
         .output()
-        .unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
-    (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+        .unwrap()
 }
 
 /// Java stacks (leaf first) and their values, from a profiler of this name. Frames have no type, as
@@ -86,6 +92,31 @@ fn a_percentage_can_be_demanded() {
     let data = profile("", &STACKS);
     assert_eq!(check(&data, &["--at-least", "95"]).0, 0);
     assert_eq!(check(&data, &["--at-least", "95.1"]).0, 1);
+}
+
+/// Regression: a soak's 100,000 samples were periods, of which a sample by a timer stands for several.
+#[test]
+fn a_sample_that_stands_for_several_periods_can_count_once() {
+    let mut data = profile("", &STACKS[..3]);
+    let samples = &mut data.resource_profiles[0].scope_profiles[0].profiles[0].samples;
+    for (sample, times) in samples.iter_mut().zip([&[TIME, TIME, TIME, TIME + 5][..], &[TIME; 90], &[]]) {
+        sample.timestamps_unix_nano = times.to_vec();
+        if !times.is_empty() {
+            sample.values.clear();
+        }
+    }
+    assert!(check(&data, &[]).1.starts_with("97 samples: 94 reach"));
+    assert!(check(&data, &["--distinct-times"]).1.starts_with("4 samples: 3 reach"));
+    assert_eq!(check(&data, &["--distinct-times", "--at-least", "75.1"]).0, 1);
+}
+
+#[test]
+fn times_cannot_be_counted_where_there_are_none() {
+    let output = run(&profile("", &STACKS), &["--distinct-times"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("no sample has a time") && said.lines().count() == 1, "{said}");
+    assert!(output.stdout.is_empty());
 }
 
 #[test]

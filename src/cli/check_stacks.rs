@@ -1,7 +1,7 @@
 //! `otlpprof check-stacks`: how many samples reach their root.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,7 +21,8 @@ use crate::otlp::wire::{ProfilesData, Sample};
 ///
 /// A stack reaches its root if it ends where its thread began and no frame in it is a raw address or a marker
 /// of a walk that broke off, such as [unwalkable: reason], [truncated], or one of async-profiler's. Samples are
-/// counted as often as they were observed: by value where the value is a count, else by timestamps.
+/// counted as often as they were observed: by value where the value is a count, else by timestamps. One that stands
+/// for several periods of a clock counts as so many, unless --distinct-times tells them apart.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Files of OTLP profiles; - is standard input
@@ -31,6 +32,10 @@ pub(super) struct Args {
     /// could not finish, so that one without a mark is taken as whole wherever it ends
     #[arg(long)]
     known_roots: bool,
+    /// Count the times at which a stack was taken, of profiles with timestamps: a sample that stands for several
+    /// periods has its time as often, and counts once
+    #[arg(long)]
+    distinct_times: bool,
     /// How stacks were walked, where a profile does not say: vmx must reach native entries, no has [no_Java_frame]
     #[arg(long, value_name = "WALKER", value_parser = walker, default_value = "vm")]
     walker: StackWalker,
@@ -56,6 +61,8 @@ type Histogram = HashMap<(&'static str, String), u64>;
 struct Tally {
     reached: Histogram,
     broken: Histogram,
+    /// Whether any sample has a time.
+    timed: bool,
     /// By callee and caller; None without a grammar.
     illegal: Option<HashMap<(String, String), u64>>,
 }
@@ -67,6 +74,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         for message in input.messages() {
             tally.add(&message?.data, args, grammar.as_ref());
         }
+    }
+    if args.distinct_times && !tally.timed {
+        anyhow::bail!("no sample has a time: --distinct-times is for profiles taken with timestamps=true");
     }
     let mut out = BufWriter::new(io::stdout().lock());
     match args.format {
@@ -84,9 +94,11 @@ fn walker(name: &str) -> Result<StackWalker, String> {
     StackWalker::from_name(name).ok_or_else(|| format!("must be one of {}", names()))
 }
 
-/// How often a sample was observed. Values are counts only where the unit says so.
-fn observations(sample: &Sample, unit: &str) -> u64 {
+/// How often a sample was observed. Values are counts only where the unit says so. One without any time, of which too
+/// many were to be written, was taken at least once.
+fn observations(sample: &Sample, unit: &str, distinct_times: bool) -> u64 {
     match unit {
+        _ if distinct_times => sample.timestamps_unix_nano.iter().collect::<HashSet<_>>().len().max(1) as u64,
         "count" | "1" if !sample.values.is_empty() => {
             sample.values.iter().map(|&value| u64::try_from(value).unwrap_or(0)).fold(0, u64::saturating_add)
         }
@@ -134,7 +146,8 @@ impl Tally {
                 let walker = named.and_then(StackWalker::from_name).unwrap_or(args.walker);
                 let (_, unit) = tables.value_type(profile.sample_type);
                 for sample in &profile.samples {
-                    let count = observations(sample, unit);
+                    let count = observations(sample, unit, args.distinct_times);
+                    self.timed |= !sample.timestamps_unix_nano.is_empty();
                     let frames = frames(tables, sample.stack_index);
                     if let Some(call) = grammar.and_then(|grammar| grammar.illegal_call(&frames)) {
                         let sum = self.illegal.get_or_insert_default().entry(call).or_default();
