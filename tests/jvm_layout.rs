@@ -2,7 +2,11 @@
 
 mod jvm_support;
 
+use std::ffi::CStr;
+
 use jvm_support::{STUBS, TestJvm, for_each_jdk};
+use otlpprof::core::continuation::References;
+use otlpprof::core::memory::Memory;
 use otlpprof::core::vm_layout::{BlobPart, CodeRange, CodeletKind, VmLayout};
 use otlpprof::jvm::layout::{self, LayoutError, Probe};
 use otlpprof::signal::safe_load::ProcessMemory;
@@ -32,6 +36,12 @@ fn layouts_build_and_check_in_other_configurations() {
 #[test]
 fn a_wrong_offset_is_found_and_named() {
     for_each_jdk("child_finds_wrong_offsets", MIXED);
+}
+
+#[test]
+fn a_wrong_description_is_found_and_named() {
+    // Far above, lest short references have no base to be missed.
+    for_each_jdk("child_finds_wrong_descriptions", "-XX:HeapBaseMinAddress=64g");
 }
 
 #[test]
@@ -118,6 +128,12 @@ fn child_finds_wrong_offsets() {
         ("nmethod", "_scopes_data_offset", |layout| shift(&mut layout.nmethod.metadata_begin)),
         ("nmethod", "_scopes_data_offset", |layout| layout.nmethod.unsigned5_excluded ^= 1),
         ("nmethod", "_scopes_data_offset", |layout| layout.nmethod.pc_desc_scope_decode_offset += 4),
+        ("frame", "interpreter_frame_sender_sp_offset", |layout| layout.interpreter_frame.sender_sp -= 1),
+        ("frame", "interpreter_frame_last_sp_offset", |layout| layout.interpreter_frame.last_sp -= 1),
+        ("frame", "interpreter_frame_method_offset", |layout| layout.interpreter_frame.method -= 1),
+        ("frame", "interpreter_frame_locals_offset", |layout| layout.interpreter_frame.locals -= 1),
+        ("frame", "interpreter_frame_bcp_offset", |layout| layout.interpreter_frame.bcp -= 1),
+        ("frame", "entry_frame_call_wrapper_offset", |layout| layout.thread.entry_frame_call_wrapper -= 1),
         ("nmethod", "_deopt_handler", |layout| shift(&mut layout.nmethod.deopt_handler)),
     ];
     for (structure, field, damage) in cases {
@@ -128,6 +144,121 @@ fn child_finds_wrong_offsets() {
                 if (s, f) == (*structure, *field) => {}
             other => panic!("{structure}::{field}: {other:?}"),
         }
+    }
+}
+
+/// What is described and lives nowhere at start: it must fit together.
+#[test]
+#[ignore = "run for each JDK by its parent"]
+fn child_finds_wrong_descriptions() {
+    let jvm = TestJvm::create();
+    let layout = jvm.layout();
+    let virtual_threads = layout.java_version >= 21;
+    let narrow = layout
+        .continuation
+        .and_then(|continuation| continuation.frozen)
+        .is_some_and(|frozen| matches!(frozen.references, References::Narrow { .. }));
+    assert_eq!(narrow, virtual_threads);
+    let vframe_array = ("vframeArray", "_caller");
+    let mut cases = vec![
+        ("vframeArray::_original", vframe_array),
+        ("vframeArray::_caller", vframe_array),
+        ("vframeArray::_frames", vframe_array),
+        ("vframeArrayElement::_bci", vframe_array),
+        ("vframeArrayElement::_method", vframe_array),
+        ("vframeArray", vframe_array),
+        ("vframeArrayElement", vframe_array),
+        ("frame", vframe_array),
+        ("ConcreteRegisterImpl::number_of_registers", vframe_array),
+        ("JavaCallWrapper::_anchor", ("JavaCallWrapper", "_anchor")),
+        ("JavaCallWrapper", ("JavaCallWrapper", "_anchor")),
+        ("JavaFrameAnchor", ("JavaCallWrapper", "_anchor")),
+    ];
+    if virtual_threads {
+        // Statics have lost a part of their names since 21.
+        cases.extend([
+            ("Klass::_layout_helper", ("Klass", "_layout_helper")),
+            ("CompressedOops::_narrow_oop._base CompressedOops::_base", ("CompressedOops", "_base")),
+            ("CompressedOops::_narrow_oop._shift CompressedOops::_shift", ("CompressedOops", "_base")),
+            (
+                "CompressedKlassPointers::_narrow_klass._base CompressedKlassPointers::_base",
+                ("CompressedKlassPointers", "_base"),
+            ),
+        ]);
+    }
+    for (damaged, (structure, field)) in cases {
+        let memory = damaged.split(' ').find_map(|name| DamagedTables::new(&jvm, name));
+        let memory = memory.unwrap_or_else(|| panic!("libjvm does not describe {damaged}"));
+        let structs = jvm.vm_structs_by(&memory);
+        let learnt = layout::build(&structs, &memory, &STUBS).and_then(|layout| {
+            // SAFETY: the environment is this thread's.
+            unsafe { layout::frozen_frames(jvm.env, &structs, &memory, &STUBS, &layout) }
+        });
+        match learnt {
+            Err(LayoutError::Implausible { structure: s, field: f, .. }) if (s, f) == (structure, field) => {}
+            // What is read in place of the size may be one that no chunk's fields go into.
+            Err(LayoutError::Implausible { structure: "StackChunk", field: "sp", .. })
+                if structure == "Klass" => {}
+            other => panic!("{damaged}: {other:?}"),
+        }
+    }
+}
+
+/// The process's memory, with one number of libjvm's tables eight higher: a field's offset, a static field's address, a
+/// type's size or a constant.
+struct DamagedTables {
+    at: u64,
+}
+
+impl DamagedTables {
+    const BY: u64 = 8;
+
+    /// `None` if no entry has this name.
+    fn new(jvm: &TestJvm, name: &str) -> Option<Self> {
+        let variable = |name: &str| ProcessMemory.load_u64(jvm.symbol(name).unwrap()).unwrap();
+        let text = |pointer: u64| {
+            // SAFETY: the tables hold C strings.
+            unsafe { CStr::from_ptr(ProcessMemory.load_u64(pointer).unwrap() as *const _) }.to_str().unwrap()
+        };
+        let tables = [
+            ("gHotSpotVMStructs", "gHotSpotVMStructEntry", "TypeName", Some("FieldName")),
+            ("gHotSpotVMTypes", "gHotSpotVMTypeEntry", "TypeName", None),
+            ("gHotSpotVMIntConstants", "gHotSpotVMIntConstantEntry", "Name", None),
+        ];
+        for (table, prefix, first, second) in tables {
+            let part = |name: &str| variable(&format!("{prefix}{name}"));
+            let names: Vec<_> = [Some(first), second].into_iter().flatten().collect();
+            let offsets: Vec<_> = names.iter().map(|name| part(&format!("{name}Offset"))).collect();
+            let mut entry = variable(table);
+            while ProcessMemory.load_u64(entry + offsets[0]) != Some(0) {
+                let found: Vec<_> = offsets.iter().map(|offset| text(entry + offset)).collect();
+                if found.join("::") == name {
+                    let number = match prefix {
+                        "gHotSpotVMTypeEntry" => "SizeOffset",
+                        "gHotSpotVMIntConstantEntry" => "ValueOffset",
+                        _ if ProcessMemory.load_u32(entry + part("IsStaticOffset")) == Some(1) => {
+                            "AddressOffset"
+                        }
+                        _ => "OffsetOffset",
+                    };
+                    return Some(Self { at: entry + part(number) });
+                }
+                entry += part("ArrayStride");
+            }
+        }
+        None
+    }
+}
+
+impl Memory for DamagedTables {
+    fn read_bytes(&self, address: u64, bytes: &mut [u8]) -> bool {
+        let is_readable = ProcessMemory.read_bytes(address, bytes);
+        if address == self.at
+            && let Some(low) = bytes.first_mut()
+        {
+            *low = low.checked_add(Self::BY as u8).expect("no carry");
+        }
+        is_readable
     }
 }
 

@@ -27,6 +27,8 @@ pub struct VmLayout {
     pub method: MethodLayout,
     /// Threads and their anchors.
     pub thread: ThreadLayout,
+    /// Frames of the interpreter.
+    pub interpreter_frame: InterpreterFrameLayout,
     /// Compiled frames that are being turned into interpreter frames.
     pub vframe_array: VframeArrayLayout,
     /// Continuations, where there are any (21 on) and they could be recognised.
@@ -219,6 +221,31 @@ pub struct ThreadLayout {
     pub call_wrapper_last_java_fp: u32,
     /// The JavaCallWrapper's slot in an entry frame, in words from its FP (-6 on x86_64, -8 on aarch64).
     pub entry_frame_call_wrapper: i32,
+}
+
+/// `cpu/x86/frame_x86.hpp`, `cpu/aarch64/frame_aarch64.hpp` (11-25): slots of an interpreter frame, in words from its
+/// frame pointer.
+#[derive(Clone, Copy, Debug)]
+pub struct InterpreterFrameLayout {
+    /// `interpreter_frame_sender_sp_offset`: the stack pointer of the sender's frame.
+    pub sender_sp: i64,
+    /// `interpreter_frame_last_sp_offset`: the top of the expression stack while the method calls another.
+    pub last_sp: i64,
+    /// `interpreter_frame_method_offset`: a `Method*`.
+    pub method: i64,
+    /// `interpreter_frame_locals_offset`: where the first local variable is.
+    pub locals: i64,
+    /// `interpreter_frame_bcp_offset`: the bytecode pointer.
+    pub bcp: i64,
+}
+
+impl InterpreterFrameLayout {
+    /// What HotSpot's sources have. libjvm describes some of it on some architectures: the layout's check reads it out of
+    /// the interpreter's code.
+    pub const IN_SOURCES: Self = match cfg!(target_arch = "aarch64") {
+        true => Self { sender_sp: -1, last_sp: -2, method: -3, locals: -8, bcp: -9 },
+        false => Self { sender_sp: -1, last_sp: -2, method: -3, locals: -7, bcp: -8 },
+    };
 }
 
 /// `runtime/vframeArray.hpp`: what a thread keeps of a compiled frame while it unpacks it into interpreter frames.

@@ -22,6 +22,7 @@ pub mod thread_names;
 pub mod vm_structs;
 
 mod c_string;
+mod interpreter_slots;
 pub mod method_ids;
 pub mod method_names;
 mod method_reader;
@@ -31,6 +32,7 @@ mod method_reader;
 mod arch {
     pub(super) mod continuation_entry;
     pub(super) mod interpreter_code;
+    pub(super) mod interpreter_slots;
     pub(super) mod thaw_stub;
     pub(super) mod vm_frame;
 }
@@ -40,6 +42,7 @@ mod arch {
 mod arch {
     pub(super) mod continuation_entry;
     pub(super) mod interpreter_code;
+    pub(super) mod interpreter_slots;
     pub(super) mod thaw_stub;
     pub(super) mod vm_frame;
 }

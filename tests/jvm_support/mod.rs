@@ -13,6 +13,7 @@ use std::process::Command;
 use std::ptr::null_mut;
 
 use jni::sys::{JNI_VERSION_1_8, JNIEnv, JavaVM, JavaVMInitArgs, JavaVMOption, jint};
+use otlpprof::core::memory::Memory;
 use otlpprof::core::vm_layout::VmLayout;
 use otlpprof::jvm::jvmti::Jvmti;
 use otlpprof::jvm::jvmti_events::EventCallbacks;
@@ -96,9 +97,18 @@ impl TestJvm {
 
     /// libjvm's description of itself.
     pub(crate) fn vm_structs(&self) -> VmStructs {
+        self.vm_structs_by(&ProcessMemory)
+    }
+
+    /// The same, read through another memory.
+    pub(crate) fn vm_structs_by(&self, memory: &dyn Memory) -> VmStructs {
+        VmStructs::read(memory, |name| self.symbol(name)).unwrap()
+    }
+
+    /// The address of one of libjvm's exported variables.
+    pub(crate) fn symbol(&self, name: &str) -> Option<u64> {
         // SAFETY: the JVM lives.
-        let libjvm = unsafe { Libjvm::of(self.vm) }.unwrap();
-        VmStructs::read(&ProcessMemory, |name| libjvm.symbol(name)).unwrap()
+        unsafe { Libjvm::of(self.vm) }.unwrap().symbol(name)
     }
 
     /// The layout, not yet checked.

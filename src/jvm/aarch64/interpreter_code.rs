@@ -18,13 +18,13 @@ const X20: u32 = 20;
 const X9: u32 = 9;
 const INSTRUCTION_BYTES: usize = 4;
 /// How far behind its record the fixed frame holds the sender's stack pointer.
-const FIXED_FRAME_INSTRUCTIONS: usize = 16;
+pub(super) const FIXED_FRAME_INSTRUCTIONS: usize = 16;
 /// How far before the record is restored the sender's stack pointer is taken out of the frame.
 const BEFORE_EXIT_INSTRUCTIONS: usize = 96;
 /// How far behind the jump may stand.
 const EXIT_INSTRUCTIONS: usize = 16;
 
-fn instructions(bytes: &[u8]) -> Vec<u32> {
+pub(super) fn instructions(bytes: &[u8]) -> Vec<u32> {
     bytes.as_chunks().0.iter().map(|&code| u32::from_le_bytes(code)).collect()
 }
 

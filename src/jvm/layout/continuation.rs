@@ -3,6 +3,10 @@
 //! libjvm exports next to nothing of them. JNI gives the offsets of the fields that Java declares (a jfieldID is an
 //! offset, `runtime/jfieldIDWorkaround.hpp`), the classes lead to instance sizes and class words, and the stubs'
 //! names to their code.
+//!
+//! There need be no chunk at start to be looked at: where the VM has put the fields that it adds is worked out, and no two
+//! fields may overlap. A wrong one shows in a chunk's bounds, in its frames, or in that the oldest is not
+//! `Continuation.enter`, and gives a `[frozen: reason]` mark.
 
 use std::ffi::CStr;
 
@@ -171,6 +175,7 @@ impl Learner<'_> {
             };
             self.check_fields(&frozen, header)?;
             self.check_class_word(&frozen)?;
+            self.check_references(frozen.references)?;
             Ok(frozen)
         }
     }
@@ -219,6 +224,51 @@ impl Learner<'_> {
             let found: Vec<_> = found.collect();
             let reason = format!("a java.lang.Class reads as {found:x?} in place of {expected:#x}");
             return Err(LayoutError::implausible("oopDesc", "_metadata", reason));
+        }
+        Ok(())
+    }
+
+    /// A reference whose object is known by other means must be read as its address: from a class to its module. ZGC's
+    /// carry what they mean in themselves, and while it moves objects need not be up to date: those are left to the walker.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Learner::learn`].
+    unsafe fn check_references(&self, references: References) -> Result<(), LayoutError> {
+        if matches!(references, References::Mapped { .. } | References::Coloured { .. }) {
+            return Ok(());
+        }
+        const CLASS: &CStr = c"java/lang/Class";
+        // SAFETY: by the contract; the references are this frame's own, and the field is an object's of that class.
+        let (class, module, offset) = unsafe {
+            let class = self.class(CLASS)?;
+            let id = ((**self.env).v1_2.GetFieldID)(
+                self.env,
+                class,
+                c"module".as_ptr(),
+                c"Ljava/lang/Module;".as_ptr(),
+            );
+            if id.is_null() {
+                return Err(LayoutError::Jni { call: "GetFieldID" });
+            }
+            let module = ((**self.env).v1_2.GetObjectField)(self.env, class, id);
+            (class, module, self.field(class, c"module", c"Ljava/lang/Module;")?)
+        };
+        // A collector may move either meanwhile.
+        let read = || {
+            let field = self.memory.load_u64(class as u64)?.checked_add(u64::from(offset))?;
+            let found = match references {
+                References::Narrow { base, shift } => {
+                    base.wrapping_add(u64::from(self.memory.load_u32(field)?) << shift)
+                }
+                _ => self.memory.load_u64(field)?,
+            };
+            Some((found, self.memory.load_u64(module as u64)?))
+        };
+        let seen: Vec<_> = (0..4).map(|_| read()).collect();
+        if module.is_null() || !seen.iter().flatten().any(|(found, expected)| found == expected) {
+            let reason = format!("fields that lead to objects read as {seen:x?} by {references:x?}");
+            return Err(LayoutError::implausible("CompressedOops", "_base", reason));
         }
         Ok(())
     }

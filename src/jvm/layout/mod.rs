@@ -24,7 +24,7 @@ use super::stubs::StubTable;
 use super::vm_structs::VmStructs;
 use crate::core::continuation::ContinuationLayout;
 use crate::core::memory::Memory;
-use crate::core::vm_layout::VmLayout;
+use crate::core::vm_layout::{InterpreterFrameLayout, VmLayout};
 
 /// The major versions whose layouts were checked.
 const KNOWN_VERSIONS: [u32; 4] = [11, 17, 21, 25];
@@ -50,6 +50,7 @@ pub fn build(
         nmethod: nmethod::nmethod(structs, java_version, unsigned5_excluded)?,
         method: method::method(structs, java_version, unsigned5_excluded)?,
         thread: thread::thread(structs)?,
+        interpreter_frame: InterpreterFrameLayout::IN_SOURCES,
         vframe_array: vframe_array::vframe_array(structs)?,
         continuation: thread::cont_entry(structs, java_version, stubs, memory)?
             .map(|entry| ContinuationLayout { entry, frozen: None }),

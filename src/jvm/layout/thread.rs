@@ -17,7 +17,7 @@ pub(super) fn thread(structs: &VmStructs) -> Result<ThreadLayout, LayoutError> {
     let (sp, pc, fp) =
         (anchor_field("_last_Java_sp")?, anchor_field("_last_Java_pc")?, anchor_field("_last_Java_fp")?);
     let anchor = field("_anchor")?;
-    let wrapper_anchor = structs.offset("JavaCallWrapper", "_anchor")?;
+    let wrapper_anchor = call_wrapper_anchor(structs)?;
     let slot =
         match (structs.constant("frame::entry_frame_call_wrapper_offset"), vm_frame::ENTRY_CALL_WRAPPER) {
             (Err(_), Some(slot)) => slot,
@@ -44,6 +44,19 @@ pub(super) fn thread(structs: &VmStructs) -> Result<ThreadLayout, LayoutError> {
         call_wrapper_last_java_fp: wrapper_anchor + fp,
         entry_frame_call_wrapper,
     })
+}
+
+/// `JavaCallWrapper::_anchor`. No wrapper with an anchor in use need exist when the layout is checked, so what libjvm tells
+/// must fit together, and the walker checks where each leads: into the code cache, and to an older frame of the same stack.
+fn call_wrapper_anchor(structs: &VmStructs) -> Result<u32, LayoutError> {
+    let anchor = structs.offset("JavaCallWrapper", "_anchor")?;
+    let (size, anchor_size) = (structs.size_of("JavaCallWrapper")?, structs.size_of("JavaFrameAnchor")?);
+    // Four pointers before it, one behind it.
+    if anchor != 4 * 8 || size != anchor + anchor_size + 8 {
+        let reason = format!("an anchor of {anchor_size} bytes at {anchor} of {size}");
+        return Err(LayoutError::implausible("JavaCallWrapper", "_anchor", reason));
+    }
+    Ok(anchor)
 }
 
 fn list(structs: &VmStructs) -> Result<ThreadList, LayoutError> {

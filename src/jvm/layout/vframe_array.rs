@@ -5,8 +5,9 @@ use crate::core::vm_layout::VframeArrayLayout;
 use crate::jvm::arch::vm_frame;
 use crate::jvm::vm_structs::VmStructs;
 
-/// The structure that a thread's `_vframe_array_head` points to. None can be had at start to be checked, so what
-/// libjvm tells of it must fit together, and the walker checks the owner of each that it meets.
+/// The structure that a thread's `_vframe_array_head` points to. None can be had at start to be checked, and no generated
+/// code reads one, so what libjvm tells of it must fit together, and the walker checks the owner of each that it meets,
+/// the methods and the caller. Where a wrong `_vframe_array_head` leads there is no such owner, and the walk is marked.
 pub(super) fn vframe_array(structs: &VmStructs) -> Result<VframeArrayLayout, LayoutError> {
     let frame = structs.size_of("frame")?;
     let original = structs.offset("vframeArray", "_original")?;
@@ -16,20 +17,24 @@ pub(super) fn vframe_array(structs: &VmStructs) -> Result<VframeArrayLayout, Lay
     let element_size = structs.size_of("vframeArrayElement")?;
     let element_bci = structs.offset("vframeArrayElement", "_bci")?;
     let element_method = structs.offset("vframeArrayElement", "_method")?;
-    // `_owner_thread` comes first, then (until 17) `_next`, `_original` and `_caller`; the one element that is
-    // declared comes last.
+    let registers =
+        u32::try_from(structs.constant("ConcreteRegisterImpl::number_of_registers")?).unwrap_or(0);
+    // `_owner_thread` comes first, then (until 17) `_next`, `_original`, `_caller` and `_sender`; a pointer and an int are
+    // before `_frames`; a word for each register, and until 17 a byte, are between it and the one element that is
+    // declared, which has three more pointers behind its method's.
+    let elements = size.saturating_sub(element_size);
     let vm_frame = vm_frame::offsets(frame);
     let fits = (8..=16).contains(&original)
         && caller == original + frame
-        && frames > caller + 2 * frame
+        && frames == caller + 2 * frame + 12
+        && [8, 9].iter().any(|bytes| elements == (frames + 4 + bytes * registers).next_multiple_of(8))
         && element_bci == frame
-        && element_method > element_bci
-        && element_size > element_method
-        && size > frames + element_size;
+        && element_method == element_bci + 8
+        && element_size == element_method + 32;
     let Some(vm_frame) = vm_frame.filter(|_| fits) else {
         let reason = format!(
-            "{size} bytes, with frames of {frame} at {original} and {caller}, {frames}, elements of {element_size} with \
-             {element_bci} and {element_method}"
+            "{size} bytes, with frames of {frame} at {original} and {caller}, {frames}, {registers} registers, elements of \
+             {element_size} with {element_bci} and {element_method}"
         );
         return Err(LayoutError::implausible("vframeArray", "_caller", reason));
     };
@@ -39,7 +44,7 @@ pub(super) fn vframe_array(structs: &VmStructs) -> Result<VframeArrayLayout, Lay
         caller_fp: caller + vm_frame.fp,
         caller_unextended_sp: caller + vm_frame.unextended_sp,
         frames,
-        elements: size - element_size,
+        elements,
         element_size,
         element_bci,
         element_method,

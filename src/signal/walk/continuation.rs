@@ -9,7 +9,7 @@
 //! nothing of it is believed before classes, bounds, every frame and the oldest method fit; what does not fit leaves
 //! a `[frozen: reason]` mark in place of all frozen frames.
 
-use super::arch::interpreter_frame::{BCP, LOCALS, sender_sp};
+use super::arch::interpreter_frame::sender_sp;
 use super::blob::{Blob, BlobKind};
 use super::repeated::Repeated;
 use super::{Cursor, FrameSink, FrozenReason, MAX_STEPS, Walk, WalkError, arch};
@@ -25,10 +25,6 @@ pub(super) const MAX_CHUNK_WORDS: u64 = 1 << 24;
 /// Words below a frame's stack pointer that belong to it: the saved frame pointer and the return address
 /// (frame::metadata_words).
 pub(super) const METADATA_BYTES: u64 = 16;
-/// Slots of a frozen interpreter frame, in words from its frame pointer (cpu/*/frame_*.hpp).
-const SENDER_SP: i64 = -1;
-pub(super) const LAST_SP: i64 = -2;
-const METHOD: i64 = -3;
 
 /// A chunk whose header has been checked. Addresses are run-time addresses.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +121,7 @@ impl<M: Memory> Walk<'_, M> {
         if let Some(codelet) = vm.stubs.codelet_at(pc) {
             let bytecode = || {
                 let fp = self.frozen_fp(&chunk, chunk.top).ok()?;
-                let bcp = self.memory.load_u64(fp.wrapping_add_signed(BCP.wrapping_mul(8)))?;
+                let bcp = self.slot(fp, vm.interpreter_frame.bcp).ok()?;
                 self.memory.load_u8(bcp)
             };
             return codelet.kind.is_native_entry()
@@ -399,15 +395,15 @@ impl<M: Memory> Walk<'_, M> {
     ) -> Frozen<Next> {
         let fp = self.frozen_fp(chunk, frame.sp)?;
         let slot = |index: i64| self.frozen_word(fp.wrapping_add_signed(index.wrapping_mul(8)));
-        let method = slot(METHOD)?;
+        let method = slot(vm.interpreter_frame.method)?;
         let const_method = self.const_method(vm, method).map_err(|_| FrozenReason::BadFrame)?;
         let kind = if self.code_size(vm, const_method) == 0 {
             FrameKind::NativeMethod
         } else {
             FrameKind::Interpreted
         };
-        sink.java(kind, 0, method, self.bci(vm, const_method, slot(BCP)?));
-        match self.frozen_interpreted_caller(chunk, frame)? {
+        sink.java(kind, 0, method, self.bci(vm, const_method, slot(vm.interpreter_frame.bcp)?));
+        match self.frozen_interpreted_caller(vm, chunk, frame)? {
             Next::Last(_) => Ok(Next::Last(method)),
             caller => Ok(caller),
         }
@@ -420,14 +416,19 @@ impl<M: Memory> Walk<'_, M> {
         if sp <= fp && fp < chunk.limit { Ok(fp) } else { Err(FrozenReason::BadFrame) }
     }
 
-    pub(super) fn frozen_interpreted_caller(&self, chunk: &Chunk, frame: &FrozenFrame) -> Frozen<Next> {
+    pub(super) fn frozen_interpreted_caller(
+        &self,
+        vm: &VmLayout,
+        chunk: &Chunk,
+        frame: &FrozenFrame,
+    ) -> Frozen<Next> {
         let bad = FrozenReason::BadFrame;
         let fp = self.frozen_fp(chunk, frame.sp)?;
         let pointer = |index: i64| {
             let words = self.frozen_word(fp.wrapping_add_signed(index.wrapping_mul(8)))?;
             Ok(fp.wrapping_add(words.wrapping_mul(8)))
         };
-        let first_local = pointer(LOCALS)?;
+        let first_local = pointer(vm.interpreter_frame.locals)?;
         if !(fp < first_local && first_local < chunk.limit) {
             return Err(bad);
         }
@@ -435,7 +436,7 @@ impl<M: Memory> Walk<'_, M> {
             return Ok(Next::Last(0));
         }
         let sp = fp.wrapping_add(METADATA_BYTES);
-        let unextended_sp = sender_sp(fp, pointer(SENDER_SP)?);
+        let unextended_sp = sender_sp(fp, pointer(vm.interpreter_frame.sender_sp)?);
         if unextended_sp < sp || unextended_sp >= chunk.end {
             return Err(bad);
         }

@@ -1,14 +1,10 @@
 //! Interpreter frames.
 
-use super::arch::interpreter_frame::{BCP, sender_sp};
+use super::arch::interpreter_frame::sender_sp;
 use super::{Cursor, FrameSink, Walk, WalkError};
 use crate::core::memory::Memory;
 use crate::core::record::FrameKind;
 use crate::core::vm_layout::VmLayout;
-
-/// Slots of an interpreter frame, in words from its frame pointer (cpu/*/frame_*.hpp, 11-25).
-const SENDER_SP: i64 = -1;
-const METHOD: i64 = -3;
 
 impl<M: Memory> Walk<'_, M> {
     /// A word of the frame at `fp`.
@@ -29,11 +25,11 @@ impl<M: Memory> Walk<'_, M> {
         if fp < cursor.sp || !fp.is_multiple_of(8) || fp >= self.stack_high {
             return Err(WalkError::BadInterpreterFrame);
         }
-        let method = self.slot(fp, METHOD)?;
+        let method = self.slot(fp, vm.interpreter_frame.method)?;
         let const_method = self.const_method(vm, method)?;
         let bci = match bcp_register.map(|bcp| self.bci(vm, const_method, bcp)) {
             Some(bci) if bci >= 0 => bci,
-            _ => self.bci(vm, const_method, self.slot(fp, BCP)?),
+            _ => self.bci(vm, const_method, self.slot(fp, vm.interpreter_frame.bcp)?),
         };
         // A native method has no bytecodes; its bytecode pointer is 0.
         let kind = if self.code_size(vm, const_method) == 0 {
@@ -44,7 +40,7 @@ impl<M: Memory> Walk<'_, M> {
         sink.java(kind, 0, method, bci);
         let sender = Cursor {
             pc: self.load_return_address(fp.wrapping_add(8))?,
-            sp: sender_sp(fp, self.slot(fp, SENDER_SP)?),
+            sp: sender_sp(fp, self.slot(fp, vm.interpreter_frame.sender_sp)?),
             fp: self.slot(fp, 0)?,
             interrupted: false,
         };

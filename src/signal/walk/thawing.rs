@@ -9,9 +9,7 @@
 //! - a slow one (`finalize_thaw`) sets `sp`, then takes the distance of the frames from `maxThawingSize`, copies one to
 //!   three, and at last (`finish_thaw`) takes off their words of alignment, or all that is left of an empty chunk.
 
-use super::continuation::{
-    Chunk, Frozen, FrozenFrame, LAST_SP, MAX_CHUNK_WORDS, METADATA_BYTES, Next, sized_caller,
-};
+use super::continuation::{Chunk, Frozen, FrozenFrame, MAX_CHUNK_WORDS, METADATA_BYTES, Next, sized_caller};
 use super::{Cursor, FrozenReason, Walk};
 use crate::core::continuation::{FrozenLayout, ThawStub};
 use crate::core::memory::Memory;
@@ -118,7 +116,7 @@ impl<M: Memory> Walk<'_, M> {
             return self.in_code_cache(pc).then_some(sp);
         }
         let fp = self.frozen_fp(chunk, sp).ok()?;
-        let last_sp = self.memory.load_u64(fp.wrapping_add_signed(LAST_SP.wrapping_mul(8)))?;
+        let last_sp = self.slot(fp, vm.interpreter_frame.last_sp).ok()?;
         let counts_from = fp.wrapping_add(last_sp.wrapping_mul(8));
         (sp <= counts_from && counts_from < fp).then_some(counts_from)
     }
@@ -140,7 +138,7 @@ impl<M: Memory> Walk<'_, M> {
             };
             let is_interpreted = vm.stubs.interpreter.contains(pc);
             let next = if is_interpreted {
-                self.frozen_interpreted_caller(chunk, &frame).ok()?
+                self.frozen_interpreted_caller(vm, chunk, &frame).ok()?
             } else {
                 let blob = self.blob_at(vm, pc).ok()?;
                 let caller_sp = frame.unextended_sp.wrapping_add_signed(blob.frame_bytes);

@@ -1,6 +1,7 @@
 //! Start-up checks: the layout is right if what is known by other means is found through it.
 
 mod code;
+mod frames;
 mod nmethod;
 mod probe;
 mod thread;
@@ -17,6 +18,7 @@ use crate::jvm::methods::{MethodTable, MethodTableLimits};
 pub fn check(layout: &VmLayout, memory: &dyn Memory, probe: &Probe) -> Result<(), LayoutError> {
     thread::check(layout, memory, probe)?;
     check_method(layout, memory, probe)?;
+    frames::check(layout, memory)?;
     code::check(layout, memory)
 }
 

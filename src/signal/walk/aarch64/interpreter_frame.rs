@@ -1,10 +1,4 @@
-//! Where an interpreter frame keeps what lies below its `Method*`, in words from its frame pointer
-//! (cpu/aarch64/frame_aarch64.hpp, JDK 11-25).
-
-/// Where the first local variable is.
-pub(in crate::signal::walk) const LOCALS: i64 = -8;
-/// The bytecode pointer.
-pub(in crate::signal::walk) const BCP: i64 = -9;
+//! Where an interpreter frame ends (cpu/aarch64/frame_aarch64.hpp, JDK 11-25).
 
 /// The stack pointer of the sender's frame, where the interpreter frame at `fp` has saved `saved` as such. While a method
 /// is interpreted SP lies below all that its expression stack may take, and the frames of what it calls begin above: then

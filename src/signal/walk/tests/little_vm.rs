@@ -73,6 +73,7 @@ pub(super) fn layout() -> VmLayout {
             symbol_body: 8,
             unsigned5_excluded: 0,
         },
+        interpreter_frame: InterpreterFrameLayout::IN_SOURCES,
         thread: ThreadLayout {
             last_java_sp: 0,
             last_java_pc: 8,

@@ -9,7 +9,6 @@ use crate::core::record::{FrameKind, FrameRecord};
 use crate::core::stack_walker::StackWalker;
 use crate::core::vm_layout::*;
 use crate::signal::call_trace::CallTraceSource;
-use crate::signal::walk::arch::interpreter_frame::BCP;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{FrameSink, Start, Walk};
 
@@ -285,5 +284,7 @@ pub(super) fn interpreted_frame(
 ) {
     let (sender_sp, sender_fp) = sender;
     world.set(fp, sender_fp).set(fp + 8, return_pc).set(fp - 8, sender_sp);
-    world.set(fp - 24, method).set(fp.wrapping_add_signed(8 * BCP), bcp);
+    let slots = InterpreterFrameLayout::IN_SOURCES;
+    let slot = |words: i64| fp.wrapping_add_signed(8 * words);
+    world.set(slot(slots.method), method).set(slot(slots.bcp), bcp);
 }

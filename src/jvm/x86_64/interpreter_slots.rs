@@ -1,0 +1,151 @@
+//! What slots of their frames the interpreter's code and the call stub use (x86_64).
+//!
+//! Sources: cpu/x86/templateInterpreterGenerator_x86.cpp (`generate_return_entry_for`), cpu/x86/interp_masm_x86.cpp
+//! (`get_const`, `remove_activation`), cpu/x86/stubGenerator_x86_64.cpp (`generate_call_stub`), JDK 11-25. A slot is an
+//! 8-bit displacement from rbp in all of them.
+
+use super::interpreter_code::find_exits;
+use crate::jvm::interpreter_slots::UsedSlots;
+
+/// `mov qword ptr [rbp + d], 0`, as far as the displacement, and behind it.
+const CLEAR_SLOT: [&[u8]; 2] = [&[0x48, 0xc7, 0x45], &[0, 0, 0, 0]];
+/// `mov r13, [rbp + d]`: the bytecode pointer.
+const LOAD_R13: &[u8] = &[0x4c, 0x8b, 0x6d];
+/// `mov r14, [rbp + d]`: the locals, or since 21 their distance.
+const LOAD_R14: &[u8] = &[0x4c, 0x8b, 0x75];
+/// `mov rbx, [rbp + d]`: the sender's stack pointer, where a method returns.
+const LOAD_RBX: &[u8] = &[0x48, 0x8b, 0x5d];
+/// `mov r11, [rbp + d]`: the same of a native method.
+const LOAD_R11: &[u8] = &[0x4c, 0x8b, 0x5d];
+/// `mov [rbp + d], rdi`.
+const SAVE_RDI: &[u8] = &[0x48, 0x89, 0x7d];
+/// How far before `leave` the sender's stack pointer is loaded: the check of the reserved stack pages may stand between.
+const BEFORE_LEAVE_BYTES: usize = 256;
+const RBP: u8 = 5;
+
+/// The slot in `displacement`, if it is one.
+fn slot(displacement: u8) -> Option<i64> {
+    let bytes = i64::from(displacement.cast_signed());
+    (bytes % 8 == 0).then_some(bytes / 8)
+}
+
+/// The slot of an instruction that begins so, and what is behind it.
+fn slot_behind<'b>(bytes: &'b [u8], instruction: &[u8]) -> Option<(i64, &'b [u8])> {
+    let (&displacement, rest) = bytes.strip_prefix(instruction)?.split_first()?;
+    Some((slot(displacement)?, rest))
+}
+
+/// Adds the slots that the codelet with these instructions uses.
+pub(in crate::jvm) fn find(bytes: &[u8], to_constant_pool: [u32; 2], used: &mut UsedSlots) {
+    for at in 0..bytes.len() {
+        if let Some((last_sp, bcp, locals)) = returned_to(&bytes[at..]) {
+            used.last_sp.push(last_sp);
+            used.bcp.push(bcp);
+            used.locals.push(locals);
+        }
+        used.method.extend(constant_pool(&bytes[at..], to_constant_pool));
+    }
+    let mut exits = Vec::new();
+    find_exits(0, bytes, &mut exits);
+    for exit in exits {
+        // `leave` is one byte.
+        let leave = exit.return_on_stack.start as usize - 1;
+        let load = if exit.native { LOAD_R11 } else { LOAD_RBX };
+        let before = leave.saturating_sub(BEFORE_LEAVE_BYTES)..leave;
+        let loaded = before.rev().find_map(|at| slot_behind(&bytes[at..leave], load));
+        used.sender_sp.extend(loaded.map(|(slot, _)| slot));
+    }
+}
+
+/// Where a call returns to: the last stack pointer is cleared, bytecode pointer and locals are restored.
+fn returned_to(bytes: &[u8]) -> Option<(i64, i64, i64)> {
+    let (last_sp, rest) = slot_behind(bytes, CLEAR_SLOT[0])?;
+    let (bcp, rest) = slot_behind(rest.strip_prefix(CLEAR_SLOT[1])?, LOAD_R13)?;
+    let (locals, _) = slot_behind(rest, LOAD_R14)?;
+    Some((last_sp, bcp, locals))
+}
+
+/// `mov r, [rbp + d]; mov r, [r + _constMethod]; mov r, [r + _constants]`: the slot.
+fn constant_pool(bytes: &[u8], [const_method, constants]: [u32; 2]) -> Option<i64> {
+    let (from, register, displacement) = load(bytes)?;
+    if from != RBP {
+        return None;
+    }
+    let follows = |at: usize, offset: u32| {
+        load(bytes.get(at..)?)
+            .filter(|&(from, to, by)| (from, to) == (register, register) && u32::from(by) == offset)
+    };
+    follows(4, const_method)?;
+    follows(8, constants)?;
+    slot(displacement)
+}
+
+/// `mov to, [from + displacement]` of the first eight registers, rsp excluded: four bytes.
+fn load(bytes: &[u8]) -> Option<(u8, u8, u8)> {
+    let &[0x48, 0x8b, registers, displacement] = bytes.get(..4)? else { return None };
+    let (from, to) = (registers & 7, registers >> 3 & 7);
+    (registers >> 6 == 1 && from != 4).then_some((from, to, displacement))
+}
+
+/// The slots in which a stub with these instructions saves its first argument.
+pub(in crate::jvm) fn first_argument(bytes: &[u8]) -> Vec<i64> {
+    (0..bytes.len()).filter_map(|at| slot_behind(&bytes[at..], SAVE_RDI)).map(|(slot, _)| slot).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slots_of(bytes: &[u8]) -> UsedSlots {
+        let mut used = UsedSlots::default();
+        find(bytes, [8, 16], &mut used);
+        used
+    }
+
+    #[test]
+    fn a_return_from_a_call_shows_three_slots() {
+        let jdk_17: &[u8] = &[
+            0x48, 0x8b, 0x65, 0xf0, 0x48, 0xc7, 0x45, 0xf0, 0, 0, 0, 0, 0x4c, 0x8b, 0x6d, 0xc0, 0x4c, 0x8b,
+            0x75, 0xc8,
+        ];
+        let used = slots_of(jdk_17);
+        assert_eq!((used.last_sp, used.bcp, used.locals), (vec![-2], vec![-8], vec![-7]));
+        // A slot is cleared elsewhere too; what is no multiple of a word is no slot.
+        assert!(slots_of(&jdk_17[..17]).last_sp.is_empty());
+        let mut odd = jdk_17.to_vec();
+        odd[15] = 0xc1;
+        assert!(slots_of(&odd).last_sp.is_empty());
+    }
+
+    #[test]
+    fn what_leads_to_the_constant_pool_is_the_method() {
+        let get: &[u8] = &[0x48, 0x8b, 0x4d, 0xe8, 0x48, 0x8b, 0x49, 0x08, 0x48, 0x8b, 0x49, 0x10];
+        assert_eq!(slots_of(get).method, [-3]);
+        for (at, other) in [(2, 0x4b), (6, 0x41), (7, 0x10), (11, 0x08)] {
+            let mut code = get.to_vec();
+            code[at] = other;
+            assert!(slots_of(&code).method.is_empty(), "{at}");
+        }
+    }
+
+    #[test]
+    fn an_exit_takes_the_senders_stack_pointer_from_its_slot() {
+        // Something else into rbx, the slot into rbx, something between, `leave; pop r13; mov rsp, rbx; jmp r13`.
+        let normal: &[u8] = &[
+            0x48, 0x8b, 0x5d, 0xe8, 0x48, 0x8b, 0x5d, 0xf8, 0x90, 0xc9, 0x41, 0x5d, 0x48, 0x8b, 0xe3, 0x41,
+            0xff, 0xe5,
+        ];
+        let native: &[u8] = &[0x4c, 0x8b, 0x5d, 0xf8, 0xc9, 0x5f, 0x49, 0x8b, 0xe3, 0xff, 0xe7];
+        assert_eq!(slots_of(normal).sender_sp, [-1]);
+        assert_eq!(slots_of(native).sender_sp, [-1]);
+        assert!(slots_of(&native[4..]).sender_sp.is_empty());
+    }
+
+    #[test]
+    fn a_stub_saves_its_first_argument() {
+        // `push rbp; mov rbp, rsp; sub rsp, 96; mov [rbp - 8], r9; mov [rbp - 48], rdi`.
+        let stub =
+            [0x55, 0x48, 0x8b, 0xec, 0x48, 0x83, 0xec, 0x60, 0x4c, 0x89, 0x4d, 0xf8, 0x48, 0x89, 0x7d, 0xd0];
+        assert_eq!(first_argument(&stub), [-6]);
+    }
+}
