@@ -33,6 +33,33 @@ fn a_test_that_cannot_run_here() {
     loud_support::not_tested("flying, for want of wings");
 }
 
+/// A list of JDKs switched the check off, in CI too.
+#[test]
+fn a_list_that_lacks_a_version_fails_in_ci() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = folder.path().join("lib/server");
+    std::fs::create_dir_all(&server).unwrap();
+    std::fs::write(server.join("libjvm.so"), "").unwrap();
+    std::fs::write(folder.path().join("release"), "JAVA_VERSION=\"17.0.9\"\n").unwrap();
+    let listed = |ci: Option<&str>| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--ignored", "--exact", "the_listed_jdks_are_enough"]).env_remove("CI");
+        command.env("OTLPPROF_TEST_JDKS", folder.path()).envs(ci.map(|value| ("CI", value)));
+        command.output().unwrap()
+    };
+    let output = listed(None);
+    assert!(output.status.success(), "{output:?}");
+    let output = listed(Some("true"));
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(!output.status.success() && said.contains("no Java [11, 21, 25]"), "{output:?}");
+}
+
+#[test]
+#[ignore = "run by its parent"]
+fn the_listed_jdks_are_enough() {
+    assert_eq!(jdk_support::java_homes().len(), 1);
+}
+
 /// CI was content with any one JDK.
 #[test]
 fn every_java_version_is_missed() {

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <jni.h>
 #include <malloc.h>
+#include <sys/resource.h>
 
 #include "ddproftest.h"
 
@@ -102,6 +103,18 @@ JNIEXPORT jlong JNICALL Java_programs_Native_allocatedBytes(JNIEnv *env, jclass 
     (void)env, (void)type;
     struct mallinfo2 info = mallinfo2();
     return (jlong)(info.uordblks + info.hblkhd);
+}
+
+/* What the process has used, as getrusage has it. */
+JNIEXPORT jlong JNICALL Java_programs_Native_processCpuNanos(JNIEnv *env, jclass type)
+{
+    (void)env, (void)type;
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) != 0)
+        return -1;
+    const jlong microseconds = (jlong)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000
+        + usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+    return microseconds * 1000;
 }
 
 static jlong burn_in_plugin(JNIEnv *env, jstring library, const char *function, jlong rounds)

@@ -30,7 +30,7 @@ pub(crate) const LIBRARIES: [&str; 2] = [env!("OTLPPROF_DDPROFTEST"), env!("OTLP
 const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/java/testprograms/programs");
 
 /// The agent that was built with this test.
-fn agent() -> PathBuf {
+pub(crate) fn agent() -> PathBuf {
     let agent = std::env::current_exe().unwrap().with_file_name("libotlpprof.so");
     assert!(agent.is_file(), "{}: the agent was not built", agent.display());
     agent

@@ -50,4 +50,7 @@ final class Native {
 
     /** The bytes that the C library's allocator has given out. */
     static native long allocatedBytes();
+
+    /** The CPU time that the process has used, in nanoseconds. */
+    static native long processCpuNanos();
 }
