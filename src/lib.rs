@@ -10,6 +10,7 @@
 //! | Module | Duty |
 //! |---|---|
 //! | [`core`] | plain types and lookups that every zone may use |
+//! | [`context`] | what threads are working for: blocks, and the values in them |
 //! | [`signal`] | the only code that runs inside a signal handler |
 //! | [`sampling`] | clocks and timers for every thread; knows when threads come and go |
 //! | [`elf`] | loaded objects: build-ids, unwind tables, symbols |
@@ -26,6 +27,7 @@
 pub mod agent;
 pub mod aggregate;
 pub mod cli;
+pub mod context;
 pub mod core;
 pub mod elf;
 pub mod export;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("signal", &["core"]),
+    ("context", &["core"]),
     ("elf", &["core"]),
     ("jvm", &["core"]),
     ("model", &["core"]),
@@ -16,8 +17,11 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("aggregate", &["core", "model"]),
     ("otlp", &["core", "model"]),
     ("export", &["core"]),
-    ("agent", &["aggregate", "core", "elf", "export", "jvm", "model", "otlp", "sampling", "signal"]),
-    ("cli", &["aggregate", "core", "elf", "export", "jvm", "model", "otlp", "sampling", "signal"]),
+    (
+        "agent",
+        &["aggregate", "context", "core", "elf", "export", "jvm", "model", "otlp", "sampling", "signal"],
+    ),
+    ("cli", &["aggregate", "context", "core", "elf", "export", "jvm", "model", "otlp", "sampling", "signal"]),
     ("lib", &[]),
     ("main", &["cli"]),
 ];

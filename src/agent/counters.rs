@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 
 use super::output::EncodeStats;
 use super::session::Recorded;
+use crate::context::counts as context_counts;
 use crate::export::stats::{FileStats, Loss, Tally, UploadStats};
 use crate::model::{AttributeId, Tables};
 use crate::sampling::cpu;
@@ -54,6 +55,9 @@ impl Snapshot {
         for reason in FrozenReason::ALL {
             let count = COUNTERS.frozen[reason as usize].load(Ordering::Relaxed);
             counts.push((format!("otlpprof.frozen.{}", reason.name()), count));
+        }
+        for (name, count) in context_counts::COUNTS.named() {
+            counts.push((format!("otlpprof.context.{name}"), count));
         }
         for (name, count) in cpu::counts().entries() {
             counts.push((format!("otlpprof.cpu.{name}"), count));

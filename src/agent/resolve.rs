@@ -1,9 +1,13 @@
-//! Names what drained frames point to.
+//! Names what drained records point to: frames, and the values of contexts.
 
 use std::sync::Arc;
 
 use crate::aggregate::{RawFrame, Resolver};
+use crate::context::counts::{COUNTS, add};
+use crate::context::dictionary::DICTIONARY;
+use crate::context::slot_names::SLOT_NAMES;
 use crate::core::address::{ElfVaddr, RuntimeAddr};
+use crate::core::context::{SLOTS, ValueRef};
 use crate::core::object::ObjectIndex;
 use crate::core::record::{FrameKind, NO_OBJECT};
 use crate::elf::image::LoadCounts;
@@ -11,7 +15,9 @@ use crate::elf::objects::ObjectDetails;
 use crate::jvm::method_names::MethodNames;
 use crate::jvm::methods::MethodTable;
 use crate::jvm::stubs::StubTable;
-use crate::model::{Frame, FrameId, FrameType, Function, JavaMethod, Tables, native_frame_nowhere};
+use crate::model::{
+    AttributeSetId, Frame, FrameId, FrameType, Function, JavaMethod, Tables, native_frame_nowhere,
+};
 use crate::signal::safe_load::ProcessMemory;
 use crate::signal::walk::{FrozenReason, WalkError};
 
@@ -72,6 +78,20 @@ impl Resolver for FrameResolver {
             }
             FrameKind::Truncated => marker(tables, "[truncated]", FrameType::Native),
         }
+    }
+
+    fn labels(&mut self, tables: &mut Tables, slots: &[ValueRef; SLOTS]) -> AttributeSetId {
+        let names = SLOT_NAMES.list();
+        let values = DICTIONARY.values();
+        let mut labels = Vec::with_capacity(SLOTS);
+        for (name, &reference) in names.iter().zip(slots) {
+            match values.get(reference) {
+                Some(value) => labels.push(tables.string_attribute(name, value)),
+                None if reference == ValueRef::NONE => {}
+                None => add(&COUNTS.labels_stale, 1),
+            }
+        }
+        tables.attribute_set(&labels)
     }
 }
 

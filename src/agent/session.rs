@@ -20,6 +20,7 @@ use super::resource;
 use super::thread_labels::{self, ThreadLabel, ThreadLabels};
 use super::vm::{STUBS, Vm};
 use crate::aggregate::{Aggregator, RawFrame};
+use crate::context::reclaim;
 use crate::core::record::FrameKind;
 use crate::core::stack_walker::StackWalker;
 use crate::core::thread::ClockKind;
@@ -188,6 +189,7 @@ impl Session {
             let until_flush = next.saturating_duration_since(Instant::now());
             self.buffer.drain_bell.wait(until_flush.min(DRAIN_PERIOD));
             self.drain_now();
+            reclaim::reclaim_if_crowded(|| self.drain_now());
             if Instant::now() >= next && !self.stopping.load(Ordering::Acquire) {
                 self.flush(env);
                 next = (next + self.options.interval).max(Instant::now());
@@ -198,8 +200,14 @@ impl Session {
         }
     }
 
-    fn drain_now(&self) {
+    /// Takes all samples out of the buffer.
+    pub(super) fn drain_now(&self) {
         self.drain.lock().drain(self.buffer);
+    }
+
+    /// Has the session's thread drain.
+    pub(super) fn ring_drain_bell(&self) {
+        self.buffer.drain_bell.ring();
     }
 
     /// A native method is about to be bound, and so, perhaps, the first of its library.
@@ -366,6 +374,7 @@ impl Session {
 impl Drain {
     fn drain(&mut self, buffer: &SampleBuffer) {
         let Self { aggregator, resolver, recorded } = self;
+        aggregator.forget_labels();
         // The next drain's samples are all taken after this.
         let loaded_now = load_counts();
         // SAFETY: one drainer at a time: all drain through the session's lock, and one session runs at a time.

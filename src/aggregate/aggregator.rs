@@ -1,4 +1,4 @@
-//! Sums samples by stack and thread over an interval.
+//! Sums samples by stack, thread and context over an interval.
 
 use std::hash::BuildHasher;
 
@@ -6,8 +6,11 @@ use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashTable};
 
 use super::recent_frames::RecentFrames;
+use crate::core::context::{ContextRecord, SLOTS, ValueRef};
 use crate::core::record::{FrameKind, FrameRecord, SampleHeader};
-use crate::model::{AttributeSetId, FrameId, LinkId, Profile, ProfileType, SampleIdentity, StackId, Tables};
+use crate::model::{
+    AttributeSetId, FrameId, Link, LinkId, Profile, ProfileType, SampleIdentity, StackId, Tables,
+};
 
 /// A frame as it was put down, self-contained: a remote slot already replaced by what it held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,6 +34,9 @@ impl RawFrame {
 pub trait Resolver {
     /// The model's frame for `frame`.
     fn frame(&mut self, tables: &mut Tables, frame: RawFrame) -> FrameId;
+
+    /// The attributes that a context's slots stand for.
+    fn labels(&mut self, tables: &mut Tables, slots: &[ValueRef; SLOTS]) -> AttributeSetId;
 }
 
 /// A thread, in one of its lives as a Java thread.
@@ -44,12 +50,20 @@ pub struct ThreadKey {
     pub is_virtual: bool,
 }
 
-/// The sum of one stack on one thread.
+/// The sum of one stack on one thread in one context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sum {
+    key: SumKey,
+    periods: u64,
+}
+
+/// What makes two records one sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct SumKey {
     stack: StackId,
     thread: ThreadKey,
-    periods: u64,
+    labels: AttributeSetId,
+    link: LinkId,
 }
 
 /// One sample's time, kept where `timestamps` asks for it.
@@ -65,6 +79,7 @@ pub struct Aggregator {
     tables: Tables,
     frames: HashMap<RawFrame, FrameId, RandomState>,
     recent_frames: RecentFrames,
+    labels: HashMap<[ValueRef; SLOTS], AttributeSetId, RandomState>,
     sums: Vec<Sum>,
     index: HashTable<u32>,
     hasher: RandomState,
@@ -87,6 +102,7 @@ impl Aggregator {
             tables: Tables::new(),
             frames: HashMap::default(),
             recent_frames: RecentFrames::new(),
+            labels: HashMap::default(),
             sums: Vec::new(),
             index: HashTable::new(),
             hasher: RandomState::default(),
@@ -102,18 +118,25 @@ impl Aggregator {
         frames: impl Iterator<Item = RawFrame>,
         resolver: &mut impl Resolver,
     ) {
-        let Self { tables, frames: known, recent_frames, stack, .. } = self;
+        let Self { tables, frames: known, recent_frames, labels, stack, .. } = self;
         stack.clear();
         stack.extend(
             frames.map(|frame| recent_frames.get_or(frame, || lookup(known, tables, resolver, frame))),
         );
-        let stack = self.tables.stacks.intern(&self.stack);
+        let stack = tables.stacks.intern(stack);
+        let context = &header.context;
+        let (labels, link) = if context.is_some() {
+            let label = || resolver.labels(tables, &context.slots);
+            (*labels.entry(context.slots).or_insert_with(label), link(tables, context))
+        } else {
+            (AttributeSetId::EMPTY, LinkId::NONE)
+        };
         let thread = ThreadKey {
             os_tid: header.os_tid,
             java_incarnation: header.java_incarnation,
             is_virtual: header.is_virtual != 0,
         };
-        let sum = self.sum(stack, thread);
+        let sum = self.sum(SumKey { stack, thread, labels, link });
         let periods = &mut self.sums[sum as usize].periods;
         *periods = periods.saturating_add(header.weight);
         if let Some(moments) = &mut self.moments {
@@ -121,20 +144,16 @@ impl Aggregator {
         }
     }
 
-    fn sum(&mut self, stack: StackId, thread: ThreadKey) -> u32 {
+    fn sum(&mut self, key: SumKey) -> u32 {
         let Self { sums, index, hasher, .. } = self;
-        let key = (stack, thread);
-        let key_of = |sums: &[Sum], index: u32| {
-            let sum = &sums[index as usize];
-            (sum.stack, sum.thread)
-        };
+        let key_of = |sums: &[Sum], index: u32| sums[index as usize].key;
         let hash = hasher.hash_one(key);
         if let Some(&found) = index.find(hash, |&index| key_of(sums, index) == key) {
             return found;
         }
         // SANITY: the drain of an interval holds far fewer than 2^32 different stacks.
         let new = u32::try_from(sums.len()).expect("fewer than 2^32 sums");
-        sums.push(Sum { stack, thread, periods: 0 });
+        sums.push(Sum { key, periods: 0 });
         index.insert_unique(hash, new, |&index| hasher.hash_one(key_of(sums, index)));
         new
     }
@@ -144,6 +163,12 @@ impl Aggregator {
     pub fn forget_java_frames(&mut self) {
         self.frames.retain(|frame, _| !frame.kind.is_java());
         self.recent_frames.clear();
+    }
+
+    /// Forgets what slots were resolved to: a value that they refer to may be reclaimed after this drain, and one day its
+    /// reference means another.
+    pub fn forget_labels(&mut self) {
+        self.labels.clear();
     }
 
     /// Takes the interval's sums and begins a new interval.
@@ -171,6 +196,16 @@ fn lookup(
     *known.entry(frame).or_insert_with(|| resolver.frame(tables, frame))
 }
 
+/// The span of a context, if a trace is active.
+fn link(tables: &mut Tables, context: &ContextRecord) -> LinkId {
+    let ContextRecord { trace_id, span_id, .. } = *context;
+    // Readers reject links of which either part is zero.
+    if trace_id == [0; 16] || span_id == [0; 8] {
+        return LinkId::NONE;
+    }
+    tables.links.intern(Link { trace_id, span_id })
+}
+
 impl Interval {
     /// The interval as a profile; `attributes_of` gives each thread's attributes, `unix_offset_ns` is what turns
     /// CLOCK_MONOTONIC into Unix time.
@@ -184,10 +219,17 @@ impl Interval {
         let Self { mut tables, sums, moments } = self;
         let mut profile = Profile::new(profile_type, period);
         let mut threads: HashMap<ThreadKey, AttributeSetId, RandomState> = HashMap::default();
-        let mut identity = |tables: &mut Tables, sum: &Sum| SampleIdentity {
-            stack: sum.stack,
-            attributes: *threads.entry(sum.thread).or_insert_with(|| attributes_of(tables, sum.thread)),
-            link: LinkId::NONE,
+        let mut labelled: HashMap<(AttributeSetId, AttributeSetId), AttributeSetId, RandomState> =
+            HashMap::default();
+        let mut identity = |tables: &mut Tables, sum: &Sum| {
+            let SumKey { stack, thread, labels, link } = sum.key;
+            let of_thread = *threads.entry(thread).or_insert_with(|| attributes_of(tables, thread));
+            let attributes = *labelled.entry((of_thread, labels)).or_insert_with(|| {
+                // What is known of the thread wins over a label of the same name.
+                let both = [tables.attributes_of(labels), tables.attributes_of(of_thread)].concat();
+                tables.attribute_set(&both)
+            });
+            SampleIdentity { stack, attributes, link }
         };
         let count = |periods: u64| i64::try_from(periods).unwrap_or(i64::MAX);
         match moments {
@@ -229,6 +271,16 @@ mod tests {
             let function = tables.named_function(&format!("f{}", frame.value));
             tables.frames.intern(Frame::Java { function, line: frame.aux })
         }
+
+        fn labels(&mut self, tables: &mut Tables, slots: &[ValueRef; SLOTS]) -> AttributeSetId {
+            self.resolved += 1;
+            let labels: Vec<_> = (0..)
+                .zip(slots)
+                .filter(|(_, value)| **value != ValueRef::NONE)
+                .map(|(slot, value)| tables.string_attribute(&format!("slot{slot}"), &value.0.to_string()))
+                .collect();
+            tables.attribute_set(&labels)
+        }
     }
 
     fn header(os_tid: i32, weight: u64, monotonic_ns: u64) -> SampleHeader {
@@ -236,7 +288,7 @@ mod tests {
             monotonic_ns,
             weight,
             values: [0; 2],
-            context: [0; 64],
+            context: ContextRecord::NONE,
             os_tid,
             java_incarnation: 0,
             frame_count: 0,
@@ -306,5 +358,62 @@ mod tests {
         let times: Vec<u64> = profile.observations().iter().map(|seen| seen.unix_nano).collect();
         assert_eq!(times, [1_000_500, 1_000_700]);
         assert!(profile.is_timed());
+    }
+
+    fn in_context(trace: u8, span: u8, slot3: u32) -> SampleHeader {
+        let mut slots = [ValueRef::NONE; SLOTS];
+        slots[3] = ValueRef(slot3);
+        let context = ContextRecord {
+            trace_id: [trace; 16],
+            span_id: [span; 8],
+            valid: 1,
+            slots,
+            ..ContextRecord::NONE
+        };
+        SampleHeader { context, ..header(1, 1, 0) }
+    }
+
+    #[test]
+    fn contexts_are_kept_apart_and_become_labels_and_links() {
+        let mut aggregator = Aggregator::new(false);
+        let mut resolver = ByNumber { resolved: 0 };
+        let contexts = [(1, 2, 0), (1, 2, 9), (1, 3, 9), (1, 2, 9), (0, 0, 0), (1, 0, 0), (0, 2, 0)];
+        for (trace, span, slot) in contexts {
+            aggregator.add(&in_context(trace, span, slot), frames(&[5]), &mut resolver);
+        }
+        assert_eq!(resolver.resolved, 3, "a frame and two sets of slots");
+        let (tables, profile) = aggregator.take().into_profile(&types::CPU, 1, 0, |tables, _| {
+            let attributes = ["slot3", "thread.name"].map(|key| tables.string_attribute(key, "thread's"));
+            tables.attribute_set(&attributes[1..])
+        });
+        let found: Vec<_> = profile
+            .samples()
+            .iter()
+            .map(|sample| {
+                let link = tables.links.get(sample.identity.link);
+                let attributes = tables.attributes_of(sample.identity.attributes).len();
+                (link.trace_id[0], link.span_id[0], attributes, sample.value)
+            })
+            .collect();
+        assert_eq!(found, [(1, 2, 1, 1), (1, 2, 2, 2), (1, 3, 2, 1), (0, 0, 1, 3)]);
+        let ids: Vec<_> = profile.samples().iter().map(|sample| sample.identity.link).collect();
+        assert_eq!(ids[3], LinkId::NONE);
+    }
+
+    #[test]
+    fn a_label_does_not_hide_what_is_known_of_the_thread() {
+        let mut aggregator = Aggregator::new(false);
+        let mut resolver = ByNumber { resolved: 0 };
+        aggregator.add(&in_context(0, 0, 9), frames(&[5]), &mut resolver);
+        let (tables, profile) = aggregator.take().into_profile(&types::CPU, 1, 0, |tables, _| {
+            let attribute = tables.string_attribute("slot3", "thread's");
+            tables.attribute_set(&[attribute])
+        });
+        let attributes = tables.attributes_of(profile.samples()[0].identity.attributes);
+        let [attribute] = attributes else { panic!("{attributes:?}") };
+        let crate::model::AttributeValue::Str(value) = tables.attributes.get(*attribute).value else {
+            panic!("a string")
+        };
+        assert_eq!(tables.strings.get(value), "thread's");
     }
 }

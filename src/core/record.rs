@@ -3,6 +3,8 @@
 //! A record is a [`SampleHeader`] followed by `frame_count` [`FrameRecord`]s, leaf first. All are plain data
 //! without padding.
 
+use super::context::ContextRecord;
+
 /// The engines that take samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -22,8 +24,8 @@ pub struct SampleHeader {
     pub weight: u64,
     /// What an engine measures besides (bytes, a duration, a class).
     pub values: [u64; 2],
-    /// The thread's context block.
-    pub context: [u8; 64],
+    /// The thread's context; [`ContextRecord::NONE`] if it has none.
+    pub context: ContextRecord,
     /// The kernel's thread id.
     pub os_tid: i32,
     /// Which life of the thread as a Java thread it was; 0 for one that never was a Java thread.

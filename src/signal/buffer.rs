@@ -315,6 +315,7 @@ fn hold_from_drainer(strip: &Strip) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::context::ContextRecord;
     use crate::core::record::FrameKind;
 
     static SERIAL: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
@@ -324,7 +325,7 @@ mod tests {
             monotonic_ns: 0,
             weight,
             values: [0; 2],
-            context: [0; 64],
+            context: ContextRecord::NONE,
             os_tid: 0,
             java_incarnation: 0,
             frame_count,

@@ -56,6 +56,8 @@ counters! {
     frame_pointer_fallbacks,
     /// Walks that left out native frames and went on at the thread's Java frame anchor.
     anchor_fallbacks,
+    /// Samples without context because their thread was just writing it.
+    contexts_in_transition,
     /// Stacks whose Java frames AsyncGetCallTrace gave.
     call_traces,
     /// Calls of AsyncGetCallTrace that gave none, or perhaps not all.

@@ -10,6 +10,7 @@ use super::doorbell::Doorbell;
 use super::safe_load::ProcessMemory;
 use super::walk::registers::Registers;
 use super::walk::{FrameSink, Start, Walk};
+use crate::core::context::{self, ContextRecord};
 use crate::core::continuation::ContinuationLayout;
 use crate::core::memory::Memory;
 use crate::core::object::ObjectMap;
@@ -132,7 +133,7 @@ fn record(
         monotonic_ns,
         weight,
         values: [0; 2],
-        context: [0; 64],
+        context: context_of(os_tid),
         os_tid,
         java_incarnation: thread.java_incarnation.load(Ordering::Relaxed),
         frame_count,
@@ -172,6 +173,15 @@ fn carries_virtual_thread(vm: &VmLayout, java_thread: u64) -> bool {
         .load_u64(java_thread.wrapping_add(u64::from(layout.entry)))
         .and_then(|entry| ProcessMemory.load_u32(entry.wrapping_add(ContinuationLayout::ENTRY_FLAGS)));
     flags.is_some_and(|flags| flags != 0)
+}
+
+/// What the current thread, whose kernel id is `os_tid`, is working for.
+fn context_of(os_tid: i32) -> ContextRecord {
+    let Some(block) = context::block_of(os_tid) else { return ContextRecord::NONE };
+    block.read().unwrap_or_else(|| {
+        add(&COUNTERS.contexts_in_transition, 1);
+        ContextRecord::NONE
+    })
 }
 
 fn monotonic_ns() -> u64 {

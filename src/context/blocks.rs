@@ -1,0 +1,110 @@
+//! The blocks: made by the chunk when they are wanted, given out, taken back, never unmapped.
+
+use std::ptr;
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
+
+use crate::core::context::{BLOCK_BYTES, ContextBlock};
+
+/// Blocks in a chunk.
+const BLOCKS_PER_CHUNK: usize = 1024;
+/// The most chunks: 1,048,576 threads with a context at once, in 64 MiB.
+const MAX_CHUNKS: usize = 1024;
+
+/// A store of blocks.
+#[derive(Debug)]
+pub struct Blocks {
+    chunks: [OnceLock<&'static [ContextBlock]>; MAX_CHUNKS],
+    free: Mutex<Free>,
+}
+
+#[derive(Debug)]
+struct Free {
+    blocks: Vec<&'static ContextBlock>,
+    chunks_made: usize,
+    most_chunks: usize,
+}
+
+/// The blocks of this process.
+pub static BLOCKS: Blocks = Blocks::new(MAX_CHUNKS);
+
+impl Blocks {
+    const fn new(most_chunks: usize) -> Self {
+        Self {
+            chunks: [const { OnceLock::new() }; MAX_CHUNKS],
+            free: Mutex::new(Free { blocks: Vec::new(), chunks_made: 0, most_chunks }),
+        }
+    }
+
+    /// An empty block that nobody else has; `None` if there are as many as there may be, or no memory.
+    pub fn take(&self) -> Option<&'static ContextBlock> {
+        let mut free = self.free.lock();
+        if free.blocks.is_empty() {
+            let number = free.chunks_made;
+            if number >= free.most_chunks {
+                return None;
+            }
+            let chunk = map_chunk()?;
+            for block in chunk {
+                block.clear();
+            }
+            let _ = self.chunks[number].set(chunk);
+            free.chunks_made += 1;
+            free.blocks.extend(chunk.iter().rev());
+        }
+        free.blocks.pop()
+    }
+
+    /// Takes back a block that [`Blocks::take`] gave, that no handler finds and nobody writes any longer.
+    pub fn give_back(&self, block: &'static ContextBlock) {
+        block.clear();
+        self.free.lock().blocks.push(block);
+    }
+
+    /// Every block that has been made, given out or not.
+    pub fn all(&self) -> impl Iterator<Item = &'static ContextBlock> {
+        self.chunks.iter().map_while(|chunk| chunk.get()).copied().flatten()
+    }
+}
+
+/// A chunk of its own, in pages that go back with the process.
+fn map_chunk() -> Option<&'static [ContextBlock]> {
+    let bytes = BLOCKS_PER_CHUNK * BLOCK_BYTES;
+    // SAFETY: a fresh anonymous mapping; nothing else refers to it.
+    let memory = unsafe {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
+    };
+    // SAFETY: a page's start is aligned to 64; zeros are blocks; the memory is never unmapped.
+    (memory != libc::MAP_FAILED)
+        .then(|| unsafe { std::slice::from_raw_parts(memory.cast::<ContextBlock>(), BLOCKS_PER_CHUNK) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_bounded_reused_and_empty_when_given_out() {
+        let blocks = Box::leak(Box::new(Blocks::new(2)));
+        let taken: Vec<_> = std::iter::from_fn(|| blocks.take()).collect();
+        assert_eq!(taken.len(), 2 * BLOCKS_PER_CHUNK);
+        let mut places: Vec<_> = taken.iter().map(|block| ptr::from_ref(*block)).collect();
+        places.sort_unstable();
+        places.dedup();
+        assert_eq!(places.len(), taken.len());
+        assert!(places.iter().all(|place| place.addr().is_multiple_of(64)));
+        // As the owner leaves it: in the middle of a write.
+        let block = taken[1000];
+        // SAFETY: the block's own bytes, which nobody else reads now.
+        unsafe { ptr::from_ref(block).cast_mut().cast::<[u8; 64]>().write_volatile([0xee; 64]) };
+        blocks.give_back(block);
+        let again = blocks.take().expect("one is free");
+        assert_eq!(ptr::from_ref(again), ptr::from_ref(block));
+        let record = again.read().expect("ready");
+        assert_eq!(record, crate::core::context::ContextRecord { valid: 1, ..Default::default() });
+        assert!(blocks.take().is_none());
+        assert_eq!(blocks.all().count(), 2 * BLOCKS_PER_CHUNK);
+    }
+}

@@ -1,0 +1,23 @@
+//! The profiling context: who has which block, and what the references in blocks mean.
+//!
+//! In: from Java's setters, by way of `agent`, "the current thread wants its block", values to be interned and names of
+//! slots; from the VM's events, that threads end, mount and unmount. Out: blocks that the handler finds by the kernel's
+//! thread id ([`core::context`](crate::core::context)), and at the drain the strings that a record's slots stand for.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | [`blocks`] | the blocks: made, given out, taken back |
+//! | [`threads`] | which thread has which block, virtual threads included |
+//! | [`dictionary`] | the values that slots refer to |
+//! | [`reclaim`] | which values nobody refers to any longer |
+//! | [`process_barrier`] | a memory barrier in all threads of the process |
+//! | [`slot_names`] | what slots are called |
+//! | [`counts`] | what went wrong how often |
+
+pub mod blocks;
+pub mod counts;
+pub mod dictionary;
+pub mod process_barrier;
+pub mod reclaim;
+pub mod slot_names;
+pub mod threads;
