@@ -1,5 +1,6 @@
 //! Builds what is not Rust: the sample library (`native/ddproftest`, two ways), the guard that tests preload
-//! (`native/interposer`), an agent that misleads ours (`native/vmdamage`) and the Java test programs (`java/testprograms`).
+//! (`native/interposer`), an agent that misleads ours (`native/vmdamage`), the Java API (`java/api`) and the Java test
+//! programs (`java/testprograms`).
 //!
 //! Tests find the products by `env!`; scripts find copies beside the agent, in `target/<profile>/`:
 //!
@@ -10,6 +11,7 @@
 //! | `OTLPPROF_HANDLER_GUARD` | `libhandlerguard.so` | ends a process whose signal handler allocates or blocks |
 //! | `OTLPPROF_VM_DAMAGE` | | an agent that moves a field in the VM's description of itself |
 //! | `OTLPPROF_PLUGIN_A`, `_B` | | two libraries alike, to be loaded and unloaded in turn |
+//! | `OTLPPROF_API_CLASSES` | `api/` | the compiled Java API; empty without a JDK |
 //! | `OTLPPROF_TEST_CLASSES` | `testprograms/` | the compiled Java programs; empty without a JDK |
 
 use std::ffi::OsStr;
@@ -17,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// The oldest Java that the programs run on.
+/// The oldest Java that the API and the programs run on.
 const JAVA_RELEASE: &str = "11";
 
 fn main() {
@@ -63,8 +65,14 @@ fn main() {
         run(command.arg("native/ddproftest/plugin/plugin.c"));
         println!("cargo::rustc-env={variable}={}", library.display());
     }
-    let classes = jdk.map(|jdk| compile_java(&jdk, &out_dir)).unwrap_or_default();
-    println!("cargo::rustc-env=OTLPPROF_TEST_CLASSES={}", classes.display());
+    let (mut api, mut programs) = (PathBuf::new(), PathBuf::new());
+    if let Some(jdk) = &jdk {
+        api = compile_java(jdk, &out_dir, "api", "java/api/io/otlpprof", "io/otlpprof", None);
+        programs =
+            compile_java(jdk, &out_dir, "testprograms", "java/testprograms/programs", "programs", Some(&api));
+    }
+    println!("cargo::rustc-env=OTLPPROF_API_CLASSES={}", api.display());
+    println!("cargo::rustc-env=OTLPPROF_TEST_CLASSES={}", programs.display());
 }
 
 /// The agent needs a build-id, by which its own frames are named, and must stay mapped: HotSpot closes the library
@@ -114,9 +122,16 @@ fn build_sample_library(library: &Path, frame_pointers: bool, jdk: Option<&Path>
     run(&mut command);
 }
 
-/// Compiles the test programs; returns the directory of their classes.
-fn compile_java(jdk: &Path, out_dir: &Path) -> PathBuf {
-    let classes = out_dir.join("testprograms");
+/// Compiles the sources of one package, which use what is in `class_path`; returns the directory of their classes.
+fn compile_java(
+    jdk: &Path,
+    out_dir: &Path,
+    name: &str,
+    sources: &str,
+    package: &str,
+    class_path: Option<&Path>,
+) -> PathBuf {
+    let classes = out_dir.join(name);
     // Classes of sources that are gone must go too.
     let _ = fs::remove_dir_all(&classes);
     let mut command = Command::new(jdk.join("bin/javac"));
@@ -131,12 +146,15 @@ fn compile_java(jdk: &Path, out_dir: &Path) -> PathBuf {
         "-Werror",
         "-d",
     ]);
-    command.arg(&classes).args(files_in("java/testprograms/programs", "java"));
-    run(&mut command);
+    command.arg(&classes);
+    if let Some(class_path) = class_path {
+        command.arg("-cp").arg(class_path);
+    }
+    run(command.args(files_in(sources, "java")));
 
-    let copies = profile_dir(out_dir).join("testprograms");
+    let copies = profile_dir(out_dir).join(name);
     let _ = fs::remove_dir_all(&copies);
-    for class in files_in(classes.join("programs"), "class") {
+    for class in files_in(classes.join(package), "class") {
         let relative = class.strip_prefix(&classes).expect("listed below it");
         copy(&class, &copies.join(relative));
     }

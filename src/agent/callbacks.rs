@@ -8,7 +8,9 @@ use jni::sys::{JNIEnv, jint, jmethodID, jobject};
 use super::lifecycle::{self, Agent};
 use super::session::Session;
 use super::thread_labels::ThreadLabel;
+use super::virtual_contexts::virtual_thread_end;
 use super::vm::STUBS;
+use crate::context::threads as contexts;
 use crate::jvm::jvmti_events::EventCallbacks;
 use crate::jvm::jvmti_table::RawEnv;
 use crate::jvm::method_ids;
@@ -26,6 +28,7 @@ pub(super) fn callbacks() -> EventCallbacks {
         native_method_bind: Some(native_method_bind),
         dynamic_code_generated: Some(dynamic_code_generated),
         garbage_collection_start: Some(garbage_collection_start),
+        virtual_thread_end: Some(virtual_thread_end),
         ..EventCallbacks::default()
     }
 }
@@ -58,6 +61,7 @@ unsafe extern "system" fn thread_start(_: *mut RawEnv, env: *mut JNIEnv, _thread
 
 unsafe extern "system" fn thread_end(_: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
     guarded("ThreadEnd", |agent| {
+        contexts::platform_thread_ended();
         let Some(incarnation) = threads::java_thread_ended() else { return };
         let Some(names) = agent.vm.names() else { return };
         agent.with_session(|session| {

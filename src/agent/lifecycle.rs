@@ -13,6 +13,7 @@ use super::options::{Options, Request};
 use super::output::Output;
 use super::session::{self, Session, SessionError};
 use super::vm::Vm;
+use crate::context::reclaim;
 use crate::jvm::jvmti::{Capability, Jvmti, Phase};
 use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::Event;
@@ -21,6 +22,9 @@ use crate::sampling::cpu;
 
 /// How long a command that drives the agent, or the JVM's end, waits for what is pending to be sent.
 const FAREWELL: Duration = Duration::from_secs(3);
+
+/// The status without a session.
+pub(super) const NOT_PROFILING: &str = "not profiling";
 
 /// Why the agent does not start.
 #[derive(Debug, Error)]
@@ -60,6 +64,37 @@ pub(super) fn agent() -> Option<&'static Agent> {
 /// `java_vm` is the JavaVM that the JVM passed to the agent.
 pub(super) unsafe fn start(java_vm: *mut JavaVM, options: Options) -> Result<(), StartError> {
     Output::check(&options).map_err(SessionError::Output)?;
+    // SAFETY: by the contract.
+    let agent = unsafe { make(java_vm) }?;
+    if agent.is_profiling() {
+        return Err(StartError::Running);
+    }
+    for warning in &options.warnings {
+        log::warn!("{warning}");
+    }
+    let recorded = agent.vm.record_all_lines();
+    if agent.vm.jvmti.phase() == Ok(Phase::Live) {
+        if recorded {
+            log::info!(
+                "loaded into a running JVM: methods compiled before now have lines at safepoints only"
+            );
+        }
+        agent.begin(options)?;
+    } else {
+        if options.cpu.is_some() {
+            // While the VM starts.
+            cpu::warm_up(session::clock_choice(options.cpu_clock));
+        }
+        *agent.pending.lock() = Some(options);
+    }
+    Ok(())
+}
+
+/// The agent, which is made if there is none. It listens to the VM's events, and in a live VM knows what that is.
+///
+/// # Safety
+/// `java_vm` is the JavaVM of this process.
+pub(super) unsafe fn make(java_vm: *mut JavaVM) -> Result<&'static Agent, StartError> {
     // The loads with which the VM's own description is read.
     crate::signal::fault::install().map_err(SessionError::Faults)?;
     let agent = match AGENT.get() {
@@ -79,31 +114,12 @@ pub(super) unsafe fn start(java_vm: *mut JavaVM, options: Options) -> Result<(),
         }
     };
     agent.listen().map_err(StartError::Events)?;
-    if agent.is_profiling() {
-        return Err(StartError::Running);
-    }
-    for warning in &options.warnings {
-        log::warn!("{warning}");
-    }
-    let recorded = agent.vm.record_all_lines();
     if agent.vm.jvmti.phase() == Ok(Phase::Live) {
-        if recorded {
-            log::info!(
-                "loaded into a running JVM: methods compiled before now have lines at safepoints only"
-            );
-        }
         let env = agent.vm.attach_as_daemon(c"otlpprof").ok_or(SessionError::Attach)?;
         // SAFETY: the current thread's environment.
         unsafe { agent.vm.learn(env) };
-        agent.begin(options)?;
-    } else {
-        if options.cpu.is_some() {
-            // While the VM starts.
-            cpu::warm_up(session::clock_choice(options.cpu_clock));
-        }
-        *agent.pending.lock() = Some(options);
     }
-    Ok(())
+    Ok(agent)
 }
 
 impl Agent {
@@ -206,29 +222,48 @@ impl Agent {
         }
         let env = self.vm.attach_as_daemon(c"otlpprof");
         match command {
-            Request::Stop => {
-                let session = self.end(env);
-                if let Some(session) = &session {
-                    session.join();
-                }
-                logging::say(if session.is_some() { "stopped" } else { "not profiling" });
-            }
-            Request::Flush => {
-                let mut running = false;
-                self.with_session(|session| {
-                    running = true;
-                    session.flush(env);
-                });
-                // Uploads leave by themselves: nobody waits for a collector.
-                logging::say(if running { "flushed" } else { "not profiling" });
-            }
-            Request::Status => {
-                let mut status = "not profiling".to_owned();
-                self.with_session(|session| status = session.status());
-                logging::say(&status);
-            }
+            Request::Stop => logging::say(if self.stop(env) { "stopped" } else { NOT_PROFILING }),
+            // Uploads leave by themselves: nobody waits for a collector.
+            Request::Flush => logging::say(if self.flush(env) { "flushed" } else { NOT_PROFILING }),
+            Request::Status => logging::say(&self.status()),
             Request::Start(_) | Request::Help => {}
         }
+    }
+
+    /// Stops the session, and waits until nothing of it is left. `false` if there is none.
+    pub(super) fn stop(&self, env: Option<*mut JNIEnv>) -> bool {
+        let session = self.end(env);
+        if let Some(session) = &session {
+            session.join();
+        }
+        session.is_some()
+    }
+
+    /// Sends what has been recorded. `false` if there is no session.
+    pub(super) fn flush(&self, env: Option<*mut JNIEnv>) -> bool {
+        let mut running = false;
+        self.with_session(|session| {
+            running = true;
+            session.flush(env);
+        });
+        running
+    }
+
+    /// One line on what the agent does.
+    pub(super) fn status(&self) -> String {
+        let mut status = NOT_PROFILING.to_owned();
+        self.with_session(|session| status = session.status());
+        status
+    }
+
+    /// Has the session's thread look at what there is to do.
+    pub(super) fn ring_drain_bell(&self) {
+        self.with_session(Session::ring_drain_bell);
+    }
+
+    /// Makes room in the dictionary of context values. Returns whether there is some.
+    pub(super) fn reclaim_values(&self) -> bool {
+        reclaim::reclaim(|| self.with_session(Session::drain_now))
     }
 
     /// No thread can be attached yet, and no session runs: one may be about to.
@@ -239,7 +274,7 @@ impl Agent {
             Request::Flush | Request::Status if pending.is_some() => {
                 "profiling begins when the VM has started"
             }
-            _ => "not profiling",
+            _ => NOT_PROFILING,
         });
     }
 }

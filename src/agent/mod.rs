@@ -5,6 +5,8 @@
 //! | [`options`], [`resource`] | what the user asks for; what the process is called |
 //! | `entry` | `Agent_OnLoad`, `Agent_OnAttach`, `Agent_OnUnload` |
 //! | `callbacks` | JVMTI's events |
+//! | `java_api` | what Java calls |
+//! | `virtual_contexts` | contexts of virtual threads follow them |
 //! | `vm` | what is known of the JVM |
 //! | `lifecycle` | start, stop, flush and status, whoever asks |
 //! | `session` | one run of the profiler: sampling, drained and sent at intervals |
@@ -19,6 +21,7 @@ mod callbacks;
 mod counters;
 mod entry;
 mod first_upload;
+mod java_api;
 mod lifecycle;
 mod logging;
 mod objects;
@@ -28,4 +31,5 @@ mod resolve;
 pub mod resource;
 mod session;
 mod thread_labels;
+mod virtual_contexts;
 mod vm;

@@ -118,7 +118,7 @@ impl Jvmti {
         self.env.as_ptr()
     }
 
-    fn table(&self) -> &Interface {
+    pub(super) fn table(&self) -> &Interface {
         // SAFETY: the environment is live; its table lives as long.
         unsafe { &**self.env.as_ptr() }
     }
@@ -429,6 +429,6 @@ impl Jvmti {
     }
 }
 
-fn check(function: &'static str, code: jint) -> Result<(), JvmtiError> {
+pub(super) fn check(function: &'static str, code: jint) -> Result<(), JvmtiError> {
     if code == 0 { Ok(()) } else { Err(JvmtiError { function, code }) }
 }

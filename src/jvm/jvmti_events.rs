@@ -34,6 +34,8 @@ pub enum Event {
     GarbageCollectionStart = 81,
     /// It ends.
     GarbageCollectionFinish = 82,
+    /// A virtual thread ends; sent on the thread that carries it (21 on).
+    VirtualThreadEnd = 88,
 }
 
 /// A callback with the environment, the JNI environment and a thread.
@@ -80,7 +82,8 @@ pub struct EventCallbacks {
     pub unused72: [Unused; 9],
     pub garbage_collection_start: Option<PlainCallback>,
     pub garbage_collection_finish: Option<PlainCallback>,
-    pub unused83: [Unused; 6],
+    pub unused83: [Unused; 5],
+    pub virtual_thread_end: Option<ThreadCallback>,
 }
 
 impl Default for EventCallbacks {
@@ -102,7 +105,8 @@ impl Default for EventCallbacks {
             unused72: [std::ptr::null(); 9],
             garbage_collection_start: None,
             garbage_collection_finish: None,
-            unused83: [std::ptr::null(); 6],
+            unused83: [std::ptr::null(); 5],
+            virtual_thread_end: None,
         }
     }
 }
@@ -128,5 +132,6 @@ mod tests {
         assert_eq!(offset_of!(EventCallbacks, data_dump_request), at(Event::DataDumpRequest));
         assert_eq!(offset_of!(EventCallbacks, garbage_collection_start), at(Event::GarbageCollectionStart));
         assert_eq!(offset_of!(EventCallbacks, garbage_collection_finish), at(Event::GarbageCollectionFinish));
+        assert_eq!(offset_of!(EventCallbacks, virtual_thread_end), at(Event::VirtualThreadEnd));
     }
 }

@@ -6,6 +6,7 @@ use std::ffi::{c_char, c_int, c_uchar, c_void};
 
 use jni::sys::{JNIEnv, jboolean, jint, jlong, jmethodID, jobject};
 
+use super::extension_events::{ExtensionCallback, RawExtensionEvent};
 use super::jvmti_events::EventCallbacks;
 
 /// The number of slots of the table, those before the first function included.
@@ -81,6 +82,8 @@ functions! {
     89 GetCapabilities get_capabilities(*mut Capabilities);
     122 SetEventCallbacks set_event_callbacks(*const EventCallbacks, jint);
     123 GenerateEvents generate_events(jint);
+    125 GetExtensionEvents get_extension_events(*mut jint, *mut *mut RawExtensionEvent);
+    126 SetExtensionEventCallback set_extension_event_callback(jint, ExtensionCallback);
     127 DisposeEnvironment dispose_environment();
     131 GetSystemProperty get_system_property(*const c_char, *mut *mut c_char);
     133 GetPhase get_phase(*mut jint);

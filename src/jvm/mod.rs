@@ -4,6 +4,7 @@
 //! [`VmLayout`](crate::core::vm_layout::VmLayout) for the handler's walker, and names for the aggregator. Imports
 //! `core` alone; `agent` and `aggregate` call it, never a signal handler.
 
+pub mod extension_events;
 pub mod flags;
 pub mod interpreter_code;
 pub mod java_threads;
@@ -18,6 +19,7 @@ pub mod methods;
 pub mod modified_utf8;
 pub mod stubs;
 pub mod system_properties;
+pub mod thread_kinds;
 pub mod thread_names;
 pub mod vm_structs;
 

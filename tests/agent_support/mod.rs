@@ -126,13 +126,19 @@ impl JavaRun {
             command.arg(argument);
         }
         command.args(&self.jvm_options).arg(format!("-Dddproftest={}", self.library.display()));
-        command.arg("-cp").arg(classes).arg(format!("programs.{}", self.program)).args(&self.arguments);
+        command
+            .arg("-cp")
+            .arg(format!("{classes}:{}", env!("OTLPPROF_API_CLASSES")))
+            .arg(format!("programs.{}", self.program))
+            .args(&self.arguments);
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();
             if text.starts_with("OTEL_") || text.starts_with("OTLPPROF_") || text.contains("JAVA_") {
                 command.env_remove(&name);
             }
         }
+        // Cargo's, which leads to agents of other builds.
+        command.env_remove("LD_LIBRARY_PATH");
         let variables = self.variables.iter().map(|(name, value)| (name, with_paths(value, &profiles)));
         command.envs(variables);
         let output = |name| File::create(folder.path().join(name)).unwrap();

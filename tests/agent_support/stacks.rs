@@ -1,10 +1,12 @@
 //! Stacks as a backend sees them: the samples of messages with every index followed.
 
+use std::collections::BTreeMap;
+
 use otlpprof::core::address::ElfVaddr;
 use otlpprof::model::RemoteFrame;
 use otlpprof::otlp::lookup::Lookup;
 use otlpprof::otlp::read::Message;
-use otlpprof::otlp::wire::{Location, Value};
+use otlpprof::otlp::wire::{Location, ProfilesData, Value};
 
 /// One line of one location, or a location without any.
 #[derive(Clone, Debug)]
@@ -41,6 +43,10 @@ pub(crate) struct Stack {
     pub(crate) thread_id: Option<i64>,
     /// `otlpprof.thread.os_id`.
     pub(crate) os_id: Option<i64>,
+    /// All attributes that are text.
+    pub(crate) labels: BTreeMap<String, String>,
+    /// Trace id and span id, if the sample has a link.
+    pub(crate) link: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Stack {
@@ -84,11 +90,26 @@ pub(crate) fn cpu_stacks(messages: &[Message]) -> Vec<Stack> {
                     thread: thread.to_owned(),
                     thread_id: number("thread.id"),
                     os_id: number("otlpprof.thread.os_id"),
+                    labels: labels(lookup, &sample.attribute_indices),
+                    link: link(&message.data, sample.link_index),
                 });
             }
         }
     }
     stacks
+}
+
+fn labels(lookup: Lookup<'_>, attributes: &[i32]) -> BTreeMap<String, String> {
+    let text = |(key, value): (&str, Option<&Value>)| match value {
+        Some(Value::StringValue(text)) => Some((key.to_owned(), text.clone())),
+        _ => None,
+    };
+    lookup.attributes(attributes).filter_map(text).collect()
+}
+
+fn link(data: &ProfilesData, index: i32) -> Option<(Vec<u8>, Vec<u8>)> {
+    let link = &data.dictionary.as_ref()?.link_table[index as usize];
+    (index != 0).then(|| (link.trace_id.clone(), link.span_id.clone()))
 }
 
 fn frames(lookup: Lookup<'_>, location: &Location) -> Vec<Frame> {

@@ -1,0 +1,232 @@
+package io.otlpprof;
+
+import java.util.List;
+import java.util.Objects;
+
+/**
+ * Says what the calling thread is working for: each sample of the thread then carries the attributes, and a link to the
+ * span.
+ *
+ * <pre>{@code
+ * static final ContextSetter CONTEXT =
+ *         new ContextSetter(Otlpprof.getInstance(), List.of("rest_endpoint", "tenant"));
+ * static final int ENDPOINT = CONTEXT.offsetOf("rest_endpoint");
+ *
+ * void handle(Request request) {
+ *     try (ContextScope scope = CONTEXT.openScope()) {
+ *         CONTEXT.setAttribute(ENDPOINT, request.route());
+ *         CONTEXT.setTraceContext(request.traceId(), request.spanId(), 1);
+ *         ...
+ *     }
+ * }
+ * }</pre>
+ *
+ * <p>Setters act on the calling thread alone. A value that is in use already is set without a call into native code and
+ * without allocation. Values are strings of at most 255 bytes in UTF-8, of which a process can have 65,536 in use at once;
+ * one that is set and no longer in use takes no room.
+ *
+ * <p>Attributes belong to the process: setters that name the same attribute share it. There are nine at most, and they
+ * keep their meaning until the process ends. The names {@code traceid} and {@code spanid} are no attributes of samples
+ * but the two parts of the link: their values are hexadecimal, as those of
+ * {@link #setTraceContext(String, String, int)}. Set {@code traceid} first: another trace forgets the span.
+ *
+ * <p>A virtual thread has a context of its own, which it takes along from carrier to carrier.
+ *
+ * <p>Instances may be shared. Without the agent all setters do nothing and return false; a setter that was made before
+ * the agent was loaded stays that way.
+ */
+public final class ContextSetter {
+    /** The most attributes of a setter, and of a process. */
+    public static final int MAX_ATTRIBUTES = 9;
+
+    private static final String TRACE_ID = "traceid";
+    private static final String SPAN_ID = "spanid";
+
+    private final String[] names;
+    /** Where each name's value goes: a place in the block, or one of {@link ThreadContext}'s two others. */
+    private final int[] places;
+
+    private final boolean active;
+
+    /**
+     * A setter of attributes with these names.
+     *
+     * @param profiler the profiler
+     * @param names the attributes' names, different from one another, each of 1 to 255 bytes
+     * @throws IllegalArgumentException if there are more than nine names, one is empty, too long or given twice, or setters
+     *     of this process together name more than nine attributes
+     */
+    public ContextSetter(Otlpprof profiler, List<String> names) {
+        this.active = profiler.isAvailable();
+        this.names = names.toArray(new String[0]);
+        if (this.names.length > MAX_ATTRIBUTES) {
+            throw new IllegalArgumentException(
+                    "a context has " + MAX_ATTRIBUTES + " attributes at most, not " + this.names.length + ": " + names);
+        }
+        this.places = new int[this.names.length];
+        for (int i = 0; i < this.names.length; i++) {
+            String name = Objects.requireNonNull(this.names[i], "an attribute's name");
+            if (name.isEmpty() || names.indexOf(name) != i) {
+                throw new IllegalArgumentException("attributes have different names, and none is empty: " + names);
+            }
+        }
+        for (int i = 0; i < this.names.length; i++) {
+            this.places[i] = place(this.names[i]);
+        }
+    }
+
+    private int place(String name) {
+        if (name.equals(TRACE_ID)) {
+            return ThreadContext.TRACE;
+        }
+        if (name.equals(SPAN_ID)) {
+            return ThreadContext.SPAN;
+        }
+        return active ? ThreadContext.placeOfSlot(Natives.slot0(name)) : 0;
+    }
+
+    /**
+     * The offset by which an attribute is set fastest: its position in the list of names.
+     *
+     * @param name one of this setter's names
+     * @return the offset
+     * @throws IllegalArgumentException if it is not
+     */
+    public int offsetOf(String name) {
+        for (int i = 0; i < names.length; i++) {
+            if (names[i].equals(name)) {
+                return i;
+            }
+        }
+        throw new IllegalArgumentException("no attribute of this setter: " + name + " (it has " + List.of(names) + ")");
+    }
+
+    /**
+     * Sets an attribute of the calling thread.
+     *
+     * @param offset as {@link #offsetOf} gave it
+     * @param value the value; null clears the attribute
+     * @return whether the attribute now has this value. If not, it has none: the value is longer than 255 bytes, or not
+     *     hexadecimal where it has to be, the dictionary is full, the thread can have no context, or there is no agent
+     * @throws IndexOutOfBoundsException if the offset is none of this setter's
+     */
+    public boolean setAttribute(int offset, String value) {
+        int place = places[offset];
+        if (!active) {
+            return false;
+        }
+        ThreadContext context = ThreadContext.current();
+        return place >= 0 ? context.setLabel(place, value) : context.setId(place, value);
+    }
+
+    /**
+     * Sets an attribute of the calling thread.
+     *
+     * @param name one of this setter's names
+     * @param value the value; null clears the attribute
+     * @return as {@link #setAttribute(int, String)}
+     * @throws IllegalArgumentException if the name is not one of this setter's
+     */
+    public boolean setAttribute(String name, String value) {
+        return setAttribute(offsetOf(name), value);
+    }
+
+    /**
+     * Clears an attribute of the calling thread.
+     *
+     * @param offset as {@link #offsetOf} gave it
+     * @throws IndexOutOfBoundsException if the offset is none of this setter's
+     */
+    public void clearAttribute(int offset) {
+        setAttribute(offset, null);
+    }
+
+    /**
+     * Clears an attribute of the calling thread.
+     *
+     * @param name one of this setter's names
+     * @throws IllegalArgumentException if the name is not one of this setter's
+     */
+    public void clearAttribute(String name) {
+        setAttribute(offsetOf(name), null);
+    }
+
+    /** Clears the calling thread's whole context: all attributes, also those of other setters, and the span. */
+    public void clear() {
+        if (active) {
+            ThreadContext.current().clear();
+        }
+    }
+
+    /**
+     * Sets the span that the calling thread works for.
+     *
+     * @param traceId 32 hexadecimal digits, not all zero
+     * @param spanId 16 hexadecimal digits, not all zero
+     * @param flags W3C trace flags, of which the lowest eight bits count
+     * @return whether the thread now has this span. If not, it has none: an id is null, not of this form or zero, the
+     *     thread can have no context, or there is no agent
+     */
+    public boolean setTraceContext(String traceId, String spanId, int flags) {
+        return active && ThreadContext.current().setTrace(traceId, spanId, flags);
+    }
+
+    /**
+     * The same with ids as numbers, big-endian: the first digit of a hexadecimal id is in the highest bits.
+     *
+     * @param traceIdHigh the first half of the trace id
+     * @param traceIdLow its second half; not both are zero
+     * @param spanId the span id, not zero
+     * @param flags W3C trace flags, of which the lowest eight bits count
+     * @return as {@link #setTraceContext(String, String, int)}
+     */
+    public boolean setTraceContext(long traceIdHigh, long traceIdLow, long spanId, int flags) {
+        return active && ThreadContext.current().setTrace(traceIdHigh, traceIdLow, spanId, flags);
+    }
+
+    /** Says that the calling thread works for no span. */
+    public void clearTraceContext() {
+        if (active) {
+            ThreadContext.current().clearTrace();
+        }
+    }
+
+    /**
+     * The calling thread's whole context, to be taken to another thread, or back later.
+     *
+     * <pre>{@code
+     * ContextSnapshot snapshot = CONTEXT.copy();
+     * executor.execute(() -> {
+     *     try (ContextScope scope = CONTEXT.openScope()) {
+     *         CONTEXT.restore(snapshot);
+     *         ...
+     *     }
+     * });
+     * }</pre>
+     *
+     * @return the values as they are now; later changes of the thread's context are not seen in it
+     */
+    public ContextSnapshot copy() {
+        return active ? ThreadContext.current().copy() : ContextSnapshot.EMPTY;
+    }
+
+    /**
+     * Gives the calling thread the context of a snapshot in place of its own.
+     *
+     * @param snapshot the snapshot, of whatever thread
+     * @return whether the thread has all of it; false as for {@link #setAttribute(int, String)}
+     */
+    public boolean restore(ContextSnapshot snapshot) {
+        Objects.requireNonNull(snapshot, "snapshot");
+        return active && ThreadContext.current().restore(snapshot);
+    }
+
+    /**
+     * A scope that gives the calling thread its present context back when it is closed.
+     *
+     * @return the scope
+     */
+    public ContextScope openScope() {
+        return active ? new ContextScope(ThreadContext.current().copy()) : ContextScope.INACTIVE;
+    }
+}

@@ -1,0 +1,38 @@
+package io.otlpprof;
+
+import java.nio.ByteBuffer;
+
+/** What the agent's library implements. Linked when the agent is in the process, however it was loaded. */
+final class Natives {
+    private Natives() {}
+
+    /** The library's version. */
+    static native String version0();
+
+    /** Starts a session; an agent string as in {@code -agentpath}. Returns what is wrong, or null. */
+    static native String start0(String options);
+
+    /** Whether there was a session to stop. */
+    static native boolean stop0();
+
+    /** Whether there is a session to flush. */
+    static native boolean flush0();
+
+    static native String status0();
+
+    /** Four bytes that change when a reference that was kept may not be used again. */
+    static native ByteBuffer epoch0();
+
+    /** The 64 bytes of the calling thread's block, which must be {@code current}; null if it can have none. */
+    static native ByteBuffer block0(Thread current);
+
+    /** The epoch in the upper half, in the lower a value's reference, or 0 if it is too long or there is no room. */
+    static native long intern0(String value);
+
+    /**
+     * The slot of this name.
+     *
+     * @throws IllegalArgumentException if there is none left, or the name is not one
+     */
+    static native int slot0(String name);
+}

@@ -1,0 +1,209 @@
+package programs;
+
+import io.otlpprof.ContextScope;
+import io.otlpprof.ContextSetter;
+import io.otlpprof.ContextSnapshot;
+import io.otlpprof.Otlpprof;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
+
+/**
+ * What each call of the API gives, right and wrong: {@code ContextCalls WITH_AGENT}. Says {@code done} when all was as it
+ * is documented.
+ */
+public final class ContextCalls {
+    private static final String TRACE = "0af7651916cd43dd8448eb211c80319c";
+    private static final String SPAN = "b7ad6b7169203331";
+
+    private ContextCalls() {}
+
+    public static void main(String[] args) throws Exception {
+        boolean withAgent = Boolean.parseBoolean(args[0]);
+        Otlpprof profiler = Otlpprof.getInstance();
+        expect(withAgent, profiler.isAvailable());
+        expect(withAgent, Otlpprof.getInstance() == profiler && !profiler.version().isEmpty());
+        names(profiler, withAgent);
+        ContextSetter setter = new ContextSetter(profiler, List.of("rest_endpoint", "traceid", "spanid", "tenant"));
+        values(setter, withAgent);
+        ids(setter, withAgent);
+        threads(setter, withAgent);
+        System.out.println("done");
+    }
+
+    private static void names(Otlpprof profiler, boolean withAgent) {
+        List<String> nine = new ArrayList<>();
+        for (int i = 0; i < 7; i++) {
+            nine.add(i == 0 ? "rest_endpoint" : i == 1 ? "tenant" : "name" + i);
+        }
+        nine.add("traceid");
+        nine.add("spanid");
+        ContextSetter setter = new ContextSetter(profiler, nine);
+        for (int i = 0; i < 9; i++) {
+            expect(i, setter.offsetOf(nine.get(i)));
+        }
+        expectThrown(IllegalArgumentException.class, "name9", () -> setter.offsetOf("name9"));
+        expectThrown(IllegalArgumentException.class, "name9", () -> setter.setAttribute("name9", "x"));
+        expectThrown(IllegalArgumentException.class, "name9", () -> clear(setter, "name9"));
+        List<String> ten = new ArrayList<>(nine);
+        ten.add("tenth");
+        expectThrown(IllegalArgumentException.class, "9 attributes at most", () -> new ContextSetter(profiler, ten));
+        for (List<String> bad : List.of(List.of(""), List.of("a", "a"))) {
+            expectThrown(IllegalArgumentException.class, "different names", () -> new ContextSetter(profiler, bad));
+        }
+        if (withAgent) {
+            expectThrown(
+                    IllegalArgumentException.class,
+                    "1 to 255 bytes",
+                    () -> new ContextSetter(profiler, List.of("n".repeat(256))));
+            // Two more make nine slots, and no tenth is left, whoever asks.
+            ContextSetter last = new ContextSetter(profiler, List.of("name7", "name8"));
+            expect(true, last.setAttribute("name8", "x"));
+            last.clear();
+            expectThrown(
+                    IllegalArgumentException.class,
+                    "rest_endpoint, tenant, name2",
+                    () -> new ContextSetter(profiler, List.of("name9")));
+        }
+    }
+
+    private static void values(ContextSetter setter, boolean withAgent) {
+        expect(withAgent, setter.setAttribute(0, "/checkout"));
+        expect(withAgent, setter.setAttribute(0, ""));
+        expect(withAgent, setter.setAttribute("rest_endpoint", "/checkout"));
+        expect(withAgent, setter.setAttribute(0, null));
+        setter.clearAttribute(0);
+        setter.clearAttribute("tenant");
+        for (int offset : new int[] {-1, 4, Integer.MAX_VALUE, Integer.MIN_VALUE}) {
+            expectThrown(IndexOutOfBoundsException.class, "", () -> setter.setAttribute(offset, "x"));
+            expectThrown(IndexOutOfBoundsException.class, "", () -> setter.setAttribute(offset, null));
+        }
+        expect(withAgent, setter.setAttribute(3, "t".repeat(255)));
+        expect(withAgent, setter.setAttribute(3, "\u20ac".repeat(85)));
+        expect(255, "\u20ac".repeat(85).getBytes(StandardCharsets.UTF_8).length);
+        for (String tooLong : List.of("t".repeat(256), "\u20ac".repeat(85) + "t", "t".repeat(100_000))) {
+            expect(false, setter.setAttribute(3, tooLong));
+        }
+        setter.clear();
+    }
+
+    private static void ids(ContextSetter setter, boolean withAgent) {
+        expect(withAgent, setter.setTraceContext(TRACE, SPAN, 1));
+        expect(withAgent, setter.setTraceContext(TRACE.toUpperCase(), SPAN.toUpperCase(), -1));
+        expect(withAgent, setter.setTraceContext(1, 0, 1, 0) && setter.setTraceContext(0, 1, 1, 0));
+        String zeros = "0".repeat(32);
+        String[][] bad = {
+            {null, SPAN}, {TRACE, null}, {TRACE + "0", SPAN}, {TRACE.substring(1), SPAN}, {TRACE, SPAN + "0"}, {"", ""},
+            {TRACE.replace('a', 'g'), SPAN}, {TRACE, "b7ad6b716920333\u0131"}, {TRACE, "b7ad6b716920333/"},
+            {zeros, SPAN}, {TRACE, zeros.substring(16)}
+        };
+        for (String[] ids : bad) {
+            setter.setTraceContext(TRACE, SPAN, 1);
+            expect(false, setter.setTraceContext(ids[0], ids[1], 1));
+            expect(false, hasSpan(setter));
+        }
+        expect(false, setter.setTraceContext(0, 0, 1, 0) || setter.setTraceContext(1, 1, 0, 0));
+        // In two parts, of which the trace comes first.
+        expect(withAgent, setter.setAttribute("traceid", TRACE));
+        expect(false, hasSpan(setter));
+        expect(withAgent, setter.setAttribute("spanid", SPAN));
+        expect(withAgent, hasSpan(setter));
+        expect(withAgent, setter.setAttribute("traceid", TRACE) && hasSpan(setter));
+        expect(withAgent, setter.setAttribute("traceid", TRACE.replace('0', '1')));
+        expect(false, hasSpan(setter));
+        expect(withAgent, setter.setAttribute("spanid", SPAN) && hasSpan(setter));
+        expect(false, setter.setAttribute("spanid", "no span") || hasSpan(setter));
+        setter.clear();
+        expect(withAgent, setter.setAttribute("spanid", SPAN));
+        expect(false, hasSpan(setter));
+        expect(withAgent, setter.setAttribute("traceid", TRACE) && hasSpan(setter));
+        setter.clearAttribute("spanid");
+        expect(false, hasSpan(setter));
+        expect(false, setter.setAttribute("traceid", "no trace"));
+        setter.clear();
+    }
+
+    private static boolean hasSpan(ContextSetter setter) {
+        return !setter.copy().toString().endsWith("; no span]");
+    }
+
+    private static void threads(ContextSetter setter, boolean withAgent) throws Exception {
+        setter.setAttribute(0, "/main");
+        setter.setTraceContext(TRACE, SPAN, 1);
+        ContextSnapshot snapshot = setter.copy();
+        setter.setAttribute(0, "/other");
+        expect(withAgent ? "/main" : null, endpoint(snapshot));
+        ExecutorService first = Executors.newSingleThreadExecutor();
+        ExecutorService second = Executors.newSingleThreadExecutor();
+        expect(null, first.submit(() -> endpoint(setter.copy())).get());
+        expect(withAgent, first.submit(() -> setter.restore(snapshot)).get());
+        expect(withAgent ? "/main" : null, first.submit(() -> endpoint(setter.copy())).get());
+        expect(null, second.submit(() -> endpoint(setter.copy())).get());
+
+        // A scope that another thread closes changes neither.
+        AtomicReference<ContextScope> scope = new AtomicReference<>();
+        first.submit(() -> scope.set(setter.openScope())).get();
+        first.submit(() -> setter.setAttribute(0, "/inner")).get();
+        second.submit(() -> setter.setAttribute(0, "/second")).get();
+        second.submit(() -> scope.get().close()).get();
+        expect(withAgent ? "/second" : null, second.submit(() -> endpoint(setter.copy())).get());
+        expect(withAgent ? "/inner" : null, first.submit(() -> endpoint(setter.copy())).get());
+        first.submit(() -> scope.get().close()).get();
+        expect(withAgent ? "/main" : null, first.submit(() -> endpoint(setter.copy())).get());
+        first.submit(() -> setter.setAttribute(0, "/again")).get();
+        first.submit(() -> scope.get().close()).get();
+        expect(withAgent ? "/again" : null, first.submit(() -> endpoint(setter.copy())).get());
+        // A thread that comes after it, and has its memory, is not reached by what is left of it.
+        first.submit(() -> setter.setTraceContext(TRACE, SPAN, 1)).get();
+        first.submit(() -> scope.set(setter.openScope())).get();
+        ContextSnapshot left = first.submit(setter::copy).get();
+        first.shutdown();
+        expect(true, first.awaitTermination(10, TimeUnit.SECONDS));
+        // The executor's worker is done with, its kernel thread may not be yet.
+        Thread.sleep(100);
+        ExecutorService third = Executors.newSingleThreadExecutor();
+        expect("[; no span]", third.submit(() -> setter.copy().toString()).get());
+        third.submit(() -> setter.setAttribute(0, "/third")).get();
+        scope.get().close();
+        third.submit(() -> scope.get().close()).get();
+        expect(withAgent ? "/third" : null, third.submit(() -> endpoint(setter.copy())).get());
+        expect(withAgent ? "/again" : null, endpoint(left));
+        third.shutdown();
+        second.shutdown();
+        expect(withAgent ? "/other" : null, endpoint(setter.copy()));
+    }
+
+    /** The value of the first slot, which is the first attribute's that the program has named. */
+    private static String endpoint(ContextSnapshot snapshot) {
+        String value = snapshot.toString().split("[\\[,;]")[1];
+        return value.isEmpty() || value.equals("null") ? null : value;
+    }
+
+    private static Object clear(ContextSetter setter, String name) {
+        setter.clearAttribute(name);
+        return null;
+    }
+
+    private static void expect(Object expected, Object found) {
+        if (expected == null ? found != null : !expected.equals(found)) {
+            throw new AssertionError("expected " + expected + ", found " + found);
+        }
+    }
+
+    private static void expectThrown(Class<?> type, String part, Callable<?> call) {
+        try {
+            call.call();
+        } catch (Exception e) {
+            if (type.isInstance(e) && String.valueOf(e.getMessage()).contains(part)) {
+                return;
+            }
+            throw new AssertionError("another exception", e);
+        }
+        throw new AssertionError("no " + type);
+    }
+}

@@ -1,0 +1,139 @@
+package programs;
+
+import io.otlpprof.ContextScope;
+import io.otlpprof.ContextSetter;
+import io.otlpprof.ContextSnapshot;
+import io.otlpprof.Otlpprof;
+import java.util.List;
+
+/**
+ * Threads that change their context all the time: {@code ContextStress [SECONDS [THREADS [ROUNDS]]]}. Which of four
+ * methods burns is the witness: burn2 runs with the endpoint {@code /e2}, and a trace and span id of bytes 3 alone. With
+ * many rounds a burn takes long, the third three times as long as the first; with few, changes are most of the time.
+ */
+public final class ContextStress {
+    private static final ContextSetter CONTEXT =
+            new ContextSetter(Otlpprof.getInstance(), List.of("rest_endpoint", "traceid", "witness", "spanid"));
+    private static final int ENDPOINT = CONTEXT.offsetOf("rest_endpoint");
+    private static final int TRACE = CONTEXT.offsetOf("traceid");
+    private static final int WITNESS = CONTEXT.offsetOf("witness");
+    private static final int SPAN = CONTEXT.offsetOf("spanid");
+    private static final String[] ENDPOINTS = {"/e0", "/e1", "/e2", "/e3"};
+    private static final String[] TRACES = new String[4];
+    private static final String[] SPANS = new String[4];
+    private static final ContextSnapshot[] SNAPSHOTS = new ContextSnapshot[4];
+
+    private ContextStress() {}
+
+    public static void main(String[] args) throws Exception {
+        Clock clock = new Clock(args, 5);
+        int threads = args.length > 1 ? Integer.parseInt(args[1]) : 4;
+        int rounds = args.length > 2 ? Integer.parseInt(args[2]) : 200;
+        for (int i = 0; i < 4; i++) {
+            TRACES[i] = ("0" + (i + 1)).repeat(16);
+            SPANS[i] = ("0" + (i + 1)).repeat(8);
+            // The copies are of another thread than those that they are given to.
+            byNames(i);
+            SNAPSHOTS[i] = CONTEXT.copy();
+        }
+        CONTEXT.clear();
+        Thread[] started = new Thread[threads];
+        for (int i = 0; i < threads; i++) {
+            int way = i;
+            started[i] = new Thread(() -> work(way, clock, rounds), "worker-" + i);
+            started[i].start();
+        }
+        for (Thread thread : started) {
+            thread.join();
+        }
+    }
+
+    @SuppressWarnings("try") // The scope is there to be closed.
+    private static void work(int way, Clock clock, int rounds) {
+        for (int turn = 0; clock.isRunning(); turn++) {
+            int which = turn & 3;
+            if (way % 4 == 3) {
+                try (ContextScope scope = CONTEXT.openScope()) {
+                    set(turn, which);
+                    burn(which, rounds);
+                }
+            } else {
+                set(way + turn, which);
+                burn(which, rounds);
+                if (turn % 7 == 0) {
+                    CONTEXT.clear();
+                }
+            }
+        }
+    }
+
+    private static void set(int way, int which) {
+        switch (way & 3) {
+            case 0:
+                byNames(which);
+                break;
+            case 1:
+                long ids = 0x0101010101010101L * (which + 1);
+                CONTEXT.setTraceContext(ids, ids, ids, 1);
+                CONTEXT.setAttribute(ENDPOINT, ENDPOINTS[which]);
+                CONTEXT.setAttribute(WITNESS, ENDPOINTS[which]);
+                break;
+            case 2:
+                CONTEXT.setTraceContext(TRACES[which], SPANS[which], 1);
+                CONTEXT.setAttribute(WITNESS, "/e" + which);
+                CONTEXT.setAttribute("rest_endpoint", "/e" + which);
+                break;
+            default:
+                CONTEXT.restore(SNAPSHOTS[which]);
+                break;
+        }
+    }
+
+    private static void byNames(int which) {
+        CONTEXT.setAttribute(TRACE, TRACES[which]);
+        CONTEXT.setAttribute(SPAN, SPANS[which]);
+        CONTEXT.setAttribute(ENDPOINT, ENDPOINTS[which]);
+        CONTEXT.setAttribute(WITNESS, ENDPOINTS[which]);
+    }
+
+    private static void burn(int which, int rounds) {
+        switch (which) {
+            case 0:
+                burn0(rounds);
+                break;
+            case 1:
+                burn1(2 * rounds);
+                break;
+            case 2:
+                burn2(3 * rounds);
+                break;
+            default:
+                burn3(4 * rounds);
+                break;
+        }
+    }
+
+    private static void burn0(int rounds) {
+        Work.sink = turn(rounds);
+    }
+
+    private static void burn1(int rounds) {
+        Work.sink = turn(rounds) + 1;
+    }
+
+    private static void burn2(int rounds) {
+        Work.sink = turn(rounds) + 2;
+    }
+
+    private static void burn3(int rounds) {
+        Work.sink = turn(rounds) + 3;
+    }
+
+    private static long turn(int rounds) {
+        long x = Work.sink;
+        for (int i = 0; i < rounds; i++) {
+            x = Work.mix(x);
+        }
+        return x;
+    }
+}

@@ -1,0 +1,309 @@
+//! What Java calls: the natives of `io.otlpprof.Natives` (java/api).
+//!
+//! The VM finds them by their names, in a library that was loaded as an agent just as in one that Java loaded. No panic
+//! leaves them; what fails is a null or a 0, which Java turns into what its documentation says.
+
+use std::ffi::{CStr, CString, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::null_mut;
+use std::sync::Once;
+
+use jni::sys::{JNI_VERSION_1_8, JNIEnv, JavaVM, jboolean, jclass, jint, jlong, jobject, jstring};
+
+use super::lifecycle::{self, Agent};
+use super::options::{self, Environment, Request};
+use super::{logging, virtual_contexts};
+use crate::context::counts::{COUNTS, add};
+use crate::context::dictionary::{DICTIONARY, Interned, LONGEST_VALUE, MAX_VALUES};
+use crate::context::slot_names::SLOT_NAMES;
+use crate::context::threads;
+use crate::core::context::{BLOCK_BYTES, ContextBlock};
+use crate::jvm::thread_kinds::ThreadKind;
+
+/// Java has loaded the library: `System.load`. The agent is made when it is first needed.
+///
+/// # Safety
+/// Called by the JVM alone.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "system" fn JNI_OnLoad(_: *mut JavaVM, _: *mut c_void) -> jint {
+    let _ = catch_unwind(|| ());
+    JNI_VERSION_1_8
+}
+
+/// `body`'s result, or `otherwise` if it panics.
+fn guarded<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
+        log::error!("internal error in a call from Java; it has no effect");
+        otherwise
+    })
+}
+
+/// The agent, which knows the VM; made if Java loaded the library and nobody else has.
+///
+/// # Safety
+/// `env` is the current thread's.
+unsafe fn agent(env: *mut JNIEnv) -> Option<&'static Agent> {
+    if let Some(agent) = lifecycle::agent().filter(|agent| agent.vm.names().is_some()) {
+        return Some(agent);
+    }
+    let mut vm = null_mut();
+    // SAFETY: by the contract; the out parameter is valid.
+    let found = unsafe { ((**env).v1_1.GetJavaVM)(env, &mut vm) };
+    if found != 0 {
+        return None;
+    }
+    // SAFETY: the VM has just said that it is its own.
+    unsafe { lifecycle::make(vm) }
+        .inspect_err(|error| log::warn!("{error}; Java's calls of the profiler do nothing"))
+        .ok()
+}
+
+/// # Safety
+/// `env` is the current thread's, without a pending exception.
+unsafe fn new_string(env: *mut JNIEnv, text: &str) -> jstring {
+    let utf16: Vec<u16> = text.encode_utf16().collect();
+    // SAFETY: by the contract; the text is that long.
+    unsafe { ((**env).v1_1.NewString)(env, utf16.as_ptr(), utf16.len() as jint) }
+}
+
+/// The text of a string of at most `longest` UTF-16 units; `None` for a longer one or null.
+///
+/// # Safety
+/// `env` is the current thread's; `string` null or a live reference to a string.
+unsafe fn text_of(env: *mut JNIEnv, string: jstring, longest: usize) -> Option<String> {
+    if string.is_null() {
+        return None;
+    }
+    // SAFETY: by the contract; the region is within the string, and there is room for it.
+    unsafe {
+        let length = ((**env).v1_1.GetStringLength)(env, string);
+        let mut units = vec![0; usize::try_from(length).ok().filter(|&length| length <= longest)?];
+        ((**env).v1_2.GetStringRegion)(env, string, 0, length, units.as_mut_ptr());
+        Some(String::from_utf16_lossy(&units))
+    }
+}
+
+/// # Safety
+/// `env` is the current thread's, without a pending exception.
+unsafe fn throw(env: *mut JNIEnv, class: &CStr, message: &str) {
+    let message = CString::new(message).unwrap_or_default();
+    // SAFETY: by the contract; both are C strings, and the class is the boot loader's.
+    unsafe {
+        let class = ((**env).v1_2.FindClass)(env, class.as_ptr());
+        if !class.is_null() {
+            ((**env).v1_1.ThrowNew)(env, class, message.as_ptr());
+            ((**env).v1_1.DeleteLocalRef)(env, class);
+        }
+    }
+}
+
+/// `Natives.version0`.
+///
+/// # Safety
+/// Called by the JVM alone, as all that follow.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_version0(
+    env: *mut JNIEnv,
+    _: jclass,
+) -> jstring {
+    // SAFETY: by the contract.
+    guarded(null_mut(), || unsafe { new_string(env, env!("CARGO_PKG_VERSION")) })
+}
+
+/// `Natives.start0`.
+///
+/// # Safety
+/// Called by the JVM alone.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_start0(
+    env: *mut JNIEnv,
+    _: jclass,
+    options: jstring,
+) -> jstring {
+    guarded(null_mut(), || {
+        // SAFETY: by the contract.
+        let problem = unsafe { start(env, options) }.err();
+        // SAFETY: by the contract.
+        problem.map_or(null_mut(), |problem| unsafe { new_string(env, &problem) })
+    })
+}
+
+/// What begins with `options: ` is the caller's mistake.
+///
+/// # Safety
+/// `env` is the current thread's; `options` a live reference to a string.
+unsafe fn start(env: *mut JNIEnv, options: jstring) -> Result<(), String> {
+    // SAFETY: by the contract.
+    let text = unsafe { text_of(env, options, usize::MAX) }.unwrap_or_default();
+    let request = options::parse(&text, &Environment::of_process());
+    let options = match request.map_err(|error| format!("options: {}", error.message))? {
+        Request::Start(options) => *options,
+        _ => return Err("options: a command; there are methods for that".into()),
+    };
+    let mut vm = null_mut();
+    // SAFETY: by the contract; the out parameter is valid. The VM says that it is its own.
+    unsafe {
+        ((**env).v1_1.GetJavaVM)(env, &mut vm);
+        let is_profiling = lifecycle::agent().is_some_and(Agent::is_profiling);
+        if !is_profiling {
+            logging::set_level(options.log_level);
+        }
+        lifecycle::start(vm, options).map_err(|error| error.to_string())
+    }
+}
+
+/// `Natives.stop0`.
+///
+/// # Safety
+/// Called by the JVM alone.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_stop0(env: *mut JNIEnv, _: jclass) -> jboolean {
+    guarded(false, || lifecycle::agent().is_some_and(|agent| agent.stop(Some(env))))
+}
+
+/// `Natives.flush0`.
+///
+/// # Safety
+/// Called by the JVM alone.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_flush0(
+    env: *mut JNIEnv,
+    _: jclass,
+) -> jboolean {
+    guarded(false, || lifecycle::agent().is_some_and(|agent| agent.flush(Some(env))))
+}
+
+/// `Natives.status0`.
+///
+/// # Safety
+/// Called by the JVM alone.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_status0(
+    env: *mut JNIEnv,
+    _: jclass,
+) -> jstring {
+    guarded(null_mut(), || {
+        let status = lifecycle::agent().map_or_else(|| lifecycle::NOT_PROFILING.to_owned(), Agent::status);
+        // SAFETY: by the contract.
+        unsafe { new_string(env, &status) }
+    })
+}
+
+/// `Natives.epoch0`.
+///
+/// # Safety
+/// Called by the JVM alone.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_epoch0(env: *mut JNIEnv, _: jclass) -> jobject {
+    guarded(null_mut(), || {
+        let word = DICTIONARY.epoch().as_ptr().cast();
+        // SAFETY: by the contract; the word lives as long as the process.
+        unsafe { ((**env).v1_4.NewDirectByteBuffer)(env, word, 4) }
+    })
+}
+
+/// `Natives.block0`.
+///
+/// # Safety
+/// Called by the JVM alone, with the current thread.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_block0(
+    env: *mut JNIEnv,
+    _: jclass,
+    current: jobject,
+) -> jobject {
+    guarded(null_mut(), || {
+        // SAFETY: by the contract.
+        let Some(block) = (unsafe { block_of(env, current) }) else { return null_mut() };
+        let memory = std::ptr::from_ref(block).cast_mut().cast();
+        // SAFETY: by the contract; blocks are never unmapped.
+        unsafe { ((**env).v1_4.NewDirectByteBuffer)(env, memory, BLOCK_BYTES as jlong) }
+    })
+}
+
+/// # Safety
+/// `env` is the current thread's, and `current` a live reference to it.
+unsafe fn block_of(env: *mut JNIEnv, current: jobject) -> Option<&'static ContextBlock> {
+    // The agent is told when threads end: only then may they have a block.
+    // SAFETY: by the contract.
+    let agent = unsafe { agent(env) }?;
+    // SAFETY: by the contract.
+    match unsafe { ThreadKind::of(env, current) } {
+        ThreadKind::Platform => threads::platform_block(),
+        // A virtual thread that is a kernel thread all its life. The VM does not say reliably when it ends.
+        ThreadKind::BoundVirtual => None,
+        ThreadKind::Virtual => {
+            let names = agent.vm.names()?;
+            // SAFETY: by the contract.
+            let id = unsafe { names.thread_id(env, current) };
+            virtual_contexts::enable(agent.vm.jvmti).then(|| threads::virtual_block(id))?
+        }
+    }
+}
+
+/// `Natives.intern0`.
+///
+/// # Safety
+/// Called by the JVM alone.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_intern0(
+    env: *mut JNIEnv,
+    _: jclass,
+    value: jstring,
+) -> jlong {
+    guarded(0, || {
+        // No UTF-16 unit takes less than a byte of UTF-8.
+        // SAFETY: by the contract.
+        let text = unsafe { text_of(env, value, LONGEST_VALUE) }.filter(|text| text.len() <= LONGEST_VALUE);
+        let Some(text) = text else {
+            add(&COUNTS.values_dropped_long, 1);
+            return 0;
+        };
+        let Some(Interned { reference, epoch, .. }) = intern(&text) else {
+            add(&COUNTS.values_dropped_full, 1);
+            static SAID: Once = Once::new();
+            SAID.call_once(|| {
+                log::warn!(
+                    "{MAX_VALUES} values of context attributes are in use at once: others are not recorded"
+                )
+            });
+            return 0;
+        };
+        jlong::from(epoch) << 32 | jlong::from(reference.0)
+    })
+}
+
+fn intern(text: &str) -> Option<Interned> {
+    if let Ok(interned) = DICTIONARY.intern(text) {
+        if interned.is_crowded
+            && let Some(agent) = lifecycle::agent()
+        {
+            agent.ring_drain_bell();
+        }
+        return Some(interned);
+    }
+    // The agent's thread was not fast enough, or there is none.
+    let has_room = lifecycle::agent()?.reclaim_values();
+    DICTIONARY.intern(text).ok().filter(|_| has_room)
+}
+
+/// `Natives.slot0`.
+///
+/// # Safety
+/// Called by the JVM alone.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_slot0(
+    env: *mut JNIEnv,
+    _: jclass,
+    name: jstring,
+) -> jint {
+    guarded(0, || {
+        // SAFETY: by the contract.
+        let name = unsafe { text_of(env, name, usize::MAX) }.unwrap_or_default();
+        SLOT_NAMES.slot_of(&name).map(jint::from).unwrap_or_else(|error| {
+            // SAFETY: by the contract.
+            unsafe { throw(env, c"java/lang/IllegalArgumentException", &error.to_string()) };
+            0
+        })
+    })
+}

@@ -1,0 +1,67 @@
+//! Virtual threads take their context along: the events of their mounting, unmounting and end, enabled when the first of
+//! them sets a context. Before that the VM tells of none, and nothing is paid.
+//!
+//! Mount is sent when the virtual thread has become the current thread, unmount while it still is, and unmount also before
+//! its end (jvmtiThreadState.cpp, `JvmtiVTMSTransitionDisabler::VTMS_vthread_{start,mount,unmount,end}`, JDK 21 and
+//! 25). So whatever runs between the two is the virtual thread's, and what runs in a transition has no context.
+
+use std::sync::OnceLock;
+
+use jni::sys::{JNIEnv, jobject};
+
+use super::callbacks::guarded;
+use super::lifecycle::Agent;
+use crate::context::threads;
+use crate::jvm::extension_events::{VIRTUAL_THREAD_MOUNT, VIRTUAL_THREAD_UNMOUNT};
+use crate::jvm::jvmti::{Capability, Jvmti};
+use crate::jvm::jvmti_error::JvmtiError;
+use crate::jvm::jvmti_events::Event;
+use crate::jvm::jvmti_table::{Capabilities, RawEnv};
+
+/// Whether the VM tells of virtual threads from now on. Waits for whoever is just asking it to.
+pub(super) fn enable(jvmti: Jvmti) -> bool {
+    static ENABLED: OnceLock<bool> = OnceLock::new();
+    *ENABLED.get_or_init(|| {
+        try_enable(jvmti)
+            .inspect_err(|error| {
+                log::warn!("the VM does not tell of virtual threads ({error}): they have no context")
+            })
+            .is_ok()
+    })
+}
+
+fn try_enable(jvmti: Jvmti) -> Result<(), JvmtiError> {
+    jvmti.add_capabilities(Capabilities::default().with(Capability::SupportVirtualThreads))?;
+    jvmti.set_event_enabled(Event::VirtualThreadEnd, true)?;
+    // SAFETY: functions of this library, which stays loaded; panics are stopped in them.
+    unsafe {
+        jvmti.enable_extension_event(VIRTUAL_THREAD_UNMOUNT, virtual_thread_unmount)?;
+        jvmti.enable_extension_event(VIRTUAL_THREAD_MOUNT, virtual_thread_mount)
+    }
+}
+
+fn id_of(agent: &Agent, env: *mut JNIEnv, thread: jobject) -> Option<i64> {
+    // SAFETY: the VM passes the current thread's environment and a live reference.
+    agent.vm.names().map(|names| unsafe { names.thread_id(env, thread) })
+}
+
+unsafe extern "system" fn virtual_thread_mount(_: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
+    guarded("VirtualThreadMount", |agent| {
+        if let Some(id) = id_of(agent, env, thread) {
+            threads::virtual_thread_mounted(id);
+        }
+    });
+}
+
+unsafe extern "system" fn virtual_thread_unmount(_: *mut RawEnv, _: *mut JNIEnv, _thread: jobject) {
+    guarded("VirtualThreadUnmount", |_| threads::virtual_thread_unmounts());
+}
+
+/// For the agent's callbacks.
+pub(super) unsafe extern "system" fn virtual_thread_end(_: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
+    guarded("VirtualThreadEnd", |agent| {
+        if let Some(id) = id_of(agent, env, thread) {
+            threads::virtual_thread_ended(id);
+        }
+    });
+}

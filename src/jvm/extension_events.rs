@@ -1,0 +1,93 @@
+//! HotSpot's events beyond the specification (src/hotspot/share/prims/jvmtiExtensions.cpp, JDK 21 and 25).
+//!
+//! An event is sent once it has both a callback and been enabled by its index, as others are.
+
+use std::ffi::{CStr, c_char, c_uint};
+use std::ptr::null_mut;
+
+use jni::sys::{JNIEnv, jboolean, jint, jobject};
+
+use super::jvmti::{Jvmti, check};
+use super::jvmti_error::{JvmtiError, NOT_AVAILABLE};
+use super::jvmti_table::RawEnv;
+
+/// Sent on the carrier when a virtual thread is the current thread again, and the transition is over.
+pub const VIRTUAL_THREAD_MOUNT: &CStr = c"com.sun.hotspot.events.VirtualThreadMount";
+
+/// Sent on the carrier while the virtual thread is still the current thread, before the transition begins; also before a
+/// virtual thread ends.
+pub const VIRTUAL_THREAD_UNMOUNT: &CStr = c"com.sun.hotspot.events.VirtualThreadUnmount";
+
+/// The callback of the two events: `jvmtiExtensionEvent`, called with the environment, the JNI environment and a thread.
+/// It is declared with variable arguments, which both ABIs pass as they do others.
+pub type ExtensionCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject);
+
+/// `jvmtiExtensionEventInfo`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct RawExtensionEvent {
+    index: jint,
+    id: *mut c_char,
+    short_description: *mut c_char,
+    parameter_count: jint,
+    parameters: *mut RawParameter,
+}
+
+/// `jvmtiParamInfo`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct RawParameter {
+    name: *mut c_char,
+    kind: c_uint,
+    base_type: c_uint,
+    null_ok: jboolean,
+}
+
+impl Jvmti {
+    /// The index of an extension event; an error if this VM has none of that name.
+    fn extension_event(self, id: &CStr) -> Result<jint, JvmtiError> {
+        let (mut count, mut events) = (0, null_mut::<RawExtensionEvent>());
+        // SAFETY: the out parameters are valid.
+        let code = unsafe { self.table().get_extension_events()(self.as_raw(), &mut count, &mut events) };
+        check("GetExtensionEvents", code)?;
+        let mut index = None;
+        for number in 0..usize::try_from(count).unwrap_or(0) {
+            // SAFETY: JVMTI allocated the array, of that many events, and all that they lead to, for this caller.
+            unsafe {
+                let event = &*events.add(number);
+                if CStr::from_ptr(event.id) == id {
+                    index = Some(event.index);
+                }
+                for parameter in 0..usize::try_from(event.parameter_count).unwrap_or(0) {
+                    self.deallocate((*event.parameters.add(parameter)).name.cast());
+                }
+                self.deallocate(event.parameters.cast());
+                self.deallocate(event.id.cast());
+                self.deallocate(event.short_description.cast());
+            }
+        }
+        // SAFETY: as above.
+        unsafe { self.deallocate(events.cast()) };
+        index.ok_or(JvmtiError { function: "GetExtensionEvents", code: NOT_AVAILABLE })
+    }
+
+    /// Has the VM send an extension event to a callback.
+    ///
+    /// # Safety
+    ///
+    /// The callback is called for the rest of the process's life, with what this event passes, and must not unwind.
+    pub unsafe fn enable_extension_event(
+        self,
+        id: &CStr,
+        callback: ExtensionCallback,
+    ) -> Result<(), JvmtiError> {
+        let index = self.extension_event(id)?;
+        // SAFETY: the caller answers for the callback; a null thread means all threads.
+        unsafe {
+            let code = self.table().set_extension_event_callback()(self.as_raw(), index, callback);
+            check("SetExtensionEventCallback", code)?;
+            let code = self.table().set_event_notification_mode()(self.as_raw(), 1, index, null_mut());
+            check("SetEventNotificationMode", code)
+        }
+    }
+}

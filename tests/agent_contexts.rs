@@ -1,0 +1,208 @@
+//! What threads are working for, in the profiles of a real JVM: every sample is held to what the program says that it was
+//! doing.
+
+mod agent_support;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use agent_support::running::Finished;
+use agent_support::stacks::{Stack, cpu_stacks};
+use agent_support::{JavaRun, java_homes, java_version};
+
+/// Each burning method is called where its context is set: no code of it runs before.
+const APART: &str = "-XX:CompileCommand=dontinline,programs.ContextStress::burn*";
+
+fn stress(home: &Path, arguments: [&str; 3]) -> Finished {
+    let mut run =
+        JavaRun::new(home, "ContextStress").jvm_option("-XX:CompileCommand=quiet").jvm_option(APART);
+    for argument in arguments {
+        run = run.argument(argument);
+    }
+    run.agent("cpu=200us,file=FILE").run().expect_success()
+}
+
+/// Which of the four methods is burning.
+fn burning(stack: &Stack) -> Option<u8> {
+    (0..4).find(|which| stack.has(&format!("programs.ContextStress.burn{which}")))
+}
+
+/// The number that the bytes of trace and span id consist of, less one.
+///
+/// # Panics
+/// If they are a mixture.
+fn linked(stack: &Stack) -> Option<u8> {
+    let (trace, span) = stack.link.as_ref()?;
+    let first = trace[0];
+    let is_whole = trace.iter().chain(span).all(|&byte| byte == first) && (1..=4).contains(&first);
+    assert!(is_whole && trace.len() == 16 && span.len() == 8, "a mixture: {stack:?}");
+    Some(first - 1)
+}
+
+/// Holds every sample to the method that burns; gives the periods by it.
+fn hold_to_witness(run: &Finished) -> BTreeMap<u8, i64> {
+    let mut periods = BTreeMap::new();
+    let (mut elsewhere, mut transitions) = (0, 0);
+    for stack in cpu_stacks(&run.messages()) {
+        if !stack.thread.starts_with("worker-") {
+            continue;
+        }
+        let span = linked(&stack);
+        let label = |name: &str| stack.labels.get(name).map(String::as_str);
+        let (endpoint, witness) = (label("rest_endpoint"), label("witness"));
+        match burning(&stack) {
+            Some(which) => {
+                let expected = format!("/e{which}");
+                let found = (endpoint, witness, span);
+                assert_eq!(
+                    found,
+                    (Some(&*expected), Some(&*expected), Some(which)),
+                    "{}: {stack:#?}",
+                    run.label
+                );
+                *periods.entry(which).or_default() += stack.value;
+            }
+            None if endpoint.is_none() => transitions += stack.value,
+            None => elsewhere += stack.value,
+        }
+        assert!(!stack.labels.contains_key("traceid") && !stack.labels.contains_key("spanid"), "{stack:?}");
+    }
+    eprintln!("{}: {periods:?}, {elsewhere} elsewhere with a context, {transitions} without", run.label);
+    periods
+}
+
+#[test]
+fn samples_have_the_context_that_their_thread_has_set_and_their_shares_are_right() {
+    for home in java_homes() {
+        let run = stress(&home, ["4", "3", "200000"]);
+        let periods = hold_to_witness(&run);
+        let all: i64 = periods.values().sum();
+        assert!(all > 1000, "{}: {periods:?}", run.label);
+        for (which, expected) in [(0, 10), (1, 20), (2, 30), (3, 40)] {
+            let share = periods[&which] * 100 / all;
+            assert!((share - expected).abs() <= 4, "{}: {which}: {share}, not {expected}", run.label);
+        }
+    }
+}
+
+#[test]
+fn no_sample_shows_a_mixture_however_fast_contexts_change() {
+    for home in java_homes() {
+        let run = stress(&home, ["6", "6", "20"]);
+        let periods = hold_to_witness(&run);
+        assert!(periods.len() == 4 && periods.values().sum::<i64>() > 300, "{}: {periods:?}", run.label);
+        assert_eq!(run.counter("context.labels_stale"), 0, "{}", run.stderr);
+    }
+}
+
+#[test]
+fn the_java_api_does_what_its_documentation_says() {
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "ContextCalls").argument(true).agent("cpu=1ms,file=FILE").run();
+        assert_eq!(run.expect_success().stdout, "done\n");
+    }
+}
+
+#[test]
+fn without_the_agent_calls_do_nothing_and_say_so_once() {
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "ContextCalls").argument(false).run().expect_success();
+        assert_eq!(run.stdout, "done\n");
+        let said = run.stderr.matches("the profiling agent is not in this process").count();
+        assert_eq!(said, 1, "{}: {}", run.label, run.stderr);
+    }
+}
+
+/// The endpoint's label is on every sample that a setter's thread has while it sets other values.
+fn hold_endpoints(run: &Finished) -> i64 {
+    let mut labelled = 0;
+    for stack in cpu_stacks(&run.messages()) {
+        let Some(number) = stack.thread.strip_prefix("setter-") else { continue };
+        match stack.labels.get("rest_endpoint") {
+            Some(endpoint) => {
+                assert_eq!(*endpoint, format!("/endpoint{number}"), "{}", run.label);
+                labelled += stack.value;
+            }
+            // Before it is set, and in the set itself.
+            None => {
+                assert!(!stack.has("java.lang.StringConcatHelper.newString"), "{}: {stack:#?}", run.label)
+            }
+        }
+        if let Some(request) = stack.labels.get("request") {
+            assert!(request.starts_with(&format!("{number}-")), "{}: {stack:?}", run.label);
+        }
+    }
+    labelled
+}
+
+#[test]
+fn ten_million_ids_lose_no_endpoint() {
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "ContextIds")
+            .argument(5_000_000)
+            .argument(2)
+            .argument(0)
+            .agent("cpu=1ms,file=FILE")
+            .run()
+            .expect_success();
+        assert_eq!(run.stdout, "refused=0\n", "{}: {}", run.label, run.stderr);
+        let labelled = hold_endpoints(&run);
+        let (passes, reclaimed) =
+            (run.counter("context.reclaim_passes"), run.counter("context.values_reclaimed"));
+        eprintln!(
+            "{}: {labelled} labelled, {passes} passes, {reclaimed} reclaimed, {}",
+            run.label, run.stderr
+        );
+        assert!(reclaimed > 9_800_000 && labelled > 500, "{}: {reclaimed}, {labelled}", run.label);
+        assert_eq!(run.counter("context.values_dropped_full"), 0);
+    }
+}
+
+#[test]
+fn where_the_dictionary_is_full_one_attribute_is_dropped_and_the_rest_works() {
+    const SETS: u64 = 300_000;
+    for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
+        let run = JavaRun::new(&home, "ContextIds")
+            .argument(SETS)
+            .argument(2)
+            // Each holds a value, and they are more than there is room for.
+            .argument(66_000)
+            .agent("cpu=1ms,file=FILE")
+            .run()
+            .expect_success();
+        let refused = format!("refused={}\n", 2 * SETS);
+        assert_eq!(run.stdout, refused, "{}: {}", run.label, run.stderr);
+        assert!(hold_endpoints(&run) > 50, "{}", run.label);
+        assert!(run.counter("context.values_dropped_full") >= 2 * SETS, "{}", run.stderr);
+        assert_eq!(
+            run.stderr.matches("values of context attributes are in use").count(),
+            1,
+            "{}",
+            run.stderr
+        );
+    }
+}
+
+#[test]
+fn java_loads_starts_and_stops_the_agent() {
+    let folder = std::env::current_exe().unwrap().parent().unwrap().display().to_string();
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "ContextLoaded")
+            .jvm_option(&format!("-Djava.library.path={folder}"))
+            .variable("AGENT_OPTIONS", "cpu=1ms,file=FILE")
+            .run()
+            .expect_success();
+        assert_eq!(run.stdout, "done\n", "{}", run.stderr);
+        // Before the session, after its start, and in the second one.
+        let mut periods = BTreeMap::<_, i64>::new();
+        for stack in cpu_stacks(&run.messages()) {
+            if stack.has("programs.ContextLoaded.burn") {
+                let endpoint = stack.labels.get("rest_endpoint").cloned();
+                *periods.entry(endpoint).or_default() += stack.value;
+            }
+        }
+        let endpoints: Vec<_> = periods.keys().flatten().map(String::as_str).collect();
+        assert_eq!(endpoints, ["/before", "/first", "/second"], "{}: {periods:?}", run.label);
+        assert!(!periods.contains_key(&None), "{}: {periods:?}", run.label);
+    }
+}
