@@ -19,7 +19,7 @@ fn stress(home: &Path, arguments: [&str; 3]) -> Finished {
     for argument in arguments {
         run = run.argument(argument);
     }
-    run.agent("cpu=200us,file=FILE").run().expect_success()
+    run.agent("cpu=200us,context=witness+traceid,file=FILE").run().expect_success()
 }
 
 /// Which of the four methods is burning.

@@ -6,12 +6,13 @@
 //! as it counts what became of this one's messages. Recorded samples and periods are counted when they are drained; what
 //! handlers count, `.samples_taken` for one, may be ahead by what is in the buffer.
 //! `samples` of files and uploads are a profile's, each of which stands for all records of one stack and thread;
-//! `pending` is what waits to be uploaded now. A profile that is divided into messages has its counts in the first.
+//! `pending` is what waits to be uploaded now, `context.blocks` for how many threads at once there has been memory. A profile that is divided into messages has its counts in the first.
 
 use std::sync::atomic::Ordering;
 
 use super::output::EncodeStats;
 use super::session::Recorded;
+use crate::context::blocks::BLOCKS;
 use crate::context::counts as context_counts;
 use crate::export::stats::{FileStats, Loss, Tally, UploadStats};
 use crate::model::{AttributeId, Tables};
@@ -44,7 +45,7 @@ impl Snapshot {
             ("otlpprof.encode.over_limit.periods".to_owned(), encoded.over_limit_periods),
             ("otlpprof.encode.untimed.samples".to_owned(), encoded.untimed_samples),
         ];
-        let mut levels = Vec::new();
+        let mut levels = vec![("otlpprof.context.blocks".to_owned(), BLOCKS.made() as u64)];
         for (name, count) in COUNTERS.named() {
             counts.push((format!("otlpprof.handler.{name}"), count));
         }

@@ -3,12 +3,12 @@
 //! The VM finds them by their names, in a library that was loaded as an agent just as in one that Java loaded. No panic
 //! leaves them; what fails is a null or a 0, which Java turns into what its documentation says.
 
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CStr, CString};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 use std::sync::Once;
 
-use jni::sys::{JNI_VERSION_1_8, JNIEnv, JavaVM, jboolean, jclass, jint, jlong, jobject, jstring};
+use jni::sys::{JNIEnv, jboolean, jclass, jint, jlong, jobject, jstring};
 
 use super::lifecycle::{self, Agent};
 use super::options::{self, Environment, Request};
@@ -20,16 +20,6 @@ use crate::context::threads;
 use crate::core::context::{BLOCK_BYTES, ContextBlock};
 use crate::jvm::thread_kinds::ThreadKind;
 
-/// Java has loaded the library: `System.load`. The agent is made when it is first needed.
-///
-/// # Safety
-/// Called by the JVM alone.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "system" fn JNI_OnLoad(_: *mut JavaVM, _: *mut c_void) -> jint {
-    let _ = catch_unwind(|| ());
-    JNI_VERSION_1_8
-}
-
 /// `body`'s result, or `otherwise` if it panics.
 fn guarded<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
@@ -38,7 +28,7 @@ fn guarded<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     })
 }
 
-/// The agent, which knows the VM; made if Java loaded the library and nobody else has.
+/// The agent, which knows the VM; made if Java loaded the library (`System.load`) and nobody else has.
 ///
 /// # Safety
 /// `env` is the current thread's.

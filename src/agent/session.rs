@@ -21,6 +21,7 @@ use super::thread_labels::{self, ThreadLabel, ThreadLabels};
 use super::vm::{STUBS, Vm};
 use crate::aggregate::{Aggregator, RawFrame};
 use crate::context::reclaim;
+use crate::context::slot_names::SLOT_NAMES;
 use crate::core::record::FrameKind;
 use crate::core::stack_walker::StackWalker;
 use crate::core::thread::ClockKind;
@@ -106,6 +107,7 @@ impl Session {
     /// Starts to sample. The VM is live.
     pub(super) fn start(vm: &'static Vm, mut options: Options) -> Result<Arc<Self>, SessionError> {
         let output = Output::new(&options)?;
+        name_slots(&options.context);
         let buffer = buffer::create().map_err(SessionError::Buffer)?;
         let objects = Objects::start(buffer, options.cpu.is_some()).map_err(SessionError::Thread)?;
         SETUP.depth.store(options.depth, Ordering::Relaxed);
@@ -399,6 +401,15 @@ fn self_contained(drained: &Drained<'_>, frame: &crate::core::record::FrameRecor
     match remote {
         Some(remote) => RawFrame { kind: FrameKind::Remote, aux: remote.object.0, value: remote.address.0 },
         None => RawFrame::new(frame),
+    }
+}
+
+/// Gives context attributes their slots. The link's two parts have none.
+fn name_slots(names: &[String]) {
+    for name in names.iter().filter(|name| !["traceid", "spanid"].contains(&name.as_str())) {
+        if let Err(error) = SLOT_NAMES.slot_of(name) {
+            log::warn!("context={name}: {error}");
+        }
     }
 }
 

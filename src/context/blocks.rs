@@ -62,6 +62,11 @@ impl Blocks {
         self.free.lock().blocks.push(block);
     }
 
+    /// How many blocks have been made.
+    pub fn made(&self) -> usize {
+        self.free.lock().chunks_made * BLOCKS_PER_CHUNK
+    }
+
     /// Every block that has been made, given out or not.
     pub fn all(&self) -> impl Iterator<Item = &'static ContextBlock> {
         self.chunks.iter().map_while(|chunk| chunk.get()).copied().flatten()

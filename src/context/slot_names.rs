@@ -12,12 +12,18 @@ pub const LONGEST_NAME: usize = 255;
 /// Why a name gets no slot.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SlotNameError {
-    /// It is empty or too long.
-    #[error("an attribute's name has 1 to {LONGEST_NAME} bytes")]
-    Length,
+    /// It is empty, too long or not for people.
+    #[error("an attribute's name has 1 to {LONGEST_NAME} bytes and no control characters")]
+    Form,
     /// All slots have other names.
     #[error("a process has {SLOTS} context attributes at most, and these are taken: {0}")]
     Taken(String),
+}
+
+/// Whether a slot may have this name.
+pub fn check(name: &str) -> Result<(), SlotNameError> {
+    let is_one = (1..=LONGEST_NAME).contains(&name.len()) && !name.contains(char::is_control);
+    if is_one { Ok(()) } else { Err(SlotNameError::Form) }
 }
 
 /// Names of slots, by their number.
@@ -34,9 +40,7 @@ impl SlotNames {
 
     /// The slot of this name, which is given the next free one if it has none.
     pub fn slot_of(&self, name: &str) -> Result<u8, SlotNameError> {
-        if name.is_empty() || name.len() > LONGEST_NAME {
-            return Err(SlotNameError::Length);
-        }
+        check(name)?;
         let mut names = self.0.lock();
         let slot = match names.iter().position(|taken| taken == name) {
             Some(slot) => slot,
@@ -69,8 +73,9 @@ mod tests {
         assert_eq!(names.slot_of("name4"), Ok(4));
         let refused = names.slot_of("name9").unwrap_err();
         assert!(refused.to_string().contains("name0, name1"), "{refused}");
-        assert_eq!(names.slot_of(""), Err(SlotNameError::Length));
-        assert_eq!(names.slot_of(&"n".repeat(256)), Err(SlotNameError::Length));
+        assert_eq!(names.slot_of(""), Err(SlotNameError::Form));
+        assert_eq!(names.slot_of("a\nb"), Err(SlotNameError::Form));
+        assert_eq!(names.slot_of(&"n".repeat(256)), Err(SlotNameError::Form));
         assert_eq!(names.list().len(), 9);
     }
 }

@@ -188,6 +188,7 @@ impl Default for Draft {
                 depth: 0,
                 remotesym: false,
                 normalise_class_names: false,
+                context: Vec::new(),
                 interval: Duration::ZERO,
                 encode: EncodeOptions::default(),
                 file: None,

@@ -60,6 +60,7 @@ fn nothing_said_is_the_documented_defaults() {
             depth: 2048,
             remotesym: false,
             normalise_class_names: true,
+            context: vec![],
             interval: Duration::from_secs(10),
             encode: EncodeOptions {
                 native_frames: NativeFrames::Remote,
@@ -104,7 +105,7 @@ fn a_value_that_is_no_boolean_is_an_error() {
 fn every_option_is_read_from_the_string() {
     let options = start(
         "start,cpu=500us,cpu.clock=timer,signal=SIGVTALRM,cstack=vmx,depth=128,remotesym,native_frames=name,timestamps,\
-         interval=1s,format=json,file=/tmp/%p-%t,endpoint=http://c:1,headers=A=1+b=%2B,compression=none,timeout=3s,\
+         context=tenant+a%2Bb,interval=1s,format=json,file=/tmp/%p-%t,endpoint=http://c:1,headers=A=1+b=%2B,compression=none,timeout=3s,\
          certificate=/ca.pem,client_certificate=/me.pem,client_key=/me.key,upload.limit=1m,upload.queue=2m,resource=a=1+service.name=weaker,service=s,loglevel=off,strict",
     );
     assert_eq!(
@@ -117,6 +118,7 @@ fn every_option_is_read_from_the_string() {
             depth: 128,
             remotesym: true,
             normalise_class_names: true,
+            context: vec!["tenant".to_owned(), "a+b".to_owned()],
             interval: Duration::from_secs(1),
             encode: EncodeOptions {
                 native_frames: NativeFrames::Name,
@@ -451,6 +453,17 @@ fn the_service_name_by_precedence() {
     ] {
         assert_eq!(attribute(&options, "service.name"), expected);
     }
+}
+
+#[test]
+fn nine_context_attributes_have_names_and_a_tenth_is_refused() {
+    let names = |count: usize| (0..count).map(|n| format!("n{n}")).collect::<Vec<_>>().join("+");
+    assert_eq!(start(&format!("context={}", names(9))).context.len(), 9);
+    let problem = |text: &str| parse(text, &Environment::default()).unwrap_err().message;
+    let tenth = problem(&format!("context={}", names(10)));
+    assert!(tenth.ends_with("10 names, more than 9"), "{tenth}");
+    assert!(problem("context=a+b+a").ends_with("'a' is there twice"));
+    assert!(problem(&format!("context={}", "n".repeat(256))).contains("1 to 255 bytes"));
 }
 
 #[test]

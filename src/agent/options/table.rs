@@ -9,6 +9,8 @@ use log::LevelFilter;
 use super::request::{Destination, Draft};
 use super::types::{CpuClock, StackWalker};
 use super::value;
+use crate::context::slot_names;
+use crate::core::context::SLOTS;
 use crate::export::Endpoint;
 use crate::export::endpoint::PROFILES_PATH;
 use crate::export::pattern::PathPattern;
@@ -157,6 +159,15 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         bare: Some("true"),
         help: "keep the time of each sample",
         read: |draft, text| set(&mut draft.options.encode.timestamps, value::boolean(text)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "context",
+        value: "NAME+...",
+        help: "names of context attributes, in this order; Java code may name others; nine at most",
+        read: |draft, text| {
+            set(&mut draft.options.context, value::names(text, LIST_SEPARATOR, SLOTS, check_slot_name))
+        },
         ..PLAIN
     },
     OptionSpec {
@@ -337,6 +348,10 @@ fn read_endpoint(text: &str) -> Result<Destination, String> {
         base => Endpoint::base(base),
     };
     endpoint.map(Destination::Collector).map_err(|error| error.to_string())
+}
+
+fn check_slot_name(name: &str) -> Result<(), String> {
+    slot_names::check(name).map_err(|error| error.to_string())
 }
 
 fn read_path_pattern(text: &str) -> Result<String, String> {

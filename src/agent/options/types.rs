@@ -38,6 +38,8 @@ pub struct Options {
     pub remotesym: bool,
     /// Whether names of hidden and generated classes leave out what numbers them.
     pub normalise_class_names: bool,
+    /// Names of context attributes, in the order of their slots; nine at most.
+    pub context: Vec<String>,
     /// How often profiles leave.
     pub interval: Duration,
     /// How profiles are encoded, in files and uploads alike.

@@ -122,6 +122,28 @@ pub(super) fn pairs(text: &str, separator: char) -> Read<Vec<(String, String)>> 
     Ok(pairs)
 }
 
+/// Different names that pass the check, between `separator`s, with %XX as in [`pairs`].
+pub(super) fn names(
+    text: &str,
+    separator: char,
+    most: usize,
+    check: fn(&str) -> Read<()>,
+) -> Read<Vec<String>> {
+    let mut names = Vec::new();
+    for item in text.split(separator).map(str::trim).filter(|item| !item.is_empty()) {
+        let name = percent_decode(item)?;
+        check(&name)?;
+        if names.contains(&name) {
+            return Err(format!("'{name}' is there twice"));
+        }
+        names.push(name);
+    }
+    if names.len() > most {
+        return Err(format!("{} names, more than {most}", names.len()));
+    }
+    Ok(names)
+}
+
 /// Replaces %XX by the byte it stands for (RFC 3986, section 2.1).
 fn percent_decode(text: &str) -> Read<String> {
     let mut bytes = Vec::with_capacity(text.len());

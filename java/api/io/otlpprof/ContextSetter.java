@@ -52,7 +52,7 @@ public final class ContextSetter {
      * A setter of attributes with these names.
      *
      * @param profiler the profiler
-     * @param names the attributes' names, different from one another, each of 1 to 255 bytes
+     * @param names the attributes' names, different from one another, each of 1 to 255 bytes without control characters
      * @throws IllegalArgumentException if there are more than nine names, one is empty, too long or given twice, or setters
      *     of this process together name more than nine attributes
      */
