@@ -1,6 +1,6 @@
 //! Builds what is not Rust: the sample library (`native/ddproftest`, two ways), the guard that tests preload
-//! (`native/interposer`), an agent that misleads ours (`native/vmdamage`), the Java API (`java/api`) and the Java test
-//! programs (`java/testprograms`).
+//! (`native/interposer`), what a benchmark preloads (`native/handlertimer`), an agent that misleads ours
+//! (`native/vmdamage`), the Java API (`java/api`) and the Java test programs (`java/testprograms`).
 //!
 //! Tests find the products by `env!`; scripts find copies beside the agent, in `target/<profile>/`:
 //!
@@ -9,6 +9,7 @@
 //! | `OTLPPROF_DDPROFTEST` | `libddproftest.so` | the sample library, compiled without frame pointers |
 //! | `OTLPPROF_DDPROFTEST_FP` | `libddproftest-fp.so` | the same, with frame pointers |
 //! | `OTLPPROF_HANDLER_GUARD` | `libhandlerguard.so` | ends a process whose signal handler allocates or blocks |
+//! | | `libhandlertimer.so` | measures how long a signal handler runs |
 //! | `OTLPPROF_VM_DAMAGE` | | an agent that moves a field in the VM's description of itself |
 //! | `OTLPPROF_PLUGIN_A`, `_B` | | two libraries alike, to be loaded and unloaded in turn |
 //! | `OTLPPROF_API_CLASSES` | `api/` | the compiled Java API; empty without a JDK |
@@ -52,6 +53,9 @@ fn main() {
     build_handler_guard(&guard);
     copy(&guard, &profile_dir(&out_dir).join("libhandlerguard.so"));
     println!("cargo::rustc-env=OTLPPROF_HANDLER_GUARD={}", guard.display());
+    let timer = out_dir.join("libhandlertimer.so");
+    run(shared_library(&timer, false).arg("native/handlertimer/timer.c").arg("-ldl"));
+    copy(&timer, &profile_dir(&out_dir).join("libhandlertimer.so"));
     let damage = out_dir.join("libvmdamage.so");
     run(shared_library(&damage, false).arg("native/vmdamage/damage.c").arg("-ldl"));
     println!("cargo::rustc-env=OTLPPROF_VM_DAMAGE={}", damage.display());

@@ -7,10 +7,11 @@
 
 mod measure;
 
-use std::process::{Command, Stdio};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 use measure::Spread;
-use serde_json::Value;
+use measure::profilers::{self, Profiler, Profilers, named_number};
 
 const DEPTHS: [u32; 3] = [20, 100, 500];
 /// At 100 µs samples are many enough to tell what one costs.
@@ -21,21 +22,23 @@ const INTERVALS: [&str; 3] = ["10ms", "1ms", FINEST];
 /// Times the bottom of the stack is reached: some seconds.
 const ROUNDS: &str = "60000";
 
+/// Whose run it is.
 #[derive(Clone, Copy, PartialEq)]
-enum Profiler {
+enum Agent {
     /// None; the second time to see the noise.
     None(u8),
-    Ours,
-    Theirs,
+    Some(Profiler),
 }
 
-impl Profiler {
+impl Agent {
+    const OURS: Self = Self::Some(Profiler::Ours);
+    const THEIRS: Self = Self::Some(Profiler::Theirs);
+
     const fn name(self) -> &'static str {
         match self {
             Self::None(0) => "no agent",
             Self::None(_) => "no agent again",
-            Self::Ours => "otlpprof",
-            Self::Theirs => "async-profiler",
+            Self::Some(profiler) => profiler.name(),
         }
     }
 }
@@ -44,7 +47,7 @@ impl Profiler {
 struct Configuration {
     depth: u32,
     interval: &'static str,
-    profiler: Profiler,
+    agent: Agent,
 }
 
 /// What one run gave.
@@ -57,48 +60,35 @@ struct Run {
 }
 
 struct Bench {
-    agent: String,
-    command: String,
-    classes: String,
-    peer: Option<String>,
+    profilers: Profilers,
     turns: usize,
-    file: String,
+    file: PathBuf,
 }
 
 fn main() {
-    let variable = |name: &str| std::env::var(name).ok();
-    let (Some(agent), Some(command), Some(classes)) =
-        (variable("OTLPPROF"), variable("OTLPPROF_COMMAND"), variable("CLASSES"))
-    else {
+    let Some(profilers) = Profilers::from_environment() else {
         println!("cost: NOT MEASURED, its variables are not set (scripts/bench-peers.sh does)");
         return;
     };
     let file = std::env::temp_dir().join(format!("otlpprof-cost-{}.otlp", std::process::id()));
-    let bench = Bench {
-        agent,
-        command,
-        classes,
-        peer: variable("ASYNC_PROFILER"),
-        turns: variable("TURNS").and_then(|turns| turns.parse().ok()).unwrap_or(11),
-        file: file.display().to_string(),
-    };
-    for home in variable("JDKS").unwrap_or_default().split(':').filter(|home| !home.is_empty()) {
-        bench.compare(home);
+    let bench = Bench { profilers, turns: profilers::number("TURNS", 11) as usize, file };
+    for home in profilers::list("JDKS", "") {
+        bench.compare(&home);
     }
-    let _ = std::fs::remove_file(file);
+    let _ = std::fs::remove_file(&bench.file);
 }
 
 impl Bench {
     fn configurations(&self) -> Vec<Configuration> {
         let mut configurations = vec![];
         for depth in DEPTHS {
-            let none = |again| Configuration { depth, interval: "", profiler: Profiler::None(again) };
+            let none = |again| Configuration { depth, interval: "", agent: Agent::None(again) };
             configurations.extend([none(0), none(1)]);
             for interval in INTERVALS {
                 if interval == FINEST || depth == SLOW_DOWN_DEPTH {
-                    configurations.push(Configuration { depth, interval, profiler: Profiler::Ours });
-                    if self.peer.is_some() {
-                        configurations.push(Configuration { depth, interval, profiler: Profiler::Theirs });
+                    configurations.push(Configuration { depth, interval, agent: Agent::OURS });
+                    if self.profilers.has_peer() {
+                        configurations.push(Configuration { depth, interval, agent: Agent::THEIRS });
                     }
                 }
             }
@@ -115,30 +105,34 @@ impl Bench {
                 runs[index].push(self.run(home, configurations[index]));
             }
         }
-        let of = |depth, interval, profiler| {
-            let wanted = Configuration { depth, interval, profiler };
+        let of = |depth, interval, agent| {
+            let wanted = Configuration { depth, interval, agent };
             configurations.iter().position(|one| *one == wanted).map(|index| &runs[index])
         };
         // Each run is compared with the one of the same turn.
-        let compared = |depth, interval, profiler, figure: &dyn Fn(&Run, &Run) -> f64| {
-            let (with, without) = (of(depth, interval, profiler)?, of(depth, "", Profiler::None(0))?);
+        let compared = |depth, interval, agent, figure: &dyn Fn(&Run, &Run) -> f64| {
+            let (with, without) = (of(depth, interval, agent)?, of(depth, "", Agent::None(0))?);
             Some(Spread::of(with.iter().zip(without).map(|(with, without)| figure(with, without)).collect()))
         };
 
-        println!("cost, {home} ({} alternating turns; median [quartiles])", self.turns);
+        println!(
+            "cost, {} ({} alternating turns; median [quartiles])",
+            profilers::jdk_name(home),
+            self.turns
+        );
         println!("  CPU time of one sample, the kernel's part included, at {FINEST}");
         for depth in DEPTHS {
             let added = |with: &Run, without: &Run| (with.cpu_ns - without.cpu_ns) / with.samples / 1000.0;
-            let ours = compared(depth, FINEST, Profiler::Ours, &added);
-            let theirs = compared(depth, FINEST, Profiler::Theirs, &added);
-            for (profiler, spread) in [(Profiler::Ours, ours), (Profiler::Theirs, theirs)] {
+            let ours = compared(depth, FINEST, Agent::OURS, &added);
+            let theirs = compared(depth, FINEST, Agent::THEIRS, &added);
+            for (agent, spread) in [(Agent::OURS, ours), (Agent::THEIRS, theirs)] {
                 let Some(spread) = spread else { continue };
                 let rate = |run: &Run, _: &Run| run.samples / run.wall_ns * 1e9;
-                let rate = compared(depth, FINEST, profiler, &rate).map_or(0.0, |rate| rate.median);
+                let rate = compared(depth, FINEST, agent, &rate).map_or(0.0, |rate| rate.median);
                 let ratio = theirs.map(|theirs| format!("  {:>5.2} x", spread.median / theirs.median));
                 println!(
                     "    {depth:>3} frames  {:<15} {:>7.2} µs [{:.2} {:.2}]{}  {rate:.0} samples/s",
-                    profiler.name(),
+                    agent.name(),
                     spread.median,
                     spread.lower_quartile,
                     spread.upper_quartile,
@@ -147,22 +141,22 @@ impl Bench {
             }
         }
         println!("  slow-down of the program, {SLOW_DOWN_DEPTH} frames: wall time | CPU time of the process");
-        let noise = ("", Profiler::None(1));
-        let profilers = [Profiler::Ours, Profiler::Theirs];
-        let rest = INTERVALS.iter().flat_map(|&interval| profilers.map(|profiler| (interval, profiler)));
-        for (interval, profiler) in std::iter::once(noise).chain(rest) {
+        let noise = ("", Agent::None(1));
+        let agents = [Agent::OURS, Agent::THEIRS];
+        let rest = INTERVALS.iter().flat_map(|&interval| agents.map(|agent| (interval, agent)));
+        for (interval, agent) in std::iter::once(noise).chain(rest) {
             let percent = |more: f64, less: f64| 100.0 * (more / less - 1.0);
             let wall = |with: &Run, without: &Run| percent(with.wall_ns, without.wall_ns);
             let cpu = |with: &Run, without: &Run| percent(with.cpu_ns, without.cpu_ns);
             let (Some(wall), Some(cpu)) = (
-                compared(SLOW_DOWN_DEPTH, interval, profiler, &wall),
-                compared(SLOW_DOWN_DEPTH, interval, profiler, &cpu),
+                compared(SLOW_DOWN_DEPTH, interval, agent, &wall),
+                compared(SLOW_DOWN_DEPTH, interval, agent, &cpu),
             ) else {
                 continue;
             };
             println!(
                 "    {interval:>5} {:<15} {:>+6.2} % [{:+.2} {:+.2}] | {:>+6.2} % [{:+.2} {:+.2}]",
-                profiler.name(),
+                agent.name(),
                 wall.median,
                 wall.lower_quartile,
                 wall.upper_quartile,
@@ -175,45 +169,27 @@ impl Bench {
 
     fn run(&self, home: &str, configuration: Configuration) -> Run {
         let _ = std::fs::remove_file(&self.file);
-        let (interval, file) = (configuration.interval, &self.file);
-        let agent = match (configuration.profiler, &self.peer) {
-            (Profiler::Ours, _) => {
-                Some(format!("{}=cpu={interval},interval=10s,loglevel=error,file={file}", self.agent))
+        let option = match configuration.agent {
+            Agent::None(_) => None,
+            Agent::Some(profiler) => {
+                Some(self.profilers.option(profiler, configuration.interval, "vm", &self.file))
             }
-            (Profiler::Theirs, Some(peer)) => Some(format!(
-                "{peer}=start,event=cpu,interval={interval},cstack=vm,jstackdepth=2048,otlp,file={file}"
-            )),
-            _ => None,
         };
-        let mut command = Command::new(format!("{home}/bin/java"));
-        command.args(agent.iter().map(|agent| format!("-agentpath:{agent}")));
+        let depth = configuration.depth.to_string();
         // One collector and one size of the heap for all: what they do is not what is measured.
-        command.args(["-XX:+UseSerialGC", "-Xmx256m", "-Xss4m", "-cp", &self.classes, "programs.FixedWork"]);
-        command.args([&configuration.depth.to_string(), ROUNDS]).stdin(Stdio::null());
-        let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-        let printed = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-        let number = |name: &str| -> f64 {
-            let mut values = printed.split_whitespace().filter_map(|word| word.strip_prefix(name));
-            values
-                .next()
-                .and_then(|text| text.parse().ok())
-                .unwrap_or_else(|| panic!("{command:?}: {printed}"))
-        };
-        let (cpu_ns, wall_ns) = (number("cpu_ns="), number("wall_ns="));
-        let samples = if agent.is_some() { self.samples() } else { 0.0 };
+        let rest = ["-XX:+UseSerialGC", "-Xmx256m", "-Xss4m", "-cp", &self.profilers.classes];
+        let program = ["programs.FixedWork", &depth, ROUNDS];
+        let arguments = option.as_deref().into_iter().chain(rest).chain(program).map(OsStr::new);
+        let printed = profilers::java(Path::new(home), &[], arguments);
+        let number = |name| named_number(&printed, name);
+        let (cpu_ns, wall_ns) = (number("cpu_ns"), number("wall_ns"));
+        let samples = if option.is_some() { self.samples() } else { 0.0 };
         // The VM's start and the warm-up are sampled as well.
-        let timed_share = cpu_ns / number("process_cpu_ns=");
+        let timed_share = cpu_ns / number("process_cpu_ns");
         Run { cpu_ns, wall_ns, samples: samples * timed_share }
     }
 
     fn samples(&self) -> f64 {
-        let mut check = Command::new(&self.command);
-        check.args(["check-stacks", "--format", "json"]).arg(&self.file);
-        let output = check.output().unwrap_or_else(|error| panic!("{check:?}: {error}"));
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
-            panic!("{check:?}: {error}: {}", String::from_utf8_lossy(&output.stderr))
-        });
-        report["samples"].as_f64().unwrap_or(0.0)
+        self.profilers.check_stacks(&self.file, &[])["samples"].as_f64().unwrap_or(0.0)
     }
 }

@@ -4,10 +4,13 @@
 //! Both sides take turns, each run is a process of its own and begins with the VM's start, and one classifier
 //! (`otlpprof check-stacks --known-roots`) reads both. A cell ends when each side has SAMPLES samples.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+mod measure;
 
-use serde_json::Value;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use measure::profilers::{self, Profiler, Profilers};
 
 /// One run's sampling interval.
 const INTERVAL: &str = "100us";
@@ -96,11 +99,8 @@ const PROGRAMS: &[Program] = &[
 
 /// What the environment says.
 struct Bench {
-    agent: String,
-    command: String,
-    classes: String,
+    profilers: Profilers,
     libraries: [String; 2],
-    peer: Option<String>,
     h2: Option<String>,
     samples: u64,
     seconds: u64,
@@ -117,41 +117,29 @@ struct Counts {
 
 fn main() {
     let variable = |name: &str| std::env::var(name).ok();
-    let (Some(agent), Some(command), Some(classes), Some(library), Some(with_frame_pointers)) = (
-        variable("OTLPPROF"),
-        variable("OTLPPROF_COMMAND"),
-        variable("CLASSES"),
-        variable("DDPROFTEST"),
-        variable("DDPROFTEST_FP"),
-    ) else {
+    let (Some(profilers), Some(library), Some(with_frame_pointers)) =
+        (Profilers::from_environment(), variable("DDPROFTEST"), variable("DDPROFTEST_FP"))
+    else {
         println!("stacks: NOT MEASURED, its variables are not set (scripts/bench-peers.sh does)");
         return;
     };
-    let number = |name, default| variable(name).and_then(|text| text.parse().ok()).unwrap_or(default);
     let scratch = std::env::temp_dir().join(format!("otlpprof-stacks-{}", std::process::id()));
     std::fs::create_dir_all(&scratch).expect("a temporary folder");
     let bench = Bench {
-        agent,
-        command,
-        classes,
+        profilers,
         libraries: [library, with_frame_pointers],
-        peer: variable("ASYNC_PROFILER"),
         h2: variable("H2"),
-        samples: number("SAMPLES", 200_000),
-        seconds: number("SECONDS", 8),
+        samples: profilers::number("SAMPLES", 200_000),
+        seconds: profilers::number("SECONDS", 8),
         scratch,
     };
-    let list = |name: &str, default: &str| -> Vec<String> {
-        let text = variable(name).unwrap_or_else(|| default.to_owned());
-        text.split(':').filter(|one| !one.is_empty()).map(str::to_owned).collect()
-    };
-    let walkers = list("WALKERS", "vm:vmx:dwarf:fp");
-    let wanted = list("PROGRAMS", "");
+    let walkers = profilers::list("WALKERS", "vm:vmx:dwarf:fp");
+    let wanted = profilers::list("PROGRAMS", "");
     println!(
         "| JDK | Program | Walker | otlpprof: samples | broken | async-profiler: samples | broken | illegal calls | |"
     );
     println!("|---|---|---|---:|---:|---:|---:|---|---|");
-    for home in list("JDKS", "") {
+    for home in profilers::list("JDKS", "") {
         for program in
             PROGRAMS.iter().filter(|one| wanted.is_empty() || wanted.iter().any(|name| name == one.name))
         {
@@ -177,24 +165,14 @@ impl Bench {
 
     /// Runs both sides until they have enough, and prints the row.
     fn cell(&self, home: &Path, program: &Program, walker: &str) {
-        let compared = self.peer.is_some() && [17, 25].contains(&major_version(home));
+        let compared = self.profilers.has_peer() && [17, 25].contains(&major_version(home));
         let (mut ours, mut theirs) = (Counts::default(), Counts::default());
-        let file = self.scratch.join("profile.otlp");
         for _ in 0..MOST_RUNS {
             if ours.samples < self.samples {
-                let agent = format!(
-                    "{}=cpu={INTERVAL},cstack={walker},interval=2s,loglevel=error,file={}",
-                    self.agent,
-                    file.display()
-                );
-                self.run(home, program, &agent, &file, walker, &mut ours);
+                self.run(home, program, Profiler::Ours, walker, &mut ours);
             }
-            if let Some(peer) = self.peer.as_ref().filter(|_| compared && theirs.samples < self.samples) {
-                let agent = format!(
-                    "{peer}=start,event=cpu,interval={INTERVAL},cstack={walker},otlp,file={}",
-                    file.display()
-                );
-                self.run(home, program, &agent, &file, walker, &mut theirs);
+            if compared && theirs.samples < self.samples {
+                self.run(home, program, Profiler::Theirs, walker, &mut theirs);
             }
             if ours.samples >= self.samples && (!compared || theirs.samples >= self.samples) {
                 break;
@@ -218,17 +196,10 @@ impl Bench {
         );
     }
 
-    fn run(
-        &self,
-        home: &Path,
-        program: &Program,
-        agent: &str,
-        file: &Path,
-        walker: &str,
-        counts: &mut Counts,
-    ) {
-        let _ = std::fs::remove_file(file);
-        let mut classes = self.classes.clone();
+    fn run(&self, home: &Path, program: &Program, profiler: Profiler, walker: &str, counts: &mut Counts) {
+        let file = self.scratch.join("profile.otlp");
+        let _ = std::fs::remove_file(&file);
+        let mut classes = self.profilers.classes.clone();
         if let Some(h2) = self.h2.as_ref().filter(|_| program.needs == Need::H2) {
             classes = h2.clone();
         }
@@ -242,25 +213,19 @@ impl Bench {
             "SCRATCH" => scratch.display().to_string(),
             other => other.to_owned(),
         });
-        let mut command = Command::new(home.join("bin/java"));
-        command.arg(format!("-agentpath:{agent}")).args(program.flags).arg(format!("-Dddproftest={library}"));
-        command.args(["-cp", &classes]).args(arguments);
-        let output =
-            command.stdin(Stdio::null()).output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-        let mut check = Command::new(&self.command);
-        check.args(["check-stacks", "--known-roots", "--format", "json", "--walker", walker]);
-        check.args(program.grammar.iter().flat_map(|grammar| ["--grammar", *grammar])).arg(file);
-        let output = check.output().unwrap_or_else(|error| panic!("{check:?}: {error}"));
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
-            panic!("{check:?}: {error}: {}", String::from_utf8_lossy(&output.stderr))
-        });
+        let mut whole = vec![self.profilers.option(profiler, INTERVAL, walker, &file)];
+        whole.extend(program.flags.iter().map(|&flag| flag.to_owned()));
+        whole.extend([format!("-Dddproftest={library}"), "-cp".to_owned(), classes]);
+        let output = profilers::java(home, &[], whole.into_iter().chain(arguments).map(OsString::from));
+        let mut checked = vec!["--known-roots", "--walker", walker];
+        checked.extend(program.grammar.iter().flat_map(|grammar| ["--grammar", *grammar]));
+        let report = self.profilers.check_stacks(&file, &checked);
         let count = |name: &str| report[name].as_u64().unwrap_or(0);
         counts.samples += count("samples");
         counts.broken += count("broken");
         counts.illegal += count("illegalCalls");
         if std::env::var_os("VERBOSE").is_some() {
-            eprintln!("{}\n{}", program.name, String::from_utf8_lossy(&output.stdout));
+            eprintln!("{}\n{output}\n{report:#}", program.name);
         }
     }
 }

@@ -3,14 +3,19 @@
 #
 #   stacks   how many stacks reach their root, by JDK, program and walker; wrong calls where the call tree is known
 #   cost     CPU time of a delivered sample, by depth, and how much slower a program gets
+#   peer_handler
+#            time in the signal handler, by depth
+#   agreement
+#            each method's share of the CPU time by both, and by what programs were built to spend
 #
 # stacks prints a table in Markdown. SAMPLES (200000) are taken of each side and cell; WALKERS (vm:vmx:dwarf:fp) and
-# PROGRAMS choose the cells. The whole table takes hours. TURNS (11) is how often cost lets all of them run. JDKS (homes,
-# separated by colons) chooses for both: all that there are for stacks, the installed ones for cost.
+# PROGRAMS choose the cells. The whole table takes hours. TURNS (11, agreement 8) is how often the others let all of
+# them run; WALKERS (vm) and PROGRAMS choose for peer_handler and agreement too. JDKS (homes, separated by colons)
+# chooses for all: by default every one that there is for stacks, the installed ones for the others.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-names=(stacks cost)
+names=(stacks cost peer_handler agreement)
 if [[ $# -gt 0 ]]; then
     [[ $# -eq 1 && " ${names[*]} " == *" $1 "* ]] || {
         echo "usage: scripts/bench-peers.sh [${names[*]}]" >&2
@@ -30,6 +35,7 @@ export H2
 cargo build --release --locked </dev/null
 export OTLPPROF=$target/release/libotlpprof.so OTLPPROF_COMMAND=$target/release/otlpprof
 export CLASSES=$target/release/testprograms
+export HANDLER_TIMER=$target/release/libhandlertimer.so
 export DDPROFTEST=$target/release/libddproftest.so DDPROFTEST_FP=$target/release/libddproftest-fp.so
 all= installed=
 for home in "$PWD"/.cache/jdks/*; do
@@ -42,7 +48,7 @@ echo "load average: $(cut -d' ' -f1-3 /proc/loadavg)" >&2
 for name in "${names[@]}"; do
     case $name in
     stacks) default=$all ;;
-    cost) default=$installed ;;
+    *) default=$installed ;;
     esac
     JDKS=${JDKS:-$default} cargo bench --locked --bench "$name" </dev/null
 done

@@ -4,6 +4,8 @@
 // Each benchmark uses what it needs of this.
 #![allow(dead_code)]
 
+pub(crate) mod profilers;
+
 use std::time::{Duration, Instant};
 
 /// One way to do the work.

@@ -65,3 +65,37 @@ impl RecentFrames {
         self.sets.fill([NOTHING; 2]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::core::record::FrameKind;
+
+    #[test]
+    fn whatever_was_met_in_between_a_frame_is_what_it_was_found_to_be() {
+        let mut recent = RecentFrames::new();
+        let mut found = HashMap::new();
+        let kinds = [FrameKind::Interpreted, FrameKind::Compiled, FrameKind::Native];
+        let mut state = 1_u64;
+        for round in 0..100_000 {
+            // More frames than places, so that many share one (a linear congruential generator, Knuth's MMIX).
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let number = state >> 33;
+            let frame = RawFrame {
+                kind: kinds[(number % 3) as usize],
+                aux: ((number >> 2) % 8) as u32,
+                value: 0x7f00_0000_0000 + ((number >> 5) % 300) * 8,
+            };
+            let next = FrameId(found.len() as u32);
+            let expected = *found.entry(frame).or_insert(next);
+            assert_eq!(recent.get_or(frame, || expected), expected, "{frame:?} in round {round}");
+        }
+        recent.clear();
+        for frame in found.keys() {
+            assert_eq!(recent.get_or(*frame, || FrameId(u32::MAX)), FrameId(u32::MAX), "{frame:?}");
+            recent.clear();
+        }
+    }
+}

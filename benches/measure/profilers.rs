@@ -1,0 +1,125 @@
+//! The two profilers that are compared, otlpprof and async-profiler, as scripts/bench-peers.sh sets them up.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// A side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Profiler {
+    /// otlpprof.
+    Ours,
+    /// async-profiler.
+    Theirs,
+}
+
+impl Profiler {
+    /// Both.
+    pub(crate) const BOTH: [Self; 2] = [Self::Ours, Self::Theirs];
+
+    /// As it is printed.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Ours => "otlpprof",
+            Self::Theirs => "async-profiler",
+        }
+    }
+}
+
+/// Where they are.
+pub(crate) struct Profilers {
+    agent: String,
+    command: String,
+    /// The compiled test programs.
+    pub(crate) classes: String,
+    peer: Option<String>,
+}
+
+impl Profilers {
+    /// From OTLPPROF, OTLPPROF_COMMAND, CLASSES and, where there is one to compare with, ASYNC_PROFILER.
+    pub(crate) fn from_environment() -> Option<Self> {
+        let variable = |name: &str| std::env::var(name).ok();
+        Some(Self {
+            agent: variable("OTLPPROF")?,
+            command: variable("OTLPPROF_COMMAND")?,
+            classes: variable("CLASSES")?,
+            peer: variable("ASYNC_PROFILER"),
+        })
+    }
+
+    /// Whether there is another profiler to compare with.
+    pub(crate) fn has_peer(&self) -> bool {
+        self.peer.is_some()
+    }
+
+    /// What loads a profiler that samples CPU time at `interval` into `file`.
+    ///
+    /// # Panics
+    /// If there is no such profiler.
+    pub(crate) fn option(&self, profiler: Profiler, interval: &str, walker: &str, file: &Path) -> String {
+        let file = file.display();
+        match (profiler, &self.peer) {
+            (Profiler::Ours, _) => format!(
+                "-agentpath:{}=cpu={interval},cstack={walker},interval=10s,loglevel=error,file={file}",
+                self.agent
+            ),
+            (Profiler::Theirs, Some(peer)) => format!(
+                "-agentpath:{peer}=start,event=cpu,interval={interval},cstack={walker},jstackdepth=2048,otlp,\
+                 file={file}"
+            ),
+            (Profiler::Theirs, None) => panic!("ASYNC_PROFILER is not set"),
+        }
+    }
+
+    /// What `otlpprof check-stacks` says of a profile.
+    pub(crate) fn check_stacks(&self, file: &Path, arguments: &[&str]) -> Value {
+        let mut check = Command::new(&self.command);
+        check.args(["check-stacks", "--format", "json"]).args(arguments).arg(file);
+        let output = check.output().unwrap_or_else(|error| panic!("{check:?}: {error}"));
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{check:?}: {error}: {}", String::from_utf8_lossy(&output.stderr)))
+    }
+}
+
+/// A list in the environment, separated by colons.
+pub(crate) fn list(variable: &str, default: &str) -> Vec<String> {
+    let text = std::env::var(variable).unwrap_or_else(|_| default.to_owned());
+    text.split(':').filter(|one| !one.is_empty()).map(str::to_owned).collect()
+}
+
+/// A number in the environment.
+pub(crate) fn number(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// A JDK as it is printed: the last part of its home.
+pub(crate) fn jdk_name(home: &str) -> String {
+    Path::new(home).file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Runs a JDK's `java` to its end; what it printed.
+///
+/// # Panics
+/// If it fails.
+pub(crate) fn java<I: AsRef<OsStr>>(
+    home: &Path,
+    environment: &[(&str, &OsStr)],
+    arguments: impl IntoIterator<Item = I>,
+) -> String {
+    let mut command = Command::new(home.join("bin/java"));
+    command.args(arguments).envs(environment.iter().copied()).stdin(Stdio::null());
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The number behind `name=` in a line of such.
+///
+/// # Panics
+/// If there is none.
+pub(crate) fn named_number(text: &str, name: &str) -> f64 {
+    let mut words = text.split_whitespace().filter_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    words.next().and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no {name} in {text:?}"))
+}
