@@ -15,7 +15,6 @@ use super::repeated::Repeated;
 use super::{Cursor, FrameSink, FrozenReason, MAX_STEPS, Walk, WalkError, arch};
 use crate::core::continuation::{ContinuationLayout, FrozenLayout, KlassWord, References, ThawStub};
 use crate::core::memory::Memory;
-use crate::core::record::FrameKind;
 use crate::core::vm_layout::VmLayout;
 
 /// More chunks than a continuation has: each freeze that finds no room makes one.
@@ -396,13 +395,8 @@ impl<M: Memory> Walk<'_, M> {
         let fp = self.frozen_fp(chunk, frame.sp)?;
         let slot = |index: i64| self.frozen_word(fp.wrapping_add_signed(index.wrapping_mul(8)));
         let method = slot(vm.interpreter_frame.method)?;
-        let const_method = self.const_method(vm, method).map_err(|_| FrozenReason::BadFrame)?;
-        let kind = if self.code_size(vm, const_method) == 0 {
-            FrameKind::NativeMethod
-        } else {
-            FrameKind::Interpreted
-        };
-        sink.java(kind, 0, method, self.bci(vm, const_method, slot(vm.interpreter_frame.bcp)?));
+        let bytecodes = self.bytecodes(vm, method).map_err(|_| FrozenReason::BadFrame)?;
+        sink.java(bytecodes.kind(), 0, method, bytecodes.index_of(slot(vm.interpreter_frame.bcp)?));
         match self.frozen_interpreted_caller(vm, chunk, frame)? {
             Next::Last(_) => Ok(Next::Last(method)),
             caller => Ok(caller),

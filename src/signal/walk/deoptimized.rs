@@ -50,7 +50,7 @@ impl<M: Memory> Walk<'_, M> {
         for index in 0..u64::from(count) {
             let element = first.wrapping_add(index.wrapping_mul(u64::from(layout.element_size)));
             let method = self.load(element.wrapping_add(u64::from(layout.element_method)))?;
-            self.const_method(vm, method)?;
+            self.bytecodes(vm, method)?;
             // -1 is the entry, as in a compiled method's scopes.
             let bci = self.load_i32(element.wrapping_add(u64::from(layout.element_bci)))?.max(0);
             sink.java(FrameKind::Interpreted, 0, method, bci);

@@ -6,6 +6,26 @@ use crate::core::memory::Memory;
 use crate::core::record::FrameKind;
 use crate::core::vm_layout::VmLayout;
 
+/// Where a method's bytecodes are.
+#[derive(Clone, Copy)]
+pub(super) struct Bytecodes {
+    begin: u64,
+    size: u64,
+}
+
+impl Bytecodes {
+    /// A native method has none.
+    pub(super) const fn kind(self) -> FrameKind {
+        if self.size == 0 { FrameKind::NativeMethod } else { FrameKind::Interpreted }
+    }
+
+    /// The bytecode index of `bcp`; -1 if it does not point into the bytecodes.
+    pub(super) const fn index_of(self, bcp: u64) -> i32 {
+        let index = bcp.wrapping_sub(self.begin);
+        if index < self.size { index as i32 } else { -1 }
+    }
+}
+
 impl<M: Memory> Walk<'_, M> {
     /// A word of the frame at `fp`.
     pub(super) fn slot(&self, fp: u64, index: i64) -> Result<u64, WalkError> {
@@ -14,6 +34,7 @@ impl<M: Memory> Walk<'_, M> {
 
     /// Puts the Java frame of a complete interpreter frame into the sink and finds its caller. `bcp_register` is
     /// tried before the frame's own slot, which holds the bytecode pointer only across calls.
+    #[inline(always)]
     pub(super) fn interpreted_step(
         &self,
         vm: &VmLayout,
@@ -26,18 +47,13 @@ impl<M: Memory> Walk<'_, M> {
             return Err(WalkError::BadInterpreterFrame);
         }
         let method = self.slot(fp, vm.interpreter_frame.method)?;
-        let const_method = self.const_method(vm, method)?;
-        let bci = match bcp_register.map(|bcp| self.bci(vm, const_method, bcp)) {
+        let bytecodes = self.bytecodes(vm, method)?;
+        let bci = match bcp_register.map(|bcp| bytecodes.index_of(bcp)) {
             Some(bci) if bci >= 0 => bci,
-            _ => self.bci(vm, const_method, self.slot(fp, vm.interpreter_frame.bcp)?),
+            // Of a native method it is 0.
+            _ => bytecodes.index_of(self.slot(fp, vm.interpreter_frame.bcp)?),
         };
-        // A native method has no bytecodes; its bytecode pointer is 0.
-        let kind = if self.code_size(vm, const_method) == 0 {
-            FrameKind::NativeMethod
-        } else {
-            FrameKind::Interpreted
-        };
-        sink.java(kind, 0, method, bci);
+        sink.java(bytecodes.kind(), 0, method, bci);
         let sender = Cursor {
             pc: self.load_return_address(fp.wrapping_add(8))?,
             sp: sender_sp(fp, self.slot(fp, vm.interpreter_frame.sender_sp)?),
@@ -50,35 +66,45 @@ impl<M: Memory> Walk<'_, M> {
         Ok(sender)
     }
 
-    /// The ConstMethod of what should be a Method.
-    pub(super) fn const_method(&self, vm: &VmLayout, method: u64) -> Result<u64, WalkError> {
-        if method == 0 || !method.is_multiple_of(8) {
-            return Err(WalkError::BadInterpreterFrame);
+    /// As [`Walk::interpreted_step`] for a frame that is returned to, and for its callers as long as they are interpreted:
+    /// gives the first that is not.
+    pub(super) fn interpreted_frames(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+        sink: &mut FrameSink<'_>,
+    ) -> Result<Cursor, WalkError> {
+        // A copy, which stays in registers.
+        let mut cursor = *cursor;
+        loop {
+            cursor = self.interpreted_step(vm, &cursor, None, sink)?;
+            if sink.is_full() || !vm.stubs.interpreter.contains(cursor.pc) {
+                return Ok(cursor);
+            }
         }
-        let const_method = self
-            .memory
-            .load_u64(method.wrapping_add(u64::from(vm.method.const_method)))
-            .filter(|&address| address != 0 && address.is_multiple_of(8))
-            .ok_or(WalkError::BadInterpreterFrame)?;
+    }
+
+    /// The bytecodes of what should be a Method.
+    pub(super) fn bytecodes(&self, vm: &VmLayout, method: u64) -> Result<Bytecodes, WalkError> {
+        let bad = WalkError::BadInterpreterFrame;
+        let layout = &vm.method;
+        if method == 0 || !method.is_multiple_of(8) {
+            return Err(bad);
+        }
+        let pointer = |address: u64, field: u32| {
+            self.memory
+                .load_u64(address.wrapping_add(u64::from(field)))
+                .filter(|&address| address != 0 && address.is_multiple_of(8))
+        };
         // A ConstMethod leads to a constant pool, which leads to its class: three dependent loads that garbage
         // does not survive.
-        let pool = self.memory.load_u64(const_method.wrapping_add(u64::from(vm.method.constants)));
-        let holder =
-            pool.and_then(|pool| self.memory.load_u64(pool.wrapping_add(u64::from(vm.method.pool_holder))));
-        match holder {
-            Some(holder) if holder != 0 && holder.is_multiple_of(8) => Ok(const_method),
-            _ => Err(WalkError::BadInterpreterFrame),
-        }
-    }
-
-    pub(super) fn code_size(&self, vm: &VmLayout, const_method: u64) -> u64 {
-        self.memory.load_u16(const_method.wrapping_add(u64::from(vm.method.code_size))).map_or(0, u64::from)
-    }
-
-    /// The bytecode index of `bcp`; -1 if it does not point into the method's bytecodes.
-    pub(super) fn bci(&self, vm: &VmLayout, const_method: u64, bcp: u64) -> i32 {
-        let code = const_method.wrapping_add(u64::from(vm.method.const_method_size));
-        let index = bcp.wrapping_sub(code);
-        if index < self.code_size(vm, const_method) { index as i32 } else { -1 }
+        let const_method = pointer(method, layout.const_method).ok_or(bad)?;
+        let pool = self.memory.load_u64(const_method.wrapping_add(u64::from(layout.constants))).ok_or(bad)?;
+        pointer(pool, layout.pool_holder).ok_or(bad)?;
+        let size = self.memory.load_u16(const_method.wrapping_add(u64::from(layout.code_size)));
+        Ok(Bytecodes {
+            begin: const_method.wrapping_add(u64::from(layout.const_method_size)),
+            size: size.map_or(0, u64::from),
+        })
     }
 }

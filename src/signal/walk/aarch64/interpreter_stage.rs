@@ -89,7 +89,7 @@ impl<M: Memory> Walk<'_, M> {
         sink: &mut FrameSink<'_>,
     ) -> Result<(), WalkError> {
         let method = registers.x12();
-        self.const_method(vm, method)?;
+        self.bytecodes(vm, method)?;
         sink.java(FrameKind::Interpreted, 0, method, 0);
         Ok(())
     }
