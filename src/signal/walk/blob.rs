@@ -38,6 +38,22 @@ pub(super) struct Blob {
     pub frame_bytes: i64,
 }
 
+/// The stubs of a compiled method, behind its own code.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stubs {
+    code_begin: u64,
+    begin: u64,
+    /// The blob's end: what else it has lies between.
+    pub end: u64,
+}
+
+impl Stubs {
+    /// Whether `target` is in the method's own code.
+    pub(super) fn leads_back(&self, target: u64) -> bool {
+        (self.code_begin..self.begin).contains(&target)
+    }
+}
+
 /// First eight bytes of a blob's name, as they are compared.
 const fn name_word(name: &[u8; 8]) -> u64 {
     u64::from_le_bytes(*name)
@@ -92,6 +108,17 @@ impl<M: Memory> Walk<'_, M> {
             BlobPart::FromBlob(field) => blob.wrapping_add_signed(int(field)?),
             BlobPart::FromPointer { base, offset } => pointer(base)?.wrapping_add_signed(int(offset)?),
         })
+    }
+
+    /// The compiled method's stubs, if `pc` is in them.
+    pub(super) fn stubs_around(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> Option<Stubs> {
+        let begin = self.blob_part(blob.address, vm.nmethod.stub_begin).ok()?;
+        if pc < begin {
+            return None;
+        }
+        let size = self.load_i32(blob.address.wrapping_add(u64::from(vm.code_blob.size))).ok()?;
+        let end = blob.address.wrapping_add_signed(i64::from(size));
+        Some(Stubs { code_begin: blob.code_begin, begin, end })
     }
 
     /// `_frame_complete_offset`: where, from the code's start, the frame is said to be complete.

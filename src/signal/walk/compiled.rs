@@ -144,6 +144,11 @@ impl<M: Memory> Walk<'_, M> {
         Err(WalkError::TooManySteps)
     }
 
+    /// What the method's own stubs have put on its frame where its code is at `pc`.
+    pub(super) fn bytes_saved_at(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> u64 {
+        self.stubs_around(vm, blob, pc).map_or(0, |stubs| self.bytes_saved_by_barrier(&stubs, pc))
+    }
+
     /// The caller of a frame that is complete: sizes are fixed, and the frame pointer is
     /// saved below the return address.
     pub(super) fn sized_caller(&self, cursor: &Cursor, frame_bytes: i64) -> Result<Cursor, WalkError> {

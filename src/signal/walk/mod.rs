@@ -40,6 +40,7 @@ pub mod vm;
 #[path = "aarch64"]
 mod arch {
     pub(super) mod adapter;
+    pub(super) mod barrier_stub;
     pub(super) mod call_stub_stage;
     pub(super) mod coloured_reference;
     pub(super) mod compiled_stage;
@@ -63,6 +64,7 @@ mod arch {
 #[path = "x86_64"]
 mod arch {
     pub(super) mod adapter;
+    pub(super) mod barrier_stub;
     pub(super) mod call_stub_stage;
     pub(super) mod coloured_reference;
     pub(super) mod compiled_stage;

@@ -161,7 +161,7 @@ impl<M: Memory> Walk<'_, M> {
                 Some(registers) => self.interrupted_interpreter_step(vm, cursor, &registers, sink),
                 None => match self.frameless_interpreter_caller(vm, cursor, sink) {
                     Some(caller) => Ok(caller),
-                    None => self.interpreted_step(vm, cursor, None, sink),
+                    None => self.interpreted_frames(vm, cursor, sink),
                 },
             }
             .map(Step::Caller);
@@ -195,17 +195,23 @@ impl<M: Memory> Walk<'_, M> {
                 if self.is_continuation_entry(vm, &blob, cursor, sink)? {
                     return Ok(Step::Root);
                 }
+                // Only native code is called with more on the stack.
+                let saved = match sink.last_method() {
+                    None if !cursor.interrupted => self.bytes_saved_at(vm, &blob, cursor.pc),
+                    _ => 0,
+                };
+                let frame_bytes = blob.frame_bytes.wrapping_add_unsigned(saved);
                 let first = sink.len();
                 let decoded = self.compiled_frames(vm, &blob, cursor, sink)?;
                 if decoded == Decoded::ByPc && !cursor.interrupted {
-                    repeated.put(cursor.pc, first..sink.len(), blob.frame_bytes);
+                    repeated.put(cursor.pc, first..sink.len(), frame_bytes);
                 }
                 if let Some(carrier) = self.yielded(vm, cursor, sink) {
                     return Ok(carrier);
                 }
                 let caller = match interrupted {
                     Some(registers) => self.interrupted_compiled_caller(vm, &blob, cursor, &registers),
-                    None => self.sized_caller(cursor, blob.frame_bytes),
+                    None => self.sized_caller(cursor, frame_bytes),
                 }?;
                 if self.is_frozen_by_yield(vm, &caller, sink) {
                     return Ok(Step::Frozen);

@@ -32,7 +32,9 @@ impl<M: Memory> Walk<'_, M> {
         if cursor.pc < complete_at && !self.is_saved(blob, cursor.pc, complete_at) {
             return self.caller_by_record(cursor, registers, Record::InRegisters(0));
         }
-        let pushed = self.bytes_pushed_for_subtype_check(vm, cursor.pc);
+        let pushed = self
+            .bytes_pushed_for_subtype_check(vm, cursor.pc)
+            .wrapping_add(self.bytes_saved_at(vm, blob, cursor.pc));
         self.sized_caller(&Cursor { sp: cursor.sp.wrapping_add(pushed), ..*cursor }, blob.frame_bytes)
     }
 

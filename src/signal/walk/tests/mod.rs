@@ -1,5 +1,6 @@
 //! The walkers over recorded states: a small VM built of bytes, in which each kind of frame is brought about.
 
+mod barrier_stubs;
 mod little_vm;
 mod modes;
 mod native;

@@ -62,6 +62,13 @@ pub(super) struct World {
     stack: Vec<u64>,
 }
 
+/// Where a compiled method's stubs begin, from its code.
+pub(super) const STUBS: usize = 0x700;
+
+/// What a barrier's stub saves on the frame, and where it goes back to, from the method's code.
+pub(super) const BARRIER_SAVES: u64 = 0x20;
+pub(super) const BARRIER_CONTINUATION: usize = 0x80;
+
 /// How a blob is made.
 pub(super) struct BlobSpec<'a> {
     pub(super) name: &'a str,
@@ -156,6 +163,7 @@ impl World {
         put(48, &int(if spec.name == "native nmethod" { 0 } else { 4 }));
         put(52, &int(16));
         put(56, &int(0xe00));
+        put(60, &int(STUBS as i64 + BLOB_HEADER as i64));
         put(BLOB_HEADER as usize, spec.code);
         // One PcDesc for everything, one scope: sender 0, method 1, bci 7.
         put(64, &int(0xd00));

@@ -57,7 +57,9 @@ impl<M: Memory> Walk<'_, M> {
         };
         match self.stage(vm, blob, cursor.pc)? {
             Stage::Complete => {
-                let pushed = self.bytes_pushed_for_subtype_check(vm, cursor.pc);
+                let pushed = self
+                    .bytes_pushed_for_subtype_check(vm, cursor.pc)
+                    .wrapping_add(self.bytes_saved_at(vm, blob, cursor.pc));
                 let whole = Cursor { sp: cursor.sp.wrapping_add(pushed), ..*cursor };
                 self.sized_caller(&whole, blob.frame_bytes)
             }

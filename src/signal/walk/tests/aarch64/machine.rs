@@ -2,7 +2,8 @@
 
 use libc::{mcontext_t, siginfo_t, ucontext_t};
 
-use crate::signal::walk::tests::vm_world::CALL_STUB_RETURN;
+use crate::signal::walk::tests::barrier_stubs::BarrierStub;
+use crate::signal::walk::tests::vm_world::{BARRIER_CONTINUATION, BARRIER_SAVES, CALL_STUB_RETURN, STUBS};
 
 /// Indices of registers.
 pub(in crate::signal::walk::tests) const SP: usize = 31;
@@ -43,4 +44,20 @@ pub(in crate::signal::walk::tests) fn compiled_code() -> Vec<u8> {
     let exit = [0xa942_7bfd, 0x9100_c3ff, 0xf942_2788, 0xeb28_63ff, 0x5400_0048, RET];
     code[0x100 / 4..][..exit.len()].copy_from_slice(&exit);
     bytes(&code)
+}
+
+/// `stp x0, x1, [sp, -n]!; stp x2, x3, [sp, 16]; bl slow_path; ldp x2, x3, [sp, 16]; ldp x0, x1, [sp], n; b
+/// continuation`; then `ldp x0, x1, [sp], n; b`.
+pub(in crate::signal::walk::tests) fn barrier_stubs() -> Vec<BarrierStub> {
+    let words = BARRIER_SAVES as u32 / 8;
+    let push = 0xa980_07e0 | (words.wrapping_neg() & 0x7f) << 15;
+    let pop = 0xa8c0_07e0 | words << 15;
+    let jump = |at: usize| {
+        0x1400_0000 | (BARRIER_CONTINUATION as i32 - (STUBS + at) as i32) as u32 >> 2 & 0x03ff_ffff
+    };
+    let instructions = [push, 0xa901_0fe2, 0x9400_0000, 0xa941_0fe2, pop, jump(20), pop, jump(28)];
+    let is_saved = [false, true, true, true, true, false];
+    let stages = is_saved.iter().enumerate().map(|(number, &is_saved)| (number * 4, is_saved)).collect();
+    let code = instructions.iter().flat_map(|instruction: &u32| instruction.to_le_bytes()).collect();
+    vec![BarrierStub { code, stages, return_to: 12 }]
 }

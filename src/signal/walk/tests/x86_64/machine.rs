@@ -2,6 +2,9 @@
 
 use libc::ucontext_t;
 
+use crate::signal::walk::tests::barrier_stubs::BarrierStub;
+use crate::signal::walk::tests::vm_world::{BARRIER_CONTINUATION, BARRIER_SAVES, STUBS};
+
 /// Indices of registers.
 pub(in crate::signal::walk::tests) const SP: usize = 7;
 pub(in crate::signal::walk::tests) const FP: usize = 6;
@@ -31,4 +34,35 @@ pub(in crate::signal::walk::tests) fn compiled_code() -> Vec<u8> {
         0x90,
     ]);
     code
+}
+
+/// `sub rsp, n; mov [rsp], rax; call slow_path; mov rax, [rsp]; add rsp, n; jmp continuation`, with both sizes of
+/// immediates; then `add rsp, 8; jmp`.
+pub(in crate::signal::walk::tests) fn barrier_stubs() -> Vec<BarrierStub> {
+    let size = BARRIER_SAVES as u8;
+    let short = (vec![0x48, 0x83, 0xec, size], vec![0x48, 0x83, 0xc4, size]);
+    let long = (vec![0x48, 0x81, 0xec, size, 0, 0, 0], vec![0x48, 0x81, 0xc4, size, 0, 0, 0]);
+    let stub = |(sub, add): (Vec<u8>, Vec<u8>)| {
+        let parts: [(&[u8], bool); 5] = [
+            (&sub, false),
+            (&[0x48, 0x89, 0x04, 0x24], true),
+            (&[0xe8, 0, 0, 0, 0], true),
+            (&[0x48, 0x8b, 0x04, 0x24], true),
+            (&add, true),
+        ];
+        let (mut code, mut stages) = (vec![], vec![]);
+        for (instruction, is_saved) in parts {
+            stages.push((code.len(), is_saved));
+            code.extend(instruction);
+        }
+        stages.push((code.len(), false));
+        let return_to = stages[3].0;
+        for instruction in [&[0xe9][..], &[0x48, 0x83, 0xc4, 8, 0xe9]] {
+            code.extend(instruction);
+            let distance = BARRIER_CONTINUATION as i32 - (STUBS + code.len() + 4) as i32;
+            code.extend(distance.to_le_bytes());
+        }
+        BarrierStub { code, stages, return_to }
+    };
+    [short, long].map(stub).into()
 }

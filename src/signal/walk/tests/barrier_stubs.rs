@@ -1,0 +1,58 @@
+//! Compiled code in the stubs behind it that call a collector's slow path, with registers saved on its frame.
+
+use super::arch::machine;
+use super::native::{BASE, object, rule};
+use super::vm_world::*;
+use crate::core::record::FrameKind::{Compiled, Native};
+use crate::core::unwind::{CfaRule, FpRule};
+
+/// In the native code, which has a frame of two words.
+const SLOW_PATH: u64 = BASE + 0x10;
+
+/// A stub that saves [`BARRIER_SAVES`] bytes, calls, restores, and goes back to the method's own code. Another one lies
+/// behind it, whose exit says nothing of this one.
+pub(super) struct BarrierStub {
+    pub(super) code: Vec<u8>,
+    /// For each instruction its offset, and whether the registers lie on the frame before it.
+    pub(super) stages: Vec<(usize, bool)>,
+    /// Where the call returns to.
+    pub(super) return_to: usize,
+}
+
+/// A method in whose stub the thread is, and its caller.
+fn world_with(code: &[u8]) -> (World, u64, u64, u64) {
+    let mut world = World::new();
+    let (caller, return_pc) = compiled_caller(&mut world);
+    let (callee, callee_code) = world.compiled_with(&[(STUBS, code)]);
+    let sp = CALLER_SP - 0x30;
+    // What lies where the caller would be without the saved registers is an address in the code cache as well.
+    world.set(sp + 0x20, 0x1234).set(sp + 0x28, return_pc).set(sp + 0x28 - BARRIER_SAVES, callee_code + 0x10);
+    (world, callee, caller, callee_code)
+}
+
+#[test]
+fn registers_that_a_barrier_saves_are_no_part_of_the_frame() {
+    for BarrierStub { code, stages, .. } in machine::barrier_stubs() {
+        for (offset, is_saved) in stages {
+            let (mut world, callee, caller, callee_code) = world_with(&code);
+            let sp = CALLER_SP - 0x30 - if is_saved { BARRIER_SAVES } else { 0 };
+            let frames = world.walk(callee_code + (STUBS + offset) as u64, sp, 0, &[]);
+            assert_eq!(frames, [(Compiled, callee, 7), (Compiled, caller, 7)], "at {offset} of {code:x?}");
+        }
+    }
+}
+
+/// Regression: native code that compiled code calls from a barrier's stub led to a wrong caller, or to none (ZGC).
+#[test]
+fn a_slow_path_is_called_from_below_the_registers_that_a_barrier_saves() {
+    for BarrierStub { code, return_to, .. } in machine::barrier_stubs() {
+        let (mut world, callee, caller, callee_code) = world_with(&code);
+        world.objects = object(&[rule(CfaRule::SpPlus(0x10), FpRule::Same)], 42);
+        world.memory.put_u64(0x100, 42);
+        let sp = CALLER_SP - 0x30 - BARRIER_SAVES;
+        world.set(sp - 8, callee_code + (STUBS + return_to) as u64);
+        let frames = world.walk(SLOW_PATH, sp - 16, 0, &[]);
+        let methods: Vec<_> = frames.iter().map(|frame| (frame.0, frame.1)).collect();
+        assert_eq!(methods, [(Native, SLOW_PATH), (Compiled, callee), (Compiled, caller)]);
+    }
+}

@@ -1,0 +1,64 @@
+//! A compiled method's stubs in which it calls a collector's slow path, on x86_64: behind the method's own code, with
+//! the live registers saved below its frame.
+//!
+//! They are `sub rsp, size; mov …; call slow_path; mov …; add rsp, size; jmp continuation` (SaveLiveRegisters,
+//! gc/shared/barrierSetAssembler_x86.cpp, 21 on; ZSaveLiveRegisters, gc/z/zBarrierSetAssembler_x86.cpp, 17); without
+//! registers to save there is no `sub` and no `add`.
+
+use crate::core::memory::Memory;
+use crate::signal::walk::Walk;
+use crate::signal::walk::blob::Stubs;
+
+/// What restores all registers, vectors included, is shorter.
+const LONGEST_STUB_BYTES: usize = 768;
+/// All registers are smaller.
+const MOST_SAVED_BYTES: u64 = 4096;
+
+impl<M: Memory> Walk<'_, M> {
+    /// How many bytes lie on the frame of a method whose code, at `pc`, is in its `stubs`: what the next instructions
+    /// take off again before they go back to the method's own code.
+    pub(in crate::signal::walk) fn bytes_saved_by_barrier(&self, stubs: &Stubs, pc: u64) -> u64 {
+        let mut bytes = [0_u8; LONGEST_STUB_BYTES];
+        let length = usize::try_from(stubs.end.saturating_sub(pc)).unwrap_or(0).min(LONGEST_STUB_BYTES);
+        let Some(code) = bytes.get_mut(..length).filter(|code| !code.is_empty()) else { return 0 };
+        if !self.memory.read_bytes(pc, code) {
+            return 0;
+        }
+        let mut rest: &[u8] = code;
+        let mut at = pc;
+        while !rest.is_empty() {
+            let removed = match rest {
+                // Not saved yet, or another stub begins: this one has left for good.
+                [0x48, 0x81 | 0x83, 0xec, ..] => return 0,
+                [0xe9, ..] if stubs.is_left_at(at, rest) => return 0,
+                [0x48, 0x83, 0xc4, size, jump @ ..] => Some((u64::from(*size), 4, jump)),
+                [0x48, 0x81, 0xc4, a, b, c, d, jump @ ..] => {
+                    Some((u64::from(u32::from_le_bytes([*a, *b, *c, *d])), 7, jump))
+                }
+                _ => None,
+            };
+            if let Some((size, add_bytes, jump)) = removed
+                && size.is_multiple_of(8)
+                && size < MOST_SAVED_BYTES
+                && stubs.is_left_at(at.wrapping_add(add_bytes), jump)
+            {
+                return size;
+            }
+            rest = rest.get(1..).unwrap_or_default();
+            at = at.wrapping_add(1);
+        }
+        0
+    }
+}
+
+impl Stubs {
+    /// Whether `code`, at `at`, begins with a jump to the method's own code.
+    fn is_left_at(&self, at: u64, code: &[u8]) -> bool {
+        let (jump_bytes, distance) = match code {
+            [0xe9, a, b, c, d, ..] => (5, i64::from(i32::from_le_bytes([*a, *b, *c, *d]))),
+            [0xeb, distance, ..] => (2, i64::from(*distance as i8)),
+            _ => return false,
+        };
+        self.leads_back(at.wrapping_add(jump_bytes).wrapping_add_signed(distance))
+    }
+}
