@@ -51,6 +51,23 @@ fn the_handler_neither_allocates_nor_locks() {
     }
 }
 
+/// Threads that are in the middle of writing their context when the handler reads it.
+#[test]
+fn nor_does_it_where_threads_have_a_context() {
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "ContextStress")
+            .argument(2)
+            .argument(2)
+            .argument(20)
+            .agent("file=FILE,cpu=1ms,cpu.clock=timer")
+            .variable("LD_PRELOAD", env!("OTLPPROF_HANDLER_GUARD"))
+            .variable("HANDLER_GUARD_REPORT", "1")
+            .run()
+            .expect_success();
+        assert!(guarded_calls(&run).is_some_and(|calls| calls >= 50), "{}: {}", run.label, run.stderr);
+    }
+}
+
 /// The guard ends the process at each kind of thing that must not be done.
 #[test]
 fn the_guard_ends_a_process_that_does_either() {

@@ -17,7 +17,7 @@ use crate::context::counts::{COUNTS, add};
 use crate::context::dictionary::{DICTIONARY, Interned, LONGEST_VALUE, MAX_VALUES};
 use crate::context::slot_names::SLOT_NAMES;
 use crate::context::threads;
-use crate::core::context::{BLOCK_BYTES, ContextBlock};
+use crate::core::context::{BLOCK_BYTES, ContextBlock, ValueRef};
 use crate::jvm::thread_kinds::ThreadKind;
 
 /// `body`'s result, or `otherwise` if it panics.
@@ -275,6 +275,23 @@ fn intern(text: &str) -> Option<Interned> {
     // The agent's thread was not fast enough, or there is none.
     let has_room = lifecycle::agent()?.reclaim_values();
     DICTIONARY.intern(text).ok().filter(|_| has_room)
+}
+
+/// `Natives.value0`.
+///
+/// # Safety
+/// Called by the JVM alone.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_value0(
+    env: *mut JNIEnv,
+    _: jclass,
+    reference: jint,
+) -> jstring {
+    guarded(null_mut(), || {
+        let text = DICTIONARY.values().get(ValueRef(reference.cast_unsigned())).map(str::to_owned);
+        // SAFETY: by the contract. The dictionary is not locked here: to make a string may wait for a safepoint.
+        text.map_or(null_mut(), |text| unsafe { new_string(env, &text) })
+    })
 }
 
 /// `Natives.slot0`.

@@ -43,8 +43,8 @@ public final class ContextSetter {
     private static final String SPAN_ID = "spanid";
 
     private final String[] names;
-    /** Where each name's value goes: a place in the block, or one of {@link ThreadContext}'s two others. */
-    private final int[] places;
+    /** Where each name's value goes: a slot, or one of the link's two parts. */
+    private final int[] slots;
 
     private final boolean active;
 
@@ -63,7 +63,7 @@ public final class ContextSetter {
             throw new IllegalArgumentException(
                     "a context has " + MAX_ATTRIBUTES + " attributes at most, not " + this.names.length + ": " + names);
         }
-        this.places = new int[this.names.length];
+        this.slots = new int[this.names.length];
         for (int i = 0; i < this.names.length; i++) {
             String name = Objects.requireNonNull(this.names[i], "an attribute's name");
             if (name.isEmpty() || names.indexOf(name) != i) {
@@ -71,18 +71,18 @@ public final class ContextSetter {
             }
         }
         for (int i = 0; i < this.names.length; i++) {
-            this.places[i] = place(this.names[i]);
+            this.slots[i] = slotOf(this.names[i]);
         }
     }
 
-    private int place(String name) {
+    private int slotOf(String name) {
         if (name.equals(TRACE_ID)) {
             return ThreadContext.TRACE;
         }
         if (name.equals(SPAN_ID)) {
             return ThreadContext.SPAN;
         }
-        return active ? ThreadContext.placeOfSlot(Natives.slot0(name)) : 0;
+        return active ? Natives.slot0(name) : 0;
     }
 
     /**
@@ -111,12 +111,12 @@ public final class ContextSetter {
      * @throws IndexOutOfBoundsException if the offset is none of this setter's
      */
     public boolean setAttribute(int offset, String value) {
-        int place = places[offset];
+        int slot = slots[offset];
         if (!active) {
             return false;
         }
         ThreadContext context = ThreadContext.current();
-        return place >= 0 ? context.setLabel(place, value) : context.setId(place, value);
+        return slot >= 0 ? context.setLabel(slot, value) : context.setId(slot, value);
     }
 
     /**

@@ -29,6 +29,9 @@ final class Natives {
     /** The epoch in the upper half, in the lower a value's reference, or 0 if it is too long or there is no room. */
     static native long intern0(String value);
 
+    /** The value that a reference stands for; null if it has been reclaimed. */
+    static native String value0(int reference);
+
     /**
      * The slot of this name.
      *

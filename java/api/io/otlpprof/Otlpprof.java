@@ -92,7 +92,11 @@ public final class Otlpprof {
         }
     }
 
-    /** Whether there is an agent. */
+    /**
+     * Whether there is an agent.
+     *
+     * @return whether calls have an effect
+     */
     public boolean isAvailable() {
         return available;
     }
@@ -147,7 +151,11 @@ public final class Otlpprof {
         return available && Natives.flush0();
     }
 
-    /** What the profiler is doing, in one line for people. */
+    /**
+     * What the profiler is doing.
+     *
+     * @return one line for people
+     */
     public String status() {
         return available ? Natives.status0() : "the profiling agent is not in this process";
     }

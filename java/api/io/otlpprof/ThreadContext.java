@@ -3,6 +3,7 @@ package io.otlpprof;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.IntBuffer;
 import java.util.Arrays;
 
 /**
@@ -16,9 +17,9 @@ import java.util.Arrays;
  * <p>Layout: src/core/context.rs.
  */
 final class ThreadContext {
-    /** In place of a place in the block: the trace id. */
+    /** In place of a slot: the trace id. */
     static final int TRACE = -1;
-    /** In place of a place in the block: the span id. */
+    /** In place of a slot: the span id. */
     static final int SPAN = -2;
 
     private static final int TRACE_ID_HIGH = 0;
@@ -30,7 +31,8 @@ final class ThreadContext {
     private static final int SLOTS = 9;
     private static final int VALID = 1;
 
-    private static final ByteBuffer EPOCH = Natives.epoch0().order(ByteOrder.nativeOrder());
+    // A view of ints is read with fewer questions asked than a buffer of bytes.
+    private static final IntBuffer EPOCH = Natives.epoch0().order(ByteOrder.nativeOrder()).asIntBuffer();
 
     private static final ThreadLocal<ThreadContext> CURRENT = new ThreadLocal<>() {
         @Override
@@ -57,6 +59,9 @@ final class ThreadContext {
     /** Values by their hash, each in one of two neighbouring places. All threads read and write it as they please. */
     private static final Known[] KNOWN = new Known[KNOWN_VALUES];
 
+    /** The same by the lowest bits of their reference. */
+    private static final Known[] BY_REFERENCE = new Known[KNOWN_VALUES];
+
     /** A hexadecimal digit's value, by the character; -1 for what is none. */
     private static final byte[] DIGITS = new byte[128];
 
@@ -71,62 +76,74 @@ final class ThreadContext {
     /** Null if the thread can have none. */
     private final ByteBuffer block;
 
-    /** The values of the slots, for those who ask for a copy; null before there is one. */
-    private String[] values;
+    /** The block's slots, the fastest to be written; null if there is none. */
+    private final IntBuffer slots;
 
-    private long traceIdHigh;
-    private long traceIdLow;
-    private long spanId;
-    private int flags;
-    /** The text of the trace id above, if it came as one: the spans of a trace usually share the very string. */
+    /** Whether one of the two ids has been set by {@link #setId} and the other has not. The block then has neither. */
+    private boolean isWaiting;
+
+    private long waitingTraceIdHigh;
+    private long waitingTraceIdLow;
+    private long waitingSpanId;
+
+    /** A trace id as text, and as numbers: the spans of a trace usually share the very string. */
     private String traceText;
 
-    private long parsedHigh;
-    private long parsedLow;
+    private long textHigh;
+    private long textLow;
+
+    private long parsed;
 
     private ThreadContext() {
         ByteBuffer memory = Natives.block0(Thread.currentThread());
-        block = memory == null ? null : memory.order(ByteOrder.nativeOrder());
+        if (memory == null) {
+            block = null;
+            slots = null;
+        } else {
+            block = memory.order(ByteOrder.nativeOrder());
+            ByteBuffer afterHeader = block.duplicate();
+            afterHeader.position(FIRST_SLOT);
+            slots = afterHeader.slice().order(ByteOrder.nativeOrder()).asIntBuffer();
+        }
     }
 
     static ThreadContext current() {
         return CURRENT.get();
     }
 
-    static int placeOfSlot(int slot) {
+    private static int placeOfSlot(int slot) {
         return FIRST_SLOT + 4 * slot;
     }
 
     static int epoch() {
-        return EPOCH.getInt(0);
+        return EPOCH.get(0);
     }
 
-    boolean setLabel(int place, String value) {
-        ByteBuffer block = this.block;
-        if (block == null) {
+    boolean setLabel(int slot, String value) {
+        IntBuffer slots = this.slots;
+        if (slots == null) {
             return false;
         }
-        note(place, value);
         if (value == null) {
-            block.putInt(place, 0);
+            slots.put(slot, 0);
             return true;
         }
         Known known = KNOWN[index(value)];
         if (known != null
-                && known.epoch == epoch()
                 && (known.value == value || known.value.equals(value))
-                && put(block, place, known)) {
+                && put(slots, slot, known)) {
             return true;
         }
-        return setUnknown(block, place, value);
+        return setUnknown(slots, slot, value);
     }
 
     /**
-     * Writes a reference, and looks whether it was still good then. The order of store and load matters to the
-     * compiler alone: whoever begins an epoch has all threads pass a barrier (src/context/reclaim.rs).
+     * Writes a reference, and looks whether it is still good; if not, it means nothing, and is written over. The order of
+     * store and load matters to the compiler alone: whoever begins an epoch has all threads pass a barrier
+     * (src/context/reclaim.rs).
      */
-    private static boolean put(ByteBuffer block, int place, Known known) {
-        block.putInt(place, known.reference);
+    private static boolean put(IntBuffer slots, int slot, Known known) {
+        slots.put(slot, known.reference);
         VarHandle.releaseFence();
         return known.epoch == epoch();
     }
@@ -136,77 +153,83 @@ final class ThreadContext {
         return (hash ^ hash >>> 16) & KNOWN_VALUES - 1;
     }
 
-    private void note(int place, String value) {
-        String[] values = this.values;
-        if (values == null) {
-            if (value == null) {
-                return;
-            }
-            values = new String[SLOTS];
-            this.values = values;
-        }
-        values[place - FIRST_SLOT >> 2] = value;
-    }
-
     /** Looks in the value's second place, and then asks the dictionary. */
-    private boolean setUnknown(ByteBuffer block, int place, String value) {
+    private boolean setUnknown(IntBuffer slots, int slot, String value) {
         int index = index(value);
         Known second = KNOWN[index ^ 1];
-        if (second != null && second.epoch == epoch() && second.value.equals(value) && put(block, place, second)) {
+        if (second != null && second.epoch == epoch() && second.value.equals(value) && put(slots, slot, second)) {
             return true;
         }
         while (true) {
             long interned = Natives.intern0(value);
             Known known = new Known(value, (int) interned, (int) (interned >>> 32));
             if (known.reference == 0) {
-                block.putInt(place, 0);
-                note(place, null);
+                slots.put(slot, 0);
                 return false;
             }
-            if (put(block, place, known)) {
+            if (put(slots, slot, known)) {
                 Known first = KNOWN[index];
                 boolean isTaken = first != null && first.epoch == known.epoch && !first.value.equals(value);
                 KNOWN[isTaken ? index ^ 1 : index] = known;
+                BY_REFERENCE[known.reference & KNOWN_VALUES - 1] = known;
                 return true;
             }
         }
     }
 
+    /** The value that a slot of the calling thread's block refers to: it is in use, and so it is there. */
+    private static String value(int reference) {
+        Known known = BY_REFERENCE[reference & KNOWN_VALUES - 1];
+        if (known == null || known.reference != reference || known.epoch != epoch()) {
+            return Natives.value0(reference);
+        }
+        return known.value;
+    }
+
     boolean setTrace(long traceIdHigh, long traceIdLow, long spanId, int flags) {
-        traceText = null;
-        return setHeader(traceIdHigh, traceIdLow, spanId, flags);
+        isWaiting = false;
+        ByteBuffer block = this.block;
+        if (block == null) {
+            return false;
+        }
+        if ((traceIdHigh | traceIdLow) == 0 || spanId == 0) {
+            writeHeader(block, 0, 0, 0, VALID);
+            return false;
+        }
+        writeHeader(block, traceIdHigh, traceIdLow, spanId, (flags & 0xff) << 8 | VALID);
+        return true;
     }
 
     boolean setTrace(String traceId, String spanId, int flags) {
-        boolean isKnown = traceId == traceText && traceId != null;
-        if (isKnown) {
-            parsedHigh = traceIdHigh;
-            parsedLow = traceIdLow;
+        if (isTraceId(traceId) && spanId != null && spanId.length() == 16 && parse(spanId, 0)) {
+            return setTrace(textHigh, textLow, parsed, flags);
         }
-        if (!isKnown && !parseTraceId(traceId) || spanId == null || spanId.length() != 16) {
-            clearTrace();
-            return false;
-        }
-        long high = parsedHigh;
-        long low = parsedLow;
-        if (!parse(spanId, 0)) {
-            clearTrace();
-            return false;
-        }
-        boolean isSet = setHeader(high, low, parsedHigh, flags);
-        traceText = isSet ? traceId : null;
-        return isSet;
+        clearTrace();
+        return false;
     }
 
-    private boolean parseTraceId(String traceId) {
-        if (traceId == null || traceId.length() != 32 || !parse(traceId, 16)) {
+    /** Reads a trace id into {@link #textHigh} and {@link #textLow}. */
+    private boolean isTraceId(String traceId) {
+        if (traceId == null) {
             return false;
         }
-        parsedLow = parsedHigh;
-        return parse(traceId, 0);
+        if (traceId == traceText) {
+            return true;
+        }
+        if (traceId.length() != 32 || !parse(traceId, 16)) {
+            return false;
+        }
+        long low = parsed;
+        if (!parse(traceId, 0)) {
+            return false;
+        }
+        textHigh = parsed;
+        textLow = low;
+        traceText = traceId;
+        return true;
     }
 
-    /** Reads 16 digits into {@link #parsedHigh}. */
+    /** Reads 16 digits into {@link #parsed}. */
     private boolean parse(String text, int from) {
         long number = 0;
         int signs = 0;
@@ -216,77 +239,48 @@ final class ThreadContext {
             signs |= digit;
             number = number << 4 | digit & 15;
         }
-        parsedHigh = number;
+        parsed = number;
         return signs >= 0;
     }
 
-    /** Sets one of the two ids, of which only both together are a span. */
+    /** Sets one of the two ids, of which only both together are a span. Null, or what is no id, clears it. */
     boolean setId(int which, String value) {
-        if (value == null) {
-            if (which == TRACE) {
-                clearTrace();
-            } else {
-                forgetSpan();
-            }
-            return block != null;
-        }
-        if (which == TRACE) {
-            if (!parseTraceId(value) || (parsedHigh | parsedLow) == 0) {
-                clearTrace();
-                return false;
-            }
-            long high = parsedHigh;
-            long low = parsedLow;
-            boolean isOther = high != traceIdHigh || low != traceIdLow;
-            // A span that came before any trace waits for it; one of another trace is over.
-            long span = isOther && (traceIdHigh | traceIdLow) != 0 ? 0 : spanId;
-            return keepIds(high, low, span);
-        }
-        if (value.length() != 16 || !parse(value, 0) || parsedHigh == 0) {
-            forgetSpan();
-            return false;
-        }
-        return keepIds(traceIdHigh, traceIdLow, parsedHigh);
-    }
-
-    private void forgetSpan() {
-        keepIds(traceIdHigh, traceIdLow, 0);
-    }
-
-    private boolean keepIds(long high, long low, long span) {
-        traceText = null;
-        if (!setHeader(high, low, span, 0)) {
-            traceIdHigh = high;
-            traceIdLow = low;
-            spanId = span;
-        }
-        return block != null;
-    }
-
-    /** Whether there is a span now. */
-    private boolean setHeader(long high, long low, long span, int flags) {
         ByteBuffer block = this.block;
-        if ((high | low) == 0 || span == 0) {
-            clearTrace();
-            return false;
-        }
         if (block == null) {
             return false;
         }
-        traceIdHigh = high;
-        traceIdLow = low;
-        spanId = span;
-        this.flags = flags & 0xff;
-        writeHeader(block, high, low, span, (flags & 0xff) << 8 | VALID);
-        return true;
+        long high = isWaiting ? waitingTraceIdHigh : id(TRACE_ID_HIGH);
+        long low = isWaiting ? waitingTraceIdLow : id(TRACE_ID_LOW);
+        long span = isWaiting ? waitingSpanId : id(SPAN_ID);
+        boolean isGood;
+        if (which == TRACE) {
+            isGood = isTraceId(value) && (textHigh | textLow) != 0;
+            long newHigh = isGood ? textHigh : 0;
+            long newLow = isGood ? textLow : 0;
+            // A span that came before any trace waits for it; one of another trace is over.
+            if ((high | low) != 0 && (newHigh != high || newLow != low)) {
+                span = 0;
+            }
+            high = newHigh;
+            low = newLow;
+        } else {
+            isGood = value != null && value.length() == 16 && parse(value, 0) && parsed != 0;
+            span = isGood ? parsed : 0;
+        }
+        setTrace(high, low, span, 0);
+        isWaiting = (high | low) == 0 || span == 0;
+        waitingTraceIdHigh = high;
+        waitingTraceIdLow = low;
+        waitingSpanId = span;
+        return isGood || value == null;
+    }
+
+    private long id(int place) {
+        return Long.reverseBytes(block.getLong(place));
     }
 
     void clearTrace() {
-        traceIdHigh = 0;
-        traceIdLow = 0;
-        spanId = 0;
-        flags = 0;
-        traceText = null;
+        isWaiting = false;
         if (block != null) {
             writeHeader(block, 0, 0, 0, VALID);
         }
@@ -312,15 +306,30 @@ final class ThreadContext {
     }
 
     ContextSnapshot copy() {
-        boolean isSpan = (traceIdHigh | traceIdLow) != 0 && spanId != 0;
-        String[] copied = values == null ? ContextSnapshot.EMPTY.values : values.clone();
-        return isSpan
-                ? new ContextSnapshot(copied, traceIdHigh, traceIdLow, spanId, flags)
-                : new ContextSnapshot(copied, 0, 0, 0, 0);
+        ByteBuffer block = this.block;
+        if (block == null) {
+            return ContextSnapshot.EMPTY;
+        }
+        String[] values = null;
+        for (int slot = 0; slot < SLOTS; slot++) {
+            int reference = block.getInt(placeOfSlot(slot));
+            if (reference != 0) {
+                values = values == null ? new String[SLOTS] : values;
+                values[slot] = value(reference);
+            }
+        }
+        int flags = block.getInt(STATE) >>> 8 & 0xff;
+        return new ContextSnapshot(
+                values == null ? ContextSnapshot.EMPTY.values : values,
+                id(TRACE_ID_HIGH),
+                id(TRACE_ID_LOW),
+                id(SPAN_ID),
+                flags);
     }
 
     /** Replaces the whole context, so that a sample shows the one or the other. */
     boolean restore(ContextSnapshot snapshot) {
+        isWaiting = false;
         ByteBuffer block = this.block;
         if (block == null) {
             return false;
@@ -339,12 +348,6 @@ final class ThreadContext {
             block.putInt(STATE, snapshot.flags << 8 | VALID);
             VarHandle.releaseFence();
         } while (references.epoch != epoch());
-        traceIdHigh = snapshot.traceIdHigh;
-        traceIdLow = snapshot.traceIdLow;
-        spanId = snapshot.spanId;
-        flags = snapshot.flags;
-        traceText = null;
-        values = snapshot.values.length == 0 ? null : snapshot.values.clone();
         return references.complete;
     }
 }
