@@ -108,6 +108,7 @@ public final class ContextCalls {
             expect(false, hasSpan(setter));
         }
         expect(false, setter.setTraceContext(0, 0, 1, 0) || setter.setTraceContext(1, 1, 0, 0));
+        everyCharacter(setter, withAgent);
         // In two parts, of which the trace comes first.
         expect(withAgent, setter.setAttribute("traceid", TRACE));
         expect(false, hasSpan(setter));
@@ -126,6 +127,21 @@ public final class ContextCalls {
         expect(false, hasSpan(setter));
         expect(false, setter.setAttribute("traceid", "no trace"));
         setter.clear();
+    }
+
+    /** Every character at every place of an id is a digit, or is refused. */
+    private static void everyCharacter(ContextSetter setter, boolean withAgent) {
+        for (int place = 0; place < 16; place++) {
+            for (int character = 0; character < 0x300; character++) {
+                StringBuilder id = new StringBuilder(SPAN);
+                id.setCharAt(place, (char) character);
+                boolean isDigit = character < 128 && Character.digit(character, 16) >= 0;
+                expect(withAgent && isDigit, setter.setTraceContext(TRACE, id.toString(), 1));
+                if (withAgent && isDigit) {
+                    expect(true, setter.copy().toString().endsWith(TRACE + "-" + id.toString().toLowerCase() + "]"));
+                }
+            }
+        }
     }
 
     private static boolean hasSpan(ContextSetter setter) {

@@ -4,7 +4,6 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.IntBuffer;
-import java.util.Arrays;
 
 /**
  * The calling thread's block, and how it is written.
@@ -62,16 +61,8 @@ final class ThreadContext {
     /** The same by the lowest bits of their reference. */
     private static final Known[] BY_REFERENCE = new Known[KNOWN_VALUES];
 
-    /** A hexadecimal digit's value, by the character; -1 for what is none. */
-    private static final byte[] DIGITS = new byte[128];
-
-    static {
-        Arrays.fill(DIGITS, (byte) -1);
-        for (int i = 0; i < 16; i++) {
-            DIGITS[Character.forDigit(i, 16)] = (byte) i;
-            DIGITS[Character.toUpperCase(Character.forDigit(i, 16))] = (byte) i;
-        }
-    }
+    /** A one in each byte of a word. */
+    private static final long ONES = 0x0101010101010101L;
 
     /** Null if the thread can have none. */
     private final ByteBuffer block;
@@ -231,16 +222,43 @@ final class ThreadContext {
 
     /** Reads 16 digits into {@link #parsed}. */
     private boolean parse(String text, int from) {
-        long number = 0;
-        int signs = 0;
-        for (int i = from; i < from + 16; i++) {
-            char character = text.charAt(i);
-            int digit = character < 128 ? DIGITS[character] : -1;
-            signs |= digit;
-            number = number << 4 | digit & 15;
+        long first = 0;
+        long second = 0;
+        int all = 0;
+        for (int i = from; i < from + 8; i++) {
+            char left = text.charAt(i);
+            char right = text.charAt(i + 8);
+            first = first << 8 | left;
+            second = second << 8 | right;
+            all |= left | right;
         }
-        parsed = number;
-        return signs >= 0;
+        long high = digits(first);
+        long low = digits(second);
+        if (all > 127 || !areDigits(first, high) || !areDigits(second, low)) {
+            return false;
+        }
+        parsed = number(high) << 32 | number(low);
+        return true;
+    }
+
+    /** The values of eight hexadecimal digits, a byte for each; what is no digit has some value too. */
+    private static long digits(long characters) {
+        // '0' is 0x30, 'A' 0x41 and 'a' 0x61: letters have the bit 0x40, and begin with 10.
+        return (characters & 0x0f * ONES) + (characters >>> 6 & ONES) * 9;
+    }
+
+    /** Whether those are the characters of these values. */
+    private static boolean areDigits(long characters, long digits) {
+        long lowerCase = characters | (characters & 0x40 * ONES) >>> 1;
+        long isLetter = digits + 6 * ONES >>> 4 & ONES;
+        return (digits & 0x10 * ONES) == 0 && digits + '0' * ONES + isLetter * ('a' - '9' - 1) == lowerCase;
+    }
+
+    /** Eight values of four bits, a byte for each, as one of 32 bits. */
+    private static long number(long digits) {
+        long pairs = (digits | digits >>> 4) & 0x00ff00ff00ff00ffL;
+        long fours = (pairs | pairs >>> 8) & 0x0000ffff0000ffffL;
+        return (fours | fours >>> 16) & 0xffffffffL;
     }
 
     /** Sets one of the two ids, of which only both together are a span. Null, or what is no id, clears it. */
