@@ -206,3 +206,31 @@ fn java_loads_starts_and_stops_the_agent() {
         assert!(!periods.contains_key(&None), "{}: {periods:?}", run.label);
     }
 }
+
+/// Attached as users do, so that the VM finds the natives in an agent that came late.
+#[test]
+fn a_block_goes_from_an_ended_thread_to_the_next_without_what_was_in_it() {
+    for home in java_homes() {
+        let mut running = JavaRun::new(&home, "ContextShortThreads").argument(4000).start();
+        running.wait_until("ready", |run| run.stdout().contains("ready"));
+        running.load_agent_by_jcmd("cpu=200us,file=FILE");
+        let run = running.finish().expect_success();
+        let (mut with, mut without) = (0, 0);
+        for stack in cpu_stacks(&run.messages()) {
+            let endpoint = stack.labels.get("rest_endpoint");
+            if !stack.has("programs.ContextShortThreads.burn") {
+                continue;
+            } else if let Some(number) = stack.thread.strip_prefix("with-") {
+                assert_eq!(endpoint, Some(&format!("/e{number}")), "{}: {stack:?}", run.label);
+                assert!(stack.link.is_some(), "{}: {stack:?}", run.label);
+                with += stack.value;
+            } else if stack.thread == "without" {
+                assert_eq!((endpoint, &stack.link), (None, &None), "{}: {stack:?}", run.label);
+                without += stack.value;
+            }
+        }
+        assert!(with > 300 && without > 300, "{}: {with}, {without}", run.label);
+        // One chunk: 2,000 threads have had one of its 1,024 blocks.
+        assert_eq!(run.counter("context.blocks"), 1024, "{}", run.stderr);
+    }
+}
