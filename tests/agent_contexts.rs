@@ -13,7 +13,7 @@ use agent_support::{JavaRun, java_homes, java_version};
 /// Each burning method is called where its context is set: no code of it runs before.
 const APART: &str = "-XX:CompileCommand=dontinline,programs.ContextStress::burn*";
 
-fn stress(home: &Path, arguments: [&str; 3]) -> Finished {
+fn stress(home: &Path, arguments: &[&str]) -> Finished {
     let mut run =
         JavaRun::new(home, "ContextStress").jvm_option("-XX:CompileCommand=quiet").jvm_option(APART);
     for argument in arguments {
@@ -74,7 +74,7 @@ fn hold_to_witness(run: &Finished) -> BTreeMap<u8, i64> {
 #[test]
 fn samples_have_the_context_that_their_thread_has_set_and_their_shares_are_right() {
     for home in java_homes() {
-        let run = stress(&home, ["4", "3", "200000"]);
+        let run = stress(&home, &["4", "3", "200000"]);
         let periods = hold_to_witness(&run);
         let all: i64 = periods.values().sum();
         assert!(all > 1000, "{}: {periods:?}", run.label);
@@ -88,10 +88,23 @@ fn samples_have_the_context_that_their_thread_has_set_and_their_shares_are_right
 #[test]
 fn no_sample_shows_a_mixture_however_fast_contexts_change() {
     for home in java_homes() {
-        let run = stress(&home, ["6", "6", "20"]);
+        let run = stress(&home, &["6", "6", "20"]);
         let periods = hold_to_witness(&run);
         assert!(periods.len() == 4 && periods.values().sum::<i64>() > 300, "{}: {periods:?}", run.label);
         assert_eq!(run.counter("context.labels_stale"), 0, "{}", run.stderr);
+    }
+}
+
+/// Threads find their values in the cache, while others have the dictionary full again and again.
+#[test]
+fn no_label_is_lost_while_values_are_reclaimed() {
+    for home in java_homes() {
+        let run = stress(&home, &["5", "3", "2000", "2"]);
+        let periods = hold_to_witness(&run);
+        let passes = run.counter("context.reclaim_passes");
+        eprintln!("{}: {passes} passes, {} stale", run.label, run.counter("context.labels_stale"));
+        assert!(periods.values().sum::<i64>() > 300 && passes > 10, "{}: {periods:?}, {passes}", run.label);
+        assert_eq!(run.counter("context.values_dropped_full"), 0, "{}", run.stderr);
     }
 }
 

@@ -7,17 +7,19 @@ import io.otlpprof.Otlpprof;
 import java.util.List;
 
 /**
- * Threads that change their context all the time: {@code ContextStress [SECONDS [THREADS [ROUNDS]]]}. Which of four
+ * Threads that change their context all the time: {@code ContextStress [SECONDS [THREADS [ROUNDS [CHURNERS]]]]}. Which of four
  * methods burns is the witness: burn2 runs with the endpoint {@code /e2}, and a trace and span id of bytes 3 alone. With
  * many rounds a burn takes long, the third three times as long as the first; with few, changes are most of the time.
+ * Churners set one new value after the other, so that values are reclaimed all the time.
  */
 public final class ContextStress {
     private static final ContextSetter CONTEXT =
-            new ContextSetter(Otlpprof.getInstance(), List.of("rest_endpoint", "traceid", "witness", "spanid"));
+            new ContextSetter(Otlpprof.getInstance(), List.of("rest_endpoint", "traceid", "witness", "spanid", "request"));
     private static final int ENDPOINT = CONTEXT.offsetOf("rest_endpoint");
     private static final int TRACE = CONTEXT.offsetOf("traceid");
     private static final int WITNESS = CONTEXT.offsetOf("witness");
     private static final int SPAN = CONTEXT.offsetOf("spanid");
+    private static final int REQUEST = CONTEXT.offsetOf("request");
     private static final String[] ENDPOINTS = {"/e0", "/e1", "/e2", "/e3"};
     private static final String[] TRACES = new String[4];
     private static final String[] SPANS = new String[4];
@@ -37,6 +39,11 @@ public final class ContextStress {
             SNAPSHOTS[i] = CONTEXT.copy();
         }
         CONTEXT.clear();
+        int churners = args.length > 3 ? Integer.parseInt(args[3]) : 0;
+        for (int i = 0; i < churners; i++) {
+            String name = "churner-" + i;
+            new Thread(() -> churn(name, clock), name).start();
+        }
         Thread[] started = new Thread[threads];
         for (int i = 0; i < threads; i++) {
             int way = i;
@@ -63,6 +70,14 @@ public final class ContextStress {
                 if (turn % 7 == 0) {
                     CONTEXT.clear();
                 }
+            }
+        }
+    }
+
+    private static void churn(String name, Clock clock) {
+        for (long i = 0; clock.isRunning(); i++) {
+            if (!CONTEXT.setAttribute(REQUEST, name + i)) {
+                throw new AssertionError("no room");
             }
         }
     }

@@ -30,7 +30,9 @@ import java.util.Objects;
  * but the two parts of the link: their values are hexadecimal, as those of
  * {@link #setTraceContext(String, String, int)}. Set {@code traceid} first: another trace forgets the span.
  *
- * <p>A virtual thread has a context of its own, which it takes along from carrier to carrier.
+ * <p>A virtual thread has a context of its own, which it takes along from carrier to carrier; where the JVM has no
+ * continuations and virtual threads are platform threads by another name, they have none. From the first virtual thread
+ * that sets a context on, the JVM tells the agent of each mount and unmount, which makes them slower.
  *
  * <p>Instances may be shared. Without the agent all setters do nothing and return false; a setter that was made before
  * the agent was loaded stays that way.
