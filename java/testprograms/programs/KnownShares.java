@@ -32,35 +32,35 @@ public final class KnownShares {
 
     private static long forty(long x) {
         for (int i = 0; i < 40 * UNIT; i++) {
-            x = Work.mix(x);
+            x = x * 6364136223846793005L + (x >>> 29);
         }
         return x;
     }
 
     private static long twentyFive(long x) {
         for (int i = 0; i < 25 * UNIT; i++) {
-            x = Work.mix(x);
+            x = x * 6364136223846793005L + (x >>> 29);
         }
         return x;
     }
 
     private static long twenty(long x) {
         for (int i = 0; i < 20 * UNIT; i++) {
-            x = Work.mix(x);
+            x = x * 6364136223846793005L + (x >>> 29);
         }
         return x;
     }
 
     private static long ten(long x) {
         for (int i = 0; i < 10 * UNIT; i++) {
-            x = Work.mix(x);
+            x = x * 6364136223846793005L + (x >>> 29);
         }
         return x;
     }
 
     private static long five(long x) {
         for (int i = 0; i < 5 * UNIT; i++) {
-            x = Work.mix(x);
+            x = x * 6364136223846793005L + (x >>> 29);
         }
         return x;
     }

@@ -46,7 +46,12 @@ impl<M: Memory> Walk<'_, M> {
         let pc = self.original_pc(vm, blob, cursor)?;
         let decoded = if pc == cursor.pc { Decoded::ByPc } else { Decoded::ByStack };
         let pc_offset = pc.wrapping_sub(blob.code_begin) as i32;
-        let scope = match self.pc_desc(vm, blob, pc_offset, cursor.interrupted)? {
+        // A call's PcDesc is at its return address, where the next instruction is no part of it any more.
+        let wanted = match cursor.interrupted && self.is_behind_call(pc) {
+            true => pc_offset.wrapping_add(1),
+            false => pc_offset,
+        };
+        let scope = match self.pc_desc(vm, blob, wanted)? {
             Some(scope) if scope > 0 => scope as u64,
             _ => {
                 sink.java(FrameKind::Compiled, level, method, -1);
@@ -74,20 +79,14 @@ impl<M: Memory> Walk<'_, M> {
         is_handler(vm.nmethod.deopt_handler) || is_handler(vm.nmethod.deopt_method_handle_handler)
     }
 
-    /// The scope offset of the PcDesc for a PC. A call's return address has a PcDesc of its own; an interrupted
-    /// PC belongs to the next one (prims/forte.cpp), whose scope holds for the instructions before it.
-    fn pc_desc(
-        &self,
-        vm: &VmLayout,
-        blob: &Blob,
-        pc_offset: i32,
-        interrupted: bool,
-    ) -> Result<Option<i32>, WalkError> {
+    /// The scope offset of the first PcDesc at `wanted` or behind it. A call's return address has a PcDesc of its own;
+    /// of a run of other instructions with one scope, the last one has it (opto/output.cpp, NonSafepointEmitter;
+    /// c1/c1_LIRAssembler.cpp, process_debug_info).
+    fn pc_desc(&self, vm: &VmLayout, blob: &Blob, wanted: i32) -> Result<Option<i32>, WalkError> {
         let layout = &vm.nmethod;
         let begin = self.blob_part(blob.address, layout.scopes_pcs_begin)?;
         let end = self.blob_part(blob.address, layout.scopes_pcs_end)?;
         let size = u64::from(layout.pc_desc_size);
-        let wanted = if interrupted { pc_offset.wrapping_add(1) } else { pc_offset };
         let (mut low, mut high) = (0, end.saturating_sub(begin).checked_div(size).unwrap_or(0));
         let field = |index: u64, field: u32| {
             self.load_i32(begin.wrapping_add(index.wrapping_mul(size)).wrapping_add(u64::from(field)))

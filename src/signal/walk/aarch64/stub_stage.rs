@@ -129,6 +129,11 @@ impl<M: Memory> Walk<'_, M> {
         if !is_java && self.objects.find(RuntimeAddr(pc)).is_none() {
             return false;
         }
+        self.is_behind_call(pc)
+    }
+
+    /// Whether the instruction before `pc` is a call.
+    pub(in crate::signal::walk) fn is_behind_call(&self, pc: u64) -> bool {
         pc.is_multiple_of(INSTRUCTION_BYTES)
             && self.memory.load_u32(pc.wrapping_sub(INSTRUCTION_BYTES)).is_some_and(is_call)
     }

@@ -56,6 +56,8 @@ pub(super) struct World {
     pub(super) is_known: bool,
     pub(super) walker: StackWalker,
     pub(super) call_trace: Option<CallTraceSource>,
+    /// Of methods that are made from now on: where in the code a first scope's last instruction is, with bci 3.
+    pub(super) first_scope_ends_at: Option<i32>,
     next_blob: u64,
     next_name: u64,
     next_method: u64,
@@ -117,6 +119,7 @@ impl World {
             is_known: true,
             walker: StackWalker::Vm,
             call_trace: None,
+            first_scope_ends_at: None,
             next_blob: CODE,
             next_name: NAMES,
             next_method: METHODS,
@@ -174,6 +177,14 @@ impl World {
         put(0xd10, &int(0x800));
         put(0xd14, &int(1));
         put(0xd41, &[0, 1, 8]);
+        if let Some(end) = self.first_scope_ends_at {
+            put(68, &int(0xd30));
+            put(0xd10, &int(i64::from(end)));
+            put(0xd14, &int(5));
+            put(0xd20, &int(0x800));
+            put(0xd24, &int(1));
+            put(0xd45, &[0, 1, 4]);
+        }
         put(0xd60, &spec.method.to_le_bytes());
         self.memory.put(blob, bytes);
         self.memory.put(block, [0_u8; 8]).put(block + 8, [1_u8; 8]);

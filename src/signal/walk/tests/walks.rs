@@ -1,5 +1,6 @@
 //! Whole walks: roots, ends, marks.
 
+use super::arch::machine;
 use super::vm_world::*;
 use crate::core::record::FrameKind::{Compiled, Stub, Unwalkable};
 use crate::signal::walk::WalkError;
@@ -99,4 +100,29 @@ fn endless_recursion_is_cut_at_the_limit() {
     let frames = world.walk(code + 0x40, STACK + 0x100, 0, &[]);
     assert_eq!(frames.len(), 63);
     assert_eq!(frames.last().unwrap().0, crate::core::record::FrameKind::Truncated);
+}
+
+/// Regression: of instructions with one scope the last was taken for the next scope's, so that a method gave some of its
+/// time to whoever was inlined next to it.
+#[test]
+fn the_last_instruction_of_a_scope_belongs_to_it_and_one_behind_a_call_does_not() {
+    // The first scope's last instruction, and an instruction of the second.
+    for (offset, code, bci) in [
+        (0x40, machine::NO_CALL, 3),
+        (0x44, machine::NO_CALL, 7),
+        // The first scope's last instruction is a call, which returns to 0x40.
+        (0x40, machine::CALL, 7),
+    ] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        world.first_scope_ends_at = Some(0x40);
+        let (callee, start) = world.compiled_with(&[(0x40 - code.len(), code)]);
+        world.set(CALLER_SP - 8, return_pc);
+        let frames = world.walk(start + offset, CALLER_SP - 0x30, 0, &[]);
+        assert_eq!(
+            frames,
+            [(Compiled, callee, bci), (Compiled, caller, 7)],
+            "at {offset:#x} behind {code:x?}"
+        );
+    }
 }

@@ -161,6 +161,11 @@ impl<M: Memory> Walk<'_, M> {
         if !is_java && self.objects.find(RuntimeAddr(pc)).is_none() {
             return false;
         }
+        self.is_behind_call(pc)
+    }
+
+    /// Whether the instruction before `pc` is a call.
+    pub(in crate::signal::walk) fn is_behind_call(&self, pc: u64) -> bool {
         let mut before = [0_u8; 7];
         if !self.memory.read_bytes(pc.wrapping_sub(7), &mut before) {
             return false;

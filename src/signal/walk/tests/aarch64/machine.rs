@@ -61,3 +61,7 @@ pub(in crate::signal::walk::tests) fn barrier_stubs() -> Vec<BarrierStub> {
     let code = instructions.iter().flat_map(|instruction: &u32| instruction.to_le_bytes()).collect();
     vec![BarrierStub { code, stages, return_to: 12 }]
 }
+
+/// `bl`, and an instruction that is none.
+pub(in crate::signal::walk::tests) const CALL: &[u8] = &0x9400_0040_u32.to_le_bytes();
+pub(in crate::signal::walk::tests) const NO_CALL: &[u8] = &0xd503_201f_u32.to_le_bytes();

@@ -66,3 +66,7 @@ pub(in crate::signal::walk::tests) fn barrier_stubs() -> Vec<BarrierStub> {
     };
     [short, long].map(stub).into()
 }
+
+/// `call rel32`, and an instruction that is none.
+pub(in crate::signal::walk::tests) const CALL: &[u8] = &[0xe8, 0, 1, 0, 0];
+pub(in crate::signal::walk::tests) const NO_CALL: &[u8] = &[0x90; 5];
