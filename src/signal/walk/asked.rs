@@ -10,10 +10,6 @@ use crate::core::vm_layout::{CodeletKind, VmLayout};
 use crate::signal::call_trace::CallTraceEnd;
 use crate::signal::counters::{COUNTERS, add};
 
-/// How far away a thread's entry may be where its chain of frame pointers ends: start_thread and clone3, which have
-/// none, or main's callers.
-const MOST_FRAMES_BELOW_CHAIN: usize = 3;
-
 /// Where the native frames on top of a stack lead.
 #[allow(clippy::large_enum_variant, reason = "nothing is allocated here")]
 enum NativeEnd {
@@ -41,13 +37,18 @@ impl<M: Memory> Walk<'_, M> {
             if self.java_thread != 0 && self.may_be_java(cursor.pc) {
                 return NativeEnd::Java(Some(From { cursor, registers, anchor: None }));
             }
-            let step = self.native_step(&cursor, &mut registers, sink);
+            let mut step = self.native_step(&cursor, &mut registers, sink);
+            let mut is_by_rule = self.walker == StackWalker::Dwarf;
+            // A chain of frame pointers that ends, or that passes over Java frames, has met a function without one.
+            if !is_by_rule && !matches!(step, Ok(Step::Caller(caller)) if is_above(&caller, anchor)) {
+                let described = self.described_step(&cursor, &mut registers);
+                is_by_rule = described.is_some();
+                step = described.map_or(step, Ok);
+            }
             match (step, anchor) {
-                (Ok(Step::Caller(caller)), Some(below)) if caller.sp <= below.sp => cursor = caller,
-                // By unwind tables no frame is passed over, whatever lies between a Java frame and its anchor.
-                (Ok(Step::Caller(caller)), Some(_))
-                    if self.walker == StackWalker::Dwarf && self.in_code_cache(caller.pc) =>
-                {
+                (Ok(Step::Caller(caller)), Some(_)) if is_above(&caller, anchor) => cursor = caller,
+                // By rules no frame is passed over, whatever lies between a Java frame and its anchor.
+                (Ok(Step::Caller(caller)), Some(_)) if is_by_rule && self.in_code_cache(caller.pc) => {
                     cursor = caller;
                 }
                 (_, Some(below)) => {
@@ -58,9 +59,6 @@ impl<M: Memory> Walk<'_, M> {
                 (Ok(Step::Caller(caller)), None) => cursor = caller,
                 // A native frame's caller is never frozen.
                 (Ok(Step::Root | Step::Frozen), None) => return NativeEnd::Stack(End::Root),
-                (Err(_), None) if self.is_thread_entry_near(&cursor, sink) => {
-                    return NativeEnd::Stack(End::Root);
-                }
                 (Err(error), None) => {
                     if !self.can_have_java_frames() {
                         return NativeEnd::Stack(End::Broken(error, cursor.pc));
@@ -86,30 +84,6 @@ impl<M: Memory> Walk<'_, M> {
     /// has been called that the VM does not hear of, or nothing is known of it.
     fn can_have_java_frames(&self) -> bool {
         self.java_thread != 0 && self.vm.is_none_or(|vm| self.is_in_java(vm))
-    }
-
-    /// Where a chain of frame pointers ends: puts the frames down to the thread's entry into the sink if unwind
-    /// tables know them and they are few. glibc has no frame pointers, and each thread begins in it.
-    fn is_thread_entry_near(&self, cursor: &Cursor, sink: &mut FrameSink<'_>) -> bool {
-        if self.walker != StackWalker::Fp {
-            return false;
-        }
-        let mut below = [None; MOST_FRAMES_BELOW_CHAIN];
-        let mut at = *cursor;
-        for slot in &mut below {
-            match self.table_step(&at) {
-                Some(Step::Caller(caller)) => at = caller,
-                Some(Step::Root | Step::Frozen) => {
-                    for frame in below.iter().flatten() {
-                        self.put_native(frame, sink);
-                    }
-                    return true;
-                }
-                None => return false,
-            }
-            *slot = Some(at);
-        }
-        false
     }
 
     /// What has been taken for Java code and is none.
@@ -197,4 +171,9 @@ impl<M: Memory> Walk<'_, M> {
                 .interrupted_compiled_caller(vm, &blob, cursor, &self.registers)
                 .is_ok_and(|caller| self.sized_caller(cursor, blob.frame_bytes) == Ok(caller))
     }
+}
+
+/// Whether a native frame is above the last Java frame, where that is known.
+fn is_above(caller: &Cursor, anchor: Option<Cursor>) -> bool {
+    anchor.is_none_or(|below| caller.sp <= below.sp)
 }

@@ -46,11 +46,12 @@ impl<'a, M: Memory> Walk<'a, M> {
         self.frame_pointer_step(cursor)
     }
 
-    /// The caller of the native frame at `cursor` by call frame information alone.
-    pub(super) fn table_step(&self, cursor: &Cursor) -> Option<Step> {
+    /// The caller of the native frame at `cursor` by call frame information alone; `registers` as in
+    /// [`Walk::native_step`].
+    pub(super) fn described_step(&self, cursor: &Cursor, registers: &mut Option<Registers>) -> Option<Step> {
         let object = self.object_at(cursor.lookup_pc())?;
         let rule = self.rule_at(object, cursor.lookup_pc())?;
-        self.apply(&rule, cursor, None, &mut None).ok()
+        self.apply(&rule, cursor, registers.take(), registers).ok()
     }
 
     /// The rule at `pc`, by the object's table, or until that is compiled by what it is compiled from.

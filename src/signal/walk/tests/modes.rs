@@ -293,7 +293,7 @@ fn a_call_trace_that_goes_on_beyond_the_limit_is_marked() {
 }
 
 #[test]
-fn fp_follows_frame_pointers_alone_and_marks_what_they_pass_over() {
+fn fp_follows_frame_pointers_and_marks_what_they_pass_over_where_no_rule_leads_on() {
     let mut scene = scene(HELPER);
     scene.asks(two_frames);
     // The frame that was interrupted has a rule, and need not have a frame pointer.
@@ -307,18 +307,30 @@ fn fp_follows_frame_pointers_alone_and_marks_what_they_pass_over() {
     assert_eq!(scene.walk_with_fp(GENERATED, 0x55), lost);
 }
 
+/// Regression: a library without frame pointers below a Java frame left nine tenths of its stacks marked.
 #[test]
-fn fp_ends_at_the_threads_entry_if_that_is_near() {
+fn fp_goes_on_by_rules_where_frame_pointers_end_or_pass_over_java_frames() {
+    let mut scene = scene(HELPER);
+    scene.asks(two_frames);
+    // leaf < library < inner: the library has left the register to whoever called, or has put something else there.
+    scene.world.set(LEAF_SP + 8, LIBRARY).set(LEAF_SP + 0x28, scene.return_pc);
+    scene.world.memory.put_u64(THREAD, LEAF_SP + 0x30);
+    let whole = [&ASKED[..1], &[(Native, LIBRARY - 1)], &ASKED[1..]].concat();
+    for fp in [LIBRARY_SP + 0x10, 0x55] {
+        assert_eq!(scene.walk_with_fp(LEAF, fp), whole, "{fp:#x}");
+    }
+}
+
+#[test]
+fn fp_goes_on_by_rules_to_the_threads_entry() {
     let mut scene = scene(HELPER);
     scene.world.java_thread = 0;
-    scene.world.set(LEAF_SP + 8, LIBRARY).set(INNER_SP + 0x18, THREAD_ENTRY);
-    let top = [(Native, LEAF), (Native, LIBRARY - 1)];
-    assert_eq!(scene.walk_with_fp(LEAF, 0x55), [&top[..], &[(Native, THREAD_ENTRY - 1)]].concat());
-    // A chain that breaks off among the program's own frames is no end.
-    for frame in 0..3 {
-        scene.world.set(INNER_SP + 0x18 + frame * 0x20, LIBRARY);
-    }
-    assert_eq!(scene.walk_with_fp(LEAF, 0x55), [&top[..], &[(Unwalkable, LIBRARY)]].concat());
+    scene.world.set(LEAF_SP + 8, LIBRARY).set(INNER_SP + 0x18, LIBRARY).set(INNER_SP + 0x38, THREAD_ENTRY);
+    let right = [LEAF, LIBRARY - 1, LIBRARY - 1, THREAD_ENTRY - 1].map(|pc| (Native, pc));
+    assert_eq!(scene.walk_with_fp(LEAF, 0x55), right);
+    scene.world.set(INNER_SP + 0x38, LOST);
+    let lost = [right[0], right[1], right[2], (Native, LOST - 1), (Unwalkable, LOST)];
+    assert_eq!(scene.walk_with_fp(LEAF, 0x55), lost);
 }
 
 #[test]
