@@ -78,6 +78,7 @@ fn grpc_is_refused_in_one_line() {
             JavaRun::new(&home, "Hello").agent("").variable("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc").run();
         let run = run.expect_success();
         assert!(run.stderr.contains("OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL=http/protobuf"), "{}", run.stderr);
+        assert_eq!(run.stderr.lines().filter(|line| line.contains("otlpprof")).count(), 1, "{}", run.stderr);
         let with_a_file =
             JavaRun::new(&home, "Hello").agent("file=FILE").variable("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
         let run = with_a_file.run().expect_success();

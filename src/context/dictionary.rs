@@ -30,9 +30,13 @@ pub struct Interned {
     pub reference: ValueRef,
     /// The epoch in which it may be used again.
     pub epoch: u32,
-    /// Whether it is a new value, and the dictionary so full that some should be reclaimed.
+    /// Whether the dictionary is so full that some should be reclaimed: said once for so many new values, so that whoever
+    /// hears it is not kept busy by values that are all in use.
     pub is_crowded: bool,
 }
+
+/// How many new values pass between two words that the dictionary is crowded.
+const VALUES_PER_WARNING: usize = 1024;
 
 /// There is no entry left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +121,8 @@ impl Dictionary {
                 index
             }
         };
-        let is_crowded = is_new && entries.used() > MAX_VALUES / 4 * 3;
+        let used = entries.used();
+        let is_crowded = is_new && used > MAX_VALUES / 4 * 3 && used.is_multiple_of(VALUES_PER_WARNING);
         let entry = &mut entries.entries[usize::from(index)];
         entry.asked_in = epoch;
         Ok(Interned { reference: ValueRef::new(index, entry.generation), epoch, is_crowded })
@@ -247,7 +252,8 @@ mod tests {
         let text = |n: usize| format!("value {n}");
         for n in 0..MAX_VALUES {
             let interned = dictionary.intern(&text(n)).unwrap();
-            assert_eq!(interned.is_crowded, n >= MAX_VALUES / 4 * 3);
+            let is_crowded = n >= MAX_VALUES / 4 * 3 && (n + 1) % VALUES_PER_WARNING == 0;
+            assert_eq!(interned.is_crowded, is_crowded, "{n}");
         }
         assert_eq!(dictionary.intern("one more"), Err(Full));
         assert!(dictionary.intern(&text(17)).is_ok(), "a known value needs no room");

@@ -122,14 +122,15 @@ pub fn virtual_thread_mounted(thread_id: i64) {
 
 /// The virtual thread on the current thread is about to be unmounted.
 pub fn virtual_thread_unmounts() {
-    CURRENT.with(|current| current.point_to(current.own.get()));
+    // Until it has left the stack, that is its own and not the carrier's: neither's context is right.
+    CURRENT.with(|current| current.point_to(None));
 }
 
 /// A virtual thread has come to its end on the current thread.
 pub fn virtual_thread_ended(thread_id: i64) {
     let block = shard_of(thread_id).lock().remove(&thread_id);
     if let Some(block) = block {
-        CURRENT.with(|current| current.point_to(current.own.get()));
+        CURRENT.with(|current| current.point_to(None));
         BLOCKS.give_back(block);
     }
 }
@@ -174,7 +175,7 @@ mod tests {
             let block = virtual_block(-7).unwrap();
             assert_eq!(seen(), Some(ptr::from_ref(block)));
             virtual_thread_unmounts();
-            assert_eq!(seen(), Some(ptr::from_ref(own)), "the carrier's own");
+            assert_eq!(seen(), None, "nobody's, while it leaves");
             (ptr::from_ref(block).addr(), ptr::from_ref(own).addr())
         });
         let (block, own) = own.join().unwrap();
