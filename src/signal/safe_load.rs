@@ -10,6 +10,36 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::walk::registers::Registers;
 use crate::core::memory::Memory;
 
+/// A load by `$instruction`. The register `$is_loaded` is cleared where it fails.
+macro_rules! fault_tolerant_load {
+    ($is_loaded:tt, $name:ident, $instruction:literal) => {
+        /// Loads from `address`: the value, and whether it was loaded.
+        #[inline(always)]
+        pub(super) unsafe fn $name(address: u64) -> (u64, u64) {
+            let value: u64;
+            let mut is_loaded: u64 = 1;
+            // SAFETY: a load that may fault is the caller's to allow; nothing is written but the entry, in a section of
+            // its own, that finds this place.
+            unsafe {
+                std::arch::asm!(
+                    concat!("2: ", $instruction),
+                    "3:",
+                    ".pushsection otlpprof_loads, \"aR\", %progbits",
+                    ".balign 4",
+                    ".long 2b - .",
+                    ".long 3b - .",
+                    ".popsection",
+                    address = in(reg) address,
+                    value = lateout(reg) value,
+                    inlateout($is_loaded) is_loaded,
+                    options(nostack, preserves_flags, readonly),
+                );
+            }
+            (value, is_loaded)
+        }
+    };
+}
+
 #[cfg(target_arch = "aarch64")]
 #[path = "aarch64/safe_load.rs"]
 mod arch;

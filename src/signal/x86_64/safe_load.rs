@@ -1,39 +1,7 @@
-//! The loads of [`super`], for x86_64.
-//!
-//! Each gives the value and, in rdx, whether it was loaded: what clears rdx is `Registers::fail_load`.
+//! The loads of [`super`], for x86_64. What says whether a value was loaded is in rdx, which `Registers::fail_load`
+//! clears.
 
-use std::arch::asm;
-
-macro_rules! load {
-    ($name:ident, $instruction:literal) => {
-        /// Loads from `address`.
-        #[inline(always)]
-        pub(super) unsafe fn $name(address: u64) -> (u64, u64) {
-            let value: u64;
-            let mut is_loaded: u64 = 1;
-            // SAFETY: a load that may fault is the caller's to allow; nothing is written but the entry, in a section of
-            // its own, that finds this place.
-            unsafe {
-                asm!(
-                    concat!("2: ", $instruction),
-                    "3:",
-                    ".pushsection otlpprof_loads, \"aR\", @progbits",
-                    ".balign 4",
-                    ".long 2b - .",
-                    ".long 3b - .",
-                    ".popsection",
-                    address = in(reg) address,
-                    value = lateout(reg) value,
-                    inlateout("rdx") is_loaded,
-                    options(nostack, preserves_flags, readonly),
-                );
-            }
-            (value, is_loaded)
-        }
-    };
-}
-
-load!(load_u64, "mov {value}, qword ptr [{address}]");
-load!(load_u32, "mov {value:e}, dword ptr [{address}]");
-load!(load_u16, "movzx {value:e}, word ptr [{address}]");
-load!(load_u8, "movzx {value:e}, byte ptr [{address}]");
+fault_tolerant_load!("rdx", load_u64, "mov {value}, qword ptr [{address}]");
+fault_tolerant_load!("rdx", load_u32, "mov {value:e}, dword ptr [{address}]");
+fault_tolerant_load!("rdx", load_u16, "movzx {value:e}, word ptr [{address}]");
+fault_tolerant_load!("rdx", load_u8, "movzx {value:e}, byte ptr [{address}]");
