@@ -151,7 +151,7 @@ impl<M: Memory> Walk<'_, M> {
         let first = sink.len();
         let result = self.all_frozen_frames(vm, thawing, repeated, sink);
         if result.is_err() {
-            sink.forget_from(first);
+            sink.cut(first);
             *repeated = Repeated::default();
         }
         result

@@ -77,8 +77,12 @@ impl<'a> FrameSink<'a> {
     }
 
     fn put(&mut self, kind: FrameKind, level: u8, aux: u32, value: u64) {
-        if let Some(frame) = self.frames.get_mut(self.len) {
-            *frame = FrameRecord { value, aux, kind, level, reserved: 0 };
+        self.put_record(FrameRecord { value, aux, kind, level, reserved: 0 });
+    }
+
+    fn put_record(&mut self, frame: FrameRecord) {
+        if let Some(slot) = self.frames.get_mut(self.len) {
+            *slot = frame;
             self.len = self.len.wrapping_add(1);
         }
     }
@@ -94,9 +98,7 @@ impl<'a> FrameSink<'a> {
     pub fn repeat(&mut self, places: std::ops::Range<usize>) {
         for place in places {
             let Some(&frame) = self.frames.get(place).filter(|_| !self.is_full()) else { return };
-            let Some(slot) = self.frames.get_mut(self.len) else { return };
-            *slot = frame;
-            self.len = self.len.wrapping_add(1);
+            self.put_record(frame);
         }
     }
 
@@ -145,13 +147,7 @@ impl<'a> FrameSink<'a> {
 
     /// Whether the last frame is one of this method.
     pub fn ends_in(&self, method: u64) -> bool {
-        let last = self.len.checked_sub(1).and_then(|last| self.frames.get(last));
-        last.is_some_and(|frame| frame.kind.is_java() && frame.value == method)
-    }
-
-    /// Takes back all frames from `first` on.
-    pub fn forget_from(&mut self, first: usize) {
-        self.len = self.len.min(first);
+        self.last_method() == Some(method)
     }
 
     /// The truncation mark.
