@@ -10,6 +10,7 @@ mod little_vm;
 
 use libfuzzer_sys::fuzz_target;
 use otlpprof::core;
+use otlpprof::core::collections::COLLECTIONS;
 use otlpprof::core::continuation::ContinuationLayout;
 use otlpprof::core::memory::RecordedMemory;
 use otlpprof::core::object::ObjectMap;
@@ -61,8 +62,9 @@ fuzz_target!(|bytes: &[u8]| {
     for walker in StackWalker::ALL {
         let vm = Some(&layout);
         let (stack_high, call_trace) = (u64::MAX, None);
+        let (objects, collections) = (&objects, &COLLECTIONS);
         let start =
-            Start { vm, objects: &objects, java_thread, stack_high, registers, walker, call_trace };
+            Start { vm, objects, java_thread, stack_high, registers, walker, call_trace, collections };
         let mut sink = FrameSink::new(&mut frames, None);
         Walk::new(&recorded, start).walk(&mut sink);
         assert!(!sink.is_empty() && sink.len() <= DEPTH);

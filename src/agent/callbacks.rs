@@ -11,6 +11,7 @@ use super::thread_labels::ThreadLabel;
 use super::virtual_contexts::virtual_thread_end;
 use super::vm::STUBS;
 use crate::context::threads as contexts;
+use crate::core::collections::COLLECTIONS;
 use crate::jvm::jvmti_events::EventCallbacks;
 use crate::jvm::jvmti_table::RawEnv;
 use crate::jvm::method_ids;
@@ -28,6 +29,7 @@ pub(super) fn callbacks() -> EventCallbacks {
         native_method_bind: Some(native_method_bind),
         dynamic_code_generated: Some(dynamic_code_generated),
         garbage_collection_start: Some(garbage_collection_start),
+        garbage_collection_finish: Some(garbage_collection_finish),
         virtual_thread_end: Some(virtual_thread_end),
         ..EventCallbacks::default()
     }
@@ -106,5 +108,12 @@ unsafe extern "system" fn dynamic_code_generated(
 }
 
 unsafe extern "system" fn garbage_collection_start(_: *mut RawEnv) {
-    guarded("GarbageCollectionStart", |agent| agent.with_session(|session| session.collection_starts()));
+    guarded("GarbageCollectionStart", |agent| {
+        COLLECTIONS.begin();
+        agent.with_session(|session| session.collection_starts());
+    });
+}
+
+unsafe extern "system" fn garbage_collection_finish(_: *mut RawEnv) {
+    guarded("GarbageCollectionFinish", |_| COLLECTIONS.end());
 }

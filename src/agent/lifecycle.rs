@@ -135,21 +135,23 @@ impl Agent {
             jvmti.set_event_enabled(event, true)?;
         }
         let potential = jvmti.potential_capabilities()?;
-        for (capability, event, otherwise) in [
+        for (capability, events, otherwise) in [
             (
                 Capability::GarbageCollectionEvents,
-                Event::GarbageCollectionStart,
+                &[Event::GarbageCollectionStart, Event::GarbageCollectionFinish][..],
                 "the VM does not tell of collections: methods of unloaded classes may go unnamed",
             ),
             (
                 Capability::NativeMethodBindEvents,
-                Event::NativeMethodBind,
+                &[Event::NativeMethodBind],
                 "the VM does not tell of native methods: the first samples in a library may be cut short",
             ),
         ] {
             if potential.has(capability) {
                 jvmti.add_capabilities(Capabilities::default().with(capability))?;
-                jvmti.set_event_enabled(event, true)?;
+                for &event in events {
+                    jvmti.set_event_enabled(event, true)?;
+                }
             } else {
                 log::warn!("{otherwise}");
             }

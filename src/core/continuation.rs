@@ -104,6 +104,14 @@ pub enum References {
     },
 }
 
+impl References {
+    /// Whether objects are moved in pauses, which a thread in native code does not take part in. ZGC says by its masks
+    /// and tables where an object is.
+    pub const fn are_moved_in_pauses(&self) -> bool {
+        matches!(self, Self::Narrow { .. } | Self::Plain)
+    }
+}
+
 /// `gc/z/zForwarding.hpp`, `gc/z/zForwardingTable.hpp` (21 and 25), and the same of gc/x (21): where ZGC says where it has
 /// moved objects to. Offsets are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,6 +18,7 @@
 
 pub mod address;
 pub mod build_id;
+pub mod collections;
 pub mod context;
 pub mod continuation;
 pub mod frame_rules;

@@ -10,6 +10,7 @@ use super::doorbell::Doorbell;
 use super::safe_load::ProcessMemory;
 use super::walk::registers::Registers;
 use super::walk::{FrameSink, Start, Walk};
+use crate::core::collections::COLLECTIONS;
 use crate::core::context::{self, ContextRecord};
 use crate::core::continuation::ContinuationLayout;
 use crate::core::memory::Memory;
@@ -123,7 +124,8 @@ fn record(
     let registers = unsafe { Registers::from_context(context) };
     let walker = StackWalker::from_u8(SETUP.walker.load(Ordering::Relaxed));
     let call_trace = call_trace(java_thread, context, vm.is_some());
-    let start = Start { vm, objects, java_thread, stack_high, registers, walker, call_trace };
+    let collections = &COLLECTIONS;
+    let start = Start { vm, objects, java_thread, stack_high, registers, walker, call_trace, collections };
     Walk::new(&ProcessMemory, start).walk(&mut sink);
     if sink.has_unknown_code() {
         SETUP.unknown_code.ring();

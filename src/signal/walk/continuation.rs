@@ -149,7 +149,14 @@ impl<M: Memory> Walk<'_, M> {
         sink: &mut FrameSink<'_>,
     ) -> Frozen<()> {
         let first = sink.len();
-        let result = self.all_frozen_frames(vm, thawing, repeated, sink);
+        let are_moved = frozen_layout(vm).is_some_and(|layout| layout.references.are_moved_in_pauses());
+        let collections = self.collections.so_far();
+        let result = match collections {
+            None if are_moved => Err(FrozenReason::Collecting),
+            _ => self.all_frozen_frames(vm, thawing, repeated, sink),
+        };
+        let is_whole = !are_moved || collections.is_some_and(|so_far| self.collections.are_still(so_far));
+        let result = if is_whole { result } else { Err(FrozenReason::Collecting) };
         if result.is_err() {
             sink.cut(first);
             *repeated = Repeated::default();

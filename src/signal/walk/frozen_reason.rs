@@ -22,11 +22,13 @@ pub enum FrozenReason {
     Empty,
     /// The thread is taking frames out of the chunk, and how far it is cannot be told.
     Thawing,
+    /// The VM may be moving the chunk.
+    Collecting,
 }
 
 impl FrozenReason {
     /// The number of reasons.
-    pub const COUNT: usize = 9;
+    pub const COUNT: usize = 10;
 
     /// All reasons.
     pub const ALL: [Self; Self::COUNT] = [
@@ -39,6 +41,7 @@ impl FrozenReason {
         Self::NoEntry,
         Self::Empty,
         Self::Thawing,
+        Self::Collecting,
     ];
 
     /// The reason as it stands in `[frozen: reason]` and in the counters' names.
@@ -53,6 +56,7 @@ impl FrozenReason {
             Self::NoEntry => "no_entry",
             Self::Empty => "empty",
             Self::Thawing => "thawing",
+            Self::Collecting => "collecting",
         }
     }
 }

@@ -87,6 +87,7 @@ pub use arch::registers;
 pub use frozen_reason::FrozenReason;
 pub use sink::FrameSink;
 
+use crate::core::collections::Collections;
 use crate::core::memory::Memory;
 use crate::core::object::ObjectMap;
 use crate::core::stack_walker::StackWalker;
@@ -186,6 +187,8 @@ pub struct Start<'a> {
     pub walker: StackWalker,
     /// What can be asked for the thread's Java frames.
     pub call_trace: Option<CallTraceSource>,
+    /// When the VM moves what is on the heap.
+    pub collections: &'a Collections,
 }
 
 /// A walk of one stack.
@@ -199,6 +202,7 @@ pub struct Walk<'a, M> {
     registers: Registers,
     walker: StackWalker,
     call_trace: Option<CallTraceSource>,
+    collections: &'a Collections,
     code_cache: CodeCache,
     retained_pages: RetainedPages,
 }
@@ -244,7 +248,8 @@ const MAX_FRAME_BYTES: u64 = 16 * 1024 * 1024;
 impl<'a, M: Memory> Walk<'a, M> {
     /// A walk from `start` on. `memory` is where everything is read.
     pub fn new(memory: &'a M, start: Start<'a>) -> Self {
-        let Start { vm, objects, java_thread, stack_high, registers, walker, call_trace } = start;
+        let Start { vm, objects, java_thread, stack_high, registers, walker, call_trace, collections } =
+            start;
         let code_cache = match vm {
             Some(vm) => CodeCache::read(memory, &vm.code_cache, java_thread != 0),
             None => CodeCache::default(),
@@ -258,6 +263,7 @@ impl<'a, M: Memory> Walk<'a, M> {
             registers,
             walker,
             call_trace,
+            collections,
             code_cache,
             retained_pages: RetainedPages::default(),
         }

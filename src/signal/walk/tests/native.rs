@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::machine;
 use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
+use crate::core::collections::COLLECTIONS;
 use crate::core::memory::RecordedMemory;
 use crate::core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, TextRange};
 use crate::core::record::{FrameKind, FrameRecord};
@@ -67,6 +68,7 @@ fn walk_by(
         registers,
         walker,
         call_trace: None,
+        collections: &COLLECTIONS,
     };
     let walk = Walk::new(&memory, start);
     let empty = FrameRecord { value: 0, aux: 0, kind: FrameKind::Truncated, level: 0, reserved: 0 };

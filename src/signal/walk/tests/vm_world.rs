@@ -2,6 +2,7 @@
 
 use super::little_vm;
 use super::machine;
+use crate::core::collections::Collections;
 use crate::core::interpreter_code::{InterpreterCode, InterpreterEntry, InterpreterExit};
 use crate::core::memory::RecordedMemory;
 use crate::core::object::ObjectMap;
@@ -56,6 +57,7 @@ pub(super) struct World {
     pub(super) is_known: bool,
     pub(super) walker: StackWalker,
     pub(super) call_trace: Option<CallTraceSource>,
+    pub(super) collections: Collections,
     /// Of methods that are made from now on: where in the code a first scope's last instruction is, with bci 3.
     pub(super) first_scope_ends_at: Option<i32>,
     next_blob: u64,
@@ -119,6 +121,7 @@ impl World {
             is_known: true,
             walker: StackWalker::Vm,
             call_trace: None,
+            collections: Collections::default(),
             first_scope_ends_at: None,
             next_blob: CODE,
             next_name: NAMES,
@@ -243,6 +246,7 @@ impl World {
             registers,
             walker: self.walker,
             call_trace: self.call_trace,
+            collections: &self.collections,
         };
         (&self.memory, start)
     }

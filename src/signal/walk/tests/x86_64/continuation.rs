@@ -358,6 +358,16 @@ fn a_slow_thaw_is_followed_through_all_its_stages() {
     }
 }
 
+/// A thread in native code goes on while a collection moves the chunk.
+#[test]
+fn frozen_frames_are_not_read_while_a_collection_may_move_them() {
+    let mut scene = Scene::new();
+    scene.world.collections.begin();
+    assert_eq!(scene.walk(), scene.marked(FrozenReason::Collecting));
+    scene.world.collections.end();
+    assert_eq!(scene.walk(), scene.whole());
+}
+
 /// What a slow thaw has emptied is taken out of the continuation at its very end: then an older chunk is the youngest.
 #[test]
 fn a_chunk_that_is_no_longer_the_youngest_is_marked() {

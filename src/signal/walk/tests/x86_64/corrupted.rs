@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 
+use crate::core::collections::COLLECTIONS;
 use crate::core::memory::Memory;
 use crate::core::record::{FrameKind, FrameRecord};
 use crate::core::stack_walker::StackWalker;
@@ -175,6 +176,7 @@ fn a_walk_over_this_processs_memory_ends() {
                 registers,
                 walker: StackWalker::Vm,
                 call_trace: None,
+                collections: &COLLECTIONS,
             },
         );
     }
