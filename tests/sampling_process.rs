@@ -3,8 +3,9 @@
 mod sampling_support;
 
 use std::collections::BTreeSet;
-use std::sync::Barrier;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, Mutex};
+use std::time::{Duration, Instant};
 use std::{fs, mem, ptr, thread};
 
 use otlpprof::core::thread::ClockKind;
@@ -314,6 +315,75 @@ fn share_the_process_timer() -> Measured {
     assert!(counts.fallback_to_itimer >= 8, "{counts:?}");
     assert_eq!(counts.threads_unsampled, 0, "{counts:?}");
     measured
+}
+
+/// The lines that were logged as warnings.
+struct Warnings(Mutex<Vec<String>>);
+
+static WARNINGS: Warnings = Warnings(Mutex::new(Vec::new()));
+
+impl log::Log for Warnings {
+    fn enabled(&self, metadata: &log::Metadata) -> bool {
+        metadata.level() <= log::Level::Warn
+    }
+
+    fn log(&self, record: &log::Record) {
+        if self.enabled(record.metadata()) {
+            self.0.lock().unwrap().push(record.args().to_string());
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+#[test]
+fn a_thread_that_can_have_no_clock_is_counted_once_and_sampled_when_there_is_one() {
+    let _guard = serially();
+    let _ = log::set_logger(&WARNINGS);
+    log::set_max_level(log::LevelFilter::Warn);
+    let is_told = |line: &String| line.contains("threads are not sampled");
+    with_limit(libc::RLIMIT_SIGPENDING, 1, || {
+        let session = with_limit(libc::RLIMIT_SIGPENDING, 1 << 16, || start(&config(ClockKind::Timer)));
+        // The application has the process's timer, and all others: to fire in a thousand seconds.
+        let set_itimer = |seconds| {
+            let time = libc::timeval { tv_sec: seconds, tv_usec: 0 };
+            let setting = libc::itimerval { it_interval: time, it_value: time };
+            // SAFETY: the kernel reads one itimerval.
+            assert_eq!(unsafe { libc::setitimer(libc::ITIMER_PROF, &raw const setting, ptr::null_mut()) }, 0);
+        };
+        set_itimer(1_000);
+        let filler: Vec<_> = std::iter::repeat_with(spare_timer).map_while(|timer| timer).collect();
+        let before = cpu::counts();
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    while !done.load(Ordering::Relaxed) {
+                        burn(Duration::from_millis(2));
+                    }
+                });
+            }
+            // Many looks of the poller.
+            thread::sleep(Duration::from_millis(1_500));
+            let counts = cpu::counts().since(&before);
+            assert_eq!((counts.threads_unsampled, counts.threads_armed), (8, 0), "{counts:?}");
+            assert_eq!((counts.fallback_to_timer, counts.fallback_to_itimer), (0, 0), "{counts:?}");
+            // SAFETY: the timers were made here.
+            filler.into_iter().for_each(|timer| unsafe { assert_eq!(libc::timer_delete(timer), 0) });
+            with_limit(libc::RLIMIT_SIGPENDING, 1 << 16, || {
+                let deadline = Instant::now() + Duration::from_secs(30);
+                while cpu::counts().since(&before).threads_armed < 8 && Instant::now() < deadline {
+                    thread::sleep(Duration::from_millis(50));
+                }
+            });
+            done.store(true, Ordering::Relaxed);
+        });
+        let counts = cpu::counts().since(&before);
+        assert_eq!((counts.threads_unsampled, counts.threads_armed), (8, 8), "{counts:?}");
+        set_itimer(0);
+        session.stop();
+    });
+    assert_eq!(WARNINGS.0.lock().unwrap().iter().filter(|line| is_told(line)).count(), 1);
 }
 
 /// A timer that is never set, if there may be one.

@@ -28,23 +28,22 @@ const SHORTEST_FIRST_PERIOD_NS: i64 = 100_000;
 /// Arms `record`'s clock: of the kind `first`, or of the next kind that can still be had. Sets the record's
 /// clock before its first signal can come. The account's base, phase and epoch must be set.
 pub(super) fn arm(record: &ThreadRecord, first: ClockKind, signal: i32) -> bool {
-    if first == ClockKind::Perf {
-        if arm_perf(record, signal).is_ok() {
-            return true;
-        }
-        add(&COUNTERS.fallback_to_timer, 1);
+    if first == ClockKind::Perf && arm_perf(record, signal).is_ok() {
+        return true;
     }
-    if first != ClockKind::Itimer {
-        if arm_timer(record, signal).is_ok() {
-            return true;
+    if first != ClockKind::Itimer && arm_timer(record, signal).is_ok() {
+        if first != ClockKind::Timer {
+            add(&COUNTERS.fallback_to_timer, 1);
         }
-        add(&COUNTERS.fallback_to_itimer, 1);
+        return true;
     }
     if ITIMER.lock().start().is_ok() {
+        if first != ClockKind::Itimer {
+            add(&COUNTERS.fallback_to_itimer, 1);
+        }
         record.clock.set(ClockKind::Itimer, -1);
         return true;
     }
-    add(&COUNTERS.threads_unsampled, 1);
     false
 }
 

@@ -65,6 +65,7 @@ fn run(shared: &Shared, mut tasks: Tasks, signal: i32, mut account: ProcessAccou
     let mut reckoned = Instant::now();
     let mut is_settled = true;
     let mut handler_was_ours = true;
+    let mut all_were_sampled = true;
     let mut stopping = shared.stopping.lock();
     while !*stopping {
         shared.wake.wait_for(&mut stopping, LOOK);
@@ -77,6 +78,14 @@ fn run(shared: &Shared, mut tasks: Tasks, signal: i32, mut account: ProcessAccou
             && let Err(error) = reconcile::reconcile_with_tasks(&mut tasks, &mut unarmed)
         {
             log::debug!("the list of threads cannot be read: {error}");
+        }
+        let unsampled = threads::unsampled_count();
+        if all_were_sampled && unsampled > 0 {
+            log::warn!(
+                "{unsampled} threads are not sampled: no perf event, POSIX timer or process timer is left for them \
+                 (RLIMIT_NOFILE, RLIMIT_SIGPENDING); they are tried again"
+            );
+            all_were_sampled = false;
         }
         if reckoned.elapsed() >= RECKON {
             reckoned = Instant::now();

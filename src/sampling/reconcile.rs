@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use super::clock;
 use super::tasks::Tasks;
 use super::thread_records::for_each_thread;
-use super::threads::{arm_other, is_excluded_tid, retire_ended};
+use super::threads::{self, arm_other, is_excluded_tid, retire_ended};
 use crate::core::thread::{ClockKind, ThreadRecord};
 use crate::signal::cpu::SESSION;
 use crate::signal::cpu_account::owed_periods;
@@ -34,6 +34,7 @@ pub(super) fn reconcile_with_tasks(tasks: &mut Tasks, unarmed: &mut HashMap<i32,
         }
     });
     unarmed.retain(|tid, _| tasks.contains(tid));
+    threads::forget_unsampled_but(|tid| tasks.contains(&tid));
     for tid in tasks {
         if record_of_tid(tid).is_some() || is_excluded_tid(tid) {
             unarmed.remove(&tid);

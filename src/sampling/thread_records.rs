@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use parking_lot::Mutex;
 
 use crate::core::thread::{RecordState, ThreadRecord};
-use crate::signal::cpu_counters::{COUNTERS, add};
 use crate::signal::thread_table::{
     RECORDS_PER_CHUNK, RecordChunk, forget_tid, note_tid, publish_records, record, record_of_tid,
 };
@@ -41,10 +40,7 @@ impl Records {
         if record_of_tid(tid).is_some() {
             return None;
         }
-        let Some(record) = self.take() else {
-            add(&COUNTERS.threads_unsampled, 1);
-            return None;
-        };
+        let record = self.take()?;
         let index = record.index.load(Ordering::Relaxed);
         record.generation.fetch_add(1, Ordering::Relaxed);
         record.os_tid.store(tid, Ordering::Relaxed);
@@ -57,14 +53,13 @@ impl Records {
         if !note_tid(tid, index) {
             record.state.store(RecordState::Free as u32, Ordering::SeqCst);
             self.free.push(index);
-            add(&COUNTERS.threads_unsampled, 1);
             return None;
         }
         Some(record)
     }
 }
 
-/// Gives the thread a record, which the caller is to arm; `None` if the thread has one.
+/// Gives the thread a record, which the caller is to arm; `None` if the thread has one, or there is none to be had.
 pub(super) fn claim(tid: i32) -> Option<&'static ThreadRecord> {
     RECORDS.lock().claim(tid)
 }

@@ -4,7 +4,7 @@
 //! `thread_start`, its end through a pthread key's destructor), at a session's start by the list of threads,
 //! and else by the poller (`reconcile`). All meet in the table of thread ids, where each thread has one record at most.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::mem::MaybeUninit;
 use std::panic::catch_unwind;
 use std::sync::OnceLock;
@@ -38,8 +38,28 @@ static ARMED: Mutex<Option<ArmedConfig>> = Mutex::new(None);
 /// The profiler's own threads.
 static EXCLUDED: Mutex<Option<HashSet<i32>>> = Mutex::new(None);
 
+/// The threads that could not be given a clock, or a record: they are tried again, and counted once.
+static UNSAMPLED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
 pub(super) fn set_config(config: Option<ArmedConfig>) {
+    UNSAMPLED.lock().clear();
     *ARMED.lock() = config;
+}
+
+fn cannot_be_sampled(tid: i32) {
+    if UNSAMPLED.lock().insert(tid) {
+        add(&COUNTERS.threads_unsampled, 1);
+    }
+}
+
+/// How many threads cannot be sampled at present.
+pub(super) fn unsampled_count() -> usize {
+    UNSAMPLED.lock().len()
+}
+
+/// Forgets the threads that could not be sampled and are gone: another thread may come to have such an id.
+pub(super) fn forget_unsampled_but(is_alive: impl Fn(i32) -> bool) {
+    UNSAMPLED.lock().retain(|tid| is_alive(*tid));
 }
 
 /// The current thread's id.
@@ -52,7 +72,12 @@ pub(super) fn gettid() -> i32 {
 /// may fill in what else the record should say before its first sample.
 fn arm(tid: i32, base_ns: i64, prepare: impl FnOnce(&ThreadRecord)) -> Option<&'static ThreadRecord> {
     let config = (*ARMED.lock())?;
-    let record = claim(tid)?;
+    let Some(record) = claim(tid) else {
+        if record_of_tid(tid).is_none() {
+            cannot_be_sampled(tid);
+        }
+        return None;
+    };
     // Whoever closes the session does so first and then looks for records that are being armed; here it is
     // the other way round. One of the two notices.
     if !SESSION.is_open() {
@@ -71,8 +96,10 @@ fn arm(tid: i32, base_ns: i64, prepare: impl FnOnce(&ThreadRecord)) -> Option<&'
     prepare(record);
     if !clock::arm(record, config.clock, config.signal) {
         release(record);
+        cannot_be_sampled(tid);
         return None;
     }
+    UNSAMPLED.lock().remove(&tid);
     record.state.store(RecordState::Armed as u32, Ordering::SeqCst);
     add(&COUNTERS.threads_armed, 1);
     Some(record)
@@ -223,6 +250,7 @@ pub(super) fn current_thread_born() {
     if let Some(record) = record_of_tid(tid) {
         retire(record);
     }
+    UNSAMPLED.lock().remove(&tid);
     arm(tid, 0, describe_current_thread);
     set_mark(Mark::Sampled);
 }
