@@ -4,6 +4,7 @@ mod agent_support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::process::Command;
 
 use agent_support::stacks::{Frame, Stack, cpu_stacks};
 use agent_support::symbols::{addr2line, readelf_build_id};
@@ -31,7 +32,7 @@ fn expected_chains() -> Vec<(&'static str, Vec<&'static str>)> {
 /// The library's functions in which the work is, each of which must have been met as a leaf.
 const BURNERS: [&str; 4] = ["ddprof_spin", "hash_block", "ddprof_recurse", "compare_keys"];
 
-fn run_demo(home: &Path, library: &'static str, options: &str) -> Vec<Stack> {
+fn run_demo(home: &Path, library: &str, options: &str) -> Vec<Stack> {
     let run = JavaRun::new(home, "Demo").argument(4).library(library).agent(options).run().expect_success();
     assert!(run.stdout.contains("Demo done"), "{}", run.stdout);
     cpu_stacks(&run.messages())
@@ -135,6 +136,42 @@ fn local_frames_have_the_symbols_name() {
                 "{label}"
             );
             check_calls(&label, &stacks, library, |frame| frame.name.clone());
+        }
+    }
+}
+
+/// A copy of the library without build-id, made by binutils.
+fn without_build_id(folder: &Path, name: &str, strip: &[&str]) -> String {
+    let copy = folder.join(name);
+    let mut objcopy = Command::new("objcopy");
+    objcopy.args(["--remove-section", ".note.gnu.build-id"]).args(strip).arg(LIBRARIES[0]).arg(&copy);
+    assert!(objcopy.status().expect("objcopy (binutils)").success());
+    copy.into_os_string().into_string().unwrap()
+}
+
+#[test]
+fn an_object_without_build_id_has_its_symbols_or_its_name_and_the_address() {
+    let folder = tempfile::tempdir().unwrap();
+    // What is exported has a symbol in the stripped one still.
+    let copies =
+        [("whole.so", &[][..], &[][..]), ("stripped.so", &["--strip-all"], &["hash_block", "compare_keys"])]
+            .map(|(name, strip, nameless)| (without_build_id(folder.path(), name, strip), name, nameless));
+    for home in java_homes() {
+        for (library, name, nameless) in &copies {
+            let label = format!("{} {name}", home.display());
+            let stacks = run_demo(&home, library, "remotesym=true,cpu=2ms,file=FILE");
+            let frames =
+                || stacks.iter().flat_map(|stack| &stack.frames).filter(|frame| frame.object == *library);
+            assert!(frames().all(|frame| frame.remote.is_none()), "{label}");
+            let bare = |frame: &Frame| frame.name == format!("[{name}+{:#x}]", frame.address);
+            let functions = addr2line(LIBRARIES[0], &frames().map(|frame| frame.address).collect());
+            for frame in frames() {
+                let function = functions[&frame.address].as_str();
+                assert_eq!(bare(frame), nameless.contains(&function), "{label}: {frame:?} is {function}");
+            }
+            check_calls(&label, &stacks, library, |frame| {
+                if bare(frame) { functions[&frame.address].clone() } else { frame.name.clone() }
+            });
         }
     }
 }
