@@ -118,8 +118,7 @@ fi
 echo "== 100 µs sampling"
 PERCENT=99.5 LEAST=100000 seconds=60
 if [[ $short ]]; then
-    # Before the unwind tables are there, stacks break off; in a short run they are many.
-    PERCENT=98 LEAST=1000 seconds=1
+    LEAST=1000 seconds=1
 fi
 for jdk in "${jdks[@]}"; do
     sample "$jdk" "$((seconds < 4 ? 4 : seconds))" demo "" Demo

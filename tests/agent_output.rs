@@ -79,9 +79,11 @@ fn files_that_are_cut_empty_or_warned_of_do_not_pass() {
 /// What a profile says of itself is said in each, the last and the only one included.
 #[test]
 fn every_profile_names_its_clock_and_counts_what_it_holds() {
-    for options in
-        ["cpu=2ms,interval=400ms,file=FILE", "cpu=100us,interval=100ms,file=FILE", "cpu=1ms,file=FILE"]
-    {
+    for options in [
+        "cpu=2ms,interval=400ms,file=FILE",
+        "cpu=100us,interval=100ms,file=FILE",
+        "cpu=1ms,cpu.clock=timer,file=FILE",
+    ] {
         for home in java_homes() {
             let run = JavaRun::new(&home, "Demo").argument(1.5).agent(options).run().expect_success();
             for message in run.messages() {
@@ -91,6 +93,9 @@ fn every_profile_names_its_clock_and_counts_what_it_holds() {
                 let clock = attribute("otlpprof.cpu.clock");
                 // As the log says at the start.
                 let Some(Value::StringValue(clock)) = clock else { panic!("{}: {clock:?}", run.label) };
+                if options.contains("cpu.clock=timer") {
+                    assert_eq!(clock, "timer", "{}", run.label);
+                }
                 let said = format!(" of CPU time by {clock} (");
                 assert!(run.stderr.contains(&said), "{}: {options}: {clock}: {}", run.label, run.stderr);
                 let recorded = attribute("otlpprof.handler.periods_recorded");

@@ -8,7 +8,9 @@ use std::path::Path;
 
 use agent_support::running::Finished;
 use agent_support::stacks::{Stack, cpu_stacks};
+use agent_support::symbols::addr2line;
 use agent_support::{JavaRun, LIBRARIES, java_homes};
+use otlpprof::core::address::ElfVaddr;
 use otlpprof::core::stack_walker::StackWalker;
 use otlpprof::otlp::frames::frames;
 use otlpprof::otlp::lookup::Lookup;
@@ -40,7 +42,7 @@ fn walk(home: &Path, walker: StackWalker, library: &'static str, more: &str) -> 
             assert_eq!(named, Some(walker.name()), "{}", run.label);
             for sample in &profile.samples {
                 let frames = frames(lookup, sample.stack_index);
-                let verdict = match classify(&frames, Ends::Marked, walker) {
+                let verdict = match classify(&frames, Ends::Unmarked, walker) {
                     Verdict::Reached(root, _) => root.name(),
                     Verdict::Broken(reason, _) => reason.name(),
                 };
@@ -69,8 +71,7 @@ impl Walked {
             .sum()
     }
 
-    /// Whether at least this many of a thousand samples reach their root. Until the tables of native code are
-    /// compiled, which takes longer where much else runs, some do not.
+    /// Whether at least this many of a thousand samples reach a root that is known.
     #[track_caller]
     fn reaches_roots(&self, per_mille: i64) {
         let (reached, all) = (self.reached(), self.all());
@@ -94,7 +95,7 @@ impl Walked {
 fn vm_has_native_frames_on_top_alone() {
     for home in java_homes() {
         let walked = walk(&home, StackWalker::Vm, LIBRARIES[0], "");
-        walked.reaches_roots(950);
+        walked.reaches_roots(990);
         let (called, with_native) = walked.called_from_native();
         assert!(called > 20 && with_native == 0, "{}: {with_native} of {called}", walked.run.label);
     }
@@ -104,7 +105,7 @@ fn vm_has_native_frames_on_top_alone() {
 fn vmx_has_every_native_frame() {
     for home in java_homes() {
         let walked = walk(&home, StackWalker::Vmx, LIBRARIES[0], "");
-        walked.reaches_roots(950);
+        walked.reaches_roots(990);
         let (called, with_native) = walked.called_from_native();
         let label = &walked.run.label;
         assert!(called > 20 && with_native * 100 >= called * 98, "{label}: {with_native} of {called}");
@@ -116,19 +117,43 @@ fn vmx_has_every_native_frame() {
     }
 }
 
+/// A frame of the library that the walker has resolved is remote, with the address of the function that it is in.
 #[test]
-fn vmx_leaves_native_frames_to_the_backend_where_they_are_resolved() {
-    for home in java_homes().into_iter().take(1) {
-        let walked = walk(&home, StackWalker::Vmx, LIBRARIES[0], ",remotesym=true");
-        let between = |stack: &Stack| {
-            let inner = stack.frames.iter().position(|frame| frame.name == "programs.Demo.calledFromNative");
-            let Some(inner) = inner else { return false };
-            let below = &stack.frames[inner..];
-            below.iter().any(|frame| frame.remote.is_some() && frame.object == LIBRARIES[0])
-        };
-        let (called, _) = walked.called_from_native();
-        let remote = walked.samples(between);
-        assert!(called > 20 && remote * 100 >= called * 98, "{}: {remote} of {called}", walked.run.label);
+fn native_frames_are_remote_in_every_walker() {
+    let library = LIBRARIES[0];
+    for home in java_homes() {
+        for walker in [StackWalker::Vmx, StackWalker::Fp, StackWalker::Dwarf] {
+            let walked = walk(&home, walker, library, ",remotesym=true");
+            let of_library = |stack: &Stack| -> Vec<ElfVaddr> {
+                let frames = stack.frames.iter().filter(|frame| frame.object == library);
+                frames.map(|frame| frame.remote.expect("not remote").address).collect()
+            };
+            let addresses = walked.stacks.iter().flat_map(of_library).collect();
+            let names = addr2line(library, &addresses);
+            let hashes =
+                |stack: &&Stack| of_library(stack).first().is_some_and(|leaf| names[leaf] == "hash_block");
+            let called = ["hash_block", "ddprof_hash", "Java_programs_Native_hash"];
+            let right = |stack: &&Stack| of_library(stack).iter().map(|frame| &names[frame]).eq(called);
+            let hashing: Vec<_> = walked.stacks.iter().filter(hashes).collect();
+            let all: i64 = hashing.iter().map(|stack| stack.value).sum();
+            let right: i64 = hashing.iter().copied().filter(right).map(|stack| stack.value).sum();
+            let label = &walked.run.label;
+            assert!(all > 10 && right * 100 >= all * 98, "{label}: {right} of {all}");
+            // The mixed stack has those between Java frames as well.
+            let between = |stack: &Stack| {
+                let inner =
+                    stack.frames.iter().position(|frame| frame.name == "programs.Demo.calledFromNative");
+                inner.is_some_and(|inner| {
+                    stack.frames[inner..]
+                        .iter()
+                        .any(|frame| frame.remote.is_some() && frame.object == library)
+                })
+            };
+            let (called, _) = walked.called_from_native();
+            let remote = walked.samples(between);
+            let expected = if walker == StackWalker::Vmx { called * 98 / 100..=called } else { 0..=0 };
+            assert!(called > 20 && expected.contains(&remote), "{label}: {remote} of {called}");
+        }
     }
 }
 
@@ -180,7 +205,7 @@ impl Walked {
 fn dwarf_has_java_frames_of_async_get_call_trace_below_whole_native_stacks() {
     for home in java_homes() {
         let walked = walk(&home, StackWalker::Dwarf, LIBRARIES[0], "");
-        walked.reaches_roots(950);
+        walked.reaches_roots(990);
         walked.asked_the_vm();
         let [all, right] = walked.hashing();
         assert!(all > 10 && right * 100 >= all * 95, "{}: {right} of {all}", walked.run.label);
@@ -195,6 +220,7 @@ fn fp_has_the_frames_of_a_library_with_and_without_frame_pointers() {
     for home in java_homes() {
         for library in LIBRARIES {
             let walked = walk(&home, StackWalker::Fp, library, "");
+            walked.reaches_roots(990);
             walked.asked_the_vm();
             let [all, right] = walked.hashing();
             let label = &walked.run.label;
