@@ -149,7 +149,8 @@ impl<'a, M: Memory> Walk<'a, M> {
         self.check_progress(cursor, caller).map(Step::Caller)
     }
 
-    fn is_code(&self, pc: u64) -> bool {
+    /// Whether code is known to be at `pc`.
+    pub(super) fn is_code(&self, pc: u64) -> bool {
         self.objects.find(RuntimeAddr(pc)).is_some() || self.in_code_cache(pc)
     }
 }

@@ -74,7 +74,17 @@ impl<M: Memory> Walk<'_, M> {
                     if is_frozen {
                         Ok(Step::Frozen)
                     } else {
-                        self.java_step(vm, &cursor, registers.take(), &mut repeated, &mut anchor, sink)
+                        let step =
+                            self.java_step(vm, &cursor, registers.take(), &mut repeated, &mut anchor, sink);
+                        match step {
+                            // Java is called by code: what else a method seems to return to is not its return address.
+                            Ok(Step::Caller(caller))
+                                if sink.last_method().is_some() && !self.is_code(caller.pc) =>
+                            {
+                                Err(WalkError::UnknownCode)
+                            }
+                            step => step,
+                        }
                     }
                 }
                 _ => {
@@ -221,6 +231,10 @@ impl<M: Memory> Walk<'_, M> {
             (BlobKind::Adapter, Some(registers)) => {
                 sink.stub(cursor.lookup_pc());
                 self.interrupted_adapter_caller(vm, &blob, cursor, &registers)
+            }
+            (BlobKind::Adapter, None) => {
+                sink.stub(cursor.lookup_pc());
+                self.called_out_of_adapter_caller(vm, cursor).ok_or(WalkError::NoFrameSize)
             }
             (_, interrupted) => {
                 sink.stub(cursor.lookup_pc());

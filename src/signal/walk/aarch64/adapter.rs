@@ -22,6 +22,21 @@ const WINDOW: usize = 64;
 const SET_SENDER_SP: [(u32, u8); 2] = [(0x9100_03ed, 13), (0x9100_03f3, 19)];
 
 impl<M: Memory> Walk<'_, M> {
+    /// The caller of the adapter that has called the VM, which C2I does to have its caller's call patched
+    /// (`patch_callers_callsite`): x29 leads to its record.
+    pub(in crate::signal::walk) fn called_out_of_adapter_caller(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+    ) -> Option<Cursor> {
+        if cursor.fp.wrapping_sub(cursor.sp) >= MAX_SAVED_BYTES {
+            return None;
+        }
+        let pc = self.load_return_address(cursor.fp.wrapping_add(8)).ok()?;
+        let (sp, fp) = (cursor.fp.wrapping_add(16), self.memory.load_u64(cursor.fp)?);
+        self.is_java_code(vm, pc).then_some(Cursor { pc, sp, fp, interrupted: false })
+    }
+
     /// The caller of the adapter that was interrupted at `cursor`.
     pub(in crate::signal::walk) fn interrupted_adapter_caller(
         &self,

@@ -16,6 +16,21 @@ fn a_complete_compiled_frame_leads_to_its_caller_and_the_entry_frame_is_the_root
     assert_eq!(frames, [(Compiled, callee, 7), (Compiled, caller, 7)]);
 }
 
+/// Regression: where a compiled frame's return address was none, it became a frame, left by whatever the frame pointer led
+/// to.
+#[test]
+fn a_compiled_frame_that_returns_to_no_code_is_the_last() {
+    let mut world = World::new();
+    let (_, return_pc) = compiled_caller(&mut world);
+    let (callee, code) = world.compiled();
+    let sp = CALLER_SP - 0x80;
+    world.set(sp + 0x20, CALLER_SP - 16).set(sp + 0x28, 0x56);
+    world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, return_pc);
+    let frames = world.walk(code + 0x40, sp, 0, &[]);
+    let mark = (Unwalkable, code + 0x40, WalkError::UnknownCode as i32);
+    assert_eq!(frames, [(Compiled, callee, 7), mark]);
+}
+
 /// Regression: a thread that was interrupted just where Java returns to had no frame at all.
 #[test]
 fn the_call_stub_that_java_has_returned_to_is_a_frame() {

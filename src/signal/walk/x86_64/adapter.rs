@@ -15,6 +15,13 @@ use crate::signal::walk::{Cursor, Walk, WalkError};
 const MAX_ADAPTER_BYTES: u64 = 4096;
 /// More than the arguments that a call moves, and than all registers (`push_CPU_state`).
 const MAX_SAVED_BYTES: u64 = 4096;
+/// Where `push_CPU_state` leaves registers that C2I needs again, in bytes from SP, and how much it pushes: FXSAVE's area,
+/// `pusha`, a word for the alignment and the flags (cpu/x86/macroAssembler_x86.cpp, push_CPU_state, push_IU_state,
+/// assembler_x86.cpp, pusha, JDK 11-25).
+const SAVED_R13: u64 = 512 + 16;
+const SAVED_FP: u64 = 512 + 80;
+const SAVED_RAX: u64 = 512 + 120;
+const SAVED_BYTES: u64 = 512 + 128 + 16;
 /// How much of an adapter is looked at together.
 const WINDOW: usize = 64;
 
@@ -55,6 +62,25 @@ impl<M: Memory> Walk<'_, M> {
         let above = if is_on_stack { cursor.sp.wrapping_add(8) } else { cursor.sp };
         let sp = if sets_later { above } else { r13 };
         Ok(Cursor { pc, sp, fp: registers.fp(), interrupted: false })
+    }
+
+    /// The caller of the adapter that has called the VM, which C2I does to have its caller's call patched
+    /// (`patch_callers_callsite`): all registers are saved, its own SP in r13 and the return address in rax among them.
+    pub(in crate::signal::walk) fn called_out_of_adapter_caller(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+    ) -> Option<Cursor> {
+        let saved = |offset: u64| self.memory.load_u64(cursor.sp.wrapping_add(offset));
+        let slot = saved(SAVED_R13)?;
+        // SP is aligned to 16 bytes in between.
+        let padding = slot.wrapping_sub(cursor.sp.wrapping_add(SAVED_BYTES));
+        if padding >= 16 || !slot.is_multiple_of(8) {
+            return None;
+        }
+        let pc = self.memory.load_u64(slot).filter(|&pc| self.is_java_code(vm, pc))?;
+        let caller = Cursor { pc, sp: slot.wrapping_add(8), fp: saved(SAVED_FP)?, interrupted: false };
+        (saved(SAVED_RAX) == Some(pc)).then_some(caller)
     }
 
     /// Whether the instruction that saves the sender's SP in r13 comes at or behind `pc`.

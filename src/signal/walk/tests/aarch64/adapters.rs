@@ -38,3 +38,24 @@ fn an_adapter_takes_the_senders_sp_from_the_register_once_it_is_there() {
         }
     }
 }
+
+/// While C2I has its caller's call patched, x29 leads to its record.
+#[test]
+fn an_adapter_that_has_called_the_vm_is_left_by_its_record() {
+    let mut world = World::new();
+    let (caller, return_pc) = compiled_caller(&mut world);
+    let (vm_method, vm_code) = world.compiled();
+    let adapter = world.blob(&BlobSpec {
+        name: "I2C/C2I adapters",
+        code: &bytes(&[NOP; 0x40]),
+        frame_bytes: 0,
+        frame_complete: -1,
+        method: 0,
+    });
+    world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, return_pc);
+    let sp = CALLER_SP - 0x200;
+    world.set(sp - 8, adapter + 0x40).set(sp - 16, CALLER_SP - 16);
+    let frames = world.walk(vm_code + 0x80, sp - 0x30, 0x1234, &[]);
+    let expected = [(Compiled, vm_method, 7), (Stub, adapter + 0x3f, 0), (Compiled, caller, 7)];
+    assert_eq!(frames, expected);
+}

@@ -182,6 +182,34 @@ fn an_adapter_that_has_its_caller_patched_keeps_its_sp_in_r13() {
     assert_eq!(frames, [(Stub, adapter + 0x20, 0), (Compiled, caller, 7)]);
 }
 
+/// Regression: the caller of a C2I adapter that has called the VM to have it patched was looked for by RBP, which is the
+/// caller's own: callers were passed over, and others made up.
+#[test]
+fn an_adapter_that_has_called_the_vm_is_left_by_the_registers_that_it_has_saved() {
+    for padding in [0, 8] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (vm_method, vm_code) = world.compiled();
+        let spec = BlobSpec {
+            name: "I2C/C2I adapters",
+            code: &[0x90; 0x100],
+            frame_bytes: 0,
+            frame_complete: -1,
+            method: 0,
+        };
+        let adapter = world.blob(&spec);
+        let sender = CALLER_SP - 8;
+        let sp = sender - padding - 656;
+        world.set(sender, return_pc).set(sp + 528, sender).set(sp + 592, 0x1234).set(sp + 632, return_pc);
+        // What RBP leads to is a frame, too, but not the next one.
+        world.set(CALLER_SP + 0x40, CALLER_SP + 0x80).set(CALLER_SP + 0x48, return_pc);
+        world.set(sp - 8, adapter + 0x40).set(sp - 16, CALLER_SP + 0x40);
+        let frames = world.walk(vm_code + 0x80, sp - 0x30, 0x1234, &[]);
+        let expected = [(Compiled, vm_method, 7), (Stub, adapter + 0x3f, 0), (Compiled, caller, 7)];
+        assert_eq!(frames, expected, "{padding}");
+    }
+}
+
 /// Regression: a thread that the agent does not know yet was lost in the leaf stubs that JNI calls.
 #[test]
 fn a_leaf_stub_below_native_code_returns_by_the_top_of_the_stack() {
