@@ -5,7 +5,7 @@ mod jvm_support;
 use std::ffi::CStr;
 
 use jvm_support::{STUBS, TestJvm, for_each_jdk};
-use otlpprof::core::continuation::References;
+use otlpprof::core::continuation::{MountedThreadLayout, References};
 use otlpprof::core::memory::Memory;
 use otlpprof::core::vm_layout::{BlobPart, CodeRange, CodeletKind, VmLayout};
 use otlpprof::jvm::layout::{self, LayoutError, Probe};
@@ -87,6 +87,9 @@ fn check_stubs(layout: &VmLayout) {
         }
         assert!(stubs.method_entry_barrier.start < stubs.method_entry_barrier.end);
         assert!(layout.continuation.is_some_and(|continuation| continuation.frozen.is_some()));
+        let mounted = layout.continuation.and_then(|continuation| continuation.mounted);
+        assert_eq!(matches!(mounted, Some(MountedThreadLayout::Id(_))), layout.java_version >= 24);
+        assert_eq!(matches!(mounted, Some(MountedThreadLayout::Object(_))), layout.java_version < 24);
     } else {
         assert_eq!(continuations, [CodeRange::default(); 3]);
         assert_eq!(layout.continuation, None);
@@ -184,6 +187,11 @@ fn child_finds_wrong_descriptions() {
                 "CompressedKlassPointers::_narrow_klass._base CompressedKlassPointers::_base",
                 ("CompressedKlassPointers", "_base"),
             ),
+            if layout.java_version < 24 {
+                ("JavaThread::_vthread", ("JavaThread", "_vthread"))
+            } else {
+                ("JavaThread::_monitor_owner_id", ("JavaThread", "_monitor_owner_id"))
+            },
         ]);
     }
     for (damaged, (structure, field)) in cases {
@@ -192,7 +200,11 @@ fn child_finds_wrong_descriptions() {
         let structs = jvm.vm_structs_by(&memory);
         let learnt = layout::build(&structs, &memory, &STUBS).and_then(|layout| {
             // SAFETY: the environment is this thread's.
-            unsafe { layout::frozen_frames(jvm.env, &structs, &memory, &STUBS, &layout) }
+            unsafe {
+                let continuation = layout::frozen_frames(jvm.env, &structs, &memory, &STUBS, &layout)?;
+                let layout = VmLayout { continuation, ..layout };
+                layout::mounted_thread(jvm.env, &structs, &memory, &layout)
+            }
         });
         match learnt {
             Err(LayoutError::Implausible { structure: s, field: f, .. }) if (s, f) == (structure, field) => {}

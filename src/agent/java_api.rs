@@ -226,7 +226,7 @@ unsafe fn block_of(env: *mut JNIEnv, current: jobject) -> Option<&'static Contex
             let names = agent.vm.names()?;
             // SAFETY: by the contract.
             let id = unsafe { names.thread_id(env, current) };
-            virtual_contexts::enable(agent.vm.jvmti).then(|| threads::virtual_block(id))?
+            virtual_contexts::enable(&agent.vm).then(|| threads::virtual_block(id))?
         }
     }
 }

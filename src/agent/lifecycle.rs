@@ -14,6 +14,7 @@ use super::output::Output;
 use super::session::{self, Session, SessionError};
 use super::vm::Vm;
 use crate::context::reclaim;
+use crate::core::collections::COLLECTIONS;
 use crate::jvm::jvmti::{Capability, Jvmti, Phase};
 use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::Event;
@@ -138,7 +139,7 @@ impl Agent {
         for (capability, events, otherwise) in [
             (
                 Capability::GarbageCollectionEvents,
-                &[Event::GarbageCollectionStart, Event::GarbageCollectionFinish][..],
+                &[Event::GarbageCollectionFinish, Event::GarbageCollectionStart][..],
                 "the VM does not tell of collections: methods of unloaded classes may go unnamed",
             ),
             (
@@ -149,8 +150,11 @@ impl Agent {
         ] {
             if potential.has(capability) {
                 jvmti.add_capabilities(Capabilities::default().with(capability))?;
-                for &event in events {
-                    jvmti.set_event_enabled(event, true)?;
+                for event in events {
+                    jvmti.set_event_enabled(*event, true)?;
+                }
+                if capability == Capability::GarbageCollectionEvents {
+                    COLLECTIONS.are_announced();
                 }
             } else {
                 log::warn!("{otherwise}");

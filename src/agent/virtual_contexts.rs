@@ -1,9 +1,11 @@
-//! Virtual threads take their context along: the events of their mounting, unmounting and end, enabled when the first of
-//! them sets a context. Before that the VM tells of none, and nothing is paid.
+//! Virtual threads and the VM: their end, which gives their blocks back, and, where the thread's own state does not tell
+//! which one is mounted, the events of mounting and unmounting. All are enabled when the first of them sets a context; before
+//! that nothing is paid.
 //!
 //! Mount is sent when the virtual thread has become the current thread, unmount while it still is, and unmount also before
 //! its end (jvmtiThreadState.cpp, `JvmtiVTMSTransitionDisabler::VTMS_vthread_{start,mount,unmount,end}`, JDK 21 and
-//! 25). So whatever runs between the two is the virtual thread's, and what runs in a transition has no context.
+//! 25). So whatever runs between the two is the virtual thread's; what they say nothing of, the transitions, has no context
+//! where they are all that is known.
 
 use std::sync::OnceLock;
 
@@ -11,6 +13,7 @@ use jni::sys::{JNIEnv, jobject};
 
 use super::callbacks::guarded;
 use super::lifecycle::Agent;
+use super::vm::Vm;
 use crate::context::threads;
 use crate::jvm::extension_events::{VIRTUAL_THREAD_MOUNT, VIRTUAL_THREAD_UNMOUNT};
 use crate::jvm::jvmti::{Capability, Jvmti};
@@ -18,11 +21,11 @@ use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::Event;
 use crate::jvm::jvmti_table::{Capabilities, RawEnv};
 
-/// Whether the VM tells of virtual threads from now on. Waits for whoever is just asking it to.
-pub(super) fn enable(jvmti: Jvmti) -> bool {
+/// Whether virtual threads may have contexts from now on. Waits for whoever is just asking the VM.
+pub(super) fn enable(vm: &Vm) -> bool {
     static ENABLED: OnceLock<bool> = OnceLock::new();
     *ENABLED.get_or_init(|| {
-        try_enable(jvmti)
+        try_enable(vm.jvmti, !is_told_by_every_thread(vm))
             .inspect_err(|error| {
                 log::warn!("the VM does not tell of virtual threads ({error}): they have no context")
             })
@@ -30,14 +33,23 @@ pub(super) fn enable(jvmti: Jvmti) -> bool {
     })
 }
 
-fn try_enable(jvmti: Jvmti) -> Result<(), JvmtiError> {
+/// Whether a handler can tell by itself which virtual thread it has interrupted.
+fn is_told_by_every_thread(vm: &Vm) -> bool {
+    vm.layout().is_some_and(|layout| layout.continuation.is_some_and(|layout| layout.mounted.is_some()))
+}
+
+fn try_enable(jvmti: Jvmti, with_mounts: bool) -> Result<(), JvmtiError> {
     jvmti.add_capabilities(Capabilities::default().with(Capability::SupportVirtualThreads))?;
     jvmti.set_event_enabled(Event::VirtualThreadEnd, true)?;
-    // SAFETY: functions of this library, which stays loaded; panics are stopped in them.
-    unsafe {
-        jvmti.enable_extension_event(VIRTUAL_THREAD_UNMOUNT, virtual_thread_unmount)?;
-        jvmti.enable_extension_event(VIRTUAL_THREAD_MOUNT, virtual_thread_mount)
+    if with_mounts {
+        // SAFETY: functions of this library, which stays loaded; panics are stopped in them.
+        unsafe {
+            jvmti.enable_extension_event(VIRTUAL_THREAD_UNMOUNT, virtual_thread_unmount)?;
+            jvmti.enable_extension_event(VIRTUAL_THREAD_MOUNT, virtual_thread_mount)?;
+        }
+        threads::mounts_are_told();
     }
+    Ok(())
 }
 
 fn id_of(agent: &Agent, env: *mut JNIEnv, thread: jobject) -> Option<i64> {

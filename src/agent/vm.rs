@@ -131,7 +131,20 @@ impl Vm {
                 let continuation = continuation.inspect_err(|error| {
                     log::warn!("frozen frames of virtual threads cannot be read ({error}): they are marked")
                 });
-                VmLayout { continuation: continuation.unwrap_or(layout.continuation), ..layout }
+                let mut layout =
+                    VmLayout { continuation: continuation.unwrap_or(layout.continuation), ..layout };
+                // SAFETY: as above.
+                let mounted = unsafe { layout::mounted_thread(env, structs, &ProcessMemory, &layout) };
+                let mounted = mounted.inspect_err(|error| {
+                    log::warn!(
+                        "the VM's events alone tell which virtual thread is mounted ({error}): \
+                         samples between them have no context"
+                    )
+                });
+                if let Some(continuation) = &mut layout.continuation {
+                    continuation.mounted = mounted.ok().flatten();
+                }
+                layout
             });
             let layout = checked
                 .inspect_err(|error| {

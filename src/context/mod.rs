@@ -7,7 +7,8 @@
 //! | Module | Duty |
 //! |---|---|
 //! | [`blocks`] | the blocks: made, given out, taken back |
-//! | [`threads`] | which thread has which block, virtual threads included |
+//! | [`threads`] | which thread has which block |
+//! | [`virtual_blocks`] | the same of virtual threads, by their ids |
 //! | [`dictionary`] | the values that slots refer to |
 //! | [`reclaim`] | which values nobody refers to any longer |
 //! | [`process_barrier`] | a memory barrier in all threads of the process |
@@ -21,3 +22,4 @@ pub mod process_barrier;
 pub mod reclaim;
 pub mod slot_names;
 pub mod threads;
+pub mod virtual_blocks;

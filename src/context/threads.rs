@@ -1,25 +1,21 @@
 //! Which thread has which block.
 //!
-//! A platform thread has one from when it first asks until it ends as a Java thread; a virtual thread likewise. The map
-//! in [`core::context`](crate::core::context) leads from a kernel thread to the block of the Java thread that it runs:
-//! its own, or that of the virtual thread that is mounted on it. In between, while a virtual thread is being mounted or
-//! unmounted, to none.
+//! A platform thread has one from when it first asks until it ends as a Java thread, or as a thread of the kernel's; a
+//! virtual thread from when it first asks until it ends. The map in [`core::context`](crate::core::context) leads from a
+//! kernel thread to its own block, the table in [`virtual_blocks`] from a virtual thread's id to that one's.
 //!
-//! Virtual threads are looked up under a lock, of which there are many: a mount or unmount runs no handler code and
-//! never meets one.
+//! Where a handler cannot tell which virtual thread it has interrupted, the VM's events say so: then the map leads to the
+//! block of the virtual thread that is mounted as well. A mount or unmount runs no handler code.
 
 use std::cell::Cell;
 use std::ptr;
-use std::sync::atomic::Ordering;
-
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
-use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering, compiler_fence};
 
 use super::blocks::BLOCKS;
 use super::counts::{COUNTS, add};
+use super::virtual_blocks;
 use crate::core::context::{
-    BlockEntry, BlockEntryChunk, ContextBlock, THREADS_PER_CHUNK, entry_of, publish_chunk,
+    BlockEntry, BlockEntryChunk, ContextBlock, NOBODY, THREADS_PER_CHUNK, entry_of, publish_chunk,
 };
 
 /// What a kernel thread knows of itself. Without destructors, so that it is there until the thread's last moment.
@@ -40,7 +36,7 @@ impl Current {
             // SAFETY: gettid takes nothing and cannot fail.
             let os_tid = unsafe { libc::gettid() };
             if entry_of(os_tid).is_none() {
-                let chunk: BlockEntryChunk = [const { BlockEntry::new(ptr::null_mut()) }; THREADS_PER_CHUNK];
+                let chunk: BlockEntryChunk = [const { BlockEntry::new() }; THREADS_PER_CHUNK];
                 // Another thread's chunk may have come first; this one is then lost, once in the process's life.
                 publish_chunk(os_tid, Box::leak(Box::new(chunk)));
             }
@@ -49,23 +45,31 @@ impl Current {
         self.entry.get()
     }
 
-    fn point_to(&self, block: Option<&'static ContextBlock>) -> bool {
-        let block = block.map_or(ptr::null_mut(), |block| ptr::from_ref(block).cast_mut());
-        self.entry().map(|entry| entry.store(block, Ordering::Release)).is_some()
+    /// `false` if the thread has no place in the map.
+    fn point_to_own(&self, block: Option<&'static ContextBlock>) -> bool {
+        self.entry().map(|entry| point(&entry.own, block)).is_some()
+    }
+
+    fn point_to_mounted(&self, block: Option<&'static ContextBlock>) {
+        if let Some(entry) = self.entry() {
+            point(&entry.mounted, Some(block.unwrap_or(&NOBODY)));
+        }
     }
 }
 
-const SHARDS: usize = 64;
+/// What is written to a block after this, a handler on this thread does not find by the place.
+fn point(place: &AtomicPtr<ContextBlock>, block: Option<&'static ContextBlock>) {
+    let block = block.map_or(ptr::null_mut(), |block| ptr::from_ref(block).cast_mut());
+    place.store(block, Ordering::Release);
+    compiler_fence(Ordering::SeqCst);
+}
 
-type Shard = Mutex<HashMap<i64, &'static ContextBlock, FixedState>>;
+/// Whether the VM's events tell which virtual thread is mounted.
+static IS_TOLD_OF_MOUNTS: AtomicBool = AtomicBool::new(false);
 
-/// The blocks of virtual threads, by `Thread.threadId()`.
-static VIRTUAL: [Shard; SHARDS] =
-    [const { Mutex::new(HashMap::with_hasher(FixedState::with_seed(0))) }; SHARDS];
-
-fn shard_of(thread_id: i64) -> &'static Shard {
-    // Ids are given out in sequence.
-    &VIRTUAL[thread_id as usize % SHARDS]
+/// From now on [`virtual_thread_mounted`] and [`virtual_thread_unmounts`] are called whenever they apply.
+pub fn mounts_are_told() {
+    IS_TOLD_OF_MOUNTS.store(true, Ordering::Release);
 }
 
 fn take_block() -> Option<&'static ContextBlock> {
@@ -83,7 +87,7 @@ pub fn platform_block() -> Option<&'static ContextBlock> {
             current.own.set(take_block());
         }
         let own = current.own.get()?;
-        current.point_to(Some(own)).then_some(own)
+        current.point_to_own(Some(own)).then_some(own)
     })
 }
 
@@ -92,7 +96,7 @@ pub fn platform_thread_ended() {
     CURRENT.with(|current| {
         if let Some(own) = current.own.take() {
             // No handler finds the block from here on.
-            current.point_to(None);
+            current.point_to_own(None);
             BLOCKS.give_back(own);
         }
     });
@@ -100,54 +104,51 @@ pub fn platform_thread_ended() {
 
 /// The block of a virtual thread that is mounted on the current thread; made if there is none.
 pub fn virtual_block(thread_id: i64) -> Option<&'static ContextBlock> {
-    let block = {
-        let mut shard = shard_of(thread_id).lock();
-        match shard.get(&thread_id) {
-            Some(block) => *block,
-            None => {
-                let block = take_block()?;
-                shard.insert(thread_id, block);
-                block
-            }
-        }
-    };
-    CURRENT.with(|current| current.point_to(Some(block))).then_some(block)
+    let block = virtual_blocks::find_or_insert(thread_id, take_block)?;
+    if IS_TOLD_OF_MOUNTS.load(Ordering::Acquire) {
+        CURRENT.with(|current| current.point_to_mounted(Some(block)));
+    }
+    Some(block)
 }
 
 /// A virtual thread has been mounted on the current thread.
 pub fn virtual_thread_mounted(thread_id: i64) {
-    let block = shard_of(thread_id).lock().get(&thread_id).copied();
-    CURRENT.with(|current| current.point_to(block));
+    let block = virtual_blocks::find(thread_id);
+    CURRENT.with(|current| current.point_to_mounted(block));
 }
 
 /// The virtual thread on the current thread is about to be unmounted.
 pub fn virtual_thread_unmounts() {
-    // Until it has left the stack, that is its own and not the carrier's: neither's context is right.
-    CURRENT.with(|current| current.point_to(None));
+    CURRENT.with(|current| current.point_to_mounted(None));
 }
 
 /// A virtual thread has come to its end on the current thread.
 pub fn virtual_thread_ended(thread_id: i64) {
-    let block = shard_of(thread_id).lock().remove(&thread_id);
-    if let Some(block) = block {
-        CURRENT.with(|current| current.point_to(None));
+    if let Some(block) = virtual_blocks::remove(thread_id) {
+        if IS_TOLD_OF_MOUNTS.load(Ordering::Acquire) {
+            virtual_thread_unmounts();
+        }
+        compiler_fence(Ordering::SeqCst);
         BLOCKS.give_back(block);
     }
-}
-
-/// How many virtual threads have a block.
-pub fn virtual_threads() -> usize {
-    VIRTUAL.iter().map(|shard| shard.lock().len()).sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::context::block_of;
+    use crate::core::virtual_blocks::virtual_block_of;
+
+    fn entry() -> Option<&'static BlockEntry> {
+        // SAFETY: gettid takes nothing and cannot fail.
+        entry_of(unsafe { libc::gettid() })
+    }
 
     fn seen() -> Option<*const ContextBlock> {
-        // SAFETY: gettid takes nothing and cannot fail.
-        block_of(unsafe { libc::gettid() }).map(ptr::from_ref)
+        entry()?.own_block().map(ptr::from_ref)
+    }
+
+    fn told() -> Option<*const ContextBlock> {
+        entry()?.mounted_block().map(ptr::from_ref)
     }
 
     #[test]
@@ -169,26 +170,33 @@ mod tests {
     }
 
     #[test]
-    fn a_virtual_thread_takes_its_block_along() {
-        let own = std::thread::spawn(|| {
-            let own = platform_block().unwrap();
+    fn a_virtual_thread_takes_its_block_along_and_leaves_the_carriers_alone() {
+        mounts_are_told();
+        let nobody = || Some(&raw const NOBODY);
+        let first = std::thread::spawn(move || {
+            assert_eq!(told(), None, "no event came");
             let block = virtual_block(-7).unwrap();
-            assert_eq!(seen(), Some(ptr::from_ref(block)));
+            assert_eq!((seen(), told()), (None, Some(ptr::from_ref(block))));
+            // A setter that runs on the carrier while the virtual thread is mounted.
+            let own = platform_block().unwrap();
+            assert_eq!((seen(), told()), (Some(ptr::from_ref(own)), Some(ptr::from_ref(block))));
             virtual_thread_unmounts();
-            assert_eq!(seen(), None, "nobody's, while it leaves");
+            assert_eq!((seen(), told()), (Some(ptr::from_ref(own)), nobody()));
             (ptr::from_ref(block).addr(), ptr::from_ref(own).addr())
         });
-        let (block, own) = own.join().unwrap();
+        let (block, own) = first.join().unwrap();
+        assert_ne!(block, own);
         std::thread::spawn(move || {
             virtual_thread_mounted(-8);
-            assert_eq!(seen(), None, "a thread that has set nothing");
+            assert_eq!(told(), nobody(), "a thread that has set nothing");
             virtual_thread_mounted(-7);
-            assert_eq!(seen().map(<*const ContextBlock>::addr), Some(block));
+            assert_eq!(told().map(<*const ContextBlock>::addr), Some(block));
+            assert_eq!(virtual_block_of(-7).map(|found| ptr::from_ref(found).addr()), Some(block));
             virtual_thread_ended(-7);
-            assert_eq!(seen(), None);
+            assert_eq!(told(), nobody());
             virtual_thread_mounted(-7);
-            assert_eq!(seen(), None, "it has ended");
-            assert_ne!(block, own);
+            assert_eq!(told(), nobody(), "it has ended");
+            assert!(virtual_block_of(-7).is_none() && seen().is_none());
         })
         .join()
         .unwrap();

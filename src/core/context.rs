@@ -131,8 +131,43 @@ impl ContextBlock {
     }
 }
 
-/// Where a thread's block is.
-pub type BlockEntry = AtomicPtr<ContextBlock>;
+/// What a kernel thread's samples may be labelled with.
+#[derive(Debug)]
+pub struct BlockEntry {
+    /// The block of the platform thread itself; null if it has none.
+    pub own: AtomicPtr<ContextBlock>,
+    /// Where the VM's events tell who is mounted: the block of the virtual thread, [`NOBODY`] while there is none, or it has
+    /// no block. Null where nothing was told, because no event came or nobody asked for them.
+    pub mounted: AtomicPtr<ContextBlock>,
+}
+
+impl BlockEntry {
+    /// A thread without blocks.
+    pub const fn new() -> Self {
+        Self { own: AtomicPtr::new(ptr::null_mut()), mounted: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    /// The block of the platform thread itself.
+    pub fn own_block(&self) -> Option<&'static ContextBlock> {
+        // SAFETY: null, or a block, whose memory is never unmapped.
+        unsafe { self.own.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The block of which the VM's events say that it is the mounted thread's.
+    pub fn mounted_block(&self) -> Option<&'static ContextBlock> {
+        // SAFETY: as above.
+        unsafe { self.mounted.load(Ordering::Acquire).as_ref() }
+    }
+}
+
+impl Default for BlockEntry {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A block that always reads as none.
+pub static NOBODY: ContextBlock = ContextBlock { words: [const { AtomicU64::new(0) }; WORDS] };
 
 /// Threads in a chunk of the map.
 pub const THREADS_PER_CHUNK: usize = 1024;
@@ -163,12 +198,6 @@ pub fn publish_chunk(os_tid: i32, chunk: &'static BlockEntryChunk) -> bool {
         let chunk = ptr::from_ref(chunk).cast_mut();
         place.compare_exchange(ptr::null_mut(), chunk, Ordering::AcqRel, Ordering::Acquire).is_ok()
     })
-}
-
-/// The block of the thread with this kernel id.
-pub fn block_of(os_tid: i32) -> Option<&'static ContextBlock> {
-    // SAFETY: null, or a block, whose memory is never unmapped.
-    unsafe { entry_of(os_tid)?.load(Ordering::Acquire).as_ref() }
 }
 
 #[cfg(test)]
@@ -228,13 +257,15 @@ mod tests {
     #[test]
     fn threads_are_found_once_their_chunk_is_there() {
         let tid = (MAX_THREAD_CHUNKS * THREADS_PER_CHUNK) as i32 - 1;
-        assert!(entry_of(tid).is_none() && block_of(tid).is_none());
-        let chunk = || Box::leak(Box::new([const { AtomicPtr::new(ptr::null_mut()) }; THREADS_PER_CHUNK]));
+        assert!(entry_of(tid).is_none());
+        let chunk = || Box::leak(Box::new([const { BlockEntry::new() }; THREADS_PER_CHUNK]));
         assert!(publish_chunk(tid, chunk()));
         assert!(!publish_chunk(tid - 1, chunk()), "the same chunk");
         assert!(!publish_chunk(tid + 1, chunk()) && !publish_chunk(-1, chunk()), "no thread ids");
         let block: &'static ContextBlock = Box::leak(Box::default());
-        entry_of(tid).unwrap().store(ptr::from_ref(block).cast_mut(), Ordering::Release);
-        assert!(block_of(tid).is_some() && block_of(tid - 1).is_none());
+        entry_of(tid).unwrap().own.store(ptr::from_ref(block).cast_mut(), Ordering::Release);
+        assert!(entry_of(tid).unwrap().own_block().is_some_and(|own| ptr::eq(own, block)));
+        assert!(entry_of(tid - 1).unwrap().own_block().is_none());
+        assert_eq!(NOBODY.read(), None);
     }
 }

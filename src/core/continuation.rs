@@ -11,6 +11,8 @@ use super::vm_layout::CodeRange;
 pub struct ContinuationLayout {
     /// JavaThread: `_cont_entry`, the innermost ContinuationEntry of the stack; null if nothing is mounted.
     pub entry: u32,
+    /// How the mounted virtual thread is told, if that could be learnt.
+    pub mounted: Option<MountedThreadLayout>,
     /// What is needed to read frozen frames, if all of it could be learnt.
     pub frozen: Option<FrozenLayout>,
 }
@@ -26,6 +28,37 @@ impl ContinuationLayout {
     /// sizeof(ContinuationEntry): the saved frame pointer of the caller, `Continuation.run`, follows, and after it
     /// the return address.
     pub const ENTRY_BYTES: u64 = 64;
+}
+
+/// Where a thread has the id (`Thread.threadId()`) of the virtual thread that is mounted on it. It is set before the
+/// ContinuationEntry is made and changed after that is gone: `VirtualThread.mount` and `unmount`, by
+/// `Thread.setCurrentThread`, 21 and 25.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MountedThreadLayout {
+    /// JavaThread: `_monitor_owner_id`, a long (24 on), by which the VM tells who owns a monitor.
+    Id(u32),
+    /// The thread's object has it (21-23).
+    Object(ThreadObjectLayout),
+}
+
+/// How the mounted thread's object is found: it is the current thread's, but where a virtual thread runs a few steps in its
+/// carrier's name (`VirtualThread.switchToCarrierThread`). There its continuation leads to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadObjectLayout {
+    /// JavaThread: `_vthread`, an OopHandle: what it points to refers to the object in full, whatever fields do.
+    pub handle: u32,
+    /// `java.lang.VirtualThread`, as headers name it.
+    pub klass: u64,
+    /// Thread: `tid`, a long.
+    pub tid: u32,
+    /// Continuation: `target`, what it runs.
+    pub target: u32,
+    /// What a virtual thread's runs (`VirtualThread$VThreadContinuation$1`): the thread.
+    pub target_thread: u32,
+    /// Its class, as headers name it.
+    pub target_klass: u64,
+    /// `VirtualThread$VThreadContinuation`, as headers name it.
+    pub continuation_klass: u64,
 }
 
 /// `oops/stackChunkOop.hpp`, `classfile/javaClasses.hpp` (jdk_internal_vm_StackChunk), 21 and 25.

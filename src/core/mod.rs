@@ -31,4 +31,5 @@ pub mod stub_frames;
 pub mod thread;
 pub mod unsigned5;
 pub mod unwind;
+pub mod virtual_blocks;
 pub mod vm_layout;

@@ -244,7 +244,8 @@ pub(super) fn current_thread_born() {
     let tid = gettid();
     // What a thread of the same id was working for, if it ended without the VM's knowledge.
     if let Some(entry) = context::entry_of(tid) {
-        entry.store(ptr::null_mut(), Ordering::Release);
+        entry.own.store(ptr::null_mut(), Ordering::Release);
+        entry.mounted.store(ptr::null_mut(), Ordering::Release);
     }
     // Either a thread of the same id ended unnoticed, or the poller was faster and knows less.
     if let Some(record) = record_of_tid(tid) {

@@ -48,5 +48,6 @@ pub mod doorbell;
 pub mod fault;
 pub mod safe_load;
 pub mod sample;
+pub mod thread_context;
 pub mod thread_table;
 pub mod walk;

@@ -8,11 +8,11 @@ use super::call_trace::{AsyncGetCallTrace, CallTraceSource, RootMethods};
 use super::counters::{COUNTERS, add};
 use super::doorbell::Doorbell;
 use super::safe_load::ProcessMemory;
+use super::thread_context::InterruptedThread;
+use super::walk::mounted_thread::carries_virtual_thread;
 use super::walk::registers::Registers;
 use super::walk::{FrameSink, Start, Walk};
 use crate::core::collections::COLLECTIONS;
-use crate::core::context::{self, ContextRecord};
-use crate::core::continuation::ContinuationLayout;
 use crate::core::memory::Memory;
 use crate::core::object::ObjectMap;
 use crate::core::record::{Engine, SampleHeader};
@@ -126,22 +126,28 @@ fn record(
     let call_trace = call_trace(java_thread, context, vm.is_some());
     let collections = &COLLECTIONS;
     let start = Start { vm, objects, java_thread, stack_high, registers, walker, call_trace, collections };
-    Walk::new(&ProcessMemory, start).walk(&mut sink);
+    let walk = Walk::new(&ProcessMemory, start);
+    walk.walk(&mut sink);
     if sink.has_unknown_code() {
         SETUP.unknown_code.ring();
     }
     let frame_count = u16::try_from(sink.len()).unwrap_or(u16::MAX);
+    let carries_virtual_thread = match vm {
+        Some(vm) => carries_virtual_thread(&ProcessMemory, vm, java_thread),
+        None => None,
+    };
+    let interrupted = InterruptedThread { os_tid, carries_virtual_thread, walk: &walk };
     held.commit(SampleHeader {
         monotonic_ns,
         weight,
         values: [0; 2],
-        context: context_of(os_tid),
+        context: interrupted.context(),
         os_tid,
         java_incarnation: thread.java_incarnation.load(Ordering::Relaxed),
         frame_count,
         engine: engine as u8,
         thread_state,
-        is_virtual: u8::from(vm.is_some_and(|vm| carries_virtual_thread(vm, java_thread))),
+        is_virtual: u8::from(carries_virtual_thread == Some(true)),
         reserved: [0; 3],
     });
     Ok(())
@@ -167,23 +173,6 @@ fn call_trace(
         let function = std::mem::transmute::<*mut c_void, AsyncGetCallTrace>(function);
         Some(CallTraceSource::new(function, env, context.cast_mut(), ids_lead_to_methods, &ROOTS))
     }
-}
-
-fn carries_virtual_thread(vm: &VmLayout, java_thread: u64) -> bool {
-    let Some(layout) = vm.continuation.filter(|_| java_thread != 0) else { return false };
-    let flags = ProcessMemory
-        .load_u64(java_thread.wrapping_add(u64::from(layout.entry)))
-        .and_then(|entry| ProcessMemory.load_u32(entry.wrapping_add(ContinuationLayout::ENTRY_FLAGS)));
-    flags.is_some_and(|flags| flags != 0)
-}
-
-/// What the current thread, whose kernel id is `os_tid`, is working for.
-fn context_of(os_tid: i32) -> ContextRecord {
-    let Some(block) = context::block_of(os_tid) else { return ContextRecord::NONE };
-    block.read().unwrap_or_else(|| {
-        add(&COUNTERS.contexts_in_transition, 1);
-        ContextRecord::NONE
-    })
 }
 
 fn monotonic_ns() -> u64 {

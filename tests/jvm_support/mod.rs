@@ -119,7 +119,13 @@ impl TestJvm {
         // SAFETY: the environment is this thread's.
         let continuation =
             unsafe { layout::frozen_frames(self.env, &structs, &ProcessMemory, &STUBS, &layout) };
-        VmLayout { continuation: continuation.unwrap(), ..layout }
+        let mut layout = VmLayout { continuation: continuation.unwrap(), ..layout };
+        // SAFETY: as above.
+        let mounted = unsafe { layout::mounted_thread(self.env, &structs, &ProcessMemory, &layout) }.unwrap();
+        if let Some(continuation) = &mut layout.continuation {
+            continuation.mounted = mounted;
+        }
+        layout
     }
 }
 

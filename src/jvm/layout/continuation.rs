@@ -63,11 +63,12 @@ const fn reference_bytes(references: References) -> u32 {
     if matches!(references, References::Narrow { .. }) { 4 } else { 8 }
 }
 
-struct Learner<'a> {
-    env: *mut JNIEnv,
-    structs: &'a VmStructs,
-    memory: &'a dyn Memory,
-    layout: &'a VmLayout,
+/// What is learnt by JNI.
+pub(super) struct Learner<'a> {
+    pub(super) env: *mut JNIEnv,
+    pub(super) structs: &'a VmStructs,
+    pub(super) memory: &'a dyn Memory,
+    pub(super) layout: &'a VmLayout,
 }
 
 impl Learner<'_> {
@@ -282,7 +283,7 @@ impl Learner<'_> {
     }
 
     /// How a header names a class.
-    fn class_word(&self, klass_word: KlassWord, klass: u64) -> Result<u64, LayoutError> {
+    pub(super) fn class_word(&self, klass_word: KlassWord, klass: u64) -> Result<u64, LayoutError> {
         if klass_word == KlassWord::Wide {
             return Ok(klass);
         }
@@ -353,7 +354,7 @@ impl Learner<'_> {
     }
 
     /// The class that a method is of, which must have this name.
-    fn klass_of(&self, method: u64, name: &'static CStr) -> Result<u64, LayoutError> {
+    pub(super) fn klass_of(&self, method: u64, name: &'static CStr) -> Result<u64, LayoutError> {
         let layout = &self.layout.method;
         let word = |base: u64, offset: u32| self.memory.load_u64(base.wrapping_add(u64::from(offset)));
         let klass = word(method, layout.const_method)
@@ -380,7 +381,7 @@ impl Learner<'_> {
     /// # Safety
     ///
     /// As for [`Learner::learn`].
-    unsafe fn class(&self, name: &CStr) -> Result<jclass, LayoutError> {
+    pub(super) unsafe fn class(&self, name: &CStr) -> Result<jclass, LayoutError> {
         // SAFETY: by the contract.
         let class = unsafe { ((**self.env).v1_2.FindClass)(self.env, name.as_ptr()) };
         if class.is_null() { Err(LayoutError::Jni { call: "FindClass" }) } else { Ok(class) }
@@ -389,7 +390,12 @@ impl Learner<'_> {
     /// # Safety
     ///
     /// As for [`Learner::learn`]; `class` is a live reference.
-    unsafe fn field(&self, class: jclass, name: &CStr, signature: &CStr) -> Result<u32, LayoutError> {
+    pub(super) unsafe fn field(
+        &self,
+        class: jclass,
+        name: &CStr,
+        signature: &CStr,
+    ) -> Result<u32, LayoutError> {
         // SAFETY: by the contract.
         let id = unsafe { ((**self.env).v1_2.GetFieldID)(self.env, class, name.as_ptr(), signature.as_ptr()) }
             as u64;
@@ -417,7 +423,12 @@ impl Learner<'_> {
     /// # Safety
     ///
     /// As for [`Learner::field`].
-    unsafe fn method(&self, class: jclass, name: &CStr, signature: &CStr) -> Result<u64, LayoutError> {
+    pub(super) unsafe fn method(
+        &self,
+        class: jclass,
+        name: &CStr,
+        signature: &CStr,
+    ) -> Result<u64, LayoutError> {
         // SAFETY: by the contract.
         let id =
             unsafe { ((**self.env).v1_2.GetMethodID)(self.env, class, name.as_ptr(), signature.as_ptr()) };

@@ -11,6 +11,7 @@ mod error;
 mod forwarding;
 mod interpreter;
 mod method;
+mod mounted_thread;
 mod nmethod;
 mod stubs;
 mod thread;
@@ -19,6 +20,7 @@ mod vframe_array;
 pub use check::{Probe, check};
 pub use continuation::frozen_frames;
 pub use error::LayoutError;
+pub use mounted_thread::mounted_thread;
 
 use super::stubs::StubTable;
 use super::vm_structs::VmStructs;
@@ -30,8 +32,8 @@ use crate::core::vm_layout::{InterpreterFrameLayout, VmLayout};
 const KNOWN_VERSIONS: [u32; 4] = [11, 17, 21, 25];
 
 /// The layout of this process's JVM. It must be initialised (JVMTI's live phase), and `stubs` must hold what
-/// [`StubTable::replay`] collects. [`check`] it before it is used. How frozen frames are read takes JNI too:
-/// [`frozen_frames`].
+/// [`StubTable::replay`] collects. [`check`] it before it is used. How frozen frames are read, and which
+/// virtual thread is mounted, takes JNI too: [`frozen_frames`], [`mounted_thread`].
 pub fn build(
     structs: &VmStructs,
     memory: &dyn Memory,
@@ -53,7 +55,7 @@ pub fn build(
         interpreter_frame: InterpreterFrameLayout::IN_SOURCES,
         vframe_array: vframe_array::vframe_array(structs)?,
         continuation: thread::cont_entry(structs, java_version, stubs, memory)?
-            .map(|entry| ContinuationLayout { entry, frozen: None }),
+            .map(|entry| ContinuationLayout { entry, mounted: None, frozen: None }),
         stubs: stubs::stubs(structs, memory, stubs)?,
     })
 }

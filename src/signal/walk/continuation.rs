@@ -249,7 +249,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The object at `address`, or where it has been moved to, if it is of one of these classes.
-    fn object(&self, layout: &FrozenLayout, address: u64, klasses: &[u64]) -> Frozen<u64> {
+    pub(super) fn object(&self, layout: &FrozenLayout, address: u64, klasses: &[u64]) -> Frozen<u64> {
         /// The mark word's lock bits of an object that has been moved; the rest is where to (oops/markWord.hpp).
         const MOVED: u64 = 3;
         if address == 0 || !address.is_multiple_of(8) {
@@ -268,7 +268,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The object that the field at `address` refers to; 0 for none.
-    fn reference(&self, layout: &FrozenLayout, address: u64) -> Frozen<u64> {
+    pub(super) fn reference(&self, layout: &FrozenLayout, address: u64) -> Frozen<u64> {
         if let References::Narrow { base, shift } = layout.references {
             let narrow = self.memory.load_u32(address).map(u64::from).ok_or(FrozenReason::Unreadable)?;
             return Ok(if narrow == 0 { 0 } else { base.wrapping_add(narrow.wrapping_shl(shift)) });

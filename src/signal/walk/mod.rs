@@ -28,6 +28,7 @@ pub mod frame_info;
 mod frozen_reason;
 mod interpreted;
 mod java_only;
+pub mod mounted_thread;
 pub mod native;
 mod relocated;
 mod repeated;

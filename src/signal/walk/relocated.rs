@@ -140,6 +140,12 @@ impl<M: Memory> Walk<'_, M> {
         Ok(value & bad_mask != 0)
     }
 
+    /// Begins to read objects that have nothing to do with those that were read before.
+    pub(super) fn retain_anew(&self) {
+        self.retained_pages.pages.set(Default::default());
+        self.retained_pages.bad_mask.set(0);
+    }
+
     /// Whether all objects that were read where they had been are still there, and no collection has begun to move objects
     /// in between, so that what was read was theirs.
     pub(super) fn are_pages_retained(&self, layout: &FrozenLayout) -> bool {

@@ -262,7 +262,7 @@ fn async_get_call_trace_is_not_asked_where_it_would_guess() {
     // A virtual thread's carrier.
     let mut carrier = scene(HELPER);
     carrier.asks(two_frames).world.layout.continuation =
-        Some(ContinuationLayout { entry: 128, frozen: None });
+        Some(ContinuationLayout { entry: 128, mounted: None, frozen: None });
     carrier.world.memory.put_u64(THREAD + 128, 0);
     assert_eq!(carrier.walk(StackWalker::Dwarf), ASKED);
     carrier.world.memory.put_u64(THREAD + 128, STACK + 0x900);

@@ -140,7 +140,7 @@ impl Scene {
         more: &[(usize, u64)],
     ) -> Vec<(crate::core::record::FrameKind, u64, i32)> {
         self.world.layout.continuation =
-            Some(ContinuationLayout { entry: ENTRY_FIELD as u32, frozen: Some(self.frozen) });
+            Some(ContinuationLayout { entry: ENTRY_FIELD as u32, mounted: None, frozen: Some(self.frozen) });
         self.world.walk(pc, sp, 0x1234, more)
     }
 
@@ -236,7 +236,8 @@ fn what_does_not_fit_is_marked_and_the_carrier_follows() {
     let mut scene = Scene::new();
     let (leaf, code) = scene.world.compiled();
     scene.world.set(ENTRY - 8, RETURN_BARRIER.start);
-    scene.world.layout.continuation = Some(ContinuationLayout { entry: ENTRY_FIELD as u32, frozen: None });
+    scene.world.layout.continuation =
+        Some(ContinuationLayout { entry: ENTRY_FIELD as u32, mounted: None, frozen: None });
     let frames = scene.world.walk(code + 0x80, ENTRY - 0x30, 0x1234, &[]);
     let mark = (Frozen, RETURN_BARRIER.start, FrozenReason::UnknownLayout as i32);
     assert_eq!(frames, [(Compiled, leaf, 7), mark, (Compiled, scene.carrier, 7)]);

@@ -77,7 +77,7 @@ fn frozen_frames_below_a_deoptimised_one_are_not_hidden() {
         let (caller, return_pc) = compiled_caller(&mut world);
         let (method, _) = world.method();
         let blob = deoptimization_blob(&mut world, "DeoptimizationBlob");
-        world.layout.continuation = Some(ContinuationLayout { entry: 72, frozen: None });
+        world.layout.continuation = Some(ContinuationLayout { entry: 72, mounted: None, frozen: None });
         world.memory.put_u64(THREAD + 72, CALLER_SP);
         world.set(CALLER_SP - 8, if return_address_is_there { return_pc } else { DISPATCH });
         world.vframe_array(THREAD, &[(method, 3)], (return_pc, CALLER_SP, 0));

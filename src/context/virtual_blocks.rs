@@ -1,0 +1,172 @@
+//! The blocks of virtual threads: entered, found and taken out again. The table itself, which handlers read, is
+//! [`core::virtual_blocks`](crate::core::virtual_blocks).
+
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::core::context::ContextBlock;
+use crate::core::virtual_blocks::{VirtualEntry, bucket_number, bucket_of, virtual_block_of};
+
+/// Entries that are made at once, and live as long as the process.
+const ENTRIES_PER_CHUNK: usize = 64;
+
+const SHARDS: usize = 64;
+
+/// Who changes a bucket holds its shard's lock, of which there are many lest threads that start at once wait for each other.
+static SHARD_LOCKS: [Mutex<Shard>; SHARDS] =
+    [const { Mutex::new(Shard { free: Vec::new(), used: 0 }) }; SHARDS];
+
+struct Shard {
+    free: Vec<&'static VirtualEntry>,
+    used: usize,
+}
+
+fn shard_of(thread_id: i64) -> &'static Mutex<Shard> {
+    &SHARD_LOCKS[bucket_number(thread_id) % SHARDS]
+}
+
+impl Shard {
+    fn take_entry(&mut self) -> &'static VirtualEntry {
+        if self.free.is_empty() {
+            let entries: Box<[VirtualEntry]> = (0..ENTRIES_PER_CHUNK).map(|_| VirtualEntry::new()).collect();
+            self.free.extend(Box::leak(entries).iter());
+        }
+        // SANITY: there are some now.
+        self.free.pop().expect("an entry")
+    }
+}
+
+/// The block of a virtual thread; if it has none, what `make` gives, if anything.
+pub fn find_or_insert(
+    thread_id: i64,
+    make: impl FnOnce() -> Option<&'static ContextBlock>,
+) -> Option<&'static ContextBlock> {
+    let mut shard = shard_of(thread_id).lock();
+    if let Some(block) = virtual_block_of(thread_id) {
+        return Some(block);
+    }
+    let first = bucket_of(thread_id)?;
+    let block = make()?;
+    let entry = shard.take_entry();
+    entry.block.store(ptr::from_ref(block).cast_mut(), Ordering::Relaxed);
+    entry.next.store(first.load(Ordering::Relaxed), Ordering::Relaxed);
+    entry.owner.store(thread_id, Ordering::Release);
+    first.store(ptr::from_ref(entry).cast_mut(), Ordering::Release);
+    shard.used += 1;
+    Some(block)
+}
+
+/// The block of a virtual thread.
+pub fn find(thread_id: i64) -> Option<&'static ContextBlock> {
+    let _shard = shard_of(thread_id).lock();
+    virtual_block_of(thread_id)
+}
+
+/// Takes a virtual thread out. Gives the block that it had.
+pub fn remove(thread_id: i64) -> Option<&'static ContextBlock> {
+    let mut shard = shard_of(thread_id).lock();
+    let mut place: &AtomicPtr<VirtualEntry> = bucket_of(thread_id)?;
+    loop {
+        // SAFETY: null, or an entry, which is never freed.
+        let entry: &'static VirtualEntry = unsafe { place.load(Ordering::Relaxed).as_ref() }?;
+        if entry.owner.load(Ordering::Relaxed) != thread_id {
+            place = &entry.next;
+            continue;
+        }
+        // No handler believes it from here on.
+        entry.owner.store(0, Ordering::SeqCst);
+        place.store(entry.next.load(Ordering::Relaxed), Ordering::Release);
+        let block = entry.block.load(Ordering::Relaxed);
+        shard.free.push(entry);
+        shard.used -= 1;
+        // SAFETY: a block, whose memory is never unmapped.
+        return unsafe { block.as_ref() };
+    }
+}
+
+/// How many virtual threads have a block.
+pub fn count() -> usize {
+    SHARD_LOCKS.iter().map(|shard| shard.lock().used).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::virtual_blocks::VIRTUAL_BUCKETS;
+
+    fn block() -> &'static ContextBlock {
+        Box::leak(Box::default())
+    }
+
+    /// Far from ids that other tests use.
+    const FIRST: i64 = 0x5000_0000_1234;
+
+    #[test]
+    fn threads_that_share_a_bucket_have_their_own_blocks_until_they_end() {
+        let ids: Vec<i64> = (0..40).map(|n| FIRST + n * VIRTUAL_BUCKETS as i64).collect();
+        let blocks: Vec<_> = ids.iter().map(|&id| find_or_insert(id, || Some(block())).unwrap()).collect();
+        let is = |found: Option<&'static ContextBlock>, block: &'static ContextBlock| {
+            found.is_some_and(|found| ptr::eq(found, block))
+        };
+        for (&id, &block) in ids.iter().zip(&blocks) {
+            assert!(is(virtual_block_of(id), block) && is(find(id), block));
+            assert!(is(find_or_insert(id, || panic!("it has one")), block));
+        }
+        // The last, the first and one in the middle of the chain.
+        for gone in [0, 39, 17] {
+            assert!(is(remove(ids[gone]), blocks[gone]));
+            assert!(virtual_block_of(ids[gone]).is_none() && remove(ids[gone]).is_none());
+        }
+        for (n, (&id, &block)) in ids.iter().zip(&blocks).enumerate() {
+            assert_eq!(is(virtual_block_of(id), block), ![0, 39, 17].contains(&n));
+            remove(id);
+        }
+        assert!(bucket_of(FIRST).unwrap().load(Ordering::Relaxed).is_null());
+    }
+
+    #[test]
+    fn a_thread_that_can_have_no_block_is_not_entered() {
+        assert!(find_or_insert(FIRST + 1, || None).is_none());
+        assert!(bucket_of(FIRST + 1).unwrap().load(Ordering::Relaxed).is_null());
+    }
+
+    /// Threads start and end while others, in the same buckets, look for themselves: what they find is theirs.
+    #[test]
+    fn who_looks_while_chains_change_finds_its_own_block_or_none() {
+        use std::sync::atomic::AtomicBool;
+        static DONE: AtomicBool = AtomicBool::new(false);
+        let mine = FIRST + 2;
+        let block = find_or_insert(mine, || Some(block())).unwrap();
+        let changer = std::thread::spawn(move || {
+            for n in 1..50_000_i64 {
+                let id = mine + (n % 7 + 1) * VIRTUAL_BUCKETS as i64;
+                find_or_insert(id, || Some(self::block_of_others()));
+                remove(id);
+                // Another chain, to which the entry may go.
+                find_or_insert(id + 64, || Some(self::block_of_others()));
+                remove(id + 64);
+            }
+            DONE.store(true, Ordering::Relaxed);
+        });
+        let (mut found, mut missed) = (0_u64, 0_u64);
+        while !DONE.load(Ordering::Relaxed) {
+            match virtual_block_of(mine) {
+                Some(other) => {
+                    assert!(ptr::eq(other, block));
+                    found += 1;
+                }
+                None => missed += 1,
+            }
+        }
+        changer.join().unwrap();
+        remove(mine);
+        assert!(missed * 100 <= found, "{missed} misses of {found}");
+    }
+
+    fn block_of_others() -> &'static ContextBlock {
+        static OTHERS: std::sync::OnceLock<&'static ContextBlock> = std::sync::OnceLock::new();
+        OTHERS.get_or_init(block)
+    }
+}
