@@ -205,7 +205,11 @@ fn java_called_from_native_code_is_one_stack() {
             stacks.iter().filter(|stack| stack.frames.iter().any(|frame| frame.name == calls[0])).collect();
         let all: i64 = below.iter().map(|stack| stack.value).sum();
         let right: i64 = below.iter().copied().filter(whole).map(|stack| stack.value).sum();
-        assert!(all > 20, "{}: only {all} samples below an upcall", home.display());
+        let mut threads = BTreeMap::<_, i64>::new();
+        for stack in &stacks {
+            *threads.entry(&stack.thread).or_default() += stack.value;
+        }
+        assert!(all > 20, "{}: only {all} samples below an upcall: {threads:?}", home.display());
         assert!(right * 1000 >= all * 995, "{}: {right} of {all}", home.display());
         assert!(below.iter().all(|stack| stack.thread == "demo-upcall"), "{}", home.display());
     }

@@ -297,3 +297,34 @@ fn no_call_trace_ends_at_a_method_handle() {
         assert!(ended.is_none(), "{}: {ended:?}", run.label);
     }
 }
+
+/// The youngest frames are kept, then the mark; what fits is whole.
+#[test]
+fn a_stack_that_is_deeper_than_asked_for_is_cut_and_marked() {
+    const DEPTH: usize = 64;
+    for home in java_homes() {
+        for walker in [StackWalker::Vm, StackWalker::Vmx, StackWalker::Dwarf, StackWalker::No] {
+            let walked = walk(&home, walker, LIBRARIES[0], &format!(",depth={DEPTH}"));
+            let label = &walked.run.label;
+            let frames_in_cut =
+                |stack: &Stack| stack.frames.iter().position(|frame| frame.name == "[truncated]");
+            for stack in &walked.stacks {
+                let frames = stack.frames.len();
+                match frames_in_cut(stack) {
+                    Some(kept) => assert_eq!((kept, frames), (DEPTH, DEPTH + 1), "{label}: {stack:?}"),
+                    None => assert!(frames <= DEPTH + 1, "{label}: {stack:?}"),
+                }
+            }
+            let recursion = |stack: &Stack| {
+                stack.frames.iter().filter(|frame| frame.name == "programs.Demo.recurse").count() >= DEPTH - 4
+            };
+            let deep = walked.samples(recursion);
+            let cut = walked.samples(|stack| recursion(stack) && frames_in_cut(stack).is_some());
+            assert!(deep > 20 && cut == deep, "{label}: {cut} of {deep}");
+            assert!(walked.counter("truncated") > 0, "{label}");
+            assert!(
+                walked.samples(|stack| stack.has("programs.Native.spin") && !stack.has("[truncated]")) > 10
+            );
+        }
+    }
+}
