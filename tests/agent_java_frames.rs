@@ -141,8 +141,7 @@ fn methods_of_classes_that_are_gone_keep_their_names_under_concurrent_collectors
     for home in java_homes() {
         for collector in ["-XX:+UseZGC", "-XX:+UseShenandoahGC"] {
             let options = ["-XX:+UnlockExperimentalVMOptions", collector, "-Xmx256m"];
-            let java = Command::new(home.join("bin/java")).args(options).arg("-version").output().unwrap();
-            if java.status.success() {
+            if starts_with(&home, &options) {
                 assert_storm_keeps_its_names(&home, 4, &options);
                 tested += 1;
             } else {

@@ -3,12 +3,17 @@
 
 mod agent_support;
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Command;
 
-use agent_support::{JavaRun, java_homes, java_version};
+use agent_support::{JavaRun, java_homes, java_version, starts_with};
+use otlpprof::core::stack_walker::StackWalker;
 
-/// A run takes some thousand samples, those of the VM's start included.
-const LEAST_PERCENT: &str = "99.5";
+/// Of some thousand samples, those of the VM's start included.
+fn least_percent(walker: StackWalker) -> &'static str {
+    if walker == StackWalker::Vm { "99.8" } else { "99.5" }
+}
 
 /// What a program of test programs does, and how it is run.
 struct Situation {
@@ -16,14 +21,13 @@ struct Situation {
     grammar: &'static str,
     name: &'static str,
     flags: Vec<&'static str>,
-    /// Of these versions on.
-    java: u32,
+    walker: StackWalker,
 }
 
 impl Situation {
     fn of(name: &'static str) -> Self {
         let grammar = concat!(env!("CARGO_MANIFEST_DIR"), "/java/testprograms/grammars/Situations.txt");
-        Self { program: "Situations", grammar, name, flags: vec![], java: 11 }
+        Self { program: "Situations", grammar, name, flags: vec![], walker: StackWalker::Vm }
     }
 
     /// What the VM does seldom.
@@ -37,34 +41,38 @@ impl Situation {
         self
     }
 
-    fn since(mut self, java: u32) -> Self {
-        self.java = java;
+    fn by(mut self, walker: StackWalker) -> Self {
+        self.walker = walker;
         self
     }
 
     fn assert_walked(&self) {
-        for home in java_homes().into_iter().filter(|home| java_version(home) >= self.java) {
-            let run = JavaRun::new(&home, self.program).argument(self.name).argument(1);
-            let run = self.flags.iter().fold(run, |run, flag| run.jvm_option(flag));
-            let run = run.agent("cpu=200us,file=FILE").run().expect_success();
-            let checked = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
-                .args([
-                    "check-stacks",
-                    "--known-roots",
-                    "--at-least",
-                    LEAST_PERCENT,
-                    "--grammar",
-                    self.grammar,
-                ])
-                .args(run.files())
-                .output()
-                .unwrap();
-            let report = String::from_utf8_lossy(&checked.stdout);
-            let label = format!("{} {} {:?}: {report}", run.label, self.name, self.flags);
-            assert!(checked.status.success(), "{label}");
-            let samples = report.split_whitespace().next().and_then(|count| count.parse::<u64>().ok());
-            assert!(samples.is_some_and(|samples| samples > 1000), "{label}");
-        }
+        java_homes().iter().for_each(|home| self.assert_walked_on(home));
+    }
+
+    fn assert_walked_on(&self, home: &Path) {
+        let run = JavaRun::new(home, self.program).argument(self.name).argument(1);
+        let run = self.flags.iter().fold(run, |run, flag| run.jvm_option(flag));
+        let options = format!("cpu=200us,file=FILE,cstack={}", self.walker.name());
+        let run = run.agent(&options).run().expect_success();
+        let checked = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+            .args([
+                "check-stacks",
+                "--known-roots",
+                "--at-least",
+                least_percent(self.walker),
+                "--grammar",
+                self.grammar,
+            ])
+            .args(run.files())
+            .output()
+            .unwrap();
+        let report = String::from_utf8_lossy(&checked.stdout);
+        let label = format!("{} {} {:?} {options}: {report}", run.label, self.name, self.flags);
+        assert!(checked.status.success(), "{label}");
+        let samples = report.split_whitespace().next().and_then(|count| count.parse::<u64>().ok());
+        assert!(samples.is_some_and(|samples| samples > 1000), "{label}");
+        println!("{label}");
     }
 }
 
@@ -105,19 +113,32 @@ fn safepoints_every_millisecond() {
     Situation::of("calls").flags(&flags).flags(&["-XX:TieredStopAtLevel=1"]).assert_walked();
 }
 
+/// Every collector that there is, those that arm the entry barriers of compiled methods and those whose barriers call
+/// stubs included.
 #[test]
 fn allocation_and_collections() {
-    Situation::of("allocation").assert_walked();
-    Situation::of("allocation").flags(&["-XX:+UseSerialGC", "-XX:-UseCompressedOops"]).assert_walked();
-    Situation::of("allocation").flags(&["-XX:+UseParallelGC"]).assert_walked();
-}
-
-/// Collectors that arm the entry barriers of compiled methods.
-#[test]
-fn allocation_and_concurrent_collections() {
-    Situation::of("allocation").flags(&["-XX:+UseZGC", "-Xmx512m"]).since(17).assert_walked();
-    let compact = ["-XX:+UnlockExperimentalVMOptions", "-XX:+UseCompactObjectHeaders"];
-    Situation::of("allocation").flags(&compact).since(25).assert_walked();
+    let collectors: [&[&str]; 7] = [
+        &["-XX:+UseSerialGC", "-XX:-UseCompressedOops"],
+        &["-XX:+UseParallelGC"],
+        &["-XX:+UseG1GC"],
+        &["-XX:+UseZGC"],
+        &["-XX:+UseZGC", "-XX:+ZGenerational"],
+        &["-XX:+UseShenandoahGC"],
+        &["-XX:+UseG1GC", "-XX:+UseCompactObjectHeaders"],
+    ];
+    let mut walked = [0; 7];
+    for home in java_homes() {
+        for (flags, walked) in collectors.iter().zip(&mut walked) {
+            let flags = [&["-XX:+UnlockExperimentalVMOptions", "-Xmx512m"], *flags].concat();
+            if starts_with(&home, &flags) {
+                Situation::of("allocation").flags(&flags).assert_walked_on(&home);
+                *walked += 1;
+            } else {
+                println!("{} does not start with {flags:?}", home.display());
+            }
+        }
+    }
+    assert!(walked.iter().all(|walked| *walked > 0), "{walked:?} of {collectors:?}");
 }
 
 #[test]
@@ -175,4 +196,31 @@ fn recursion_two_thousand_frames_deep() {
 fn searches_for_a_type_among_all_interfaces() {
     Situation::rare("subtypes").flags(&["-XX:TieredStopAtLevel=1"]).assert_walked();
     Situation::rare("subtypes").assert_walked();
+}
+
+/// Situations in which a walker of native frames meets code that has no rules, and AsyncGetCallTrace has its gaps.
+#[test]
+fn every_walker_in_every_situation() {
+    let mut walked = BTreeSet::new();
+    // One build of each version: they differ in the version alone for what is looked at here.
+    for home in java_homes().into_iter().filter(|home| walked.insert(java_version(home))) {
+        for walker in [StackWalker::Vmx, StackWalker::Dwarf, StackWalker::Fp, StackWalker::No] {
+            for situation in [
+                Situation::of("exceptions"),
+                Situation::of("calls"),
+                Situation::of("calls").flags(&["-Xint"]),
+                Situation::of("upcalls"),
+                Situation::of("locks"),
+                Situation::rare("critical"),
+                Situation::rare("deoptimisation"),
+                Situation::rare("faults"),
+                Situation::rare("intrinsics"),
+                Situation::rare("nulls"),
+                Situation::rare("overflow").flags(&["-Xss228k"]),
+                Situation::rare("subtypes"),
+            ] {
+                situation.by(walker).assert_walked_on(&home);
+            }
+        }
+    }
 }

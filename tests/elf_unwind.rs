@@ -157,6 +157,14 @@ fn every_row_of_real_objects_agrees_with_readelf() {
 }
 
 #[test]
+fn libraries_that_keep_frame_pointers_are_told_from_those_that_do_not() {
+    for (path, keeps) in [(env!("OTLPPROF_DDPROFTEST"), false), (env!("OTLPPROF_DDPROFTEST_FP"), true)] {
+        let _library = Library::open(Path::new(path));
+        assert_eq!(compile(&image_of(Path::new(path)).unwrap()).keeps_frame_pointers(), keeps, "{path}");
+    }
+}
+
+#[test]
 fn libc_has_the_special_frames() {
     let table = compile(&image_at(libc::getpid as *const () as u64));
     let count = |wanted: fn(CfaRule) -> bool| {

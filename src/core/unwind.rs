@@ -4,6 +4,7 @@
 //! for ELF virtual addresses from its own start to the next row's.
 
 use super::address::ElfVaddr;
+use super::frame_rules::native;
 
 /// How a frame's canonical frame address (CFA) is found: the value of SP in the caller, right after the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -91,6 +92,7 @@ pub struct UnwindTable {
     low_starts: Box<[u16]>,
     rule_indices: Box<[u16]>,
     rules: Box<[UnwindRule]>,
+    keeps_frame_pointers: bool,
 }
 
 /// A row index that says "no call frame information covers this address".
@@ -113,10 +115,11 @@ impl UnwindTable {
             && starts.is_sorted()
             && rule_indices.iter().all(|&index| index == NO_RULE || usize::from(index) < rules.len());
         let block_count = starts.last().map_or(0, |last| (last >> BLOCK_BITS).wrapping_add(1));
+        let keeps_frame_pointers = most_code_keeps_frame_pointers(&starts, &rule_indices, &rules);
         let first_row = |block| starts.partition_point(|&start| start >> BLOCK_BITS < block) as u32;
         let block_rows = (0..=block_count).map(first_row).collect();
         let low_starts = starts.iter().map(|&start| start as u16).collect();
-        fits.then_some(Self { base, block_rows, low_starts, rule_indices, rules })
+        fits.then_some(Self { base, block_rows, low_starts, rule_indices, rules, keeps_frame_pointers })
     }
 
     /// The rule that holds at `address`. Allocates nothing, never panics.
@@ -133,6 +136,12 @@ impl UnwindTable {
         };
         let index = *self.rule_indices.get(behind.checked_sub(1)?)?;
         self.rules.get(usize::from(index)).copied()
+    }
+
+    /// Whether the object was compiled to keep frame pointers, so that they lead to the callers of its functions,
+    /// but for a few that were not.
+    pub fn keeps_frame_pointers(&self) -> bool {
+        self.keeps_frame_pointers
     }
 
     /// The different rules.
@@ -172,6 +181,23 @@ impl UnwindTable {
         ];
         parts.iter().sum()
     }
+}
+
+/// Compilers either keep frame pointers in all functions or in the few that need one, and leave hand-written code as it
+/// is: three parts of four decide.
+fn most_code_keeps_frame_pointers(starts: &[u32], rule_indices: &[u16], rules: &[UnwindRule]) -> bool {
+    let keeps: Box<[_]> = rules.iter().map(native::keeps_frame_record).collect();
+    let sizes =
+        starts.iter().zip(starts.iter().skip(1)).map(|(start, end)| u64::from(end.saturating_sub(*start)));
+    let (mut with, mut without) = (0_u64, 0_u64);
+    for (bytes, &index) in sizes.zip(rule_indices) {
+        match keeps.get(usize::from(index)) {
+            Some(Some(true)) => with = with.saturating_add(bytes),
+            Some(Some(false)) => without = without.saturating_add(bytes),
+            _ => {}
+        }
+    }
+    with > without.saturating_mul(3)
 }
 
 #[cfg(test)]
@@ -223,6 +249,21 @@ mod tests {
         assert!(make(&[2, 1], &[0, 0]).is_none());
         assert!(make(&[1], &[0, 0]).is_none());
         assert!(make(&[1], &[1]).is_none());
+    }
+
+    #[test]
+    fn an_object_keeps_frame_pointers_if_most_of_its_code_does() {
+        let keeping = UnwindRule { cfa: CfaRule::FpPlus(16), fp: FpRule::AtCfaPlus(-16), ..rule(0) };
+        let keeps = |bytes_with, bytes_without| {
+            let starts = [0, bytes_with, bytes_with + bytes_without];
+            let rules = [keeping, rule(32)];
+            UnwindTable::new(ElfVaddr(0), starts.into(), [0, 1, NO_RULE].into(), rules.into())
+                .unwrap()
+                .keeps_frame_pointers()
+        };
+        assert!(keeps(0x1000, 0) && keeps(0x1000, 0x500));
+        assert!(!keeps(0x1000, 0x600) && !keeps(0, 0x1000) && !keeps(0, 0));
+        assert!(!UnwindTable::default().keeps_frame_pointers());
     }
 
     proptest::proptest! {

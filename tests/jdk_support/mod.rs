@@ -5,6 +5,7 @@
 mod loud_support;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use loud_support::not_tested;
 
@@ -54,6 +55,13 @@ pub(crate) fn java_version(home: &Path) -> u32 {
     let version =
         release.lines().find_map(|line| line.strip_prefix("JAVA_VERSION=\"")).expect("JAVA_VERSION");
     version.split(['.', '"', '-', '+']).next().unwrap().parse().unwrap()
+}
+
+/// Whether the JVM starts with these flags.
+#[allow(dead_code, reason = "not every test binary asks for flags that a build may lack")]
+pub(crate) fn starts_with(home: &Path, flags: &[&str]) -> bool {
+    let java = Command::new(home.join("bin/java")).args(flags).arg("-version").output();
+    java.is_ok_and(|java| java.status.success())
 }
 
 fn homes_in(directory: &Path) -> Vec<PathBuf> {

@@ -1,7 +1,7 @@
 //! DWARF on aarch64 (DWARF for the Arm 64-bit Architecture, "DWARF register names").
 
 use super::{Architecture, Op};
-use crate::core::unwind::{CfaRule, ReturnAddressRule};
+use crate::core::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
 
 /// x29 29, SP 31, the link register x30.
 pub const ARCHITECTURE: Architecture = Architecture {
@@ -21,4 +21,16 @@ fn special_cfa(_: &[Op]) -> Option<CfaRule> {
 /// The kernel describes its trampoline by the frame record it builds, without an expression.
 fn is_signal_frame(_: &[Op]) -> bool {
     true
+}
+
+/// Whether code under this rule keeps a frame record that FP points at; `None` if it has no frame yet, or is no function.
+pub fn keeps_frame_record(rule: &UnwindRule) -> Option<bool> {
+    let ReturnAddressRule::AtCfaPlus(return_address) = rule.return_address else { return None };
+    match rule.cfa {
+        // Compilers describe frames by either register, whether or not FP has been set.
+        CfaRule::SpPlus(_) | CfaRule::FpPlus(_) => {
+            Some(rule.fp == FpRule::AtCfaPlus(return_address.wrapping_sub(8)))
+        }
+        _ => None,
+    }
 }

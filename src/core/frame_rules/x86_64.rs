@@ -1,7 +1,7 @@
 //! DWARF on x86_64 (System V ABI, AMD64 Architecture Processor Supplement, 3.7).
 
 use super::{Architecture, Op};
-use crate::core::unwind::CfaRule;
+use crate::core::unwind::{CfaRule, FpRule, UnwindRule};
 
 /// rbp 6, rsp 7, return address 16.
 pub const ARCHITECTURE: Architecture = Architecture {
@@ -42,4 +42,15 @@ fn special_cfa(ops: &[Op]) -> Option<CfaRule> {
 /// another rule unwinds by that rule.
 fn is_signal_frame(cfa: &[Op]) -> bool {
     matches!(*cfa, [Op::RegisterPlus(7, UCONTEXT_RSP), Op::Deref])
+}
+
+/// Whether code under this rule keeps a frame record that FP points at; `None` if it has no frame yet, or is no function.
+pub fn keeps_frame_record(rule: &UnwindRule) -> Option<bool> {
+    match rule.cfa {
+        // On entry, and behind the epilogue.
+        CfaRule::SpPlus(8) => None,
+        CfaRule::SpPlus(_) => Some(false),
+        CfaRule::FpPlus(16) => Some(rule.fp == FpRule::AtCfaPlus(-16)),
+        _ => None,
+    }
 }

@@ -6,7 +6,7 @@ use crate::core::address::RuntimeAddr;
 use crate::core::memory::Memory;
 use crate::core::object::LoadedObject;
 use crate::core::stack_walker::StackWalker;
-use crate::core::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
+use crate::core::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule, UnwindTable};
 use crate::signal::counters::{COUNTERS, add};
 
 impl<'a, M: Memory> Walk<'a, M> {
@@ -30,7 +30,7 @@ impl<'a, M: Memory> Walk<'a, M> {
         sink.native(object, lookup);
         let known = registers.take();
         // The frame that was interrupted may have no frame pointer yet, or none at all, if it calls nothing.
-        if self.walker == StackWalker::Fp && !cursor.interrupted {
+        if self.walker == StackWalker::Fp && !cursor.interrupted && object.is_none_or(keeps_frame_pointers) {
             return self.frame_pointer_step(cursor);
         }
         let described = object.and_then(|object| self.rule_at(object, lookup));
@@ -153,4 +153,9 @@ impl<'a, M: Memory> Walk<'a, M> {
     pub(super) fn is_code(&self, pc: u64) -> bool {
         self.objects.find(RuntimeAddr(pc)).is_some() || self.in_code_cache(pc)
     }
+}
+
+/// Whether frame pointers lead to the callers of the object's functions. Not known until its table is there.
+fn keeps_frame_pointers(object: &LoadedObject) -> bool {
+    object.unwind.get().is_some_and(UnwindTable::keeps_frame_pointers)
 }

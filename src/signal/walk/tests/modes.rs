@@ -9,7 +9,7 @@ use crate::core::record::FrameKind::{
     Compiled, Java, MethodId, Native, NativeMethod, NoJavaFrame, Stub, Truncated, Unwalkable,
 };
 use crate::core::stack_walker::StackWalker;
-use crate::core::unwind::{CfaRule, FpRule};
+use crate::core::unwind::{CfaRule, FpRule, UnwindRule};
 use crate::signal::call_trace::{CallFrame, CallTrace, CallTraceSource, RootMethods};
 use crate::signal::walk::WalkError;
 use std::ffi::c_void;
@@ -32,6 +32,14 @@ const LIBRARY: u64 = BASE + 0x220;
 const THREAD_ENTRY: u64 = BASE + 0x320;
 const LOST: u64 = BASE + 0x420;
 
+const RULES: [UnwindRule; 5] = [
+    rule(CfaRule::SpPlus(0x10), FpRule::Same),
+    rule(CfaRule::SpPlus(0x40), FpRule::AtCfaPlus(-16)),
+    rule(CfaRule::SpPlus(0x20), FpRule::Same),
+    rule(CfaRule::EndOfStack, FpRule::Same),
+    rule(CfaRule::Unsupported, FpRule::Same),
+];
+
 struct Scene {
     world: World,
     inner: u64,
@@ -43,16 +51,7 @@ struct Scene {
 /// leaf < inner < (helper < library) < outer < (thread entry). The inner entry frame was called from `helper`.
 fn scene(helper: u64) -> Scene {
     let mut world = World::new();
-    world.objects = object(
-        &[
-            rule(CfaRule::SpPlus(0x10), FpRule::Same),
-            rule(CfaRule::SpPlus(0x40), FpRule::AtCfaPlus(-16)),
-            rule(CfaRule::SpPlus(0x20), FpRule::Same),
-            rule(CfaRule::EndOfStack, FpRule::Same),
-            rule(CfaRule::Unsupported, FpRule::Same),
-        ],
-        42,
-    );
+    world.objects = object(&RULES, 42);
     world.memory.put_u64(0x100, 42);
     let (inner, inner_code) = world.compiled();
     let (outer, outer_code) = world.compiled();
@@ -210,6 +209,13 @@ impl Scene {
         self
     }
 
+    /// The rest of the object's code keeps frame pointers.
+    fn keeps_frame_pointers(&mut self) -> &mut Self {
+        let keeping = rule(CfaRule::FpPlus(16), FpRule::AtCfaPlus(-16));
+        self.world.objects = object(&[&RULES[..], &[keeping; 11]].concat(), 42);
+        self
+    }
+
     fn walk_with_fp(&mut self, pc: u64, fp: u64) -> Vec<(FrameKind, u64)> {
         self.world.walker = StackWalker::Fp;
         self.world.walk(pc, LEAF_SP, fp, &[]).iter().map(|frame| (frame.0, frame.1)).collect()
@@ -311,7 +317,7 @@ fn fp_follows_frame_pointers_and_marks_what_they_pass_over_where_no_rule_leads_o
 #[test]
 fn fp_goes_on_by_rules_where_frame_pointers_end_or_pass_over_java_frames() {
     let mut scene = scene(HELPER);
-    scene.asks(two_frames);
+    scene.keeps_frame_pointers().asks(two_frames);
     // leaf < library < inner: the library has left the register to whoever called, or has put something else there.
     scene.world.set(LEAF_SP + 8, LIBRARY).set(LEAF_SP + 0x28, scene.return_pc);
     scene.world.memory.put_u64(THREAD, LEAF_SP + 0x30);
@@ -321,10 +327,28 @@ fn fp_goes_on_by_rules_where_frame_pointers_end_or_pass_over_java_frames() {
     }
 }
 
+/// Regression: what looked like a frame in a library without frame pointers was taken for one, and its callers were
+/// lost or left out.
+#[test]
+fn fp_trusts_frame_pointers_only_in_objects_that_keep_them() {
+    let mut scene = scene(HELPER);
+    scene.asks(two_frames);
+    // leaf < library < library < inner; the register points to what was left on the stack.
+    scene.world.set(LEAF_SP + 8, LIBRARY).set(LEAF_SP + 0x28, LIBRARY).set(LEAF_SP + 0x48, scene.return_pc);
+    scene.world.set(LEAF_SP + 0x18, LEAF_SP + 0x40).set(LEAF_SP + 0x20, THREAD_ENTRY);
+    scene.world.memory.put_u64(THREAD, LEAF_SP + 0x50);
+    let called = (Native, LIBRARY - 1);
+    let whole = [&ASKED[..1], &[called, called], &ASKED[1..]].concat();
+    assert_eq!(scene.walk_with_fp(LEAF, LEAF_SP + 0x18), whole);
+    // In an object that keeps them it is a frame.
+    let frames = scene.keeps_frame_pointers().walk_with_fp(LEAF, LEAF_SP + 0x18);
+    assert_eq!(frames[..3], [ASKED[0], called, (Native, THREAD_ENTRY - 1)]);
+}
+
 #[test]
 fn fp_goes_on_by_rules_to_the_threads_entry() {
     let mut scene = scene(HELPER);
-    scene.world.java_thread = 0;
+    scene.keeps_frame_pointers().world.java_thread = 0;
     scene.world.set(LEAF_SP + 8, LIBRARY).set(INNER_SP + 0x18, LIBRARY).set(INNER_SP + 0x38, THREAD_ENTRY);
     let right = [LEAF, LIBRARY - 1, LIBRARY - 1, THREAD_ENTRY - 1].map(|pc| (Native, pc));
     assert_eq!(scene.walk_with_fp(LEAF, 0x55), right);

@@ -17,7 +17,7 @@ use crate::signal::walk::{FrameSink, Start, Walk, WalkError};
 pub(super) const BASE: u64 = 0x40_0000;
 const STACK: u64 = 0x7000;
 
-pub(super) fn rule(cfa: CfaRule, fp: FpRule) -> UnwindRule {
+pub(super) const fn rule(cfa: CfaRule, fp: FpRule) -> UnwindRule {
     UnwindRule { cfa, fp, return_address: ReturnAddressRule::AtCfaPlus(-8) }
 }
 
