@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`blocks`] | the blocks: made, given out, taken back |
 //! | [`threads`] | which thread has which block |
+//! | `thread_end` | the end of threads that the VM does not tell of |
 //! | [`virtual_blocks`] | the same of virtual threads, by their ids |
 //! | [`dictionary`] | the values that slots refer to |
 //! | [`reclaim`] | which values nobody refers to any longer |
@@ -21,5 +22,6 @@ pub mod dictionary;
 pub mod process_barrier;
 pub mod reclaim;
 pub mod slot_names;
+mod thread_end;
 pub mod threads;
 pub mod virtual_blocks;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering, compiler_fence};
 
 use super::blocks::BLOCKS;
 use super::counts::{COUNTS, add};
-use super::virtual_blocks;
+use super::{thread_end, virtual_blocks};
 use crate::core::context::{
     BlockEntry, BlockEntryChunk, ContextBlock, NOBODY, THREADS_PER_CHUNK, entry_of, publish_chunk,
 };
@@ -41,6 +41,7 @@ impl Current {
                 publish_chunk(os_tid, Box::leak(Box::new(chunk)));
             }
             self.entry.set(entry_of(os_tid));
+            thread_end::run_at_end(kernel_thread_ends);
         }
         self.entry.get()
     }
@@ -98,6 +99,17 @@ pub fn platform_thread_ended() {
             // No handler finds the block from here on.
             current.point_to_own(None);
             BLOCKS.give_back(own);
+        }
+    });
+}
+
+/// The current thread ends, and another may get its kernel id.
+fn kernel_thread_ends() {
+    platform_thread_ended();
+    CURRENT.with(|current| {
+        if let Some(entry) = current.entry.take() {
+            entry.own.store(ptr::null_mut(), Ordering::Release);
+            entry.mounted.store(ptr::null_mut(), Ordering::Release);
         }
     });
 }
@@ -167,6 +179,28 @@ mod tests {
         })
         .join()
         .unwrap();
+    }
+
+    /// The next thread with its kernel id had the context of one that was never detached.
+    #[test]
+    fn a_thread_that_ends_without_detaching_leaves_no_context_under_its_kernel_id() {
+        let ended = std::thread::spawn(|| {
+            let own = platform_block().unwrap();
+            virtual_thread_mounted(-9);
+            // SAFETY: gettid takes nothing and cannot fail.
+            (unsafe { libc::gettid() }, ptr::from_ref(own).addr())
+        });
+        let (os_tid, own) = ended.join().unwrap();
+        let entry = entry_of(os_tid).unwrap();
+        assert!(entry.own_block().is_none() && entry.mounted_block().is_none());
+        // Its block goes to another thread, unless tests that run besides have been faster.
+        let next = std::thread::spawn(move || {
+            let taken: Vec<_> = (0..64).map_while(|_| BLOCKS.take()).collect();
+            let is_free = taken.iter().any(|block| ptr::from_ref(*block).addr() == own);
+            taken.into_iter().for_each(|block| BLOCKS.give_back(block));
+            is_free
+        });
+        assert!(next.join().unwrap(), "its block is lost");
     }
 
     #[test]

@@ -20,7 +20,6 @@ use super::process_account::ENDS;
 use super::random::random;
 use super::tasks::Tasks;
 use super::thread_records::{all_records, claim, release};
-use crate::core::context;
 use crate::core::thread::{ClockKind, RecordState, ThreadRecord};
 use crate::signal::cpu::{SESSION, thread_cpu_ns};
 use crate::signal::cpu_counters::{COUNTERS, add};
@@ -242,11 +241,6 @@ pub(super) fn current_thread_born() {
         return;
     }
     let tid = gettid();
-    // What a thread of the same id was working for, if it ended without the VM's knowledge.
-    if let Some(entry) = context::entry_of(tid) {
-        entry.own.store(ptr::null_mut(), Ordering::Release);
-        entry.mounted.store(ptr::null_mut(), Ordering::Release);
-    }
     // Either a thread of the same id ended unnoticed, or the poller was faster and knows less.
     if let Some(record) = record_of_tid(tid) {
         retire(record);

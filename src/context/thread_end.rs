@@ -1,0 +1,50 @@
+//! The end of kernel threads that the VM is not told of: a thread that attached itself and never detaches ends without
+//! ThreadEnd, and the next thread may have its kernel id.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::OnceLock;
+
+/// Destructors of keys run in rounds while values are set anew (`PTHREAD_DESTRUCTOR_ITERATIONS` of Linux's C libraries).
+/// Another one's may detach the thread, and so run Java code: ours acts in the last.
+const LAST_ROUND: usize = 4;
+
+struct EndKey {
+    key: libc::pthread_key_t,
+    process: libc::pid_t,
+    at_end: fn(),
+}
+
+static KEY: OnceLock<Option<EndKey>> = OnceLock::new();
+
+/// Has `at_end`, the same for all threads, run at the very end of the current one. Nothing runs if the process has no key
+/// left, nor in a child of the process: there locks may be held by threads that it does not have.
+pub(super) fn run_at_end(at_end: fn()) {
+    let key = KEY.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: the call writes the key; the destructor lives as long as the library, which is never unloaded.
+        let made = unsafe { libc::pthread_key_create(&raw mut key, Some(thread_ends)) } == 0;
+        // SAFETY: getpid takes nothing and cannot fail.
+        made.then(|| EndKey { key, process: unsafe { libc::getpid() }, at_end })
+    });
+    if let Some(key) = key {
+        set_round(key, 1);
+    }
+}
+
+fn set_round(key: &EndKey, round: usize) {
+    // SAFETY: the key exists; the value is a number to us and a pointer to nobody.
+    unsafe { libc::pthread_setspecific(key.key, ptr::without_provenance(round)) };
+}
+
+extern "C" fn thread_ends(round: *mut libc::c_void) {
+    // SAFETY: getpid takes nothing and cannot fail.
+    let process = unsafe { libc::getpid() };
+    let Some(Some(key)) = KEY.get() else { return };
+    match round.addr() {
+        _ if key.process != process => {}
+        round if round < LAST_ROUND => set_round(key, round.wrapping_add(1)),
+        // A panic of ours must not end the process.
+        _ => drop(catch_unwind(AssertUnwindSafe(key.at_end))),
+    }
+}
