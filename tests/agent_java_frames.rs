@@ -3,11 +3,10 @@
 mod agent_support;
 
 use std::path::Path;
-use std::process::Command;
 
 use agent_support::running::Finished;
 use agent_support::stacks::cpu_stacks;
-use agent_support::{JavaRun, java_homes, line_marked, profiles};
+use agent_support::{JavaRun, java_homes, line_marked, profiles, starts_with};
 use otlpprof::otlp::read::Message;
 
 const CALLEES: [&str; 2] = ["seventy", "thirty"];
