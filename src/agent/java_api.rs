@@ -3,12 +3,12 @@
 //! The VM finds them by their names, in a library that was loaded as an agent just as in one that Java loaded. No panic
 //! leaves them; what fails is a null or a 0, which Java turns into what its documentation says.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 use std::sync::Once;
 
-use jni::sys::{JNIEnv, jboolean, jclass, jint, jlong, jobject, jstring};
+use jni::sys::{JNIEnv, jboolean, jclass, jint, jlong, jobject, jstring, jvalue};
 
 use super::lifecycle::{self, Agent};
 use super::options::{self, Environment, Request};
@@ -73,16 +73,27 @@ unsafe fn text_of(env: *mut JNIEnv, string: jstring, longest: usize) -> Option<S
     }
 }
 
+/// Throws an exception of this class of the boot loader's, which is made of a message.
+///
 /// # Safety
 /// `env` is the current thread's, without a pending exception.
 unsafe fn throw(env: *mut JNIEnv, class: &CStr, message: &str) {
-    let message = CString::new(message).unwrap_or_default();
-    // SAFETY: by the contract; both are C strings, and the class is the boot loader's.
+    // SAFETY: by the contract; what is null is not used, and an exception is pending then. ThrowNew takes the VM's own form
+    // of UTF-8, which text with supplementary characters is not.
     unsafe {
         let class = ((**env).v1_2.FindClass)(env, class.as_ptr());
-        if !class.is_null() {
-            ((**env).v1_1.ThrowNew)(env, class, message.as_ptr());
-            ((**env).v1_1.DeleteLocalRef)(env, class);
+        if class.is_null() {
+            return;
+        }
+        let (name, signature) = (c"<init>".as_ptr(), c"(Ljava/lang/String;)V".as_ptr());
+        let constructor = ((**env).v1_2.GetMethodID)(env, class, name, signature);
+        let message = if constructor.is_null() { null_mut() } else { new_string(env, message) };
+        if !message.is_null() {
+            let arguments = [jvalue { l: message }];
+            let exception = ((**env).v1_2.NewObjectA)(env, class, constructor, arguments.as_ptr());
+            if !exception.is_null() {
+                ((**env).v1_1.Throw)(env, exception);
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ import io.otlpprof.ContextSetter;
 import io.otlpprof.ContextSnapshot;
 import io.otlpprof.Otlpprof;
 import java.nio.charset.StandardCharsets;
+import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -39,7 +40,7 @@ public final class ContextCalls {
     private static void names(Otlpprof profiler, boolean withAgent) {
         List<String> nine = new ArrayList<>();
         for (int i = 0; i < 7; i++) {
-            nine.add(i == 0 ? "rest_endpoint" : i == 1 ? "tenant" : "name" + i);
+            nine.add(i == 0 ? "rest_endpoint" : i == 1 ? "tenant" : i == 6 ? "name\ud834\udd1e" : "name" + i);
         }
         nine.add("traceid");
         nine.add("spanid");
@@ -69,6 +70,11 @@ public final class ContextCalls {
                     IllegalArgumentException.class,
                     "rest_endpoint, tenant, name2",
                     () -> new ContextSetter(profiler, List.of("name9")));
+            // Whatever characters users have in their names.
+            expectThrown(
+                    IllegalArgumentException.class,
+                    "name\ud834\udd1e",
+                    () -> new ContextSetter(profiler, List.of("name9")));
         }
     }
 
@@ -92,7 +98,7 @@ public final class ContextCalls {
         setter.clear();
     }
 
-    private static void ids(ContextSetter setter, boolean withAgent) {
+    private static void ids(ContextSetter setter, boolean withAgent) throws Exception {
         expect(withAgent, setter.setTraceContext(TRACE, SPAN, 1));
         expect(withAgent, setter.setTraceContext(TRACE.toUpperCase(), SPAN.toUpperCase(), -1));
         expect(withAgent, setter.setTraceContext(1, 0, 1, 0) && setter.setTraceContext(0, 1, 1, 0));
@@ -109,6 +115,7 @@ public final class ContextCalls {
         }
         expect(false, setter.setTraceContext(0, 0, 1, 0) || setter.setTraceContext(1, 1, 0, 0));
         everyCharacter(setter, withAgent);
+        aChildKeepsTheFlags(setter, withAgent);
         // In two parts, of which the trace comes first.
         expect(withAgent, setter.setAttribute("traceid", TRACE));
         expect(false, hasSpan(setter));
@@ -127,6 +134,25 @@ public final class ContextCalls {
         expect(false, hasSpan(setter));
         expect(false, setter.setAttribute("traceid", "no trace"));
         setter.clear();
+    }
+
+    /** Another span of the same trace is sampled as that is; one of another trace is not known to be. */
+    private static void aChildKeepsTheFlags(ContextSetter setter, boolean withAgent) throws Exception {
+        setter.setTraceContext(TRACE, SPAN, 1);
+        setter.setAttribute("spanid", SPAN.replace('7', '8'));
+        expect(withAgent ? 1 : 0, flags(setter));
+        setter.setAttribute("traceid", TRACE);
+        expect(withAgent ? 1 : 0, flags(setter));
+        setter.setAttribute("traceid", TRACE.replace('0', '1'));
+        setter.setAttribute("spanid", SPAN);
+        expect(0, flags(setter));
+        setter.clear();
+    }
+
+    private static int flags(ContextSetter setter) throws ReflectiveOperationException {
+        Field flags = ContextSnapshot.class.getDeclaredField("flags");
+        flags.setAccessible(true);
+        return flags.getInt(setter.copy());
     }
 
     /** Every character at every place of an id is a digit, or is refused. */

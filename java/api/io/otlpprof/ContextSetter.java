@@ -31,8 +31,8 @@ import java.util.Objects;
  * {@link #setTraceContext(String, String, int)}. Set {@code traceid} first: another trace forgets the span.
  *
  * <p>A virtual thread has a context of its own, which it takes along from carrier to carrier; where the JVM has no
- * continuations and virtual threads are platform threads by another name, they have none. From the first virtual thread
- * that sets a context on, the JVM tells the agent of each mount and unmount, which makes them slower.
+ * continuations and virtual threads are platform threads by another name, they have none. It follows them at no cost; from
+ * the first virtual thread that sets a context on, the JVM tells the agent of each one's end.
  *
  * <p>Instances may be shared. Without the agent all setters do nothing and return false; a setter that was made before
  * the agent was loaded stays that way.

@@ -270,14 +270,16 @@ final class ThreadContext {
         long high = isWaiting ? waitingTraceIdHigh : id(TRACE_ID_HIGH);
         long low = isWaiting ? waitingTraceIdLow : id(TRACE_ID_LOW);
         long span = isWaiting ? waitingSpanId : id(SPAN_ID);
+        int flags = block.getInt(STATE) >>> 8 & 0xff;
         boolean isGood;
         if (which == TRACE) {
             isGood = isTraceId(value) && (textHigh | textLow) != 0;
             long newHigh = isGood ? textHigh : 0;
             long newLow = isGood ? textLow : 0;
-            // A span that came before any trace waits for it; one of another trace is over.
-            if ((high | low) != 0 && (newHigh != high || newLow != low)) {
-                span = 0;
+            // A span that came before any trace waits for it; one of another trace is over, and so is what its flags say.
+            if (newHigh != high || newLow != low) {
+                flags = 0;
+                span = (high | low) == 0 ? span : 0;
             }
             high = newHigh;
             low = newLow;
@@ -285,7 +287,7 @@ final class ThreadContext {
             isGood = value != null && value.length() == 16 && parse(value, 0) && parsed != 0;
             span = isGood ? parsed : 0;
         }
-        setTrace(high, low, span, 0);
+        setTrace(high, low, span, flags);
         isWaiting = (high | low) == 0 || span == 0;
         waitingTraceIdHigh = high;
         waitingTraceIdLow = low;
