@@ -1,7 +1,7 @@
 //! What slots are called. A slot keeps its name for the life of the process: blocks, and samples that are not yet
 //! drained, refer to it by its number.
 
-use parking_lot::Mutex;
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use thiserror::Error;
 
 use crate::core::context::SLOTS;
@@ -54,9 +54,9 @@ impl SlotNames {
         Ok(u8::try_from(slot).expect("a slot's number"))
     }
 
-    /// The names so far.
-    pub fn list(&self) -> Vec<String> {
-        self.0.lock().clone()
+    /// The names so far, to which none is added while they are looked at.
+    pub fn list(&self) -> MappedMutexGuard<'_, [String]> {
+        MutexGuard::map(self.0.lock(), Vec::as_mut_slice)
     }
 }
 
