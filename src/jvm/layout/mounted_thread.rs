@@ -149,7 +149,7 @@ impl Learner<'_> {
                 return Err(LayoutError::Jni { call: "GetFieldID(java.lang.Thread.tid)" });
             }
             let thread = ((**env).v1_2.CallStaticObjectMethod)(env, class, method);
-            if thread.is_null() {
+            if ((**env).v1_2.ExceptionCheck)(env) || thread.is_null() {
                 return Err(LayoutError::Jni { call: "Thread.currentThread" });
             }
             let id: jlong = ((**env).v1_2.GetLongField)(env, thread, tid);
