@@ -15,6 +15,8 @@ pub(super) enum BlobKind {
     Vtable,
     /// C1's slow_subtype_check, whose arguments are on the stack.
     SlowSubtypeCheck,
+    /// C1's unwind_exception, which has no frame and leaves the frame pointer to its caller.
+    UnwindException,
     /// "MethodHandles adapters": the interpreter's entries of method handles' intrinsics.
     MethodHandleEntry,
     /// "DeoptimizationBlob" and "UncommonTrapBlob", which replace a compiled frame by interpreter frames.
@@ -64,6 +66,8 @@ const NATIVE_NMETHOD: u64 = name_word(b"native n");
 const ADAPTER: u64 = name_word(b"I2C/C2I ");
 /// "slow_subtype_check Runtime1 stub" until 21, "C1 Runtime slow_subtype_check_blob" in 25.
 const SLOW_SUBTYPE_CHECK: u64 = name_word(b"slow_sub");
+/// "unwind_exception Runtime1 stub" until 21, "C1 Runtime unwind_exception_blob" in 25.
+const UNWIND_EXCEPTION: u64 = name_word(b"unwind_e");
 const C1_RUNTIME: u64 = name_word(b"C1 Runti");
 const C1_RUNTIME_PREFIX_BYTES: u64 = 11;
 const METHOD_HANDLE_ENTRY: u64 = name_word(b"MethodHa");
@@ -84,9 +88,12 @@ impl<M: Memory> Walk<'_, M> {
             ADAPTER => BlobKind::Adapter,
             VTABLE => BlobKind::Vtable,
             SLOW_SUBTYPE_CHECK => BlobKind::SlowSubtypeCheck,
-            C1_RUNTIME if self.load(name.wrapping_add(C1_RUNTIME_PREFIX_BYTES)) == Ok(SLOW_SUBTYPE_CHECK) => {
-                BlobKind::SlowSubtypeCheck
-            }
+            UNWIND_EXCEPTION => BlobKind::UnwindException,
+            C1_RUNTIME => match self.load(name.wrapping_add(C1_RUNTIME_PREFIX_BYTES)) {
+                Ok(SLOW_SUBTYPE_CHECK) => BlobKind::SlowSubtypeCheck,
+                Ok(UNWIND_EXCEPTION) => BlobKind::UnwindException,
+                _ => BlobKind::Other,
+            },
             METHOD_HANDLE_ENTRY => BlobKind::MethodHandleEntry,
             DEOPTIMIZATION | UNCOMMON_TRAP => BlobKind::Deoptimization,
             EXCEPTION => BlobKind::Exception,
@@ -110,12 +117,15 @@ impl<M: Memory> Walk<'_, M> {
         })
     }
 
-    /// The compiled method's stubs, if `pc` is in them.
+    /// The compiled method's stubs, if `pc` is in them: C2 writes those of barriers behind the method's own code, where no
+    /// scope is any more, and in front of the stubs' section (gc/z/c2/zBarrierSetC2.cpp, emit_stubs).
     pub(super) fn stubs_around(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> Option<Stubs> {
+        self.stubs(vm, blob).filter(|stubs| pc >= stubs.begin || !self.has_scope(vm, blob, pc))
+    }
+
+    /// The compiled method's stubs.
+    pub(super) fn stubs(&self, vm: &VmLayout, blob: &Blob) -> Option<Stubs> {
         let begin = self.blob_part(blob.address, vm.nmethod.stub_begin).ok()?;
-        if pc < begin {
-            return None;
-        }
         let size = self.load_i32(blob.address.wrapping_add(u64::from(vm.code_blob.size))).ok()?;
         let end = blob.address.wrapping_add_signed(i64::from(size));
         Some(Stubs { code_begin: blob.code_begin, begin, end })

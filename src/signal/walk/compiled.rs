@@ -107,6 +107,12 @@ impl<M: Memory> Walk<'_, M> {
         field(low, layout.pc_desc_scope_decode_offset).map(Some)
     }
 
+    /// Whether a scope is known at `pc` or behind it, or nothing is known.
+    pub(super) fn has_scope(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> bool {
+        let pc_offset = pc.wrapping_sub(blob.code_begin) as i32;
+        !matches!(self.pc_desc(vm, blob, pc_offset), Ok(None))
+    }
+
     fn scope_frames(
         &self,
         vm: &VmLayout,
@@ -146,6 +152,11 @@ impl<M: Memory> Walk<'_, M> {
     /// What the method's own stubs have put on its frame where its code is at `pc`.
     pub(super) fn bytes_saved_at(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> u64 {
         self.stubs_around(vm, blob, pc).map_or(0, |stubs| self.bytes_saved_by_barrier(&stubs, pc))
+    }
+
+    /// The same where native code or a stub has been called: C1 has such calls among those that have scopes.
+    pub(super) fn bytes_saved_for_call(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> u64 {
+        self.stubs(vm, blob).map_or(0, |stubs| self.bytes_saved_by_barrier(&stubs, pc))
     }
 
     /// The caller of a frame that is complete: sizes are fixed, and the frame pointer is

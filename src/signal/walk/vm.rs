@@ -5,7 +5,7 @@
 //! without an earlier anchor: the root. A thread that runs none is walked natively to its own entry.
 
 use super::arch;
-use super::blob::BlobKind;
+use super::blob::{Blob, BlobKind};
 use super::compiled::Decoded;
 use super::registers::Registers;
 use super::repeated::Repeated;
@@ -207,7 +207,7 @@ impl<M: Memory> Walk<'_, M> {
                 }
                 // Only native code is called with more on the stack.
                 let saved = match sink.last_method() {
-                    None if !cursor.interrupted => self.bytes_saved_at(vm, &blob, cursor.pc),
+                    None if !cursor.interrupted => self.bytes_saved_for_call(vm, &blob, cursor.pc),
                     _ => 0,
                 };
                 let frame_bytes = blob.frame_bytes.wrapping_add_unsigned(saved);
@@ -246,7 +246,7 @@ impl<M: Memory> Walk<'_, M> {
                 }
                 match interrupted {
                     Some(registers) => self.interrupted_stub_caller(vm, &blob, cursor, &registers),
-                    None => self.returned_stub_caller(vm, cursor, blob.frame_bytes),
+                    None => self.returned_stub_caller(vm, &blob, cursor),
                 }
             }
         }
@@ -292,18 +292,16 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The caller of a stub that has called out: by its size, else by the frame pointer that it keeps.
-    fn returned_stub_caller(
-        &self,
-        vm: &VmLayout,
-        cursor: &Cursor,
-        frame_bytes: i64,
-    ) -> Result<Cursor, WalkError> {
-        if let Ok(caller) = self.sized_caller(cursor, frame_bytes)
+    fn returned_stub_caller(&self, vm: &VmLayout, blob: &Blob, cursor: &Cursor) -> Result<Cursor, WalkError> {
+        if let Ok(caller) = self.sized_caller(cursor, blob.frame_bytes)
             && self.is_java_code(vm, caller.pc)
         {
             return Ok(caller);
         }
-        if let Some(caller) = self.called_out_of_stub_caller(vm, cursor, frame_bytes) {
+        // Others without a size have a frame record.
+        if blob.kind == BlobKind::UnwindException
+            && let Some(caller) = self.called_out_of_stub_caller(vm, cursor)
+        {
             return Ok(caller);
         }
         if cursor.fp < cursor.sp || !cursor.fp.is_multiple_of(8) {

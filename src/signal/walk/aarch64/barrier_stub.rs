@@ -13,6 +13,7 @@ use crate::signal::walk::blob::Stubs;
 
 /// What restores all registers, vectors included, is shorter.
 const LONGEST_STUB_INSTRUCTIONS: u64 = 96;
+const RET: u32 = 0xd65f_03c0;
 
 impl<M: Memory> Walk<'_, M> {
     /// How many bytes lie on the frame of a method whose code, at `pc`, is in its `stubs`: what the next instructions
@@ -25,8 +26,8 @@ impl<M: Memory> Walk<'_, M> {
             if let Some(distance) = jump(instruction) {
                 return if stubs.leads_back(at.wrapping_add_signed(distance)) { saved } else { 0 };
             }
-            // Not saved yet, or another stub begins: this one has left for good.
-            if is_push(instruction) {
+            // Not saved yet, another stub begins, or this is none: it has left for good.
+            if is_push(instruction) || instruction == RET {
                 return 0;
             }
             saved = saved.wrapping_add(popped_bytes(instruction));

@@ -73,11 +73,7 @@ impl<M: Memory> Walk<'_, M> {
         &self,
         vm: &VmLayout,
         cursor: &Cursor,
-        frame_bytes: i64,
     ) -> Option<Cursor> {
-        if frame_bytes >= 0 {
-            return None;
-        }
         (0..MAX_PAIRS).map(|pair| cursor.sp.wrapping_add(pair.wrapping_mul(16))).find_map(|slot| {
             let pc = self.load_return_address(slot).ok()?;
             let is_return = self.in_code_cache(pc) && self.is_return_address(vm, pc);

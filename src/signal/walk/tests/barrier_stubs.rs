@@ -9,6 +9,9 @@ use crate::core::unwind::{CfaRule, FpRule};
 /// In the native code, which has a frame of two words.
 const SLOW_PATH: u64 = BASE + 0x10;
 
+/// Where a stub lies behind the method's own code and its scopes, but not in the stubs' section yet.
+const BEFORE_STUBS: usize = 0x400;
+
 /// A stub that saves [`BARRIER_SAVES`] bytes, calls, restores, and goes back to the method's own code. Another one lies
 /// behind it, whose exit says nothing of this one.
 pub(super) struct BarrierStub {
@@ -17,13 +20,23 @@ pub(super) struct BarrierStub {
     pub(super) stages: Vec<(usize, bool)>,
     /// Where the call returns to.
     pub(super) return_to: usize,
+    /// Where it jumps to the method's own code.
+    pub(super) jumps: Vec<usize>,
 }
 
 /// A method in whose stub the thread is, and its caller.
 fn world_with(code: &[u8]) -> (World, u64, u64, u64) {
+    world_where(STUBS, code)
+}
+
+/// The same, with the stub at this offset of the method's code.
+fn world_where(stub: usize, code: &[u8]) -> (World, u64, u64, u64) {
     let mut world = World::new();
     let (caller, return_pc) = compiled_caller(&mut world);
-    let (callee, callee_code) = world.compiled_with(&[(STUBS, code)]);
+    if stub < STUBS {
+        world.scopes_end_at = Some(stub as i32 - 1);
+    }
+    let (callee, callee_code) = world.compiled_with(&[(stub, code)]);
     let sp = CALLER_SP - 0x30;
     // What lies where the caller would be without the saved registers is an address in the code cache as well.
     world.set(sp + 0x20, 0x1234).set(sp + 0x28, return_pc).set(sp + 0x28 - BARRIER_SAVES, callee_code + 0x10);
@@ -45,14 +58,19 @@ fn registers_that_a_barrier_saves_are_no_part_of_the_frame() {
 /// Regression: native code that compiled code calls from a barrier's stub led to a wrong caller, or to none (ZGC).
 #[test]
 fn a_slow_path_is_called_from_below_the_registers_that_a_barrier_saves() {
-    for BarrierStub { code, return_to, .. } in machine::barrier_stubs() {
-        let (mut world, callee, caller, callee_code) = world_with(&code);
-        world.objects = object(&[rule(CfaRule::SpPlus(0x10), FpRule::Same)], 42);
-        world.memory.put_u64(0x100, 42);
-        let sp = CALLER_SP - 0x30 - BARRIER_SAVES;
-        world.set(sp - 8, callee_code + (STUBS + return_to) as u64);
-        let frames = world.walk(SLOW_PATH, sp - 16, 0, &[]);
-        let methods: Vec<_> = frames.iter().map(|frame| (frame.0, frame.1)).collect();
-        assert_eq!(methods, [(Native, SLOW_PATH), (Compiled, callee), (Compiled, caller)]);
+    for stub in [STUBS, BEFORE_STUBS] {
+        for BarrierStub { mut code, return_to, jumps, .. } in machine::barrier_stubs() {
+            for jump in jumps {
+                machine::move_jump(&mut code[jump..], (STUBS - stub) as i32);
+            }
+            let (mut world, callee, caller, callee_code) = world_where(stub, &code);
+            world.objects = object(&[rule(CfaRule::SpPlus(0x10), FpRule::Same)], 42);
+            world.memory.put_u64(0x100, 42);
+            let sp = CALLER_SP - 0x30 - BARRIER_SAVES;
+            world.set(sp - 8, callee_code + (stub + return_to) as u64);
+            let frames = world.walk(SLOW_PATH, sp - 16, 0, &[]);
+            let methods: Vec<_> = frames.iter().map(|frame| (frame.0, frame.1)).collect();
+            assert_eq!(methods, [(Native, SLOW_PATH), (Compiled, callee), (Compiled, caller)], "{stub:#x}");
+        }
     }
 }

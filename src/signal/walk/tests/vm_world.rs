@@ -60,6 +60,8 @@ pub(super) struct World {
     pub(super) collections: Collections,
     /// Of methods that are made from now on: where in the code a first scope's last instruction is, with bci 3.
     pub(super) first_scope_ends_at: Option<i32>,
+    /// Of methods that are made from now on: where in the code the last scope ends, if it does before the stubs.
+    pub(super) scopes_end_at: Option<i32>,
     next_blob: u64,
     next_name: u64,
     next_method: u64,
@@ -123,6 +125,7 @@ impl World {
             call_trace: None,
             collections: Collections::default(),
             first_scope_ends_at: None,
+            scopes_end_at: None,
             next_blob: CODE,
             next_name: NAMES,
             next_method: METHODS,
@@ -180,6 +183,11 @@ impl World {
         put(0xd10, &int(0x800));
         put(0xd14, &int(1));
         put(0xd41, &[0, 1, 8]);
+        if let Some(end) = self.scopes_end_at {
+            put(68, &int(0xd30));
+            put(0xd10, &int(i64::from(end)));
+            put(0xd20, &int(i64::from(i32::MAX)));
+        }
         if let Some(end) = self.first_scope_ends_at {
             put(68, &int(0xd30));
             put(0xd10, &int(i64::from(end)));

@@ -15,13 +15,17 @@ use crate::signal::walk::{Cursor, Walk, WalkError};
 const MAX_ADAPTER_BYTES: u64 = 4096;
 /// More than the arguments that a call moves, and than all registers (`push_CPU_state`).
 const MAX_SAVED_BYTES: u64 = 4096;
-/// Where `push_CPU_state` leaves registers that C2I needs again, in bytes from SP, and how much it pushes: FXSAVE's area,
-/// `pusha`, a word for the alignment and the flags (cpu/x86/macroAssembler_x86.cpp, push_CPU_state, push_IU_state,
-/// assembler_x86.cpp, pusha, JDK 11-25).
-const SAVED_R13: u64 = 512 + 16;
-const SAVED_FP: u64 = 512 + 80;
-const SAVED_RAX: u64 = 512 + 120;
-const SAVED_BYTES: u64 = 512 + 128 + 16;
+/// Where `push_CPU_state` leaves registers that C2I needs again, in bytes from above the state of floating point, and how
+/// much it pushes there: `pusha`, a word for the alignment, and the flags (cpu/x86/macroAssembler_x86.cpp, push_CPU_state,
+/// push_IU_state, assembler_x86.cpp, pusha, JDK 11-25).
+const SAVED_R13: u64 = 16;
+const SAVED_FP: u64 = 80;
+const SAVED_RAX: u64 = 120;
+const SAVED_BYTES: u64 = 128 + 16;
+/// `add rsp, imm32`, behind what restores the state of floating point: its size is the processor's.
+const REMOVES: [u8; 3] = [0x48, 0x81, 0xc4];
+/// How far behind the call that may be.
+const RESTORING_BYTES: usize = 24;
 /// How much of an adapter is looked at together.
 const WINDOW: usize = 64;
 
@@ -71,10 +75,17 @@ impl<M: Memory> Walk<'_, M> {
         vm: &VmLayout,
         cursor: &Cursor,
     ) -> Option<Cursor> {
-        let saved = |offset: u64| self.memory.load_u64(cursor.sp.wrapping_add(offset));
+        let mut code = [0_u8; RESTORING_BYTES];
+        if !self.memory.read_bytes(cursor.pc, &mut code) {
+            return None;
+        }
+        let add = code.windows(7).find(|code| code.starts_with(&REMOVES))?;
+        let size = u32::from_le_bytes(*add.last_chunk()?);
+        let base = cursor.sp.wrapping_add(u64::from(size).min(MAX_SAVED_BYTES));
+        let saved = |offset: u64| self.memory.load_u64(base.wrapping_add(offset));
         let slot = saved(SAVED_R13)?;
         // SP is aligned to 16 bytes in between.
-        let padding = slot.wrapping_sub(cursor.sp.wrapping_add(SAVED_BYTES));
+        let padding = slot.wrapping_sub(base.wrapping_add(SAVED_BYTES));
         if padding >= 16 || !slot.is_multiple_of(8) {
             return None;
         }

@@ -3,7 +3,8 @@
 //!
 //! They are `sub rsp, size; mov …; call slow_path; mov …; add rsp, size; jmp continuation` (SaveLiveRegisters,
 //! gc/shared/barrierSetAssembler_x86.cpp, 21 on; ZSaveLiveRegisters, gc/z/zBarrierSetAssembler_x86.cpp, 17); without
-//! registers to save there is no `sub` and no `add`.
+//! registers to save there is no `sub` and no `add`. C1 has pushed rax, if that is live, and made room for arguments: `call
+//! slow_path; add rsp, 16; mov reference, rax; pop rax; jmp continuation` (generate_c1_load_barrier_stub, 17 on).
 
 use crate::core::memory::Memory;
 use crate::signal::walk::Walk;
@@ -11,6 +12,7 @@ use crate::signal::walk::blob::Stubs;
 
 /// What restores all registers, vectors included, is shorter.
 const LONGEST_STUB_BYTES: usize = 768;
+const POP_RAX: u8 = 0x58;
 /// All registers are smaller.
 const MOST_SAVED_BYTES: u64 = 4096;
 
@@ -37,12 +39,22 @@ impl<M: Memory> Walk<'_, M> {
                 }
                 _ => None,
             };
-            if let Some((size, add_bytes, jump)) = removed
+            if let Some((size, add_bytes, behind)) = removed
                 && size.is_multiple_of(8)
                 && size < MOST_SAVED_BYTES
-                && stubs.is_left_at(at.wrapping_add(add_bytes), jump)
             {
-                return size;
+                let (moved, jump) = match behind {
+                    [0x48 | 0x49 | 0x4c, 0x89 | 0x8b, _, jump @ ..] => (3, jump),
+                    _ => (0, behind),
+                };
+                let (popped, jump) = match jump {
+                    [POP_RAX, jump @ ..] => (1_u64, jump),
+                    _ => (0, jump),
+                };
+                let jump_at = at.wrapping_add(add_bytes).wrapping_add(moved).wrapping_add(popped);
+                if stubs.is_left_at(jump_at, jump) {
+                    return size.wrapping_add(popped.wrapping_mul(8));
+                }
             }
             rest = rest.get(1..).unwrap_or_default();
             at = at.wrapping_add(1);

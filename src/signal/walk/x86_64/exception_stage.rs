@@ -89,11 +89,7 @@ impl<M: Memory> Walk<'_, M> {
         &self,
         vm: &VmLayout,
         cursor: &Cursor,
-        frame_bytes: i64,
     ) -> Option<Cursor> {
-        if frame_bytes >= 0 {
-            return None;
-        }
         let first = cursor.sp.wrapping_add(8) & !15;
         let slots = (0..MAX_PADDING).map(|pair| first.wrapping_add(8).wrapping_add(pair.wrapping_mul(16)));
         let is_return = |pc: &u64| self.in_code_cache(*pc) && self.is_return_address(vm, *pc);

@@ -8,7 +8,9 @@
 //! | at `sub rsp, 16` | rsp |
 //! | to `pop rbp` | rsp + 16 |
 //! | at `ret` | rsp + 8 |
-//! | cont_returnBarrierExc, in a call with rax pushed | rsp, aligned, and the frame's two words |
+//! | cont_returnBarrierExc, while the handler is looked up | rbx |
+//! | in the call for that | rsp, with rax pushed, and the frame's two words |
+//! | behind it, at `pop rax; pop rbp; pop rdx; jmp rbx` | rsp, and what is still to be popped |
 
 use crate::core::continuation::ThawStub;
 use crate::core::memory::Memory;
@@ -20,6 +22,13 @@ const TAKES_STACK_BYTES: u64 = 3;
 /// That and `sub rsp, 16`.
 const MAKES_SLOTS_BYTES: u64 = 7;
 const RET: u8 = 0xc3;
+const POP_RAX: u8 = 0x58;
+const POP_RDX: u8 = 0x5a;
+const POP_RBP: u8 = 0x5d;
+/// `jmp rbx`.
+const JUMP: [u8; 2] = [0xff, 0xe3];
+/// `add rsp, 8`.
+const REMOVES_ALIGNMENT: [u8; 4] = [0x48, 0x83, 0xc4, 0x08];
 
 /// The youngest thawed frame's stack pointer; `None` while it is not thawed yet.
 pub(in crate::signal::walk) fn thawed_sp(
@@ -30,10 +39,12 @@ pub(in crate::signal::walk) fn thawed_sp(
 ) -> Option<u64> {
     let pc = cursor.pc;
     let Some(registers) = interrupted else {
-        // Called from behind the stack's change: only the exception's handler is looked up there, with rax pushed
-        // and the stack aligned.
-        let is_exception_lookup = pc > stub.takes_stack;
-        return is_exception_lookup.then(|| cursor.sp.wrapping_add(24).next_multiple_of(16));
+        // Called from behind the stack's change: only the exception's handler is looked up there, with rax pushed, and
+        // where the stack has to be aligned for the call, by one of two, a word more.
+        let mut code = [0_u8; 4];
+        let is_aligned = memory.read_bytes(pc, &mut code) && code == REMOVES_ALIGNMENT;
+        let pushed = if is_aligned { 32 } else { 24 };
+        return (pc > stub.takes_stack).then(|| cursor.sp.wrapping_add(pushed));
     };
     if stub.returned_early.contains(pc) || pc == stub.returned {
         return Some(registers.rax());
@@ -45,8 +56,16 @@ pub(in crate::signal::walk) fn thawed_sp(
         _ if pc < stub.takes_stack => None,
         TAKES_STACK_BYTES => Some(cursor.sp),
         behind if behind >= MAKES_SLOTS_BYTES => {
-            let is_popped = memory.load_u8(pc) == Some(RET);
-            Some(cursor.sp.wrapping_add(if is_popped { 8 } else { 16 }))
+            let mut code = [0_u8; 3];
+            let _ = memory.read_bytes(pc, &mut code);
+            let left = match code {
+                [POP_RAX, POP_RBP, POP_RDX] => 24,
+                [POP_RBP, ..] => 16,
+                [RET, ..] | [POP_RDX, ..] => 8,
+                [jump, to, _] if [jump, to] == JUMP => 0,
+                _ => return Some(registers.rbx()),
+            };
+            Some(cursor.sp.wrapping_add(left))
         }
         _ => None,
     }

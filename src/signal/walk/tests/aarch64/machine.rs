@@ -59,7 +59,15 @@ pub(in crate::signal::walk::tests) fn barrier_stubs() -> Vec<BarrierStub> {
     let is_saved = [false, true, true, true, true, false];
     let stages = is_saved.iter().enumerate().map(|(number, &is_saved)| (number * 4, is_saved)).collect();
     let code = instructions.iter().flat_map(|instruction: &u32| instruction.to_le_bytes()).collect();
-    vec![BarrierStub { code, stages, return_to: 12 }]
+    vec![BarrierStub { code, stages, return_to: 12, jumps: vec![20, 28] }]
+}
+
+/// Has the jump at the beginning of `code` lead so much further.
+pub(in crate::signal::walk::tests) fn move_jump(code: &mut [u8], bytes: i32) {
+    let jump: &mut [u8; 4] = code.first_chunk_mut().unwrap();
+    let instruction = u32::from_le_bytes(*jump);
+    let words = (instruction as i32).wrapping_add(bytes / 4) as u32 & 0x03ff_ffff;
+    *jump = (instruction & 0xfc00_0000 | words).to_le_bytes();
 }
 
 /// `bl`, and an instruction that is none.

@@ -57,14 +57,22 @@ pub(in crate::signal::walk::tests) fn barrier_stubs() -> Vec<BarrierStub> {
         }
         stages.push((code.len(), false));
         let return_to = stages[3].0;
+        let mut jumps = vec![];
         for instruction in [&[0xe9][..], &[0x48, 0x83, 0xc4, 8, 0xe9]] {
             code.extend(instruction);
+            jumps.push(code.len());
             let distance = BARRIER_CONTINUATION as i32 - (STUBS + code.len() + 4) as i32;
             code.extend(distance.to_le_bytes());
         }
-        BarrierStub { code, stages, return_to }
+        BarrierStub { code, stages, return_to, jumps }
     };
     [short, long].map(stub).into()
+}
+
+/// Has the jump whose distance is at the beginning of `code` lead so much further.
+pub(in crate::signal::walk::tests) fn move_jump(code: &mut [u8], bytes: i32) {
+    let distance: &mut [u8; 4] = code.first_chunk_mut().unwrap();
+    *distance = (i32::from_le_bytes(*distance) + bytes).to_le_bytes();
 }
 
 /// `call rel32`, and an instruction that is none.

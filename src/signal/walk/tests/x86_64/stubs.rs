@@ -186,27 +186,67 @@ fn an_adapter_that_has_its_caller_patched_keeps_its_sp_in_r13() {
 /// caller's own: callers were passed over, and others made up.
 #[test]
 fn an_adapter_that_has_called_the_vm_is_left_by_the_registers_that_it_has_saved() {
-    for padding in [0, 8] {
+    // The size is that of FXSAVE's area, or of XSAVE's.
+    for (padding, size) in [(0, 512), (8, 512), (0, 2688)] {
         let mut world = World::new();
         let (caller, return_pc) = compiled_caller(&mut world);
         let (vm_method, vm_code) = world.compiled();
-        let spec = BlobSpec {
-            name: "I2C/C2I adapters",
-            code: &[0x90; 0x100],
-            frame_bytes: 0,
-            frame_complete: -1,
-            method: 0,
-        };
+        // `vzeroupper; fxrstor64 [rsp]; add rsp, size`.
+        let mut code = vec![0x90; 0x100];
+        code[0x40..0x4b].copy_from_slice(&[0xc5, 0xf8, 0x77, 0x48, 0x0f, 0xae, 0x0c, 0x24, 0x48, 0x81, 0xc4]);
+        code[0x4b..0x4f].copy_from_slice(&(size as u32).to_le_bytes());
+        let spec =
+            BlobSpec { name: "I2C/C2I adapters", code: &code, frame_bytes: 0, frame_complete: -1, method: 0 };
         let adapter = world.blob(&spec);
         let sender = CALLER_SP - 8;
-        let sp = sender - padding - 656;
-        world.set(sender, return_pc).set(sp + 528, sender).set(sp + 592, 0x1234).set(sp + 632, return_pc);
+        let base = sender - padding - 144;
+        let sp = base - size;
+        world.set(sender, return_pc).set(base + 16, sender).set(base + 80, 0x1234).set(base + 120, return_pc);
         // What RBP leads to is a frame, too, but not the next one.
         world.set(CALLER_SP + 0x40, CALLER_SP + 0x80).set(CALLER_SP + 0x48, return_pc);
         world.set(sp - 8, adapter + 0x40).set(sp - 16, CALLER_SP + 0x40);
         let frames = world.walk(vm_code + 0x80, sp - 0x30, 0x1234, &[]);
         let expected = [(Compiled, vm_method, 7), (Stub, adapter + 0x3f, 0), (Compiled, caller, 7)];
-        assert_eq!(frames, expected, "{padding}");
+        assert_eq!(frames, expected, "{padding} {size}");
+    }
+}
+
+/// Regression: C1's stub for a load barrier was left at what looked like a return address among the registers that it has
+/// saved, and the method that it came from had its arguments taken for its own frame (ZGC).
+#[test]
+fn the_stub_of_a_load_barrier_is_left_by_its_record() {
+    const CALLS: usize = 0x300;
+    // `add rsp, 16; mov rcx, rax; pop rax; jmp` to 0x80 of the code, and without what is only there at times.
+    let jump = |at: usize| [&[0xe9][..], &(0x80 - (CALLS + at + 5) as i32).to_le_bytes()].concat();
+    let add = [0x48, 0x83, 0xc4, 0x10];
+    for (pushed, behind) in [
+        (24, [&add[..], &[0x48, 0x8b, 0xc8, 0x58], &jump(8)].concat()),
+        (16, [&add[..], &[0x48, 0x8b, 0xc8], &jump(7)].concat()),
+        (16, [&add[..], &jump(4)].concat()),
+    ] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, code) = world.compiled_with(&[(CALLS, &behind)]);
+        let (vm_method, vm_code) = world.compiled();
+        let stub = world.blob(&BlobSpec {
+            name: "load_barrier_on_oop_field_preloaded_runtime_stub",
+            code: &[0x90; 0x40],
+            frame_bytes: -8,
+            frame_complete: -1,
+            method: 0,
+        });
+        let method_sp = CALLER_SP - 0x30;
+        world.set(CALLER_SP - 8, return_pc).set(CALLER_SP - 16, 0x1234);
+        let record = method_sp - pushed - 16;
+        world.set(record, 0x1234).set(record + 8, code + CALLS as u64);
+        // A return address of an earlier call is among what the stub has saved.
+        let sp = record - 0x80;
+        world.set(sp + 0x28, return_pc).set(sp + 0x18, return_pc);
+        world.set(sp - 8, stub + 0x20).set(sp - 16, record);
+        let frames = world.walk(vm_code + 0x80, sp - 0x30, 0, &[]);
+        let expected =
+            [(Compiled, vm_method, 7), (Stub, stub + 0x1f, 0), (Compiled, method, 7), (Compiled, caller, 7)];
+        assert_eq!(frames, expected, "{behind:x?}");
     }
 }
 
