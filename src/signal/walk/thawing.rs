@@ -10,7 +10,7 @@
 //!   three, and at last (`finish_thaw`) takes off their words of alignment, or all that is left of an empty chunk.
 
 use super::continuation::{Chunk, Frozen, FrozenFrame, MAX_CHUNK_WORDS, METADATA_BYTES, Next, sized_caller};
-use super::{Cursor, FrozenReason, Walk};
+use super::{Cursor, FrozenReason, MAX_STEPS, Walk};
 use crate::core::continuation::{FrozenLayout, ThawStub};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -50,7 +50,9 @@ impl<M: Memory> Walk<'_, M> {
         let chunk = self.tail(vm, layout)?;
         let field = chunk.object.wrapping_add(u64::from(layout.max_thawing_size));
         let left = self.memory.load_u32(field).map(u64::from).ok_or(FrozenReason::Unreadable)?;
-        let alignments = self.alignments(vm, layout, &chunk, chunk.end).ok_or(FrozenReason::BadFrame)?;
+        let mut steps = MAX_STEPS;
+        let alignments =
+            self.alignments(vm, layout, &chunk, chunk.end, &mut steps).ok_or(FrozenReason::BadFrame)?;
         let counts_from = self.counts_from(vm, &chunk, chunk.top).ok_or(FrozenReason::BadFrame)?;
         let here = Frames { counts_from, alignments };
         let before = THAW_EXTRA_WORDS.map(|extra| (room / 8).wrapping_sub(extra));
@@ -62,14 +64,16 @@ impl<M: Memory> Walk<'_, M> {
         for before in before {
             for taken_alignments in 0..=MAX_TAKEN_ALIGNMENTS {
                 let taken = Taken { before, alignments: taken_alignments, left };
-                let Some(top) = self.top_before(vm, layout, &chunk, &here, &taken) else { continue };
+                let Some(top) = self.top_before(vm, layout, &chunk, &here, &taken, &mut steps) else {
+                    continue;
+                };
                 if found.is_some_and(|found| found != top) {
                     return Err(FrozenReason::Thawing);
                 }
                 found = Some(top);
             }
         }
-        found.map(|top| Chunk { top, ..chunk }).ok_or(FrozenReason::Thawing)
+        found.filter(|_| steps != 0).map(|top| Chunk { top, ..chunk }).ok_or(FrozenReason::Thawing)
     }
 
     /// Where the chunk's youngest frame was before `taken`.
@@ -80,6 +84,7 @@ impl<M: Memory> Walk<'_, M> {
         chunk: &Chunk,
         here: &Frames,
         taken: &Taken,
+        steps: &mut usize,
     ) -> Option<u64> {
         let words = taken.before.checked_sub(here.alignments)?.checked_sub(taken.alignments)?;
         let counts_from = chunk.limit.checked_sub(words.checked_mul(8)?)?;
@@ -101,7 +106,7 @@ impl<M: Memory> Walk<'_, M> {
         tops.take_while(|&top| top >= first).find(|&top| {
             let whole = Chunk { top, ..*chunk };
             self.counts_from(vm, &whole, top) == Some(counts_from)
-                && self.alignments(vm, layout, &whole, chunk.top) == Some(taken.alignments)
+                && self.alignments(vm, layout, &whole, chunk.top, steps) == Some(taken.alignments)
         })
     }
 
@@ -123,14 +128,22 @@ impl<M: Memory> Walk<'_, M> {
 
     /// The words of alignment that `maxThawingSize` counts for the frames from the chunk's top to `end`, where another
     /// begins or the chunk ends: one for each interpreter frame, and for each other frame that one has called. `None` if
-    /// frames do not lead there.
-    fn alignments(&self, vm: &VmLayout, layout: &FrozenLayout, chunk: &Chunk, end: u64) -> Option<u64> {
+    /// frames do not lead there, or by too many `steps`.
+    fn alignments(
+        &self,
+        vm: &VmLayout,
+        layout: &FrozenLayout,
+        chunk: &Chunk,
+        end: u64,
+        steps: &mut usize,
+    ) -> Option<u64> {
         let mut frame = FrozenFrame { sp: chunk.top, unextended_sp: chunk.top };
         let mut alignments = 0_u64;
-        for _ in 0..=end.wrapping_sub(chunk.top) / METADATA_BYTES {
+        loop {
             if frame.sp == end {
                 return Some(alignments);
             }
+            *steps = steps.checked_sub(1)?;
             let pc = if frame.sp == chunk.top {
                 self.top_pc(vm, layout, chunk).ok()?
             } else {
@@ -160,7 +173,6 @@ impl<M: Memory> Walk<'_, M> {
             alignments = alignments.wrapping_add(u64::from(is_interpreted || is_called_by_interpreted));
             frame = caller;
         }
-        None
     }
 }
 

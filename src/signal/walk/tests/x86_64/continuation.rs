@@ -1,9 +1,12 @@
 //! Virtual threads: chunks of frozen frames, and the stubs that thaw them.
 
+use super::corrupted::assert_ends;
 use crate::core::continuation::*;
 use crate::core::record::FrameKind::{Compiled, Frozen, Interpreted, NativeMethod, Stub};
 use crate::core::vm_layout::CodeRange;
 use crate::signal::walk::FrozenReason;
+use crate::signal::walk::registers::Registers;
+use crate::signal::walk::tests::machine;
 use crate::signal::walk::tests::vm_world::*;
 
 /// JavaThread: `_cont_entry`.
@@ -139,9 +142,14 @@ impl Scene {
         sp: u64,
         more: &[(usize, u64)],
     ) -> Vec<(crate::core::record::FrameKind, u64, i32)> {
+        self.tell_layout();
+        self.world.walk(pc, sp, 0x1234, more)
+    }
+
+    /// Has walkers know of continuations.
+    pub(super) fn tell_layout(&mut self) {
         self.world.layout.continuation =
             Some(ContinuationLayout { entry: ENTRY_FIELD as u32, mounted: None, frozen: Some(self.frozen) });
-        self.world.walk(pc, sp, 0x1234, more)
     }
 
     /// Walks from a frame that the thawing stub has called, with a return address there and the stub's stack pointer at
@@ -367,6 +375,40 @@ fn frozen_frames_are_not_read_while_a_collection_may_move_them() {
     assert_eq!(scene.walk(), scene.marked(FrozenReason::Collecting));
     scene.world.collections.end();
     assert_eq!(scene.walk(), scene.whole());
+}
+
+/// Regression: the frames of a chunk were counted again and again, millions of them, while a thread thaws.
+#[test]
+fn a_chunk_of_many_small_frames_is_not_counted_without_end() {
+    const WORDS: u32 = 1 << 20;
+    let mut scene = Scene::new();
+    let spec = BlobSpec {
+        name: "nmethod",
+        code: &[0x90; 0x100],
+        frame_bytes: 16,
+        frame_complete: 4,
+        method: scene.caller,
+    };
+    let small = scene.world.blob(&spec) + 0x80;
+    let mut words: Vec<u64> = (0..WORDS).map(|word| if word % 2 == 1 { small } else { 0 }).collect();
+    words[WORDS as usize - FRAME - 1] = scene.enter_pc;
+    // A quarter of it is left.
+    let far = 0x1000_0000;
+    scene.chunk(far, 0, WORDS / 4, WORDS / 4 * 3, &words);
+    scene.object(CONTINUATION, CONTINUATION_KLASS, far);
+    let room = ENTRY - (u64::from(WORDS) / 2 + 4) * 8;
+    let (_, code) = scene.world.compiled();
+    let sp = STACK + 0x200;
+    scene.world.set(sp + 0x28, CONT_THAW.start + RETURNED);
+    scene.world.memory.put_u64(THREAD + ENTRY_FIELD, ENTRY - room + sp + 0x30);
+    let entry = ENTRY - room + sp + 0x30;
+    scene.world.memory.put_u64(entry + 16, CONTINUATION).put_u64(entry + 32, 1);
+    scene.world.memory.put_u64(entry + 64, 0).put_u64(entry + 72, 0);
+    scene.tell_layout();
+    let mut registers = Registers { pc: code + 0x80, ..Registers::default() };
+    registers.general[machine::SP] = sp;
+    let (memory, start) = scene.world.start(registers);
+    assert_ends(memory, &start);
 }
 
 /// What a slow thaw has emptied is taken out of the continuation at its very end: then an older chunk is the youngest.

@@ -34,7 +34,7 @@ impl<M: Memory> Memory for Counting<'_, M> {
 }
 
 /// Walks with each walker.
-fn assert_ends<M: Memory>(memory: &M, start: &Start<'_>) {
+pub(super) fn assert_ends<M: Memory>(memory: &M, start: &Start<'_>) {
     let empty = FrameRecord { value: 0, aux: 0, kind: FrameKind::Truncated, level: 0, reserved: 0 };
     for walker in StackWalker::ALL {
         let counting = Counting { memory, loads: Cell::new(0) };
