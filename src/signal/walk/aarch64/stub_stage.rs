@@ -116,10 +116,11 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// Whether `pc` can be a return address into code that calls stubs: into the interpreter (which puts entries of its
-    /// own into x30), right behind a call of Java or native code, or a deoptimisation handler, which puts its own
-    /// address there (cpu/aarch64/aarch64.ad emit_deopt_handler, c1_LIRAssembler_aarch64.cpp).
+    /// own into x30), the frozen frames' barrier, right behind a call of Java or native code, or a deoptimisation handler,
+    /// which puts its own address there (cpu/aarch64/aarch64.ad emit_deopt_handler, c1_LIRAssembler_aarch64.cpp).
     pub(in crate::signal::walk) fn is_return_address(&self, vm: &VmLayout, pc: u64) -> bool {
-        if vm.stubs.interpreter.contains(pc) {
+        let is_barrier = pc == vm.stubs.cont_return_barrier.start && pc != 0;
+        if is_barrier || vm.stubs.interpreter.contains(pc) {
             return true;
         }
         let is_java = self.is_java_code(vm, pc);

@@ -148,10 +148,11 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// Whether `pc` can be a return address into code that calls stubs: into the interpreter (which pushes
-    /// entries of its own), right behind a call instruction of Java or native code, or a deoptimisation handler,
-    /// which pushes its own address (cpu/x86/x86.ad emit_deopt_handler, c1_LIRAssembler_x86.cpp).
+    /// entries of its own), the frozen frames' barrier, right behind a call instruction of Java or native code, or a
+    /// deoptimisation handler, which pushes its own address (cpu/x86/x86.ad emit_deopt_handler, c1_LIRAssembler_x86.cpp).
     pub(in crate::signal::walk) fn is_return_address(&self, vm: &VmLayout, pc: u64) -> bool {
-        if vm.stubs.interpreter.contains(pc) {
+        let is_barrier = pc == vm.stubs.cont_return_barrier.start && pc != 0;
+        if is_barrier || vm.stubs.interpreter.contains(pc) {
             return true;
         }
         let is_java = self.is_java_code(vm, pc);

@@ -468,6 +468,27 @@ fn thawed_frames_are_walked_from_the_register_that_has_their_stack_pointer() {
     }
 }
 
+/// Regression: stubs that pass an exception on did not know the barrier for a return address.
+#[test]
+fn an_exception_is_passed_on_to_a_frozen_frame() {
+    // `pop rdx; jmp rax`, the address in rdx; and one that is still on the stack, in a stub without a frame.
+    for (code, rdx, below) in [([0x5a, 0xff, 0xe0], RETURN_BARRIER.start, 0), ([0x90; 3], 0, 8)] {
+        let mut scene = Scene::new();
+        let code = [&[0x90; 0x40][..], &code, &[0x90; 8]].concat();
+        let name = "unwind_exception Runtime1 stub";
+        let stub =
+            scene.world.blob(&BlobSpec { name, code: &code, frame_bytes: -8, frame_complete: -1, method: 0 });
+        scene.world.set(ENTRY - 8, RETURN_BARRIER.start);
+        let pc = stub + 0x41;
+        let [caller, enter] = scene.whole();
+        assert_eq!(
+            scene.walk_from(pc, ENTRY - below, &[(1, rdx)]),
+            [(Stub, pc, 0), caller, enter],
+            "{rdx:#x}"
+        );
+    }
+}
+
 /// Regression: while cont_returnBarrierExc looks for the exception's handler, the thawed frame was taken to be elsewhere.
 #[test]
 fn the_frame_that_an_exception_is_thrown_to_is_walked_at_each_stage() {
