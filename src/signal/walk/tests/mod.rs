@@ -31,6 +31,7 @@ mod arch {
     mod relocated;
     mod stubs;
     mod subtype_checks;
+    mod thaw_stages;
 }
 
 use arch::machine;
