@@ -57,6 +57,11 @@ impl<M: Memory> Walk<'_, M> {
                     return NativeEnd::Java(Some(From { cursor: below, registers: None, anchor: None }));
                 }
                 (Ok(Step::Caller(caller)), None) => cursor = caller,
+                // Below Java frames that were not met.
+                (Ok(Step::Root), None) if self.must_have_java_frames() => {
+                    sink.unwalkable(WalkError::NoUnwindRule, cursor.pc);
+                    return NativeEnd::Java(None);
+                }
                 // A native frame's caller is never frozen.
                 (Ok(Step::Root | Step::Frozen), None) => return NativeEnd::Stack(End::Root),
                 (Err(error), None) => {
@@ -83,7 +88,7 @@ impl<M: Memory> Walk<'_, M> {
     /// Whether a thread without an anchor can have Java frames nevertheless: it is in Java, from which native code
     /// has been called that the VM does not hear of, or nothing is known of it.
     fn can_have_java_frames(&self) -> bool {
-        self.java_thread != 0 && self.vm.is_none_or(|vm| self.is_in_java(vm))
+        self.java_thread != 0 && self.vm.is_none() || self.must_have_java_frames()
     }
 
     /// What has been taken for Java code and is none.

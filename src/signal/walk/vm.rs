@@ -60,6 +60,7 @@ impl<M: Memory> Walk<'_, M> {
         // Beginning at an anchor is beginning below native code.
         let mut called_out = registers.is_none();
         let mut is_first_java = true;
+        let mut has_met_java = false;
         for _ in 0..MAX_STEPS {
             if sink.is_full() {
                 return End::Full;
@@ -67,6 +68,7 @@ impl<M: Memory> Walk<'_, M> {
             let step = match self.vm {
                 Some(vm) if self.java_thread != 0 && self.in_code_cache(cursor.pc) => {
                     anchor = None;
+                    has_met_java = true;
                     // Frames below native code may have been frozen by it, and stay on the stack until it has returned
                     // to a stub that leaves them.
                     let is_frozen = std::mem::take(&mut called_out) && self.is_frozen_by_callee(vm, &cursor)
@@ -102,6 +104,10 @@ impl<M: Memory> Walk<'_, M> {
                             registers = None;
                             Ok(Step::Caller(below))
                         }
+                        // A return address of 0 ends some threads' stacks, and is on others where the walk went wrong.
+                        (Ok(Step::Root), None) if !has_met_java && self.must_have_java_frames() => {
+                            Err(WalkError::NoUnwindRule)
+                        }
                         (step, _) => step,
                     }
                 }
@@ -126,6 +132,12 @@ impl<M: Memory> Walk<'_, M> {
 
     fn is_at_java(&self, step: &Result<Step, WalkError>) -> bool {
         matches!(step, Ok(Step::Caller(caller)) if self.in_code_cache(caller.pc))
+    }
+
+    /// Whether there are Java frames although no anchor leads to them: the thread is in Java, and native code has been
+    /// called that the VM does not hear of.
+    pub(super) fn must_have_java_frames(&self) -> bool {
+        self.java_thread != 0 && self.vm.is_some_and(|vm| self.is_in_java(vm))
     }
 
     /// Whether the thread is in Java code (`_thread_in_Java` or its transition, utilities/globalDefinitions.hpp).

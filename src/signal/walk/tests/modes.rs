@@ -357,6 +357,27 @@ fn fp_goes_on_by_rules_to_the_threads_entry() {
     assert_eq!(scene.walk_with_fp(LEAF, 0x55), lost);
 }
 
+/// Regression: where native code that Java had called without an anchor led to a return address of 0, the stack passed
+/// for a whole one without Java frames.
+#[test]
+fn a_thread_in_java_does_not_end_at_a_null_return_address() {
+    let mut scene = scene(HELPER);
+    scene.world.set(LEAF_SP + 8, 0);
+    scene.world.memory.put_u64(THREAD, 0).put(THREAD + 24, 8_u32.to_le_bytes());
+    let marked = [(Native, LEAF), (Unwalkable, LEAF)];
+    for walker in [StackWalker::Vm, StackWalker::Vmx] {
+        assert_eq!(scene.walk(walker), marked, "{}", walker.name());
+    }
+    for walker in [StackWalker::Dwarf, StackWalker::Fp] {
+        assert_eq!(scene.walk(walker)[..2], marked, "{}", walker.name());
+    }
+    // One that is in the VM, without having been in Java, does.
+    scene.world.memory.put(THREAD + 24, 6_u32.to_le_bytes());
+    for walker in [StackWalker::Vm, StackWalker::Vmx, StackWalker::Dwarf, StackWalker::Fp] {
+        assert_eq!(scene.walk(walker), marked[..1], "{}", walker.name());
+    }
+}
+
 #[test]
 fn without_a_layout_async_get_call_trace_is_all_there_is() {
     let mut scene = scene(HELPER);

@@ -178,3 +178,60 @@ fn the_entry_for_on_stack_replacement_has_no_frame_yet() {
         assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
     }
 }
+
+/// 11 polls by loading the address of a page that is protected when threads are to stop.
+#[test]
+fn the_return_poll_of_11_has_no_frame() {
+    // add rsp, 0x20; pop rbp; mov r10, [r15+0x108]; test [r10], eax; ret
+    let exit: [u8; 16] =
+        [0x48, 0x83, 0xc4, 0x20, 0x5d, 0x4d, 0x8b, 0x97, 0x08, 1, 0, 0, 0x41, 0x85, 0x02, 0xc3];
+    for (stage, offset) in [("at mov", 0x105), ("at test", 0x10c), ("at ret", 0x10f)] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, code) = world.compiled_with(&[(0x100, &exit)]);
+        world.set(CALLER_SP - 8, return_pc);
+        let frames = world.walk(code + offset, CALLER_SP - 8, 0x1234, &[]);
+        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
+/// C2's entries: RBP pushed, or put into the frame once that is there (small ones that need no stack check).
+#[test]
+fn each_instruction_of_c2s_entries_leads_to_the_caller() {
+    type Stage = (&'static str, u64, u64);
+    let entries: [(&[u8], i32, &[Stage]); 3] = [
+        // sub rsp, 0x18; mov [rsp+0x10], rbp
+        (
+            &[0x48, 0x83, 0xec, 0x18, 0x48, 0x89, 0x6c, 0x24, 0x10],
+            0x20,
+            &[("at sub", 0, 0), ("at mov", 4, 0x18), ("behind", 9, 0x18)],
+        ),
+        // sub rsp, 0x98; mov [rsp+0x90], rbp
+        (
+            &[0x48, 0x81, 0xec, 0x98, 0, 0, 0, 0x48, 0x89, 0xac, 0x24, 0x90, 0, 0, 0],
+            0xa0,
+            &[("at sub", 0, 0), ("at mov", 7, 0x98), ("behind", 15, 0x98)],
+        ),
+        // mov [rsp-0x14000], eax; push rbp; sub rsp, 0x90
+        (
+            &[0x89, 0x84, 0x24, 0, 0xc0, 0xfe, 0xff, 0x55, 0x48, 0x81, 0xec, 0x90, 0, 0, 0],
+            0xa0,
+            &[("at the stack check", 0, 0), ("at push", 7, 0), ("at sub", 8, 8), ("behind", 15, 0x98)],
+        ),
+    ];
+    for (entry, frame_bytes, stages) in entries {
+        for &(stage, offset, above) in stages {
+            let mut world = World::new();
+            let (caller, return_pc) = compiled_caller(&mut world);
+            let (method, _) = world.method();
+            let code = [entry, &[0x90; 0x100]].concat();
+            let frame_complete = entry.len() as i32;
+            let spec = BlobSpec { name: "nmethod", code: &code, frame_bytes, frame_complete, method };
+            let start = world.blob(&spec);
+            world.set(CALLER_SP - 8, return_pc).set(CALLER_SP - 16, 0x1234);
+            let frames = world.walk(start + offset, CALLER_SP - 8 - above, 0x1234, &[]);
+            let label = format!("{stage} of {frame_bytes:#x} bytes");
+            assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{label}");
+        }
+    }
+}

@@ -1,6 +1,8 @@
 //! Stubs that pass an exception on, interrupted at each of their stages.
 
-use crate::core::record::FrameKind::{Compiled, Stub};
+use crate::core::record::FrameKind::{Compiled, Native, Stub};
+use crate::core::unwind::{CfaRule, FpRule};
+use crate::signal::walk::tests::native::{BASE, object, rule};
 use crate::signal::walk::tests::vm_world::*;
 
 const RDX: usize = 1;
@@ -64,5 +66,37 @@ fn a_stub_that_jumps_to_a_handler_leads_to_the_handlers_frame() {
         let registers: Vec<_> = register.map(|number| (number, return_pc)).into_iter().collect();
         let frames = world.walk(pc, CALLER_SP - below, 0x1234, &registers);
         assert_eq!(frames, [(Stub, pc, 0), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
+/// C1's unwind_exception has called the VM: it has no frame size, has aligned SP, and RBP is its caller's.
+#[test]
+fn a_stub_without_frame_size_that_has_called_out_leads_to_its_caller() {
+    for padding in [0, 1] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let code = [0xe8, 0, 0, 0, 0].repeat(0x20);
+        let spec = BlobSpec {
+            name: "C1 Runtime unwind_exception_blob",
+            code: &code,
+            frame_bytes: -8,
+            frame_complete: -1,
+            method: 0,
+        };
+        let stub = world.blob(&spec);
+        world.objects = object(&[rule(CfaRule::SpPlus(0x10), FpRule::Same)], 42);
+        world.memory.put_u64(0x100, 42).put_u64(THREAD, 0).put(THREAD + 24, 8_u32.to_le_bytes());
+        // The VM's function, the stub's return address, what it has pushed, and then its caller's.
+        let sp = CALLER_SP - 0x20 - 16 * padding;
+        world.set(sp + 8, stub + 5).set(CALLER_SP - 8, return_pc);
+        for slot in (sp + 0x10..CALLER_SP - 8).step_by(8) {
+            world.set(slot, STALE);
+        }
+        let frames = world.walk(BASE + 0x10, sp, ENTRY_FP, &[]);
+        assert_eq!(
+            frames,
+            [(Native, BASE + 0x10, 3), (Stub, stub + 4, 0), (Compiled, caller, 7)],
+            "{padding}"
+        );
     }
 }

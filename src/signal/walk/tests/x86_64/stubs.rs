@@ -317,3 +317,58 @@ fn a_method_handles_entry_keeps_the_caller_while_the_return_address_is_in_a_regi
         assert_eq!(frames, expected, "{stage}");
     }
 }
+
+#[test]
+fn vtable_and_itable_stubs_have_the_return_address_on_top() {
+    // mov r10d, [rsi+8]; nop…; jmp [rbx+0x40]
+    let code = [&[0x44, 0x8b, 0x56, 0x08][..], &[0x90; 0x40], &[0xff, 0x63, 0x40]].concat();
+    for (stage, offset) in [("first", 0), ("inside", 0x20), ("at jmp", 0x44)] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (_, gone) = world.compiled();
+        let spec =
+            BlobSpec { name: "vtable chunks", code: &code, frame_bytes: 0, frame_complete: -1, method: 0 };
+        let stub = world.blob(&spec);
+        // RBP is the caller's, and leads to a frame that is older; the call is through an inline cache whose
+        // instruction has been replaced meanwhile, so that the return address does not look like one.
+        world
+            .set(CALLER_SP - 8, return_pc + 1)
+            .set(CALLER_SP + 0x40, 0x1234)
+            .set(CALLER_SP + 0x48, gone + 0x80);
+        let frames = world.walk(stub + offset, CALLER_SP - 8, CALLER_SP + 0x40, &[]);
+        assert_eq!(frames, [(Stub, stub + offset, 0), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
+#[test]
+fn the_entry_barriers_stub_leads_to_the_method_that_has_called_it() {
+    // push -1; push rbp; mov rbp, rsp; nop…; leave; add rsp, 8; ret
+    let mut code = vec![0x6a, 0xff, 0x55, 0x48, 0x8b, 0xec];
+    code.resize(0x40, 0x90);
+    code.extend([0xc9, 0x48, 0x83, 0xc4, 0x08, 0xc3]);
+    for (stage, offset, above, is_own) in [
+        ("at push -1", 0, 0, false),
+        ("at push rbp", 2, 8, false),
+        ("at mov", 3, 16, false),
+        ("inside", 0x20, 0x90, true),
+        ("at leave", 0x40, 0x90, true),
+        ("at add", 0x41, 8, false),
+        ("at ret", 0x45, 0, false),
+    ] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (_, gone) = world.compiled();
+        let spec =
+            BlobSpec { name: "StubRoutines (2)", code: &code, frame_bytes: 0, frame_complete: -1, method: 0 };
+        let stub = world.blob(&spec);
+        world.layout.stubs.method_entry_barrier = CodeRange { start: stub, end: stub + code.len() as u64 };
+        // Below the saved RBP older calls have left their return addresses.
+        for word in 4..0x14 {
+            world.set(CALLER_SP - 8 * word, gone + 0x80);
+        }
+        world.set(CALLER_SP - 8, return_pc).set(CALLER_SP - 16, u64::MAX).set(CALLER_SP - 24, 0x1234);
+        let fp = if is_own { CALLER_SP - 24 } else { 0x1234 };
+        let frames = world.walk(stub + offset, CALLER_SP - 8 - above, fp, &[]);
+        assert_eq!(frames, [(Stub, stub + offset, 0), (Compiled, caller, 7)], "{stage}");
+    }
+}
