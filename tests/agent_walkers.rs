@@ -251,10 +251,13 @@ fn nothing_is_asked_of_the_vm_where_its_structures_are_read() {
 #[test]
 fn a_vm_that_describes_itself_wrongly_is_asked_for_its_java_frames() {
     for home in java_homes() {
-        for (field, walker, in_use) in [
-            ("Method::_constMethod", "vm", "dwarf"),
-            ("CodeBlob::_name", "vmx", "dwarf"),
-            ("JavaThread::_thread_state", "no", "no"),
+        let otherwise = "not one that can be walked";
+        for (field, says, walker, in_use) in [
+            ("Method::_constMethod", otherwise, "vm", "dwarf"),
+            ("CodeBlob::_name", otherwise, "vmx", "dwarf"),
+            ("JavaThread::_thread_state", otherwise, "no", "no"),
+            ("Abstract_VM_Version::_vm_major_version", "layout of HotSpot 99 is not known", "vm", "dwarf"),
+            ("gHotSpotVMStructs", "does not describe itself", "vm", "dwarf"),
         ] {
             let run = JavaRun::new(&home, "UserLoop")
                 .argument(1)
@@ -262,7 +265,7 @@ fn a_vm_that_describes_itself_wrongly_is_asked_for_its_java_frames() {
                 .agent(&format!("cpu=1ms,file=FILE,cstack={walker}"))
                 .run()
                 .expect_success();
-            let said = run.stderr.lines().filter(|line| line.contains("not one that can be walked")).count();
+            let said = run.stderr.lines().filter(|line| line.contains(says)).count();
             let label = format!("{} {field}: {}", run.label, run.stderr);
             assert_eq!(said, 1, "{label}");
             let messages = run.messages();

@@ -1,6 +1,8 @@
-/* An agent that moves one field in the tables by which HotSpot describes itself, before another agent reads them:
+/* An agent that damages the tables by which HotSpot describes itself, before another agent reads them:
  *
- *     -agentpath:libvmdamage.so=Method::_constMethod
+ *     -agentpath:libvmdamage.so=Method::_constMethod                       a field is elsewhere
+ *     -agentpath:libvmdamage.so=Abstract_VM_Version::_vm_major_version     a static variable has another value
+ *     -agentpath:libvmdamage.so=gHotSpotVMStructs                          there are none
  *
  * The VM does not read these tables itself (runtime/vmStructs.hpp; they are for the serviceability agent). */
 #define _GNU_SOURCE
@@ -22,9 +24,22 @@ static void *pointer(const char *entry, const char *offset_symbol) {
     return value;
 }
 
+/* A release of Java that nobody has seen, for one. */
+static const int64_t OTHER_VALUE = 99;
+
+static void make_writable(const void *field, size_t size) {
+    const uintptr_t page = (uintptr_t)field & -(uintptr_t)sysconf(_SC_PAGESIZE);
+    mprotect((void *)page, (uintptr_t)field + size - page, PROT_READ | PROT_WRITE);
+}
+
 __attribute__((visibility("default"))) int Agent_OnLoad(void *vm, char *field, void *reserved) {
     (void)vm, (void)reserved;
-    char *const *entries = dlsym(RTLD_DEFAULT, "gHotSpotVMStructs");
+    char **entries = dlsym(RTLD_DEFAULT, "gHotSpotVMStructs");
+    if (entries && strcmp(field, "gHotSpotVMStructs") == 0) {
+        make_writable(entries, sizeof *entries);
+        *entries = NULL;
+        return 0;
+    }
     const uint64_t stride = number("gHotSpotVMStructEntryArrayStride");
     for (char *entry = entries ? *entries : NULL; entry && stride; entry += stride) {
         const char *type = pointer(entry, "gHotSpotVMStructEntryTypeNameOffset");
@@ -35,10 +50,17 @@ __attribute__((visibility("default"))) int Agent_OnLoad(void *vm, char *field, v
         snprintf(full_name, sizeof full_name, "%s::%s", type, name);
         if (strcmp(full_name, field) != 0)
             continue;
-        uint64_t *offset = (uint64_t *)(entry + number("gHotSpotVMStructEntryOffsetOffset"));
-        const uintptr_t page = (uintptr_t)offset & -(uintptr_t)sysconf(_SC_PAGESIZE);
-        mprotect((void *)page, (uintptr_t)(offset + 1) - page, PROT_READ | PROT_WRITE);
-        *offset += 8;
+        int32_t is_static;
+        memcpy(&is_static, entry + number("gHotSpotVMStructEntryIsStaticOffset"), sizeof is_static);
+        if (is_static) {
+            const void **address = (const void **)(entry + number("gHotSpotVMStructEntryAddressOffset"));
+            make_writable(address, sizeof *address);
+            *address = &OTHER_VALUE;
+        } else {
+            uint64_t *offset = (uint64_t *)(entry + number("gHotSpotVMStructEntryOffsetOffset"));
+            make_writable(offset, sizeof *offset);
+            *offset += 8;
+        }
         return 0;
     }
     fprintf(stderr, "vmdamage: no field %s\n", field);
