@@ -6,15 +6,16 @@
 #   handler          nanoseconds of one sample, by depth
 #   encode           throughput of the OTLP writers
 #   unwind_compile   milliseconds and bytes of libjvm's unwind table
+#   context          nanoseconds of a context's setters, beside Datadog's java-profiler
 #
-# Contenders take turns; figures are medians with their spread. TURNS sets how many turns startup takes. Measure
-# on a quiet machine: the load average is printed with the figures. docs/benchmarks.md says more.
+# Contenders take turns; figures are medians with their spread. TURNS sets how many turns startup and context take.
+# Measure on a quiet machine: the load average is printed with the figures. docs/benchmarks.md says more.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-names=(size startup handler encode unwind_compile)
+names=(size startup handler encode unwind_compile context)
 if [ $# -gt 0 ]; then
     case " ${names[*]} " in
     *" $1 "*) names=("$1") ;;
@@ -54,6 +55,10 @@ for name in "${names[@]}"; do
         if peer=$(scripts/fetch-async-profiler.sh); then
             export ASYNC_PROFILER=$peer
         fi
+        ;;
+    context)
+        API=$target/release/api scripts/bench-context.sh
+        continue
         ;;
     esac
     cargo bench --locked --bench "$name" </dev/null

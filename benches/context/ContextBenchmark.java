@@ -1,0 +1,162 @@
+package context;
+
+import com.datadoghq.profiler.JavaProfiler;
+import io.otlpprof.ContextSetter;
+import io.otlpprof.Otlpprof;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.openjdk.jmh.annotations.Benchmark;
+import org.openjdk.jmh.annotations.BenchmarkMode;
+import org.openjdk.jmh.annotations.Level;
+import org.openjdk.jmh.annotations.Mode;
+import org.openjdk.jmh.annotations.OperationsPerInvocation;
+import org.openjdk.jmh.annotations.OutputTimeUnit;
+import org.openjdk.jmh.annotations.Scope;
+import org.openjdk.jmh.annotations.Setup;
+import org.openjdk.jmh.annotations.State;
+
+/**
+ * What a call of a setter costs, the look-up of the thread's block included, beside Datadog's java-profiler where that has
+ * the same operation. Each method runs in a JVM of its own, so that a profiler meets its own native library alone.
+ *
+ * <p>A method's name is the operation, an underscore and who does it: {@link Turns} puts them side by side.
+ */
+@BenchmarkMode(Mode.AverageTime)
+@OutputTimeUnit(TimeUnit.NANOSECONDS)
+public class ContextBenchmark {
+    /** As many as there can be without the peer's table, which takes 65,536 in all, being full after all invocations. */
+    private static final int NEW_VALUES = 5_000;
+
+    private static final String ENDPOINT_NAME = "rest_endpoint";
+    private static final List<String> NAMES = List.of("tenant", ENDPOINT_NAME);
+
+    /** What both are given; fields, so that the compiler does not know them. */
+    @State(Scope.Thread)
+    public static class Values {
+        String name = ENDPOINT_NAME;
+        String endpoint = "GET /orders/{id}";
+        String other = "GET /orders/{id}/items";
+        String traceText = "4bf92f3577b34da6a3ce929d0e0e4736";
+        String spanText = "00f067aa0ba902b7";
+        long traceHigh = 0x4bf92f3577b34da6L;
+        long traceLow = 0xa3ce929d0e0e4736L;
+        long span = 0x00f067aa0ba902b7L;
+    }
+
+    /** Strings that nobody has seen; their making is not measured. */
+    @State(Scope.Thread)
+    public static class NewValues {
+        final String[] values = new String[NEW_VALUES];
+        private int made;
+
+        @Setup(Level.Invocation)
+        public void make() {
+            for (int i = 0; i < NEW_VALUES; i++) {
+                values[i] = "request " + made++;
+            }
+        }
+    }
+
+    /** Ours. */
+    @State(Scope.Benchmark)
+    public static class Ours {
+        ContextSetter setter;
+        int endpoint;
+
+        @Setup
+        public void load() {
+            Otlpprof profiler = Otlpprof.getInstance(Path.of(System.getProperty("otlpprof.library")));
+            if (!profiler.isAvailable()) {
+                throw new IllegalStateException("no agent");
+            }
+            setter = new ContextSetter(profiler, NAMES);
+            endpoint = setter.offsetOf(ENDPOINT_NAME);
+            if (!setter.setAttribute(endpoint, "probe")) {
+                throw new IllegalStateException("no context");
+            }
+        }
+    }
+
+    /** Datadog's. */
+    @State(Scope.Benchmark)
+    public static class Datadogs {
+        JavaProfiler profiler;
+        com.datadoghq.profiler.ContextSetter setter;
+        int endpoint;
+
+        @Setup
+        public void load() throws IOException {
+            profiler = JavaProfiler.getInstance();
+            setter = new com.datadoghq.profiler.ContextSetter(profiler, NAMES);
+            endpoint = setter.offsetOf(ENDPOINT_NAME);
+            if (!setter.setContextValue(endpoint, "probe") || setter.snapshotTags()[endpoint] == 0) {
+                throw new IllegalStateException("no context");
+            }
+        }
+    }
+
+    @Benchmark
+    public boolean setByOffset_otlpprof(Ours ours, Values values) {
+        return ours.setter.setAttribute(ours.endpoint, values.endpoint);
+    }
+
+    @Benchmark
+    public boolean setByOffset_datadog(Datadogs datadogs, Values values) {
+        return datadogs.setter.setContextValue(datadogs.endpoint, values.endpoint);
+    }
+
+    @Benchmark
+    public boolean setByName_otlpprof(Ours ours, Values values) {
+        return ours.setter.setAttribute(values.name, values.endpoint);
+    }
+
+    @Benchmark
+    public boolean setByName_datadog(Datadogs datadogs, Values values) {
+        return datadogs.setter.setContextValue(values.name, values.endpoint);
+    }
+
+    @Benchmark
+    @BenchmarkMode(Mode.SingleShotTime)
+    @OperationsPerInvocation(NEW_VALUES)
+    public int setNewValue_otlpprof(Ours ours, NewValues values) {
+        int set = 0;
+        for (String value : values.values) {
+            set += ours.setter.setAttribute(ours.endpoint, value) ? 1 : 0;
+        }
+        return set;
+    }
+
+    @Benchmark
+    @BenchmarkMode(Mode.SingleShotTime)
+    @OperationsPerInvocation(NEW_VALUES)
+    public int setNewValue_datadog(Datadogs datadogs, NewValues values) {
+        int set = 0;
+        for (String value : values.values) {
+            set += datadogs.setter.setContextValue(datadogs.endpoint, value) ? 1 : 0;
+        }
+        return set;
+    }
+
+    @Benchmark
+    public boolean setAndClearTrace_otlpprof(Ours ours, Values values) {
+        boolean set = ours.setter.setTraceContext(values.traceHigh, values.traceLow, values.span, 1);
+        ours.setter.clearTraceContext();
+        return set;
+    }
+
+    /** Two ids of eight bytes and a checksum: there is room for no more of the trace's. */
+    @Benchmark
+    public void setAndClearTrace_datadog(Datadogs datadogs, Values values) {
+        datadogs.profiler.setContext(values.span, values.traceLow);
+        datadogs.profiler.clearContext();
+    }
+
+    @Benchmark
+    public boolean setAndClearTraceText_otlpprof(Ours ours, Values values) {
+        boolean set = ours.setter.setTraceContext(values.traceText, values.spanText, 1);
+        ours.setter.clearTraceContext();
+        return set;
+    }
+}
