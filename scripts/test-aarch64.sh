@@ -29,3 +29,5 @@ emulated=(
     --skip sampling::own_threads::tests::all_signals_but_those_of_faults_are_blocked_in_it_and_in_its_own_threads
 )
 cargo test --locked "${profile[@]}" --lib -- "${emulated[@]}" "$@" </dev/null
+# Walks of real stacks, through the C library's call frame information and a signal's frame.
+cargo test --locked "${profile[@]}" --test elf_walk </dev/null

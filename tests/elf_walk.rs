@@ -1,21 +1,25 @@
-//! Walks of this process's own stacks, compared with backtrace(3). Without the test harness, which would run
-//! everything on threads that it starts: the main thread's stack ends elsewhere.
+//! The native walker on this process's own stacks, compared with backtrace(3). Without the test harness, which would
+//! run everything on threads that it starts: the main thread's stack ends elsewhere.
 
 #[cfg_attr(target_arch = "aarch64", path = "elf_walk/aarch64.rs")]
 #[cfg_attr(target_arch = "x86_64", path = "elf_walk/x86_64.rs")]
 mod arch;
 mod elf_support;
 
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use elf_support::image_at;
-use otlpprof::core::address::RuntimeAddr;
-use otlpprof::core::unwind::{CfaRule, FpRule, ReturnAddressRule};
-use otlpprof::elf::image::for_each_loaded_object;
-use otlpprof::elf::unwind::FrameSections;
+use otlpprof::core::collections::COLLECTIONS;
+use otlpprof::core::record::{FrameKind, FrameRecord};
+use otlpprof::core::stack_walker::StackWalker;
+use otlpprof::elf::objects::ObjectRegistry;
+use otlpprof::signal::fault;
+use otlpprof::signal::safe_load::ProcessMemory;
+use otlpprof::signal::walk::registers::Registers;
+use otlpprof::signal::walk::{FrameSink, Start, Walk};
 
 fn main() {
+    fault::install().unwrap();
     walks_agree_with_backtrace();
     println!("on the main thread: ok");
     std::thread::spawn(walks_agree_with_backtrace).join().unwrap();
@@ -25,83 +29,61 @@ fn main() {
 /// A position in a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-struct Registers {
+struct Position {
     pc: u64,
     sp: u64,
     fp: u64,
 }
 
-fn load(address: u64) -> u64 {
-    // SAFETY: the walk follows rules that were compiled for the code that runs; a wrong one fails the test
-    // one way or the other.
-    unsafe { (address as *const u64).read() }
-}
-
-/// Unwinds to the end of the stack by the tables of all loaded objects; gives each frame's PC.
-fn walk(mut at: Registers) -> Vec<u64> {
-    let mut tables = vec![];
-    for_each_loaded_object(|image| {
-        tables.push((image.clone(), FrameSections::of_image(image).unwrap()));
-        ControlFlow::<()>::Continue(())
-    });
-    let tables: Vec<_> = tables.iter().map(|(image, sections)| (image, sections.compile())).collect();
-    let mut pcs = vec![at.pc];
-    let mut is_return_address = false;
-    loop {
-        if arch::is_undescribed_signal_return(at.pc) {
-            at = arch::interrupted(at.sp);
-            pcs.push(at.pc);
-            is_return_address = false;
-            continue;
-        }
-        let lookup = RuntimeAddr(at.pc - u64::from(is_return_address));
-        let (image, table) = tables.iter().find(|(image, _)| image.contains(lookup)).expect("an object");
-        let rule = table.rule_at(image.load_bias().to_elf(lookup)).expect("a rule");
-        let cfa = match rule.cfa {
-            CfaRule::SpPlus(offset) => at.sp.wrapping_add_signed(offset.into()),
-            CfaRule::FpPlus(offset) => at.fp.wrapping_add_signed(offset.into()),
-            CfaRule::FpDeref { at: slot, offset } => {
-                load(at.fp.wrapping_add_signed(slot.into())).wrapping_add_signed(offset.into())
-            }
-            CfaRule::SignalFrame => {
-                at = arch::interrupted(at.sp);
-                pcs.push(at.pc);
-                is_return_address = false;
-                continue;
-            }
-            CfaRule::EndOfStack => return pcs,
-            other => panic!("{other:?} at {:#x} in {}", at.pc, image.name().display()),
-        };
-        let ReturnAddressRule::AtCfaPlus(return_address) = rule.return_address else { panic!("{rule:?}") };
-        let fp = match rule.fp {
-            FpRule::Same => at.fp,
-            FpRule::AtCfaPlus(offset) => load(cfa.wrapping_add_signed(offset.into())),
-            FpRule::AtFpPlus(offset) => load(at.fp.wrapping_add_signed(offset.into())),
-            FpRule::Undefined => panic!("FP is lost at {:#x} in {}", at.pc, image.name().display()),
-        };
-        at = Registers { pc: arch::strip(load(cfa.wrapping_add_signed(return_address.into()))), sp: cfa, fp };
-        is_return_address = true;
-        pcs.push(at.pc);
-        assert!(pcs.len() < 1000, "the walk does not end");
-    }
+/// The stack from `at` on, by tables or, until there are any, by the call frame information that they are made of: what
+/// is looked up for each frame, which is in the call instruction of all but interrupted ones.
+fn walk(at: Position, has_tables: bool) -> Vec<u64> {
+    let registry = ObjectRegistry::new();
+    let map = registry.refresh().map;
+    while has_tables && registry.compile_next(u64::MAX) {}
+    let mut registers = Registers { pc: at.pc, ..Registers::default() };
+    (registers.general[arch::SP], registers.general[arch::FP]) = (at.sp, at.fp);
+    let start = Start {
+        vm: None,
+        objects: &map,
+        java_thread: 0,
+        stack_high: u64::MAX,
+        registers,
+        walker: StackWalker::Vm,
+        call_trace: None,
+        collections: &COLLECTIONS,
+    };
+    let none = FrameRecord { value: 0, aux: 0, kind: FrameKind::Native, level: 0, reserved: 0 };
+    let mut frames = [none; 1000];
+    let mut sink = FrameSink::new(&mut frames, None);
+    Walk::new(&ProcessMemory, start).walk(&mut sink);
+    let len = sink.len();
+    let marked = frames[..len].iter().find(|frame| frame.kind != FrameKind::Native);
+    assert!(marked.is_none(), "{marked:?} among {len} frames");
+    frames[..len].iter().map(|frame| frame.value).collect()
 }
 
 /// Walks from here and compares with backtrace(3). The first frame is this function, at two different calls.
 #[inline(never)]
 fn walk_and_compare() {
-    let mut registers = Registers { pc: 0, sp: 0, fp: 0 };
-    arch::capture(&raw mut registers);
-    let walked = walk(registers);
+    let mut position = Position { pc: 0, sp: 0, fp: 0 };
+    arch::capture(&raw mut position);
     let mut expected = vec![std::ptr::null_mut(); 1000];
     // SAFETY: room for as many pointers as announced.
     let len = unsafe { libc::backtrace(expected.as_mut_ptr(), 1000) };
     let expected: Vec<u64> = expected[..len as usize].iter().map(|&pc| pc as u64).collect();
-    assert_eq!(walked[1..], expected[1..]);
-    assert!(walked.len() > 6);
+    assert!(expected.len() > 6);
+    for has_tables in [false, true] {
+        let walked = walk(position, has_tables);
+        assert_eq!(walked.len(), expected.len(), "{walked:#x?}, not {expected:#x?}");
+        for (found, expected) in walked.iter().zip(&expected).skip(1) {
+            assert!(found == expected || *found + 1 == *expected, "{found:#x}, not {expected:#x}");
+        }
+    }
 
     // SAFETY: gettid and getpid have no preconditions.
     let on_main_thread = unsafe { libc::gettid() == libc::getpid() };
-    let root = image_at(*walked.last().unwrap());
+    let root = image_at(*expected.last().unwrap());
     let this = image_at(walk as *const () as u64);
     // `_start` is in the program; the other threads' entry in libc.
     assert_eq!(root.load_bias() == this.load_bias(), on_main_thread);

@@ -4,11 +4,15 @@ use otlpprof::core::unwind::{CfaRule, FpRule};
 use otlpprof::elf::unwind::FrameSections;
 
 use super::elf_support::{Library, compile_library, image_of};
-use super::{Registers, walks_in};
+use super::{Position, walks_in};
+
+/// The DWARF numbers of SP and FP.
+pub(super) const SP: usize = 7;
+pub(super) const FP: usize = 6;
 
 /// Stores where it returns to, and SP and FP as they are then.
 #[unsafe(naked)]
-pub(super) extern "C" fn capture(registers: *mut Registers) {
+pub(super) extern "C" fn capture(position: *mut Position) {
     std::arch::naked_asm!(
         "mov rax, [rsp]",
         "mov [rdi], rax",
@@ -17,24 +21,6 @@ pub(super) extern "C" fn capture(registers: *mut Registers) {
         "mov [rdi + 16], rbp",
         "ret"
     )
-}
-
-/// The return address alone.
-pub(super) fn strip(saved: u64) -> u64 {
-    saved
-}
-
-/// The signal trampoline has its call frame information.
-pub(super) fn is_undescribed_signal_return(_pc: u64) -> bool {
-    false
-}
-
-/// The interrupted registers in the signal frame at `sp`.
-pub(super) fn interrupted(sp: u64) -> Registers {
-    // SAFETY: the rule says that SP points at a ucontext_t.
-    let registers = unsafe { &(*(sp as *const libc::ucontext_t)).uc_mcontext.gregs };
-    let register = |index: i32| registers[index as usize] as u64;
-    Registers { pc: register(libc::REG_RIP), sp: register(libc::REG_RSP), fp: register(libc::REG_RBP) }
 }
 
 /// The walks made by a call-back out of a function that realigns its stack.
