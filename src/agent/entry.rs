@@ -55,20 +55,32 @@ pub(super) unsafe extern "system" fn Agent_OnUnload(_: *mut JavaVM) {
     });
 }
 
+/// # Safety
+/// `vm` is the JavaVM of this process; `options` null or a C string.
 unsafe fn load(vm: *mut JavaVM, options: *const c_char) -> jint {
+    let text: &[u8] = if options.is_null() {
+        &[]
+    } else {
+        // SAFETY: by the contract.
+        unsafe { CStr::from_ptr(options) }.to_bytes()
+    };
+    // SAFETY: by the contract.
+    unsafe { load_with(vm, text) }
+}
+
+/// What a load with these options does, whoever has loaded the library. A result other than `JNI_OK` is for the caller to
+/// end the JVM with.
+///
+/// # Safety
+/// `vm` is the JavaVM of this process.
+pub(super) unsafe fn load_with(vm: *mut JavaVM, options: &[u8]) -> jint {
     let result = catch_unwind(|| {
-        let text: &[u8] = if options.is_null() {
-            &[]
-        } else {
-            // SAFETY: the JVM passes a C string.
-            unsafe { CStr::from_ptr(options) }.to_bytes()
-        };
         // A session keeps the level that it was started with, whoever drives it later.
         if lifecycle::agent().is_none() {
             logging::set_level(LevelFilter::Info);
         }
-        let request = options::parse_bytes(text, &Environment::of_process());
-        // SAFETY: the JVM passes its own JavaVM.
+        let request = options::parse_bytes(options, &Environment::of_process());
+        // SAFETY: by the contract.
         unsafe { obey(vm, request) }
     });
     result.unwrap_or_else(|_| {

@@ -8,8 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 use std::sync::Once;
 
-use jni::sys::{JNIEnv, jboolean, jclass, jint, jlong, jobject, jstring, jvalue};
+use jni::sys::{JNI_OK, JNIEnv, jboolean, jclass, jint, jlong, jobject, jstring, jvalue};
 
+use super::entry;
 use super::lifecycle::{self, Agent};
 use super::options::{self, Environment, Request};
 use super::{logging, virtual_contexts};
@@ -109,6 +110,40 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_version0(
 ) -> jstring {
     // SAFETY: by the contract.
     guarded(null_mut(), || unsafe { new_string(env, env!("CARGO_PKG_VERSION")) })
+}
+
+/// The `ABI` of `Natives.java` that this file implements.
+const ABI: jint = 1;
+
+/// `Natives.abi0`.
+///
+/// # Safety
+/// Called by the JVM alone.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_abi0(_: *mut JNIEnv, _: jclass) -> jint {
+    guarded(0, || ABI)
+}
+
+/// `Natives.load0`.
+///
+/// # Safety
+/// Called by the JVM alone.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_load0(
+    env: *mut JNIEnv,
+    _: jclass,
+    options: jstring,
+) -> jboolean {
+    guarded(true, || {
+        // SAFETY: by the contract.
+        let text = unsafe { text_of(env, options, usize::MAX) }.unwrap_or_default();
+        let mut vm = null_mut();
+        // SAFETY: by the contract; the out parameter is valid. The VM says that it is its own.
+        unsafe {
+            ((**env).v1_1.GetJavaVM)(env, &mut vm);
+            entry::load_with(vm, text.as_bytes()) == JNI_OK
+        }
+    })
 }
 
 /// `Natives.start0`.

@@ -44,6 +44,8 @@ pub(crate) struct JavaRun {
     agent_options: Vec<String>,
     jvm_options: Vec<String>,
     library: PathBuf,
+    api: PathBuf,
+    java_agent: Option<(PathBuf, String)>,
     variables: Vec<(&'static str, String)>,
     perf_denied: bool,
 }
@@ -58,6 +60,8 @@ impl JavaRun {
             agent_options: Vec::new(),
             jvm_options: Vec::new(),
             library: LIBRARIES[0].into(),
+            api: env!("OTLPPROF_API_CLASSES").into(),
+            java_agent: None,
             variables: Vec::new(),
             perf_denied: false,
         }
@@ -84,6 +88,18 @@ impl JavaRun {
     /// Says which library the program loads, if not the first of [`LIBRARIES`].
     pub(crate) fn library(mut self, library: impl Into<PathBuf>) -> Self {
         self.library = library.into();
+        self
+    }
+
+    /// Says where the program finds the API, if not in the folder of its classes.
+    pub(crate) fn api(mut self, api: &Path) -> Self {
+        api.clone_into(&mut self.api);
+        self
+    }
+
+    /// Loads a jar as Java's own kind of agent, with these options.
+    pub(crate) fn java_agent(mut self, jar: &Path, options: &str) -> Self {
+        self.java_agent = Some((jar.to_owned(), options.to_owned()));
         self
     }
 
@@ -125,10 +141,13 @@ impl JavaRun {
             argument.push(with_paths(options, &profiles));
             command.arg(argument);
         }
+        if let Some((jar, options)) = &self.java_agent {
+            command.arg(format!("-javaagent:{}={}", jar.display(), with_paths(options, &profiles)));
+        }
         command.args(&self.jvm_options).arg(format!("-Dddproftest={}", self.library.display()));
         command
             .arg("-cp")
-            .arg(format!("{classes}:{}", env!("OTLPPROF_API_CLASSES")))
+            .arg(format!("{classes}:{}", self.api.display()))
             .arg(format!("programs.{}", self.program))
             .args(&self.arguments);
         for (name, _) in std::env::vars_os() {

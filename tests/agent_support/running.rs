@@ -45,7 +45,15 @@ impl Running {
         said
     }
 
-    /// The same without another JVM, over the socket that the JVM has opened for its first jcmd: the protocol's
+    /// Loads a jar as Java's own kind of agent, by the same command. Returns what jcmd says.
+    pub(crate) fn load_java_agent_by_jcmd(&self, jar: &Path, options: &str) -> String {
+        let options = format!("\"{}\"", with_paths(options, &self.profiles()));
+        let mut command = Command::new(self.jcmd());
+        command.arg(self.child.id().to_string()).arg("JVMTI.agent_load").arg(jar).arg(options);
+        String::from_utf8_lossy(&command.output().unwrap().stdout).into_owned()
+    }
+
+    /// [`Running::load_agent_by_jcmd`] without another JVM, over the socket that the JVM has opened for its first jcmd: the protocol's
     /// version, the command and its three arguments, each ended by a zero (HotSpot: attachListener_posix.cpp).
     pub(crate) fn load_agent(&self, options: &str) -> String {
         let options = with_paths(options, &self.profiles());

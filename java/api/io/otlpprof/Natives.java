@@ -4,10 +4,19 @@ import java.nio.ByteBuffer;
 
 /** What the agent's library implements. Linked when the agent is in the process, however it was loaded. */
 final class Natives {
+    /** Changes whenever these methods do, or the layout of what they give. The library's is in {@code agent::java_api}. */
+    static final int ABI = 1;
+
     private Natives() {}
 
     /** The library's version. */
     static native String version0();
+
+    /** The library's {@link #ABI}. */
+    static native int abi0();
+
+    /** Does what the JVM does when it loads the agent with these options. Returns whether the JVM may go on. */
+    static native boolean load0(String options);
 
     /** Starts a session; an agent string as in {@code -agentpath}. Returns what is wrong, or null. */
     static native String start0(String options);

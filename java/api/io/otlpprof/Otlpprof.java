@@ -9,8 +9,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 /**
  * The profiler in this process.
  *
- * <p>The agent may have been loaded with the JVM ({@code -agentpath:/path/to/libotlpprof.so=file=app.otlp}), attached
- * later, or it is loaded by {@link #getInstance()}. Without it every call does nothing, cheaply; one warning in the log
+ * <p>The agent may have been loaded with the JVM ({@code -agentpath:/path/to/libotlpprof.so=file=app.otlp} or
+ * {@code -javaagent:/path/to/otlpprof.jar=file=app.otlp}), attached later, or it is loaded by {@link #getInstance()}. Without it every call does nothing, cheaply; one warning in the log
  * {@code io.otlpprof} says so.
  *
  * <pre>{@code
@@ -21,6 +21,9 @@ import java.util.concurrent.atomic.AtomicBoolean;
  * }</pre>
  */
 public final class Otlpprof {
+    /** A system property: the class loader whose classes have loaded the library. */
+    private static final String LOADED = "io.otlpprof.loader";
+
     private static final AtomicBoolean SAID = new AtomicBoolean();
     private static final Otlpprof WITH_AGENT = new Otlpprof(true);
     private static final Otlpprof WITHOUT_AGENT = new Otlpprof(false);
@@ -32,14 +35,19 @@ public final class Otlpprof {
     }
 
     /**
-     * The agent that is in the process, or else that of the library {@code libotlpprof.so} in {@code java.library.path},
-     * which is then loaded, but not started.
+     * The agent that is in the process, or else that of the library {@code libotlpprof.so} in {@code java.library.path} or,
+     * where there is none, in the jar of these classes. It is then loaded, but not started.
+     *
+     * <p>The library of the jar is unpacked to a file of {@code java.io.tmpdir} that only this user can read, and that is
+     * gone when it has been loaded. Classes of this package that several class loaders have share an agent that the JVM
+     * has loaded; one that Java loads is for the first class loader alone.
      *
      * @return the profiler; one that does nothing if there is no agent
      */
     public static Otlpprof getInstance() {
-        if (isLinked()) {
-            return WITH_AGENT;
+        Otlpprof linked = linked();
+        if (linked != null) {
+            return linked;
         }
         // Newer JDKs warn of every attempt to load a library.
         String name = System.mapLibraryName("otlpprof");
@@ -49,7 +57,10 @@ public final class Otlpprof {
                 return getInstance(library.toPath());
             }
         }
-        return withoutAgent("no " + name + " in java.library.path");
+        synchronized (Otlpprof.class) {
+            linked = linked();
+            return linked != null ? linked : loaded(EmbeddedLibrary::load);
+        }
     }
 
     /**
@@ -59,16 +70,48 @@ public final class Otlpprof {
      * @return the profiler; one that does nothing if the library cannot be loaded
      */
     public static Otlpprof getInstance(Path library) {
-        if (isLinked()) {
-            return WITH_AGENT;
-        }
         String path = library.toAbsolutePath().toString();
+        synchronized (Otlpprof.class) {
+            Otlpprof linked = linked();
+            return linked != null ? linked : loaded(() -> System.load(path));
+        }
+    }
+
+    private static Otlpprof loaded(Runnable load) {
+        String other = System.getProperty(LOADED);
+        if (other != null) {
+            // A second copy of the library would have contexts that the first one's samples do not see.
+            return withoutAgent("its library was loaded for the classes of another class loader, " + other);
+        }
         try {
-            System.load(path);
+            load.run();
         } catch (UnsatisfiedLinkError e) {
             return withoutAgent(e.getMessage());
         }
-        return isLinked() ? WITH_AGENT : withoutAgent(path + " is another version");
+        System.setProperty(LOADED, String.valueOf(Otlpprof.class.getClassLoader()));
+        Otlpprof linked = linked();
+        return linked != null ? linked : withoutAgent("the library that was loaded is another one");
+    }
+
+    /** The agent's library, if it is in the process and can be called from here; null if there is none. */
+    private static Otlpprof linked() {
+        String version;
+        try {
+            version = Natives.version0();
+        } catch (UnsatisfiedLinkError e) {
+            return null;
+        }
+        int interfaceNumber;
+        try {
+            interfaceNumber = Natives.abi0();
+        } catch (UnsatisfiedLinkError e) {
+            interfaceNumber = 0;
+        }
+        if (interfaceNumber == Natives.ABI) {
+            return WITH_AGENT;
+        }
+        return withoutAgent("the library, " + version + ", has interface " + interfaceNumber + ", these classes have "
+                + Natives.ABI + "; use both from one version");
     }
 
     private static Otlpprof withoutAgent(String reason) {
@@ -81,15 +124,6 @@ public final class Otlpprof {
                             reason);
         }
         return WITHOUT_AGENT;
-    }
-
-    private static boolean isLinked() {
-        try {
-            Natives.version0();
-            return true;
-        } catch (UnsatisfiedLinkError e) {
-            return false;
-        }
     }
 
     /**

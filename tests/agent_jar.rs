@@ -1,0 +1,243 @@
+//! The jar that scripts/package.sh makes: it brings the agent along, on the class path and as a Java agent.
+
+mod agent_support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+use agent_support::running::Finished;
+use agent_support::stacks::cpu_stacks;
+use agent_support::{JavaRun, agent, java_homes};
+use tempfile::TempDir;
+
+/// The folder with the jar that has the agent that was built with this test.
+static PACKAGE: LazyLock<PathBuf> = LazyLock::new(|| {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("package");
+    let _ = fs::remove_dir_all(&folder);
+    let output = package(&[Path::new("--library"), &agent(), Path::new("--out"), &folder]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8_lossy(&output.stderr).to_lowercase();
+    assert!(!said.contains("warning"), "{said}");
+    folder
+});
+
+fn package(arguments: &[&Path]) -> std::process::Output {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/package.sh");
+    Command::new(script).args(arguments).output().unwrap()
+}
+
+fn jar() -> PathBuf {
+    PACKAGE.join(concat!("otlpprof-", env!("CARGO_PKG_VERSION"), ".jar"))
+}
+
+/// A run with the jar and nothing else, that unpacks to `folder`.
+fn run_with_jar(home: &Path, program: &'static str, folder: &TempDir) -> JavaRun {
+    JavaRun::new(home, program)
+        .api(&jar())
+        .jvm_option(&format!("-Djava.io.tmpdir={}", folder.path().display()))
+}
+
+fn assert_nothing_left(run: &Finished, folder: &TempDir) {
+    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(left.is_empty(), "{}: {left:?}", run.label);
+}
+
+#[test]
+fn the_package_has_what_maven_asks_for() {
+    let mut names: Vec<_> = fs::read_dir(&*PACKAGE)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    let expected = ["-javadoc.jar", "-sources.jar", ".jar", ".pom"]
+        .map(|end| format!("otlpprof-{}{end}", env!("CARGO_PKG_VERSION")));
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn a_library_that_is_none_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let output =
+        package(&[Path::new("--library"), Path::new("Cargo.toml"), Path::new("--out"), folder.path()]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && said.ends_with("Cargo.toml is no 64-bit little-endian ELF file\n"),
+        "{said}"
+    );
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn the_jar_alone_profiles_and_leaves_no_file() {
+    for home in java_homes() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = run_with_jar(&home, "ContextLoaded", &folder)
+            .variable("AGENT_OPTIONS", "cpu=1ms,file=FILE")
+            .run()
+            .expect_success();
+        assert_eq!(run.stdout, "done\n", "{}", run.stderr);
+        assert_nothing_left(&run, &folder);
+        let mut endpoints = Vec::new();
+        for stack in cpu_stacks(&run.messages()) {
+            if stack.has("programs.ContextLoaded.burn") {
+                endpoints.push(stack.labels.get("rest_endpoint").cloned());
+            }
+        }
+        endpoints.sort();
+        endpoints.dedup();
+        let expected = ["/before", "/first", "/second"].map(|endpoint| Some(endpoint.to_owned()));
+        assert_eq!(endpoints, expected, "{}", run.label);
+    }
+}
+
+/// Every sample of a worker in one of the methods that burn has that method's endpoint and span.
+fn hold_to_witness(run: &Finished) -> i64 {
+    let mut right = 0;
+    for stack in cpu_stacks(&run.messages()) {
+        let burning = (0..4u8).find(|which| stack.has(&format!("programs.ContextStress.burn{which}")));
+        let Some(which) = burning else { continue };
+        assert_eq!(
+            stack.labels.get("rest_endpoint"),
+            Some(&format!("/e{which}")),
+            "{}: {stack:?}",
+            run.label
+        );
+        let ids = (vec![which + 1; 16], vec![which + 1; 8]);
+        assert_eq!(stack.link.as_ref(), Some(&ids), "{}: {stack:?}", run.label);
+        right += stack.value;
+    }
+    right
+}
+
+fn stress(home: &Path, folder: &TempDir) -> JavaRun {
+    let run = run_with_jar(home, "ContextStress", folder)
+        .jvm_option("-XX:CompileCommand=quiet")
+        .jvm_option("-XX:CompileCommand=dontinline,programs.ContextStress::burn*");
+    ["4", "2", "200000"].iter().fold(run, JavaRun::argument)
+}
+
+const STRESS_OPTIONS: &str = "cpu=1ms,context=witness+traceid,file=FILE";
+
+#[test]
+fn as_a_java_agent_it_profiles_from_the_start() {
+    for home in java_homes() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = stress(&home, &folder).java_agent(&jar(), STRESS_OPTIONS).run().expect_success();
+        assert_nothing_left(&run, &folder);
+        let right = hold_to_witness(&run);
+        eprintln!("{}: {right} samples", run.label);
+        assert!(right > 500, "{}: {right}\n{}", run.label, run.stderr);
+    }
+}
+
+#[test]
+fn a_java_agent_finds_the_agent_that_is_there() {
+    for home in java_homes() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = stress(&home, &folder)
+            .agent(STRESS_OPTIONS)
+            // A command to the agent that -agentpath has loaded.
+            .java_agent(&jar(), "status")
+            .run()
+            .expect_success();
+        assert!(run.stderr.contains("[otlpprof] profiling for"), "{}: {}", run.label, run.stderr);
+        assert!(hold_to_witness(&run) > 500, "{}", run.label);
+    }
+}
+
+#[test]
+fn the_jar_attaches_to_a_running_jvm() {
+    for home in java_homes() {
+        let mut running = JavaRun::new(&home, "ContextShortThreads").api(&jar()).argument(2000).start();
+        running.wait_until("ready", |run| run.stdout().contains("ready"));
+        running.load_java_agent_by_jcmd(&jar(), "cpu=1ms,file=FILE");
+        let run = running.finish().expect_success();
+        let mut labelled = 0;
+        for stack in cpu_stacks(&run.messages()) {
+            if let Some(number) = stack.thread.strip_prefix("with-")
+                && stack.has("programs.ContextShortThreads.burn")
+            {
+                let endpoint = stack.labels.get("rest_endpoint");
+                assert_eq!(endpoint, Some(&format!("/e{number}")), "{}: {stack:?}", run.label);
+                labelled += stack.value;
+            }
+        }
+        assert!(labelled > 50, "{}: {labelled}\n{}", run.label, run.stderr);
+    }
+}
+
+#[test]
+fn a_java_agents_mistakes_are_one_line() {
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "Hello").java_agent(&jar(), "cpu=never").run().expect_success();
+        assert_eq!(run.stderr.matches("cpu=never").count(), 1, "{}: {}", run.label, run.stderr);
+        assert!(
+            run.stderr.contains("the agent does not start") && !run.stderr.contains("\tat "),
+            "{}",
+            run.stderr
+        );
+        let run = JavaRun::new(&home, "Hello").java_agent(&jar(), "cpu=never,strict").run();
+        assert!(run.status != 0 && run.stdout.is_empty(), "{}: {}", run.label, run.stdout);
+        assert_eq!(run.stderr.matches("cpu=never").count(), 1, "{}: {}", run.label, run.stderr);
+        assert!(!run.stderr.contains("\tat "), "{}: {}", run.label, run.stderr);
+    }
+}
+
+#[test]
+fn without_a_library_for_the_machine_calls_do_nothing_and_say_so_once() {
+    for home in java_homes() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = run_with_jar(&home, "ContextCalls", &folder)
+            .jvm_option("-Dos.arch=riscv64")
+            .argument(false)
+            .run()
+            .expect_success();
+        assert_eq!(run.stdout, "done\n");
+        let said = "the profiling agent is not in this process (no libotlpprof.so in java.library.path, and none for \
+                    linux-riscv64 beside these classes)";
+        assert_eq!(run.stderr.matches(said).count(), 1, "{}: {}", run.label, run.stderr);
+        assert_nothing_left(&run, &folder);
+    }
+}
+
+/// Classes and library of two versions: here a library whose `abi0` has another name, as one before it had none.
+#[test]
+fn a_library_of_another_version_is_refused_with_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut library = fs::read(agent()).unwrap();
+    let (name, other) = (b"Java_io_otlpprof_Natives_abi0\0", b"Java_io_otlpprof_Natives_abiX\0");
+    let places: Vec<_> =
+        library.windows(name.len()).enumerate().filter(|(_, at)| at == name).map(|(at, _)| at).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        library[at..at + other.len()].copy_from_slice(other);
+    }
+    fs::write(folder.path().join("libotlpprof.so"), library).unwrap();
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "ContextCalls")
+            .api(&jar())
+            .jvm_option(&format!("-Djava.library.path={}", folder.path().display()))
+            .argument(false)
+            .run()
+            .expect_success();
+        assert_eq!(run.stdout, "done\n");
+        let said =
+            concat!("(the library, ", env!("CARGO_PKG_VERSION"), ", has interface 0, these classes have 1");
+        assert_eq!(run.stderr.matches(said).count(), 1, "{}: {}", run.label, run.stderr);
+    }
+}
+
+#[test]
+fn the_library_is_loaded_for_one_class_loader_or_by_the_jvm_for_all() {
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "JarLoaders").api(&jar()).argument(jar().display());
+        let alone = run.run().expect_success();
+        assert_eq!(alone.stdout, "true\nfalse\nfalse\n", "{}: {}", alone.label, alone.stderr);
+        assert!(alone.stderr.contains("for the classes of another class loader"), "{}", alone.stderr);
+        let run = JavaRun::new(&home, "JarLoaders").api(&jar()).argument(jar().display());
+        let by_jvm = run.agent("cpu=1ms,file=FILE").run().expect_success();
+        assert_eq!(by_jvm.stdout, "true\ntrue\ntrue\n", "{}: {}", by_jvm.label, by_jvm.stderr);
+    }
+}
