@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs those of the named tools that are missing:
-# scripts/install-toolchain.sh [rust] [cc] [jdk] [python] [go] [openssl]
+# scripts/install-toolchain.sh [rust] [cc] [jdk] [python] [go] [openssl] [maven]
 #
 #   rust     cargo, rustfmt and clippy, through rustup
 #   cc       a C compiler and binutils (addr2line, readelf)
@@ -9,6 +9,7 @@
 #   python   a virtual environment with pip in .cache/venv
 #   go       a Go compiler (builds the collector that tests upload to): Debian's, or one in .cache/go
 #   openssl  the command that makes certificates for tests of TLS
+#   maven    mvn, which fetches the Java libraries that tests run
 #
 # Without a name: rust, cc, jdk and python. Nothing happens for what is there. System packages need Debian and root or sudo.
 # What cannot be had ends it with one line.
@@ -160,10 +161,14 @@ install_openssl() {
     has openssl || apt_install openssl
 }
 
+install_maven() {
+    has mvn || apt_install maven
+}
+
 [ $# -gt 0 ] || set -- rust cc jdk python
 for tool in "$@"; do
     case "$tool" in
-    rust | cc | cross | jdk | python | go | openssl) "install_$tool" ;;
-    *) fail "unknown tool '$tool': one of rust cc cross jdk python go openssl" ;;
+    rust | cc | cross | jdk | python | go | openssl | maven) "install_$tool" ;;
+    *) fail "unknown tool '$tool': one of rust cc cross jdk python go openssl maven" ;;
     esac
 done

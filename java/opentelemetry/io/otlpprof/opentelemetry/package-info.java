@@ -1,0 +1,2 @@
+/** Has samples linked to the span that OpenTelemetry has as the current one. */
+package io.otlpprof.opentelemetry;
