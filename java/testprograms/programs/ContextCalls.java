@@ -4,8 +4,10 @@ import io.otlpprof.ContextScope;
 import io.otlpprof.ContextSetter;
 import io.otlpprof.ContextSnapshot;
 import io.otlpprof.Otlpprof;
-import java.nio.charset.StandardCharsets;
 import java.lang.reflect.Field;
+import java.lang.reflect.Method;
+import java.nio.IntBuffer;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -34,6 +36,14 @@ public final class ContextCalls {
         values(setter, withAgent);
         ids(setter, withAgent);
         threads(setter, withAgent);
+        if (withAgent) {
+            Thread shallow = new Thread(null, () -> overflows(setter), "shallow", 256 << 10);
+            AtomicReference<Throwable> thrown = new AtomicReference<>();
+            shallow.setUncaughtExceptionHandler((thread, e) -> thrown.set(e));
+            shallow.start();
+            shallow.join();
+            expect(null, thrown.get());
+        }
         System.out.println("done");
     }
 
@@ -167,6 +177,44 @@ public final class ContextCalls {
                     expect(true, setter.copy().toString().endsWith(TRACE + "-" + id.toString().toLowerCase() + "]"));
                 }
             }
+        }
+    }
+
+    /** Wherever in a setter the stack ends, the next label that is set is seen. */
+    private static void overflows(ContextSetter setter) {
+        setter.setAttribute(0, "/checkout");
+        ContextSnapshot snapshot = setter.copy();
+        for (int round = 0; round < 2000; round++) {
+            try {
+                overflow(setter, snapshot, round % 50);
+            } catch (StackOverflowError e) {
+                // What it leaves is no context, or a whole one.
+            }
+            expect(true, setter.setAttribute(0, "/checkout"));
+            expect(true, isValid());
+        }
+    }
+
+    private static void overflow(ContextSetter setter, ContextSnapshot snapshot, int padding) {
+        if (padding > 0) {
+            overflow(setter, snapshot, padding - 1);
+        }
+        setter.setTraceContext(1, 2, 3, 1);
+        setter.restore(snapshot);
+        overflow(setter, snapshot, 0);
+    }
+
+    /** Whether a handler that comes now takes the block. */
+    private static boolean isValid() {
+        try {
+            Class<?> type = Class.forName("io.otlpprof.ThreadContext");
+            Method current = type.getDeclaredMethod("current");
+            Field ints = type.getDeclaredField("ints");
+            current.setAccessible(true);
+            ints.setAccessible(true);
+            return (((IntBuffer) ints.get(current.invoke(null))).get(6) & 1) == 1;
+        } catch (ReflectiveOperationException e) {
+            throw new AssertionError(e);
         }
     }
 

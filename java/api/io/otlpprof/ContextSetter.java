@@ -156,7 +156,7 @@ public final class ContextSetter {
     /** Clears the calling thread's whole context: all attributes, also those of other setters, and the span. */
     public void clear() {
         if (active) {
-            ThreadContext.current().clear();
+            ThreadContext.current().clearContext();
         }
     }
 

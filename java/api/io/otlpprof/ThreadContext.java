@@ -1,9 +1,11 @@
 package io.otlpprof;
 
 import java.lang.invoke.VarHandle;
+import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.IntBuffer;
+import java.nio.LongBuffer;
 
 /**
  * The calling thread's block, and how it is written.
@@ -13,20 +15,29 @@ import java.nio.IntBuffer;
  * more change together the byte {@code valid} is 0 meanwhile. The handler interrupts this very thread, so all that is
  * needed is that the compiler keeps the order of the stores.
  *
+ * <p>It is a weak reference to its thread, by which a thread knows its own.
+ *
  * <p>Layout: src/core/context.rs.
  */
-final class ThreadContext {
+final class ThreadContext extends WeakReference<Thread> {
     /** In place of a slot: the trace id. */
     static final int TRACE = -1;
     /** In place of a slot: the span id. */
     static final int SPAN = -2;
 
+    /** Places in {@link #ids}. */
     private static final int TRACE_ID_HIGH = 0;
-    private static final int TRACE_ID_LOW = 8;
-    private static final int SPAN_ID = 16;
-    /** {@code valid}, trace flags and the attributes' size (0), from the lowest byte to the highest. */
-    private static final int STATE = 24;
-    private static final int FIRST_SLOT = 28;
+
+    private static final int TRACE_ID_LOW = 1;
+    private static final int SPAN_ID = 2;
+
+    /**
+     * Places in {@link #ints}. The first holds {@code valid}, trace flags and the attributes' size (0), from the lowest byte
+     * to the highest.
+     */
+    private static final int STATE = 6;
+
+    private static final int FIRST_SLOT = 7;
     private static final int SLOTS = 9;
     private static final int VALID = 1;
 
@@ -36,20 +47,36 @@ final class ThreadContext {
     private static final ThreadLocal<ThreadContext> CURRENT = new ThreadLocal<>() {
         @Override
         protected ThreadContext initialValue() {
-            return new ThreadContext();
+            return new ThreadContext(Thread.currentThread());
         }
     };
+
+    private static final int RECENT_THREADS = 256;
+
+    /**
+     * Contexts by the lowest bits of their thread's id, found with half the loads of a thread local. All threads read and
+     * write it as they please: a thread takes none but its own.
+     */
+    private static final ThreadContext[] RECENT = new ThreadContext[RECENT_THREADS];
 
     /** A value and its reference, good for one epoch. */
     private static final class Known {
         final String value;
-        final int reference;
-        final int epoch;
 
-        Known(String value, int reference, int epoch) {
+        /** The epoch in the upper half, the reference in the lower: one load has both. */
+        final long word;
+
+        Known(String value, long word) {
             this.value = value;
-            this.reference = reference;
-            this.epoch = epoch;
+            this.word = word;
+        }
+
+        int reference() {
+            return (int) word;
+        }
+
+        boolean isGood() {
+            return (int) (word >>> 32) == epoch();
         }
     }
 
@@ -64,11 +91,13 @@ final class ThreadContext {
     /** A one in each byte of a word. */
     private static final long ONES = 0x0101010101010101L;
 
-    /** Null if the thread can have none. */
-    private final ByteBuffer block;
+    // A view of its own for each width, in the order in which the block has it, is written with fewer questions asked than a
+    // buffer of bytes. Null if the thread can have no block.
+    private final IntBuffer ints;
+    private final LongBuffer ids;
 
-    /** The block's slots, the fastest to be written; null if there is none. */
-    private final IntBuffer slots;
+    /** {@link #ints}; null if there is none, or an exception has come out of the middle of a write. */
+    private IntBuffer intact;
 
     /** Whether one of the two ids has been set by {@link #setId} and the other has not. The block then has neither. */
     private boolean isWaiting;
@@ -85,25 +114,24 @@ final class ThreadContext {
 
     private long parsed;
 
-    private ThreadContext() {
-        ByteBuffer memory = Natives.block0(Thread.currentThread());
-        if (memory == null) {
-            block = null;
-            slots = null;
-        } else {
-            block = memory.order(ByteOrder.nativeOrder());
-            ByteBuffer afterHeader = block.duplicate();
-            afterHeader.position(FIRST_SLOT);
-            slots = afterHeader.slice().order(ByteOrder.nativeOrder()).asIntBuffer();
-        }
+    private ThreadContext(Thread current) {
+        super(current);
+        ByteBuffer memory = Natives.block0(current);
+        ints = memory == null ? null : memory.order(ByteOrder.nativeOrder()).asIntBuffer();
+        ids = memory == null ? null : memory.order(ByteOrder.BIG_ENDIAN).asLongBuffer();
+        intact = ints;
     }
 
     static ThreadContext current() {
-        return CURRENT.get();
-    }
-
-    private static int placeOfSlot(int slot) {
-        return FIRST_SLOT + 4 * slot;
+        Thread thread = Thread.currentThread();
+        int index = (int) thread.getId() & RECENT_THREADS - 1;
+        ThreadContext recent = RECENT[index];
+        if (recent != null && recent.get() == thread) {
+            return recent;
+        }
+        ThreadContext context = CURRENT.get();
+        RECENT[index] = context;
+        return context;
     }
 
     static int epoch() {
@@ -111,32 +139,27 @@ final class ThreadContext {
     }
 
     boolean setLabel(int slot, String value) {
-        IntBuffer slots = this.slots;
-        if (slots == null) {
-            return false;
+        IntBuffer ints = intact;
+        if (ints != null && value != null) {
+            Known known = KNOWN[index(value)];
+            if (known != null
+                    && (known.value == value || known.value.equals(value))
+                    && put(ints, slot, known)) {
+                return true;
+            }
         }
-        if (value == null) {
-            slots.put(slot, 0);
-            return true;
-        }
-        Known known = KNOWN[index(value)];
-        if (known != null
-                && (known.value == value || known.value.equals(value))
-                && put(slots, slot, known)) {
-            return true;
-        }
-        return setUnknown(slots, slot, value);
+        return setSlowly(slot, value);
     }
 
     /**
      * Writes a reference, and looks whether it is still good; if not, it means nothing, and is written over. The order of
      * store and load matters to the compiler alone: whoever begins an epoch has all threads pass a barrier
-     * (src/context/reclaim.rs).
+     * (src/context/reclaim.rs). HotSpot's compilers keep every access on its side of the fence, more than its name says.
      */
-    private static boolean put(IntBuffer slots, int slot, Known known) {
-        slots.put(slot, known.reference);
+    private static boolean put(IntBuffer ints, int slot, Known known) {
+        ints.put(FIRST_SLOT + slot, known.reference());
         VarHandle.releaseFence();
-        return known.epoch == epoch();
+        return known.isGood();
     }
 
     private static int index(String value) {
@@ -144,34 +167,59 @@ final class ThreadContext {
         return (hash ^ hash >>> 16) & KNOWN_VALUES - 1;
     }
 
-    /** Looks in the value's second place, and then asks the dictionary. */
-    private boolean setUnknown(IntBuffer slots, int slot, String value) {
+    /** Clears a slot, or looks in the value's second place, and then asks the dictionary. */
+    private boolean setSlowly(int slot, String value) {
+        if (ints == null) {
+            return false;
+        }
+        mend();
+        if (value == null) {
+            ints.put(FIRST_SLOT + slot, 0);
+            return true;
+        }
         int index = index(value);
         Known second = KNOWN[index ^ 1];
-        if (second != null && second.epoch == epoch() && second.value.equals(value) && put(slots, slot, second)) {
+        if (second != null && second.isGood() && second.value.equals(value) && put(ints, slot, second)) {
+            keep(second, index);
             return true;
         }
         while (true) {
-            long interned = Natives.intern0(value);
-            Known known = new Known(value, (int) interned, (int) (interned >>> 32));
-            if (known.reference == 0) {
-                slots.put(slot, 0);
+            Known known = new Known(value, Natives.intern0(value));
+            if (known.reference() == 0) {
+                ints.put(FIRST_SLOT + slot, 0);
                 return false;
             }
-            if (put(slots, slot, known)) {
-                Known first = KNOWN[index];
-                boolean isTaken = first != null && first.epoch == known.epoch && !first.value.equals(value);
-                KNOWN[isTaken ? index ^ 1 : index] = known;
-                BY_REFERENCE[known.reference & KNOWN_VALUES - 1] = known;
+            if (put(ints, slot, known)) {
+                keep(known, index);
+                BY_REFERENCE[known.reference() & KNOWN_VALUES - 1] = known;
                 return true;
             }
+        }
+    }
+
+    /** What is used comes to the first place, and what was there to the second. */
+    private static void keep(Known known, int index) {
+        Known first = KNOWN[index];
+        KNOWN[index] = known;
+        if (first != null && first.isGood() && !first.value.equals(known.value)) {
+            KNOWN[index ^ 1] = first;
+        }
+    }
+
+    /** After an exception out of the middle of a write: what the block has is no context. */
+    private void mend() {
+        if (intact == null) {
+            if ((ints.get(STATE) & VALID) == 0) {
+                clearContext();
+            }
+            intact = ints;
         }
     }
 
     /** The value that a slot of the calling thread's block refers to: it is in use, and so it is there. */
     private static String value(int reference) {
         Known known = BY_REFERENCE[reference & KNOWN_VALUES - 1];
-        if (known == null || known.reference != reference || known.epoch != epoch()) {
+        if (known == null || known.reference() != reference || !known.isGood()) {
             return Natives.value0(reference);
         }
         return known.value;
@@ -179,15 +227,14 @@ final class ThreadContext {
 
     boolean setTrace(long traceIdHigh, long traceIdLow, long spanId, int flags) {
         isWaiting = false;
-        ByteBuffer block = this.block;
-        if (block == null) {
+        if (ints == null) {
             return false;
         }
         if ((traceIdHigh | traceIdLow) == 0 || spanId == 0) {
-            writeHeader(block, 0, 0, 0, VALID);
+            writeHeader(0, 0, 0, VALID);
             return false;
         }
-        writeHeader(block, traceIdHigh, traceIdLow, spanId, (flags & 0xff) << 8 | VALID);
+        writeHeader(traceIdHigh, traceIdLow, spanId, (flags & 0xff) << 8 | VALID);
         return true;
     }
 
@@ -263,14 +310,13 @@ final class ThreadContext {
 
     /** Sets one of the two ids, of which only both together are a span. Null, or what is no id, clears it. */
     boolean setId(int which, String value) {
-        ByteBuffer block = this.block;
-        if (block == null) {
+        if (ints == null) {
             return false;
         }
-        long high = isWaiting ? waitingTraceIdHigh : id(TRACE_ID_HIGH);
-        long low = isWaiting ? waitingTraceIdLow : id(TRACE_ID_LOW);
-        long span = isWaiting ? waitingSpanId : id(SPAN_ID);
-        int flags = block.getInt(STATE) >>> 8 & 0xff;
+        long high = isWaiting ? waitingTraceIdHigh : ids.get(TRACE_ID_HIGH);
+        long low = isWaiting ? waitingTraceIdLow : ids.get(TRACE_ID_LOW);
+        long span = isWaiting ? waitingSpanId : ids.get(SPAN_ID);
+        int flags = ints.get(STATE) >>> 8 & 0xff;
         boolean isGood;
         if (which == TRACE) {
             isGood = isTraceId(value) && (textHigh | textLow) != 0;
@@ -295,79 +341,85 @@ final class ThreadContext {
         return isGood || value == null;
     }
 
-    private long id(int place) {
-        return Long.reverseBytes(block.getLong(place));
-    }
-
     void clearTrace() {
         isWaiting = false;
-        if (block != null) {
-            writeHeader(block, 0, 0, 0, VALID);
+        if (ints != null) {
+            writeHeader(0, 0, 0, VALID);
         }
     }
 
-    private static void writeHeader(ByteBuffer block, long high, long low, long span, int state) {
-        block.putInt(STATE, 0);
-        VarHandle.storeStoreFence();
-        putIds(block, high, low, span);
-        VarHandle.storeStoreFence();
-        block.putInt(STATE, state);
+    private void writeHeader(long high, long low, long span, int state) {
+        try {
+            ints.put(STATE, 0);
+            VarHandle.storeStoreFence();
+            putIds(high, low, span);
+            VarHandle.storeStoreFence();
+            ints.put(STATE, state);
+        } catch (StackOverflowError e) {
+            intact = null;
+            throw e;
+        }
     }
 
-    private static void putIds(ByteBuffer block, long high, long low, long span) {
-        // The native order is little-endian wherever the agent runs; ids are big-endian.
-        block.putLong(TRACE_ID_HIGH, Long.reverseBytes(high));
-        block.putLong(TRACE_ID_LOW, Long.reverseBytes(low));
-        block.putLong(SPAN_ID, Long.reverseBytes(span));
+    private void putIds(long high, long low, long span) {
+        ids.put(TRACE_ID_HIGH, high);
+        ids.put(TRACE_ID_LOW, low);
+        ids.put(SPAN_ID, span);
     }
 
-    void clear() {
+    void clearContext() {
         restore(ContextSnapshot.EMPTY);
     }
 
     ContextSnapshot copy() {
-        ByteBuffer block = this.block;
-        if (block == null) {
+        if (ints == null) {
             return ContextSnapshot.EMPTY;
         }
         String[] values = null;
         for (int slot = 0; slot < SLOTS; slot++) {
-            int reference = block.getInt(placeOfSlot(slot));
+            int reference = ints.get(FIRST_SLOT + slot);
             if (reference != 0) {
                 values = values == null ? new String[SLOTS] : values;
                 values[slot] = value(reference);
             }
         }
-        int flags = block.getInt(STATE) >>> 8 & 0xff;
+        int flags = ints.get(STATE) >>> 8 & 0xff;
         return new ContextSnapshot(
                 values == null ? ContextSnapshot.EMPTY.values : values,
-                id(TRACE_ID_HIGH),
-                id(TRACE_ID_LOW),
-                id(SPAN_ID),
+                ids.get(TRACE_ID_HIGH),
+                ids.get(TRACE_ID_LOW),
+                ids.get(SPAN_ID),
                 flags);
     }
 
     /** Replaces the whole context, so that a sample shows the one or the other. */
     boolean restore(ContextSnapshot snapshot) {
         isWaiting = false;
-        ByteBuffer block = this.block;
-        if (block == null) {
+        if (ints == null) {
             return false;
         }
         ContextSnapshot.References references;
         do {
             references = snapshot.references();
-            block.putInt(STATE, 0);
-            VarHandle.storeStoreFence();
-            putIds(block, snapshot.traceIdHigh, snapshot.traceIdLow, snapshot.spanId);
-            int[] bySlot = references.bySlot;
-            for (int slot = 0; slot < SLOTS; slot++) {
-                block.putInt(placeOfSlot(slot), slot < bySlot.length ? bySlot[slot] : 0);
-            }
-            VarHandle.storeStoreFence();
-            block.putInt(STATE, snapshot.flags << 8 | VALID);
+            write(snapshot, references.bySlot);
             VarHandle.releaseFence();
         } while (references.epoch != epoch());
         return references.complete;
+    }
+
+    private void write(ContextSnapshot snapshot, int[] bySlot) {
+        try {
+            ints.put(STATE, 0);
+            VarHandle.storeStoreFence();
+            putIds(snapshot.traceIdHigh, snapshot.traceIdLow, snapshot.spanId);
+            for (int slot = 0; slot < SLOTS; slot++) {
+                ints.put(FIRST_SLOT + slot, slot < bySlot.length ? bySlot[slot] : 0);
+            }
+            VarHandle.storeStoreFence();
+            ints.put(STATE, snapshot.flags << 8 | VALID);
+        } catch (StackOverflowError e) {
+            intact = null;
+            throw e;
+        }
     }
 }
