@@ -110,7 +110,7 @@ unsafe extern "system" fn dynamic_code_generated(
 unsafe extern "system" fn garbage_collection_start(_: *mut RawEnv) {
     guarded("GarbageCollectionStart", |agent| {
         COLLECTIONS.begin();
-        agent.with_session(|session| session.collection_starts());
+        agent.with_draining_session(|session| session.collection_starts());
     });
 }
 

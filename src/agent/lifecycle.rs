@@ -44,6 +44,8 @@ pub(super) enum StartError {
 pub(super) struct Agent {
     pub(super) vm: Vm,
     session: RwLock<Option<Arc<Session>>>,
+    /// The session whose samples are in the buffer: from before the first is taken until the last has been drained.
+    draining: RwLock<Option<Arc<Session>>>,
     /// Options of a session that begins when the VM is live.
     pending: Mutex<Option<Options>>,
     /// Held while a session is started or stopped.
@@ -108,6 +110,7 @@ pub(super) unsafe fn make(java_vm: *mut JavaVM) -> Result<&'static Agent, StartE
             AGENT.get_or_init(|| Agent {
                 vm,
                 session: RwLock::new(None),
+                draining: RwLock::new(None),
                 pending: Mutex::new(None),
                 changing: Mutex::new(()),
                 listening: Mutex::new(false),
@@ -182,8 +185,12 @@ impl Agent {
         if self.session.read().is_some() {
             return Err(StartError::Running);
         }
-        let session = Session::start(&self.vm, options)?;
-        *self.session.write() = Some(session);
+        let drains = |session: &Arc<Session>| *self.draining.write() = Some(session.clone());
+        let session = Session::start(&self.vm, options, drains);
+        if session.is_err() {
+            self.draining.write().take();
+        }
+        *self.session.write() = Some(session?);
         Ok(())
     }
 
@@ -195,6 +202,14 @@ impl Agent {
     /// Runs `body` with the running session, if there is one.
     pub(super) fn with_session(&self, body: impl FnOnce(&Session)) {
         let session = self.session.read().clone();
+        if let Some(session) = session {
+            body(&session);
+        }
+    }
+
+    /// Runs `body` with the session that may have samples in the buffer, if there is one.
+    pub(super) fn with_draining_session(&self, body: impl FnOnce(&Session)) {
+        let session = self.draining.read().clone();
         if let Some(session) = session {
             body(&session);
         }
@@ -218,6 +233,7 @@ impl Agent {
         let session = self.session.write().take();
         let session = session?;
         session.stop(env, FAREWELL);
+        self.draining.write().take();
         Some(session)
     }
 
@@ -269,7 +285,7 @@ impl Agent {
 
     /// Makes room in the dictionary of context values. Returns whether there is some.
     pub(super) fn reclaim_values(&self) -> bool {
-        reclaim::reclaim(|| self.with_session(Session::drain_now))
+        reclaim::reclaim(|| self.with_draining_session(Session::drain_now))
     }
 
     /// No thread can be attached yet, and no session runs: one may be about to.

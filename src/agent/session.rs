@@ -104,8 +104,13 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Starts to sample. The VM is live.
-    pub(super) fn start(vm: &'static Vm, mut options: Options) -> Result<Arc<Self>, SessionError> {
+    /// Starts to sample. The VM is live. `drains` is called before the first sample: from then on whoever needs the
+    /// buffer drained must do it through this session, also if it does not start after all.
+    pub(super) fn start(
+        vm: &'static Vm,
+        mut options: Options,
+        drains: impl FnOnce(&Arc<Self>),
+    ) -> Result<Arc<Self>, SessionError> {
         let output = Output::new(&options)?;
         name_slots(&options.context);
         let buffer = buffer::create().map_err(SessionError::Buffer)?;
@@ -158,6 +163,7 @@ impl Session {
             started: Instant::now(),
             options,
         });
+        drains(&session);
         session.sample().inspect_err(|_| {
             drop(session.cpu.lock().take());
             session.vm.unset_call_trace();
