@@ -264,7 +264,7 @@ unsafe fn block_of(env: *mut JNIEnv, current: jobject) -> Option<&'static Contex
     // SAFETY: by the contract.
     let agent = unsafe { agent(env) }?;
     // SAFETY: by the contract.
-    match unsafe { ThreadKind::of(env, current) } {
+    match unsafe { ThreadKind::of(agent.vm.jvmti, env, current) }.ok()? {
         ThreadKind::Platform => threads::platform_block(),
         // A virtual thread that is a kernel thread all its life. The VM does not say reliably when it ends.
         ThreadKind::BoundVirtual => None,
