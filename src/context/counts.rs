@@ -29,7 +29,8 @@ counts! {
     values_dropped_long,
     /// Threads that have no context because there are as many blocks as there may be.
     threads_without_block,
-    /// Labels of samples that are missing because their value had been reclaimed.
+    /// Labels that are missing because their value had been reclaimed: one for each set of labels that lacks it and each
+    /// time the sets are resolved anew, of however many samples.
     labels_stale,
     /// Values that nothing referred to any longer.
     values_reclaimed,
