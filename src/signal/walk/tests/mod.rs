@@ -1,9 +1,13 @@
 //! The walkers over recorded states: a small VM built of bytes, in which each kind of frame is brought about.
 
 mod barrier_stubs;
+mod continuation;
+mod corrupted;
+mod deoptimized;
 mod little_vm;
 mod modes;
 mod native;
+mod relocated;
 mod vm_world;
 mod walks;
 
@@ -22,13 +26,10 @@ mod arch {
 mod arch {
     mod call_stub;
     mod compiled;
-    mod continuation;
-    mod corrupted;
-    mod deoptimized;
+    mod deoptimization_handlers;
     mod exceptions;
     mod interpreted;
     pub(super) mod machine;
-    mod relocated;
     mod stubs;
     mod subtype_checks;
     mod thaw_stages;

@@ -73,3 +73,13 @@ pub(in crate::signal::walk::tests) fn move_jump(code: &mut [u8], bytes: i32) {
 /// `bl`, and an instruction that is none.
 pub(in crate::signal::walk::tests) const CALL: &[u8] = &0x9400_0040_u32.to_le_bytes();
 pub(in crate::signal::walk::tests) const NO_CALL: &[u8] = &0xd503_201f_u32.to_le_bytes();
+
+/// A pointer of ZGC's, of one of the four remappings.
+pub(in crate::signal::walk::tests) fn coloured(address: u64, remapping: u32) -> u64 {
+    address << 16 | (0xf000 ^ 0x1000 << remapping)
+}
+
+/// The bits that pointers of this remapping do not have.
+pub(in crate::signal::walk::tests) fn bad_mask(remapping: u32) -> u64 {
+    0x1000 << remapping
+}

@@ -78,3 +78,13 @@ pub(in crate::signal::walk::tests) fn move_jump(code: &mut [u8], bytes: i32) {
 /// `call rel32`, and an instruction that is none.
 pub(in crate::signal::walk::tests) const CALL: &[u8] = &[0xe8, 0, 1, 0, 0];
 pub(in crate::signal::walk::tests) const NO_CALL: &[u8] = &[0x90; 5];
+
+/// A pointer of ZGC's, of one of the four remappings.
+pub(in crate::signal::walk::tests) fn coloured(address: u64, remapping: u32) -> u64 {
+    address << (13 + remapping) | 0x1000 << remapping
+}
+
+/// The bits that pointers of this remapping do not have.
+pub(in crate::signal::walk::tests) fn bad_mask(remapping: u32) -> u64 {
+    0xf000 ^ 0x1000 << remapping
+}

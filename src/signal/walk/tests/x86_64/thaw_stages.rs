@@ -1,7 +1,7 @@
 //! The stubs that thaw, and those that pass an exception on to a frozen frame, once the frame is on the stack again.
 
-use super::continuation::*;
 use crate::core::record::FrameKind::{Compiled, Stub};
+use crate::signal::walk::tests::continuation::*;
 use crate::signal::walk::tests::vm_world::{BlobSpec, CONT_THAW, DISPATCH, RETURN_BARRIER};
 
 #[test]

@@ -3,7 +3,7 @@
 use super::corrupted::assert_ends;
 use crate::core::continuation::*;
 use crate::core::record::FrameKind::{Compiled, Frozen, Interpreted, NativeMethod, Stub};
-use crate::core::vm_layout::CodeRange;
+use crate::core::vm_layout::{CodeRange, InterpreterFrameLayout};
 use crate::signal::walk::FrozenReason;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::tests::machine;
@@ -116,7 +116,7 @@ impl Scene {
         self.object(address, CHUNK_KLASS, parent);
         let mut bytes =
             [stack.len() as u32, sp, stack.len() as u32, max_thawing_size].map(u32::to_le_bytes).concat();
-        bytes.extend((CONTINUATION << 16 | 0x8000).to_le_bytes());
+        bytes.extend(machine::coloured(CONTINUATION, 3).to_le_bytes());
         bytes.extend(stack.iter().flat_map(|word| word.to_le_bytes()));
         self.world.memory.put(address + 24, bytes);
     }
@@ -233,9 +233,9 @@ fn what_does_not_fit_is_marked_and_the_carrier_follows() {
         (FrozenReason::BadFrame, |scene| scene.chunk(CHUNK, 0, 8, 0, &[0; SIZE as usize])),
         (FrozenReason::NoEntry, |scene| scene.frozen.enter = 0x99),
         (FrozenReason::StaleReference, |scene| {
-            scene.world.memory.put_u64(BAD_MASK, 0x8000);
+            scene.world.memory.put_u64(BAD_MASK, machine::bad_mask(2));
             scene.frozen.references = References::Coloured { bad_mask: BAD_MASK };
-            scene.object(CONTINUATION, CONTINUATION_KLASS, CHUNK << 16 | 0x8000);
+            scene.object(CONTINUATION, CONTINUATION_KLASS, machine::coloured(CHUNK, 3));
         }),
     ];
     for (reason, damage) in cases {
@@ -264,9 +264,9 @@ fn references_and_class_words_are_read_as_the_collector_writes_them() {
             scene.object(CONTINUATION, CONTINUATION_KLASS, (CHUNK - 0x60_0000) >> 3);
         }),
         ("coloured", |scene| {
-            scene.world.memory.put_u64(BAD_MASK, 0x4000);
+            scene.world.memory.put_u64(BAD_MASK, machine::bad_mask(3));
             scene.frozen.references = References::Coloured { bad_mask: BAD_MASK };
-            scene.object(CONTINUATION, CONTINUATION_KLASS, CHUNK << 16 | 0x8010);
+            scene.object(CONTINUATION, CONTINUATION_KLASS, machine::coloured(CHUNK, 3) | 0x10);
         }),
         ("mapped", |scene| {
             scene.world.memory.put_u64(BAD_MASK, 1 << 42);
@@ -328,20 +328,27 @@ fn a_thread_that_thaws_has_its_frames_in_the_chunk_until_they_are_on_the_stack()
     }
 }
 
-/// A chunk with an interpreted method's frame on top of `caller`: 12 words, fp - 9 … fp + 1, and one local above.
+/// The words that an interpreter's frame has below its FP, which the bytecode's and the stack's beginning end.
+const BELOW_FP: usize = (1 - InterpreterFrameLayout::IN_SOURCES.bcp) as usize;
+/// With what lies at FP and behind it: the caller's FP, the return address and one local.
+const INTERPRETED: usize = BELOW_FP + 3;
+
+/// A chunk with an interpreted method's frame on top of `caller`, above a word of alignment.
 fn interpreted_on_top(scene: &mut Scene) -> (Vec<u64>, usize, u64) {
     let (method, bytecodes) = scene.world.method();
     let mut words = scene.usual_stack();
-    let sp = SIZE as usize - 2 * FRAME - 13;
-    let fp = sp + 11;
+    let sp = SIZE as usize - 2 * FRAME - INTERPRETED - 1;
+    let fp = sp + BELOW_FP + 2;
+    let slots = InterpreterFrameLayout::IN_SOURCES;
+    let slot = |words: i64| fp.wrapping_add_signed(words as isize);
     words[sp - 1] = DISPATCH;
-    words[sp - 2] = 13;
+    words[sp - 2] = (fp - (sp - 2)) as u64;
     words[fp + 1] = scene.caller_pc;
-    words[fp - 1] = 2;
-    words[fp - 2] = (-10_i64) as u64;
-    words[fp - 3] = method;
-    words[fp - 7] = 2;
-    words[fp - 8] = bytecodes + 3;
+    words[slot(slots.sender_sp)] = 2;
+    words[slot(slots.last_sp)] = (BELOW_FP as u64 + 1).wrapping_neg();
+    words[slot(slots.method)] = method;
+    words[slot(slots.locals)] = 2;
+    words[slot(slots.bcp)] = bytecodes + 3;
     (words, sp, method)
 }
 
@@ -349,13 +356,14 @@ fn interpreted_on_top(scene: &mut Scene) -> (Vec<u64>, usize, u64) {
 #[test]
 fn a_slow_thaw_is_followed_through_all_its_stages() {
     // The interpreter frame counts from a word above its SP.
-    let whole = 2 * FRAME as u32 + 12 + 1;
+    let taken = (FRAME + INTERPRETED) as u32;
+    let whole = FRAME as u32 + taken + 1;
     let caller_taken = SIZE - FRAME as u32;
     for (what, taken, left) in [
         ("nothing", 0, whole),
         ("the stack pointer", caller_taken, whole),
-        ("the frames' distance", caller_taken, whole - 18),
-        ("the alignment", caller_taken, whole - 19),
+        ("the frames' distance", caller_taken, whole - taken),
+        ("the alignment", caller_taken, whole - taken - 1),
         ("the stack pointer of all", SIZE, whole),
         ("the distance of all", SIZE, 1),
         ("all", SIZE, 0),

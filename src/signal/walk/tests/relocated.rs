@@ -1,6 +1,7 @@
 //! ZGC: references that the collector has yet to update.
 
 use super::continuation::*;
+use super::machine;
 use crate::core::continuation::{ForwardingLayout, References};
 use crate::signal::walk::FrozenReason;
 
@@ -15,7 +16,7 @@ const ENTRY: u64 = 6;
 const YOUNG: usize = 0;
 const OLD: usize = 1;
 
-/// The scene under ZGC, with an empty forwarding table. The highest of the remapped bits is good.
+/// The scene under ZGC, with an empty forwarding table. The highest of the four remappings is good.
 fn scene(references: References) -> Scene {
     let mut scene = Scene::new();
     scene.frozen.references = references;
@@ -43,13 +44,13 @@ fn scene(references: References) -> Scene {
 
 fn coloured() -> Scene {
     let mut scene = scene(References::Coloured { bad_mask: BAD_MASK });
-    scene.world.memory.put_u64(BAD_MASK, 0x7000);
+    scene.world.memory.put_u64(BAD_MASK, machine::bad_mask(3));
     scene
 }
 
 /// A coloured pointer with the remapped bit of this number, and the continuation's `tail`.
 fn refer(scene: &mut Scene, remapping: u32, colours: u64) {
-    scene.object(CONTINUATION, CONTINUATION_KLASS, FROM << (13 + remapping) | 0x1000 << remapping | colours);
+    scene.object(CONTINUATION, CONTINUATION_KLASS, machine::coloured(FROM, remapping) | colours);
 }
 
 /// The page of `FROM` has a forwarding, with these entries from the first that is looked at on.
