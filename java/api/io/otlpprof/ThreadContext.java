@@ -54,7 +54,7 @@ final class ThreadContext extends WeakReference<Thread> {
     private static final int RECENT_THREADS = 256;
 
     /**
-     * Contexts by the lowest bits of their thread's id, found with half the loads of a thread local. All threads read and
+     * Contexts by the lowest bits of their thread's id, found with fewer loads than a thread local's. All threads read and
      * write it as they please: a thread takes none but its own.
      */
     private static final ThreadContext[] RECENT = new ThreadContext[RECENT_THREADS];
