@@ -355,7 +355,8 @@ fn a_thread_that_can_have_no_clock_is_counted_once_and_sampled_when_there_is_one
         let filler: Vec<_> = std::iter::repeat_with(spare_timer).map_while(|timer| timer).collect();
         let before = cpu::counts();
         let done = AtomicBool::new(false);
-        thread::scope(|scope| {
+        // Nothing is asserted while threads run that a failure would wait for, or before others have their limits back.
+        let (first, second) = thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
                     while !done.load(Ordering::Relaxed) {
@@ -363,8 +364,11 @@ fn a_thread_that_can_have_no_clock_is_counted_once_and_sampled_when_there_is_one
                     }
                 });
             }
+            thread::sleep(Duration::from_millis(700));
+            let first = cpu::counts().since(&before);
             // Many looks of the poller.
-            thread::sleep(Duration::from_millis(1_500));
+            thread::sleep(Duration::from_millis(1_000));
+            let second = cpu::counts().since(&before);
             // SAFETY: the timers were made here.
             filler.into_iter().for_each(|timer| unsafe { assert_eq!(libc::timer_delete(timer), 0) });
             with_limit(libc::RLIMIT_SIGPENDING, 1 << 16, || {
@@ -374,13 +378,17 @@ fn a_thread_that_can_have_no_clock_is_counted_once_and_sampled_when_there_is_one
                 }
             });
             done.store(true, Ordering::Relaxed);
+            (first, second)
         });
-        let counts = cpu::counts().since(&before);
-        // Nothing is asserted while they run, which would wait for them. Others of the user may have given up what they
-        // had pending: then a thread finds a timer at once.
-        assert!((1..=8).contains(&counts.threads_unsampled) && counts.threads_armed >= 8, "{counts:?}");
+        let last = cpu::counts().since(&before);
         set_itimer(0);
         session.stop();
+        // The harness may have made a thread that waits for its turn.
+        assert!(first.threads_unsampled >= 8 && first.threads_armed == 0, "{first:?}");
+        assert_eq!((first.fallback_to_timer, first.fallback_to_itimer), (0, 0), "{first:?}");
+        assert_eq!(second.threads_unsampled, first.threads_unsampled, "{second:?}");
+        assert_eq!(last.threads_unsampled, first.threads_unsampled, "{last:?}");
+        assert!(last.threads_armed >= 8, "{last:?}");
     });
     assert_eq!(WARNINGS.0.lock().unwrap().iter().filter(|line| is_told(line)).count(), 1);
 }

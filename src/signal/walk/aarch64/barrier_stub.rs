@@ -6,14 +6,13 @@
 //! takes SP down before, and popped by a load that takes it up behind (MacroAssembler::push, pop, push_fp, pop_fp,
 //! macroAssembler_aarch64.cpp).
 
-use super::instructions::INSTRUCTION_BYTES;
+use super::instructions::{INSTRUCTION_BYTES, RET};
 use crate::core::memory::Memory;
 use crate::signal::walk::Walk;
 use crate::signal::walk::blob::Stubs;
 
 /// What restores all registers, vectors included, is shorter.
 const LONGEST_STUB_INSTRUCTIONS: u64 = 96;
-const RET: u32 = 0xd65f_03c0;
 
 impl<M: Memory> Walk<'_, M> {
     /// How many bytes lie on the frame of a method whose code, at `pc`, is in its `stubs`: what the next instructions
