@@ -1,10 +1,10 @@
 //! Uploads to collectors that misbehave: what is retried, what is not, and that every message is counted once.
 
 mod export_support;
+mod warnings_support;
 
 use std::io::Read;
 use std::net::TcpListener;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use export_support::profile::{FlatSample, flatten, json_message};
@@ -15,6 +15,7 @@ use otlpprof::export::{ContentType, Endpoint, Message, UploadConfig, Uploader};
 use otlpprof::otlp::read::decode_json;
 use otlpprof::otlp::{Format, halve};
 use otlpprof::sampling::own_threads;
+use warnings_support::{keep_warnings, warnings_with};
 
 /// Time that no passing test uses up.
 const AMPLE: Duration = Duration::from_secs(60);
@@ -501,30 +502,10 @@ fn the_exporters_thread_takes_no_signals() {
     }
 }
 
-/// All warnings of this process.
-struct Warnings(Mutex<Vec<String>>);
-
-static WARNINGS: Warnings = Warnings(Mutex::new(Vec::new()));
-
-impl log::Log for Warnings {
-    fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
-        metadata.level() <= log::Level::Warn
-    }
-
-    fn log(&self, record: &log::Record<'_>) {
-        if self.enabled(record.metadata()) {
-            self.0.lock().unwrap().push(record.args().to_string());
-        }
-    }
-
-    fn flush(&self) {}
-}
-
 #[test]
 fn each_kind_of_failure_is_logged_once() {
     // Other tests of this process log too: the address tells whose line it is.
-    let _ = log::set_logger(&WARNINGS);
-    log::set_max_level(log::LevelFilter::Warn);
+    keep_warnings();
     let refusal = Step::protobuf(403, "", b"\x12\x0ano\nlicense");
     let steps = [Step::status(503), Step::status(503), refusal.clone(), refusal.clone(), refusal];
     let server = FaultServer::start(steps);
@@ -534,9 +515,7 @@ fn each_kind_of_failure_is_logged_once() {
     }
     let stats = uploader.shutdown(AMPLE);
     assert_lost(&stats, Loss::Refused, tally(3, 9, 30));
-    let address = server.address.to_string();
-    let warnings = WARNINGS.0.lock().unwrap();
-    let lines: Vec<_> = warnings.iter().filter(|line| line.contains(&address)).collect();
+    let lines = warnings_with(&server.address.to_string());
     assert_eq!(lines.len(), 2, "{lines:?}");
     assert!(lines[0].contains("answered 503"), "{lines:?}");
     assert!(lines[1].contains("answered 403: no license"), "{lines:?}");

@@ -1,10 +1,11 @@
 //! What a session leaves in the process, in its children, and does at its limits.
 
 mod sampling_support;
+mod warnings_support;
 
 use std::collections::BTreeSet;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 use std::{fs, mem, ptr, thread};
 
@@ -13,6 +14,7 @@ use otlpprof::sampling::cpu::{self, StartError};
 use otlpprof::sampling::thread_records;
 use otlpprof::signal::cpu_counters::CpuCounts;
 use sampling_support::*;
+use warnings_support::{keep_warnings, warnings_with};
 
 fn names(directory: &str) -> BTreeSet<String> {
     let entries = fs::read_dir(directory).unwrap();
@@ -317,31 +319,10 @@ fn share_the_process_timer() -> Measured {
     measured
 }
 
-/// The lines that were logged as warnings.
-struct Warnings(Mutex<Vec<String>>);
-
-static WARNINGS: Warnings = Warnings(Mutex::new(Vec::new()));
-
-impl log::Log for Warnings {
-    fn enabled(&self, metadata: &log::Metadata) -> bool {
-        metadata.level() <= log::Level::Warn
-    }
-
-    fn log(&self, record: &log::Record) {
-        if self.enabled(record.metadata()) {
-            self.0.lock().unwrap().push(record.args().to_string());
-        }
-    }
-
-    fn flush(&self) {}
-}
-
 #[test]
 fn a_thread_that_can_have_no_clock_is_counted_once_and_sampled_when_there_is_one() {
     let _guard = serially();
-    let _ = log::set_logger(&WARNINGS);
-    log::set_max_level(log::LevelFilter::Warn);
-    let is_told = |line: &String| line.contains("threads are not sampled");
+    keep_warnings();
     with_limit(libc::RLIMIT_SIGPENDING, 1, || {
         let session = with_limit(libc::RLIMIT_SIGPENDING, 1 << 16, || start(&config(ClockKind::Timer)));
         // The application has the process's timer, and all others: to fire in a thousand seconds.
@@ -390,7 +371,7 @@ fn a_thread_that_can_have_no_clock_is_counted_once_and_sampled_when_there_is_one
         assert_eq!(last.threads_unsampled, first.threads_unsampled, "{last:?}");
         assert!(last.threads_armed >= 8, "{last:?}");
     });
-    assert_eq!(WARNINGS.0.lock().unwrap().iter().filter(|line| is_told(line)).count(), 1);
+    assert_eq!(warnings_with("threads are not sampled").len(), 1);
 }
 
 /// A timer that is never set, if there may be one.
