@@ -7,8 +7,12 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 java=${JAVA:-java}
-jars=$(scripts/fetch-jmh.sh)
+# JMH, what it needs, and the peer.
+jars=$(scripts/fetch-maven.sh org.openjdk.jmh:jmh-core:1.37 org.openjdk.jmh:jmh-generator-annprocess:1.37 \
+    net.sf.jopt-simple:jopt-simple:5.0.4 org.apache.commons:commons-math3:3.6.1 com.datadoghq:ddprof:1.22.0)
 classes=$(mktemp -d)
 trap 'rm -rf "$classes"' EXIT
-"${java%java}javac" -d "$classes" -cp "$API:$jars" -Xlint:all,-options,-processing benches/context/*.java
+# From JDK 23 on, processors run where they are named.
+"${java%java}javac" -d "$classes" -cp "$API:$jars" -processor org.openjdk.jmh.generators.BenchmarkProcessor \
+    -Xlint:all,-options,-processing benches/context/*.java
 "$java" -cp "$classes:$API:$jars" context.Turns "-Dotlpprof.library=$OTLPPROF" ${JVM_OPTIONS:-}

@@ -30,7 +30,7 @@ scripts/install-toolchain.sh rust cc jdk
 scripts/install-jdks.sh >&2
 ASYNC_PROFILER=$(scripts/fetch-async-profiler.sh)
 export ASYNC_PROFILER
-H2=$(scripts/fetch-h2.sh)
+H2=$(scripts/fetch-maven.sh com.h2database:h2:2.2.224)
 export H2
 cargo build --release --locked </dev/null
 export OTLPPROF=$target/release/libotlpprof.so OTLPPROF_COMMAND=$target/release/otlpprof

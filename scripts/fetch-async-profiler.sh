@@ -16,18 +16,15 @@ esac
 directory=$PWD/.cache/async-profiler
 library=$directory/libasyncProfiler-$VERSION-$platform.so
 if [ ! -f "$library" ]; then
-    for program in mvn python3; do
-        command -v $program >/dev/null || {
-            echo "fetch-async-profiler: needs $program (apt-get install maven python3)" >&2
-            exit 1
-        }
-    done
+    command -v python3 >/dev/null || {
+        echo "fetch-async-profiler: needs python3 (apt-get install python3)" >&2
+        exit 1
+    }
+    jar=$(scripts/fetch-maven.sh "tools.profiler:async-profiler:$VERSION")
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
-    mvn --quiet --batch-mode dependency:copy "-Dartifact=tools.profiler:async-profiler:$VERSION" \
-        "-DoutputDirectory=$work" </dev/null >&2
     mkdir -p "$directory"
-    python3 -m zipfile -e "$work/async-profiler-$VERSION.jar" "$work/jar"
+    python3 -m zipfile -e "$jar" "$work/jar"
     # Moved there whole.
     cp "$work/jar/$platform/libasyncProfiler.so" "$directory/.incoming"
     mv "$directory/.incoming" "$library"
