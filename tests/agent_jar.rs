@@ -128,7 +128,7 @@ fn as_a_java_agent_it_profiles_from_the_start() {
         assert_nothing_left(&run, &folder);
         let right = hold_to_witness(&run);
         eprintln!("{}: {right} samples", run.label);
-        assert!(right > 500, "{}: {right}\n{}", run.label, run.stderr);
+        assert!(right > 100, "{}: {right}\n{}", run.label, run.stderr);
     }
 }
 

@@ -43,6 +43,12 @@ public class ContextBenchmark {
         long traceHigh = 0x4bf92f3577b34da6L;
         long traceLow = 0xa3ce929d0e0e4736L;
         long span = 0x00f067aa0ba902b7L;
+        private boolean isOther;
+
+        String next() {
+            isOther = !isOther;
+            return isOther ? other : endpoint;
+        }
     }
 
     /** Strings that nobody has seen; their making is not measured. */
@@ -97,6 +103,12 @@ public class ContextBenchmark {
         }
     }
 
+    /** What JMH itself takes. */
+    @Benchmark
+    public String nothing_otlpprof(Ours ours, Values values) {
+        return values.endpoint;
+    }
+
     @Benchmark
     public boolean setByOffset_otlpprof(Ours ours, Values values) {
         return ours.setter.setAttribute(ours.endpoint, values.endpoint);
@@ -105,6 +117,17 @@ public class ContextBenchmark {
     @Benchmark
     public boolean setByOffset_datadog(Datadogs datadogs, Values values) {
         return datadogs.setter.setContextValue(datadogs.endpoint, values.endpoint);
+    }
+
+    /** Two values in turn. */
+    @Benchmark
+    public boolean setTwoInTurn_otlpprof(Ours ours, Values values) {
+        return ours.setter.setAttribute(ours.endpoint, values.next());
+    }
+
+    @Benchmark
+    public boolean setTwoInTurn_datadog(Datadogs datadogs, Values values) {
+        return datadogs.setter.setContextValue(datadogs.endpoint, values.next());
     }
 
     @Benchmark

@@ -113,7 +113,7 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_version0(
 }
 
 /// The `ABI` of `Natives.java` that this file implements.
-const ABI: jint = 1;
+const ABI: jint = 2;
 
 /// `Natives.abi0`.
 ///

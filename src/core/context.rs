@@ -5,9 +5,16 @@
 //! Record"): trace id, span id, `valid`, trace flags, size of the attributes. That size is always 0, so that a reader of
 //! that format takes no slot for an attribute. Then follow nine slots, each a reference to a string of the dictionary.
 //!
-//! By OTEP 4947 a record counts while `valid` is 1, and zero ids in it say that no trace is active. So the two states are
-//! apart: `valid` is 0 only while the thread is in the middle of a write, and a block that holds labels, or nothing,
-//! has `valid` 1 and zero ids.
+//! By OTEP 4947 a record counts while `valid` is 1, and no other byte of it does while `valid` is 0. So a block has three
+//! states, in the four bytes from `valid` on:
+//!
+//! | `valid` | trace flags | |
+//! |---|---|---|
+//! | 1 | any | trace, span and slots count |
+//! | 0 | 1 | no trace is active, whatever the ids say: the slots count ([`LABELS`]) |
+//! | 0 | 0 | the slots are being written: nothing counts |
+//!
+//! A trace is set by a way through the second, which makes clearing one a single store.
 //!
 //! Only the owner writes, and only a handler on the owner reads: compilers must keep the order of the stores, the
 //! processor does by itself.
@@ -23,8 +30,11 @@ pub const BLOCK_BYTES: usize = 64;
 
 const WORDS: usize = BLOCK_BYTES / 8;
 
-/// The word that holds `valid` in its lowest byte, on a little-endian machine.
-const VALID_WORD: usize = 3;
+/// The word that holds the state in its lower half, `valid` in the lowest byte, on a little-endian machine.
+const STATE_WORD: usize = 3;
+
+/// The state of a block in which the slots count and the ids do not.
+const LABELS: u32 = 1 << 8;
 
 /// A block as it was when it was copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,7 +44,7 @@ pub struct ContextRecord {
     pub trace_id: [u8; 16],
     /// W3C span id, big-endian; zeros if no trace is active.
     pub span_id: [u8; 8],
-    /// 1 if the record counts, 0 where there is none.
+    /// 1 if the record says anything, 0 where there is none.
     pub valid: u8,
     /// W3C trace flags.
     pub trace_flags: u8,
@@ -45,7 +55,7 @@ pub struct ContextRecord {
 }
 
 const _: () = assert!(size_of::<ContextRecord>() == BLOCK_BYTES);
-const _: () = assert!(std::mem::offset_of!(ContextRecord, valid) == 8 * VALID_WORD);
+const _: () = assert!(std::mem::offset_of!(ContextRecord, valid) == 8 * STATE_WORD);
 const _: () = assert!(std::mem::offset_of!(ContextRecord, slots) == 28);
 const _: () = assert!(cfg!(target_endian = "little"), "`valid` is looked for in a word's lowest byte");
 
@@ -110,12 +120,19 @@ impl ContextBlock {
     /// What the block says; `None` while its thread is in the middle of a write. For a handler on the block's thread,
     /// or where nobody writes.
     pub fn read(&self) -> Option<ContextRecord> {
-        let [.., valid, _, _, _, _] = &self.words;
-        if valid.load(Ordering::Relaxed) & 0xff != 1 {
+        let [.., state, _, _, _, _] = &self.words;
+        let state = state.load(Ordering::Relaxed) as u32;
+        let has_trace = state & 0xff == 1;
+        if !has_trace && state != LABELS {
             return None;
         }
         compiler_fence(Ordering::SeqCst);
-        Some(ContextRecord::of_words(self.words.each_ref().map(|word| word.load(Ordering::Relaxed))))
+        let record = ContextRecord::of_words(self.words.each_ref().map(|word| word.load(Ordering::Relaxed)));
+        Some(if has_trace {
+            record
+        } else {
+            ContextRecord { valid: 1, slots: record.slots, ..ContextRecord::NONE }
+        })
     }
 
     /// What the slots hold, whether or not a write is under way.
@@ -126,7 +143,7 @@ impl ContextBlock {
     /// Empties the block. For one that no handler reads.
     pub fn clear(&self) {
         for (index, word) in self.words.iter().enumerate() {
-            word.store(u64::from(index == VALID_WORD), Ordering::Relaxed);
+            word.store(if index == STATE_WORD { u64::from(LABELS) } else { 0 }, Ordering::Relaxed);
         }
     }
 }
@@ -245,8 +262,12 @@ mod tests {
         block.clear();
         assert_eq!(block.read(), Some(ContextRecord { valid: 1, ..ContextRecord::NONE }));
         let slots = [ValueRef::new(7, 1); SLOTS];
-        write(&block, ContextRecord { valid: 1, slots, ..ContextRecord::NONE });
-        assert_eq!(block.read().unwrap().slots, slots);
+        let ids = ContextRecord { trace_id: [1; 16], span_id: [2; 8], slots, ..ContextRecord::NONE };
+        write(&block, ContextRecord { trace_flags: 1, ..ids });
+        let labels = ContextRecord { valid: 1, slots, ..ContextRecord::NONE };
+        assert_eq!(block.read(), Some(labels), "ids of a trace that is over");
+        write(&block, ContextRecord { valid: 1, trace_flags: 1, ..ids });
+        assert_eq!(block.read(), Some(ContextRecord { valid: 1, trace_flags: 1, ..ids }));
         for invalid in [0, 2, 0xff] {
             write(&block, ContextRecord { trace_id: [1; 16], valid: invalid, slots, ..ContextRecord::NONE });
             assert_eq!(block.read(), None);

@@ -212,7 +212,7 @@ public final class ContextCalls {
             Field ints = type.getDeclaredField("ints");
             current.setAccessible(true);
             ints.setAccessible(true);
-            return (((IntBuffer) ints.get(current.invoke(null))).get(6) & 1) == 1;
+            return ((IntBuffer) ints.get(current.invoke(null))).get(6) != 0;
         } catch (ReflectiveOperationException e) {
             throw new AssertionError(e);
         }

@@ -45,7 +45,7 @@ public final class ContextSetter {
     private static final String SPAN_ID = "spanid";
 
     private final String[] names;
-    /** Where each name's value goes: a slot, or one of the link's two parts. */
+    /** Where each name's value goes: a slot, one of the link's two parts, or, without the agent, nowhere. */
     private final int[] slots;
 
     private final boolean active;
@@ -78,13 +78,16 @@ public final class ContextSetter {
     }
 
     private int slotOf(String name) {
+        if (!active) {
+            return ThreadContext.NOWHERE;
+        }
         if (name.equals(TRACE_ID)) {
             return ThreadContext.TRACE;
         }
         if (name.equals(SPAN_ID)) {
             return ThreadContext.SPAN;
         }
-        return active ? Natives.slot0(name) : 0;
+        return Natives.slot0(name);
     }
 
     /**
@@ -114,11 +117,10 @@ public final class ContextSetter {
      */
     public boolean setAttribute(int offset, String value) {
         int slot = slots[offset];
-        if (!active) {
-            return false;
+        if (slot >= 0) {
+            return ThreadContext.current().setLabel(slot, value);
         }
-        ThreadContext context = ThreadContext.current();
-        return slot >= 0 ? context.setLabel(slot, value) : context.setId(slot, value);
+        return slot != ThreadContext.NOWHERE && ThreadContext.current().setId(slot, value);
     }
 
     /**

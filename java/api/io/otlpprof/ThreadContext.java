@@ -6,14 +6,15 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.IntBuffer;
 import java.nio.LongBuffer;
+import java.util.Arrays;
 
 /**
  * The calling thread's block, and how it is written.
  *
  * <p>Only the thread itself comes by its block, through {@link #current()}: nothing outside this class keeps one. A
  * signal handler on the same thread reads it between any two stores. One store of four aligned bytes is seen whole; where
- * more change together the byte {@code valid} is 0 meanwhile. The handler interrupts this very thread, so all that is
- * needed is that the compiler keeps the order of the stores.
+ * more change together the block's state says meanwhile that they do not count. The handler interrupts this very thread,
+ * so all that is needed is that the compiler keeps the order of the stores.
  *
  * <p>It is a weak reference to its thread, by which a thread knows its own.
  *
@@ -24,6 +25,8 @@ final class ThreadContext extends WeakReference<Thread> {
     static final int TRACE = -1;
     /** In place of a slot: the span id. */
     static final int SPAN = -2;
+    /** In place of a slot: there is no agent. */
+    static final int NOWHERE = -3;
 
     /** Places in {@link #ids}. */
     private static final int TRACE_ID_HIGH = 0;
@@ -39,6 +42,12 @@ final class ThreadContext extends WeakReference<Thread> {
 
     private static final int FIRST_SLOT = 7;
     private static final int SLOTS = 9;
+
+    /** States: slots are being written. */
+    private static final int NOTHING = 0;
+    /** The slots count, and the ids do not. */
+    private static final int LABELS = 1 << 8;
+    /** All counts; or this into the trace flags, in the second byte. */
     private static final int VALID = 1;
 
     // A view of ints is read with fewer questions asked than a buffer of bytes.
@@ -61,6 +70,9 @@ final class ThreadContext extends WeakReference<Thread> {
 
     /** A value and its reference, good for one epoch. */
     private static final class Known {
+        /** No value that anyone can set. */
+        static final Known NOTHING = new Known(null, 0);
+
         final String value;
 
         /** The epoch in the upper half, the reference in the lower: one load has both. */
@@ -114,8 +126,12 @@ final class ThreadContext extends WeakReference<Thread> {
 
     private long parsed;
 
+    /** By slot, the value that was set last. */
+    private final Known[] recentValues = new Known[SLOTS];
+
     private ThreadContext(Thread current) {
         super(current);
+        Arrays.fill(recentValues, Known.NOTHING);
         ByteBuffer memory = Natives.block0(current);
         ints = memory == null ? null : memory.order(ByteOrder.nativeOrder()).asIntBuffer();
         ids = memory == null ? null : memory.order(ByteOrder.BIG_ENDIAN).asLongBuffer();
@@ -124,6 +140,7 @@ final class ThreadContext extends WeakReference<Thread> {
 
     static ThreadContext current() {
         Thread thread = Thread.currentThread();
+        // A class of threads may say what it likes of its id.
         int index = (int) thread.getId() & RECENT_THREADS - 1;
         ThreadContext recent = RECENT[index];
         if (recent != null && recent.get() == thread) {
@@ -140,11 +157,22 @@ final class ThreadContext extends WeakReference<Thread> {
 
     boolean setLabel(int slot, String value) {
         IntBuffer ints = intact;
+        Known known = recentValues[slot];
+        if (ints != null && value != null && known.value == value && put(ints, slot, known)) {
+            return true;
+        }
+        return setOther(slot, value);
+    }
+
+    /** Looks in the value's first place. */
+    private boolean setOther(int slot, String value) {
+        IntBuffer ints = intact;
         if (ints != null && value != null) {
             Known known = KNOWN[index(value)];
             if (known != null
                     && (known.value == value || known.value.equals(value))
                     && put(ints, slot, known)) {
+                recentValues[slot] = known;
                 return true;
             }
         }
@@ -209,7 +237,7 @@ final class ThreadContext extends WeakReference<Thread> {
     /** After an exception out of the middle of a write: what the block has is no context. */
     private void mend() {
         if (intact == null) {
-            if ((ints.get(STATE) & VALID) == 0) {
+            if (ints.get(STATE) == NOTHING) {
                 clearContext();
             }
             intact = ints;
@@ -226,15 +254,24 @@ final class ThreadContext extends WeakReference<Thread> {
     }
 
     boolean setTrace(long traceIdHigh, long traceIdLow, long spanId, int flags) {
-        isWaiting = false;
+        IntBuffer ints = this.ints;
+        LongBuffer ids = this.ids;
         if (ints == null) {
             return false;
         }
         if ((traceIdHigh | traceIdLow) == 0 || spanId == 0) {
-            writeHeader(0, 0, 0, VALID);
+            clearTrace();
             return false;
         }
-        writeHeader(traceIdHigh, traceIdLow, spanId, (flags & 0xff) << 8 | VALID);
+        mend();
+        isWaiting = false;
+        ints.put(STATE, LABELS);
+        VarHandle.storeStoreFence();
+        ids.put(TRACE_ID_HIGH, traceIdHigh);
+        ids.put(TRACE_ID_LOW, traceIdLow);
+        ids.put(SPAN_ID, spanId);
+        VarHandle.storeStoreFence();
+        ints.put(STATE, (flags & 0xff) << 8 | VALID);
         return true;
     }
 
@@ -313,10 +350,11 @@ final class ThreadContext extends WeakReference<Thread> {
         if (ints == null) {
             return false;
         }
-        long high = isWaiting ? waitingTraceIdHigh : ids.get(TRACE_ID_HIGH);
-        long low = isWaiting ? waitingTraceIdLow : ids.get(TRACE_ID_LOW);
-        long span = isWaiting ? waitingSpanId : ids.get(SPAN_ID);
-        int flags = ints.get(STATE) >>> 8 & 0xff;
+        boolean hasSpan = hasSpan();
+        long high = isWaiting ? waitingTraceIdHigh : hasSpan ? ids.get(TRACE_ID_HIGH) : 0;
+        long low = isWaiting ? waitingTraceIdLow : hasSpan ? ids.get(TRACE_ID_LOW) : 0;
+        long span = isWaiting ? waitingSpanId : hasSpan ? ids.get(SPAN_ID) : 0;
+        int flags = hasSpan ? flags() : 0;
         boolean isGood;
         if (which == TRACE) {
             isGood = isTraceId(value) && (textHigh | textLow) != 0;
@@ -344,27 +382,17 @@ final class ThreadContext extends WeakReference<Thread> {
     void clearTrace() {
         isWaiting = false;
         if (ints != null) {
-            writeHeader(0, 0, 0, VALID);
+            mend();
+            ints.put(STATE, LABELS);
         }
     }
 
-    private void writeHeader(long high, long low, long span, int state) {
-        try {
-            ints.put(STATE, 0);
-            VarHandle.storeStoreFence();
-            putIds(high, low, span);
-            VarHandle.storeStoreFence();
-            ints.put(STATE, state);
-        } catch (StackOverflowError e) {
-            intact = null;
-            throw e;
-        }
+    private boolean hasSpan() {
+        return (ints.get(STATE) & VALID) != 0;
     }
 
-    private void putIds(long high, long low, long span) {
-        ids.put(TRACE_ID_HIGH, high);
-        ids.put(TRACE_ID_LOW, low);
-        ids.put(SPAN_ID, span);
+    private int flags() {
+        return ints.get(STATE) >>> 8 & 0xff;
     }
 
     void clearContext() {
@@ -383,13 +411,12 @@ final class ThreadContext extends WeakReference<Thread> {
                 values[slot] = value(reference);
             }
         }
-        int flags = ints.get(STATE) >>> 8 & 0xff;
+        values = values == null ? ContextSnapshot.EMPTY.values : values;
+        if (!hasSpan()) {
+            return new ContextSnapshot(values, 0, 0, 0, 0);
+        }
         return new ContextSnapshot(
-                values == null ? ContextSnapshot.EMPTY.values : values,
-                ids.get(TRACE_ID_HIGH),
-                ids.get(TRACE_ID_LOW),
-                ids.get(SPAN_ID),
-                flags);
+                values, ids.get(TRACE_ID_HIGH), ids.get(TRACE_ID_LOW), ids.get(SPAN_ID), flags());
     }
 
     /** Replaces the whole context, so that a sample shows the one or the other. */
@@ -409,14 +436,16 @@ final class ThreadContext extends WeakReference<Thread> {
 
     private void write(ContextSnapshot snapshot, int[] bySlot) {
         try {
-            ints.put(STATE, 0);
+            ints.put(STATE, NOTHING);
             VarHandle.storeStoreFence();
-            putIds(snapshot.traceIdHigh, snapshot.traceIdLow, snapshot.spanId);
+            ids.put(TRACE_ID_HIGH, snapshot.traceIdHigh);
+            ids.put(TRACE_ID_LOW, snapshot.traceIdLow);
+            ids.put(SPAN_ID, snapshot.spanId);
             for (int slot = 0; slot < SLOTS; slot++) {
                 ints.put(FIRST_SLOT + slot, slot < bySlot.length ? bySlot[slot] : 0);
             }
             VarHandle.storeStoreFence();
-            ints.put(STATE, snapshot.flags << 8 | VALID);
+            ints.put(STATE, snapshot.spanId == 0 ? LABELS : snapshot.flags << 8 | VALID);
         } catch (StackOverflowError e) {
             intact = null;
             throw e;
