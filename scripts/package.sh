@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # Makes what is published for Java programs, in target/package: scripts/package.sh [--library FILE]... [--out DIR]
 #
-#   otlpprof-VERSION.jar           the classes of java/api (for Java 11 and later), and the agent's library
-#   otlpprof-VERSION-sources.jar   -javadoc.jar   .pom
+#   otlpprof-VERSION.jar                 the classes of java/api (for Java 11 and later), and the agent's library
+#   otlpprof-opentelemetry-VERSION.jar   those of java/opentelemetry, which link samples to OpenTelemetry's current span
+#   each with -sources.jar, -javadoc.jar and .pom
+#   otlpprof-opentelemetry-extension-VERSION.jar   both in one, as an extension of the OpenTelemetry Java agent
 #
-# Coordinates: io.otlpprof:otlpprof:VERSION. The library is the release build for this machine; with --library, given once
-# for each architecture, it is one that is built already. Needs a JDK.
+# Coordinates: io.otlpprof:NAME:VERSION. The library is the release build for this machine; with --library, given once
+# for each architecture, it is one that is built already. Needs a JDK, and Maven for
+# OpenTelemetry's jars.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -46,42 +49,75 @@ architecture() {
 }
 
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n1)
-name=otlpprof-$version
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-classes=$work/classes
-sources=(java/api/io/otlpprof/*.java)
+mkdir -p "$work/done"
 
-# -options: newer compilers warn that they will drop old releases one day.
-javac --release 11 -g -encoding UTF-8 -Xlint:all,-options -Werror -d "$classes" "${sources[@]}"
-for library in "${libraries[@]}"; do
-    [ -f "$library" ] || fail "no file: $library"
-    machine=$(architecture "$library")
-    folder=$classes/io/otlpprof/linux-$machine
-    [ ! -e "$folder" ] || fail "two libraries for $machine"
-    mkdir -p "$folder"
-    cp "$library" "$folder/libotlpprof.so"
-done
+# compile CLASS_PATH CLASSES SOURCE...
+compile() {
+    # -options: newer compilers warn that they will drop old releases one day. -classfile: annotations of OpenTelemetry's.
+    javac --release 11 -g -encoding UTF-8 -Xlint:all,-options,-classfile -Werror -cp "$1" -d "$2" "${@:3}"
+    mkdir -p "$2/META-INF"
+    cp LICENSE "$2/META-INF/"
+}
 
-cat >"$work/$name.pom" <<END
+# dependency GROUP NAME VERSION
+dependency() {
+    echo "    <dependency>"
+    echo "      <groupId>$1</groupId>"
+    echo "      <artifactId>$2</artifactId>"
+    echo "      <version>$3</version>"
+    echo "    </dependency>"
+}
+
+# publish NAME DESCRIPTION DEPENDENCIES CLASS_PATH CLASSES SOURCES MANIFEST: the four files of an artifact. SOURCES is the
+# folder of its package's sources.
+publish() {
+    local name=$1 description=$2 dependencies=$3 class_path=$4 classes=$5 sources=$6 manifest=$7
+    local files=$work/$name package=${6#java/*/}
+    mkdir -p "$classes/META-INF/maven/io.otlpprof/$name" "$files/sources/$package" "$files/sources/META-INF"
+    cat >"$work/done/$name-$version.pom" <<END
 <?xml version="1.0" encoding="UTF-8"?>
 <project xmlns="http://maven.apache.org/POM/4.0.0" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
          xsi:schemaLocation="http://maven.apache.org/POM/4.0.0 https://maven.apache.org/xsd/maven-4.0.0.xsd">
   <modelVersion>4.0.0</modelVersion>
   <groupId>io.otlpprof</groupId>
-  <artifactId>otlpprof</artifactId>
+  <artifactId>$name</artifactId>
   <version>$version</version>
   <packaging>jar</packaging>
-  <name>otlpprof</name>
-  <description>OpenTelemetry-native continuous profiler for the JVM: its Java API, and the agent</description>
+  <name>$name</name>
+  <description>$description</description>
   <licenses>
     <license>
       <name>Apache License, Version 2.0</name>
       <url>https://www.apache.org/licenses/LICENSE-2.0.txt</url>
     </license>
   </licenses>
+  <dependencies>
+$dependencies
+  </dependencies>
 </project>
 END
+    cp "$work/done/$name-$version.pom" "$classes/META-INF/maven/io.otlpprof/$name/pom.xml"
+    cp LICENSE "$files/sources/META-INF/"
+    cp "$sources"/*.java "$files/sources/$package/"
+    javadoc --release 11 -quiet -encoding UTF-8 -Xdoclint:all -Werror -notimestamp -cp "$class_path" \
+        -d "$files/javadoc" "$sources"/*.java >&2
+    jar --create --file "$work/done/$name-$version.jar" --manifest "$manifest" -C "$classes" .
+    jar --create --file "$work/done/$name-$version-sources.jar" -C "$files/sources" .
+    jar --create --file "$work/done/$name-$version-javadoc.jar" -C "$files/javadoc" .
+}
+
+api=$work/api
+compile "" "$api" java/api/io/otlpprof/*.java
+for library in "${libraries[@]}"; do
+    [ -f "$library" ] || fail "no file: $library"
+    machine=$(architecture "$library")
+    folder=$api/io/otlpprof/linux-$machine
+    [ ! -e "$folder" ] || fail "two libraries for $machine"
+    mkdir -p "$folder"
+    cp "$library" "$folder/libotlpprof.so"
+done
 cat >"$work/manifest" <<END
 Automatic-Module-Name: io.otlpprof
 Implementation-Title: otlpprof
@@ -89,22 +125,36 @@ Implementation-Version: $version
 Premain-Class: io.otlpprof.JavaAgent
 Agent-Class: io.otlpprof.JavaAgent
 END
-mkdir -p "$classes/META-INF/maven/io.otlpprof/otlpprof" "$work/sources/io/otlpprof" "$work/sources/META-INF"
-cp "$work/$name.pom" "$classes/META-INF/maven/io.otlpprof/otlpprof/pom.xml"
-cp LICENSE "$classes/META-INF/"
-cp LICENSE "$work/sources/META-INF/"
-cp "${sources[@]}" "$work/sources/io/otlpprof/"
-javadoc --release 11 -quiet -encoding UTF-8 -Xdoclint:all -Werror -notimestamp -d "$work/javadoc" "${sources[@]}" >&2
+publish otlpprof "OpenTelemetry-native continuous profiler for the JVM: its Java API, and the agent" \
+    "" "" "$api" java/api/io/otlpprof "$work/manifest"
 
-mkdir -p "$work/done"
-jar --create --file "$work/done/$name.jar" --manifest "$work/manifest" -C "$classes" .
-jar --create --file "$work/done/$name-sources.jar" -C "$work/sources" .
-jar --create --file "$work/done/$name-javadoc.jar" -C "$work/javadoc" .
-cp "$work/$name.pom" "$work/done/"
+# OpenTelemetry is whoever's uses it, in their version.
+opentelemetry=$(scripts/fetch-opentelemetry.sh)
+companion=$work/companion
+compile "$api:$opentelemetry" "$companion" java/opentelemetry/io/otlpprof/opentelemetry/*.java
+mkdir -p "$companion/META-INF/services"
+services=$companion/META-INF/services
+echo io.otlpprof.opentelemetry.ProfiledAutoConfiguration \
+    >"$services/io.opentelemetry.sdk.autoconfigure.spi.AutoConfigurationCustomizerProvider"
+
+# All that the Java agent's loader of extensions needs in one file. That agent has its own way to a storage.
+extension=$work/done/otlpprof-opentelemetry-extension-$version.jar
+jar --create --file "$extension" -C "$api" io -C "$api" META-INF/LICENSE
+jar --update --file "$extension" -C "$companion" io -C "$companion" META-INF/services
+
+echo io.otlpprof.opentelemetry.ProfiledContextStorageProvider >"$services/io.opentelemetry.context.ContextStorageProvider"
+cat >"$work/manifest" <<END
+Automatic-Module-Name: io.otlpprof.opentelemetry
+Implementation-Title: otlpprof-opentelemetry
+Implementation-Version: $version
+END
+publish otlpprof-opentelemetry "Links profiles to OpenTelemetry's spans" "$(dependency io.otlpprof otlpprof "$version")" \
+    "$api:$opentelemetry" "$companion" java/opentelemetry/io/otlpprof/opentelemetry "$work/manifest"
+
 mkdir -p "$out"
 # Each is moved there whole: JVMs that have the old one open keep it.
 for file in "$work/done"/*; do
     cp "$file" "$out/.incoming"
     mv "$out/.incoming" "$out/${file##*/}"
 done
-echo "$out/$name.jar"
+echo "$out/otlpprof-$version.jar"

@@ -1,54 +1,142 @@
-//! The span that OpenTelemetry has as the current one is the samples' link.
+//! The span that OpenTelemetry has as the current one is the samples' link, and its local root's endpoint their label.
 
 mod agent_support;
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
+use agent_support::running::Finished;
 use agent_support::stacks::cpu_stacks;
-use agent_support::{JavaRun, java_homes};
+use agent_support::{JavaRun, agent, java_homes};
 
-/// The class path of the module, its test program and OpenTelemetry's SDK, with the API's.
-fn class_path() -> String {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/package-opentelemetry.sh");
-    let api = env!("OTLPPROF_API_CLASSES");
-    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("opentelemetry");
-    let output = Command::new(script).arg(api).arg(out).output().unwrap();
+/// What scripts/package.sh makes, and the test programs, in one folder.
+static MADE: LazyLock<PathBuf> = LazyLock::new(|| {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("opentelemetry");
+    let library = agent();
+    let arguments = ["--library".as_ref(), library.as_path(), "--out".as_ref(), folder.as_path()];
+    printed_by(Command::new(script("package.sh")).args(arguments));
+    let sources =
+        std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/java/opentelemetry/programs")).unwrap();
+    printed_by(
+        Command::new("javac")
+            .args(["--release", "11", "-Xlint:all,-options,-classfile,-try", "-Werror", "-cp"])
+            .arg(format!("{}:{}", jars(&folder, &["otlpprof", "otlpprof-opentelemetry"]), opentelemetry()))
+            .arg("-d")
+            .arg(folder.join("programs"))
+            .args(sources.map(|source| source.unwrap().path())),
+    );
+    folder
+});
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(name)
+}
+
+fn printed_by(command: &mut Command) -> String {
+    let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    format!("{api}:{}", String::from_utf8(output.stdout).unwrap().trim())
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn jars(folder: &Path, names: &[&str]) -> String {
+    let jar = |name| folder.join(format!("{name}-{}.jar", env!("CARGO_PKG_VERSION"))).display().to_string();
+    names.iter().map(jar).collect::<Vec<_>>().join(":")
+}
+
+/// The class path of OpenTelemetry's API and SDK.
+fn opentelemetry() -> String {
+    printed_by(&mut Command::new(script("fetch-opentelemetry.sh")))
+}
+
+fn program(home: &Path, name: &'static str, class_path: &str) -> JavaRun {
+    let programs = MADE.join("programs");
+    JavaRun::new(home, name).api(Path::new(&format!("{}:{class_path}", programs.display())))
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Samples in a burning method are linked to one of the spans, and have the endpoint, that the program announced for it;
+/// those in `outside`, of which it announces nothing, have neither. Each of `methods` has some.
+fn hold_to_announcements(run: &Finished, methods: &[&str]) {
+    let mut announced = BTreeMap::<_, (BTreeSet<_>, _)>::new();
+    for line in run.stdout.lines() {
+        let [method, trace, span, endpoint] = line.splitn(4, ' ').collect::<Vec<_>>()[..] else {
+            panic!("{}: {line}", run.label)
+        };
+        let (spans, known) = announced.entry(method).or_insert((BTreeSet::new(), endpoint));
+        spans.insert(format!("{trace} {span}"));
+        assert_eq!(*known, endpoint);
+    }
+    let mut periods = BTreeMap::<_, i64>::new();
+    for stack in cpu_stacks(&run.messages()) {
+        let Some(method) = methods.iter().find(|method| stack.has(&format!("programs.Burning.{method}")))
+        else {
+            continue;
+        };
+        let link =
+            stack.link.as_ref().map(|(trace, span)| format!("{} {}", hexadecimal(trace), hexadecimal(span)));
+        let endpoint = stack.labels.get("rest_endpoint").map_or("", String::as_str);
+        match announced.get(method) {
+            Some((spans, known)) => {
+                assert!(link.is_some_and(|link| spans.contains(&link)), "{}: {method}: {stack:?}", run.label);
+                assert_eq!(endpoint, *known, "{}: {method}: {stack:?}", run.label);
+            }
+            None => assert_eq!((link, endpoint), (None, ""), "{}: {method}: {stack:?}", run.label),
+        }
+        *periods.entry(*method).or_default() += stack.value;
+    }
+    eprintln!("{}: {periods:?}", run.label);
+    assert!(methods.iter().all(|method| periods.get(method) >= Some(&50)), "{}: {periods:?}", run.label);
+}
+
+const AGENT: &str = "cpu=1ms,file=FILE";
+
 #[test]
-fn samples_are_linked_to_opentelemetrys_current_span() {
-    let class_path = class_path();
+fn samples_have_the_current_span_and_its_local_roots_endpoint() {
+    let class_path = format!("{}:{}", jars(&MADE, &["otlpprof", "otlpprof-opentelemetry"]), opentelemetry());
     for home in java_homes() {
-        let run = JavaRun::new(&home, "OpenTelemetrySpans")
-            .api(Path::new(&class_path))
-            .agent("cpu=1ms,file=FILE")
+        for autoconfigured in ["false", "true"] {
+            let run = program(&home, "OpenTelemetrySpans", &class_path)
+                .jvm_option("-Dotel.traces.exporter=none")
+                .jvm_option("-Dotel.metrics.exporter=none")
+                .jvm_option("-Dotel.logs.exporter=none")
+                .argument(autoconfigured)
+                .agent(AGENT)
+                .run()
+                .expect_success();
+            hold_to_announcements(&run, &["outer", "inner", "second", "client", "outside"]);
+        }
+    }
+}
+
+#[test]
+fn without_an_sdk_spans_are_linked_and_endpoints_are_the_programs_own() {
+    let api = opentelemetry().split(':').take(2).collect::<Vec<_>>().join(":");
+    let class_path = format!("{}:{api}", jars(&MADE, &["otlpprof", "otlpprof-opentelemetry"]));
+    for home in java_homes() {
+        let run = program(&home, "OpenTelemetryApi", &class_path).agent(AGENT).run().expect_success();
+        hold_to_announcements(&run, &["outer", "outside"]);
+    }
+}
+
+#[test]
+fn as_an_extension_of_the_java_agent_it_labels_requests() {
+    let java_agent = printed_by(Command::new(script("fetch-opentelemetry.sh")).arg("--java-agent"));
+    let extension = jars(&MADE, &["otlpprof-opentelemetry-extension"]);
+    for home in java_homes() {
+        let run = program(&home, "OpenTelemetryServer", &opentelemetry())
+            .jvm_option(&format!("-javaagent:{java_agent}"))
+            .jvm_option(&format!("-Dotel.javaagent.extensions={extension}"))
+            .jvm_option("-Dotel.traces.exporter=none")
+            .jvm_option("-Dotel.metrics.exporter=none")
+            .jvm_option("-Dotel.logs.exporter=none")
+            .agent(AGENT)
             .run()
             .expect_success();
-        let spans: BTreeMap<_, _> = run.stdout.lines().filter_map(|line| line.split_once(' ')).collect();
-        assert_eq!(spans.len(), 2, "{}: {}", run.label, run.stdout);
-        let mut periods = BTreeMap::<_, i64>::new();
-        for stack in cpu_stacks(&run.messages()) {
-            let methods = [("burnOuter", "outer"), ("burnInner", "inner"), ("burnOutside", "outside")];
-            let burning = methods
-                .into_iter()
-                .find(|(method, _)| stack.has(&format!("programs.OpenTelemetrySpans.{method}")));
-            let Some((_, name)) = burning else { continue };
-            let link = stack.link.as_ref();
-            let link = link.map(|(trace, span)| format!("{} {}", hexadecimal(trace), hexadecimal(span)));
-            assert_eq!(link.as_deref(), spans.get(name).copied(), "{}: {name}: {stack:?}", run.label);
-            *periods.entry(name).or_default() += stack.value;
-        }
-        eprintln!("{}: {periods:?}", run.label);
-        for name in ["outer", "inner", "outside"] {
-            assert!(periods.get(name) >= Some(&50), "{}: {periods:?}", run.label);
-        }
+        hold_to_announcements(&run, &["orders", "payment", "outside"]);
     }
 }

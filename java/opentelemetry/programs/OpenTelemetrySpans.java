@@ -1,62 +1,77 @@
 package programs;
 
 import io.opentelemetry.api.trace.Span;
+import io.opentelemetry.api.trace.SpanContext;
+import io.opentelemetry.api.trace.SpanKind;
+import io.opentelemetry.api.trace.TraceFlags;
+import io.opentelemetry.api.trace.TraceState;
 import io.opentelemetry.api.trace.Tracer;
 import io.opentelemetry.context.Context;
 import io.opentelemetry.context.Scope;
+import io.opentelemetry.sdk.autoconfigure.AutoConfiguredOpenTelemetrySdk;
 import io.opentelemetry.sdk.trace.SdkTracerProvider;
+import io.otlpprof.opentelemetry.LocalRootProcessor;
 
-/** Burns CPU time in a span, in its child, and outside of spans. Prints each span: {@code NAME TRACE_ID SPAN_ID}. */
+/**
+ * Burns CPU time in a server's span, in its child, in another server's span of the same trace, in a client's that nobody
+ * asked for, and outside of spans: {@code OpenTelemetrySpans AUTOCONFIGURED}.
+ */
 public final class OpenTelemetrySpans {
-    private static volatile long sink;
-
     private OpenTelemetrySpans() {}
 
     public static void main(String[] args) throws Exception {
-        try (SdkTracerProvider provider = SdkTracerProvider.builder().build()) {
-            Tracer tracer = provider.get("test");
-            Span outer = tracer.spanBuilder("outer").startSpan();
-            Span inner = tracer.spanBuilder("inner").setParent(Context.root().with(outer)).startSpan();
-            for (Span span : new Span[] {outer, inner}) {
-                String name = span == outer ? "outer" : "inner";
-                System.out.println(name + " " + span.getSpanContext().getTraceId() + " " + span.getSpanContext().getSpanId());
+        if (Boolean.parseBoolean(args[0])) {
+            burn(AutoConfiguredOpenTelemetrySdk.initialize().getOpenTelemetrySdk().getTracer("test"));
+        } else {
+            try (SdkTracerProvider provider =
+                    SdkTracerProvider.builder().addSpanProcessor(new LocalRootProcessor()).build()) {
+                burn(provider.get("test"));
             }
-            for (int i = 0; i < 20; i++) {
-                burnOutside();
-                try (Scope first = outer.makeCurrent()) {
-                    burnOuter();
-                    try (Scope second = inner.makeCurrent()) {
-                        burnInner();
+        }
+    }
+
+    private static void burn(Tracer tracer) throws InterruptedException {
+        Span outer = tracer.spanBuilder("GET").setSpanKind(SpanKind.SERVER).startSpan();
+        outer.setAttribute("http.request.method", "GET");
+        outer.setAttribute("http.route", "/orders/{id}");
+        Span inner = tracer.spanBuilder("inner").setParent(Context.root().with(outer)).startSpan();
+        Span second = tracer.spanBuilder("receive").setSpanKind(SpanKind.CONSUMER).setParent(from(inner)).startSpan();
+        second.updateName("receive order");
+        Span client = tracer.spanBuilder("GET").setSpanKind(SpanKind.CLIENT).setNoParent().startSpan();
+        Burning.announce("outer", outer, "GET /orders/{id}");
+        Burning.announce("inner", inner, "GET /orders/{id}");
+        Burning.announce("second", second, "receive order");
+        Burning.announce("client", client, "");
+        for (int i = 0; i < 20; i++) {
+            Burning.outside();
+            try (Scope first = outer.makeCurrent()) {
+                Burning.outer();
+                try (Scope child = inner.makeCurrent()) {
+                    Burning.inner();
+                    try (Scope other = second.makeCurrent()) {
+                        Burning.second();
                     }
-                    burnOuter();
-                    Thread hopped = new Thread(Context.current().wrap(OpenTelemetrySpans::burnOuter));
-                    Thread bare = new Thread(OpenTelemetrySpans::burnOutside);
-                    hopped.start();
-                    bare.start();
-                    hopped.join();
-                    bare.join();
                 }
-                burnOutside();
+                Burning.outer();
+                Thread hopped = new Thread(Context.current().wrap(Burning::outer));
+                Thread bare = new Thread(Burning::outside);
+                hopped.start();
+                bare.start();
+                hopped.join();
+                bare.join();
+            }
+            Burning.outside();
+            try (Scope scope = client.makeCurrent()) {
+                Burning.client();
             }
         }
     }
 
-    private static void burnOuter() {
-        burn();
-    }
-
-    private static void burnInner() {
-        burn();
-    }
-
-    private static void burnOutside() {
-        burn();
-    }
-
-    private static void burn() {
-        long end = System.nanoTime() + 10_000_000;
-        while (System.nanoTime() < end) {
-            sink = sink * 31 + 7;
-        }
+    /** As a span comes in from another process. */
+    private static Context from(Span span) {
+        SpanContext ids = span.getSpanContext();
+        SpanContext remote = SpanContext.createFromRemoteParent(
+                ids.getTraceId(), ids.getSpanId(), TraceFlags.getSampled(), TraceState.getDefault());
+        return Context.root().with(Span.wrap(remote));
     }
 }

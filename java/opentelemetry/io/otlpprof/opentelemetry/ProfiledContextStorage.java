@@ -7,12 +7,23 @@ import io.opentelemetry.context.ContextStorage;
 import io.opentelemetry.context.Scope;
 import io.otlpprof.ContextSetter;
 import io.otlpprof.Otlpprof;
+import java.lang.System.Logger.Level;
 import java.util.List;
 
-/** Gives the calling thread the span of each context that is attached to it, and that of the one before when it is detached. */
+/**
+ * Gives the calling thread the span of each context that is attached to it, and that of the one before when it is detached;
+ * and the endpoint that the span's local root serves, where {@link LocalRootProcessor} knows it.
+ *
+ * <p>The endpoint is the attribute {@code rest_endpoint}, or the one that the system property
+ * {@code otlpprof.endpoint.attribute} names; none if that is empty.
+ */
 public final class ProfiledContextStorage implements ContextStorage {
+    private static final String ENDPOINT_PROPERTY = "otlpprof.endpoint.attribute";
+    private static final int ENDPOINT = 0;
+
     private final ContextStorage delegate;
-    private final ContextSetter setter = new ContextSetter(Otlpprof.getInstance(), List.of());
+    private final ContextSetter setter;
+    private final boolean hasEndpoint;
 
     /**
      * Around another storage, for example by {@code ContextStorage.addWrapper(ProfiledContextStorage::new)}.
@@ -21,6 +32,20 @@ public final class ProfiledContextStorage implements ContextStorage {
      */
     public ProfiledContextStorage(ContextStorage delegate) {
         this.delegate = delegate;
+        Otlpprof profiler = Otlpprof.getInstance();
+        String name = System.getProperty(ENDPOINT_PROPERTY, "rest_endpoint");
+        ContextSetter setter = new ContextSetter(profiler, List.of());
+        boolean hasEndpoint = false;
+        if (!name.isEmpty()) {
+            try {
+                setter = new ContextSetter(profiler, List.of(name));
+                hasEndpoint = true;
+            } catch (IllegalArgumentException e) {
+                System.getLogger("io.otlpprof").log(Level.WARNING, "samples have no endpoint: {0}", e.getMessage());
+            }
+        }
+        this.setter = setter;
+        this.hasEndpoint = hasEndpoint;
     }
 
     @Override
@@ -38,10 +63,18 @@ public final class ProfiledContextStorage implements ContextStorage {
         Context context = delegate.current();
         Span span = context == null ? null : Span.fromContextOrNull(context);
         SpanContext ids = span == null ? SpanContext.getInvalid() : span.getSpanContext();
-        if (ids.isValid()) {
-            setter.setTraceContext(ids.getTraceId(), ids.getSpanId(), ids.getTraceFlags().asByte());
-        } else {
+        if (!ids.isValid()) {
             setter.clearTraceContext();
+            setEndpoint(null);
+            return;
+        }
+        setter.setTraceContext(ids.getTraceId(), ids.getSpanId(), ids.getTraceFlags().asByte());
+        setEndpoint(LocalRoots.of(span));
+    }
+
+    private void setEndpoint(LocalRoot root) {
+        if (hasEndpoint && LocalRoots.areFound) {
+            setter.setAttribute(ENDPOINT, root == null ? null : root.endpoint());
         }
     }
 

@@ -1,0 +1,51 @@
+package programs;
+
+import io.opentelemetry.api.trace.Span;
+
+/** Methods that burn CPU time, by which a sample is known, and what their samples must say. */
+final class Burning {
+    private static volatile long sink;
+
+    private Burning() {}
+
+    /** Says that samples in {@code method} have this span's link, and this endpoint: {@code METHOD TRACE_ID SPAN_ID ENDPOINT}. */
+    static void announce(String method, Span span, String endpoint) {
+        String ids = span.getSpanContext().getTraceId() + " " + span.getSpanContext().getSpanId();
+        System.out.println(method + " " + ids + " " + endpoint);
+    }
+
+    static void outside() {
+        burn();
+    }
+
+    static void outer() {
+        burn();
+    }
+
+    static void inner() {
+        burn();
+    }
+
+    static void second() {
+        burn();
+    }
+
+    static void client() {
+        burn();
+    }
+
+    static void orders() {
+        burn();
+    }
+
+    static void payment() {
+        burn();
+    }
+
+    private static void burn() {
+        long end = System.nanoTime() + 10_000_000;
+        while (System.nanoTime() < end) {
+            sink = sink * 31 + 7;
+        }
+    }
+}
