@@ -2,7 +2,8 @@
 # Start/stop cycles, and sampling every 100 µs in many kinds of JVMs: nothing may crash or remain, and stacks must
 # reach their roots. Prints one line a run.
 #
-#     scripts/soak.sh            1,000 cycles on each JDK; a minute of each program and of each kind of JVM
+#     scripts/soak.sh            1,000 cycles on each JDK; a minute of each program, and 15 seconds of it on each kind of
+#                                JVM; about an hour and a half
 #     scripts/soak.sh --short    1,000 cycles on one JDK; seconds of sampling on each
 #
 # PROFILE=release takes the release build. OTLPPROF_TEST_JDKS (a list like PATH) names the JDKs, else it is those in
@@ -23,8 +24,7 @@ esac
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 profile=${PROFILE:-dev}
 cargo build --quiet --locked --profile "$profile" </dev/null
-target=$PWD/target/$profile
-[[ $profile == dev ]] && target=$PWD/target/debug
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/${profile/#dev/debug}
 
 runs=$(mktemp -d)
 failures=0
@@ -116,12 +116,22 @@ else
 fi
 
 echo "== 100 µs sampling"
-PERCENT=99.5 LEAST=100000 seconds=60
+PERCENT=99.5 LEAST=1000 demo_least=100000 seconds=60 kind_seconds=15
+demo_seconds=$seconds kind_demo_seconds=$kind_seconds
 if [[ $short ]]; then
-    LEAST=1000 seconds=1
+    demo_least=1000 seconds=1 kind_seconds=1
+    demo_seconds=4 kind_demo_seconds=4
 fi
+
+# kind JDK NAME FLAGS [PROGRAM]: a short run of one kind of JVM.
+kind() {
+    local seconds=$kind_demo_seconds
+    [[ -z ${4:-} ]] || seconds=$kind_seconds
+    sample "$1" "$seconds" "$2" "$3" "${4:-Demo}"
+}
+
 for jdk in "${jdks[@]}"; do
-    sample "$jdk" "$((seconds < 4 ? 4 : seconds))" demo "" Demo
+    LEAST=$demo_least sample "$jdk" "$demo_seconds" demo "" Demo
     sample "$jdk" "$seconds" storm "" HiddenClassStorm
     sample "$jdk" "$seconds" short "" ShortThreads
     if "$jdk/bin/java" -version 2>&1 | grep -Eq 'version "(2[1-9]|[3-9][0-9])'; then
@@ -129,17 +139,17 @@ for jdk in "${jdks[@]}"; do
     fi
     # The short form has three minutes.
     [[ $short && $jdk != "${jdks[-1]}" ]] && continue
-    REMOTE=true sample "$jdk" "$((seconds < 4 ? 4 : seconds))" remote "" Demo
-    sample "$jdk" "$seconds" xint -Xint Demo
-    sample "$jdk" "$seconds" xcomp -Xcomp Demo
-    sample "$jdk" "$seconds" c1 -XX:TieredStopAtLevel=1 Demo
+    REMOTE=true kind "$jdk" remote ""
+    kind "$jdk" xint -Xint
+    kind "$jdk" xcomp -Xcomp
+    kind "$jdk" c1 -XX:TieredStopAtLevel=1
     [[ $short ]] && continue
-    sample "$jdk" "$seconds" checkjni -Xcheck:jni Demo
+    kind "$jdk" checkjni -Xcheck:jni
     for collector in SerialGC ParallelGC G1GC ZGC ShenandoahGC; do
         has_collector "$jdk" $collector || continue
-        sample "$jdk" "$seconds" $collector "-XX:+UnlockExperimentalVMOptions -XX:+Use$collector" Demo
-        sample "$jdk" "$seconds" storm-$collector \
-            "-XX:+UnlockExperimentalVMOptions -XX:+Use$collector" HiddenClassStorm
+        flags="-XX:+UnlockExperimentalVMOptions -XX:+Use$collector"
+        kind "$jdk" $collector "$flags"
+        kind "$jdk" storm-$collector "$flags" HiddenClassStorm
     done
 done
 
