@@ -14,6 +14,7 @@
 //! | [`signal`] | the only code that runs inside a signal handler |
 //! | [`sampling`] | clocks and timers for every thread; knows when threads come and go |
 //! | [`elf`] | loaded objects: build-ids, unwind tables, symbols |
+//! | [`jfr`] | recordings of JDK Flight Recorder |
 //! | [`jvm`] | JVMTI, HotSpot's layouts, method identity |
 //! | [`aggregate`] | drained records to the model |
 //! | [`model`] | profiles, neutral of any format |
@@ -31,6 +32,7 @@ pub mod context;
 pub mod core;
 pub mod elf;
 pub mod export;
+pub mod jfr;
 pub mod jvm;
 pub mod model;
 pub mod otlp;

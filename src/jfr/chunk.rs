@@ -1,0 +1,270 @@
+//! One chunk: what has to be known to read its events, and what its values refer to.
+
+use std::borrow::Cow;
+
+use super::cursor::Cursor;
+use super::error::{JfrError, Problem};
+use super::events::Events;
+use super::framing::{CHECKPOINT, Frame, METADATA};
+use super::header::{ChunkHeader, HEADER_LEN};
+use super::metadata::Metadata;
+use super::pools::Pools;
+use super::types::TypeIndex;
+use super::values::{Constant, Value, read_value};
+
+/// How far references lead from one string to another; none of any writer's do.
+const MOST_STRING_HOPS: usize = 4;
+
+/// All that is known of a chunk but its bytes.
+#[derive(Clone, Debug)]
+pub(super) struct ChunkIndex {
+    pub(super) header: ChunkHeader,
+    /// The chunk's offset in the recording.
+    pub(super) base: u64,
+    pub(super) metadata: Metadata,
+    pub(super) pools: Pools,
+}
+
+/// A chunk of a recording in memory.
+#[derive(Clone, Debug)]
+pub struct OpenChunk<'a> {
+    bytes: &'a [u8],
+    index: ChunkIndex,
+    problem: Option<JfrError>,
+}
+
+/// A chunk's events, constants and types; what is read from it borrows from it.
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk<'c> {
+    pub(super) bytes: &'c [u8],
+    pub(super) index: &'c ChunkIndex,
+}
+
+impl<'a> OpenChunk<'a> {
+    /// Opens the chunk that begins where `bytes` do, which are at `base` in the recording. It ends where its header says,
+    /// or if that cannot be, because the chunk is still being written or has been cut, where its last event does.
+    ///
+    /// # Errors
+    /// If it has no header or no metadata: then none of its events can be read. All else that is wrong with it is
+    /// [`OpenChunk::problem`], and what can be read is.
+    pub fn open(bytes: &'a [u8], base: u64) -> Result<Self, JfrError> {
+        let header = ChunkHeader::parse(bytes, base)?;
+        let size = usize::try_from(header.size).ok().filter(|&size| size >= HEADER_LEN);
+        let size = size.filter(|&size| size <= bytes.len() && header.is_finished());
+        if let Some(size) = size
+            && let Ok(chunk) = Self::by_header(&bytes[..size], header, base)
+        {
+            return Ok(chunk);
+        }
+        Self::by_events(bytes, size, header, base)
+    }
+
+    /// Finds metadata and checkpoints where the header says that they are.
+    fn by_header(bytes: &'a [u8], header: ChunkHeader, base: u64) -> Result<Self, JfrError> {
+        let cursor = Cursor::new(bytes, 0, base, header.compressed_integers());
+        let metadata = read_metadata(cursor, &frame_at(cursor, header.metadata_offset)?)?;
+        let mut checkpoints = Vec::new();
+        let (mut at, mut bound) = (header.checkpoint_offset, bytes.len());
+        loop {
+            let frame = frame_at(cursor, at)?;
+            let mut payload = cursor;
+            payload.seek(frame.payload);
+            // Each lies wholly before the one that leads to it: a chain has an end, and no byte is in two.
+            if frame.end > bound || frame.type_id != CHECKPOINT {
+                let problem = Problem::WrongEvent { found: frame.type_id, expected: CHECKPOINT };
+                return Err(problem.at(base + frame.at as u64));
+            }
+            let delta = super::pools::Checkpoint::read(&mut payload)?.delta;
+            checkpoints.push(frame);
+            bound = frame.at;
+            if delta == 0 {
+                break;
+            }
+            at = at.checked_add(delta).ok_or_else(|| Problem::OutOfBounds.at(base))?;
+        }
+        checkpoints.reverse();
+        let mut pools = Pools::default();
+        for frame in &checkpoints {
+            pools.add(frame, cursor, &metadata)?;
+        }
+        Ok(Self { bytes, index: ChunkIndex { header, base, metadata, pools }, problem: None })
+    }
+
+    /// Finds metadata and checkpoints by going through all events, up to `size` if it is known.
+    fn by_events(
+        bytes: &'a [u8],
+        size: Option<usize>,
+        header: ChunkHeader,
+        base: u64,
+    ) -> Result<Self, JfrError> {
+        let within = &bytes[..size.unwrap_or(bytes.len())];
+        let mut cursor = Cursor::new(within, HEADER_LEN, base, header.compressed_integers());
+        let mut problem = None;
+        let mut metadata: Option<Result<Metadata, JfrError>> = None;
+        let mut checkpoints = Vec::new();
+        while cursor.left() > 0 && !(size.is_none() && begins_chunk(&within[cursor.at()..])) {
+            let frame = match Frame::read(&mut cursor) {
+                Ok(frame) => frame,
+                Err(_) if size.is_none() && is_cut(cursor) => {
+                    problem = Some(cursor.error(Problem::TruncatedChunk));
+                    break;
+                }
+                Err(error) => {
+                    problem = Some(error);
+                    break;
+                }
+            };
+            match frame.type_id {
+                METADATA => {
+                    let read = read_metadata(cursor, &frame);
+                    if read.is_ok() || !matches!(metadata, Some(Ok(_))) {
+                        metadata = Some(read);
+                    }
+                }
+                CHECKPOINT => checkpoints.push(frame),
+                _ => {}
+            }
+        }
+        let end = cursor.at();
+        if size.is_none() && header.is_finished() && problem.is_none() {
+            // Cut between two events, as only the header tells.
+            problem = Some(cursor.error(Problem::TruncatedChunk));
+        }
+        let missing = Problem::NoMetadata.at(base + end as u64);
+        let metadata = metadata.unwrap_or(Err(problem.unwrap_or(missing)))?;
+        let mut pools = Pools::default();
+        for frame in &checkpoints {
+            if let Err(error) = pools.add(frame, cursor, &metadata) {
+                problem = problem.or(Some(error));
+            }
+        }
+        Ok(Self { bytes: &bytes[..end], index: ChunkIndex { header, base, metadata, pools }, problem })
+    }
+
+    /// How many bytes of the recording the chunk has, as far as it can be read.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether it has no byte, which it always has.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The first thing that is wrong with the chunk, though its other events and constants can be read.
+    pub fn problem(&self) -> Option<JfrError> {
+        self.problem
+    }
+
+    /// What is in it.
+    pub fn contents(&self) -> Chunk<'_> {
+        Chunk { bytes: self.bytes, index: &self.index }
+    }
+}
+
+impl<'c> Chunk<'c> {
+    /// Its header. Of a chunk that is being written, as it was when it was read.
+    pub fn header(&self) -> &'c ChunkHeader {
+        &self.index.header
+    }
+
+    /// Its types.
+    pub fn metadata(&self) -> &'c Metadata {
+        &self.index.metadata
+    }
+
+    /// Its offset in the recording.
+    pub fn offset(&self) -> u64 {
+        self.index.base
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &'c [u8] {
+        self.bytes
+    }
+
+    /// Its events, in the order in which they were written, which is not that of their times.
+    pub fn events(&self) -> Events<'c> {
+        Events::new(*self, HEADER_LEN, self.bytes.len())
+    }
+
+    #[inline]
+    pub(super) fn cursor(&self, at: usize, end: usize) -> Cursor<'c> {
+        let header = &self.index.header;
+        Cursor::new(&self.bytes[..end], at, self.index.base, header.compressed_integers())
+    }
+
+    /// The value of a constant; `None` if the chunk has no such key. JDK 17 leaves some references so for ever.
+    pub fn resolve(&self, constant: Constant) -> Option<Value<'c>> {
+        let at = self.index.pools.find(constant.of, constant.key)?;
+        let mut cursor = self.cursor(at, self.bytes.len());
+        let kind = super::values::constant_kind(self.metadata(), constant.of);
+        // It could be passed when it was found, so it can be read.
+        read_value(&mut cursor, kind, false, *self).ok()
+    }
+
+    /// The position of a constant among those of its type, which are numbered from 0 in the order in which they were
+    /// found: a consumer's table of what it made of them can be a vector.
+    #[inline]
+    pub fn constant_position(&self, constant: Constant) -> Option<usize> {
+        self.index.pools.position(constant.of, constant.key)
+    }
+
+    /// How many constants of a type there are.
+    pub fn constant_count(&self, of: TypeIndex) -> usize {
+        self.index.pools.count(of)
+    }
+
+    /// The text of a string, in place or in the pool, or of a constant that stands for one (`jdk.types.Symbol`).
+    pub fn text(&self, value: Value<'c>) -> Option<Cow<'c, str>> {
+        let mut value = value;
+        for _ in 0..MOST_STRING_HOPS {
+            value = match value {
+                Value::String(super::strings::RawString::Pool(key)) => {
+                    let of = self.metadata().string_type()?;
+                    self.resolve(Constant { of, key })?
+                }
+                Value::String(string) => return string.text(),
+                Value::Constant(constant) => self.resolve(constant)?,
+                Value::Struct(of) if of.type_of().is_simple || of.type_of().fields.len() == 1 => {
+                    of.fields().next()?.ok()?.1
+                }
+                _ => return None,
+            };
+        }
+        None
+    }
+}
+
+/// The event that begins at an offset of the header's.
+fn frame_at(mut cursor: Cursor<'_>, offset: i64) -> Result<Frame, JfrError> {
+    let at = usize::try_from(offset).ok().filter(|&at| at >= HEADER_LEN && at < cursor.bytes().len());
+    let Some(at) = at else { return Err(cursor.error(Problem::OutOfBounds)) };
+    cursor.seek(at);
+    Frame::read(&mut cursor)
+}
+
+pub(super) fn read_metadata(cursor: Cursor<'_>, frame: &Frame) -> Result<Metadata, JfrError> {
+    let end = &cursor.bytes()[..frame.end];
+    let mut cursor = Cursor::new(end, frame.payload, cursor.base(), cursor.compressed());
+    if frame.type_id != METADATA {
+        cursor.seek(frame.at);
+        return Err(cursor.error(Problem::WrongEvent { found: frame.type_id, expected: METADATA }));
+    }
+    Metadata::parse(&mut cursor)
+}
+
+/// Whether another chunk begins here: magic, version 2, small minor version. As an event it would have 70 bytes, the type
+/// 76 and an unlikely beginning.
+pub(super) fn begins_chunk(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"FLR\0\0\x02\0")
+}
+
+/// Whether the event at the cursor has a size that there may be, but for the end of the bytes.
+pub(super) fn is_cut(mut cursor: Cursor<'_>) -> bool {
+    let left = cursor.left();
+    match cursor.int() {
+        Ok(size) => size as u32 as usize > left || (size > 0 && cursor.long().is_err()),
+        Err(_) => true,
+    }
+}

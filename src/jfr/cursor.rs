@@ -1,0 +1,173 @@
+//! Reads the format's primitive values from a chunk's bytes, in either integer encoding.
+
+use super::error::{JfrError, Problem};
+use super::integers::{read_compressed, skip_compressed};
+
+/// A place in a chunk, from which values are read up to an end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cursor<'c> {
+    bytes: &'c [u8],
+    at: usize,
+    /// The chunk's offset in the recording, for errors.
+    base: u64,
+    compressed: bool,
+}
+
+impl<'c> Cursor<'c> {
+    /// Reads `bytes[at..]`. `bytes` begins where the chunk does, which is at `base` in the recording; `compressed` is
+    /// the header's flag.
+    #[inline]
+    pub(super) fn new(bytes: &'c [u8], at: usize, base: u64, compressed: bool) -> Self {
+        Self { bytes, at, base, compressed }
+    }
+
+    /// Offset in the chunk.
+    #[inline]
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// The chunk's bytes up to the cursor's end.
+    #[inline]
+    pub(super) fn bytes(&self) -> &'c [u8] {
+        self.bytes
+    }
+
+    /// The chunk's offset in the recording.
+    #[inline]
+    pub(super) fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Whether integers are compressed.
+    #[inline]
+    pub(super) fn compressed(&self) -> bool {
+        self.compressed
+    }
+
+    /// Goes on at an offset that was reached before.
+    #[inline]
+    pub(super) fn seek(&mut self, at: usize) {
+        self.at = at;
+    }
+
+    /// Bytes up to the end.
+    #[inline]
+    pub(super) fn left(&self) -> usize {
+        self.bytes.len().saturating_sub(self.at)
+    }
+
+    /// The error of this problem here.
+    #[cold]
+    pub(super) fn error(&self, problem: Problem) -> JfrError {
+        problem.at(self.base + self.at as u64)
+    }
+
+    /// The next `len` bytes.
+    #[inline]
+    pub(super) fn take(&mut self, len: usize) -> Result<&'c [u8], JfrError> {
+        let taken = self.bytes.get(self.at..).and_then(|rest| rest.get(..len));
+        let Some(taken) = taken else { return Err(self.error(Problem::OutOfBounds)) };
+        self.at += len;
+        Ok(taken)
+    }
+
+    #[inline]
+    fn raw<const N: usize>(&mut self) -> Result<[u8; N], JfrError> {
+        let taken = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<N>());
+        let Some(&taken) = taken else { return Err(self.error(Problem::OutOfBounds)) };
+        self.at += N;
+        Ok(taken)
+    }
+
+    #[inline(always)]
+    fn compressed_integer(&mut self) -> Result<u64, JfrError> {
+        let Some((value, next)) = read_compressed(self.bytes, self.at) else {
+            return Err(self.error(Problem::OutOfBounds));
+        };
+        self.at = next;
+        Ok(value)
+    }
+
+    /// A byte, which is never compressed.
+    #[inline]
+    pub(super) fn byte(&mut self) -> Result<u8, JfrError> {
+        self.raw::<1>().map(|[byte]| byte)
+    }
+
+    /// 16 bits: short, or a char.
+    #[inline]
+    pub(super) fn short(&mut self) -> Result<u16, JfrError> {
+        if self.compressed {
+            self.compressed_integer().map(|value| value as u16)
+        } else {
+            self.raw().map(u16::from_be_bytes)
+        }
+    }
+
+    /// 32 bits.
+    #[inline]
+    pub(super) fn int(&mut self) -> Result<i32, JfrError> {
+        if self.compressed {
+            self.compressed_integer().map(|value| value as i32)
+        } else {
+            self.raw().map(i32::from_be_bytes)
+        }
+    }
+
+    /// 64 bits: long, and every key and type id.
+    #[inline]
+    pub(super) fn long(&mut self) -> Result<i64, JfrError> {
+        if self.compressed {
+            self.compressed_integer().map(|value| value as i64)
+        } else {
+            self.raw().map(i64::from_be_bytes)
+        }
+    }
+
+    /// A number of elements, each of at least one byte: one that cannot be in the bytes left is an error.
+    #[inline]
+    pub(super) fn count(&mut self) -> Result<usize, JfrError> {
+        let before = self.at;
+        // As the JDK reads it: 32 bits. A negative one is a large one.
+        let count = self.int()? as u32 as usize;
+        if count > self.left() {
+            let problem = Problem::Count { count: count as u64, left: self.left() };
+            self.at = before;
+            return Err(self.error(problem));
+        }
+        Ok(count)
+    }
+
+    /// A float, which is never compressed.
+    #[inline]
+    pub(super) fn float(&mut self) -> Result<f32, JfrError> {
+        self.raw().map(f32::from_be_bytes)
+    }
+
+    /// A double, which is never compressed.
+    #[inline]
+    pub(super) fn double(&mut self) -> Result<f64, JfrError> {
+        self.raw().map(f64::from_be_bytes)
+    }
+
+    /// Skips bytes.
+    #[inline]
+    pub(super) fn skip_bytes(&mut self, len: usize) -> Result<(), JfrError> {
+        if len > self.left() {
+            return Err(self.error(Problem::OutOfBounds));
+        }
+        self.at += len;
+        Ok(())
+    }
+
+    /// Skips compressed integers.
+    #[inline]
+    pub(super) fn skip_compressed(&mut self, count: usize) -> Result<(), JfrError> {
+        let Some(next) = skip_compressed(self.bytes, self.at, count) else {
+            return Err(self.error(Problem::OutOfBounds));
+        };
+        self.at = next;
+        Ok(())
+    }
+}

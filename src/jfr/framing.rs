@@ -1,0 +1,54 @@
+//! Where events begin and end, and of what type they are: all that can be known without metadata.
+
+use super::cursor::Cursor;
+use super::error::{JfrError, Problem};
+
+/// The type id of metadata events.
+pub(super) const METADATA: i64 = 0;
+/// The type id of checkpoint events, which hold constants.
+pub(super) const CHECKPOINT: i64 = 1;
+
+/// An event's place in its chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    /// Where it begins.
+    pub(super) at: usize,
+    /// Where what follows its type id begins.
+    pub(super) payload: usize,
+    /// Where it ends.
+    pub(super) end: usize,
+    pub(super) type_id: i64,
+}
+
+impl Frame {
+    /// Reads size and type id of the event at the cursor, which then is behind the event.
+    #[inline]
+    pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, JfrError> {
+        let start = *cursor;
+        match Self::try_read(cursor) {
+            Some(frame) => Ok(frame),
+            None => Err(impossible(start)),
+        }
+    }
+
+    #[inline(always)]
+    fn try_read(cursor: &mut Cursor<'_>) -> Option<Self> {
+        let (at, left) = (cursor.at(), cursor.left());
+        let size = cursor.int().ok()? as u32 as usize;
+        let type_id = cursor.long().ok()?;
+        if size > left || at + size < cursor.at() {
+            return None;
+        }
+        let payload = cursor.at();
+        cursor.seek(at + size);
+        Some(Self { at, payload, end: at + size, type_id })
+    }
+}
+
+#[cold]
+fn impossible(start: Cursor<'_>) -> JfrError {
+    let left = start.left();
+    let mut cursor = start;
+    let size = cursor.int().map_or(0, |size| u64::from(size as u32));
+    start.error(Problem::EventSize { size, left })
+}

@@ -1,0 +1,130 @@
+//! A chunk's header: 68 bytes, big-endian (JDK 17 `jdk.jfr.internal.consumer.ChunkHeader`,
+//! HotSpot 17 `jfrChunkWriter.cpp`).
+
+use super::clock::Clock;
+use super::error::{JfrError, Problem};
+
+/// The length of a header in bytes; the first event follows it.
+pub const HEADER_LEN: usize = 68;
+
+const MAGIC: [u8; 4] = *b"FLR\0";
+/// The byte `state` while HotSpot rewrites the header.
+const STATE_BEING_WRITTEN: u8 = 255;
+
+/// What a chunk says of itself. Of a chunk that is still being written, only versions and flags can be relied on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkHeader {
+    /// 2 is the only version that is read.
+    pub major: u16,
+    /// 0: JDK 11, 8u, async-profiler; 1: JDK 17 and later.
+    pub minor: u16,
+    /// Bytes from the header's first to the chunk's last. HotSpot: up to the last flush while the chunk is written;
+    /// others reserve the field, some as 1 GiB.
+    pub size: i64,
+    /// Offset in the chunk of its last checkpoint, which leads to those before; 0 if not known.
+    pub checkpoint_offset: i64,
+    /// Offset in the chunk of its latest metadata; 0 if not known.
+    pub metadata_offset: i64,
+    /// When the chunk was begun, and how ticks become times.
+    pub clock: Clock,
+    /// How long the chunk was written to, in nanoseconds.
+    pub duration_ns: i64,
+    /// 0 finished (or of a writer that does not keep the field), 255 being rewritten, else a generation.
+    pub state: u8,
+    /// Bit 0: integers are compressed; bit 1: the recording's last chunk.
+    pub flags: u16,
+}
+
+impl ChunkHeader {
+    /// Reads the header at the beginning of `bytes`, which are at `base` in the recording.
+    pub fn parse(bytes: &[u8], base: u64) -> Result<Self, JfrError> {
+        let known = bytes.len().min(MAGIC.len());
+        if bytes[..known] != MAGIC[..known] {
+            return Err(Problem::NoMagic.at(base));
+        }
+        let Some(header) = bytes.first_chunk::<HEADER_LEN>() else {
+            return Err(Problem::TruncatedHeader { left: bytes.len() }.at(base));
+        };
+        let u16_at = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+        let i64_at = |at: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&header[at..at + 8]);
+            i64::from_be_bytes(word)
+        };
+        let (major, minor) = (u16_at(4), u16_at(6));
+        if major != 2 {
+            return Err(Problem::UnsupportedVersion { major, minor }.at(base + 4));
+        }
+        Ok(Self {
+            major,
+            minor,
+            size: i64_at(8),
+            checkpoint_offset: i64_at(16),
+            metadata_offset: i64_at(24),
+            clock: Clock {
+                start_unix_nano: i64_at(32),
+                start_ticks: i64_at(48),
+                ticks_per_second: i64_at(56),
+            },
+            duration_ns: i64_at(40),
+            state: header[64],
+            flags: u16_at(66),
+        })
+    }
+
+    /// Whether short, char, int and long are compressed.
+    pub fn compressed_integers(&self) -> bool {
+        self.flags & 1 != 0
+    }
+
+    /// Whether the recording ends with this chunk.
+    pub fn is_final(&self) -> bool {
+        self.flags & 2 != 0
+    }
+
+    /// Whether the header is complete: the chunk is finished, as far as the header can tell.
+    pub fn is_finished(&self) -> bool {
+        self.state == 0 && self.metadata_offset > 0 && self.checkpoint_offset > 0
+    }
+
+    /// Whether HotSpot is rewriting the header, so that its fields may not fit together.
+    pub fn is_being_written(&self) -> bool {
+        self.state == STATE_BEING_WRITTEN
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend([0, 2, 0, 1]);
+        for word in [1_000i64, 900, 800, 1_700_000_000_000_000_000, 5_000, 77, 1_000_000] {
+            bytes.extend(word.to_be_bytes());
+        }
+        bytes.extend([0, 0, 0, 3]);
+        bytes
+    }
+
+    #[test]
+    fn every_field_has_its_place() {
+        let parsed = ChunkHeader::parse(&header(), 0).unwrap();
+        assert_eq!((parsed.major, parsed.minor, parsed.size), (2, 1, 1_000));
+        assert_eq!((parsed.checkpoint_offset, parsed.metadata_offset), (900, 800));
+        assert_eq!((parsed.clock.start_unix_nano, parsed.duration_ns), (1_700_000_000_000_000_000, 5_000));
+        assert_eq!((parsed.clock.start_ticks, parsed.clock.ticks_per_second), (77, 1_000_000));
+        assert!(parsed.is_finished() && parsed.compressed_integers() && parsed.is_final());
+    }
+
+    #[test]
+    fn what_is_no_chunk_is_refused() {
+        let error = |bytes: &[u8]| ChunkHeader::parse(bytes, 10).unwrap_err();
+        assert_eq!(error(b"ELF"), Problem::NoMagic.at(10));
+        assert_eq!(error(b""), Problem::TruncatedHeader { left: 0 }.at(10));
+        assert_eq!(error(&header()[..67]), Problem::TruncatedHeader { left: 67 }.at(10));
+        let mut old = header();
+        old[5] = 1;
+        assert_eq!(error(&old), Problem::UnsupportedVersion { major: 1, minor: 1 }.at(14));
+    }
+}

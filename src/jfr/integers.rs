@@ -1,0 +1,155 @@
+//! The compressed integers: little-endian groups of seven bits, at most nine bytes, the ninth with eight bits.
+//!
+//! Nothing is zigzag: a negative number of 32 bits has five bytes, one of 64 bits nine
+//! (JDK 17 `jdk.jfr.internal.consumer.RecordingInput.readLong`).
+
+const TOP_BITS: u64 = 0x8080_8080_8080_8080;
+
+/// The integer at `at`, and the offset behind it. `None`: the bytes end before it does.
+#[inline(always)]
+pub(super) fn read_compressed(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
+    let first = *bytes.get(at)?;
+    if first < 0x80 {
+        return Some((u64::from(first), at + 1));
+    }
+    let Some(word) = word_at(bytes, at) else { return read_near_the_end(bytes, at) };
+    let ends = !word & TOP_BITS;
+    if ends == 0 {
+        let ninth = u64::from(*bytes.get(at + 8)?);
+        return Some((gather(word) | ninth << 56, at + 9));
+    }
+    // The lowest set bit is the top bit of the last byte; the mask keeps this byte and those before it.
+    let kept = word & (ends ^ (ends - 1));
+    Some((gather(kept), at + 1 + (ends.trailing_zeros() / 8) as usize))
+}
+
+/// The offset behind `count` integers that begin at `at`. `None`: the bytes end before.
+#[inline]
+pub(super) fn skip_compressed(bytes: &[u8], mut at: usize, mut count: usize) -> Option<usize> {
+    // Each turn begins where an integer does, so eight bytes without an end are one of nine bytes.
+    while count > 0 {
+        let Some(word) = word_at(bytes, at) else { return skip_near_the_end(bytes, at, count) };
+        let mut ends = !word & TOP_BITS;
+        let complete = ends.count_ones() as usize;
+        if complete == 0 {
+            bytes.get(at + 8)?;
+            at += 9;
+            count -= 1;
+        } else if complete <= count {
+            at += 8 - (ends.leading_zeros() / 8) as usize;
+            count -= complete;
+        } else {
+            for _ in 1..count {
+                ends &= ends - 1;
+            }
+            return Some(at + 1 + (ends.trailing_zeros() / 8) as usize);
+        }
+    }
+    Some(at)
+}
+
+#[inline(always)]
+fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk::<8>().map(|word| u64::from_le_bytes(*word))
+}
+
+/// The low seven bits of each byte, joined.
+#[inline(always)]
+fn gather(word: u64) -> u64 {
+    let word = word & !TOP_BITS;
+    let word = (word & 0x007f_007f_007f_007f) | ((word & 0x7f00_7f00_7f00_7f00) >> 1);
+    let word = (word & 0x0000_3fff_0000_3fff) | ((word & 0x3fff_0000_3fff_0000) >> 2);
+    (word & 0x0fff_ffff) | ((word & 0x0fff_ffff_0000_0000) >> 4)
+}
+
+#[cold]
+fn read_near_the_end(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
+    let mut value = 0;
+    for (index, &byte) in bytes.get(at..)?.iter().take(9).enumerate() {
+        let shift = 7 * index as u32;
+        if index == 8 {
+            return Some((value | u64::from(byte) << shift, at + 9));
+        }
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some((value, at + index + 1));
+        }
+    }
+    None
+}
+
+fn skip_near_the_end(bytes: &[u8], mut at: usize, count: usize) -> Option<usize> {
+    for _ in 0..count {
+        at = read_near_the_end(bytes, at)?.1;
+    }
+    Some(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn encoded(mut value: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while bytes.len() < 8 {
+            if value < 0x80 {
+                bytes.push(value as u8);
+                return bytes;
+            }
+            bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        bytes.push(value as u8);
+        bytes
+    }
+
+    fn any_size() -> impl Strategy<Value = u64> {
+        (any::<u64>(), 0u32..64).prop_map(|(value, shift)| value >> shift)
+    }
+
+    #[test]
+    fn the_ninth_byte_has_eight_bits() {
+        assert_eq!(encoded(u64::MAX), [0xff; 9]);
+        assert_eq!(read_compressed(&[0xff; 9], 0), Some((u64::MAX, 9)));
+        assert_eq!(read_compressed(&[0xff; 20], 3), Some((u64::MAX, 12)));
+        assert_eq!(read_compressed(&[0xff; 8], 0), None);
+        assert_eq!(skip_compressed(&[0xff; 18], 0, 2), Some(18));
+        assert_eq!(skip_compressed(&[0xff; 18], 0, 3), None);
+    }
+
+    #[test]
+    fn sizes_may_be_padded() {
+        assert_eq!(read_compressed(&[0x85, 0x80, 0x80, 0x00], 0), Some((5, 4)));
+        assert_eq!(read_compressed(&[0x85, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00, 9], 0), Some((5, 8)));
+    }
+
+    proptest! {
+        #[test]
+        fn integers_are_read_and_skipped_wherever_they_stand(
+            values in prop::collection::vec(any_size(), 0..40), tail in 0usize..12,
+        ) {
+            let mut bytes: Vec<u8> = values.iter().flat_map(|&value| encoded(value)).collect();
+            let end = bytes.len();
+            bytes.resize(end + tail, 0xff);
+            let mut at = 0;
+            for (index, &value) in values.iter().enumerate() {
+                prop_assert_eq!(skip_compressed(&bytes, 0, index), Some(at));
+                let (read, next) = read_compressed(&bytes, at).unwrap();
+                prop_assert_eq!(read, value);
+                at = next;
+            }
+            prop_assert_eq!(at, end);
+            prop_assert_eq!(skip_compressed(&bytes, 0, values.len()), Some(end));
+        }
+
+        #[test]
+        fn skipping_is_reading_without_a_value(bytes in prop::collection::vec(any::<u8>(), 0..60), count in 0usize..12) {
+            let mut at = Some(0);
+            for _ in 0..count {
+                at = at.and_then(|at| read_compressed(&bytes, at)).map(|(_, next)| next);
+            }
+            prop_assert_eq!(skip_compressed(&bytes, 0, count), at);
+        }
+    }
+}

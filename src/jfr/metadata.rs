@@ -1,0 +1,271 @@
+//! A metadata event: what types there are in a chunk, and where it was recorded.
+
+use super::cursor::Cursor;
+use super::elements::{Element, Elements};
+use super::error::{JfrError, Problem};
+use super::key_index::KeyIndex;
+use super::layout::Layout;
+use super::types::{Annotation, Field, FieldKind, Setting, Type, TypeIndex};
+
+/// Ids below this are looked up in a table.
+const DIRECT_IDS: usize = 4_096;
+const NO_TYPE: u32 = u32::MAX;
+
+/// What a chunk's values consist of.
+#[derive(Clone, Debug, Default)]
+pub struct Metadata {
+    types: Vec<Type>,
+    /// The position of the type with the id that is the index.
+    direct: Vec<u32>,
+    other: KeyIndex,
+    other_types: Vec<u32>,
+    region: Region,
+    string_type: Option<TypeIndex>,
+}
+
+/// Where the recording was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Region {
+    /// `en_US`
+    pub locale: Option<Box<str>>,
+    /// How far local time is ahead of UTC, in milliseconds.
+    pub gmt_offset_ms: Option<i64>,
+    /// How much of that is daylight saving, in milliseconds; JDK 25 has it.
+    pub daylight_saving_ms: Option<i64>,
+}
+
+/// Something that annotations are about.
+enum Owner {
+    Type(usize),
+    Field(usize, usize),
+    Setting(usize, usize),
+    Nothing,
+}
+
+impl Metadata {
+    /// Reads what follows the event's size and type id.
+    pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, JfrError> {
+        let at = *cursor;
+        let _start_ticks = cursor.long()?;
+        let _duration_ticks = cursor.long()?;
+        let _id = cursor.long()?;
+        let elements = Elements::parse(cursor)?;
+        Self::of_elements(&elements, cursor.compressed()).map_err(|problem| at.error(problem))
+    }
+
+    fn of_elements(elements: &Elements, compressed: bool) -> Result<Self, Problem> {
+        let mut metadata = Self::default();
+        // A field's type may follow later, so ids become positions in a second pass.
+        for (_, element) in elements.all().filter(|&(_, element)| elements.name(element) == "class") {
+            metadata.add_type(elements, element)?;
+        }
+        let mut owners: Vec<Owner> = Vec::new();
+        let mut next_type = 0;
+        for (_, element) in elements.all() {
+            let owner = element.parent.and_then(|parent| owners.get(parent as usize));
+            let owner = match (elements.name(element), owner) {
+                ("class", _) => {
+                    next_type += 1;
+                    Owner::Type(next_type - 1)
+                }
+                ("field", Some(&Owner::Type(of))) => {
+                    let field = metadata.field(elements, element)?;
+                    metadata.types[of].fields.push(field);
+                    Owner::Field(of, metadata.types[of].fields.len() - 1)
+                }
+                ("setting", Some(&Owner::Type(of))) => {
+                    let setting = metadata.setting(elements, element);
+                    metadata.types[of].settings.push(setting);
+                    Owner::Setting(of, metadata.types[of].settings.len() - 1)
+                }
+                ("annotation", Some(owner)) => {
+                    let annotation = metadata.annotation(elements, element);
+                    match *owner {
+                        Owner::Type(of) => metadata.types[of].annotations.push(annotation),
+                        Owner::Field(of, field) => {
+                            metadata.types[of].fields[field].annotations.push(annotation);
+                        }
+                        Owner::Setting(of, setting) => {
+                            metadata.types[of].settings[setting].annotations.push(annotation);
+                        }
+                        Owner::Nothing => {}
+                    }
+                    Owner::Nothing
+                }
+                ("region", _) => {
+                    metadata.region = region(elements, element);
+                    Owner::Nothing
+                }
+                _ => Owner::Nothing,
+            };
+            owners.push(owner);
+        }
+        metadata.string_type = metadata.find_by_name("java.lang.String");
+        let mut budget = Layout::budget(&metadata.types);
+        for position in 0..metadata.types.len() {
+            let types = &metadata.types;
+            let fields = types[position].fields.iter();
+            let layout = match &*types[position].name {
+                // What a pool of strings holds.
+                "java.lang.String" => {
+                    Layout::of_fields([&string_itself()].into_iter(), types, compressed, &mut budget)
+                }
+                _ => Layout::of_fields(fields, types, compressed, &mut budget),
+            };
+            metadata.types[position].layout = layout;
+        }
+        Ok(metadata)
+    }
+
+    fn add_type(&mut self, elements: &Elements, element: Element) -> Result<(), Problem> {
+        let id = number(elements, element, "id").ok_or(Problem::Attribute("id"))?;
+        let attribute = |name| elements.attribute(element, name);
+        let position = self.types.len() as u32;
+        self.types.push(Type {
+            id,
+            name: attribute("name").unwrap_or_default().into(),
+            super_type: attribute("superType").map(Into::into),
+            is_simple: attribute("simpleType") == Some("true"),
+            fields: Vec::new(),
+            annotations: Vec::new(),
+            settings: Vec::new(),
+            layout: Layout::default(),
+        });
+        match usize::try_from(id).ok().filter(|&id| id < DIRECT_IDS) {
+            Some(id) => {
+                if self.direct.len() <= id {
+                    self.direct.resize(id + 1, NO_TYPE);
+                }
+                self.direct[id] = position;
+            }
+            None => match self.other.add(id) {
+                Some(_) => self.other_types.push(position),
+                None => {
+                    if let Some(again) = self.other.find(id) {
+                        self.other_types[again] = position;
+                    }
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn field(&self, elements: &Elements, element: Element) -> Result<Field, Problem> {
+        let id = number(elements, element, "class").ok_or(Problem::Attribute("class"))?;
+        let attribute = |name| elements.attribute(element, name);
+        let of = self.find(id);
+        let kind = match (of, attribute("constantPool") == Some("true")) {
+            (Some(of), true) => FieldKind::Constant(of),
+            (Some(of), false) => primitive(&self.get(of).name).unwrap_or(FieldKind::Struct(of)),
+            // A key can be passed, if not followed.
+            (None, true) => FieldKind::Long,
+            (None, false) => FieldKind::Unknown(id),
+        };
+        Ok(Field {
+            name: attribute("name").unwrap_or_default().into(),
+            kind,
+            is_array: number(elements, element, "dimension").is_some_and(|dimension| dimension > 0),
+            type_name: self.name_of(Some(id)),
+            annotations: Vec::new(),
+        })
+    }
+
+    fn setting(&self, elements: &Elements, element: Element) -> Setting {
+        Setting {
+            name: elements.attribute(element, "name").unwrap_or_default().into(),
+            type_name: self.name_of(number(elements, element, "class")),
+            default_value: elements.attribute(element, "defaultValue").map(Into::into),
+            annotations: Vec::new(),
+        }
+    }
+
+    fn annotation(&self, elements: &Elements, element: Element) -> Annotation {
+        let values = elements.attributes(element).filter(|(name, _)| *name != "class");
+        Annotation {
+            type_name: self.name_of(number(elements, element, "class")),
+            values: values.map(|(name, value)| (name.into(), value.into())).collect(),
+        }
+    }
+
+    fn name_of(&self, id: Option<i64>) -> Box<str> {
+        id.and_then(|id| self.find(id)).map(|of| self.get(of).name.clone()).unwrap_or_default()
+    }
+
+    /// The types, in the order in which they are described.
+    pub fn types(&self) -> impl Iterator<Item = (TypeIndex, &Type)> {
+        (0..).map(TypeIndex).zip(&self.types)
+    }
+
+    pub(super) fn all(&self) -> &[Type] {
+        &self.types
+    }
+
+    /// A type.
+    #[inline]
+    pub fn get(&self, index: TypeIndex) -> &Type {
+        &self.types[index.0 as usize]
+    }
+
+    /// The type with this id.
+    #[inline]
+    pub fn find(&self, id: i64) -> Option<TypeIndex> {
+        let position = match self.direct.get(usize::try_from(id).unwrap_or(usize::MAX)) {
+            Some(&position) => position,
+            None => self.other_types[self.other.find(id)?],
+        };
+        (position != NO_TYPE).then_some(TypeIndex(position))
+    }
+
+    /// The first type with this name.
+    pub fn find_by_name(&self, name: &str) -> Option<TypeIndex> {
+        self.types().find(|(_, of)| &*of.name == name).map(|(index, _)| index)
+    }
+
+    /// The type whose constants are the strings that others refer to.
+    pub(super) fn string_type(&self) -> Option<TypeIndex> {
+        self.string_type
+    }
+
+    /// Where the recording was made.
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+}
+
+/// What values of these types are written as; all others have fields.
+fn primitive(name: &str) -> Option<FieldKind> {
+    Some(match name {
+        "boolean" => FieldKind::Boolean,
+        "byte" => FieldKind::Byte,
+        "short" => FieldKind::Short,
+        "char" => FieldKind::Char,
+        "int" => FieldKind::Int,
+        "long" => FieldKind::Long,
+        "float" => FieldKind::Float,
+        "double" => FieldKind::Double,
+        "java.lang.String" => FieldKind::String,
+        _ => return None,
+    })
+}
+
+fn string_itself() -> Field {
+    Field {
+        name: Box::default(),
+        kind: FieldKind::String,
+        is_array: false,
+        type_name: Box::default(),
+        annotations: Vec::new(),
+    }
+}
+
+fn number(elements: &Elements, element: Element, name: &str) -> Option<i64> {
+    elements.attribute(element, name)?.parse().ok()
+}
+
+fn region(elements: &Elements, element: Element) -> Region {
+    Region {
+        locale: elements.attribute(element, "locale").map(Into::into),
+        gmt_offset_ms: number(elements, element, "gmtOffset"),
+        daylight_saving_ms: number(elements, element, "dst"),
+    }
+}

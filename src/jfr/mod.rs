@@ -1,0 +1,48 @@
+//! JDK Flight Recorder's wire format.
+//!
+//! In: bytes of a recording, whole or as they come. Out: events with their fields, constants and types, borrowed from the
+//! bytes. Knows nothing of profiles; `convert`, `agent` and `cli` may import it. It makes no system call, and allocates
+//! for what it has read alone, never for what a size in the recording declares.
+//!
+//! ```text
+//! recording  = chunk*
+//! chunk      = header event*                    metadata and checkpoints are events too
+//! metadata   = strings, tree of types           what the other events consist of
+//! checkpoint = (type, (key, value)*)*           constants that events name by a key
+//! ```
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | [`recording`] | several chunks |
+//! | [`chunk`] | one chunk: finds its metadata and constants |
+//! | [`push`], [`references`] | a recording whose bytes come bit by bit |
+//! | [`header`], [`clock`] | a chunk's header; its ticks as times |
+//! | [`framing`], [`events`] | where events begin and end; their types |
+//! | [`elements`], [`metadata`], [`types`] | the types of a chunk |
+//! | [`layout`] | how to pass what nobody reads |
+//! | [`projection`] | how to read what somebody does, compiled |
+//! | [`values`], [`strings`] | values of fields |
+//! | [`pools`], [`key_index`] | constants |
+//! | [`cursor`], [`integers`] | primitive values |
+//! | [`error`] | what can be wrong, and where |
+
+pub mod chunk;
+pub mod clock;
+mod cursor;
+mod elements;
+pub mod error;
+pub mod events;
+mod framing;
+pub mod header;
+mod integers;
+mod key_index;
+mod layout;
+pub mod metadata;
+mod pools;
+pub mod projection;
+pub mod push;
+pub mod recording;
+mod references;
+pub mod strings;
+pub mod types;
+pub mod values;

@@ -1,0 +1,62 @@
+//! A recording in memory: chunks, one behind the other.
+
+use super::chunk::{OpenChunk, begins_chunk};
+use super::error::JfrError;
+use super::header::{ChunkHeader, HEADER_LEN};
+
+/// Goes through a recording's chunks.
+///
+/// An error stands for a chunk that cannot be opened, or for bytes that are none. If the next chunk can be found, by the
+/// size that this one says, the iteration goes on there.
+#[derive(Clone, Debug)]
+pub struct Chunks<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Chunks<'a> {
+    /// The chunks of a recording, or of several that follow one another.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// Where to go on behind a chunk that begins here and can be read for `readable` bytes: where its header says that it
+    /// ends, if a chunk begins there, else where it cannot be read any more, if one does. All else has no end.
+    fn behind(&self, readable: usize) -> usize {
+        let rest = &self.bytes[self.at..];
+        let declared = ChunkHeader::parse(rest, 0).ok().and_then(|header| usize::try_from(header.size).ok());
+        let ends = [declared, Some(readable)].into_iter().flatten().filter(|&end| end >= HEADER_LEN);
+        let begins = |&end: &usize| rest.get(end..).is_some_and(begins_chunk);
+        // A chunk that could be read to its end is followed by another, or by what is none and an error.
+        let is_whole = readable >= HEADER_LEN && declared == Some(readable);
+        let end = ends.clone().find(begins).or(Some(readable).filter(|_| is_whole));
+        end.map_or(self.bytes.len(), |end| self.at + end)
+    }
+}
+
+impl<'a> Iterator for Chunks<'a> {
+    type Item = Result<OpenChunk<'a>, JfrError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = self.bytes.get(self.at..).filter(|rest| !rest.is_empty())?;
+        let opened = OpenChunk::open(rest, self.at as u64);
+        self.at = self.behind(opened.as_ref().map_or(0, OpenChunk::len));
+        Some(opened)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jfr::error::Problem;
+
+    #[test]
+    fn a_chunk_that_says_it_has_no_bytes_ends_the_recording() {
+        let mut bytes = b"FLR\0\0\x02\0\x01".to_vec();
+        bytes.resize(HEADER_LEN + 5, 0);
+        let mut chunks = Chunks::new(&bytes);
+        let error = chunks.next().unwrap().unwrap_err();
+        assert_eq!(error.problem, Problem::EventSize { size: 0, left: 5 });
+        assert!(chunks.next().is_none());
+    }
+}

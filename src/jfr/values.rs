@@ -1,0 +1,278 @@
+//! Values of fields: primitive, in place, or a key into the constants.
+
+use super::chunk::Chunk;
+use super::cursor::Cursor;
+use super::error::{JfrError, Problem};
+use super::metadata::Metadata;
+use super::strings::RawString;
+use super::types::{Field, FieldKind, Type, TypeIndex};
+
+/// The value of a field.
+#[derive(Clone, Copy, Debug)]
+pub enum Value<'c> {
+    /// boolean
+    Boolean(bool),
+    /// byte
+    Byte(i8),
+    /// short
+    Short(i16),
+    /// char
+    Char(u16),
+    /// int
+    Int(i32),
+    /// long
+    Long(i64),
+    /// float
+    Float(f32),
+    /// double
+    Double(f64),
+    /// A string, in place or in the pool: [`Chunk::text`] gives its text.
+    String(RawString<'c>),
+    /// A reference: [`Chunk::resolve`] gives what it refers to.
+    Constant(Constant),
+    /// Fields in place.
+    Struct(Struct<'c>),
+    /// Several values.
+    Array(Array<'c>),
+}
+
+/// A reference to a constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Constant {
+    /// The type of what is referred to.
+    pub of: TypeIndex,
+    /// Its key.
+    pub key: i64,
+}
+
+/// A sequence of fields: an event's, a constant's, or one that stands in place.
+#[derive(Clone, Copy, Debug)]
+pub struct Struct<'c> {
+    pub(super) chunk: Chunk<'c>,
+    pub(super) of: TypeIndex,
+    pub(super) at: usize,
+    pub(super) end: usize,
+}
+
+/// Values of one kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Array<'c> {
+    chunk: Chunk<'c>,
+    kind: FieldKind,
+    count: usize,
+    at: usize,
+    end: usize,
+}
+
+impl<'c> Value<'c> {
+    /// An integer or a boolean as a number.
+    pub fn as_i64(&self) -> Option<i64> {
+        Some(match *self {
+            Self::Boolean(value) => value.into(),
+            Self::Byte(value) => value.into(),
+            Self::Short(value) => value.into(),
+            Self::Char(value) => value.into(),
+            Self::Int(value) => value.into(),
+            Self::Long(value) => value,
+            _ => return None,
+        })
+    }
+
+    /// Any number.
+    pub fn as_f64(&self) -> Option<f64> {
+        match *self {
+            Self::Float(value) => Some(value.into()),
+            Self::Double(value) => Some(value),
+            _ => self.as_i64().map(|value| value as f64),
+        }
+    }
+
+    /// A reference.
+    pub fn as_constant(&self) -> Option<Constant> {
+        match *self {
+            Self::Constant(constant) => Some(constant),
+            _ => None,
+        }
+    }
+
+    /// The fields of what stands in place or is referred to.
+    pub fn as_struct(&self, chunk: Chunk<'c>) -> Option<Struct<'c>> {
+        match *self {
+            Self::Struct(of) => Some(of),
+            Self::Constant(constant) => match chunk.resolve(constant)? {
+                Self::Struct(of) => Some(of),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+impl<'c> Struct<'c> {
+    /// Its type.
+    pub fn type_of(&self) -> &'c Type {
+        self.chunk.metadata().get(self.of)
+    }
+
+    /// The position of its type.
+    pub fn type_index(&self) -> TypeIndex {
+        self.of
+    }
+
+    /// The chunk that it is in.
+    pub fn chunk(&self) -> Chunk<'c> {
+        self.chunk
+    }
+
+    /// All fields; an error is the last item.
+    pub fn fields(&self) -> Fields<'c> {
+        let cursor = self.chunk.cursor(self.at, self.end);
+        Fields { chunk: self.chunk, rest: self.type_of().fields.iter(), cursor, pending: None }
+    }
+
+    /// The value of a field, which is looked for by name each time; [`super::projection::Projection`] is for many.
+    /// `None` if there is no such field, or it cannot be read.
+    pub fn get(&self, name: &str) -> Option<Value<'c>> {
+        let mut fields = self.fields().map_while(Result::ok);
+        fields.find(|(field, _)| &*field.name == name).map(|(_, value)| value)
+    }
+
+    #[inline]
+    pub(super) fn cursor(&self) -> Cursor<'c> {
+        self.chunk.cursor(self.at, self.end)
+    }
+}
+
+/// Fields of a [`Struct`] with their values.
+#[derive(Clone, Debug)]
+pub struct Fields<'c> {
+    chunk: Chunk<'c>,
+    rest: std::slice::Iter<'c, Field>,
+    cursor: Cursor<'c>,
+    /// What was given last and has not been passed yet.
+    pending: Option<Value<'c>>,
+}
+
+impl<'c> Iterator for Fields<'c> {
+    type Item = Result<(&'c Field, Value<'c>), JfrError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let field = self.rest.next()?;
+        let read = pass(&mut self.cursor, self.pending.take())
+            .and_then(|()| read_value(&mut self.cursor, field.kind, field.is_array, self.chunk));
+        match read {
+            Ok(value) => {
+                if let Value::Struct(_) | Value::Array(_) = value {
+                    self.pending = Some(value);
+                }
+                Some(Ok((field, value)))
+            }
+            Err(error) => {
+                self.rest = [].iter();
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+impl<'c> Array<'c> {
+    /// How many values there are.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// What each is written as.
+    pub fn kind(&self) -> FieldKind {
+        self.kind
+    }
+
+    /// The values; an error is the last item.
+    pub fn values(&self) -> Values<'c> {
+        Values {
+            chunk: self.chunk,
+            kind: self.kind,
+            left: self.count,
+            cursor: self.chunk.cursor(self.at, self.end),
+            pending: None,
+        }
+    }
+}
+
+/// Values of an [`Array`].
+#[derive(Clone, Debug)]
+pub struct Values<'c> {
+    chunk: Chunk<'c>,
+    kind: FieldKind,
+    left: usize,
+    cursor: Cursor<'c>,
+    pending: Option<Value<'c>>,
+}
+
+impl<'c> Iterator for Values<'c> {
+    type Item = Result<Value<'c>, JfrError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        let read = pass(&mut self.cursor, self.pending.take())
+            .and_then(|()| read_value(&mut self.cursor, self.kind, false, self.chunk));
+        match read {
+            Ok(value @ Value::Struct(_)) => self.pending = Some(value),
+            Ok(_) => {}
+            Err(_) => self.left = 0,
+        }
+        Some(read)
+    }
+}
+
+/// Passes a value that was given and whose end nobody knows yet; the cursor is at its beginning.
+#[inline]
+fn pass(cursor: &mut Cursor<'_>, pending: Option<Value<'_>>) -> Result<(), JfrError> {
+    match pending {
+        Some(Value::Struct(of)) => of.type_of().layout.skip(cursor, of.chunk.metadata()),
+        Some(Value::Array(array)) => {
+            super::layout::skip_values(array.kind, array.count, cursor, array.chunk.metadata())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Reads a value. The cursor is behind it afterwards, but of a struct at the first field, of an array at the first value.
+#[inline]
+pub(super) fn read_value<'c>(
+    cursor: &mut Cursor<'c>,
+    kind: FieldKind,
+    is_array: bool,
+    chunk: Chunk<'c>,
+) -> Result<Value<'c>, JfrError> {
+    if is_array {
+        let count = cursor.count()?;
+        return Ok(Value::Array(Array { chunk, kind, count, at: cursor.at(), end: cursor.bytes().len() }));
+    }
+    Ok(match kind {
+        FieldKind::Boolean => Value::Boolean(cursor.byte()? != 0),
+        FieldKind::Byte => Value::Byte(cursor.byte()? as i8),
+        FieldKind::Short => Value::Short(cursor.short()? as i16),
+        FieldKind::Char => Value::Char(cursor.short()?),
+        FieldKind::Int => Value::Int(cursor.int()?),
+        FieldKind::Long => Value::Long(cursor.long()?),
+        FieldKind::Float => Value::Float(cursor.float()?),
+        FieldKind::Double => Value::Double(cursor.double()?),
+        FieldKind::String => Value::String(RawString::read(cursor)?),
+        FieldKind::Constant(of) => Value::Constant(Constant { of, key: cursor.long()? }),
+        FieldKind::Struct(of) => {
+            Value::Struct(Struct { chunk, of, at: cursor.at(), end: cursor.bytes().len() })
+        }
+        FieldKind::Unknown(id) => return Err(cursor.error(Problem::UnknownType(id))),
+    })
+}
+
+/// What a constant of a type is written as.
+pub(super) fn constant_kind(metadata: &Metadata, of: TypeIndex) -> FieldKind {
+    if metadata.string_type() == Some(of) { FieldKind::String } else { FieldKind::Struct(of) }
+}

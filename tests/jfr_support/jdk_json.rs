@@ -1,0 +1,120 @@
+//! Events as `jfr print --json` prints them (JDK 25 `jdk.jfr.internal.tool.JSONWriter`).
+
+use otlpprof::jfr::chunk::Chunk;
+use otlpprof::jfr::events::Event;
+use otlpprof::jfr::types::{Field, Unit};
+use otlpprof::jfr::values::{Struct, Value as Jfr};
+use serde_json::{Map, Value, json};
+
+const NANOS: i64 = 1_000_000_000;
+
+/// An event, in one line.
+pub(crate) fn event(event: &Event<'_>) -> String {
+    let values = fields(event.values(), event.values().chunk());
+    let printed = json!({ "type": &*event.type_of().name, "values": values }).to_string();
+    // What is compared with has been through the same parser, which does not give every double back.
+    serde_json::from_str::<Value>(&printed).unwrap().to_string()
+}
+
+fn fields(of: Struct<'_>, chunk: Chunk<'_>) -> Value {
+    let mut printed = Map::new();
+    for item in of.fields() {
+        let (field, value) = item.unwrap();
+        printed.insert(field.name.to_string(), with_unit(field, value, chunk));
+    }
+    Value::Object(printed)
+}
+
+fn with_unit(field: &Field, value: Jfr<'_>, chunk: Chunk<'_>) -> Value {
+    let Some((unit, number)) = field.unit().zip(value.as_i64()) else {
+        return number_of(field, value, chunk);
+    };
+    let clock = chunk.header().clock;
+    match unit {
+        // Without an end: the longest `Duration`.
+        Unit::TimespanTicks | Unit::TimespanNanos(_) if number == i64::MAX => {
+            json!("PT2562047788015215H30M7.999999999S")
+        }
+        Unit::TimespanTicks | Unit::TimespanNanos(_) if number == i64::MIN => {
+            json!("PT-2562047788015215H-30M-8S")
+        }
+        Unit::TimespanTicks => duration(clock.duration_ns(number)),
+        Unit::TimespanNanos(nanos) => duration(number.saturating_mul(nanos)),
+        Unit::EpochTicks => time(clock.unix_nano(number)),
+        Unit::EpochNanos(_) if number == i64::MIN => json!("-999999999-01-01T00:00+18:00"),
+        Unit::EpochNanos(nanos) => time(number.saturating_mul(nanos)),
+        Unit::Bytes | Unit::Bits => number_of(field, value, chunk),
+    }
+}
+
+fn number_of(field: &Field, value: Jfr<'_>, chunk: Chunk<'_>) -> Value {
+    if field.is_unsigned() {
+        match value {
+            Jfr::Byte(value) => return json!(value as u8),
+            Jfr::Short(value) => return json!(value as u16),
+            Jfr::Int(value) => return json!(value as u32),
+            Jfr::Long(value) => return json!(value as u64),
+            _ => {}
+        }
+    }
+    plain(value, chunk)
+}
+
+fn plain(value: Jfr<'_>, chunk: Chunk<'_>) -> Value {
+    match value {
+        Jfr::Boolean(value) => json!(value),
+        Jfr::Char(value) => json!(char::from_u32(value.into()).map(String::from)),
+        // The shortest text that gives the same float.
+        Jfr::Float(value) => json!(value.to_string().parse::<f64>().unwrap()),
+        Jfr::Double(value) => json!(value),
+        Jfr::Byte(_) | Jfr::Short(_) | Jfr::Int(_) | Jfr::Long(_) => json!(value.as_i64()),
+        Jfr::String(_) => json!(chunk.text(value)),
+        Jfr::Constant(constant) => match chunk.resolve(constant) {
+            Some(value) => plain(value, chunk),
+            None => Value::Null,
+        },
+        Jfr::Struct(of) if of.type_of().is_simple => {
+            let (_, only) = of.fields().next().unwrap().unwrap();
+            plain(only, chunk)
+        }
+        Jfr::Struct(of) => fields(of, chunk),
+        Jfr::Array(array) => array.values().map(|value| plain(value.unwrap(), chunk)).collect(),
+    }
+}
+
+/// As `java.time.Duration.toString` has it.
+fn duration(nanos: i64) -> Value {
+    let (seconds, fraction) = (nanos / NANOS, nanos % NANOS);
+    let (hours, minutes, rest) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    let mut text = String::from("PT");
+    for (number, unit) in [(hours, 'H'), (minutes, 'M')] {
+        if number != 0 {
+            text.push_str(&format!("{number}{unit}"));
+        }
+    }
+    if rest != 0 || fraction != 0 || text == "PT" {
+        let sign = if rest == 0 && fraction < 0 { "-" } else { "" };
+        text.push_str(&format!("{sign}{rest}"));
+        if fraction != 0 {
+            text.push_str(format!(".{:09}", fraction.abs()).trim_end_matches('0'));
+        }
+        text.push('S');
+    }
+    json!(text)
+}
+
+/// As `java.time.OffsetDateTime.toString` has it, in UTC, where tests run the JDK.
+fn time(unix_nano: i64) -> Value {
+    let (seconds, nanos) = (unix_nano.div_euclid(NANOS), unix_nano.rem_euclid(NANOS));
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds.max(0) as u64);
+    let text = humantime::format_rfc3339_seconds(time).to_string();
+    let text = text.trim_end_matches('Z');
+    let text = if nanos == 0 { text.trim_end_matches(":00") } else { text };
+    let fraction = match nanos {
+        0 => String::new(),
+        _ if nanos % 1_000_000 == 0 => format!(".{:03}", nanos / 1_000_000),
+        _ if nanos % 1_000 == 0 => format!(".{:06}", nanos / 1_000),
+        _ => format!(".{nanos:09}"),
+    };
+    json!(format!("{text}{fraction}Z"))
+}

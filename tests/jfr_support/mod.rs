@@ -1,0 +1,111 @@
+//! Recordings to test on, and what the JDK's own reader says of them.
+
+#![allow(dead_code, reason = "not every test binary uses all of it")]
+
+#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
+#[path = "../loud_support/mod.rs"]
+mod loud_support;
+
+pub(crate) mod jdk_json;
+pub(crate) mod synthetic;
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use loud_support::not_tested;
+use serde_json::Value;
+
+/// The recordings that scripts/jfr-corpus.sh makes, by name.
+///
+/// # Panics
+/// If the script fails.
+pub(crate) fn corpus() -> &'static HashMap<String, PathBuf> {
+    static CORPUS: OnceLock<HashMap<String, PathBuf>> = OnceLock::new();
+    CORPUS.get_or_init(|| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let made = Command::new(root.join("scripts/jfr-corpus.sh")).output().expect("bash");
+        assert!(made.status.success(), "jfr-corpus.sh: {}", String::from_utf8_lossy(&made.stderr));
+        let directory = PathBuf::from(String::from_utf8(made.stdout).unwrap().trim());
+        let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+        let recordings = files.filter(|path| path.extension().is_some_and(|extension| extension == "jfr"));
+        recordings.map(|path| (path.file_stem().unwrap().to_string_lossy().into_owned(), path)).collect()
+    })
+}
+
+/// The recordings with names for which `wanted` holds, in the order of their names.
+///
+/// # Panics
+/// If there is none.
+pub(crate) fn recordings(wanted: impl Fn(&str) -> bool) -> Vec<(&'static str, Vec<u8>)> {
+    let mut found: Vec<_> = corpus().iter().filter(|(name, _)| wanted(name)).collect();
+    assert!(!found.is_empty(), "no such recording");
+    found.sort();
+    found.into_iter().map(|(name, path)| (&**name, std::fs::read(path).unwrap())).collect()
+}
+
+/// The program `jfr` of the newest full JDK in Debian's directory.
+fn jfr_program() -> Option<PathBuf> {
+    let homes = std::fs::read_dir("/usr/lib/jvm").ok()?.map(|home| home.unwrap().path());
+    let mut programs: Vec<_> = homes.map(|home| home.join("bin/jfr")).filter(|jfr| jfr.is_file()).collect();
+    // A JDK 17 and a Temurin 25 by their names; what is newest knows the most.
+    programs.sort_by_key(|path| path.to_string_lossy().contains("25"));
+    programs.pop()
+}
+
+/// Each event as the JDK prints it, in one line, its fields in order; `None`, said loudly, without a JDK.
+///
+/// # Panics
+/// If the JDK cannot read the recording.
+pub(crate) fn printed_by_jdk(recording: &str) -> Option<Vec<String>> {
+    let Some(jfr) = jfr_program() else {
+        not_tested("no JDK with bin/jfr in /usr/lib/jvm to compare with");
+        return None;
+    };
+    let mut jfr = Command::new(jfr)
+        .args(["print", "--json", "--stack-depth", "4096"])
+        .arg(&corpus()[recording])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut events = Vec::new();
+    let mut event = String::new();
+    // Printed, a small recording has hundreds of megabytes: events are taken one by one, as the indentation tells them.
+    for line in BufReader::new(jfr.stdout.take().unwrap()).lines() {
+        let line = line.unwrap();
+        match &*line {
+            "{" | "  \"recording\": {" | "  }" | "}" => {}
+            "    \"events\": [{" | "    \"events\": []" => event.push('{'),
+            "    }, {" | "    }]" => {
+                event.push('}');
+                let parsed: Value = serde_json::from_str(&event).expect(&event);
+                events.push(parsed.to_string());
+                event.clear();
+                event.push('{');
+            }
+            _ => event.push_str(line.trim_start()),
+        }
+    }
+    assert!(jfr.wait().unwrap().success(), "jfr print {recording}");
+    events.sort_unstable();
+    Some(events)
+}
+
+/// How many events of each type the JDK counts; `None`, said loudly, without a JDK.
+///
+/// # Panics
+/// If the JDK cannot read the recording.
+pub(crate) fn counted_by_jdk(recording: &str) -> Option<HashMap<String, u64>> {
+    let Some(jfr) = jfr_program() else {
+        not_tested("no JDK with bin/jfr in /usr/lib/jvm to compare with");
+        return None;
+    };
+    let said = Command::new(jfr).arg("summary").arg(&corpus()[recording]).output().unwrap();
+    assert!(said.status.success(), "jfr summary {recording}");
+    let said = String::from_utf8(said.stdout).unwrap();
+    let table = said.lines().skip_while(|line| !line.starts_with("====")).skip(1);
+    let rows = table.map(|row| row.split_whitespace().collect::<Vec<_>>());
+    Some(rows.filter(|row| row.len() == 3).map(|row| (row[0].into(), row[1].parse().unwrap())).collect())
+}

@@ -1,0 +1,319 @@
+//! Small recordings made by hand, for tests and benchmarks: execution samples with stacks, a thread and a trace context.
+
+#![allow(dead_code, reason = "not every user uses all of it")]
+
+/// What to write.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// How many events there are.
+    pub(crate) events: usize,
+    /// Frames of each stack.
+    pub(crate) depth: usize,
+    /// How many of 100 events have a stack that another has.
+    pub(crate) repeated_percent: usize,
+    /// How many trace contexts take turns.
+    pub(crate) contexts: usize,
+    /// Whether integers are compressed.
+    pub(crate) compressed: bool,
+}
+
+const TICKS_PER_SECOND: i64 = 1_000_000_000;
+const START_NANOS: i64 = 1_700_000_000_000_000_000;
+const METHODS: i64 = 500;
+
+// Type ids.
+const LONG: i64 = 10;
+const INT: i64 = 11;
+const BOOLEAN: i64 = 12;
+const STRING: i64 = 13;
+const THREAD: i64 = 20;
+const CLASS: i64 = 21;
+const METHOD: i64 = 22;
+const SYMBOL: i64 = 23;
+const FRAME_TYPE: i64 = 24;
+const STACK_FRAME: i64 = 25;
+const STACK_TRACE: i64 = 26;
+const THREAD_STATE: i64 = 27;
+const TIMESTAMP: i64 = 28;
+const SAMPLE: i64 = 100;
+
+/// A field's name, the id of its type, whether it is a reference, whether an array.
+type FieldOf = (&'static str, i64, bool, bool);
+
+/// A recording of one chunk. Events of type `datadog.ExecutionSample`: they carry a weight and a trace context.
+pub(crate) fn recording(shape: Shape) -> Vec<u8> {
+    let mut out = Writer { bytes: vec![0; 68], compressed: shape.compressed };
+    let distinct = (shape.events * (100 - shape.repeated_percent) / 100).max(1);
+    for event in 0..shape.events {
+        let context = (event % shape.contexts) as i64 + 1;
+        out.event(SAMPLE, |out| {
+            out.long(1_000 + event as i64 * 10_000);
+            out.long(1 + event as i64 % 8);
+            out.long((event % distinct) as i64 + 1);
+            out.long(1);
+            out.long(1 + event as i64 % 3);
+            out.long(context << 33 | 5);
+            out.long(context << 31 | 7);
+        });
+    }
+    let metadata = out.bytes.len();
+    out.event(0, metadata_of);
+    let checkpoint = out.bytes.len();
+    out.event(1, |out| constants(out, shape.depth, distinct));
+    out.header(checkpoint, metadata, shape.events);
+    out.bytes
+}
+
+/// The sum of the weights of all events.
+pub(crate) fn sum_of_weights(shape: Shape) -> i64 {
+    (0..shape.events as i64).map(|event| 1 + event % 3).sum()
+}
+
+fn constants(out: &mut Writer, depth: usize, stacks: usize) {
+    for head in [0, 0, 0] {
+        out.long(head);
+    }
+    out.bytes.push(1);
+    out.int(7);
+    out.pool(THREAD, 1..9, |out, key| {
+        out.text(&format!("worker-{key}"));
+        out.long(1_000 + key);
+        out.text(&format!("worker-{key}"));
+        out.long(key);
+    });
+    out.pool(SYMBOL, 1..2 * METHODS + 2, |out, key| match key {
+        1 => out.text("()V"),
+        key if key % 2 == 0 => out.text(&format!("com/example/Service{}", key / 2)),
+        key => out.text(&format!("handle{}", key / 2)),
+    });
+    out.pool(CLASS, 1..METHODS + 1, |out, key| out.long(2 * key));
+    out.pool(METHOD, 1..METHODS + 1, |out, key| {
+        out.long(key);
+        out.long(2 * key + 1);
+        out.long(1);
+    });
+    out.pool(FRAME_TYPE, 1..3, |out, key| out.text(["Interpreted", "JIT compiled"][key as usize - 1]));
+    out.pool(THREAD_STATE, 1..2, |out, _| out.text("RUNNABLE"));
+    out.pool(STACK_TRACE, 1..stacks as i64 + 1, |out, key| {
+        out.bytes.push(0);
+        out.int(depth as i64);
+        for level in 0..depth as i64 {
+            // Stacks share their roots and differ in their leaves.
+            let method = if level < 3 { key * 7 + level } else { level * 13 };
+            out.long(1 + method % METHODS);
+            out.int(10 + (key + level) % 90);
+            out.int(level % 40);
+            out.long(1 + level % 2);
+        }
+    });
+}
+
+fn metadata_of(out: &mut Writer) {
+    let mut tree = Tree::default();
+    let types: &[(i64, &str, &str, &[FieldOf])] = &[
+        (LONG, "long", "", &[]),
+        (INT, "int", "", &[]),
+        (BOOLEAN, "boolean", "", &[]),
+        (STRING, "java.lang.String", "", &[]),
+        (
+            TIMESTAMP,
+            "jdk.jfr.Timestamp",
+            "java.lang.annotation.Annotation",
+            &[("value", STRING, false, false)],
+        ),
+        (
+            THREAD,
+            "java.lang.Thread",
+            "",
+            &[
+                ("osName", STRING, false, false),
+                ("osThreadId", LONG, false, false),
+                ("javaName", STRING, false, false),
+                ("javaThreadId", LONG, false, false),
+            ],
+        ),
+        (CLASS, "java.lang.Class", "", &[("name", SYMBOL, true, false)]),
+        (
+            METHOD,
+            "jdk.types.Method",
+            "",
+            &[
+                ("type", CLASS, true, false),
+                ("name", SYMBOL, true, false),
+                ("descriptor", SYMBOL, true, false),
+            ],
+        ),
+        (SYMBOL, "jdk.types.Symbol", "", &[("string", STRING, false, false)]),
+        (FRAME_TYPE, "jdk.types.FrameType", "", &[("description", STRING, false, false)]),
+        (THREAD_STATE, "jdk.types.ThreadState", "", &[("name", STRING, false, false)]),
+        (
+            STACK_FRAME,
+            "jdk.types.StackFrame",
+            "",
+            &[
+                ("method", METHOD, true, false),
+                ("lineNumber", INT, false, false),
+                ("bytecodeIndex", INT, false, false),
+                ("type", FRAME_TYPE, true, false),
+            ],
+        ),
+        (
+            STACK_TRACE,
+            "jdk.types.StackTrace",
+            "",
+            &[("truncated", BOOLEAN, false, false), ("frames", STACK_FRAME, false, true)],
+        ),
+        (
+            SAMPLE,
+            "datadog.ExecutionSample",
+            "jdk.jfr.Event",
+            &[
+                ("startTime", LONG, false, false),
+                ("eventThread", THREAD, true, false),
+                ("stackTrace", STACK_TRACE, true, false),
+                ("state", THREAD_STATE, true, false),
+                ("weight", LONG, false, false),
+                ("spanId", LONG, false, false),
+                ("localRootSpanId", LONG, false, false),
+            ],
+        ),
+    ];
+    let mut elements = Writer { bytes: Vec::new(), compressed: out.compressed };
+    tree.element(&mut elements, "root", &[], 2);
+    tree.element(&mut elements, "metadata", &[], types.len());
+    for (id, name, super_type, fields) in types {
+        let id = id.to_string();
+        let mut attributes = vec![("id", &*id), ("name", name)];
+        if !super_type.is_empty() {
+            attributes.push(("superType", super_type));
+        }
+        if ["jdk.types.Symbol", "jdk.types.FrameType", "jdk.types.ThreadState"].contains(name) {
+            attributes.push(("simpleType", "true"));
+        }
+        tree.element(&mut elements, "class", &attributes, fields.len());
+        for (field, of, is_constant, is_array) in *fields {
+            let of = of.to_string();
+            let mut attributes = vec![("name", *field), ("class", &*of)];
+            if *is_constant {
+                attributes.push(("constantPool", "true"));
+            }
+            if *is_array {
+                attributes.push(("dimension", "1"));
+            }
+            let is_time = *field == "startTime";
+            tree.element(&mut elements, "field", &attributes, is_time.into());
+            if is_time {
+                let timestamp = TIMESTAMP.to_string();
+                tree.element(&mut elements, "annotation", &[("class", &timestamp), ("value", "TICKS")], 0);
+            }
+        }
+    }
+    tree.element(&mut elements, "region", &[("locale", "en_US"), ("gmtOffset", "0")], 0);
+    for head in [0, 0, 1] {
+        out.long(head);
+    }
+    out.int(tree.strings.len() as i64);
+    for string in &tree.strings {
+        out.text(string);
+    }
+    out.bytes.extend(elements.bytes);
+}
+
+#[derive(Default)]
+struct Tree {
+    strings: Vec<String>,
+}
+
+impl Tree {
+    fn element(&mut self, out: &mut Writer, name: &str, attributes: &[(&str, &str)], children: usize) {
+        out.int(self.string(name));
+        out.int(attributes.len() as i64);
+        for (name, value) in attributes {
+            out.int(self.string(name));
+            out.int(self.string(value));
+        }
+        out.int(children as i64);
+    }
+
+    fn string(&mut self, text: &str) -> i64 {
+        let known = self.strings.iter().position(|other| other == text);
+        known.unwrap_or_else(|| {
+            self.strings.push(text.to_owned());
+            self.strings.len() - 1
+        }) as i64
+    }
+}
+
+struct Writer {
+    bytes: Vec<u8>,
+    compressed: bool,
+}
+
+impl Writer {
+    fn int(&mut self, value: i64) {
+        if self.compressed { self.integer(value) } else { self.bytes.extend((value as i32).to_be_bytes()) }
+    }
+
+    fn long(&mut self, value: i64) {
+        if self.compressed { self.integer(value) } else { self.bytes.extend(value.to_be_bytes()) }
+    }
+
+    fn integer(&mut self, value: i64) {
+        let mut value = value as u64;
+        for _ in 0..8 {
+            if value < 0x80 {
+                return self.bytes.push(value as u8);
+            }
+            self.bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.bytes.push(value as u8);
+    }
+
+    fn text(&mut self, text: &str) {
+        self.bytes.push(3);
+        self.int(text.len() as i64);
+        self.bytes.extend(text.as_bytes());
+    }
+
+    /// An event; its size is padded to four bytes, as HotSpot's large ones are.
+    fn event(&mut self, type_id: i64, write: impl FnOnce(&mut Self)) {
+        let at = self.bytes.len();
+        self.bytes.extend([0; 4]);
+        self.long(type_id);
+        write(self);
+        let size = (self.bytes.len() - at) as u32;
+        let padded = match self.compressed {
+            true => [0, 7, 14, 21].map(|shift| (size >> shift) as u8 | if shift < 21 { 0x80 } else { 0 }),
+            false => size.to_be_bytes(),
+        };
+        self.bytes[at..at + 4].copy_from_slice(&padded);
+    }
+
+    fn pool(&mut self, of: i64, keys: std::ops::Range<i64>, write: impl Fn(&mut Self, i64)) {
+        self.long(of);
+        self.int(keys.end - keys.start);
+        for key in keys {
+            self.long(key);
+            write(self, key);
+        }
+    }
+
+    fn header(&mut self, checkpoint: usize, metadata: usize, events: usize) {
+        let mut header = b"FLR\0\0\x02\0\x01".to_vec();
+        let duration = events as i64 * 10_000 + 2_000;
+        for word in [
+            self.bytes.len() as i64,
+            checkpoint as i64,
+            metadata as i64,
+            START_NANOS,
+            duration,
+            0,
+            TICKS_PER_SECOND,
+        ] {
+            header.extend(word.to_be_bytes());
+        }
+        header.extend([0, 0, 0, self.compressed.into()]);
+        self.bytes[..68].copy_from_slice(&header);
+    }
+}
