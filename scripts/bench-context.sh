@@ -13,6 +13,7 @@ jars=$(scripts/fetch-maven.sh org.openjdk.jmh:jmh-core:1.37 org.openjdk.jmh:jmh-
 classes=$(mktemp -d)
 trap 'rm -rf "$classes"' EXIT
 # From JDK 23 on, processors run where they are named.
+jars=$jars:$(scripts/fetch-opentelemetry.sh)
 "${java%java}javac" -d "$classes" -cp "$API:$jars" -processor org.openjdk.jmh.generators.BenchmarkProcessor \
-    -Xlint:all,-options,-processing benches/context/*.java
+    -Xlint:all,-options,-processing,-classfile,-try benches/context/*.java java/opentelemetry/io/otlpprof/opentelemetry/*.java
 "$java" -cp "$classes:$API:$jars" context.Turns "-Dotlpprof.library=$OTLPPROF" ${JVM_OPTIONS:-}

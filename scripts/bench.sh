@@ -6,7 +6,7 @@
 #   handler          nanoseconds of one sample, by depth
 #   encode           throughput of the OTLP writers
 #   unwind_compile   milliseconds and bytes of libjvm's unwind table
-#   context          nanoseconds of a context's setters, beside Datadog's java-profiler
+#   context          nanoseconds of a context's setters, beside Datadog's java-profiler, and of its read in a handler
 #
 # Contenders take turns; figures are medians with their spread. TURNS sets how many turns startup and context take.
 # Measure on a quiet machine: the load average is printed with the figures. docs/benchmarks.md says more.
@@ -57,8 +57,11 @@ for name in "${names[@]}"; do
         fi
         ;;
     context)
-        API=$target/release/api scripts/bench-context.sh
-        continue
+        for java in ${JAVAS//:/ }; do
+            echo "context, $java"
+            API=$target/release/api JAVA=$java scripts/bench-context.sh
+        done
+        name=context_read
         ;;
     esac
     cargo bench --locked --bench "$name" </dev/null

@@ -15,7 +15,7 @@ import org.openjdk.jmh.runner.options.TimeValue;
 import org.openjdk.jmh.runner.options.VerboseMode;
 
 /**
- * Runs {@link ContextBenchmark} in turns, each method once in a turn, and prints the iterations' medians with their quartiles, side by
+ * Runs {@link ContextBenchmark}, {@link ScopeBenchmark} and {@link MountBenchmark} in turns, each method once in a turn, and prints the iterations' medians with their quartiles, side by
  * side.
  *
  * <p>Environment: {@code TURNS} (default 5); {@code WARMUP_S} and {@code MEASURE_S}, seconds of each method in a turn (1, 2);
@@ -50,7 +50,9 @@ public final class Turns {
         int warmup = number("WARMUP_S", 1);
         int measure = number("MEASURE_S", 2);
         var options = new OptionsBuilder()
-                .include(ContextBenchmark.class.getName() + "\\." + System.getenv().getOrDefault("ONLY", ""))
+                .include("^context\\.\\w+\\." + System.getenv().getOrDefault("ONLY", ""))
+                // There are no virtual threads before 21.
+                .exclude(Runtime.version().feature() < 21 ? MountBenchmark.class.getName() : "^$")
                 .forks(1)
                 .warmupIterations(2)
                 .warmupTime(TimeValue.milliseconds(500L * warmup))
@@ -88,7 +90,9 @@ public final class Turns {
                     "context: %-22s %-9s %8.2f ns [%.2f %.2f]",
                     operation, contender, quantile(scores, 0.5), quantile(scores, 0.25), quantile(scores, 0.75));
             if (ours != null && scores != ours) {
-                System.out.printf("  %s takes %.2f of it", OURS, quantile(ours, 0.5) / quantile(scores, 0.5));
+                double own = quantile(ours, 0.5);
+                double other = quantile(scores, 0.5);
+                System.out.printf("  %s takes %.2f of it, %+.2f ns", OURS, own / other, own - other);
             }
             System.out.println();
         });

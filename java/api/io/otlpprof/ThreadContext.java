@@ -158,7 +158,11 @@ final class ThreadContext extends WeakReference<Thread> {
     boolean setLabel(int slot, String value) {
         IntBuffer ints = intact;
         Known known = recentValues[slot];
-        if (ints != null && value != null && known.value == value && put(ints, slot, known)) {
+        if (ints != null && value == null) {
+            ints.put(FIRST_SLOT + slot, 0);
+            return true;
+        }
+        if (ints != null && known.value == value && put(ints, slot, known)) {
             return true;
         }
         return setOther(slot, value);

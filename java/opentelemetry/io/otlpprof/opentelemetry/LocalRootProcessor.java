@@ -21,24 +21,23 @@ import io.opentelemetry.sdk.trace.SpanProcessor;
 public final class LocalRootProcessor implements SpanProcessor {
     /** A processor; one is enough. */
     public LocalRootProcessor() {
-        LocalRoots.areFound = true;
+        KnownSpan.areTold = true;
     }
 
     @Override
     public void onStart(Context parentContext, ReadWriteSpan span) {
+        KnownSpan.add(span, localRoot(parentContext, span));
+    }
+
+    private static LocalRoot localRoot(Context parentContext, ReadWriteSpan span) {
         SpanContext parent = span.getParentSpanContext();
-        if (!parent.isValid() || parent.isRemote()) {
-            // A call to others that nobody here asked for serves no endpoint.
-            boolean serves = span.getKind() != SpanKind.CLIENT && span.getKind() != SpanKind.PRODUCER;
-            if (serves) {
-                LocalRoots.put(span, new LocalRoot(span));
-            }
-            return;
+        if (parent.isValid() && !parent.isRemote()) {
+            KnownSpan known = KnownSpan.of(Span.fromContext(parentContext));
+            return known == null ? null : known.root;
         }
-        LocalRoot root = LocalRoots.of(Span.fromContext(parentContext));
-        if (root != null) {
-            LocalRoots.put(span, root);
-        }
+        // A call to others that nobody here asked for serves no endpoint.
+        boolean serves = span.getKind() != SpanKind.CLIENT && span.getKind() != SpanKind.PRODUCER;
+        return serves ? new LocalRoot(span) : null;
     }
 
     @Override

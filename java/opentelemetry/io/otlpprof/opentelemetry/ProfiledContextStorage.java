@@ -51,29 +51,33 @@ public final class ProfiledContextStorage implements ContextStorage {
     @Override
     public Scope attach(Context context) {
         Scope scope = delegate.attach(context);
-        follow();
+        follow(context == null ? delegate.current() : context);
         return () -> {
             scope.close();
-            follow();
+            // Whichever scope was closed: the storage may have refused one that is not the innermost.
+            follow(delegate.current());
         };
     }
 
-    /** What is current now, whichever scope was closed: the storage may have refused one that is not the innermost. */
-    private void follow() {
-        Context context = delegate.current();
+    private void follow(Context context) {
         Span span = context == null ? null : Span.fromContextOrNull(context);
-        SpanContext ids = span == null ? SpanContext.getInvalid() : span.getSpanContext();
-        if (!ids.isValid()) {
-            setter.clearTraceContext();
-            setEndpoint(null);
+        KnownSpan known = span == null ? null : KnownSpan.of(span);
+        if (known != null) {
+            setter.setTraceContext(known.traceIdHigh, known.traceIdLow, known.spanId, known.flags);
+            setEndpoint(known.root);
             return;
         }
-        setter.setTraceContext(ids.getTraceId(), ids.getSpanId(), ids.getTraceFlags().asByte());
-        setEndpoint(LocalRoots.of(span));
+        SpanContext ids = span == null ? SpanContext.getInvalid() : span.getSpanContext();
+        if (ids.isValid()) {
+            setter.setTraceContext(ids.getTraceId(), ids.getSpanId(), ids.getTraceFlags().asByte());
+        } else {
+            setter.clearTraceContext();
+        }
+        setEndpoint(null);
     }
 
     private void setEndpoint(LocalRoot root) {
-        if (hasEndpoint && LocalRoots.areFound) {
+        if (hasEndpoint && KnownSpan.areTold) {
             setter.setAttribute(ENDPOINT, root == null ? null : root.endpoint());
         }
     }

@@ -1,0 +1,73 @@
+package context;
+
+import io.opentelemetry.api.trace.Span;
+import io.opentelemetry.api.trace.SpanKind;
+import io.opentelemetry.context.Context;
+import io.opentelemetry.context.ContextStorage;
+import io.opentelemetry.context.Scope;
+import io.opentelemetry.sdk.trace.SdkTracerProvider;
+import io.otlpprof.Otlpprof;
+import io.otlpprof.opentelemetry.LocalRootProcessor;
+import io.otlpprof.opentelemetry.ProfiledContextStorage;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import org.openjdk.jmh.annotations.Benchmark;
+import org.openjdk.jmh.annotations.BenchmarkMode;
+import org.openjdk.jmh.annotations.Mode;
+import org.openjdk.jmh.annotations.OutputTimeUnit;
+import org.openjdk.jmh.annotations.Setup;
+import org.openjdk.jmh.annotations.State;
+
+/** What OpenTelemetry's scope of a span costs, opened and closed, with samples that follow it and without. */
+@BenchmarkMode(Mode.AverageTime)
+@OutputTimeUnit(TimeUnit.NANOSECONDS)
+public class ScopeBenchmark {
+    /** A server's span and its child, by OpenTelemetry's SDK. */
+    private static Context child(SdkTracerProvider provider) {
+        Span server = provider.get("benchmark").spanBuilder("GET").setSpanKind(SpanKind.SERVER).startSpan();
+        server.setAttribute("http.request.method", "GET");
+        server.setAttribute("http.route", "/orders/{id}");
+        Context context = Context.root().with(server);
+        return context.with(provider.get("benchmark").spanBuilder("query").setParent(context).startSpan());
+    }
+
+    /** With ours. */
+    @State(org.openjdk.jmh.annotations.Scope.Benchmark)
+    public static class Followed {
+        Context context;
+
+        @Setup
+        public void start() {
+            if (!Otlpprof.getInstance(Path.of(System.getProperty("otlpprof.library"))).isAvailable()) {
+                throw new IllegalStateException("no agent");
+            }
+            ContextStorage.addWrapper(ProfiledContextStorage::new);
+            context = child(SdkTracerProvider.builder().addSpanProcessor(new LocalRootProcessor()).build());
+        }
+    }
+
+    /** OpenTelemetry alone. */
+    @State(org.openjdk.jmh.annotations.Scope.Benchmark)
+    public static class Alone {
+        Context context;
+
+        @Setup
+        public void start() {
+            context = child(SdkTracerProvider.builder().build());
+        }
+    }
+
+    @Benchmark
+    public void openTelemetryScope_otlpprof(Followed followed) {
+        try (Scope scope = followed.context.makeCurrent()) {
+            // The span's work.
+        }
+    }
+
+    @Benchmark
+    public void openTelemetryScope_alone(Alone alone) {
+        try (Scope scope = alone.context.makeCurrent()) {
+            // The span's work.
+        }
+    }
+}

@@ -1,0 +1,104 @@
+package programs;
+
+import io.otlpprof.ContextScope;
+import io.otlpprof.ContextSetter;
+import io.otlpprof.Otlpprof;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
+import java.util.List;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.atomic.LongAdder;
+
+/**
+ * A service that counts its own CPU time: {@code ContextRequests [SECONDS]}. 200 threads serve 10,000 requests a second to
+ * four endpoints, each request in a span of its own; the seldom ones take longer. Prints a line for each endpoint:
+ * {@code NAME REQUESTS CPU_NS}.
+ */
+public final class ContextRequests {
+    private static final int THREADS = 200;
+    private static final int REQUESTS_EACH_MS = 10;
+
+    /** By tenths of all requests. */
+    private static final int[] ENDPOINTS = {0, 0, 0, 0, 1, 1, 1, 2, 2, 3};
+
+    private static final String[] NAMES = {"GET /items", "GET /cart", "POST /cart", "POST /orders"};
+
+    /** So that each endpoint takes about a fourth of the time. */
+    private static final int[] ROUNDS = {37_500, 50_000, 75_000, 150_000};
+
+    private static final int STOP = -1;
+
+    private static final ThreadMXBean CLOCK = ManagementFactory.getThreadMXBean();
+    private static final ContextSetter CONTEXT =
+            new ContextSetter(Otlpprof.getInstance(), List.of("rest_endpoint"));
+    private static final LongAdder[] CPU_NS = new LongAdder[NAMES.length];
+    private static final LongAdder[] SERVED = new LongAdder[NAMES.length];
+    private static volatile long sink;
+
+    private ContextRequests() {}
+
+    public static void main(String[] args) throws Exception {
+        Clock clock = new Clock(args, 10);
+        for (int i = 0; i < NAMES.length; i++) {
+            CPU_NS[i] = new LongAdder();
+            SERVED[i] = new LongAdder();
+        }
+        BlockingQueue<Integer> requests = new ArrayBlockingQueue<>(1_000);
+        Thread[] workers = new Thread[THREADS];
+        for (int i = 0; i < THREADS; i++) {
+            workers[i] = new Thread(() -> work(requests), "worker-" + i);
+            workers[i].start();
+        }
+        long started = System.nanoTime();
+        long sent = 0;
+        while (clock.isRunning()) {
+            long due = (System.nanoTime() - started) / 1_000_000 * REQUESTS_EACH_MS;
+            // Where the machine does not keep up, the queue is full, and requests come as fast as they are served.
+            for (; sent < due; sent++) {
+                requests.put(ENDPOINTS[(int) (sent % ENDPOINTS.length)]);
+            }
+            Thread.sleep(1);
+        }
+        for (int i = 0; i < THREADS; i++) {
+            requests.put(STOP);
+        }
+        for (Thread worker : workers) {
+            worker.join();
+        }
+        for (int i = 0; i < NAMES.length; i++) {
+            System.out.println(NAMES[i].replace(' ', '_') + " " + SERVED[i].sum() + " " + CPU_NS[i].sum());
+        }
+    }
+
+    private static void work(BlockingQueue<Integer> requests) {
+        try {
+            for (int endpoint = requests.take(); endpoint != STOP; endpoint = requests.take()) {
+                serve(endpoint);
+            }
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    @SuppressWarnings("try") // The scope is there to be closed.
+    private static void serve(int endpoint) {
+        ThreadLocalRandom random = ThreadLocalRandom.current();
+        try (ContextScope scope = CONTEXT.openScope()) {
+            CONTEXT.setTraceContext(random.nextLong() | 1, random.nextLong(), random.nextLong() | 1, 1);
+            CONTEXT.setAttribute(0, NAMES[endpoint]);
+            long first = CLOCK.getCurrentThreadCpuTime();
+            long before = CLOCK.getCurrentThreadCpuTime();
+            long value = sink;
+            for (int i = 0; i < ROUNDS[endpoint]; i++) {
+                value = value * 31 + i;
+            }
+            sink = value;
+            long after = CLOCK.getCurrentThreadCpuTime();
+            // The first call to its reading of the clock and the last one from there on belong to the request, and are one.
+            CPU_NS[endpoint].add(after - first + (before - first));
+        }
+        SERVED[endpoint].increment();
+    }
+}
