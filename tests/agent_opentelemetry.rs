@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use agent_support::running::Finished;
 use agent_support::stacks::cpu_stacks;
-use agent_support::{JavaRun, agent, java_homes};
+use agent_support::{JavaRun, agent, java_homes, java_version};
 
 /// What scripts/package.sh makes, and the test programs, in one folder.
 static MADE: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -60,7 +60,8 @@ fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 /// Samples in a burning method are linked to one of the spans, and have the endpoint, that the program announced for it;
-/// those in `outside`, of which it announces nothing, have neither. Each of `methods` has some.
+/// those in `outside`, of which it announces nothing, have neither. Each of `methods` has some. On a virtual thread it can
+/// be that nobody can tell whose context it is.
 fn hold_to_announcements(run: &Finished, methods: &[&str]) {
     let mut announced = BTreeMap::<_, (BTreeSet<_>, _)>::new();
     for line in run.stdout.lines() {
@@ -71,7 +72,7 @@ fn hold_to_announcements(run: &Finished, methods: &[&str]) {
         spans.insert(format!("{trace} {span}"));
         assert_eq!(*known, endpoint);
     }
-    let mut periods = BTreeMap::<_, i64>::new();
+    let (mut periods, mut untold) = (BTreeMap::<_, i64>::new(), 0);
     for stack in cpu_stacks(&run.messages()) {
         let Some(method) = methods.iter().find(|method| stack.has(&format!("programs.Burning.{method}")))
         else {
@@ -80,6 +81,10 @@ fn hold_to_announcements(run: &Finished, methods: &[&str]) {
         let link =
             stack.link.as_ref().map(|(trace, span)| format!("{} {}", hexadecimal(trace), hexadecimal(span)));
         let endpoint = stack.labels.get("rest_endpoint").map_or("", String::as_str);
+        if *method == "virtual" && (link.as_deref(), endpoint) == (None, "") {
+            untold += stack.value;
+            continue;
+        }
         match announced.get(method) {
             Some((spans, known)) => {
                 assert!(link.is_some_and(|link| spans.contains(&link)), "{}: {method}: {stack:?}", run.label);
@@ -89,7 +94,8 @@ fn hold_to_announcements(run: &Finished, methods: &[&str]) {
         }
         *periods.entry(*method).or_default() += stack.value;
     }
-    eprintln!("{}: {periods:?}", run.label);
+    eprintln!("{}: {periods:?}, {untold}", run.label);
+    assert!(untold <= periods.get("virtual").map_or(0, |told| told / 50), "{}: {untold}", run.label);
     assert!(methods.iter().all(|method| periods.get(method) >= Some(&50)), "{}: {periods:?}", run.label);
 }
 
@@ -108,7 +114,11 @@ fn samples_have_the_current_span_and_its_local_roots_endpoint() {
                 .agent(AGENT)
                 .run()
                 .expect_success();
-            hold_to_announcements(&run, &["outer", "inner", "second", "client", "outside"]);
+            let mut methods = vec!["outer", "inner", "second", "client", "outside"];
+            if java_version(&home) >= 21 {
+                methods.push("virtual");
+            }
+            hold_to_announcements(&run, &methods);
         }
     }
 }

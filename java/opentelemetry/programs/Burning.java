@@ -30,6 +30,10 @@ final class Burning {
         burn();
     }
 
+    static void virtual() {
+        burn();
+    }
+
     static void client() {
         burn();
     }

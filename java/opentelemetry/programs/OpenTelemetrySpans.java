@@ -11,13 +11,25 @@ import io.opentelemetry.context.Scope;
 import io.opentelemetry.sdk.autoconfigure.AutoConfiguredOpenTelemetrySdk;
 import io.opentelemetry.sdk.trace.SdkTracerProvider;
 import io.otlpprof.opentelemetry.LocalRootProcessor;
+import java.lang.reflect.Method;
 
 /**
- * Burns CPU time in a server's span, in its child, in another server's span of the same trace, in a client's that nobody
+ * Burns CPU time in a server's span, in its child, on a virtual thread, in another server's span of the same trace, in a client's that nobody
  * asked for, and outside of spans: {@code OpenTelemetrySpans AUTOCONFIGURED}.
  */
 public final class OpenTelemetrySpans {
+    private static final Method START_VIRTUAL = startVirtual();
+
     private OpenTelemetrySpans() {}
+
+    /** Null before 21. */
+    private static Method startVirtual() {
+        try {
+            return Thread.class.getMethod("startVirtualThread", Runnable.class);
+        } catch (NoSuchMethodException e) {
+            return null;
+        }
+    }
 
     public static void main(String[] args) throws Exception {
         if (Boolean.parseBoolean(args[0])) {
@@ -30,7 +42,7 @@ public final class OpenTelemetrySpans {
         }
     }
 
-    private static void burn(Tracer tracer) throws InterruptedException {
+    private static void burn(Tracer tracer) throws Exception {
         Span outer = tracer.spanBuilder("GET").setSpanKind(SpanKind.SERVER).startSpan();
         outer.setAttribute("http.request.method", "GET");
         outer.setAttribute("http.route", "/orders/{id}");
@@ -42,6 +54,7 @@ public final class OpenTelemetrySpans {
         Burning.announce("inner", inner, "GET /orders/{id}");
         Burning.announce("second", second, "receive order");
         Burning.announce("client", client, "");
+        Burning.announce("virtual", outer, "GET /orders/{id}");
         for (int i = 0; i < 20; i++) {
             Burning.outside();
             try (Scope first = outer.makeCurrent()) {
@@ -59,6 +72,10 @@ public final class OpenTelemetrySpans {
                 bare.start();
                 hopped.join();
                 bare.join();
+                if (START_VIRTUAL != null) {
+                    Thread virtual = (Thread) START_VIRTUAL.invoke(null, Context.current().wrap(Burning::virtual));
+                    virtual.join();
+                }
             }
             Burning.outside();
             try (Scope scope = client.makeCurrent()) {

@@ -157,28 +157,23 @@ final class ThreadContext extends WeakReference<Thread> {
 
     boolean setLabel(int slot, String value) {
         IntBuffer ints = intact;
-        Known known = recentValues[slot];
-        if (ints != null && value == null) {
+        if (ints == null) {
+            return setSlowly(slot, value);
+        }
+        if (value == null) {
             ints.put(FIRST_SLOT + slot, 0);
             return true;
         }
-        if (ints != null && known.value == value && put(ints, slot, known)) {
-            return true;
-        }
-        return setOther(slot, value);
+        Known recent = recentValues[slot];
+        return recent.value == value && put(ints, slot, recent) || setOther(ints, slot, value);
     }
 
     /** Looks in the value's first place. */
-    private boolean setOther(int slot, String value) {
-        IntBuffer ints = intact;
-        if (ints != null && value != null) {
-            Known known = KNOWN[index(value)];
-            if (known != null
-                    && (known.value == value || known.value.equals(value))
-                    && put(ints, slot, known)) {
-                recentValues[slot] = known;
-                return true;
-            }
+    private boolean setOther(IntBuffer ints, int slot, String value) {
+        Known known = KNOWN[index(value)];
+        if (known != null && (known.value == value || known.value.equals(value)) && put(ints, slot, known)) {
+            recentValues[slot] = known;
+            return true;
         }
         return setSlowly(slot, value);
     }
