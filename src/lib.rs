@@ -19,6 +19,7 @@
 //! | [`aggregate`] | drained records to the model |
 //! | [`model`] | profiles, neutral of any format |
 //! | [`otlp`] | the model to OTLP and back: protobuf, JSON, validation |
+//! | [`convert`] | recordings to the model |
 //! | [`export`] | encoded messages to files and collectors |
 //! | [`agent`] | puts the live flow together, behind the JVMTI entry points |
 //! | [`cli`] | puts the offline flow together, behind the `otlpprof` command |
@@ -29,6 +30,7 @@ pub mod agent;
 pub mod aggregate;
 pub mod cli;
 pub mod context;
+pub mod convert;
 pub mod core;
 pub mod elf;
 pub mod export;

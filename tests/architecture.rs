@@ -18,11 +18,13 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("aggregate", &["core", "model"]),
     ("otlp", &["core", "model"]),
     ("export", &["core"]),
+    ("convert", &["core", "jfr", "model"]),
     (
         "agent",
         &[
             "aggregate",
             "context",
+            "convert",
             "core",
             "elf",
             "export",
@@ -39,6 +41,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         &[
             "aggregate",
             "context",
+            "convert",
             "core",
             "elf",
             "export",

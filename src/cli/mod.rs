@@ -6,6 +6,7 @@
 mod call_grammar;
 mod check_stacks;
 pub mod collect;
+mod convert;
 mod input;
 mod print;
 mod validate;
@@ -29,6 +30,7 @@ enum Command {
     Validate(validate::Args),
     CheckStacks(check_stacks::Args),
     Collect(collect::Args),
+    Convert(convert::Args),
 }
 
 /// How a result is written.
@@ -61,6 +63,7 @@ pub fn run() -> ExitCode {
         Command::Validate(args) => validate::run(&args),
         Command::CheckStacks(args) => check_stacks::run(&args),
         Command::Collect(args) => collect::run(&args),
+        Command::Convert(args) => convert::run(&args),
     };
     match result {
         Ok(code) => code,
