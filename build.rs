@@ -29,6 +29,7 @@ fn main() {
     }
     println!("cargo::rerun-if-env-changed=JAVA_HOME");
     link_agent();
+    export_thread_context();
 
     let out_dir = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let jdk = find_jdk();
@@ -84,6 +85,31 @@ fn main() {
 fn link_agent() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,--build-id=sha1");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
+}
+
+/// The thread-local `otel_thread_ctx_v1` is exported by LLD alone: where Rust exports a symbol, it refers to it as to data
+/// from an object of its own, and GNU ld refuses a thread-local one in its place. LLD comes with Rust.
+fn export_thread_context() {
+    println!("cargo::rustc-check-cfg=cfg(exports_thread_context)");
+    let Some(lld) = find_lld() else {
+        println!(
+            "cargo::warning=no LLD in Rust's folder: the agent will not publish contexts to other processes"
+        );
+        return;
+    };
+    println!("cargo::rustc-cfg=exports_thread_context");
+    println!("cargo::rustc-cdylib-link-arg=-B{}", lld.display());
+    println!("cargo::rustc-cdylib-link-arg=-fuse-ld=lld");
+}
+
+/// The folder of the `ld.lld` that Rust has for this machine.
+fn find_lld() -> Option<PathBuf> {
+    let rustc = env::var_os("RUSTC").expect("cargo sets RUSTC");
+    let output = Command::new(rustc).args(["--print", "sysroot"]).output().ok()?;
+    let sysroot = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
+    let host = env::var("HOST").expect("cargo sets HOST");
+    let folder = sysroot.join("lib/rustlib").join(host).join("bin/gcc-ld");
+    folder.join("ld.lld").is_file().then_some(folder)
 }
 
 /// `target/<profile>`, from `target/<profile>/build/<package>/out`.

@@ -7,15 +7,17 @@ use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 use std::sync::Once;
+use std::sync::atomic::Ordering;
 
 use jni::sys::{JNI_OK, JNIEnv, jboolean, jclass, jint, jlong, jobject, jstring, jvalue};
 
 use super::entry;
 use super::lifecycle::{self, Agent};
 use super::options::{self, Environment, Request};
-use super::{logging, virtual_contexts};
+use super::{logging, publication, virtual_contexts};
 use crate::context::counts::{COUNTS, add};
 use crate::context::dictionary::{DICTIONARY, Interned, LONGEST_VALUE, MAX_VALUES};
+use crate::context::published_records::{IS_WANTED, PublishedRecord, RECORD_BYTES};
 use crate::context::slot_names::SLOT_NAMES;
 use crate::context::threads;
 use crate::core::context::{BLOCK_BYTES, ContextBlock, ValueRef};
@@ -113,7 +115,7 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_version0(
 }
 
 /// The `ABI` of `Natives.java` that this file implements.
-const ABI: jint = 2;
+const ABI: jint = 3;
 
 /// `Natives.abi0`.
 ///
@@ -241,16 +243,12 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_epoch0(env: *mut J
 /// `Natives.block0`.
 ///
 /// # Safety
-/// Called by the JVM alone, with the current thread.
+/// Called by the JVM alone.
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_block0(
-    env: *mut JNIEnv,
-    _: jclass,
-    current: jobject,
-) -> jobject {
+pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_block0(env: *mut JNIEnv, _: jclass) -> jobject {
     guarded(null_mut(), || {
         // SAFETY: by the contract.
-        let Some(block) = (unsafe { block_of(env, current) }) else { return null_mut() };
+        let Some(block) = (unsafe { block_of_current_thread(env) }) else { return null_mut() };
         let memory = std::ptr::from_ref(block).cast_mut().cast();
         // SAFETY: by the contract; blocks are never unmapped.
         unsafe { ((**env).v1_4.NewDirectByteBuffer)(env, memory, BLOCK_BYTES as jlong) }
@@ -258,14 +256,17 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_block0(
 }
 
 /// # Safety
-/// `env` is the current thread's, and `current` a live reference to it.
-unsafe fn block_of(env: *mut JNIEnv, current: jobject) -> Option<&'static ContextBlock> {
+/// `env` is the current thread's.
+unsafe fn block_of_current_thread(env: *mut JNIEnv) -> Option<&'static ContextBlock> {
     // The agent is told when threads end: only then may they have a block.
     // SAFETY: by the contract.
     let agent = unsafe { agent(env) }?;
-    // SAFETY: by the contract.
+    // SAFETY: by the contract. A native method's local references go when it returns.
+    let current = unsafe { agent.vm.jvmti.current_thread() }.ok()?;
+    // SAFETY: by the contract; the reference is live.
     match unsafe { ThreadKind::of(agent.vm.jvmti, env, current) }.ok()? {
-        ThreadKind::Platform => threads::platform_block(),
+        ThreadKind::Platform => threads::platform_block(false),
+        ThreadKind::Carrier => threads::platform_block(true),
         // A virtual thread that is a kernel thread all its life. The VM does not say reliably when it ends.
         ThreadKind::BoundVirtual => None,
         ThreadKind::Virtual => {
@@ -275,6 +276,37 @@ unsafe fn block_of(env: *mut JNIEnv, current: jobject) -> Option<&'static Contex
             virtual_contexts::enable(&agent.vm).then(|| threads::virtual_block(id))?
         }
     }
+}
+
+/// `Natives.publishedRecord0`.
+///
+/// # Safety
+/// Called by the JVM alone.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_publishedRecord0(
+    env: *mut JNIEnv,
+    _: jclass,
+) -> jobject {
+    guarded(null_mut(), || {
+        // SAFETY: by the contract.
+        let Some(record) = (unsafe { record_of_current_thread(env) }) else { return null_mut() };
+        let memory = record.as_ptr().cast_mut();
+        // SAFETY: by the contract; records are never freed.
+        unsafe { ((**env).v1_4.NewDirectByteBuffer)(env, memory, RECORD_BYTES as jlong) }
+    })
+}
+
+/// # Safety
+/// `env` is the current thread's.
+unsafe fn record_of_current_thread(env: *mut JNIEnv) -> Option<&'static PublishedRecord> {
+    if !IS_WANTED.load(Ordering::Acquire) {
+        return None;
+    }
+    let agent = lifecycle::agent()?;
+    // SAFETY: by the contract; the reference is live.
+    let kind = unsafe { ThreadKind::of(agent.vm.jvmti, env, agent.vm.jvmti.current_thread().ok()?) };
+    // A virtual thread's carrier has none to lend.
+    (kind == Ok(ThreadKind::Platform)).then(threads::published_record).flatten()
 }
 
 /// `Natives.intern0`.
@@ -353,7 +385,12 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_slot0(
     guarded(0, || {
         // SAFETY: by the contract.
         let name = unsafe { text_of(env, name, usize::MAX) }.unwrap_or_default();
-        SLOT_NAMES.slot_of(&name).map(jint::from).unwrap_or_else(|error| {
+        let named = SLOT_NAMES.list().len();
+        let slot = SLOT_NAMES.slot_of(&name).map(jint::from);
+        if SLOT_NAMES.list().len() > named {
+            publication::names_changed();
+        }
+        slot.unwrap_or_else(|error| {
             // SAFETY: by the contract.
             unsafe { throw(env, c"java/lang/IllegalArgumentException", &error.to_string()) };
             0

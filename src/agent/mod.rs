@@ -7,6 +7,7 @@
 //! | `callbacks` | JVMTI's events |
 //! | `java_api` | what Java calls |
 //! | `virtual_contexts` | contexts of virtual threads follow them |
+//! | `publication` | what other processes can read of contexts |
 //! | `vm` | what is known of the JVM |
 //! | `lifecycle` | start, stop, flush and status, whoever asks |
 //! | `session` | one run of the profiler: sampling, drained and sent at intervals |
@@ -27,6 +28,7 @@ mod logging;
 mod objects;
 pub mod options;
 mod output;
+mod publication;
 mod resolve;
 pub mod resource;
 mod session;

@@ -15,6 +15,7 @@ use super::first_upload::first_interval;
 use super::objects::Objects;
 use super::options::{CpuClock, Options};
 use super::output::{EncodeStats, Output, OutputError};
+use super::publication;
 use super::resolve::{FrameResolver, Unresolved};
 use super::resource;
 use super::thread_labels::{self, ThreadLabel, ThreadLabels};
@@ -170,6 +171,7 @@ impl Session {
             session.objects.stop();
             session.objects.join();
         })?;
+        publication::begin(session.options.context_publication, &session.resource);
         Ok(session)
     }
 
@@ -199,6 +201,7 @@ impl Session {
             self.drain_now();
             reclaim::reclaim_if_crowded(|| self.drain_now());
             if Instant::now() >= next && !self.stopping.load(Ordering::Acquire) {
+                publication::give_way();
                 self.flush(env);
                 next = (next + self.options.interval).max(Instant::now());
             }
@@ -329,6 +332,7 @@ impl Session {
     pub(super) fn stop(&self, env: Option<*mut JNIEnv>, within: Duration) {
         let deadline = Instant::now() + within;
         self.leaving.store(true, Ordering::Release);
+        publication::end();
         let interval_start = self.interval.lock();
         let labels = self.thread_labels(env);
         // No handler takes a sample after this.

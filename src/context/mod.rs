@@ -10,6 +10,8 @@
 //! | [`threads`] | which thread has which block |
 //! | `thread_end` | the end of threads that the VM does not tell of |
 //! | [`virtual_blocks`] | the same of virtual threads, by their ids |
+//! | [`thread_pointer`] | where outside readers find a thread's context |
+//! | [`published_records`] | what they find if they are to see attributes too |
 //! | [`dictionary`] | the values that slots refer to |
 //! | [`reclaim`] | which values nobody refers to any longer |
 //! | [`process_barrier`] | a memory barrier in all threads of the process |
@@ -20,8 +22,10 @@ pub mod blocks;
 pub mod counts;
 pub mod dictionary;
 pub mod process_barrier;
+pub mod published_records;
 pub mod reclaim;
 pub mod slot_names;
 mod thread_end;
+pub mod thread_pointer;
 pub mod threads;
 pub mod virtual_blocks;

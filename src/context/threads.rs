@@ -6,6 +6,10 @@
 //!
 //! Where a handler cannot tell which virtual thread it has interrupted, the VM's events say so: then the map leads to the
 //! block of the virtual thread that is mounted as well. A mount or unmount runs no handler code.
+//!
+//! Outside readers find a platform thread's block, or the record beside it, by the thread's own pointer. They cannot tell
+//! whom a carrier carries, and so a thread that carries virtual ones has no pointer: neither its own context nor theirs can
+//! be taken for the other's.
 
 use std::cell::Cell;
 use std::ptr;
@@ -13,7 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering, compiler_fence};
 
 use super::blocks::BLOCKS;
 use super::counts::{COUNTS, add};
-use super::{thread_end, virtual_blocks};
+use super::published_records::{self, IS_WANTED, PublishedRecord};
+use super::{thread_end, thread_pointer, virtual_blocks};
 use crate::core::context::{
     BlockEntry, BlockEntryChunk, ContextBlock, NOBODY, THREADS_PER_CHUNK, entry_of, publish_chunk,
 };
@@ -23,10 +28,20 @@ struct Current {
     entry: Cell<Option<&'static BlockEntry>>,
     /// The block of the platform thread.
     own: Cell<Option<&'static ContextBlock>>,
+    /// Whether outside readers find the block, or the record.
+    is_published: Cell<bool>,
+    record: Cell<Option<&'static PublishedRecord>>,
 }
 
 thread_local! {
-    static CURRENT: Current = const { Current { entry: Cell::new(None), own: Cell::new(None) } };
+    static CURRENT: Current = const {
+        Current {
+            entry: Cell::new(None),
+            own: Cell::new(None),
+            is_published: Cell::new(false),
+            record: Cell::new(None),
+        }
+    };
 }
 
 impl Current {
@@ -49,6 +64,20 @@ impl Current {
     /// `false` if the thread has no place in the map.
     fn point_to_own(&self, block: Option<&'static ContextBlock>) -> bool {
         self.entry().map(|entry| point(&entry.own, block)).is_some()
+    }
+
+    /// Has outside readers find the thread's own context.
+    fn publish(&self, own: &'static ContextBlock) {
+        let is_published = !self.is_published.replace(true);
+        if is_published {
+            thread_pointer::point_to(ptr::from_ref(own).cast());
+        }
+    }
+
+    fn withdraw(&self) {
+        if self.is_published.replace(false) {
+            thread_pointer::point_to(ptr::null());
+        }
     }
 
     fn point_to_mounted(&self, block: Option<&'static ContextBlock>) {
@@ -81,20 +110,49 @@ fn take_block() -> Option<&'static ContextBlock> {
     block
 }
 
-/// The block of the current thread, a platform thread; made if there is none. `None` if it can have none.
-pub fn platform_block() -> Option<&'static ContextBlock> {
+/// The block of the current thread, a platform thread; made if there is none. `None` if it can have none. Outside readers
+/// find it by the thread's pointer, unless the thread carries virtual ones.
+pub fn platform_block(is_carrier: bool) -> Option<&'static ContextBlock> {
     CURRENT.with(|current| {
-        if current.own.get().is_none() {
-            current.own.set(take_block());
+        if let Some(own) = current.own.get() {
+            return Some(own);
         }
-        let own = current.own.get()?;
-        current.point_to_own(Some(own)).then_some(own)
+        let own = take_block()?;
+        if !current.point_to_own(Some(own)) {
+            BLOCKS.give_back(own);
+            return None;
+        }
+        current.own.set(Some(own));
+        if !is_carrier {
+            current.publish(own);
+        }
+        Some(own)
+    })
+}
+
+/// The current thread's record beside its block, which outside readers find in the block's place from now on; made if there
+/// is none. `None` if none is wanted, or they do not find the block either.
+pub fn published_record() -> Option<&'static PublishedRecord> {
+    CURRENT.with(|current| {
+        if !current.is_published.get() || !IS_WANTED.load(Ordering::Acquire) {
+            return None;
+        }
+        if current.record.get().is_none() {
+            let record = published_records::take();
+            current.record.set(Some(record));
+            thread_pointer::point_to(record.as_ptr());
+        }
+        current.record.get()
     })
 }
 
 /// The current thread is no longer the Java thread that it was: its block may go to another.
 pub fn platform_thread_ended() {
     CURRENT.with(|current| {
+        current.withdraw();
+        if let Some(record) = current.record.take() {
+            published_records::give_back(record);
+        }
         if let Some(own) = current.own.take() {
             // No handler finds the block from here on.
             current.point_to_own(None);
@@ -116,6 +174,8 @@ fn kernel_thread_ends() {
 
 /// The block of a virtual thread that is mounted on the current thread; made if there is none.
 pub fn virtual_block(thread_id: i64) -> Option<&'static ContextBlock> {
+    // It is a carrier, though it did not look like one: of a scheduler that is not the VM's.
+    CURRENT.with(Current::withdraw);
     let block = virtual_blocks::find_or_insert(thread_id, take_block)?;
     if IS_TOLD_OF_MOUNTS.load(Ordering::Acquire) {
         CURRENT.with(|current| current.point_to_mounted(Some(block)));
@@ -167,14 +227,14 @@ mod tests {
     fn a_platform_thread_keeps_its_block_until_it_ends_and_another_takes_it_over() {
         std::thread::spawn(|| {
             assert_eq!(seen(), None);
-            let block = platform_block().unwrap();
+            let block = platform_block(false).unwrap();
             assert_eq!(seen(), Some(ptr::from_ref(block)));
-            assert!(ptr::eq(platform_block().unwrap(), block), "asked twice");
+            assert!(ptr::eq(platform_block(false).unwrap(), block), "asked twice");
             platform_thread_ended();
             assert_eq!(seen(), None);
             platform_thread_ended();
             // Attached again, it is another Java thread.
-            assert!(platform_block().is_some());
+            assert!(platform_block(false).is_some());
             platform_thread_ended();
         })
         .join()
@@ -185,7 +245,7 @@ mod tests {
     #[test]
     fn a_thread_that_ends_without_detaching_leaves_no_context_under_its_kernel_id() {
         let ended = std::thread::spawn(|| {
-            let own = platform_block().unwrap();
+            let own = platform_block(false).unwrap();
             virtual_thread_mounted(-9);
             // SAFETY: gettid takes nothing and cannot fail.
             (unsafe { libc::gettid() }, ptr::from_ref(own).addr())
@@ -212,7 +272,7 @@ mod tests {
             let block = virtual_block(-7).unwrap();
             assert_eq!((seen(), told()), (None, Some(ptr::from_ref(block))));
             // A setter that runs on the carrier while the virtual thread is mounted.
-            let own = platform_block().unwrap();
+            let own = platform_block(false).unwrap();
             assert_eq!((seen(), told()), (Some(ptr::from_ref(own)), Some(ptr::from_ref(block))));
             virtual_thread_unmounts();
             assert_eq!((seen(), told()), (Some(ptr::from_ref(own)), nobody()));

@@ -4,6 +4,8 @@
 //! ([`upload`]), and counters that account for every message. Nothing here reads or changes a message; one that
 //! a collector finds too large goes back to whoever can split it ([`upload::Splitter`]).
 //!
+//! [`process_context`] is a message too, which outside readers fetch from the memory of this process.
+//!
 //! Imports `core` only. Called by the agent, from its own threads: never from a signal handler.
 
 pub mod endpoint;
@@ -12,6 +14,7 @@ mod http;
 pub mod message;
 pub mod notice;
 pub mod pattern;
+pub mod process_context;
 mod queue;
 mod response;
 mod retry;

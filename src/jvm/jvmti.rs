@@ -307,6 +307,18 @@ impl Jvmti {
         Ok(unsafe { self.take_string(signature) }.unwrap_or_default())
     }
 
+    /// The current thread, the virtual one where that is mounted: a local reference.
+    ///
+    /// # Safety
+    ///
+    /// The current thread must be attached to the VM.
+    pub unsafe fn current_thread(self) -> Result<jobject, JvmtiError> {
+        let mut thread = null_mut();
+        // SAFETY: the caller answers for the thread; the out parameter is valid.
+        let code = unsafe { self.table().get_current_thread()(self.as_raw(), &mut thread) };
+        check("GetCurrentThread", code).map(|()| thread)
+    }
+
     /// Name and more of a thread.
     ///
     /// # Safety

@@ -71,6 +71,7 @@ functions! {
     4 GetAllThreads get_all_threads(*mut jint, *mut *mut jobject);
     9 GetThreadInfo get_thread_info(jobject, *mut RawThreadInfo);
     12 RunAgentThread run_agent_thread(jobject, AgentThreadMain, *const c_void, jint);
+    18 GetCurrentThread get_current_thread(*mut jobject);
     46 Allocate allocate(jlong, *mut *mut c_uchar);
     47 Deallocate deallocate(*mut c_uchar);
     48 GetClassSignature get_class_signature(jobject, *mut *mut c_char, *mut *mut c_char);

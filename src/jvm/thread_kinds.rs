@@ -10,6 +10,8 @@ use super::jvmti_error::JvmtiError;
 pub enum ThreadKind {
     /// A thread of the kernel's.
     Platform,
+    /// One that the VM's own scheduler runs virtual threads on.
+    Carrier,
     /// One that is mounted on carriers (21 on).
     Virtual,
     /// One that is virtual by name alone, where the VM has no continuations.
@@ -34,12 +36,13 @@ impl ThreadKind {
         Ok(Self::of_class(&signature))
     }
 
-    /// Both classes are final, and no other extends BaseVirtualThread (java.base of 21 and 25); no application's class
-    /// can be in their package.
+    /// Both classes of virtual threads are final, and no other extends BaseVirtualThread; no other extends CarrierThread
+    /// (java.base of 21 and 25). No application's class can be in their packages.
     fn of_class(signature: &str) -> Self {
         match signature {
             "Ljava/lang/VirtualThread;" => Self::Virtual,
             "Ljava/lang/ThreadBuilders$BoundVirtualThread;" => Self::BoundVirtual,
+            "Ljdk/internal/misc/CarrierThread;" => Self::Carrier,
             _ => Self::Platform,
         }
     }

@@ -12,6 +12,7 @@ mod json_tree;
 mod json_write;
 pub mod lookup;
 mod message_write;
+pub mod process_context;
 mod profile_id;
 mod proto_write;
 pub mod read;

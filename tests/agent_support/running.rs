@@ -118,6 +118,11 @@ impl Running {
         text(&self.folder.path().join("stderr"))
     }
 
+    /// The number of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Where its profiles are.
     pub(crate) fn profiles(&self) -> PathBuf {
         self.folder.path().join("profiles")

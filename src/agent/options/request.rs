@@ -9,7 +9,7 @@ use super::agent_string::{self, Command, Given};
 use super::environment::Environment;
 use super::error::{OptionError, did_you_mean};
 use super::table::{ENVIRONMENT_PREFIX, OPTIONS, OptionSpec};
-use super::types::{CpuClock, Options, StackWalker};
+use super::types::{ContextPublication, CpuClock, Options, StackWalker};
 use super::{otel, value};
 use crate::export::{Endpoint, UploadConfig};
 use crate::otlp::EncodeOptions;
@@ -189,6 +189,7 @@ impl Default for Draft {
                 remotesym: false,
                 normalise_class_names: false,
                 context: Vec::new(),
+                context_publication: ContextPublication::Off,
                 interval: Duration::ZERO,
                 encode: EncodeOptions::default(),
                 file: None,

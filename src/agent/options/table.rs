@@ -7,7 +7,7 @@ use std::time::Duration;
 use log::LevelFilter;
 
 use super::request::{Destination, Draft};
-use super::types::{CpuClock, StackWalker};
+use super::types::{ContextPublication, CpuClock, StackWalker};
 use super::value;
 use crate::context::slot_names;
 use crate::core::context::SLOTS;
@@ -167,6 +167,22 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         help: "names of context attributes, in this order; Java code may name others; nine at most",
         read: |draft, text| {
             set(&mut draft.options.context, value::names(text, LIST_SEPARATOR, SLOTS, check_slot_name))
+        },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "context.publish",
+        value: "off|trace|attributes",
+        // A block is a record of its trace already: its thread's pointer to it is set once, and no setter does more.
+        default: Some("trace"),
+        help: "what profilers outside the process may read of threads' contexts: nothing, trace and span, attributes too",
+        read: |draft, text| {
+            let publications = [
+                ("off", ContextPublication::Off),
+                ("trace", ContextPublication::Trace),
+                ("attributes", ContextPublication::Attributes),
+            ];
+            set(&mut draft.options.context_publication, value::choice(text, &publications))
         },
         ..PLAIN
     },

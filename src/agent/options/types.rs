@@ -21,6 +21,17 @@ pub enum CpuClock {
     Itimer,
 }
 
+/// What other processes can learn of what threads work for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContextPublication {
+    /// Nothing.
+    Off,
+    /// Each thread's trace and span.
+    Trace,
+    /// Each thread's attributes too.
+    Attributes,
+}
+
 /// Everything the agent can be told, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -40,6 +51,8 @@ pub struct Options {
     pub normalise_class_names: bool,
     /// Names of context attributes, in the order of their slots; nine at most.
     pub context: Vec<String>,
+    /// What outside readers find of threads' contexts.
+    pub context_publication: ContextPublication,
     /// How often profiles leave.
     pub interval: Duration,
     /// How profiles are encoded, in files and uploads alike.

@@ -5,7 +5,7 @@ import java.nio.ByteBuffer;
 /** What the agent's library implements. Linked when the agent is in the process, however it was loaded. */
 final class Natives {
     /** Changes whenever these methods do, or the layout of what they give. The library's is in {@code agent::java_api}. */
-    static final int ABI = 2;
+    static final int ABI = 3;
 
     private Natives() {}
 
@@ -32,8 +32,14 @@ final class Natives {
     /** Four bytes that change when a reference that was kept may not be used again. */
     static native ByteBuffer epoch0();
 
-    /** The 64 bytes of the calling thread's block, which must be {@code current}; null if it can have none. */
-    static native ByteBuffer block0(Thread current);
+    /** The 64 bytes of the calling thread's block; null if it can have none. */
+    static native ByteBuffer block0();
+
+    /**
+     * The memory of the calling thread's record beside its block, which outside readers find from now on; null if
+     * attributes are not published, or this thread's are not.
+     */
+    static native ByteBuffer publishedRecord0();
 
     /** The epoch in the upper half, in the lower a value's reference, or 0 if it is too long or there is no room. */
     static native long intern0(String value);

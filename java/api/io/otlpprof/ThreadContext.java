@@ -108,7 +108,13 @@ final class ThreadContext extends WeakReference<Thread> {
     private final IntBuffer ints;
     private final LongBuffer ids;
 
-    /** {@link #ints}; null if there is none, or an exception has come out of the middle of a write. */
+    /** Its context once more, for outside readers; null if they read the block alone. */
+    private final PublishedRecord published;
+
+    /**
+     * {@link #ints}; null where a write is more than its stores: if there is no block, an exception has come out of the
+     * middle of a write, or the context is published as well.
+     */
     private IntBuffer intact;
 
     /** Whether one of the two ids has been set by {@link #setId} and the other has not. The block then has neither. */
@@ -132,10 +138,11 @@ final class ThreadContext extends WeakReference<Thread> {
     private ThreadContext(Thread current) {
         super(current);
         Arrays.fill(recentValues, Known.NOTHING);
-        ByteBuffer memory = Natives.block0(current);
+        ByteBuffer memory = Natives.block0();
         ints = memory == null ? null : memory.order(ByteOrder.nativeOrder()).asIntBuffer();
         ids = memory == null ? null : memory.order(ByteOrder.BIG_ENDIAN).asLongBuffer();
-        intact = ints;
+        published = memory == null ? null : PublishedRecord.ofCurrentThread();
+        intact = published == null ? ints : null;
     }
 
     static ThreadContext current() {
@@ -194,11 +201,24 @@ final class ThreadContext extends WeakReference<Thread> {
         return (hash ^ hash >>> 16) & KNOWN_VALUES - 1;
     }
 
-    /** Clears a slot, or looks in the value's second place, and then asks the dictionary. */
     private boolean setSlowly(int slot, String value) {
         if (ints == null) {
             return false;
         }
+        return published == null ? setInBlock(slot, value) : setAndPublish(slot, value);
+    }
+
+    private boolean setAndPublish(int slot, String value) {
+        published.begin();
+        Known known = value == null ? null : KNOWN[index(value)];
+        boolean isKnown = known != null && known.value.equals(value) && put(ints, slot, known);
+        boolean isSet = isKnown || setInBlock(slot, value);
+        published.setValue(slot, isSet ? value : null);
+        return isSet;
+    }
+
+    /** Clears a slot, or looks in the value's second place, and then asks the dictionary. */
+    private boolean setInBlock(int slot, String value) {
         mend();
         if (value == null) {
             ints.put(FIRST_SLOT + slot, 0);
@@ -239,7 +259,7 @@ final class ThreadContext extends WeakReference<Thread> {
             if (ints.get(STATE) == NOTHING) {
                 clearContext();
             }
-            intact = ints;
+            intact = published == null ? ints : null;
         }
     }
 
@@ -262,8 +282,28 @@ final class ThreadContext extends WeakReference<Thread> {
             clearTrace();
             return false;
         }
-        mend();
+        if (intact == null) {
+            return setTraceSlowly(traceIdHigh, traceIdLow, spanId, flags);
+        }
+        writeTrace(ints, ids, traceIdHigh, traceIdLow, spanId, flags);
         isWaiting = false;
+        return true;
+    }
+
+    private boolean setTraceSlowly(long traceIdHigh, long traceIdLow, long spanId, int flags) {
+        mend();
+        if (published == null) {
+            return setTrace(traceIdHigh, traceIdLow, spanId, flags);
+        }
+        published.begin();
+        writeTrace(ints, ids, traceIdHigh, traceIdLow, spanId, flags);
+        isWaiting = false;
+        published.setTrace(traceIdHigh, traceIdLow, spanId, flags);
+        return true;
+    }
+
+    private static void writeTrace(
+            IntBuffer ints, LongBuffer ids, long traceIdHigh, long traceIdLow, long spanId, int flags) {
         ints.put(STATE, LABELS);
         VarHandle.storeStoreFence();
         ids.put(TRACE_ID_HIGH, traceIdHigh);
@@ -271,7 +311,6 @@ final class ThreadContext extends WeakReference<Thread> {
         ids.put(SPAN_ID, spanId);
         VarHandle.storeStoreFence();
         ints.put(STATE, (flags & 0xff) << 8 | VALID);
-        return true;
     }
 
     boolean setTrace(String traceId, String spanId, int flags) {
@@ -380,9 +419,25 @@ final class ThreadContext extends WeakReference<Thread> {
 
     void clearTrace() {
         isWaiting = false;
+        IntBuffer ints = intact;
         if (ints != null) {
-            mend();
             ints.put(STATE, LABELS);
+        } else {
+            clearTraceSlowly();
+        }
+    }
+
+    private void clearTraceSlowly() {
+        if (ints == null) {
+            return;
+        }
+        mend();
+        if (published != null) {
+            published.begin();
+        }
+        ints.put(STATE, LABELS);
+        if (published != null) {
+            published.setTrace(0, 0, 0, 0);
         }
     }
 
@@ -424,12 +479,18 @@ final class ThreadContext extends WeakReference<Thread> {
         if (ints == null) {
             return false;
         }
+        if (published != null) {
+            published.begin();
+        }
         ContextSnapshot.References references;
         do {
             references = snapshot.references();
             write(snapshot, references.bySlot);
             VarHandle.releaseFence();
         } while (references.epoch != epoch());
+        if (published != null) {
+            published.setAll(snapshot, references.bySlot);
+        }
         return references.complete;
     }
 

@@ -1,0 +1,79 @@
+//! What other processes can read of this one: who it is, and what its threads work for.
+//!
+//! Threads' pointers lead to their contexts at all times (`context::thread_pointer`); readers look for them when the process
+//! context tells them to. That is what is published here for the length of a session, unless another publisher has one: a
+//! process may have one only.
+
+use std::sync::atomic::Ordering;
+
+use parking_lot::Mutex;
+
+use super::options::ContextPublication;
+use crate::context::slot_names::SLOT_NAMES;
+use crate::context::{published_records, thread_pointer};
+use crate::export::process_context::{ProcessContext, ProcessContextError};
+use crate::model::Resource;
+use crate::otlp::process_context::encode_process_context;
+
+struct Publication {
+    context: ProcessContext,
+    resource: Resource,
+    with_attributes: bool,
+}
+
+/// One at a time, as there is one session.
+static PUBLICATION: Mutex<Option<Publication>> = Mutex::new(None);
+
+/// Publishes what the option says. What cannot be published is told in one line.
+pub(super) fn begin(option: ContextPublication, resource: &Resource) {
+    let with_attributes = option == ContextPublication::Attributes;
+    published_records::IS_WANTED.store(with_attributes, Ordering::Release);
+    if option == ContextPublication::Off {
+        return;
+    }
+    if !thread_pointer::IS_EXPORTED {
+        log::info!("this build of the agent publishes no contexts to other processes");
+        return;
+    }
+    let mut publication = PUBLICATION.lock();
+    let published = ProcessContext::publish(encode(resource, with_attributes));
+    *publication = published
+        .map(|context| Publication { context, resource: resource.clone(), with_attributes })
+        .inspect_err(|error| match error {
+            ProcessContextError::Taken => log::info!("{error}: ours is not published beside it"),
+            error => log::warn!("threads' contexts are not published to other processes: {error}"),
+        })
+        .ok();
+}
+
+/// Takes back what was published.
+pub(super) fn end() {
+    published_records::IS_WANTED.store(false, Ordering::Release);
+    PUBLICATION.lock().take();
+}
+
+/// There is another attribute.
+pub(super) fn names_changed() {
+    let mut publication = PUBLICATION.lock();
+    if let Some(publication) = publication.as_mut().filter(|publication| publication.with_attributes) {
+        let payload = encode(&publication.resource, true);
+        if let Err(error) = publication.context.update(payload) {
+            log::warn!("other processes do not learn of another context attribute: {error}");
+        }
+    }
+}
+
+/// Gives way to another publisher that has come later and did not look.
+pub(super) fn give_way() {
+    let mut publication = PUBLICATION.lock();
+    if publication.as_ref().is_some_and(|publication| publication.context.is_contested()) {
+        log::info!("{}: ours is withdrawn", ProcessContextError::Taken);
+        publication.take();
+    }
+}
+
+/// The names are there with the attributes alone.
+fn encode(resource: &Resource, with_attributes: bool) -> Vec<u8> {
+    let names = if with_attributes { SLOT_NAMES.list().to_vec() } else { Vec::new() };
+    encode_process_context(resource, Some(&names))
+}

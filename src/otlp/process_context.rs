@@ -1,0 +1,54 @@
+//! The message of the process context (OTEP 4719, "Payload Format"), with what OTEP 4947 adds to it ("Process Context:
+//! Thread-Local Reference Data").
+
+use prost::Message;
+
+use super::wire::{AnyValue, ArrayValue, KeyValue, Resource, Value};
+use crate::model::{self, ResourceValue};
+
+/// `opentelemetry.proto.processcontext.v1development.ProcessContext`.
+#[derive(Clone, PartialEq, Message)]
+pub struct ProcessContext {
+    /// The process.
+    #[prost(message, optional, tag = "1")]
+    pub resource: Option<Resource>,
+    /// What is no attribute of the process.
+    #[prost(message, repeated, tag = "2")]
+    pub attributes: Vec<KeyValue>,
+}
+
+/// That threads' contexts are found by the thread-local variable of OTEP 4947.
+pub const SCHEMA_KEY: &str = "threadlocal.schema_version";
+/// The one version that there is, of which OTEP 4947 says that its name will change.
+pub const SCHEMA: &str = "tlsdesc_v1_dev";
+/// The names of threads' attributes, by the numbers that records have for them.
+pub const KEY_MAP_KEY: &str = "threadlocal.attribute_key_map";
+
+/// Encodes the context of a process whose threads' contexts have these attributes; with `None` they are not to be looked for.
+pub fn encode_process_context(resource: &model::Resource, names: Option<&[String]>) -> Vec<u8> {
+    let attributes = resource.attributes().iter().map(|(key, value)| {
+        let value = match value {
+            ResourceValue::Str(text) => Value::StringValue(text.clone()),
+            ResourceValue::Int(number) => Value::IntValue(*number),
+            ResourceValue::Bool(flag) => Value::BoolValue(*flag),
+            ResourceValue::Double(number) => Value::DoubleValue(*number),
+        };
+        key_value(key, value)
+    });
+    let resource = Resource { attributes: attributes.collect(), ..Resource::default() };
+    let mut attributes = Vec::new();
+    if let Some(names) = names {
+        let values = names.iter().map(|name| any(Value::StringValue(name.clone()))).collect();
+        attributes.push(key_value(SCHEMA_KEY, Value::StringValue(SCHEMA.to_owned())));
+        attributes.push(key_value(KEY_MAP_KEY, Value::ArrayValue(ArrayValue { values })));
+    }
+    ProcessContext { resource: Some(resource), attributes }.encode_to_vec()
+}
+
+fn any(value: Value) -> AnyValue {
+    AnyValue { value: Some(value) }
+}
+
+fn key_value(key: &str, value: Value) -> KeyValue {
+    KeyValue { key: key.to_owned(), value: Some(any(value)), ..KeyValue::default() }
+}

@@ -1,0 +1,171 @@
+//! What other processes read of contexts: a reader attaches to real JVMs, and holds all that it finds to what their programs
+//! say that they are doing.
+
+mod agent_support;
+mod outside_reader;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use agent_support::running::Running;
+use agent_support::{JavaRun, java_homes, java_version};
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use outside_reader::{OutsideReader, ProcessContext, ThreadContext, process_contexts};
+
+fn start(home: &Path, options: &str) -> Running {
+    let run = JavaRun::new(home, "PublishedContexts").argument(2).argument(8);
+    run.agent(&format!("cpu=2ms,service=shop,file=FILE{options}")).start()
+}
+
+fn the_process_context(run: &Running) -> Option<ProcessContext> {
+    let mut contexts = process_contexts(run.pid());
+    assert!(contexts.len() <= 1, "{}: {contexts:?}", run.label);
+    contexts.pop()
+}
+
+/// Looks at threads until it has found enough contexts, or the time is over: at all of them in each eighth round, else at
+/// those of the program. Gives how many were found with a span and without.
+fn look(
+    run: &Running,
+    reader: &OutsideReader,
+    enough: u64,
+    mut hold: impl FnMut(i32, &ThreadContext),
+) -> (u64, u64) {
+    let (mut with_span, mut without) = (0, 0);
+    let start = Instant::now();
+    for round in 0.. {
+        for os_tid in reader.threads() {
+            if round % 8 != 0 && !is_the_programs(run, os_tid) {
+                continue;
+            }
+            if let Some(context) = reader.context_of(os_tid) {
+                hold(os_tid, &context);
+                *(if context.span_id == 0 { &mut without } else { &mut with_span }) += 1;
+            }
+        }
+        if with_span >= enough || start.elapsed() > Duration::from_secs(6) {
+            break;
+        }
+    }
+    eprintln!("{}: {with_span} with a span, {without} without, in {:?}", run.label, start.elapsed());
+    (with_span, without)
+}
+
+fn is_the_programs(run: &Running, os_tid: i32) -> bool {
+    let name = std::fs::read_to_string(format!("/proc/{}/task/{os_tid}/comm", run.pid())).unwrap_or_default();
+    ["setter", "short", "last", "ForkJoin"].iter().any(|start| name.starts_with(start))
+}
+
+/// Panics unless the span is the thread's.
+fn hold_span(os_tid: i32, context: &ThreadContext) {
+    let [id, turn] = context.trace_id;
+    let expected = match id {
+        0 => (0, 0, 0),
+        _ => (
+            u64::from(os_tid.cast_unsigned()),
+            id << 32 ^ turn.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            (turn & 3) as u8,
+        ),
+    };
+    assert_eq!((id, context.span_id, context.flags), expected, "thread {os_tid}: {context:?}");
+    assert!(id != 0 || turn == 0, "thread {os_tid}: {context:?}");
+}
+
+#[test]
+fn outside_readers_see_each_threads_own_span_and_no_slot() {
+    for home in java_homes() {
+        let mut run = start(&home, "");
+        run.wait_until("the program's threads", |run| run.stdout().contains("names"));
+        let process = the_process_context(&run).expect("a process context");
+        assert_eq!(process.schema.as_deref(), Some("tlsdesc_v1_dev"));
+        assert!(process.names.is_empty() && process.mapping.contains("OTEL_CTX"), "{process:?}");
+        let resource = |key: &str| process.resource.get(key).cloned();
+        assert_eq!(resource("service.name"), Some(Value::StringValue("shop".into())));
+        assert_eq!(resource("process.pid"), Some(Value::IntValue(run.pid().into())));
+
+        let reader = OutsideReader::of(run.pid()).expect("the variable");
+        let found = look(&run, &reader, 200, |os_tid, context| {
+            hold_span(os_tid, context);
+            assert!(context.attributes.is_empty(), "{context:?}");
+        });
+        // Without a trace a block counts for nobody outside.
+        assert!(found.0 >= 50 && found.1 == 0, "{}: {found:?}", run.label);
+        run.finish().expect_success();
+    }
+}
+
+#[test]
+fn outside_readers_see_attributes_that_are_the_threads_own_where_they_are_asked_for() {
+    for home in java_homes() {
+        let mut run = start(&home, ",context=step,context.publish=attributes");
+        run.wait_until("the program's threads", |run| run.stdout().contains("names"));
+        // In the order in which they were named; the last was named after the context was published.
+        let process = the_process_context(&run).expect("a process context");
+        assert_eq!(process.names, ["step", "worker", "long0", "long1", "long2", "late"], "{}", run.label);
+
+        let reader = OutsideReader::of(run.pid()).expect("the variable");
+        let mut seen = BTreeMap::<u8, u64>::new();
+        let found = look(&run, &reader, 200, |os_tid, context| {
+            hold_span(os_tid, context);
+            for (&key, value) in &context.attributes {
+                *seen.entry(key).or_default() += 1;
+                match key {
+                    0 => {
+                        let step: u64 = value.strip_prefix('s').unwrap().parse().unwrap();
+                        let turn = context.trace_id[1];
+                        // It is set after the span.
+                        let is_near = turn == 0 || [turn % 100, (turn - 1) % 100].contains(&step);
+                        assert!(is_near, "thread {os_tid}: {context:?}");
+                    }
+                    1 => assert_eq!(*value, format!("t{os_tid}"), "{context:?}"),
+                    2 | 3 => assert!(
+                        value.starts_with(&format!("t{os_tid}-x")) && value.len() == 200,
+                        "thread {os_tid}: {context:?}"
+                    ),
+                    _ => panic!("there is no room for it: {context:?}"),
+                }
+            }
+        });
+        assert!(found.0 >= 50 && found.1 >= 3, "{}: {found:?}", run.label);
+        assert!((0..4).all(|key| seen.get(&key).is_some_and(|&count| count >= 50)), "{seen:?}");
+        run.finish().expect_success();
+    }
+}
+
+#[test]
+fn nothing_is_published_where_that_is_not_wanted_or_profiling_has_stopped() {
+    let home = &java_homes()[0];
+    let mut run = start(home, ",context.publish=off");
+    run.wait_until("the program's threads", |run| run.stdout().contains("names"));
+    assert_eq!(the_process_context(&run), None);
+    run.load_agent_by_jcmd("stop");
+    run.load_agent("start,cpu=off,file=DIR/second.otlp");
+    let first = the_process_context(&run).expect("a process context");
+    run.load_agent("stop");
+    assert_eq!(the_process_context(&run), None);
+    run.load_agent("start,cpu=off,file=DIR/third.otlp");
+    assert!(the_process_context(&run).is_some_and(|third| third.published_at_ns > first.published_at_ns));
+    run.finish().expect_success();
+}
+
+/// A reader cannot tell whom a carrier carries.
+#[test]
+fn carriers_show_neither_their_own_context_nor_that_of_whom_they_carry() {
+    for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
+        let mut program = JavaRun::new(&home, "ContextVirtualThreads");
+        for argument in ["500", "4", "2000", "200", "carriers"] {
+            program = program.argument(argument);
+        }
+        let program = program.jvm_option("--add-opens=java.base/java.lang=ALL-UNNAMED");
+        let mut run = program.agent("cpu=2ms,context.publish=attributes,file=FILE").start();
+        run.wait_until("a first wave", |run| run.stderr().contains("wave 0"));
+        let reader = OutsideReader::of(run.pid()).expect("the variable");
+        let found = look(&run, &reader, 1, |os_tid, context| {
+            panic!("thread {os_tid}: {context:?}");
+        });
+        assert_eq!(found, (0, 0));
+        let run = run.finish().expect_success();
+        assert!(run.counter("context.blocks") > 500, "{}: no virtual thread had one", run.label);
+    }
+}
