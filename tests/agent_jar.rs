@@ -224,7 +224,7 @@ fn a_library_of_another_version_is_refused_with_one_line() {
             .expect_success();
         assert_eq!(run.stdout, "done\n");
         let said =
-            concat!("(the library, ", env!("CARGO_PKG_VERSION"), ", has interface 0, these classes have 1");
+            concat!("(the library, ", env!("CARGO_PKG_VERSION"), ", has interface 0, these classes have ");
         assert_eq!(run.stderr.matches(said).count(), 1, "{}: {}", run.label, run.stderr);
     }
 }
