@@ -32,6 +32,7 @@ impl Snapshot {
     /// The counters now, `recorded` and those of outputs since the session began.
     pub(super) fn now(
         recorded: Recorded,
+        events: [(&'static str, u64); 2],
         encoded: EncodeStats,
         upload: Option<&UploadStats>,
         file: Option<&FileStats>,
@@ -60,6 +61,7 @@ impl Snapshot {
         for (name, count) in context_counts::COUNTS.named() {
             counts.push((format!("otlpprof.context.{name}"), count));
         }
+        counts.extend(events.map(|(name, count)| (name.to_owned(), count)));
         for (name, count) in cpu::counts().entries() {
             counts.push((format!("otlpprof.cpu.{name}"), count));
         }

@@ -9,9 +9,12 @@ use std::ptr::null_mut;
 use std::sync::Once;
 use std::sync::atomic::Ordering;
 
-use jni::sys::{JNI_OK, JNIEnv, jboolean, jclass, jint, jlong, jobject, jstring, jvalue};
+use jni::sys::{
+    JNI_OK, JNIEnv, jboolean, jclass, jint, jlong, jlongArray, jobject, jobjectArray, jstring, jvalue,
+};
 
 use super::entry;
+use super::events::{Event, EventKind};
 use super::lifecycle::{self, Agent};
 use super::options::{self, Environment, Request};
 use super::{logging, publication, virtual_contexts};
@@ -19,9 +22,10 @@ use crate::context::counts::{COUNTS, add};
 use crate::context::dictionary::{DICTIONARY, Interned, LONGEST_VALUE, MAX_VALUES};
 use crate::context::published_records::{IS_WANTED, PublishedRecord, RECORD_BYTES};
 use crate::context::slot_names::SLOT_NAMES;
-use crate::context::threads;
-use crate::core::context::{BLOCK_BYTES, ContextBlock, ValueRef};
+use crate::context::{threads, virtual_blocks};
+use crate::core::context::{BLOCK_BYTES, ContextBlock, ContextRecord, ValueRef};
 use crate::jvm::thread_kinds::ThreadKind;
+use crate::model::Link;
 
 /// `body`'s result, or `otherwise` if it panics.
 fn guarded<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
@@ -227,6 +231,39 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_status0(
     })
 }
 
+/// `Natives.setRegistered0`.
+///
+/// # Safety
+/// Called by the JVM alone.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_setRegistered0(
+    env: *mut JNIEnv,
+    _: jclass,
+    is_registered: jboolean,
+) -> jboolean {
+    // SAFETY: by the contract.
+    guarded(false, || unsafe { set_registered(env, is_registered) }.is_some())
+}
+
+/// # Safety
+/// `env` is the current thread's.
+unsafe fn set_registered(env: *mut JNIEnv, is_registered: bool) -> Option<()> {
+    // SAFETY: by the contract.
+    let agent = unsafe { agent(env) }?;
+    // SAFETY: by the contract. A native method's local references go when it returns.
+    let current = unsafe { agent.vm.jvmti.current_thread() }.ok()?;
+    // SAFETY: by the contract; the reference is live.
+    if unsafe { ThreadKind::of(agent.vm.jvmti, env, current) }.ok()? != ThreadKind::Virtual {
+        return threads::set_registered(is_registered).then_some(());
+    }
+    // It is found by the handler where its block is.
+    // SAFETY: by the contract.
+    let id = unsafe { agent.vm.names()?.thread_id(env, current) };
+    virtual_contexts::enable(&agent.vm).then(|| threads::virtual_block(id))??;
+    virtual_blocks::set_registered(id, is_registered);
+    Some(())
+}
+
 /// `Natives.epoch0`.
 ///
 /// # Safety
@@ -307,6 +344,81 @@ unsafe fn record_of_current_thread(env: *mut JNIEnv) -> Option<&'static Publishe
     let kind = unsafe { ThreadKind::of(agent.vm.jvmti, env, agent.vm.jvmti.current_thread().ok()?) };
     // A virtual thread's carrier has none to lend.
     (kind == Ok(ThreadKind::Platform)).then(threads::published_record).flatten()
+}
+
+/// `Natives.event0`.
+///
+/// # Safety
+/// Called by the JVM alone.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_event0(
+    env: *mut JNIEnv,
+    _: jclass,
+    kind: jint,
+    texts: jobjectArray,
+    numbers: jlongArray,
+) -> jboolean {
+    // SAFETY: by the contract.
+    guarded(false, || unsafe { event(env, kind, texts, numbers) }.unwrap_or(false))
+}
+
+/// # Safety
+/// `env` is the current thread's; the arrays are live references.
+unsafe fn event(env: *mut JNIEnv, kind: jint, texts: jobjectArray, numbers: jlongArray) -> Option<bool> {
+    // SAFETY: by the contract; the region is within the array, and there is room for it.
+    let (given, [time_ns, high, low, span, thread_id, length]) = unsafe {
+        let mut given = Vec::new();
+        for index in 0..((**env).v1_1.GetArrayLength)(env, texts) {
+            let text = ((**env).v1_1.GetObjectArrayElement)(env, texts, index);
+            given.push(text_of(env, text, usize::MAX));
+            ((**env).v1_1.DeleteLocalRef)(env, text);
+        }
+        let mut values = [0; 6];
+        ((**env).v1_1.GetLongArrayRegion)(env, numbers, 0, 6, values.as_mut_ptr());
+        (given, values)
+    };
+    let (kind, keys): (_, &[&str]) = match kind {
+        0 => (EventKind::TraceRoot, &["trace_root.endpoint", "trace_root.operation"]),
+        1 => (EventKind::Queue, &["queue.scheduler", "queue.task", "queue.type", "queue.origin"]),
+        _ => (EventKind::Duration, &["event.name"]),
+    };
+    let keys = keys.iter().chain(&["thread.name"]);
+    let texts: Vec<_> =
+        keys.zip(&given).filter_map(|(key, text)| Some(((*key).to_owned(), text.clone()?))).collect();
+    let mut trace_id = [0; 16];
+    trace_id[..8].copy_from_slice(&high.to_be_bytes());
+    trace_id[8..].copy_from_slice(&low.to_be_bytes());
+    let numbers = [("thread.id", thread_id), ("queue.length", length)];
+    let mut event = Event {
+        kind,
+        frame: given.first()?.clone()?,
+        texts,
+        numbers: numbers.into_iter().filter(|(_, number)| *number >= 0).collect(),
+        link: Link { trace_id, span_id: span.to_be_bytes() },
+    };
+    // A thread that has never set a context has none, and is given none for this.
+    // SAFETY: by the contract.
+    if let Some(context) = unsafe { context_of_current_thread(env) } {
+        event.take_context(&context);
+    }
+    let mut is_recorded = false;
+    lifecycle::agent()?.with_session(|session| is_recorded = session.events.record(event, time_ns));
+    Some(is_recorded)
+}
+
+/// # Safety
+/// `env` is the current thread's.
+unsafe fn context_of_current_thread(env: *mut JNIEnv) -> Option<ContextRecord> {
+    let agent = lifecycle::agent()?;
+    // SAFETY: by the contract. A native method's local references go when it returns.
+    let current = unsafe { agent.vm.jvmti.current_thread() }.ok()?;
+    // SAFETY: by the contract; the reference is live.
+    let block = match unsafe { ThreadKind::of(agent.vm.jvmti, env, current) }.ok()? {
+        // SAFETY: by the contract.
+        ThreadKind::Virtual => virtual_blocks::find(unsafe { agent.vm.names()?.thread_id(env, current) }),
+        _ => threads::own_block(),
+    };
+    block?.read()
 }
 
 /// `Natives.intern0`.

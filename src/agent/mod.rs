@@ -6,6 +6,7 @@
 //! | `entry` | `Agent_OnLoad`, `Agent_OnAttach`, `Agent_OnUnload` |
 //! | `callbacks` | JVMTI's events |
 //! | `java_api` | what Java calls |
+//! | `events` | what the program tells of besides samples |
 //! | `virtual_contexts` | contexts of virtual threads follow them |
 //! | `publication` | what other processes can read of contexts |
 //! | `vm` | what is known of the JVM |
@@ -21,6 +22,7 @@
 mod callbacks;
 mod counters;
 mod entry;
+mod events;
 mod first_upload;
 mod java_api;
 mod lifecycle;

@@ -11,6 +11,7 @@ use parking_lot::{Mutex, MutexGuard};
 use thiserror::Error;
 
 use super::counters::Snapshot;
+use super::events::Events;
 use super::first_upload::first_interval;
 use super::objects::Objects;
 use super::options::{CpuClock, Options};
@@ -89,6 +90,7 @@ pub(super) struct Session {
     objects: Arc<Objects>,
     drain: Mutex<Drain>,
     pub(super) labels: ThreadLabels,
+    pub(super) events: Events,
     output: Output,
     resource: Resource,
     /// Guards whole flushes: one at a time.
@@ -120,6 +122,7 @@ impl Session {
         options.stack_walker = vm.walker(options.stack_walker);
         SETUP.walker.store(options.stack_walker as u8, Ordering::Relaxed);
         vm.set_call_trace(options.stack_walker);
+        SETUP.filter.store(options.filter, Ordering::Relaxed);
         SETUP.remote.store(options.remotesym, Ordering::Relaxed);
         if let Some(layout) = vm.layout() {
             SETUP.vm.store(std::ptr::from_ref(layout).cast_mut(), Ordering::Release);
@@ -140,7 +143,9 @@ impl Session {
             resolver,
             recorded: Recorded::default(),
         };
-        let counters = Snapshot::now(Recorded::default(), EncodeStats::default(), None, None);
+        let events = Events::default();
+        let counters =
+            Snapshot::now(Recorded::default(), events.counts(), EncodeStats::default(), None, None);
         let interval = IntervalStart { monotonic_ns: monotonic_ns(), counters: counters.clone() };
         let resource = resource::detect(&vm.properties(), &options.resource);
         if let Some(line) = resource::warning(&resource) {
@@ -153,6 +158,7 @@ impl Session {
             objects,
             drain: Mutex::new(drain),
             labels: ThreadLabels::default(),
+            events,
             output,
             interval: Mutex::new(interval),
             counters_at_start: counters,
@@ -277,7 +283,7 @@ impl Session {
         self.objects.interval_ends(map_number);
         let start = interval_start.clone();
         interval_start.monotonic_ns = end_ns;
-        if interval.is_empty() {
+        if interval.is_empty() && self.events.is_empty() {
             return;
         }
         let counters = self.counters(recorded);
@@ -286,20 +292,26 @@ impl Session {
             interval.into_profile(&types::CPU, period, unix_offset_ns, |tables, thread| {
                 thread_labels::attributes(tables, thread, labels.get(&thread.java_incarnation))
             });
-        profile.start_unix_nano = start.monotonic_ns.saturating_add_signed(unix_offset_ns);
-        profile.duration_nano = end_ns.saturating_sub(start.monotonic_ns);
         let mut attributes = counters.attributes_since(&start.counters, &mut tables);
         if let Some(clock) = self.clock.get() {
             attributes.push(tables.string_attribute("otlpprof.cpu.clock", clock));
         }
         attributes.push(tables.string_attribute(StackWalker::KEY, self.options.stack_walker.name()));
         profile.attributes = tables.attribute_set(&attributes);
-        let batch = Batch {
-            resource: self.resource.clone(),
-            scope: Scope::default(),
-            tables,
-            profiles: vec![profile],
-        };
+        let mut profiles = self.events.take(&mut tables);
+        if profile.is_empty() {
+            // What counts are there is told by the first, whichever that is.
+            if let Some(first) = profiles.first_mut() {
+                first.attributes = profile.attributes;
+            }
+        } else {
+            profiles.insert(0, profile);
+        }
+        for profile in &mut profiles {
+            profile.start_unix_nano = start.monotonic_ns.saturating_add_signed(unix_offset_ns);
+            profile.duration_nano = end_ns.saturating_sub(start.monotonic_ns);
+        }
+        let batch = Batch { resource: self.resource.clone(), scope: Scope::default(), tables, profiles };
         // What nobody has been told is told with the next.
         let meanwhile = || {
             self.drain_now();
@@ -368,7 +380,7 @@ impl Session {
     fn counters(&self, recorded: Recorded) -> Snapshot {
         let output = &self.output;
         let (upload, file) = (output.upload_stats(), output.file_stats());
-        Snapshot::now(recorded, output.encode_stats(), upload.as_ref(), file.as_ref())
+        Snapshot::now(recorded, self.events.counts(), output.encode_stats(), upload.as_ref(), file.as_ref())
     }
 
     fn summary(&self) -> String {

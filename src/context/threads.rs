@@ -130,6 +130,11 @@ pub fn platform_block(is_carrier: bool) -> Option<&'static ContextBlock> {
     })
 }
 
+/// The same, if it has one already.
+pub fn own_block() -> Option<&'static ContextBlock> {
+    CURRENT.with(|current| current.own.get())
+}
+
 /// The current thread's record beside its block, which outside readers find in the block's place from now on; made if there
 /// is none. `None` if none is wanted, or they do not find the block either.
 pub fn published_record() -> Option<&'static PublishedRecord> {
@@ -146,10 +151,20 @@ pub fn published_record() -> Option<&'static PublishedRecord> {
     })
 }
 
+/// Whether the current thread, as a platform thread, is to be sampled where threads are chosen. `false` if it has no place in
+/// the map.
+pub fn set_registered(is_registered: bool) -> bool {
+    let entry = CURRENT.with(Current::entry);
+    entry.map(|entry| entry.is_registered.store(is_registered, Ordering::Relaxed)).is_some()
+}
+
 /// The current thread is no longer the Java thread that it was: its block may go to another.
 pub fn platform_thread_ended() {
     CURRENT.with(|current| {
         current.withdraw();
+        if let Some(entry) = current.entry.get() {
+            entry.is_registered.store(false, Ordering::Relaxed);
+        }
         if let Some(record) = current.record.take() {
             published_records::give_back(record);
         }

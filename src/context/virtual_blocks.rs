@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use parking_lot::Mutex;
 
 use crate::core::context::ContextBlock;
-use crate::core::virtual_blocks::{VirtualEntry, bucket_number, bucket_of, virtual_block_of};
+use crate::core::virtual_blocks::{
+    VirtualEntry, bucket_number, bucket_of, virtual_block_of, virtual_entry_of,
+};
 
 /// Entries that are made at once, and live as long as the process.
 const ENTRIES_PER_CHUNK: usize = 64;
@@ -51,6 +53,7 @@ pub fn find_or_insert(
     let block = make()?;
     let entry = shard.take_entry();
     entry.block.store(ptr::from_ref(block).cast_mut(), Ordering::Relaxed);
+    entry.is_registered.store(false, Ordering::Relaxed);
     entry.next.store(first.load(Ordering::Relaxed), Ordering::Relaxed);
     entry.owner.store(thread_id, Ordering::Release);
     first.store(ptr::from_ref(entry).cast_mut(), Ordering::Release);
@@ -62,6 +65,14 @@ pub fn find_or_insert(
 pub fn find(thread_id: i64) -> Option<&'static ContextBlock> {
     let _shard = shard_of(thread_id).lock();
     virtual_block_of(thread_id)
+}
+
+/// Whether a virtual thread, which has a block, is to be sampled where threads are chosen.
+pub fn set_registered(thread_id: i64, is_registered: bool) {
+    let _shard = shard_of(thread_id).lock();
+    if let Some(entry) = virtual_entry_of(thread_id) {
+        entry.is_registered.store(is_registered, Ordering::Relaxed);
+    }
 }
 
 /// Takes a virtual thread out. Gives the block that it had.

@@ -20,7 +20,7 @@
 //! processor does by itself.
 
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, compiler_fence};
 
 /// The slots of a block.
 pub const SLOTS: usize = 9;
@@ -156,12 +156,18 @@ pub struct BlockEntry {
     /// Where the VM's events tell who is mounted: the block of the virtual thread, [`NOBODY`] while there is none, or it has
     /// no block. Null where nothing was told, because no event came or nobody asked for them.
     pub mounted: AtomicPtr<ContextBlock>,
+    /// Whether the platform thread has registered itself to be sampled.
+    pub is_registered: AtomicBool,
 }
 
 impl BlockEntry {
     /// A thread without blocks.
     pub const fn new() -> Self {
-        Self { own: AtomicPtr::new(ptr::null_mut()), mounted: AtomicPtr::new(ptr::null_mut()) }
+        Self {
+            own: AtomicPtr::new(ptr::null_mut()),
+            mounted: AtomicPtr::new(ptr::null_mut()),
+            is_registered: AtomicBool::new(false),
+        }
     }
 
     /// The block of the platform thread itself.

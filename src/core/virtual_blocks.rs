@@ -5,7 +5,7 @@
 //! chain that changes under a handler makes it miss its block at worst.
 
 use std::ptr;
-use std::sync::atomic::{AtomicI64, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering};
 
 use super::context::ContextBlock;
 
@@ -24,6 +24,8 @@ pub struct VirtualEntry {
     pub next: AtomicPtr<VirtualEntry>,
     /// The owner's block.
     pub block: AtomicPtr<ContextBlock>,
+    /// Whether the owner has registered itself to be sampled.
+    pub is_registered: AtomicBool,
 }
 
 impl VirtualEntry {
@@ -33,6 +35,7 @@ impl VirtualEntry {
             owner: AtomicI64::new(0),
             next: AtomicPtr::new(ptr::null_mut()),
             block: AtomicPtr::new(ptr::null_mut()),
+            is_registered: AtomicBool::new(false),
         }
     }
 }
@@ -58,13 +61,19 @@ pub fn bucket_of(thread_id: i64) -> Option<&'static AtomicPtr<VirtualEntry>> {
 
 /// The block of a virtual thread, for a handler on it or for who holds the bucket's lock.
 pub fn virtual_block_of(thread_id: i64) -> Option<&'static ContextBlock> {
+    let entry = virtual_entry_of(thread_id)?;
+    // SAFETY: null, or a block, whose memory is never unmapped.
+    unsafe { entry.block.load(Ordering::Relaxed).as_ref() }
+}
+
+/// The place of a virtual thread in the table, for the same.
+pub fn virtual_entry_of(thread_id: i64) -> Option<&'static VirtualEntry> {
     let mut place = bucket_of(thread_id)?;
     for _ in 0..MOST_STEPS {
         // SAFETY: null, or an entry, which is never freed.
         let entry = unsafe { place.load(Ordering::Acquire).as_ref() }?;
         if entry.owner.load(Ordering::Acquire) == thread_id {
-            // SAFETY: null, or a block, whose memory is never unmapped.
-            return unsafe { entry.block.load(Ordering::Relaxed).as_ref() };
+            return Some(entry);
         }
         place = &entry.next;
     }

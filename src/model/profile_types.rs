@@ -153,6 +153,16 @@ profile_types! {
     FILE_TIME = "file-time", "file-io", "delay" / "nanoseconds", "operations" / "count";
     /// Bytes read from and written to files.
     FILE_BYTES = "file-bytes", "file-io", "io_space" / "bytes", "operations" / "count";
+    /// Requests that have ended, as the program tells of them.
+    TRACE_ROOTS = "trace-roots", "trace-root", "trace_roots" / "count", "trace_roots" / "count";
+    /// Tasks that have waited in a queue, as the program tells of them.
+    QUEUE_COUNT = "queue-count", "queue", "tasks" / "count", "tasks" / "count";
+    /// How long they waited.
+    QUEUE_TIME = "queue-time", "queue", "delay" / "nanoseconds", "tasks" / "count";
+    /// Events of the program's own.
+    EVENT_COUNT = "event-count", "event", "events" / "count", "events" / "count";
+    /// How long they took.
+    EVENT_TIME = "event-time", "event", "duration" / "nanoseconds", "events" / "count";
     /// Time in class loading.
     CLASS_LOAD_TIME = "class-load-time", "class-load", "delay" / "nanoseconds", "loads" / "count";
 }

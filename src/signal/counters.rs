@@ -40,6 +40,10 @@ counters! {
     samples_dropped,
     /// The weights of all lost samples, in periods.
     periods_dropped,
+    /// Not recorded, since the thread has not registered itself and only such are wanted.
+    samples_filtered,
+    /// The weights of those, in periods.
+    periods_filtered,
     /// Lost: all strips of the buffer were held by others.
     samples_dropped_held,
     /// Lost: the strips that nobody held had no room.

@@ -39,6 +39,8 @@ pub struct Setup {
     pub jni_environment: AtomicU64,
     /// Whether native frames are put down as build-id and address.
     pub remote: AtomicBool,
+    /// Whether only threads that have registered themselves are sampled.
+    pub filter: AtomicBool,
 }
 
 /// The setup of this process.
@@ -51,6 +53,7 @@ pub static SETUP: Setup = Setup {
     async_get_call_trace: AtomicPtr::new(std::ptr::null_mut()),
     jni_environment: AtomicU64::new(0),
     remote: AtomicBool::new(false),
+    filter: AtomicBool::new(false),
 };
 
 /// A sample of the CPU engine: [`take`].
@@ -69,11 +72,15 @@ pub unsafe fn take_cpu(thread: &ThreadRecord, context: *mut c_void, weight: u64)
 pub unsafe fn take(engine: Engine, thread: &ThreadRecord, context: *const c_void, weight: u64) {
     let start_ns = monotonic_ns();
     add(&COUNTERS.samples_taken, 1);
-    if let Err(reason) = record(engine, thread, context, weight, start_ns) {
+    let recorded = record(engine, thread, context, weight, start_ns);
+    if let Err(NotRecorded::Filtered) = recorded {
+        add(&COUNTERS.samples_filtered, 1);
+        add(&COUNTERS.periods_filtered, weight);
+    } else if let Err(reason) = recorded {
         add(&COUNTERS.samples_dropped, 1);
         add(&COUNTERS.periods_dropped, weight);
         let counter = match reason {
-            NotRecorded::NotReady => &COUNTERS.samples_dropped_not_ready,
+            NotRecorded::NotReady | NotRecorded::Filtered => &COUNTERS.samples_dropped_not_ready,
             NotRecorded::NoStrip(NoStrip::Held) => &COUNTERS.samples_dropped_held,
             NotRecorded::NoStrip(NoStrip::Full) => &COUNTERS.samples_dropped_full,
         };
@@ -86,6 +93,8 @@ pub unsafe fn take(engine: Engine, thread: &ThreadRecord, context: *const c_void
 #[derive(Clone, Copy, Debug)]
 enum NotRecorded {
     NotReady,
+    /// The thread has not registered itself, and only such are wanted.
+    Filtered,
     NoStrip(NoStrip),
 }
 
@@ -127,16 +136,19 @@ fn record(
     let collections = &COLLECTIONS;
     let start = Start { vm, objects, java_thread, stack_high, registers, walker, call_trace, collections };
     let walk = Walk::new(&ProcessMemory, start);
-    walk.walk(&mut sink);
-    if sink.has_unknown_code() {
-        SETUP.unknown_code.ring();
-    }
-    let frame_count = u16::try_from(sink.len()).unwrap_or(u16::MAX);
     let carries_virtual_thread = match vm {
         Some(vm) => carries_virtual_thread(&ProcessMemory, vm, java_thread),
         None => None,
     };
     let interrupted = InterruptedThread { os_tid, carries_virtual_thread, walk: &walk };
+    if SETUP.filter.load(Ordering::Relaxed) && !interrupted.is_registered() {
+        return Err(NotRecorded::Filtered);
+    }
+    walk.walk(&mut sink);
+    if sink.has_unknown_code() {
+        SETUP.unknown_code.ring();
+    }
+    let frame_count = u16::try_from(sink.len()).unwrap_or(u16::MAX);
     held.commit(SampleHeader {
         monotonic_ns,
         weight,

@@ -1,10 +1,12 @@
 //! Which context a sample has: that of the thread whose frames are on the stack, and nobody else's.
 
+use std::sync::atomic::Ordering;
+
 use super::counters::{COUNTERS, add};
 use super::safe_load::ProcessMemory;
 use super::walk::Walk;
 use crate::core::context::{self, ContextBlock, ContextRecord};
-use crate::core::virtual_blocks::virtual_block_of;
+use crate::core::virtual_blocks::{virtual_block_of, virtual_entry_of};
 
 /// The thread that is interrupted.
 pub struct InterruptedThread<'a> {
@@ -24,6 +26,20 @@ impl InterruptedThread<'_> {
             add(&COUNTERS.contexts_in_transition, 1);
             ContextRecord::NONE
         })
+    }
+
+    /// Whether it is one of those that have registered themselves to be sampled. Where it cannot tell whom it carries, it is
+    /// asked itself.
+    pub fn is_registered(&self) -> bool {
+        match self.carries_virtual_thread {
+            Some(true) => self
+                .walk
+                .mounted_thread_id()
+                .and_then(virtual_entry_of)
+                .is_some_and(|entry| entry.is_registered.load(Ordering::Relaxed)),
+            _ => context::entry_of(self.os_tid)
+                .is_some_and(|entry| entry.is_registered.load(Ordering::Relaxed)),
+        }
     }
 
     fn block(&self) -> Option<&'static ContextBlock> {

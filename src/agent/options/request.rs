@@ -190,6 +190,7 @@ impl Default for Draft {
                 normalise_class_names: false,
                 context: Vec::new(),
                 context_publication: ContextPublication::Off,
+                filter: false,
                 interval: Duration::ZERO,
                 encode: EncodeOptions::default(),
                 file: None,

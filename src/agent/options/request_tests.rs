@@ -62,6 +62,7 @@ fn nothing_said_is_the_documented_defaults() {
             normalise_class_names: true,
             context: vec![],
             context_publication: ContextPublication::Trace,
+            filter: false,
             interval: Duration::from_secs(10),
             encode: EncodeOptions {
                 native_frames: NativeFrames::Remote,
@@ -105,7 +106,7 @@ fn a_value_that_is_no_boolean_is_an_error() {
 #[test]
 fn every_option_is_read_from_the_string() {
     let options = start(
-        "start,cpu=500us,cpu.clock=timer,signal=SIGVTALRM,cstack=vmx,depth=128,remotesym,native_frames=name,timestamps,\
+        "start,cpu=500us,cpu.clock=timer,filter,signal=SIGVTALRM,cstack=vmx,depth=128,remotesym,native_frames=name,timestamps,\
          context=tenant+a%2Bb,context.publish=attributes,interval=1s,format=json,file=/tmp/%p-%t,endpoint=http://c:1,headers=A=1+b=%2B,compression=none,timeout=3s,\
          certificate=/ca.pem,client_certificate=/me.pem,client_key=/me.key,upload.limit=1m,upload.queue=2m,resource=a=1+service.name=weaker,service=s,loglevel=off,strict",
     );
@@ -121,6 +122,7 @@ fn every_option_is_read_from_the_string() {
             normalise_class_names: true,
             context: vec!["tenant".to_owned(), "a+b".to_owned()],
             context_publication: ContextPublication::Attributes,
+            filter: true,
             interval: Duration::from_secs(1),
             encode: EncodeOptions {
                 native_frames: NativeFrames::Name,

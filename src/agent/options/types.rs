@@ -53,6 +53,8 @@ pub struct Options {
     pub context: Vec<String>,
     /// What outside readers find of threads' contexts.
     pub context_publication: ContextPublication,
+    /// Whether only threads that have registered themselves are sampled.
+    pub filter: bool,
     /// How often profiles leave.
     pub interval: Duration,
     /// How profiles are encoded, in files and uploads alike.

@@ -29,6 +29,24 @@ final class Natives {
 
     static native String status0();
 
+    /** Whether the calling thread could be registered, or taken from the register. */
+    static native boolean setRegistered0(boolean isRegistered);
+
+    /** Kinds of {@link #event0}: what is text of them, before the thread's name. The first text is its frame. */
+    static final int TRACE_ROOT = 0; // endpoint, operation
+
+    static final int QUEUE = 1; // scheduler, task, queue's type, origin
+    static final int DURATION = 2; // name
+
+    /**
+     * Records an event.
+     *
+     * @param texts those of its kind, and the thread's name; null for what is not known
+     * @param numbers nanoseconds, the two halves of the trace id, the span id (zeros for that of the thread's context), the
+     *     thread's id, the queue's length (negative for what is not known)
+     */
+    static native boolean event0(int kind, String[] texts, long[] numbers);
+
     /** Four bytes that change when a reference that was kept may not be used again. */
     static native ByteBuffer epoch0();
 

@@ -186,6 +186,188 @@ public final class Otlpprof {
     }
 
     /**
+     * Registers the calling thread to be sampled. With the option {@code filter=true} none but registered threads are
+     * sampled: of all others' CPU time nothing is recorded, and how much that was is told by the profile's attributes
+     * {@code otlpprof.handler.samples_filtered} and {@code otlpprof.handler.periods_filtered}. Without that option every
+     * thread is sampled, registered or not. A thread is registered until it ends or {@link #removeThread()}, through all
+     * sessions. A virtual thread registers itself, not its carrier.
+     *
+     * <pre>{@code
+     * ThreadFactory factory = task -> new Thread(() -> {
+     *     PROFILER.addThread();
+     *     task.run();
+     * });
+     * }</pre>
+     *
+     * @return whether it is registered; false without the agent, or if nothing can be kept of this thread
+     */
+    public boolean addThread() {
+        return available && Natives.setRegistered0(true);
+    }
+
+    /**
+     * Takes the calling thread from the register again.
+     *
+     * @return whether it is not registered now; false without the agent
+     */
+    public boolean removeThread() {
+        return available && Natives.setRegistered0(false);
+    }
+
+    /**
+     * Records that a request has ended, and what it was: the local root span's endpoint and operation. Whoever looks at
+     * samples of a span finds what request it was part of, also where the endpoint was not yet known when they were taken.
+     *
+     * <p>It becomes a sample of a profile of type {@code trace-root} (sample type {@code trace_roots}, unit {@code count}),
+     * with a link to the span and the attributes {@code trace_root.endpoint} and {@code trace_root.operation}. As all events,
+     * it has the calling thread's name, id and context attributes besides. 65,536 different events of an interval are kept;
+     * what is dropped is counted by {@code otlpprof.events.dropped}.
+     *
+     * <pre>{@code
+     * PROFILER.recordTraceRoot("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", "/cart/{id}", "GET");
+     * }</pre>
+     *
+     * @param traceId 32 hexadecimal digits, not all zero
+     * @param spanId the root span's id: 16 hexadecimal digits, not all zero
+     * @param endpoint for example a route
+     * @param operation for example a method; may be null
+     * @return whether it is recorded. If not, it does not profile, there are too many events, or an id is not of its form
+     */
+    public boolean recordTraceRoot(String traceId, String spanId, String endpoint, String operation) {
+        Objects.requireNonNull(endpoint, "endpoint");
+        if (!available || traceId.length() != 32 || spanId.length() != 16) {
+            return false;
+        }
+        try {
+            return recordTraceRoot(
+                    Long.parseUnsignedLong(traceId.substring(0, 16), 16),
+                    Long.parseUnsignedLong(traceId.substring(16), 16),
+                    Long.parseUnsignedLong(spanId, 16),
+                    endpoint,
+                    operation);
+        } catch (NumberFormatException e) {
+            return false;
+        }
+    }
+
+    /**
+     * The same with ids as numbers, big-endian.
+     *
+     * @param traceIdHigh the first half of the trace id
+     * @param traceIdLow its second half; not both are zero
+     * @param spanId the root span's id, not zero
+     * @param endpoint for example a route
+     * @param operation for example a method; may be null
+     * @return as {@link #recordTraceRoot(String, String, String, String)}
+     */
+    public boolean recordTraceRoot(
+            long traceIdHigh, long traceIdLow, long spanId, String endpoint, String operation) {
+        Objects.requireNonNull(endpoint, "endpoint");
+        if (!available || (traceIdHigh | traceIdLow) == 0 || spanId == 0) {
+            return false;
+        }
+        String[] texts = {endpoint, operation, threadName()};
+        return Natives.event0(
+                Natives.TRACE_ROOT, texts, new long[] {0, traceIdHigh, traceIdLow, spanId, threadId(), -1});
+    }
+
+    /**
+     * Records how long a task has waited in a queue before the calling thread began to run it.
+     *
+     * <p>It becomes part of two profiles of type {@code queue}: how many tasks have waited (sample type {@code tasks}), and
+     * how long they did ({@code delay}, {@code nanoseconds}). Attributes: {@code queue.task}, {@code queue.scheduler} and
+     * {@code queue.type} are the classes' names, {@code queue.origin} the name of the thread that submitted the task,
+     * {@code queue.length} the largest power of two that is not above the length, or 0. Equal ones of an interval are summed;
+     * otherwise as {@link #recordTraceRoot(String, String, String, String)}.
+     *
+     * <pre>{@code
+     * long submitted = System.nanoTime();
+     * Thread origin = Thread.currentThread();
+     * pool.execute(() -> {
+     *     PROFILER.recordQueueTime(submitted, System.nanoTime(), Checkout.class, pool.getClass(),
+     *             pool.getQueue().getClass(), pool.getQueue().size(), origin);
+     *     ...
+     * });
+     * }</pre>
+     *
+     * @param startNanos {@link System#nanoTime()} when the task was submitted
+     * @param endNanos the same when it is run; where it is earlier, no time has passed
+     * @param task the task's class
+     * @param scheduler the class of the pool or executor
+     * @param queueType the queue's class; may be null
+     * @param queueLength how many tasks wait; negative if that is not known
+     * @param origin the thread that submitted the task; may be null
+     * @return whether it is recorded. If not, it does not profile, or there are too many events
+     */
+    public boolean recordQueueTime(
+            long startNanos,
+            long endNanos,
+            Class<?> task,
+            Class<?> scheduler,
+            Class<?> queueType,
+            int queueLength,
+            Thread origin) {
+        String[] texts = {
+            scheduler.getName(),
+            task.getName(),
+            queueType == null ? null : queueType.getName(),
+            origin == null ? null : origin.getName(),
+            available ? threadName() : null
+        };
+        int length = queueLength < 0 ? -1 : Integer.highestOneBit(queueLength);
+        return available
+                && Natives.event0(
+                        Natives.QUEUE, texts, new long[] {endNanos - startNanos, 0, 0, 0, threadId(), length});
+    }
+
+    /**
+     * Records a stretch of time that has a name.
+     *
+     * <p>It becomes part of two profiles of type {@code event}: how many there were (sample type {@code events}), and how long
+     * they took ({@code duration}, {@code nanoseconds}), with the attribute {@code event.name}. Equal ones of an interval are
+     * summed; otherwise as {@link #recordTraceRoot(String, String, String, String)}, with the calling thread's span.
+     *
+     * @param name what it is called; few different names make small profiles
+     * @param startNanos {@link System#nanoTime()} when it began
+     * @param endNanos the same when it ended; where it is earlier, no time has passed
+     * @return whether it is recorded. If not, it does not profile, or there are too many events
+     */
+    public boolean recordDuration(String name, long startNanos, long endNanos) {
+        Objects.requireNonNull(name, "name");
+        String[] texts = {name, available ? threadName() : null};
+        return available
+                && Natives.event0(
+                        Natives.DURATION, texts, new long[] {endNanos - startNanos, 0, 0, 0, threadId(), -1});
+    }
+
+    /**
+     * Begins a stretch of time that has a name: {@link #recordDuration} when it is closed.
+     *
+     * @param name what it is called
+     * @return the event; without the agent one that records nothing
+     */
+    public DurationEvent openDuration(String name) {
+        return new DurationEvent(this, Objects.requireNonNull(name, "name"));
+    }
+
+    /** The calling thread's name, as samples have it; null for a virtual thread. */
+    private static String threadName() {
+        Thread thread = Thread.currentThread();
+        return isVirtual(thread) ? null : thread.getName();
+    }
+
+    /** Its id; negative for a virtual thread. */
+    private static long threadId() {
+        Thread thread = Thread.currentThread();
+        return isVirtual(thread) ? -1 : thread.getId();
+    }
+
+    /** {@code Thread.isVirtual()} is not there before 21. */
+    private static boolean isVirtual(Thread thread) {
+        return thread.getClass().getName().endsWith("VirtualThread");
+    }
+
+    /**
      * What the profiler is doing.
      *
      * @return one line for people

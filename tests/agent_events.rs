@@ -1,0 +1,123 @@
+//! What programs tell of besides samples, and the threads that they choose, in the profiles of real JVMs.
+
+mod agent_support;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use agent_support::running::Finished;
+use agent_support::stacks::cpu_stacks;
+use agent_support::{JavaRun, java_homes};
+use otlpprof::otlp::lookup::Lookup;
+use otlpprof::otlp::wire::Value;
+
+fn run(home: &Path, options: &str) -> Finished {
+    let run = JavaRun::new(home, "Events").jvm_option("-XX:CompileCommand=quiet");
+    let run = run.jvm_option("-XX:CompileCommand=dontinline,programs.Events::*");
+    run.agent(&format!("cpu=1ms,file=FILE{options}")).run().expect_success()
+}
+
+/// A sample of a profile: its link's bytes, its attributes but those of the thread, and its value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Told {
+    link: Option<(u8, u8)>,
+    attributes: BTreeMap<String, String>,
+    value: i64,
+}
+
+fn told(run: &Finished, profile_type: &str, sample_type: (&str, &str)) -> Vec<Told> {
+    let mut all = Vec::new();
+    for message in run.messages() {
+        let lookup = Lookup::new(&message.data);
+        let scopes = message.data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles);
+        for profile in scopes.flat_map(|scope| &scope.profiles) {
+            let found = lookup.attribute_text(&profile.attribute_indices, "profile.type");
+            if found != Some(profile_type) || lookup.value_type(profile.sample_type) != sample_type {
+                continue;
+            }
+            for sample in &profile.samples {
+                let text = |value: Option<&Value>| match value {
+                    Some(Value::StringValue(text)) => text.clone(),
+                    Some(Value::IntValue(number)) => number.to_string(),
+                    other => panic!("{other:?}"),
+                };
+                let mut attributes: BTreeMap<_, _> = lookup
+                    .attributes(&sample.attribute_indices)
+                    .map(|(key, value)| (key.to_owned(), text(value)))
+                    .collect();
+                assert_eq!(attributes.remove("thread.name").as_deref(), Some("main"));
+                assert!(attributes.remove("thread.id").is_some());
+                let links = &message.data.dictionary.as_ref().unwrap().link_table;
+                let link = &links[sample.link_index as usize];
+                let link = (sample.link_index != 0).then(|| (link.trace_id[15], link.span_id[7]));
+                assert_eq!(lookup.stack(sample.stack_index).map(<[_]>::len), Some(1), "one frame");
+                all.push(Told { link, attributes, value: sample.values[0] });
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+fn one(link: Option<(u8, u8)>, attributes: &[(&str, &str)], value: i64) -> Told {
+    let attributes = attributes.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    Told { link, attributes: attributes.collect(), value }
+}
+
+#[test]
+fn what_a_program_tells_of_is_in_profiles_of_its_own() {
+    for home in java_homes() {
+        let run = run(&home, "");
+        let cart = [("trace_root.endpoint", "/cart/{id}"), ("trace_root.operation", "GET")];
+        assert_eq!(
+            told(&run, "trace-root", ("trace_roots", "count")),
+            [one(Some((2, 3)), &[("trace_root.endpoint", "/other")], 1), one(Some((0x9c, 0x31)), &cart, 2)],
+            "{}",
+            run.label
+        );
+        let bare = [("queue.scheduler", "java.lang.Thread"), ("queue.task", "programs.Events")];
+        let mut full = bare.to_vec();
+        full.extend([
+            ("queue.length", "32"),
+            ("queue.origin", "main"),
+            ("queue.type", "java.util.concurrent.ArrayBlockingQueue"),
+        ]);
+        assert_eq!(
+            told(&run, "queue", ("tasks", "count")),
+            [one(None, &full, 3), one(None, &bare, 1)],
+            "{}",
+            run.label
+        );
+        assert_eq!(
+            told(&run, "queue", ("delay", "nanoseconds")),
+            [one(None, &full, 3000), one(None, &bare, 0)],
+            "{}",
+            run.label
+        );
+        let query = [("event.name", "db.query"), ("tenant", "acme")];
+        let counts = told(&run, "event", ("events", "count"));
+        assert_eq!(counts, [one(None, &[("event.name", "render")], 1), one(Some((8, 9)), &query, 2)]);
+        let times = told(&run, "event", ("duration", "nanoseconds"));
+        assert_eq!(times[1], one(Some((8, 9)), &query, 5000), "{}", run.label);
+        assert!(times[0].value >= 1_000_000, "{times:?}");
+        assert_eq!(run.counter("events.recorded"), 10, "{}", run.stderr);
+    }
+}
+
+#[test]
+fn only_registered_threads_are_sampled_where_that_is_asked_for() {
+    for home in java_homes() {
+        let run = run(&home, ",filter=true");
+        let stacks = cpu_stacks(&run.messages());
+        let total: i64 = stacks.iter().map(|stack| stack.value).sum();
+        assert!(total > 50, "{}: {total} periods", run.label);
+        for stack in &stacks {
+            assert!(
+                stack.thread == "chosen" && !stack.has("programs.Events.removed"),
+                "{}: {stack:#?}",
+                run.label
+            );
+        }
+        assert!(run.counter("handler.periods_filtered") > 50, "{}", run.stderr);
+    }
+}
