@@ -13,7 +13,7 @@ const TURNS: usize = 41;
 
 fn main() {
     // The block is the current thread's, made as Java's first call makes it.
-    assert!(threads::platform_block().is_some(), "no block");
+    assert!(threads::platform_block(false).is_some(), "no block");
     // SAFETY: gettid has no preconditions.
     let os_tid = unsafe { libc::gettid() };
     let read = || {
