@@ -260,8 +260,10 @@ impl Stopped {
         // SAFETY: the first two change no memory; waitpid writes this frame's variable.
         unsafe {
             if libc::ptrace(libc::PTRACE_SEIZE, os_tid, 0, 0) != 0 {
+                // A thread that is just ending may not be attached to.
                 let error = io::Error::last_os_error();
-                assert_eq!(error.raw_os_error(), Some(libc::ESRCH), "thread {os_tid}: {error}");
+                let is_gone = [Some(libc::ESRCH), Some(libc::EPERM)].contains(&error.raw_os_error());
+                assert!(is_gone, "thread {os_tid}: {error}");
                 return None;
             }
             libc::ptrace(libc::PTRACE_INTERRUPT, os_tid, 0, 0);
