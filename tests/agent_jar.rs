@@ -51,8 +51,13 @@ fn the_package_has_what_maven_asks_for() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    let expected = ["-javadoc.jar", "-sources.jar", ".jar", ".pom"]
-        .map(|end| format!("otlpprof-{}{end}", env!("CARGO_PKG_VERSION")));
+    let mut expected = vec![format!("otlpprof-opentelemetry-extension-{}.jar", env!("CARGO_PKG_VERSION"))];
+    for artifact in ["otlpprof", "otlpprof-opentelemetry"] {
+        for end in ["-javadoc.jar", "-sources.jar", ".jar", ".pom"] {
+            expected.push(format!("{artifact}-{}{end}", env!("CARGO_PKG_VERSION")));
+        }
+    }
+    expected.sort();
     assert_eq!(names, expected);
 }
 
