@@ -21,13 +21,16 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Reads size and type id of the event at the cursor, which then is behind the event.
+    /// Reads size and type id of the event at the cursor, which then is behind the event. After an error it is where it was.
     #[inline]
     pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, JfrError> {
         let start = *cursor;
         match Self::try_read(cursor) {
             Some(frame) => Ok(frame),
-            None => Err(impossible(start)),
+            None => {
+                *cursor = start;
+                Err(impossible(start))
+            }
         }
     }
 
