@@ -51,6 +51,8 @@ fn says(stack: &Stack) -> Says {
     let endpoint = stack.labels.get("rest_endpoint").map(String::as_str);
     match (ids, endpoint) {
         (None, None) => Says::Nothing,
+        // While its span changes it has its label alone.
+        (None, Some("/carrier")) => Says::Carrier,
         (Some([u64::MAX, u64::MAX, u64::MAX]), None | Some("/carrier")) => Says::Carrier,
         (Some([high, low, span]), endpoint) if high == !span && low == span => match endpoint {
             None => Says::Thread(span, false),
