@@ -98,8 +98,9 @@ fn export_thread_context() {
         return;
     };
     println!("cargo::rustc-cfg=exports_thread_context");
-    println!("cargo::rustc-cdylib-link-arg=-B{}", lld.display());
-    println!("cargo::rustc-cdylib-link-arg=-fuse-ld=lld");
+    // Programs that have the library in them, such as tests, export it as well.
+    println!("cargo::rustc-link-arg=-B{}", lld.display());
+    println!("cargo::rustc-link-arg=-fuse-ld=lld");
 }
 
 /// The folder of the `ld.lld` that Rust has for this machine.

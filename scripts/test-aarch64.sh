@@ -26,6 +26,7 @@ emulated=(
     --skip elf::objects::scan::tests::the_vdso_is_the_same_by_list_and_by_header
     --skip elf::process_memory::tests::reads_up_to_a_hole_and_not_into_it
     --skip export::file::tests::a_write_that_breaks_off_leaves_nothing
+    --skip export::process_context::tests::there_is_one_and_it_goes_with_its_owner
     --skip sampling::own_threads::tests::all_signals_but_those_of_faults_are_blocked_in_it_and_in_its_own_threads
 )
 cargo test --locked "${profile[@]}" --lib -- "${emulated[@]}" "$@" </dev/null
