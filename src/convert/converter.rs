@@ -78,11 +78,8 @@ impl JfrToOtlp {
             let of = event.type_index();
             let reader = readers.entry(of).or_insert_with(|| Reader::new(chunk, of));
             let name = &*event.type_of().name;
-            if !self.counts.contains_key(name) {
-                self.counts.insert(name.to_owned(), EventCount::default());
-            }
             let Some(reader) = reader else {
-                self.counts.entry(name.to_owned()).and_modify(|count| count.other += 1);
+                self.count_of(name).other += 1;
                 continue;
             };
             let values = event.values();
@@ -93,13 +90,13 @@ impl JfrToOtlp {
             let tables = &mut self.batch.tables;
             let stack = fields[1].and_then(|stack| constants.stack(chunk, stack, tables));
             let Some(stack) = stack.filter(|&stack| stack != StackId::EMPTY) else {
-                self.counts.entry(name.to_owned()).and_modify(|count| count.without_stack += 1);
+                self.count_of(name).without_stack += 1;
                 continue;
             };
-            self.counts.entry(name.to_owned()).and_modify(|count| count.converted += 1);
+            self.count_of(name).converted += 1;
             let thread = fields[2..5].iter().flatten().next();
             let attributes = match thread {
-                Some(&thread) => constants.thread(chunk, thread, tables),
+                Some(&thread) => constants.thread(chunk, thread, &mut self.batch.tables),
                 None => AttributeSetId::EMPTY,
             };
             let identity = SampleIdentity { stack, attributes, link: LinkId::NONE };
@@ -114,6 +111,14 @@ impl JfrToOtlp {
         let (first, last) = self.window.unwrap_or((start, latest));
         self.window = Some((first.min(start), last.max(latest)));
         Ok(())
+    }
+
+    fn count_of(&mut self, event: &str) -> &mut EventCount {
+        if !self.counts.contains_key(event) {
+            self.counts.insert(event.to_owned(), EventCount::default());
+        }
+        // SANITY: it has just been looked for, and put there.
+        self.counts.get_mut(event).expect("a count")
     }
 
     fn profile(&mut self, conversion: &Conversion, period: i64) -> &mut Profile {
