@@ -64,8 +64,7 @@ pub(super) struct Event {
 impl Event {
     /// Adds what the thread that tells of the event is working for: its labels, and its span if the event has none.
     pub(super) fn take_context(&mut self, context: &ContextRecord) {
-        let is_span = context.trace_id != [0; 16] && context.span_id != [0; 8];
-        if self.link == Link::default() && is_span {
+        if self.link == Link::default() && context.has_span() {
             self.link = Link { trace_id: context.trace_id, span_id: context.span_id };
         }
         let names = SLOT_NAMES.list();

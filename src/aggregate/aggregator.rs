@@ -198,12 +198,11 @@ fn lookup(
 
 /// The span of a context, if a trace is active.
 fn link(tables: &mut Tables, context: &ContextRecord) -> LinkId {
-    let ContextRecord { trace_id, span_id, .. } = *context;
     // Readers reject links of which either part is zero.
-    if trace_id == [0; 16] || span_id == [0; 8] {
+    if !context.has_span() {
         return LinkId::NONE;
     }
-    tables.links.intern(Link { trace_id, span_id })
+    tables.links.intern(Link { trace_id: context.trace_id, span_id: context.span_id })
 }
 
 impl Interval {

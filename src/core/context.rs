@@ -70,6 +70,11 @@ impl ContextRecord {
         slots: [ValueRef::NONE; SLOTS],
     };
 
+    /// Whether a trace is active. Only both ids together are a span.
+    pub fn has_span(&self) -> bool {
+        self.trace_id != [0; 16] && self.span_id != [0; 8]
+    }
+
     /// Whether it says anything.
     pub fn is_some(&self) -> bool {
         self.valid == 1
