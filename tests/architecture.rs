@@ -5,6 +5,22 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// What the two ends put together.
+const ALL_BUT_THE_ENDS: &[&str] = &[
+    "aggregate",
+    "context",
+    "convert",
+    "core",
+    "elf",
+    "export",
+    "jfr",
+    "jvm",
+    "model",
+    "otlp",
+    "sampling",
+    "signal",
+];
+
 /// Each module of the crate, and those that it may import. One that is missing here may not exist.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("core", &[]),
@@ -19,40 +35,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("otlp", &["core", "model"]),
     ("export", &["core"]),
     ("convert", &["core", "jfr", "model"]),
-    (
-        "agent",
-        &[
-            "aggregate",
-            "context",
-            "convert",
-            "core",
-            "elf",
-            "export",
-            "jfr",
-            "jvm",
-            "model",
-            "otlp",
-            "sampling",
-            "signal",
-        ],
-    ),
-    (
-        "cli",
-        &[
-            "aggregate",
-            "context",
-            "convert",
-            "core",
-            "elf",
-            "export",
-            "jfr",
-            "jvm",
-            "model",
-            "otlp",
-            "sampling",
-            "signal",
-        ],
-    ),
+    ("agent", ALL_BUT_THE_ENDS),
+    ("cli", ALL_BUT_THE_ENDS),
     ("lib", &[]),
     ("main", &["cli"]),
 ];
