@@ -7,7 +7,7 @@ use hashbrown::{HashMap, HashTable};
 
 use super::recent_frames::RecentFrames;
 use crate::core::context::{ContextRecord, SLOTS, ValueRef};
-use crate::core::record::{FrameKind, FrameRecord, SampleHeader};
+use crate::core::record::{FrameKind, FrameRecord, NO_OBJECT, SampleHeader};
 use crate::model::{
     AttributeSetId, FrameId, Link, LinkId, Profile, ProfileType, SampleIdentity, StackId, Tables,
 };
@@ -27,6 +27,12 @@ impl RawFrame {
     /// The frame of a record that has no slot in the remote pool.
     pub fn new(frame: &FrameRecord) -> Self {
         Self { kind: frame.kind, aux: frame.aux, value: frame.value }
+    }
+
+    /// Whether an address is all that is known of it. What lies there may be another thing at the next sample, as when a
+    /// library is unloaded and one is loaded in its place.
+    fn is_bare_address(&self) -> bool {
+        self.kind == FrameKind::Native && self.aux == NO_OBJECT
     }
 }
 
@@ -120,9 +126,10 @@ impl Aggregator {
     ) {
         let Self { tables, frames: known, recent_frames, labels, stack, .. } = self;
         stack.clear();
-        stack.extend(
-            frames.map(|frame| recent_frames.get_or(frame, || lookup(known, tables, resolver, frame))),
-        );
+        stack.extend(frames.map(|frame| match frame.is_bare_address() {
+            true => resolver.frame(tables, frame),
+            false => recent_frames.get_or(frame, || lookup(known, tables, resolver, frame)),
+        }));
         let stack = tables.stacks.intern(stack);
         let context = &header.context;
         let (labels, link) = if context.is_some() {
@@ -335,6 +342,33 @@ mod tests {
         let (_, profile) = aggregator.take().into_profile(&types::CPU, 1, 0, no_attributes);
         assert_eq!(profile.samples().len(), 1);
         assert_eq!(profile.samples()[0].value, 5);
+    }
+
+    /// Regression: within an interval an address in no known object kept the name of what was there at first.
+    #[test]
+    fn an_address_in_no_object_is_resolved_for_each_sample() {
+        struct ByTime(u64);
+        impl Resolver for ByTime {
+            fn frame(&mut self, tables: &mut Tables, _: RawFrame) -> FrameId {
+                self.0 += 1;
+                let function = tables.named_function(&format!("plugin{}", self.0));
+                tables.frames.intern(Frame::Java { function, line: 0 })
+            }
+
+            fn labels(&mut self, _: &mut Tables, _: &[ValueRef; SLOTS]) -> AttributeSetId {
+                AttributeSetId::EMPTY
+            }
+        }
+        let in_object = |object| RawFrame { kind: FrameKind::Native, aux: object, value: 0x7000 };
+        for (frame, stacks) in [(in_object(NO_OBJECT), 3), (in_object(5), 1)] {
+            let mut aggregator = Aggregator::new(false);
+            let mut resolver = ByTime(0);
+            for _ in 0..3 {
+                aggregator.add(&header(1, 1, 0), [frame].into_iter(), &mut resolver);
+            }
+            let (_, profile) = aggregator.take().into_profile(&types::CPU, 1, 0, no_attributes);
+            assert_eq!(profile.samples().len(), stacks, "{frame:?}");
+        }
     }
 
     #[test]
