@@ -13,7 +13,10 @@ scripts/install-aarch64.sh
 . .cache/aarch64/environment
 
 # Dependencies are compiled for this alone, and tested elsewhere: as fast as can be.
-profile=(--config 'profile.dev.package."*".opt-level=0' --config 'profile.dev.debug=false')
+profile=(--config 'profile.dev.debug=false')
+for crate in $(sed -n '/^\[profile.dev.package\]/,/^$/s/^\(.*\)\.opt-level.*/\1/p' Cargo.toml); do
+    profile+=(--config "profile.dev.package.$crate.opt-level=0")
+done
 if [ -n "${CLIPPY_DRIVER:-}" ]; then
     # A Rust without its own cargo-clippy: what that does.
     RUSTC_WORKSPACE_WRAPPER=$CLIPPY_DRIVER CLIPPY_ARGS="-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__" \
