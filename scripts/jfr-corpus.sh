@@ -4,7 +4,8 @@
 #   NAME-default.jfr   the JDK's default settings            } of a JDK of each version in .cache/jdks;
 #   NAME-rich.jfr      all that a profile is made of         } NAME is its folder there
 #   NAME-killed.jfr    a chunk of a JVM that was killed      }
-#   async-profiler.jfr, datadog.jfr   by these profilers (where Maven Central can be reached)
+#   async-profiler.jfr, async-profiler-both.jfr, datadog.jfr   by these profilers (where Maven Central can be reached);
+#                      both: samples of two clocks are events of one type
 #   chunks.jfr         chunks.1.jfr to chunks.3.jfr, of several JVMs, one behind the other
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -78,9 +79,15 @@ if [ ! -f "$CORPUS/async-profiler.jfr" ] && library=$(scripts/fetch-async-profil
         -cp "$PROGRAMS" programs.Recorded $SECONDS_LONG >"$work/log" 2>&1 </dev/null
     keep async-profiler.jfr
 fi
+if [ ! -f "$CORPUS/async-profiler-both.jfr" ] && library=$(scripts/fetch-async-profiler.sh); then
+    echo "jfr-corpus: async-profiler-both" >&2
+    "$java" "-agentpath:$library=start,event=ctimer,interval=2ms,wall=20ms,nobatch,nativemem=64k,live,alloc=100k,file=$work/async-profiler-both.jfr" \
+        -cp "$PROGRAMS" programs.Recorded $SECONDS_LONG >"$work/log" 2>&1 </dev/null
+    keep async-profiler-both.jfr
+fi
 if [ ! -f "$CORPUS/datadog.jfr" ] && jar=$(scripts/fetch-maven.sh com.datadoghq:ddprof:1.22.0); then
     echo "jfr-corpus: datadog" >&2
-    command="start,cpu=2ms,wall=10ms,memory=65536:al,cstack=vm,jfr,attributes=rest_endpoint,file=$work/datadog.jfr"
+    command="start,cpu=2ms,wall=10ms,memory=65536:al,cstack=vm,jfr,attributes=traceid;rest_endpoint,file=$work/datadog.jfr"
     "$java" -cp "$PROGRAMS:$jar" programs.RecordedByDatadog "$command" $SECONDS_LONG >"$work/log" 2>&1 </dev/null
     keep datadog.jfr
 fi

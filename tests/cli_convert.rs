@@ -1,15 +1,20 @@
-//! `otlpprof convert`, as a user runs it: recordings of every JDK become valid profiles that lose nothing.
+//! `otlpprof convert`, as a user runs it: recordings of every JDK and of other profilers become valid profiles whose sums
+//! are those of the recording.
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
 use jfr_support::recordings;
+use jfr_support::synthetic::{self, Shape, recording};
+use otlpprof::jfr::events::Event;
 use otlpprof::jfr::recording::Chunks;
-use otlpprof::otlp::wire::ProfilesData;
+use otlpprof::jfr::types::Unit;
+use otlpprof::jfr::values::Value;
+use otlpprof::otlp::wire::{self, Profile, ProfilesData};
 use prost::Message as _;
 
 fn otlpprof(arguments: &[&str]) -> (i32, String) {
@@ -22,80 +27,401 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// How many events of each type have a stack with frames, by the parser alone.
-fn events_with_stacks(bytes: &[u8]) -> HashMap<String, i64> {
-    let mut counts = HashMap::new();
-    for chunk in Chunks::new(bytes).map(Result::unwrap) {
-        let contents = chunk.contents();
-        for event in contents.events().map(Result::unwrap) {
-            let trace = event.values().get("stackTrace").and_then(|stack| stack.as_struct(contents));
-            let frames = trace.and_then(|trace| trace.get("frames"));
-            if let Some(otlpprof::jfr::values::Value::Array(frames)) = frames
-                && !frames.is_empty()
-            {
-                *counts.entry(event.type_of().name.to_string()).or_default() += 1;
-            }
-        }
-    }
-    counts
+/// What is summed: `profile.type`, sample type, and the event where the profile names one.
+type Sums = BTreeMap<(String, String, String), i64>;
+
+/// What a test knows of a conversion: an event, the profile's type, its sample type, its source, its value.
+type Known = (&'static str, &'static str, &'static str, &'static str, &'static str);
+
+/// Values are `1`, a field, `size*weight`, or the periods that a sample stands for.
+const KNOWN: &[Known] = &[
+    ("jdk.ExecutionSample", "cpu", "samples", "jdk.ExecutionSample", "1"),
+    ("jdk.CPUTimeSample", "cpu", "samples", "jdk.CPUTimeSample", "periods"),
+    ("jdk.NativeMethodSample", "wall", "samples", "jdk.NativeMethodSample", "1"),
+    ("jdk.ObjectAllocationSample", "alloc-samples", "samples", "jdk.ObjectAllocationSample", "1"),
+    ("jdk.ObjectAllocationSample", "alloc-space", "alloc_space", "jdk.ObjectAllocationSample", "weight"),
+    ("jdk.ObjectAllocationInNewTLAB", "alloc-samples", "samples", "jdk.ObjectAllocationInNewTLAB", "1"),
+    (
+        "jdk.ObjectAllocationInNewTLAB",
+        "alloc-space",
+        "alloc_space",
+        "jdk.ObjectAllocationInNewTLAB",
+        "tlabSize",
+    ),
+    ("jdk.ObjectAllocationOutsideTLAB", "alloc-samples", "samples", "jdk.ObjectAllocationInNewTLAB", "1"),
+    (
+        "jdk.ObjectAllocationOutsideTLAB",
+        "alloc-space",
+        "alloc_space",
+        "jdk.ObjectAllocationInNewTLAB",
+        "allocationSize",
+    ),
+    ("jdk.OldObjectSample", "live-heap", "inuse_objects", "jdk.OldObjectSample", "1"),
+    ("jdk.OldObjectSample", "live-heap", "inuse_space", "jdk.OldObjectSample", "objectSize"),
+    ("jdk.JavaMonitorEnter", "lock-contention", "contentions", "", "1"),
+    ("jdk.JavaMonitorEnter", "lock-contention", "delay", "", "duration"),
+    ("jdk.JavaMonitorWait", "lock-contention", "contentions", "", "1"),
+    ("jdk.JavaMonitorWait", "lock-contention", "delay", "", "duration"),
+    ("jdk.ThreadPark", "lock-contention", "contentions", "", "1"),
+    ("jdk.ThreadPark", "lock-contention", "delay", "", "duration"),
+    ("jdk.JavaExceptionThrow", "exceptions", "exceptions", "", "1"),
+    ("jdk.ThreadSleep", "sleep", "delay", "", "duration"),
+    ("jdk.VirtualThreadPinned", "virtual-thread-pinned", "delay", "", "duration"),
+    ("jdk.SocketRead", "socket-io", "delay", "", "duration"),
+    ("jdk.SocketRead", "socket-io", "io_space", "", "bytesRead"),
+    ("jdk.SocketWrite", "socket-io", "delay", "", "duration"),
+    ("jdk.SocketWrite", "socket-io", "io_space", "", "bytesWritten"),
+    ("jdk.FileRead", "file-io", "delay", "", "duration"),
+    ("jdk.FileRead", "file-io", "io_space", "", "bytesRead"),
+    ("jdk.FileWrite", "file-io", "delay", "", "duration"),
+    ("jdk.FileWrite", "file-io", "io_space", "", "bytesWritten"),
+    ("jdk.ClassLoad", "class-load", "delay", "", "duration"),
+    ("profiler.WallClockSample", "wall", "samples", "profiler.WallClockSample", "samples"),
+    ("profiler.LiveObject", "live-heap", "inuse_objects", "profiler.LiveObject", "1"),
+    ("profiler.LiveObject", "live-heap", "inuse_space", "profiler.LiveObject", "allocationSize"),
+    ("profiler.Malloc", "nativemem", "alloc_objects", "profiler.Malloc", "1"),
+    ("profiler.Malloc", "nativemem", "alloc_space", "profiler.Malloc", "size"),
+    ("datadog.ExecutionSample", "cpu", "samples", "datadog.ExecutionSample", "weight"),
+    ("datadog.MethodSample", "wall", "samples", "datadog.MethodSample", "weight"),
+    ("datadog.ObjectSample", "alloc-samples", "samples", "datadog.ObjectSample", "1"),
+    ("datadog.ObjectSample", "alloc-objects", "alloc_objects", "datadog.ObjectSample", "weight"),
+    ("datadog.ObjectSample", "alloc-space", "alloc_space", "datadog.ObjectSample", "size*weight"),
+    ("datadog.HeapLiveObject", "live-heap", "inuse_objects", "datadog.HeapLiveObject", "weight"),
+    ("datadog.HeapLiveObject", "live-heap", "inuse_space", "datadog.HeapLiveObject", "size*weight"),
+];
+
+/// Whether an event can become a sample: it has a stack with frames, or says why not.
+fn has_stack(event: &Event<'_>) -> bool {
+    let values = event.values();
+    let trace = values.get("stackTrace").and_then(|stack| stack.as_struct(values.chunk()));
+    let frames = trace.and_then(|trace| trace.get("frames"));
+    matches!(frames, Some(Value::Array(frames)) if !frames.is_empty())
+        || values.get("failed").is_some_and(|failed| failed.as_i64() == Some(1))
 }
 
-/// The sums of the values of each profile, by its sample type and its event where it names one.
-fn sums(data: &ProfilesData) -> HashMap<(String, String), i64> {
-    let dictionary = data.dictionary.as_ref().unwrap();
-    let string = |index: i32| dictionary.string_table[index as usize].clone();
-    let mut sums = HashMap::new();
-    let scopes = data.resource_profiles.iter().flat_map(|of| &of.scope_profiles);
-    for profile in scopes.flat_map(|scope| &scope.profiles) {
-        let sample_type = string(profile.sample_type.as_ref().unwrap().type_strindex);
-        let mut event = String::new();
-        for &index in &profile.attribute_indices {
-            let attribute = &dictionary.attribute_table[index as usize];
-            if string(attribute.key_strindex) == "otlpprof.jfr.event" {
-                event = format!("{:?}", attribute.value);
+/// What an event adds, field by field and by nothing but the parser.
+fn value(event: &Event<'_>, of: &str) -> Option<i64> {
+    if of == "1" {
+        return Some(1);
+    }
+    let values = event.values();
+    if of == "periods" {
+        // Of 5 ms, by the settings of the corpus.
+        return value(event, "samplingPeriod").map(|nanos| (nanos + 2_500_000) / 5_000_000);
+    }
+    if let Some((size, weight)) = of.split_once('*') {
+        return Some((values.get(size)?.as_f64()? * values.get(weight)?.as_f64()?).round() as i64);
+    }
+    let value = values.get(of)?;
+    let number = value.as_i64().or_else(|| value.as_f64().map(|value| value.round() as i64))?;
+    Some(match event.type_of().field(of)?.unit() {
+        Some(Unit::TimespanTicks) => values.chunk().header().clock.duration_ns(number),
+        Some(Unit::TimespanNanos(nanos)) => number * nanos,
+        _ => number,
+    })
+}
+
+/// The sums that the recording itself has.
+fn sums_of_recording(bytes: &[u8]) -> Sums {
+    let mut sums = Sums::new();
+    for chunk in Chunks::new(bytes).map(Result::unwrap) {
+        for event in chunk.contents().events().map(Result::unwrap).filter(has_stack) {
+            for (_, profile_type, sample_type, source, of) in
+                KNOWN.iter().filter(|(name, ..)| *name == &*event.type_of().name)
+            {
+                let Some(value) = value(&event, of).filter(|&value| value > 0) else { continue };
+                let key = ((*profile_type).into(), (*sample_type).into(), (*source).into());
+                *sums.entry(key).or_default() += value;
             }
         }
-        let event = event.split('"').nth(1).unwrap_or_default().to_owned();
-        let values = profile.samples.iter().flat_map(|sample| &sample.values);
-        *sums.entry((sample_type, event)).or_default() += values.sum::<i64>();
     }
     sums
 }
 
+fn string(data: &ProfilesData, index: i32) -> &str {
+    &data.dictionary.as_ref().unwrap().string_table[index as usize]
+}
+
+/// The attribute of this key among those of some referrer, as text.
+fn attribute(data: &ProfilesData, indices: &[i32], key: &str) -> Option<String> {
+    let table = &data.dictionary.as_ref().unwrap().attribute_table;
+    let mut attributes = indices.iter().map(|&index| &table[index as usize]);
+    let found = attributes.find(|attribute| string(data, attribute.key_strindex) == key)?;
+    Some(match found.value.as_ref()?.value.as_ref()? {
+        wire::Value::StringValue(text) => text.clone(),
+        wire::Value::IntValue(number) => number.to_string(),
+        other => panic!("{key}: {other:?}"),
+    })
+}
+
+fn profiles(data: &ProfilesData) -> impl Iterator<Item = &Profile> {
+    data.resource_profiles.iter().flat_map(|of| &of.scope_profiles).flat_map(|scope| &scope.profiles)
+}
+
+fn key(data: &ProfilesData, profile: &Profile) -> (String, String, String) {
+    let of = |key| attribute(data, &profile.attribute_indices, key).unwrap_or_default();
+    let sample_type = string(data, profile.sample_type.as_ref().unwrap().type_strindex);
+    (of("profile.type"), sample_type.to_owned(), of("otlpprof.jfr.event"))
+}
+
+/// The sums of the values of each profile.
+fn sums(data: &ProfilesData) -> Sums {
+    let mut sums = Sums::new();
+    for profile in profiles(data) {
+        let values = profile.samples.iter().flat_map(|sample| &sample.values);
+        let is_new = sums.insert(key(data, profile), values.sum::<i64>()).is_none();
+        assert!(is_new, "{:?} twice", key(data, profile));
+    }
+    sums
+}
+
+fn profile<'d>(data: &'d ProfilesData, profile_type: &str, source: &str) -> &'d Profile {
+    let is_it = |profile: &&Profile| {
+        let key = key(data, profile);
+        key.0 == profile_type && key.2 == source
+    };
+    profiles(data).find(is_it).unwrap_or_else(|| panic!("no {profile_type} of {source:?}"))
+}
+
+/// Converts, and holds the result to every rule; with times, which Pyroscope does not take beside values, to those that are
+/// errors.
 fn convert(recording: &Path, more: &[&str]) -> (ProfilesData, String) {
     let out = tempfile::NamedTempFile::new().unwrap();
     let arguments = [&["convert", text(recording), "-o", text(out.path())], more].concat();
     let (code, said) = otlpprof(&arguments);
     assert_eq!(code, 0, "{said}");
-    let (code, report) = otlpprof(&["validate", text(out.path())]);
+    let strict: &[&str] = if more.contains(&"--timestamps") { &[] } else { &["--strict"] };
+    let (code, report) = otlpprof(&[&["validate", text(out.path())], strict].concat());
     assert_eq!(code, 0, "{report}");
     (ProfilesData::decode(&*std::fs::read(out.path()).unwrap()).unwrap(), said)
 }
 
 #[test]
-fn recordings_of_every_jdk_become_valid_profiles_that_lose_no_event() {
+fn sums_are_those_of_the_recordings_of_every_jdk() {
     for (name, bytes) in recordings(|name| name.ends_with("-rich")) {
         let (data, said) = convert(&jfr_support::corpus()[name], &[]);
-        let (sums, events) = (sums(&data), events_with_stacks(&bytes));
-        let event = |name: &str| events.get(name).copied().unwrap_or(0);
-        for sampled in ["jdk.ExecutionSample", "jdk.NativeMethodSample", "jdk.CPUTimeSample"] {
-            let sum = sums.get(&("samples".to_owned(), sampled.to_owned())).copied().unwrap_or(0);
-            assert_eq!(sum, event(sampled), "{name}: {sampled}\n{said}");
-        }
-        let of = |sample_type: &str| sums.get(&(sample_type.to_owned(), String::new())).copied().unwrap_or(0);
-        assert_eq!(of("contentions"), event("jdk.JavaMonitorEnter") + event("jdk.ThreadPark"), "{name}");
-        assert_eq!(of("exceptions"), event("jdk.JavaExceptionThrow"), "{name}");
-        assert_eq!(of("waits"), event("jdk.JavaMonitorWait"), "{name}");
-        assert!(of("exceptions") > 10 && of("waits") > 10 && of("delay") > 1_000_000, "{name}: {sums:?}");
+        let sums = sums(&data);
+        assert_eq!(sums, sums_of_recording(&bytes), "{name}: {said}");
+        assert!(sums.len() > 10 && sums.values().all(|&sum| sum > 0), "{name}: {sums:?}");
+        let cpu = profile(&data, "cpu", "jdk.ExecutionSample");
+        assert_eq!(cpu.period, 10_000_000, "{name}");
+        let wait = profile(&data, "lock-contention", "").samples.iter();
+        let kinds =
+            wait.filter_map(|sample| attribute(&data, &sample.attribute_indices, "otlpprof.lock.kind"));
+        let mut kinds: Vec<_> = kinds.collect();
+        kinds.sort();
+        kinds.dedup();
+        assert_eq!(kinds, ["monitor", "park", "wait"], "{name}");
     }
+}
+
+#[test]
+fn samples_by_the_cpu_clock_come_first_and_have_its_period() {
+    for (name, _) in recordings(|name| name.starts_with("25-") && name.ends_with("-rich")) {
+        let (data, _) = convert(&jfr_support::corpus()[name], &[]);
+        let period_type =
+            |profile: &Profile| string(&data, profile.period_type.as_ref().unwrap().type_strindex).to_owned();
+        let by_time = profile(&data, "cpu", "jdk.CPUTimeSample");
+        assert_eq!((&*period_type(by_time), by_time.period), ("cpu", 5_000_000), "{name}");
+        let other = profile(&data, "cpu", "jdk.ExecutionSample");
+        assert_eq!(period_type(other), "jdk.ExecutionSample", "{name}");
+    }
+}
+
+#[test]
+fn a_resource_says_whose_recording_it_is() {
+    for (name, _) in recordings(|name| name.starts_with("17-") && name.ends_with("-rich")) {
+        let (data, _) = convert(&jfr_support::corpus()[name], &[]);
+        let attributes = &data.resource_profiles[0].resource.as_ref().unwrap().attributes;
+        let value = |key: &str| {
+            let found = attributes.iter().find(|attribute| attribute.key == key);
+            found.and_then(|attribute| attribute.value.clone()).and_then(|value| value.value)
+        };
+        assert!(matches!(value("process.pid"), Some(wire::Value::IntValue(1..))), "{attributes:?}");
+        let Some(wire::Value::StringValue(version)) = value("process.runtime.version") else {
+            panic!("{attributes:?}");
+        };
+        assert!(version.starts_with("17."), "{version}");
+        assert!(value("service.name").is_some() && value("process.command_args").is_none());
+    }
+}
+
+#[test]
+fn async_profilers_samples_keep_their_clock_their_weight_and_their_period() {
+    for (name, bytes) in recordings(|name| name == "async-profiler") {
+        let (data, said) = convert(&jfr_support::corpus()[name], &[]);
+        let sums = sums(&data);
+        assert_eq!(sums, sums_of_recording(&bytes), "{said}");
+        assert_eq!(profile(&data, "cpu", "jdk.ExecutionSample").period, 2_000_000);
+        assert_eq!(profile(&data, "wall", "profiler.WallClockSample").period, 20_000_000);
+    }
+}
+
+/// Its settings say that there are two clocks, each event's state which one it was.
+#[test]
+fn events_of_one_type_by_two_clocks_become_two_profiles() {
+    for (name, bytes) in recordings(|name| name == "async-profiler-both") {
+        let (data, said) = convert(&jfr_support::corpus()[name], &[]);
+        let mut expected = sums_of_recording(&bytes);
+        let key = |of: &str| (of.to_owned(), "samples".to_owned(), "jdk.ExecutionSample".to_owned());
+        let all = expected.remove(&key("cpu")).unwrap();
+        let mut sums = sums(&data);
+        let [cpu, wall] = ["cpu", "wall"].map(|of| sums.remove(&key(of)).unwrap());
+        assert_eq!(cpu + wall, all, "{said}");
+        let mut without_state = 0;
+        for chunk in Chunks::new(&bytes).map(Result::unwrap) {
+            for event in chunk.contents().events().map(Result::unwrap).filter(has_stack) {
+                let state = event.values().get("state").and_then(|state| chunk.contents().text(state));
+                let is_sample = &*event.type_of().name == "jdk.ExecutionSample";
+                without_state += i64::from(is_sample && state.as_deref() == Some("STATE_DEFAULT"));
+            }
+        }
+        assert_eq!(cpu, without_state, "{said}");
+        assert!(cpu > 50 && wall > 50, "{cpu} {wall}");
+        assert_eq!(sums, expected, "{said}");
+        assert_eq!(profile(&data, "cpu", "jdk.ExecutionSample").period, 2_000_000);
+        assert_eq!(profile(&data, "wall", "jdk.ExecutionSample").period, 20_000_000);
+        let states = &profile(&data, "wall", "jdk.ExecutionSample").samples;
+        let state = |sample: &otlpprof::otlp::wire::Sample| {
+            attribute(&data, &sample.attribute_indices, "otlpprof.thread.state")
+        };
+        assert!(
+            states.iter().all(|sample| matches!(state(sample).as_deref(), Some("sleeping" | "runnable")))
+        );
+    }
+}
+
+#[test]
+fn datadogs_samples_keep_weights_threads_states_and_contexts() {
+    for (name, bytes) in recordings(|name| name == "datadog") {
+        let (data, said) = convert(&jfr_support::corpus()[name], &[]);
+        assert_eq!(sums(&data), sums_of_recording(&bytes), "{said}");
+        let cpu = profile(&data, "cpu", "datadog.ExecutionSample");
+        assert_eq!(cpu.period, 2_000_000);
+        let links = &data.dictionary.as_ref().unwrap().link_table;
+        let mut linked = 0;
+        for sample in &cpu.samples {
+            let of = |key| attribute(&data, &sample.attribute_indices, key);
+            assert!(of("thread.name").is_some() && of("otlpprof.thread.state").is_some(), "{sample:?}");
+            let endpoint = of("rest_endpoint");
+            let link = &links[sample.link_index as usize];
+            assert_eq!(endpoint.is_some(), !link.trace_id.is_empty(), "{sample:?}");
+            if endpoint.is_some() {
+                assert_eq!(endpoint.as_deref(), Some("GET /mice"));
+                assert_eq!(link.trace_id, 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef_u128.to_be_bytes());
+                assert_eq!(link.span_id, 0x1234_5678_u64.to_be_bytes());
+                assert_eq!(of("traceid"), None, "the link says it");
+                linked += 1;
+            }
+        }
+        assert!(linked > 0, "{said}");
+    }
+}
+
+const MADE: Shape =
+    Shape { events: 60, depth: 9, repeated_percent: 50, contexts: 4, remote_frames: 2, compressed: true };
+
+#[test]
+fn remote_frames_become_mappings_and_addresses_again() {
+    let input = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(input.path(), recording(MADE)).unwrap();
+    let out = tempfile::NamedTempFile::new().unwrap();
+    let (code, said) = otlpprof(&["convert", text(input.path()), "-o", text(out.path())]);
+    assert_eq!(code, 0, "{said}");
+    // A recording knows no htlhash, which is recommended besides the build-id.
+    let (code, report) = otlpprof(&["validate", "--strict", text(out.path())]);
+    assert!(
+        code == 1 && report.contains("htlhash-missing") && report.contains("1 errors, 0 warnings"),
+        "{report}"
+    );
+    let data = ProfilesData::decode(&*std::fs::read(out.path()).unwrap()).unwrap();
+    let dictionary = data.dictionary.as_ref().unwrap();
+    let [_, mapping] = &dictionary.mapping_table[..] else { panic!("{:?}", dictionary.mapping_table) };
+    assert_eq!(string(&data, mapping.filename_strindex), synthetic::LIBRARY);
+    assert_eq!((mapping.memory_start, mapping.memory_limit), (0, synthetic::LIBRARY_LEN as u64));
+    let build_id = attribute(&data, &mapping.attribute_indices, "process.executable.build_id.gnu");
+    assert_eq!(build_id.as_deref(), Some(synthetic::BUILD_ID));
+    let mut addresses = Vec::new();
+    for location in dictionary.location_table.iter().filter(|location| location.mapping_index == 1) {
+        let remote = attribute(&data, &location.attribute_indices, "otlpprof.frame.remote");
+        let text = format!("{}.<remote>({:#x})", synthetic::BUILD_ID, location.address);
+        assert_eq!((remote, location.lines.len()), (Some(text), 0));
+        addresses.push(location.address as i64);
+    }
+    addresses.sort_unstable();
+    let all = (0..synthetic::REMOTE_METHODS).map(|number| number * synthetic::REMOTE_STEP);
+    assert_eq!(addresses, all.collect::<Vec<_>>());
+    let cpu = profile(&data, "cpu", "datadog.ExecutionSample");
+    assert_eq!(
+        cpu.samples.iter().flat_map(|sample| &sample.values).sum::<i64>(),
+        synthetic::sum_of_weights(MADE)
+    );
+    for sample in &cpu.samples {
+        let link = &dictionary.link_table[sample.link_index as usize];
+        assert!((1..=4).contains(&u128::from_be_bytes(link.trace_id[..].try_into().unwrap())), "{link:?}");
+        let stack = &dictionary.stack_table[sample.stack_index as usize].location_indices;
+        let remote = |&index: &i32| dictionary.location_table[index as usize].mapping_index == 1;
+        assert_eq!(
+            (stack.len(), stack.iter().map(remote).collect::<Vec<_>>()[..3].to_vec()),
+            (9, vec![true, true, false])
+        );
+    }
+}
+
+#[test]
+fn events_that_are_asked_for_are_counted_and_summed() {
+    for (name, bytes) in recordings(|name| name.starts_with("17-") && name.ends_with("-rich")) {
+        let more = [
+            "--event",
+            "programs.EveryField",
+            "--event",
+            "programs.EveryField:bytes",
+            "--event",
+            "jdk.ThreadStart",
+        ];
+        let (data, said) = convert(&jfr_support::corpus()[name], &more);
+        let (mut events, mut sum) = (0, 0);
+        for chunk in Chunks::new(&bytes).map(Result::unwrap) {
+            for event in chunk.contents().events().map(Result::unwrap).filter(has_stack) {
+                if &*event.type_of().name == "programs.EveryField" {
+                    events += 1;
+                    sum += value(&event, "bytes").unwrap();
+                }
+            }
+        }
+        let sums = sums(&data);
+        let of = |sample_type: &str| {
+            let key = ("programs.EveryField".into(), sample_type.into(), "programs.EveryField".into());
+            sums.get(&key).copied()
+        };
+        assert_eq!((of("events"), of("bytes")), (Some(events), Some(sum)), "{said}");
+        assert!(events > 10 && said.contains("jdk.ThreadStart: "), "{said}");
+    }
+}
+
+#[test]
+fn events_that_cannot_be_converted_are_told() {
+    let (name, _) = recordings(|name| name.starts_with("17-") && name.ends_with("-rich")).swap_remove(0);
+    let input = text(&jfr_support::corpus()[name]);
+    let out = tempfile::NamedTempFile::new().unwrap();
+    for (event, complaint) in [
+        ("jdk.NoSuchEvent", "no event jdk.NoSuchEvent in the recordings"),
+        ("jdk.JVMInformation", "jdk.JVMInformation has no stack trace"),
+        ("programs.EveryField:weight", "programs.EveryField has no field weight"),
+        ("programs.EveryField:latin", "programs.EveryField: the field latin is no integer"),
+    ] {
+        let (code, said) = otlpprof(&["convert", input, "-o", text(out.path()), "--event", event]);
+        assert!(code == 2 && said.contains(complaint), "{said}");
+    }
+    let (code, said) = otlpprof(&["convert", input, "-o", text(out.path()), "--event", ":x"]);
+    assert!(code == 2 && said.contains("an event is NAME or NAME:VALUE_FIELD"), "{said}");
 }
 
 #[test]
 fn times_lie_in_the_window() {
     for (name, _) in recordings(|name| name.starts_with("17-") && name.ends_with("-rich")) {
         let (data, _) = convert(&jfr_support::corpus()[name], &["--timestamps"]);
-        let scopes = data.resource_profiles.iter().flat_map(|of| &of.scope_profiles);
-        for profile in scopes.flat_map(|scope| &scope.profiles) {
+        for profile in profiles(&data) {
             let window = profile.time_unix_nano..profile.time_unix_nano + profile.duration_nano;
             let mut times = profile.samples.iter().flat_map(|sample| &sample.timestamps_unix_nano).peekable();
             assert!(times.peek().is_some(), "{name}");
@@ -112,7 +438,7 @@ fn json_is_valid_too() {
         let (code, said) =
             otlpprof(&["convert", text(recording), "-o", text(out.path()), "--format", "json"]);
         assert_eq!(code, 0, "{said}");
-        let (code, report) = otlpprof(&["validate", text(out.path())]);
+        let (code, report) = otlpprof(&["validate", "--strict", text(out.path())]);
         assert_eq!(code, 0, "{report}");
     }
 }

@@ -11,7 +11,8 @@ use otlpprof::jfr::recording::Chunks;
 use otlpprof::jfr::values::Value;
 use proptest::prelude::*;
 
-const SMALL: Shape = Shape { events: 9, depth: 3, repeated_percent: 50, contexts: 2, compressed: true };
+const SMALL: Shape =
+    Shape { events: 9, depth: 3, repeated_percent: 50, contexts: 2, remote_frames: 1, compressed: true };
 
 /// Offsets of events, and what is in those that are read whole.
 fn whole(bytes: &[u8], text: bool) -> (Vec<(u64, String)>, Option<otlpprof::jfr::error::JfrError>) {

@@ -1,28 +1,75 @@
-//! Recordings to one batch of profiles.
+//! Recordings to one batch of profiles: what becomes of each event.
 
 use std::collections::HashMap;
 
-use super::events::{CONVERSIONS, Conversion};
-use super::stacks::ChunkConstants;
+use foldhash::fast::RandomState;
+
+use super::described::{self, Described};
+use super::events::Only;
+use super::labels::{self, Labels};
+use super::libraries::Libraries;
+use super::profiles::Profiles;
+use super::reader::{IS_FAILED, LOCAL_ROOT, Reader, SPAN, STACK, START, STATE, THREAD};
+use super::requested::RequestedEvent;
+use super::settings::{Clocks, Settings};
+use super::stacks::{self, Stacks};
 use crate::jfr::chunk::Chunk;
 use crate::jfr::error::JfrError;
-use crate::jfr::projection::Projection;
-use crate::jfr::recording::Chunks;
-use crate::jfr::types::{Field, TypeIndex, Unit};
-use crate::jfr::values::{Struct, Value};
-use crate::model::{AttributeSetId, Batch, LinkId, Profile, ProfileType, SampleIdentity, StackId};
+use crate::jfr::events::Event;
+use crate::jfr::push::PushParser;
+use crate::jfr::types::TypeIndex;
+use crate::jfr::values::Value;
+use crate::model::{AttributeId, AttributeSetId, Batch, LinkId, SampleIdentity, Scope, StackId, Tables};
 
-/// Collects recordings, and makes one batch of them in which each sample is the sum over all.
+/// How to convert.
+#[derive(Clone, Debug, Default)]
+pub struct ConvertOptions {
+    /// Whether each event's time is kept, for outputs that have them.
+    pub times: bool,
+    /// Events to convert besides those of the table.
+    pub events: Vec<RequestedEvent>,
+}
+
+/// Collects recordings of JDK Flight Recorder, and makes one batch of them in which each sample is the sum over all.
+///
+/// Recordings are added as files ([`JfrToOtlp::add_file`]), as readers ([`JfrToOtlp::add_reader`]), or as bytes, whole
+/// ([`JfrToOtlp::add`]) or as they come ([`JfrToOtlp::push`]). [`JfrToOtlp::convert`] gives the batch, which
+/// [`crate::otlp::encode`] writes, and begins anew.
+///
+/// ```
+/// use otlpprof::convert::{ConvertOptions, JfrToOtlp};
+///
+/// let mut converter = JfrToOtlp::new(ConvertOptions::default());
+/// assert!(converter.add(b"no recording").is_err());
+/// assert!(converter.convert().profiles.is_empty());
+/// ```
 #[derive(Debug, Default)]
 pub struct JfrToOtlp {
-    batch: Batch,
-    /// The position of the profile of each type in the batch.
-    profiles: HashMap<(&'static str, &'static str), usize>,
-    with_times: bool,
-    /// From the first chunk's start to the last one's end, in nanoseconds since 1970-01-01 UTC.
+    options: ConvertOptions,
+    tables: Tables,
+    profiles: Profiles,
+    libraries: Libraries,
+    described: Described,
+    counts: Vec<(String, EventCount)>,
+    counts_by_name: HashMap<String, usize>,
+    lost_samples: u64,
+    problems: Vec<String>,
+    /// The current recording's window, if it was told.
+    wanted: Window,
+    /// From the first chunk's start to the last one's end, as far as it is wanted.
     window: Option<(i64, i64)>,
-    /// Events of each type: converted, and not.
-    counts: HashMap<String, EventCount>,
+    chunk: Option<ChunkState>,
+    pub(super) parser: PushParser,
+    scratch: Vec<i64>,
+}
+
+/// A span of time, in nanoseconds since 1970-01-01 UTC. Without a bound it is the recording's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// The first moment.
+    pub start_unix_nano: Option<i64>,
+    /// The moment behind the last.
+    pub end_unix_nano: Option<i64>,
 }
 
 /// What became of the events of one type.
@@ -30,192 +77,343 @@ pub struct JfrToOtlp {
 pub struct EventCount {
     /// Those that became samples.
     pub converted: u64,
+    /// Of these, those whose stack the JVM could not walk, which a frame says instead.
+    pub failed: u64,
     /// Those that could have but have no stack.
     pub without_stack: u64,
+    /// Those that lie outside of the window that was asked for.
+    pub outside: u64,
     /// Those that no profile is made of.
     pub other: u64,
 }
 
-/// How the events of a chunk's type are read.
-struct Reader {
-    fields: Projection<6>,
-    /// With the unit of the value's field.
-    conversions: Vec<(&'static Conversion, Option<Unit>)>,
+/// What is known of the current chunk.
+#[derive(Debug)]
+struct ChunkState {
+    offset: u64,
+    metadata: u64,
+    settings: Settings,
+    clocks: Option<Clocks>,
+    stacks: Stacks,
+    labels: Labels,
+    spans: HashMap<(usize, i64), AttributeId, RandomState>,
+    /// By the type's position.
+    types: Vec<Option<(usize, Handling)>>,
+}
+
+/// What is done with the events of a type.
+#[derive(Debug)]
+enum Handling {
+    Convert(Box<Reader>),
+    Setting,
+    Library,
+    Description,
+    LostSamples,
+    Nothing,
+}
+
+/// Where no metadata is.
+const NO_METADATA: u64 = u64::MAX;
+
+impl ChunkState {
+    fn new(offset: u64, metadata: u64, settings: Settings) -> Self {
+        Self {
+            offset,
+            metadata,
+            settings,
+            clocks: None,
+            stacks: Stacks::default(),
+            labels: Labels::default(),
+            spans: HashMap::default(),
+            types: Vec::new(),
+        }
+    }
+}
+
+impl Window {
+    fn contains(&self, unix_nano: i64) -> bool {
+        let lasts = self.start_unix_nano.is_none_or(|start| start <= unix_nano);
+        lasts && self.end_unix_nano.is_none_or(|end| unix_nano < end)
+    }
 }
 
 impl JfrToOtlp {
-    /// Nothing yet. `with_times`: each event's time is kept, for outputs that have them.
-    pub fn new(with_times: bool) -> Self {
-        Self { with_times, ..Self::default() }
+    /// Nothing yet.
+    pub fn new(options: ConvertOptions) -> Self {
+        Self { options, ..Self::default() }
     }
 
-    /// Adds a recording, or several that follow one another.
-    ///
-    /// # Errors
-    /// The first thing that is wrong in it; what could be read besides has been added.
-    pub fn add(&mut self, recording: &[u8]) -> Result<(), JfrError> {
-        let mut first_problem = Ok(());
-        for chunk in Chunks::new(recording) {
-            let added = chunk.and_then(|chunk| {
-                let problem = chunk.problem();
-                let added = self.add_chunk(chunk.contents());
-                problem.map_or(added, Err)
-            });
-            first_problem = first_problem.and(added);
+    /// The window of the recordings that are added from now on: events outside of it are left out.
+    pub fn set_window(&mut self, window: Window) {
+        self.wanted = window;
+    }
+
+    /// What became of the events so far, by type, in no order.
+    pub fn counts(&self) -> impl Iterator<Item = (&str, EventCount)> {
+        self.counts.iter().map(|(name, count)| (&**name, *count))
+    }
+
+    /// How many samples the JVM says that it could not write (`jdk.CPUTimeSamplesLost`).
+    pub fn lost_samples(&self) -> u64 {
+        self.lost_samples
+    }
+
+    /// What keeps events that were asked for from being converted, one line each.
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    /// The profiles of all that was added since the last time, without those that have no sample. Counts begin anew, too;
+    /// a recording that is still coming goes on where it is.
+    pub fn convert(&mut self) -> Batch {
+        let chunk = self.chunk.take();
+        if let Some(chunk) = &chunk {
+            self.profiles.end_chunk(&chunk.settings);
         }
-        first_problem
+        let mut tables = std::mem::take(&mut self.tables);
+        let profiles = std::mem::take(&mut self.profiles);
+        let (start, end) = self.window.take().unwrap_or_default();
+        self.libraries.forget_mappings();
+        self.counts.clear();
+        self.counts_by_name.clear();
+        self.lost_samples = 0;
+        if let Some(chunk) = chunk {
+            self.chunk = Some(ChunkState::new(chunk.offset, NO_METADATA, chunk.settings));
+            self.window = Some((end, end));
+        }
+        // The last event's time lies inside.
+        let duration = u64::try_from(end.saturating_sub(start)).unwrap_or(0).max(1);
+        let profiles = profiles.finish((u64::try_from(start).unwrap_or(0), duration), &mut tables);
+        Batch { resource: self.described.resource(), scope: Scope::default(), tables, profiles }
     }
 
-    fn add_chunk(&mut self, chunk: Chunk<'_>) -> Result<(), JfrError> {
-        let header = chunk.header();
-        let start = header.clock.start_unix_nano;
-        let mut latest = start.saturating_add(header.duration_ns.max(0));
-        let period = sampling_periods(chunk);
-        let mut readers: HashMap<TypeIndex, Option<Reader>> = HashMap::new();
-        let mut constants = ChunkConstants::default();
+    /// Ends a recording: what is said of a process is said of another one from now on.
+    pub(super) fn end_recording(&mut self) {
+        self.end_chunk();
+        self.described.end_recording();
+    }
+
+    fn end_chunk(&mut self) {
+        if let Some(chunk) = self.chunk.take() {
+            self.profiles.end_chunk(&chunk.settings);
+        }
+    }
+
+    /// Adds all events of a chunk.
+    pub(super) fn add_chunk(&mut self, chunk: Chunk<'_>) -> Result<(), JfrError> {
+        self.end_chunk();
+        self.begin(chunk);
+        self.note_libraries(chunk)?;
         for event in chunk.events() {
-            let event = event?;
-            let of = event.type_index();
-            let reader = readers.entry(of).or_insert_with(|| Reader::new(chunk, of));
-            let name = &*event.type_of().name;
-            let Some(reader) = reader else {
-                self.count_of(name).other += 1;
-                continue;
-            };
-            let values = event.values();
-            let fields = reader.fields.read(&values)?;
-            let at =
-                fields[0].and_then(|value| value.as_i64()).map_or(start, |at| header.clock.unix_nano(at));
-            latest = latest.max(at);
-            let tables = &mut self.batch.tables;
-            let stack = fields[1].and_then(|stack| constants.stack(chunk, stack, tables));
-            let Some(stack) = stack.filter(|&stack| stack != StackId::EMPTY) else {
-                self.count_of(name).without_stack += 1;
-                continue;
-            };
-            self.count_of(name).converted += 1;
-            let thread = fields[2..5].iter().flatten().next();
-            let attributes = match thread {
-                Some(&thread) => constants.thread(chunk, thread, &mut self.batch.tables),
-                None => AttributeSetId::EMPTY,
-            };
-            let identity = SampleIdentity { stack, attributes, link: LinkId::NONE };
-            for &(conversion, unit) in &reader.conversions {
-                let value = conversion.value.map_or(Some(1), |field| value_of(&values, field, unit));
-                let Some(value) = value.filter(|&value| value > 0) else { continue };
-                let period = period.get(conversion.event).copied().unwrap_or(conversion.period);
-                let time = self.with_times.then(|| u64::try_from(at).unwrap_or(0));
-                self.profile(conversion, period).add(identity, value, time);
-            }
+            self.add_event(&event?)?;
         }
-        let (first, last) = self.window.unwrap_or((start, latest));
-        self.window = Some((first.min(start), last.max(latest)));
         Ok(())
     }
 
-    fn count_of(&mut self, event: &str) -> &mut EventCount {
-        if !self.counts.contains_key(event) {
-            self.counts.insert(event.to_owned(), EventCount::default());
-        }
-        // SANITY: it has just been looked for, and put there.
-        self.counts.get_mut(event).expect("a count")
-    }
-
-    fn profile(&mut self, conversion: &Conversion, period: i64) -> &mut Profile {
-        // Samples of different clocks do not add up, nor do two estimates of the same allocations; all else of one type
-        // does.
-        let stands_alone = conversion.period != 1 || conversion.event == "jdk.ObjectAllocationSample";
-        let source = if stands_alone { conversion.event } else { "" };
-        let of: &'static ProfileType = conversion.profile_type;
-        let Batch { profiles, tables, .. } = &mut self.batch;
-        let position = *self.profiles.entry((of.name, source)).or_insert_with(|| {
-            let mut profile = Profile::new(of, if conversion.period == 1 { 1 } else { period });
-            if stands_alone {
-                let event = tables.string_attribute("otlpprof.jfr.event", source);
-                profile.attributes = tables.attribute_set(&[event]);
+    /// Looks through a chunk for the objects of remote frames, of which it tells anywhere.
+    fn note_libraries(&mut self, chunk: Chunk<'_>) -> Result<(), JfrError> {
+        let of = chunk.metadata().find_by_name(Libraries::EVENT);
+        let of = of.filter(|&of| chunk.metadata().get(of).field("buildId").is_some());
+        let Some(of) = of else { return Ok(()) };
+        for event in chunk.events() {
+            let event = event?;
+            if event.type_index() == of {
+                self.libraries.note(&event.values());
             }
-            profiles.push(profile);
-            profiles.len() - 1
-        });
-        &mut profiles[position]
-    }
-
-    /// What became of the events so far, by type.
-    pub fn counts(&self) -> &HashMap<String, EventCount> {
-        &self.counts
-    }
-
-    /// The profiles of all that was added.
-    pub fn finish(mut self) -> Batch {
-        let (start, end) = self.window.unwrap_or_default();
-        for profile in &mut self.batch.profiles {
-            profile.start_unix_nano = u64::try_from(start).unwrap_or(0);
-            // The last event's time lies inside.
-            profile.duration_nano = u64::try_from(end.saturating_sub(start)).unwrap_or(0).saturating_add(1);
         }
-        self.batch
+        Ok(())
     }
-}
 
-impl Reader {
-    /// How to read this type, if something becomes of it.
-    fn new(chunk: Chunk<'_>, of: TypeIndex) -> Option<Self> {
-        let event_type = chunk.metadata().get(of);
-        let matching = CONVERSIONS.iter().filter(|conversion| conversion.event == &*event_type.name);
-        let conversions: Vec<_> = matching
-            .filter(|conversion| conversion.value.is_none_or(|field| event_type.field(field).is_some()))
-            .map(|conversion| {
-                let field = conversion.value.and_then(|name| event_type.field(name));
-                (conversion, field.and_then(Field::unit))
-            })
-            .collect();
-        let names = ["startTime", "stackTrace", "sampledThread", "eventThread", "thread", ""];
-        (!conversions.is_empty()).then(|| Self { fields: Projection::new(chunk, of, names), conversions })
+    /// Begins a chunk, or goes on in one whose types have been told anew.
+    fn begin(&mut self, chunk: Chunk<'_>) {
+        let (offset, metadata) = (chunk.offset(), chunk.metadata().offset());
+        let settings = match self.chunk.take() {
+            Some(before) if before.offset == offset => before.settings,
+            _ => {
+                let header = chunk.header();
+                let start = header.clock.start_unix_nano;
+                self.extend_window(start, start.saturating_add(header.duration_ns.max(0)));
+                Settings::default()
+            }
+        };
+        self.chunk = Some(ChunkState::new(offset, metadata, settings));
     }
-}
 
-/// The value of an event's field, in the unit of the profile.
-fn value_of(values: &Struct<'_>, field: &str, unit: Option<Unit>) -> Option<i64> {
-    let number = values.get(field)?.as_i64()?;
-    Some(match unit {
-        Some(Unit::TimespanTicks) => values.chunk().header().clock.duration_ns(number),
-        Some(Unit::TimespanNanos(nanos)) => number.saturating_mul(nanos),
-        _ => number,
-    })
-}
+    fn extend_window(&mut self, start: i64, end: i64) {
+        let start = self.wanted.start_unix_nano.unwrap_or(start);
+        let end = self.wanted.end_unix_nano.unwrap_or(end).max(start);
+        let (first, last) = self.window.unwrap_or((start, end));
+        self.window = Some((first.min(start), last.max(end)));
+    }
 
-/// The periods of sampled events in nanoseconds, by the settings that the recording itself notes.
-fn sampling_periods(chunk: Chunk<'_>) -> HashMap<&'static str, i64> {
-    let mut periods = HashMap::new();
-    for event in chunk.events().map_while(Result::ok) {
-        if &*event.type_of().name != "jdk.ActiveSetting" {
-            continue;
+    /// What is done with the events of a type, decided once for each chunk.
+    #[cold]
+    fn handling(&mut self, chunk: Chunk<'_>, of: TypeIndex) -> (usize, Handling) {
+        let event = chunk.metadata().get(of);
+        let name = &*event.name;
+        let count = match self.counts_by_name.get(name) {
+            Some(&count) => count,
+            None => {
+                self.counts.push((name.to_owned(), EventCount::default()));
+                self.counts_by_name.insert(name.to_owned(), self.counts.len() - 1);
+                self.counts.len() - 1
+            }
+        };
+        for request in self.options.events.iter().filter(|request| request.is_for(event)) {
+            if let Some(problem) = request.problem(event).filter(|problem| !self.problems.contains(problem)) {
+                self.problems.push(problem);
+            }
         }
+        let Self { profiles, tables, options, .. } = self;
+        let handling = match Reader::new(chunk, of, &options.events, profiles, tables) {
+            Some(reader) => Handling::Convert(Box::new(reader)),
+            None if name == Settings::EVENT => Handling::Setting,
+            None if name == Libraries::EVENT => Handling::Library,
+            None if name == "jdk.CPUTimeSamplesLost" => Handling::LostSamples,
+            None if described::EVENTS.contains(&name) => Handling::Description,
+            None => Handling::Nothing,
+        };
+        (count, handling)
+    }
+
+    /// Adds an event, and begins its chunk if it is another than before.
+    ///
+    /// # Errors
+    /// If the event's fields go on behind its end.
+    pub(super) fn add_event(&mut self, event: &Event<'_>) -> Result<(), JfrError> {
         let values = event.values();
-        let text = |name| values.get(name).and_then(|value| chunk.text(value));
-        if text("name").as_deref() != Some("period") {
-            continue;
+        let (chunk, of) = (values.chunk(), event.type_index());
+        let place = (chunk.offset(), chunk.metadata().offset());
+        let is_known = |state: &ChunkState| (state.offset, state.metadata) == place;
+        if !self.chunk.as_ref().is_some_and(is_known) {
+            if self.chunk.as_ref().is_some_and(|state| state.offset != place.0) {
+                self.end_chunk();
+            }
+            self.begin(chunk);
         }
-        let id = values.get("id").as_ref().and_then(Value::as_i64).and_then(|id| chunk.metadata().find(id));
-        let Some(of) = id.map(|id| &*chunk.metadata().get(id).name) else { continue };
-        let conversion = CONVERSIONS.iter().find(|conversion| conversion.event == of);
-        if let Some((conversion, period)) = conversion.zip(text("value").and_then(|text| parse_period(&text)))
-        {
-            periods.insert(conversion.event, period);
+        let position = of.position();
+        let known = self.chunk.as_ref().and_then(|state| state.types.get(position));
+        if !matches!(known, Some(Some(_))) {
+            let handling = self.handling(chunk, of);
+            if let Some(state) = &mut self.chunk {
+                if state.types.len() <= position {
+                    state.types.resize_with(position + 1, || None);
+                }
+                state.types[position] = Some(handling);
+            }
         }
+        let Some(mut state) = self.chunk.take() else { return Ok(()) };
+        let added = self.add_in(&mut state, event, position);
+        self.chunk = Some(state);
+        added
     }
-    periods
-}
 
-/// `20 ms`, `1 s` and the like in nanoseconds.
-fn parse_period(text: &str) -> Option<i64> {
-    let (number, unit) = text.split_once(' ')?;
-    let nanos = match unit {
-        "ns" => 1,
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        _ => return None,
-    };
-    number.parse::<i64>().ok()?.checked_mul(nanos).filter(|&period| period > 0)
+    #[inline]
+    fn add_in(&mut self, state: &mut ChunkState, event: &Event<'_>, position: usize) -> Result<(), JfrError> {
+        let ChunkState { settings, clocks, stacks, labels, spans, types, .. } = state;
+        let Some(Some((count, handling))) = types.get(position) else { return Ok(()) };
+        let count = &mut self.counts[*count].1;
+        let values = event.values();
+        let chunk = values.chunk();
+        let reader = match handling {
+            Handling::Convert(reader) => reader,
+            Handling::Nothing => {
+                count.other += 1;
+                return Ok(());
+            }
+            noted => {
+                count.other += 1;
+                match noted {
+                    Handling::Setting => settings.note(&values),
+                    Handling::Library => self.libraries.note(&values),
+                    Handling::Description => self.described.note(&event.type_of().name, &values),
+                    Handling::LostSamples => {
+                        let lost = values.get("lostSamples").as_ref().and_then(Value::as_i64);
+                        self.lost_samples += lost.and_then(|lost| u64::try_from(lost).ok()).unwrap_or(0);
+                    }
+                    Handling::Convert(_) | Handling::Nothing => {}
+                }
+                return Ok(());
+            }
+        };
+        let mut read = std::mem::take(&mut self.scratch);
+        let weight = reader.read(&values, &mut read)?;
+        let clock = chunk.header().clock;
+        let at = clock.unix_nano(read[START]);
+        if !self.wanted.contains(at) {
+            count.outside += 1;
+            self.scratch = read;
+            return Ok(());
+        }
+        if self.window.is_some_and(|(start, end)| at < start || end <= at) {
+            let (start, end) = self.window.unwrap_or((at, at));
+            self.window = Some((start.min(at), end.max(at.saturating_add(1))));
+        }
+        let Self { tables, libraries, profiles, .. } = self;
+        let stack = reader.numbers.constant(STACK, &read);
+        let stack = stack.and_then(|stack| stacks.stack(chunk, stack, libraries, tables));
+        let is_failed = stack.is_none() && read[IS_FAILED] == 1;
+        let stack: Option<StackId> = if is_failed { Some(stacks::failed(tables)) } else { stack };
+        let Some(stack) = stack else {
+            count.without_stack += 1;
+            self.scratch = read;
+            return Ok(());
+        };
+        count.converted += 1;
+        count.failed += u64::from(is_failed);
+        let thread = reader.numbers.constant(THREAD, &read);
+        let mut attributes =
+            thread.map_or(AttributeSetId::EMPTY, |thread| labels.thread(chunk, thread, tables));
+        let known_state = reader.numbers.constant(STATE, &read);
+        let known_state = known_state.and_then(|of| labels.state(chunk, of, tables));
+        for attribute in [known_state, reader.lock_kind].into_iter().flatten() {
+            attributes = labels.with(attributes, attribute, tables);
+        }
+        let mut trace = None;
+        for (field, key) in reader.contexts.iter().enumerate() {
+            let Some(value) = reader.numbers.constant(reader.first_context + field, &read) else { continue };
+            if reader.trace == Some(field) {
+                trace = labels.trace(chunk, value);
+            }
+            // A trace that is linked to needs no attribute.
+            if reader.trace != Some(field) || trace.is_none() {
+                let attribute = labels.context(chunk, field, key, value, tables);
+                attributes =
+                    attribute.map_or(attributes, |attribute| labels.with(attributes, attribute, tables));
+            }
+        }
+        let link = trace.map_or(LinkId::NONE, |trace| labels::link(trace, read[SPAN], tables));
+        if link == LinkId::NONE {
+            // A link needs the trace, which only some recordings have: a span's id is said all the same.
+            for (slot, key) in [(SPAN, "otlpprof.span.id"), (LOCAL_ROOT, "otlpprof.local_root_span.id")] {
+                if read[slot] != 0 {
+                    let attribute = *spans
+                        .entry((slot, read[slot]))
+                        .or_insert_with(|| tables.string_attribute(key, &format!("{:016x}", read[slot])));
+                    attributes = labels.with(attributes, attribute, tables);
+                }
+            }
+        }
+        let identity = SampleIdentity { stack, attributes, link };
+        let time = self.options.times.then(|| u64::try_from(at).unwrap_or(0));
+        let own_period = reader.period_ns(&read, clock);
+        for outcome in &reader.results {
+            if outcome.only != Only::All {
+                let clocks = *clocks.get_or_insert_with(|| settings.execution_clocks(chunk));
+                if !clocks.are(outcome.only, known_state.is_some()) {
+                    continue;
+                }
+            }
+            if let Some(nanos) = own_period.filter(|_| outcome.has_period) {
+                profiles.add_measured(outcome.profile, identity, nanos, time);
+                continue;
+            }
+            let value = outcome.value(&read, weight, clock);
+            if value > 0 {
+                profiles.add(outcome.profile, identity, value, time);
+            }
+        }
+        self.scratch = read;
+        Ok(())
+    }
 }

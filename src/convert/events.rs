@@ -9,55 +9,243 @@ pub struct Conversion {
     pub event: &'static str,
     /// The profile's type.
     pub profile_type: &'static ProfileType,
-    /// The field that says the value, by its unit: times in nanoseconds, else as it stands. Without one each event is 1.
-    pub value: Option<&'static str>,
-    /// The period for types that have one, which the recording's settings may say otherwise.
-    pub period: i64,
+    /// What the event adds there.
+    pub value: Measure,
+    /// Which events of one type share a profile: samples of different clocks do not add up, nor do two estimates of the
+    /// same allocations. Empty: all of them.
+    pub source: &'static str,
+    /// How far samples are apart; `None` where every event is recorded.
+    pub period: Option<Period>,
+    /// Which of the events it is for.
+    pub only: Only,
 }
 
-/// HotSpot's period of samples in the default settings, in nanoseconds (JDK 17 `default.jfc`).
-const DEFAULT_PERIOD_NS: i64 = 20_000_000;
-
-const fn sampled(event: &'static str, profile_type: &'static ProfileType) -> Conversion {
-    Conversion { event, profile_type, value: None, period: DEFAULT_PERIOD_NS }
+/// What an event adds to its profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// 1.
+    One,
+    /// A field: a time in nanoseconds, else as it stands.
+    Field(&'static str),
+    /// A field that says how many an event stands for, whole or not.
+    Weight(&'static str),
+    /// A field, for each that the event stands for.
+    Weighted(&'static str, &'static str),
 }
+
+/// Where the period of samples in nanoseconds is to be found.
+#[derive(Clone, Copy, Debug)]
+pub struct Period {
+    /// The event's own field.
+    pub field: Option<&'static str>,
+    /// Settings that the recording notes, by event and name; the first that is there.
+    pub settings: &'static [(&'static str, &'static str)],
+    /// The writer's default.
+    pub default_ns: i64,
+}
+
+/// Events of one type that mean two things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Only {
+    /// No such type: all.
+    All,
+    /// Those that a clock of CPU time has caused.
+    CpuClock,
+    /// Those that a wall clock has.
+    WallClock,
+}
+
+/// The field of an event that says that its stack could not be walked (`jdk.CPUTimeSample`).
+pub(super) const FAILED: &str = "failed";
+
+const MILLISECOND: i64 = 1_000_000;
+
+/// HotSpot's default settings (JDK 17 `default.jfc`).
+const HOTSPOT_PERIOD_NS: i64 = 20 * MILLISECOND;
+/// async-profiler's, also those that an interval of 0 asks for (`DEFAULT_INTERVAL` in its `arguments.h`, and five times
+/// that on the wall clock).
+const ASYNC_PROFILER_WALL_NS: i64 = 50 * MILLISECOND;
+const DATADOG_PERIOD_NS: i64 = 10 * MILLISECOND;
 
 const fn counted(event: &'static str, profile_type: &'static ProfileType) -> Conversion {
-    Conversion { event, profile_type, value: None, period: 1 }
+    Conversion { event, profile_type, value: Measure::One, source: "", period: None, only: Only::All }
 }
 
 const fn summed(event: &'static str, profile_type: &'static ProfileType, field: &'static str) -> Conversion {
-    Conversion { event, profile_type, value: Some(field), period: 1 }
+    Conversion { value: Measure::Field(field), ..counted(event, profile_type) }
 }
 
-/// All conversions. An event may have several.
+const fn weighted(
+    event: &'static str,
+    profile_type: &'static ProfileType,
+    field: &'static str,
+) -> Conversion {
+    Conversion { value: Measure::Weighted(field, "weight"), ..counted(event, profile_type) }
+}
+
+const fn weight(event: &'static str, profile_type: &'static ProfileType) -> Conversion {
+    Conversion { value: Measure::Weight("weight"), ..counted(event, profile_type) }
+}
+
+const fn sampled(
+    event: &'static str,
+    profile_type: &'static ProfileType,
+    settings: &'static [(&'static str, &'static str)],
+    default_ns: i64,
+) -> Conversion {
+    let period = Some(Period { field: None, settings, default_ns });
+    Conversion { period, source: event, ..counted(event, profile_type) }
+}
+
+impl Conversion {
+    const fn of(self, source: &'static str) -> Self {
+        Self { source, ..self }
+    }
+}
+
+/// HotSpot's two kinds of allocations that it does not estimate from, which belong together.
+const TLAB: &str = "jdk.ObjectAllocationInNewTLAB";
+
+/// All conversions. An event may have several. Of profiles that are of one type in one output, the first here keeps it.
 pub static CONVERSIONS: &[Conversion] = &[
-    sampled("jdk.ExecutionSample", &types::CPU),
-    sampled("jdk.CPUTimeSample", &types::CPU),
-    // Threads in native code, whether they run or wait there.
-    sampled("jdk.NativeMethodSample", &types::WALL),
-    counted("jdk.ObjectAllocationSample", &types::ALLOC_SAMPLES),
-    summed("jdk.ObjectAllocationSample", &types::ALLOC_SPACE, "weight"),
-    counted("jdk.ObjectAllocationInNewTLAB", &types::ALLOC_SAMPLES),
-    summed("jdk.ObjectAllocationInNewTLAB", &types::ALLOC_SPACE, "tlabSize"),
-    counted("jdk.ObjectAllocationOutsideTLAB", &types::ALLOC_SAMPLES),
-    summed("jdk.ObjectAllocationOutsideTLAB", &types::ALLOC_SPACE, "allocationSize"),
+    // CPU time.
+    Conversion {
+        value: Measure::Weight("weight"),
+        ..sampled(
+            "datadog.ExecutionSample",
+            &types::CPU,
+            &[("datadog.ExecutionSample", "interval")],
+            DATADOG_PERIOD_NS,
+        )
+    },
+    Conversion {
+        period: Some(Period {
+            field: Some("samplingPeriod"),
+            settings: &[("jdk.CPUTimeSample", "throttle")],
+            default_ns: HOTSPOT_PERIOD_NS,
+        }),
+        ..sampled("jdk.CPUTimeSample", &types::CPU, &[], 0)
+    },
+    Conversion {
+        only: Only::CpuClock,
+        ..sampled(
+            "jdk.ExecutionSample",
+            &types::CPU,
+            &[("jdk.ExecutionSample", "period"), ("jdk.ExecutionSample", "interval")],
+            HOTSPOT_PERIOD_NS,
+        )
+    },
+    // Wall-clock time.
+    Conversion {
+        value: Measure::Weight("weight"),
+        ..sampled(
+            "datadog.MethodSample",
+            &types::WALL,
+            &[("datadog.MethodSample", "interval")],
+            DATADOG_PERIOD_NS,
+        )
+    },
+    Conversion {
+        value: Measure::Field("samples"),
+        ..sampled(
+            "profiler.WallClockSample",
+            &types::WALL,
+            &[("jdk.ExecutionSample", "wall"), ("jdk.ExecutionSample", "interval")],
+            ASYNC_PROFILER_WALL_NS,
+        )
+    },
+    Conversion {
+        only: Only::WallClock,
+        ..sampled(
+            "jdk.ExecutionSample",
+            &types::WALL,
+            &[("jdk.ExecutionSample", "wall"), ("jdk.ExecutionSample", "interval")],
+            ASYNC_PROFILER_WALL_NS,
+        )
+    },
+    // Threads in native code, whether they run or wait there: what passes between two is no CPU time.
+    sampled(
+        "jdk.NativeMethodSample",
+        &types::WALL,
+        &[("jdk.NativeMethodSample", "period")],
+        HOTSPOT_PERIOD_NS,
+    ),
+    // Allocations.
+    counted("datadog.ObjectSample", &types::ALLOC_SAMPLES).of("datadog.ObjectSample"),
+    weight("datadog.ObjectSample", &types::ALLOC_OBJECTS).of("datadog.ObjectSample"),
+    weighted("datadog.ObjectSample", &types::ALLOC_SPACE, "size").of("datadog.ObjectSample"),
+    counted("jdk.ObjectAllocationSample", &types::ALLOC_SAMPLES).of("jdk.ObjectAllocationSample"),
+    summed("jdk.ObjectAllocationSample", &types::ALLOC_SPACE, "weight").of("jdk.ObjectAllocationSample"),
+    counted(TLAB, &types::ALLOC_SAMPLES).of(TLAB),
+    summed(TLAB, &types::ALLOC_SPACE, "tlabSize").of(TLAB),
+    counted("jdk.ObjectAllocationOutsideTLAB", &types::ALLOC_SAMPLES).of(TLAB),
+    summed("jdk.ObjectAllocationOutsideTLAB", &types::ALLOC_SPACE, "allocationSize").of(TLAB),
+    // Objects that are still there.
+    weight("datadog.HeapLiveObject", &types::LIVE_OBJECTS).of("datadog.HeapLiveObject"),
+    weighted("datadog.HeapLiveObject", &types::LIVE_SPACE, "size").of("datadog.HeapLiveObject"),
+    counted("profiler.LiveObject", &types::LIVE_OBJECTS).of("profiler.LiveObject"),
+    summed("profiler.LiveObject", &types::LIVE_SPACE, "allocationSize").of("profiler.LiveObject"),
+    counted("jdk.OldObjectSample", &types::LIVE_OBJECTS).of("jdk.OldObjectSample"),
+    summed("jdk.OldObjectSample", &types::LIVE_SPACE, "objectSize").of("jdk.OldObjectSample"),
+    // Native memory.
+    weight("datadog.NativeMemoryAllocation", &types::NATIVEMEM_OBJECTS).of("datadog.NativeMemoryAllocation"),
+    weighted("datadog.NativeMemoryAllocation", &types::NATIVEMEM_SPACE, "size")
+        .of("datadog.NativeMemoryAllocation"),
+    counted("profiler.Malloc", &types::NATIVEMEM_OBJECTS).of("profiler.Malloc"),
+    summed("profiler.Malloc", &types::NATIVEMEM_SPACE, "size").of("profiler.Malloc"),
+    // Locks and waits, which [`lock_kind`] tells apart.
     counted("jdk.JavaMonitorEnter", &types::LOCK_COUNT),
     summed("jdk.JavaMonitorEnter", &types::LOCK_TIME, "duration"),
+    counted("jdk.JavaMonitorWait", &types::LOCK_COUNT),
+    summed("jdk.JavaMonitorWait", &types::LOCK_TIME, "duration"),
     counted("jdk.ThreadPark", &types::LOCK_COUNT),
     summed("jdk.ThreadPark", &types::LOCK_TIME, "duration"),
-    counted("jdk.JavaMonitorWait", &types::WAIT_COUNT),
-    summed("jdk.JavaMonitorWait", &types::WAIT_TIME, "duration"),
+    counted("profiler.NativeLock", &types::LOCK_COUNT),
+    summed("profiler.NativeLock", &types::LOCK_TIME, "duration"),
+    // All else that takes time.
     counted("jdk.JavaExceptionThrow", &types::EXCEPTIONS),
+    counted("jdk.MethodTrace", &types::TRACE_COUNT),
+    summed("jdk.MethodTrace", &types::TRACE_TIME, "duration"),
     summed("jdk.ThreadSleep", &types::SLEEP_TIME, "duration"),
     summed("jdk.VirtualThreadPinned", &types::PINNED_TIME, "duration"),
     summed("jdk.SocketRead", &types::SOCKET_TIME, "duration"),
     summed("jdk.SocketRead", &types::SOCKET_BYTES, "bytesRead"),
     summed("jdk.SocketWrite", &types::SOCKET_TIME, "duration"),
     summed("jdk.SocketWrite", &types::SOCKET_BYTES, "bytesWritten"),
+    weighted("datadog.NativeSocketEvent", &types::SOCKET_TIME, "duration").of("datadog.NativeSocketEvent"),
+    weighted("datadog.NativeSocketEvent", &types::SOCKET_BYTES, "bytesTransferred")
+        .of("datadog.NativeSocketEvent"),
     summed("jdk.FileRead", &types::FILE_TIME, "duration"),
     summed("jdk.FileRead", &types::FILE_BYTES, "bytesRead"),
     summed("jdk.FileWrite", &types::FILE_TIME, "duration"),
     summed("jdk.FileWrite", &types::FILE_BYTES, "bytesWritten"),
     summed("jdk.ClassLoad", &types::CLASS_LOAD_TIME, "duration"),
 ];
+
+/// What a thread waited for, where an event is about that: the value of `otlpprof.lock.kind`.
+pub(super) fn lock_kind(event: &str) -> Option<&'static str> {
+    Some(match event {
+        "jdk.JavaMonitorEnter" => "monitor",
+        // It waited to be notified, not for a lock that another held.
+        "jdk.JavaMonitorWait" => "wait",
+        "jdk.ThreadPark" => "park",
+        "profiler.NativeLock" => "native",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_event_counts_twice_in_one_profile() {
+        for (at, one) in CONVERSIONS.iter().enumerate() {
+            let same = |other: &&Conversion| {
+                (other.event, other.profile_type.name, other.only)
+                    == (one.event, one.profile_type.name, one.only)
+            };
+            assert!(!CONVERSIONS[..at].iter().any(|other| same(&other)), "{one:?}");
+        }
+    }
+}

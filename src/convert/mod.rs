@@ -1,14 +1,33 @@
 //! Recordings to profiles.
 //!
-//! In: chunks of recordings ([`crate::jfr`]). Out: a [`crate::model::Batch`], which `otlp` writes. Imports `core`, `jfr`
-//! and `model`; `cli` calls it.
+//! In: recordings ([`crate::jfr`]). Out: a [`crate::model::Batch`], which `otlp` writes. Imports `core`, `jfr` and `model`;
+//! `cli` calls it, and so may a program that uses this crate.
 //!
 //! | Module | Duty |
 //! |---|---|
+//! | [`feed`] | how recordings come in |
+//! | [`converter`] | what becomes of each event |
 //! | [`events`] | which event becomes which profile, and what its value is |
-//! | [`stacks`] | a chunk's stacks and threads to the model's |
-//! | [`converter`] | puts both together |
+//! | [`requested`] | the events that a user asks for besides |
+//! | [`reader`] | how the events of one type are read |
+//! | [`stacks`], [`labels`], [`constants`] | a chunk's stacks, threads, states and contexts to the model's |
+//! | [`libraries`] | the objects of remote frames |
+//! | [`settings`], [`profiles`] | what samples stand for, and the profiles that they add to |
+//! | [`described`] | resource attributes |
 
-pub mod converter;
+mod constants;
+mod converter;
+mod described;
 pub mod events;
+mod feed;
+mod labels;
+mod libraries;
+mod profiles;
+mod reader;
+mod requested;
+mod settings;
 mod stacks;
+
+pub use converter::{ConvertOptions, EventCount, JfrToOtlp, Window};
+pub use feed::AddError;
+pub use requested::{InvalidEvent, RequestedEvent};

@@ -1,126 +1,197 @@
-//! A chunk's stacks and threads, made into the model's once for each constant.
+//! A chunk's stacks, made into the model's once for each constant.
 
 use std::collections::HashMap;
 
-use crate::jfr::chunk::Chunk;
-use crate::jfr::values::{Constant, Struct, Value};
-use crate::model::{AttributeSetId, Frame, FrameId, FrameType, JavaMethod, StackId, Tables};
+use foldhash::fast::RandomState;
 
-/// What constants of one chunk have become. Keys mean nothing in another chunk.
+use super::constants::Made;
+use super::libraries::Libraries;
+use crate::jfr::chunk::Chunk;
+use crate::jfr::numbers::{Numbers, element_type};
+use crate::jfr::projection::Projection;
+use crate::jfr::types::TypeIndex;
+use crate::jfr::values::{Constant, Struct, Value};
+use crate::model::{
+    Frame, FrameId, FrameType, FunctionId, JavaMethod, REMOTE_METHOD, RemoteFrame, StackId, Tables,
+};
+
+/// What the stacks of one chunk have become.
 #[derive(Debug, Default)]
-pub(super) struct ChunkConstants {
-    stacks: HashMap<Constant, StackId>,
-    frames: HashMap<(Constant, i64, Option<Constant>), FrameId>,
-    threads: HashMap<Constant, AttributeSetId>,
+pub(super) struct Stacks {
+    stacks: Made<StackId>,
+    /// By method, line and kind, which are keys.
+    frames: HashMap<[i64; 3], FrameId, RandomState>,
+    functions: HashMap<i64, FunctionId, RandomState>,
+    kinds: Made<Kind>,
+    traces: Option<(TypeIndex, Projection<2>)>,
+    frame_fields: Option<(TypeIndex, Numbers)>,
+    scratch: Vec<FrameId>,
 }
 
-impl ChunkConstants {
-    /// The stack that a field refers to; `None` if it refers to none.
-    pub(super) fn stack<'c>(
+/// What a frame's code is. The names are those of HotSpot ("Interpreted", "JIT compiled", "Inlined", "Native", for a Java
+/// method that is native) and of async-profiler ("Native", "C++" and "Kernel" for machine code).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Java,
+    /// Of a native Java method or of machine code, as the method tells.
+    Native,
+    Kernel,
+}
+
+const METHOD: usize = 0;
+const TYPE: usize = 2;
+const FRAME_FIELDS: [&str; 3] = ["method", "lineNumber", "type"];
+
+impl Stacks {
+    /// The stack of this constant; `None` if there is none, or it has no frame.
+    #[inline]
+    pub(super) fn stack(
         &mut self,
-        chunk: Chunk<'c>,
-        reference: Value<'c>,
+        chunk: Chunk<'_>,
+        constant: Constant,
+        libraries: &mut Libraries,
         tables: &mut Tables,
     ) -> Option<StackId> {
-        let constant = reference.as_constant()?;
-        if let Some(&known) = self.stacks.get(&constant) {
-            return Some(known);
-        }
-        let trace = reference.as_struct(chunk)?;
-        let Some(Value::Array(frames)) = trace.get("frames") else { return None };
-        let frames = frames.values().map_while(Result::ok);
-        let mut stack: Vec<FrameId> = frames
-            .filter_map(|frame| frame.as_struct(chunk))
-            .filter_map(|frame| self.frame(chunk, frame, tables))
-            .collect();
-        if trace.get("truncated").and_then(|value| value.as_i64()) == Some(1) {
-            let function = tables.named_function("[truncated]");
-            stack.push(tables.frames.intern(Frame::Marker { function, frame_type: FrameType::Jvm }));
-        }
-        let id = tables.stacks.intern(&stack);
-        self.stacks.insert(constant, id);
-        Some(id)
-    }
-
-    fn frame<'c>(&mut self, chunk: Chunk<'c>, frame: Struct<'c>, tables: &mut Tables) -> Option<FrameId> {
-        let (mut method, mut line, mut kind) = (None, 0, None);
-        for (field, value) in frame.fields().map_while(Result::ok) {
-            match &*field.name {
-                "method" => method = Some(value),
-                "lineNumber" => line = value.as_i64().unwrap_or(0),
-                "type" => kind = Some(value),
-                _ => {}
+        let stack = match self.stacks.find(chunk, constant)? {
+            Ok(known) => known,
+            Err(place) => {
+                let made = self.read(chunk, constant, libraries, tables).unwrap_or(StackId::EMPTY);
+                self.stacks.put(chunk, place, made)
             }
-        }
-        let method = method?;
-        let key = (method.as_constant()?, line, kind.and_then(|kind| kind.as_constant()));
-        if let Some(&known) = self.frames.get(&key) {
-            return Some(known);
-        }
-        let kind = kind.and_then(|kind| chunk.text(kind)).unwrap_or_default();
-        let made = match method.as_struct(chunk) {
-            Some(method) => named(chunk, method, line, &kind, tables),
-            None => marker("[unknown]", tables),
         };
-        let id = tables.frames.intern(made);
-        self.frames.insert(key, id);
-        Some(id)
+        (stack != StackId::EMPTY).then_some(stack)
     }
 
-    /// The attributes of the thread that a field refers to.
-    pub(super) fn thread<'c>(
+    fn read(
         &mut self,
-        chunk: Chunk<'c>,
-        reference: Value<'c>,
+        chunk: Chunk<'_>,
+        constant: Constant,
+        libraries: &mut Libraries,
         tables: &mut Tables,
-    ) -> AttributeSetId {
-        let Some(constant) = reference.as_constant() else { return AttributeSetId::EMPTY };
-        if let Some(&known) = self.threads.get(&constant) {
-            return known;
+    ) -> Option<StackId> {
+        let Some(Value::Struct(trace)) = chunk.resolve(constant) else { return None };
+        let of = trace.type_index();
+        if self.traces.as_ref().is_none_or(|(known, _)| *known != of) {
+            self.traces = Some((of, Projection::new(chunk, of, ["truncated", "frames"])));
         }
-        let Some(thread) = reference.as_struct(chunk) else { return AttributeSetId::EMPTY };
-        let mut attributes = Vec::new();
-        let text =
-            |name| thread.get(name).and_then(|value| chunk.text(value)).filter(|text| !text.is_empty());
-        if let Some(name) = text("javaName").or_else(|| text("osName")) {
-            attributes.push(tables.string_attribute("thread.name", crate::model::label(&name)));
+        let (_, fields) = self.traces.as_ref()?;
+        let [truncated, frames] = fields.read(&trace).ok()?;
+        let frames = frames?;
+        let of = element_type(&frames)?;
+        if self.frame_fields.as_ref().is_none_or(|(known, _)| *known != of) {
+            self.frame_fields = Some((of, Numbers::new(chunk, of, &FRAME_FIELDS)));
         }
-        let os_thread_id = thread.get("osThreadId").and_then(|value| value.as_i64());
-        if let Some(id) = os_thread_id.filter(|&id| id > 0) {
-            attributes.push(tables.int_attribute("thread.id", id, ""));
+        let Value::Array(frames) = frames else { return None };
+        let Some((of, numbers)) = self.frame_fields.take() else { return None };
+        let mut stack = std::mem::take(&mut self.scratch);
+        stack.clear();
+        let read = numbers.each::<3>(&frames, |key| {
+            let id = match self.frames.get(&key) {
+                Some(&known) => known,
+                None => {
+                    let frame = self.frame(chunk, &numbers, key, libraries, tables);
+                    let id = tables.frames.intern(frame);
+                    self.frames.insert(key, id);
+                    id
+                }
+            };
+            stack.push(id);
+        });
+        // What could be read of a damaged stack is no stack.
+        let is_whole = read.is_ok() && !stack.is_empty();
+        if is_whole && truncated.and_then(|value| value.as_i64()) == Some(1) {
+            let truncated = marker("[truncated]", tables);
+            stack.push(tables.frames.intern(truncated));
         }
-        let id = tables.attribute_set(&attributes);
-        self.threads.insert(constant, id);
+        let id = is_whole.then(|| tables.stacks.intern(&stack));
+        self.frame_fields = Some((of, numbers));
+        self.scratch = stack;
         id
     }
+
+    #[cold]
+    fn frame(
+        &mut self,
+        chunk: Chunk<'_>,
+        numbers: &Numbers,
+        key: [i64; 3],
+        libraries: &mut Libraries,
+        tables: &mut Tables,
+    ) -> Frame {
+        let kind = numbers.constant(TYPE, &key).and_then(|kind| self.kind(chunk, kind)).unwrap_or(Kind::Java);
+        let method = numbers.constant(METHOD, &key).and_then(|method| chunk.resolve(method));
+        let Some(Value::Struct(method)) = method else { return marker("[unknown]", tables) };
+        let line = u32::try_from(key[1]).unwrap_or(0);
+        if kind == Kind::Java
+            && let Some(&function) = self.functions.get(&key[METHOD])
+        {
+            return Frame::Java { function, line };
+        }
+        let made = named(chunk, method, line, kind, libraries, tables);
+        if let (Kind::Java, Frame::Java { function, .. }) = (kind, made) {
+            self.functions.insert(key[METHOD], function);
+        }
+        made
+    }
+
+    fn kind(&mut self, chunk: Chunk<'_>, constant: Constant) -> Option<Kind> {
+        Some(match self.kinds.find(chunk, constant)? {
+            Ok(known) => known,
+            Err(place) => {
+                let kind = match chunk.text(Value::Constant(constant)).as_deref() {
+                    Some("Kernel") => Kind::Kernel,
+                    Some("Native" | "C++") => Kind::Native,
+                    _ => Kind::Java,
+                };
+                self.kinds.put(chunk, place, kind)
+            }
+        })
+    }
+}
+
+/// The stack of an event whose own stack the JVM could not walk.
+pub(super) fn failed(tables: &mut Tables) -> StackId {
+    let failed = marker("[unwalkable: failed]", tables);
+    let frame = tables.frames.intern(failed);
+    tables.stacks.intern(&[frame])
 }
 
 fn marker(text: &str, tables: &mut Tables) -> Frame {
     Frame::Marker { function: tables.named_function(text), frame_type: FrameType::Jvm }
 }
 
-/// A frame by its method; the writers' names of kinds are those of HotSpot ("Interpreted", "JIT compiled", "Inlined",
-/// "Native", for a Java method that is native) and of async-profiler ("Native", "C++" and "Kernel" for machine code,
-/// whose methods have the descriptor `()L;`).
-fn named(chunk: Chunk<'_>, method: Struct<'_>, line: i64, kind: &str, tables: &mut Tables) -> Frame {
+/// A frame by its method. Those of machine code have the descriptor `()L;`, or none.
+fn named(
+    chunk: Chunk<'_>,
+    method: Struct<'_>,
+    line: u32,
+    kind: Kind,
+    libraries: &mut Libraries,
+    tables: &mut Tables,
+) -> Frame {
     let text = |of: Struct<'_>, name: &str| {
         of.get(name).and_then(|value| chunk.text(value)).unwrap_or_default().into_owned()
     };
     let class = method.get("type").and_then(|class| class.as_struct(chunk));
     let class = class.map(|class| text(class, "name")).unwrap_or_default();
     let (name, descriptor) = (text(method, "name"), text(method, "descriptor"));
+    if name == REMOTE_METHOD
+        && let Some(remote) = RemoteFrame::from_parts(&class, &name, &descriptor)
+    {
+        let mapping = libraries.mapping(remote.build_id, tables);
+        return Frame::RemoteNative { mapping, address: remote.address };
+    }
     let is_machine_code = descriptor == "()L;" || descriptor.is_empty();
     match kind {
-        "Kernel" => Frame::Kernel { function: tables.named_function(&name) },
-        "Native" | "C++" if is_machine_code => {
+        _ if name.is_empty() => marker("[unknown]", tables),
+        Kind::Kernel => Frame::Kernel { function: tables.named_function(&name) },
+        Kind::Native if is_machine_code => {
             Frame::Native { mapping: None, address: None, function: tables.named_function(&name), line: 0 }
         }
-        _ if name.is_empty() => marker("[unknown]", tables),
         _ => {
             let method =
                 JavaMethod { class: &class, method: &name, descriptor: &descriptor, normalise: true };
-            let function = tables.java_function(method, "", 0);
-            Frame::Java { function, line: u32::try_from(line).unwrap_or(0) }
+            Frame::Java { function: tables.java_function(method, "", 0), line }
         }
     }
 }

@@ -21,6 +21,7 @@ pub struct Metadata {
     other_types: Vec<u32>,
     region: Region,
     string_type: Option<TypeIndex>,
+    offset: u64,
 }
 
 /// Where the recording was made.
@@ -50,7 +51,15 @@ impl Metadata {
         let _duration_ticks = cursor.long()?;
         let _id = cursor.long()?;
         let elements = Elements::parse(cursor)?;
-        Self::of_elements(&elements, cursor.compressed()).map_err(|problem| at.error(problem))
+        let metadata =
+            Self::of_elements(&elements, cursor.compressed()).map_err(|problem| at.error(problem))?;
+        Ok(Self { offset: at.base() + at.at() as u64, ..metadata })
+    }
+
+    /// Where in the recording it was read. It tells apart what is known of types: a chunk that is being written may have
+    /// several, and what a consumer has compiled for one holds for that one alone.
+    pub fn offset(&self) -> u64 {
+        self.offset
     }
 
     fn of_elements(elements: &Elements, compressed: bool) -> Result<Self, Problem> {

@@ -20,7 +20,7 @@
 //! | [`framing`], [`events`] | where events begin and end; their types |
 //! | [`elements`], [`metadata`], [`types`] | the types of a chunk |
 //! | [`layout`] | how to pass what nobody reads |
-//! | [`projection`] | how to read what somebody does, compiled |
+//! | [`projection`], [`numbers`] | how to read what somebody does, compiled |
 //! | [`values`], [`strings`] | values of fields |
 //! | [`pools`], [`key_index`] | constants |
 //! | [`cursor`], [`integers`] | primitive values |
@@ -38,6 +38,7 @@ mod integers;
 mod key_index;
 mod layout;
 pub mod metadata;
+pub mod numbers;
 mod pools;
 pub mod projection;
 pub mod push;

@@ -12,12 +12,18 @@ use super::header::{ChunkHeader, HEADER_LEN};
 pub struct Chunks<'a> {
     bytes: &'a [u8],
     at: usize,
+    base: u64,
 }
 
 impl<'a> Chunks<'a> {
     /// The chunks of a recording, or of several that follow one another.
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+        Self::at(bytes, 0)
+    }
+
+    /// The same of bytes that are at `base` in their recording.
+    pub fn at(bytes: &'a [u8], base: u64) -> Self {
+        Self { bytes, at: 0, base }
     }
 
     /// Where to go on behind a chunk that begins here and can be read for `readable` bytes: where its header says that it
@@ -39,7 +45,7 @@ impl<'a> Iterator for Chunks<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let rest = self.bytes.get(self.at..).filter(|rest| !rest.is_empty())?;
-        let opened = OpenChunk::open(rest, self.at as u64);
+        let opened = OpenChunk::open(rest, self.base + self.at as u64);
         self.at = self.behind(opened.as_ref().map_or(0, OpenChunk::len));
         Some(opened)
     }

@@ -6,6 +6,14 @@ use super::layout::Layout;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TypeIndex(pub(super) u32);
 
+impl TypeIndex {
+    /// The position.
+    #[inline]
+    pub fn position(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A type of a chunk: an event's, a constant's, a struct's, an annotation's.
 #[derive(Clone, Debug)]
 pub struct Type {

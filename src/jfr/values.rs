@@ -192,6 +192,16 @@ impl<'c> Array<'c> {
         self.kind
     }
 
+    /// The chunk that it is in.
+    pub fn chunk(&self) -> Chunk<'c> {
+        self.chunk
+    }
+
+    /// At the first value.
+    pub(super) fn cursor(&self) -> Cursor<'c> {
+        self.chunk.cursor(self.at, self.end)
+    }
+
     /// The values; an error is the last item.
     pub fn values(&self) -> Values<'c> {
         Values {

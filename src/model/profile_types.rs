@@ -146,13 +146,13 @@ profile_types! {
     /// Time that a virtual thread kept its carrier while it was parked.
     PINNED_TIME = "pinned-time", "virtual-thread-pinned", "delay" / "nanoseconds", "pinned" / "count";
     /// Time in socket reads and writes.
-    SOCKET_TIME = "socket-time", "socket-io", "delay" / "nanoseconds", "operations" / "count";
+    SOCKET_TIME = "socket-time", "socket-io", "delay" / "nanoseconds", "socket_operations" / "count";
     /// Bytes read from and written to sockets.
-    SOCKET_BYTES = "socket-bytes", "socket-io", "io_space" / "bytes", "operations" / "count";
+    SOCKET_BYTES = "socket-bytes", "socket-io", "io_space" / "bytes", "socket_operations" / "count";
     /// Time in file reads and writes.
-    FILE_TIME = "file-time", "file-io", "delay" / "nanoseconds", "operations" / "count";
+    FILE_TIME = "file-time", "file-io", "delay" / "nanoseconds", "file_operations" / "count";
     /// Bytes read from and written to files.
-    FILE_BYTES = "file-bytes", "file-io", "io_space" / "bytes", "operations" / "count";
+    FILE_BYTES = "file-bytes", "file-io", "io_space" / "bytes", "file_operations" / "count";
     /// Requests that have ended, as the program tells of them.
     TRACE_ROOTS = "trace-roots", "trace-root", "trace_roots" / "count", "trace_roots" / "count";
     /// Tasks that have waited in a queue, as the program tells of them.

@@ -103,7 +103,7 @@ fn duration(nanos: i64) -> Value {
     json!(text)
 }
 
-/// As `java.time.OffsetDateTime.toString` has it, in UTC, where tests run the JDK.
+/// As `java.time.OffsetDateTime.toString` has it, in UTC, for which tests ask the JDK.
 fn time(unix_nano: i64) -> Value {
     let (seconds, nanos) = (unix_nano.div_euclid(NANOS), unix_nano.rem_euclid(NANOS));
     let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds.max(0) as u64);

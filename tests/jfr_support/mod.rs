@@ -67,6 +67,8 @@ pub(crate) fn printed_by_jdk(recording: &str) -> Option<Vec<String>> {
     let mut jfr = Command::new(jfr)
         .args(["print", "--json", "--stack-depth", "4096"])
         .arg(&corpus()[recording])
+        // Times are printed in the zone of whoever asks.
+        .env("TZ", "UTC")
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();

@@ -1,4 +1,5 @@
-//! Small recordings made by hand, for tests and benchmarks: execution samples with stacks, a thread and a trace context.
+//! Small recordings made by hand, for tests and benchmarks: execution samples as Datadog's profiler writes them, with
+//! stacks, a thread, a trace context and, if asked for, frames by build-id and address.
 
 #![allow(dead_code, reason = "not every user uses all of it")]
 
@@ -13,9 +14,20 @@ pub(crate) struct Shape {
     pub(crate) repeated_percent: usize,
     /// How many trace contexts take turns.
     pub(crate) contexts: usize,
+    /// How many of a stack's frames, from the leaf on, are remote.
+    pub(crate) remote_frames: usize,
     /// Whether integers are compressed.
     pub(crate) compressed: bool,
 }
+
+/// The object that remote frames are in, loaded [`LOAD_BIAS`] above its own addresses.
+pub(crate) const BUILD_ID: &str = "0123456789abcdef0123456789abcdef01234567";
+pub(crate) const LIBRARY: &str = "/opt/app/libnative.so";
+pub(crate) const LOAD_BIAS: i64 = 0x7f00_0000_0000;
+pub(crate) const LIBRARY_LEN: i64 = 0x10_0000;
+/// How many different remote frames there are; that of number n is at n times [`REMOTE_STEP`].
+pub(crate) const REMOTE_METHODS: i64 = 8;
+pub(crate) const REMOTE_STEP: i64 = 0x1000;
 
 const TICKS_PER_SECOND: i64 = 1_000_000_000;
 const START_NANOS: i64 = 1_700_000_000_000_000_000;
@@ -35,12 +47,20 @@ const STACK_FRAME: i64 = 25;
 const STACK_TRACE: i64 = 26;
 const THREAD_STATE: i64 = 27;
 const TIMESTAMP: i64 = 28;
+const ATTRIBUTE: i64 = 29;
 const SAMPLE: i64 = 100;
+const NATIVE_LIBRARY: i64 = 101;
+
+// Symbols behind those of the Java methods.
+const REMOTE_NAME: i64 = 2 * METHODS + 2;
+const REMOTE_CLASS: i64 = REMOTE_NAME + 1;
+const FIRST_OFFSET: i64 = REMOTE_CLASS + 1;
 
 /// A field's name, the id of its type, whether it is a reference, whether an array.
 type FieldOf = (&'static str, i64, bool, bool);
 
-/// A recording of one chunk. Events of type `datadog.ExecutionSample`: they carry a weight and a trace context.
+/// A recording of one chunk. Events of type `datadog.ExecutionSample`: they carry a weight and a trace context. Trace n has
+/// the id n.
 pub(crate) fn recording(shape: Shape) -> Vec<u8> {
     let mut out = Writer { bytes: vec![0; 68], compressed: shape.compressed };
     let distinct = (shape.events * (100 - shape.repeated_percent) / 100).max(1);
@@ -54,12 +74,23 @@ pub(crate) fn recording(shape: Shape) -> Vec<u8> {
             out.long(1 + event as i64 % 3);
             out.long(context << 33 | 5);
             out.long(context << 31 | 7);
+            out.long(context);
+        });
+    }
+    if shape.remote_frames > 0 {
+        out.event(NATIVE_LIBRARY, |out| {
+            out.long(500);
+            out.text(LIBRARY);
+            out.long(LOAD_BIAS);
+            out.long(LOAD_BIAS + LIBRARY_LEN);
+            out.text(BUILD_ID);
+            out.long(LOAD_BIAS);
         });
     }
     let metadata = out.bytes.len();
     out.event(0, metadata_of);
     let checkpoint = out.bytes.len();
-    out.event(1, |out| constants(out, shape.depth, distinct));
+    out.event(1, |out| constants(out, shape, distinct));
     out.header(checkpoint, metadata, shape.events);
     out.bytes
 }
@@ -69,38 +100,50 @@ pub(crate) fn sum_of_weights(shape: Shape) -> i64 {
     (0..shape.events as i64).map(|event| 1 + event % 3).sum()
 }
 
-fn constants(out: &mut Writer, depth: usize, stacks: usize) {
+fn constants(out: &mut Writer, shape: Shape, stacks: usize) {
     for head in [0, 0, 0] {
         out.long(head);
     }
     out.bytes.push(1);
-    out.int(7);
+    out.int(8);
     out.pool(THREAD, 1..9, |out, key| {
         out.text(&format!("worker-{key}"));
         out.long(1_000 + key);
         out.text(&format!("worker-{key}"));
         out.long(key);
     });
-    out.pool(SYMBOL, 1..2 * METHODS + 2, |out, key| match key {
+    out.pool(SYMBOL, 1..FIRST_OFFSET + REMOTE_METHODS, |out, key| match key {
         1 => out.text("()V"),
+        REMOTE_NAME => out.text("<remote>"),
+        REMOTE_CLASS => out.text(BUILD_ID),
+        FIRST_OFFSET.. => out.text(&format!("(0x{:x})", (key - FIRST_OFFSET) * REMOTE_STEP)),
         key if key % 2 == 0 => out.text(&format!("com/example/Service{}", key / 2)),
         key => out.text(&format!("handle{}", key / 2)),
     });
-    out.pool(CLASS, 1..METHODS + 1, |out, key| out.long(2 * key));
-    out.pool(METHOD, 1..METHODS + 1, |out, key| {
-        out.long(key);
-        out.long(2 * key + 1);
-        out.long(1);
+    out.pool(CLASS, 1..METHODS + 2, |out, key| {
+        out.long(if key <= METHODS { 2 * key } else { REMOTE_CLASS });
     });
+    out.pool(METHOD, 1..METHODS + REMOTE_METHODS + 1, |out, key| {
+        let remote = key - METHODS - 1;
+        let [class, name, descriptor] = match remote {
+            0.. => [METHODS + 1, REMOTE_NAME, FIRST_OFFSET + remote],
+            _ => [key, 2 * key + 1, 1],
+        };
+        out.long(class);
+        out.long(name);
+        out.long(descriptor);
+    });
+    out.pool(ATTRIBUTE, 1..shape.contexts as i64 + 1, |out, key| out.text(&format!("{key:032x}")));
     out.pool(FRAME_TYPE, 1..3, |out, key| out.text(["Interpreted", "JIT compiled"][key as usize - 1]));
     out.pool(THREAD_STATE, 1..2, |out, _| out.text("RUNNABLE"));
     out.pool(STACK_TRACE, 1..stacks as i64 + 1, |out, key| {
         out.bytes.push(0);
-        out.int(depth as i64);
-        for level in 0..depth as i64 {
+        out.int(shape.depth as i64);
+        for level in 0..shape.depth as i64 {
             // Stacks share their roots and differ in their leaves.
             let method = if level < 3 { key * 7 + level } else { level * 13 };
-            out.long(1 + method % METHODS);
+            let is_remote = level < shape.remote_frames as i64;
+            out.long(1 + if is_remote { METHODS + method % REMOTE_METHODS } else { method % METHODS });
             out.int(10 + (key + level) % 90);
             out.int(level % 40);
             out.long(1 + level % 2);
@@ -146,6 +189,7 @@ fn metadata_of(out: &mut Writer) {
         (SYMBOL, "jdk.types.Symbol", "", &[("string", STRING, false, false)]),
         (FRAME_TYPE, "jdk.types.FrameType", "", &[("description", STRING, false, false)]),
         (THREAD_STATE, "jdk.types.ThreadState", "", &[("name", STRING, false, false)]),
+        (ATTRIBUTE, "profiler.types.AttributeValue", "", &[("value", STRING, false, false)]),
         (
             STACK_FRAME,
             "jdk.types.StackFrame",
@@ -175,6 +219,20 @@ fn metadata_of(out: &mut Writer) {
                 ("weight", LONG, false, false),
                 ("spanId", LONG, false, false),
                 ("localRootSpanId", LONG, false, false),
+                ("trace_id", ATTRIBUTE, true, false),
+            ],
+        ),
+        (
+            NATIVE_LIBRARY,
+            "jdk.NativeLibrary",
+            "jdk.jfr.Event",
+            &[
+                ("startTime", LONG, false, false),
+                ("name", STRING, false, false),
+                ("baseAddress", LONG, false, false),
+                ("topAddress", LONG, false, false),
+                ("buildId", STRING, false, false),
+                ("loadBias", LONG, false, false),
             ],
         ),
     ];
@@ -187,7 +245,8 @@ fn metadata_of(out: &mut Writer) {
         if !super_type.is_empty() {
             attributes.push(("superType", super_type));
         }
-        if ["jdk.types.Symbol", "jdk.types.FrameType", "jdk.types.ThreadState"].contains(name) {
+        let simple = ["Symbol", "FrameType", "ThreadState", "AttributeValue"];
+        if simple.iter().any(|simple| name.ends_with(&format!("types.{simple}"))) {
             attributes.push(("simpleType", "true"));
         }
         tree.element(&mut elements, "class", &attributes, fields.len());

@@ -1,0 +1,117 @@
+//! Whose recordings they are: resource attributes, by the semantic conventions' names.
+
+use std::collections::HashMap;
+
+use crate::jfr::values::{Struct, Value};
+use crate::model::{Resource, ResourceValue, label};
+
+/// What recordings say of the process that they are of.
+#[derive(Debug, Default)]
+pub(super) struct Described {
+    /// What one recording says.
+    said: HashMap<&'static str, ResourceValue>,
+    /// The variable that has further attributes.
+    listed: Option<String>,
+    /// What all recordings before say; `None` before the first.
+    agreed: Option<Vec<(String, ResourceValue)>>,
+}
+
+/// What a recording says in an event of its own.
+pub(super) const EVENTS: [&str; 4] = [
+    "jdk.JVMInformation",
+    "jdk.OSInformation",
+    "jdk.InitialSystemProperty",
+    "jdk.InitialEnvironmentVariable",
+];
+
+impl Described {
+    /// Takes one of [`EVENTS`]. Command lines are left out, as the agent does: they often carry passwords.
+    pub(super) fn note(&mut self, event: &str, values: &Struct<'_>) {
+        let chunk = values.chunk();
+        let text = |name| {
+            let text = values.get(name).and_then(|value| chunk.text(value)).map(|text| text.into_owned());
+            text.filter(|text| !text.is_empty())
+        };
+        match event {
+            "jdk.JVMInformation" => {
+                if let Some(pid) = values.get("pid").as_ref().and_then(Value::as_i64).filter(|&pid| pid > 0) {
+                    self.said.insert("process.pid", pid.into());
+                }
+                let described = [text("jvmName"), text("jvmVersion")];
+                let described: Vec<_> = described.into_iter().flatten().collect();
+                self.say("process.runtime.description", Some(described.join(" ")));
+            }
+            "jdk.OSInformation" => {
+                let lines = text("osVersion").unwrap_or_default();
+                let lines: Vec<_> = lines.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+                self.say("os.description", Some(lines.join("; ")));
+            }
+            "jdk.InitialSystemProperty" => match text("key").as_deref() {
+                Some("java.runtime.name") => self.say("process.runtime.name", text("value")),
+                Some("java.runtime.version" | "java.vm.version") => {
+                    self.say("process.runtime.version", text("value"));
+                }
+                _ => {}
+            },
+            "jdk.InitialEnvironmentVariable" => match text("key").as_deref() {
+                Some("OTEL_SERVICE_NAME") => self.say("service.name", text("value")),
+                Some("OTEL_RESOURCE_ATTRIBUTES") => self.listed = text("value"),
+                Some("HOSTNAME") => self.say("host.name", text("value")),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    fn say(&mut self, key: &'static str, value: Option<String>) {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            self.said.insert(key, label(&value).into());
+        }
+    }
+
+    /// Ends a recording. Of several, what they all say stays.
+    pub(super) fn end_recording(&mut self) {
+        self.agreed = Some(self.all_say());
+        self.said.clear();
+        self.listed = None;
+    }
+
+    /// What this recording says, and all before.
+    fn all_say(&self) -> Vec<(String, ResourceValue)> {
+        let mut resource = Resource::default();
+        // `key1=value1,key2=value2`, which the variable for the name goes over.
+        for (key, value) in self.listed.iter().flat_map(|list| list.split(',')).filter_map(split) {
+            resource.set(key, label(value));
+        }
+        let mut said: Vec<_> = self.said.iter().collect();
+        said.sort_by_key(|(key, _)| **key);
+        for (key, value) in said {
+            resource.set(*key, value.clone());
+        }
+        let mut said = resource.attributes().to_vec();
+        if let Some(agreed) = &self.agreed {
+            said.retain(|attribute| agreed.contains(attribute));
+        }
+        said
+    }
+
+    /// The resource of all of them.
+    pub(super) fn resource(&self) -> Resource {
+        let mut resource = Resource::default();
+        resource.set("service.name", "unknown_service:java");
+        let is_between = self.said.is_empty() && self.listed.is_none();
+        let said = match &self.agreed {
+            Some(agreed) if is_between => agreed.clone(),
+            _ => self.all_say(),
+        };
+        for (key, value) in said {
+            resource.set(key, value);
+        }
+        resource
+    }
+}
+
+fn split(pair: &str) -> Option<(&str, &str)> {
+    let (key, value) = pair.split_once('=')?;
+    Some((key.trim(), value.trim())).filter(|(key, value)| !key.is_empty() && !value.is_empty())
+}

@@ -1,0 +1,191 @@
+//! What is known of a sample besides its stack: its thread, the thread's state, what it worked for.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use super::constants::Made;
+use crate::jfr::chunk::Chunk;
+use crate::jfr::values::{Constant, Value};
+use crate::model::{AttributeId, AttributeSetId, Link, LinkId, Tables, label};
+
+/// What the threads, states and contexts of one chunk have become.
+#[derive(Debug, Default)]
+pub(super) struct Labels {
+    threads: Made<AttributeSetId>,
+    /// `None`: it says nothing.
+    states: Made<Option<AttributeId>>,
+    /// By the field's position among those that contexts have.
+    contexts: Vec<Made<Option<AttributeId>>>,
+    traces: Made<Option<[u8; 16]>>,
+    joined: Joined,
+}
+
+/// Sets with one more attribute.
+#[derive(Debug, Default)]
+pub(super) struct Joined(HashMap<(AttributeSetId, AttributeId), AttributeSetId, RandomState>);
+
+impl Joined {
+    /// The set with the attribute.
+    #[inline]
+    pub(super) fn with(
+        &mut self,
+        set: AttributeSetId,
+        attribute: AttributeId,
+        tables: &mut Tables,
+    ) -> AttributeSetId {
+        *self.0.entry((set, attribute)).or_insert_with(|| {
+            let mut attributes = tables.attributes_of(set).to_vec();
+            attributes.push(attribute);
+            tables.attribute_set(&attributes)
+        })
+    }
+}
+
+impl Labels {
+    /// The set with the attribute.
+    #[inline]
+    pub(super) fn with(
+        &mut self,
+        set: AttributeSetId,
+        attribute: AttributeId,
+        tables: &mut Tables,
+    ) -> AttributeSetId {
+        self.joined.with(set, attribute, tables)
+    }
+
+    /// The attributes of a thread.
+    #[inline]
+    pub(super) fn thread(
+        &mut self,
+        chunk: Chunk<'_>,
+        constant: Constant,
+        tables: &mut Tables,
+    ) -> AttributeSetId {
+        match self.threads.find(chunk, constant) {
+            None => AttributeSetId::EMPTY,
+            Some(Ok(known)) => known,
+            Some(Err(place)) => {
+                let made = thread(chunk, constant, tables);
+                self.threads.put(chunk, place, made)
+            }
+        }
+    }
+
+    /// The attribute of a thread's state, in lower case without the `STATE_` that some writers put before it. None for the
+    /// state of which nothing is known, which async-profiler gives to the samples of its CPU clocks.
+    #[inline]
+    pub(super) fn state(
+        &mut self,
+        chunk: Chunk<'_>,
+        constant: Constant,
+        tables: &mut Tables,
+    ) -> Option<AttributeId> {
+        match self.states.find(chunk, constant)? {
+            Ok(known) => known,
+            Err(place) => {
+                let state = chunk.text(Value::Constant(constant)).unwrap_or_default();
+                let state = state.strip_prefix("STATE_").unwrap_or(&state).to_ascii_lowercase();
+                let is_known = !["", "default", "unknown"].contains(&&*state);
+                let made = is_known.then(|| tables.string_attribute("otlpprof.thread.state", label(&state)));
+                self.states.put(chunk, place, made)
+            }
+        }
+    }
+
+    /// The attribute of a context's value. `position` tells the context's fields apart, of which `key` is one.
+    #[inline]
+    pub(super) fn context(
+        &mut self,
+        chunk: Chunk<'_>,
+        position: usize,
+        key: &str,
+        constant: Constant,
+        tables: &mut Tables,
+    ) -> Option<AttributeId> {
+        if self.contexts.len() <= position {
+            self.contexts.resize_with(position + 1, Made::default);
+        }
+        match self.contexts[position].find(chunk, constant)? {
+            Ok(known) => known,
+            Err(place) => {
+                let value = chunk.text(Value::Constant(constant)).unwrap_or_default();
+                let made = (!value.is_empty()).then(|| tables.string_attribute(key, label(&value)));
+                self.contexts[position].put(chunk, place, made)
+            }
+        }
+    }
+
+    /// The trace that a context's value names: 128 or 64 bits in hexadecimal.
+    #[inline]
+    pub(super) fn trace(&mut self, chunk: Chunk<'_>, constant: Constant) -> Option<[u8; 16]> {
+        match self.traces.find(chunk, constant)? {
+            Ok(known) => known,
+            Err(place) => {
+                let made = chunk.text(Value::Constant(constant)).and_then(|text| trace_id(&text));
+                self.traces.put(chunk, place, made)
+            }
+        }
+    }
+}
+
+/// The link of a span in a trace; none if either is not known, which no reader takes.
+pub(super) fn link(trace_id: [u8; 16], span_id: i64, tables: &mut Tables) -> LinkId {
+    if trace_id == [0; 16] || span_id == 0 {
+        return LinkId::NONE;
+    }
+    tables.links.intern(Link { trace_id, span_id: span_id.to_be_bytes() })
+}
+
+/// Whether a context's field of this name holds the trace id.
+pub(super) fn names_trace(field: &str) -> bool {
+    let letters: String = field.chars().filter(char::is_ascii_alphabetic).collect();
+    letters.eq_ignore_ascii_case("traceid")
+}
+
+fn trace_id(text: &str) -> Option<[u8; 16]> {
+    let is_hex = [16, 32].contains(&text.len()) && text.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let number = is_hex.then(|| u128::from_str_radix(text, 16).ok()).flatten()?;
+    Some(number.to_be_bytes())
+}
+
+/// Name and id as the agent writes them: the managed id (`Thread.threadId()`), or the kernel's where there is no Java
+/// thread.
+fn thread(chunk: Chunk<'_>, constant: Constant, tables: &mut Tables) -> AttributeSetId {
+    let Some(thread) = Value::Constant(constant).as_struct(chunk) else { return AttributeSetId::EMPTY };
+    let mut attributes = Vec::new();
+    let text = |name| {
+        let text: Option<Cow<'_, str>> = thread.get(name).and_then(|value| chunk.text(value));
+        text.filter(|text| !text.is_empty())
+    };
+    if let Some(name) = text("javaName").or_else(|| text("osName")) {
+        attributes.push(tables.string_attribute("thread.name", label(&name)));
+    }
+    let id = |name| thread.get(name).and_then(|value| value.as_i64()).filter(|&id| id > 0);
+    let is_virtual = thread.get("virtual").and_then(|value| value.as_i64()) == Some(1);
+    match (id("javaThreadId"), id("osThreadId")) {
+        // One more series for each of a million threads.
+        _ if is_virtual => {}
+        (Some(id), _) => attributes.push(tables.int_attribute("thread.id", id, "")),
+        (None, Some(id)) => attributes.push(tables.int_attribute("otlpprof.thread.os_id", id, "")),
+        (None, None) => {}
+    }
+    tables.attribute_set(&attributes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trace_ids_are_hexadecimal_and_whole() {
+        assert_eq!(trace_id("00000000000000ab"), Some(0xab_u128.to_be_bytes()));
+        assert_eq!(trace_id("0123456789abcdef0123456789abcdef").unwrap()[..2], [0x01, 0x23]);
+        for text in ["", "ab", "+000000000000000000000000000000a", "1234567890123456789"] {
+            assert_eq!(trace_id(text), None, "{text}");
+        }
+        assert!(names_trace("traceid") && names_trace("trace_id") && names_trace("Trace.Id"));
+        assert!(!names_trace("traceid2id") && !names_trace("span_id"));
+    }
+}

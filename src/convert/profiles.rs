@@ -1,0 +1,220 @@
+//! The profiles that events add to: one for each type and source, with the period of its samples.
+
+use super::events::Period;
+use super::settings::Settings;
+use crate::model::{AttributeSetId, Profile, ProfileType, SampleIdentity, Tables};
+
+/// The profiles of an output.
+#[derive(Debug, Default)]
+pub(super) struct Profiles {
+    all: Vec<Entry>,
+}
+
+/// The position of a profile here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ProfileIndex(usize);
+
+#[derive(Debug)]
+struct Entry {
+    profile: Profile,
+    source: String,
+    /// Where it stands among those of one type, of which the first keeps it.
+    rank: usize,
+    period: Option<Period>,
+    /// All samples, by periods that were known then.
+    samples: i128,
+    /// What these samples stand for, in nanoseconds.
+    nanos: i128,
+    /// Samples of the current chunk, whose settings may still come.
+    in_chunk: i128,
+    /// Those of the current chunk that say what they stand for.
+    measured: Vec<Measured>,
+}
+
+/// A sample that says what time it stands for: several periods, if the thread was not sampled when one was due.
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    identity: SampleIdentity,
+    unix_nano: Option<u64>,
+    nanos: i64,
+}
+
+impl Profiles {
+    /// The profile of this type and source.
+    pub(super) fn find(
+        &mut self,
+        profile_type: &'static ProfileType,
+        source: &str,
+        rank: usize,
+        period: Option<Period>,
+    ) -> ProfileIndex {
+        let same =
+            |entry: &Entry| std::ptr::eq(entry.profile.profile_type, profile_type) && entry.source == source;
+        if let Some(known) = self.all.iter().position(same) {
+            return ProfileIndex(known);
+        }
+        let source = source.to_owned();
+        let profile = Profile::new(profile_type, 1);
+        let (samples, nanos, in_chunk) = (0, 0, 0);
+        self.all.push(Entry {
+            profile,
+            source,
+            rank,
+            period,
+            samples,
+            nanos,
+            in_chunk,
+            measured: Vec::new(),
+        });
+        ProfileIndex(self.all.len() - 1)
+    }
+
+    /// Adds a value.
+    #[inline]
+    pub(super) fn add(
+        &mut self,
+        ProfileIndex(index): ProfileIndex,
+        identity: SampleIdentity,
+        value: i64,
+        unix_nano: Option<u64>,
+    ) {
+        let entry = &mut self.all[index];
+        entry.profile.add(identity, value, unix_nano);
+        entry.in_chunk += i128::from(value);
+    }
+
+    /// Adds a sample that stands for so many nanoseconds.
+    #[inline]
+    pub(super) fn add_measured(
+        &mut self,
+        ProfileIndex(index): ProfileIndex,
+        identity: SampleIdentity,
+        nanos: i64,
+        unix_nano: Option<u64>,
+    ) {
+        self.all[index].measured.push(Measured { identity, unix_nano, nanos });
+    }
+
+    /// Ends a chunk, whose settings are all known now.
+    pub(super) fn end_chunk(&mut self, settings: &Settings) {
+        for entry in &mut self.all {
+            let samples = std::mem::take(&mut entry.in_chunk);
+            let Some(period) = &entry.period else { continue };
+            let noted = settings.period_ns(period);
+            entry.samples += samples;
+            entry.nanos += samples * i128::from(noted);
+            let measured = std::mem::take(&mut entry.measured);
+            let Some(shortest) = measured.iter().map(|sample| sample.nanos).min() else { continue };
+            let period_ns = if is_multiple(shortest, noted) { noted } else { shortest };
+            for Measured { identity, unix_nano, nanos } in measured {
+                let weight = ((nanos + period_ns / 2) / period_ns).max(1);
+                entry.profile.add(identity, weight, unix_nano);
+                entry.samples += i128::from(weight);
+                entry.nanos += i128::from(weight) * i128::from(period_ns);
+            }
+        }
+    }
+
+    /// The profiles for this window, in the order of the table. Samples of recordings with different periods have the
+    /// period by which their sum stands for the same time.
+    pub(super) fn finish(mut self, window: (u64, u64), tables: &mut Tables) -> Vec<Profile> {
+        self.all.sort_by_key(|entry| entry.rank);
+        let mut written: Vec<[&str; 4]> = Vec::new();
+        let mut profiles = Vec::new();
+        for Entry { mut profile, source, samples, nanos, .. } in self.all {
+            if profile.is_empty() {
+                continue;
+            }
+            if samples > 0 {
+                profile.period = i64::try_from((nanos + samples / 2) / samples).unwrap_or(i64::MAX).max(1);
+            }
+            (profile.start_unix_nano, profile.duration_nano) = window;
+            let of = profile.profile_type;
+            let kind = |of: &ProfileType| [of.sample_type, of.sample_unit, of.period_type, of.period_unit];
+            let mut attributes = Vec::new();
+            if !source.is_empty() {
+                attributes.push(tables.string_attribute("otlpprof.jfr.event", &source));
+            }
+            let kind_of_profile = kind(of);
+            if written.contains(&kind_of_profile) {
+                // There is one profile of a type and window; so this one's samples are counted by their own event.
+                attributes.push(tables.string_attribute(ProfileType::KEY, of.profile_type));
+                let name = format!("{}/{source}", of.name);
+                let period = (&*source, of.period_unit);
+                profile.profile_type = ProfileType::custom(&name, (of.sample_type, of.sample_unit), period);
+            } else {
+                written.push(kind_of_profile);
+            }
+            profile.attributes =
+                if attributes.is_empty() { AttributeSetId::EMPTY } else { tables.attribute_set(&attributes) };
+            profiles.push(profile);
+        }
+        profiles
+    }
+}
+
+/// Whether this time is so many of that, to one in a hundred: the JVM notes both in ticks of its own.
+fn is_multiple(nanos: i64, of: i64) -> bool {
+    let times = (nanos + of / 2) / of.max(1);
+    times > 0 && (nanos - times.saturating_mul(of)).abs() <= of / 100
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{LinkId, StackId, types};
+
+    const IDENTITY: SampleIdentity =
+        SampleIdentity { stack: StackId(1), attributes: AttributeSetId::EMPTY, link: LinkId::NONE };
+    const PERIOD: Period = Period { field: None, settings: &[("a", "period")], default_ns: 20 };
+
+    #[test]
+    fn samples_of_different_periods_stand_for_the_same_time_together() {
+        let (mut profiles, mut tables) = (Profiles::default(), Tables::new());
+        let cpu = profiles.find(&types::CPU, "a", 0, Some(PERIOD));
+        profiles.add(cpu, IDENTITY, 3, None);
+        profiles.end_chunk(&Settings::default());
+        profiles.add_measured(cpu, IDENTITY, 70, None);
+        profiles.end_chunk(&Settings::default());
+        let made = profiles.finish((5, 6), &mut tables);
+        // Three times 20 and once 70.
+        assert_eq!((made[0].period, made[0].samples()[0].value), (33, 4));
+        assert_eq!((made[0].start_unix_nano, made[0].duration_nano), (5, 6));
+    }
+
+    #[test]
+    fn samples_that_stand_for_several_periods_count_as_many() {
+        for (times, period, weight) in [
+            // The period is the setting's, of which the shortest is a multiple.
+            (&[1_999, 6_000, 4_001][..], 2_000, 6),
+            // It is not, so it is the shortest itself.
+            (&[3_100, 9_300], 3_100, 4),
+        ] {
+            let (mut profiles, mut tables) = (Profiles::default(), Tables::new());
+            let noted = Period { default_ns: 2_000, ..PERIOD };
+            let cpu = profiles.find(&types::CPU, "a", 0, Some(noted));
+            for &nanos in times {
+                profiles.add_measured(cpu, IDENTITY, nanos, None);
+            }
+            profiles.end_chunk(&Settings::default());
+            let made = profiles.finish((0, 1), &mut tables);
+            assert_eq!((made[0].period, made[0].samples()[0].value), (period, weight));
+        }
+    }
+
+    #[test]
+    fn of_two_profiles_of_one_type_the_first_of_the_table_keeps_it() {
+        let (mut profiles, mut tables) = (Profiles::default(), Tables::new());
+        let second = profiles.find(&types::CPU, "jdk.ExecutionSample", 2, Some(PERIOD));
+        let first = profiles.find(&types::CPU, "jdk.CPUTimeSample", 1, Some(PERIOD));
+        assert_eq!(first, profiles.find(&types::CPU, "jdk.CPUTimeSample", 1, Some(PERIOD)));
+        profiles.add(second, IDENTITY, 2, None);
+        profiles.add(first, IDENTITY, 1, None);
+        profiles.end_chunk(&Settings::default());
+        let made = profiles.finish((0, 1), &mut tables);
+        assert_eq!([made[0].samples()[0].value, made[1].samples()[0].value], [1, 2]);
+        assert_eq!(made[0].profile_type, &types::CPU);
+        let other = made[1].profile_type;
+        assert_eq!((other.sample_type, other.period_type), ("samples", "jdk.ExecutionSample"));
+    }
+}

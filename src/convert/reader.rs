@@ -1,0 +1,192 @@
+//! How the events of one type in one chunk are read.
+
+use super::events::{CONVERSIONS, FAILED, Measure, Only, Period, lock_kind};
+use super::profiles::{ProfileIndex, Profiles};
+use super::requested::RequestedEvent;
+use crate::jfr::chunk::Chunk;
+use crate::jfr::clock::Clock;
+use crate::jfr::error::JfrError;
+use crate::jfr::numbers::Numbers;
+use crate::jfr::projection::Projection;
+use crate::jfr::types::{Field, TypeIndex, Unit};
+use crate::jfr::values::Struct;
+use crate::model::{AttributeId, Tables};
+
+/// What is read of every event, each in the slot of its position here.
+const FIELDS: [&str; 8] =
+    ["startTime", "stackTrace", "", "state", "spanId", "localRootSpanId", FAILED, "samplingPeriod"];
+pub(super) const START: usize = 0;
+pub(super) const STACK: usize = 1;
+pub(super) const THREAD: usize = 2;
+pub(super) const STATE: usize = 3;
+pub(super) const SPAN: usize = 4;
+pub(super) const LOCAL_ROOT: usize = 5;
+pub(super) const IS_FAILED: usize = 6;
+const PERIOD: usize = 7;
+
+/// The first that a type has is the thread that an event is about.
+const THREAD_FIELDS: [&str; 3] = ["sampledThread", "eventThread", "thread"];
+
+/// How to read a type, and what becomes of it.
+#[derive(Debug)]
+pub(super) struct Reader {
+    pub(super) numbers: Numbers,
+    /// For weights, which are floating-point numbers in some events.
+    weight: Option<Projection<1>>,
+    pub(super) results: Vec<Outcome>,
+    /// The context's fields, whose slots follow one another from this on.
+    pub(super) contexts: Vec<String>,
+    pub(super) first_context: usize,
+    /// Among those, the one with the trace id.
+    pub(super) trace: Option<usize>,
+    pub(super) lock_kind: Option<AttributeId>,
+    period: Option<Unit>,
+    slots: usize,
+}
+
+/// What becomes of an event in one profile.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) profile: ProfileIndex,
+    pub(super) only: Only,
+    pub(super) has_period: bool,
+    value: Option<(usize, Option<Unit>)>,
+    is_weighted: bool,
+}
+
+/// A conversion of the table or of the user's.
+struct Wanted<'a> {
+    profile_type: &'static crate::model::ProfileType,
+    measure: Measure,
+    field: &'a str,
+    source: &'a str,
+    rank: usize,
+    period: Option<Period>,
+    only: Only,
+}
+
+impl Reader {
+    /// How to read this type; `None` if nothing becomes of it.
+    pub(super) fn new(
+        chunk: Chunk<'_>,
+        of: TypeIndex,
+        requested: &[RequestedEvent],
+        profiles: &mut Profiles,
+        tables: &mut Tables,
+    ) -> Option<Self> {
+        let event = chunk.metadata().get(of);
+        event.field("stackTrace")?;
+        let mut wanted: Vec<Wanted<'_>> = Vec::new();
+        for (rank, conversion) in CONVERSIONS.iter().enumerate() {
+            if conversion.event == &*event.name {
+                let field = match conversion.value {
+                    Measure::Field(field) | Measure::Weighted(field, _) => field,
+                    Measure::One | Measure::Weight(_) => "",
+                };
+                let (measure, source) = (conversion.value, conversion.source);
+                let (period, only) = (conversion.period, conversion.only);
+                let profile_type = conversion.profile_type;
+                wanted.push(Wanted { profile_type, measure, field, source, rank, period, only });
+            }
+        }
+        for (position, request) in requested.iter().enumerate().filter(|(_, request)| request.is_for(event)) {
+            let field = request.field().unwrap_or_default();
+            let measure = if field.is_empty() { Measure::One } else { Measure::Field("") };
+            let rank = CONVERSIONS.len() + position;
+            let profile_type = request.profile_type(event);
+            let (source, period, only) = (&*event.name, None, Only::All);
+            wanted.push(Wanted { profile_type, measure, field, source, rank, period, only });
+        }
+        // JDKs differ in the fields that an event has.
+        wanted.retain(|wanted| wanted.field.is_empty() || event.field(wanted.field).is_some());
+        if wanted.is_empty() {
+            return None;
+        }
+        let mut names: Vec<&str> = FIELDS.to_vec();
+        let thread = THREAD_FIELDS.iter().find(|field| event.field(field).is_some());
+        names[THREAD] = thread.copied().unwrap_or_default();
+        let first_value = names.len();
+        names.extend(wanted.iter().map(|wanted| wanted.field));
+        let first_context = names.len();
+        let is_context = |field: &&Field| &*field.type_name == "profiler.types.AttributeValue";
+        names.extend(event.fields.iter().filter(is_context).map(|field| &*field.name));
+        let contexts: Vec<String> = names[first_context..].iter().map(|&name| name.to_owned()).collect();
+        let unit = |name: &str| event.field(name).and_then(Field::unit);
+        let mut numbers_of = names.clone();
+        // A field is read into one slot alone: the same one asked for again is found there.
+        for at in 0..numbers_of.len() {
+            if names[..at].contains(&names[at]) {
+                numbers_of[at] = "";
+            }
+        }
+        let slot_of = |name: &str| names.iter().position(|other| *other == name);
+        let mut is_weighted = false;
+        let results = wanted
+            .iter()
+            .map(|wanted| {
+                let has_weight = matches!(wanted.measure, Measure::Weight(_) | Measure::Weighted(..));
+                is_weighted |= has_weight;
+                let value = (!wanted.field.is_empty())
+                    .then(|| (slot_of(wanted.field).unwrap_or(first_value), unit(wanted.field)));
+                Outcome {
+                    profile: profiles.find(wanted.profile_type, wanted.source, wanted.rank, wanted.period),
+                    only: wanted.only,
+                    has_period: wanted.period.is_some(),
+                    value,
+                    is_weighted: has_weight && event.field("weight").is_some(),
+                }
+            })
+            .collect();
+        let period = wanted.iter().find_map(|wanted| wanted.period.and_then(|period| period.field));
+        Some(Self {
+            numbers: Numbers::new(chunk, of, &numbers_of),
+            weight: is_weighted.then(|| Projection::new(chunk, of, ["weight"])),
+            results,
+            trace: contexts.iter().position(|field| super::labels::names_trace(field)),
+            contexts,
+            first_context,
+            lock_kind: lock_kind(&event.name).map(|kind| tables.string_attribute("otlpprof.lock.kind", kind)),
+            period: period.and_then(unit),
+            slots: names.len(),
+        })
+    }
+
+    /// Reads an event's numbers into `into`, and gives its weight, 1 if it has none.
+    ///
+    /// # Errors
+    /// If the fields go on behind the end of the event.
+    #[inline]
+    pub(super) fn read(&self, values: &Struct<'_>, into: &mut Vec<i64>) -> Result<f64, JfrError> {
+        into.clear();
+        into.resize(self.slots, 0);
+        self.numbers.read(values, into)?;
+        let Some(weight) = &self.weight else { return Ok(1.0) };
+        let [weight] = weight.read(values)?;
+        Ok(weight.and_then(|weight| weight.as_f64()).unwrap_or(1.0))
+    }
+
+    /// The period of its own that an event says, in nanoseconds.
+    #[inline]
+    pub(super) fn period_ns(&self, read: &[i64], clock: Clock) -> Option<i64> {
+        let unit = self.period?;
+        Some(in_nanos(read[PERIOD], Some(unit), clock)).filter(|&period| period > 0)
+    }
+}
+
+impl Outcome {
+    /// What an event adds.
+    #[inline]
+    pub(super) fn value(&self, read: &[i64], weight: f64, clock: Clock) -> i64 {
+        let value = self.value.map_or(1, |(slot, unit)| in_nanos(read[slot], unit, clock));
+        // A whole weight loses nothing up to 2^53; others are estimates.
+        if self.is_weighted { (value as f64 * weight).round() as i64 } else { value }
+    }
+}
+
+fn in_nanos(number: i64, unit: Option<Unit>, clock: Clock) -> i64 {
+    match unit {
+        Some(Unit::TimespanTicks) => clock.duration_ns(number),
+        Some(Unit::TimespanNanos(nanos)) => number.saturating_mul(nanos),
+        _ => number,
+    }
+}

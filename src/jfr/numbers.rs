@@ -1,0 +1,139 @@
+//! Fields that are integers or keys, all read at once: for what is read a million times, such as the frames of stacks.
+
+use super::chunk::Chunk;
+use super::cursor::Cursor;
+use super::error::JfrError;
+use super::layout::Layout;
+use super::types::{FieldKind, TypeIndex};
+use super::values::{Array, Constant, Struct, Value};
+
+/// How to read some fields of a type as numbers. A reference's number is its key.
+#[derive(Clone, Debug)]
+pub struct Numbers {
+    of: TypeIndex,
+    taken: Vec<Taken>,
+    /// What follows the last of them.
+    after: Layout,
+    /// What the keys in each slot refer to.
+    constants: Vec<Option<TypeIndex>>,
+}
+
+#[derive(Clone, Debug)]
+struct Taken {
+    before: Layout,
+    kind: FieldKind,
+    slot: usize,
+}
+
+impl Numbers {
+    /// Compiles the fields of these names; each name is a slot. Fields that are neither integers nor references are passed
+    /// as if nobody had asked for them.
+    pub fn new(chunk: Chunk<'_>, of: TypeIndex, names: &[&str]) -> Self {
+        let metadata = chunk.metadata();
+        let (types, compressed) = (metadata.all(), chunk.header().compressed_integers());
+        let fields = &metadata.get(of).fields;
+        let layout = |range: std::ops::Range<usize>| {
+            let mut budget = Layout::budget(types);
+            Layout::of_fields(fields[range].iter(), types, compressed, &mut budget)
+        };
+        let mut numbers =
+            Self { of, taken: Vec::new(), after: Layout::default(), constants: vec![None; names.len()] };
+        let mut next = 0;
+        for (position, field) in fields.iter().enumerate() {
+            let slot = names.iter().position(|name| *name == &*field.name);
+            let Some(slot) = slot.filter(|_| !field.is_array && is_number(field.kind)) else { continue };
+            if let FieldKind::Constant(of) = field.kind {
+                numbers.constants[slot] = Some(of);
+            }
+            numbers.taken.push(Taken { before: layout(next..position), kind: field.kind, slot });
+            next = position + 1;
+        }
+        numbers.after = layout(next..fields.len());
+        numbers
+    }
+
+    /// Whether the type has the field of this slot.
+    pub fn has(&self, slot: usize) -> bool {
+        self.taken.iter().any(|taken| taken.slot == slot)
+    }
+
+    /// The reference whose key was read into this slot; `None` if the type has no such field, or it is no reference.
+    #[inline]
+    pub fn constant(&self, slot: usize, read: &[i64]) -> Option<Constant> {
+        Some(Constant { of: self.constants[slot]?, key: read[slot] })
+    }
+
+    /// Reads the numbers of one value into their slots; those that it does not have stay.
+    ///
+    /// # Errors
+    /// If the fields go on behind the end of the event.
+    #[inline]
+    pub fn read(&self, values: &Struct<'_>, into: &mut [i64]) -> Result<(), JfrError> {
+        debug_assert_eq!(values.of, self.of, "numbers of another type");
+        self.read_at(&mut values.cursor(), values.chunk, into)
+    }
+
+    /// Reads the numbers of each value of an array, and calls `with` for each. Values of another type are left out.
+    ///
+    /// # Errors
+    /// If the values go on behind the end of what they are in.
+    pub fn each<const N: usize>(
+        &self,
+        array: &Array<'_>,
+        mut with: impl FnMut([i64; N]),
+    ) -> Result<(), JfrError> {
+        if array.kind() != FieldKind::Struct(self.of) {
+            // References to them, as JMC writes frames.
+            for value in array.values() {
+                if let Some(of) = value?.as_struct(array.chunk()).filter(|of| of.of == self.of) {
+                    let mut numbers = [0; N];
+                    self.read(&of, &mut numbers)?;
+                    with(numbers);
+                }
+            }
+            return Ok(());
+        }
+        let (chunk, mut cursor) = (array.chunk(), array.cursor());
+        for _ in 0..array.len() {
+            let mut numbers = [0; N];
+            self.read_at(&mut cursor, chunk, &mut numbers)?;
+            self.after.skip(&mut cursor, chunk.metadata())?;
+            with(numbers);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn read_at(&self, cursor: &mut Cursor<'_>, chunk: Chunk<'_>, into: &mut [i64]) -> Result<(), JfrError> {
+        let metadata = chunk.metadata();
+        for Taken { before, kind, slot } in &self.taken {
+            before.skip(cursor, metadata)?;
+            into[*slot] = match kind {
+                FieldKind::Boolean => (cursor.byte()? != 0).into(),
+                FieldKind::Byte => (cursor.byte()? as i8).into(),
+                FieldKind::Short => (cursor.short()? as i16).into(),
+                FieldKind::Char => cursor.short()?.into(),
+                FieldKind::Int => cursor.int()?.into(),
+                // Nothing else is taken.
+                _ => cursor.long()?,
+            };
+        }
+        Ok(())
+    }
+}
+
+/// The type of an array's values, whether they stand in place or are referred to.
+pub fn element_type(array: &Value<'_>) -> Option<TypeIndex> {
+    match array {
+        Value::Array(array) => match array.kind() {
+            FieldKind::Struct(of) | FieldKind::Constant(of) => Some(of),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn is_number(kind: FieldKind) -> bool {
+    use FieldKind::{Boolean, Byte, Char, Constant, Int, Long, Short};
+    matches!(kind, Boolean | Byte | Short | Char | Int | Long | Constant(_))
+}
