@@ -12,7 +12,7 @@ use otlpprof::jfr::values::Value;
 use proptest::prelude::*;
 
 const SMALL: Shape =
-    Shape { events: 9, depth: 3, repeated_percent: 50, contexts: 2, remote_frames: 1, compressed: true };
+    Shape { events: 9, depth: 3, repeated_percent: 50, contexts: 2, remote_frames: 0, compressed: true };
 
 /// Offsets of events, and what is in those that are read whole.
 fn whole(bytes: &[u8], text: bool) -> (Vec<(u64, String)>, Option<otlpprof::jfr::error::JfrError>) {

@@ -8,6 +8,7 @@ mod check_stacks;
 pub mod collect;
 mod convert;
 mod input;
+mod payload;
 mod print;
 mod validate;
 
@@ -31,6 +32,7 @@ enum Command {
     CheckStacks(check_stacks::Args),
     Collect(collect::Args),
     Convert(convert::Args),
+    Payload(payload::Args),
 }
 
 /// How a result is written.
@@ -64,6 +66,7 @@ pub fn run() -> ExitCode {
         Command::CheckStacks(args) => check_stacks::run(&args),
         Command::Collect(args) => collect::run(&args),
         Command::Convert(args) => convert::run(&args),
+        Command::Payload(args) => payload::run(&args),
     };
     match result {
         Ok(code) => code,

@@ -58,7 +58,7 @@ pub struct JfrToOtlp {
     wanted: Window,
     /// From the first chunk's start to the last one's end, as far as it is wanted.
     window: Option<(i64, i64)>,
-    chunk: Option<ChunkState>,
+    chunk: Option<Box<ChunkState>>,
     pub(super) parser: PushParser,
     scratch: Vec<i64>,
 }
@@ -178,13 +178,19 @@ impl JfrToOtlp {
         self.counts_by_name.clear();
         self.lost_samples = 0;
         if let Some(chunk) = chunk {
-            self.chunk = Some(ChunkState::new(chunk.offset, NO_METADATA, chunk.settings));
+            self.chunk = Some(Box::new(ChunkState::new(chunk.offset, NO_METADATA, chunk.settings)));
             self.window = Some((end, end));
         }
         // The last event's time lies inside.
         let duration = u64::try_from(end.saturating_sub(start)).unwrap_or(0).max(1);
         let profiles = profiles.finish((u64::try_from(start).unwrap_or(0), duration), &mut tables);
-        Batch { resource: self.described.resource(), scope: Scope::default(), tables, profiles }
+        let resource = self.described.resource();
+        if self.chunk.is_none() {
+            // What is added next may be of other processes.
+            self.described = Described::default();
+            self.problems.clear();
+        }
+        Batch { resource, scope: Scope::default(), tables, profiles }
     }
 
     /// Ends a recording: what is said of a process is said of another one from now on.
@@ -236,7 +242,7 @@ impl JfrToOtlp {
                 Settings::default()
             }
         };
-        self.chunk = Some(ChunkState::new(offset, metadata, settings));
+        self.chunk = Some(Box::new(ChunkState::new(offset, metadata, settings)));
     }
 
     fn extend_window(&mut self, start: i64, end: i64) {
@@ -285,7 +291,7 @@ impl JfrToOtlp {
         let (chunk, of) = (values.chunk(), event.type_index());
         let place = (chunk.offset(), chunk.metadata().offset());
         let is_known = |state: &ChunkState| (state.offset, state.metadata) == place;
-        if !self.chunk.as_ref().is_some_and(is_known) {
+        if !self.chunk.as_deref().is_some_and(is_known) {
             if self.chunk.as_ref().is_some_and(|state| state.offset != place.0) {
                 self.end_chunk();
             }

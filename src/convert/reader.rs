@@ -34,8 +34,9 @@ pub(super) struct Reader {
     /// For weights, which are floating-point numbers in some events.
     weight: Option<Projection<1>>,
     pub(super) results: Vec<Outcome>,
-    /// The context's fields, whose slots follow one another from this on.
+    /// The keys of the context's fields.
     pub(super) contexts: Vec<String>,
+    /// The slot of the first of them, which the others follow.
     pub(super) first_context: usize,
     /// Among those, the one with the trace id.
     pub(super) trace: Option<usize>,
@@ -110,7 +111,8 @@ impl Reader {
         let first_context = names.len();
         let is_context = |field: &&Field| &*field.type_name == "profiler.types.AttributeValue";
         names.extend(event.fields.iter().filter(is_context).map(|field| &*field.name));
-        let contexts: Vec<String> = names[first_context..].iter().map(|&name| name.to_owned()).collect();
+        let trace = names[first_context..].iter().position(|field| super::labels::names_trace(field));
+        let contexts: Vec<String> = names[first_context..].iter().map(|name| context_key(name)).collect();
         let unit = |name: &str| event.field(name).and_then(Field::unit);
         let mut numbers_of = names.clone();
         // A field is read into one slot alone: the same one asked for again is found there.
@@ -142,7 +144,7 @@ impl Reader {
             numbers: Numbers::new(chunk, of, &numbers_of),
             weight: is_weighted.then(|| Projection::new(chunk, of, ["weight"])),
             results,
-            trace: contexts.iter().position(|field| super::labels::names_trace(field)),
+            trace,
             contexts,
             first_context,
             lock_kind: lock_kind(&event.name).map(|kind| tables.string_attribute("otlpprof.lock.kind", kind)),
@@ -181,6 +183,12 @@ impl Outcome {
         // A whole weight loses nothing up to 2^53; others are estimates.
         if self.is_weighted { (value as f64 * weight).round() as i64 } else { value }
     }
+}
+
+/// The attribute's key of a context's field. The keys that the semantic conventions have for samples mean something else.
+fn context_key(field: &str) -> String {
+    let is_taken = ["thread.", "cpu.", "code."].iter().any(|taken| field.starts_with(taken));
+    if is_taken { format!("context.{field}") } else { field.to_owned() }
 }
 
 fn in_nanos(number: i64, unit: Option<Unit>, clock: Clock) -> i64 {

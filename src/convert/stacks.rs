@@ -82,7 +82,7 @@ impl Stacks {
             self.frame_fields = Some((of, Numbers::new(chunk, of, &FRAME_FIELDS)));
         }
         let Value::Array(frames) = frames else { return None };
-        let Some((of, numbers)) = self.frame_fields.take() else { return None };
+        let (of, numbers) = self.frame_fields.take()?;
         let mut stack = std::mem::take(&mut self.scratch);
         stack.clear();
         let read = numbers.each::<3>(&frames, |key| {

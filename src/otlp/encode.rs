@@ -46,6 +46,45 @@ pub fn encode(batch: &Batch, options: &EncodeOptions) -> Vec<u8> {
     encode_selection(batch, &select_all(batch), options)
 }
 
+/// What a profile was made of, which is put into the message from outside: it may be larger than memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Payload {
+    /// `original_payload_format`: `jfr`, `pprof` or `linux_perf`.
+    pub format: &'static str,
+    /// Its bytes.
+    pub length: u64,
+}
+
+/// A message around its payload, which follows `before` as it is in protobuf and in base64 in JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// The bytes up to the payload.
+    pub before: Vec<u8>,
+    /// Those behind it.
+    pub after: Vec<u8>,
+}
+
+/// The whole batch as one message, whose first profile has the payload; `None` if there is no profile.
+pub fn encode_around(batch: &Batch, payload: &Payload, options: &EncodeOptions) -> Option<Parts> {
+    let selections = select_all(batch);
+    if selections.iter().all(|selection| selection.samples.is_empty()) {
+        return None;
+    }
+    let (before, after) = match options.format {
+        Format::Proto => {
+            let mut writer = ProtoWriter::default();
+            write_message(&mut writer, batch, &selections, options, Some(payload));
+            writer.into_parts()
+        }
+        Format::Json => {
+            let mut writer = JsonWriter::default();
+            write_message(&mut writer, batch, &selections, options, Some(payload));
+            writer.into_parts()
+        }
+    };
+    Some(Parts { before, after })
+}
+
 /// Every sample of every profile.
 pub(super) fn select_all(batch: &Batch) -> Vec<Selection> {
     let whole =
@@ -58,12 +97,12 @@ pub(super) fn encode_selection(batch: &Batch, selections: &[Selection], options:
     match options.format {
         Format::Proto => {
             let mut writer = ProtoWriter::default();
-            write_message(&mut writer, batch, selections, options);
+            write_message(&mut writer, batch, selections, options, None);
             writer.into_bytes()
         }
         Format::Json => {
             let mut writer = JsonWriter::default();
-            write_message(&mut writer, batch, selections, options);
+            write_message(&mut writer, batch, selections, options, None);
             writer.into_bytes()
         }
     }

@@ -20,6 +20,9 @@ pub(super) trait FieldWriter {
     /// A field of type bytes that holds an identifier.
     fn identifier(&mut self, field: Field, value: &[u8]);
 
+    /// A field of type bytes, so many of them, that whoever writes the message out puts there. One in a message.
+    fn outside_bytes(&mut self, field: Field, length: u64);
+
     /// A repeated field of type int32 that holds indices.
     fn indices(&mut self, field: Field, values: &[WireIndex]);
     /// A repeated field of type int64.

@@ -50,6 +50,8 @@ messages! {
         PERIOD_TYPE = 5 "periodType",
         PERIOD = 6 "period",
         PROFILE_ID = 7 "profileId",
+        ORIGINAL_PAYLOAD_FORMAT = 9 "originalPayloadFormat",
+        ORIGINAL_PAYLOAD = 10 "originalPayload",
         ATTRIBUTE_INDICES = 11 "attributeIndices",
     }
     sample {

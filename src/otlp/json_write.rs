@@ -11,11 +11,13 @@ pub(super) struct JsonWriter {
     bytes: Vec<u8>,
     /// Whether something stands before the next member or element in the object or array that is open.
     needs_comma: bool,
+    /// Where base64 of bytes from outside belongs.
+    outside: Option<usize>,
 }
 
 impl Default for JsonWriter {
     fn default() -> Self {
-        Self { bytes: vec![b'{'], needs_comma: false }
+        Self { bytes: vec![b'{'], needs_comma: false, outside: None }
     }
 }
 
@@ -24,6 +26,14 @@ impl JsonWriter {
     pub(super) fn into_bytes(mut self) -> Vec<u8> {
         self.bytes.push(b'}');
         self.bytes
+    }
+
+    /// What is before the base64 of the bytes from outside, and what is behind it.
+    pub(super) fn into_parts(self) -> (Vec<u8>, Vec<u8>) {
+        let outside = self.outside;
+        let mut before = self.into_bytes();
+        let after = before.split_off(outside.unwrap_or(before.len()));
+        (before, after)
     }
 
     pub(super) fn comma(&mut self) {
@@ -185,6 +195,13 @@ impl FieldWriter for JsonWriter {
             self.key(field.name);
             self.hexadecimal(value);
         }
+    }
+
+    fn outside_bytes(&mut self, field: Field, _: u64) {
+        self.key(field.name);
+        self.bytes.push(b'"');
+        self.outside = Some(self.bytes.len());
+        self.bytes.push(b'"');
     }
 
     fn indices(&mut self, field: Field, values: &[WireIndex]) {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::model::{AttributeValue, Batch, Profile, ProfileType, ResourceValue, Scope};
 
 use super::dictionary::{AnyValueRef, Dictionary, WireFunction, WireIndex, WireLocation, WireMapping};
-use super::encode::EncodeOptions;
+use super::encode::{EncodeOptions, Payload};
 use super::field_writer::FieldWriter;
 use super::fields::{
     any_value, dictionary as table, function, key_value, key_value_and_unit, line, link, location, mapping,
@@ -27,12 +27,13 @@ pub(super) struct Selection {
 }
 
 /// Writes ProfilesData (and so an ExportProfilesServiceRequest, which has the same fields) with the selected
-/// samples. Selections without samples give no profile.
+/// samples. Selections without samples give no profile. The first profile has the payload.
 pub(super) fn write_message<W: FieldWriter>(
     w: &mut W,
     batch: &Batch,
     selections: &[Selection],
     options: &EncodeOptions,
+    payload: Option<&Payload>,
 ) {
     let mut dictionary = Dictionary::new(&batch.tables, options.native_frames);
     w.repeated(profiles_data::RESOURCE_PROFILES, |w| {
@@ -41,7 +42,7 @@ pub(super) fn write_message<W: FieldWriter>(
             w.repeated(resource_profiles::SCOPE_PROFILES, |w| {
                 w.element(resource_profiles::SCOPE_PROFILES, |w| {
                     w.message(scope_profiles::SCOPE, |w| write_scope(w, &batch.scope));
-                    write_profiles(w, &mut dictionary, batch, selections, options);
+                    write_profiles(w, &mut dictionary, batch, selections, options, payload);
                 });
             });
         });
@@ -90,16 +91,23 @@ fn write_profiles<W: FieldWriter>(
     batch: &Batch,
     selections: &[Selection],
     options: &EncodeOptions,
+    payload: Option<&Payload>,
 ) {
     let with_samples = || selections.iter().filter(|selection| !selection.samples.is_empty());
     if with_samples().next().is_none() {
         return;
     }
     w.repeated(scope_profiles::PROFILES, |w| {
+        let mut payload = payload;
         for selection in with_samples() {
             let profile = &batch.profiles[selection.profile];
+            let payload = payload.take();
             w.element(scope_profiles::PROFILES, |w| {
                 write_profile(w, dictionary, profile, selection, options);
+                if let Some(payload) = payload {
+                    w.string(field::ORIGINAL_PAYLOAD_FORMAT, payload.format);
+                    w.outside_bytes(field::ORIGINAL_PAYLOAD, payload.length);
+                }
             });
         }
     });

@@ -12,12 +12,28 @@ const LENGTH_DELIMITED: u8 = 2;
 #[derive(Debug, Default)]
 pub(super) struct ProtoWriter {
     bytes: Vec<u8>,
+    outside: Option<OutsideBytes>,
+}
+
+/// Bytes that the message has and the writer does not.
+#[derive(Clone, Copy, Debug)]
+struct OutsideBytes {
+    /// Before what is here in [`ProtoWriter::bytes`].
+    at: usize,
+    length: u64,
 }
 
 impl ProtoWriter {
     /// The message.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.bytes
+    }
+
+    /// What is before the bytes from outside, and what is behind them.
+    pub(super) fn into_parts(self) -> (Vec<u8>, Vec<u8>) {
+        let mut before = self.bytes;
+        let after = before.split_off(self.outside.map_or(before.len(), |outside| outside.at));
+        (before, after)
     }
 
     fn tag(&mut self, field: Field, wire_type: u8) {
@@ -44,11 +60,16 @@ impl ProtoWriter {
         let body_at = self.bytes.len();
         body(self);
         let body_length = self.bytes.len() - body_at;
-        if body_length < 0x80 {
-            self.bytes[length_at] = body_length as u8;
+        let outside = self.outside.as_mut().filter(|outside| outside.at > body_at);
+        let whole_length = body_length as u64 + outside.as_ref().map_or(0, |outside| outside.length);
+        if whole_length < 0x80 {
+            self.bytes[length_at] = whole_length as u8;
             return;
         }
-        let (encoded, length) = encode_varint(body_length as u64);
+        let (encoded, length) = encode_varint(whole_length);
+        if let Some(outside) = outside {
+            outside.at += length - 1;
+        }
         self.bytes.resize(self.bytes.len() + length - 1, 0);
         self.bytes.copy_within(body_at..body_at + body_length, body_at + length - 1);
         self.bytes[length_at..length_at + length].copy_from_slice(&encoded[..length]);
@@ -136,6 +157,12 @@ impl FieldWriter for ProtoWriter {
         if !value.is_empty() {
             self.chunk(field, value);
         }
+    }
+
+    fn outside_bytes(&mut self, field: Field, length: u64) {
+        self.tag(field, LENGTH_DELIMITED);
+        self.varint(length);
+        self.outside = Some(OutsideBytes { at: self.bytes.len(), length });
     }
 
     fn indices(&mut self, field: Field, values: &[WireIndex]) {

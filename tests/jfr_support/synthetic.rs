@@ -30,7 +30,7 @@ pub(crate) const REMOTE_METHODS: i64 = 8;
 pub(crate) const REMOTE_STEP: i64 = 0x1000;
 
 const TICKS_PER_SECOND: i64 = 1_000_000_000;
-const START_NANOS: i64 = 1_700_000_000_000_000_000;
+pub(crate) const START_NANOS: i64 = 1_700_000_000_000_000_000;
 const METHODS: i64 = 500;
 
 // Type ids.

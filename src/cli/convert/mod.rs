@@ -1,13 +1,23 @@
 //! `otlpprof convert`: recordings of JDK Flight Recorder to OTLP profiles.
 
-use std::io::{self, Write as _};
-use std::path::PathBuf;
+mod follow;
+mod growing;
+mod output;
+mod progress;
+mod summary;
+mod windows;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-use crate::convert::{AddError, ConvertOptions, EventCount, JfrToOtlp, RequestedEvent};
-use crate::otlp::{self, EncodeOptions, encode};
+use crate::convert::{AddError, ConvertOptions, JfrToOtlp, RequestedEvent};
+use output::Output;
+use progress::Progress;
+use summary::Summary;
 
 /// Convert recordings of JDK Flight Recorder to OTLP profiles
 ///
@@ -16,11 +26,11 @@ use crate::otlp::{self, EncodeOptions, encode};
 /// and the exit code is 2.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Recordings
+    /// Recordings; - is standard input. With --follow also a JVM's repository of recordings, which is a directory
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Where to write
+    /// Where to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
@@ -35,6 +45,31 @@ pub(super) struct Args {
     /// Convert this event, too: the number of its occurrences, or the sum of a field
     #[arg(long = "event", value_name = "NAME[:VALUE_FIELD]")]
     events: Vec<RequestedEvent>,
+
+    /// Leave out what lies before: a time such as 2026-01-31T12:00:00Z, or seconds since 1970; for all recordings, or for
+    /// each of them in turn
+    #[arg(long, value_name = "TIME", value_parser = windows::parse_time)]
+    start: Vec<i64>,
+
+    /// Leave out what does not lie before
+    #[arg(long, value_name = "TIME", value_parser = windows::parse_time)]
+    end: Vec<i64>,
+
+    /// Put the recordings into the result, from which `otlpprof payload` takes them out again
+    #[arg(long)]
+    include_payload: bool,
+
+    /// Convert one recording while it is being written, and write a message for each interval
+    #[arg(long, conflicts_with = "include_payload")]
+    follow: bool,
+
+    /// How long an interval of --follow is
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = windows::parse_interval, requires = "follow")]
+    interval: Duration,
+
+    /// Hold the result to every rule before it is written, as `otlpprof validate` does
+    #[arg(long)]
+    validate: bool,
 }
 
 /// The encodings.
@@ -43,68 +78,49 @@ enum OutputFormat {
     /// Binary protobuf
     #[default]
     Proto,
-    /// OTLP/JSON
+    /// OTLP/JSON on one line
     Json,
+    /// OTLP/JSON, indented
+    JsonPretty,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.follow {
+        return follow::run(args, args.interval);
+    }
+    let windows = windows::of_inputs(&args.start, &args.end, args.files.len())?;
+    let output = Output::new(args)?;
     let mut converter =
         JfrToOtlp::new(ConvertOptions { times: args.timestamps, events: args.events.clone() });
     let mut problems = Vec::new();
-    for path in &args.files {
-        match converter.add_file(path) {
+    let progress = Progress::over(&args.files);
+    for (path, window) in args.files.iter().zip(windows) {
+        converter.set_window(window);
+        let added = match path == Path::new("-") {
+            true => converter.add_reader(progress.count(std::io::stdin().lock())),
+            false => match File::open(path) {
+                Ok(file) => converter.add_reader(progress.count(file)),
+                Err(error) => Err(error.into()),
+            },
+        };
+        match added {
             Ok(()) => {}
             Err(AddError::Io(error)) => return Err(error).with_context(|| path.display().to_string()),
             Err(AddError::Jfr(error)) => problems.push(format!("{}: {error}", path.display())),
         }
     }
-    let mut counts: Vec<_> = converter.counts().map(|(name, count)| (name.to_owned(), count)).collect();
-    if counts.is_empty() {
+    progress.end();
+    let summary = Summary::of(&converter);
+    if summary.is_empty() {
         bail!("no event in {}", problems.first().map_or("the recordings", String::as_str));
     }
-    counts.sort_by(|(one, _), (other, _)| one.cmp(other));
-    for event in &args.events {
-        if !counts.iter().any(|(name, _)| name == event.name()) {
-            problems.push(format!("no event {} in the recordings", event.name()));
-        }
-    }
+    problems.extend(summary.missing(&args.events));
     problems.extend(converter.problems().iter().cloned());
-    let lost = converter.lost_samples();
-    let batch = converter.convert();
-    let format = match args.format {
-        OutputFormat::Proto => otlp::Format::Proto,
-        OutputFormat::Json => otlp::Format::Json,
-    };
-    let message =
-        encode(&batch, &EncodeOptions { timestamps: args.timestamps, format, ..Default::default() });
-    std::fs::write(&args.output, message).with_context(|| args.output.display().to_string())?;
-    print_summary(&counts, lost)?;
-    let mut said = io::stderr().lock();
-    for problem in &problems {
-        writeln!(said, "otlpprof: {problem}")?;
-    }
-    Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(super::EXIT_BAD_INPUT) })
-}
-
-/// What became of the events of each type that can be converted, and how many there are of others.
-fn print_summary(counts: &[(String, EventCount)], lost_samples: u64) -> io::Result<()> {
-    let mut said = io::stderr().lock();
-    for (name, count) in counts {
-        if count.converted + count.without_stack + count.outside == 0 {
-            continue;
-        }
-        write!(said, "{name}: {} converted, {} without a stack", count.converted, count.without_stack)?;
-        if count.failed > 0 {
-            write!(said, ", {} of those converted with a stack that the JVM could not walk", count.failed)?;
-        }
-        if count.outside > 0 {
-            write!(said, ", {} outside of the window", count.outside)?;
-        }
-        writeln!(said)?;
-    }
-    if lost_samples > 0 {
-        writeln!(said, "{lost_samples} samples of CPU time were lost by the JVM")?;
-    }
-    let others: u64 = counts.iter().map(|(_, count)| count.other).sum();
-    writeln!(said, "{others} events of other types were not converted")
+    let written = output.write(&converter.convert())?;
+    summary.print(&problems)?;
+    Ok(match written {
+        _ if !problems.is_empty() => ExitCode::from(super::EXIT_BAD_INPUT),
+        output::Written::Valid => ExitCode::SUCCESS,
+        output::Written::Invalid => ExitCode::from(super::EXIT_FAILED),
+    })
 }

@@ -1,0 +1,211 @@
+//! Where the result goes: to a file or to standard output, around the recordings if they are to be in it.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use base64::Engine as _;
+
+use super::super::validate::print_verdict;
+use super::{Args, OutputFormat};
+use crate::model::Batch;
+use crate::otlp::json_indent::Indenter;
+use crate::otlp::validate::validate;
+use crate::otlp::{self, EncodeOptions, Parts, Payload, encode, encode_around};
+
+/// The most bytes of a protobuf message (protobuf.dev, "Proto Limits").
+const LARGEST_MESSAGE: u64 = i32::MAX as u64;
+/// How many breaches of each rule are shown.
+const SHOWN_BREACHES: usize = 5;
+/// A multiple of three, so that parts of base64 follow one another without padding.
+const COPY_LEN: usize = 3 << 14;
+
+/// How and where to write.
+pub(super) struct Output {
+    path: PathBuf,
+    format: OutputFormat,
+    options: EncodeOptions,
+    /// The recordings to be put in, with their lengths.
+    payload: Option<Vec<(PathBuf, u64)>>,
+    validate: bool,
+}
+
+/// What the rules say to what was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Written {
+    /// Nothing, or they were not asked.
+    Valid,
+    /// There are errors, which have been printed.
+    Invalid,
+}
+
+impl Output {
+    /// What the arguments say.
+    ///
+    /// # Errors
+    /// If the recordings cannot be put into any message.
+    pub(super) fn new(args: &Args) -> anyhow::Result<Self> {
+        let format = match args.format {
+            OutputFormat::Proto => otlp::Format::Proto,
+            OutputFormat::Json | OutputFormat::JsonPretty => otlp::Format::Json,
+        };
+        let options = EncodeOptions { timestamps: args.timestamps, format, ..Default::default() };
+        let payload = args.include_payload.then(|| lengths(&args.files)).transpose()?;
+        let length = payload.iter().flatten().map(|(_, length)| length).sum::<u64>();
+        if length > LARGEST_MESSAGE {
+            return Err(too_large(length));
+        }
+        Ok(Self { path: args.output.clone(), format: args.format, options, payload, validate: args.validate })
+    }
+
+    /// Writes a batch.
+    ///
+    /// # Errors
+    /// If the result is too large for a message, or cannot be written. Nothing is there then.
+    pub(super) fn write(&self, batch: &Batch) -> anyhow::Result<Written> {
+        let verdict = self.verdict(batch)?;
+        let parts = self.encode(batch)?;
+        if self.path == Path::new("-") {
+            self.write_parts(&parts, &mut io::stdout().lock()).context("standard output")?;
+            return Ok(verdict);
+        }
+        let name = || self.path.display().to_string();
+        let file = File::create(&self.path).with_context(name)?;
+        let is_regular = file.metadata().is_ok_and(|file| file.is_file());
+        if let Err(error) = self.write_parts(&parts, &mut BufWriter::new(file)) {
+            if is_regular {
+                // Half of a message is none. The first error is the one to tell.
+                let _ = std::fs::remove_file(&self.path);
+            }
+            return Err(error).with_context(name);
+        }
+        Ok(verdict)
+    }
+
+    /// Opens what messages are to be appended to.
+    pub(super) fn open(&self) -> anyhow::Result<Box<dyn Write>> {
+        if self.path == Path::new("-") {
+            return Ok(Box::new(io::stdout()));
+        }
+        let file = File::create(&self.path).with_context(|| self.path.display().to_string())?;
+        Ok(Box::new(file))
+    }
+
+    /// Writes a batch behind others: in protobuf behind its length as a big-endian u32, in JSON on lines of its own.
+    pub(super) fn append(&self, batch: &Batch, to: &mut dyn Write) -> anyhow::Result<Written> {
+        let verdict = self.verdict(batch)?;
+        let parts = self.encode(batch)?;
+        let mut message = Vec::new();
+        if self.options.format == otlp::Format::Proto {
+            // An `encode` that succeeds gives fewer than 2^31 bytes.
+            message.extend((parts.before.len() as u32).to_be_bytes());
+        }
+        self.write_parts(&parts, &mut message)?;
+        if self.format == OutputFormat::Json {
+            message.push(b'\n');
+        }
+        to.write_all(&message).and_then(|()| to.flush()).with_context(|| self.path.display().to_string())?;
+        Ok(verdict)
+    }
+
+    fn verdict(&self, batch: &Batch) -> anyhow::Result<Written> {
+        if !self.validate {
+            return Ok(Written::Valid);
+        }
+        let report = validate(&encode(batch, &self.options), SHOWN_BREACHES);
+        let is_valid = print_verdict(&self.path, &report, &mut io::stderr().lock())?;
+        Ok(if is_valid { Written::Valid } else { Written::Invalid })
+    }
+
+    fn encode(&self, batch: &Batch) -> anyhow::Result<Parts> {
+        let Some(payload) = &self.payload else {
+            let message = encode(batch, &self.options);
+            return match self.options.format {
+                otlp::Format::Proto if message.len() as u64 > LARGEST_MESSAGE => {
+                    Err(too_large(message.len() as u64))
+                }
+                _ => Ok(Parts { before: message, after: Vec::new() }),
+            };
+        };
+        let length = payload.iter().map(|(_, length)| length).sum::<u64>();
+        let parts = encode_around(batch, &Payload { format: "jfr", length }, &self.options);
+        let Some(parts) = parts else {
+            bail!("no event was converted, so there is no profile to put the recordings into");
+        };
+        let whole = (parts.before.len() + parts.after.len()) as u64 + length;
+        if whole > LARGEST_MESSAGE { Err(too_large(whole)) } else { Ok(parts) }
+    }
+
+    fn write_parts(&self, parts: &Parts, to: &mut dyn Write) -> io::Result<()> {
+        if self.format == OutputFormat::JsonPretty {
+            let mut indenter = Indenter::new(to);
+            self.write_around(parts, &mut indenter)?;
+            return indenter.finish();
+        }
+        self.write_around(parts, to)?;
+        to.flush()
+    }
+
+    fn write_around(&self, parts: &Parts, to: &mut dyn Write) -> io::Result<()> {
+        to.write_all(&parts.before)?;
+        if let Some(payload) = &self.payload {
+            let is_json = self.options.format == otlp::Format::Json;
+            copy_payload(payload, is_json, to)?;
+        }
+        to.write_all(&parts.after)
+    }
+}
+
+fn too_large(bytes: u64) -> anyhow::Error {
+    anyhow::anyhow!(
+        "the result would have {bytes} bytes, and a protobuf message ends at 2 GiB: convert fewer recordings, or leave out --include-payload"
+    )
+}
+
+/// The lengths of files.
+fn lengths(files: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, u64)>> {
+    let length = |path: &PathBuf| {
+        if path == Path::new("-") {
+            bail!("--include-payload needs files, not standard input");
+        }
+        let file = std::fs::metadata(path).with_context(|| path.display().to_string())?;
+        Ok((path.clone(), file.len()))
+    };
+    files.iter().map(length).collect()
+}
+
+/// Copies the files, each in the length that was announced.
+fn copy_payload(files: &[(PathBuf, u64)], as_base64: bool, to: &mut dyn Write) -> io::Result<()> {
+    let mut files = files.iter();
+    let mut open: Option<io::Take<File>> = None;
+    let mut bytes = vec![0; COPY_LEN];
+    let mut text = String::new();
+    loop {
+        let mut filled = 0;
+        while filled < bytes.len() {
+            let Some(file) = &mut open else {
+                let Some((path, length)) = files.next() else { break };
+                open = Some(File::open(path)?.take(*length));
+                continue;
+            };
+            match file.read(&mut bytes[filled..])? {
+                0 if file.limit() > 0 => {
+                    return Err(io::Error::other("a recording has become shorter while it was converted"));
+                }
+                0 => open = None,
+                count => filled += count,
+            }
+        }
+        if filled == 0 {
+            return Ok(());
+        }
+        if as_base64 {
+            text.clear();
+            base64::engine::general_purpose::STANDARD.encode_string(&bytes[..filled], &mut text);
+            to.write_all(text.as_bytes())?;
+        } else {
+            to.write_all(&bytes[..filled])?;
+        }
+    }
+}

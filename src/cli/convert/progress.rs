@@ -1,0 +1,54 @@
+//! A bar on the terminal while long recordings are read.
+
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Less than this is done before anybody looks.
+const SHORTEST: u64 = 64 << 20;
+
+/// How much of the inputs has been read.
+pub(super) struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// A bar for these files; none if they are short, their length is not known, or standard error is no terminal.
+    pub(super) fn over(files: &[PathBuf]) -> Self {
+        let lengths = files.iter().map(|path| std::fs::metadata(path).ok().filter(|file| file.is_file()));
+        let length = lengths.map(|file| file.map(|file| file.len())).sum::<Option<u64>>();
+        let Some(length) = length.filter(|&length| length >= SHORTEST) else {
+            return Self { bar: ProgressBar::hidden() };
+        };
+        let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr_with_hz(5));
+        let style = ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}, {eta} left");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self { bar }
+    }
+
+    /// The reader, whose bytes count.
+    pub(super) fn count<'p>(&'p self, from: impl Read + 'p) -> impl Read + 'p {
+        Counted { from, bar: &self.bar }
+    }
+
+    /// Takes the bar away.
+    pub(super) fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+struct Counted<'p, R> {
+    from: R,
+    bar: &'p ProgressBar,
+}
+
+impl<R: Read> Read for Counted<'_, R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.from.read(into)?;
+        self.bar.inc(count as u64);
+        Ok(count)
+    }
+}

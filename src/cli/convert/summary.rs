@@ -1,0 +1,66 @@
+//! What became of the events.
+
+use std::io::{self, Write as _};
+
+use crate::convert::{EventCount, JfrToOtlp, RequestedEvent};
+
+/// The counts of all events, by type.
+pub(super) struct Summary {
+    counts: Vec<(String, EventCount)>,
+    lost_samples: u64,
+}
+
+impl Summary {
+    /// The counts so far.
+    pub(super) fn of(converter: &JfrToOtlp) -> Self {
+        let mut counts: Vec<_> = converter.counts().map(|(name, count)| (name.to_owned(), count)).collect();
+        counts.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Self { counts, lost_samples: converter.lost_samples() }
+    }
+
+    /// Whether there was no event.
+    pub(super) fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// A line for each event that was asked for and is not there.
+    pub(super) fn missing(&self, asked_for: &[RequestedEvent]) -> Vec<String> {
+        let is_missing = |event: &&RequestedEvent| !self.counts.iter().any(|(name, _)| name == event.name());
+        let line = |event: &RequestedEvent| format!("no event {} in the recordings", event.name());
+        asked_for.iter().filter(is_missing).map(line).collect()
+    }
+
+    /// Prints a line for each type that can be converted, one for all others, and one for each problem.
+    pub(super) fn print(&self, problems: &[String]) -> io::Result<()> {
+        let mut said = io::stderr().lock();
+        for (name, count) in &self.counts {
+            if count.converted + count.without_stack + count.outside == 0 {
+                continue;
+            }
+            write!(said, "{name}: {} converted, {} without a stack", count.converted, count.without_stack)?;
+            if count.failed > 0 {
+                write!(
+                    said,
+                    ", {} of those converted with a stack that the JVM could not walk",
+                    count.failed
+                )?;
+            }
+            if count.outside > 0 {
+                write!(said, ", {} outside of the window", count.outside)?;
+            }
+            writeln!(said)?;
+        }
+        if self.lost_samples > 0 {
+            writeln!(said, "{} samples of CPU time were lost by the JVM", self.lost_samples)?;
+        }
+        let others = self.counts.iter().filter(|(_, count)| count.other > 0);
+        let others: Vec<_> = others.map(|(name, count)| format!("{name} {}", count.other)).collect();
+        if !others.is_empty() {
+            writeln!(said, "not converted: {}", others.join(", "))?;
+        }
+        for problem in problems {
+            writeln!(said, "otlpprof: {problem}")?;
+        }
+        Ok(())
+    }
+}

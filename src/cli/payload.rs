@@ -1,0 +1,91 @@
+//! `otlpprof payload`: takes out what a profile was made of.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+
+use super::input::Input;
+use crate::otlp::payload::find_payloads;
+
+/// Take the original payload out of a file: the recording that a profile was made of
+///
+/// If several profiles of the file have one, all are written, one behind the other, as a recording may be.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// A file of OTLP profiles: protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Where to write; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+/// The first bytes of a gzip stream, and of a JSON document.
+const IN_MEMORY: [u8; 2] = [0x1f, b'{'];
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let name = || args.file.display().to_string();
+    let mut first = [0];
+    let is_protobuf = args.file != Path::new("-") && {
+        let mut file = File::open(&args.file).with_context(name)?;
+        let read = file.read(&mut first).with_context(name)?;
+        read == 0 || !IN_MEMORY.contains(first.trim_ascii().first().unwrap_or(&b'{'))
+    };
+    if is_protobuf {
+        let mut file = BufReader::new(File::open(&args.file).with_context(name)?);
+        let places = find_payloads(&mut file).with_context(name)?;
+        check_formats(&args.file, places.iter().map(|place| &*place.format))?;
+        return write(&args.output, |to| {
+            for place in &places {
+                file.seek(SeekFrom::Start(place.bytes.start))?;
+                let length = place.bytes.end - place.bytes.start;
+                if io::copy(&mut file.by_ref().take(length), to)? != length {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+            }
+            Ok(())
+        });
+    }
+    // JSON and what is compressed cannot be read in parts.
+    let input = Input::open(&args.file)?;
+    let messages = input.messages().collect::<anyhow::Result<Vec<_>>>()?;
+    let profiles = messages
+        .iter()
+        .flat_map(|message| &message.data.resource_profiles)
+        .flat_map(|resource| &resource.scope_profiles)
+        .flat_map(|scope| &scope.profiles)
+        .filter(|profile| !profile.original_payload.is_empty());
+    check_formats(&args.file, profiles.clone().map(|profile| &*profile.original_payload_format))?;
+    write(&args.output, |to| profiles.clone().try_for_each(|profile| to.write_all(&profile.original_payload)))
+}
+
+/// Fails without any payload, and with several that cannot follow one another.
+fn check_formats<'f>(file: &Path, formats: impl Iterator<Item = &'f str>) -> anyhow::Result<()> {
+    let formats: Vec<_> = formats.collect();
+    match &formats[..] {
+        [] => bail!("{}: no profile has an original payload", file.display()),
+        [_] => Ok(()),
+        several if several.iter().all(|format| *format == "jfr") => Ok(()),
+        several => bail!(
+            "{}: {} payloads that cannot be put into one file: {}",
+            file.display(),
+            several.len(),
+            several.join(", ")
+        ),
+    }
+}
+
+fn write(output: &Path, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<ExitCode> {
+    if output == Path::new("-") {
+        body(&mut io::stdout().lock()).context("standard output")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let name = || output.display().to_string();
+    let mut file = BufWriter::new(File::create(output).with_context(name)?);
+    body(&mut file).and_then(|()| file.flush()).with_context(name)?;
+    Ok(ExitCode::SUCCESS)
+}

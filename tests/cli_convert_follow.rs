@@ -1,0 +1,151 @@
+//! `otlpprof convert --follow`: recordings of JVMs that run, by the program that streams them and from their repository.
+
+#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
+#[path = "loud_support/mod.rs"]
+mod loud_support;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use loud_support::not_tested;
+use otlpprof::otlp::read::read;
+
+const PROGRAMS: &str = env!("OTLPPROF_TEST_CLASSES");
+
+/// JDKs that can start a program from its source, attach to a JVM and stream its recording.
+fn jdks() -> Vec<PathBuf> {
+    let homes = std::fs::read_dir("/usr/lib/jvm").map(|homes| homes.map(|home| home.unwrap().path()));
+    let homes = homes.into_iter().flatten().filter(|home| home.join("bin/javac").is_file());
+    let mut homes: Vec<_> = homes.filter_map(|home| home.canonicalize().ok()).collect();
+    homes.sort();
+    homes.dedup();
+    if homes.is_empty() {
+        not_tested("no JDK with bin/javac in /usr/lib/jvm to stream with");
+    }
+    homes
+}
+
+/// The program that does some of everything, for so many seconds.
+fn recorded(home: &Path, options: &[&str], seconds: &str) -> Child {
+    Command::new(home.join("bin/java"))
+        .args(["-Xmx128m"])
+        .args(options)
+        .args(["-cp", PROGRAMS, "programs.Recorded", seconds])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Waits for a child that ends by itself.
+fn wait(child: &mut Child, who: &str) {
+    for _ in 0..600 {
+        if let Some(status) = child.try_wait().unwrap() {
+            assert!(status.success(), "{who}: {status}");
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    child.kill().unwrap();
+    panic!("{who} did not end");
+}
+
+/// Several messages, valid each, that have what the program did in all of its time.
+fn check(output: &Path, who: &str) {
+    let report = Command::new(env!("CARGO_BIN_EXE_otlpprof")).arg("validate").arg(output).output().unwrap();
+    assert!(report.status.success(), "{who}: {}", String::from_utf8_lossy(&report.stdout));
+    let bytes = std::fs::read(output).unwrap();
+    let messages: Vec<_> = read(&bytes).map(Result::unwrap).collect();
+    assert!(messages.len() > 1, "{who}: {} messages", messages.len());
+    let (mut sleeps, mut ends, mut types) = (0, Vec::new(), Vec::new());
+    for message in &messages {
+        let dictionary = message.data.dictionary.as_ref().unwrap();
+        let profiles = &message.data.resource_profiles[0].scope_profiles[0].profiles;
+        ends.push(profiles[0].time_unix_nano + profiles[0].duration_nano);
+        for profile in profiles {
+            let name = &dictionary.string_table[profile.period_type.as_ref().unwrap().type_strindex as usize];
+            types.push(name.clone());
+            if name == "sleeps" {
+                sleeps += profile.samples.iter().flat_map(|sample| &sample.values).sum::<i64>();
+            }
+        }
+    }
+    assert!(ends.is_sorted(), "{who}: {ends:?}");
+    // Its threads sleep most of the time, at least one of them more than a second in all.
+    assert!(sleeps > 1_000_000_000, "{who}: {sleeps} ns asleep");
+    assert!(types.iter().any(|name| name == "cpu"), "{who}: {types:?}");
+}
+
+/// Calls `check` with each JDK, at the same time.
+fn for_each_jdk(check: impl Fn(&Path) + Sync) {
+    let homes = jdks();
+    std::thread::scope(|scope| {
+        let check = &check;
+        homes.iter().for_each(|home| drop(scope.spawn(move || check(home))));
+    });
+}
+
+#[test]
+fn a_running_jvm_is_recorded_over_jmx_and_converted_as_it_goes() {
+    for_each_jdk(|home| {
+        let who = home.display().to_string();
+        // Longer than any machine takes to start the stream.
+        let mut program = recorded(home, &[], "300");
+        let output = tempfile::NamedTempFile::new().unwrap();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("java/recorder/RecordingStream.java");
+        let mut stream = Command::new(home.join("bin/java"))
+            .arg(source)
+            .args([&program.id().to_string(), "--settings", "profile", "--event", "jdk.ThreadSleep"])
+            .args(["--seconds", "4"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut convert = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+            .args(["convert", "-", "--follow", "--interval", "1s", "-o"])
+            .arg(output.path())
+            .stdin(stream.stdout.take().unwrap())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        wait(&mut stream, &who);
+        program.kill().unwrap();
+        program.wait().unwrap();
+        wait(&mut convert, &who);
+        check(output.path(), &who);
+    });
+}
+
+#[test]
+fn a_repository_is_followed_to_its_last_chunk() {
+    let settings = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/jfr-corpus.jfc");
+    for_each_jdk(|home| {
+        let who = home.display().to_string();
+        let directory = tempfile::tempdir().unwrap();
+        let repository = directory.path().join("repository");
+        let options = [
+            format!("-XX:FlightRecorderOptions:repository={}", repository.display()),
+            format!("-XX:StartFlightRecording:settings={}", settings.display()),
+        ];
+        let mut program = recorded(home, &[&options[0], &options[1]], "4");
+        let has_chunk = || {
+            let below = std::fs::read_dir(&repository).into_iter().flatten().map_while(Result::ok);
+            let mut files = below.flat_map(|entry| std::fs::read_dir(entry.path()).into_iter().flatten());
+            files.any(|file| file.is_ok_and(|file| file.path().extension().is_some_and(|it| it == "jfr")))
+        };
+        while !has_chunk() {
+            assert!(program.try_wait().unwrap().is_none(), "{who}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let output = tempfile::NamedTempFile::new().unwrap();
+        let mut convert = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+            .args(["convert", "--follow", "--interval", "1s", "-o"])
+            .arg(output.path())
+            .arg(&repository)
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        wait(&mut program, &who);
+        wait(&mut convert, &who);
+        check(output.path(), &who);
+    });
+}

@@ -1,0 +1,217 @@
+//! What `otlpprof convert` writes, and how: several inputs, windows, indented JSON, and the recordings themselves, which
+//! `otlpprof payload` takes out again.
+
+#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
+mod jfr_support;
+
+use std::fs::File;
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use jfr_support::synthetic::{self, Shape, recording};
+use otlpprof::convert::{ConvertOptions, JfrToOtlp};
+use otlpprof::otlp::wire::{Profile, ProfilesData};
+use prost::Message as _;
+
+const SHAPE: Shape =
+    Shape { events: 40, depth: 5, repeated_percent: 50, contexts: 3, remote_frames: 0, compressed: true };
+/// Of the recordings' first event, and from one event to the next.
+const FIRST_NANO: u64 = synthetic::START_NANOS as u64 + 1_000;
+const STEP_NANOS: u64 = 10_000;
+
+fn otlpprof(arguments: &[&str]) -> (i32, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_otlpprof")).args(arguments).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code().unwrap(), String::from_utf8(said).unwrap())
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// A directory with `a.jfr` of 40 events, `b.jfr` of 10, and a place for the output.
+struct Files {
+    directory: tempfile::TempDir,
+}
+
+impl Files {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("a.jfr"), recording(SHAPE)).unwrap();
+        std::fs::write(directory.path().join("b.jfr"), recording(Shape { events: 10, ..SHAPE })).unwrap();
+        Self { directory }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Runs `convert` on these inputs; what it says if it succeeds.
+    fn convert(&self, inputs: &[&str], more: &[&str]) -> String {
+        let inputs: Vec<_> = inputs.iter().map(|name| self.path(name)).collect();
+        let output = self.path("out");
+        let mut arguments = vec!["convert", "-o", text(&output)];
+        arguments.extend(inputs.iter().map(|path| text(path)));
+        arguments.extend(more);
+        let (code, said) = otlpprof(&arguments);
+        assert_eq!(code, 0, "{said}");
+        said
+    }
+
+    fn profile(&self) -> Profile {
+        let mut data = ProfilesData::decode(&*std::fs::read(self.path("out")).unwrap()).unwrap();
+        let mut profiles = data.resource_profiles.remove(0).scope_profiles.remove(0).profiles;
+        assert_eq!(profiles.len(), 1);
+        profiles.remove(0)
+    }
+}
+
+fn sum(profile: &Profile) -> i64 {
+    profile.samples.iter().flat_map(|sample| &sample.values).sum()
+}
+
+#[test]
+fn several_inputs_become_one_profile_of_their_sums() {
+    let files = Files::new();
+    files.convert(&["a.jfr"], &[]);
+    let one = files.profile();
+    files.convert(&["a.jfr", "a.jfr", "b.jfr"], &[]);
+    let all = files.profile();
+    let of_b = synthetic::sum_of_weights(Shape { events: 10, ..SHAPE });
+    assert_eq!(sum(&all), 2 * synthetic::sum_of_weights(SHAPE) + of_b);
+    assert!(sum(&one) == synthetic::sum_of_weights(SHAPE) && all.samples.len() < 2 * one.samples.len());
+}
+
+#[test]
+fn each_input_may_have_a_window_of_its_own() {
+    let files = Files::new();
+    let at = |event: u64| {
+        // Behind the event before, in front of this one.
+        let nanos = FIRST_NANO + event * STEP_NANOS - STEP_NANOS / 2;
+        format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
+    };
+    // Seconds as a floating-point number are good for a quarter of a microsecond in these years.
+    let said = files.convert(
+        &["a.jfr", "b.jfr"],
+        &["--start", &at(3), "--end", &at(13), "--start", &at(0), "--end", &at(4), "--timestamps"],
+    );
+    assert!(said.contains("datadog.ExecutionSample: 14 converted, 0 without a stack, 36 outside"), "{said}");
+    let profile = files.profile();
+    let window = profile.time_unix_nano..profile.time_unix_nano + profile.duration_nano;
+    assert_eq!(profile.samples.iter().flat_map(|sample| &sample.timestamps_unix_nano).count(), {
+        let weights = |events: std::ops::Range<i64>| events.map(|event| 1 + event % 3).sum::<i64>();
+        (weights(3..13) + weights(0..4)) as usize
+    });
+    assert!(
+        profile.samples.iter().flat_map(|sample| &sample.timestamps_unix_nano).all(|at| window.contains(at))
+    );
+    assert!(window.start.abs_diff(FIRST_NANO - 5_000) < 1_000, "{window:?}");
+
+    let (code, said) =
+        otlpprof(&["convert", "-o", "/dev/null", "a", "b", "c", "--start", "1", "--start", "2"]);
+    assert!(code == 2 && said.contains("2 --start for 3 recordings"), "{said}");
+}
+
+#[test]
+fn indented_json_says_the_same() {
+    let files = Files::new();
+    files.convert(&["a.jfr"], &["--format", "json-pretty", "--include-payload", "--validate"]);
+    let pretty = std::fs::read_to_string(files.path("out")).unwrap();
+    assert!(pretty.starts_with("{\n  \"resourceProfiles\": [\n    {\n"), "{pretty:.80}");
+    let (code, said) = otlpprof(&["validate", "--strict", text(&files.path("out"))]);
+    assert_eq!(code, 0, "{said}");
+    let (code, said) = otlpprof(&["payload", text(&files.path("out")), "-o", text(&files.path("back.jfr"))]);
+    assert_eq!(code, 0, "{said}");
+    assert!(std::fs::read(files.path("back.jfr")).unwrap() == recording(SHAPE));
+}
+
+#[test]
+fn recordings_go_in_and_come_out_byte_for_byte() {
+    let files = Files::new();
+    let both = [recording(SHAPE), recording(Shape { events: 10, ..SHAPE })].concat();
+    for format in ["proto", "json"] {
+        files.convert(&["a.jfr", "b.jfr"], &["--include-payload", "--validate", "--format", format]);
+        let (code, said) = otlpprof(&["validate", "--strict", text(&files.path("out"))]);
+        assert_eq!(code, 0, "{said}");
+        let (code, said) =
+            otlpprof(&["payload", text(&files.path("out")), "-o", text(&files.path("back.jfr"))]);
+        assert_eq!(code, 0, "{said}");
+        assert!(std::fs::read(files.path("back.jfr")).unwrap() == both, "{format}");
+    }
+    files.convert(&["a.jfr"], &["--include-payload"]);
+    let profile = files.profile();
+    assert_eq!((&*profile.original_payload_format, profile.original_payload), ("jfr", recording(SHAPE)));
+    files.convert(&["a.jfr"], &[]);
+    let (code, said) = otlpprof(&["payload", text(&files.path("out")), "-o", text(&files.path("none.jfr"))]);
+    assert!(code == 2 && said.contains("no profile has an original payload"), "{said}");
+    assert!(!files.path("none.jfr").exists());
+}
+
+/// The recording's one chunk, and behind it gigabytes that are none and that no disk holds.
+fn large(files: &Files, length: u64) -> PathBuf {
+    let path = files.path("large.jfr");
+    let mut file = File::create(&path).unwrap();
+    file.write_all(&recording(SHAPE)).unwrap();
+    file.seek(SeekFrom::Start(length - 1)).unwrap();
+    file.write_all(b"\0").unwrap();
+    path
+}
+
+#[test]
+fn what_no_message_can_hold_is_refused_before_anything_is_written() {
+    let files = Files::new();
+    let input = large(&files, (2 << 30) + 1);
+    let out = files.path("out");
+    let (code, said) = otlpprof(&["convert", text(&input), "-o", text(&out), "--include-payload"]);
+    assert!(code == 2 && said.contains("a protobuf message ends at 2 GiB"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(!out.exists());
+    let (code, said) = otlpprof(&["convert", "-", "-o", text(&out), "--include-payload"]);
+    assert!(code == 2 && said.contains("--include-payload needs files"), "{said}");
+}
+
+#[test]
+fn a_recording_gives_the_same_whichever_way_it_comes() {
+    let bytes = [recording(SHAPE), recording(Shape { events: 10, ..SHAPE })].concat();
+    let sums = |converter: &mut JfrToOtlp| {
+        let batch = converter.convert();
+        assert_eq!(batch.profiles.len(), 1);
+        let samples = batch.profiles[0].samples().iter().map(|sample| (sample.value, sample.additions));
+        (batch.profiles[0].start_unix_nano, batch.profiles[0].duration_nano, samples.collect::<Vec<_>>())
+    };
+    let mut converter = JfrToOtlp::new(ConvertOptions::default());
+    converter.add(&bytes).unwrap();
+    let whole = sums(&mut converter);
+    assert!(whole.2.len() > 10);
+    converter.add_reader(&bytes[..]).unwrap();
+    assert_eq!(sums(&mut converter), whole, "by a reader, with a converter that was used before");
+    for length in [1, 7, 4_096] {
+        bytes.chunks(length).for_each(|part| converter.push(part).unwrap());
+        converter.finish().unwrap();
+        assert_eq!(sums(&mut converter), whole, "{length} at a time");
+    }
+    // Damage in the first chunk does not hide the second.
+    let mut damaged = bytes.clone();
+    damaged[70..90].fill(0xff);
+    let error = converter.add_reader(&damaged[..]).unwrap_err();
+    assert!(error.to_string().starts_with("byte "), "{error}");
+    assert!(converter.convert().profiles[0].additions() >= 10);
+}
+
+#[test]
+fn standard_input_is_converted_as_a_file_is_to_standard_output() {
+    let files = Files::new();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+        .args(["convert", "-", "-o", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(&recording(SHAPE)).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    std::fs::write(files.path("out"), output.stdout).unwrap();
+    assert_eq!(sum(&files.profile()), synthetic::sum_of_weights(SHAPE));
+}
