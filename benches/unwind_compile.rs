@@ -8,12 +8,12 @@ use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Instant;
 
-use jdk_support::{java_homes, libjvm};
+use jdk_support::{java_builds, libjvm};
 use otlpprof::elf::image::for_each_loaded_object;
 use otlpprof::elf::unwind::FrameSections;
 
 fn main() {
-    let homes = java_homes();
+    let homes = java_builds();
     if homes.is_empty() {
         println!("unwind_compile: NOT MEASURED, no JDK");
     }

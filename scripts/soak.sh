@@ -4,7 +4,7 @@
 #
 #     scripts/soak.sh            1,000 cycles on each JDK; a minute of each program, and 15 seconds of it on each kind of
 #                                JVM; about an hour and a half
-#     scripts/soak.sh --short    1,000 cycles on one JDK; seconds of sampling on each
+#     scripts/soak.sh --short    1,000 cycles on one JDK; seconds of sampling on one of each version
 #
 # PROFILE=release takes the release build. OTLPPROF_TEST_JDKS (a list like PATH) names the JDKs, else it is those in
 # .cache/jdks, which scripts/install-jdks.sh brings together.
@@ -39,6 +39,15 @@ if [[ -n ${OTLPPROF_TEST_JDKS:-} ]]; then
     IFS=: read -ra jdks <<<"$OTLPPROF_TEST_JDKS"
 else
     jdks=(.cache/jdks/*)
+    if [[ $short && -z ${OTLPPROF_TEST_EVERYTHING:-} ]]; then
+        # The last of each version, whose number its name begins with.
+        declare -A last
+        for jdk in "${jdks[@]}"; do
+            name=$(basename "$jdk")
+            last[${name%%-*}]=$jdk
+        done
+        readarray -t jdks < <(printf '%s\n' "${last[@]}" | sort)
+    fi
 fi
 [[ -x ${jdks[0]}/bin/java ]] || {
     echo "soak: no JDK found; run scripts/install-jdks.sh" >&2
@@ -120,7 +129,7 @@ PERCENT=99.5 LEAST=1000 demo_least=100000 seconds=60 kind_seconds=15
 demo_seconds=$seconds kind_demo_seconds=$kind_seconds
 if [[ $short ]]; then
     demo_least=1000 seconds=1 kind_seconds=1
-    demo_seconds=4 kind_demo_seconds=4
+    demo_seconds=2 kind_demo_seconds=2
 fi
 
 # kind JDK NAME FLAGS [PROGRAM]: a short run of one kind of JVM.
@@ -137,7 +146,7 @@ for jdk in "${jdks[@]}"; do
     if "$jdk/bin/java" -version 2>&1 | grep -Eq 'version "(2[1-9]|[3-9][0-9])'; then
         sample "$jdk" "$seconds" virtual "" VirtualThreads
     fi
-    # The short form has three minutes.
+    # The short form has two minutes.
     [[ $short && $jdk != "${jdks[-1]}" ]] && continue
     REMOTE=true kind "$jdk" remote ""
     kind "$jdk" xint -Xint

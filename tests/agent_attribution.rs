@@ -5,7 +5,7 @@ mod agent_support;
 use std::collections::BTreeMap;
 
 use agent_support::stacks::cpu_stacks;
-use agent_support::{JavaRun, java_homes};
+use agent_support::{JavaRun, oldest_and_newest};
 
 /// Shares of their sum.
 fn shares(amounts: &BTreeMap<String, i64>) -> BTreeMap<&str, f64> {
@@ -15,7 +15,7 @@ fn shares(amounts: &BTreeMap<String, i64>) -> BTreeMap<&str, f64> {
 
 #[test]
 fn endpoints_of_200_threads_have_the_shares_that_the_program_knows() {
-    for home in java_homes() {
+    for home in oldest_and_newest() {
         let run = JavaRun::new(&home, "ContextRequests")
             .argument("10")
             .agent("cpu=100us,context=rest_endpoint+traceid+spanid,file=FILE")

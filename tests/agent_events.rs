@@ -14,7 +14,7 @@ use otlpprof::otlp::wire::Value;
 fn run(home: &Path, options: &str) -> Finished {
     let run = JavaRun::new(home, "Events").jvm_option("-XX:CompileCommand=quiet");
     let run = run.jvm_option("-XX:CompileCommand=dontinline,programs.Events::*");
-    run.agent(&format!("cpu=1ms,file=FILE{options}")).run().expect_success()
+    run.agent(&format!("cpu=250us,file=FILE{options}")).run().expect_success()
 }
 
 /// A sample of a profile: its link's bytes, its attributes but those of the thread, and its value.

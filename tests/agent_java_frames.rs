@@ -68,7 +68,7 @@ fn assert_inlined(run: &Finished) {
 #[test]
 fn two_inlined_callees_split_as_they_burn() {
     for home in java_homes() {
-        let run = inline_split(&home, 6).agent("cpu=1ms,file=FILE").run().expect_success();
+        let run = inline_split(&home, 4).agent("cpu=500us,file=FILE").run().expect_success();
         assert_inlined(&run);
         let split = split_of(&run.messages());
         let [seventy, thirty] = [0, 1].map(|index| split.samples_of(index));
@@ -93,10 +93,10 @@ fn what_was_compiled_before_an_attach_has_lines_at_safepoints_only() {
         // Compiled for good after a second or two.
         jvm.wait_until("warm", |jvm| jvm.cpu_ticks() > 500);
         assert_eq!(jvm.flag("DebugNonSafepoints"), "false", "{}", jvm.label);
-        jvm.load_agent_by_jcmd("cpu=1ms,interval=1h,file=FILE");
+        jvm.load_agent_by_jcmd("cpu=500us,interval=1h,file=FILE");
         assert_eq!(jvm.flag("DebugNonSafepoints"), "true", "{}", jvm.label);
         let used = jvm.cpu_ticks();
-        jvm.wait_until("at work", |jvm| jvm.cpu_ticks() > used + 300);
+        jvm.wait_until("at work", |jvm| jvm.cpu_ticks() > used + 150);
         jvm.load_agent_by_jcmd("stop");
         let split = split_of(&profiles::messages(&jvm.profiles().join("profile.otlp")));
         let label = format!("{}: {split:?}", home.display());
@@ -129,7 +129,7 @@ fn lines_between_safepoints_are_switched_on_at_the_start() {
 #[test]
 fn methods_of_classes_that_are_gone_keep_their_names() {
     for home in java_homes() {
-        assert_storm_keeps_its_names(&home, 8, &[]);
+        assert_storm_keeps_its_names(&home, 4, &[]);
     }
 }
 
@@ -141,7 +141,7 @@ fn methods_of_classes_that_are_gone_keep_their_names_under_concurrent_collectors
         for collector in ["-XX:+UseZGC", "-XX:+UseShenandoahGC"] {
             let options = ["-XX:+UnlockExperimentalVMOptions", collector, "-Xmx256m"];
             if starts_with(&home, &options) {
-                assert_storm_keeps_its_names(&home, 4, &options);
+                assert_storm_keeps_its_names(&home, 3, &options);
                 tested += 1;
             } else {
                 println!("{} has no {collector}", home.display());
@@ -152,7 +152,7 @@ fn methods_of_classes_that_are_gone_keep_their_names_under_concurrent_collectors
 }
 
 fn assert_storm_keeps_its_names(home: &Path, seconds: u32, jvm_options: &[&str]) {
-    let run = JavaRun::new(home, "HiddenClassStorm").argument(seconds).agent("cpu=1ms,file=FILE");
+    let run = JavaRun::new(home, "HiddenClassStorm").argument(seconds).agent("cpu=500us,file=FILE");
     let run = jvm_options.iter().fold(run, |run, option| run.jvm_option(option));
     let run = run.run().expect_success();
     let label = format!("{} {}", home.display(), jvm_options.join(" "));

@@ -17,10 +17,10 @@ const FUNCTIONS: [&str; 2] = ["ddprof_plugin_a", "ddprof_plugin_b"];
 /// Which function each sample below a call site was in, according to `remotesym` and addr2line, or to the agent.
 fn churn(home: &Path, remote: bool) -> (String, BTreeMap<(usize, String), i64>) {
     let run = JavaRun::new(home, "PluginChurn")
-        .argument(3)
+        .argument(1.5)
         .argument(PLUGINS[0])
         .argument(PLUGINS[1])
-        .agent(&format!("cpu=1ms,remotesym={remote},file=FILE"))
+        .agent(&format!("cpu=500us,remotesym={remote},file=FILE"))
         .run()
         .expect_success();
     assert!(run.stdout.contains("same address"), "{}: the libraries did not change places", run.label);

@@ -7,13 +7,13 @@ use std::fs;
 
 use agent_support::running::Finished;
 use agent_support::stacks::cpu_stacks;
-use agent_support::{JavaRun, java_homes, profiles};
+use agent_support::{JavaRun, java_homes, oldest_and_newest, profiles};
 use otlpprof::otlp::wire::Value;
 use otlpprof::signal::walk::WalkError;
 
-/// Runs the sample program long enough for several intervals on every JVM.
-fn run_everywhere(options: &str, mut check: impl FnMut(&Finished)) {
-    for home in java_homes() {
+/// Runs the sample program long enough for several intervals.
+fn run_for_intervals(options: &str, mut check: impl FnMut(&Finished)) {
+    for home in oldest_and_newest() {
         let options = format!("cpu=2ms,interval=400ms,{options}");
         let run = JavaRun::new(&home, "Demo").argument(1.6).agent(&options).run().expect_success();
         let all: i64 = cpu_stacks(&run.messages()).iter().map(|stack| stack.value).sum();
@@ -25,7 +25,7 @@ fn run_everywhere(options: &str, mut check: impl FnMut(&Finished)) {
 #[test]
 fn protobuf_messages_behind_their_lengths() {
     let mut first_durations_ns = vec![];
-    run_everywhere("remotesym,file=FILE", |run| {
+    run_for_intervals("remotesym,file=FILE", |run| {
         assert_eq!(run.files().len(), 1, "{}", run.label);
         assert!(run.messages().len() >= 3, "{}", run.label);
         let first = fs::read(&run.files()[0]).unwrap()[0];
@@ -38,7 +38,7 @@ fn protobuf_messages_behind_their_lengths() {
 
 #[test]
 fn a_file_for_each_interval() {
-    run_everywhere("remotesym,timestamps,file=DIR/of-%p-at-%t.otlp", |run| {
+    run_for_intervals("remotesym,timestamps,file=DIR/of-%p-at-%t.otlp", |run| {
         let files = run.files();
         assert!(files.len() >= 3, "{}: {files:?}", run.label);
         for file in &files {
@@ -52,7 +52,7 @@ fn a_file_for_each_interval() {
 
 #[test]
 fn json_documents_of_a_line_each() {
-    run_everywhere("format=json,remotesym,native_frames=name,timestamps,file=FILE", |run| {
+    run_for_intervals("format=json,remotesym,native_frames=name,timestamps,file=FILE", |run| {
         let text = fs::read_to_string(&run.files()[0]).unwrap();
         assert!(text.ends_with('\n') && text.lines().count() >= 3, "{}", run.label);
         for line in text.lines() {
@@ -84,7 +84,7 @@ fn every_profile_names_its_clock_and_counts_what_it_holds() {
         "cpu=100us,interval=100ms,file=FILE",
         "cpu=1ms,cpu.clock=timer,file=FILE",
     ] {
-        for home in java_homes() {
+        for home in oldest_and_newest() {
             let run = JavaRun::new(&home, "Demo").argument(1.5).agent(options).run().expect_success();
             for message in run.messages() {
                 let attribute = |key: &str| profiles::profile_attribute(&message, key);
@@ -122,7 +122,7 @@ fn every_profile_names_its_clock_and_counts_what_it_holds() {
 /// At this rate each tick of a kernel of 250 Hz weighs eighty periods.
 #[test]
 fn merged_ticks_at_a_high_rate_do_not_give_a_sample_several_values() {
-    for home in java_homes() {
+    for home in oldest_and_newest() {
         let options = "cpu=50us,cpu.clock=timer,timestamps,interval=500ms,file=FILE";
         let run = JavaRun::new(&home, "Demo").argument(1.5).agent(options).run().expect_success();
         assert_times_are_inside(&run);
@@ -136,7 +136,7 @@ fn samples_that_no_message_can_hold_are_counted_and_said_once() {
         "cpu=2ms,interval=300ms,file=FILE,endpoint=http://127.0.0.1:1,upload.limit=64k,resource={}",
         resource.join("+")
     );
-    for home in java_homes() {
+    for home in oldest_and_newest() {
         let run = JavaRun::new(&home, "Demo").argument(1.5).agent(&options).run().expect_success();
         let label = format!("{}: {}", run.label, run.stderr);
         assert!(run.files().is_empty(), "{label}");

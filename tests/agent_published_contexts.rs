@@ -8,14 +8,26 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use agent_support::running::Running;
+use agent_support::running::{Finished, Running};
 use agent_support::{JavaRun, java_homes, java_version};
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use outside_reader::{OutsideReader, ProcessContext, ThreadContext, process_contexts};
 
+/// For enough contexts to be found, on a busy machine too.
+const AMPLE: Duration = Duration::from_secs(6);
+
+/// Starts the program, which runs for longer than it is looked at.
 fn start(home: &Path, options: &str) -> Running {
-    let run = JavaRun::new(home, "PublishedContexts").argument(2).argument(8);
+    let run = JavaRun::new(home, "PublishedContexts").argument(2).argument(60);
     run.agent(&format!("cpu=2ms,service=shop,file=FILE{options}")).start()
+}
+
+/// Ends the program, which would run on for no purpose.
+fn end(run: Running) -> Finished {
+    run.terminate();
+    let run = run.finish();
+    assert_eq!(libc::WEXITSTATUS(run.status), 128 + libc::SIGTERM, "{}: {}", run.label, run.stderr);
+    run
 }
 
 fn the_process_context(run: &Running) -> Option<ProcessContext> {
@@ -30,6 +42,7 @@ fn look(
     run: &Running,
     reader: &OutsideReader,
     enough: u64,
+    longest: Duration,
     mut hold: impl FnMut(i32, &ThreadContext),
 ) -> (u64, u64) {
     let (mut with_span, mut without) = (0, 0);
@@ -44,7 +57,7 @@ fn look(
                 *(if context.span_id == 0 { &mut without } else { &mut with_span }) += 1;
             }
         }
-        if with_span >= enough || start.elapsed() > Duration::from_secs(6) {
+        if with_span >= enough || start.elapsed() > longest {
             break;
         }
     }
@@ -85,13 +98,13 @@ fn outside_readers_see_each_threads_own_span_and_no_slot() {
         assert_eq!(resource("process.pid"), Some(Value::IntValue(run.pid().into())));
 
         let reader = OutsideReader::of(run.pid()).expect("the variable");
-        let found = look(&run, &reader, 200, |os_tid, context| {
+        let found = look(&run, &reader, 200, AMPLE, |os_tid, context| {
             hold_span(os_tid, context);
             assert!(context.attributes.is_empty(), "{context:?}");
         });
         // Without a trace a block counts for nobody outside.
         assert!(found.0 >= 50 && found.1 == 0, "{}: {found:?}", run.label);
-        run.finish().expect_success();
+        end(run);
     }
 }
 
@@ -106,7 +119,7 @@ fn outside_readers_see_attributes_that_are_the_threads_own_where_they_are_asked_
 
         let reader = OutsideReader::of(run.pid()).expect("the variable");
         let mut seen = BTreeMap::<u8, u64>::new();
-        let found = look(&run, &reader, 200, |os_tid, context| {
+        let found = look(&run, &reader, 200, AMPLE, |os_tid, context| {
             hold_span(os_tid, context);
             for (&key, value) in &context.attributes {
                 *seen.entry(key).or_default() += 1;
@@ -129,7 +142,7 @@ fn outside_readers_see_attributes_that_are_the_threads_own_where_they_are_asked_
         });
         assert!(found.0 >= 50 && found.1 >= 3, "{}: {found:?}", run.label);
         assert!((0..4).all(|key| seen.get(&key).is_some_and(|&count| count >= 50)), "{seen:?}");
-        run.finish().expect_success();
+        end(run);
     }
 }
 
@@ -146,7 +159,7 @@ fn nothing_is_published_where_that_is_not_wanted_or_profiling_has_stopped() {
     assert_eq!(the_process_context(&run), None);
     run.load_agent("start,cpu=off,file=DIR/third.otlp");
     assert!(the_process_context(&run).is_some_and(|third| third.published_at_ns > first.published_at_ns));
-    run.finish().expect_success();
+    end(run);
 }
 
 /// A reader cannot tell whom a carrier carries.
@@ -154,18 +167,18 @@ fn nothing_is_published_where_that_is_not_wanted_or_profiling_has_stopped() {
 fn carriers_show_neither_their_own_context_nor_that_of_whom_they_carry() {
     for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
         let mut program = JavaRun::new(&home, "ContextVirtualThreads");
-        for argument in ["500", "4", "2000", "200", "carriers"] {
+        for argument in ["500", "1000", "2000", "200", "carriers"] {
             program = program.argument(argument);
         }
         let program = program.jvm_option("--add-opens=java.base/java.lang=ALL-UNNAMED");
         let mut run = program.agent("cpu=2ms,context.publish=attributes,file=FILE").start();
         run.wait_until("a first wave", |run| run.stderr().contains("wave 0"));
         let reader = OutsideReader::of(run.pid()).expect("the variable");
-        let found = look(&run, &reader, 1, |os_tid, context| {
+        let found = look(&run, &reader, 1, Duration::from_secs(3), |os_tid, context| {
             panic!("thread {os_tid}: {context:?}");
         });
         assert_eq!(found, (0, 0));
-        let run = run.finish().expect_success();
+        let run = end(run);
         assert!(run.counter("context.blocks") > 500, "{}: no virtual thread had one", run.label);
     }
 }

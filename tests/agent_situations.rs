@@ -3,11 +3,10 @@
 
 mod agent_support;
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use agent_support::{JavaRun, java_homes, java_version, starts_with};
+use agent_support::{JavaRun, everything, java_homes, java_version, starts_with};
 use otlpprof::core::stack_walker::StackWalker;
 
 /// Of some thousand samples, those of the VM's start included.
@@ -16,6 +15,13 @@ const LEAST_PERCENT: &str = "99.8";
 const LEAST_PERCENT_OF_OTHERS: &str = "99.5";
 /// Where 11's Shenandoah marks about half a percent: what its compiled code is at then is not known yet.
 const LEAST_PERCENT_OF_SHENANDOAH_11: &str = "99.0";
+
+/// Samples of which one more or less that does not reach its root decides nothing.
+const AMPLE: u64 = 3000;
+/// Samples that the longest run must have, to say anything.
+const LEAST: u64 = 1000;
+/// How long a program runs; and again for a longer time if others have had the machine.
+const SECONDS: [f64; 3] = [0.6, 2.0, 6.0];
 
 /// What a program of test programs does, and how it is run.
 struct Situation {
@@ -62,9 +68,16 @@ impl Situation {
     }
 
     fn assert_walked_on(&self, home: &Path) {
-        let run = JavaRun::new(home, self.program).argument(self.name).argument(1);
+        let is_walked =
+            |seconds| self.is_walked_on(home, seconds, if seconds < SECONDS[2] { AMPLE } else { LEAST });
+        assert!(SECONDS.into_iter().any(is_walked), "{} {}: too few samples", home.display(), self.name);
+    }
+
+    /// Runs it, and holds its samples to what can be; whether there were more than `enough`.
+    fn is_walked_on(&self, home: &Path, seconds: f64, enough: u64) -> bool {
+        let run = JavaRun::new(home, self.program).argument(self.name).argument(seconds);
         let run = self.flags.iter().fold(run, |run, flag| run.jvm_option(flag));
-        let options = format!("cpu=200us,file=FILE,cstack={}", self.walker.name());
+        let options = format!("cpu=100us,file=FILE,cstack={}", self.walker.name());
         let run = run.agent(&options).run().expect_success();
         let checked = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
             .args([
@@ -80,10 +93,13 @@ impl Situation {
             .unwrap();
         let report = String::from_utf8_lossy(&checked.stdout);
         let label = format!("{} {} {:?} {options}: {report}", run.label, self.name, self.flags);
-        assert!(checked.status.success(), "{label}");
-        let samples = report.split_whitespace().next().and_then(|count| count.parse::<u64>().ok());
-        assert!(samples.is_some_and(|samples| samples > 1000), "{label}");
         println!("{label}");
+        let samples = report.split_whitespace().next().and_then(|count| count.parse::<u64>().ok());
+        let is_enough = samples.unwrap_or_else(|| panic!("{label}")) > enough;
+        assert!(report.contains("\n0 samples with a call that cannot be"), "{label}");
+        // Of few samples, one that does not reach its root is more than may be.
+        assert!(checked.status.success() || !is_enough, "{label}");
+        is_enough
     }
 }
 
@@ -213,14 +229,16 @@ fn searches_for_a_type_among_all_interfaces() {
     Situation::rare("subtypes").assert_walked();
 }
 
-/// Situations in which a walker of native frames meets code that has no rules, and AsyncGetCallTrace has its gaps.
+/// Situations in which a walker of native frames meets code that has no rules, and AsyncGetCallTrace has its gaps. Each
+/// situation is met by each walker on one of the versions, in turn; on all of them where everything is tested.
 #[test]
 fn every_walker_in_every_situation() {
-    let mut walked = BTreeSet::new();
-    // One build of each version: they differ in the version alone for what is looked at here.
-    for home in java_homes().into_iter().filter(|home| walked.insert(java_version(home))) {
-        for walker in [StackWalker::Vmx, StackWalker::Dwarf, StackWalker::Fp, StackWalker::No] {
-            for situation in [
+    const WALKERS: [StackWalker; 4] =
+        [StackWalker::Vmx, StackWalker::Dwarf, StackWalker::Fp, StackWalker::No];
+    let homes = java_homes();
+    for (version, home) in homes.iter().enumerate() {
+        for (turn, walker) in WALKERS.into_iter().enumerate() {
+            let situations = [
                 Situation::of("exceptions"),
                 Situation::of("calls"),
                 Situation::of("calls").flags(&["-Xint"]),
@@ -233,8 +251,11 @@ fn every_walker_in_every_situation() {
                 Situation::rare("nulls"),
                 Situation::rare("overflow").flags(&["-Xss228k"]),
                 Situation::rare("subtypes"),
-            ] {
-                situation.by(walker).assert_walked_on(&home);
+            ];
+            for (number, situation) in situations.into_iter().enumerate() {
+                if everything() || (version + turn + number) % homes.len() == 0 {
+                    situation.by(walker).assert_walked_on(home);
+                }
             }
         }
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use agent_support::running::Finished;
-use agent_support::{JavaRun, java_homes, profiles};
+use agent_support::{JavaRun, oldest_and_newest, profiles};
 use export_support::collector::{Collector, samples_of};
 use export_support::profile::{FlatSample, flatten};
 use export_support::{FaultServer, Step};
@@ -51,7 +51,7 @@ fn a_real_collector_decodes_what_the_file_has() {
     ] {
         let Some(collector) = Collector::start() else { return };
         let mut sent = Vec::new();
-        for home in java_homes() {
+        for home in oldest_and_newest() {
             sent.extend(flat(&run(&home, &collector.endpoint(), options).messages()));
         }
         sent.sort();
@@ -92,7 +92,7 @@ fn assert_valid_but_for_the_collector(label: &str, file: &[u8]) {
 
 #[test]
 fn the_embedded_receiver_stores_what_the_file_has() {
-    for home in java_homes() {
+    for home in oldest_and_newest() {
         let folder = tempfile::tempdir().unwrap();
         let mut receiver = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
             .args(["collect", "--listen", "127.0.0.1:0", "--out"])
@@ -117,7 +117,7 @@ fn the_embedded_receiver_stores_what_the_file_has() {
 
 #[test]
 fn what_is_refused_as_too_large_arrives_in_halves() {
-    for home in java_homes() {
+    for home in oldest_and_newest() {
         for format in ["proto", "json"] {
             let refusals = vec![Step::status(413); 3];
             let server = FaultServer::start(refusals.clone());
@@ -152,7 +152,7 @@ fn what_is_refused_as_too_large_arrives_in_halves() {
 
 #[test]
 fn a_profile_of_more_than_the_queue_holds_arrives_whole_at_a_collector_that_is_well() {
-    for home in java_homes() {
+    for home in oldest_and_newest() {
         let server = FaultServer::start([]);
         let options = format!(
             "cpu=50us,cpu.clock=timer,timestamps,interval=1h,file=FILE,upload.limit=64k,upload.queue=64k,endpoint=http://{}",
@@ -173,7 +173,7 @@ fn a_dead_endpoint_costs_the_profiles_and_nothing_else() {
     let silent = FaultServer::start(vec![Step::Hang; 1000]);
     let refusing = "http://127.0.0.1:1".to_owned();
     let silent = format!("http://{}", silent.address);
-    for home in java_homes() {
+    for home in oldest_and_newest() {
         for endpoint in [&refusing, &silent] {
             let options = format!("interval=300ms,timeout=1h,endpoint={endpoint}");
             let run = JavaRun::new(&home, "Demo").argument(1.5).agent(&options).run().expect_success();
@@ -193,7 +193,7 @@ fn a_dead_endpoint_costs_the_profiles_and_nothing_else() {
 
 #[test]
 fn the_environment_configures_a_real_jvm() {
-    for home in java_homes() {
+    for home in oldest_and_newest() {
         let server = FaultServer::start([]);
         let run = JavaRun::new(&home, "Demo")
             .argument(1)

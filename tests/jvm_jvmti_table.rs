@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use jvm_support::{TestJvm, for_each_jdk, java_homes};
+use jvm_support::{TestJvm, for_each_jdk, java_builds};
 use loud_support::not_tested;
 use otlpprof::jvm::jvmti::{Capability, Phase};
 use otlpprof::jvm::jvmti_error::ERROR_NAMES;
@@ -31,7 +31,7 @@ const EVENTS: [(Event, &str, &str); 9] = [
 /// Homes with headers; runtimes have none.
 fn homes_with_headers() -> Vec<PathBuf> {
     let homes: Vec<_> =
-        java_homes().into_iter().filter(|home| home.join("include/jvmti.h").is_file()).collect();
+        java_builds().into_iter().filter(|home| home.join("include/jvmti.h").is_file()).collect();
     if homes.is_empty() {
         not_tested("no JDK with include/jvmti.h");
     }

@@ -20,7 +20,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-pub(crate) use jdk_support::{java_homes, java_version, starts_with};
+pub(crate) use jdk_support::{
+    everything, java_builds, java_homes, java_version, oldest_and_newest, starts_with,
+};
 pub(crate) use python_support::assert_read_alike;
 use running::{Finished, Running};
 

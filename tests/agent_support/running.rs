@@ -12,7 +12,7 @@ use otlpprof::otlp::read::Message;
 use tempfile::TempDir;
 
 use super::python_support::assert_read_alike;
-use super::{agent, java_homes, profiles, with_paths};
+use super::{agent, java_builds, profiles, with_paths};
 
 /// No program runs for as long as this, and nothing that is waited for takes as long.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -87,7 +87,7 @@ impl Running {
 
     /// The home's own jcmd, or another's: they understand each other.
     fn jcmd(&self) -> PathBuf {
-        let homes = [self.home.clone()].into_iter().chain(java_homes());
+        let homes = [self.home.clone()].into_iter().chain(java_builds());
         let jcmd = homes.map(|home| home.join("bin/jcmd")).find(|jcmd| jcmd.is_file());
         jcmd.expect("no JDK has a jcmd")
     }

@@ -15,7 +15,7 @@ use std::process::Command;
 use otlpprof::core::address::RuntimeAddr;
 use otlpprof::elf::image::{LoadedImage, for_each_loaded_object};
 
-/// libjvm.so of every JDK to test on.
+/// libjvm.so of a JDK of each version.
 pub(crate) fn libjvms() -> Vec<PathBuf> {
     jdk_support::java_homes().iter().map(|home| jdk_support::libjvm(home)).collect()
 }

@@ -12,13 +12,48 @@ use loud_support::not_tested;
 /// The Java versions that everything is tested on.
 const VERSIONS: [u32; 4] = [11, 17, 21, 25];
 
+/// One home of each version, in the order of versions, a whole JDK where there is one; all that
+/// [`java_builds`] gives where OTLPPROF_TEST_JDKS lists them, or [`everything`] is to be tested.
+///
+/// # Panics
+/// As [`java_builds`].
+#[allow(dead_code, reason = "not every test binary runs programs on each version")]
+pub(crate) fn java_homes() -> Vec<PathBuf> {
+    let mut homes = java_builds();
+    if std::env::var_os("OTLPPROF_TEST_JDKS").is_none() && !everything() {
+        // Stable: of equals the first by its path.
+        homes.sort_by_key(|home| (java_version(home), !home.join("bin/javac").is_file()));
+        homes.dedup_by_key(|home| java_version(home));
+    }
+    homes
+}
+
+/// Whether tests that cross JDKs with programs, walkers and options run all combinations, and on all builds of a version:
+/// where OTLPPROF_TEST_EVERYTHING is set.
+#[allow(dead_code, reason = "not every test binary runs programs on each version")]
+pub(crate) fn everything() -> bool {
+    std::env::var_os("OTLPPROF_TEST_EVERYTHING").is_some()
+}
+
+/// The oldest and the newest of [`java_homes`], for what hardly depends on the version; all of them where
+/// [`everything`] is to be tested.
+#[allow(dead_code, reason = "not every test binary runs programs on each version")]
+pub(crate) fn oldest_and_newest() -> Vec<PathBuf> {
+    let mut homes = java_homes();
+    if !everything() && homes.len() > 2 {
+        homes.drain(1..homes.len() - 1);
+    }
+    homes
+}
+
 /// The homes of all JDKs and runtimes to test on: those that OTLPPROF_TEST_JDKS lists, else what
-/// scripts/install-jdks.sh has brought together, else what is installed.
+/// scripts/install-jdks.sh has brought together, else what is installed. Builds of one version differ in vendor,
+/// compiler, build-id and what is in their modules.
 ///
 /// # Panics
 /// If a version is missing and `CI` is set, listed or not; otherwise says loudly what is not tested, unless a list has
 /// left it out.
-pub(crate) fn java_homes() -> Vec<PathBuf> {
+pub(crate) fn java_builds() -> Vec<PathBuf> {
     if let Some(listed) = std::env::var_os("OTLPPROF_TEST_JDKS") {
         let homes: Vec<_> = std::env::split_paths(&listed).collect();
         for home in &homes {

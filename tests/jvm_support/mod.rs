@@ -25,7 +25,7 @@ use otlpprof::jvm::vm_structs::VmStructs;
 use otlpprof::signal::fault;
 use otlpprof::signal::safe_load::ProcessMemory;
 
-pub(crate) use jdk_support::{java_homes, libjvm};
+pub(crate) use jdk_support::{java_builds, libjvm};
 
 /// In a child's environment: the libjvm.so that it loads.
 const LIBJVM: &str = "OTLPPROF_TEST_LIBJVM";
@@ -35,13 +35,13 @@ const OPTIONS: &str = "OTLPPROF_TEST_JVM_OPTIONS";
 /// What the JVM's callback collects.
 pub(crate) static STUBS: StubTable = StubTable::new();
 
-/// Runs this binary's ignored test `child` once for each JDK, with a JVM of these options to come.
+/// Runs this binary's ignored test `child` once for each build of a JDK, with a JVM of these options to come.
 ///
 /// # Panics
 /// If any of them fails; it shows what the child wrote.
 pub(crate) fn for_each_jdk(child: &str, options: &str) {
     let mut failed = Vec::new();
-    for home in java_homes() {
+    for home in java_builds() {
         let output = Command::new(std::env::current_exe().unwrap())
             .args([child, "--exact", "--ignored", "--nocapture", "--test-threads=1"])
             .env(LIBJVM, libjvm(&home))

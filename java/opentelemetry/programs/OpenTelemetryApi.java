@@ -18,7 +18,7 @@ public final class OpenTelemetryApi {
                 "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", TraceFlags.getSampled(), TraceState.getDefault()));
         ContextSetter setter = new ContextSetter(Otlpprof.getInstance(), List.of("rest_endpoint"));
         Burning.announce("outer", span, "/own");
-        for (int i = 0; i < 20; i++) {
+        for (int i = 0; i < 10; i++) {
             Burning.outside();
             setter.setAttribute("rest_endpoint", "/own");
             try (Scope scope = span.makeCurrent()) {

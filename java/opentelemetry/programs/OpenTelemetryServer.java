@@ -30,7 +30,7 @@ public final class OpenTelemetryServer {
         server.start();
         HttpClient client = HttpClient.newHttpClient();
         String address = "http://localhost:" + server.getAddress().getPort();
-        for (int i = 0; i < 20; i++) {
+        for (int i = 0; i < 10; i++) {
             for (String path : new String[] {"/orders/" + i, "/payment"}) {
                 HttpRequest request = HttpRequest.newBuilder(URI.create(address + path)).build();
                 HttpResponse<String> response = client.send(request, HttpResponse.BodyHandlers.ofString());

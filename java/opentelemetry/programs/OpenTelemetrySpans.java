@@ -55,7 +55,7 @@ public final class OpenTelemetrySpans {
         Burning.announce("second", second, "receive order");
         Burning.announce("client", client, "");
         Burning.announce("virtual", outer, "GET /orders/{id}");
-        for (int i = 0; i < 20; i++) {
+        for (int i = 0; i < 10; i++) {
             Burning.outside();
             try (Scope first = outer.makeCurrent()) {
                 Burning.outer();
