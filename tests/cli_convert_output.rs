@@ -11,7 +11,11 @@ use std::process::{Command, Stdio};
 
 use jfr_support::synthetic::{self, Shape, recording};
 use otlpprof::convert::{ConvertOptions, JfrToOtlp};
+use otlpprof::otlp::validate::rules::Severity;
+use otlpprof::otlp::validate::validate;
 use otlpprof::otlp::wire::{Profile, ProfilesData};
+use otlpprof::otlp::{EncodeOptions, encode};
+use proptest::prelude::*;
 use prost::Message as _;
 
 const SHAPE: Shape =
@@ -214,4 +218,25 @@ fn standard_input_is_converted_as_a_file_is_to_standard_output() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     std::fs::write(files.path("out"), output.stdout).unwrap();
     assert_eq!(sum(&files.profile()), synthetic::sum_of_weights(SHAPE));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn damaged_recordings_become_profiles_that_break_no_rule(
+        places in prop::collection::vec((0usize..1 << 16, any::<u8>()), 1..8), timestamps: bool,
+    ) {
+        let mut bytes = recording(Shape { events: 6, depth: 3, remote_frames: 1, ..SHAPE });
+        for (place, byte) in places {
+            let place = place % bytes.len();
+            bytes[place] = byte;
+        }
+        let mut converter = JfrToOtlp::new(ConvertOptions { times: timestamps, ..ConvertOptions::default() });
+        let _ = converter.add(&bytes);
+        let message = encode(&converter.convert(), &EncodeOptions { timestamps, ..EncodeOptions::default() });
+        let report = validate(&message, 1);
+        let errors = report.breaches().filter(|(rule, _)| rule.rule().severity > Severity::Warning);
+        prop_assert_eq!(errors.map(|(rule, _)| rule.rule().name).collect::<Vec<_>>(), Vec::<&str>::new());
+    }
 }

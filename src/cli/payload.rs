@@ -24,18 +24,25 @@ pub(super) struct Args {
     output: PathBuf,
 }
 
-/// The first bytes of a gzip stream, and of a JSON document.
-const IN_MEMORY: [u8; 2] = [0x1f, b'{'];
+/// As many bytes as tell what a file is.
+const TELLING: u64 = 64;
+
+/// Whether a file that begins so is protobuf, which can be read in parts. A message begins with 0x0a, which is a line feed:
+/// what follows tells it from JSON, but for messages of so few bytes that it does not matter.
+fn is_protobuf(first: &[u8]) -> bool {
+    let is_gzip = first.starts_with(&[0x1f, 0x8b]);
+    let text = first.trim_ascii_start();
+    !is_gzip && !text.is_empty() && !text.starts_with(b"{")
+}
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let name = || args.file.display().to_string();
-    let mut first = [0];
-    let is_protobuf = args.file != Path::new("-") && {
-        let mut file = File::open(&args.file).with_context(name)?;
-        let read = file.read(&mut first).with_context(name)?;
-        read == 0 || !IN_MEMORY.contains(first.trim_ascii().first().unwrap_or(&b'{'))
-    };
-    if is_protobuf {
+    let mut first = Vec::new();
+    if args.file != Path::new("-") {
+        let file = File::open(&args.file).with_context(name)?;
+        file.take(TELLING).read_to_end(&mut first).with_context(name)?;
+    }
+    if is_protobuf(&first) {
         let mut file = BufReader::new(File::open(&args.file).with_context(name)?);
         let places = find_payloads(&mut file).with_context(name)?;
         check_formats(&args.file, places.iter().map(|place| &*place.format))?;
@@ -88,4 +95,18 @@ fn write(output: &Path, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> 
     let mut file = BufWriter::new(File::create(output).with_context(name)?);
     body(&mut file).and_then(|()| file.flush()).with_context(name)?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_protobuf;
+
+    #[test]
+    fn a_message_is_not_taken_for_text_by_the_line_feed_that_it_begins_with() {
+        assert!(is_protobuf(b"\x0a\x80\x01\x0a\x10"), "resource_profiles of 128 bytes");
+        assert!(is_protobuf(b"\x00\x00\x01\x00\x0a\x80\x01"), "behind its length");
+        assert!(!is_protobuf(b"\n {\"resourceProfiles\":[]}"));
+        assert!(!is_protobuf(b"\x1f\x8b\x08"));
+        assert!(!is_protobuf(b""));
+    }
 }
