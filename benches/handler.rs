@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use measure::Spread;
-use otlpprof::core::record::Engine;
 use otlpprof::core::thread::ThreadRecord;
 use otlpprof::elf::objects::ObjectRegistry;
 use otlpprof::signal::buffer::{self, SampleBuffer};
@@ -78,7 +77,7 @@ fn take_samples(thread: &ThreadRecord, buffer: &SampleBuffer) -> f64 {
         // SAFETY: getcontext fills the context, whose frame is this function's while the sample is taken.
         unsafe {
             libc::getcontext(context.as_mut_ptr());
-            sample::take(Engine::Cpu, thread, context.as_ptr().cast(), 1);
+            sample::take_cpu(thread, context.as_mut_ptr().cast(), 1);
         }
     }
     let after = counts();

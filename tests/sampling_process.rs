@@ -270,7 +270,7 @@ fn a_session_starts_or_says_why_in_a_line_at_any_limit_of_descriptors() {
         results.insert(with_limit(libc::RLIMIT_NOFILE, limit, || {
             let config = otlpprof::sampling::config::Config { interval: INTERVAL, ..Default::default() };
             match cpu::start(&config, |_, _, _| ()) {
-                Ok(session) => format!("runs by {}", session.clock().name()),
+                Ok(session) => format!("runs by {}", session.clock().expect("a clock").name()),
                 Err(error) => error.to_string(),
             }
         }));
@@ -402,7 +402,7 @@ fn the_choice_of_a_clock_comes_with_its_reason() {
     let _guard = serially();
     let granted = thread_clocks().contains(&ClockKind::Perf);
     let session = start(&otlpprof::sampling::config::Config { interval: INTERVAL, ..Default::default() });
-    let (clock, reason) = (session.clock(), session.clock_reason().to_owned());
+    let (clock, reason) = (session.clock().expect("a clock"), session.clock_reason().to_owned());
     session.stop();
     if granted {
         assert_eq!(clock, ClockKind::Perf);

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use jni::sys::{JNIEnv, jint, jmethodID, jobject};
 
+use super::engines;
 use super::lifecycle::{self, Agent};
 use super::session::Session;
 use super::thread_labels::ThreadLabel;
@@ -19,7 +20,7 @@ use crate::sampling::threads;
 
 /// The callbacks of the agent's environment.
 pub(super) fn callbacks() -> EventCallbacks {
-    EventCallbacks {
+    engines::add_callbacks(EventCallbacks {
         vm_init: Some(vm_init),
         vm_death: Some(vm_death),
         class_load: Some(class_load),
@@ -32,7 +33,7 @@ pub(super) fn callbacks() -> EventCallbacks {
         garbage_collection_finish: Some(garbage_collection_finish),
         virtual_thread_end: Some(virtual_thread_end),
         ..EventCallbacks::default()
-    }
+    })
 }
 
 /// Runs `body` with the agent; a panic in it ends there.

@@ -8,6 +8,7 @@ use parking_lot::{Mutex, RwLock};
 use thiserror::Error;
 
 use super::callbacks::callbacks;
+use super::engines;
 use super::logging;
 use super::options::{Options, Request};
 use super::output::Output;
@@ -65,7 +66,7 @@ pub(super) fn agent() -> Option<&'static Agent> {
 ///
 /// # Safety
 /// `java_vm` is the JavaVM that the JVM passed to the agent.
-pub(super) unsafe fn start(java_vm: *mut JavaVM, options: Options) -> Result<(), StartError> {
+pub(super) unsafe fn start(java_vm: *mut JavaVM, mut options: Options) -> Result<(), StartError> {
     Output::check(&options).map_err(SessionError::Output)?;
     // SAFETY: by the contract.
     let agent = unsafe { make(java_vm) }?;
@@ -75,6 +76,7 @@ pub(super) unsafe fn start(java_vm: *mut JavaVM, options: Options) -> Result<(),
     for warning in &options.warnings {
         log::warn!("{warning}");
     }
+    engines::acquire(&agent.vm, &mut options);
     let recorded = agent.vm.record_all_lines();
     if agent.vm.jvmti.phase() == Ok(Phase::Live) {
         if recorded {

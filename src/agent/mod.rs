@@ -12,6 +12,7 @@
 //! | `vm` | what is known of the JVM |
 //! | `lifecycle` | start, stop, flush and status, whoever asks |
 //! | `session` | one run of the profiler: sampling, drained and sent at intervals |
+//! | `engines` | what the VM tells of besides CPU time: allocations, locks, exceptions |
 //! | `objects` | the loaded objects, published to the handlers, unwind tables compiled behind |
 //! | `resolve`, `thread_labels` | what frames and threads are called |
 //! | `output` | encoded, to a file and to a collector |
@@ -21,6 +22,7 @@
 
 mod callbacks;
 mod counters;
+mod engines;
 mod entry;
 mod events;
 mod first_upload;

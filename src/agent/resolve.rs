@@ -9,18 +9,20 @@ use crate::context::slot_names::SLOT_NAMES;
 use crate::core::address::{ElfVaddr, RuntimeAddr};
 use crate::core::context::{SLOTS, ValueRef};
 use crate::core::object::ObjectIndex;
-use crate::core::record::{FrameKind, NO_OBJECT};
+use crate::core::record::{Engine, FrameKind, NO_OBJECT, Subject};
 use crate::elf::image::LoadCounts;
 use crate::elf::objects::ObjectDetails;
 use crate::jvm::method_names::MethodNames;
 use crate::jvm::methods::MethodTable;
 use crate::jvm::stubs::StubTable;
 use crate::model::{
-    AttributeSetId, Frame, FrameId, FrameType, Function, JavaMethod, Tables, native_frame_nowhere,
+    self, AttributeSetId, Frame, FrameId, FrameType, Function, JavaMethod, Tables, attribute_keys,
+    native_frame_nowhere,
 };
 use crate::signal::safe_load::ProcessMemory;
 use crate::signal::walk::{FrozenReason, WalkError};
 
+use super::engines::SUBJECTS;
 use super::objects::{self, Objects};
 
 /// Resolves frames in this process. Runs under the aggregator's lock, also at a safepoint: it reads memory and
@@ -92,6 +94,20 @@ impl Resolver for FrameResolver {
             }
         }
         tables.attribute_set(&labels)
+    }
+
+    fn subject(&mut self, tables: &mut Tables, engine: Engine, subject: Subject) -> AttributeSetId {
+        let key = match engine {
+            Engine::Alloc => attribute_keys::OBJECT_CLASS,
+            Engine::Lock | Engine::Wait => attribute_keys::MONITOR_CLASS,
+            Engine::Exceptions => attribute_keys::EXCEPTION_TYPE,
+            Engine::Cpu => return AttributeSetId::EMPTY,
+        };
+        let Some(class) = SUBJECTS.class_name(subject, self.normalise_class_names) else {
+            return AttributeSetId::EMPTY;
+        };
+        let class = tables.string_attribute(key, model::label(&class));
+        tables.attribute_set(&[class])
     }
 }
 

@@ -11,6 +11,7 @@ use parking_lot::{Mutex, MutexGuard};
 use thiserror::Error;
 
 use super::counters::Snapshot;
+use super::engines;
 use super::events::Events;
 use super::first_upload::first_interval;
 use super::objects::Objects;
@@ -29,7 +30,7 @@ use crate::core::stack_walker::StackWalker;
 use crate::core::thread::ClockKind;
 use crate::elf::image::load_counts;
 use crate::jvm::methods::{MethodTable, MethodTableLimits};
-use crate::model::{Batch, Resource, Scope, types};
+use crate::model::{Batch, Resource, Scope};
 use crate::sampling::config::{ClockChoice, Config};
 use crate::sampling::{cpu, own_threads};
 use crate::signal::buffer::{self, Drained, SampleBuffer};
@@ -117,7 +118,8 @@ impl Session {
         let output = Output::new(&options)?;
         name_slots(&options.context);
         let buffer = buffer::create().map_err(SessionError::Buffer)?;
-        let objects = Objects::start(buffer, options.cpu.is_some()).map_err(SessionError::Thread)?;
+        let objects = Objects::start(buffer, options.cpu.is_some() || engines::are_asked_for(&options))
+            .map_err(SessionError::Thread)?;
         SETUP.depth.store(options.depth, Ordering::Relaxed);
         options.stack_walker = vm.walker(options.stack_walker);
         SETUP.walker.store(options.stack_walker as u8, Ordering::Relaxed);
@@ -172,6 +174,7 @@ impl Session {
         });
         drains(&session);
         session.sample().inspect_err(|_| {
+            engines::stop(session.vm);
             drop(session.cpu.lock().take());
             session.vm.unset_call_trace();
             session.objects.stop();
@@ -181,16 +184,23 @@ impl Session {
         Ok(session)
     }
 
-    /// Arms the clocks and begins to drain.
+    /// Arms the clocks, lets the engines begin, and begins to drain.
     fn sample(self: &Arc<Self>) -> Result<(), SessionError> {
-        if let Some(interval) = self.options.cpu {
-            let clock = clock_choice(self.options.cpu_clock);
+        let has_engines = engines::are_asked_for(&self.options);
+        if self.options.cpu.is_some() || has_engines {
+            let clock = self.options.cpu.map_or(ClockChoice::None, |_| clock_choice(self.options.cpu_clock));
+            let interval = self.options.cpu.unwrap_or(Config::LONGEST_INTERVAL);
             let config = Config { interval, clock, signal: self.options.signal };
             let cpu = cpu::start(&config, sample::take_cpu)?;
-            let _ = self.clock.set(cpu.clock().name());
+            if let Some(clock) = cpu.clock() {
+                let _ = self.clock.set(clock.name());
+            }
             *self.cpu.lock() = Some(cpu);
         }
         self.vm.note_existing_threads();
+        if has_engines {
+            engines::start(self.vm, &self.options);
+        }
         let running = self.clone();
         let thread = own_threads::spawn("otlpprof", move || running.run()).map_err(SessionError::Thread)?;
         *self.thread.lock() = Some(thread);
@@ -287,25 +297,19 @@ impl Session {
             return;
         }
         let counters = self.counters(recorded);
-        let period = self.options.cpu.map_or(1, |interval| interval.as_nanos() as i64);
-        let (mut tables, mut profile) =
-            interval.into_profile(&types::CPU, period, unix_offset_ns, |tables, thread| {
-                thread_labels::attributes(tables, thread, labels.get(&thread.java_incarnation))
-            });
+        let kinds = |engine| engines::profiles_of(engine, &self.options);
+        let (mut tables, mut profiles) = interval.into_profiles(kinds, unix_offset_ns, |tables, thread| {
+            thread_labels::attributes(tables, thread, labels.get(&thread.java_incarnation))
+        });
         let mut attributes = counters.attributes_since(&start.counters, &mut tables);
         if let Some(clock) = self.clock.get() {
             attributes.push(tables.string_attribute("otlpprof.cpu.clock", clock));
         }
         attributes.push(tables.string_attribute(StackWalker::KEY, self.options.stack_walker.name()));
-        profile.attributes = tables.attribute_set(&attributes);
-        let mut profiles = self.events.take(&mut tables);
-        if profile.is_empty() {
-            // What counts are there is told by the first, whichever that is.
-            if let Some(first) = profiles.first_mut() {
-                first.attributes = profile.attributes;
-            }
-        } else {
-            profiles.insert(0, profile);
+        profiles.extend(self.events.take(&mut tables));
+        // What counts are there is told by the first, whichever that is.
+        if let Some(first) = profiles.first_mut() {
+            first.attributes = tables.attribute_set(&attributes);
         }
         for profile in &mut profiles {
             profile.start_unix_nano = start.monotonic_ns.saturating_add_signed(unix_offset_ns);
@@ -347,7 +351,8 @@ impl Session {
         publication::end();
         let interval_start = self.interval.lock();
         let labels = self.thread_labels(env);
-        // No handler takes a sample after this.
+        // Nobody takes a sample after this.
+        engines::stop(self.vm);
         if let Some(cpu) = self.cpu.lock().take() {
             cpu.stop();
         }
@@ -371,7 +376,7 @@ impl Session {
 
     /// One line on what the session does.
     pub(super) fn status(&self) -> String {
-        let clock = self.cpu.lock().as_ref().map_or("off", |cpu| cpu.clock().name());
+        let clock = self.clock.get().unwrap_or(&"off");
         let walker = self.options.stack_walker.name();
         let elapsed = self.started.elapsed();
         format!("profiling for {elapsed:?}, cpu clock {clock}, stack walker {walker}; {}", self.summary())

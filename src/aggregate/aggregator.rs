@@ -1,16 +1,15 @@
-//! Sums samples by stack, thread and context over an interval.
+//! Sums samples by engine, stack, thread, context and subject over an interval.
 
 use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashTable};
 
+use super::interval::{Interval, Moment, Sum, SumKey};
 use super::recent_frames::RecentFrames;
 use crate::core::context::{ContextRecord, SLOTS, ValueRef};
-use crate::core::record::{FrameKind, FrameRecord, NO_OBJECT, SampleHeader};
-use crate::model::{
-    AttributeSetId, FrameId, Link, LinkId, Profile, ProfileType, SampleIdentity, StackId, Tables,
-};
+use crate::core::record::{Engine, FrameKind, FrameRecord, NO_OBJECT, SampleHeader, Subject};
+use crate::model::{AttributeSetId, FrameId, Link, LinkId, Tables};
 
 /// A frame as it was put down, self-contained: a remote slot already replaced by what it held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,6 +42,9 @@ pub trait Resolver {
 
     /// The attributes that a context's slots stand for.
     fn labels(&mut self, tables: &mut Tables, slots: &[ValueRef; SLOTS]) -> AttributeSetId;
+
+    /// The attributes of what a sample of `engine` is about.
+    fn subject(&mut self, tables: &mut Tables, engine: Engine, subject: Subject) -> AttributeSetId;
 }
 
 /// A thread, in one of its lives as a Java thread.
@@ -56,49 +58,18 @@ pub struct ThreadKey {
     pub is_virtual: bool,
 }
 
-/// The sum of one stack on one thread in one context.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Sum {
-    key: SumKey,
-    periods: u64,
-}
-
-/// What makes two records one sum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct SumKey {
-    stack: StackId,
-    thread: ThreadKey,
-    labels: AttributeSetId,
-    link: LinkId,
-}
-
-/// One sample's time, kept where `timestamps` asks for it.
-#[derive(Clone, Copy, Debug)]
-struct Moment {
-    sum: u32,
-    periods: u64,
-    monotonic_ns: u64,
-}
-
 /// Sums the records of one interval. One owner at a time.
 pub struct Aggregator {
     tables: Tables,
     frames: HashMap<RawFrame, FrameId, RandomState>,
     recent_frames: RecentFrames,
     labels: HashMap<[ValueRef; SLOTS], AttributeSetId, RandomState>,
+    subjects: HashMap<(Engine, Subject, AttributeSetId), AttributeSetId, RandomState>,
     sums: Vec<Sum>,
     index: HashTable<u32>,
     hasher: RandomState,
     moments: Option<Vec<Moment>>,
     stack: Vec<FrameId>,
-}
-
-/// What an interval has come to.
-pub struct Interval {
-    /// The tables that the sums refer to.
-    pub tables: Tables,
-    sums: Vec<Sum>,
-    moments: Option<Vec<Moment>>,
 }
 
 impl Aggregator {
@@ -109,6 +80,7 @@ impl Aggregator {
             frames: HashMap::default(),
             recent_frames: RecentFrames::new(),
             labels: HashMap::default(),
+            subjects: HashMap::default(),
             sums: Vec::new(),
             index: HashTable::new(),
             hasher: RandomState::default(),
@@ -124,7 +96,7 @@ impl Aggregator {
         frames: impl Iterator<Item = RawFrame>,
         resolver: &mut impl Resolver,
     ) {
-        let Self { tables, frames: known, recent_frames, labels, stack, .. } = self;
+        let Self { tables, frames: known, recent_frames, labels, subjects, stack, .. } = self;
         stack.clear();
         stack.extend(frames.map(|frame| match frame.is_bare_address() {
             true => resolver.frame(tables, frame),
@@ -132,22 +104,30 @@ impl Aggregator {
         }));
         let stack = tables.stacks.intern(stack);
         let context = &header.context;
-        let (labels, link) = if context.is_some() {
+        let (mut labels, link) = if context.is_some() {
             let label = || resolver.labels(tables, &context.slots);
             (*labels.entry(context.slots).or_insert_with(label), link(tables, context))
         } else {
             (AttributeSetId::EMPTY, LinkId::NONE)
         };
+        if header.subject != Subject::NONE {
+            labels = *subjects.entry((header.engine, header.subject, labels)).or_insert_with(|| {
+                let subject = resolver.subject(tables, header.engine, header.subject);
+                // What is known of the sample wins over a label of the same name.
+                tables.union_of_attributes(labels, subject)
+            });
+        }
         let thread = ThreadKey {
             os_tid: header.os_tid,
             java_incarnation: header.java_incarnation,
             is_virtual: header.is_virtual != 0,
         };
-        let sum = self.sum(SumKey { stack, thread, labels, link });
-        let periods = &mut self.sums[sum as usize].periods;
-        *periods = periods.saturating_add(header.weight);
+        let sum = self.sum(SumKey { engine: header.engine, stack, thread, labels, link });
+        for (total, value) in self.sums[sum as usize].values.iter_mut().zip(header.values) {
+            *total += value;
+        }
         if let Some(moments) = &mut self.moments {
-            moments.push(Moment { sum, periods: header.weight, monotonic_ns: header.monotonic_ns });
+            moments.push(Moment { sum, values: header.values, monotonic_ns: header.monotonic_ns });
         }
     }
 
@@ -160,7 +140,7 @@ impl Aggregator {
         }
         // SANITY: the drain of an interval holds far fewer than 2^32 different stacks.
         let new = u32::try_from(sums.len()).expect("fewer than 2^32 sums");
-        sums.push(Sum { key, periods: 0 });
+        sums.push(Sum { key, values: [0.0; 2] });
         index.insert_unique(hash, new, |&index| hasher.hash_one(key_of(sums, index)));
         new
     }
@@ -212,60 +192,11 @@ fn link(tables: &mut Tables, context: &ContextRecord) -> LinkId {
     tables.links.intern(Link { trace_id: context.trace_id, span_id: context.span_id })
 }
 
-impl Interval {
-    /// The interval as a profile; `attributes_of` gives each thread's attributes, `unix_offset_ns` is what turns
-    /// CLOCK_MONOTONIC into Unix time.
-    pub fn into_profile(
-        self,
-        profile_type: &'static ProfileType,
-        period: i64,
-        unix_offset_ns: i64,
-        mut attributes_of: impl FnMut(&mut Tables, ThreadKey) -> AttributeSetId,
-    ) -> (Tables, Profile) {
-        let Self { mut tables, sums, moments } = self;
-        let mut profile = Profile::new(profile_type, period);
-        let mut threads: HashMap<ThreadKey, AttributeSetId, RandomState> = HashMap::default();
-        let mut labelled: HashMap<(AttributeSetId, AttributeSetId), AttributeSetId, RandomState> =
-            HashMap::default();
-        let mut identity = |tables: &mut Tables, sum: &Sum| {
-            let SumKey { stack, thread, labels, link } = sum.key;
-            let of_thread = *threads.entry(thread).or_insert_with(|| attributes_of(tables, thread));
-            let attributes = *labelled.entry((of_thread, labels)).or_insert_with(|| {
-                // What is known of the thread wins over a label of the same name.
-                let both = [tables.attributes_of(labels), tables.attributes_of(of_thread)].concat();
-                tables.attribute_set(&both)
-            });
-            SampleIdentity { stack, attributes, link }
-        };
-        let count = |periods: u64| i64::try_from(periods).unwrap_or(i64::MAX);
-        match moments {
-            Some(moments) => {
-                for moment in moments {
-                    let identity = identity(&mut tables, &sums[moment.sum as usize]);
-                    let unix_nano = moment.monotonic_ns.saturating_add_signed(unix_offset_ns);
-                    profile.add(identity, count(moment.periods), Some(unix_nano));
-                }
-            }
-            None => {
-                for sum in &sums {
-                    let identity = identity(&mut tables, sum);
-                    profile.add(identity, count(sum.periods), None);
-                }
-            }
-        }
-        (tables, profile)
-    }
-
-    /// Whether there is no sample.
-    pub fn is_empty(&self) -> bool {
-        self.sums.is_empty()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Frame, types};
+    use crate::aggregate::ProfileKind;
+    use crate::model::{Frame, Profile, types};
 
     struct ByNumber {
         resolved: usize,
@@ -287,21 +218,38 @@ mod tests {
                 .collect();
             tables.attribute_set(&labels)
         }
+
+        fn subject(&mut self, tables: &mut Tables, engine: Engine, subject: Subject) -> AttributeSetId {
+            let attribute = tables.int_attribute(&format!("{engine:?}"), i64::from(subject.0), "");
+            tables.attribute_set(&[attribute])
+        }
+    }
+
+    /// The CPU engine's profile, with the given period.
+    fn cpu_profile(
+        interval: Interval,
+        unix_offset_ns: i64,
+        attributes_of: impl FnMut(&mut Tables, ThreadKey) -> AttributeSetId,
+    ) -> (Tables, Profile) {
+        let kinds = |_| [Some(ProfileKind { profile_type: &types::CPU, period: 1 }), None];
+        let (tables, mut profiles) = interval.into_profiles(kinds, unix_offset_ns, attributes_of);
+        (tables, profiles.remove(0))
     }
 
     fn header(os_tid: i32, weight: u64, monotonic_ns: u64) -> SampleHeader {
         SampleHeader {
             monotonic_ns,
             weight,
-            values: [0; 2],
+            values: [weight as f64, 0.0],
             context: ContextRecord::NONE,
             os_tid,
             java_incarnation: 0,
             frame_count: 0,
-            engine: 0,
+            subject: Subject::NONE,
+            engine: Engine::Cpu,
             thread_state: 0,
             is_virtual: 0,
-            reserved: [0; 3],
+            reserved: [0; 7],
         }
     }
 
@@ -327,7 +275,7 @@ mod tests {
             let attribute = tables.int_attribute("tid", i64::from(thread.os_tid), "");
             tables.attribute_set(&[attribute])
         };
-        let (_, profile) = interval.into_profile(&types::CPU, 1, 0, by_tid);
+        let (_, profile) = cpu_profile(interval, 0, by_tid);
         let mut values: Vec<i64> = profile.samples().iter().map(|sample| sample.value).collect();
         values.sort_unstable();
         assert_eq!(values, [1, 1, 5]);
@@ -339,7 +287,7 @@ mod tests {
         let mut resolver = ByNumber { resolved: 0 };
         aggregator.add(&header(1, 2, 0), frames(&[1]), &mut resolver);
         aggregator.add(&header(2, 3, 0), frames(&[1]), &mut resolver);
-        let (_, profile) = aggregator.take().into_profile(&types::CPU, 1, 0, no_attributes);
+        let (_, profile) = cpu_profile(aggregator.take(), 0, no_attributes);
         assert_eq!(profile.samples().len(), 1);
         assert_eq!(profile.samples()[0].value, 5);
     }
@@ -358,6 +306,10 @@ mod tests {
             fn labels(&mut self, _: &mut Tables, _: &[ValueRef; SLOTS]) -> AttributeSetId {
                 AttributeSetId::EMPTY
             }
+
+            fn subject(&mut self, _: &mut Tables, _: Engine, _: Subject) -> AttributeSetId {
+                AttributeSetId::EMPTY
+            }
         }
         let in_object = |object| RawFrame { kind: FrameKind::Native, aux: object, value: 0x7000 };
         for (frame, stacks) in [(in_object(NO_OBJECT), 3), (in_object(5), 1)] {
@@ -366,7 +318,7 @@ mod tests {
             for _ in 0..3 {
                 aggregator.add(&header(1, 1, 0), [frame].into_iter(), &mut resolver);
             }
-            let (_, profile) = aggregator.take().into_profile(&types::CPU, 1, 0, no_attributes);
+            let (_, profile) = cpu_profile(aggregator.take(), 0, no_attributes);
             assert_eq!(profile.samples().len(), stacks, "{frame:?}");
         }
     }
@@ -387,7 +339,7 @@ mod tests {
         let mut resolver = ByNumber { resolved: 0 };
         aggregator.add(&header(1, 1, 500), frames(&[1]), &mut resolver);
         aggregator.add(&header(1, 1, 700), frames(&[1]), &mut resolver);
-        let (_, profile) = aggregator.take().into_profile(&types::CPU, 1, 1_000_000, no_attributes);
+        let (_, profile) = cpu_profile(aggregator.take(), 1_000_000, no_attributes);
         let times: Vec<u64> = profile.observations().iter().map(|seen| seen.unix_nano).collect();
         assert_eq!(times, [1_000_500, 1_000_700]);
         assert!(profile.is_timed());
@@ -415,7 +367,7 @@ mod tests {
             aggregator.add(&in_context(trace, span, slot), frames(&[5]), &mut resolver);
         }
         assert_eq!(resolver.resolved, 3, "a frame and two sets of slots");
-        let (tables, profile) = aggregator.take().into_profile(&types::CPU, 1, 0, |tables, _| {
+        let (tables, profile) = cpu_profile(aggregator.take(), 0, |tables, _| {
             let attributes = ["slot3", "thread.name"].map(|key| tables.string_attribute(key, "thread's"));
             tables.attribute_set(&attributes[1..])
         });
@@ -438,7 +390,7 @@ mod tests {
         let mut aggregator = Aggregator::new(false);
         let mut resolver = ByNumber { resolved: 0 };
         aggregator.add(&in_context(0, 0, 9), frames(&[5]), &mut resolver);
-        let (tables, profile) = aggregator.take().into_profile(&types::CPU, 1, 0, |tables, _| {
+        let (tables, profile) = cpu_profile(aggregator.take(), 0, |tables, _| {
             let attribute = tables.string_attribute("slot3", "thread's");
             tables.attribute_set(&[attribute])
         });

@@ -5,6 +5,8 @@
 //! drives it.
 
 mod aggregator;
+mod interval;
 mod recent_frames;
 
-pub use aggregator::{Aggregator, Interval, RawFrame, Resolver, ThreadKey};
+pub use aggregator::{Aggregator, RawFrame, Resolver, ThreadKey};
+pub use interval::{EngineProfiles, Interval, ProfileKind};

@@ -11,9 +11,35 @@ use super::context::ContextRecord;
 pub enum Engine {
     /// CPU time of all threads.
     Cpu = 0,
+    /// Allocations of objects.
+    Alloc,
+    /// Waiting to enter monitors, and to have locks.
+    Lock,
+    /// Waiting for notifications.
+    Wait,
+    /// Exceptions.
+    Exceptions,
 }
 
-/// The fixed part of a record. All engines share it; `values`, `context` and `thread_state` are 0 where an
+impl Engine {
+    /// The number of engines.
+    pub const COUNT: usize = 5;
+
+    /// All engines, each at the place of its number.
+    pub const ALL: [Self; Self::COUNT] = [Self::Cpu, Self::Alloc, Self::Lock, Self::Wait, Self::Exceptions];
+}
+
+/// What a sample is about, as a number that the ordinary zone gives out: the class of an object, say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Subject(pub u32);
+
+impl Subject {
+    /// Nothing in particular, or nothing that is known.
+    pub const NONE: Self = Self(0);
+}
+
+/// The fixed part of a record. All engines share it; `subject`, `context` and `thread_state` are 0 where an
 /// engine or a feature does not fill them.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -22,24 +48,26 @@ pub struct SampleHeader {
     pub monotonic_ns: u64,
     /// How many periods of the engine the sample stands for.
     pub weight: u64,
-    /// What an engine measures besides (bytes, a duration, a class).
-    pub values: [u64; 2],
+    /// What the sample adds to each of the engine's profiles, in their order.
+    pub values: [f64; 2],
     /// The thread's context; [`ContextRecord::NONE`] if it has none.
     pub context: ContextRecord,
     /// The kernel's thread id.
     pub os_tid: i32,
     /// Which life of the thread as a Java thread it was; 0 for one that never was a Java thread.
     pub java_incarnation: u32,
+    /// What it is about.
+    pub subject: Subject,
     /// The number of frames that follow.
     pub frame_count: u16,
     /// An [`Engine`].
-    pub engine: u8,
+    pub engine: Engine,
     /// HotSpot's `JavaThreadState`, or 0.
     pub thread_state: u8,
     /// 1 if the thread was carrying a virtual thread, else 0.
     pub is_virtual: u8,
     /// Always 0.
-    pub reserved: [u8; 3],
+    pub reserved: [u8; 7],
 }
 
 /// What a [`FrameRecord`] holds.

@@ -35,10 +35,16 @@ pub enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Capability {
+    /// `can_generate_exception_events`
+    ExceptionEvents = 17,
+    /// `can_generate_monitor_events`
+    MonitorEvents = 28,
     /// `can_generate_native_method_bind_events`
     NativeMethodBindEvents = 30,
     /// `can_generate_garbage_collection_events`
     GarbageCollectionEvents = 31,
+    /// `can_generate_sampled_object_alloc_events`
+    SampledObjectAllocEvents = 43,
     /// `can_support_virtual_threads` (21 on)
     SupportVirtualThreads = 44,
 }
@@ -361,6 +367,33 @@ impl Jvmti {
             self.table().run_agent_thread()(self.as_raw(), thread, main, argument, NORMAL_PRIORITY)
         };
         check("RunAgentThread", code)
+    }
+
+    /// The mean number of bytes between two sampled allocations of a thread; 0: all are.
+    pub fn set_heap_sampling_interval(self, bytes: jint) -> Result<(), JvmtiError> {
+        // SAFETY: takes a number.
+        let code = unsafe { self.table().set_heap_sampling_interval()(self.as_raw(), bytes) };
+        check("SetHeapSamplingInterval", code)
+    }
+
+    /// Keeps one pointer with the current thread, the virtual one where that is mounted.
+    pub fn set_thread_local_storage(self, data: Option<NonNull<c_void>>) -> Result<(), JvmtiError> {
+        let data = data.map_or(null_mut(), NonNull::as_ptr);
+        // SAFETY: a null thread means the current one; JVMTI only keeps the pointer.
+        let code = unsafe {
+            self.table().set_thread_local_storage()(self.as_raw(), null_mut::<c_void>().cast(), data)
+        };
+        check("SetThreadLocalStorage", code)
+    }
+
+    /// The pointer kept with the current thread.
+    pub fn thread_local_storage(self) -> Result<Option<NonNull<c_void>>, JvmtiError> {
+        let mut data = null_mut();
+        // SAFETY: a null thread means the current one; the out parameter is valid.
+        let code = unsafe {
+            self.table().get_thread_local_storage()(self.as_raw(), null_mut::<c_void>().cast(), &mut data)
+        };
+        check("GetThreadLocalStorage", code).map(|()| NonNull::new(data))
     }
 
     /// Keeps one pointer with the environment.

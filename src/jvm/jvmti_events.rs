@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_void};
 
-use jni::sys::{JNIEnv, jint, jmethodID, jobject};
+use jni::sys::{JNIEnv, jboolean, jint, jlong, jmethodID, jobject};
 
 use super::jvmti_table::RawEnv;
 
@@ -24,16 +24,28 @@ pub enum Event {
     ClassPrepare = 56,
     /// The VM can run JNI calls; the start phase begins.
     VmStart = 57,
+    /// An exception is thrown; sent on the thread that throws it.
+    Exception = 58,
     /// A native method is bound to its function; sent on the thread that is about to call it, before it does.
     NativeMethodBind = 67,
     /// The VM generated code that is no method.
     DynamicCodeGenerated = 70,
     /// SIGQUIT.
     DataDumpRequest = 71,
+    /// A thread begins to wait for a notification; this and the next three are sent on the thread itself.
+    MonitorWait = 73,
+    /// It has waited.
+    MonitorWaited = 74,
+    /// A thread begins to wait for a monitor that another has.
+    MonitorContendedEnter = 75,
+    /// It has the monitor.
+    MonitorContendedEntered = 76,
     /// A stop-the-world pause of a collector begins; sent at a safepoint.
     GarbageCollectionStart = 81,
     /// It ends.
     GarbageCollectionFinish = 82,
+    /// An object that the VM has chosen was allocated; sent on the thread that did it.
+    SampledObjectAlloc = 86,
     /// A virtual thread ends; sent on the thread that carries it (21 on).
     VirtualThreadEnd = 88,
 }
@@ -49,6 +61,25 @@ pub type VmCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv);
 
 /// A callback with the environment alone.
 pub type PlainCallback = unsafe extern "system" fn(*mut RawEnv);
+
+/// The callback of [`Event::Exception`]: thread, method, bytecode index, exception, and method and bytecode index that
+/// catch it.
+pub type ExceptionCallback =
+    unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jmethodID, jlong, jobject, jmethodID, jlong);
+
+/// A callback with a thread and an object.
+pub type ObjectCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jobject);
+
+/// The callback of [`Event::MonitorWait`]: thread, object, the longest it may take in milliseconds.
+pub type MonitorWaitCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jobject, jlong);
+
+/// The callback of [`Event::MonitorWaited`]: thread, object, whether it took the longest.
+pub type MonitorWaitedCallback =
+    unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jobject, jboolean);
+
+/// The callback of [`Event::SampledObjectAlloc`]: thread, object, its class, its size in bytes.
+pub type ObjectAllocCallback =
+    unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jobject, jobject, jlong);
 
 /// The callback of [`Event::DynamicCodeGenerated`]: name, address, length.
 pub type DynamicCodeCallback = unsafe extern "system" fn(*mut RawEnv, *const c_char, *const c_void, jint);
@@ -74,15 +105,23 @@ pub struct EventCallbacks {
     pub class_load: Option<ClassCallback>,
     pub class_prepare: Option<ClassCallback>,
     pub vm_start: Option<VmCallback>,
-    pub unused58: [Unused; 9],
+    pub exception: Option<ExceptionCallback>,
+    pub unused59: [Unused; 8],
     pub native_method_bind: Option<NativeMethodBindCallback>,
     pub unused68: [Unused; 2],
     pub dynamic_code_generated: Option<DynamicCodeCallback>,
     pub data_dump_request: Option<PlainCallback>,
-    pub unused72: [Unused; 9],
+    pub unused72: Unused,
+    pub monitor_wait: Option<MonitorWaitCallback>,
+    pub monitor_waited: Option<MonitorWaitedCallback>,
+    pub monitor_contended_enter: Option<ObjectCallback>,
+    pub monitor_contended_entered: Option<ObjectCallback>,
+    pub unused77: [Unused; 4],
     pub garbage_collection_start: Option<PlainCallback>,
     pub garbage_collection_finish: Option<PlainCallback>,
-    pub unused83: [Unused; 5],
+    pub unused83: [Unused; 3],
+    pub sampled_object_alloc: Option<ObjectAllocCallback>,
+    pub unused87: Unused,
     pub virtual_thread_end: Option<ThreadCallback>,
 }
 
@@ -97,15 +136,23 @@ impl Default for EventCallbacks {
             class_load: None,
             class_prepare: None,
             vm_start: None,
-            unused58: [std::ptr::null(); 9],
+            exception: None,
+            unused59: [std::ptr::null(); 8],
             native_method_bind: None,
             unused68: [std::ptr::null(); 2],
             dynamic_code_generated: None,
             data_dump_request: None,
-            unused72: [std::ptr::null(); 9],
+            unused72: std::ptr::null(),
+            monitor_wait: None,
+            monitor_waited: None,
+            monitor_contended_enter: None,
+            monitor_contended_entered: None,
+            unused77: [std::ptr::null(); 4],
             garbage_collection_start: None,
             garbage_collection_finish: None,
-            unused83: [std::ptr::null(); 5],
+            unused83: [std::ptr::null(); 3],
+            sampled_object_alloc: None,
+            unused87: std::ptr::null(),
             virtual_thread_end: None,
         }
     }
@@ -127,6 +174,12 @@ mod tests {
         assert_eq!(offset_of!(EventCallbacks, class_load), at(Event::ClassLoad));
         assert_eq!(offset_of!(EventCallbacks, class_prepare), at(Event::ClassPrepare));
         assert_eq!(offset_of!(EventCallbacks, vm_start), at(Event::VmStart));
+        assert_eq!(offset_of!(EventCallbacks, exception), at(Event::Exception));
+        assert_eq!(offset_of!(EventCallbacks, monitor_wait), at(Event::MonitorWait));
+        assert_eq!(offset_of!(EventCallbacks, monitor_waited), at(Event::MonitorWaited));
+        assert_eq!(offset_of!(EventCallbacks, monitor_contended_enter), at(Event::MonitorContendedEnter));
+        assert_eq!(offset_of!(EventCallbacks, monitor_contended_entered), at(Event::MonitorContendedEntered));
+        assert_eq!(offset_of!(EventCallbacks, sampled_object_alloc), at(Event::SampledObjectAlloc));
         assert_eq!(offset_of!(EventCallbacks, native_method_bind), at(Event::NativeMethodBind));
         assert_eq!(offset_of!(EventCallbacks, dynamic_code_generated), at(Event::DynamicCodeGenerated));
         assert_eq!(offset_of!(EventCallbacks, data_dump_request), at(Event::DataDumpRequest));

@@ -81,6 +81,8 @@ functions! {
     78 GetLoadedClasses get_loaded_classes(*mut jint, *mut *mut jobject);
     88 GetVersionNumber get_version_number(*mut jint);
     89 GetCapabilities get_capabilities(*mut Capabilities);
+    102 GetThreadLocalStorage get_thread_local_storage(jobject, *mut *mut c_void);
+    103 SetThreadLocalStorage set_thread_local_storage(jobject, *const c_void);
     122 SetEventCallbacks set_event_callbacks(*const EventCallbacks, jint);
     123 GenerateEvents generate_events(jint);
     125 GetExtensionEvents get_extension_events(*mut jint, *mut *mut RawExtensionEvent);
@@ -92,4 +94,5 @@ functions! {
     142 AddCapabilities add_capabilities(*const Capabilities);
     147 GetEnvironmentLocalStorage get_environment_local_storage(*mut *mut c_void);
     148 SetEnvironmentLocalStorage set_environment_local_storage(*const c_void);
+    156 SetHeapSamplingInterval set_heap_sampling_interval(jint);
 }

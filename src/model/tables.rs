@@ -177,6 +177,12 @@ impl Tables {
         self.attribute_sets.get(set)
     }
 
+    /// The attributes of both sets; where they share a key, `wins` has the word.
+    pub fn union_of_attributes(&mut self, set: AttributeSetId, wins: AttributeSetId) -> AttributeSetId {
+        let both = [self.attributes_of(set), self.attributes_of(wins)].concat();
+        self.attribute_set(&both)
+    }
+
     /// How many attribute sets there are.
     pub fn attribute_set_count(&self) -> usize {
         self.attribute_sets.len()

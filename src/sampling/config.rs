@@ -13,6 +13,8 @@ pub enum ClockChoice {
     /// This clock, and none in its place at the start. Threads for which the process's limits leave none of it
     /// still get the next kind.
     Only(ClockKind),
+    /// None: threads are known, and none is sampled by its CPU time.
+    None,
 }
 
 /// CPU sampling, as asked for.
@@ -70,7 +72,7 @@ impl Config {
 /// What arming a thread takes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ArmedConfig {
-    pub(super) clock: ClockKind,
+    pub(super) clock: Option<ClockKind>,
     pub(super) signal: i32,
 }
 

@@ -71,7 +71,7 @@ impl From<ChainError> for StartError {
 /// A running session. Stops when dropped.
 pub struct Session {
     poller: Option<Poller>,
-    clock: ClockKind,
+    clock: Option<ClockKind>,
     clock_reason: String,
 }
 
@@ -82,7 +82,7 @@ pub fn check(config: &Config) -> Result<(), StartError> {
     check_limits(config)?;
     match config.clock {
         // Something can always be had.
-        ClockChoice::Auto => Ok(()),
+        ClockChoice::Auto | ClockChoice::None => Ok(()),
         ClockChoice::Only(_) => choose_clock(config).map(drop),
     }
 }
@@ -98,8 +98,10 @@ pub fn start(config: &Config, sample: SampleFn) -> Result<Session, StartError> {
         return Err(StartError::AlreadyRunning);
     }
     // From here on, dropping the session undoes what has been done.
-    let mut session = Session { poller: None, clock: ClockKind::Itimer, clock_reason: String::new() };
-    (session.clock, session.clock_reason) = choose_clock(config)?;
+    let mut session = Session { poller: None, clock: None, clock_reason: String::new() };
+    if let Some((clock, reason)) = choose_clock(config)? {
+        (session.clock, session.clock_reason) = (Some(clock), reason);
+    }
     // Before events take the last descriptors.
     let mut tasks = Tasks::open().map_err(StartError::Tasks)?;
     SignalToken::choose_cookie(random::system_random());
@@ -107,27 +109,27 @@ pub fn start(config: &Config, sample: SampleFn) -> Result<Session, StartError> {
     if !threads::make_key() {
         log::warn!("no pthread key left: the ends of threads are noticed late");
     }
-    install_handler(config.signal)?;
+    if session.clock.is_some() {
+        install_handler(config.signal)?;
+    }
     // The interval is at most an hour: it fits.
     SESSION.open(sample, config.interval.as_nanos() as i64, tick_ns());
     threads::set_config(Some(ArmedConfig { clock: session.clock, signal: config.signal }));
     // Threads that are born from here on arm themselves; then those that are there.
     thread_start::install();
     threads::arm_all(&mut tasks)?;
-    let account = ProcessAccount::begin(&tasks);
+    let account = session.clock.map(|_| ProcessAccount::begin(&tasks));
     session.poller = Some(Poller::start(config.signal, account, tasks)?);
-    log::info!(
-        "CPU sampling every {:?} of CPU time by {} ({})",
-        config.interval,
-        session.clock.name(),
-        session.clock_reason
-    );
+    if let Some(clock) = session.clock {
+        let (interval, reason) = (config.interval, &session.clock_reason);
+        log::info!("CPU sampling every {interval:?} of CPU time by {} ({reason})", clock.name());
+    }
     Ok(session)
 }
 
 impl Session {
-    /// The clock that threads are sampled by, unless limits run out.
-    pub fn clock(&self) -> ClockKind {
+    /// The clock that threads are sampled by, unless limits run out; `None` if they are not.
+    pub fn clock(&self) -> Option<ClockKind> {
         self.clock
     }
 
@@ -192,31 +194,32 @@ fn check_limits(config: &Config) -> Result<(), StartError> {
     Ok(())
 }
 
-fn choose_clock(config: &Config) -> Result<(ClockKind, String), StartError> {
+fn choose_clock(config: &Config) -> Result<Option<(ClockKind, String)>, StartError> {
     let probe = |kind| match kind {
         ClockKind::Perf => probe_perf(),
         ClockKind::Timer => probe_timer(config.signal),
         ClockKind::Itimer => Ok(()),
     };
-    match config.clock {
+    Ok(Some(match config.clock {
+        ClockChoice::None => return Ok(None),
         ClockChoice::Only(kind) => {
             probe(kind).map_err(|error| StartError::Clock { kind, error })?;
-            Ok((kind, "as configured".to_owned()))
+            (kind, "as configured".to_owned())
         }
         ClockChoice::Auto => {
-            let Err(no_perf) = probe(ClockKind::Perf) else {
-                return Ok((
-                    ClockKind::Perf,
-                    "perf events are granted, the kernel's time included".to_owned(),
-                ));
+            let no_perf = match probe(ClockKind::Perf) {
+                Ok(()) => {
+                    let reason = "perf events are granted, the kernel's time included".to_owned();
+                    return Ok(Some((ClockKind::Perf, reason)));
+                }
+                Err(error) => format!("perf events are not granted: {error}"),
             };
-            let no_perf = format!("perf events are not granted: {no_perf}");
-            let Err(no_timer) = probe(ClockKind::Timer) else {
-                return Ok((ClockKind::Timer, no_perf));
-            };
-            Ok((ClockKind::Itimer, format!("{no_perf}; timers neither: {no_timer}")))
+            match probe(ClockKind::Timer) {
+                Ok(()) => (ClockKind::Timer, no_perf),
+                Err(error) => (ClockKind::Itimer, format!("{no_perf}; timers neither: {error}")),
+            }
         }
-    }
+    }))
 }
 
 /// The scheduler's tick: the resolution of the clocks that are kept by it.

@@ -35,7 +35,8 @@ struct Shared {
 }
 
 impl Poller {
-    pub(super) fn start(signal: i32, account: ProcessAccount, tasks: Tasks) -> io::Result<Self> {
+    /// Without an account no thread has a clock: there is nothing to reckon.
+    pub(super) fn start(signal: i32, account: Option<ProcessAccount>, tasks: Tasks) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let thread = own_threads::spawn("otlpprof-cpu", {
             let shared = Arc::clone(&shared);
@@ -60,7 +61,7 @@ impl Drop for Poller {
     }
 }
 
-fn run(shared: &Shared, mut tasks: Tasks, signal: i32, mut account: ProcessAccount) {
+fn run(shared: &Shared, mut tasks: Tasks, signal: i32, mut account: Option<ProcessAccount>) {
     let mut unarmed = HashMap::new();
     let mut reckoned = Instant::now();
     let mut is_settled = true;
@@ -87,6 +88,7 @@ fn run(shared: &Shared, mut tasks: Tasks, signal: i32, mut account: ProcessAccou
             );
             all_were_sampled = false;
         }
+        let Some(account) = &mut account else { continue };
         if reckoned.elapsed() >= RECKON {
             reckoned = Instant::now();
             thread_records::for_each_thread(reconcile::reconcile_account);

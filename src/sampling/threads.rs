@@ -93,7 +93,7 @@ fn arm(tid: i32, base_ns: i64, prepare: impl FnOnce(&ThreadRecord)) -> Option<&'
     account.owed.store(0, Ordering::Relaxed);
     account.started.store(false, Ordering::Relaxed);
     prepare(record);
-    if !clock::arm(record, config.clock, config.signal) {
+    if config.clock.is_some_and(|clock| !clock::arm(record, clock, config.signal)) {
         release(record);
         cannot_be_sampled(tid);
         return None;
@@ -296,6 +296,29 @@ fn becomes_java_thread(record: &ThreadRecord, java_thread: u64) {
         record.java_incarnation.store(incarnation, Ordering::Relaxed);
         record.java_thread.store(java_thread, Ordering::Release);
     }
+}
+
+/// What the current thread is.
+pub fn current() -> CurrentThread {
+    if is_excluded() {
+        return CurrentThread::Own;
+    }
+    let os_tid = gettid();
+    record_of_tid(os_tid).map_or(CurrentThread::Unknown { os_tid }, CurrentThread::Known)
+}
+
+/// What the current thread is to the profiler.
+#[derive(Clone, Copy, Debug)]
+pub enum CurrentThread {
+    /// One of its own.
+    Own,
+    /// One that it has a record of.
+    Known(&'static ThreadRecord),
+    /// One that there was no clock for, or no record.
+    Unknown {
+        /// The kernel's id.
+        os_tid: i32,
+    },
 }
 
 /// The current thread is a Java thread from now on, with this `JavaThread*`. For JVMTI's ThreadStart.

@@ -316,7 +316,7 @@ fn hold_from_drainer(strip: &Strip) {
 mod tests {
     use super::*;
     use crate::core::context::ContextRecord;
-    use crate::core::record::FrameKind;
+    use crate::core::record::{Engine, FrameKind, Subject};
 
     static SERIAL: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
 
@@ -324,15 +324,16 @@ mod tests {
         SampleHeader {
             monotonic_ns: 0,
             weight,
-            values: [0; 2],
+            values: [weight as f64, 0.0],
             context: ContextRecord::NONE,
             os_tid: 0,
             java_incarnation: 0,
             frame_count,
-            engine: 0,
+            subject: Subject::NONE,
+            engine: Engine::Cpu,
             thread_state: 0,
             is_virtual: 0,
-            reserved: [0; 3],
+            reserved: [0; 7],
         }
     }
 

@@ -15,7 +15,7 @@ use super::walk::{FrameSink, Start, Walk};
 use crate::core::collections::COLLECTIONS;
 use crate::core::memory::Memory;
 use crate::core::object::ObjectMap;
-use crate::core::record::{Engine, SampleHeader};
+use crate::core::record::{Engine, SampleHeader, Subject};
 use crate::core::stack_walker::StackWalker;
 use crate::core::thread::ThreadRecord;
 use crate::core::vm_layout::VmLayout;
@@ -61,24 +61,49 @@ pub static SETUP: Setup = Setup {
 /// # Safety
 /// As for [`take`].
 pub unsafe fn take_cpu(thread: &ThreadRecord, context: *mut c_void, weight: u64) {
+    let sample = Sample { engine: Engine::Cpu, weight, values: [weight as f64, 0.0], subject: Subject::NONE };
     // SAFETY: by the contract.
-    unsafe { take(Engine::Cpu, thread, context, weight) };
+    unsafe { take(&sample, thread, Some(context)) };
 }
 
-/// Takes a sample of the current thread, interrupted at `context`, that stands for `weight` periods.
+/// What an engine says of a sample.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// Whose it is.
+    pub engine: Engine,
+    /// How many periods of CPU time it stands for; 0 for the other engines.
+    pub weight: u64,
+    /// What it adds to each of the engine's profiles.
+    pub values: [f64; 2],
+    /// What it is about.
+    pub subject: Subject,
+}
+
+/// Takes a sample of the current thread, which has not been interrupted: it has called the VM, which has called us.
+/// Takes signals in the middle of it, and other samples in those, as they come.
 ///
 /// # Safety
-/// Called in a signal handler; `context` is the `ucontext_t` that the kernel passed to it.
-pub unsafe fn take(engine: Engine, thread: &ThreadRecord, context: *const c_void, weight: u64) {
+/// `thread` is the current thread's. If it has a `JavaThread*`, that is in native code, with its last Java frame's
+/// anchor set, as it is in JVMTI's events and in native methods.
+pub unsafe fn take_of_caller(sample: &Sample, thread: &ThreadRecord) {
+    // SAFETY: by the contract.
+    unsafe { take(sample, thread, None) };
+}
+
+/// Takes a sample of the current thread, interrupted at `context`, or in a call.
+///
+/// # Safety
+/// Called in a signal handler, with the `ucontext_t` that the kernel passed to it; or as [`take_of_caller`] is.
+pub unsafe fn take(sample: &Sample, thread: &ThreadRecord, context: Option<*mut c_void>) {
     let start_ns = monotonic_ns();
     add(&COUNTERS.samples_taken, 1);
-    let recorded = record(engine, thread, context, weight, start_ns);
+    let recorded = record(sample, thread, context, start_ns);
     if let Err(NotRecorded::Filtered) = recorded {
         add(&COUNTERS.samples_filtered, 1);
-        add(&COUNTERS.periods_filtered, weight);
+        add(&COUNTERS.periods_filtered, sample.weight);
     } else if let Err(reason) = recorded {
         add(&COUNTERS.samples_dropped, 1);
-        add(&COUNTERS.periods_dropped, weight);
+        add(&COUNTERS.periods_dropped, sample.weight);
         let counter = match reason {
             NotRecorded::NotReady | NotRecorded::Filtered => &COUNTERS.samples_dropped_not_ready,
             NotRecorded::NoStrip(NoStrip::Held) => &COUNTERS.samples_dropped_held,
@@ -99,10 +124,9 @@ enum NotRecorded {
 }
 
 fn record(
-    engine: Engine,
+    sample: &Sample,
     thread: &ThreadRecord,
-    context: *const c_void,
-    weight: u64,
+    context: Option<*mut c_void>,
     monotonic_ns: u64,
 ) -> Result<(), NotRecorded> {
     let os_tid = thread.os_tid.load(Ordering::Relaxed);
@@ -130,9 +154,10 @@ fn record(
         high => high,
     };
     // SAFETY: by this module's contract `context` is the kernel's.
-    let registers = unsafe { Registers::from_context(context) };
+    let registers = context.map_or_else(Registers::default, |it| unsafe { Registers::from_context(it) });
     let walker = StackWalker::from_u8(SETUP.walker.load(Ordering::Relaxed));
-    let call_trace = call_trace(java_thread, context, vm.is_some());
+    let ucontext = context.unwrap_or((&raw const NOT_INTERRUPTED).cast_mut().cast());
+    let call_trace = call_trace(java_thread, ucontext, vm.is_some());
     let collections = &COLLECTIONS;
     let start = Start { vm, objects, java_thread, stack_high, registers, walker, call_trace, collections };
     let walk = Walk::new(&ProcessMemory, start);
@@ -144,36 +169,40 @@ fn record(
     if SETUP.filter.load(Ordering::Relaxed) && !interrupted.is_registered() {
         return Err(NotRecorded::Filtered);
     }
-    walk.walk(&mut sink);
+    match context {
+        Some(_) => walk.walk(&mut sink),
+        None => walk.walk_from_call(&mut sink),
+    }
     if sink.has_unknown_code() {
         SETUP.unknown_code.ring();
     }
     let frame_count = u16::try_from(sink.len()).unwrap_or(u16::MAX);
     held.commit(SampleHeader {
         monotonic_ns,
-        weight,
-        values: [0; 2],
+        weight: sample.weight,
+        values: sample.values,
         context: interrupted.context(),
         os_tid,
         java_incarnation: thread.java_incarnation.load(Ordering::Relaxed),
+        subject: sample.subject,
         frame_count,
-        engine: engine as u8,
+        engine: sample.engine,
         thread_state,
         is_virtual: u8::from(carries_virtual_thread == Some(true)),
-        reserved: [0; 3],
+        reserved: [0; 7],
     });
     Ok(())
 }
 
+/// In place of the `ucontext_t` of a thread that is not interrupted.
+static NOT_INTERRUPTED: [u64; size_of::<libc::ucontext_t>() / 8] = [0; size_of::<libc::ucontext_t>() / 8];
+
 /// Where stacks of this process end.
 static ROOTS: RootMethods = RootMethods::new();
 
-/// AsyncGetCallTrace for the current thread, a Java thread, whose `ucontext_t` the kernel has put at `context`.
-fn call_trace(
-    java_thread: u64,
-    context: *const c_void,
-    ids_lead_to_methods: bool,
-) -> Option<CallTraceSource> {
+/// AsyncGetCallTrace for the current thread, a Java thread, whose `ucontext_t` the kernel has put at `context`; one
+/// of a thread that has called the VM is not read (`forte.cpp`, `pd_get_top_frame`, 11-25).
+fn call_trace(java_thread: u64, context: *mut c_void, ids_lead_to_methods: bool) -> Option<CallTraceSource> {
     let function = SETUP.async_get_call_trace.load(Ordering::Acquire);
     if function.is_null() || java_thread == 0 {
         return None;
@@ -183,11 +212,12 @@ fn call_trace(
     // Java thread, and takes it back before it ends; the context is the kernel's by this module's contract.
     unsafe {
         let function = std::mem::transmute::<*mut c_void, AsyncGetCallTrace>(function);
-        Some(CallTraceSource::new(function, env, context.cast_mut(), ids_lead_to_methods, &ROOTS))
+        Some(CallTraceSource::new(function, env, context, ids_lead_to_methods, &ROOTS))
     }
 }
 
-fn monotonic_ns() -> u64 {
+/// CLOCK_MONOTONIC.
+pub fn monotonic_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a valid timespec; clock_gettime is async-signal-safe.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };

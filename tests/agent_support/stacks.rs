@@ -28,14 +28,14 @@ pub(crate) struct Frame {
     pub(crate) remote: Option<RemoteFrame>,
 }
 
-/// One sample of the CPU profile.
+/// One sample of a profile.
 #[derive(Clone, Debug)]
 pub(crate) struct Stack {
     /// Leaf first.
     pub(crate) frames: Vec<Frame>,
     /// How many samples it stands for.
     pub(crate) value: i64,
-    /// The nanoseconds between two samples.
+    /// The profile's period: of CPU profiles the nanoseconds between two samples.
     pub(crate) period_ns: i64,
     /// `thread.name`; empty without one.
     pub(crate) thread: String,
@@ -58,12 +58,18 @@ impl Stack {
 
 /// The samples of all CPU profiles.
 pub(crate) fn cpu_stacks(messages: &[Message]) -> Vec<Stack> {
+    stacks_of(messages, "cpu", ("samples", "count"))
+}
+
+/// The samples of all profiles with this `profile.type` and sample type.
+pub(crate) fn stacks_of(messages: &[Message], profile_type: &str, sample_type: (&str, &str)) -> Vec<Stack> {
     let mut stacks = Vec::new();
     for message in messages {
         let lookup = Lookup::new(&message.data);
         let scopes = message.data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles);
         for profile in scopes.flat_map(|scope| &scope.profiles) {
-            if lookup.value_type(profile.period_type) != ("cpu", "nanoseconds") {
+            let found = lookup.attribute_text(&profile.attribute_indices, "profile.type");
+            if found != Some(profile_type) || lookup.value_type(profile.sample_type) != sample_type {
                 continue;
             }
             for sample in &profile.samples {

@@ -182,6 +182,10 @@ impl Default for Draft {
         Self {
             options: Options {
                 cpu: None,
+                alloc: None,
+                lock: None,
+                wait: None,
+                exceptions: None,
                 cpu_clock: CpuClock::Auto,
                 signal: 0,
                 stack_walker: StackWalker::Vm,

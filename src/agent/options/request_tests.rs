@@ -54,6 +54,10 @@ fn nothing_said_is_the_documented_defaults() {
         options,
         Options {
             cpu: Some(Duration::from_millis(10)),
+            alloc: None,
+            lock: None,
+            wait: None,
+            exceptions: None,
             cpu_clock: CpuClock::Auto,
             signal: libc::SIGPROF,
             stack_walker: StackWalker::Vm,
@@ -114,6 +118,10 @@ fn every_option_is_read_from_the_string() {
         options,
         Options {
             cpu: Some(Duration::from_micros(500)),
+            alloc: None,
+            lock: None,
+            wait: None,
+            exceptions: None,
             cpu_clock: CpuClock::Timer,
             signal: libc::SIGVTALRM,
             stack_walker: StackWalker::Vmx,

@@ -75,7 +75,11 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         default: Some("10ms"),
         bare: Some("on"),
         help: "sample every thread each time it has used this much CPU time (on: 10ms)",
-        read: read_cpu,
+        read: |draft, text| {
+            let interval =
+                |text: &str| value::duration(text, Config::SHORTEST_INTERVAL, Config::LONGEST_INTERVAL);
+            set(&mut draft.options.cpu, switchable(text, "10ms", interval))
+        },
         ..PLAIN
     },
     OptionSpec {
@@ -91,6 +95,48 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
                 ("itimer", CpuClock::Itimer),
             ];
             set(&mut draft.options.cpu_clock, value::choice(text, &clocks))
+        },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "alloc",
+        value: "SIZE|on|off",
+        default: Some("off"),
+        bare: Some("on"),
+        help: "sample allocations, one in about so many bytes (on: 512k)",
+        read: |draft, text| {
+            let interval = switchable(text, "512k", |text| value::size(text, 1, GIB));
+            set(&mut draft.options.alloc, interval.map(|interval| interval.map(|bytes| bytes as u64)))
+        },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "lock",
+        value: "DURATION|on|off",
+        default: Some("off"),
+        bare: Some("on"),
+        help: "record waits for monitors that take this long or longer (on: 10us)",
+        read: |draft, text| set(&mut draft.options.lock, switchable(text, "10us", shortest_wait)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "wait",
+        value: "DURATION|on|off",
+        default: Some("off"),
+        bare: Some("on"),
+        help: "record calls of Object.wait that take this long or longer (on: 10us)",
+        read: |draft, text| set(&mut draft.options.wait, switchable(text, "10us", shortest_wait)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "exceptions",
+        value: "NUMBER|on|off",
+        default: Some("off"),
+        bare: Some("on"),
+        help: "sample one of so many exceptions that are thrown (on: 1, all); with -agentpath only",
+        read: |draft, text| {
+            let period = switchable(text, "1", |text| value::integer(text, 1, 1_000_000));
+            set(&mut draft.options.exceptions, period.map(|period| period.map(|count| count as u64)))
         },
         ..PLAIN
     },
@@ -351,18 +397,21 @@ const LIST_SEPARATOR: char = '+';
 pub(super) const COMPRESSIONS: [(&str, Compression); 2] =
     [("gzip", Compression::Gzip), ("none", Compression::None)];
 
-/// Digits begin a duration here, so that 1 and 0 are no booleans.
-fn read_cpu(draft: &mut Draft, text: &str) -> Result<(), String> {
-    let interval = |text| value::duration(text, Config::SHORTEST_INTERVAL, Config::LONGEST_INTERVAL);
-    let cpu = match value::boolean(text) {
-        Ok(on) if !text.starts_with(|c: char| c.is_ascii_digit()) => {
-            // The table has a default for this option; a test reads it.
-            on.then(|| interval(find("cpu").and_then(|option| option.default).unwrap_or_default()))
-                .transpose()
-        }
-        _ => interval(text).map(Some).map_err(|message| format!("{message}; or on, or off")),
-    };
-    set(&mut draft.options.cpu, cpu)
+/// What is off, on with the value `on`, or on with another that `read` takes. Digits begin a value here, so that 1 and 0
+/// are no booleans.
+fn switchable<T>(
+    text: &str,
+    on: &str,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, String> {
+    match value::boolean(text) {
+        Ok(is_on) if !text.starts_with(|c: char| c.is_ascii_digit()) => is_on.then(|| read(on)).transpose(),
+        _ => read(text).map(Some).map_err(|message| format!("{message}; or on, or off")),
+    }
+}
+
+fn shortest_wait(text: &str) -> Result<Duration, String> {
+    value::duration(text, Duration::ZERO, HOUR)
 }
 
 /// A collector's base URL, or the whole URL of its profiles endpoint.

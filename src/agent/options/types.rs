@@ -37,6 +37,14 @@ pub enum ContextPublication {
 pub struct Options {
     /// The CPU sampling interval, in CPU time of a thread; `None`: no CPU sampling.
     pub cpu: Option<Duration>,
+    /// The mean number of bytes between two sampled allocations; `None`: allocations are not sampled.
+    pub alloc: Option<u64>,
+    /// The shortest wait for a monitor or a lock that is recorded; `None`: none is.
+    pub lock: Option<Duration>,
+    /// The shortest wait for a notification that is recorded; `None`: none is.
+    pub wait: Option<Duration>,
+    /// Of how many exceptions one is sampled; `None`: none is.
+    pub exceptions: Option<u64>,
     /// The clock of CPU samples.
     pub cpu_clock: CpuClock,
     /// The signal that clocks send.

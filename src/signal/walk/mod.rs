@@ -8,6 +8,7 @@
 //!   threads that run no Java.
 //! - `asked`: native frames down to Java, and then AsyncGetCallTrace (`fp`, `dwarf`).
 //! - `java_only`: the same without native frames (`no`).
+//! - `called`: what lies below a call from the VM, for samples that a thread takes of itself.
 //! - `entry`: where native code has called Java, and what lies below.
 //! - [`native`]: one native frame by unwind table, else by frame pointer.
 //! - `code_cache`, `blob`: what the VM has put around a program counter.
@@ -19,6 +20,7 @@
 
 mod asked;
 mod blob;
+mod called;
 mod code_cache;
 mod compiled;
 mod continuation;

@@ -15,14 +15,23 @@ pub struct FrameSink<'a> {
     has_unknown_code: bool,
     /// Set where native frames are put down as build-id and address.
     remote: Option<RemotePool<'a>>,
-    java_only: bool,
+    left_out: LeftOut,
+}
+
+/// Which native frames and stubs are left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LeftOut {
+    None,
+    /// Those above the first Java frame.
+    OnTop,
+    All,
 }
 
 impl<'a> FrameSink<'a> {
     /// A sink of at most `frames.len()` records, the last of which is kept for a mark.
     pub fn new(frames: &'a mut [FrameRecord], remote: Option<RemotePool<'a>>) -> Self {
         let limit = frames.len().saturating_sub(2);
-        Self { frames, len: 0, limit, has_unknown_code: false, remote, java_only: false }
+        Self { frames, len: 0, limit, has_unknown_code: false, remote, left_out: LeftOut::None }
     }
 
     /// How many more frames the sink takes.
@@ -53,7 +62,20 @@ impl<'a> FrameSink<'a> {
 
     /// From now on native frames and stubs are left out.
     pub(super) fn leave_out_native_frames(&mut self) {
-        self.java_only = true;
+        self.left_out = LeftOut::All;
+    }
+
+    /// Native frames and stubs are left out until there is a Java frame.
+    pub(super) fn begin_at_java(&mut self) {
+        self.left_out = LeftOut::OnTop;
+    }
+
+    fn takes_native_frames(&self) -> bool {
+        match self.left_out {
+            LeftOut::None => true,
+            LeftOut::OnTop => !self.is_empty(),
+            LeftOut::All => false,
+        }
     }
 
     /// The number of frames so far.
@@ -104,7 +126,7 @@ impl<'a> FrameSink<'a> {
 
     /// A native frame in `object`, which the caller has found to be the one still loaded there.
     pub fn native(&mut self, object: Option<&LoadedObject>, lookup_pc: u64) {
-        if self.is_full() || self.java_only {
+        if self.is_full() || !self.takes_native_frames() {
             return;
         }
         let Some(object) = object else {
@@ -123,7 +145,7 @@ impl<'a> FrameSink<'a> {
 
     /// A stub of the VM.
     pub fn stub(&mut self, lookup_pc: u64) {
-        if !self.is_full() && !self.java_only {
+        if !self.is_full() && self.takes_native_frames() {
             self.put(FrameKind::Stub, 0, 0, lookup_pc);
         }
     }

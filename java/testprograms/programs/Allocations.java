@@ -1,0 +1,80 @@
+package programs;
+
+/**
+ * Allocates known numbers of objects of known sizes at known places, and prints what: {@code Allocations [virtual]}. Each
+ * line is {@code METHOD CLASS BYTES OBJECTS}. With an argument all of it is done by a virtual thread.
+ *
+ * <p>Sizes are those of a 64-bit HotSpot with compressed class pointers and headers that are not compact: an object's header
+ * is 12 bytes, an array's 16, and all sizes are multiples of 8.
+ */
+public final class Allocations {
+    private Allocations() {}
+
+    /** 12 bytes of header, 4 of padding, 16 of fields. */
+    private static final class Small {
+        long a;
+        long b;
+    }
+
+    /** What is stored here is not optimised away. */
+    private static volatile Object sink;
+
+    public static void main(String[] args) throws Exception {
+        Thread thread;
+        if (args.length > 0) {
+            thread = (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class)
+                    .invoke(null, (Runnable) Allocations::all);
+        } else {
+            thread = new Thread(Allocations::all, "allocations");
+            thread.start();
+        }
+        thread.join();
+    }
+
+    private static void all() {
+        // Mixed, so that what one site allocates comes before and behind what each other does.
+        int rounds = 20;
+        for (int round = 0; round < rounds; round++) {
+            small(100_000);
+            arrays(2_000);
+            interval(1_000);
+            large(3);
+            interval(1_000);
+            small(100_000);
+        }
+        told("small", "programs.Allocations$Small", 32, 200_000L * rounds);
+        told("arrays", "int[]", 16 + 4 * 250, 2_000L * rounds);
+        told("interval", "byte[]", 16 + 4080, 2_000L * rounds);
+        told("large", "java.lang.Object[]", 16 + 4 * 250_000, 3L * rounds);
+    }
+
+    private static void told(String method, String type, long bytes, long objects) {
+        System.out.println(method + " " + type + " " + bytes * objects + " " + objects);
+    }
+
+    private static void small(int count) {
+        for (int i = 0; i < count; i++) {
+            Small small = new Small();
+            small.a = i;
+            sink = small;
+        }
+    }
+
+    private static void arrays(int count) {
+        for (int i = 0; i < count; i++) {
+            sink = new int[250];
+        }
+    }
+
+    private static void interval(int count) {
+        for (int i = 0; i < count; i++) {
+            sink = new byte[4080];
+        }
+    }
+
+    private static void large(int count) {
+        for (int i = 0; i < count; i++) {
+            sink = new Object[250_000];
+        }
+    }
+}

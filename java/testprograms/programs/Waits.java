@@ -1,0 +1,96 @@
+package programs;
+
+import java.lang.reflect.Method;
+
+/**
+ * A thread that waits for a monitor that another holds, and one that waits to be notified: {@code Waits [virtual]}. Each line
+ * that it prints is {@code METHOD CLASS LEAST MOST TIMES}, with the nanoseconds that the thread was there for certain and
+ * those that it measured itself, in which it may also have waited for a processor.
+ */
+public final class Waits {
+    private static final int ROUNDS = 6;
+    private static final long HELD_NS = 50_000_000;
+
+    private Waits() {}
+
+    /** What is entered. */
+    private static final class Door {}
+
+    /** What is waited for. */
+    private static final class Bell {}
+
+    private static final Door DOOR = new Door();
+    private static final Bell BELL = new Bell();
+
+    private static long enteredNs;
+    private static long notifiedNs;
+    private static volatile boolean held;
+    private static volatile Thread entering;
+
+    public static void main(String[] args) throws Exception {
+        boolean virtual = args.length > 0;
+        for (int round = 0; round < ROUNDS; round++) {
+            held = false;
+            entering = null;
+            Thread holder = start(virtual, Waits::hold);
+            while (!held) {
+                Thread.sleep(1);
+            }
+            entering = start(virtual, Waits::enter);
+            holder.join();
+            entering.join();
+        }
+        start(virtual, Waits::await).join();
+        System.out.println("enter programs.Waits$Door " + ROUNDS * HELD_NS + " " + enteredNs + " " + ROUNDS);
+        System.out.println("await programs.Waits$Bell " + ROUNDS * HELD_NS + " " + notifiedNs + " " + ROUNDS);
+    }
+
+    private static Thread start(boolean virtual, Runnable task) {
+        try {
+            if (virtual) {
+                Method start = Thread.class.getMethod("startVirtualThread", Runnable.class);
+                return (Thread) start.invoke(null, task);
+            }
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException(e);
+        }
+        Thread thread = new Thread(task);
+        thread.start();
+        return thread;
+    }
+
+    /** In a loop, not asleep: a virtual thread that sleeps may let its carrier go. */
+    private static void hold() {
+        synchronized (DOOR) {
+            held = true;
+            while (entering == null || entering.getState() != Thread.State.BLOCKED) {
+                Thread.onSpinWait();
+            }
+            long end = System.nanoTime() + HELD_NS;
+            while (System.nanoTime() < end) {
+                Thread.onSpinWait();
+            }
+        }
+    }
+
+    private static void enter() {
+        long start = System.nanoTime();
+        synchronized (DOOR) {
+            enteredNs += System.nanoTime() - start;
+        }
+    }
+
+    private static void await() {
+        synchronized (BELL) {
+            for (int i = 0; i < ROUNDS; i++) {
+                long start = System.nanoTime();
+                try {
+                    BELL.wait(HELD_NS / 1_000_000);
+                } catch (InterruptedException e) {
+                    throw new IllegalStateException(e);
+                }
+                notifiedNs += System.nanoTime() - start;
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What the VM must grant for the engines. Some of it only one agent of a process can have, some is granted only while the
+//! VM starts.
+
+use crate::agent::options::Options;
+use crate::jvm::jvmti::{Capability, Jvmti};
+use crate::jvm::jvmti_table::Capabilities;
+
+/// Asks for what the engines need, and turns those off that do not get it, with a line each.
+pub(super) fn acquire(jvmti: Jvmti, options: &mut Options) {
+    if !grants(jvmti, options.alloc.is_some(), "alloc", Capability::SampledObjectAllocEvents) {
+        options.alloc = None;
+    }
+    if !grants(jvmti, options.lock.is_some(), "lock", Capability::MonitorEvents) {
+        options.lock = None;
+    }
+    if !grants(jvmti, options.wait.is_some(), "wait", Capability::MonitorEvents) {
+        options.wait = None;
+    }
+    if !grants(jvmti, options.exceptions.is_some(), "exceptions", Capability::ExceptionEvents) {
+        options.exceptions = None;
+    }
+    let has_events = options.lock.is_some() || options.wait.is_some() || options.exceptions.is_some();
+    if (has_events || options.alloc.is_some())
+        && let Err(error) = support_virtual_threads(jvmti)
+    {
+        log::warn!(
+            "the VM does not tell what virtual threads do ({error}): they are not sampled by its events"
+        );
+    }
+}
+
+/// Whether the VM grants what `option` needs; `true` if that is not asked for.
+fn grants(jvmti: Jvmti, is_asked_for: bool, option: &str, capability: Capability) -> bool {
+    if !is_asked_for || jvmti.capabilities().is_ok_and(|had| had.has(capability)) {
+        return true;
+    }
+    let is_to_be_had = jvmti.potential_capabilities().is_ok_and(|potential| potential.has(capability));
+    if !is_to_be_had {
+        log::warn!("{option} is off: {}", reason(capability));
+        return false;
+    }
+    let added = jvmti.add_capabilities(Capabilities::default().with(capability));
+    added.inspect_err(|error| log::warn!("{option} is off: the VM refuses its events ({error})")).is_ok()
+}
+
+/// Why a capability is not to be had, and what helps.
+fn reason(capability: Capability) -> &'static str {
+    match capability {
+        Capability::SampledObjectAllocEvents => {
+            "another agent of this process has the VM's events of allocations; only one can"
+        }
+        Capability::ExceptionEvents => {
+            "the VM tells of exceptions only if the agent is loaded when it starts (-agentpath)"
+        }
+        _ => "the VM does not have its events, or no longer gives them",
+    }
+}
+
+/// Events of virtual threads are sent to whoever supports them (21 on).
+fn support_virtual_threads(jvmti: Jvmti) -> Result<(), crate::jvm::jvmti_error::JvmtiError> {
+    let wanted = Capability::SupportVirtualThreads;
+    if !jvmti.potential_capabilities()?.has(wanted) {
+        return Ok(());
+    }
+    jvmti.add_capabilities(Capabilities::default().with(wanted))
+}

@@ -1,0 +1,156 @@
+//! Time in which threads wait to enter monitors, and for notifications of those that they have.
+//!
+//! The VM sends an event where a thread begins to wait and one where it has done so; a thread waits for one thing at a time.
+//! When it began is kept in JVMTI's storage of the thread: a virtual thread may end its wait on another carrier.
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use jni::sys::{JNIEnv, jlong, jobject};
+
+use super::gate::Gate;
+use super::own_sample;
+use crate::agent::callbacks::guarded;
+use crate::agent::lifecycle::Agent;
+use crate::agent::vm::Vm;
+use crate::core::record::Engine;
+use crate::jvm::jvmti_error::JvmtiError;
+use crate::jvm::jvmti_events::Event;
+use crate::jvm::jvmti_table::RawEnv;
+use crate::signal::sample::monotonic_ns;
+
+/// One kind of waiting.
+struct Waiting {
+    engine: Engine,
+    events: [Event; 2],
+    gate: Gate,
+    /// What is shorter is not recorded.
+    shortest_ns: AtomicU64,
+}
+
+static ENTERING: Waiting = Waiting {
+    engine: Engine::Lock,
+    events: [Event::MonitorContendedEntered, Event::MonitorContendedEnter],
+    gate: Gate::new(),
+    shortest_ns: AtomicU64::new(0),
+};
+
+static NOTIFICATIONS: Waiting = Waiting {
+    engine: Engine::Wait,
+    events: [Event::MonitorWaited, Event::MonitorWait],
+    gate: Gate::new(),
+    shortest_ns: AtomicU64::new(0),
+};
+
+/// Records waits of these lengths or more; not at all for `None`.
+pub(super) fn start(vm: &Vm, entering: Option<Duration>, notifications: Option<Duration>) {
+    for (waiting, shortest) in [(&ENTERING, entering), (&NOTIFICATIONS, notifications)] {
+        let Some(shortest) = shortest else { continue };
+        if let Err(error) = waiting.start(vm, shortest) {
+            log::warn!("{}: the VM does not tell of monitors ({error})", waiting.option());
+            waiting.stop(vm);
+        }
+    }
+}
+
+pub(super) fn stop(vm: &Vm) {
+    for waiting in [&ENTERING, &NOTIFICATIONS] {
+        if waiting.gate.is_open() {
+            waiting.stop(vm);
+        }
+    }
+}
+
+impl Waiting {
+    fn option(&self) -> &'static str {
+        if self.engine == Engine::Lock { "lock" } else { "wait" }
+    }
+
+    fn start(&self, vm: &Vm, shortest: Duration) -> Result<(), JvmtiError> {
+        self.shortest_ns.store(u64::try_from(shortest.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.gate.open();
+        self.events.into_iter().try_for_each(|event| vm.jvmti.set_event_enabled(event, true))
+    }
+
+    fn stop(&self, vm: &Vm) {
+        for event in self.events {
+            // What is still sent is not let in.
+            let _ = vm.jvmti.set_event_enabled(event, false);
+        }
+        self.gate.close();
+    }
+
+    /// The current thread begins to wait.
+    fn begins(&self, agent: &Agent) {
+        let Some(_inside) = self.gate.enter() else { return };
+        let now_ns = NonNull::new(std::ptr::without_provenance_mut(monotonic_ns() as usize));
+        if let Err(error) = agent.vm.jvmti.set_thread_local_storage(now_ns) {
+            log::debug!("{}: {error}", self.option());
+        }
+    }
+
+    /// It has waited for the monitor of `object`.
+    ///
+    /// # Safety
+    /// Called in an event of the VM's, with what it passes.
+    unsafe fn ends(&self, agent: &Agent, env: *mut JNIEnv, object: jobject) {
+        let Some(_inside) = self.gate.enter() else { return };
+        let Some(waited_ns) = waited_ns(agent) else { return };
+        if waited_ns >= self.shortest_ns.load(Ordering::Relaxed) {
+            // SAFETY: by the contract.
+            unsafe {
+                let subject = own_sample::class_of(agent, env, object);
+                own_sample::take(agent, env, self.engine, [1.0, waited_ns as f64], subject);
+            }
+        }
+    }
+}
+
+/// How long the current thread has waited, if it was seen to begin; forgets that.
+fn waited_ns(agent: &Agent) -> Option<u64> {
+    let jvmti = agent.vm.jvmti;
+    let since_ns = jvmti.thread_local_storage().ok()??.as_ptr() as u64;
+    jvmti.set_thread_local_storage(None).ok()?;
+    monotonic_ns().checked_sub(since_ns)
+}
+
+pub(super) unsafe extern "system" fn monitor_contended_enter(
+    _: *mut RawEnv,
+    _: *mut JNIEnv,
+    _thread: jobject,
+    _object: jobject,
+) {
+    guarded("MonitorContendedEnter", |agent| ENTERING.begins(agent));
+}
+
+pub(super) unsafe extern "system" fn monitor_contended_entered(
+    _: *mut RawEnv,
+    env: *mut JNIEnv,
+    _thread: jobject,
+    object: jobject,
+) {
+    // SAFETY: the VM passes the current thread's environment and a live reference.
+    guarded("MonitorContendedEntered", |agent| unsafe { ENTERING.ends(agent, env, object) });
+}
+
+pub(super) unsafe extern "system" fn monitor_wait(
+    _: *mut RawEnv,
+    _: *mut JNIEnv,
+    _thread: jobject,
+    _object: jobject,
+    _timeout_ms: jlong,
+) {
+    guarded("MonitorWait", |agent| NOTIFICATIONS.begins(agent));
+}
+
+pub(super) unsafe extern "system" fn monitor_waited(
+    _: *mut RawEnv,
+    env: *mut JNIEnv,
+    _thread: jobject,
+    object: jobject,
+    _timed_out: jni::sys::jboolean,
+) {
+    // SAFETY: as above.
+    guarded("MonitorWaited", |agent| unsafe { NOTIFICATIONS.ends(agent, env, object) });
+}

@@ -1,0 +1,74 @@
+//! The sample that a thread takes of itself, in an event that the VM sends it.
+
+use std::sync::atomic::Ordering;
+
+use jni::sys::{JNIEnv, jobject};
+
+use super::SUBJECTS;
+use crate::agent::lifecycle::Agent;
+use crate::core::record::{Engine, Subject};
+use crate::core::thread::ThreadRecord;
+use crate::sampling::threads::{CurrentThread, current};
+use crate::signal::sample::{Sample, take_of_caller};
+
+/// Takes a sample of the current thread.
+///
+/// # Safety
+/// Called in an event of the VM's, with the current thread's `env`.
+pub(super) unsafe fn take(
+    agent: &Agent,
+    env: *mut JNIEnv,
+    engine: Engine,
+    values: [f64; 2],
+    subject: Subject,
+) {
+    let sample = Sample { engine, weight: 0, values, subject };
+    let unknown = ThreadRecord::default();
+    let thread = match current() {
+        CurrentThread::Own => return,
+        CurrentThread::Known(record) if record.java_thread.load(Ordering::Relaxed) != 0 => record,
+        // Its first events come before it has been made known as a Java thread.
+        CurrentThread::Known(record) => {
+            describe(&unknown, record.os_tid.load(Ordering::Relaxed), agent, env);
+            &unknown
+        }
+        CurrentThread::Unknown { os_tid } => {
+            describe(&unknown, os_tid, agent, env);
+            &unknown
+        }
+    };
+    // SAFETY: by the contract; the VM sets the anchor before it sends an event.
+    unsafe { take_of_caller(&sample, thread) };
+}
+
+fn describe(record: &ThreadRecord, os_tid: i32, agent: &Agent, env: *mut JNIEnv) {
+    record.os_tid.store(os_tid, Ordering::Relaxed);
+    record.java_thread.store(agent.vm.java_thread(env).unwrap_or(0), Ordering::Relaxed);
+}
+
+/// The class of `object`, which may be null.
+///
+/// # Safety
+/// `env` is the current thread's, `object` null or a live reference; the VM allows JNI calls here.
+pub(super) unsafe fn class_of(agent: &Agent, env: *mut JNIEnv, object: jobject) -> Subject {
+    if object.is_null() {
+        return Subject::NONE;
+    }
+    // SAFETY: by the contract.
+    let class = unsafe { ((**env).v1_1.GetObjectClass)(env, object) };
+    // SAFETY: just made.
+    let subject = unsafe { subject_of(agent, class) };
+    // SAFETY: as above; nobody else has it.
+    unsafe { ((**env).v1_1.DeleteLocalRef)(env, class) };
+    subject
+}
+
+/// The number of a class.
+///
+/// # Safety
+/// `class` is a live reference to a class; the VM allows JVMTI calls here.
+pub(super) unsafe fn subject_of(agent: &Agent, class: jobject) -> Subject {
+    // SAFETY: by the contract.
+    let signature = unsafe { agent.vm.jvmti.class_signature(class) };
+    signature.map_or(Subject::NONE, |signature| SUBJECTS.of_signature(&signature))
+}

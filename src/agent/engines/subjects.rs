@@ -1,0 +1,107 @@
+//! The classes that samples are about: numbers for their signatures, since a record has no room for text.
+//!
+//! They are kept for the life of the process, so that a number means the same in whatever is still to be drained. Their
+//! number is bounded; classes past the bound have none.
+
+use std::collections::HashMap;
+
+use parking_lot::Mutex;
+
+use crate::core::record::Subject;
+use crate::model::{java_class_name, normalise_class_name};
+
+/// The most classes: some 10 MB of names.
+const MOST_SUBJECTS: usize = 100_000;
+
+/// Classes by their number.
+pub(in crate::agent) struct Subjects(Mutex<Option<Known>>);
+
+#[derive(Default)]
+struct Known {
+    by_signature: HashMap<Box<str>, Subject>,
+    /// From number 1 on.
+    signatures: Vec<Box<str>>,
+}
+
+/// Those of this process.
+pub(in crate::agent) static SUBJECTS: Subjects = Subjects(Mutex::new(None));
+
+impl Subjects {
+    /// The number of the class with this signature, `Ljava/lang/Object;` or `[I`.
+    pub(super) fn of_signature(&self, signature: &str) -> Subject {
+        let mut known = self.0.lock();
+        let known = known.get_or_insert_default();
+        if let Some(&subject) = known.by_signature.get(signature) {
+            return subject;
+        }
+        if known.signatures.len() >= MOST_SUBJECTS {
+            return Subject::NONE;
+        }
+        known.signatures.push(signature.into());
+        let subject = Subject(known.signatures.len() as u32);
+        known.by_signature.insert(signature.into(), subject);
+        subject
+    }
+
+    /// The class as Java source would name it: `java.lang.Object`, `int[]`. `None` for a number that was not given out.
+    pub(in crate::agent) fn class_name(&self, subject: Subject, normalise: bool) -> Option<String> {
+        let known = self.0.lock();
+        let signature = known.as_ref()?.signatures.get((subject.0 as usize).checked_sub(1)?)?;
+        Some(class_name(signature, normalise))
+    }
+}
+
+fn class_name(signature: &str, normalise: bool) -> String {
+    let element = signature.trim_start_matches('[');
+    let dimensions = signature.len() - element.len();
+    let name = match element {
+        "Z" => "boolean".to_owned(),
+        "B" => "byte".to_owned(),
+        "C" => "char".to_owned(),
+        "S" => "short".to_owned(),
+        "I" => "int".to_owned(),
+        "J" => "long".to_owned(),
+        "F" => "float".to_owned(),
+        "D" => "double".to_owned(),
+        object => {
+            let internal = object.strip_prefix('L').and_then(|name| name.strip_suffix(';')).unwrap_or(object);
+            // JVMTI writes a hidden class's suffix behind a dot (`Klass::signature_name`, oops/klass.cpp, 17-25).
+            let internal = internal.replace('.', "+");
+            match normalise {
+                true => java_class_name(&normalise_class_name(&internal)),
+                false => java_class_name(&internal),
+            }
+        }
+    };
+    name + &"[]".repeat(dimensions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_named_as_in_java() {
+        for (signature, name) in [
+            ("Ljava/lang/Object;", "java.lang.Object"),
+            ("[I", "int[]"),
+            ("[[Ljava/util/Map$Entry;", "java.util.Map$Entry[][]"),
+            ("LN$$Lambda.0x00007f0000c01000;", "N$$Lambda"),
+            ("[LN$$Lambda.0x00007f0000c01000;", "N$$Lambda[]"),
+        ] {
+            assert_eq!(class_name(signature, true), name, "{signature}");
+        }
+        assert_eq!(class_name("LN$T.0x00007f0000c01000;", false), "N$T/0x00007f0000c01000");
+    }
+
+    #[test]
+    fn a_class_has_one_number_and_a_number_one_class() {
+        let subjects = Subjects(Mutex::new(None));
+        assert_eq!(subjects.class_name(Subject(1), true), None);
+        let numbers = ["LA;", "LB;", "LA;"].map(|signature| subjects.of_signature(signature));
+        assert_eq!(numbers[0], numbers[2]);
+        assert_ne!(numbers[0], numbers[1]);
+        assert_eq!(subjects.class_name(numbers[1], true).as_deref(), Some("B"));
+        assert_eq!(subjects.class_name(Subject::NONE, true), None);
+    }
+}

@@ -1,0 +1,128 @@
+//! What an interval has come to, as profiles: whole numbers, with what is known of each thread.
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+use super::aggregator::ThreadKey;
+use crate::core::record::Engine;
+use crate::model::{AttributeSetId, LinkId, Profile, ProfileType, SampleIdentity, StackId, Tables};
+
+/// One of the profiles that an engine's samples become, with its period.
+#[derive(Clone, Copy, Debug)]
+pub struct ProfileKind {
+    /// Its type.
+    pub profile_type: &'static ProfileType,
+    /// In the type's period unit.
+    pub period: i64,
+}
+
+/// The profiles of an engine, one for each of a sample's values: the first alone, or both.
+pub type EngineProfiles = [Option<ProfileKind>; 2];
+
+/// The sum of what is alike in all but time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sum {
+    pub(super) key: SumKey,
+    pub(super) values: [f64; 2],
+}
+
+/// What makes two records one sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct SumKey {
+    pub(super) engine: Engine,
+    pub(super) stack: StackId,
+    pub(super) thread: ThreadKey,
+    /// Of the context and the subject.
+    pub(super) labels: AttributeSetId,
+    pub(super) link: LinkId,
+}
+
+/// One sample's time, kept where `timestamps` asks for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment {
+    pub(super) sum: u32,
+    pub(super) values: [f64; 2],
+    pub(super) monotonic_ns: u64,
+}
+
+/// What an interval has come to.
+pub struct Interval {
+    /// The tables that the sums refer to.
+    pub tables: Tables,
+    pub(super) sums: Vec<Sum>,
+    pub(super) moments: Option<Vec<Moment>>,
+}
+
+impl Interval {
+    /// The interval as profiles, those that are not empty, in the order of engines; `kinds_of` says which an engine's are,
+    /// `attributes_of` gives each thread's attributes, `unix_offset_ns` is what turns CLOCK_MONOTONIC into Unix time.
+    pub fn into_profiles(
+        self,
+        kinds_of: impl Fn(Engine) -> EngineProfiles,
+        unix_offset_ns: i64,
+        mut attributes_of: impl FnMut(&mut Tables, ThreadKey) -> AttributeSetId,
+    ) -> (Tables, Vec<Profile>) {
+        let Self { mut tables, sums, moments } = self;
+        let mut profiles = Engine::ALL.map(|engine| kinds_of(engine).map(|kind| kind.map(Rounding::new)));
+        let mut threads: HashMap<ThreadKey, AttributeSetId, RandomState> = HashMap::default();
+        let mut labelled: HashMap<(AttributeSetId, AttributeSetId), AttributeSetId, RandomState> =
+            HashMap::default();
+        let mut add = |tables: &mut Tables, key: SumKey, values: [f64; 2], at_unix_nano: Option<u64>| {
+            let SumKey { engine, stack, thread, labels, link } = key;
+            let of_thread = *threads.entry(thread).or_insert_with(|| attributes_of(tables, thread));
+            let attributes = *labelled
+                .entry((of_thread, labels))
+                // What is known of the thread wins over a label of the same name.
+                .or_insert_with(|| tables.union_of_attributes(labels, of_thread));
+            let identity = SampleIdentity { stack, attributes, link };
+            for (profile, value) in profiles[engine as usize].iter_mut().zip(values) {
+                if let Some(profile) = profile {
+                    profile.add(identity, value, at_unix_nano);
+                }
+            }
+        };
+        match moments {
+            Some(moments) => {
+                for Moment { sum, values, monotonic_ns } in moments {
+                    let unix_nano = monotonic_ns.saturating_add_signed(unix_offset_ns);
+                    add(&mut tables, sums[sum as usize].key, values, Some(unix_nano));
+                }
+            }
+            None => {
+                for sum in &sums {
+                    add(&mut tables, sum.key, sum.values, None);
+                }
+            }
+        }
+        let profiles = profiles.into_iter().flatten().flatten().map(|rounding| rounding.profile);
+        (tables, profiles.filter(|profile| !profile.is_empty()).collect())
+    }
+
+    /// Whether there is no sample.
+    pub fn is_empty(&self) -> bool {
+        self.sums.is_empty()
+    }
+}
+
+/// A profile of whole numbers that is given fractions: what rounding takes from one sample the next one has, so that the
+/// sum is right to one.
+struct Rounding {
+    profile: Profile,
+    carried: f64,
+}
+
+impl Rounding {
+    fn new(kind: ProfileKind) -> Self {
+        Self { profile: Profile::new(kind.profile_type, kind.period), carried: 0.0 }
+    }
+
+    fn add(&mut self, identity: SampleIdentity, value: f64, at_unix_nano: Option<u64>) {
+        let exact = value + self.carried;
+        let whole = exact.round().max(0.0);
+        self.carried = exact - whole;
+        // What is rounded away is no sample: a value of 0 says that there was none.
+        if whole > 0.0 {
+            self.profile.add(identity, whole as i64, at_unix_nano);
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! What attributes of samples are called that have no name of OpenTelemetry's, or have one that is not obvious.
+
+/// The class of an object that was allocated, or lives: `java.lang.String`, `byte[]`.
+pub const OBJECT_CLASS: &str = "otlpprof.object.class";
+
+/// The class of an object whose monitor a thread waited for, or of a lock.
+pub const MONITOR_CLASS: &str = "otlpprof.monitor.class";
+
+/// The class of an exception (OpenTelemetry's semantic conventions, "Exception").
+pub const EXCEPTION_TYPE: &str = "exception.type";

@@ -1,0 +1,134 @@
+//! What engines measure, beside what programs know of themselves.
+
+mod agent_support;
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use agent_support::running::Finished;
+use agent_support::stacks::{Stack, stacks_of};
+use agent_support::{JavaRun, java_homes, java_version};
+use otlpprof::model::attribute_keys::{EXCEPTION_TYPE, MONITOR_CLASS, OBJECT_CLASS};
+
+/// Platform threads, and virtual ones where there are some.
+fn kinds_of_threads(home: &Path) -> &'static [&'static [&'static str]] {
+    if java_version(home) >= 21 { &[&[], &["virtual"]] } else { &[&[]] }
+}
+
+fn run(home: &Path, program: &'static str, arguments: &[&str], options: &str) -> Finished {
+    let mut run = JavaRun::new(home, program).jvm_option("-XX:CompileCommand=quiet");
+    run = run.jvm_option(&format!("-XX:CompileCommand=dontinline,programs.{program}::*"));
+    for argument in arguments {
+        run = run.argument(argument);
+    }
+    run.agent(&format!("cpu=off,file=FILE,{options}")).run().expect_success()
+}
+
+/// What the program says that it has done: method, class, and numbers.
+fn truth(run: &Finished) -> Vec<(String, String, Vec<f64>)> {
+    let line = |line: &str| {
+        let mut words = line.split(' ').map(str::to_owned);
+        let (method, class) = (words.next()?, words.next()?);
+        let numbers: Vec<f64> = words.map(|word| word.parse().expect("a number")).collect();
+        (!numbers.is_empty()).then_some((method, class, numbers))
+    };
+    let truth: Vec<_> = run.stdout.lines().filter_map(line).collect();
+    assert!(!truth.is_empty(), "{}", run.stdout);
+    truth
+}
+
+/// The sum of the values of stacks whose leaf is the program's method and whose attribute is the class; all of them reach
+/// their root.
+fn sum(run: &Finished, stacks: &[Stack], method: &str, key: &str, class: &str) -> f64 {
+    let is_it = |stack: &&Stack| {
+        stack.frames[0].name.ends_with(&format!(".{method}"))
+            && stack.labels.get(key).is_some_and(|c| c == class)
+    };
+    let found = stacks.iter().filter(is_it).inspect(|stack| {
+        let is_whole = stack.frames.last().unwrap().name == "java.lang.Thread.run"
+            || stack.has("java.lang.VirtualThread.run");
+        assert!(is_whole, "{}: {stack:#?}", run.label);
+    });
+    found.map(|stack| stack.value as f64).sum()
+}
+
+fn assert_near(run: &Finished, what: &str, found: f64, expected: f64, tolerance: f64) {
+    let ratio = found / expected;
+    assert!((ratio - 1.0).abs() <= tolerance, "{}: {what}: {found} of {expected} ({ratio:.4})", run.label);
+}
+
+#[test]
+fn allocated_bytes_and_objects_are_right_by_class_and_site() {
+    for home in java_homes() {
+        for arguments in kinds_of_threads(&home) {
+            let run = run(&home, "Allocations", arguments, "alloc=4k");
+            let (space, objects) = (
+                stacks_of(&run.messages(), "alloc-space", ("alloc_space", "bytes")),
+                stacks_of(&run.messages(), "alloc-objects", ("alloc_objects", "count")),
+            );
+            for (method, class, numbers) in truth(&run) {
+                let found = [&space, &objects].map(|stacks| sum(&run, stacks, &method, OBJECT_CLASS, &class));
+                let label = format!("{arguments:?} {method} {class}");
+                // JDK 11 picks objects that are about as large as the interval too often.
+                let is_picked_too_often =
+                    java_version(&home) == 11 && ["arrays", "interval"].contains(&&*method);
+                let tolerance = if is_picked_too_often { 0.3 } else { 0.03 };
+                assert_near(&run, &format!("{label} bytes"), found[0], numbers[0], tolerance);
+                assert_near(&run, &format!("{label} objects"), found[1], numbers[1], tolerance);
+            }
+        }
+    }
+}
+
+#[test]
+fn time_in_front_of_monitors_and_in_waits_is_within_what_the_threads_know() {
+    for home in java_homes() {
+        for arguments in kinds_of_threads(&home) {
+            let run = run(&home, "Waits", arguments, "lock=1ms,wait=1ms");
+            let messages = run.messages();
+            let profiles: HashMap<&str, [Vec<Stack>; 2]> = HashMap::from([
+                (
+                    "enter",
+                    [
+                        stacks_of(&messages, "lock-contention", ("delay", "nanoseconds")),
+                        stacks_of(&messages, "lock-contention", ("contentions", "count")),
+                    ],
+                ),
+                (
+                    "await",
+                    [
+                        stacks_of(&messages, "wait", ("delay", "nanoseconds")),
+                        stacks_of(&messages, "wait", ("waits", "count")),
+                    ],
+                ),
+            ]);
+            for (method, class, numbers) in truth(&run) {
+                let [times, counts] = &profiles[&*method];
+                let leaf = if method == "await" { "wait0" } else { "enter" };
+                let leaf = if method == "await" && java_version(&home) < 21 { "wait" } else { leaf };
+                let time = sum(&run, times, leaf, MONITOR_CLASS, &class);
+                let label = format!("{} {arguments:?} {method}", run.label);
+                assert!((numbers[0]..=numbers[1]).contains(&time), "{label}: {time} ns, {numbers:?}");
+                let count = sum(&run, counts, leaf, MONITOR_CLASS, &class);
+                assert_eq!(count, numbers[2], "{label}");
+            }
+        }
+    }
+}
+
+#[test]
+fn exceptions_are_counted_by_class_and_site() {
+    for home in java_homes() {
+        for arguments in kinds_of_threads(&home) {
+            for (options, tolerance) in [("exceptions", 0.0), ("exceptions=7", 0.03)] {
+                let run = run(&home, "Throws", arguments, options);
+                let stacks = stacks_of(&run.messages(), "exceptions", ("exceptions", "count"));
+                for (method, class, numbers) in truth(&run) {
+                    let found = sum(&run, &stacks, &method, EXCEPTION_TYPE, &class);
+                    let label = format!("{options} {arguments:?} {method}");
+                    assert_near(&run, &label, found, numbers[0], tolerance);
+                }
+            }
+        }
+    }
+}
