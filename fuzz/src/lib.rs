@@ -1,11 +1,20 @@
-//! What fuzz targets share: bytes as a loaded image.
+//! What fuzz targets share: bytes as a loaded image, and what is done with recordings.
+
+#[path = "../../tests/jfr_support/synthetic.rs"]
+mod synthetic;
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use otlpprof::convert::{ConvertOptions, JfrToOtlp};
 use otlpprof::core::address::LoadBias;
 use otlpprof::elf::image::LoadedImage;
 use otlpprof::elf::program_header::ProgramHeader;
+use otlpprof::jfr::recording::Chunks;
+use otlpprof::jfr::values::{Struct, Value};
+use otlpprof::otlp::validate::rules::Severity;
+use otlpprof::otlp::validate::validate;
+use otlpprof::otlp::{EncodeOptions, encode};
 
 /// Where images lie. Always there, so that a run with an absolute address in it can be repeated.
 const ADDRESS: usize = 0x1234_0000_0000;
@@ -32,4 +41,73 @@ pub fn image(bytes: &[u8], mut headers: Vec<ProgramHeader>) -> LoadedImage {
         header.memory_size = header.memory_size.min(len as u64 - header.vaddr.0);
     }
     LoadedImage::new(PathBuf::from("fuzzed"), LoadBias(memory as u64), headers)
+}
+
+/// A small recording in which nothing is wrong.
+pub fn sound_recording(compressed: bool) -> Vec<u8> {
+    synthetic::recording(synthetic::Shape {
+        events: 5,
+        depth: 3,
+        repeated_percent: 50,
+        contexts: 2,
+        remote_frames: 1,
+        compressed,
+    })
+}
+
+/// Constants are followed so far, as they may lead back to themselves.
+const MOST_HOPS: usize = 4;
+/// As many values of an array are looked at.
+const MOST_VALUES: usize = 64;
+
+/// Reads all that there is in a recording.
+pub fn read_recording(bytes: &[u8]) {
+    for chunk in Chunks::new(bytes).map_while(Result::ok) {
+        for event in chunk.contents().events().map_while(Result::ok) {
+            read_fields(event.values(), 0);
+        }
+    }
+}
+
+fn read_fields(of: Struct<'_>, hops: usize) {
+    for (field, value) in of.fields().map_while(Result::ok) {
+        let _ = field.unit();
+        read_value(value, of, hops);
+    }
+}
+
+fn read_value(value: Value<'_>, within: Struct<'_>, hops: usize) {
+    if hops == MOST_HOPS {
+        return;
+    }
+    let chunk = within.chunk();
+    let _ = chunk.text(value);
+    match value {
+        Value::Struct(of) => read_fields(of, hops + 1),
+        Value::Array(array) => {
+            array.values().take(MOST_VALUES).map_while(Result::ok).for_each(|value| {
+                read_value(value, within, hops + 1);
+            });
+        }
+        Value::Constant(constant) => {
+            if let Some(value) = chunk.resolve(constant) {
+                read_value(value, within, hops + 1);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Makes profiles of a recording, which break no rule, whatever it holds.
+pub fn convert_recording(bytes: &[u8]) {
+    let mut converter = JfrToOtlp::new(ConvertOptions { times: true, ..ConvertOptions::default() });
+    let _ = converter.add(bytes);
+    let batch = converter.convert();
+    for timestamps in [false, true] {
+        let message = encode(&batch, &EncodeOptions { timestamps, ..EncodeOptions::default() });
+        let report = validate(&message, 1);
+        let errors: Vec<_> =
+            report.breaches().filter(|(rule, _)| rule.rule().severity > Severity::Warning).collect();
+        assert!(errors.is_empty(), "{errors:?}");
+    }
 }
