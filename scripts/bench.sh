@@ -6,6 +6,7 @@
 #   handler          nanoseconds of one sample, by depth
 #   encode           throughput of the OTLP writers
 #   unwind_compile   milliseconds and bytes of libjvm's unwind table
+#   jfr              recordings read and converted, beside async-profiler's jfrconv and the JDK's reader
 #   context          nanoseconds of a context's setters, beside Datadog's java-profiler, and of its read in a handler
 #
 # Contenders take turns; figures are medians with their spread. TURNS sets how many turns startup and context take.
@@ -15,7 +16,7 @@ cd "$(dirname "$0")/.."
 
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-names=(size startup handler encode unwind_compile context)
+names=(size startup handler encode unwind_compile jfr context)
 if [ $# -gt 0 ]; then
     case " ${names[*]} " in
     *" $1 "*) names=("$1") ;;
@@ -55,6 +56,10 @@ for name in "${names[@]}"; do
         if peer=$(scripts/fetch-async-profiler.sh); then
             export ASYNC_PROFILER=$peer
         fi
+        ;;
+    jfr)
+        JAVA=${JAVAS%%:*} scripts/bench-jfr.sh
+        continue
         ;;
     context)
         for java in ${JAVAS//:/ }; do
