@@ -36,7 +36,9 @@ fn entries_and_exits_of_interpreted_methods_are_their_own() {
             let share = own_share(method, caller);
             let label = format!("{}: {method} {share:.3}, known {known:.3}", run.label);
             println!("{label}");
-            assert!(known > 0.1 && share >= known - 0.03, "{label}");
+            // Locks that cost little are hidden by the noise of a busy machine: then the little code that `locked` has
+            // besides, a fifth of the time at most, is less than it must have.
+            assert!(share >= known.max(0.3) - 0.03, "{label}");
         }
     }
 }
