@@ -250,6 +250,7 @@ const MAX_FRAME_BYTES: u64 = 16 * 1024 * 1024;
 
 impl<'a, M: Memory> Walk<'a, M> {
     /// A walk from `start` on. `memory` is where everything is read.
+    #[inline(always)] // `start` is made into it in place: a handler's stack may be small.
     pub fn new(memory: &'a M, start: Start<'a>) -> Self {
         let Start { vm, objects, java_thread, stack_high, registers, walker, call_trace, collections } =
             start;

@@ -54,8 +54,9 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// Walks on from `from` to the root.
-    pub(super) fn run(&self, from: From, sink: &mut FrameSink<'_>) -> End {
-        let From { mut cursor, mut registers, mut anchor } = from;
+    pub(super) fn run(&self, mut from: From, sink: &mut FrameSink<'_>) -> End {
+        // In place: copies of the registers would be a good part of a handler's stack.
+        let From { cursor, registers, anchor } = &mut from;
         let mut repeated = Repeated::default();
         // Beginning at an anchor is beginning below native code.
         let mut called_out = registers.is_none();
@@ -67,17 +68,19 @@ impl<M: Memory> Walk<'_, M> {
             }
             let step = match self.vm {
                 Some(vm) if self.java_thread != 0 && self.in_code_cache(cursor.pc) => {
-                    anchor = None;
+                    *anchor = None;
                     has_met_java = true;
                     // Frames below native code may have been frozen by it, and stay on the stack until it has returned
                     // to a stub that leaves them.
-                    let is_frozen = std::mem::take(&mut called_out) && self.is_frozen_by_callee(vm, &cursor)
-                        || std::mem::take(&mut is_first_java) && self.is_preempted(vm, &cursor);
+                    let is_frozen = std::mem::take(&mut called_out) && self.is_frozen_by_callee(vm, cursor)
+                        || std::mem::take(&mut is_first_java) && self.is_preempted(vm, cursor);
                     if is_frozen {
                         Ok(Step::Frozen)
                     } else {
                         let step =
-                            self.java_step(vm, &cursor, registers.take(), &mut repeated, &mut anchor, sink);
+                            self.java_step(vm, cursor, registers.as_ref(), &mut repeated, anchor, sink);
+                        // Those are the topmost frame's.
+                        *registers = None;
                         match step {
                             // Java is called by code: what else a method seems to return to is not its return address.
                             Ok(Step::Caller(caller))
@@ -91,8 +94,8 @@ impl<M: Memory> Walk<'_, M> {
                 }
                 _ => {
                     called_out = true;
-                    let step = self.native_step(&cursor, &mut registers, sink);
-                    match (step, anchor) {
+                    let step = self.native_step(cursor, registers, sink);
+                    match (step, *anchor) {
                         (Ok(Step::Caller(caller)), Some(below)) if caller.sp <= below.sp => {
                             Ok(Step::Caller(caller))
                         }
@@ -100,8 +103,8 @@ impl<M: Memory> Walk<'_, M> {
                         (Err(_) | Ok(_), Some(below)) if !self.is_at_java(&step) => {
                             add(&COUNTERS.anchor_fallbacks, 1);
                             sink.unwalkable(WalkError::NativeFramesLost, cursor.pc);
-                            anchor = None;
-                            registers = None;
+                            *anchor = None;
+                            *registers = None;
                             Ok(Step::Caller(below))
                         }
                         // A return address of 0 ends some threads' stacks, and is on others where the walk went wrong.
@@ -113,12 +116,12 @@ impl<M: Memory> Walk<'_, M> {
                 }
             };
             match step {
-                Ok(Step::Caller(caller)) => cursor = caller,
+                Ok(Step::Caller(caller)) => *cursor = caller,
                 Ok(Step::Root) => return End::Root,
-                Ok(Step::Frozen) => match self.frozen_step(&cursor, &mut repeated, sink) {
+                Ok(Step::Frozen) => match self.frozen_step(cursor, &mut repeated, sink) {
                     Ok(Step::Caller(carrier)) => {
-                        registers = None;
-                        cursor = carrier;
+                        *registers = None;
+                        *cursor = carrier;
                     }
                     Ok(_) if sink.is_full() => return End::Full,
                     Ok(_) => return End::Root,
@@ -167,7 +170,7 @@ impl<M: Memory> Walk<'_, M> {
         &self,
         vm: &VmLayout,
         cursor: &Cursor,
-        registers: Option<Registers>,
+        registers: Option<&Registers>,
         repeated: &mut Repeated,
         anchor: &mut Option<Cursor>,
         sink: &mut FrameSink<'_>,
@@ -180,7 +183,7 @@ impl<M: Memory> Walk<'_, M> {
         let interrupted = registers.filter(|_| cursor.interrupted);
         if vm.stubs.interpreter.contains(cursor.pc) {
             return match interrupted {
-                Some(registers) => self.interrupted_interpreter_step(vm, cursor, &registers, sink),
+                Some(registers) => self.interrupted_interpreter_step(vm, cursor, registers, sink),
                 None => match self.frameless_interpreter_caller(vm, cursor, sink) {
                     Some(caller) => Ok(caller),
                     None => self.interpreted_frames(vm, cursor, sink),
@@ -195,19 +198,19 @@ impl<M: Memory> Walk<'_, M> {
             }
             return self.entry_step(vm, cursor, anchor, sink);
         }
-        if let Some(registers) = &interrupted
+        if let Some(registers) = interrupted
             && let Some(step) = self.interrupted_call_stub_step(vm, cursor, registers, anchor, sink)
         {
             return step;
         }
-        if let Some(step) = self.continuation_stub_step(vm, cursor, interrupted.as_ref(), sink) {
+        if let Some(step) = self.continuation_stub_step(vm, cursor, interrupted, sink) {
             return step;
         }
         let cursor = &self.without_call_words(*cursor);
         let blob = self.blob_at(vm, cursor.pc)?;
         match (blob.kind, interrupted) {
             (BlobKind::Nmethod, interrupted) => {
-                if let Some(registers) = &interrupted
+                if let Some(registers) = interrupted
                     && let Some(caller) = self
                         .static_call_stub_caller(&blob, cursor, registers)
                         .or_else(|| self.deopt_handler_frame(vm, &blob, cursor, registers))
@@ -232,7 +235,7 @@ impl<M: Memory> Walk<'_, M> {
                     return Ok(carrier);
                 }
                 let caller = match interrupted {
-                    Some(registers) => self.interrupted_compiled_caller(vm, &blob, cursor, &registers),
+                    Some(registers) => self.interrupted_compiled_caller(vm, &blob, cursor, registers),
                     None => self.sized_caller(cursor, frame_bytes),
                 }?;
                 if self.is_frozen_by_yield(vm, &caller, sink) {
@@ -242,7 +245,7 @@ impl<M: Memory> Walk<'_, M> {
             }
             (BlobKind::Adapter, Some(registers)) => {
                 sink.stub(cursor.lookup_pc());
-                self.interrupted_adapter_caller(vm, &blob, cursor, &registers)
+                self.interrupted_adapter_caller(vm, &blob, cursor, registers)
             }
             (BlobKind::Adapter, None) => {
                 sink.stub(cursor.lookup_pc());
@@ -253,11 +256,11 @@ impl<M: Memory> Walk<'_, M> {
                 if let Some(caller) = self.deoptimized_frames(vm, &blob, cursor, sink)? {
                     return Ok(Step::Caller(caller));
                 }
-                if let Some(caller) = self.forward_exception_caller(vm, cursor, interrupted.as_ref()) {
+                if let Some(caller) = self.forward_exception_caller(vm, cursor, interrupted) {
                     return caller.map(Step::Caller);
                 }
                 match interrupted {
-                    Some(registers) => self.interrupted_stub_caller(vm, &blob, cursor, &registers),
+                    Some(registers) => self.interrupted_stub_caller(vm, &blob, cursor, registers),
                     None => self.returned_stub_caller(vm, &blob, cursor),
                 }
             }
