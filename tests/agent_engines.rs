@@ -8,7 +8,7 @@ use std::path::Path;
 use agent_support::running::Finished;
 use agent_support::stacks::{Stack, stacks_of};
 use agent_support::{JavaRun, java_homes, java_version};
-use otlpprof::model::attribute_keys::{EXCEPTION_TYPE, MONITOR_CLASS, OBJECT_CLASS};
+use otlpprof::model::attribute_keys::{EXCEPTION_TYPE, MONITOR_CLASS, OBJECT_CLASS, THREAD_STATE};
 
 /// Platform threads, and virtual ones where there are some.
 fn kinds_of_threads(home: &Path) -> &'static [&'static [&'static str]] {
@@ -128,6 +128,30 @@ fn exceptions_are_counted_by_class_and_site() {
                     let label = format!("{options} {arguments:?} {method}");
                     assert_near(&run, &label, found, numbers[0], tolerance);
                 }
+            }
+        }
+    }
+}
+
+/// Two hundred threads, in one test more than can be visited at each interval.
+#[test]
+fn wall_clock_time_is_that_of_all_threads_by_state() {
+    for home in java_homes() {
+        for (parked, interval_ms) in [(15, 10), (600, 10)] {
+            let run =
+                run(&home, "ThreadStates", &["2", &parked.to_string()], &format!("wall={interval_ms}ms"));
+            let stacks = stacks_of(&run.messages(), "wall", ("samples", "count"));
+            for line in run.stdout.lines() {
+                let (state, expected_ns) = line.split_once(' ').unwrap();
+                let found_ns: f64 = stacks
+                    .iter()
+                    .filter(|stack| stack.thread == state && stack.labels[THREAD_STATE] == state)
+                    .map(|stack| (stack.value * stack.period_ns) as f64)
+                    .sum();
+                // They were there a little longer than the program has measured, until it ended.
+                let ratio = found_ns / expected_ns.parse::<f64>().unwrap();
+                let label = format!("{} {parked} {state}", run.label);
+                assert!((0.9..1.3).contains(&ratio), "{label}: {ratio:.3}\n{stacks:#?}");
             }
         }
     }

@@ -16,7 +16,7 @@ use crate::context::blocks::BLOCKS;
 use crate::context::counts as context_counts;
 use crate::export::stats::{FileStats, Loss, Tally, UploadStats};
 use crate::model::{AttributeId, Tables};
-use crate::sampling::cpu;
+use crate::sampling::{cpu, wall};
 use crate::signal::counters::COUNTERS;
 use crate::signal::walk::{FrozenReason, WalkError};
 
@@ -64,6 +64,9 @@ impl Snapshot {
         counts.extend(events.map(|(name, count)| (name.to_owned(), count)));
         for (name, count) in cpu::counts().entries() {
             counts.push((format!("otlpprof.cpu.{name}"), count));
+        }
+        for (name, count) in wall::COUNTS.named() {
+            counts.push((format!("otlpprof.wall.{name}"), count));
         }
         if let Some(upload) = upload {
             let mut tally = |name: &str, tally: Tally| {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::aggregate::{RawFrame, Resolver};
+use crate::aggregate::{RawFrame, Resolver, ThreadState};
 use crate::context::counts::{COUNTS, add};
 use crate::context::dictionary::DICTIONARY;
 use crate::context::slot_names::SLOT_NAMES;
@@ -98,6 +98,11 @@ impl Resolver for FrameResolver {
 
     fn subject(&mut self, tables: &mut Tables, engine: Engine, subject: Subject) -> AttributeSetId {
         let key = match engine {
+            Engine::Wall => {
+                let state = ThreadState::from_subject(subject).map_or("unknown", ThreadState::name);
+                let state = tables.string_attribute(attribute_keys::THREAD_STATE, state);
+                return tables.attribute_set(&[state]);
+            }
             Engine::Alloc => attribute_keys::OBJECT_CLASS,
             Engine::Lock | Engine::Wait => attribute_keys::MONITOR_CLASS,
             Engine::Exceptions => attribute_keys::EXCEPTION_TYPE,

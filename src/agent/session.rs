@@ -32,6 +32,7 @@ use crate::elf::image::load_counts;
 use crate::jvm::methods::{MethodTable, MethodTableLimits};
 use crate::model::{Batch, Resource, Scope};
 use crate::sampling::config::{ClockChoice, Config};
+use crate::sampling::wall::{self, WallConfig};
 use crate::sampling::{cpu, own_threads};
 use crate::signal::buffer::{self, Drained, SampleBuffer};
 use crate::signal::safe_load::ProcessMemory;
@@ -100,6 +101,7 @@ pub(super) struct Session {
     /// The name of the clock that CPU samples are taken by.
     clock: OnceLock<&'static str>,
     cpu: Mutex<Option<cpu::Session>>,
+    wall: Mutex<Option<wall::Session>>,
     /// Somebody waits to stop the session.
     leaving: AtomicBool,
     stopping: AtomicBool,
@@ -166,6 +168,7 @@ impl Session {
             counters_at_start: counters,
             clock: OnceLock::new(),
             cpu: Mutex::new(None),
+            wall: Mutex::new(None),
             leaving: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             thread: Mutex::new(None),
@@ -175,6 +178,7 @@ impl Session {
         drains(&session);
         session.sample().inspect_err(|_| {
             engines::stop(session.vm);
+            drop(session.wall.lock().take());
             drop(session.cpu.lock().take());
             session.vm.unset_call_trace();
             session.objects.stop();
@@ -198,6 +202,13 @@ impl Session {
             *self.cpu.lock() = Some(cpu);
         }
         self.vm.note_existing_threads();
+        if let Some(interval) = self.options.wall {
+            SETUP.wall_interval_ns.store(interval.as_nanos() as u64, Ordering::Relaxed);
+            match wall::start(&WallConfig { interval, signal: self.options.wall_signal }, sample::take_wall) {
+                Ok(session) => *self.wall.lock() = Some(session),
+                Err(error) => log::warn!("wall is off: {error}"),
+            }
+        }
         if has_engines {
             engines::start(self.vm, &self.options);
         }
@@ -285,6 +296,7 @@ impl Session {
             drain.drain(self.buffer);
             let (end_ns, unix_offset_ns) = clocks();
             let interval = drain.aggregator.take();
+            wall::interval_ended();
             if let Some(methods) = &mut drain.resolver.methods {
                 methods.advance_interval();
             }
@@ -353,6 +365,7 @@ impl Session {
         let labels = self.thread_labels(env);
         // Nobody takes a sample after this.
         engines::stop(self.vm);
+        drop(self.wall.lock().take());
         if let Some(cpu) = self.cpu.lock().take() {
             cpu.stop();
         }
@@ -416,6 +429,13 @@ impl Drain {
                     aggregator.add(&record.header, frames, resolver);
                 }
             });
+        }
+        for repeat in wall::take_repeats() {
+            let interval_ns = SETUP.wall_interval_ns.load(Ordering::Relaxed).max(1);
+            let values = [repeat.ns as f64 / interval_ns as f64, 0.0];
+            if !aggregator.repeat(repeat.number, values, repeat.monotonic_ns) {
+                wall::give_back(&repeat);
+            }
         }
         resolver.loaded_before = loaded_now;
         recorded.unresolved = resolver.unresolved;

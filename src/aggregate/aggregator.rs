@@ -7,6 +7,7 @@ use hashbrown::{HashMap, HashTable};
 
 use super::interval::{Interval, Moment, Sum, SumKey};
 use super::recent_frames::RecentFrames;
+use super::thread_state::ThreadStates;
 use crate::core::context::{ContextRecord, SLOTS, ValueRef};
 use crate::core::record::{Engine, FrameKind, FrameRecord, NO_OBJECT, SampleHeader, Subject};
 use crate::model::{AttributeSetId, FrameId, Link, LinkId, Tables};
@@ -65,6 +66,9 @@ pub struct Aggregator {
     recent_frames: RecentFrames,
     labels: HashMap<[ValueRef; SLOTS], AttributeSetId, RandomState>,
     subjects: HashMap<(Engine, Subject, AttributeSetId), AttributeSetId, RandomState>,
+    states: ThreadStates,
+    /// Samples that may be repeated, by number.
+    numbered: HashMap<u32, u32, RandomState>,
     sums: Vec<Sum>,
     index: HashTable<u32>,
     hasher: RandomState,
@@ -81,6 +85,8 @@ impl Aggregator {
             recent_frames: RecentFrames::new(),
             labels: HashMap::default(),
             subjects: HashMap::default(),
+            states: ThreadStates::default(),
+            numbered: HashMap::default(),
             sums: Vec::new(),
             index: HashTable::new(),
             hasher: RandomState::default(),
@@ -96,7 +102,7 @@ impl Aggregator {
         frames: impl Iterator<Item = RawFrame>,
         resolver: &mut impl Resolver,
     ) {
-        let Self { tables, frames: known, recent_frames, labels, subjects, stack, .. } = self;
+        let Self { tables, frames: known, recent_frames, labels, subjects, states, stack, .. } = self;
         stack.clear();
         stack.extend(frames.map(|frame| match frame.is_bare_address() {
             true => resolver.frame(tables, frame),
@@ -110,9 +116,13 @@ impl Aggregator {
         } else {
             (AttributeSetId::EMPTY, LinkId::NONE)
         };
-        if header.subject != Subject::NONE {
-            labels = *subjects.entry((header.engine, header.subject, labels)).or_insert_with(|| {
-                let subject = resolver.subject(tables, header.engine, header.subject);
+        let about = match header.engine {
+            Engine::Wall => states.of(tables, header, stack).subject(),
+            _ => header.subject,
+        };
+        if about != Subject::NONE {
+            labels = *subjects.entry((header.engine, about, labels)).or_insert_with(|| {
+                let subject = resolver.subject(tables, header.engine, about);
                 // What is known of the sample wins over a label of the same name.
                 tables.union_of_attributes(labels, subject)
             });
@@ -123,11 +133,25 @@ impl Aggregator {
             is_virtual: header.is_virtual != 0,
         };
         let sum = self.sum(SumKey { engine: header.engine, stack, thread, labels, link });
-        for (total, value) in self.sums[sum as usize].values.iter_mut().zip(header.values) {
+        if header.number != 0 {
+            self.numbered.insert(header.number, sum);
+        }
+        self.note(sum, header.values, header.monotonic_ns);
+    }
+
+    /// Adds to the sample of this number, which was taken in this interval, once more. `false` if it was not.
+    pub fn repeat(&mut self, number: u32, values: [f64; 2], monotonic_ns: u64) -> bool {
+        let Some(&sum) = self.numbered.get(&number) else { return false };
+        self.note(sum, values, monotonic_ns);
+        true
+    }
+
+    fn note(&mut self, sum: u32, values: [f64; 2], monotonic_ns: u64) {
+        for (total, value) in self.sums[sum as usize].values.iter_mut().zip(values) {
             *total += value;
         }
         if let Some(moments) = &mut self.moments {
-            moments.push(Moment { sum, values: header.values, monotonic_ns: header.monotonic_ns });
+            moments.push(Moment { sum, values, monotonic_ns });
         }
     }
 
@@ -246,10 +270,12 @@ mod tests {
             java_incarnation: 0,
             frame_count: 0,
             subject: Subject::NONE,
+            number: 0,
             engine: Engine::Cpu,
             thread_state: 0,
             is_virtual: 0,
-            reserved: [0; 7],
+            is_waiting: 0,
+            reserved: [0; 2],
         }
     }
 

@@ -7,6 +7,8 @@
 mod aggregator;
 mod interval;
 mod recent_frames;
+mod thread_state;
 
 pub use aggregator::{Aggregator, RawFrame, Resolver, ThreadKey};
 pub use interval::{EngineProfiles, Interval, ProfileKind};
+pub use thread_state::ThreadState;

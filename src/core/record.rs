@@ -11,6 +11,8 @@ use super::context::ContextRecord;
 pub enum Engine {
     /// CPU time of all threads.
     Cpu = 0,
+    /// Wall-clock time of all threads.
+    Wall,
     /// Allocations of objects.
     Alloc,
     /// Waiting to enter monitors, and to have locks.
@@ -23,10 +25,11 @@ pub enum Engine {
 
 impl Engine {
     /// The number of engines.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 6;
 
     /// All engines, each at the place of its number.
-    pub const ALL: [Self; Self::COUNT] = [Self::Cpu, Self::Alloc, Self::Lock, Self::Wait, Self::Exceptions];
+    pub const ALL: [Self; Self::COUNT] =
+        [Self::Cpu, Self::Wall, Self::Alloc, Self::Lock, Self::Wait, Self::Exceptions];
 }
 
 /// What a sample is about, as a number that the ordinary zone gives out: the class of an object, say.
@@ -58,6 +61,8 @@ pub struct SampleHeader {
     pub java_incarnation: u32,
     /// What it is about.
     pub subject: Subject,
+    /// The number by which it is repeated; 0: it is not.
+    pub number: u32,
     /// The number of frames that follow.
     pub frame_count: u16,
     /// An [`Engine`].
@@ -66,8 +71,10 @@ pub struct SampleHeader {
     pub thread_state: u8,
     /// 1 if the thread was carrying a virtual thread, else 0.
     pub is_virtual: u8,
+    /// 1 if a system call of the thread's was waiting, else 0.
+    pub is_waiting: u8,
     /// Always 0.
-    pub reserved: [u8; 7],
+    pub reserved: [u8; 2],
 }
 
 /// What a [`FrameRecord`] holds.

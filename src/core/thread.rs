@@ -38,6 +38,8 @@ pub struct ThreadRecord {
     pub clock: ThreadClock,
     /// Its CPU time, and what of it samples have stood for.
     pub account: CpuAccount,
+    /// Its wall-clock time: what the sampler and the handler tell each other.
+    pub wall: WallAccount,
 }
 
 impl ThreadRecord {
@@ -134,6 +136,32 @@ impl ThreadClock {
     pub fn clear(&self) {
         self.kind.store(0, Ordering::Release);
         self.handle.store(-1, Ordering::Release);
+    }
+}
+
+/// What the wall-clock sampler and the handler tell each other. `signal::wall` has the order.
+#[derive(Debug, Default)]
+pub struct WallAccount {
+    /// CLOCK_MONOTONIC when the thread came to be known.
+    pub since_ns: AtomicU64,
+    /// The nanoseconds that the next sample stands for.
+    pub due_ns: AtomicU64,
+    /// The number of the sample that the thread was asked for last.
+    pub asked: AtomicU32,
+    /// The number of the sample that it took last.
+    pub taken: AtomicU32,
+    /// The thread's CPU clock when it had taken that.
+    pub cpu_ns: AtomicI64,
+    /// Whether a handler is taking one at this moment.
+    pub busy: AtomicBool,
+}
+
+impl WallAccount {
+    /// Forgets what is due and asked for.
+    pub fn reset(&self) {
+        self.due_ns.store(0, Ordering::Relaxed);
+        self.asked.store(0, Ordering::Relaxed);
+        self.taken.store(0, Ordering::Relaxed);
     }
 }
 

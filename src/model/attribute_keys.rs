@@ -8,3 +8,6 @@ pub const MONITOR_CLASS: &str = "otlpprof.monitor.class";
 
 /// The class of an exception (OpenTelemetry's semantic conventions, "Exception").
 pub const EXCEPTION_TYPE: &str = "exception.type";
+
+/// What a thread was doing: `running`, `blocked`, `waiting`, `parked`, `sleeping`, `native` (waiting in native code).
+pub const THREAD_STATE: &str = "otlpprof.thread.state";

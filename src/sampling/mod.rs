@@ -20,6 +20,7 @@
 //! | `reconcile` | the safety net: threads and periods that nothing told of |
 //! | `tasks` | the kernel's list of threads |
 //! | `process_account` | the process's CPU time against that of its threads |
+//! | [`wall`] | wall-clock sampling: who is signalled, and who need not be |
 //! | [`own_threads`] | threads of the profiler |
 
 mod clock;
@@ -34,3 +35,4 @@ mod tasks;
 pub mod thread_records;
 mod thread_start;
 pub mod threads;
+pub mod wall;

@@ -330,10 +330,12 @@ mod tests {
             java_incarnation: 0,
             frame_count,
             subject: Subject::NONE,
+            number: 0,
             engine: Engine::Cpu,
             thread_state: 0,
             is_virtual: 0,
-            reserved: [0; 7],
+            is_waiting: 0,
+            reserved: [0; 2],
         }
     }
 

@@ -12,6 +12,7 @@ use crate::core::thread::{ClockKind, RecordState, ThreadRecord};
 use super::cpu_account::{due_periods, epoch_at_first_tick, inherit, next_due_ns, settle};
 use super::cpu_counters::{COUNTERS, add};
 use super::thread_table::{FdOwner, SignalToken, fd_owner, record_of_tid};
+use super::wall;
 
 /// What takes a sample of the current thread: its record, the interrupted `ucontext_t`, and the number of
 /// periods that the sample stands for, at least 1.
@@ -120,6 +121,8 @@ pub enum Occasion {
         /// `si_overrun`.
         overrun: i64,
     },
+    /// The wall-clock sampler has asked for a sample: not of this engine.
+    Asked,
     /// An expiry of the process's timer.
     Itimer {
         /// How many periods it stands for.
@@ -134,7 +137,7 @@ struct SigInfo {
     errno: i32,
     code: i32,
     _pad: i32,
-    /// `_timer._tid`; the low half of `_sigpoll._band`.
+    /// `_timer._tid`; `_kill._pid`; the low half of `_sigpoll._band`.
     _timer_id: i32,
     /// `_timer._overrun`.
     overrun: i32,
@@ -143,6 +146,8 @@ struct SigInfo {
 }
 
 const SI_TIMER: i32 = -2;
+const SI_QUEUE: i32 = -1;
+const SI_USER: i32 = 0;
 const SI_KERNEL: i32 = 0x80;
 /// The first and last of SIGIO's codes, which F_SETSIG keeps for other signals.
 const POLL_CODES: std::ops::RangeInclusive<i32> = 1..=6;
@@ -162,6 +167,16 @@ pub unsafe fn owner_of(info: *const libc::siginfo_t) -> SignalOwner {
             }
             own(token.record(), Occasion::Expiry { overrun: i64::from(info.overrun).max(0) })
         }
+        SI_QUEUE => {
+            let token = SignalToken(info.value);
+            if !token.is_ours() {
+                return SignalOwner::Foreign;
+            }
+            own(token.record(), Occasion::Asked)
+        }
+        // The kernel had no memory, or no leave, to queue what came with it (kernel/signal.c, `__send_signal_locked`,
+        // `collect_signal`): others in this PID namespace say who they are.
+        SI_USER if info._timer_id == 0 && wall::SESSION.sends(info.signo) => SignalOwner::PerhapsForeign,
         code if POLL_CODES.contains(&code) => match fd_owner(info.value as i32) {
             FdOwner::Foreign => SignalOwner::Foreign,
             FdOwner::Closed => SignalOwner::Stale,
@@ -256,6 +271,7 @@ fn weigh(record: &ThreadRecord, occasion: Occasion) -> i64 {
                 Occasion::Overflow => 1,
                 Occasion::Expiry { overrun } => overrun.saturating_add(1),
                 Occasion::Itimer { periods } => periods,
+                Occasion::Asked => 0,
             },
             false,
         )
@@ -266,6 +282,7 @@ fn weigh(record: &ThreadRecord, occasion: Occasion) -> i64 {
                 Occasion::Overflow => first_overflow(record, interval),
                 Occasion::Expiry { overrun } => first_expiry(record, interval, overrun),
                 Occasion::Itimer { periods } => periods,
+                Occasion::Asked => 0,
             },
             true,
         )

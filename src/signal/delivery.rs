@@ -1,8 +1,9 @@
 //! The signal handler itself.
 
 use super::chain::{ChainError, HandlerOf, MAX_LINKS, forward, has_handler, install, is_ours};
-use super::cpu::{SignalOwner, owner_of, take_sample};
+use super::cpu::{Occasion, SignalOwner, owner_of, take_sample};
 use super::cpu_counters::{COUNTERS, add};
+use super::wall;
 
 type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 
@@ -34,6 +35,10 @@ extern "C" fn handle<const LINK: usize>(
     let saved = unsafe { *errno };
     // SAFETY: `info` is the kernel's.
     match unsafe { owner_of(info) } {
+        SignalOwner::Own(record, Occasion::Asked) => {
+            // SAFETY: the record is this thread's, the context this handler's.
+            unsafe { wall::take_sample(record, ucontext) };
+        }
         SignalOwner::Own(record, occasion) => {
             // SAFETY: the record is this thread's, the context this handler's.
             let live = unsafe { take_sample(record, occasion, ucontext) };

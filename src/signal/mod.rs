@@ -7,7 +7,7 @@
 //! - allocates nothing, blocks on nothing: a strip of the sample buffer is tried, never waited for;
 //! - makes these system calls at most: `clock_gettime` (the vDSO's), and `futex` to wake the drainer when a
 //!   buffer is half full; for a thread's first signal `gettid`, its CPU clock, `timer_settime` or `ioctl`, which
-//!   put its clock into step; `gettid` where the process's timer is in use; and for a signal that is not ours
+//!   put its clock into step; its CPU clock behind each wall-clock sample; `gettid` where the process's timer is in use; and for a signal that is not ours
 //!   those that hand it on (`rt_sigprocmask`, `rt_sigaction`, `tgkill`);
 //! - reads thread-specific data by `pthread_getspecific` alone (a key below 32 has no lazily allocated block in
 //!   glibc), never a `thread_local!`;
@@ -51,3 +51,4 @@ pub mod sample;
 pub mod thread_context;
 pub mod thread_table;
 pub mod walk;
+pub mod wall;

@@ -39,6 +39,8 @@ pub struct Setup {
     pub jni_environment: AtomicU64,
     /// Whether native frames are put down as build-id and address.
     pub remote: AtomicBool,
+    /// The wall-clock engine's interval.
+    pub wall_interval_ns: AtomicU64,
     /// Whether only threads that have registered themselves are sampled.
     pub filter: AtomicBool,
 }
@@ -53,6 +55,7 @@ pub static SETUP: Setup = Setup {
     async_get_call_trace: AtomicPtr::new(std::ptr::null_mut()),
     jni_environment: AtomicU64::new(0),
     remote: AtomicBool::new(false),
+    wall_interval_ns: AtomicU64::new(0),
     filter: AtomicBool::new(false),
 };
 
@@ -61,7 +64,18 @@ pub static SETUP: Setup = Setup {
 /// # Safety
 /// As for [`take`].
 pub unsafe fn take_cpu(thread: &ThreadRecord, context: *mut c_void, weight: u64) {
-    let sample = Sample { engine: Engine::Cpu, weight, values: [weight as f64, 0.0], subject: Subject::NONE };
+    let sample = Sample { weight, values: [weight as f64, 0.0], ..Sample::of(Engine::Cpu) };
+    // SAFETY: by the contract.
+    unsafe { take(&sample, thread, Some(context)) };
+}
+
+/// A sample of the wall-clock engine, which stands for `ns` nanoseconds and can be repeated by its number: [`take`].
+///
+/// # Safety
+/// As for [`take`].
+pub unsafe fn take_wall(thread: &ThreadRecord, context: *mut c_void, ns: u64, number: u32) {
+    let interval_ns = SETUP.wall_interval_ns.load(Ordering::Relaxed).max(1);
+    let sample = Sample { number, values: [ns as f64 / interval_ns as f64, 0.0], ..Sample::of(Engine::Wall) };
     // SAFETY: by the contract.
     unsafe { take(&sample, thread, Some(context)) };
 }
@@ -77,6 +91,15 @@ pub struct Sample {
     pub values: [f64; 2],
     /// What it is about.
     pub subject: Subject,
+    /// The number by which it is repeated; 0: it is not.
+    pub number: u32,
+}
+
+impl Sample {
+    /// One that stands for nothing, and is about nothing.
+    pub const fn of(engine: Engine) -> Self {
+        Self { engine, weight: 0, values: [0.0; 2], subject: Subject::NONE, number: 0 }
+    }
 }
 
 /// Takes a sample of the current thread, which has not been interrupted: it has called the VM, which has called us.
@@ -153,8 +176,11 @@ fn record(
         0 => u64::MAX,
         high => high,
     };
-    // SAFETY: by this module's contract `context` is the kernel's.
-    let registers = context.map_or_else(Registers::default, |it| unsafe { Registers::from_context(it) });
+    let registers = match context {
+        // SAFETY: by this module's contract `context` is the kernel's.
+        Some(context) => unsafe { Registers::from_context(context) },
+        None => Registers::default(),
+    };
     let walker = StackWalker::from_u8(SETUP.walker.load(Ordering::Relaxed));
     let ucontext = context.unwrap_or((&raw const NOT_INTERRUPTED).cast_mut().cast());
     let call_trace = call_trace(java_thread, ucontext, vm.is_some());
@@ -185,11 +211,13 @@ fn record(
         os_tid,
         java_incarnation: thread.java_incarnation.load(Ordering::Relaxed),
         subject: sample.subject,
+        number: sample.number,
         frame_count,
         engine: sample.engine,
         thread_state,
         is_virtual: u8::from(carries_virtual_thread == Some(true)),
-        reserved: [0; 7],
+        is_waiting: u8::from(context.is_some() && registers.is_in_waiting_system_call(&ProcessMemory)),
+        reserved: [0; 2],
     });
     Ok(())
 }

@@ -26,9 +26,10 @@ use crate::model::{ProfileType, types};
 
 pub(super) use subjects::SUBJECTS;
 
-/// Whether any of these engines is asked for.
+/// Whether an engine beside that of CPU time is asked for.
 pub(super) fn are_asked_for(options: &Options) -> bool {
-    options.alloc.is_some()
+    options.wall.is_some()
+        || options.alloc.is_some()
         || options.lock.is_some()
         || options.wait.is_some()
         || options.exceptions.is_some()
@@ -77,6 +78,10 @@ pub(super) fn profiles_of(engine: Engine, options: &Options) -> EngineProfiles {
         Engine::Cpu => {
             let period = options.cpu.map_or(1, |interval| interval.as_nanos() as u64);
             [kind(&types::CPU, period), None]
+        }
+        Engine::Wall => {
+            let period = options.wall.map_or(1, |interval| interval.as_nanos() as u64);
+            [kind(&types::WALL, period), None]
         }
         Engine::Alloc => {
             let period = options.alloc.unwrap_or(1);

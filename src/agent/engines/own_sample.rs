@@ -22,7 +22,7 @@ pub(super) unsafe fn take(
     values: [f64; 2],
     subject: Subject,
 ) {
-    let sample = Sample { engine, weight: 0, values, subject };
+    let sample = Sample { values, subject, ..Sample::of(engine) };
     let unknown = ThreadRecord::default();
     let thread = match current() {
         CurrentThread::Own => return,

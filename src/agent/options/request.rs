@@ -140,6 +140,9 @@ impl Draft {
 
     fn finish(self) -> Result<Options, String> {
         let Self { mut options, mut upload, destination, unusable_protocol } = self;
+        if options.wall.is_some() && options.cpu.is_some() && options.wall_signal == options.signal {
+            return Err("wall.signal and signal are the same: each engine needs a signal of its own".into());
+        }
         let endpoint = match destination {
             Destination::Unsaid | Destination::Off if options.file.is_some() => {
                 options
@@ -182,6 +185,8 @@ impl Default for Draft {
         Self {
             options: Options {
                 cpu: None,
+                wall: None,
+                wall_signal: 0,
                 alloc: None,
                 lock: None,
                 wait: None,

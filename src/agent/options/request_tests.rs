@@ -54,6 +54,8 @@ fn nothing_said_is_the_documented_defaults() {
         options,
         Options {
             cpu: Some(Duration::from_millis(10)),
+            wall: None,
+            wall_signal: libc::SIGVTALRM,
             alloc: None,
             lock: None,
             wait: None,
@@ -118,6 +120,8 @@ fn every_option_is_read_from_the_string() {
         options,
         Options {
             cpu: Some(Duration::from_micros(500)),
+            wall: None,
+            wall_signal: libc::SIGVTALRM,
             alloc: None,
             lock: None,
             wait: None,

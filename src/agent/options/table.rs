@@ -99,6 +99,26 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         ..PLAIN
     },
     OptionSpec {
+        name: "wall",
+        value: "DURATION|on|off",
+        default: Some("off"),
+        bare: Some("on"),
+        help: "sample every thread each time this much time has passed, whatever it does (on: 50ms)",
+        read: |draft, text| {
+            let interval = |text: &str| value::duration(text, 100 * US, HOUR);
+            set(&mut draft.options.wall, switchable(text, "50ms", interval))
+        },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "wall.signal",
+        value: "SIGNAL",
+        default: Some("SIGVTALRM"),
+        help: "the signal of wall-clock samples, by name or number; another than `signal`",
+        read: |draft, text| set(&mut draft.options.wall_signal, value::signal(text)),
+        ..PLAIN
+    },
+    OptionSpec {
         name: "alloc",
         value: "SIZE|on|off",
         default: Some("off"),

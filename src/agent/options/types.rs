@@ -37,6 +37,10 @@ pub enum ContextPublication {
 pub struct Options {
     /// The CPU sampling interval, in CPU time of a thread; `None`: no CPU sampling.
     pub cpu: Option<Duration>,
+    /// The wall-clock sampling interval; `None`: it is not sampled.
+    pub wall: Option<Duration>,
+    /// The signal of wall-clock sampling.
+    pub wall_signal: i32,
     /// The mean number of bytes between two sampled allocations; `None`: allocations are not sampled.
     pub alloc: Option<u64>,
     /// The shortest wait for a monitor or a lock that is recorded; `None`: none is.

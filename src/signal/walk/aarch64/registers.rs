@@ -75,6 +75,16 @@ impl Registers {
         unsafe { (*context.cast::<ucontext_t>()).uc_mcontext.pc }
     }
 
+    /// Whether a system call was waiting when the thread was interrupted. The kernel has it end with EINTR, or sets the
+    /// program counter back to it, to make it again (arch/arm64/kernel/signal.c, `do_signal`).
+    pub fn is_in_waiting_system_call<M: Memory>(&self, memory: &M) -> bool {
+        /// `svc #0`.
+        const SVC: u32 = 0xd400_0001;
+        let is_call_at = |pc: u64| memory.load_u32(pc) == Some(SVC);
+        is_call_at(self.pc)
+            || self.x0() as i32 == libc::EINTR.wrapping_neg() && is_call_at(self.pc.wrapping_sub(4))
+    }
+
     /// Has the thread, which has faulted in a load of `signal::safe_load`, go on at `behind` that load, with the
     /// register cleared (x9) that says whether it has loaded.
     ///

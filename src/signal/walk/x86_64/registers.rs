@@ -103,6 +103,15 @@ impl Registers {
         }
     }
 
+    /// Whether a system call was waiting when the thread was interrupted. The kernel has it end with EINTR, or sets the
+    /// program counter back to it, to make it again (arch/x86/kernel/signal.c, `handle_signal`, `arch_do_signal_or_restart`).
+    pub fn is_in_waiting_system_call<M: Memory>(&self, memory: &M) -> bool {
+        const SYSCALL: u16 = 0x050f;
+        let is_call_at = |pc: u64| memory.load_u16(pc) == Some(SYSCALL);
+        is_call_at(self.pc)
+            || self.rax() as i32 == libc::EINTR.wrapping_neg() && is_call_at(self.pc.wrapping_sub(2))
+    }
+
     /// The return address of a function that has not saved it: none, calls push it.
     pub fn return_address(&self) -> Option<u64> {
         None

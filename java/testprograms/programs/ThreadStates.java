@@ -1,0 +1,111 @@
+package programs;
+
+import java.io.InputStream;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.util.Map;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * Threads that are in one state each all the while: {@code ThreadStates SECONDS THREADS}, with so many threads that are
+ * parked. Prints how long they were there, a line {@code STATE NANOSECONDS} for the threads of each state together.
+ */
+public final class ThreadStates {
+    private ThreadStates() {}
+
+    private static final Object HELD = new Object();
+    private static final Object NOTIFIED = new Object();
+    /** When the threads of each state started. */
+    private static final Map<String, Queue<Long>> STARTS = new ConcurrentHashMap<>();
+
+    private static volatile boolean over;
+
+    public static void main(String[] args) throws Exception {
+        long millis = Long.parseLong(args[0]) * 1000;
+        int parked = Integer.parseInt(args[1]);
+        ServerSocket server = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
+        Socket client = new Socket(server.getInetAddress(), server.getLocalPort());
+        Socket accepted = server.accept();
+        CountDownLatch started = new CountDownLatch(parked + 5);
+        synchronized (HELD) {
+            start("running", started, ThreadStates::run);
+            start("blocked", started, ThreadStates::enter);
+            start("waiting", started, ThreadStates::await);
+            start("sleeping", started, () -> sleep(1_000_000));
+            start("native", started, () -> read(accepted));
+            for (int i = 0; i < parked; i++) {
+                start("parked", started, ThreadStates::park);
+            }
+            started.await();
+            sleep(millis);
+            long now = System.nanoTime();
+            STARTS.forEach((state, starts) -> {
+                long sum = 0;
+                for (long start : starts) {
+                    sum += now - start;
+                }
+                System.out.println(state + " " + sum);
+            });
+            System.exit(client.isClosed() ? 1 : 0);
+        }
+    }
+
+    private static void start(String name, CountDownLatch started, Runnable task) {
+        Thread thread = new Thread(null, () -> {
+            STARTS.computeIfAbsent(name, state -> new ConcurrentLinkedQueue<>()).add(System.nanoTime());
+            started.countDown();
+            task.run();
+        }, name, 256 * 1024);
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    private static void run() {
+        while (!over) {
+            Thread.onSpinWait();
+        }
+    }
+
+    private static void enter() {
+        synchronized (HELD) {
+            over = true;
+        }
+    }
+
+    private static void await() {
+        synchronized (NOTIFIED) {
+            try {
+                NOTIFIED.wait();
+            } catch (InterruptedException e) {
+                throw new IllegalStateException(e);
+            }
+        }
+    }
+
+    private static void sleep(long millis) {
+        try {
+            Thread.sleep(millis);
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private static void read(Socket socket) {
+        try (InputStream in = socket.getInputStream()) {
+            in.read();
+        } catch (java.io.IOException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private static void park() {
+        while (!over) {
+            LockSupport.park();
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What a thread was doing when it was sampled: by what the handler has seen, and by the method that waits.
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+
+use crate::core::record::{SampleHeader, Subject};
+use crate::model::{Frame, StackId, Tables};
+
+/// The states of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum ThreadState {
+    /// On a processor, or waiting for one.
+    Running = 1,
+    /// In front of a monitor, or stopped by the VM.
+    Blocked,
+    /// In Object.wait.
+    Waiting,
+    /// In LockSupport.park.
+    Parked,
+    /// In Thread.sleep.
+    Sleeping,
+    /// In a system call of native code that waits: for a socket, say.
+    InNative,
+}
+
+impl ThreadState {
+    const ALL: [Self; 6] =
+        [Self::Running, Self::Blocked, Self::Waiting, Self::Parked, Self::Sleeping, Self::InNative];
+
+    /// The state as attributes have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Blocked => "blocked",
+            Self::Waiting => "waiting",
+            Self::Parked => "parked",
+            Self::Sleeping => "sleeping",
+            Self::InNative => "native",
+        }
+    }
+
+    pub(super) const fn subject(self) -> Subject {
+        Subject(self as u32)
+    }
+
+    /// The state that a sample is said to be about.
+    pub fn from_subject(subject: Subject) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.subject() == subject)
+    }
+}
+
+/// `_thread_blocked` and its transition (utilities/globalDefinitions.hpp, `JavaThreadState`, 11-25).
+const VM_BLOCKED: std::ops::RangeInclusive<u8> = 10..=11;
+/// `_thread_in_vm` and its transition.
+const IN_VM: std::ops::RangeInclusive<u8> = 6..=7;
+
+/// States by what tells them.
+#[derive(Default)]
+pub(super) struct ThreadStates {
+    waits: HashMap<StackId, Option<ThreadState>, RandomState>,
+}
+
+impl ThreadStates {
+    /// The state of the thread that a sample was taken of.
+    pub(super) fn of(&mut self, tables: &Tables, header: &SampleHeader, stack: StackId) -> ThreadState {
+        if header.is_waiting == 0 {
+            return ThreadState::Running;
+        }
+        let told = *self.waits.entry(stack).or_insert_with(|| state_of_leaf(tables, stack));
+        match told {
+            Some(state) => state,
+            None if VM_BLOCKED.contains(&header.thread_state) || IN_VM.contains(&header.thread_state) => {
+                ThreadState::Blocked
+            }
+            None => ThreadState::InNative,
+        }
+    }
+}
+
+/// The state that the topmost Java method tells of, if it is one that waits.
+fn state_of_leaf(tables: &Tables, stack: StackId) -> Option<ThreadState> {
+    let mut methods = tables.stacks.get(stack).iter().filter_map(|frame| match tables.frames.get(*frame) {
+        Frame::Java { function, .. } => Some(tables.strings.get(tables.functions.get(*function).name)),
+        _ => None,
+    });
+    match methods.next()? {
+        "jdk.internal.misc.Unsafe.park" => Some(ThreadState::Parked),
+        "java.lang.Object.wait" | "java.lang.Object.wait0" => Some(ThreadState::Waiting),
+        "java.lang.Thread.sleep" | "java.lang.Thread.sleep0" | "java.lang.Thread.sleepNanos0" => {
+            Some(ThreadState::Sleeping)
+        }
+        _ => None,
+    }
+}

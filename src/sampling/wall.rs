@@ -1,0 +1,353 @@
+//! Wall-clock sampling: a thread goes round all threads, and signals those that may have moved since they were last seen.
+//!
+//! At each visit a thread is credited with the time since the visit before, whichever state it is in: what all samples stand
+//! for is the time that passed, times the threads. A thread whose CPU clock has not moved since its last sample is where that
+//! sample found it: it is not woken, and the time goes to that sample ([`Repeat`]).
+//!
+//! The cost is bounded however many threads there are: a round takes as long as [`VISITS_PER_S`] and [`SIGNALS_PER_S`] want,
+//! if that is longer than the interval. All threads are then seen as seldom, whatever they do, so that no state is preferred.
+
+use std::collections::HashMap;
+use std::io;
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::clock::cpu_time_of;
+use super::cpu::StartError;
+use super::random::random;
+use super::thread_records::{for_each_thread, thread_count};
+use super::{own_threads, threads};
+use crate::core::thread::ThreadRecord;
+use crate::signal::delivery::install_handler;
+use crate::signal::sample::monotonic_ns;
+use crate::signal::thread_table::{SignalToken, record};
+use crate::signal::wall::{SESSION, WallSampleFn};
+
+/// The most threads that are looked at in a second: a look takes some 300 ns.
+pub const VISITS_PER_S: f64 = 20_000.0;
+/// The most signals that are sent in a second: with the thread's way in and out of the kernel one takes some 10 µs.
+pub const SIGNALS_PER_S: f64 = 4_000.0;
+/// Threads that are visited at one time.
+const BATCH: f64 = 8.0;
+/// Between two batches.
+const SHORTEST_TICK: Duration = Duration::from_millis(1);
+/// What a thread uses from the end of a handler to where it waits again.
+const WAY_BACK_NS: i64 = 20_000;
+/// A signal that has not been handled for so long was lost, or is blocked: another is sent.
+const LOST_AFTER_NS: u64 = 1_000_000_000;
+/// How long a session's end waits for a handler that is still at work.
+const HANDLER_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Wall-clock sampling, as asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WallConfig {
+    /// Between two visits of a thread, if the budgets allow.
+    pub interval: Duration,
+    /// The signal by which a thread is told.
+    pub signal: i32,
+}
+
+/// Time that a thread has spent where its last sample found it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeat {
+    /// The sample's number.
+    pub number: u32,
+    /// How long.
+    pub ns: u64,
+    /// CLOCK_MONOTONIC when that was seen.
+    pub monotonic_ns: u64,
+    index: u32,
+    generation: u32,
+}
+
+/// What the sampler has done since the process began.
+#[derive(Debug)]
+pub struct WallCounts {
+    /// Threads looked at.
+    pub visits: AtomicU64,
+    /// Signals sent.
+    pub signals: AtomicU64,
+    /// Visits at which the thread was where it had been.
+    pub idle: AtomicU64,
+    /// Signals that were not handled in time, and sent again.
+    pub signals_lost: AtomicU64,
+    /// Rounds that took longer than the interval, since there are too many threads, or too many that run.
+    pub long_rounds: AtomicU64,
+}
+
+/// The counts of this process.
+pub static COUNTS: WallCounts = WallCounts {
+    visits: AtomicU64::new(0),
+    signals: AtomicU64::new(0),
+    idle: AtomicU64::new(0),
+    signals_lost: AtomicU64::new(0),
+    long_rounds: AtomicU64::new(0),
+};
+
+impl WallCounts {
+    /// Every count with its name.
+    pub fn named(&self) -> [(&'static str, u64); 5] {
+        [
+            ("visits", &self.visits),
+            ("signals", &self.signals),
+            ("idle", &self.idle),
+            ("signals_lost", &self.signals_lost),
+            ("long_rounds", &self.long_rounds),
+        ]
+        .map(|(name, count)| (name, count.load(Ordering::Relaxed)))
+    }
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+static REPEATS: Mutex<Vec<Repeat>> = Mutex::new(Vec::new());
+/// Samples of another interval than this one are not repeated.
+static INTERVAL: AtomicU32 = AtomicU32::new(0);
+
+/// Takes what has been seen so far.
+pub fn take_repeats() -> Vec<Repeat> {
+    std::mem::take(&mut REPEATS.lock())
+}
+
+/// Gives back time whose sample nobody knows any more: the thread's next sample stands for it.
+pub fn give_back(repeat: &Repeat) {
+    if let Some(record) = record(repeat.index)
+        && record.generation.load(Ordering::Relaxed) == repeat.generation
+    {
+        record.wall.due_ns.fetch_add(repeat.ns, Ordering::Relaxed);
+    }
+}
+
+/// An interval's samples have been taken: every thread is sampled anew.
+pub fn interval_ended() {
+    INTERVAL.fetch_add(1, Ordering::Release);
+}
+
+/// A running session. Stops when dropped.
+pub struct Session {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    stopping: Mutex<bool>,
+    wake: Condvar,
+}
+
+/// Starts to sample the threads that `sampling::cpu` knows, whose session lasts longer.
+pub fn start(config: &WallConfig, sample: WallSampleFn) -> Result<Session, StartError> {
+    install_handler(config.signal)?;
+    REPEATS.lock().clear();
+    for_each_thread(|record| record.wall.reset());
+    SESSION.open(config.signal, sample);
+    let shared = Arc::new(Shared::default());
+    let sampler = Sampler::new(*config);
+    let thread = own_threads::spawn("otlpprof-wall", {
+        let shared = Arc::clone(&shared);
+        move || sampler.run(&shared)
+    });
+    let thread = thread.inspect_err(|_| SESSION.close())?;
+    log::info!("wall-clock sampling every {:?}", config.interval);
+    Ok(Session { shared, thread: Some(thread) })
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        SESSION.close();
+        // In a forked child the thread does not exist.
+        if threads::FORKED.load(Ordering::Relaxed) {
+            std::mem::forget(self.thread.take());
+            return;
+        }
+        *self.shared.stopping.lock() = true;
+        self.shared.wake.notify_one();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        let waiting_since = Instant::now();
+        for_each_thread(|record| {
+            while record.wall.busy.load(Ordering::SeqCst) && waiting_since.elapsed() < HANDLER_PATIENCE {
+                thread::yield_now();
+            }
+        });
+    }
+}
+
+/// What the sampler knows of one thread.
+#[derive(Clone, Copy, Debug)]
+struct Visited {
+    generation: u32,
+    /// When it was visited last.
+    at_ns: u64,
+    /// The number of the last sample that it was asked for; 0: none.
+    asked: u32,
+    asked_at_ns: u64,
+    /// The interval in which it was asked.
+    interval: u32,
+    /// Its CPU clock when it was seen to have gone back to waiting.
+    idle_cpu_ns: Option<i64>,
+}
+
+struct Sampler {
+    config: WallConfig,
+    started_ns: u64,
+    visited: HashMap<u32, Visited>,
+    next_number: u32,
+    repeats: Vec<Repeat>,
+    /// How long a round is to take.
+    round: Duration,
+    signals_in_round: u32,
+}
+
+impl Sampler {
+    fn new(config: WallConfig) -> Self {
+        Self {
+            config,
+            started_ns: monotonic_ns(),
+            visited: HashMap::new(),
+            next_number: 0,
+            repeats: Vec::new(),
+            round: config.interval,
+            signals_in_round: 0,
+        }
+    }
+
+    fn run(mut self, shared: &Shared) {
+        let mut stopping = shared.stopping.lock();
+        let mut round = Vec::new();
+        let mut visits_due = 0.0;
+        let mut last = Instant::now();
+        while !*stopping {
+            if round.is_empty() {
+                self.begin_round(&mut round);
+            }
+            // At random, not in step with what the application does at intervals.
+            let tick = self.tick(thread_count()).mul_f64(0.5 + (random() % 1024) as f64 / 1024.0);
+            shared.wake.wait_for(&mut stopping, tick);
+            let elapsed = last.elapsed();
+            last = Instant::now();
+            visits_due += thread_count() as f64 * elapsed.as_secs_f64() / self.round.as_secs_f64();
+            let visits = (visits_due as usize).min(round.len());
+            visits_due = (visits_due - visits as f64).min(BATCH);
+            for record in round.drain(round.len() - visits..) {
+                self.visit(record);
+            }
+            REPEATS.lock().append(&mut self.repeats);
+        }
+    }
+
+    /// How long from one batch to the next.
+    fn tick(&self, threads: usize) -> Duration {
+        let batch = self.round.mul_f64((BATCH / threads.max(1) as f64).min(1.0));
+        batch.max(SHORTEST_TICK.min(self.round))
+    }
+
+    /// Plans a round: all threads, and how long it takes.
+    fn begin_round(&mut self, round: &mut Vec<&'static ThreadRecord>) {
+        for_each_thread(|record| round.push(record));
+        let signals = f64::from(std::mem::take(&mut self.signals_in_round));
+        let least_s = (round.len() as f64 / VISITS_PER_S).max(signals / SIGNALS_PER_S);
+        self.round = self.config.interval.max(Duration::from_secs_f64(least_s));
+        if self.round > self.config.interval {
+            count(&COUNTS.long_rounds);
+        }
+        if self.visited.len() > 2 * round.len() + 64 {
+            let known = |index: &u32, visited: &Visited| {
+                record(*index)
+                    .is_some_and(|record| record.generation.load(Ordering::Relaxed) == visited.generation)
+            };
+            self.visited.retain(|index, visited| known(index, visited));
+        }
+    }
+
+    fn visit(&mut self, record: &'static ThreadRecord) {
+        let (index, generation) =
+            (record.index.load(Ordering::Relaxed), record.generation.load(Ordering::Relaxed));
+        let now_ns = monotonic_ns();
+        let Some(cpu_ns) = cpu_time_of(record.os_tid.load(Ordering::Relaxed)) else { return };
+        count(&COUNTS.visits);
+        let fresh = Visited {
+            generation,
+            at_ns: self.started_ns.max(record.wall.since_ns.load(Ordering::Relaxed)),
+            asked: 0,
+            asked_at_ns: 0,
+            interval: 0,
+            idle_cpu_ns: None,
+        };
+        let visited = self.visited.entry(index).or_insert(fresh);
+        if visited.generation != generation {
+            *visited = fresh;
+        }
+        let elapsed_ns = now_ns.saturating_sub(visited.at_ns);
+        visited.at_ns = now_ns;
+        let account = &record.wall;
+        let is_taken = account.taken.load(Ordering::Acquire) == visited.asked;
+        if visited.asked != 0 && !is_taken && now_ns.saturating_sub(visited.asked_at_ns) < LOST_AFTER_NS {
+            // Under way: it will stand for this time too.
+            account.due_ns.fetch_add(elapsed_ns, Ordering::AcqRel);
+            return;
+        }
+        if visited.asked != 0 && !is_taken {
+            count(&COUNTS.signals_lost);
+        }
+        let interval = INTERVAL.load(Ordering::Acquire);
+        let is_idle = is_taken
+            && visited.asked != 0
+            && visited.interval == interval
+            && match visited.idle_cpu_ns {
+                Some(idle_cpu_ns) => cpu_ns == idle_cpu_ns,
+                None => cpu_ns - account.cpu_ns.load(Ordering::Relaxed) < WAY_BACK_NS,
+            };
+        if is_idle {
+            visited.idle_cpu_ns = Some(cpu_ns);
+            count(&COUNTS.idle);
+            let number = visited.asked;
+            self.repeats.push(Repeat { number, ns: elapsed_ns, monotonic_ns: now_ns, index, generation });
+            return;
+        }
+        self.next_number = self.next_number.wrapping_add(1).max(1);
+        *visited =
+            Visited { asked: self.next_number, asked_at_ns: now_ns, interval, idle_cpu_ns: None, ..*visited };
+        account.due_ns.fetch_add(elapsed_ns, Ordering::AcqRel);
+        account.asked.store(self.next_number, Ordering::Release);
+        self.signals_in_round += 1;
+        count(&COUNTS.signals);
+        if let Err(error) = send(record, self.config.signal) {
+            log::debug!("a thread cannot be signalled: {error}");
+        }
+    }
+}
+
+/// The part of a `siginfo_t` that a queued signal has (include/uapi/asm-generic/siginfo.h, `_rt`).
+#[repr(C)]
+struct QueuedInfo {
+    signo: i32,
+    errno: i32,
+    code: i32,
+    _pad: i32,
+    pid: i32,
+    uid: u32,
+    value: u64,
+}
+
+fn send(record: &ThreadRecord, signal: i32) -> io::Result<()> {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    // SAFETY: getpid and getuid take nothing and cannot fail.
+    let (pid, uid) = unsafe { (libc::getpid(), libc::getuid()) };
+    let value = SignalToken::of(record).0;
+    let queued = QueuedInfo { signo: signal, errno: 0, code: libc::SI_QUEUE, _pad: 0, pid, uid, value };
+    // SAFETY: a siginfo_t is larger than this part, which begins it, and is aligned for it.
+    unsafe { info.as_mut_ptr().cast::<QueuedInfo>().write(queued) };
+    let tid = record.os_tid.load(Ordering::Relaxed);
+    // SAFETY: the kernel reads one siginfo_t.
+    let result = unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, pid, tid, signal, info.as_mut_ptr()) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

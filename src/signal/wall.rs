@@ -1,0 +1,84 @@
+//! Wall-clock signals: the sample of a thread that the sampler has picked, and what it tells the sampler.
+//!
+//! The sampler (`sampling::wall`) says beforehand for how much time the sample stands, and which one it is; the handler says
+//! when it has been taken, and where the thread's CPU clock stood then: a thread whose clock stands still has not moved from
+//! there, and need not be woken to see that.
+
+use std::mem;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
+
+use crate::core::thread::{RecordState, ThreadRecord};
+
+use super::cpu::thread_cpu_ns;
+
+/// What takes a sample of the current thread: its record, the interrupted `ucontext_t`, the nanoseconds that the sample
+/// stands for, and its number.
+///
+/// # Safety
+/// It is called inside a signal handler and keeps to the zone's rules; the context is valid until it returns.
+pub type WallSampleFn = unsafe fn(&ThreadRecord, *mut libc::c_void, u64, u32);
+
+/// What a session of the wall-clock engine tells the handler.
+#[derive(Debug)]
+pub struct WallSession {
+    running: AtomicBool,
+    /// What the sampler sends, or sent last; 0 before.
+    signal: AtomicI32,
+    sample: AtomicPtr<()>,
+}
+
+/// The one session.
+pub static SESSION: WallSession = WallSession {
+    running: AtomicBool::new(false),
+    signal: AtomicI32::new(0),
+    sample: AtomicPtr::new(ptr::null_mut()),
+};
+
+impl WallSession {
+    /// From now on this signal makes samples.
+    pub fn open(&self, signal: i32, sample: WallSampleFn) {
+        self.signal.store(signal, Ordering::Release);
+        self.sample.store(sample as *mut (), Ordering::Release);
+        self.running.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on they are stale. Handlers at work show in [`WallAccount::busy`](crate::core::thread::WallAccount).
+    pub fn close(&self) {
+        self.running.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether it is the sampler's signal, of which one may still come when the session has ended.
+    pub fn sends(&self, signal: i32) -> bool {
+        self.signal.load(Ordering::Acquire) == signal
+    }
+
+    fn sample_fn(&self) -> Option<WallSampleFn> {
+        let sample = self.sample.load(Ordering::Acquire);
+        // SAFETY: `open` alone stores there, a `WallSampleFn`; null is None.
+        unsafe { mem::transmute::<*mut (), Option<WallSampleFn>>(sample) }
+    }
+}
+
+/// Takes the sample that the sampler has asked for. `false` if there is no session.
+///
+/// # Safety
+/// Called in a signal handler of the thread of `record`, with that handler's `ucontext`.
+pub unsafe fn take_sample(record: &'static ThreadRecord, ucontext: *mut libc::c_void) -> bool {
+    let account = &record.wall;
+    // The order matters: whoever closes the session says so first and then waits for `busy` to be false.
+    account.busy.store(true, Ordering::SeqCst);
+    let live = SESSION.running.load(Ordering::SeqCst) && record.state() == RecordState::Armed;
+    if live {
+        let number = account.asked.load(Ordering::Acquire);
+        let due_ns = account.due_ns.swap(0, Ordering::AcqRel);
+        if let (1.., Some(sample)) = (due_ns, SESSION.sample_fn()) {
+            // SAFETY: `open` was given a function for exactly this, and the context is the caller's.
+            unsafe { sample(record, ucontext, due_ns, number) };
+        }
+        account.cpu_ns.store(thread_cpu_ns(), Ordering::Relaxed);
+        account.taken.store(number, Ordering::Release);
+    }
+    account.busy.store(false, Ordering::Release);
+    live
+}
