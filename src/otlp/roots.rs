@@ -128,6 +128,7 @@ pub fn classify<'f>(frames: &'f [Frame<'_>], ends: Ends, walker: StackWalker) ->
         StackWalker::Vmx if root == Root::Java => (root, false, Ends::Unmarked),
         StackWalker::Vmx if virtual_root.is_some() => (Root::Virtual, known, ends),
         StackWalker::Vmx if frames.iter().any(is_java) => (Root::Java, known, ends),
+        StackWalker::Vm if is_entering_java(frames) => (Root::Java, true, ends),
         StackWalker::No if last.text == NO_JAVA_FRAME => (Root::Native, true, ends),
         // AsyncGetCallTrace ends without a word where it cannot go on.
         StackWalker::Fp | StackWalker::Dwarf if root == Root::Java => (root, known, Ends::Unmarked),
@@ -137,6 +138,13 @@ pub fn classify<'f>(frames: &'f [Frame<'_>], ends: Ends, walker: StackWalker) ->
         true => Verdict::Reached(root, &last.text),
         false => Verdict::Broken(broken, &last.text),
     }
+}
+
+/// Whether nothing is there but what leads from an entry frame to the method that is called, or back: a thread that begins,
+/// or ends, is there. Such an adapter may take long, as the first to touch a page of the stack.
+fn is_entering_java(frames: &[Frame<'_>]) -> bool {
+    const WAYS: [&str; 2] = ["call_stub", "I2C/C2I adapters"];
+    matches!(frames, [frame] if WAYS.contains(&&*frame.text))
 }
 
 /// What a walker without native frames, ours or async-profiler's, puts down for a thread without Java frames.
@@ -377,6 +385,17 @@ mod tests {
                 classify(&stack(&[marker, "a.B.main"]), Ends::Marked, StackWalker::Vm),
                 Verdict::Broken(Broken::Marker, _)
             ));
+        }
+    }
+
+    /// Regression: on a machine with slow page faults these were more than half a percent of short threads' stacks.
+    #[test]
+    fn a_thread_that_is_just_entering_java_is_at_its_root() {
+        for way in ["call_stub", "I2C/C2I adapters"] {
+            assert_eq!(unmarked(&[way]), Ok(Root::Java), "{way}");
+            assert_eq!(unmarked(&[way, "a/B.c"]), Err(Broken::JavaEnd), "{way}");
+            assert_eq!(unmarked(&["memcpy", way]), Err(Broken::NativeEnd), "{way}");
+            assert_eq!(walked_by(StackWalker::Vmx, &[way]), Err(Broken::NativeEnd), "{way}");
         }
     }
 

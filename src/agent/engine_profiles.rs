@@ -1,0 +1,31 @@
+//! Which profiles the samples of each engine become.
+
+use super::options::Options;
+use crate::aggregate::{EngineProfiles, ProfileKind};
+use crate::core::record::Engine;
+use crate::model::{ProfileType, types};
+
+/// The profiles that an engine's samples become.
+pub(super) fn profiles_of(engine: Engine, options: &Options) -> EngineProfiles {
+    let kind = |profile_type: &'static ProfileType, period: u64| {
+        // A period is never 0.
+        Some(ProfileKind { profile_type, period: i64::try_from(period).unwrap_or(i64::MAX).max(1) })
+    };
+    match engine {
+        Engine::Cpu => {
+            let period = options.cpu.map_or(1, |interval| interval.as_nanos() as u64);
+            [kind(&types::CPU, period), None]
+        }
+        Engine::Wall => {
+            let period = options.wall.map_or(1, |interval| interval.as_nanos() as u64);
+            [kind(&types::WALL, period), None]
+        }
+        Engine::Alloc => {
+            let period = options.alloc.unwrap_or(1);
+            [kind(&types::ALLOC_SPACE, period), kind(&types::ALLOC_OBJECTS, period)]
+        }
+        Engine::Lock => [kind(&types::LOCK_COUNT, 1), kind(&types::LOCK_TIME, 1)],
+        Engine::Wait => [kind(&types::WAIT_COUNT, 1), kind(&types::WAIT_TIME, 1)],
+        Engine::Exceptions => [kind(&types::EXCEPTIONS, options.exceptions.unwrap_or(1)), None],
+    }
+}
