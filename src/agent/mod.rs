@@ -12,7 +12,8 @@
 //! | `vm` | what is known of the JVM |
 //! | `lifecycle` | start, stop, flush and status, whoever asks |
 //! | `session` | one run of the profiler: sampling, drained and sent at intervals |
-//! | `engines` | what the VM tells of besides CPU time: allocations, locks, exceptions |
+//! | `engines` | what the VM tells of by its events: allocations, locks, exceptions |
+//! | `engine_profiles` | the profiles that each engine's samples become |
 //! | `objects` | the loaded objects, published to the handlers, unwind tables compiled behind |
 //! | `resolve`, `thread_labels` | what frames and threads are called |
 //! | `output` | encoded, to a file and to a collector |
@@ -22,6 +23,7 @@
 
 mod callbacks;
 mod counters;
+mod engine_profiles;
 mod engines;
 mod entry;
 mod events;

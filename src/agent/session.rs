@@ -11,6 +11,7 @@ use parking_lot::{Mutex, MutexGuard};
 use thiserror::Error;
 
 use super::counters::Snapshot;
+use super::engine_profiles::profiles_of;
 use super::engines;
 use super::events::Events;
 use super::first_upload::first_interval;
@@ -120,8 +121,7 @@ impl Session {
         let output = Output::new(&options)?;
         name_slots(&options.context);
         let buffer = buffer::create().map_err(SessionError::Buffer)?;
-        let objects = Objects::start(buffer, options.cpu.is_some() || engines::are_asked_for(&options))
-            .map_err(SessionError::Thread)?;
+        let objects = Objects::start(buffer, is_sampling(&options)).map_err(SessionError::Thread)?;
         SETUP.depth.store(options.depth, Ordering::Relaxed);
         options.stack_walker = vm.walker(options.stack_walker);
         SETUP.walker.store(options.stack_walker as u8, Ordering::Relaxed);
@@ -190,8 +190,7 @@ impl Session {
 
     /// Arms the clocks, lets the engines begin, and begins to drain.
     fn sample(self: &Arc<Self>) -> Result<(), SessionError> {
-        let has_engines = engines::are_asked_for(&self.options);
-        if self.options.cpu.is_some() || has_engines {
+        if is_sampling(&self.options) {
             let clock = self.options.cpu.map_or(ClockChoice::None, |_| clock_choice(self.options.cpu_clock));
             let interval = self.options.cpu.unwrap_or(Config::LONGEST_INTERVAL);
             let config = Config { interval, clock, signal: self.options.signal };
@@ -209,9 +208,7 @@ impl Session {
                 Err(error) => log::warn!("wall is off: {error}"),
             }
         }
-        if has_engines {
-            engines::start(self.vm, &self.options);
-        }
+        engines::start(self.vm, &self.options);
         let running = self.clone();
         let thread = own_threads::spawn("otlpprof", move || running.run()).map_err(SessionError::Thread)?;
         *self.thread.lock() = Some(thread);
@@ -309,7 +306,7 @@ impl Session {
             return;
         }
         let counters = self.counters(recorded);
-        let kinds = |engine| engines::profiles_of(engine, &self.options);
+        let kinds = |engine| profiles_of(engine, &self.options);
         let (mut tables, mut profiles) = interval.into_profiles(kinds, unix_offset_ns, |tables, thread| {
             thread_labels::attributes(tables, thread, labels.get(&thread.java_incarnation))
         });
@@ -431,9 +428,7 @@ impl Drain {
             });
         }
         for repeat in wall::take_repeats() {
-            let interval_ns = SETUP.wall_interval_ns.load(Ordering::Relaxed).max(1);
-            let values = [repeat.ns as f64 / interval_ns as f64, 0.0];
-            if !aggregator.repeat(repeat.number, values, repeat.monotonic_ns) {
+            if !aggregator.repeat(repeat.number, sample::wall_values(repeat.ns), repeat.monotonic_ns) {
                 wall::give_back(&repeat);
             }
         }
@@ -449,6 +444,11 @@ fn self_contained(drained: &Drained<'_>, frame: &crate::core::record::FrameRecor
         Some(remote) => RawFrame { kind: FrameKind::Remote, aux: remote.object.0, value: remote.address.0 },
         None => RawFrame::new(frame),
     }
+}
+
+/// Whether any engine takes samples: then threads and loaded objects have to be known.
+fn is_sampling(options: &Options) -> bool {
+    options.cpu.is_some() || options.wall.is_some() || engines::are_asked_for(options)
 }
 
 /// Gives context attributes their slots. The link's two parts have none.

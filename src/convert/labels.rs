@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 use super::constants::Made;
 use crate::jfr::chunk::Chunk;
 use crate::jfr::values::{Constant, Value};
-use crate::model::{AttributeId, AttributeSetId, Link, LinkId, Tables, label};
+use crate::model::{AttributeId, AttributeSetId, Link, LinkId, Tables, attribute_keys, label};
 
 /// What the threads, states and contexts of one chunk have become.
 #[derive(Debug, Default)]
@@ -88,7 +88,8 @@ impl Labels {
                 let state = chunk.text(Value::Constant(constant)).unwrap_or_default();
                 let state = state.strip_prefix("STATE_").unwrap_or(&state).to_ascii_lowercase();
                 let is_known = !["", "default", "unknown"].contains(&&*state);
-                let made = is_known.then(|| tables.string_attribute("otlpprof.thread.state", label(&state)));
+                let made =
+                    is_known.then(|| tables.string_attribute(attribute_keys::THREAD_STATE, label(&state)));
                 self.states.put(chunk, place, made)
             }
         }

@@ -74,10 +74,15 @@ pub unsafe fn take_cpu(thread: &ThreadRecord, context: *mut c_void, weight: u64)
 /// # Safety
 /// As for [`take`].
 pub unsafe fn take_wall(thread: &ThreadRecord, context: *mut c_void, ns: u64, number: u32) {
-    let interval_ns = SETUP.wall_interval_ns.load(Ordering::Relaxed).max(1);
-    let sample = Sample { number, values: [ns as f64 / interval_ns as f64, 0.0], ..Sample::of(Engine::Wall) };
+    let sample = Sample { number, values: wall_values(ns), ..Sample::of(Engine::Wall) };
     // SAFETY: by the contract.
     unsafe { take(&sample, thread, Some(context)) };
+}
+
+/// What so many nanoseconds add to the wall-clock engine's profile: periods, and parts of one.
+pub fn wall_values(ns: u64) -> [f64; 2] {
+    let interval_ns = SETUP.wall_interval_ns.load(Ordering::Relaxed).max(1);
+    [ns as f64 / interval_ns as f64, 0.0]
 }
 
 /// What an engine says of a sample.
@@ -203,6 +208,8 @@ fn record(
         SETUP.unknown_code.ring();
     }
     let frame_count = u16::try_from(sink.len()).unwrap_or(u16::MAX);
+    // Of the others' samples nobody asks it.
+    let is_waiting = sample.engine == Engine::Wall && registers.is_in_waiting_system_call(&ProcessMemory);
     held.commit(SampleHeader {
         monotonic_ns,
         weight: sample.weight,
@@ -216,7 +223,7 @@ fn record(
         engine: sample.engine,
         thread_state,
         is_virtual: u8::from(carries_virtual_thread == Some(true)),
-        is_waiting: u8::from(context.is_some() && registers.is_in_waiting_system_call(&ProcessMemory)),
+        is_waiting: u8::from(is_waiting),
         reserved: [0; 2],
     });
     Ok(())

@@ -19,17 +19,13 @@ mod subjects;
 
 use super::options::Options;
 use super::vm::Vm;
-use crate::aggregate::{EngineProfiles, ProfileKind};
-use crate::core::record::Engine;
 use crate::jvm::jvmti_events::EventCallbacks;
-use crate::model::{ProfileType, types};
 
 pub(super) use subjects::SUBJECTS;
 
-/// Whether an engine beside that of CPU time is asked for.
+/// Whether any of these engines is asked for.
 pub(super) fn are_asked_for(options: &Options) -> bool {
-    options.wall.is_some()
-        || options.alloc.is_some()
+    options.alloc.is_some()
         || options.lock.is_some()
         || options.wait.is_some()
         || options.exceptions.is_some()
@@ -65,30 +61,5 @@ pub(super) fn add_callbacks(callbacks: EventCallbacks) -> EventCallbacks {
         monitor_contended_entered: Some(monitors::monitor_contended_entered),
         sampled_object_alloc: Some(allocations::sampled_object_alloc),
         ..callbacks
-    }
-}
-
-/// The profiles that an engine's samples become.
-pub(super) fn profiles_of(engine: Engine, options: &Options) -> EngineProfiles {
-    let kind = |profile_type: &'static ProfileType, period: u64| {
-        // A period is never 0.
-        Some(ProfileKind { profile_type, period: i64::try_from(period).unwrap_or(i64::MAX).max(1) })
-    };
-    match engine {
-        Engine::Cpu => {
-            let period = options.cpu.map_or(1, |interval| interval.as_nanos() as u64);
-            [kind(&types::CPU, period), None]
-        }
-        Engine::Wall => {
-            let period = options.wall.map_or(1, |interval| interval.as_nanos() as u64);
-            [kind(&types::WALL, period), None]
-        }
-        Engine::Alloc => {
-            let period = options.alloc.unwrap_or(1);
-            [kind(&types::ALLOC_SPACE, period), kind(&types::ALLOC_OBJECTS, period)]
-        }
-        Engine::Lock => [kind(&types::LOCK_COUNT, 1), kind(&types::LOCK_TIME, 1)],
-        Engine::Wait => [kind(&types::WAIT_COUNT, 1), kind(&types::WAIT_TIME, 1)],
-        Engine::Exceptions => [kind(&types::EXCEPTIONS, options.exceptions.unwrap_or(1)), None],
     }
 }
