@@ -20,7 +20,7 @@ use parking_lot::{Condvar, Mutex};
 use super::clock::cpu_time_of;
 use super::cpu::StartError;
 use super::random::random;
-use super::thread_records::{for_each_thread, thread_count};
+use super::thread_records::for_each_thread;
 use super::{own_threads, threads};
 use crate::core::thread::ThreadRecord;
 use crate::signal::delivery::install_handler;
@@ -202,9 +202,25 @@ struct Sampler {
     visited: HashMap<u32, Visited>,
     next_number: u32,
     repeats: Vec<Repeat>,
-    /// How long a round is to take.
+    /// How long a round is to take, and how many threads there were when it began.
     round: Duration,
+    threads: usize,
     signals_in_round: u32,
+    process: Process,
+}
+
+/// Who sends the signals.
+#[derive(Clone, Copy)]
+struct Process {
+    pid: i32,
+    uid: u32,
+}
+
+impl Process {
+    fn current() -> Self {
+        // SAFETY: getpid and getuid take nothing and cannot fail.
+        unsafe { Self { pid: libc::getpid(), uid: libc::getuid() } }
+    }
 }
 
 impl Sampler {
@@ -216,7 +232,9 @@ impl Sampler {
             next_number: 0,
             repeats: Vec::new(),
             round: config.interval,
+            threads: 0,
             signals_in_round: 0,
+            process: Process::current(),
         }
     }
 
@@ -230,11 +248,11 @@ impl Sampler {
                 self.begin_round(&mut round);
             }
             // At random, not in step with what the application does at intervals.
-            let tick = self.tick(thread_count()).mul_f64(0.5 + (random() % 1024) as f64 / 1024.0);
+            let tick = self.tick().mul_f64(0.5 + (random() % 1024) as f64 / 1024.0);
             shared.wake.wait_for(&mut stopping, tick);
             let elapsed = last.elapsed();
             last = Instant::now();
-            visits_due += thread_count() as f64 * elapsed.as_secs_f64() / self.round.as_secs_f64();
+            visits_due += self.threads as f64 * elapsed.as_secs_f64() / self.round.as_secs_f64();
             let visits = (visits_due as usize).min(round.len());
             visits_due = (visits_due - visits as f64).min(BATCH);
             for record in round.drain(round.len() - visits..) {
@@ -245,14 +263,15 @@ impl Sampler {
     }
 
     /// How long from one batch to the next.
-    fn tick(&self, threads: usize) -> Duration {
-        let batch = self.round.mul_f64((BATCH / threads.max(1) as f64).min(1.0));
+    fn tick(&self) -> Duration {
+        let batch = self.round.mul_f64((BATCH / self.threads.max(1) as f64).min(1.0));
         batch.max(SHORTEST_TICK.min(self.round))
     }
 
     /// Plans a round: all threads, and how long it takes.
     fn begin_round(&mut self, round: &mut Vec<&'static ThreadRecord>) {
         for_each_thread(|record| round.push(record));
+        self.threads = round.len();
         let signals = f64::from(std::mem::take(&mut self.signals_in_round));
         let least_s = (round.len() as f64 / VISITS_PER_S).max(signals / SIGNALS_PER_S);
         self.round = self.config.interval.max(Duration::from_secs_f64(least_s));
@@ -320,7 +339,7 @@ impl Sampler {
         account.asked.store(self.next_number, Ordering::Release);
         self.signals_in_round += 1;
         count(&COUNTS.signals);
-        if let Err(error) = send(record, self.config.signal) {
+        if let Err(error) = send(record, self.config.signal, self.process) {
             log::debug!("a thread cannot be signalled: {error}");
         }
     }
@@ -338,10 +357,9 @@ struct QueuedInfo {
     value: u64,
 }
 
-fn send(record: &ThreadRecord, signal: i32) -> io::Result<()> {
+fn send(record: &ThreadRecord, signal: i32, process: Process) -> io::Result<()> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    // SAFETY: getpid and getuid take nothing and cannot fail.
-    let (pid, uid) = unsafe { (libc::getpid(), libc::getuid()) };
+    let Process { pid, uid } = process;
     let value = SignalToken::of(record).0;
     let queued = QueuedInfo { signo: signal, errno: 0, code: libc::SI_QUEUE, _pad: 0, pid, uid, value };
     // SAFETY: a siginfo_t is larger than this part, which begins it, and is aligned for it.

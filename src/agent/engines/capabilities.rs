@@ -1,26 +1,19 @@
 //! What the VM must grant for the engines. Some of it only one agent of a process can have, some is granted only while the
 //! VM starts.
 
+use super::are_asked_for;
 use crate::agent::options::Options;
 use crate::jvm::jvmti::{Capability, Jvmti};
+use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_table::Capabilities;
 
 /// Asks for what the engines need, and turns those off that do not get it, with a line each.
 pub(super) fn acquire(jvmti: Jvmti, options: &mut Options) {
-    if !grants(jvmti, options.alloc.is_some(), "alloc", Capability::SampledObjectAllocEvents) {
-        options.alloc = None;
-    }
-    if !grants(jvmti, options.lock.is_some(), "lock", Capability::MonitorEvents) {
-        options.lock = None;
-    }
-    if !grants(jvmti, options.wait.is_some(), "wait", Capability::MonitorEvents) {
-        options.wait = None;
-    }
-    if !grants(jvmti, options.exceptions.is_some(), "exceptions", Capability::ExceptionEvents) {
-        options.exceptions = None;
-    }
-    let has_events = options.lock.is_some() || options.wait.is_some() || options.exceptions.is_some();
-    if (has_events || options.alloc.is_some())
+    acquire_for(jvmti, &mut options.alloc, "alloc", Capability::SampledObjectAllocEvents);
+    acquire_for(jvmti, &mut options.lock, "lock", Capability::MonitorEvents);
+    acquire_for(jvmti, &mut options.wait, "wait", Capability::MonitorEvents);
+    acquire_for(jvmti, &mut options.exceptions, "exceptions", Capability::ExceptionEvents);
+    if are_asked_for(options)
         && let Err(error) = support_virtual_threads(jvmti)
     {
         log::warn!(
@@ -29,9 +22,15 @@ pub(super) fn acquire(jvmti: Jvmti, options: &mut Options) {
     }
 }
 
-/// Whether the VM grants what `option` needs; `true` if that is not asked for.
-fn grants(jvmti: Jvmti, is_asked_for: bool, option: &str, capability: Capability) -> bool {
-    if !is_asked_for || jvmti.capabilities().is_ok_and(|had| had.has(capability)) {
+fn acquire_for<T>(jvmti: Jvmti, engine: &mut Option<T>, option: &str, capability: Capability) {
+    if engine.is_some() && !grants(jvmti, option, capability) {
+        *engine = None;
+    }
+}
+
+/// Whether the VM grants what `option` needs; says why if not.
+fn grants(jvmti: Jvmti, option: &str, capability: Capability) -> bool {
+    if jvmti.capabilities().is_ok_and(|had| had.has(capability)) {
         return true;
     }
     let is_to_be_had = jvmti.potential_capabilities().is_ok_and(|potential| potential.has(capability));
@@ -57,7 +56,7 @@ fn reason(capability: Capability) -> &'static str {
 }
 
 /// Events of virtual threads are sent to whoever supports them (21 on).
-fn support_virtual_threads(jvmti: Jvmti) -> Result<(), crate::jvm::jvmti_error::JvmtiError> {
+fn support_virtual_threads(jvmti: Jvmti) -> Result<(), JvmtiError> {
     let wanted = Capability::SupportVirtualThreads;
     if !jvmti.potential_capabilities()?.has(wanted) {
         return Ok(());
