@@ -21,6 +21,7 @@ use crate::jvm::jvmti_events::Event;
 use crate::jvm::jvmti_table::RawEnv;
 
 static GATE: Gate = Gate::new();
+const EVENTS: &[Event] = &[Event::SampledObjectAlloc];
 static INTERVAL_BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// Samples one in about `interval` allocated bytes; not at all for `None`.
@@ -29,23 +30,14 @@ pub(super) fn start(vm: &Vm, interval: Option<u64>) {
     INTERVAL_BYTES.store(interval, Ordering::Relaxed);
     // 0 is every allocation ("SetHeapSamplingInterval" in the specification).
     let asked = if interval <= 1 { 0 } else { jint::try_from(interval).unwrap_or(jint::MAX) };
-    GATE.open();
-    let started = vm
-        .jvmti
-        .set_heap_sampling_interval(asked)
-        .and_then(|()| vm.jvmti.set_event_enabled(Event::SampledObjectAlloc, true));
+    let started = vm.jvmti.set_heap_sampling_interval(asked).and_then(|()| GATE.open_to(vm.jvmti, EVENTS));
     if let Err(error) = started {
         log::warn!("alloc: the VM does not sample allocations ({error})");
-        GATE.close();
     }
 }
 
 pub(super) fn stop(vm: &Vm) {
-    if GATE.is_open() {
-        // What is still sent is not let in.
-        let _ = vm.jvmti.set_event_enabled(Event::SampledObjectAlloc, false);
-        GATE.close();
-    }
+    GATE.close_to(vm.jvmti, EVENTS);
 }
 
 /// The number of bytes and of objects that a sampled object stands for.

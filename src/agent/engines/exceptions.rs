@@ -13,6 +13,7 @@ use crate::jvm::jvmti_events::Event;
 use crate::jvm::jvmti_table::RawEnv;
 
 static GATE: Gate = Gate::new();
+const EVENTS: &[Event] = &[Event::Exception];
 /// Of so many exceptions one is sampled.
 static PERIOD: AtomicU64 = AtomicU64::new(1);
 static THROWN: AtomicU64 = AtomicU64::new(0);
@@ -22,19 +23,13 @@ pub(super) fn start(vm: &Vm, period: Option<u64>) {
     let Some(period) = period else { return };
     PERIOD.store(period.max(1), Ordering::Relaxed);
     THROWN.store(0, Ordering::Relaxed);
-    GATE.open();
-    if let Err(error) = vm.jvmti.set_event_enabled(Event::Exception, true) {
+    if let Err(error) = GATE.open_to(vm.jvmti, EVENTS) {
         log::warn!("exceptions: the VM does not tell of them ({error})");
-        GATE.close();
     }
 }
 
 pub(super) fn stop(vm: &Vm) {
-    if GATE.is_open() {
-        // What is still sent is not let in.
-        let _ = vm.jvmti.set_event_enabled(Event::Exception, false);
-        GATE.close();
-    }
+    GATE.close_to(vm.jvmti, EVENTS);
 }
 
 pub(super) unsafe extern "system" fn exception(

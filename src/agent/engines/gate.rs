@@ -4,6 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::jvm::jvmti::Jvmti;
+use crate::jvm::jvmti_error::JvmtiError;
+use crate::jvm::jvmti_events::Event;
+
 /// Set while the engine runs; below it is the number of threads inside.
 const OPEN: u64 = 1 << 63;
 
@@ -24,12 +28,27 @@ impl Gate {
         Self(AtomicU64::new(0))
     }
 
-    pub(super) fn open(&self) {
+    fn open(&self) {
         self.0.fetch_or(OPEN, Ordering::SeqCst);
     }
 
-    pub(super) fn is_open(&self) -> bool {
-        self.0.load(Ordering::SeqCst) & OPEN != 0
+    /// Opens the gate and has the VM send the events that lead to it; all or none.
+    pub(super) fn open_to(&self, jvmti: Jvmti, events: &[Event]) -> Result<(), JvmtiError> {
+        self.open();
+        let told = events.iter().try_for_each(|event| jvmti.set_event_enabled(*event, true));
+        told.inspect_err(|_| self.close_to(jvmti, events))
+    }
+
+    /// Undoes [`Gate::open_to`], if the gate is open.
+    pub(super) fn close_to(&self, jvmti: Jvmti, events: &[Event]) {
+        if self.0.load(Ordering::SeqCst) & OPEN == 0 {
+            return;
+        }
+        for event in events {
+            // What is still sent is not let in.
+            let _ = jvmti.set_event_enabled(*event, false);
+        }
+        self.close();
     }
 
     /// Goes inside, if the gate is open.
@@ -39,7 +58,7 @@ impl Gate {
     }
 
     /// Closes the gate, and waits until nobody is inside.
-    pub(super) fn close(&self) {
+    fn close(&self) {
         self.0.fetch_and(!OPEN, Ordering::SeqCst);
         let since = Instant::now();
         while self.0.load(Ordering::SeqCst) != 0 && since.elapsed() < PATIENCE {

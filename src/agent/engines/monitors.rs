@@ -49,16 +49,13 @@ pub(super) fn start(vm: &Vm, entering: Option<Duration>, notifications: Option<D
         let Some(shortest) = shortest else { continue };
         if let Err(error) = waiting.start(vm, shortest) {
             log::warn!("{}: the VM does not tell of monitors ({error})", waiting.option());
-            waiting.stop(vm);
         }
     }
 }
 
 pub(super) fn stop(vm: &Vm) {
     for waiting in [&ENTERING, &NOTIFICATIONS] {
-        if waiting.gate.is_open() {
-            waiting.stop(vm);
-        }
+        waiting.gate.close_to(vm.jvmti, &waiting.events);
     }
 }
 
@@ -69,16 +66,7 @@ impl Waiting {
 
     fn start(&self, vm: &Vm, shortest: Duration) -> Result<(), JvmtiError> {
         self.shortest_ns.store(u64::try_from(shortest.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
-        self.gate.open();
-        self.events.into_iter().try_for_each(|event| vm.jvmti.set_event_enabled(event, true))
-    }
-
-    fn stop(&self, vm: &Vm) {
-        for event in self.events {
-            // What is still sent is not let in.
-            let _ = vm.jvmti.set_event_enabled(event, false);
-        }
-        self.gate.close();
+        self.gate.open_to(vm.jvmti, &self.events)
     }
 
     /// The current thread begins to wait.
