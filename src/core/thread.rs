@@ -152,6 +152,8 @@ pub struct WallAccount {
     pub taken: AtomicU32,
     /// The thread's CPU clock when it had taken that.
     pub cpu_ns: AtomicI64,
+    /// Whether the thread was waiting in a system call then. One that was not may come to wait elsewhere at once.
+    pub was_waiting: AtomicBool,
     /// Whether a handler is taking one at this moment.
     pub busy: AtomicBool,
 }

@@ -321,6 +321,7 @@ impl Sampler {
         let is_idle = is_taken
             && visited.asked != 0
             && visited.interval == interval
+            && account.was_waiting.load(Ordering::Relaxed)
             && match visited.idle_cpu_ns {
                 Some(idle_cpu_ns) => cpu_ns == idle_cpu_ns,
                 None => cpu_ns - account.cpu_ns.load(Ordering::Relaxed) < WAY_BACK_NS,

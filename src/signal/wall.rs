@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 use crate::core::thread::{RecordState, ThreadRecord};
 
 use super::cpu::thread_cpu_ns;
+use super::safe_load::ProcessMemory;
+use super::walk::registers::Registers;
 
 /// What takes a sample of the current thread: its record, the interrupted `ucontext_t`, the nanoseconds that the sample
 /// stands for, and its number.
@@ -76,6 +78,9 @@ pub unsafe fn take_sample(record: &'static ThreadRecord, ucontext: *mut libc::c_
             // SAFETY: `open` was given a function for exactly this, and the context is the caller's.
             unsafe { sample(record, ucontext, due_ns, number) };
         }
+        // SAFETY: by the contract the context is the kernel's.
+        let registers = unsafe { Registers::from_context(ucontext) };
+        account.was_waiting.store(registers.is_in_waiting_system_call(&ProcessMemory), Ordering::Relaxed);
         account.cpu_ns.store(thread_cpu_ns(), Ordering::Relaxed);
         account.taken.store(number, Ordering::Release);
     }
