@@ -1,7 +1,7 @@
 //! The agent string: `[COMMAND,]KEY=VALUE,KEY,…`.
 
 use super::error::did_you_mean;
-use super::table::{self, OPTIONS, OptionSpec};
+use super::table::{self, OptionSpec};
 
 /// What the first word can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(super) fn split(text: &str) -> Result<(Command, Vec<Given<'_>>), String> {
     if command != Command::Start && !given.is_empty() {
         return Err(format!("'{}' takes no options, got '{}'", name_of(command), given[0].option.name));
     }
-    given.sort_by_key(|given| OPTIONS.iter().position(|option| option.name == given.option.name));
+    given.sort_by_key(|given| table::all().position(|option| option.name == given.option.name));
     Ok((command, given))
 }
 
@@ -78,7 +78,7 @@ fn unknown(name: &str, is_bare: bool) -> String {
     if is_bare && command(name).is_some() {
         return format!("'{name}' must be the first word of the options");
     }
-    let options = OPTIONS.iter().map(|option| option.name);
+    let options = table::all().map(|option| option.name);
     let commands = COMMANDS.iter().map(|(name, ..)| *name).filter(|_| is_bare);
     let hint = did_you_mean(name, options.chain(commands));
     let hint = if hint.is_empty() { "; 'help' lists them" } else { &hint };

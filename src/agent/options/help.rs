@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::agent_string::COMMANDS;
-use super::table::OPTIONS;
+use super::table;
 
 /// What `help` prints: commands, options with their defaults and variables.
 pub fn help() -> String {
@@ -21,7 +21,7 @@ pub fn help() -> String {
         "\nOptions; each is also read from the variable in parentheses. BOOL is true/false, yes/no, y/n, on/off, 1/0 \
          or\nthe bare key. DURATION is a number with ns, us, ms, s, m or h; SIZE one with k, m or g.\n",
     );
-    for option in OPTIONS {
+    for option in table::all() {
         let _ = write!(text, "  {}={}", option.name, option.value);
         if let Some(default) = option.default {
             let _ = write!(text, " [{default}]");
@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn names_everything_and_fits_a_terminal() {
         let text = help();
-        for option in OPTIONS {
+        for option in table::all() {
             assert!(text.contains(&format!("  {}={}", option.name, option.value)), "{}", option.name);
             assert!(text.contains(option.help), "{}", option.name);
             assert!(text.contains(&format!("({})", option.environment_variable())), "{}", option.name);
@@ -80,7 +80,7 @@ mod tests {
             let default = option.default.map(|default| format!("`{default}`")).unwrap_or_default();
             format!("| `{}` | `{values}` | {default} | {} |\n", option.name, option.help.replace('<', "\\<"))
         };
-        let rows: String = OPTIONS.iter().map(row).collect();
+        let rows: String = table::all().map(row).collect();
         assert!(readme.contains(&rows), "README.md must have these rows:\n{rows}");
     }
 }

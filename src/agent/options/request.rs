@@ -8,7 +8,7 @@ use log::LevelFilter;
 use super::agent_string::{self, Command, Given};
 use super::environment::Environment;
 use super::error::{OptionError, did_you_mean};
-use super::table::{ENVIRONMENT_PREFIX, OPTIONS, OptionSpec};
+use super::table::{self, ENVIRONMENT_PREFIX, OptionSpec};
 use super::types::{ContextPublication, CpuClock, Options, StackWalker};
 use super::{otel, value};
 use crate::export::{Endpoint, UploadConfig};
@@ -68,7 +68,7 @@ fn request(agent_string: &str, environment: &Environment) -> Result<Request, Str
 /// From the weakest source to the strongest: each writes over what is there.
 fn options(given: &[Given<'_>], environment: &Environment) -> Result<Options, String> {
     let mut draft = Draft::default();
-    for option in OPTIONS {
+    for option in table::all() {
         option.default.map_or(Ok(()), |text| read(option, option.name, text, &mut draft))?;
     }
     if let Some(name) = environment.unreadable_with_prefix(ENVIRONMENT_PREFIX).next() {
@@ -78,7 +78,7 @@ fn options(given: &[Given<'_>], environment: &Environment) -> Result<Options, St
         draft.options.warnings.push(format!("{name} is ignored: {NOT_UTF8}"));
     }
     otel::apply(environment, &mut draft);
-    for option in OPTIONS {
+    for option in table::all() {
         let variable = option.environment_variable();
         environment.get(&variable).map_or(Ok(()), |text| read(option, &variable, text, &mut draft))?;
     }
@@ -97,7 +97,7 @@ fn read(option: &OptionSpec, name: &str, text: &str, draft: &mut Draft) -> Resul
 
 /// Not an error: the prefix is also that of whatever else belongs to an installation.
 fn warn_of_unknown_variables(environment: &Environment, draft: &mut Draft) {
-    let known: Vec<_> = OPTIONS.iter().map(OptionSpec::environment_variable).collect();
+    let known: Vec<_> = table::all().map(OptionSpec::environment_variable).collect();
     for name in environment.names_with_prefix(ENVIRONMENT_PREFIX) {
         if !known.iter().any(|variable| variable == name) {
             let hint = did_you_mean(name, known.iter().map(String::as_str));

@@ -165,7 +165,7 @@ fn every_option_is_read_from_the_string() {
 fn every_option_is_read_from_its_variable() {
     // No value begins with a control character: who rejects it has read it. These take any text.
     let take_any = ["file", "certificate", "client_certificate", "client_key", "service"];
-    for option in OPTIONS.iter().filter(|option| !take_any.contains(&option.name)) {
+    for option in table::all().filter(|option| !take_any.contains(&option.name)) {
         let variable = option.environment_variable();
         let environment = [(variable.as_str(), "\u{1}")].into_iter().collect();
         let message = parse("", &environment).expect_err(option.name).message;

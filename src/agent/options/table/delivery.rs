@@ -1,0 +1,182 @@
+//! Where profiles go, how, and what is said meanwhile.
+
+use log::LevelFilter;
+
+use super::{COMPRESSIONS, GIB, HOUR, LIST_SEPARATOR, OptionSpec, PLAIN, US, set};
+use crate::agent::options::request::Destination;
+use crate::agent::options::value;
+use crate::export::Endpoint;
+use crate::export::endpoint::PROFILES_PATH;
+use crate::export::pattern::PathPattern;
+use crate::otlp::Format;
+
+const KIB: usize = 1 << 10;
+
+pub(super) const OPTIONS: &[OptionSpec] = &[
+    OptionSpec {
+        name: "interval",
+        value: "DURATION",
+        default: Some("10s"),
+        help: "how often profiles are written and uploaded; also at exit",
+        read: |draft, text| set(&mut draft.options.interval, value::duration(text, 100_000 * US, HOUR)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "format",
+        value: "proto|json",
+        default: Some("proto"),
+        help: "OTLP as protobuf or JSON, in files and uploads",
+        read: |draft, text| {
+            draft.unusable_protocol = None;
+            set(
+                &mut draft.options.encode.format,
+                value::choice(text, &[("proto", Format::Proto), ("json", Format::Json)]),
+            )
+        },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "file",
+        value: "PATH",
+        help: "write profiles to this file; %p is the process id, %t the time (a file for each interval), %h the host",
+        read: |draft, text| set_some(&mut draft.options.file, read_path_pattern(text)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "endpoint",
+        value: "URL|off",
+        secret: true,
+        help: "upload to this OTLP/HTTP collector; without file and endpoint: http://localhost:4318",
+        read: |draft, text| {
+            draft.destination = read_endpoint(text)?;
+            if let Destination::Collector(_) = draft.destination {
+                // It is one of OTLP/HTTP, whatever protocol a weaker source asks for.
+                draft.unusable_protocol = None;
+            }
+            Ok(())
+        },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "headers",
+        value: "NAME=VALUE+...",
+        secret: true,
+        help: "request headers of uploads; %XX for characters like + and ,",
+        read: |draft, text| set(&mut draft.upload.headers, value::pairs(text, LIST_SEPARATOR)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "compression",
+        value: "gzip|none",
+        default: Some("gzip"),
+        help: "compression of uploads",
+        read: |draft, text| set(&mut draft.upload.compression, value::choice(text, &COMPRESSIONS)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "timeout",
+        value: "DURATION",
+        default: Some("10s"),
+        help: "how long one upload may take",
+        read: |draft, text| set(&mut draft.upload.timeout, value::duration(text, 1_000 * US, HOUR)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "certificate",
+        value: "PATH",
+        help: "PEM file of the authorities that https endpoints are checked against, instead of the system's",
+        read: |draft, text| set_some(&mut draft.upload.ca_certificate, value::text(text).map(Into::into)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "client_certificate",
+        value: "PATH",
+        help: "PEM file of the certificate that https endpoints know the agent by (mutual TLS); with client_key",
+        read: |draft, text| set_some(&mut draft.upload.client_certificate, value::text(text).map(Into::into)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "client_key",
+        value: "PATH",
+        help: "PEM file of that certificate's private key",
+        read: |draft, text| set_some(&mut draft.upload.client_key, value::text(text).map(Into::into)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "upload.limit",
+        value: "SIZE",
+        default: Some("20m"),
+        help: "the largest request before compression; larger profiles are split",
+        read: |draft, text| set(&mut draft.upload.max_request_bytes, value::size(text, 64 * KIB, GIB)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "upload.queue",
+        value: "SIZE",
+        default: Some("32m"),
+        help: "the most memory for profiles that wait to be uploaded; older ones are dropped and counted",
+        read: |draft, text| set(&mut draft.upload.queue_bytes, value::size(text, 64 * KIB, GIB)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "resource",
+        value: "KEY=VALUE+...",
+        help: "resource attributes; %XX for characters like + and ,",
+        read: |draft, text| value::pairs(text, LIST_SEPARATOR).map(|pairs| draft.add_resource(pairs)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "service",
+        value: "NAME",
+        help: "the resource attribute service.name",
+        read: |draft, text| {
+            value::text(text).map(|name| draft.add_resource([("service.name".to_owned(), name)]))
+        },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "loglevel",
+        value: "off|error|warn|info|debug",
+        default: Some("info"),
+        help: "what the agent says on stderr",
+        read: |draft, text| {
+            let levels = [
+                ("off", LevelFilter::Off),
+                ("error", LevelFilter::Error),
+                ("warn", LevelFilter::Warn),
+                ("info", LevelFilter::Info),
+                ("debug", LevelFilter::Debug),
+            ];
+            set(&mut draft.options.log_level, value::choice(text, &levels))
+        },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "strict",
+        value: "BOOL",
+        default: Some("false"),
+        bare: Some("true"),
+        help: "fail the JVM's start on a mistake in the options, instead of running without profiles",
+        read: |draft, text| set(&mut draft.options.strict, value::boolean(text)),
+        ..PLAIN
+    },
+];
+
+/// A collector's base URL, or the whole URL of its profiles endpoint.
+fn read_endpoint(text: &str) -> Result<Destination, String> {
+    let endpoint = match text {
+        "off" => return Ok(Destination::Off),
+        whole if whole.ends_with(PROFILES_PATH) => Endpoint::signal(whole),
+        base => Endpoint::base(base),
+    };
+    endpoint.map(Destination::Collector).map_err(|error| error.to_string())
+}
+
+fn read_path_pattern(text: &str) -> Result<String, String> {
+    let text = value::text(text)?;
+    PathPattern::parse(&text).map(|_| text).map_err(|error| error.to_string())
+}
+
+fn set_some<T>(field: &mut Option<T>, value: Result<T, String>) -> Result<(), String> {
+    set(field, value.map(Some))
+}

@@ -1,0 +1,136 @@
+//! What is sampled: the engines.
+
+use std::time::Duration;
+
+use super::{GIB, HOUR, OptionSpec, PLAIN, US, set};
+use crate::agent::options::types::CpuClock;
+use crate::agent::options::value;
+use crate::sampling::config::Config;
+
+pub(super) const OPTIONS: &[OptionSpec] = &[
+    OptionSpec {
+        name: "cpu",
+        value: "DURATION|on|off",
+        default: Some("10ms"),
+        bare: Some("on"),
+        help: "sample every thread each time it has used this much CPU time (on: 10ms)",
+        read: |draft, text| {
+            let interval =
+                |text: &str| value::duration(text, Config::SHORTEST_INTERVAL, Config::LONGEST_INTERVAL);
+            set(&mut draft.options.cpu, switchable(text, "10ms", interval))
+        },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "cpu.clock",
+        value: "auto|perf|timer|itimer",
+        default: Some("auto"),
+        help: "what times CPU samples: perf events, a timer per thread, the process's timer; auto: the first that works",
+        read: |draft, text| {
+            let clocks = [
+                ("auto", CpuClock::Auto),
+                ("perf", CpuClock::Perf),
+                ("timer", CpuClock::Timer),
+                ("itimer", CpuClock::Itimer),
+            ];
+            set(&mut draft.options.cpu_clock, value::choice(text, &clocks))
+        },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "wall",
+        value: "DURATION|on|off",
+        default: Some("off"),
+        bare: Some("on"),
+        help: "sample every thread each time this much time has passed, whatever it does (on: 50ms)",
+        read: |draft, text| {
+            let interval = |text: &str| value::duration(text, 100 * US, HOUR);
+            set(&mut draft.options.wall, switchable(text, "50ms", interval))
+        },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "wall.signal",
+        value: "SIGNAL",
+        default: Some("SIGVTALRM"),
+        help: "the signal of wall-clock samples, by name or number; another than `signal`",
+        read: |draft, text| set(&mut draft.options.wall_signal, value::signal(text)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "alloc",
+        value: "SIZE|on|off",
+        default: Some("off"),
+        bare: Some("on"),
+        help: "sample allocations, one in about so many bytes (on: 512k)",
+        read: |draft, text| {
+            let interval = switchable(text, "512k", |text| value::size(text, 1, GIB));
+            set(&mut draft.options.alloc, interval.map(|interval| interval.map(|bytes| bytes as u64)))
+        },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "lock",
+        value: "DURATION|on|off",
+        default: Some("off"),
+        bare: Some("on"),
+        help: "record waits for monitors that take this long or longer (on: 10us)",
+        read: |draft, text| set(&mut draft.options.lock, switchable(text, "10us", shortest_wait)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "wait",
+        value: "DURATION|on|off",
+        default: Some("off"),
+        bare: Some("on"),
+        help: "record calls of Object.wait that take this long or longer (on: 10us)",
+        read: |draft, text| set(&mut draft.options.wait, switchable(text, "10us", shortest_wait)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "exceptions",
+        value: "NUMBER|on|off",
+        default: Some("off"),
+        bare: Some("on"),
+        help: "sample one of so many exceptions that are thrown (on: 1, all); with -agentpath only",
+        read: |draft, text| {
+            let period = switchable(text, "1", |text| value::integer(text, 1, 1_000_000));
+            set(&mut draft.options.exceptions, period.map(|period| period.map(|count| count as u64)))
+        },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "filter",
+        value: "BOOL",
+        default: Some("false"),
+        bare: Some("true"),
+        help: "sample only threads that have registered themselves (Otlpprof.addThread in Java)",
+        read: |draft, text| set(&mut draft.options.filter, value::boolean(text)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "signal",
+        value: "SIGNAL",
+        default: Some("SIGPROF"),
+        help: "the signal that clocks send, by name or number",
+        read: |draft, text| set(&mut draft.options.signal, value::signal(text)),
+        ..PLAIN
+    },
+];
+
+/// What is off, on with the value `on`, or on with another that `read` takes. Digits begin a value here, so that 1 and 0
+/// are no booleans.
+fn switchable<T>(
+    text: &str,
+    on: &str,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, String> {
+    match value::boolean(text) {
+        Ok(is_on) if !text.starts_with(|c: char| c.is_ascii_digit()) => is_on.then(|| read(on)).transpose(),
+        _ => read(text).map(Some).map_err(|message| format!("{message}; or on, or off")),
+    }
+}
+
+fn shortest_wait(text: &str) -> Result<Duration, String> {
+    value::duration(text, Duration::ZERO, HOUR)
+}
