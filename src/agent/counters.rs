@@ -18,6 +18,7 @@ use crate::export::stats::{FileStats, Loss, Tally, UploadStats};
 use crate::model::{AttributeId, Tables};
 use crate::sampling::{cpu, wall};
 use crate::signal::counters::COUNTERS;
+use crate::signal::event;
 use crate::signal::walk::{FrozenReason, WalkError};
 
 /// All counters at one moment.
@@ -64,6 +65,9 @@ impl Snapshot {
         counts.extend(events.map(|(name, count)| (name.to_owned(), count)));
         for (name, count) in cpu::counts().entries() {
             counts.push((format!("otlpprof.cpu.{name}"), count));
+        }
+        for (name, count) in event::COUNTS.named() {
+            counts.push((format!("otlpprof.event.{name}"), count));
         }
         for (name, count) in wall::COUNTS.named() {
             counts.push((format!("otlpprof.wall.{name}"), count));

@@ -26,6 +26,10 @@ pub(super) fn profiles_of(engine: Engine, options: &Options) -> EngineProfiles {
         }
         Engine::Lock => [kind(&types::LOCK_COUNT, 1), kind(&types::LOCK_TIME, 1)],
         Engine::Wait => [kind(&types::WAIT_COUNT, 1), kind(&types::WAIT_TIME, 1)],
+        Engine::Event => {
+            let event = options.event.as_ref();
+            [event.and_then(|event| kind(ProfileType::perf_event(&event.name), event.period)), None]
+        }
         Engine::Exceptions => [kind(&types::EXCEPTIONS, options.exceptions.unwrap_or(1)), None],
     }
 }

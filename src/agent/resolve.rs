@@ -106,7 +106,7 @@ impl Resolver for FrameResolver {
             Engine::Alloc => attribute_keys::OBJECT_CLASS,
             Engine::Lock | Engine::Wait => attribute_keys::MONITOR_CLASS,
             Engine::Exceptions => attribute_keys::EXCEPTION_TYPE,
-            Engine::Cpu => return AttributeSetId::EMPTY,
+            Engine::Cpu | Engine::Event => return AttributeSetId::EMPTY,
         };
         let Some(class) = SUBJECTS.class_name(subject, self.normalise_class_names) else {
             return AttributeSetId::EMPTY;

@@ -34,7 +34,7 @@ use crate::jvm::methods::{MethodTable, MethodTableLimits};
 use crate::model::{Batch, Resource, Scope};
 use crate::sampling::config::{ClockChoice, Config};
 use crate::sampling::wall::{self, WallConfig};
-use crate::sampling::{cpu, own_threads};
+use crate::sampling::{cpu, own_threads, perf_events};
 use crate::signal::buffer::{self, Drained, SampleBuffer};
 use crate::signal::safe_load::ProcessMemory;
 use crate::signal::sample::{self, SETUP};
@@ -103,6 +103,7 @@ pub(super) struct Session {
     clock: OnceLock<&'static str>,
     cpu: Mutex<Option<cpu::Session>>,
     wall: Mutex<Option<wall::Session>>,
+    event: Mutex<Option<perf_events::Session>>,
     /// Somebody waits to stop the session.
     leaving: AtomicBool,
     stopping: AtomicBool,
@@ -169,6 +170,7 @@ impl Session {
             clock: OnceLock::new(),
             cpu: Mutex::new(None),
             wall: Mutex::new(None),
+            event: Mutex::new(None),
             leaving: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             thread: Mutex::new(None),
@@ -179,6 +181,7 @@ impl Session {
         session.sample().inspect_err(|_| {
             engines::stop(session.vm);
             drop(session.wall.lock().take());
+            drop(session.event.lock().take());
             drop(session.cpu.lock().take());
             session.vm.unset_call_trace();
             session.objects.stop();
@@ -190,6 +193,13 @@ impl Session {
 
     /// Arms the clocks, lets the engines begin, and begins to drain.
     fn sample(self: &Arc<Self>) -> Result<(), SessionError> {
+        if let Some(event) = &self.options.event {
+            // Before threads are known, which then get it as they are.
+            match perf_events::start(event, self.options.event_signal, sample::take_event) {
+                Ok(session) => *self.event.lock() = Some(session),
+                Err(refusal) => log::warn!("event={} is off: {refusal}", event.name),
+            }
+        }
         if is_sampling(&self.options) {
             let clock = self.options.cpu.map_or(ClockChoice::None, |_| clock_choice(self.options.cpu_clock));
             let interval = self.options.cpu.unwrap_or(Config::LONGEST_INTERVAL);
@@ -363,6 +373,7 @@ impl Session {
         // Nobody takes a sample after this.
         engines::stop(self.vm);
         drop(self.wall.lock().take());
+        drop(self.event.lock().take());
         if let Some(cpu) = self.cpu.lock().take() {
             cpu.stop();
         }
@@ -448,7 +459,10 @@ fn self_contained(drained: &Drained<'_>, frame: &crate::core::record::FrameRecor
 
 /// Whether any engine takes samples: then threads and loaded objects have to be known.
 fn is_sampling(options: &Options) -> bool {
-    options.cpu.is_some() || options.wall.is_some() || engines::are_asked_for(options)
+    options.cpu.is_some()
+        || options.wall.is_some()
+        || options.event.is_some()
+        || engines::are_asked_for(options)
 }
 
 /// Gives context attributes their slots. The link's two parts have none.

@@ -21,15 +21,17 @@ pub enum Engine {
     Wait,
     /// Exceptions.
     Exceptions,
+    /// A perf event.
+    Event,
 }
 
 impl Engine {
     /// The number of engines.
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 7;
 
     /// All engines, each at the place of its number.
     pub const ALL: [Self; Self::COUNT] =
-        [Self::Cpu, Self::Wall, Self::Alloc, Self::Lock, Self::Wait, Self::Exceptions];
+        [Self::Cpu, Self::Wall, Self::Alloc, Self::Lock, Self::Wait, Self::Exceptions, Self::Event];
 }
 
 /// What a sample is about, as a number that the ordinary zone gives out: the class of an object, say.

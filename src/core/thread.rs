@@ -40,6 +40,8 @@ pub struct ThreadRecord {
     pub account: CpuAccount,
     /// Its wall-clock time: what the sampler and the handler tell each other.
     pub wall: WallAccount,
+    /// Its perf event: what the event has counted, and what of it samples have stood for.
+    pub event: EventAccount,
 }
 
 impl ThreadRecord {
@@ -186,4 +188,44 @@ pub struct CpuAccount {
     pub owed: AtomicI64,
     /// Whether the thread's first signal has been handled.
     pub started: AtomicBool,
+}
+
+/// A perf event of a thread's, and what of its count samples have stood for. `signal::event` has the arithmetic.
+#[derive(Debug, Default)]
+pub struct EventAccount {
+    /// One more than the descriptor; 0 without an event.
+    descriptor: AtomicI32,
+    /// The random part of a period, in `0..period`, that decides where the periods' borders are.
+    pub phase: AtomicU64,
+    /// The periods that samples have stood for.
+    pub credited: AtomicU64,
+    /// What the profiler itself has made the event count.
+    pub own: AtomicU64,
+    /// Whether the thread's first signal has been handled.
+    pub started: AtomicBool,
+    /// Whether a handler is taking a sample at this moment.
+    pub busy: AtomicBool,
+}
+
+impl EventAccount {
+    /// The event's descriptor, if the thread has one.
+    pub fn descriptor(&self) -> Option<i32> {
+        match self.descriptor.load(Ordering::Acquire) {
+            0 => None,
+            more => Some(more.wrapping_sub(1)),
+        }
+    }
+
+    /// Says which event the thread has; `None`: none.
+    pub fn set_descriptor(&self, descriptor: Option<i32>) {
+        self.descriptor.store(descriptor.map_or(0, |fd| fd.wrapping_add(1)), Ordering::Release);
+    }
+
+    /// Begins anew, with this random part of a period.
+    pub fn begin(&self, phase: u64) {
+        self.phase.store(phase, Ordering::Relaxed);
+        self.credited.store(0, Ordering::Relaxed);
+        self.own.store(0, Ordering::Relaxed);
+        self.started.store(false, Ordering::Relaxed);
+    }
 }

@@ -13,13 +13,12 @@ use std::{io, mem, ptr};
 use parking_lot::Mutex;
 use perf_event_open_sys as perf;
 
+use super::perf_descriptor;
 use crate::core::thread::{ClockKind, ThreadRecord};
 use crate::signal::cpu::{SESSION, TimerStart, set_timer};
 use crate::signal::cpu_counters::{COUNTERS, add};
 use crate::signal::delivery::install_handler;
-use crate::signal::thread_table::{
-    FdChunk, SignalToken, missing_fd_chunk, note_fd, note_fd_closed, publish_fds,
-};
+use crate::signal::thread_table::SignalToken;
 
 /// Shorter first periods of an event are lengthened to this: the kernel would not keep them, and until the
 /// first signal is handled the event goes on at that pace.
@@ -51,14 +50,7 @@ pub(super) fn arm(record: &ThreadRecord, first: ClockKind, signal: i32) -> bool 
 pub(super) fn disarm(record: &ThreadRecord) {
     let handle = record.clock.handle();
     match record.clock.kind() {
-        Some(ClockKind::Perf) => {
-            // A forked child may still have the descriptor: closing alone would not stop the event then.
-            // SAFETY: the descriptor is the record's own until it is closed here.
-            unsafe { perf::ioctls::DISABLE(handle, 0) };
-            note_fd_closed(handle);
-            // SAFETY: as above.
-            unsafe { libc::close(handle) };
-        }
+        Some(ClockKind::Perf) => perf_descriptor::close(handle),
         Some(ClockKind::Timer) => delete_timer(handle),
         Some(ClockKind::Itimer) | None => {}
     }
@@ -67,20 +59,6 @@ pub(super) fn disarm(record: &ThreadRecord) {
 
 fn check(result: i64) -> io::Result<i32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
-}
-
-/// Whether `fd` is among the lower half of the numbers that the process may have: the upper half is left to the
-/// application, which cannot do without. Asked each time, as the limit can be changed at any time.
-fn is_in_our_share(fd: i32) -> bool {
-    let mut limit = MaybeUninit::<libc::rlimit>::uninit();
-    // SAFETY: the kernel writes one rlimit where the call succeeds.
-    let soft = unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, limit.as_mut_ptr()) != 0 {
-            return false;
-        }
-        limit.assume_init().rlim_cur
-    };
-    u64::try_from(fd).is_ok_and(|fd| fd < soft / 2)
 }
 
 /// An event that counts a thread's CPU time, the kernel's included, and is disabled. The kernel has two software clocks,
@@ -96,17 +74,7 @@ fn open_event(tid: i32, period_ns: i64) -> io::Result<i32> {
     attr.__bindgen_anon_1.sample_period = period_ns.cast_unsigned();
     attr.__bindgen_anon_2.wakeup_events = 1;
     attr.set_disabled(1);
-    let flags = perf::bindings::PERF_FLAG_FD_CLOEXEC;
-    // SAFETY: attr is a whole, initialised attribute whose size it tells.
-    let fd = check(i64::from(unsafe { perf::perf_event_open(&mut attr, tid, -1, -1, u64::from(flags)) }))?;
-    if !is_in_our_share(fd) {
-        // SAFETY: the descriptor was opened here and nobody else has it.
-        unsafe { libc::close(fd) };
-        return Err(io::Error::other(
-            "the lower half of the descriptors that RLIMIT_NOFILE allows is in use",
-        ));
-    }
-    Ok(fd)
+    perf_descriptor::open(&attr, tid)
 }
 
 /// Whether this process may count its threads' CPU time, the kernel's included.
@@ -121,55 +89,17 @@ pub(super) fn probe_timer(signal: i32) -> io::Result<()> {
     create_timer(unsafe { libc::gettid() }, signal, SignalToken(0)).map(delete_timer)
 }
 
-/// `struct f_owner_ex` (include/uapi/asm-generic/fcntl.h).
-#[repr(C)]
-struct OwnerEx {
-    kind: i32,
-    pid: i32,
-}
-const F_OWNER_TID: i32 = 0;
-const F_SETSIG: i32 = 10;
-const F_SETOWN_EX: i32 = 15;
-
 fn arm_perf(record: &ThreadRecord, signal: i32) -> io::Result<()> {
     let tid = record.os_tid.load(Ordering::Relaxed);
     let interval = SESSION.interval_ns();
     let shortest = SHORTEST_FIRST_PERIOD_NS.min(interval / 4);
     let first_period = (interval - record.account.phase_ns.load(Ordering::Relaxed)).max(shortest);
     let fd = open_event(tid, first_period)?;
-    let owner = OwnerEx { kind: F_OWNER_TID, pid: tid };
-    let armed = || {
-        note_event(fd, SignalToken::of(record))?;
-        record.clock.set(ClockKind::Perf, fd);
-        // SAFETY: the descriptor was opened here; the kernel reads one OwnerEx.
-        unsafe {
-            check(i64::from(libc::fcntl(fd, F_SETOWN_EX, &raw const owner)))?;
-            check(i64::from(libc::fcntl(fd, F_SETSIG, signal)))?;
-            check(i64::from(libc::fcntl(fd, libc::F_SETFL, libc::O_ASYNC)))?;
-            check(i64::from(perf::ioctls::ENABLE(fd, 0)))
-        }
-    };
-    armed().map(drop).inspect_err(|_| {
+    let set = || record.clock.set(ClockKind::Perf, fd);
+    perf_descriptor::lead_to(fd, tid, signal, SignalToken::of(record), set).inspect_err(|_| {
         record.clock.clear();
-        note_fd_closed(fd);
-        // SAFETY: the descriptor was opened here and nobody else has it.
-        unsafe { libc::close(fd) };
+        perf_descriptor::close(fd);
     })
-}
-
-fn note_event(fd: i32, token: SignalToken) -> io::Result<()> {
-    if let Some(number) = missing_fd_chunk(fd) {
-        // Never freed: a signal may look a descriptor up at any time. Another thread may have been faster.
-        // SAFETY: all zeroes is a valid array of atomics.
-        let chunk: Box<FdChunk> = unsafe { Box::<FdChunk>::new_zeroed().assume_init() };
-        let chunk = Box::into_raw(chunk);
-        // SAFETY: the box was just leaked.
-        if !publish_fds(number, unsafe { &*chunk }) {
-            // SAFETY: it was not published: this is the only pointer to it.
-            drop(unsafe { Box::from_raw(chunk) });
-        }
-    }
-    if note_fd(fd, token) { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EMFILE)) }
 }
 
 /// Gives a thread's event its ordinary period, where its first signal has not come to do so.

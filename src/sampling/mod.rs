@@ -16,6 +16,8 @@
 //! | [`thread_records`] | their records |
 //! | `thread_start` | catches threads at their birth |
 //! | `clock` | perf events, POSIX timers, the process's timer |
+//! | [`perf_events`] | sampling by any perf event |
+//! | `perf_descriptor` | descriptors of perf events |
 //! | `poller` | the safety net: when to look |
 //! | `reconcile` | the safety net: threads and periods that nothing told of |
 //! | `tasks` | the kernel's list of threads |
@@ -27,6 +29,8 @@ mod clock;
 pub mod config;
 pub mod cpu;
 pub mod own_threads;
+mod perf_descriptor;
+pub mod perf_events;
 mod poller;
 mod process_account;
 mod random;

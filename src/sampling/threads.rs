@@ -14,12 +14,12 @@ use std::{io, ptr, thread};
 
 use parking_lot::Mutex;
 
-use super::clock;
 use super::config::ArmedConfig;
 use super::process_account::ENDS;
 use super::random::random;
 use super::tasks::Tasks;
 use super::thread_records::{all_records, claim, release};
+use super::{clock, perf_events};
 use crate::core::thread::{ClockKind, RecordState, ThreadRecord};
 use crate::signal::cpu::{SESSION, thread_cpu_ns};
 use crate::signal::cpu_counters::{COUNTERS, add};
@@ -98,6 +98,7 @@ fn arm(tid: i32, base_ns: i64, prepare: impl FnOnce(&ThreadRecord)) -> Option<&'
         cannot_be_sampled(tid);
         return None;
     }
+    perf_events::arm(record);
     UNSAMPLED.lock().remove(&tid);
     record.state.store(RecordState::Armed as u32, Ordering::SeqCst);
     add(&COUNTERS.threads_armed, 1);
@@ -138,8 +139,9 @@ fn take_down(record: &'static ThreadRecord) -> bool {
         return false;
     }
     clock::disarm(record);
+    perf_events::disarm(record);
     let waiting_since = Instant::now();
-    while record.busy.load(Ordering::SeqCst) {
+    while record.busy.load(Ordering::SeqCst) || record.event.busy.load(Ordering::SeqCst) {
         if waiting_since.elapsed() > HANDLER_PATIENCE {
             // The record stays as it is for good: the handler may yet go on.
             add(&COUNTERS.stop_timeouts, 1);
@@ -382,6 +384,10 @@ pub(super) fn close_inherited_events() {
         if record.clock.kind() == Some(ClockKind::Perf) && record.clock.handle() >= 0 {
             // SAFETY: the descriptor is an event's that the parent opened.
             unsafe { libc::close(record.clock.handle()) };
+        }
+        if let Some(descriptor) = record.event.descriptor() {
+            // SAFETY: as above.
+            unsafe { libc::close(descriptor) };
         }
         index += 1;
     }

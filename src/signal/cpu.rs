@@ -12,7 +12,7 @@ use crate::core::thread::{ClockKind, RecordState, ThreadRecord};
 use super::cpu_account::{due_periods, epoch_at_first_tick, inherit, next_due_ns, settle};
 use super::cpu_counters::{COUNTERS, add};
 use super::thread_table::{FdOwner, SignalToken, fd_owner, record_of_tid};
-use super::wall;
+use super::{event, wall};
 
 /// What takes a sample of the current thread: its record, the interrupted `ucontext_t`, and the number of
 /// periods that the sample stands for, at least 1.
@@ -123,6 +123,8 @@ pub enum Occasion {
     },
     /// The wall-clock sampler has asked for a sample: not of this engine.
     Asked,
+    /// An overflow of the event that the thread is sampled by: not of this engine either.
+    Counted,
     /// An expiry of the process's timer.
     Itimer {
         /// How many periods it stands for.
@@ -176,11 +178,21 @@ pub unsafe fn owner_of(info: *const libc::siginfo_t) -> SignalOwner {
         }
         // The kernel had no memory, or no leave, to queue what came with it (kernel/signal.c, `__send_signal_locked`,
         // `collect_signal`): others in this PID namespace say who they are.
-        SI_USER if info._timer_id == 0 && wall::SESSION.sends(info.signo) => SignalOwner::PerhapsForeign,
+        SI_USER
+            if info._timer_id == 0
+                && (wall::SESSION.sends(info.signo) || event::SESSION.sends(info.signo)) =>
+        {
+            SignalOwner::PerhapsForeign
+        }
         code if POLL_CODES.contains(&code) => match fd_owner(info.value as i32) {
             FdOwner::Foreign => SignalOwner::Foreign,
             FdOwner::Closed => SignalOwner::Stale,
-            FdOwner::Event(token) => own(token.record(), Occasion::Overflow),
+            FdOwner::Event(token) => {
+                let record = token.record();
+                let descriptor = record.and_then(|record| record.event.descriptor());
+                let is_counted = descriptor == Some(info.value as i32);
+                own(record, if is_counted { Occasion::Counted } else { Occasion::Overflow })
+            }
         },
         SI_KERNEL => match SESSION.itimer_periods.load(Ordering::Acquire) {
             0 => SignalOwner::Foreign,
@@ -271,7 +283,7 @@ fn weigh(record: &ThreadRecord, occasion: Occasion) -> i64 {
                 Occasion::Overflow => 1,
                 Occasion::Expiry { overrun } => overrun.saturating_add(1),
                 Occasion::Itimer { periods } => periods,
-                Occasion::Asked => 0,
+                Occasion::Asked | Occasion::Counted => 0,
             },
             false,
         )
@@ -282,7 +294,7 @@ fn weigh(record: &ThreadRecord, occasion: Occasion) -> i64 {
                 Occasion::Overflow => first_overflow(record, interval),
                 Occasion::Expiry { overrun } => first_expiry(record, interval, overrun),
                 Occasion::Itimer { periods } => periods,
-                Occasion::Asked => 0,
+                Occasion::Asked | Occasion::Counted => 0,
             },
             true,
         )

@@ -3,7 +3,7 @@
 use super::chain::{ChainError, HandlerOf, MAX_LINKS, forward, has_handler, install, is_ours};
 use super::cpu::{Occasion, SignalOwner, owner_of, take_sample};
 use super::cpu_counters::{COUNTERS, add};
-use super::wall;
+use super::{event, wall};
 
 type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 
@@ -38,6 +38,10 @@ extern "C" fn handle<const LINK: usize>(
         SignalOwner::Own(record, Occasion::Asked) => {
             // SAFETY: the record is this thread's, the context this handler's.
             unsafe { wall::take_sample(record, ucontext) };
+        }
+        SignalOwner::Own(record, Occasion::Counted) => {
+            // SAFETY: the record is this thread's, the context this handler's.
+            unsafe { event::take_sample(record, ucontext) };
         }
         SignalOwner::Own(record, occasion) => {
             // SAFETY: the record is this thread's, the context this handler's.

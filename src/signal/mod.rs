@@ -7,7 +7,8 @@
 //! - allocates nothing, blocks on nothing: a strip of the sample buffer is tried, never waited for;
 //! - makes these system calls at most: `clock_gettime` (the vDSO's), and `futex` to wake the drainer when a
 //!   buffer is half full; for a thread's first signal `gettid`, its CPU clock, `timer_settime` or `ioctl`, which
-//!   put its clock into step; its CPU clock behind each wall-clock sample; `gettid` where the process's timer is in use; and for a signal that is not ours
+//!   put its clock into step; its CPU clock behind each wall-clock sample;
+//!   `read` of the thread's perf event before and behind each sample of it; `gettid` where the process's timer is in use; and for a signal that is not ours
 //!   those that hand it on (`rt_sigprocmask`, `rt_sigaction`, `tgkill`);
 //! - reads thread-specific data by `pthread_getspecific` alone (a key below 32 has no lazily allocated block in
 //!   glibc), never a `thread_local!`;
@@ -45,6 +46,7 @@ pub mod cpu_account;
 pub mod cpu_counters;
 pub mod delivery;
 pub mod doorbell;
+pub mod event;
 pub mod fault;
 pub mod safe_load;
 pub mod sample;

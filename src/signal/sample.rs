@@ -79,6 +79,16 @@ pub unsafe fn take_wall(thread: &ThreadRecord, context: *mut c_void, ns: u64, nu
     unsafe { take(&sample, thread, Some(context)) };
 }
 
+/// A sample by a perf event, which stands for so many periods of it: [`take`].
+///
+/// # Safety
+/// As for [`take`].
+pub unsafe fn take_event(thread: &ThreadRecord, context: *mut c_void, periods: u64) {
+    let sample = Sample { values: [periods as f64, 0.0], ..Sample::of(Engine::Event) };
+    // SAFETY: by the contract.
+    unsafe { take(&sample, thread, Some(context)) };
+}
+
 /// What so many nanoseconds add to the wall-clock engine's profile: periods, and parts of one.
 pub fn wall_values(ns: u64) -> [f64; 2] {
     let interval_ns = SETUP.wall_interval_ns.load(Ordering::Relaxed).max(1);

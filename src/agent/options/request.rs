@@ -125,6 +125,8 @@ pub(super) struct Draft {
     /// How to upload; its endpoint does not count.
     pub(super) upload: UploadConfig,
     pub(super) destination: Destination,
+    /// The perf event's period, where it is said apart from the event.
+    pub(super) event_period: Option<u64>,
     /// Why the protocol that the environment asks for cannot be spoken.
     pub(super) unusable_protocol: Option<String>,
 }
@@ -139,10 +141,11 @@ impl Draft {
     }
 
     fn finish(self) -> Result<Options, String> {
-        let Self { mut options, mut upload, destination, unusable_protocol } = self;
-        if options.wall.is_some() && options.cpu.is_some() && options.wall_signal == options.signal {
-            return Err("wall.signal and signal are the same: each engine needs a signal of its own".into());
+        let Self { mut options, mut upload, destination, event_period, unusable_protocol } = self;
+        if let (Some(event), Some(period)) = (&mut options.event, event_period) {
+            event.period = period;
         }
+        check_signals(&options)?;
         let endpoint = match destination {
             Destination::Unsaid | Destination::Off if options.file.is_some() => {
                 options
@@ -178,6 +181,22 @@ impl Draft {
     }
 }
 
+/// Each engine that sends signals needs one of its own: two of one kind are merged.
+fn check_signals(options: &Options) -> Result<(), String> {
+    let mut signals = vec![
+        ("signal", options.signal, options.cpu.is_some()),
+        ("wall.signal", options.wall_signal, options.wall.is_some()),
+        ("event.signal", options.event_signal, options.event.is_some()),
+    ];
+    signals.retain(|(_, _, is_used)| *is_used);
+    while let Some((name, signal, _)) = signals.pop() {
+        if let Some((other, ..)) = signals.iter().find(|(_, earlier, _)| *earlier == signal) {
+            return Err(format!("{name} and {other} are the same: each engine needs a signal of its own"));
+        }
+    }
+    Ok(())
+}
+
 /// The state before the table's defaults are read into it: every option that has a default there overwrites what
 /// stands here.
 impl Default for Draft {
@@ -187,6 +206,8 @@ impl Default for Draft {
                 cpu: None,
                 wall: None,
                 wall_signal: 0,
+                event: None,
+                event_signal: 0,
                 alloc: None,
                 lock: None,
                 wait: None,
@@ -212,6 +233,7 @@ impl Default for Draft {
             // SANITY: the text is a constant; every test of the defaults reads it.
             upload: UploadConfig::new(Endpoint::base(DEFAULT_ENDPOINT).expect("a URL")),
             destination: Destination::Unsaid,
+            event_period: None,
             unusable_protocol: None,
         }
     }

@@ -56,6 +56,8 @@ fn nothing_said_is_the_documented_defaults() {
             cpu: Some(Duration::from_millis(10)),
             wall: None,
             wall_signal: libc::SIGVTALRM,
+            event: None,
+            event_signal: libc::SIGSTKFLT,
             alloc: None,
             lock: None,
             wait: None,
@@ -122,6 +124,8 @@ fn every_option_is_read_from_the_string() {
             cpu: Some(Duration::from_micros(500)),
             wall: None,
             wall_signal: libc::SIGVTALRM,
+            event: None,
+            event_signal: libc::SIGSTKFLT,
             alloc: None,
             lock: None,
             wait: None,
@@ -242,7 +246,7 @@ fn unknown_keys_name_the_nearest() {
     assert_eq!(error("endpont=http://h"), "unknown option 'endpont'; did you mean 'endpoint'?");
     assert_eq!(error("CPU=1ms"), "unknown option 'CPU'; did you mean 'cpu'?");
     assert_eq!(error("stpo"), "unknown option 'stpo'; did you mean 'stop'?");
-    assert_eq!(error("event=cpu"), "unknown option 'event'; 'help' lists them");
+    assert_eq!(error("evnt_kind=cpu"), "unknown option 'evnt_kind'; 'help' lists them");
     assert_eq!(error("=1"), "unknown option ''; 'help' lists them");
 }
 
@@ -533,4 +537,24 @@ fn an_agent_string_that_is_not_utf8_is_an_error() {
         let error = parse(text).unwrap_err();
         assert_eq!((error.message.as_str(), error.strict), ("the options: must be UTF-8", strict));
     }
+}
+
+#[test]
+fn an_event_has_its_period_and_a_signal_of_its_own() {
+    let event = |options: &str| start(options).event.map(|event| (event.name, event.period));
+    assert_eq!(event("event=off"), None);
+    assert_eq!(event("event=cycles"), Some(("cycles".into(), 1_000_000)));
+    assert_eq!(event("event=cycles:u:5"), Some(("cycles:u".into(), 5)));
+    assert_eq!(event("event=cycles:5,event.period=6"), Some(("cycles".into(), 6)));
+    assert_eq!(event("event.period=6"), None);
+    assert!(error("event=cyclez").starts_with("event=cyclez: must be an event: cycles, instructions, "));
+    assert!(error("event.period=0").contains("from 1 to"));
+    for (options, names) in [
+        ("event=cycles,signal=USR1,event.signal=USR1", "event.signal and signal"),
+        ("event=cycles,wall,event.signal=VTALRM", "event.signal and wall.signal"),
+        ("wall,signal=VTALRM", "wall.signal and signal"),
+    ] {
+        assert!(error(options).starts_with(&format!("{names} are the same")), "{options}");
+    }
+    assert!(start("event=cycles,cpu=off,signal=USR1,event.signal=USR1").cpu.is_none());
 }

@@ -7,6 +7,7 @@ use log::LevelFilter;
 pub use crate::core::stack_walker::StackWalker;
 use crate::export::UploadConfig;
 use crate::otlp::EncodeOptions;
+use crate::sampling::perf_events::names::EventSpec;
 
 /// How a CPU sample's clock is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +42,10 @@ pub struct Options {
     pub wall: Option<Duration>,
     /// The signal of wall-clock sampling.
     pub wall_signal: i32,
+    /// The perf event that threads are sampled by; `None`: they are not.
+    pub event: Option<EventSpec>,
+    /// The signal of samples by that event.
+    pub event_signal: i32,
     /// The mean number of bytes between two sampled allocations; `None`: allocations are not sampled.
     pub alloc: Option<u64>,
     /// The shortest wait for a monitor or a lock that is recorded; `None`: none is.

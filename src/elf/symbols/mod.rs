@@ -5,10 +5,12 @@
 //!
 //! | Module | Duty |
 //! |---|---|
+//! | [`by_name`] | where in a file a function is |
 //! | [`index`] | functions by address, compactly |
 //! | [`tables`] | symbol tables in files and images |
 //! | [`demangle`](mod@demangle) | linkage names to written names |
 
+pub mod by_name;
 pub mod demangle;
 pub mod index;
 pub mod tables;

@@ -15,7 +15,7 @@ use crate::elf::source::{FileSource, Source};
 use crate::elf::unwind::sections::executable_range;
 
 /// Larger symbol tables are not read: 44 million symbols.
-const MAX_TABLE_LEN: u64 = 1 << 30;
+pub(super) const MAX_TABLE_LEN: u64 = 1 << 30;
 
 /// Longer names are cut.
 const MAX_NAME_LEN: u64 = 16 << 10;
@@ -134,8 +134,8 @@ impl Symbols {
     }
 }
 
-const SHT_SYMTAB: u32 = 2;
-const SHT_DYNSYM: u32 = 11;
+pub(super) const SHT_SYMTAB: u32 = 2;
+pub(super) const SHT_DYNSYM: u32 = 11;
 
 /// The functions of the first table of this kind, and where its names are. `None` without functions.
 fn read_table<S: Source>(

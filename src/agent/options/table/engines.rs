@@ -6,6 +6,7 @@ use super::{GIB, HOUR, OptionSpec, PLAIN, US, set};
 use crate::agent::options::types::CpuClock;
 use crate::agent::options::value;
 use crate::sampling::config::Config;
+use crate::sampling::perf_events::names::{EventSpec, read_period};
 
 pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
@@ -55,6 +56,37 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         default: Some("SIGVTALRM"),
         help: "the signal of wall-clock samples, by name or number; another than `signal`",
         read: |draft, text| set(&mut draft.options.wall_signal, value::signal(text)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "event",
+        value: "NAME[:u][:PERIOD]|off",
+        default: Some("off"),
+        help: "sample by a perf event: cycles, cache-misses, page-faults, sched:sched_switch, ... (:u: not in the kernel)",
+        read: |draft, text| {
+            set(
+                &mut draft.options.event,
+                match text {
+                    "off" => Ok(None),
+                    event => EventSpec::parse(event).map(Some),
+                },
+            )
+        },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "event.period",
+        value: "NUMBER",
+        help: "how many events make a sample, in place of the event's own PERIOD or of what is usual for it",
+        read: |draft, text| set(&mut draft.event_period, read_period(text).map(Some)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "event.signal",
+        value: "SIGNAL",
+        default: Some("SIGSTKFLT"),
+        help: "the signal of samples by a perf event, by name or number; another than `signal` and `wall.signal`",
+        read: |draft, text| set(&mut draft.options.event_signal, value::signal(text)),
         ..PLAIN
     },
     OptionSpec {

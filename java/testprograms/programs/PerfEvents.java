@@ -1,0 +1,114 @@
+package programs;
+
+import java.nio.MappedByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * Makes known numbers of events: {@code PerfEvents faults|parks|calls TIMES}, in a thread that starts and ends meanwhile
+ * and in one that was there before. Each line is {@code THREAD NUMBER MORE}: so many events, and so many more may be
+ * counted that nobody can foresee.
+ */
+public final class PerfEvents {
+    private static final int PAGE = 4096;
+
+    private PerfEvents() {}
+
+    /** Something that is done so many times. */
+    private interface Work {
+        void times(int times) throws Exception;
+    }
+
+    public static void main(String[] args) throws Exception {
+        int times = Integer.parseInt(args[1]);
+        Work work;
+        switch (args[0]) {
+            case "faults":
+                work = PerfEvents::touch;
+                break;
+            case "parks":
+                work = PerfEvents::park;
+                break;
+            default:
+                work = PerfEvents::call;
+        }
+        Thread thread = new Thread(() -> run("fresh", args[0], times, work), "fresh");
+        thread.start();
+        thread.join();
+        run("main", args[0], times, work);
+    }
+
+    private static void run(String name, String kind, int times, Work work) {
+        try {
+            Counts before = Counts.now();
+            work.times(times);
+            Counts after = Counts.now();
+            switch (kind) {
+                case "faults":
+                    System.out.println(name + " " + (after.faults - before.faults) + " 0");
+                    break;
+                case "parks":
+                    System.out.println(name + " " + times + " " + (after.preempted - before.preempted));
+                    break;
+                default:
+                    System.out.println(name + " " + times + " 0");
+            }
+        } catch (Exception e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    /** Writes to pages of its own of a mapped file, each of which the kernel copies when it is written to first. */
+    private static void touch(int pages) throws Exception {
+        Path path = Files.createTempFile("pages", ".bin");
+        try (FileChannel channel = FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+            channel.truncate(0);
+            channel.write(java.nio.ByteBuffer.allocate(1), (long) pages * PAGE - 1);
+            MappedByteBuffer map = channel.map(FileChannel.MapMode.PRIVATE, 0, (long) pages * PAGE);
+            for (int page = 0; page < pages; page++) {
+                map.put(page * PAGE, (byte) 1);
+            }
+        } finally {
+            Files.delete(path);
+        }
+    }
+
+    private static void park(int times) {
+        for (int i = 0; i < times; i++) {
+            LockSupport.parkNanos(200_000);
+        }
+    }
+
+    private static void call(int times) {
+        for (int i = 0; i < times; i++) {
+            Native.spin(1);
+        }
+    }
+
+    /** What the kernel has counted of the current thread (proc(5), /proc/pid/stat and status). */
+    private static final class Counts {
+        private final long faults;
+        private final long preempted;
+
+        private Counts(long faults, long preempted) {
+            this.faults = faults;
+            this.preempted = preempted;
+        }
+
+        static Counts now() throws Exception {
+            String stat = Files.readString(Path.of("/proc/thread-self/stat"));
+            // The name, which is field 2, may hold anything; of what follows it the first is field 3.
+            String[] fields = stat.substring(stat.lastIndexOf(')') + 2).split(" ");
+            long preempted = 0;
+            for (String line : Files.readAllLines(Path.of("/proc/thread-self/status"))) {
+                if (line.startsWith("nonvoluntary_ctxt_switches:")) {
+                    preempted = Long.parseLong(line.substring(line.indexOf(':') + 1).trim());
+                }
+            }
+            return new Counts(Long.parseLong(fields[10 - 3]) + Long.parseLong(fields[12 - 3]), preempted);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Why an event cannot be counted, and what helps.
+
+use std::io;
+use std::path::PathBuf;
+
+use perf_event_open_sys::bindings as perf;
+use thiserror::Error;
+
+use super::names::{EventSource, EventSpec};
+use crate::signal::chain::ChainError;
+
+/// Why.
+#[derive(Debug, Error)]
+pub enum Refusal {
+    /// Another signal handler, or none can be installed.
+    #[error("its signal's handler cannot be installed; choose another by event.signal")]
+    Handler(ChainError),
+    /// No tracefs is mounted.
+    #[error(
+        "there is no tracefs at /sys/kernel/tracing, where tracepoints are found; mount -t tracefs tracefs \
+         /sys/kernel/tracing, and into containers"
+    )]
+    NoTracefs,
+    /// It is, for others.
+    #[error("{} may not be read, where tracepoints are found; run as root, or mount it again with gid=", .0.display())]
+    TracefsDenied(PathBuf),
+    /// The kernel does not have the tracepoint.
+    #[error("this kernel has no tracepoint {0}; those that it has are in /sys/kernel/tracing/events")]
+    NoTracepoint(String),
+    /// It does not have probes.
+    #[error("this kernel has no {kind}s; they need one that is built with CONFIG_{}_EVENTS", .kind.to_uppercase())]
+    NoProbes {
+        /// `kprobe` or `uprobe`.
+        kind: &'static str,
+    },
+    /// A file to be probed cannot be used.
+    #[error("{path}: {error}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        error: String,
+    },
+    /// It does not have the function.
+    #[error(
+        "{path} has no function {symbol} in its symbol tables; give its position in the file, uprobe:{path}:+OFFSET"
+    )]
+    NoSymbol {
+        /// The file.
+        path: String,
+        /// What was looked for.
+        symbol: String,
+    },
+    /// The kernel says no.
+    #[error("{0}")]
+    Kernel(String),
+}
+
+impl Refusal {
+    /// What it means that the kernel refuses the event with this error, where `perf_event_paranoid` is `paranoia`.
+    pub(super) fn by_kernel(event: &EventSpec, error: &io::Error, paranoia: Option<i32>) -> Self {
+        let why = match error.raw_os_error() {
+            Some(libc::EACCES | libc::EPERM) => not_granted(event, paranoia),
+            Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP | libc::EINVAL) => not_there(event),
+            Some(libc::ENOSYS) => "the kernel is built without perf events (CONFIG_PERF_EVENTS)".into(),
+            Some(libc::EBUSY) => "another user has the processor's counters to itself".into(),
+            _ => "perf_event_open fails".into(),
+        };
+        Self::Kernel(format!("{why} ({error})"))
+    }
+}
+
+fn not_granted(event: &EventSpec, paranoia: Option<i32>) -> String {
+    let is_probe = !matches!(event.source, EventSource::Counter { .. });
+    let enough = if is_probe { -1 } else { 1 };
+    let now = paranoia.map_or(String::new(), |level| format!(", now {level}"));
+    let mut said = format!(
+        "the process may not count it; allow it by CAP_PERFMON, or by sysctl kernel.perf_event_paranoid={enough}{now}, and in \
+         a container by a seccomp profile that lets perf_event_open through"
+    );
+    if !is_probe && !event.user_only && EventSpec::parse(&format!("{}:u", event.name)).is_ok() {
+        said += &format!("; event={}:u leaves the kernel out", event.name);
+    }
+    said
+}
+
+fn not_there(event: &EventSpec) -> String {
+    match &event.source {
+        EventSource::Counter { kind, .. } if *kind == perf::PERF_TYPE_SOFTWARE => {
+            "this kernel does not count it".into()
+        }
+        EventSource::Counter { .. } => {
+            "this machine's processor does not count it, or its hypervisor keeps the counters from virtual machines; where \
+             that is so allow it a virtual PMU"
+                .into()
+        }
+        EventSource::Tracepoint { .. } => "this kernel does not have the tracepoint".into(),
+        EventSource::Kprobe { symbol, .. } => {
+            format!("this kernel has no place {symbol} that can be probed; /proc/kallsyms has its functions")
+        }
+        EventSource::Uprobe { path, .. } => format!("there is no instruction at that place of {path}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(event: &str, errno: i32) -> String {
+        let event = EventSpec::parse(event).unwrap();
+        let said = Refusal::by_kernel(&event, &io::Error::from_raw_os_error(errno), Some(2)).to_string();
+        assert!(!said.contains('\n'), "{said}");
+        said
+    }
+
+    #[test]
+    fn a_refusal_says_what_helps() {
+        for (event, errno, says) in [
+            ("cycles", libc::ENOENT, "virtual PMU"),
+            ("r1a8", libc::EOPNOTSUPP, "virtual PMU"),
+            ("cycles", libc::EACCES, "kernel.perf_event_paranoid=1, now 2"),
+            ("cycles", libc::EACCES, "event=cycles:u leaves the kernel out"),
+            ("page-faults", libc::EPERM, "seccomp"),
+            ("sched:sched_switch", libc::EACCES, "kernel.perf_event_paranoid=-1, now 2"),
+            ("uprobe:/bin/sh:+0x0", libc::EACCES, "CAP_PERFMON"),
+            ("uprobe:/bin/sh:+0x0", libc::EINVAL, "no instruction at that place of /bin/sh"),
+            ("kprobe:nothing", libc::ENOENT, "/proc/kallsyms"),
+            ("page-faults", libc::ENOSYS, "CONFIG_PERF_EVENTS"),
+        ] {
+            let said = said(event, errno);
+            assert!(said.contains(says), "{event} {errno}: {said}");
+        }
+        assert!(!said("cycles:u", libc::EACCES).contains("leaves the kernel out"));
+        assert!(!said("context-switches", libc::EACCES).contains(":u"));
+    }
+}

@@ -1,0 +1,217 @@
+//! Signals of perf events: what a sample stands for, by what the thread's event has counted.
+//!
+//! A thread whose event has counted `n`, of which the profiler itself made `own`, is due
+//! `floor((n - own + phase) / period)` periods, phase uniform in `0..period`: the mean over the phase is exactly
+//! `(n - own) / period`. The handler reads the count, so that signals that were merged, or came when the thread had none to
+//! spare, lose nothing.
+//!
+//! An event that is counted while its thread goes to sleep (a context switch, the entry of a system call) wakes the thread
+//! with its signal: the thread goes to sleep once more, and has the event counted once more. That one is the profiler's own.
+
+use std::mem;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
+
+use crate::core::thread::{EventAccount, RecordState, ThreadRecord};
+
+use super::cpu::PERF_EVENT_IOC_PERIOD;
+use super::safe_load::ProcessMemory;
+use super::walk::registers::Registers;
+
+/// What takes a sample of the current thread: its record, the interrupted `ucontext_t`, and the number of periods that the
+/// sample stands for, at least 1.
+///
+/// # Safety
+/// It is called inside a signal handler and keeps to the zone's rules; the context is valid until it returns.
+pub type EventSampleFn = unsafe fn(&ThreadRecord, *mut libc::c_void, u64);
+
+/// What a session of the engine tells the handler.
+#[derive(Debug)]
+pub struct EventSession {
+    running: AtomicBool,
+    /// What the events send, or sent last; 0 before.
+    signal: AtomicI32,
+    sample: AtomicPtr<()>,
+    period: AtomicU64,
+    /// What the kernel counts from one signal to the next.
+    kernel_period: AtomicU64,
+    /// Whether a signal can wake its thread from what is then counted again.
+    wakes: AtomicBool,
+}
+
+/// The one session.
+pub static SESSION: EventSession = EventSession {
+    running: AtomicBool::new(false),
+    signal: AtomicI32::new(0),
+    sample: AtomicPtr::new(ptr::null_mut()),
+    period: AtomicU64::new(1),
+    kernel_period: AtomicU64::new(1),
+    wakes: AtomicBool::new(false),
+};
+
+/// What has happened to the engine's signals since the process began.
+#[derive(Debug)]
+pub struct EventCounts {
+    /// Samples taken.
+    pub samples: AtomicU64,
+    /// The periods that they stand for.
+    pub periods: AtomicU64,
+    /// Signals that made no sample, since no period was due.
+    pub surplus_signals: AtomicU64,
+    /// Events that the profiler itself has made, and that no sample stands for.
+    pub own: AtomicU64,
+    /// Threads that no event could be had for.
+    pub threads_unsampled: AtomicU64,
+}
+
+/// The counts of this process.
+pub static COUNTS: EventCounts = EventCounts {
+    samples: AtomicU64::new(0),
+    periods: AtomicU64::new(0),
+    surplus_signals: AtomicU64::new(0),
+    own: AtomicU64::new(0),
+    threads_unsampled: AtomicU64::new(0),
+};
+
+impl EventCounts {
+    /// Every count with its name.
+    pub fn named(&self) -> [(&'static str, u64); 5] {
+        [
+            ("samples", &self.samples),
+            ("periods", &self.periods),
+            ("surplus_signals", &self.surplus_signals),
+            ("own", &self.own),
+            ("threads_unsampled", &self.threads_unsampled),
+        ]
+        .map(|(name, count)| (name, count.load(Ordering::Relaxed)))
+    }
+}
+
+impl EventSession {
+    /// From now on this signal makes samples. `wakes` says that it can wake its thread from what is then counted again.
+    pub fn open(&self, signal: i32, period: u64, kernel_period: u64, wakes: bool, sample: EventSampleFn) {
+        self.signal.store(signal, Ordering::Release);
+        self.period.store(period, Ordering::Release);
+        self.kernel_period.store(kernel_period, Ordering::Release);
+        self.wakes.store(wakes, Ordering::Release);
+        self.sample.store(sample as *mut (), Ordering::Release);
+        self.running.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on they are stale. Handlers at work show in [`EventAccount::busy`].
+    pub fn close(&self) {
+        self.running.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether it is the events' signal, of which one may still come when the session has ended.
+    pub fn sends(&self, signal: i32) -> bool {
+        self.signal.load(Ordering::Acquire) == signal
+    }
+
+    fn sample_fn(&self) -> Option<EventSampleFn> {
+        let sample = self.sample.load(Ordering::Acquire);
+        // SAFETY: `open` alone stores there, an `EventSampleFn`; null is None.
+        unsafe { mem::transmute::<*mut (), Option<EventSampleFn>>(sample) }
+    }
+}
+
+/// Takes the sample that an overflow of the thread's event asks for, if any period is due. `false` if there is no session.
+///
+/// # Safety
+/// Called in a signal handler of the thread of `record`, with that handler's `ucontext`.
+pub unsafe fn take_sample(record: &'static ThreadRecord, ucontext: *mut libc::c_void) -> bool {
+    let account = &record.event;
+    // The order matters: whoever closes the session says so first and then waits for `busy` to be false.
+    account.busy.store(true, Ordering::SeqCst);
+    let live = SESSION.running.load(Ordering::SeqCst)
+        && matches!(record.state(), RecordState::Arming | RecordState::Armed);
+    if live && let Some(descriptor) = account.descriptor() {
+        start(account, descriptor);
+        let counted = count_of(descriptor);
+        let weight = counted.map_or(0, |counted| credit(account, counted));
+        match (weight, SESSION.sample_fn()) {
+            (1.., Some(sample)) => {
+                add(&COUNTS.samples, 1);
+                add(&COUNTS.periods, weight);
+                // SAFETY: `open` was given a function for exactly this, and the context is the caller's.
+                unsafe { sample(record, ucontext, weight) };
+            }
+            _ => add(&COUNTS.surplus_signals, 1),
+        }
+        // SAFETY: by the contract the context is the kernel's.
+        let registers = unsafe { Registers::from_context(ucontext) };
+        let is_woken =
+            SESSION.wakes.load(Ordering::Relaxed) && registers.is_in_waiting_system_call(&ProcessMemory);
+        if let (Some(before), Some(after)) = (counted, count_of(descriptor)) {
+            let own = after.wrapping_sub(before).wrapping_add(u64::from(is_woken));
+            account.own.fetch_add(own, Ordering::Relaxed);
+            add(&COUNTS.own, own);
+        }
+    }
+    account.busy.store(false, Ordering::Release);
+    live
+}
+
+fn add(counter: &AtomicU64, count: u64) {
+    counter.fetch_add(count, Ordering::Relaxed);
+}
+
+/// The event was opened with what is left of the thread's first period. From here on it runs a whole period at a time.
+fn start(account: &EventAccount, descriptor: i32) {
+    if !account.started.swap(true, Ordering::Relaxed) && account.phase.load(Ordering::Relaxed) != 0 {
+        let period = SESSION.kernel_period.load(Ordering::Relaxed);
+        // SAFETY: the descriptor is the thread's event while it is armed; the kernel reads one u64.
+        unsafe { libc::ioctl(descriptor, PERF_EVENT_IOC_PERIOD, &raw const period) };
+    }
+}
+
+/// What the event has counted.
+fn count_of(descriptor: i32) -> Option<u64> {
+    let mut count = 0_u64;
+    // SAFETY: the kernel writes the 8 bytes of a count (perf_event_open(2), "Reading results").
+    let read = unsafe { libc::read(descriptor, (&raw mut count).cast(), size_of::<u64>()) };
+    (read == 8).then_some(count)
+}
+
+/// The periods that are due and that no sample has stood for; from now on one does.
+fn credit(account: &EventAccount, counted: u64) -> u64 {
+    let period = SESSION.period.load(Ordering::Relaxed);
+    let due = due_periods(
+        counted,
+        account.own.load(Ordering::Relaxed),
+        account.phase.load(Ordering::Relaxed),
+        period,
+    );
+    let credited = account.credited.load(Ordering::Relaxed);
+    account.credited.store(due.max(credited), Ordering::Relaxed);
+    due.saturating_sub(credited)
+}
+
+/// How many periods are due when so much has been counted. 0 if there is no period.
+pub fn due_periods(counted: u64, own: u64, phase: u64, period: u64) -> u64 {
+    counted.saturating_sub(own).saturating_add(phase).checked_div(period).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn over_all_phases_periods_are_what_was_counted() {
+        for (counted, own, period) in [(1, 0, 1), (7, 0, 10), (1234, 34, 100), (10, 20, 7)] {
+            let due: u64 = (0..period).map(|phase| due_periods(counted, own, phase, period)).sum();
+            assert_eq!(due, counted.saturating_sub(own), "{counted} {own} {period}");
+        }
+        assert_eq!(due_periods(5, 0, 0, 0), 0);
+    }
+
+    #[test]
+    fn merged_signals_lose_nothing_and_surplus_ones_add_nothing() {
+        let account = EventAccount::default();
+        SESSION.period.store(10, Ordering::Relaxed);
+        account.begin(3);
+        let credits: Vec<u64> = [7, 16, 17, 60, 61].map(|counted| credit(&account, counted)).into();
+        SESSION.period.store(1, Ordering::Relaxed);
+        assert_eq!(credits, [1, 0, 1, 4, 0]);
+    }
+}
