@@ -8,7 +8,7 @@ use std::path::Path;
 use agent_support::running::Finished;
 use agent_support::stacks::{Stack, stacks_of};
 use agent_support::{JavaRun, java_homes, java_version};
-use otlpprof::model::attribute_keys::{EXCEPTION_TYPE, MONITOR_CLASS, OBJECT_CLASS, THREAD_STATE};
+use otlpprof::model::attribute_keys::{EXCEPTION_TYPE, LOCK_KIND, MONITOR_CLASS, OBJECT_CLASS, THREAD_STATE};
 
 /// Platform threads, and virtual ones where there are some.
 fn kinds_of_threads(home: &Path) -> &'static [&'static [&'static str]] {
@@ -112,6 +112,39 @@ fn time_in_front_of_monitors_and_in_waits_is_within_what_the_threads_know() {
                 let count = sum(&run, counts, leaf, MONITOR_CLASS, &class);
                 assert_eq!(count, numbers[2], "{label}");
             }
+        }
+    }
+}
+
+/// The monitors that the program holds and waits for are of other classes, or nobody waits for them.
+#[test]
+fn time_parked_for_locks_is_within_what_the_threads_know() {
+    for home in java_homes() {
+        for arguments in kinds_of_threads(&home) {
+            let run = run(&home, "Parks", arguments, "lock=1ms");
+            let warnings = run.stderr.lines().chain(run.stdout.lines());
+            let warned: Vec<_> = warnings.filter(|line| line.to_lowercase().contains("warn")).collect();
+            assert!(warned.is_empty(), "{}: {warned:#?}", run.label);
+            let messages = run.messages();
+            let times = stacks_of(&messages, "lock-contention", ("delay", "nanoseconds"));
+            let counts = stacks_of(&messages, "lock-contention", ("contentions", "count"));
+            for (method, class, numbers) in truth(&run) {
+                let of = |stacks: &[Stack]| {
+                    let is_inside = |stack: &Stack| stack.has("programs.Parks.acquireInside");
+                    let is_it = |stack: &&Stack| {
+                        stack.labels.get(LOCK_KIND).is_some_and(|kind| kind == "park")
+                            && stack.has(&format!("programs.Parks.{method}"))
+                            && is_inside(stack) == (method == "acquireInside")
+                            && stack.labels.get(MONITOR_CLASS) == Some(&class)
+                    };
+                    stacks.iter().filter(is_it).map(|stack| stack.value as f64).sum::<f64>()
+                };
+                let label = format!("{} {arguments:?} {method}", run.label);
+                let time = of(&times);
+                assert!((numbers[0]..=numbers[1]).contains(&time), "{label}: {time} ns, {numbers:?}");
+                assert_eq!(of(&counts), numbers[2], "{label}");
+            }
+            assert!(times.iter().all(|stack| !stack.has("programs.Parks.parkForNothing")), "{}", run.label);
         }
     }
 }

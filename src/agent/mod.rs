@@ -7,6 +7,7 @@
 //! | `callbacks` | JVMTI's events |
 //! | `java_api` | what Java calls |
 //! | `events` | what the program tells of besides samples |
+//! | `mounts` | who is told when virtual threads are mounted and unmounted |
 //! | `virtual_contexts` | contexts of virtual threads follow them |
 //! | `publication` | what other processes can read of contexts |
 //! | `vm` | what is known of the JVM |
@@ -31,6 +32,7 @@ mod first_upload;
 mod java_api;
 mod lifecycle;
 mod logging;
+mod mounts;
 mod objects;
 pub mod options;
 mod output;

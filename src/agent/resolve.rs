@@ -16,8 +16,8 @@ use crate::jvm::method_names::MethodNames;
 use crate::jvm::methods::MethodTable;
 use crate::jvm::stubs::StubTable;
 use crate::model::{
-    self, AttributeSetId, Frame, FrameId, FrameType, Function, JavaMethod, Tables, attribute_keys,
-    native_frame_nowhere,
+    self, AttributeId, AttributeSetId, Frame, FrameId, FrameType, Function, JavaMethod, Tables,
+    attribute_keys, native_frame_nowhere,
 };
 use crate::signal::safe_load::ProcessMemory;
 use crate::signal::walk::{FrozenReason, WalkError};
@@ -104,15 +104,13 @@ impl Resolver for FrameResolver {
                 return tables.attribute_set(&[state]);
             }
             Engine::Alloc => attribute_keys::OBJECT_CLASS,
-            Engine::Lock | Engine::Wait => attribute_keys::MONITOR_CLASS,
+            Engine::Lock => return self.lock(tables, subject),
+            Engine::Wait => attribute_keys::MONITOR_CLASS,
             Engine::Exceptions => attribute_keys::EXCEPTION_TYPE,
             Engine::Cpu | Engine::Event => return AttributeSetId::EMPTY,
         };
-        let Some(class) = SUBJECTS.class_name(subject, self.normalise_class_names) else {
-            return AttributeSetId::EMPTY;
-        };
-        let class = tables.string_attribute(key, model::label(&class));
-        tables.attribute_set(&[class])
+        let class = self.class_attribute(tables, key, subject);
+        tables.attribute_set(class.as_slice())
     }
 }
 
@@ -122,6 +120,22 @@ fn marker(tables: &mut Tables, text: &str, frame_type: FrameType) -> FrameId {
 }
 
 impl FrameResolver {
+    /// The class of a subject, if it has one, as an attribute of this name.
+    fn class_attribute(&self, tables: &mut Tables, key: &str, subject: Subject) -> Option<AttributeId> {
+        let class = SUBJECTS.class_name(subject, self.normalise_class_names)?;
+        Some(tables.string_attribute(key, model::label(&class)))
+    }
+
+    /// What a thread waited to have.
+    fn lock(&self, tables: &mut Tables, subject: Subject) -> AttributeSetId {
+        let (is_parked, class) = subject.split_parked();
+        let kind =
+            tables.string_attribute(attribute_keys::LOCK_KIND, if is_parked { "park" } else { "monitor" });
+        let class = self.class_attribute(tables, attribute_keys::MONITOR_CLASS, class);
+        let attributes: Vec<_> = std::iter::once(kind).chain(class).collect();
+        tables.attribute_set(&attributes)
+    }
+
     fn java(&mut self, tables: &mut Tables, method: u64, bci: i32) -> FrameId {
         let resolved = self.methods.as_mut().and_then(|methods| {
             let id = methods.resolve(&ProcessMemory, method).ok()?;

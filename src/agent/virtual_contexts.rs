@@ -2,20 +2,18 @@
 //! which one is mounted, the events of mounting and unmounting. All are enabled when the first of them sets a context; before
 //! that nothing is paid.
 //!
-//! Mount is sent when the virtual thread has become the current thread, unmount while it still is, and unmount also before
-//! its end (jvmtiThreadState.cpp, `JvmtiVTMSTransitionDisabler::VTMS_vthread_{start,mount,unmount,end}`, JDK 21 and
-//! 25). So whatever runs between the two is the virtual thread's; what they say nothing of, the transitions, has no context
-//! where they are all that is known.
+//! What those events say nothing of, the transitions, has no context where they are all that is known.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use jni::sys::{JNIEnv, jobject};
 
 use super::callbacks::guarded;
 use super::lifecycle::Agent;
+use super::mounts;
 use super::vm::Vm;
 use crate::context::threads;
-use crate::jvm::extension_events::{VIRTUAL_THREAD_MOUNT, VIRTUAL_THREAD_UNMOUNT};
 use crate::jvm::jvmti::{Capability, Jvmti};
 use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::Event;
@@ -42,12 +40,9 @@ fn try_enable(jvmti: Jvmti, with_mounts: bool) -> Result<(), JvmtiError> {
     jvmti.add_capabilities(Capabilities::default().with(Capability::SupportVirtualThreads))?;
     jvmti.set_event_enabled(Event::VirtualThreadEnd, true)?;
     if with_mounts {
-        // SAFETY: functions of this library, which stays loaded; panics are stopped in them.
-        unsafe {
-            jvmti.enable_extension_event(VIRTUAL_THREAD_UNMOUNT, virtual_thread_unmount)?;
-            jvmti.enable_extension_event(VIRTUAL_THREAD_MOUNT, virtual_thread_mount)?;
-        }
+        mounts::listen(jvmti)?;
         threads::mounts_are_told();
+        ARE_TOLD.store(true, Ordering::Release);
     }
     Ok(())
 }
@@ -57,16 +52,27 @@ fn id_of(agent: &Agent, env: *mut JNIEnv, thread: jobject) -> Option<i64> {
     agent.vm.names().map(|names| unsafe { names.thread_id(env, thread) })
 }
 
-unsafe extern "system" fn virtual_thread_mount(_: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
-    guarded("VirtualThreadMount", |agent| {
-        if let Some(id) = id_of(agent, env, thread) {
-            threads::virtual_thread_mounted(id);
-        }
-    });
+/// Whether the VM's events have the word on who is mounted.
+static ARE_TOLD: AtomicBool = AtomicBool::new(false);
+
+/// The virtual thread is the current thread now.
+///
+/// # Safety
+/// `env` is the current thread's, `thread` a live reference to a thread.
+pub(super) unsafe fn mounted(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
+    if !ARE_TOLD.load(Ordering::Acquire) {
+        return;
+    }
+    if let Some(id) = id_of(agent, env, thread) {
+        threads::virtual_thread_mounted(id);
+    }
 }
 
-unsafe extern "system" fn virtual_thread_unmount(_: *mut RawEnv, _: *mut JNIEnv, _thread: jobject) {
-    guarded("VirtualThreadUnmount", |_| threads::virtual_thread_unmounts());
+/// The virtual thread that is the current thread is about not to be.
+pub(super) fn unmounts() {
+    if ARE_TOLD.load(Ordering::Acquire) {
+        threads::virtual_thread_unmounts();
+    }
 }
 
 /// For the agent's callbacks.

@@ -10,6 +10,7 @@ use crate::jfr::numbers::Numbers;
 use crate::jfr::projection::Projection;
 use crate::jfr::types::{Field, TypeIndex, Unit};
 use crate::jfr::values::Struct;
+use crate::model::attribute_keys::LOCK_KIND;
 use crate::model::{AttributeId, Tables};
 
 /// What is read of every event, each in the slot of its position here.
@@ -147,7 +148,7 @@ impl Reader {
             trace,
             contexts,
             first_context,
-            lock_kind: lock_kind(&event.name).map(|kind| tables.string_attribute("otlpprof.lock.kind", kind)),
+            lock_kind: lock_kind(&event.name).map(|kind| tables.string_attribute(LOCK_KIND, kind)),
             period: period.and_then(unit),
             slots: names.len(),
         })

@@ -42,6 +42,20 @@ pub struct Subject(pub u32);
 impl Subject {
     /// Nothing in particular, or nothing that is known.
     pub const NONE: Self = Self(0);
+
+    /// Set beside the number of a class: a thread was parked for an object of it, and not in front of its monitor.
+    const PARKED: u32 = 1 << 31;
+
+    /// The same, of a thread that was parked.
+    #[must_use]
+    pub const fn parked(self) -> Self {
+        Self(self.0 | Self::PARKED)
+    }
+
+    /// Whether a thread was parked, and the subject without that.
+    pub const fn split_parked(self) -> (bool, Self) {
+        (self.0 & Self::PARKED != 0, Self(self.0 & !Self::PARKED))
+    }
 }
 
 /// The fixed part of a record. All engines share it; `subject`, `context` and `thread_state` are 0 where an

@@ -90,4 +90,12 @@ impl Jvmti {
             check("SetEventNotificationMode", code)
         }
     }
+
+    /// Undoes [`Jvmti::enable_extension_event`].
+    pub fn disable_extension_event(self, id: &CStr) -> Result<(), JvmtiError> {
+        let index = self.extension_event(id)?;
+        // SAFETY: a null thread means all threads.
+        let code = unsafe { self.table().set_event_notification_mode()(self.as_raw(), 0, index, null_mut()) };
+        check("SetEventNotificationMode", code)
+    }
 }

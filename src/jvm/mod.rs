@@ -17,6 +17,7 @@ pub mod libjvm;
 pub mod line_table;
 pub mod methods;
 pub mod modified_utf8;
+pub mod native_binding;
 pub mod stubs;
 pub mod system_properties;
 pub mod thread_kinds;

@@ -6,6 +6,10 @@ pub const OBJECT_CLASS: &str = "otlpprof.object.class";
 /// The class of an object whose monitor a thread waited for, or of a lock.
 pub const MONITOR_CLASS: &str = "otlpprof.monitor.class";
 
+/// What a thread waited for there: `monitor` (to enter one), `wait` (to be notified), `park` (in `LockSupport.park`),
+/// `native`.
+pub const LOCK_KIND: &str = "otlpprof.lock.kind";
+
 /// The class of an exception (OpenTelemetry's semantic conventions, "Exception").
 pub const EXCEPTION_TYPE: &str = "exception.type";
 

@@ -28,7 +28,8 @@ impl Gate {
         Self(AtomicU64::new(0))
     }
 
-    fn open(&self) {
+    /// Lets samples through.
+    pub(super) fn open(&self) {
         self.0.fetch_or(OPEN, Ordering::SeqCst);
     }
 
@@ -51,6 +52,11 @@ impl Gate {
         self.close();
     }
 
+    /// Whether it is open now.
+    pub(super) fn is_open(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & OPEN != 0
+    }
+
     /// Goes inside, if the gate is open.
     pub(super) fn enter(&self) -> Option<Inside<'_>> {
         let inside = Inside(&self.0);
@@ -58,7 +64,7 @@ impl Gate {
     }
 
     /// Closes the gate, and waits until nobody is inside.
-    fn close(&self) {
+    pub(super) fn close(&self) {
         self.0.fetch_and(!OPEN, Ordering::SeqCst);
         let since = Instant::now();
         while self.0.load(Ordering::SeqCst) != 0 && since.elapsed() < PATIENCE {

@@ -6,6 +6,7 @@
 //! | `allocations`, `monitors`, `exceptions` | an engine each, or two that share their events |
 //! | `capabilities` | what the VM must grant for them |
 //! | `gate` | lets samples through while an engine runs, and waits for those under way when it stops |
+//! | `parking` | threads that wait in `LockSupport.park` |
 //! | `own_sample` | the sample that a thread takes of itself |
 //! | `subjects` | the classes that samples are about |
 
@@ -15,8 +16,12 @@ mod exceptions;
 mod gate;
 mod monitors;
 mod own_sample;
+mod parking;
 mod subjects;
 
+use jni::sys::{JNIEnv, jobject};
+
+use super::lifecycle::Agent;
 use super::options::Options;
 use super::vm::Vm;
 use crate::jvm::jvmti_events::EventCallbacks;
@@ -41,6 +46,7 @@ pub(super) fn acquire(vm: &Vm, options: &mut Options) {
 pub(super) fn start(vm: &Vm, options: &Options) {
     allocations::start(vm, options.alloc);
     monitors::start(vm, options.lock, options.wait);
+    parking::start(vm, options.lock);
     exceptions::start(vm, options.exceptions);
 }
 
@@ -48,7 +54,26 @@ pub(super) fn start(vm: &Vm, options: &Options) {
 pub(super) fn stop(vm: &Vm) {
     allocations::stop(vm);
     monitors::stop(vm);
+    parking::stop(vm);
     exceptions::stop(vm);
+}
+
+/// A virtual thread, the current thread, leaves its carrier.
+///
+/// # Safety
+/// Called in the VM's event, with what it passes.
+pub(super) unsafe fn virtual_thread_unmounts(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
+    // SAFETY: by the contract.
+    unsafe { parking::unmounts(agent, env, thread) };
+}
+
+/// It has a carrier again, and is the current thread.
+///
+/// # Safety
+/// As for [`virtual_thread_unmounts`].
+pub(super) unsafe fn virtual_thread_mounted(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
+    // SAFETY: by the contract.
+    unsafe { parking::mounted(agent, env, thread) };
 }
 
 /// Adds the engines' callbacks to the agent's.

@@ -72,7 +72,8 @@ impl Waiting {
     /// The current thread begins to wait.
     fn begins(&self, agent: &Agent) {
         let Some(_inside) = self.gate.enter() else { return };
-        let now_ns = NonNull::new(std::ptr::without_provenance_mut(monotonic_ns() as usize));
+        // Even, so that it is not taken for a parked thread's (`parking`).
+        let now_ns = NonNull::new(std::ptr::without_provenance_mut((monotonic_ns() & !1) as usize));
         if let Err(error) = agent.vm.jvmti.set_thread_local_storage(now_ns) {
             log::debug!("{}: {error}", self.option());
         }

@@ -106,7 +106,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         value: "DURATION|on|off",
         default: Some("off"),
         bare: Some("on"),
-        help: "record waits for monitors that take this long or longer (on: 10us)",
+        help: "record waits for monitors and locks (LockSupport.park) that take this long or longer (on: 10us)",
         read: |draft, text| set(&mut draft.options.lock, switchable(text, "10us", shortest_wait)),
         ..PLAIN
     },

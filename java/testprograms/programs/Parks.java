@@ -1,0 +1,100 @@
+package programs;
+
+import java.lang.reflect.Method;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+
+/**
+ * Threads that park for locks that others hold: {@code Parks [virtual]}. Each line that it prints is {@code METHOD CLASS
+ * LEAST MOST TIMES}, with the nanoseconds that the thread was parked for certain and those that it measured itself, in which
+ * it may also have waited for a processor.
+ */
+public final class Parks {
+    private static final int ROUNDS = 6;
+    private static final long HELD_NS = 50_000_000;
+
+    private Parks() {}
+
+    private static final ReentrantLock LOCK = new ReentrantLock();
+    private static final Semaphore PERMITS = new Semaphore(0);
+    private static final Object MONITOR = new Object();
+
+    private static long measuredNs;
+    private static volatile Thread waiting;
+
+    public static void main(String[] args) throws Exception {
+        boolean virtual = args.length > 0;
+        for (int round = 0; round < ROUNDS; round++) {
+            LOCK.lock();
+            waitFor(virtual, Parks::lock, LOCK::unlock);
+        }
+        report("lock", "java.util.concurrent.locks.ReentrantLock$NonfairSync", ROUNDS * HELD_NS);
+        for (int round = 0; round < ROUNDS; round++) {
+            waitFor(virtual, Parks::acquire, PERMITS::release);
+        }
+        report("acquire", "java.util.concurrent.Semaphore$NonfairSync", ROUNDS * HELD_NS);
+        // A virtual thread that holds a monitor cannot leave its carrier until 24.
+        for (int round = 0; round < ROUNDS; round++) {
+            waitFor(virtual, Parks::acquireInside, PERMITS::release);
+        }
+        report("acquireInside", "java.util.concurrent.Semaphore$NonfairSync", ROUNDS * HELD_NS);
+        // Nobody says what for.
+        start(virtual, Parks::parkForNothing).join();
+    }
+
+    private static void report(String method, String className, long leastNs) {
+        System.out.println(method + " " + className + " " + leastNs + " " + measuredNs + " " + ROUNDS);
+        measuredNs = 0;
+    }
+
+    private static void waitFor(boolean virtual, Runnable task, Runnable end) throws Exception {
+        waiting = start(virtual, task);
+        while (LockSupport.getBlocker(waiting) == null || waiting.getState() != Thread.State.WAITING) {
+            Thread.onSpinWait();
+        }
+        long until = System.nanoTime() + HELD_NS;
+        while (System.nanoTime() < until) {
+            Thread.sleep(1);
+        }
+        end.run();
+        waiting.join();
+    }
+
+    private static Thread start(boolean virtual, Runnable task) {
+        try {
+            if (virtual) {
+                Method start = Thread.class.getMethod("startVirtualThread", Runnable.class);
+                return (Thread) start.invoke(null, task);
+            }
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException(e);
+        }
+        Thread thread = new Thread(task);
+        thread.start();
+        return thread;
+    }
+
+    private static void lock() {
+        long start = System.nanoTime();
+        LOCK.lock();
+        measuredNs += System.nanoTime() - start;
+        LOCK.unlock();
+    }
+
+    private static void acquire() {
+        long start = System.nanoTime();
+        PERMITS.acquireUninterruptibly();
+        measuredNs += System.nanoTime() - start;
+    }
+
+    private static void acquireInside() {
+        synchronized (MONITOR) {
+            acquire();
+        }
+    }
+
+    private static void parkForNothing() {
+        LockSupport.parkNanos(HELD_NS);
+    }
+}

@@ -1,0 +1,239 @@
+//! Time for which threads are parked for a lock or the like: for something that they name.
+//!
+//! The VM has no event of it. A platform thread, and a virtual one that cannot leave its carrier, is parked by
+//! `Unsafe.park`, a native method: a function of ours takes its place, which calls the VM's and measures. A virtual thread
+//! that parks is unmounted, and mounted again when it goes on (`VirtualThread.park`): the VM's events of both measure it.
+//!
+//! What is waited for is `Thread.parkBlocker` (`LockSupport.park(Object)`). Without one nothing is recorded: that is how
+//! threads sleep and poll, not how they wait for each other.
+
+use std::ffi::c_void;
+use std::mem::transmute;
+use std::ptr::{NonNull, null_mut};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::time::Duration;
+
+use jni::sys::{JNIEnv, jboolean, jfieldID, jlong, jobject};
+use parking_lot::Mutex;
+
+use super::gate::Gate;
+use super::own_sample;
+use crate::agent::callbacks::guarded;
+use crate::agent::lifecycle::Agent;
+use crate::agent::mounts;
+use crate::agent::vm::Vm;
+use crate::core::record::Engine;
+use crate::jvm::jvmti::Capability;
+use crate::jvm::native_binding::{Binding, NativeMethod};
+use crate::signal::safe_load::ProcessMemory;
+use crate::signal::sample::monotonic_ns;
+
+/// `Unsafe_Park` (prims/unsafe.cpp, 11-25).
+const PARK: NativeMethod =
+    NativeMethod { class: c"jdk/internal/misc/Unsafe", name: c"park", descriptor: c"(ZJ)V" };
+
+type Park = unsafe extern "system" fn(*mut JNIEnv, jobject, jboolean, jlong);
+
+static GATE: Gate = Gate::new();
+static SHORTEST_NS: AtomicU64 = AtomicU64::new(0);
+/// What was parked before is not recorded: nobody has seen where it began.
+static STARTED_NS: AtomicU64 = AtomicU64::new(0);
+/// The VM's function for `Unsafe.park`; never null once ours has taken its place.
+static ORIGINAL: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+/// What a session has changed.
+static CHANGED: Mutex<Changed> = Mutex::new(Changed { binding: None, listens: false });
+
+struct Changed {
+    binding: Option<Binding>,
+    listens: bool,
+}
+
+/// Records what takes this long or longer; nothing for `None`.
+pub(super) fn start(vm: &Vm, shortest: Option<Duration>) {
+    let Some(shortest) = shortest else { return };
+    let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };
+    SHORTEST_NS.store(u64::try_from(shortest.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    STARTED_NS.store(monotonic_ns(), Ordering::Relaxed);
+    // SAFETY: the current thread's environment.
+    if unsafe { blocker_field(env) }.is_none() {
+        log::warn!("lock: this JVM does not say what threads are parked for: monitors alone are recorded");
+        return;
+    }
+    let mut changed = CHANGED.lock();
+    // SAFETY: as above.
+    match unsafe { take_over(vm, env) } {
+        Ok(binding) => changed.binding = Some(binding),
+        Err(reason) => {
+            log::warn!("lock: platform threads that park are not recorded: Unsafe.park: {reason}");
+        }
+    }
+    if vm.jvmti.capabilities().is_ok_and(|had| had.has(Capability::SupportVirtualThreads)) {
+        match mounts::listen(vm.jvmti) {
+            Ok(()) => changed.listens = true,
+            Err(error) => {
+                log::warn!(
+                    "lock: the VM does not tell where virtual threads park ({error}): they are not recorded"
+                );
+            }
+        }
+    }
+    GATE.open();
+}
+
+/// Records nothing more from when it returns on.
+pub(super) fn stop(vm: &Vm) {
+    GATE.close();
+    let mut changed = CHANGED.lock();
+    if std::mem::take(&mut changed.listens) {
+        mounts::ignore(vm.jvmti);
+    }
+    let (Some(binding), Some(env)) = (changed.binding.take(), vm.attach_as_daemon(c"otlpprof")) else {
+        return;
+    };
+    // SAFETY: the current thread's environment; the function stays.
+    if let Err(error) = unsafe { binding.unbind(env, &ProcessMemory, park as *mut c_void) } {
+        log::debug!("Unsafe.park goes on calling the agent, which passes it on: {error}");
+    }
+}
+
+/// Puts [`park`] in the place of the VM's function.
+///
+/// # Safety
+/// `env` is the current thread's, without a pending exception.
+unsafe fn take_over(vm: &Vm, env: *mut JNIEnv) -> Result<Binding, String> {
+    let layout = vm.layout().ok_or("this JVM's layout is not known")?;
+    // SAFETY: by the contract; a VM with a layout is before 26.
+    let binding = unsafe { Binding::find(env, &ProcessMemory, &layout.method, PARK) };
+    let binding = binding.map_err(|error| error.to_string())?;
+    ORIGINAL.store(binding.original() as *mut c_void, Ordering::Release);
+    // SAFETY: as above; the function is one for this method, and this library stays loaded.
+    unsafe { binding.bind(env, &ProcessMemory, park as *mut c_void) }.map_err(|error| error.to_string())?;
+    Ok(binding)
+}
+
+/// `Unsafe.park`.
+unsafe extern "system" fn park(env: *mut JNIEnv, receiver: jobject, is_absolute: jboolean, time: jlong) {
+    let since_ns = GATE.is_open().then(monotonic_ns);
+    let original = ORIGINAL.load(Ordering::Acquire);
+    // SAFETY: set before this function takes its place, to the VM's function of this type.
+    unsafe { transmute::<*mut c_void, Park>(original)(env, receiver, is_absolute, time) };
+    if let Some(since_ns) = since_ns {
+        // SAFETY: the VM has called this function with the current thread's environment.
+        guarded("Unsafe.park", |agent| unsafe {
+            let Ok(thread) = agent.vm.jvmti.current_thread() else { return };
+            parked(agent, env, thread, since_ns);
+            ((**env).v1_2.DeleteLocalRef)(env, thread);
+        });
+    }
+}
+
+/// The current thread goes on after it was parked.
+///
+/// # Safety
+/// `env` is the current thread's, which is in native code; `thread` a live reference to it.
+unsafe fn parked(agent: &Agent, env: *mut JNIEnv, thread: jobject, since_ns: u64) {
+    let Some(_inside) = GATE.enter() else { return };
+    let parked_ns = monotonic_ns().saturating_sub(since_ns);
+    if parked_ns < SHORTEST_NS.load(Ordering::Relaxed) || since_ns < STARTED_NS.load(Ordering::Relaxed) {
+        return;
+    }
+    // SAFETY: by the contract.
+    unsafe {
+        let blocker = blocker_of(env, thread);
+        if !blocker.is_null() {
+            let subject = own_sample::class_of(agent, env, blocker).parked();
+            own_sample::take(agent, env, Engine::Lock, [1.0, parked_ns as f64], subject);
+            ((**env).v1_2.DeleteLocalRef)(env, blocker);
+        }
+    }
+}
+
+/// In JVMTI's storage of a virtual thread: it was unmounted then, parked. `engines::monitors` keeps even times there.
+const IS_PARKED: u64 = 1;
+
+/// A virtual thread, the current thread, leaves its carrier.
+///
+/// # Safety
+/// Called in the VM's event, with what it passes.
+pub(super) unsafe fn unmounts(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
+    let Some(_inside) = GATE.enter() else { return };
+    // SAFETY: by the contract.
+    unsafe {
+        let blocker = blocker_of(env, thread);
+        if blocker.is_null() {
+            return;
+        }
+        ((**env).v1_2.DeleteLocalRef)(env, blocker);
+    }
+    // One that waits for a monitor, as it can from 24 on, is recorded as that.
+    let is_waiting = |since: NonNull<c_void>| since.as_ptr() as u64 & IS_PARKED == 0;
+    if agent.vm.jvmti.thread_local_storage().is_ok_and(|since| !since.is_some_and(is_waiting)) {
+        let now_ns = std::ptr::without_provenance_mut((monotonic_ns() | IS_PARKED) as usize);
+        if let Err(error) = agent.vm.jvmti.set_thread_local_storage(NonNull::new(now_ns)) {
+            log::debug!("lock: {error}");
+        }
+    }
+}
+
+/// It has a carrier again, and is the current thread.
+///
+/// # Safety
+/// As for [`unmounts`].
+pub(super) unsafe fn mounted(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
+    if !GATE.is_open() {
+        return;
+    }
+    let Ok(Some(since)) = agent.vm.jvmti.thread_local_storage() else { return };
+    let since_ns = since.as_ptr() as u64;
+    if since_ns & IS_PARKED == 0 || agent.vm.jvmti.set_thread_local_storage(None).is_err() {
+        return;
+    }
+    // SAFETY: by the contract.
+    unsafe { parked(agent, env, thread, since_ns) };
+}
+
+#[derive(Clone, Copy)]
+struct Field(jfieldID);
+
+// SAFETY: ids of fields may be used from any thread.
+unsafe impl Send for Field {}
+// SAFETY: as above.
+unsafe impl Sync for Field {}
+
+/// `Thread.parkBlocker`.
+///
+/// # Safety
+/// `env` is the current thread's, without a pending exception.
+unsafe fn blocker_field(env: *mut JNIEnv) -> Option<jfieldID> {
+    static FIELD: OnceLock<Option<Field>> = OnceLock::new();
+    let field = FIELD.get_or_init(|| {
+        // SAFETY: by the contract; names are C strings, and what is null is not used. java.lang.Thread stays loaded.
+        unsafe {
+            let class = ((**env).v1_2.FindClass)(env, c"java/lang/Thread".as_ptr());
+            let (name, descriptor) = (c"parkBlocker".as_ptr(), c"Ljava/lang/Object;".as_ptr());
+            let field = if class.is_null() {
+                null_mut()
+            } else {
+                ((**env).v1_2.GetFieldID)(env, class, name, descriptor)
+            };
+            ((**env).v1_2.ExceptionClear)(env);
+            ((**env).v1_2.DeleteLocalRef)(env, class);
+            (!field.is_null()).then_some(Field(field))
+        }
+    });
+    field.map(|field| field.0)
+}
+
+/// What the thread is parked for, a local reference; null for nothing.
+///
+/// # Safety
+/// `env` is the current thread's, without a pending exception; `thread` a live reference to a thread.
+unsafe fn blocker_of(env: *mut JNIEnv, thread: jobject) -> jobject {
+    // SAFETY: by the contract.
+    match unsafe { blocker_field(env) } {
+        // SAFETY: as above; the field is one of every thread.
+        Some(field) => unsafe { ((**env).v1_2.GetObjectField)(env, thread, field) },
+        None => null_mut(),
+    }
+}

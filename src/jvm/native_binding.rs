@@ -1,0 +1,273 @@
+//! Puts another function in the place of a native method's, and back.
+//!
+//! The VM says nowhere which function a native method is bound to; it is the word behind the `Method`
+//! (`Method::native_function_addr`, oops/method.hpp, 11-25). A new one is bound by JNI's RegisterNatives, so that compiled
+//! wrappers, which have the old one in them, are made anew. From 15 on the VM warns of a platform method that is bound anew
+//! by code of another class loader (`jni_RegisterNatives`, prims/jni.cpp): so a class of ours in the boot loader asks for it.
+
+use std::ffi::{CStr, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+
+use jni::sys::{JNI_OK, JNIEnv, JNINativeMethod, jclass};
+use parking_lot::Mutex;
+use thiserror::Error;
+
+use crate::core::memory::Memory;
+use crate::core::vm_layout::MethodLayout;
+
+/// Why a native method is not bound to another function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum RebindError {
+    /// This VM has no such method, or it is not native.
+    #[error("this VM has no such native method")]
+    NoSuchMethod,
+    /// What it is bound to is not a function of the VM's.
+    #[error("another agent of this process has replaced it")]
+    Replaced,
+    /// Our class in the boot loader cannot be made: there is one of that name.
+    #[error("another copy of this agent is in this process")]
+    AnotherCopy,
+    /// RegisterNatives has no effect.
+    #[error("the VM refuses to bind it")]
+    Refused,
+}
+
+/// A native method of a class of the boot loader's.
+#[derive(Clone, Copy, Debug)]
+pub struct NativeMethod {
+    /// The class, with slashes.
+    pub class: &'static CStr,
+    /// The method's name; it is no static method.
+    pub name: &'static CStr,
+    /// Its descriptor.
+    pub descriptor: &'static CStr,
+}
+
+/// A method and what it is bound to.
+#[derive(Clone, Copy, Debug)]
+pub struct Binding {
+    method: NativeMethod,
+    /// The address of the word behind the `Method`.
+    word: u64,
+    /// The VM's function.
+    original: u64,
+}
+
+impl Binding {
+    /// Looks up what the VM has bound the method to.
+    ///
+    /// # Safety
+    ///
+    /// `env` must be the current thread's JNIEnv, without a pending exception, of a HotSpot before 26 (a jmethodID points to
+    /// the `Method*`); `layout` that VM's.
+    pub unsafe fn find(
+        env: *mut JNIEnv,
+        memory: &dyn Memory,
+        layout: &MethodLayout,
+        method: NativeMethod,
+    ) -> Result<Self, RebindError> {
+        // SAFETY: the caller answers for `env`; names are C strings, and what is null is not used.
+        let id = unsafe {
+            let class = ((**env).v1_2.FindClass)(env, method.class.as_ptr());
+            let id = if class.is_null() {
+                null_mut()
+            } else {
+                ((**env).v1_2.GetMethodID)(env, class, method.name.as_ptr(), method.descriptor.as_ptr())
+            };
+            ((**env).v1_2.ExceptionClear)(env);
+            ((**env).v1_2.DeleteLocalRef)(env, class);
+            id
+        };
+        let address =
+            memory.load_u64(id as u64).filter(|_| !id.is_null()).ok_or(RebindError::NoSuchMethod)?;
+        let word = address + u64::from(layout.method_size);
+        let original = memory.load_u64(word).ok_or(RebindError::NoSuchMethod)?;
+        // SAFETY: by the contract.
+        let vms = unsafe { (**env).v1_2.GetVersion } as *const c_void;
+        if object_base(original as *const c_void) != object_base(vms) {
+            return Err(RebindError::Replaced);
+        }
+        Ok(Self { method, word, original })
+    }
+
+    /// The VM's function.
+    pub const fn original(&self) -> u64 {
+        self.original
+    }
+
+    /// Binds the method to `function`.
+    ///
+    /// # Safety
+    ///
+    /// `env` as for [`Binding::find`]; `function` must be one for this method, and stay.
+    pub unsafe fn bind(
+        &self,
+        env: *mut JNIEnv,
+        memory: &dyn Memory,
+        function: *mut c_void,
+    ) -> Result<(), RebindError> {
+        // SAFETY: the caller answers for both.
+        unsafe { register(env, self.method, function) }?;
+        (memory.load_u64(self.word) == Some(function as u64)).then_some(()).ok_or(RebindError::Refused)
+    }
+
+    /// Binds the method to the VM's function again, if it is bound to `function`.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Binding::bind`].
+    pub unsafe fn unbind(
+        &self,
+        env: *mut JNIEnv,
+        memory: &dyn Memory,
+        function: *mut c_void,
+    ) -> Result<(), RebindError> {
+        if memory.load_u64(self.word) != Some(function as u64) {
+            return Err(RebindError::Replaced);
+        }
+        // SAFETY: the VM's own function for it.
+        unsafe { self.bind(env, memory, self.original as *mut c_void) }
+    }
+}
+
+/// Where the loaded object begins that the address is in; null for none.
+fn object_base(address: *const c_void) -> *mut c_void {
+    let mut info = libc::Dl_info {
+        dli_fname: std::ptr::null(),
+        dli_fbase: null_mut(),
+        dli_sname: std::ptr::null(),
+        dli_saddr: null_mut(),
+    };
+    // SAFETY: dladdr takes any address and fills `info`.
+    if unsafe { libc::dladdr(address, &mut info) } == 0 { null_mut() } else { info.dli_fbase }
+}
+
+/// What the boot loader's class is about to register.
+static PENDING: Mutex<Option<(NativeMethod, FunctionAddress)>> = Mutex::new(None);
+
+#[derive(Clone, Copy)]
+struct FunctionAddress(usize);
+
+/// Has the boot loader's class call RegisterNatives.
+///
+/// # Safety
+///
+/// As for [`Binding::bind`].
+unsafe fn register(env: *mut JNIEnv, method: NativeMethod, function: *mut c_void) -> Result<(), RebindError> {
+    // SAFETY: by the contract.
+    let class = unsafe { registering_class(env) }?;
+    // One at a time: a caller that comes between would have its method registered by the other.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _one = ONE_AT_A_TIME.lock();
+    *PENDING.lock() = Some((method, FunctionAddress(function as usize)));
+    // SAFETY: the class is ours, and its method takes nothing and gives nothing.
+    unsafe {
+        let entry = ((**env).v1_2.GetStaticMethodID)(env, class.0, c"bind".as_ptr(), c"()V".as_ptr());
+        if !entry.is_null() {
+            ((**env).v1_2.CallStaticVoidMethodA)(env, class.0, entry, std::ptr::null());
+        }
+        ((**env).v1_2.ExceptionClear)(env);
+    }
+    Ok(())
+}
+
+unsafe extern "system" fn bind0(env: *mut JNIEnv, _: jclass) {
+    // A panic has no effect but that the method is not bound, which is looked at.
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        let Some((method, function)) = PENDING.lock().take() else { return };
+        // SAFETY: the VM passes the current thread's environment; who has asked answers for the function.
+        unsafe { register_natives(env, method, function) };
+    }));
+}
+
+/// # Safety
+///
+/// As for [`Binding::bind`].
+unsafe fn register_natives(env: *mut JNIEnv, method: NativeMethod, function: FunctionAddress) {
+    let native = JNINativeMethod {
+        name: method.name.as_ptr().cast_mut(),
+        signature: method.descriptor.as_ptr().cast_mut(),
+        fnPtr: function.0 as *mut c_void,
+    };
+    // SAFETY: by the contract.
+    unsafe {
+        let class = ((**env).v1_2.FindClass)(env, method.class.as_ptr());
+        if !class.is_null() {
+            ((**env).v1_2.RegisterNatives)(env, class, &raw const native, 1);
+        }
+    }
+}
+
+/// A global reference to the class, which stays for the life of the process.
+#[derive(Clone, Copy)]
+struct RegisteringClass(jclass);
+
+// SAFETY: global references may be used from any thread.
+unsafe impl Send for RegisteringClass {}
+// SAFETY: as above.
+unsafe impl Sync for RegisteringClass {}
+
+/// # Safety
+///
+/// `env` must be the current thread's, without a pending exception.
+unsafe fn registering_class(env: *mut JNIEnv) -> Result<RegisteringClass, RebindError> {
+    static CLASS: OnceLock<Option<RegisteringClass>> = OnceLock::new();
+    let made = CLASS.get_or_init(|| {
+        let bytes = class_file();
+        let native = JNINativeMethod {
+            name: c"bind0".as_ptr().cast_mut(),
+            signature: c"()V".as_ptr().cast_mut(),
+            fnPtr: bind0 as *mut c_void,
+        };
+        // SAFETY: by the contract; the file's bytes live for the call, and what is null is not used.
+        unsafe {
+            let length = bytes.len() as jni::sys::jsize;
+            let class =
+                ((**env).v1_2.DefineClass)(env, std::ptr::null(), null_mut(), bytes.as_ptr().cast(), length);
+            ((**env).v1_2.ExceptionClear)(env);
+            if class.is_null() || ((**env).v1_2.RegisterNatives)(env, class, &raw const native, 1) != JNI_OK {
+                ((**env).v1_2.ExceptionClear)(env);
+                return None;
+            }
+            let global = ((**env).v1_2.NewGlobalRef)(env, class);
+            ((**env).v1_2.DeleteLocalRef)(env, class);
+            (!global.is_null()).then_some(RegisteringClass(global))
+        }
+    });
+    made.ok_or(RebindError::AnotherCopy)
+}
+
+/// The class's file: `static native void bind0()`, and `static void bind()` that calls it. RegisterNatives asks for the loader
+/// of whoever has called the native method that calls it. (JVM specification, chapter 4; version 49 has no stack maps.)
+fn class_file() -> Vec<u8> {
+    let mut file = Vec::with_capacity(256);
+    let utf8 = |file: &mut Vec<u8>, text: &str| {
+        file.push(1);
+        file.extend((text.len() as u16).to_be_bytes());
+        file.extend(text.as_bytes());
+    };
+    file.extend([0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 49, 0, 11]);
+    utf8(&mut file, "io/otlpprof/NativeBinding"); // 1
+    file.extend([7, 0, 1]); // 2: Class
+    utf8(&mut file, "java/lang/Object"); // 3
+    file.extend([7, 0, 3]); // 4: Class
+    utf8(&mut file, "bind0"); // 5
+    utf8(&mut file, "()V"); // 6
+    file.extend([12, 0, 5, 0, 6]); // 7: NameAndType
+    file.extend([10, 0, 2, 0, 7]); // 8: Methodref
+    utf8(&mut file, "bind"); // 9
+    utf8(&mut file, "Code"); // 10
+    // ACC_FINAL | ACC_SUPER | ACC_SYNTHETIC, this class, its super class, no interfaces, no fields, two methods.
+    file.extend([0x10, 0x30, 0, 2, 0, 4, 0, 0, 0, 0, 0, 2]);
+    // ACC_STATIC | ACC_NATIVE, bind0, ()V, no attributes.
+    file.extend([0x01, 0x08, 0, 5, 0, 6, 0, 0]);
+    // ACC_STATIC, bind, ()V, one attribute: Code of 16 bytes, no stack, no locals, 4 bytes: invokestatic 8, return; no
+    // exceptions, no attributes.
+    file.extend([0, 0x08, 0, 9, 0, 6, 0, 1, 0, 10, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 4, 0xb8, 0, 8, 0xb1]);
+    file.extend([0, 0, 0, 0]);
+    // The class has no attributes.
+    file.extend([0, 0]);
+    file
+}
