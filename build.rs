@@ -1,6 +1,6 @@
 //! Builds what is not Rust: the sample library (`native/ddproftest`, two ways), the guard that tests preload
 //! (`native/interposer`), what a benchmark preloads (`native/handlertimer`), an agent that misleads ours
-//! (`native/vmdamage`), the Java API (`java/api`) and the Java test programs (`java/testprograms`).
+//! (`native/vmdamage`), what allocates (`native/allocating`), the Java API (`java/api`) and the Java test programs (`java/testprograms`).
 //!
 //! Tests find the products by `env!`; scripts find copies beside the agent, in `target/<profile>/`:
 //!
@@ -11,6 +11,7 @@
 //! | `OTLPPROF_HANDLER_GUARD` | `libhandlerguard.so` | ends a process whose signal handler allocates or blocks |
 //! | | `libhandlertimer.so` | measures how long a signal handler runs |
 //! | `OTLPPROF_VM_DAMAGE` | | an agent that moves a field in the VM's description of itself |
+//! | `OTLPPROF_ALLOCATING` | | a library that allocates native memory in known places |
 //! | `OTLPPROF_PLUGIN_A`, `_B` | | two libraries alike, to be loaded and unloaded in turn |
 //! | `OTLPPROF_API_CLASSES` | `api/` | the compiled Java API; empty without a JDK |
 //! | `OTLPPROF_TEST_CLASSES` | `testprograms/` | the compiled Java programs; empty without a JDK |
@@ -60,6 +61,9 @@ fn main() {
     let damage = out_dir.join("libvmdamage.so");
     run(shared_library(&damage, false).arg("native/vmdamage/damage.c").arg("-ldl"));
     println!("cargo::rustc-env=OTLPPROF_VM_DAMAGE={}", damage.display());
+    let allocating = out_dir.join("liballocating.so");
+    run(shared_library(&allocating, false).arg("native/allocating/allocating.c").arg("-ldl"));
+    println!("cargo::rustc-env=OTLPPROF_ALLOCATING={}", allocating.display());
     for (name, variable, function) in [
         ("libplugin-a.so", "OTLPPROF_PLUGIN_A", "ddprof_plugin_a"),
         ("libplugin-b.so", "OTLPPROF_PLUGIN_B", "ddprof_plugin_b"),

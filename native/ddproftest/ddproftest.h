@@ -31,5 +31,6 @@ int ddprof_short_pthreads(uint32_t threads, uint64_t rounds);
 
 /* plugin.c: work in a library that is there for as long as it lasts. */
 uintptr_t ddprof_plugin(const char *library, const char *function, uint64_t rounds);
+uint64_t ddprof_call(const char *library, const char *function, uint64_t argument);
 
 #endif

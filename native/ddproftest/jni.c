@@ -63,6 +63,22 @@ JNIEXPORT jint JNICALL Java_programs_Native_shortPthreads(JNIEnv *env, jclass ty
     return ddprof_short_pthreads((uint32_t)threads, (uint64_t)rounds);
 }
 
+JNIEXPORT jlong JNICALL Java_programs_Native_call(JNIEnv *env, jclass type, jstring library, jstring function,
+                                                  jlong argument)
+{
+    (void)type;
+    uint64_t result = UINT64_MAX;
+    const char *path = (*env)->GetStringUTFChars(env, library, NULL);
+    const char *name = (*env)->GetStringUTFChars(env, function, NULL);
+    if (path && name)
+        result = ddprof_call(path, name, (uint64_t)argument);
+    if (name)
+        (*env)->ReleaseStringUTFChars(env, function, name);
+    if (path)
+        (*env)->ReleaseStringUTFChars(env, library, path);
+    return (jlong)result;
+}
+
 /* Java, this frame, Java again: runs `task` from native code. Its exception is the caller's. */
 JNIEXPORT void JNICALL Java_programs_Native_upcall(JNIEnv *env, jclass type, jobject task)
 {

@@ -19,3 +19,15 @@ DDPROF_EXPORT uintptr_t ddprof_plugin(const char *library, const char *function,
     dlclose(handle);
     return (uintptr_t)burn;
 }
+
+/* Calls a function of a library, which is loaded at the first call and stays. UINT64_MAX if it is not to be had. */
+DDPROF_EXPORT uint64_t ddprof_call(const char *library, const char *function, uint64_t argument)
+{
+    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    uint64_t (*called)(uint64_t) = NULL;
+    if (handle)
+        *(void **)&called = dlsym(handle, function);
+    uint64_t result = called ? called(argument) : UINT64_MAX;
+    DDPROF_KEEP(result);
+    return result;
+}

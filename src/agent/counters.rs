@@ -19,6 +19,7 @@ use crate::model::{AttributeId, Tables};
 use crate::sampling::{cpu, wall};
 use crate::signal::counters::COUNTERS;
 use crate::signal::event;
+use crate::signal::native_memory;
 use crate::signal::walk::{FrozenReason, WalkError};
 
 /// All counters at one moment.
@@ -71,6 +72,9 @@ impl Snapshot {
         }
         for (name, count) in wall::COUNTS.named() {
             counts.push((format!("otlpprof.wall.{name}"), count));
+        }
+        for (name, count) in native_memory::COUNTERS.named() {
+            counts.push((format!("otlpprof.nativemem.{name}"), count));
         }
         if let Some(upload) = upload {
             let mut tally = |name: &str, tally: Tally| {

@@ -5,6 +5,20 @@ use crate::aggregate::{EngineProfiles, ProfileKind};
 use crate::core::record::Engine;
 use crate::model::{ProfileType, types};
 
+/// The profiles of what an engine's samples were of and is still there.
+pub(super) fn profiles_of_survivors(engine: Engine, options: &Options) -> EngineProfiles {
+    let kind = |profile_type: &'static ProfileType, period: u64| {
+        Some(ProfileKind { profile_type, period: i64::try_from(period).unwrap_or(i64::MAX).max(1) })
+    };
+    match engine {
+        Engine::NativeMemory => {
+            let period = options.nativemem.unwrap_or(1);
+            [kind(&types::NATIVELEAK_SPACE, period), kind(&types::NATIVELEAK_OBJECTS, period)]
+        }
+        _ => [None, None],
+    }
+}
+
 /// The profiles that an engine's samples become.
 pub(super) fn profiles_of(engine: Engine, options: &Options) -> EngineProfiles {
     let kind = |profile_type: &'static ProfileType, period: u64| {
@@ -29,6 +43,10 @@ pub(super) fn profiles_of(engine: Engine, options: &Options) -> EngineProfiles {
         Engine::Event => {
             let event = options.event.as_ref();
             [event.and_then(|event| kind(ProfileType::perf_event(&event.name), event.period)), None]
+        }
+        Engine::NativeMemory => {
+            let period = options.nativemem.unwrap_or(1);
+            [kind(&types::NATIVEMEM_SPACE, period), kind(&types::NATIVEMEM_OBJECTS, period)]
         }
         Engine::Exceptions => [kind(&types::EXCEPTIONS, options.exceptions.unwrap_or(1)), None],
     }

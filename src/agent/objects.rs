@@ -13,7 +13,7 @@ use crate::elf::image::{LoadCounts, load_counts};
 use crate::elf::objects::{ObjectDetails, ObjectRegistry};
 use crate::elf::symbols::Symbolizer;
 use crate::model::{Mapping, MappingId, Tables, unnamed_native_frame};
-use crate::sampling::own_threads;
+use crate::sampling::{native_memory, own_threads};
 use crate::signal::buffer::SampleBuffer;
 use crate::signal::sample::SETUP;
 
@@ -90,12 +90,15 @@ impl Objects {
         let refreshed = REGISTRY.refresh();
         if !refreshed.changed && Arc::ptr_eq(&published.0, &refreshed.map) {
             published.1 = refreshed.counts;
+            native_memory::follow(refreshed.counts);
             return;
         }
         SETUP.objects.store(Arc::as_ptr(&refreshed.map).cast_mut(), Ordering::Release);
         self.buffer.wait_for_handlers();
         self.published_number.store(refreshed.map.generation, Ordering::Release);
         *published = (refreshed.map, refreshed.counts);
+        // What is in no map yet is not to sample itself.
+        native_memory::follow(refreshed.counts);
     }
 
     /// A native method is about to be bound, on the thread that will call it: if its library is new, handlers get

@@ -11,7 +11,7 @@ use parking_lot::{Mutex, MutexGuard};
 use thiserror::Error;
 
 use super::counters::Snapshot;
-use super::engine_profiles::profiles_of;
+use super::engine_profiles::{profiles_of, profiles_of_survivors};
 use super::engines;
 use super::events::Events;
 use super::first_upload::first_interval;
@@ -23,15 +23,15 @@ use super::resolve::{FrameResolver, Unresolved};
 use super::resource;
 use super::thread_labels::{self, ThreadLabel, ThreadLabels};
 use super::vm::{STUBS, Vm};
-use crate::aggregate::{Aggregator, RawFrame};
+use crate::aggregate::{Aggregator, RawFrame, Survivors, ThreadKey};
 use crate::context::reclaim;
 use crate::context::slot_names::SLOT_NAMES;
-use crate::core::record::FrameKind;
+use crate::core::record::{Engine, FrameKind};
 use crate::core::stack_walker::StackWalker;
 use crate::core::thread::ClockKind;
 use crate::elf::image::load_counts;
 use crate::jvm::methods::{MethodTable, MethodTableLimits};
-use crate::model::{Batch, Resource, Scope};
+use crate::model::{Batch, Resource, Scope, Tables};
 use crate::sampling::config::{ClockChoice, Config};
 use crate::sampling::wall::{self, WallConfig};
 use crate::sampling::{cpu, own_threads, perf_events};
@@ -44,6 +44,10 @@ const DRAIN_PERIOD: Duration = Duration::from_millis(250);
 
 /// How long a profile of many messages may take to find room in the upload's queue.
 const LONGEST_FLUSH: Duration = Duration::from_secs(10);
+
+/// So many samples of what may outlive the interval are kept before it is asked what still lives: twice as many as are
+/// remembered.
+const MOST_NUMBERED: usize = 600_000;
 
 /// Why a session does not start.
 #[derive(Debug, Error)]
@@ -65,6 +69,7 @@ pub(super) enum SessionError {
 /// What the drain works on, under one lock: the session's thread drains at intervals, the VM's thread where a
 /// collection begins. Whoever holds it never calls into the VM.
 struct Drain {
+    options: Options,
     aggregator: Aggregator,
     resolver: FrameResolver,
     recorded: Recorded,
@@ -96,6 +101,8 @@ pub(super) struct Session {
     pub(super) events: Events,
     output: Output,
     resource: Resource,
+    /// What was sampled in earlier intervals and is still there.
+    survivors: Mutex<Survivors>,
     /// Guards whole flushes: one at a time.
     interval: Mutex<IntervalStart>,
     counters_at_start: Snapshot,
@@ -144,6 +151,7 @@ impl Session {
             unresolved: Unresolved::default(),
         };
         let drain = Drain {
+            options: options.clone(),
             aggregator: Aggregator::new(options.encode.timestamps),
             resolver,
             recorded: Recorded::default(),
@@ -165,6 +173,7 @@ impl Session {
             labels: ThreadLabels::default(),
             events,
             output,
+            survivors: Mutex::default(),
             interval: Mutex::new(interval),
             counters_at_start: counters,
             clock: OnceLock::new(),
@@ -298,7 +307,7 @@ impl Session {
         may_wait: impl Fn() -> bool,
     ) {
         let map_number = self.objects.published_number();
-        let (interval, recorded, end_ns, unix_offset_ns) = {
+        let (mut interval, recorded, end_ns, unix_offset_ns) = {
             let mut drain = self.drain.lock();
             drain.drain(self.buffer);
             let (end_ns, unix_offset_ns) = clocks();
@@ -312,14 +321,25 @@ impl Session {
         self.objects.interval_ends(map_number);
         let start = interval_start.clone();
         interval_start.monotonic_ns = end_ns;
-        if interval.is_empty() && self.events.is_empty() {
+        let attributes_of = |tables: &mut Tables, thread: ThreadKey| {
+            thread_labels::attributes(tables, thread, labels.get(&thread.java_incarnation))
+        };
+        let (alive, mut survivors) = (engines::alive(&self.options), self.survivors.lock());
+        let numbered = interval.numbered_samples(attributes_of);
+        survivors.update(&interval.tables, &numbered, &alive);
+        if interval.is_empty() && self.events.is_empty() && survivors.is_empty() {
             return;
         }
         let counters = self.counters(recorded);
         let kinds = |engine| profiles_of(engine, &self.options);
-        let (mut tables, mut profiles) = interval.into_profiles(kinds, unix_offset_ns, |tables, thread| {
-            thread_labels::attributes(tables, thread, labels.get(&thread.java_incarnation))
-        });
+        let (mut tables, mut profiles) = interval.into_profiles(kinds, unix_offset_ns, attributes_of);
+        let end_unix_nano =
+            self.options.encode.timestamps.then(|| end_ns.saturating_add_signed(unix_offset_ns));
+        for engine in Engine::ALL {
+            let kinds = profiles_of_survivors(engine, &self.options);
+            profiles.extend(survivors.profiles(engine, kinds, &mut tables, &alive, end_unix_nano));
+        }
+        drop(survivors);
         let mut attributes = counters.attributes_since(&start.counters, &mut tables);
         if let Some(clock) = self.clock.get() {
             attributes.push(tables.string_attribute("otlpprof.cpu.clock", clock));
@@ -423,7 +443,7 @@ impl Session {
 
 impl Drain {
     fn drain(&mut self, buffer: &SampleBuffer) {
-        let Self { aggregator, resolver, recorded } = self;
+        let Self { options, aggregator, resolver, recorded } = self;
         aggregator.forget_labels();
         // The next drain's samples are all taken after this.
         let loaded_now = load_counts();
@@ -442,6 +462,10 @@ impl Drain {
             if !aggregator.repeat(repeat.number, sample::wall_values(repeat.ns), repeat.monotonic_ns) {
                 wall::give_back(&repeat);
             }
+        }
+        if aggregator.numbered_count() > MOST_NUMBERED {
+            let alive = engines::alive(options);
+            aggregator.retain_numbered(|engine, number| alive.contains_key(&(engine, number)));
         }
         resolver.loaded_before = loaded_now;
         recorded.unresolved = resolver.unresolved;

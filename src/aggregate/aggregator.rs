@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashTable};
 
-use super::interval::{Interval, Moment, Sum, SumKey};
+use super::interval::{Interval, Moment, Numbered, Sum, SumKey};
 use super::recent_frames::RecentFrames;
 use super::thread_state::ThreadStates;
 use crate::core::context::{ContextRecord, SLOTS, ValueRef};
@@ -68,7 +68,9 @@ pub struct Aggregator {
     subjects: HashMap<(Engine, Subject, AttributeSetId), AttributeSetId, RandomState>,
     states: ThreadStates,
     /// Samples that may be repeated, by number.
-    numbered: HashMap<u32, u32, RandomState>,
+    repeatable: HashMap<u32, u32, RandomState>,
+    /// Samples of what may outlive the interval.
+    numbered: Vec<Numbered>,
     sums: Vec<Sum>,
     index: HashTable<u32>,
     hasher: RandomState,
@@ -86,7 +88,8 @@ impl Aggregator {
             labels: HashMap::default(),
             subjects: HashMap::default(),
             states: ThreadStates::default(),
-            numbered: HashMap::default(),
+            repeatable: HashMap::default(),
+            numbered: Vec::new(),
             sums: Vec::new(),
             index: HashTable::new(),
             hasher: RandomState::default(),
@@ -134,14 +137,17 @@ impl Aggregator {
         };
         let sum = self.sum(SumKey { engine: header.engine, stack, thread, labels, link });
         if header.number != 0 {
-            self.numbered.insert(header.number, sum);
+            match header.engine {
+                Engine::Wall => drop(self.repeatable.insert(header.number, sum)),
+                _ => self.numbered.push(Numbered { number: header.number, sum, values: header.values }),
+            }
         }
         self.note(sum, header.values, header.monotonic_ns);
     }
 
     /// Adds to the sample of this number, which was taken in this interval, once more. `false` if it was not.
     pub fn repeat(&mut self, number: u32, values: [f64; 2], monotonic_ns: u64) -> bool {
-        let Some(&sum) = self.numbered.get(&number) else { return false };
+        let Some(&sum) = self.repeatable.get(&number) else { return false };
         self.note(sum, values, monotonic_ns);
         true
     }
@@ -186,7 +192,18 @@ impl Aggregator {
     pub fn take(&mut self) -> Interval {
         let fresh = Self::new(self.moments.is_some());
         let done = std::mem::replace(self, fresh);
-        Interval { tables: done.tables, sums: done.sums, moments: done.moments }
+        Interval { tables: done.tables, sums: done.sums, moments: done.moments, numbered: done.numbered }
+    }
+
+    /// How many samples there are of what may outlive the interval.
+    pub fn numbered_count(&self) -> usize {
+        self.numbered.len()
+    }
+
+    /// Forgets that some of those could.
+    pub fn retain_numbered(&mut self, is_alive: impl Fn(Engine, u32) -> bool) {
+        let Self { numbered, sums, .. } = self;
+        numbered.retain(|sample| is_alive(sums[sample.sum as usize].key.engine, sample.number));
     }
 
     /// Whether nothing was added in this interval.

@@ -4,6 +4,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
 use super::aggregator::ThreadKey;
+use super::survivors::NumberedSample;
 use crate::core::record::Engine;
 use crate::model::{AttributeSetId, LinkId, Profile, ProfileType, SampleIdentity, StackId, Tables};
 
@@ -45,15 +46,40 @@ pub(super) struct Moment {
     pub(super) monotonic_ns: u64,
 }
 
+/// A sample of what may outlive the interval.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Numbered {
+    pub(super) number: u32,
+    pub(super) sum: u32,
+    pub(super) values: [f64; 2],
+}
+
 /// What an interval has come to.
 pub struct Interval {
     /// The tables that the sums refer to.
     pub tables: Tables,
     pub(super) sums: Vec<Sum>,
     pub(super) moments: Option<Vec<Moment>>,
+    pub(super) numbered: Vec<Numbered>,
 }
 
 impl Interval {
+    /// The samples of what may outlive the interval, in its tables; `attributes_of` as in [`Interval::into_profiles`].
+    pub fn numbered_samples(
+        &mut self,
+        mut attributes_of: impl FnMut(&mut Tables, ThreadKey) -> AttributeSetId,
+    ) -> Vec<NumberedSample> {
+        let Self { tables, sums, numbered, .. } = self;
+        let mut threads: HashMap<ThreadKey, AttributeSetId, RandomState> = HashMap::default();
+        let samples = numbered.iter().map(|&Numbered { number, sum, values }| {
+            let SumKey { engine, stack, thread, labels, link } = sums[sum as usize].key;
+            let of_thread = *threads.entry(thread).or_insert_with(|| attributes_of(tables, thread));
+            let attributes = tables.union_of_attributes(labels, of_thread);
+            NumberedSample { engine, number, identity: SampleIdentity { stack, attributes, link }, values }
+        });
+        samples.collect()
+    }
+
     /// The interval as profiles, those that are not empty, in the order of engines; `kinds_of` says which an engine's are,
     /// `attributes_of` gives each thread's attributes, `unix_offset_ns` is what turns CLOCK_MONOTONIC into Unix time.
     pub fn into_profiles(
@@ -62,7 +88,7 @@ impl Interval {
         unix_offset_ns: i64,
         mut attributes_of: impl FnMut(&mut Tables, ThreadKey) -> AttributeSetId,
     ) -> (Tables, Vec<Profile>) {
-        let Self { mut tables, sums, moments } = self;
+        let Self { mut tables, sums, moments, .. } = self;
         let mut profiles = Engine::ALL.map(|engine| kinds_of(engine).map(|kind| kind.map(Rounding::new)));
         let mut threads: HashMap<ThreadKey, AttributeSetId, RandomState> = HashMap::default();
         let mut labelled: HashMap<(AttributeSetId, AttributeSetId), AttributeSetId, RandomState> =
@@ -94,7 +120,7 @@ impl Interval {
                 }
             }
         }
-        let profiles = profiles.into_iter().flatten().flatten().map(|rounding| rounding.profile);
+        let profiles = profiles.into_iter().flatten().flatten().map(Rounding::finish);
         (tables, profiles.filter(|profile| !profile.is_empty()).collect())
     }
 
@@ -106,17 +132,21 @@ impl Interval {
 
 /// A profile of whole numbers that is given fractions: what rounding takes from one sample the next one has, so that the
 /// sum is right to one.
-struct Rounding {
+pub(super) struct Rounding {
     profile: Profile,
     carried: f64,
 }
 
 impl Rounding {
-    fn new(kind: ProfileKind) -> Self {
+    pub(super) fn new(kind: ProfileKind) -> Self {
         Self { profile: Profile::new(kind.profile_type, kind.period), carried: 0.0 }
     }
 
-    fn add(&mut self, identity: SampleIdentity, value: f64, at_unix_nano: Option<u64>) {
+    pub(super) fn finish(self) -> Profile {
+        self.profile
+    }
+
+    pub(super) fn add(&mut self, identity: SampleIdentity, value: f64, at_unix_nano: Option<u64>) {
         let exact = value + self.carried;
         let whole = exact.round().max(0.0);
         self.carried = exact - whole;

@@ -7,8 +7,10 @@
 mod aggregator;
 mod interval;
 mod recent_frames;
+mod survivors;
 mod thread_state;
 
 pub use aggregator::{Aggregator, RawFrame, Resolver, ThreadKey};
 pub use interval::{EngineProfiles, Interval, ProfileKind};
+pub use survivors::{Alive, NumberedSample, Remains, Survivors};
 pub use thread_state::ThreadState;

@@ -18,6 +18,7 @@
 
 pub mod address;
 pub mod build_id;
+pub mod byte_sampling;
 pub mod collections;
 pub mod context;
 pub mod continuation;

@@ -23,15 +23,25 @@ pub enum Engine {
     Exceptions,
     /// A perf event.
     Event,
+    /// Native allocations.
+    NativeMemory,
 }
 
 impl Engine {
     /// The number of engines.
-    pub const COUNT: usize = 7;
+    pub const COUNT: usize = 8;
 
     /// All engines, each at the place of its number.
-    pub const ALL: [Self; Self::COUNT] =
-        [Self::Cpu, Self::Wall, Self::Alloc, Self::Lock, Self::Wait, Self::Exceptions, Self::Event];
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Cpu,
+        Self::Wall,
+        Self::Alloc,
+        Self::Lock,
+        Self::Wait,
+        Self::Exceptions,
+        Self::Event,
+        Self::NativeMemory,
+    ];
 }
 
 /// What a sample is about, as a number that the ordinary zone gives out: the class of an object, say.
@@ -77,7 +87,7 @@ pub struct SampleHeader {
     pub java_incarnation: u32,
     /// What it is about.
     pub subject: Subject,
-    /// The number by which it is repeated; 0: it is not.
+    /// The number by which it is repeated, or by which what was allocated is known; 0: neither.
     pub number: u32,
     /// The number of frames that follow.
     pub frame_count: u16,

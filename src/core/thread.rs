@@ -38,6 +38,8 @@ pub struct ThreadRecord {
     pub clock: ThreadClock,
     /// Its CPU time, and what of it samples have stood for.
     pub account: CpuAccount,
+    /// Whether the thread is taking a sample of a native allocation. What it calls for that may allocate.
+    pub is_sampling_memory: AtomicBool,
     /// Its wall-clock time: what the sampler and the handler tell each other.
     pub wall: WallAccount,
     /// Its perf event: what the event has counted, and what of it samples have stood for.

@@ -3,6 +3,9 @@
 /// The class of an object that was allocated, or lives: `java.lang.String`, `byte[]`.
 pub const OBJECT_CLASS: &str = "otlpprof.object.class";
 
+/// How many collections a live object has survived.
+pub const OBJECT_AGE: &str = "otlpprof.object.age";
+
 /// The class of an object whose monitor a thread waited for, or of a lock.
 pub const MONITOR_CLASS: &str = "otlpprof.monitor.class";
 

@@ -16,6 +16,7 @@ mod profile;
 mod profile_types;
 mod remote_frame;
 mod tables;
+mod translation;
 
 pub use attributes::{Attribute, AttributeValue, Link};
 pub use batch::{Batch, Resource, ResourceValue, Scope};
@@ -29,3 +30,4 @@ pub use remote_frame::{REMOTE_METHOD, RemoteFrame, native_frame_nowhere, unnamed
 pub use tables::{
     AttributeId, AttributeSetId, FrameId, FunctionId, LinkId, MappingId, StackId, StringId, Tables,
 };
+pub use translation::Translation;

@@ -14,6 +14,8 @@
 //! | [`cpu`] | a session: start and stop |
 //! | [`threads`] | which threads are sampled |
 //! | [`thread_records`] | their records |
+//! | [`native_memory`] | native memory: start and stop, and what of the objects leads there |
+//! | `imports` | leads what objects import to functions of ours |
 //! | `thread_start` | catches threads at their birth |
 //! | `clock` | perf events, POSIX timers, the process's timer |
 //! | [`perf_events`] | sampling by any perf event |
@@ -28,6 +30,8 @@
 mod clock;
 pub mod config;
 pub mod cpu;
+mod imports;
+pub mod native_memory;
 pub mod own_threads;
 mod perf_descriptor;
 pub mod perf_events;

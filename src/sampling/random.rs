@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::core::byte_sampling::mix;
 use crate::signal::cpu::thread_cpu_ns;
 
 /// A number that nobody foresees, cheaply: splitmix64 (Steele, Lea, Flood 2014) over a shared counter.
@@ -10,10 +11,7 @@ pub(super) fn random() -> u64 {
     static STATE: AtomicU64 = AtomicU64::new(0);
     static SEED: OnceLock<u64> = OnceLock::new();
     let seed = *SEED.get_or_init(system_random);
-    let mut mixed = STATE.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed).wrapping_add(seed);
-    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
+    mix(STATE.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed).wrapping_add(seed))
 }
 
 /// A number from the kernel's generator; the clock's where that is refused.

@@ -8,18 +8,14 @@
 //! Threads made in other ways (a raw clone, a `pthread_create` found by dlsym, or stored in data) are the
 //! poller's.
 
-use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use super::imports::Redirection;
 use super::{own_threads, threads};
-use crate::core::address::RuntimeAddr;
-use crate::elf::image::{LoadCounts, LoadedImage, for_each_loaded_object, load_counts};
-use crate::elf::relocations::{SlotKind, import_slots};
+use crate::elf::image::load_counts;
 use crate::signal::cpu::SESSION;
 
 type StartRoutine = extern "C" fn(*mut libc::c_void) -> *mut libc::c_void;
@@ -143,78 +139,22 @@ extern "C" fn begin(birth: *mut Birth) -> Start {
     start
 }
 
-fn hook() -> u64 {
-    pthread_create as *const () as u64
-}
-
-/// The imports that lead to us, with what they held before.
-#[derive(Default)]
-struct Hooks {
-    saved: HashMap<RuntimeAddr, u64>,
-    /// The objects that have been looked through.
-    seen: Option<LoadCounts>,
-}
-
-static HOOKS: Mutex<Option<Hooks>> = Mutex::new(None);
+static IMPORTS: Mutex<Option<Redirection>> = Mutex::new(None);
 
 /// Leads the imports of every object to us that was loaded since the last time. Cheap if there is none.
 pub(super) fn install() {
     if real_pthread_create().is_none() {
         return;
     }
-    let mut hooks = HOOKS.lock();
-    let hooks = hooks.get_or_insert_default();
-    let counts = load_counts();
-    if hooks.seen == Some(counts) {
-        return;
-    }
-    for_each_import(|slot, word| {
-        let value = word.load(Ordering::Relaxed);
-        if value != hook() {
-            word.store(hook(), Ordering::Release);
-            hooks.saved.insert(slot, value);
-        }
-    });
-    hooks.seen = Some(counts);
+    let mut imports = IMPORTS.lock();
+    let hook = pthread_create as *const () as u64;
+    let redirection = imports.get_or_insert_with(|| Redirection::new(vec![("pthread_create", hook)]));
+    redirection.install(load_counts(), |_, _, _| true);
 }
 
 /// Gives every import back what it held. Threads that are being created at this moment may still come by.
 pub(super) fn remove() {
-    let Some(hooks) = HOOKS.lock().take() else { return };
-    for_each_import(|slot, word| {
-        if let Some(value) = hooks.saved.get(&slot) {
-            // Only if it is ours: the object may be another one by now, or somebody has taken it over.
-            let _ = word.compare_exchange(hook(), *value, Ordering::AcqRel, Ordering::Relaxed);
-        }
-    });
-}
-
-/// Visits every word through which an object calls `pthread_create`, while it can be written. Words in data are
-/// left alone: they are the application's own to compare and to change.
-fn for_each_import(mut visit: impl FnMut(RuntimeAddr, &AtomicU64)) {
-    for_each_loaded_object(|image: &LoadedImage| {
-        // An object whose tables are broken runs all the same; its threads are the poller's.
-        let Ok(imports) = import_slots(image, &["pthread_create"]) else {
-            return ControlFlow::<()>::Continue(());
-        };
-        let slots = imports.slots.iter().filter(|slot| slot.kind != SlotKind::Data);
-        for slot in slots {
-            let sealed = imports.relro.clone().filter(|relro| relro.contains(&slot.address));
-            let protect = |protection| match &sealed {
-                // SAFETY: whole pages of the object, which stays loaded while it is visited.
-                Some(pages) => unsafe {
-                    let length = (pages.end.0 - pages.start.0) as usize;
-                    libc::mprotect(pages.start.0 as *mut libc::c_void, length, protection) == 0
-                },
-                None => true,
-            };
-            if protect(libc::PROT_READ | libc::PROT_WRITE) {
-                // SAFETY: an aligned word of the object's data, now writable; the dynamic linker and its
-                // stubs read and write it as a word, too.
-                visit(slot.address, unsafe { AtomicU64::from_ptr(slot.address.0 as *mut u64) });
-                protect(libc::PROT_READ);
-            }
-        }
-        ControlFlow::Continue(())
-    });
+    if let Some(redirection) = IMPORTS.lock().take() {
+        redirection.remove();
+    }
 }

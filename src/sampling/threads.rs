@@ -226,6 +226,11 @@ pub(super) fn is_excluded() -> bool {
     mark() == Some(Mark::Excluded)
 }
 
+/// Whether the current thread is one of the profiler's own, or of a forked child. Async-signal-safe.
+pub(super) fn is_own_or_forked() -> bool {
+    FORKED.load(Ordering::Relaxed) || is_excluded()
+}
+
 /// Says that the current thread is the profiler's own: it is never sampled, nor are the threads that it creates.
 pub fn exclude_current_thread() {
     make_key();

@@ -18,6 +18,9 @@
 //! Known weak spot: `pthread_getspecific` is not on POSIX's list of async-signal-safe functions. glibc's and
 //! musl's only read the thread's own block.
 //!
+//! What stands in for `malloc` and its like in other objects ([`native_memory`]) keeps to the same rules, since what it calls
+//! must not allocate; for a sample it also makes `rt_sigprocmask` and `gettid`.
+//!
 //! In: a `ucontext_t` and a [`ThreadRecord`](crate::core::thread::ThreadRecord). Out: a record in
 //! [`buffer`], counters in [`counters`].
 #![cfg_attr(
@@ -48,6 +51,7 @@ pub mod delivery;
 pub mod doorbell;
 pub mod event;
 pub mod fault;
+pub mod native_memory;
 pub mod safe_load;
 pub mod sample;
 pub mod thread_context;

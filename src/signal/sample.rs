@@ -11,7 +11,7 @@ use super::safe_load::ProcessMemory;
 use super::thread_context::InterruptedThread;
 use super::walk::mounted_thread::carries_virtual_thread;
 use super::walk::registers::Registers;
-use super::walk::{FrameSink, Start, Walk};
+use super::walk::{Cursor, FrameSink, Start, Walk};
 use crate::core::collections::COLLECTIONS;
 use crate::core::memory::Memory;
 use crate::core::object::ObjectMap;
@@ -66,7 +66,7 @@ pub static SETUP: Setup = Setup {
 pub unsafe fn take_cpu(thread: &ThreadRecord, context: *mut c_void, weight: u64) {
     let sample = Sample { weight, values: [weight as f64, 0.0], ..Sample::of(Engine::Cpu) };
     // SAFETY: by the contract.
-    unsafe { take(&sample, thread, Some(context)) };
+    unsafe { take(&sample, thread, context) };
 }
 
 /// A sample of the wall-clock engine, which stands for `ns` nanoseconds and can be repeated by its number: [`take`].
@@ -76,7 +76,7 @@ pub unsafe fn take_cpu(thread: &ThreadRecord, context: *mut c_void, weight: u64)
 pub unsafe fn take_wall(thread: &ThreadRecord, context: *mut c_void, ns: u64, number: u32) {
     let sample = Sample { number, values: wall_values(ns), ..Sample::of(Engine::Wall) };
     // SAFETY: by the contract.
-    unsafe { take(&sample, thread, Some(context)) };
+    unsafe { take(&sample, thread, context) };
 }
 
 /// A sample by a perf event, which stands for so many periods of it: [`take`].
@@ -86,7 +86,7 @@ pub unsafe fn take_wall(thread: &ThreadRecord, context: *mut c_void, ns: u64, nu
 pub unsafe fn take_event(thread: &ThreadRecord, context: *mut c_void, periods: u64) {
     let sample = Sample { values: [periods as f64, 0.0], ..Sample::of(Engine::Event) };
     // SAFETY: by the contract.
-    unsafe { take(&sample, thread, Some(context)) };
+    unsafe { take(&sample, thread, context) };
 }
 
 /// What so many nanoseconds add to the wall-clock engine's profile: periods, and parts of one.
@@ -106,7 +106,7 @@ pub struct Sample {
     pub values: [f64; 2],
     /// What it is about.
     pub subject: Subject,
-    /// The number by which it is repeated; 0: it is not.
+    /// The number by which it is repeated, or by which what was allocated is known; 0: neither.
     pub number: u32,
 }
 
@@ -125,17 +125,45 @@ impl Sample {
 /// anchor set, as it is in JVMTI's events and in native methods.
 pub unsafe fn take_of_caller(sample: &Sample, thread: &ThreadRecord) {
     // SAFETY: by the contract.
-    unsafe { take(sample, thread, None) };
+    unsafe { take_at(sample, thread, Place::CalledByVm) };
 }
 
-/// Takes a sample of the current thread, interrupted at `context`, or in a call.
+/// Takes a sample of the current thread, which has called one of the functions that stand in for others: its stack begins
+/// at `caller`, behind that call. Returns whether it was recorded.
 ///
 /// # Safety
-/// Called in a signal handler, with the `ucontext_t` that the kernel passed to it; or as [`take_of_caller`] is.
-pub unsafe fn take(sample: &Sample, thread: &ThreadRecord, context: Option<*mut c_void>) {
+/// `thread` is the current thread's, and `caller` its own frame.
+pub unsafe fn take_of_native_caller(sample: &Sample, thread: &ThreadRecord, caller: Cursor) -> bool {
+    // SAFETY: by the contract.
+    unsafe { take_at(sample, thread, Place::CalledByNative(caller)) }
+}
+
+/// Where the current thread is.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// Interrupted at this `ucontext_t`.
+    Interrupted(*mut c_void),
+    /// In a call by the VM.
+    CalledByVm,
+    /// In a call by native code, with this frame.
+    CalledByNative(Cursor),
+}
+
+/// Takes a sample of the current thread, interrupted at `context`.
+///
+/// # Safety
+/// Called in a signal handler, with the `ucontext_t` that the kernel passed to it.
+pub unsafe fn take(sample: &Sample, thread: &ThreadRecord, context: *mut c_void) {
+    // SAFETY: by the contract.
+    unsafe { take_at(sample, thread, Place::Interrupted(context)) };
+}
+
+/// # Safety
+/// The place is the current thread's; see the functions above.
+unsafe fn take_at(sample: &Sample, thread: &ThreadRecord, place: Place) -> bool {
     let start_ns = monotonic_ns();
     add(&COUNTERS.samples_taken, 1);
-    let recorded = record(sample, thread, context, start_ns);
+    let recorded = record(sample, thread, place, start_ns);
     if let Err(NotRecorded::Filtered) = recorded {
         add(&COUNTERS.samples_filtered, 1);
         add(&COUNTERS.periods_filtered, sample.weight);
@@ -150,6 +178,7 @@ pub unsafe fn take(sample: &Sample, thread: &ThreadRecord, context: Option<*mut 
         add(counter, 1);
     }
     add(&COUNTERS.handler_ns, monotonic_ns().wrapping_sub(start_ns));
+    recorded.is_ok()
 }
 
 /// Why a sample is not recorded.
@@ -164,7 +193,7 @@ enum NotRecorded {
 fn record(
     sample: &Sample,
     thread: &ThreadRecord,
-    context: Option<*mut c_void>,
+    place: Place,
     monotonic_ns: u64,
 ) -> Result<(), NotRecorded> {
     let os_tid = thread.os_tid.load(Ordering::Relaxed);
@@ -191,13 +220,16 @@ fn record(
         0 => u64::MAX,
         high => high,
     };
-    let registers = match context {
+    let registers = match place {
         // SAFETY: by this module's contract `context` is the kernel's.
-        Some(context) => unsafe { Registers::from_context(context) },
-        None => Registers::default(),
+        Place::Interrupted(context) => unsafe { Registers::from_context(context) },
+        Place::CalledByVm | Place::CalledByNative(_) => Registers::default(),
     };
     let walker = StackWalker::from_u8(SETUP.walker.load(Ordering::Relaxed));
-    let ucontext = context.unwrap_or((&raw const NOT_INTERRUPTED).cast_mut().cast());
+    let ucontext = match place {
+        Place::Interrupted(context) => context,
+        Place::CalledByVm | Place::CalledByNative(_) => (&raw const NOT_INTERRUPTED).cast_mut().cast(),
+    };
     let call_trace = call_trace(java_thread, ucontext, vm.is_some());
     let collections = &COLLECTIONS;
     let start = Start { vm, objects, java_thread, stack_high, registers, walker, call_trace, collections };
@@ -210,9 +242,10 @@ fn record(
     if SETUP.filter.load(Ordering::Relaxed) && !interrupted.is_registered() {
         return Err(NotRecorded::Filtered);
     }
-    match context {
-        Some(_) => walk.walk(&mut sink),
-        None => walk.walk_from_call(&mut sink),
+    match place {
+        Place::Interrupted(_) => walk.walk(&mut sink),
+        Place::CalledByVm => walk.walk_from_call(&mut sink),
+        Place::CalledByNative(caller) => walk.walk_from_native_call(caller, &mut sink),
     }
     if sink.has_unknown_code() {
         SETUP.unknown_code.ring();

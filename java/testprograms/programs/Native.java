@@ -42,6 +42,9 @@ final class Native {
     /** The same with {@code ddprof_plugin_b}. */
     static native long pluginB(String library, long rounds);
 
+    /** Calls {@code uint64_t function(uint64_t argument)} of a library, which stays loaded; -1 if it is not to be had. */
+    static native long call(String library, String function, long argument);
+
     /** Runs the task from native code. */
     static native void upcall(Runnable task);
 

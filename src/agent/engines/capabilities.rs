@@ -1,7 +1,7 @@
 //! What the VM must grant for the engines. Some of it only one agent of a process can have, some is granted only while the
 //! VM starts.
 
-use super::are_asked_for;
+use super::need_events;
 use crate::agent::options::Options;
 use crate::jvm::jvmti::{Capability, Jvmti};
 use crate::jvm::jvmti_error::JvmtiError;
@@ -13,7 +13,7 @@ pub(super) fn acquire(jvmti: Jvmti, options: &mut Options) {
     acquire_for(jvmti, &mut options.lock, "lock", Capability::MonitorEvents);
     acquire_for(jvmti, &mut options.wait, "wait", Capability::MonitorEvents);
     acquire_for(jvmti, &mut options.exceptions, "exceptions", Capability::ExceptionEvents);
-    if are_asked_for(options)
+    if need_events(options)
         && let Err(error) = support_virtual_threads(jvmti)
     {
         log::warn!(

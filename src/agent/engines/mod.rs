@@ -1,9 +1,10 @@
-//! The engines whose samples threads take of themselves, in events that the VM sends them: allocations, waiting for
-//! monitors, waiting for notifications, exceptions.
+//! The engines whose samples threads take of themselves: in events that the VM sends them allocations, waiting for monitors,
+//! waiting for notifications and exceptions; and native allocations where they call the C library.
 //!
 //! | Module | Duty |
 //! |---|---|
 //! | `allocations`, `monitors`, `exceptions` | an engine each, or two that share their events |
+//! | `native_memory` | native allocations, and what of them was not freed |
 //! | `capabilities` | what the VM must grant for them |
 //! | `gate` | lets samples through while an engine runs, and waits for those under way when it stops |
 //! | `parking` | threads that wait in `LockSupport.park` |
@@ -15,6 +16,7 @@ mod capabilities;
 mod exceptions;
 mod gate;
 mod monitors;
+mod native_memory;
 mod own_sample;
 mod parking;
 mod subjects;
@@ -24,12 +26,18 @@ use jni::sys::{JNIEnv, jobject};
 use super::lifecycle::Agent;
 use super::options::Options;
 use super::vm::Vm;
+use crate::aggregate::Alive;
 use crate::jvm::jvmti_events::EventCallbacks;
 
 pub(super) use subjects::SUBJECTS;
 
 /// Whether any of these engines is asked for.
 pub(super) fn are_asked_for(options: &Options) -> bool {
+    need_events(options) || options.nativemem.is_some()
+}
+
+/// Whether one is that the VM's events are for.
+fn need_events(options: &Options) -> bool {
     options.alloc.is_some()
         || options.lock.is_some()
         || options.wait.is_some()
@@ -48,6 +56,7 @@ pub(super) fn start(vm: &Vm, options: &Options) {
     monitors::start(vm, options.lock, options.wait);
     parking::start(vm, options.lock);
     exceptions::start(vm, options.exceptions);
+    native_memory::start(options);
 }
 
 /// Takes no more samples from when it returns on.
@@ -56,6 +65,14 @@ pub(super) fn stop(vm: &Vm) {
     monitors::stop(vm);
     parking::stop(vm);
     exceptions::stop(vm);
+    native_memory::stop();
+}
+
+/// What is still there of what samples are of, by their numbers.
+pub(super) fn alive(options: &Options) -> Alive {
+    let mut alive = Alive::new();
+    native_memory::add_alive(options, &mut alive);
+    alive
 }
 
 /// A virtual thread, the current thread, leaves its carrier.

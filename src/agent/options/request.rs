@@ -146,6 +146,9 @@ impl Draft {
             event.period = period;
         }
         check_signals(&options)?;
+        if options.nativemem_leaks && options.nativemem.is_none() {
+            options.warnings.push("nativemem.leaks is ignored: nativemem is off".into());
+        }
         let endpoint = match destination {
             Destination::Unsaid | Destination::Off if options.file.is_some() => {
                 options
@@ -211,6 +214,8 @@ impl Default for Draft {
                 alloc: None,
                 lock: None,
                 wait: None,
+                nativemem: None,
+                nativemem_leaks: false,
                 exceptions: None,
                 cpu_clock: CpuClock::Auto,
                 signal: 0,

@@ -52,6 +52,10 @@ pub struct Options {
     pub lock: Option<Duration>,
     /// The shortest wait for a notification that is recorded; `None`: none is.
     pub wait: Option<Duration>,
+    /// The mean number of natively allocated bytes between two samples; `None`: native memory is not sampled.
+    pub nativemem: Option<u64>,
+    /// Whether it is told what of native memory was not freed.
+    pub nativemem_leaks: bool,
     /// Of how many exceptions one is sampled; `None`: none is.
     pub exceptions: Option<u64>,
     /// The clock of CPU samples.

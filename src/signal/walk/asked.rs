@@ -20,16 +20,16 @@ enum NativeEnd {
 }
 
 impl<M: Memory> Walk<'_, M> {
-    /// Walks the whole stack into `sink`.
-    pub(super) fn walk_asking_the_vm(&self, sink: &mut FrameSink<'_>) {
-        match self.native_frames_on_top(sink) {
+    /// Walks the stack from `from` on into `sink`.
+    pub(super) fn walk_asking_the_vm(&self, from: From, sink: &mut FrameSink<'_>) {
+        match self.native_frames_on_top(from, sink) {
             NativeEnd::Java(from) => self.asked_java_frames(from, sink),
             NativeEnd::Stack(end) => end.note(sink),
         }
     }
 
-    fn native_frames_on_top(&self, sink: &mut FrameSink<'_>) -> NativeEnd {
-        let From { mut cursor, mut registers, anchor } = self.top();
+    fn native_frames_on_top(&self, from: From, sink: &mut FrameSink<'_>) -> NativeEnd {
+        let From { mut cursor, mut registers, anchor } = from;
         for _ in 0..MAX_STEPS {
             if sink.is_full() {
                 return NativeEnd::Stack(End::Full);

@@ -1,8 +1,8 @@
-//! The stack of a thread that takes a sample of itself, in a call from the VM: from its last Java frame on. What lies
-//! above is the VM's work for that frame, and ours.
+//! The stack of a thread that takes a sample of itself: in a call from the VM from its last Java frame on, since what lies
+//! above is the VM's work for that frame, and ours; in a call from native code from the caller on.
 
 use super::vm::From;
-use super::{FrameSink, Walk};
+use super::{Cursor, FrameSink, Walk};
 use crate::core::memory::Memory;
 use crate::core::stack_walker::StackWalker;
 
@@ -22,6 +22,16 @@ impl<M: Memory> Walk<'_, M> {
         }
         if sink.is_empty() {
             sink.no_java_frame();
+        }
+    }
+
+    /// Walks the stack from `caller` on, a frame of native code that has called us.
+    pub fn walk_from_native_call(&self, caller: Cursor, sink: &mut FrameSink<'_>) {
+        let from = From { cursor: caller, registers: None, anchor: self.anchor() };
+        match self.walker {
+            StackWalker::No => self.walk_java_only(from, sink),
+            StackWalker::Fp | StackWalker::Dwarf => self.walk_asking_the_vm(from, sink),
+            StackWalker::Vm | StackWalker::Vmx => self.run(from, sink).note(sink),
         }
     }
 }

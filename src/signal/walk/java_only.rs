@@ -5,11 +5,11 @@ use super::{FrameSink, Walk};
 use crate::core::memory::Memory;
 
 impl<M: Memory> Walk<'_, M> {
-    /// Walks the Java frames into `sink`: from the interrupted registers if they are in the code cache or the
+    /// Walks the Java frames into `sink`: from `top`, the topmost frame, if that is in the code cache or the
     /// thread is in Java, which may call native code without an anchor; else from the anchor. A thread without
     /// Java frames gets one frame that says so, so that its time is not lost. Where the VM's layout is not known
     /// AsyncGetCallTrace is asked.
-    pub(super) fn walk_java_only(&self, sink: &mut FrameSink<'_>) {
+    pub(super) fn walk_java_only(&self, top: From, sink: &mut FrameSink<'_>) {
         sink.leave_out_native_frames();
         if self.vm.is_none() && self.call_trace.is_some() {
             self.asked_java_frames(None, sink);
@@ -18,7 +18,6 @@ impl<M: Memory> Walk<'_, M> {
             }
             return;
         }
-        let top = self.top();
         let is_java = self.java_thread != 0;
         let in_java = self.vm.is_some_and(|vm| self.in_code_cache(top.cursor.pc) || self.is_in_java(vm));
         let end = match (is_java && !self.in_code_cache(top.cursor.pc), top.anchor) {

@@ -8,7 +8,7 @@
 //!   threads that run no Java.
 //! - `asked`: native frames down to Java, and then AsyncGetCallTrace (`fp`, `dwarf`).
 //! - `java_only`: the same without native frames (`no`).
-//! - `called`: what lies below a call from the VM, for samples that a thread takes of itself.
+//! - `called`: what lies below a call from the VM, or from native code, for samples that a thread takes of itself.
 //! - `entry`: where native code has called Java, and what lies below.
 //! - [`native`]: one native frame by unwind table, else by frame pointer.
 //! - `code_cache`, `blob`: what the VM has put around a program counter.
@@ -276,8 +276,8 @@ impl<'a, M: Memory> Walk<'a, M> {
     /// Walks the whole stack into `sink`, which always gets at least one frame.
     pub fn walk(&self, sink: &mut FrameSink<'_>) {
         match self.walker {
-            StackWalker::No => self.walk_java_only(sink),
-            StackWalker::Fp | StackWalker::Dwarf => self.walk_asking_the_vm(sink),
+            StackWalker::No => self.walk_java_only(self.top(), sink),
+            StackWalker::Fp | StackWalker::Dwarf => self.walk_asking_the_vm(self.top(), sink),
             StackWalker::Vm | StackWalker::Vmx => self.walk_vm(sink),
         }
     }

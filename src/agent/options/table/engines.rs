@@ -120,6 +120,27 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         ..PLAIN
     },
     OptionSpec {
+        name: "nativemem",
+        value: "SIZE|on|off",
+        default: Some("off"),
+        bare: Some("on"),
+        help: "sample native allocations (malloc, mmap and their like), one in about so many bytes (on: 512k)",
+        read: |draft, text| {
+            let interval = switchable(text, "512k", |text| value::size(text, 1, GIB));
+            set(&mut draft.options.nativemem, interval.map(|interval| interval.map(|bytes| bytes as u64)))
+        },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "nativemem.leaks",
+        value: "BOOL",
+        default: Some("false"),
+        bare: Some("true"),
+        help: "with nativemem: tell at each interval's end what of the sampled memory has not been freed",
+        read: |draft, text| set(&mut draft.options.nativemem_leaks, value::boolean(text)),
+        ..PLAIN
+    },
+    OptionSpec {
         name: "exceptions",
         value: "NUMBER|on|off",
         default: Some("off"),

@@ -1,0 +1,110 @@
+package programs;
+
+import io.otlpprof.Otlpprof;
+
+/**
+ * Allocates known amounts of native memory at known places: {@code NativeMemory LIBRARY [OPTIONS]}, with the path of
+ * liballocating. Each line is {@code FUNCTION SIZE BYTES ALLOCATIONS KEPT_BYTES KEPT_ALLOCATIONS}, with the size of the
+ * smallest of the function's allocations.
+ *
+ * <p>With options the agent is stopped first, started with them and stopped again, and a line says each time whether the
+ * library's calls led to the agent: {@code led true}.
+ */
+public final class NativeMemory {
+    private static final int ROUNDS = 100;
+
+    private static String library;
+
+    private NativeMemory() {}
+
+    public static void main(String[] args) throws Exception {
+        library = args[0];
+        if (args.length > 1) {
+            restart(args[1]);
+        } else {
+            Thread thread = new Thread(NativeMemory::all, "native-memory");
+            thread.start();
+            thread.join();
+        }
+    }
+
+    private static long call(String function, long count) {
+        return Native.call(library, "allocating_" + function, count);
+    }
+
+    private static boolean isLed() {
+        return call("is_led_elsewhere", 0) != 0;
+    }
+
+    /** Waits until the library's calls lead to the agent, or, if they never do, for as long as anybody would. */
+    private static void waitUntilLed() {
+        for (int i = 0; i < 6_000 && !isLed(); i++) {
+            pause(10);
+        }
+    }
+
+    private static void restart(String options) {
+        Otlpprof profiler = Otlpprof.getInstance();
+        waitUntilLed();
+        System.out.println("led " + isLed());
+        profiler.stop();
+        System.out.println("led " + isLed());
+        profiler.start(options);
+        System.out.println("led " + isLed());
+        call("leaked", 10);
+        profiler.stop();
+        System.out.println("led " + isLed());
+    }
+
+    private static void all() {
+        waitUntilLed();
+        if (!isLed()) {
+            throw new AssertionError("the library's calls do not lead to the agent");
+        }
+        // Mixed, so that what one allocates comes before and behind what each other does; with pauses, so that the
+        // samples are not more than are drained.
+        for (int round = 0; round < ROUNDS; round++) {
+            call("small", 8_500);
+            call("medium", 250);
+            call("large", 5);
+            pause(5);
+            call("zeroed", 250);
+            call("grown", 250);
+            call("aligned", 250);
+            call("mapped", 3);
+            pause(5);
+            call("leaked", 250);
+            call("leaked_shrunk", 250);
+            call("leaked_mapped", 1);
+            call("handed_over", 250);
+            pause(5);
+        }
+        told("small", 48, 8_500, 48, 1, 0);
+        told("medium", 1_000, 250, 1_000, 1, 0);
+        told("large", 300_000, 5, 300_000, 1, 0);
+        told("zeroed", 1_000, 250, 1_000, 1, 0);
+        told("grown", 1_000, 250, 3_000, 2, 0);
+        told("aligned", 1_000, 250, 3_024, 3, 0);
+        told("mapped", 1 << 20, 3, 1 << 20, 1, 0);
+        told("leaked", 1_000, 250, 1_000, 1, 1_000);
+        told("leaked_shrunk", 1_000, 250, 3_000, 2, 1_000);
+        told("leaked_mapped", 1 << 20, 1, 1 << 20, 1, (1 << 20) / 4 * 3);
+        told("handed_over", 1_000, 250, 1_000, 1, 0);
+        // What is kept is told at an interval's end; what else the last round has allocated is gone.
+        pause(50);
+    }
+
+    private static void told(String function, long size, long count, long bytes, long allocations, long kept) {
+        long all = count * ROUNDS;
+        System.out.println("allocating_" + function + " " + size + " " + bytes * all + " " + allocations * all + " "
+                + kept * all + " " + (kept == 0 ? 0 : all));
+    }
+
+    private static void pause(long milliseconds) {
+        try {
+            Thread.sleep(milliseconds);
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+/* A library whose functions allocate known amounts of native memory, each in a way of its own. It is loaded long after the
+ * JVM, and called by what dlsym finds, so that no native method is bound to it. A function is noinline and does not end in a
+ * call, so that it is a frame of its own. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define SITE __attribute__((visibility("default"), noinline, noclone))
+/* A block is used before it is freed: the compiler leaves out what is not. */
+#define USE(block) __asm__ volatile("" : : "r"(block) : "memory")
+
+#define MIB (UINT64_C(1) << 20)
+
+/* The calls come back different from dlsym's once they lead elsewhere: 0 malloc does not, 1 it does. */
+SITE uint64_t allocating_is_led_elsewhere(uint64_t unused)
+{
+    (void)unused;
+    void *(*volatile imported)(size_t) = malloc;
+    return (void *)imported != dlsym(RTLD_DEFAULT, "malloc");
+}
+
+SITE uint64_t allocating_small(uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        void *block = malloc(48);
+        USE(block);
+        free(block);
+    }
+    return count;
+}
+
+SITE uint64_t allocating_medium(uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        void *block = malloc(1000);
+        USE(block);
+        free(block);
+    }
+    return count;
+}
+
+SITE uint64_t allocating_large(uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        void *block = malloc(300000);
+        USE(block);
+        free(block);
+    }
+    return count;
+}
+
+SITE uint64_t allocating_zeroed(uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        void *block = calloc(10, 100);
+        USE(block);
+        free(block);
+    }
+    return count;
+}
+
+/* 1,000 bytes, and then 2,000 in their place. */
+SITE uint64_t allocating_grown(uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        void *block = realloc(NULL, 1000);
+        USE(block);
+        block = reallocarray(block, 20, 100);
+        USE(block);
+        free(block);
+    }
+    return count;
+}
+
+SITE uint64_t allocating_aligned(uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        void *first = NULL;
+        if (posix_memalign(&first, 64, 1000) != 0)
+            abort();
+        void *second = aligned_alloc(64, 1024);
+        void *third = memalign(64, 1000);
+        USE(first);
+        USE(second);
+        USE(third);
+        free(first);
+        free(second);
+        free(third);
+    }
+    return count;
+}
+
+/* A mebibyte each; what is reserved alone is no memory. */
+SITE uint64_t allocating_mapped(uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        void *reserved = mmap(NULL, 16 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *mapped = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        USE(mapped);
+        munmap(mapped, MIB);
+        munmap(reserved, 16 * MIB);
+    }
+    return count;
+}
+
+/* What is kept lies here, so that it is not lost to tools that look for leaks. */
+static void *volatile kept;
+
+static void keep(void **block)
+{
+    *block = kept;
+    kept = block;
+}
+
+SITE uint64_t allocating_leaked(uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        keep(malloc(1000));
+    __asm__ volatile("");
+    return count;
+}
+
+/* Of what is given for another the other is gone: 1,000 bytes of each are kept. */
+SITE uint64_t allocating_leaked_shrunk(uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        keep(realloc(malloc(2000), 1000));
+    __asm__ volatile("");
+    return count;
+}
+
+/* A quarter of each mebibyte is unmapped again. */
+SITE uint64_t allocating_leaked_mapped(uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        char *mapped = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        munmap(mapped + MIB / 4 * 3, MIB / 4);
+    }
+    return count;
+}
+
+struct handed_over {
+    uint64_t count;
+    void *blocks[];
+};
+
+static void *free_all(void *argument)
+{
+    struct handed_over *handed = argument;
+    for (uint64_t i = 0; i < handed->count; i++)
+        free(handed->blocks[i]);
+    free(handed);
+    return NULL;
+}
+
+static struct handed_over *room_for(uint64_t count)
+{
+    struct handed_over *handed = malloc(sizeof(*handed) + count * sizeof(void *));
+    if (!handed)
+        abort();
+    handed->count = count;
+    return handed;
+}
+
+/* Allocates here, and has another thread free all of it. */
+SITE uint64_t allocating_handed_over(uint64_t count)
+{
+    struct handed_over *handed = room_for(count);
+    for (uint64_t i = 0; i < count; i++)
+        handed->blocks[i] = malloc(1000);
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, free_all, handed) != 0)
+        abort();
+    pthread_join(thread, NULL);
+    __asm__ volatile("");
+    return count;
+}

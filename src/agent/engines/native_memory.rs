@@ -1,0 +1,33 @@
+//! Native memory: `sampling::native_memory` for a session, and what of it was not freed.
+
+use crate::agent::options::Options;
+use crate::aggregate::{Alive, Remains};
+use crate::core::record::Engine;
+use crate::sampling::native_memory::{self, NativeMemoryConfig};
+use crate::signal::native_memory::{BLOCKS, MAPPINGS};
+
+/// Samples native allocations, if that is asked for.
+pub(super) fn start(options: &Options) {
+    let Some(interval_bytes) = options.nativemem else { return };
+    let config = NativeMemoryConfig { interval_bytes, remembers: options.nativemem_leaks };
+    if !native_memory::start(config) {
+        log::warn!("nativemem is off: the dynamic linker does not find the C library's functions");
+    }
+}
+
+pub(super) fn stop() {
+    native_memory::stop();
+}
+
+/// Adds what has not been freed.
+pub(super) fn add_alive(options: &Options, alive: &mut Alive) {
+    if options.nativemem.is_none() || !options.nativemem_leaks {
+        return;
+    }
+    BLOCKS.for_each(|number| {
+        alive.insert((Engine::NativeMemory, number), Remains::ALL);
+    });
+    MAPPINGS.for_each(|number, share| {
+        alive.insert((Engine::NativeMemory, number), Remains { share, ..Remains::ALL });
+    });
+}

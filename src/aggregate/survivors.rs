@@ -1,0 +1,217 @@
+//! Samples of what was allocated and is still there: they outlive the interval in which they were taken.
+//!
+//! An interval's tables leave with it, and what its stacks refer to may be gone from the process before the block or object
+//! is. So what survives is kept by name, in tables of its own, which are made anew when most of what is in them belongs to
+//! nobody any more.
+
+use std::collections::HashMap;
+
+use crate::core::record::Engine;
+use crate::model::{AttributeSetId, SampleIdentity, Tables, Translation};
+
+use super::interval::{EngineProfiles, Rounding};
+use crate::model::Profile;
+
+/// A sample that is known by a number.
+#[derive(Clone, Copy, Debug)]
+pub struct NumberedSample {
+    /// Whose it is.
+    pub engine: Engine,
+    /// Its number, unique to the engine.
+    pub number: u32,
+    /// In the tables of its interval.
+    pub identity: SampleIdentity,
+    /// What it stands for.
+    pub values: [f64; 2],
+}
+
+/// What is still there of a sample's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Remains {
+    /// Of the first of its values.
+    pub share: f64,
+    /// Of both: what it stands for by now, where samples have been thinned.
+    pub weight: f64,
+    /// The collections that it has survived, for objects.
+    pub age: Option<u32>,
+}
+
+impl Remains {
+    /// All of it, of no age.
+    pub const ALL: Self = Self { share: 1.0, weight: 1.0, age: None };
+}
+
+/// What is still there, by the numbers of an engine's samples.
+pub type Alive = HashMap<(Engine, u32), Remains>;
+
+/// The key of the attribute that says how many collections an object has survived.
+const AGE: &str = crate::model::attribute_keys::OBJECT_AGE;
+
+/// The tables are made anew when they have grown to so many times what they were, and more than `FEW_STRINGS`.
+const GROWTH: usize = 4;
+const FEW_STRINGS: usize = 10_000;
+
+/// The samples of what is still there.
+#[derive(Debug, Default)]
+pub struct Survivors {
+    tables: Tables,
+    samples: HashMap<(Engine, u32), (SampleIdentity, [f64; 2])>,
+    /// Strings in the tables when they were made.
+    made_with: usize,
+}
+
+impl Survivors {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.samples.is_empty()
+    }
+
+    /// Takes over what is alive of an interval's samples, which are described in `tables`, and forgets what is not.
+    pub fn update(&mut self, tables: &Tables, samples: &[NumberedSample], alive: &Alive) {
+        self.samples.retain(|key, _| alive.contains_key(key));
+        let mut translation = Translation::new(tables, &mut self.tables);
+        for sample in samples {
+            let key = (sample.engine, sample.number);
+            if alive.contains_key(&key) {
+                self.samples.insert(key, (translation.identity(sample.identity), sample.values));
+            }
+        }
+        if self.tables.strings.len() > FEW_STRINGS.max(self.made_with * GROWTH) {
+            self.make_tables_anew();
+        }
+    }
+
+    fn make_tables_anew(&mut self) {
+        let mut tables = Tables::new();
+        let mut translation = Translation::new(&self.tables, &mut tables);
+        for (identity, _) in self.samples.values_mut() {
+            *identity = translation.identity(*identity);
+        }
+        self.made_with = tables.strings.len();
+        self.tables = tables;
+    }
+
+    /// An engine's profiles of all that is alive, described in `tables`.
+    pub fn profiles(
+        &self,
+        engine: Engine,
+        kinds: EngineProfiles,
+        tables: &mut Tables,
+        alive: &Alive,
+        at_unix_nano: Option<u64>,
+    ) -> Vec<Profile> {
+        let mut profiles = kinds.map(|kind| kind.map(Rounding::new));
+        let mut translation = Translation::new(&self.tables, tables);
+        let mut ages: HashMap<(AttributeSetId, u32), AttributeSetId> = HashMap::new();
+        for (key, (identity, values)) in self.samples.iter().filter(|((of, _), _)| *of == engine) {
+            let Some(remains) = alive.get(key) else { continue };
+            let mut identity = translation.identity(*identity);
+            if let Some(age) = remains.age {
+                let attributes = identity.attributes;
+                identity.attributes = *ages.entry((attributes, age)).or_insert_with(|| {
+                    let tables = translation.to();
+                    let age = tables.int_attribute(AGE, i64::from(age), "");
+                    let age = tables.attribute_set(&[age]);
+                    tables.union_of_attributes(attributes, age)
+                });
+            }
+            let shares = [remains.share * remains.weight, remains.weight];
+            for ((profile, value), share) in profiles.iter_mut().zip(values).zip(shares) {
+                if let Some(profile) = profile {
+                    profile.add(identity, value * share, at_unix_nano);
+                }
+            }
+        }
+        profiles.into_iter().flatten().map(Rounding::finish).filter(|profile| !profile.is_empty()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aggregate::ProfileKind;
+    use crate::model::{AttributeValue, LinkId, types};
+
+    const ENGINE: Engine = Engine::NativeMemory;
+
+    fn kinds() -> EngineProfiles {
+        let kind = |profile_type| Some(ProfileKind { profile_type, period: 1 });
+        [kind(&types::NATIVELEAK_SPACE), kind(&types::NATIVELEAK_OBJECTS)]
+    }
+
+    fn sample(tables: &mut Tables, number: u32, function: &str) -> NumberedSample {
+        let function = tables.named_function(function);
+        let frame = tables.frames.intern(crate::model::Frame::Java { function, line: 1 });
+        let stack = tables.stacks.intern(&[frame]);
+        let identity = SampleIdentity { stack, attributes: AttributeSetId::EMPTY, link: LinkId::NONE };
+        NumberedSample { engine: ENGINE, number, identity, values: [100.0, 2.0] }
+    }
+
+    fn alive(numbers: &[u32]) -> Alive {
+        numbers.iter().map(|number| ((ENGINE, *number), Remains::ALL)).collect()
+    }
+
+    /// The functions of a profile's samples, with their values, by name.
+    fn functions(tables: &Tables, profile: &Profile) -> Vec<(String, i64)> {
+        let name = |identity: SampleIdentity| {
+            let frame = tables.stacks.get(identity.stack)[0];
+            let crate::model::Frame::Java { function, .. } = *tables.frames.get(frame) else { panic!() };
+            tables.strings.get(tables.functions.get(function).name).to_owned()
+        };
+        let mut found: Vec<_> =
+            profile.samples().iter().map(|sample| (name(sample.identity), sample.value)).collect();
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn what_is_alive_is_told_at_each_interval_until_it_is_gone() {
+        let mut survivors = Survivors::default();
+        let mut first = Tables::new();
+        let samples = [1, 2, 3].map(|number| sample(&mut first, number, &format!("f{number}")));
+        survivors.update(&first, &samples, &alive(&[1, 3]));
+        let mut second = Tables::new();
+        let more = [sample(&mut second, 4, "f1")];
+        survivors.update(&second, &more, &alive(&[1, 3, 4]));
+        let profiles = survivors.profiles(ENGINE, kinds(), &mut second, &alive(&[1, 3, 4]), None);
+        let text = |name: &str, value| (name.to_owned(), value);
+        assert_eq!(functions(&second, &profiles[0]), [text("f1", 200), text("f3", 100)]);
+        assert_eq!(functions(&second, &profiles[1]), [text("f1", 4), text("f3", 2)]);
+        survivors.update(&Tables::new(), &[], &alive(&[]));
+        assert!(survivors.is_empty());
+        assert!(survivors.profiles(ENGINE, kinds(), &mut second, &alive(&[]), None).is_empty());
+    }
+
+    #[test]
+    fn what_is_left_and_its_age_are_told() {
+        let mut survivors = Survivors::default();
+        let mut tables = Tables::new();
+        let samples = [sample(&mut tables, 1, "f")];
+        let remains = Remains { share: 0.25, weight: 2.0, age: Some(3) };
+        let alive = Alive::from([((ENGINE, 1), remains)]);
+        survivors.update(&tables, &samples, &alive);
+        let profiles = survivors.profiles(ENGINE, kinds(), &mut tables, &alive, None);
+        assert_eq!(profiles.iter().map(|profile| profile.samples()[0].value).collect::<Vec<_>>(), [50, 4]);
+        let attributes = tables.attributes_of(profiles[0].samples()[0].identity.attributes);
+        let age = tables.attributes.get(attributes[0]);
+        assert_eq!((tables.strings.get(age.key), age.value), (AGE, AttributeValue::Int(3)));
+    }
+
+    #[test]
+    fn names_that_nobody_needs_go() {
+        let mut survivors = Survivors::default();
+        for round in 0..10 {
+            let mut tables = Tables::new();
+            let samples: Vec<_> = (0..3_000)
+                .map(|number| sample(&mut tables, round * 3_000 + number, &format!("f{round}.{number}")))
+                .collect();
+            let numbers: Vec<u32> = samples.iter().map(|sample| sample.number).collect();
+            survivors.update(&tables, &samples, &alive(&numbers));
+        }
+        assert!(survivors.tables.strings.len() < 20_000, "{}", survivors.tables.strings.len());
+        let mut tables = Tables::new();
+        let numbers: Vec<u32> = (27_000..30_000).collect();
+        let profiles = survivors.profiles(ENGINE, kinds(), &mut tables, &alive(&numbers), None);
+        assert_eq!(profiles[0].samples().len(), 3_000);
+    }
+}

@@ -1,0 +1,198 @@
+//! What one batch's tables say, said in another's.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use super::attributes::{Attribute, AttributeValue};
+use super::frame::{Frame, Function, Mapping};
+use super::profile::SampleIdentity;
+use super::tables::{AttributeSetId, FrameId, FunctionId, LinkId, MappingId, StackId, StringId, Tables};
+
+/// From one set of tables to another; each value that is met is looked up once.
+pub struct Translation<'a> {
+    from: &'a Tables,
+    to: &'a mut Tables,
+    strings: HashMap<StringId, StringId>,
+    functions: HashMap<FunctionId, FunctionId>,
+    mappings: HashMap<MappingId, MappingId>,
+    frames: HashMap<FrameId, FrameId>,
+    stacks: HashMap<StackId, StackId>,
+    attributes: HashMap<AttributeSetId, AttributeSetId>,
+}
+
+impl<'a> Translation<'a> {
+    /// Nothing is translated yet.
+    pub fn new(from: &'a Tables, to: &'a mut Tables) -> Self {
+        Self {
+            from,
+            to,
+            strings: HashMap::new(),
+            functions: HashMap::new(),
+            mappings: HashMap::new(),
+            frames: HashMap::new(),
+            stacks: HashMap::new(),
+            attributes: HashMap::new(),
+        }
+    }
+
+    /// The tables that are translated to.
+    pub fn to(&mut self) -> &mut Tables {
+        self.to
+    }
+
+    /// The same sample in the other tables.
+    pub fn identity(&mut self, identity: SampleIdentity) -> SampleIdentity {
+        SampleIdentity {
+            stack: self.stack(identity.stack),
+            attributes: self.attribute_set(identity.attributes),
+            link: self.link(identity.link),
+        }
+    }
+
+    fn stack(&mut self, id: StackId) -> StackId {
+        if let Some(&known) = self.stacks.get(&id) {
+            return known;
+        }
+        let frames: Vec<FrameId> = self.from.stacks.get(id).iter().map(|&frame| self.frame(frame)).collect();
+        let stack = self.to.stacks.intern(&frames);
+        known(&mut self.stacks, id, stack)
+    }
+
+    fn frame(&mut self, id: FrameId) -> FrameId {
+        if let Some(&known) = self.frames.get(&id) {
+            return known;
+        }
+        let frame = match *self.from.frames.get(id) {
+            Frame::Java { function, line } => Frame::Java { function: self.function(function), line },
+            Frame::RemoteNative { mapping, address } => {
+                Frame::RemoteNative { mapping: self.mapping(mapping), address }
+            }
+            Frame::Native { mapping, address, function, line } => Frame::Native {
+                mapping: mapping.map(|mapping| self.mapping(mapping)),
+                address,
+                function: self.function(function),
+                line,
+            },
+            Frame::Kernel { function } => Frame::Kernel { function: self.function(function) },
+            Frame::Marker { function, frame_type } => {
+                Frame::Marker { function: self.function(function), frame_type }
+            }
+        };
+        let frame = self.to.frames.intern(frame);
+        known(&mut self.frames, id, frame)
+    }
+
+    fn function(&mut self, id: FunctionId) -> FunctionId {
+        if let Some(&known) = self.functions.get(&id) {
+            return known;
+        }
+        let Function { name, system_name, filename, start_line } = *self.from.functions.get(id);
+        let function = Function {
+            name: self.string(name),
+            system_name: self.string(system_name),
+            filename: self.string(filename),
+            start_line,
+        };
+        let function = self.to.functions.intern(function);
+        known(&mut self.functions, id, function)
+    }
+
+    fn mapping(&mut self, id: MappingId) -> MappingId {
+        if let Some(&known) = self.mappings.get(&id) {
+            return known;
+        }
+        let mapping = *self.from.mappings.get(id);
+        let mapping = Mapping {
+            filename: self.string(mapping.filename),
+            htlhash: mapping.htlhash.map(|hash| self.string(hash)),
+            ..mapping
+        };
+        let mapping = self.to.mappings.intern(mapping);
+        known(&mut self.mappings, id, mapping)
+    }
+
+    fn attribute_set(&mut self, id: AttributeSetId) -> AttributeSetId {
+        if let Some(&known) = self.attributes.get(&id) {
+            return known;
+        }
+        let from = self.from;
+        let attributes: Vec<_> = from
+            .attributes_of(id)
+            .iter()
+            .map(|&attribute| {
+                let Attribute { key, value, unit } = *from.attributes.get(attribute);
+                let value = match value {
+                    AttributeValue::Str(text) => AttributeValue::Str(self.string(text)),
+                    other => other,
+                };
+                let attribute = Attribute { key: self.string(key), value, unit: self.string(unit) };
+                self.to.attributes.intern(attribute)
+            })
+            .collect();
+        let set = self.to.attribute_set(&attributes);
+        known(&mut self.attributes, id, set)
+    }
+
+    fn link(&mut self, id: LinkId) -> LinkId {
+        self.to.links.intern(*self.from.links.get(id))
+    }
+
+    fn string(&mut self, id: StringId) -> StringId {
+        if let Some(&known) = self.strings.get(&id) {
+            return known;
+        }
+        let string = self.to.strings.intern(self.from.strings.get(id));
+        known(&mut self.strings, id, string)
+    }
+}
+
+/// Notes what `id` is in the other tables.
+fn known<I: Eq + Hash + Copy>(map: &mut HashMap<I, I>, id: I, translated: I) -> I {
+    map.insert(id, translated);
+    translated
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::address::ElfVaddr;
+    use crate::model::{FrameType, Link};
+
+    /// A stack with a frame of each kind, attributes and a link; `before` is interned first, so that ids differ.
+    fn sample(tables: &mut Tables, before: &[&str]) -> SampleIdentity {
+        for text in before {
+            tables.named_function(text);
+        }
+        let function = tables.named_function("f");
+        let filename = tables.strings.intern("/lib/x.so");
+        let htlhash = Some(tables.strings.intern("abc"));
+        let mapping = tables.mappings.intern(Mapping { filename, htlhash, ..Mapping::default() });
+        let address = ElfVaddr(0x10);
+        let frames = [
+            Frame::Java { function, line: 3 },
+            Frame::RemoteNative { mapping, address },
+            Frame::Native { mapping: Some(mapping), address: Some(address), function, line: 0 },
+            Frame::Kernel { function },
+            Frame::Marker { function, frame_type: FrameType::Jvm },
+        ];
+        let frames = frames.map(|frame| tables.frames.intern(frame));
+        let attributes = [tables.string_attribute("key", "value"), tables.int_attribute("n", 7, "By")];
+        SampleIdentity {
+            stack: tables.stacks.intern(&frames),
+            attributes: tables.attribute_set(&attributes),
+            link: tables.links.intern(Link { trace_id: [1; 16], span_id: [2; 8] }),
+        }
+    }
+
+    #[test]
+    fn a_sample_is_the_one_that_the_other_tables_would_have() {
+        let (mut from, mut to, mut expected) = (Tables::new(), Tables::new(), Tables::new());
+        let identity = sample(&mut from, &["a", "b", "c"]);
+        let translated = Translation::new(&from, &mut to).identity(identity);
+        // As if it had been made there: what is not needed is not there.
+        assert_eq!(translated, sample(&mut expected, &[]));
+        assert_ne!(from.strings.len(), to.strings.len());
+        let back = Translation::new(&to, &mut from).identity(translated);
+        assert_eq!(back, identity);
+    }
+}

@@ -1,0 +1,172 @@
+//! The blocks that were sampled and have not been freed, by their address.
+//!
+//! A hash table of fixed size: a block's bucket is one cache line, which freeing a block looks through, sampled or not.
+//! Nobody waits: a word is taken by a compare-and-swap, and a block whose bucket is full is not remembered, and counted.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::core::byte_sampling::mix;
+
+/// Blocks in a bucket.
+const PLACES: usize = 8;
+/// A power of two.
+const BUCKETS: usize = 1 << 15;
+
+/// In place of a block's address: nobody has the place.
+const FREE: u64 = 0;
+/// Somebody is taking the place. No block is there.
+const BUSY: u64 = 1;
+
+#[repr(align(64))]
+struct Bucket([AtomicU64; PLACES]);
+
+/// Blocks, each with its sample's number.
+pub struct Blocks {
+    addresses: [Bucket; BUCKETS],
+    numbers: [[AtomicU32; PLACES]; BUCKETS],
+}
+
+/// Those of this process.
+pub static BLOCKS: Blocks = Blocks::new();
+
+impl Blocks {
+    const fn new() -> Self {
+        Self {
+            addresses: [const { Bucket([const { AtomicU64::new(FREE) }; PLACES]) }; BUCKETS],
+            numbers: [const { [const { AtomicU32::new(0) }; PLACES] }; BUCKETS],
+        }
+    }
+
+    #[inline]
+    fn bucket(&self, block: usize) -> Option<(&[AtomicU64; PLACES], &[AtomicU32; PLACES])> {
+        // Blocks lie at regular distances, which a mere product leaves in part: some buckets would have most of them.
+        let bucket = mix(block as u64) as usize & BUCKETS.wrapping_sub(1);
+        Some((&self.addresses.get(bucket)?.0, self.numbers.get(bucket)?))
+    }
+
+    /// Remembers a block that nobody else knows yet. `false` if there is no room.
+    pub(super) fn insert(&self, block: usize, number: u32) -> bool {
+        let Some((addresses, numbers)) = self.bucket(block) else { return false };
+        addresses.iter().zip(numbers).any(|(address, of)| {
+            let is_mine = address.compare_exchange(FREE, BUSY, Ordering::Acquire, Ordering::Relaxed).is_ok();
+            if is_mine {
+                of.store(number, Ordering::Relaxed);
+                address.store(block as u64, Ordering::Release);
+            }
+            is_mine
+        })
+    }
+
+    /// Forgets a block; its sample's number, if it was remembered.
+    #[inline]
+    pub(super) fn remove(&self, block: usize) -> Option<u32> {
+        if block <= BUSY as usize {
+            return None;
+        }
+        let (addresses, numbers) = self.bucket(block)?;
+        let (address, of) = addresses
+            .iter()
+            .zip(numbers)
+            .find(|(address, _)| address.load(Ordering::Relaxed) == block as u64)?;
+        let number = of.load(Ordering::Relaxed);
+        address.store(FREE, Ordering::Release);
+        Some(number)
+    }
+
+    /// Calls `visit` with the number of each block that is remembered. Ordinary zone.
+    pub fn for_each(&self, mut visit: impl FnMut(u32)) {
+        for (Bucket(addresses), numbers) in self.addresses.iter().zip(&self.numbers) {
+            for (address, number) in addresses.iter().zip(numbers) {
+                if address.load(Ordering::Acquire) > BUSY {
+                    visit(number.load(Ordering::Relaxed));
+                }
+            }
+        }
+    }
+
+    /// Forgets all. Nobody inserts meanwhile.
+    pub(super) fn clear(&self) {
+        for address in self.addresses.iter().flat_map(|Bucket(addresses)| addresses) {
+            address.store(FREE, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, clippy::disallowed_methods, clippy::disallowed_types)]
+mod tests {
+    use super::*;
+
+    /// Too large for a stack.
+    fn blocks() -> Box<Blocks> {
+        // SAFETY: all of it are atomics of which 0 is a value: free places.
+        unsafe { Box::<Blocks>::new_zeroed().assume_init() }
+    }
+
+    fn remembered(blocks: &Blocks) -> Vec<u32> {
+        let mut numbers = Vec::new();
+        blocks.for_each(|number| numbers.push(number));
+        numbers.sort_unstable();
+        numbers
+    }
+
+    #[test]
+    fn what_is_freed_is_forgotten_and_all_else_remembered() {
+        let blocks = blocks();
+        for number in 1..=1_000 {
+            assert!(blocks.insert(0x7f00_0000_0000 + number * 48, number as u32));
+        }
+        for number in (1..=1_000).filter(|number| number % 2 == 0) {
+            assert_eq!(blocks.remove(0x7f00_0000_0000 + number * 48), Some(number as u32));
+            assert_eq!(blocks.remove(0x7f00_0000_0000 + number * 48), None);
+        }
+        assert_eq!(remembered(&blocks), (1..=1_000).filter(|number| number % 2 == 1).collect::<Vec<_>>());
+        assert_eq!((blocks.remove(0), blocks.remove(1)), (None, None), "no blocks");
+        blocks.clear();
+        assert!(remembered(&blocks).is_empty());
+    }
+
+    #[test]
+    fn a_full_bucket_takes_no_more_and_has_room_again() {
+        let blocks = blocks();
+        let first = blocks.bucket(0x1000).unwrap().0.as_ptr();
+        let alike: Vec<usize> = (0x1000..)
+            .step_by(16)
+            .filter(|block| blocks.bucket(*block).unwrap().0.as_ptr() == first)
+            .take(PLACES + 1)
+            .collect();
+        let inserted: Vec<bool> = alike.iter().map(|block| blocks.insert(*block, 7)).collect();
+        assert_eq!(inserted, [[true; PLACES].as_slice(), &[false]].concat());
+        assert_eq!(blocks.remove(alike[3]), Some(7));
+        assert!(blocks.insert(alike[PLACES], 8));
+    }
+
+    /// Regression: blocks of equal size came to few buckets, and 5 % of them found no room while most places were free.
+    #[test]
+    fn blocks_at_regular_distances_find_room() {
+        for stride in [32, 64, 1_008, 1_024, 4_096, 65_536] {
+            let blocks = blocks();
+            let refused = (1..=50_000).filter(|number| !blocks.insert(number * stride, 1)).count();
+            assert!(refused < 50, "{stride}: {refused}");
+        }
+    }
+
+    #[test]
+    fn threads_do_not_disturb_each_other() {
+        let blocks = blocks();
+        std::thread::scope(|scope| {
+            for thread in 0..4_usize {
+                let blocks = &blocks;
+                scope.spawn(move || {
+                    for round in 0..2_000_usize {
+                        let block = (thread + 1) << 32 | round << 4;
+                        if blocks.insert(block, thread as u32) {
+                            assert_eq!(blocks.remove(block), Some(thread as u32));
+                        }
+                    }
+                });
+            }
+        });
+        assert!(remembered(&blocks).is_empty());
+    }
+}

@@ -1,0 +1,192 @@
+//! What stands in for each function: it is called, and what it has given out or taken back is noted.
+//!
+//! What is taken back is forgotten *before* the call: behind it another thread may have been given the same block.
+
+use super::blocks::BLOCKS;
+use super::entry::entry;
+use super::functions::{Function, Native};
+use super::mappings::MAPPINGS;
+use super::sampler::{CallerFrame, SAMPLER};
+
+entry!(malloc => on_malloc);
+entry!(calloc => on_calloc);
+entry!(realloc => on_realloc);
+entry!(reallocarray => on_reallocarray);
+entry!(posix_memalign => on_posix_memalign);
+entry!(aligned_alloc => on_aligned_alloc);
+entry!(memalign => on_memalign);
+entry!(free => on_free);
+entry!(mmap => on_mmap);
+entry!(mmap64 => on_mmap64);
+entry!(munmap => on_munmap);
+entry!(mremap => on_mremap);
+
+/// What stands in for a function.
+pub(super) fn of(function: Function) -> *const () {
+    let entry: extern "C" fn() = match function {
+        Function::Malloc => malloc,
+        Function::Calloc => calloc,
+        Function::Realloc => realloc,
+        Function::Reallocarray => reallocarray,
+        Function::PosixMemalign => posix_memalign,
+        Function::AlignedAlloc => aligned_alloc,
+        Function::Memalign => memalign,
+        Function::Free => free,
+        Function::Mmap => mmap,
+        Function::Mmap64 => mmap64,
+        Function::Munmap => munmap,
+        Function::Mremap => mremap,
+    };
+    entry as *const ()
+}
+
+/// Calls the function with the caller's arguments.
+#[inline]
+fn call(function: Function, [a, b, c, d, e, f]: [usize; 6]) -> usize {
+    let native: Option<Native> = function.native();
+    match native {
+        // SAFETY: the caller's own call, argument by argument.
+        Some(native) => unsafe { native(a, b, c, d, e, f) },
+        None => 0,
+    }
+}
+
+/// Defines a stand-in as its entry calls it: six arguments, of which the function's own come first.
+macro_rules! stand_in {
+    ($name:ident($arguments:ident, $caller:ident) $body:block) => {
+        extern "C" fn $name(
+            a: usize,
+            b: usize,
+            c: usize,
+            d: usize,
+            e: usize,
+            f: usize,
+            $caller: *const CallerFrame,
+        ) -> usize {
+            let $arguments = [a, b, c, d, e, f];
+            $body
+        }
+    };
+}
+
+stand_in!(on_malloc(arguments, caller) {
+    let [size, ..] = arguments;
+    let block = call(Function::Malloc, arguments);
+    SAMPLER.block_allocated(block, size, caller);
+    block
+});
+
+stand_in!(on_calloc(arguments, caller) {
+    let [count, size, ..] = arguments;
+    let block = call(Function::Calloc, arguments);
+    SAMPLER.block_allocated(block, count.saturating_mul(size), caller);
+    block
+});
+
+stand_in!(on_realloc(arguments, caller) {
+    let [_, size, ..] = arguments;
+    reallocated(Function::Realloc, arguments, size, caller)
+});
+
+stand_in!(on_reallocarray(arguments, caller) {
+    let [_, count, size, ..] = arguments;
+    reallocated(Function::Reallocarray, arguments, count.saturating_mul(size), caller)
+});
+
+/// A block is given for another: one freed, one allocated.
+#[inline]
+fn reallocated(function: Function, arguments: [usize; 6], size: usize, caller: *const CallerFrame) -> usize {
+    let [old, ..] = arguments;
+    let remembered = if SAMPLER.remembers() { BLOCKS.remove(old) } else { None };
+    let block = call(function, arguments);
+    if block == 0
+        && size != 0
+        && let Some(number) = remembered
+    {
+        // The old one is as it was.
+        BLOCKS.insert(old, number);
+    }
+    SAMPLER.block_allocated(block, size, caller);
+    block
+}
+
+stand_in!(on_posix_memalign(arguments, caller) {
+    let [place, _, size, ..] = arguments;
+    let result = call(Function::PosixMemalign, arguments);
+    // An `int`: the register's upper half means nothing.
+    if result as i32 == 0 && place != 0 {
+        // SAFETY: the function has just stored a pointer there.
+        let block = unsafe { *(place as *const usize) };
+        SAMPLER.block_allocated(block, size, caller);
+    }
+    result
+});
+
+stand_in!(on_aligned_alloc(arguments, caller) {
+    let [_, size, ..] = arguments;
+    let block = call(Function::AlignedAlloc, arguments);
+    SAMPLER.block_allocated(block, size, caller);
+    block
+});
+
+stand_in!(on_memalign(arguments, caller) {
+    let [_, size, ..] = arguments;
+    let block = call(Function::Memalign, arguments);
+    SAMPLER.block_allocated(block, size, caller);
+    block
+});
+
+stand_in!(on_free(arguments, _caller) {
+    let [block, ..] = arguments;
+    if SAMPLER.remembers() {
+        BLOCKS.remove(block);
+    }
+    call(Function::Free, arguments)
+});
+
+stand_in!(on_mmap(arguments, caller) {
+    mapped(Function::Mmap, arguments, caller)
+});
+
+stand_in!(on_mmap64(arguments, caller) {
+    mapped(Function::Mmap64, arguments, caller)
+});
+
+/// `MAP_FAILED`.
+const FAILED: usize = usize::MAX;
+
+/// Memory is what is anonymous and can be used: a file's pages are the file's, and what is reserved alone is none yet.
+#[inline]
+fn mapped(function: Function, arguments: [usize; 6], caller: *const CallerFrame) -> usize {
+    let [address, length, protection, flags, ..] = arguments;
+    let has = |flag: i32| flags as i32 & flag != 0;
+    if has(libc::MAP_FIXED) && SAMPLER.remembers() {
+        MAPPINGS.unmap(address, length);
+    }
+    let mapping = call(function, arguments);
+    if mapping != FAILED && has(libc::MAP_ANONYMOUS) && protection as i32 != libc::PROT_NONE {
+        SAMPLER.mapping_allocated(mapping, length, caller);
+    }
+    mapping
+}
+
+stand_in!(on_munmap(arguments, _caller) {
+    let [address, length, ..] = arguments;
+    if SAMPLER.remembers() {
+        MAPPINGS.unmap(address, length);
+    }
+    call(Function::Munmap, arguments)
+});
+
+stand_in!(on_mremap(arguments, caller) {
+    let [old, old_length, length, ..] = arguments;
+    let remembered = if SAMPLER.remembers() { MAPPINGS.unmap(old, old_length) } else { None };
+    let mapping = call(Function::Mremap, arguments);
+    if mapping != FAILED {
+        SAMPLER.mapping_allocated(mapping, length, caller);
+    } else if let Some(mapping) = remembered {
+        // It is as it was.
+        MAPPINGS.put_back(&mapping);
+    }
+    mapping
+});

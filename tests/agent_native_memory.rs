@@ -1,0 +1,153 @@
+//! Native allocations, beside what programs know of themselves.
+
+mod agent_support;
+
+use agent_support::running::Finished;
+use agent_support::stacks::{Stack, stacks_of};
+use agent_support::{JavaRun, java_homes};
+
+const LIBRARY: &str = env!("OTLPPROF_ALLOCATING");
+const INTERVAL_BYTES: f64 = 1024.0;
+
+/// What the program says that a function has done.
+struct Truth {
+    function: String,
+    /// Bytes and allocations, and those that were not freed.
+    allocated: [f64; 2],
+    kept: [f64; 2],
+    /// How far an estimate may be from it.
+    tolerance: f64,
+}
+
+/// Of `n` allocations of `s` bytes each is sampled with the probability `p = 1 - exp(-s / interval)`, and then stands for
+/// `1 / p`: the sum's relative deviation is `sqrt((1 - p) / (p * n))`. The program's numbers are such that 3 % are five
+/// deviations at least, which nobody meets by chance.
+fn tolerance(size: f64, count: f64) -> f64 {
+    let p = -(-size / INTERVAL_BYTES).exp_m1();
+    let deviation = ((1.0 - p) / (p * count)).sqrt();
+    assert!(5.0 * deviation <= 0.03, "{count} allocations of {size} bytes are too few: {deviation}");
+    0.03
+}
+
+fn truth(run: &Finished) -> Vec<Truth> {
+    let line = |line: &str| {
+        let (function, numbers) = line.split_once(' ')?;
+        let numbers: Vec<f64> = numbers.split(' ').map(|word| word.parse().expect("a number")).collect();
+        let [size, bytes, allocations, kept_bytes, kept] = numbers[..] else { panic!("{line}") };
+        let count = if kept == 0.0 { allocations } else { kept };
+        let tolerance = tolerance(size, count);
+        Some(Truth {
+            function: function.to_owned(),
+            allocated: [bytes, allocations],
+            kept: [kept_bytes, kept],
+            tolerance,
+        })
+    };
+    let truth: Vec<_> = run.stdout.lines().filter_map(line).collect();
+    assert_eq!(truth.len(), 11, "{}", run.stdout);
+    truth
+}
+
+/// The stacks whose leaf is the function, in a known number of calls; all of them reach their root.
+fn sum(run: &Finished, stacks: &[Stack], function: &str) -> f64 {
+    let is_it = |stack: &&Stack| stack.frames[0].name == function;
+    let found = stacks.iter().filter(is_it).inspect(|stack| {
+        let names: Vec<&str> = stack.frames.iter().map(|frame| &*frame.name).collect();
+        assert_eq!(
+            names[..4],
+            [function, "ddprof_call", "Java_programs_Native_call", "programs.Native.call"],
+            "{}: {stack:#?}",
+            run.label
+        );
+        assert_eq!(names.last(), Some(&"java.lang.Thread.run"), "{}: {stack:#?}", run.label);
+        assert_eq!(stack.thread, "native-memory");
+    });
+    found.map(|stack| stack.value as f64).sum()
+}
+
+fn assert_near(label: &str, found: f64, expected: f64, tolerance: f64) {
+    let is_near = if expected == 0.0 { found == 0.0 } else { (found / expected - 1.0).abs() <= tolerance };
+    assert!(is_near, "{label}: {found} of {expected} ({:.4})", found / expected);
+}
+
+const BYTES: &str = "bytes";
+const COUNT: &str = "count";
+
+/// The library is loaded when the agent has long begun, and by dlopen: no native method is bound to it.
+#[test]
+fn bytes_allocations_and_leaks_are_right_by_site() {
+    for home in java_homes() {
+        // One interval: what was not freed is told at its end.
+        let options = "cpu=off,interval=1h,nativemem=1k,nativemem.leaks,file=FILE";
+        let run = JavaRun::new(&home, "NativeMemory").argument(LIBRARY).agent(options).run().expect_success();
+        // Which would be missing.
+        assert_eq!(run.counter("handler.samples_dropped"), 0, "{}", run.stderr);
+        assert!(run.counter("nativemem.not_remembered") < 50, "{}", run.stderr);
+        let messages = run.messages();
+        let allocated = [("alloc_space", BYTES), ("alloc_objects", COUNT)]
+            .map(|sample_type| stacks_of(&messages, "nativemem", sample_type));
+        let kept = [("inuse_space", BYTES), ("inuse_objects", COUNT)]
+            .map(|sample_type| stacks_of(&messages, "nativemem-leak", sample_type));
+        for truth in truth(&run) {
+            let Truth { function, tolerance, .. } = &truth;
+            for (which, stacks, expected) in
+                [("allocated", &allocated, truth.allocated), ("kept", &kept, truth.kept)]
+            {
+                for (unit, (stacks, expected)) in [BYTES, COUNT].iter().zip(stacks.iter().zip(expected)) {
+                    let label = format!("{} {function} {which} {unit}", run.label);
+                    assert_near(&label, sum(&run, stacks, function), expected, *tolerance);
+                }
+            }
+        }
+    }
+}
+
+/// Without leaks nothing is remembered, and what frees is left alone. Each walker finds the caller.
+#[test]
+fn every_walker_finds_the_caller() {
+    for home in java_homes() {
+        for walker in ["vm", "vmx", "fp", "dwarf", "no"] {
+            let options = format!("cpu=off,nativemem=64k,cstack={walker},file=FILE");
+            let run =
+                JavaRun::new(&home, "NativeMemory").argument(LIBRARY).agent(&options).run().expect_success();
+            let messages = run.messages();
+            let stacks = stacks_of(&messages, "nativemem", ("alloc_space", BYTES));
+            let native = ["allocating_large", "ddprof_call", "Java_programs_Native_call"];
+            let java = ["programs.Native.call", "programs.NativeMemory.call"];
+            // Without native frames one function is told from another by the line at most.
+            let (expected, is_wanted): (Vec<&str>, fn(&Truth) -> bool) = match walker {
+                "no" => (java.to_vec(), |_| true),
+                _ => ([&native[..], &java].concat(), |truth| truth.function == "allocating_large"),
+            };
+            let bytes: f64 =
+                truth(&run).iter().filter(|truth| is_wanted(truth)).map(|truth| truth.allocated[0]).sum();
+            let is_it = |stack: &&Stack| {
+                let names = stack.frames.iter().map(|frame| &*frame.name);
+                names.take(expected.len()).eq(expected.iter().copied())
+            };
+            let found: i64 = stacks.iter().filter(is_it).map(|stack| stack.value).sum();
+            // Of blocks this large nearly all are sampled: 0.5 % is one deviation.
+            assert_near(&format!("{} {walker}", run.label), found as f64, bytes, 0.03);
+            assert!(stacks_of(&messages, "nativemem-leak", ("inuse_space", BYTES)).is_empty());
+        }
+    }
+}
+
+/// A second session has its own imports, intervals and leaks.
+#[test]
+fn imports_are_given_back_when_a_session_ends() {
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "NativeMemory")
+            .argument(LIBRARY)
+            .argument("cpu=off,nativemem=1,nativemem.leaks")
+            .variable("OTLPPROF_FILE", "FILE")
+            .agent("cpu=off,nativemem=1m,file=DIR/first.otlp")
+            .run()
+            .expect_success();
+        assert_eq!(run.stdout, "led true\nled false\nled true\nled false\n", "{}\n{}", run.label, run.stderr);
+        let stacks = stacks_of(&run.messages(), "nativemem-leak", ("inuse_space", BYTES));
+        let is_it = |stack: &&Stack| stack.frames[0].name == "allocating_leaked";
+        let found: i64 = stacks.iter().filter(is_it).map(|stack| stack.value).sum();
+        assert_eq!(found, 10_000, "{}: {stacks:#?}", run.label);
+    }
+}
