@@ -5,6 +5,7 @@
 //! that sum; since they are known when the profile is written, the next one counts them (`otlpprof.encode.over_limit.*`),
 //! as it counts what became of this one's messages. Recorded samples and periods are counted when they are drained; what
 //! handlers count, `.samples_taken` for one, may be ahead by what is in the buffer.
+//! `samples_left_out` are those of threads and stacks that the user does not want: recorded, and in no value.
 //! `samples` of files and uploads are a profile's, each of which stands for all records of one stack and thread;
 //! `pending` is what waits to be uploaded now, `context.blocks` for how many threads at once there has been memory. A profile that is divided into messages has its counts in the first.
 
@@ -42,6 +43,7 @@ impl Snapshot {
         let mut counts = vec![
             ("otlpprof.handler.samples_recorded".to_owned(), recorded.samples),
             ("otlpprof.handler.periods_recorded".to_owned(), recorded.periods),
+            ("otlpprof.samples_left_out".to_owned(), recorded.left_out),
             ("otlpprof.resolve.unknown_methods".to_owned(), recorded.unresolved.methods),
             ("otlpprof.resolve.unknown_objects".to_owned(), recorded.unresolved.objects),
             ("otlpprof.encode.over_limit.samples".to_owned(), encoded.over_limit_samples),

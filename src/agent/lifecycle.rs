@@ -1,10 +1,12 @@
 //! Start, stop, flush and status, whoever asks: the JVM's start, a repeated load, the JVM's end.
 
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jni::sys::{JNIEnv, JavaVM};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Condvar, Mutex, RwLock};
 use thiserror::Error;
 
 use super::callbacks::callbacks;
@@ -20,13 +22,27 @@ use crate::jvm::jvmti::{Capability, Jvmti, Phase};
 use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::Event;
 use crate::jvm::jvmti_table::Capabilities;
-use crate::sampling::cpu;
+use crate::sampling::{cpu, own_threads};
 
 /// How long a command that drives the agent, or the JVM's end, waits for what is pending to be sent.
 const FAREWELL: Duration = Duration::from_secs(3);
 
 /// The status without a session.
 pub(super) const NOT_PROFILING: &str = "not profiling";
+
+/// A session that is yet to begin.
+struct Pending {
+    options: Options,
+    /// Which of them it is, since the process began.
+    number: u64,
+}
+
+impl Pending {
+    fn new(options: Options) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        Self { options, number: NUMBER.fetch_add(1, Ordering::Relaxed) }
+    }
+}
 
 /// Why the agent does not start.
 #[derive(Debug, Error)]
@@ -47,8 +63,10 @@ pub(super) struct Agent {
     session: RwLock<Option<Arc<Session>>>,
     /// The session whose samples are in the buffer: from before the first is taken until the last has been drained.
     draining: RwLock<Option<Arc<Session>>>,
-    /// Options of a session that begins when the VM is live.
-    pending: Mutex<Option<Options>>,
+    /// A session that begins when the VM is live, or when its delay is over.
+    pending: Mutex<Option<Pending>>,
+    /// Notified when what is pending has changed.
+    pending_changed: Condvar,
     /// Held while a session is started or stopped.
     changing: Mutex<()>,
     /// Whether the VM tells of events.
@@ -84,13 +102,13 @@ pub(super) unsafe fn start(java_vm: *mut JavaVM, mut options: Options) -> Result
                 "loaded into a running JVM: methods compiled before now have lines at safepoints only"
             );
         }
-        agent.begin(options)?;
+        agent.begin_when_due(options)?;
     } else {
         if options.cpu.is_some() {
             // While the VM starts.
             cpu::warm_up(session::clock_choice(options.cpu_clock));
         }
-        *agent.pending.lock() = Some(options);
+        *agent.pending.lock() = Some(Pending::new(options));
     }
     Ok(())
 }
@@ -114,6 +132,7 @@ pub(super) unsafe fn make(java_vm: *mut JavaVM) -> Result<&'static Agent, StartE
                 session: RwLock::new(None),
                 draining: RwLock::new(None),
                 pending: Mutex::new(None),
+                pending_changed: Condvar::new(),
                 changing: Mutex::new(()),
                 listening: Mutex::new(false),
             })
@@ -174,12 +193,48 @@ impl Agent {
     /// # Safety
     /// `env` is the current thread's.
     pub(super) unsafe fn vm_is_live(&'static self, env: *mut JNIEnv) {
-        let Some(options) = self.pending.lock().take() else { return };
+        let Some(Pending { options, .. }) = self.pending.lock().take() else { return };
         // SAFETY: by the contract.
         unsafe { self.vm.learn(env) };
-        if let Err(error) = self.begin(options) {
+        if let Err(error) = self.begin_when_due(options) {
             logging::say(&format!("error: {error}; the agent does not start"));
         }
+    }
+
+    /// Begins after the delay that the options ask for.
+    fn begin_when_due(&'static self, mut options: Options) -> Result<(), StartError> {
+        let delay = std::mem::take(&mut options.delay);
+        if delay.is_zero() {
+            return self.begin(options);
+        }
+        let pending = Pending::new(options);
+        let number = pending.number;
+        *self.pending.lock() = Some(pending);
+        let wait = move || {
+            if let Some(options) = self.wait_for(number, Instant::now() + delay)
+                && let Err(error) = self.begin(options)
+            {
+                logging::say(&format!("error: {error}; nothing is profiled"));
+            }
+            // If it was attached.
+            self.vm.detach();
+        };
+        own_threads::spawn("otlpprof-delay", wait).map(drop).map_err(|error| {
+            self.forget_pending();
+            SessionError::Thread(error).into()
+        })
+    }
+
+    /// Waits until then, and takes what is pending under this number; `None` if it is gone before.
+    fn wait_for(&self, number: u64, due: Instant) -> Option<Options> {
+        let mut pending = self.pending.lock();
+        while pending.as_ref().is_some_and(|pending| pending.number == number) {
+            if Instant::now() >= due {
+                return pending.take().map(|pending| pending.options);
+            }
+            self.pending_changed.wait_until(&mut pending, due);
+        }
+        None
     }
 
     fn begin(&'static self, options: Options) -> Result<(), StartError> {
@@ -222,6 +277,7 @@ impl Agent {
     /// # Safety
     /// `env` is the current thread's.
     pub(super) unsafe fn vm_ends(&self, env: *mut JNIEnv) {
+        self.forget_pending();
         self.end(Some(env));
     }
 
@@ -232,6 +288,19 @@ impl Agent {
 
     fn end(&self, env: Option<*mut JNIEnv>) -> Option<Arc<Session>> {
         let _changing = self.changing.lock();
+        self.end_running(env)
+    }
+
+    /// Ends this session, if it is the one that runs. Does not wait for its thread, which may be the caller.
+    pub(super) fn end_session(&self, session: &Session, env: Option<*mut JNIEnv>) -> bool {
+        let _changing = self.changing.lock();
+        let is_running =
+            self.session.read().as_ref().is_some_and(|running| ptr::eq(&raw const **running, session));
+        is_running && self.end_running(env).is_some()
+    }
+
+    /// The caller holds `changing`.
+    fn end_running(&self, env: Option<*mut JNIEnv>) -> Option<Arc<Session>> {
         let session = self.session.write().take();
         let session = session?;
         session.stop(env, FAREWELL);
@@ -241,8 +310,9 @@ impl Agent {
 
     /// Does what a repeated load asks for.
     pub(super) fn obey(&self, command: &Request) {
-        if self.vm.jvmti.phase() != Ok(Phase::Live) {
-            return self.obey_before_the_vm_is_live(command);
+        let is_pending = self.pending.lock().is_some();
+        if is_pending || self.vm.jvmti.phase() != Ok(Phase::Live) {
+            return self.obey_before_the_start(command);
         }
         let env = self.vm.attach_as_daemon(c"otlpprof");
         match command {
@@ -256,11 +326,12 @@ impl Agent {
 
     /// Stops the session, and waits until nothing of it is left. `false` if there is none.
     pub(super) fn stop(&self, env: Option<*mut JNIEnv>) -> bool {
+        let was_pending = self.forget_pending();
         let session = self.end(env);
         if let Some(session) = &session {
             session.join();
         }
-        session.is_some()
+        session.is_some() || was_pending
     }
 
     /// Sends what has been recorded. `false` if there is no session.
@@ -275,7 +346,8 @@ impl Agent {
 
     /// One line on what the agent does.
     pub(super) fn status(&self) -> String {
-        let mut status = NOT_PROFILING.to_owned();
+        let is_pending = self.pending.lock().is_some();
+        let mut status = if is_pending { self.what_is_pending() } else { NOT_PROFILING }.to_owned();
         self.with_session(|session| status = session.status());
         status
     }
@@ -290,15 +362,31 @@ impl Agent {
         reclaim::reclaim(|| self.with_draining_session(Session::drain_now))
     }
 
-    /// No thread can be attached yet, and no session runs: one may be about to.
-    fn obey_before_the_vm_is_live(&self, command: &Request) {
-        let mut pending = self.pending.lock();
+    /// No session runs: one may be about to. Before the VM is live no thread can be attached.
+    fn obey_before_the_start(&self, command: &Request) {
+        let is_pending = match command {
+            Request::Stop => self.forget_pending(),
+            _ => self.pending.lock().is_some(),
+        };
         logging::say(match command {
-            Request::Stop if pending.take().is_some() => "stopped",
-            Request::Flush | Request::Status if pending.is_some() => {
-                "profiling begins when the VM has started"
-            }
+            Request::Stop if is_pending => "stopped",
+            Request::Flush | Request::Status if is_pending => self.what_is_pending(),
             _ => NOT_PROFILING,
         });
+    }
+
+    /// The status until a session begins.
+    fn what_is_pending(&self) -> &'static str {
+        match self.vm.jvmti.phase() {
+            Ok(Phase::Live) => "profiling begins when the delay is over",
+            _ => "profiling begins when the VM has started",
+        }
+    }
+
+    /// What is pending does not begin. `false` if there is nothing.
+    fn forget_pending(&self) -> bool {
+        let was_pending = self.pending.lock().take().is_some();
+        self.pending_changed.notify_all();
+        was_pending
     }
 }

@@ -69,6 +69,7 @@ impl Output {
 
     pub(super) fn new(options: &Options) -> Result<Self, OutputError> {
         let file = options.file.as_deref().map(FileExporter::new).transpose()?;
+        let file = file.map(|file| file.rolling(options.file_period));
         let start = |config| Uploader::start(config, Some(Box::new(halves)), own_threads::spawn);
         let uploader = options.upload.clone().map(start).transpose()?;
         let limit_bytes =

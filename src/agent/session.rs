@@ -15,6 +15,7 @@ use super::engine_profiles::{profiles_of, profiles_of_survivors};
 use super::engines;
 use super::events::Events;
 use super::first_upload::first_interval;
+use super::lifecycle;
 use super::objects::Objects;
 use super::options::{CpuClock, Options};
 use super::output::{EncodeStats, Output, OutputError};
@@ -23,7 +24,7 @@ use super::resolve::{FrameResolver, Unresolved};
 use super::resource;
 use super::thread_labels::{self, ThreadLabel, ThreadLabels};
 use super::vm::{STUBS, Vm};
-use crate::aggregate::{Aggregator, RawFrame, Survivors, ThreadKey};
+use crate::aggregate::{Aggregator, Interval, RawFrame, Survivors, ThreadKey};
 use crate::context::reclaim;
 use crate::context::slot_names::SLOT_NAMES;
 use crate::core::record::{Engine, FrameKind};
@@ -80,6 +81,8 @@ struct Drain {
 pub(super) struct Recorded {
     pub(super) samples: u64,
     pub(super) periods: u64,
+    /// Those of threads or stacks that the user does not want.
+    pub(super) left_out: u64,
     pub(super) unresolved: Unresolved,
 }
 
@@ -238,8 +241,14 @@ impl Session {
     fn run(&self) {
         let env = self.vm.attach_as_daemon(c"otlpprof");
         let mut next = Instant::now() + first_interval(self.options.interval);
+        let end = self.options.duration.and_then(|duration| Instant::now().checked_add(duration));
         while !self.stopping.load(Ordering::Acquire) {
-            let until_flush = next.saturating_duration_since(Instant::now());
+            let now = Instant::now();
+            if end.is_some_and(|end| end <= now) {
+                self.has_run_its_time(env);
+                break;
+            }
+            let until_flush = end.map_or(next, |end| end.min(next)).saturating_duration_since(now);
             self.buffer.drain_bell.wait(until_flush.min(DRAIN_PERIOD));
             self.drain_now();
             reclaim::reclaim_if_crowded(|| self.drain_now());
@@ -251,6 +260,15 @@ impl Session {
         }
         if env.is_some() {
             self.vm.detach();
+        }
+    }
+
+    /// Ends itself, in its own thread.
+    fn has_run_its_time(&self, env: Option<*mut JNIEnv>) {
+        let Some(agent) = lifecycle::agent() else { return };
+        if agent.end_session(self, env) {
+            self.objects.join();
+            log::info!("stopped: profiled for {:?}, as `duration` asked for", self.started.elapsed());
         }
     }
 
@@ -307,7 +325,7 @@ impl Session {
         may_wait: impl Fn() -> bool,
     ) {
         let map_number = self.objects.published_number();
-        let (mut interval, recorded, end_ns, unix_offset_ns) = {
+        let (mut interval, mut recorded, end_ns, unix_offset_ns) = {
             let mut drain = self.drain.lock();
             drain.drain(self.buffer);
             let (end_ns, unix_offset_ns) = clocks();
@@ -319,6 +337,9 @@ impl Session {
             (interval, drain.recorded, end_ns, unix_offset_ns)
         };
         self.objects.interval_ends(map_number);
+        // A collection's begin waits for the drain's lock: not under it.
+        recorded.left_out += self.leave_out(&mut interval, labels);
+        self.drain.lock().recorded.left_out = recorded.left_out;
         let start = interval_start.clone();
         interval_start.monotonic_ns = end_ns;
         let attributes_of = |tables: &mut Tables, thread: ThreadKey| {
@@ -346,6 +367,9 @@ impl Session {
         }
         attributes.push(tables.string_attribute(StackWalker::KEY, self.options.stack_walker.name()));
         profiles.extend(self.events.take(&mut tables));
+        if profiles.is_empty() {
+            return;
+        }
         // What counts are there is told by the first, whichever that is.
         if let Some(first) = profiles.first_mut() {
             first.attributes = tables.attribute_set(&attributes);
@@ -363,6 +387,19 @@ impl Session {
         if self.output.send(&batch, patience, meanwhile) {
             interval_start.counters = counters;
         }
+    }
+
+    /// Leaves out what the user does not want. Returns the number of samples.
+    fn leave_out(&self, interval: &mut Interval, labels: &HashMap<u32, ThreadLabel>) -> u64 {
+        let Options { threads, frames, .. } = &self.options;
+        if threads.is_everything() && frames.is_everything() {
+            return 0;
+        }
+        let name = |thread: ThreadKey| labels.get(&thread.java_incarnation).map(|label| label.name.as_str());
+        interval.leave_out(
+            |thread| threads.selects(name(thread).into_iter()),
+            |tables, stack| frames.selects_stack(tables, stack),
+        )
     }
 
     fn live_threads(&self, env: Option<*mut JNIEnv>) -> HashMap<i32, ThreadLabel> {

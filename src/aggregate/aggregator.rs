@@ -153,7 +153,9 @@ impl Aggregator {
     }
 
     fn note(&mut self, sum: u32, values: [f64; 2], monotonic_ns: u64) {
-        for (total, value) in self.sums[sum as usize].values.iter_mut().zip(values) {
+        let to = &mut self.sums[sum as usize];
+        to.samples += 1;
+        for (total, value) in to.values.iter_mut().zip(values) {
             *total += value;
         }
         if let Some(moments) = &mut self.moments {
@@ -170,7 +172,7 @@ impl Aggregator {
         }
         // SANITY: the drain of an interval holds far fewer than 2^32 different stacks.
         let new = u32::try_from(sums.len()).expect("fewer than 2^32 sums");
-        sums.push(Sum { key, values: [0.0; 2] });
+        sums.push(Sum { key, values: [0.0; 2], samples: 0, is_left_out: false });
         index.insert_unique(hash, new, |&index| hasher.hash_one(key_of(sums, index)));
         new
     }

@@ -25,6 +25,10 @@ pub type EngineProfiles = [Option<ProfileKind>; 2];
 pub(super) struct Sum {
     pub(super) key: SumKey,
     pub(super) values: [f64; 2],
+    /// How many samples have come to it.
+    pub(super) samples: u64,
+    /// Whether it is in no profile.
+    pub(super) is_left_out: bool,
 }
 
 /// What makes two records one sum.
@@ -71,13 +75,35 @@ impl Interval {
     ) -> Vec<NumberedSample> {
         let Self { tables, sums, numbered, .. } = self;
         let mut threads: HashMap<ThreadKey, AttributeSetId, RandomState> = HashMap::default();
-        let samples = numbered.iter().map(|&Numbered { number, sum, values }| {
+        let wanted = numbered.iter().filter(|numbered| !sums[numbered.sum as usize].is_left_out);
+        let samples = wanted.map(|&Numbered { number, sum, values }| {
             let SumKey { engine, stack, thread, labels, link } = sums[sum as usize].key;
             let of_thread = *threads.entry(thread).or_insert_with(|| attributes_of(tables, thread));
             let attributes = tables.union_of_attributes(labels, of_thread);
             NumberedSample { engine, number, identity: SampleIdentity { stack, attributes, link }, values }
         });
         samples.collect()
+    }
+
+    /// Leaves the samples of stacks and threads that are not wanted out of the profiles. Returns how many those are.
+    pub fn leave_out(
+        &mut self,
+        mut wants_thread: impl FnMut(ThreadKey) -> bool,
+        mut wants_stack: impl FnMut(&Tables, StackId) -> bool,
+    ) -> u64 {
+        let mut threads: HashMap<ThreadKey, bool, RandomState> = HashMap::default();
+        let mut stacks: HashMap<StackId, bool, RandomState> = HashMap::default();
+        let mut left_out = 0;
+        for sum in &mut self.sums {
+            let SumKey { thread, stack, .. } = sum.key;
+            let is_wanted = *threads.entry(thread).or_insert_with(|| wants_thread(thread))
+                && *stacks.entry(stack).or_insert_with(|| wants_stack(&self.tables, stack));
+            if !is_wanted {
+                sum.is_left_out = true;
+                left_out += sum.samples;
+            }
+        }
+        left_out
     }
 
     /// The interval as profiles, those that are not empty, in the order of engines; `kinds_of` says which an engine's are,
@@ -111,11 +137,14 @@ impl Interval {
             Some(moments) => {
                 for Moment { sum, values, monotonic_ns } in moments {
                     let unix_nano = monotonic_ns.saturating_add_signed(unix_offset_ns);
-                    add(&mut tables, sums[sum as usize].key, values, Some(unix_nano));
+                    let sum = &sums[sum as usize];
+                    if !sum.is_left_out {
+                        add(&mut tables, sum.key, values, Some(unix_nano));
+                    }
                 }
             }
             None => {
-                for sum in &sums {
+                for sum in sums.iter().filter(|sum| !sum.is_left_out) {
                     add(&mut tables, sum.key, sum.values, None);
                 }
             }

@@ -7,10 +7,12 @@
 mod aggregator;
 mod interval;
 mod recent_frames;
+mod selection;
 mod survivors;
 mod thread_state;
 
 pub use aggregator::{Aggregator, RawFrame, Resolver, ThreadKey};
 pub use interval::{EngineProfiles, Interval, ProfileKind};
+pub use selection::{NamePattern, NameSelection};
 pub use survivors::{Alive, NumberedSample, Remains, Survivors};
 pub use thread_state::ThreadState;

@@ -1,7 +1,7 @@
 //! Messages to files.
 //!
-//! A name without `%t` is one file that grows: protobuf messages with their length as a big-endian u32 before
-//! each (the framing of the OpenTelemetry collector's file exporter), or one JSON document a line. A name with
+//! A name without `%t`, or with a period for which its files grow, is a file that grows: protobuf messages with their length as a big-endian u32 before
+//! each (the framing of the OpenTelemetry collector's file exporter), or one JSON document a line. Another name with
 //! `%t` is a file for every message, which appears under its name when it is whole, and holds nothing but the
 //! message.
 //!
@@ -105,6 +105,8 @@ impl FileError {
 #[derive(Debug)]
 pub struct FileExporter {
     pattern: PathPattern,
+    /// How long a file whose name has the time grows; `None`: each message has a file of its own.
+    period: Option<Duration>,
     state: Mutex<State>,
     notices: Notices,
 }
@@ -114,6 +116,8 @@ struct State {
     stats: FileStats,
     /// Device and inode of the file whose content was checked.
     checked: Option<(u64, u64)>,
+    /// The file that grows for the period, and when that began.
+    current: Option<(SystemTime, PathBuf)>,
 }
 
 impl FileExporter {
@@ -124,7 +128,13 @@ impl FileExporter {
     pub fn new(pattern: &str) -> Result<Self, FileError> {
         let pattern = PathPattern::parse(pattern)?;
         check_writable(&pattern.expand(SystemTime::now(), 0))?;
-        Ok(Self { pattern, state: Mutex::default(), notices: Notices::default() })
+        Ok(Self { pattern, period: None, state: Mutex::default(), notices: Notices::default() })
+    }
+
+    /// Has a file whose name has the time grow for so long before the next one begins.
+    #[must_use]
+    pub fn rolling(self, period: Option<Duration>) -> Self {
+        Self { period: period.filter(|_| self.pattern.has_time()), ..self }
     }
 
     /// Looks whether messages of this kind can follow what is in the file, if there is one that grows.
@@ -146,10 +156,13 @@ impl FileExporter {
     /// It could not be written. The failure is counted, and logged the first time of its kind.
     pub fn write(&self, message: &Message) -> Result<PathBuf, FileError> {
         let mut state = self.state.lock();
-        let result = if self.pattern.has_time() {
-            self.write_own_file(message)
-        } else {
-            self.append(&mut state.checked, message)
+        let result = match self.period {
+            Some(period) => {
+                let path = self.current_file(&mut state.current, period);
+                self.append(path, &mut state.checked, message)
+            }
+            None if self.pattern.has_time() => self.write_own_file(message),
+            None => self.append(self.pattern.expand(SystemTime::now(), 0), &mut state.checked, message),
         };
         let tally = Tally::of(message);
         match &result {
@@ -191,9 +204,32 @@ impl FileExporter {
         result.map_err(failed)
     }
 
+    /// The file of the period that it is now. One that exists when a period begins is not this process's, or not of this
+    /// period: the next free name is taken.
+    fn current_file(&self, current: &mut Option<(SystemTime, PathBuf)>, period: Duration) -> PathBuf {
+        let now = SystemTime::now();
+        match current {
+            // A clock that was set back begins a new period.
+            Some((began, path)) if now.duration_since(*began).is_ok_and(|elapsed| elapsed < period) => {
+                path.clone()
+            }
+            _ => {
+                let free = |path: &PathBuf| path.symlink_metadata().is_err();
+                let mut names = (0..COLLISIONS).map(|collision| self.pattern.expand(now, collision));
+                let path = names.find(free).unwrap_or_else(|| self.pattern.expand(now, 0));
+                *current = Some((now, path.clone()));
+                path
+            }
+        }
+    }
+
     /// Appends the framed message by one write, under the file's lock, and cuts off what a failed write left.
-    fn append(&self, checked: &mut Option<(u64, u64)>, message: &Message) -> Result<PathBuf, FileError> {
-        let path = self.pattern.expand(SystemTime::now(), 0);
+    fn append(
+        &self,
+        path: PathBuf,
+        checked: &mut Option<(u64, u64)>,
+        message: &Message,
+    ) -> Result<PathBuf, FileError> {
         let record = frame(&path, message)?;
         folder_of(&path)?;
         check_kind(&path)?;

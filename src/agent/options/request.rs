@@ -11,6 +11,8 @@ use super::error::{OptionError, did_you_mean};
 use super::table::{self, ENVIRONMENT_PREFIX, OptionSpec};
 use super::types::{ContextPublication, CpuClock, Options, StackWalker};
 use super::{otel, value};
+use crate::aggregate::NameSelection;
+use crate::export::pattern::PathPattern;
 use crate::export::{Endpoint, UploadConfig};
 use crate::otlp::EncodeOptions;
 
@@ -149,6 +151,9 @@ impl Draft {
         if options.nativemem_leaks && options.nativemem.is_none() {
             options.warnings.push("nativemem.leaks is ignored: nativemem is off".into());
         }
+        if options.file_period.is_some() && !options.file.as_deref().is_some_and(has_time) {
+            return Err("loop needs a file whose name has the time: say file=PATH with %t in it".into());
+        }
         let endpoint = match destination {
             Destination::Unsaid | Destination::Off if options.file.is_some() => {
                 options
@@ -200,6 +205,11 @@ fn check_signals(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether the name of a file changes with time.
+fn has_time(file: &str) -> bool {
+    PathPattern::parse(file).is_ok_and(|pattern| pattern.has_time())
+}
+
 /// The state before the table's defaults are read into it: every option that has a default there overwrites what
 /// stands here.
 impl Default for Draft {
@@ -226,7 +236,12 @@ impl Default for Draft {
                 context: Vec::new(),
                 context_publication: ContextPublication::Off,
                 filter: false,
+                threads: NameSelection::default(),
+                frames: NameSelection::default(),
+                delay: Duration::ZERO,
+                duration: None,
                 interval: Duration::ZERO,
+                file_period: None,
                 encode: EncodeOptions::default(),
                 file: None,
                 upload: None,

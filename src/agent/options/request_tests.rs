@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::*;
+use crate::aggregate::NamePattern;
 use crate::export::upload::Compression;
 use crate::otlp::{Format, NativeFrames};
 
@@ -73,7 +74,12 @@ fn nothing_said_is_the_documented_defaults() {
             context: vec![],
             context_publication: ContextPublication::Trace,
             filter: false,
+            threads: NameSelection::default(),
+            frames: NameSelection::default(),
+            delay: Duration::ZERO,
+            duration: None,
             interval: Duration::from_secs(10),
+            file_period: None,
             encode: EncodeOptions {
                 native_frames: NativeFrames::Remote,
                 timestamps: false,
@@ -117,7 +123,7 @@ fn a_value_that_is_no_boolean_is_an_error() {
 fn every_option_is_read_from_the_string() {
     let options = start(
         "start,cpu=500us,cpu.clock=timer,filter,signal=SIGVTALRM,cstack=vmx,depth=128,remotesym,native_frames=name,timestamps,\
-         context=tenant+a%2Bb,context.publish=attributes,interval=1s,format=json,file=/tmp/%p-%t,endpoint=http://c:1,headers=A=1+b=%2B,compression=none,timeout=3s,\
+         context=tenant+a%2Bb,context.publish=attributes,threads=a*+!b,include=C.m,exclude=D.*,delay=1s,duration=60s,loop=1h,interval=1s,format=json,file=/tmp/%p-%t,endpoint=http://c:1,headers=A=1+b=%2B,compression=none,timeout=3s,\
          certificate=/ca.pem,client_certificate=/me.pem,client_key=/me.key,upload.limit=1m,upload.queue=2m,resource=a=1+service.name=weaker,service=s,loglevel=off,strict",
     );
     assert_eq!(
@@ -143,7 +149,18 @@ fn every_option_is_read_from_the_string() {
             context: vec!["tenant".to_owned(), "a+b".to_owned()],
             context_publication: ContextPublication::Attributes,
             filter: true,
+            threads: NameSelection {
+                wanted: vec![NamePattern::new("a*")],
+                unwanted: vec![NamePattern::new("b")],
+            },
+            frames: NameSelection {
+                wanted: vec![NamePattern::new("C.m")],
+                unwanted: vec![NamePattern::new("D.*")],
+            },
+            delay: Duration::from_secs(1),
+            duration: Some(Duration::from_secs(60)),
             interval: Duration::from_secs(1),
+            file_period: Some(Duration::from_secs(3600)),
             encode: EncodeOptions {
                 native_frames: NativeFrames::Name,
                 timestamps: true,
@@ -561,4 +578,19 @@ fn an_event_has_its_period_and_a_signal_of_its_own() {
         assert!(error(options).starts_with(&format!("{names} are the same")), "{options}");
     }
     assert!(start("event=cycles,cpu=off,signal=USR1,event.signal=USR1").cpu.is_none());
+}
+
+#[test]
+fn loop_needs_a_file_whose_name_has_the_time() {
+    for file in ["", "file=/tmp/p.otlp,"] {
+        assert!(error(&format!("{file}loop=1h")).contains("%t"), "{file}");
+    }
+    assert_eq!(start("file=/tmp/%t,loop=1h").file_period, Some(Duration::from_secs(3600)));
+}
+
+#[test]
+fn empty_patterns_of_names_are_mistakes() {
+    for bad in ["threads=!", "threads=a+!", "include=!"] {
+        assert!(error(bad).starts_with(&format!("{bad}: ")), "{bad}");
+    }
 }

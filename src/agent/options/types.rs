@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use log::LevelFilter;
 
+use crate::aggregate::NameSelection;
 pub use crate::core::stack_walker::StackWalker;
 use crate::export::UploadConfig;
 use crate::otlp::EncodeOptions;
@@ -76,8 +77,18 @@ pub struct Options {
     pub context_publication: ContextPublication,
     /// Whether only threads that have registered themselves are sampled.
     pub filter: bool,
+    /// Which threads' samples are kept, by name.
+    pub threads: NameSelection,
+    /// Which samples are kept, by the names of their frames.
+    pub frames: NameSelection,
+    /// How long after the start sampling begins.
+    pub delay: Duration,
+    /// How long is sampled; `None`: until the profiler is stopped.
+    pub duration: Option<Duration>,
     /// How often profiles leave.
     pub interval: Duration,
+    /// How long a file whose name has the time is written to; `None`: each profile has a file of its own.
+    pub file_period: Option<Duration>,
     /// How profiles are encoded, in files and uploads alike.
     pub encode: EncodeOptions,
     /// The path that profiles are written to, with its %p, %t and %h not yet expanded.

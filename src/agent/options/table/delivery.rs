@@ -1,5 +1,7 @@
 //! Where profiles go, how, and what is said meanwhile.
 
+use std::time::Duration;
+
 use log::LevelFilter;
 
 use super::{COMPRESSIONS, GIB, HOUR, LIST_SEPARATOR, OptionSpec, PLAIN, US, set};
@@ -22,6 +24,23 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         ..PLAIN
     },
     OptionSpec {
+        name: "delay",
+        value: "DURATION",
+        default: Some("0s"),
+        help: "begin to sample this long after the start",
+        read: |draft, text| set(&mut draft.options.delay, value::duration(text, Duration::ZERO, 24 * HOUR)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "duration",
+        value: "DURATION",
+        help: "stop by itself when it has sampled this long",
+        read: |draft, text| {
+            set_some(&mut draft.options.duration, value::duration(text, 100_000 * US, 10_000 * HOUR))
+        },
+        ..PLAIN
+    },
+    OptionSpec {
         name: "format",
         value: "proto|json",
         default: Some("proto"),
@@ -40,6 +59,15 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         value: "PATH",
         help: "write profiles to this file; %p is the process id, %t the time (a file for each interval), %h the host",
         read: |draft, text| set_some(&mut draft.options.file, read_path_pattern(text)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "loop",
+        value: "DURATION",
+        help: "write the profiles of this much time to one file, then begin another; with %t in `file`",
+        read: |draft, text| {
+            set_some(&mut draft.options.file_period, value::duration(text, 100_000 * US, 10_000 * HOUR))
+        },
         ..PLAIN
     },
     OptionSpec {

@@ -153,15 +153,6 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         ..PLAIN
     },
     OptionSpec {
-        name: "filter",
-        value: "BOOL",
-        default: Some("false"),
-        bare: Some("true"),
-        help: "sample only threads that have registered themselves (Otlpprof.addThread in Java)",
-        read: |draft, text| set(&mut draft.options.filter, value::boolean(text)),
-        ..PLAIN
-    },
-    OptionSpec {
         name: "signal",
         value: "SIGNAL",
         default: Some("SIGPROF"),

@@ -3,11 +3,49 @@
 use super::{LIST_SEPARATOR, OptionSpec, PLAIN, set};
 use crate::agent::options::types::{ContextPublication, StackWalker};
 use crate::agent::options::value;
+use crate::aggregate::{NamePattern, NameSelection};
 use crate::context::slot_names;
 use crate::core::context::SLOTS;
 use crate::otlp::NativeFrames;
 
 pub(super) const OPTIONS: &[OptionSpec] = &[
+    OptionSpec {
+        name: "filter",
+        value: "BOOL",
+        default: Some("false"),
+        bare: Some("true"),
+        help: "sample only threads that have registered themselves (Otlpprof.addThread in Java)",
+        read: |draft, text| set(&mut draft.options.filter, value::boolean(text)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "threads",
+        value: "NAME+!NAME...",
+        help: "keep samples of threads of these names, without those behind a !; * stands for anything",
+        read: |draft, text| {
+            let (unwanted, wanted) =
+                patterns(text)?.into_iter().partition::<Vec<_>, _>(|name| name.starts_with('!'));
+            let unwanted = unwanted.iter().map(|name| NamePattern::new(&name[1..])).collect();
+            let wanted = wanted.iter().map(|name| NamePattern::new(name)).collect();
+            draft.options.threads = NameSelection { wanted, unwanted };
+            Ok(())
+        },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "include",
+        value: "FRAME+...",
+        help: "keep stacks with a frame of one of these names, like com.example.Class.method; * stands for anything",
+        read: |draft, text| set(&mut draft.options.frames.wanted, frame_patterns(text)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "exclude",
+        value: "FRAME+...",
+        help: "leave out stacks with a frame of one of these names",
+        read: |draft, text| set(&mut draft.options.frames.unwanted, frame_patterns(text)),
+        ..PLAIN
+    },
     OptionSpec {
         name: "cstack",
         value: "vm|vmx|fp|dwarf|no",
@@ -93,6 +131,22 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         ..PLAIN
     },
 ];
+
+/// The most patterns of one option.
+const MAX_PATTERNS: usize = 100;
+
+fn patterns(text: &str) -> Result<Vec<String>, String> {
+    let check = |name: &str| match name.trim_start_matches('!') {
+        "" => Err("an item is empty".to_owned()),
+        _ if name.chars().any(char::is_control) => Err("must be names; * stands for anything".to_owned()),
+        _ => Ok(()),
+    };
+    value::names(text, LIST_SEPARATOR, MAX_PATTERNS, check)
+}
+
+fn frame_patterns(text: &str) -> Result<Vec<NamePattern>, String> {
+    patterns(text).map(|names| names.iter().map(|name| NamePattern::new(name)).collect())
+}
 
 fn check_slot_name(name: &str) -> Result<(), String> {
     slot_names::check(name).map_err(|error| error.to_string())

@@ -1,0 +1,110 @@
+//! Which samples are kept, by the name of their thread and by the frames of their stack.
+
+use crate::model::{Frame, StackId, Tables};
+
+/// A name in which each `*` stands for any characters, or none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamePattern {
+    /// What stands between the `*`s: always one part or more.
+    parts: Vec<Box<str>>,
+}
+
+impl NamePattern {
+    /// Any text is a pattern.
+    pub fn new(text: &str) -> Self {
+        Self { parts: text.split('*').map(Into::into).collect() }
+    }
+
+    /// Whether the whole of `name` is of this pattern.
+    pub fn matches(&self, name: &str) -> bool {
+        let Some((first, others)) = self.parts.split_first() else { return false };
+        let Some(rest) = name.strip_prefix(&**first) else { return false };
+        let Some((last, middle)) = others.split_last() else { return rest.is_empty() };
+        let found = middle.iter().try_fold(rest, |rest, part| {
+            let at = rest.find(&**part)?;
+            Some(&rest[at + part.len()..])
+        });
+        found.is_some_and(|rest| rest.ends_with(&**last))
+    }
+}
+
+/// Names that are wanted, and names that are not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NameSelection {
+    /// Without any, all are wanted.
+    pub wanted: Vec<NamePattern>,
+    /// These are not, even if they are wanted.
+    pub unwanted: Vec<NamePattern>,
+}
+
+impl NameSelection {
+    /// Whether it selects everything.
+    pub const fn is_everything(&self) -> bool {
+        self.wanted.is_empty() && self.unwanted.is_empty()
+    }
+
+    /// Whether something of these names is selected: by one that is wanted, unless another is not.
+    pub fn selects<'a>(&self, names: impl Iterator<Item = &'a str>) -> bool {
+        let mut is_wanted = self.wanted.is_empty();
+        for name in names {
+            if self.unwanted.iter().any(|pattern| pattern.matches(name)) {
+                return false;
+            }
+            is_wanted = is_wanted || self.wanted.iter().any(|pattern| pattern.matches(name));
+        }
+        is_wanted
+    }
+
+    /// Whether the stack is selected by the names of its frames. Native frames that are left to the backend have none.
+    pub fn selects_stack(&self, tables: &Tables, stack: StackId) -> bool {
+        self.selects(tables.stacks.get(stack).iter().filter_map(|frame| {
+            let function = match *tables.frames.get(*frame) {
+                Frame::Java { function, .. }
+                | Frame::Native { function, .. }
+                | Frame::Kernel { function }
+                | Frame::Marker { function, .. } => function,
+                Frame::RemoteNative { .. } => return None,
+            };
+            Some(tables.strings.get(tables.functions.get(function).name))
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_stand_for_anything() {
+        for (pattern, name, is_match) in [
+            ("main", "main", true),
+            ("main", "main2", false),
+            ("main", "amain", false),
+            ("*", "", true),
+            ("http-*", "http-8080-1", true),
+            ("http-*", "ahttp-1", false),
+            ("*-exec-*", "http-exec-1", true),
+            ("*-exec-*", "http-exec1", false),
+            ("a*a", "a", false),
+            ("a*a", "aa", true),
+            ("a*b*b", "axbxb", true),
+            ("a*b*b", "axb", false),
+            ("*Thé*", "lesThés", true),
+        ] {
+            assert_eq!(NamePattern::new(pattern).matches(name), is_match, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn what_is_unwanted_is_never_selected() {
+        let patterns = |texts: &[&str]| texts.iter().map(|text| NamePattern::new(text)).collect::<Vec<_>>();
+        let selection = NameSelection { wanted: patterns(&["a*"]), unwanted: patterns(&["ab*"]) };
+        assert!(selection.selects(["x", "ac"].into_iter()));
+        assert!(!selection.selects(["ac", "abc"].into_iter()));
+        assert!(!selection.selects(["x"].into_iter()));
+        assert!(!selection.selects([].into_iter()));
+        let all_but = NameSelection { wanted: Vec::new(), ..selection };
+        assert!(all_but.selects([].into_iter()) && all_but.selects(["x"].into_iter()));
+        assert!(!all_but.selects(["x", "abc"].into_iter()));
+    }
+}
