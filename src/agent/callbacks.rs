@@ -116,5 +116,8 @@ unsafe extern "system" fn garbage_collection_start(_: *mut RawEnv) {
 }
 
 unsafe extern "system" fn garbage_collection_finish(_: *mut RawEnv) {
-    guarded("GarbageCollectionFinish", |_| COLLECTIONS.end());
+    guarded("GarbageCollectionFinish", |_| {
+        COLLECTIONS.end();
+        engines::collection_ended();
+    });
 }

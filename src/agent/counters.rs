@@ -11,6 +11,7 @@
 
 use std::sync::atomic::Ordering;
 
+use super::engines;
 use super::output::EncodeStats;
 use super::session::Recorded;
 use crate::context::blocks::BLOCKS;
@@ -75,6 +76,7 @@ impl Snapshot {
         for (name, count) in wall::COUNTS.named() {
             counts.push((format!("otlpprof.wall.{name}"), count));
         }
+        counts.push(("otlpprof.live.thinned".to_owned(), engines::thinned()));
         for (name, count) in native_memory::COUNTERS.named() {
             counts.push((format!("otlpprof.nativemem.{name}"), count));
         }

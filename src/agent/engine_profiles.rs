@@ -15,6 +15,10 @@ pub(super) fn profiles_of_survivors(engine: Engine, options: &Options) -> Engine
             let period = options.nativemem.unwrap_or(1);
             [kind(&types::NATIVELEAK_SPACE, period), kind(&types::NATIVELEAK_OBJECTS, period)]
         }
+        Engine::Live => {
+            let period = options.live.unwrap_or(1);
+            [kind(&types::LIVE_SPACE, period), kind(&types::LIVE_OBJECTS, period)]
+        }
         _ => [None, None],
     }
 }
@@ -44,6 +48,8 @@ pub(super) fn profiles_of(engine: Engine, options: &Options) -> EngineProfiles {
             let event = options.event.as_ref();
             [event.and_then(|event| kind(ProfileType::perf_event(&event.name), event.period)), None]
         }
+        // What they are of is told as long as it lives.
+        Engine::Live => [None, None],
         Engine::NativeMemory => {
             let period = options.nativemem.unwrap_or(1);
             [kind(&types::NATIVEMEM_SPACE, period), kind(&types::NATIVEMEM_OBJECTS, period)]

@@ -103,7 +103,7 @@ impl Resolver for FrameResolver {
                 let state = tables.string_attribute(attribute_keys::THREAD_STATE, state);
                 return tables.attribute_set(&[state]);
             }
-            Engine::Alloc => attribute_keys::OBJECT_CLASS,
+            Engine::Alloc | Engine::Live => attribute_keys::OBJECT_CLASS,
             Engine::Lock => return self.lock(tables, subject),
             Engine::Wait => attribute_keys::MONITOR_CLASS,
             Engine::Exceptions => attribute_keys::EXCEPTION_TYPE,

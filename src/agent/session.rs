@@ -252,6 +252,7 @@ impl Session {
             self.buffer.drain_bell.wait(until_flush.min(DRAIN_PERIOD));
             self.drain_now();
             reclaim::reclaim_if_crowded(|| self.drain_now());
+            self.sweep(env, false);
             if Instant::now() >= next && !self.stopping.load(Ordering::Acquire) {
                 publication::give_way();
                 self.flush(env);
@@ -305,6 +306,7 @@ impl Session {
     /// Ends the interval and sends its profile.
     pub(super) fn flush(&self, env: Option<*mut JNIEnv>) {
         let interval_start = self.interval.lock();
+        self.sweep(env, true);
         let labels = self.thread_labels(env);
         // So long, at most, does a profile of many messages hold up the next, and not the end.
         let patience = (self.options.interval / 2).min(LONGEST_FLUSH);
@@ -315,6 +317,14 @@ impl Session {
     /// are told apart by the sampling engine's records: not after it has stopped.
     fn thread_labels(&self, env: Option<*mut JNIEnv>) -> HashMap<u32, ThreadLabel> {
         self.labels.of_interval(self.live_threads(env))
+    }
+
+    /// Looks which sampled objects are still there.
+    fn sweep(&self, env: Option<*mut JNIEnv>, at_once: bool) {
+        if let Some(env) = env {
+            // SAFETY: the current thread's environment; the drain's lock, which is wanted in safepoints, is not held.
+            unsafe { engines::sweep(&self.options, env, at_once) };
+        }
     }
 
     fn end_interval(
@@ -367,6 +377,7 @@ impl Session {
         }
         attributes.push(tables.string_attribute(StackWalker::KEY, self.options.stack_walker.name()));
         profiles.extend(self.events.take(&mut tables));
+        // Samples of what may live on alone.
         if profiles.is_empty() {
             return;
         }
@@ -429,6 +440,7 @@ impl Session {
         let labels = self.thread_labels(env);
         // Nobody takes a sample after this.
         engines::stop(self.vm);
+        self.sweep(env, true);
         drop(self.wall.lock().take());
         drop(self.event.lock().take());
         if let Some(cpu) = self.cpu.lock().take() {
@@ -438,6 +450,8 @@ impl Session {
         self.stopping.store(true, Ordering::Release);
         self.buffer.drain_bell.ring();
         self.end_interval(interval_start, &labels, within, || true);
+        // SAFETY: as in `sweep`.
+        unsafe { engines::forget(&self.options, env) };
         self.output.shutdown(deadline.saturating_duration_since(Instant::now()));
         self.objects.stop();
         log::info!("{}", self.summary());

@@ -32,7 +32,7 @@ pub struct Remains {
     pub share: f64,
     /// Of both: what it stands for by now, where samples have been thinned.
     pub weight: f64,
-    /// The collections that it has survived, for objects.
+    /// For objects: the collections that they have survived, roughly; 0 for one that has not survived any, and is not told.
     pub age: Option<u32>,
 }
 
@@ -104,7 +104,7 @@ impl Survivors {
         let mut translation = Translation::new(&self.tables, tables);
         let mut ages: HashMap<(AttributeSetId, u32), AttributeSetId> = HashMap::new();
         for (key, (identity, values)) in self.samples.iter().filter(|((of, _), _)| *of == engine) {
-            let Some(remains) = alive.get(key) else { continue };
+            let Some(remains) = alive.get(key).filter(|remains| remains.age != Some(0)) else { continue };
             let mut identity = translation.identity(*identity);
             if let Some(age) = remains.age {
                 let attributes = identity.attributes;

@@ -5,14 +5,24 @@
 //! that is met stands for `1 / p` of its size: then sums are right whatever sizes there are, those of small objects and of
 //! large arrays.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 /// The bytes and allocations that one of `size` bytes stands for, which a point has met.
 pub fn estimate(size: u64, interval: u64) -> [f64; 2] {
-    let size = size as f64;
-    if interval <= 1 || size <= 0.0 {
-        return [size, 1.0];
-    }
-    let allocations = 1.0 / -(-size / interval as f64).exp_m1();
-    [size * allocations, allocations]
+    let allocations = 1.0 / probability(size, interval);
+    [size as f64 * allocations, allocations]
+}
+
+/// How probably a point meets an allocation of `size` bytes.
+fn probability(size: u64, interval: u64) -> f64 {
+    if interval <= 1 || size == 0 { 1.0 } else { -(-(size as f64) / interval as f64).exp_m1() }
+}
+
+/// Whether an allocation of `size` bytes that a point has met with `interval` bytes between them is met by one with
+/// `longer_interval` too: as often as is right for that, whatever its size. `random` is any number.
+pub fn is_met_too(size: u64, interval: u64, longer_interval: u64, random: u64) -> bool {
+    let share = probability(size, longer_interval) / probability(size, interval);
+    ((random >> 11) as f64) < share * (1_u64 << 53) as f64
 }
 
 /// How many bytes lie before the next point: 1 or more, and 1 where every allocation is to be met. `random` is any number.
@@ -33,6 +43,27 @@ pub const fn mix(seed: u64) -> u64 {
     mixed ^ mixed >> 31
 }
 
+/// Numbers as if at random, for any number of threads: splitmix64.
+#[derive(Debug)]
+pub struct Random(AtomicU64);
+
+impl Random {
+    /// Begins at `seed`.
+    pub const fn new(seed: u64) -> Self {
+        Self(AtomicU64::new(seed))
+    }
+
+    /// Begins again.
+    pub fn seed(&self, seed: u64) {
+        self.0.store(seed, Ordering::Relaxed);
+    }
+
+    /// The next number.
+    pub fn number(&self) -> u64 {
+        mix(self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,6 +78,21 @@ mod tests {
             assert!((bytes / objects - size as f64).abs() < 1e-3, "{size}: {bytes}");
         }
         assert_eq!(estimate(24, 1), [24.0, 1.0]);
+    }
+
+    #[test]
+    fn what_is_met_at_short_distances_is_thinned_to_longer_ones() {
+        let random = Random::new(3);
+        for size in [16, 1_000, 4_096, 1_000_000] {
+            let (short, long) = (1_024, 8_192);
+            let tries = 200_000;
+            let kept = (0..tries).filter(|_| is_met_too(size, short, long, random.number())).count() as f64;
+            // Each that is kept stands for what it does at the long distance, among those that the short one has met.
+            let estimated = kept * estimate(size, long)[1];
+            let expected = f64::from(tries) * estimate(size, short)[1];
+            assert!((estimated / expected - 1.0).abs() < 0.03, "{size}: {estimated} of {expected}");
+        }
+        assert!((0..1_000).all(|_| is_met_too(24, 512, 512, random.number())));
     }
 
     #[test]

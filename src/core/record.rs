@@ -25,11 +25,13 @@ pub enum Engine {
     Event,
     /// Native allocations.
     NativeMemory,
+    /// Objects that may live on.
+    Live,
 }
 
 impl Engine {
     /// The number of engines.
-    pub const COUNT: usize = 8;
+    pub const COUNT: usize = 9;
 
     /// All engines, each at the place of its number.
     pub const ALL: [Self; Self::COUNT] = [
@@ -41,6 +43,7 @@ impl Engine {
         Self::Exceptions,
         Self::Event,
         Self::NativeMemory,
+        Self::Live,
     ];
 }
 

@@ -3,7 +3,7 @@
 /// The class of an object that was allocated, or lives: `java.lang.String`, `byte[]`.
 pub const OBJECT_CLASS: &str = "otlpprof.object.class";
 
-/// How many collections a live object has survived.
+/// How many collections a live object has survived: 1, 2, 4, and so on, the power of two below.
 pub const OBJECT_AGE: &str = "otlpprof.object.age";
 
 /// The class of an object whose monitor a thread waited for, or of a lock.

@@ -118,14 +118,14 @@ impl Sample {
 }
 
 /// Takes a sample of the current thread, which has not been interrupted: it has called the VM, which has called us.
-/// Takes signals in the middle of it, and other samples in those, as they come.
+/// Takes signals in the middle of it, and other samples in those, as they come. Returns whether it was recorded.
 ///
 /// # Safety
 /// `thread` is the current thread's. If it has a `JavaThread*`, that is in native code, with its last Java frame's
 /// anchor set, as it is in JVMTI's events and in native methods.
-pub unsafe fn take_of_caller(sample: &Sample, thread: &ThreadRecord) {
+pub unsafe fn take_of_caller(sample: &Sample, thread: &ThreadRecord) -> bool {
     // SAFETY: by the contract.
-    unsafe { take_at(sample, thread, Place::CalledByVm) };
+    unsafe { take_at(sample, thread, Place::CalledByVm) }
 }
 
 /// Takes a sample of the current thread, which has called one of the functions that stand in for others: its stack begins

@@ -10,6 +10,7 @@ use crate::jvm::jvmti_table::Capabilities;
 /// Asks for what the engines need, and turns those off that do not get it, with a line each.
 pub(super) fn acquire(jvmti: Jvmti, options: &mut Options) {
     acquire_for(jvmti, &mut options.alloc, "alloc", Capability::SampledObjectAllocEvents);
+    acquire_for(jvmti, &mut options.live, "live", Capability::SampledObjectAllocEvents);
     acquire_for(jvmti, &mut options.lock, "lock", Capability::MonitorEvents);
     acquire_for(jvmti, &mut options.wait, "wait", Capability::MonitorEvents);
     acquire_for(jvmti, &mut options.exceptions, "exceptions", Capability::ExceptionEvents);

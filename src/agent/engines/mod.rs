@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `allocations`, `monitors`, `exceptions` | an engine each, or two that share their events |
 //! | `native_memory` | native allocations, and what of them was not freed |
+//! | `live_objects`, `live_table` | the live heap: which sampled objects have survived collections |
 //! | `capabilities` | what the VM must grant for them |
 //! | `gate` | lets samples through while an engine runs, and waits for those under way when it stops |
 //! | `parking` | threads that wait in `LockSupport.park` |
@@ -15,6 +16,8 @@ mod allocations;
 mod capabilities;
 mod exceptions;
 mod gate;
+mod live_objects;
+mod live_table;
 mod monitors;
 mod native_memory;
 mod own_sample;
@@ -29,6 +32,7 @@ use super::vm::Vm;
 use crate::aggregate::Alive;
 use crate::jvm::jvmti_events::EventCallbacks;
 
+pub(super) use live_objects::{collection_ended, thinned};
 pub(super) use subjects::SUBJECTS;
 
 /// Whether any of these engines is asked for.
@@ -39,6 +43,7 @@ pub(super) fn are_asked_for(options: &Options) -> bool {
 /// Whether one is that the VM's events are for.
 fn need_events(options: &Options) -> bool {
     options.alloc.is_some()
+        || options.live.is_some()
         || options.lock.is_some()
         || options.wait.is_some()
         || options.exceptions.is_some()
@@ -52,7 +57,7 @@ pub(super) fn acquire(vm: &Vm, options: &mut Options) {
 
 /// Begins to take samples; the VM is live, and drains are made.
 pub(super) fn start(vm: &Vm, options: &Options) {
-    allocations::start(vm, options.alloc);
+    allocations::start(vm, options.alloc, options.live);
     monitors::start(vm, options.lock, options.wait);
     parking::start(vm, options.lock);
     exceptions::start(vm, options.exceptions);
@@ -68,10 +73,39 @@ pub(super) fn stop(vm: &Vm) {
     native_memory::stop();
 }
 
+/// Looks which sampled objects are still there, if they have to be looked after; `at_once` where that is to be told.
+///
+/// # Safety
+/// `env` is the current thread's, which holds none of the agent's locks but that of an interval's end.
+pub(super) unsafe fn sweep(options: &Options, env: *mut JNIEnv, at_once: bool) {
+    if options.live.is_some() {
+        // SAFETY: by the contract.
+        unsafe { live_objects::sweep(env, at_once) };
+    }
+}
+
+/// The last profiles have been made: nothing is looked after any more.
+///
+/// # Safety
+/// As for [`sweep`].
+pub(super) unsafe fn forget(options: &Options, env: Option<*mut JNIEnv>) {
+    if options.live.is_none() {
+        return;
+    }
+    live_objects::forget();
+    if let Some(env) = env {
+        // SAFETY: by the contract.
+        unsafe { live_objects::sweep(env, false) };
+    }
+}
+
 /// What is still there of what samples are of, by their numbers.
 pub(super) fn alive(options: &Options) -> Alive {
     let mut alive = Alive::new();
     native_memory::add_alive(options, &mut alive);
+    if options.live.is_some() {
+        live_objects::add_alive(&mut alive);
+    }
     alive
 }
 

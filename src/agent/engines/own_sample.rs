@@ -22,10 +22,26 @@ pub(super) unsafe fn take(
     values: [f64; 2],
     subject: Subject,
 ) {
-    let sample = Sample { values, subject, ..Sample::of(engine) };
+    // SAFETY: by the contract.
+    unsafe { take_numbered(agent, env, engine, values, subject, 0) };
+}
+
+/// The same, of what is known by a number. Returns whether the sample was recorded.
+///
+/// # Safety
+/// As for [`take`].
+pub(super) unsafe fn take_numbered(
+    agent: &Agent,
+    env: *mut JNIEnv,
+    engine: Engine,
+    values: [f64; 2],
+    subject: Subject,
+    number: u32,
+) -> bool {
+    let sample = Sample { values, subject, number, ..Sample::of(engine) };
     let unknown = ThreadRecord::default();
     let thread = match current() {
-        CurrentThread::Own => return,
+        CurrentThread::Own => return false,
         CurrentThread::Known(record) if record.java_thread.load(Ordering::Relaxed) != 0 => record,
         // Its first events come before it has been made known as a Java thread.
         CurrentThread::Known(record) => {
@@ -38,7 +54,7 @@ pub(super) unsafe fn take(
         }
     };
     // SAFETY: by the contract; the VM sets the anchor before it sends an event.
-    unsafe { take_of_caller(&sample, thread) };
+    unsafe { take_of_caller(&sample, thread) }
 }
 
 fn describe(record: &ThreadRecord, os_tid: i32, agent: &Agent, env: *mut JNIEnv) {

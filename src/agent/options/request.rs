@@ -222,6 +222,7 @@ impl Default for Draft {
                 event: None,
                 event_signal: 0,
                 alloc: None,
+                live: None,
                 lock: None,
                 wait: None,
                 nativemem: None,

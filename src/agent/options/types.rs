@@ -49,6 +49,8 @@ pub struct Options {
     pub event_signal: i32,
     /// The mean number of bytes between two sampled allocations; `None`: allocations are not sampled.
     pub alloc: Option<u64>,
+    /// The mean number of allocated bytes between two objects that are looked after while they live; `None`: none are.
+    pub live: Option<u64>,
     /// The shortest wait for a monitor or a lock that is recorded; `None`: none is.
     pub lock: Option<Duration>,
     /// The shortest wait for a notification that is recorded; `None`: none is.

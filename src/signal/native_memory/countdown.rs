@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::core::byte_sampling::{distance, mix};
+use crate::core::byte_sampling::{Random, distance};
 
 /// A power of two.
 const STREAMS: usize = 64;
@@ -18,19 +18,19 @@ struct Stream(AtomicU64);
 /// The streams.
 pub(super) struct Countdown {
     streams: [Stream; STREAMS],
-    random: AtomicU64,
+    random: Random,
 }
 
 impl Countdown {
     pub(super) const fn new() -> Self {
-        Self { streams: [const { Stream(AtomicU64::new(u64::MAX)) }; STREAMS], random: AtomicU64::new(0) }
+        Self { streams: [const { Stream(AtomicU64::new(u64::MAX)) }; STREAMS], random: Random::new(0) }
     }
 
     /// Chooses each stream's first point.
     pub(super) fn start(&self, seed: u64, interval: u64) {
-        self.random.store(seed, Ordering::Relaxed);
+        self.random.seed(seed);
         for stream in &self.streams {
-            stream.0.store(distance(self.random(), interval), Ordering::Relaxed);
+            stream.0.store(distance(self.random.number(), interval), Ordering::Relaxed);
         }
     }
 
@@ -49,17 +49,13 @@ impl Countdown {
             // Of threads that allocate at the same time each takes its bytes, or the point, and never both.
             let (after, is_met) = match before > bytes {
                 true => (before.wrapping_sub(bytes), false),
-                false => (distance(self.random(), interval), true),
+                false => (distance(self.random.number(), interval), true),
             };
             match left.compare_exchange_weak(before, after, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return is_met,
                 Err(now) => before = now,
             }
         }
-    }
-
-    fn random(&self) -> u64 {
-        mix(self.random.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed))
     }
 }
 

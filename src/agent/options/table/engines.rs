@@ -102,6 +102,18 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         ..PLAIN
     },
     OptionSpec {
+        name: "live",
+        value: "SIZE|on|off",
+        default: Some("off"),
+        bare: Some("on"),
+        help: "tell at each interval's end what survives collections, of one in about so many allocated bytes (on: 512k)",
+        read: |draft, text| {
+            let interval = switchable(text, "512k", |text| value::size(text, 1, GIB));
+            set(&mut draft.options.live, interval.map(|interval| interval.map(|bytes| bytes as u64)))
+        },
+        ..PLAIN
+    },
+    OptionSpec {
         name: "lock",
         value: "DURATION|on|off",
         default: Some("off"),

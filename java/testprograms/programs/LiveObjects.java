@@ -1,0 +1,112 @@
+package programs;
+
+import com.sun.management.HotSpotDiagnosticMXBean;
+import java.lang.management.GarbageCollectorMXBean;
+import java.lang.management.ManagementFactory;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Allocates known numbers of objects of known sizes at known places, lets some of them go, and collects: {@code LiveObjects
+ * [virtual]}. Each line is {@code METHOD CLASS BYTES OBJECTS COLLECTIONS} of what lives in the end, with the number of
+ * collections since it was allocated. With an argument all of it is done by a virtual thread.
+ *
+ * <p>Sizes are those of a 64-bit HotSpot with compressed class pointers and headers that are not compact, as in
+ * {@link Allocations}.
+ */
+public final class LiveObjects {
+    private static final int SMALL = 900_000;
+    private static final int ARRAYS = 20_000;
+    private static final int LARGE = 30;
+
+    private LiveObjects() {}
+
+    /** 12 bytes of header, 4 for the reference to the next, 16 of fields. */
+    private static final class Small {
+        Small next;
+        long a;
+        long b;
+
+        Small(Small next) {
+            this.next = next;
+        }
+    }
+
+    private static volatile Object kept;
+    private static final List<Object> LISTS = new ArrayList<>();
+
+    public static void main(String[] args) throws Exception {
+        Thread thread;
+        if (args.length > 0) {
+            thread = (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class)
+                    .invoke(null, (Runnable) LiveObjects::all);
+        } else {
+            thread = new Thread(LiveObjects::all, "live-objects");
+            thread.start();
+        }
+        thread.join();
+    }
+
+    private static void all() {
+        Object[] old = new Object[ARRAYS];
+        arrays(old);
+        LISTS.add(old);
+        large();
+        long beforeOld = collections();
+        System.gc();
+        System.gc();
+        System.gc();
+        LISTS.add(small());
+        long beforeYoung = collections();
+        dropped();
+        kept = null;
+        System.gc();
+        System.gc();
+        long end = collections();
+        told("arrays", "int[]", 16 + 4 * 250, ARRAYS, end - beforeOld);
+        // Some collectors cannot compress references.
+        boolean isCompressed = ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class)
+                .getVMOption("UseCompressedOops").getValue().equals("true");
+        told("large", "java.lang.Object[]", 16 + (isCompressed ? 4 : 8) * 250_000, LARGE, end - beforeOld);
+        told("small", "programs.LiveObjects$Small", isCompressed ? 32 : 40, SMALL, end - beforeYoung);
+        told("dropped", "long[]", 16 + 8 * 125, 0, 0);
+    }
+
+    private static void told(String method, String type, long bytes, long objects, long collections) {
+        System.out.println(method + " " + type + " " + bytes * objects + " " + objects + " " + collections);
+    }
+
+    private static long collections() {
+        long count = 0;
+        for (GarbageCollectorMXBean collector : ManagementFactory.getGarbageCollectorMXBeans()) {
+            count += Math.max(0, collector.getCollectionCount());
+        }
+        return count;
+    }
+
+    private static Object small() {
+        Small last = null;
+        for (int i = 0; i < SMALL; i++) {
+            last = new Small(last);
+        }
+        return last;
+    }
+
+    private static void arrays(Object[] into) {
+        for (int i = 0; i < into.length; i++) {
+            into[i] = new int[250];
+        }
+    }
+
+    private static void large() {
+        for (int i = 0; i < LARGE; i++) {
+            LISTS.add(new Object[250_000]);
+        }
+    }
+
+    private static void dropped() {
+        for (int i = 0; i < 5_000; i++) {
+            kept = new long[125];
+        }
+    }
+}

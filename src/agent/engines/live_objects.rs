@@ -1,0 +1,164 @@
+//! The live heap: sampled objects are referred to weakly, and looked after when a collection has ended.
+//!
+//! An object's age is the number of collections that it has survived, as the VM announces them (GarbageCollectionStart and
+//! Finish): with collectors that work while the program runs each of their pauses. What has survived none is not told: nobody
+//! knows whether it lives.
+//!
+//! Nobody calls the VM while holding the table: that could wait for a safepoint, in which the table is wanted as well.
+
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use jni::sys::{JNIEnv, jobject, jweak};
+use parking_lot::Mutex;
+
+use super::live_table::{LiveTable, Tracked};
+use super::own_sample;
+use crate::agent::lifecycle::Agent;
+use crate::aggregate::{Alive, Remains};
+use crate::core::collections::COLLECTIONS;
+use crate::core::record::{Engine, Subject};
+use crate::signal::sample::monotonic_ns;
+
+/// The most objects that are referred to: each takes the collector some nanoseconds.
+const MOST_OBJECTS: usize = 65_536;
+
+/// How long lies between two looks at all objects, unless they are to be told.
+const SWEEP_PERIOD: Duration = Duration::from_secs(1);
+
+/// Collections that have ended.
+static COLLECTED: AtomicU32 = AtomicU32::new(0);
+
+/// The number of the last sample.
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+/// A weak global reference.
+#[derive(Clone, Copy, Debug)]
+struct WeakReference(jweak);
+
+// SAFETY: global references may be used by any thread.
+unsafe impl Send for WeakReference {}
+
+struct LiveObjects {
+    table: LiveTable<WeakReference>,
+    /// Collections that had ended when it was last looked who is alive.
+    swept_collections: u32,
+    swept_at: Option<Instant>,
+}
+
+static LIVE: LazyLock<Mutex<LiveObjects>> = LazyLock::new(|| {
+    let table = LiveTable::new(MOST_OBJECTS, monotonic_ns());
+    Mutex::new(LiveObjects { table, swept_collections: 0, swept_at: None })
+});
+
+/// A collection, or one within another, has ended. In the VM's thread.
+pub(in crate::agent) fn collection_ended() {
+    if COLLECTIONS.so_far().is_some() {
+        COLLECTED.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Takes a sample of an object that has just been allocated, and refers to it.
+///
+/// # Safety
+/// In an event of the VM's, with the current thread's `env` and a live reference.
+pub(super) unsafe fn allocated(
+    agent: &Agent,
+    env: *mut JNIEnv,
+    object: jobject,
+    values: [f64; 2],
+    subject: Subject,
+) {
+    let Some(weight) = LIVE.lock().table.admit() else { return };
+    let born = COLLECTED.load(Ordering::Relaxed);
+    // SAFETY: by the contract.
+    let reference = unsafe { ((**env).v1_2.NewWeakGlobalRef)(env, object) };
+    if reference.is_null() {
+        return;
+    }
+    // 0 is none.
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1);
+    // Before the sample: whoever finds that in the buffer finds what it is of.
+    let tracked = Tracked { reference: WeakReference(reference), born, weight };
+    LIVE.lock().table.insert(number, tracked);
+    // SAFETY: by the contract.
+    let is_recorded = unsafe { own_sample::take_numbered(agent, env, Engine::Live, values, subject, number) };
+    if !is_recorded {
+        LIVE.lock().table.discard(number);
+    }
+}
+
+/// Looks who is alive, if there has been a collection since the last time, and gives references back. Not more often than
+/// once in a while unless `at_once` is set.
+///
+/// # Safety
+/// `env` is the current thread's, which holds no lock of the agent's that is wanted in a safepoint.
+pub(super) unsafe fn sweep(env: *mut JNIEnv, at_once: bool) {
+    // References are used and given back by one thread at a time. Who waits here waits for no safepoint.
+    static SWEEPING: Mutex<()> = Mutex::new(());
+    let _sweeping = SWEEPING.lock();
+    let collected = COLLECTED.load(Ordering::Relaxed);
+    let mut gone = LIVE.lock().table.take_discarded();
+    if let Some(objects) = objects_to_look_at(collected, at_once) {
+        // SAFETY: by the contract; it is given back below, or by the next sweep.
+        let is_dead =
+            |of: WeakReference| unsafe { ((**env).v1_1.IsSameObject)(env, of.0, std::ptr::null_mut()) };
+        let dead = objects.into_iter().filter(|(_, of)| is_dead(*of));
+        let dead: Vec<u32> = dead.map(|(number, _)| number).collect();
+        let mut live = LIVE.lock();
+        gone.extend(dead.iter().filter_map(|number| live.table.remove(*number)));
+        live.table.swept();
+        live.swept_collections = collected;
+    }
+    for WeakReference(reference) in gone {
+        // SAFETY: by the contract; it is in no table any more.
+        unsafe { ((**env).v1_2.DeleteWeakGlobalRef)(env, reference) };
+    }
+}
+
+/// The objects by their numbers, if it is time to look at them.
+fn objects_to_look_at(collected: u32, at_once: bool) -> Option<Vec<(u32, WeakReference)>> {
+    let mut live = LIVE.lock();
+    let is_early = live.swept_at.is_some_and(|swept_at| swept_at.elapsed() < SWEEP_PERIOD);
+    if live.swept_collections == collected || is_early && !at_once {
+        return None;
+    }
+    live.swept_at = Some(Instant::now());
+    Some(live.table.objects().map(|(number, object)| (number, object.reference)).collect())
+}
+
+/// Refers to no object any more. The references are given back at the next [`sweep`].
+pub(super) fn forget() {
+    LIVE.lock().table.clear();
+}
+
+/// Adds the objects that live.
+pub(super) fn add_alive(alive: &mut Alive) {
+    let live = LIVE.lock();
+    for (number, object) in live.table.objects() {
+        let age = live.swept_collections.saturating_sub(object.born);
+        let remains = Remains { share: 1.0, weight: object.weight, age: Some(age_class(age)) };
+        alive.insert((Engine::Live, number), remains);
+    }
+}
+
+/// The power of two below an age, and 0: samples of each age would be many.
+fn age_class(age: u32) -> u32 {
+    age.checked_ilog2().map_or(0, |class| 1 << class)
+}
+
+/// How many sampled objects were not referred to, for want of room.
+pub(in crate::agent) fn thinned() -> u64 {
+    LIVE.lock().table.thinned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_told_by_the_power_of_two_below() {
+        assert_eq!([0, 1, 2, 3, 4, 7, 8, 1000].map(age_class), [0, 1, 2, 2, 4, 4, 8, 512]);
+    }
+}

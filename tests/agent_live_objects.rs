@@ -1,0 +1,129 @@
+//! The live heap, beside what a program knows of its own.
+
+mod agent_support;
+
+use std::path::Path;
+
+use agent_support::running::Finished;
+use agent_support::stacks::{Stack, stacks_of};
+use agent_support::{JavaRun, java_homes, java_version};
+use otlpprof::model::attribute_keys::OBJECT_CLASS;
+
+const INTERVAL_BYTES: f64 = 1024.0;
+
+/// What the program says that lives: of one class, from one method.
+struct Truth {
+    method: String,
+    class: String,
+    bytes: f64,
+    objects: f64,
+    collections: i64,
+}
+
+fn run(home: &Path, arguments: &[&str], jvm_options: &[&str]) -> Finished {
+    let mut run = JavaRun::new(home, "LiveObjects").jvm_option("-Xmx700m").jvm_option("-Xms700m");
+    for option in jvm_options {
+        run = run.jvm_option(option);
+    }
+    for option in ["quiet", "dontinline,programs.LiveObjects::*"] {
+        run = run.jvm_option(&format!("-XX:CompileCommand={option}"));
+    }
+    for argument in arguments {
+        run = run.argument(argument);
+    }
+    // One interval: what lives is told at its end.
+    run.agent("cpu=off,interval=1h,live=1k,file=FILE").run().expect_success()
+}
+
+fn truth(run: &Finished) -> Vec<Truth> {
+    let line = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [method, class, bytes, objects, collections] = words[..] else { return None };
+        let number = |text: &str| text.parse().expect("a number");
+        Some(Truth {
+            method: method.to_owned(),
+            class: class.to_owned(),
+            bytes: number(bytes),
+            objects: number(objects),
+            collections: collections.parse().expect("a number"),
+        })
+    };
+    let truth: Vec<_> = run.stdout.lines().filter_map(line).collect();
+    assert_eq!(truth.len(), 4, "{}", run.stdout);
+    truth
+}
+
+/// Of `n` objects of `s` bytes each is sampled with the probability `p = 1 - exp(-s / interval)`, and then stands for `1 / p`:
+/// the sum's relative deviation is `sqrt((1 - p) / (p * n))`. The program's numbers are such that 3 % are five deviations
+/// at least, which nobody meets by chance; JDK 11 picks objects that are about as large as the interval too often.
+fn tolerance(home: &Path, truth: &Truth) -> f64 {
+    let p = -(-truth.bytes / truth.objects / INTERVAL_BYTES).exp_m1();
+    let deviation = ((1.0 - p) / (p * truth.objects)).sqrt();
+    assert!(5.0 * deviation <= 0.03, "{}: too few objects: {deviation}", truth.method);
+    if java_version(home) == 11 && truth.method == "arrays" { 0.35 } else { 0.03 }
+}
+
+fn check(home: &Path, run: &Finished, ages_are_collections: bool) {
+    let messages = run.messages();
+    let profiles = [("inuse_space", "bytes"), ("inuse_objects", "count")]
+        .map(|sample_type| stacks_of(&messages, "live-heap", sample_type));
+    for truth in truth(run) {
+        let label = format!("{} {}", run.label, truth.method);
+        // A method may be where the VM loads a class, for example.
+        let is_it = |stack: &&Stack| {
+            stack.frames[0].name.ends_with(&format!(".{}", truth.method))
+                && stack.labels.get(OBJECT_CLASS) == Some(&truth.class)
+        };
+        if truth.objects == 0.0 {
+            assert_eq!(profiles[0].iter().find(is_it).map(|stack| stack.value), None, "{label}");
+            continue;
+        }
+        for (stacks, expected) in profiles.iter().zip([truth.bytes, truth.objects]) {
+            let found: i64 = stacks
+                .iter()
+                .filter(is_it)
+                .inspect(|stack| {
+                    let is_whole = stack.frames.last().unwrap().name == "java.lang.Thread.run"
+                        || stack.has("java.lang.VirtualThread.run");
+                    assert!(is_whole, "{label}: {stack:#?}");
+                    let age = stack.age.expect("an age");
+                    let expected = 1 << truth.collections.ilog2();
+                    assert!(!ages_are_collections || age == expected, "{label}: age {age}, not {expected}");
+                })
+                .map(|stack| stack.value)
+                .sum();
+            let ratio = found as f64 / expected;
+            assert!(
+                (ratio - 1.0).abs() <= tolerance(home, &truth),
+                "{label}: {found} of {expected} ({ratio:.4})\n{}",
+                run.stderr
+            );
+        }
+    }
+    assert_eq!(run.counter("handler.samples_dropped"), 0, "{}", run.stderr);
+    assert_eq!(run.counter("live.thinned"), 0, "{}", run.stderr);
+}
+
+#[test]
+fn live_bytes_objects_and_ages_are_right_by_class_and_site() {
+    for home in java_homes() {
+        let kinds: &[&[&str]] = if java_version(&home) >= 21 { &[&[], &["virtual"]] } else { &[&[]] };
+        for arguments in kinds {
+            check(&home, &run(&home, arguments, &["-XX:+UseSerialGC"]), true);
+        }
+    }
+}
+
+/// The collectors do not announce alike what they do: with those that work while the program runs ages are pauses.
+#[test]
+fn every_collector_tells_what_lives() {
+    let home = java_homes().into_iter().find(|home| java_version(home) == 21).expect("a JDK 21");
+    for collector in ["-XX:+UseG1GC", "-XX:+UseParallelGC", "-XX:+UseZGC", "-XX:+UseShenandoahGC"] {
+        let supported = JavaRun::new(&home, "Hello").jvm_option(collector).run().succeeded();
+        if supported {
+            check(&home, &run(&home, &[], &[collector]), false);
+        } else {
+            assert_eq!(collector, "-XX:+UseShenandoahGC", "{}", home.display());
+        }
+    }
+}
