@@ -44,6 +44,7 @@ impl Snapshot {
         let mut counts = vec![
             ("otlpprof.handler.samples_recorded".to_owned(), recorded.samples),
             ("otlpprof.handler.periods_recorded".to_owned(), recorded.periods),
+            ("otlpprof.agent.threads_ns".to_owned(), recorded.threads_ns),
             ("otlpprof.samples_left_out".to_owned(), recorded.left_out),
             ("otlpprof.resolve.unknown_methods".to_owned(), recorded.unresolved.methods),
             ("otlpprof.resolve.unknown_objects".to_owned(), recorded.unresolved.objects),

@@ -7,9 +7,6 @@ use crate::model::{ProfileType, types};
 
 /// The profiles of what an engine's samples were of and is still there.
 pub(super) fn profiles_of_survivors(engine: Engine, options: &Options) -> EngineProfiles {
-    let kind = |profile_type: &'static ProfileType, period: u64| {
-        Some(ProfileKind { profile_type, period: i64::try_from(period).unwrap_or(i64::MAX).max(1) })
-    };
     match engine {
         Engine::NativeMemory => {
             let period = options.nativemem.unwrap_or(1);
@@ -23,12 +20,23 @@ pub(super) fn profiles_of_survivors(engine: Engine, options: &Options) -> Engine
     }
 }
 
-/// The profiles that an engine's samples become.
-pub(super) fn profiles_of(engine: Engine, options: &Options) -> EngineProfiles {
-    let kind = |profile_type: &'static ProfileType, period: u64| {
-        // A period is never 0.
-        Some(ProfileKind { profile_type, period: i64::try_from(period).unwrap_or(i64::MAX).max(1) })
-    };
+/// The profiles that an engine's samples become, when it has sampled up to `stretch` times as seldom as was asked for
+/// (`agent::budget`): that is their period. Values that are in periods are so many fewer.
+pub(super) fn profiles_of(engine: Engine, options: &Options, stretch: u32) -> EngineProfiles {
+    let is_in_periods = matches!(engine, Engine::Cpu | Engine::Wall | Engine::Event);
+    let scale = if is_in_periods { 1.0 / f64::from(stretch) } else { 1.0 };
+    unstretched(engine, options).map(|kind| {
+        kind.map(|kind| ProfileKind { period: kind.period.saturating_mul(i64::from(stretch)), scale, ..kind })
+    })
+}
+
+fn kind(profile_type: &'static ProfileType, period: u64) -> Option<ProfileKind> {
+    // A period is never 0.
+    let period = i64::try_from(period).unwrap_or(i64::MAX).max(1);
+    Some(ProfileKind { profile_type, period, scale: 1.0 })
+}
+
+fn unstretched(engine: Engine, options: &Options) -> EngineProfiles {
     match engine {
         Engine::Cpu => {
             let period = options.cpu.map_or(1, |interval| interval.as_nanos() as u64);

@@ -14,6 +14,7 @@
 //! | `lifecycle` | start, stop, flush and status, whoever asks |
 //! | `session` | one run of the profiler: sampling, drained and sent at intervals |
 //! | `engines` | what the VM tells of by its events: allocations, locks, exceptions |
+//! | `budget` | what the profiler may cost, and who samples more seldom to keep to it |
 //! | `engine_profiles` | the profiles that each engine's samples become |
 //! | `objects` | the loaded objects, published to the handlers, unwind tables compiled behind |
 //! | `resolve`, `thread_labels` | what frames and threads are called |
@@ -22,6 +23,7 @@
 //! | `counters` | the agent's own counters, as a profile's attributes |
 //! | `logging` | lines on standard error |
 
+mod budget;
 mod callbacks;
 mod counters;
 mod engine_profiles;

@@ -10,6 +10,7 @@ use jni::sys::JNIEnv;
 use parking_lot::{Mutex, MutexGuard};
 use thiserror::Error;
 
+use super::budget::Budget;
 use super::counters::Snapshot;
 use super::engine_profiles::{profiles_of, profiles_of_survivors};
 use super::engines;
@@ -81,6 +82,8 @@ struct Drain {
 pub(super) struct Recorded {
     pub(super) samples: u64,
     pub(super) periods: u64,
+    /// CPU time of the profiler's own threads.
+    pub(super) threads_ns: u64,
     /// Those of threads or stacks that the user does not want.
     pub(super) left_out: u64,
     pub(super) unresolved: Unresolved,
@@ -100,6 +103,7 @@ pub(super) struct Session {
     buffer: &'static SampleBuffer,
     objects: Arc<Objects>,
     drain: Mutex<Drain>,
+    budget: Mutex<Budget>,
     pub(super) labels: ThreadLabels,
     pub(super) events: Events,
     output: Output,
@@ -173,6 +177,9 @@ impl Session {
             buffer,
             objects,
             drain: Mutex::new(drain),
+            budget: Mutex::new(Budget::new(
+                options.budget.map(|hundredths| f64::from(hundredths) / 10_000.0),
+            )),
             labels: ThreadLabels::default(),
             events,
             output,
@@ -251,6 +258,7 @@ impl Session {
             let until_flush = end.map_or(next, |end| end.min(next)).saturating_duration_since(now);
             self.buffer.drain_bell.wait(until_flush.min(DRAIN_PERIOD));
             self.drain_now();
+            self.budget.lock().look();
             reclaim::reclaim_if_crowded(|| self.drain_now());
             self.sweep(env, false);
             if Instant::now() >= next && !self.stopping.load(Ordering::Acquire) {
@@ -362,7 +370,8 @@ impl Session {
             return;
         }
         let counters = self.counters(recorded);
-        let kinds = |engine| profiles_of(engine, &self.options);
+        let stretches = self.budget.lock().take_longest();
+        let kinds = |engine| profiles_of(engine, &self.options, stretches[engine as usize]);
         let (mut tables, mut profiles) = interval.into_profiles(kinds, unix_offset_ns, attributes_of);
         let end_unix_nano =
             self.options.encode.timestamps.then(|| end_ns.saturating_add_signed(unix_offset_ns));
@@ -374,6 +383,10 @@ impl Session {
         let mut attributes = counters.attributes_since(&start.counters, &mut tables);
         if let Some(clock) = self.clock.get() {
             attributes.push(tables.string_attribute("otlpprof.cpu.clock", clock));
+        }
+        for engine in Engine::ALL.into_iter().filter(|engine| stretches[*engine as usize] > 1) {
+            let key = format!("otlpprof.limit.{}", engine.name());
+            attributes.push(tables.int_attribute(&key, i64::from(stretches[engine as usize]), ""));
         }
         attributes.push(tables.string_attribute(StackWalker::KEY, self.options.stack_walker.name()));
         profiles.extend(self.events.take(&mut tables));
@@ -475,6 +488,7 @@ impl Session {
     }
 
     fn counters(&self, recorded: Recorded) -> Snapshot {
+        let recorded = Recorded { threads_ns: self.budget.lock().threads_ns(), ..recorded };
         let output = &self.output;
         let (upload, file) = (output.upload_stats(), output.file_stats());
         Snapshot::now(recorded, self.events.counts(), output.encode_stats(), upload.as_ref(), file.as_ref())

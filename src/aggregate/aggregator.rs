@@ -274,7 +274,7 @@ mod tests {
         unix_offset_ns: i64,
         attributes_of: impl FnMut(&mut Tables, ThreadKey) -> AttributeSetId,
     ) -> (Tables, Profile) {
-        let kinds = |_| [Some(ProfileKind { profile_type: &types::CPU, period: 1 }), None];
+        let kinds = |_| [Some(ProfileKind { profile_type: &types::CPU, period: 1, scale: 1.0 }), None];
         let (tables, mut profiles) = interval.into_profiles(kinds, unix_offset_ns, attributes_of);
         (tables, profiles.remove(0))
     }

@@ -15,6 +15,8 @@ pub struct ProfileKind {
     pub profile_type: &'static ProfileType,
     /// In the type's period unit.
     pub period: i64,
+    /// What a sample's values are multiplied by.
+    pub scale: f64,
 }
 
 /// The profiles of an engine, one for each of a sample's values: the first alone, or both.
@@ -163,12 +165,13 @@ impl Interval {
 /// sum is right to one.
 pub(super) struct Rounding {
     profile: Profile,
+    scale: f64,
     carried: f64,
 }
 
 impl Rounding {
     pub(super) fn new(kind: ProfileKind) -> Self {
-        Self { profile: Profile::new(kind.profile_type, kind.period), carried: 0.0 }
+        Self { profile: Profile::new(kind.profile_type, kind.period), scale: kind.scale, carried: 0.0 }
     }
 
     pub(super) fn finish(self) -> Profile {
@@ -176,7 +179,7 @@ impl Rounding {
     }
 
     pub(super) fn add(&mut self, identity: SampleIdentity, value: f64, at_unix_nano: Option<u64>) {
-        let exact = value + self.carried;
+        let exact = value * self.scale + self.carried;
         let whole = exact.round().max(0.0);
         self.carried = exact - whole;
         // What is rounded away is no sample: a value of 0 says that there was none.

@@ -135,7 +135,7 @@ mod tests {
     const ENGINE: Engine = Engine::NativeMemory;
 
     fn kinds() -> EngineProfiles {
-        let kind = |profile_type| Some(ProfileKind { profile_type, period: 1 });
+        let kind = |profile_type| Some(ProfileKind { profile_type, period: 1, scale: 1.0 });
         [kind(&types::NATIVELEAK_SPACE), kind(&types::NATIVELEAK_OBJECTS)]
     }
 

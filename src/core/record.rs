@@ -45,6 +45,21 @@ impl Engine {
         Self::NativeMemory,
         Self::Live,
     ];
+
+    /// The name of the option that turns it on.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Wall => "wall",
+            Self::Alloc => "alloc",
+            Self::Lock => "lock",
+            Self::Wait => "wait",
+            Self::Exceptions => "exceptions",
+            Self::Event => "event",
+            Self::NativeMemory => "nativemem",
+            Self::Live => "live",
+        }
+    }
 }
 
 /// What a sample is about, as a number that the ordinary zone gives out: the class of an object, say.

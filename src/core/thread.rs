@@ -188,6 +188,8 @@ pub struct CpuAccount {
     /// Periods that the thread's signals did not tell of; below 0, that they told of too many. The next
     /// sample takes them.
     pub owed: AtomicI64,
+    /// Periods that signals told of and no sample stands for yet: `signal::stretch`.
+    pub put_off: AtomicI64,
     /// Whether the thread's first signal has been handled.
     pub started: AtomicBool,
 }

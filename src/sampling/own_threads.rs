@@ -1,11 +1,13 @@
 //! The profiler's own threads: never sampled, and no signal of the application's is handled on them.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::thread::{Builder, JoinHandle};
 use std::{io, ptr};
 
-use super::threads::exclude_current_thread;
+use super::clock;
+use super::threads::{exclude_current_thread, excluded_tids};
 
 /// Signals that a thread raises by what it executes. Blocked, they would end the process: a load that may fail
 /// is one, and the VM's own implicit checks are others.
@@ -46,6 +48,17 @@ pub fn spawn<T: Send + 'static>(
     // SAFETY: the call above filled `before`.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
     thread
+}
+
+/// The CPU time of each of the profiler's threads that is there, by the kernel's id.
+pub fn cpu_times_ns() -> HashMap<i32, u64> {
+    let time = |tid| clock::cpu_time_of(tid).map(|ns| (tid, ns.max(0).cast_unsigned()));
+    excluded_tids().into_iter().filter_map(time).collect()
+}
+
+/// The CPU time of the process.
+pub fn process_cpu_ns() -> u64 {
+    clock::process_cpu_ns().max(0).cast_unsigned()
 }
 
 #[cfg(test)]

@@ -91,6 +91,7 @@ fn arm(tid: i32, base_ns: i64, prepare: impl FnOnce(&ThreadRecord)) -> Option<&'
     account.last_seen_ns.store(base_ns, Ordering::Relaxed);
     account.credited.store(0, Ordering::Relaxed);
     account.owed.store(0, Ordering::Relaxed);
+    account.put_off.store(0, Ordering::Relaxed);
     account.started.store(false, Ordering::Relaxed);
     prepare(record);
     if config.clock.is_some_and(|clock| !clock::arm(record, clock, config.signal)) {
@@ -122,7 +123,8 @@ pub(super) fn retire_ended(record: &'static ThreadRecord, ended_at_ns: i64) {
         }
         let account = &record.account;
         let used = ended_at_ns - account.base_ns.load(Ordering::Relaxed);
-        let credited = account.credited.load(Ordering::Relaxed).saturating_mul(SESSION.interval_ns());
+        let credited = account.credited.load(Ordering::Relaxed) - account.put_off.load(Ordering::Relaxed);
+        let credited = credited.saturating_mul(SESSION.interval_ns());
         SESSION.estate_ns.fetch_add(used.saturating_sub(credited), Ordering::Relaxed);
         release(record);
         ended_at_ns

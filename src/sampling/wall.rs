@@ -22,9 +22,11 @@ use super::cpu::StartError;
 use super::random::random;
 use super::thread_records::for_each_thread;
 use super::{own_threads, threads};
+use crate::core::record::Engine;
 use crate::core::thread::ThreadRecord;
 use crate::signal::delivery::install_handler;
 use crate::signal::sample::monotonic_ns;
+use crate::signal::stretch::STRETCHES;
 use crate::signal::thread_table::{SignalToken, record};
 use crate::signal::wall::{SESSION, WallSampleFn};
 
@@ -274,8 +276,9 @@ impl Sampler {
         self.threads = round.len();
         let signals = f64::from(std::mem::take(&mut self.signals_in_round));
         let least_s = (round.len() as f64 / VISITS_PER_S).max(signals / SIGNALS_PER_S);
-        self.round = self.config.interval.max(Duration::from_secs_f64(least_s));
-        if self.round > self.config.interval {
+        let interval = self.config.interval * STRETCHES.of(Engine::Wall);
+        self.round = interval.max(Duration::from_secs_f64(least_s));
+        if self.round > interval {
             count(&COUNTS.long_rounds);
         }
         if self.visited.len() > 2 * round.len() + 64 {

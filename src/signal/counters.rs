@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::core::record::Engine;
+
 use super::walk::{FrozenReason, WalkError};
 
 macro_rules! counters {
@@ -9,6 +11,8 @@ macro_rules! counters {
         /// The handlers' counters. All relaxed: each is a count of its own.
         pub struct Counters {
             $($(#[$doc])* pub $name: AtomicU64,)*
+            /// CPU time of the handlers as `handler_ns`, by [`Engine`].
+            pub engine_ns: [AtomicU64; Engine::COUNT],
             /// Walks that could not go on, by [`WalkError`].
             pub walk_errors: [AtomicU64; WalkError::COUNT],
             /// Walks that left frozen frames out, by [`FrozenReason`].
@@ -19,6 +23,7 @@ macro_rules! counters {
             const fn new() -> Self {
                 Self {
                     $($name: AtomicU64::new(0),)*
+                    engine_ns: [const { AtomicU64::new(0) }; Engine::COUNT],
                     walk_errors: [const { AtomicU64::new(0) }; WalkError::COUNT],
                     frozen: [const { AtomicU64::new(0) }; FrozenReason::COUNT],
                 }
@@ -36,6 +41,8 @@ macro_rules! counters {
 counters! {
     /// Samples that were begun, recorded or lost.
     samples_taken,
+    /// Of those that come one by one: left to others to stand for, within the budget.
+    samples_thinned,
     /// Samples lost, for one of three reasons.
     samples_dropped,
     /// The weights of all lost samples, in periods.

@@ -7,10 +7,12 @@ use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering};
 
+use crate::core::record::Engine;
 use crate::core::thread::{ClockKind, RecordState, ThreadRecord};
 
 use super::cpu_account::{due_periods, epoch_at_first_tick, inherit, next_due_ns, settle};
 use super::cpu_counters::{COUNTERS, add};
+use super::stretch::STRETCHES;
 use super::thread_table::{FdOwner, SignalToken, fd_owner, record_of_tid};
 use super::{event, wall};
 
@@ -261,7 +263,7 @@ pub unsafe fn take_sample(
     record.busy.store(true, Ordering::SeqCst);
     let live = SESSION.is_open() && matches!(record.state(), RecordState::Arming | RecordState::Armed);
     if live {
-        let weight = weigh(record, occasion);
+        let weight = put_off(&record.account.put_off, weigh(record, occasion), STRETCHES.of(Engine::Cpu));
         if let (1.., Some(sample)) = (weight, SESSION.sample_fn()) {
             add(&COUNTERS.samples, 1);
             add(&COUNTERS.periods, weight.cast_unsigned());
@@ -271,6 +273,14 @@ pub unsafe fn take_sample(
     }
     record.busy.store(false, Ordering::Release);
     live
+}
+
+/// The periods that a sample is to stand for, when there are `weight` more; 0 until there are as many as `stretch`.
+fn put_off(waiting: &AtomicI64, weight: i64, stretch: u32) -> i64 {
+    let total = waiting.load(Ordering::Relaxed).saturating_add(weight.max(0));
+    let is_due = total >= i64::from(stretch);
+    waiting.store(if is_due { 0 } else { total }, Ordering::Relaxed);
+    if is_due { total } else { 0 }
 }
 
 /// How many periods the sample stands for; 0 or less: none, and there is no sample.

@@ -54,6 +54,7 @@ pub mod fault;
 pub mod native_memory;
 pub mod safe_load;
 pub mod sample;
+pub mod stretch;
 pub mod thread_context;
 pub mod thread_table;
 pub mod walk;

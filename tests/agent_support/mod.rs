@@ -158,6 +158,8 @@ impl JavaRun {
                 command.env_remove(&name);
             }
         }
+        // Tests sample more often than their machine can afford. Options win over it.
+        command.env("OTLPPROF_BUDGET", "off");
         // Cargo's, which leads to agents of other builds.
         command.env_remove("LD_LIBRARY_PATH");
         let variables = self.variables.iter().map(|(name, value)| (name, with_paths(value, &profiles)));

@@ -239,6 +239,7 @@ impl Default for Draft {
                 filter: false,
                 threads: NameSelection::default(),
                 frames: NameSelection::default(),
+                budget: None,
                 delay: Duration::ZERO,
                 duration: None,
                 interval: Duration::ZERO,

@@ -77,6 +77,7 @@ fn nothing_said_is_the_documented_defaults() {
             filter: false,
             threads: NameSelection::default(),
             frames: NameSelection::default(),
+            budget: Some(200),
             delay: Duration::ZERO,
             duration: None,
             interval: Duration::from_secs(10),
@@ -124,7 +125,7 @@ fn a_value_that_is_no_boolean_is_an_error() {
 fn every_option_is_read_from_the_string() {
     let options = start(
         "start,cpu=500us,cpu.clock=timer,filter,signal=SIGVTALRM,cstack=vmx,depth=128,remotesym,native_frames=name,timestamps,\
-         context=tenant+a%2Bb,context.publish=attributes,threads=a*+!b,include=C.m,exclude=D.*,delay=1s,duration=60s,loop=1h,interval=1s,format=json,file=/tmp/%p-%t,endpoint=http://c:1,headers=A=1+b=%2B,compression=none,timeout=3s,\
+         context=tenant+a%2Bb,context.publish=attributes,threads=a*+!b,include=C.m,exclude=D.*,budget=1.5,delay=1s,duration=60s,loop=1h,interval=1s,format=json,file=/tmp/%p-%t,endpoint=http://c:1,headers=A=1+b=%2B,compression=none,timeout=3s,\
          certificate=/ca.pem,client_certificate=/me.pem,client_key=/me.key,upload.limit=1m,upload.queue=2m,resource=a=1+service.name=weaker,service=s,loglevel=off,strict",
     );
     assert_eq!(
@@ -159,6 +160,7 @@ fn every_option_is_read_from_the_string() {
                 wanted: vec![NamePattern::new("C.m")],
                 unwanted: vec![NamePattern::new("D.*")],
             },
+            budget: Some(150),
             delay: Duration::from_secs(1),
             duration: Some(Duration::from_secs(60)),
             interval: Duration::from_secs(1),

@@ -83,6 +83,8 @@ pub struct Options {
     pub threads: NameSelection,
     /// Which samples are kept, by the names of their frames.
     pub frames: NameSelection,
+    /// How much of the processors' time the profiler may use, in hundredths of a percent; `None`: any.
+    pub budget: Option<u32>,
     /// How long after the start sampling begins.
     pub delay: Duration,
     /// How long is sampled; `None`: until the profiler is stopped.

@@ -24,6 +24,14 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         ..PLAIN
     },
     OptionSpec {
+        name: "budget",
+        value: "PERCENT|off",
+        default: Some("2"),
+        help: "of each processor that is used, how much the profiler may use; it samples more seldom to keep to it",
+        read: |draft, text| set(&mut draft.options.budget, read_budget(text)),
+        ..PLAIN
+    },
+    OptionSpec {
         name: "delay",
         value: "DURATION",
         default: Some("0s"),
@@ -198,6 +206,18 @@ fn read_endpoint(text: &str) -> Result<Destination, String> {
         base => Endpoint::base(base),
     };
     endpoint.map(Destination::Collector).map_err(|error| error.to_string())
+}
+
+/// A percentage, in hundredths.
+fn read_budget(text: &str) -> Result<Option<u32>, String> {
+    if text == "off" {
+        return Ok(None);
+    }
+    let percent = text.strip_suffix('%').unwrap_or(text).parse::<f64>().ok();
+    let percent = percent.filter(|percent| (0.01..=100.0).contains(percent));
+    percent
+        .map(|percent| Some((percent * 100.0).round() as u32))
+        .ok_or_else(|| "must be a percentage from 0.01 to 100, or off".to_owned())
 }
 
 fn read_path_pattern(text: &str) -> Result<String, String> {
