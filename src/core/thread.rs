@@ -146,8 +146,6 @@ impl ThreadClock {
 /// What the wall-clock sampler and the handler tell each other. `signal::wall` has the order.
 #[derive(Debug, Default)]
 pub struct WallAccount {
-    /// CLOCK_MONOTONIC when the thread came to be known.
-    pub since_ns: AtomicU64,
     /// The nanoseconds that the next sample stands for.
     pub due_ns: AtomicU64,
     /// The number of the sample that the thread was asked for last.

@@ -1,7 +1,9 @@
 //! Wall-clock sampling: a thread goes round all threads, and signals those that may have moved since they were last seen.
 //!
-//! At each visit a thread is credited with the time since the visit before, whichever state it is in: what all samples stand
-//! for is the time that passed, times the threads. A thread whose CPU clock has not moved since its last sample is where that
+//! At each visit a thread is credited with the time since its place was visited before, whichever state it is in: what all
+//! samples stand for is the time that passed, times the threads. A place is what threads have one after the other, so a
+//! thread that lives shorter than a round is met as seldom as its life is short, and then stands for the others that were
+//! there and were not met. A thread whose CPU clock has not moved since its last sample is where that
 //! sample found it: it is not woken, and the time goes to that sample ([`Repeat`]).
 //!
 //! The cost is bounded however many threads there are: a round takes as long as [`VISITS_PER_S`] and [`SIGNALS_PER_S`] want,
@@ -20,10 +22,10 @@ use parking_lot::{Condvar, Mutex};
 use super::clock::cpu_time_of;
 use super::cpu::StartError;
 use super::random::random;
-use super::thread_records::for_each_thread;
+use super::thread_records::{all_records, for_each_thread};
 use super::{own_threads, threads};
 use crate::core::record::Engine;
-use crate::core::thread::ThreadRecord;
+use crate::core::thread::{RecordState, ThreadRecord};
 use crate::signal::delivery::install_handler;
 use crate::signal::sample::monotonic_ns;
 use crate::signal::stretch::STRETCHES;
@@ -183,11 +185,11 @@ impl Drop for Session {
     }
 }
 
-/// What the sampler knows of one thread.
+/// What the sampler knows of one place, and of the thread in it.
 #[derive(Clone, Copy, Debug)]
 struct Visited {
     generation: u32,
-    /// When it was visited last.
+    /// When the place was visited last.
     at_ns: u64,
     /// The number of the last sample that it was asked for; 0: none.
     asked: u32,
@@ -204,9 +206,9 @@ struct Sampler {
     visited: HashMap<u32, Visited>,
     next_number: u32,
     repeats: Vec<Repeat>,
-    /// How long a round is to take, and how many threads there were when it began.
+    /// How long a round is to take, and how many places of threads there were when it began.
     round: Duration,
-    threads: usize,
+    places: usize,
     signals_in_round: u32,
     process: Process,
 }
@@ -234,7 +236,7 @@ impl Sampler {
             next_number: 0,
             repeats: Vec::new(),
             round: config.interval,
-            threads: 0,
+            places: 0,
             signals_in_round: 0,
             process: Process::current(),
         }
@@ -254,7 +256,7 @@ impl Sampler {
             shared.wake.wait_for(&mut stopping, tick);
             let elapsed = last.elapsed();
             last = Instant::now();
-            visits_due += self.threads as f64 * elapsed.as_secs_f64() / self.round.as_secs_f64();
+            visits_due += self.places as f64 * elapsed.as_secs_f64() / self.round.as_secs_f64();
             let visits = (visits_due as usize).min(round.len());
             visits_due = (visits_due - visits as f64).min(BATCH);
             for record in round.drain(round.len() - visits..) {
@@ -266,14 +268,15 @@ impl Sampler {
 
     /// How long from one batch to the next.
     fn tick(&self) -> Duration {
-        let batch = self.round.mul_f64((BATCH / self.threads.max(1) as f64).min(1.0));
+        let batch = self.round.mul_f64((BATCH / self.places.max(1) as f64).min(1.0));
         batch.max(SHORTEST_TICK.min(self.round))
     }
 
-    /// Plans a round: all threads, and how long it takes.
+    /// Plans a round: the places of all threads, and how long it takes.
     fn begin_round(&mut self, round: &mut Vec<&'static ThreadRecord>) {
-        for_each_thread(|record| round.push(record));
-        self.threads = round.len();
+        let has_been_used = |record: &&ThreadRecord| record.generation.load(Ordering::Relaxed) != 0;
+        round.extend(all_records().filter(has_been_used));
+        self.places = round.len();
         let signals = f64::from(std::mem::take(&mut self.signals_in_round));
         let least_s = (round.len() as f64 / VISITS_PER_S).max(signals / SIGNALS_PER_S);
         let interval = self.config.interval * STRETCHES.of(Engine::Wall);
@@ -281,35 +284,27 @@ impl Sampler {
         if self.round > interval {
             count(&COUNTS.long_rounds);
         }
-        if self.visited.len() > 2 * round.len() + 64 {
-            let known = |index: &u32, visited: &Visited| {
-                record(*index)
-                    .is_some_and(|record| record.generation.load(Ordering::Relaxed) == visited.generation)
-            };
-            self.visited.retain(|index, visited| known(index, visited));
-        }
     }
 
     fn visit(&mut self, record: &'static ThreadRecord) {
         let (index, generation) =
             (record.index.load(Ordering::Relaxed), record.generation.load(Ordering::Relaxed));
         let now_ns = monotonic_ns();
+        // A place that nobody had before would have been visited a round ago.
+        let a_round_ago_ns = now_ns.saturating_sub(self.round.as_nanos() as u64).max(self.started_ns);
+        let fresh =
+            Visited { generation, at_ns: now_ns, asked: 0, asked_at_ns: 0, interval: 0, idle_cpu_ns: None };
+        let visited = self.visited.entry(index).or_insert(Visited { at_ns: a_round_ago_ns, ..fresh });
+        let elapsed_ns = now_ns.saturating_sub(visited.at_ns);
+        visited.at_ns = now_ns;
+        if record.state() != RecordState::Armed {
+            return;
+        }
         let Some(cpu_ns) = cpu_time_of(record.os_tid.load(Ordering::Relaxed)) else { return };
         count(&COUNTS.visits);
-        let fresh = Visited {
-            generation,
-            at_ns: self.started_ns.max(record.wall.since_ns.load(Ordering::Relaxed)),
-            asked: 0,
-            asked_at_ns: 0,
-            interval: 0,
-            idle_cpu_ns: None,
-        };
-        let visited = self.visited.entry(index).or_insert(fresh);
         if visited.generation != generation {
             *visited = fresh;
         }
-        let elapsed_ns = now_ns.saturating_sub(visited.at_ns);
-        visited.at_ns = now_ns;
         let account = &record.wall;
         let is_taken = account.taken.load(Ordering::Acquire) == visited.asked;
         if visited.asked != 0 && !is_taken && now_ns.saturating_sub(visited.asked_at_ns) < LOST_AFTER_NS {
