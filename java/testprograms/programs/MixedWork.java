@@ -1,0 +1,118 @@
+package programs;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.locks.ReentrantLock;
+
+/** A bit of everything that an engine tells of: {@code MixedWork SECONDS}. Prints how many rounds there were. */
+public final class MixedWork {
+    private static final Object MONITOR = new Object();
+    private static final Object BELL = new Object();
+    private static final ReentrantLock LOCK = new ReentrantLock();
+    private static final BlockingQueue<Integer> QUEUE = new ArrayBlockingQueue<>(16);
+
+    private static final List<byte[]> KEPT = new ArrayList<>();
+
+    private static volatile Object sink;
+
+    private MixedWork() {}
+
+    private interface Task {
+        void run() throws Exception;
+    }
+
+    public static void main(String[] args) throws Exception {
+        Clock clock = new Clock(args, 3);
+        List<Thread> threads = new ArrayList<>();
+        long[] rounds = new long[8];
+        Task[] tasks = {
+            MixedWork::burn,
+            MixedWork::allocate,
+            MixedWork::fail,
+            MixedWork::contend,
+            MixedWork::contend,
+            MixedWork::await,
+            () -> QUEUE.put(1),
+            QUEUE::take,
+        };
+        for (int i = 0; i < tasks.length; i++) {
+            int number = i;
+            Thread thread = new Thread(() -> {
+                while (clock.isRunning()) {
+                    try {
+                        tasks[number].run();
+                    } catch (Exception e) {
+                        throw new IllegalStateException(e);
+                    }
+                    rounds[number]++;
+                }
+            }, "mixed-" + i);
+            // One that puts or takes may be left alone with a full or an empty queue.
+            thread.setDaemon(i >= 6);
+            thread.start();
+            threads.add(thread);
+        }
+        for (int i = 0; i < 512; i++) {
+            KEPT.add(new byte[16 << 10]);
+        }
+        // What lives is what survives collections.
+        System.gc();
+        System.gc();
+        for (Thread thread : threads.subList(0, 6)) {
+            thread.join();
+        }
+        StringBuilder line = new StringBuilder("rounds");
+        for (long count : rounds) {
+            line.append(' ').append(count);
+        }
+        System.out.println(line);
+    }
+
+    private static void burn() {
+        long x = 1;
+        for (int i = 0; i < 100_000; i++) {
+            x = Work.mix(x);
+        }
+        Work.sink = x;
+    }
+
+    private static void allocate() throws InterruptedException {
+        for (int i = 0; i < 1_000; i++) {
+            sink = new byte[1_024];
+        }
+        sink = ByteBuffer.allocateDirect(256 << 10);
+        Thread.sleep(1);
+    }
+
+    private static void fail() throws InterruptedException {
+        for (int i = 0; i < 10; i++) {
+            try {
+                throw new IllegalArgumentException("thrown to be counted");
+            } catch (IllegalArgumentException e) {
+                sink = e;
+            }
+        }
+        Thread.sleep(1);
+    }
+
+    private static void contend() throws InterruptedException {
+        synchronized (MONITOR) {
+            Thread.sleep(1);
+        }
+        LOCK.lock();
+        try {
+            Thread.sleep(1);
+        } finally {
+            LOCK.unlock();
+        }
+    }
+
+    private static void await() throws InterruptedException {
+        synchronized (BELL) {
+            BELL.wait(2);
+        }
+    }
+}
