@@ -36,7 +36,7 @@ impl Snapshot {
     /// The counters now, `recorded` and those of outputs since the session began.
     pub(super) fn now(
         recorded: Recorded,
-        events: [(&'static str, u64); 2],
+        told: impl IntoIterator<Item = (&'static str, u64)>,
         encoded: EncodeStats,
         upload: Option<&UploadStats>,
         file: Option<&FileStats>,
@@ -67,7 +67,7 @@ impl Snapshot {
         for (name, count) in context_counts::COUNTS.named() {
             counts.push((format!("otlpprof.context.{name}"), count));
         }
-        counts.extend(events.map(|(name, count)| (name.to_owned(), count)));
+        counts.extend(told.into_iter().map(|(name, count)| (name.to_owned(), count)));
         for (name, count) in cpu::counts().entries() {
             counts.push((format!("otlpprof.cpu.{name}"), count));
         }

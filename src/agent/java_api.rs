@@ -22,7 +22,7 @@ use crate::context::counts::{COUNTS, add};
 use crate::context::dictionary::{DICTIONARY, Interned, LONGEST_VALUE, MAX_VALUES};
 use crate::context::published_records::{IS_WANTED, PublishedRecord, RECORD_BYTES};
 use crate::context::slot_names::SLOT_NAMES;
-use crate::context::{threads, virtual_blocks};
+use crate::context::{changes, threads, virtual_blocks};
 use crate::core::context::{BLOCK_BYTES, ContextBlock, ContextRecord, ValueRef};
 use crate::jvm::thread_kinds::ThreadKind;
 use crate::model::Link;
@@ -119,7 +119,7 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_version0(
 }
 
 /// The `ABI` of `Natives.java` that this file implements.
-const ABI: jint = 3;
+const ABI: jint = 4;
 
 /// `Natives.abi0`.
 ///
@@ -271,9 +271,44 @@ unsafe fn set_registered(env: *mut JNIEnv, is_registered: bool) -> Option<()> {
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_epoch0(env: *mut JNIEnv, _: jclass) -> jobject {
     guarded(null_mut(), || {
-        let word = DICTIONARY.epoch().as_ptr().cast();
-        // SAFETY: by the contract; the word lives as long as the process.
-        unsafe { ((**env).v1_4.NewDirectByteBuffer)(env, word, 4) }
+        let words = std::ptr::from_ref(DICTIONARY.published()).cast_mut().cast();
+        // SAFETY: by the contract; the words live as long as the process.
+        unsafe { ((**env).v1_4.NewDirectByteBuffer)(env, words, 8) }
+    })
+}
+
+/// `Natives.changes0`.
+///
+/// # Safety
+/// Called by the JVM alone.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_changes0(
+    env: *mut JNIEnv,
+    _: jclass,
+) -> jobject {
+    guarded(null_mut(), || {
+        let Some(changes) = changes::memory() else { return null_mut() };
+        // SAFETY: by the contract; the memory is never unmapped.
+        unsafe { ((**env).v1_4.NewDirectByteBuffer)(env, changes.as_ptr().cast(), changes::BYTES as jlong) }
+    })
+}
+
+/// `Natives.threadId0`.
+///
+/// # Safety
+/// Called by the JVM alone.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_threadId0(
+    env: *mut JNIEnv,
+    _: jclass,
+) -> jlong {
+    guarded(0, || {
+        // SAFETY: by the contract. A native method's local references go when it returns.
+        let id = || unsafe {
+            let agent = agent(env)?;
+            Some(agent.vm.names()?.thread_id(env, agent.vm.jvmti.current_thread().ok()?))
+        };
+        id().unwrap_or(0)
     })
 }
 

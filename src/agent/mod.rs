@@ -16,6 +16,7 @@
 //! | `engines` | what the VM tells of by its events: allocations, locks, exceptions |
 //! | `budget` | what the profiler may cost, and who samples more seldom to keep to it |
 //! | `engine_profiles` | the profiles that each engine's samples become |
+//! | `recording` | events of the JVM's own recorder, with what their threads worked for |
 //! | `objects` | the loaded objects, published to the handlers, unwind tables compiled behind |
 //! | `resolve`, `thread_labels` | what frames and threads are called |
 //! | `output` | encoded, to a file and to a collector |
@@ -39,6 +40,7 @@ mod objects;
 pub mod options;
 mod output;
 mod publication;
+mod recording;
 mod resolve;
 pub mod resource;
 mod session;

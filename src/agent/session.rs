@@ -21,6 +21,7 @@ use super::objects::Objects;
 use super::options::{CpuClock, Options};
 use super::output::{EncodeStats, Output, OutputError};
 use super::publication;
+use super::recording::Recording;
 use super::resolve::{FrameResolver, Unresolved};
 use super::resource;
 use super::thread_labels::{self, ThreadLabel, ThreadLabels};
@@ -106,6 +107,7 @@ pub(super) struct Session {
     budget: Mutex<Budget>,
     pub(super) labels: ThreadLabels,
     pub(super) events: Events,
+    recording: Recording,
     output: Output,
     resource: Resource,
     /// What was sampled in earlier intervals and is still there.
@@ -182,6 +184,7 @@ impl Session {
             )),
             labels: ThreadLabels::default(),
             events,
+            recording: Recording::default(),
             output,
             survivors: Mutex::default(),
             interval: Mutex::new(interval),
@@ -199,6 +202,7 @@ impl Session {
         drains(&session);
         session.sample().inspect_err(|_| {
             engines::stop(session.vm);
+            session.recording.stop(Instant::now() + LONGEST_FLUSH);
             drop(session.wall.lock().take());
             drop(session.event.lock().take());
             drop(session.cpu.lock().take());
@@ -238,6 +242,7 @@ impl Session {
             }
         }
         engines::start(self.vm, &self.options);
+        self.recording.start(self.vm, &self.options);
         let running = self.clone();
         let thread = own_threads::spawn("otlpprof", move || running.run()).map_err(SessionError::Thread)?;
         *self.thread.lock() = Some(thread);
@@ -284,6 +289,7 @@ impl Session {
     /// Takes all samples out of the buffer.
     pub(super) fn drain_now(&self) {
         self.drain.lock().drain(self.buffer);
+        self.recording.take_changes();
     }
 
     /// Has the session's thread drain.
@@ -366,10 +372,10 @@ impl Session {
         let (alive, mut survivors) = (engines::alive(&self.options), self.survivors.lock());
         let numbered = interval.numbered_samples(attributes_of);
         survivors.update(&interval.tables, &numbered, &alive);
-        if interval.is_empty() && self.events.is_empty() && survivors.is_empty() {
+        let is_empty = interval.is_empty() && self.events.is_empty() && survivors.is_empty();
+        if is_empty && self.recording.is_empty() {
             return;
         }
-        let counters = self.counters(recorded);
         let stretches = self.budget.lock().take_longest();
         let kinds = |engine| profiles_of(engine, &self.options, stretches[engine as usize]);
         let (mut tables, mut profiles) = interval.into_profiles(kinds, unix_offset_ns, attributes_of);
@@ -380,6 +386,14 @@ impl Session {
             profiles.extend(survivors.profiles(engine, kinds, &mut tables, &alive, end_unix_nano));
         }
         drop(survivors);
+        profiles.extend(self.events.take(&mut tables));
+        for profile in &mut profiles {
+            profile.start_unix_nano = start.monotonic_ns.saturating_add_signed(unix_offset_ns);
+            profile.duration_nano = end_ns.saturating_sub(start.monotonic_ns);
+        }
+        // Theirs is the time that the recording has been read for.
+        profiles.extend(self.recording.take(&mut tables));
+        let counters = self.counters(recorded);
         let mut attributes = counters.attributes_since(&start.counters, &mut tables);
         if let Some(clock) = self.clock.get() {
             attributes.push(tables.string_attribute("otlpprof.cpu.clock", clock));
@@ -389,19 +403,10 @@ impl Session {
             attributes.push(tables.int_attribute(&key, i64::from(stretches[engine as usize]), ""));
         }
         attributes.push(tables.string_attribute(StackWalker::KEY, self.options.stack_walker.name()));
-        profiles.extend(self.events.take(&mut tables));
-        // Samples of what may live on alone.
-        if profiles.is_empty() {
-            return;
-        }
-        // What counts are there is told by the first, whichever that is.
-        if let Some(first) = profiles.first_mut() {
-            first.attributes = tables.attribute_set(&attributes);
-        }
-        for profile in &mut profiles {
-            profile.start_unix_nano = start.monotonic_ns.saturating_add_signed(unix_offset_ns);
-            profile.duration_nano = end_ns.saturating_sub(start.monotonic_ns);
-        }
+        // What counts are there is told by the first, whichever that is; there is none of samples of what may live on alone.
+        let Some(first) = profiles.first_mut() else { return };
+        let counts = tables.attribute_set(&attributes);
+        first.attributes = tables.union_of_attributes(first.attributes, counts);
         let batch = Batch { resource: self.resource.clone(), scope: Scope::default(), tables, profiles };
         // What nobody has been told is told with the next.
         let meanwhile = || {
@@ -459,6 +464,7 @@ impl Session {
         if let Some(cpu) = self.cpu.lock().take() {
             cpu.stop();
         }
+        self.recording.stop(deadline);
         self.vm.unset_call_trace();
         self.stopping.store(true, Ordering::Release);
         self.buffer.drain_bell.ring();
@@ -477,6 +483,7 @@ impl Session {
             let _ = thread.join();
         }
         self.objects.join();
+        self.recording.join();
     }
 
     /// One line on what the session does.
@@ -491,7 +498,8 @@ impl Session {
         let recorded = Recorded { threads_ns: self.budget.lock().threads_ns(), ..recorded };
         let output = &self.output;
         let (upload, file) = (output.upload_stats(), output.file_stats());
-        Snapshot::now(recorded, self.events.counts(), output.encode_stats(), upload.as_ref(), file.as_ref())
+        let told = self.events.counts().into_iter().chain(self.recording.counts());
+        Snapshot::now(recorded, told, output.encode_stats(), upload.as_ref(), file.as_ref())
     }
 
     fn summary(&self) -> String {

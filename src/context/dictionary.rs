@@ -4,7 +4,7 @@
 //! Generations return after 65,535 strings; an entry whose index any block still holds is not given another string
 //! ([`reclaim`](super::reclaim)), so no reference lasts that long.
 //!
-//! A setter may keep what [`Dictionary::intern`] gave for as long as [`Dictionary::epoch`] is the same.
+//! A setter may keep what [`Dictionary::intern`] gave for as long as [`Published::epoch`] is the same.
 
 use std::hash::BuildHasher;
 use std::sync::LazyLock;
@@ -58,15 +58,20 @@ struct Entries {
     epoch: u32,
 }
 
-/// A word that others poll, alone in its cache line.
+/// Words that others poll, alone in their cache line.
 #[derive(Debug, Default)]
-#[repr(align(64))]
-struct Published(AtomicU32);
+#[repr(C, align(64))]
+pub struct Published {
+    /// Changes whenever a reference that was kept may not be used again.
+    pub epoch: AtomicU32,
+    /// Not 0 while changes of contexts are noted in [`changes`](super::changes).
+    pub are_changes_noted: AtomicU32,
+}
 
 /// A dictionary.
 #[derive(Debug, Default)]
 pub struct Dictionary {
-    epoch: Published,
+    published: Published,
     entries: Mutex<Entries>,
     hasher: RandomState,
 }
@@ -96,9 +101,9 @@ impl Entries {
 }
 
 impl Dictionary {
-    /// The word that changes whenever a reference that was kept may not be used again.
-    pub fn epoch(&self) -> &AtomicU32 {
-        &self.epoch.0
+    /// What setters poll.
+    pub fn published(&self) -> &Published {
+        &self.published
     }
 
     /// The reference of a value of at most [`LONGEST_VALUE`] bytes.
@@ -142,7 +147,7 @@ impl Dictionary {
     pub(super) fn begin_epoch(&self) {
         let mut entries = self.entries.lock();
         entries.epoch = entries.epoch.wrapping_add(1);
-        self.epoch.0.store(entries.epoch, Ordering::SeqCst);
+        self.published.epoch.store(entries.epoch, Ordering::SeqCst);
     }
 
     /// Frees the entries that were not asked for in this epoch and whose index is not among those that are referred to.
@@ -232,7 +237,7 @@ mod tests {
         let asked = dictionary.intern("asked").unwrap().reference;
         let neither = dictionary.intern("neither").unwrap().reference;
         dictionary.begin_epoch();
-        assert_eq!(dictionary.epoch().load(Ordering::Relaxed), 1);
+        assert_eq!(dictionary.published().epoch.load(Ordering::Relaxed), 1);
         assert_eq!(dictionary.intern("asked").unwrap().epoch, 1);
         let mut indices = Indices::default();
         // A stale reference keeps its entry from being reused as well.

@@ -12,6 +12,7 @@
 //! | [`virtual_blocks`] | the same of virtual threads, by their ids |
 //! | [`thread_pointer`] | where outside readers find a thread's context |
 //! | [`published_records`] | what they find if they are to see attributes too |
+//! | [`changes`] | which thread had which context when, while that is noted |
 //! | [`dictionary`] | the values that slots refer to |
 //! | [`reclaim`] | which values nobody refers to any longer |
 //! | [`process_barrier`] | a memory barrier in all threads of the process |
@@ -19,6 +20,7 @@
 //! | [`counts`] | what went wrong how often |
 
 pub mod blocks;
+pub mod changes;
 pub mod counts;
 pub mod dictionary;
 pub mod process_barrier;

@@ -9,17 +9,20 @@ use super::events::Only;
 use super::labels::{self, Labels};
 use super::libraries::Libraries;
 use super::profiles::Profiles;
-use super::reader::{IS_FAILED, LOCAL_ROOT, Reader, SPAN, STACK, START, STATE, THREAD};
+use super::reader::{DURATION, IS_FAILED, LOCAL_ROOT, Reader, SPAN, STACK, START, STATE, THREAD};
 use super::requested::RequestedEvent;
 use super::settings::{Clocks, Settings};
 use super::stacks::{self, Stacks};
+use super::witness::{Occurrence, Witness};
 use crate::jfr::chunk::Chunk;
 use crate::jfr::error::JfrError;
 use crate::jfr::events::Event;
 use crate::jfr::push::PushParser;
 use crate::jfr::types::TypeIndex;
 use crate::jfr::values::Value;
-use crate::model::{AttributeId, AttributeSetId, Batch, LinkId, SampleIdentity, Scope, StackId, Tables};
+use crate::model::{
+    AttributeId, AttributeSetId, Batch, LinkId, SampleIdentity, Scope, StackId, Tables, label,
+};
 
 /// How to convert.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +31,8 @@ pub struct ConvertOptions {
     pub times: bool,
     /// Events to convert besides those of the table.
     pub events: Vec<RequestedEvent>,
+    /// The names of all events to convert; `None`: whatever can be.
+    pub only: Option<Vec<String>>,
 }
 
 /// Collects recordings of JDK Flight Recorder, and makes one batch of them in which each sample is the sum over all.
@@ -59,6 +64,7 @@ pub struct JfrToOtlp {
     /// From the first chunk's start to the last one's end, as far as it is wanted.
     window: Option<(i64, i64)>,
     chunk: Option<Box<ChunkState>>,
+    witness: Option<Box<dyn Witness>>,
     pub(super) parser: PushParser,
     scratch: Vec<i64>,
 }
@@ -141,6 +147,11 @@ impl JfrToOtlp {
     /// Nothing yet.
     pub fn new(options: ConvertOptions) -> Self {
         Self { options, ..Self::default() }
+    }
+
+    /// Who knows of the events what they do not say themselves.
+    pub fn set_witness(&mut self, witness: Box<dyn Witness>) {
+        self.witness = Some(witness);
     }
 
     /// The window of the recordings that are added from now on: events outside of it are left out.
@@ -271,7 +282,9 @@ impl JfrToOtlp {
             }
         }
         let Self { profiles, tables, options, .. } = self;
-        let handling = match Reader::new(chunk, of, &options.events, profiles, tables) {
+        let is_wanted = options.only.as_ref().is_none_or(|only| only.iter().any(|wanted| wanted == name));
+        let reader = is_wanted.then(|| Reader::new(chunk, of, &options.events, profiles, tables)).flatten();
+        let handling = match reader {
             Some(reader) => Handling::Convert(Box::new(reader)),
             None if name == Settings::EVENT => Handling::Setting,
             None if name == Libraries::EVENT => Handling::Library,
@@ -355,7 +368,15 @@ impl JfrToOtlp {
             let (start, end) = self.window.unwrap_or((at, at));
             self.window = Some((start.min(at), end.max(at.saturating_add(1))));
         }
-        let Self { tables, libraries, profiles, .. } = self;
+        let Self { tables, libraries, profiles, witness, .. } = self;
+        let thread = reader.numbers.constant(THREAD, &read);
+        let event_thread =
+            witness.as_ref().and(thread).map(|thread| labels.event_thread(chunk, thread)).unwrap_or_default();
+        if witness.as_ref().is_some_and(|witness| witness.leaves_out(event_thread)) {
+            count.other += 1;
+            self.scratch = read;
+            return Ok(());
+        }
         let stack = reader.numbers.constant(STACK, &read);
         let stack = stack.and_then(|stack| stacks.stack(chunk, stack, libraries, tables));
         let is_failed = stack.is_none() && read[IS_FAILED] == 1;
@@ -367,7 +388,6 @@ impl JfrToOtlp {
         };
         count.converted += 1;
         count.failed += u64::from(is_failed);
-        let thread = reader.numbers.constant(THREAD, &read);
         let mut attributes =
             thread.map_or(AttributeSetId::EMPTY, |thread| labels.thread(chunk, thread, tables));
         let known_state = reader.numbers.constant(STATE, &read);
@@ -388,7 +408,21 @@ impl JfrToOtlp {
                     attribute.map_or(attributes, |attribute| labels.with(attributes, attribute, tables));
             }
         }
-        let link = trace.map_or(LinkId::NONE, |trace| labels::link(trace, read[SPAN], tables));
+        let mut link = trace.map_or(LinkId::NONE, |trace| labels::link(trace, read[SPAN], tables));
+        let occurrence = Occurrence {
+            thread: event_thread,
+            start_ticks: read[START],
+            end_ticks: read[START].saturating_add(if reader.has_duration { read[DURATION] } else { 0 }),
+            ticks_per_second: clock.ticks_per_second,
+            is_seen_by_another: reader.is_seen_by_another,
+        };
+        if let Some(known) = witness.as_mut().and_then(|witness| witness.context(occurrence)) {
+            for (key, value) in known.labels.iter() {
+                let attribute = tables.string_attribute(key, label(value));
+                attributes = labels.with(attributes, attribute, tables);
+            }
+            link = tables.links.intern(known.link);
+        }
         if link == LinkId::NONE {
             // A link needs the trace, which only some recordings have: a span's id is said all the same.
             for (slot, key) in [(SPAN, "otlpprof.span.id"), (LOCAL_ROOT, "otlpprof.local_root_span.id")] {

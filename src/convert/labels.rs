@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::constants::Made;
+use super::witness::EventThread;
 use crate::jfr::chunk::Chunk;
 use crate::jfr::values::{Constant, Value};
 use crate::model::{AttributeId, AttributeSetId, Link, LinkId, Tables, attribute_keys, label};
@@ -19,6 +20,7 @@ pub(super) struct Labels {
     /// By the field's position among those that contexts have.
     contexts: Vec<Made<Option<AttributeId>>>,
     traces: Made<Option<[u8; 16]>>,
+    event_threads: Made<EventThread>,
     joined: Joined,
 }
 
@@ -69,6 +71,24 @@ impl Labels {
             Some(Err(place)) => {
                 let made = thread(chunk, constant, tables);
                 self.threads.put(chunk, place, made)
+            }
+        }
+    }
+
+    /// A thread's ids.
+    #[inline]
+    pub(super) fn event_thread(&mut self, chunk: Chunk<'_>, constant: Constant) -> EventThread {
+        match self.event_threads.find(chunk, constant) {
+            None => EventThread::default(),
+            Some(Ok(known)) => known,
+            Some(Err(place)) => {
+                let thread = Value::Constant(constant).as_struct(chunk);
+                let id = |name| thread.as_ref()?.get(name).as_ref().and_then(Value::as_i64);
+                let made = EventThread {
+                    java_id: id("javaThreadId").unwrap_or(0),
+                    os_id: id("osThreadId").unwrap_or(0),
+                };
+                self.event_threads.put(chunk, place, made)
             }
         }
     }

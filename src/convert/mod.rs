@@ -1,7 +1,7 @@
 //! Recordings to profiles.
 //!
 //! In: recordings ([`crate::jfr`]). Out: a [`crate::model::Batch`], which `otlp` writes. Imports `core`, `jfr` and `model`;
-//! `cli` calls it, and so may a program that uses this crate.
+//! `agent` and `cli` call it, and so may a program that uses this crate.
 //!
 //! | Module | Duty |
 //! |---|---|
@@ -14,12 +14,15 @@
 //! | [`libraries`] | the objects of remote frames |
 //! | [`settings`], [`profiles`] | what samples stand for, and the profiles that they add to |
 //! | [`described`] | resource attributes |
+//! | [`growing`] | the files of a recording that a JVM is writing |
+//! | [`witness`] | what is known of events from elsewhere |
 
 mod constants;
 mod converter;
 mod described;
 pub mod events;
 mod feed;
+mod growing;
 mod labels;
 mod libraries;
 mod profiles;
@@ -27,7 +30,10 @@ mod reader;
 mod requested;
 mod settings;
 mod stacks;
+mod witness;
 
 pub use converter::{ConvertOptions, EventCount, JfrToOtlp, Window};
 pub use feed::AddError;
+pub use growing::{Growing, Grown};
 pub use requested::{InvalidEvent, RequestedEvent};
+pub use witness::{EventThread, KnownContext, Labels, Occurrence, Witness};

@@ -14,8 +14,17 @@ use crate::model::attribute_keys::LOCK_KIND;
 use crate::model::{AttributeId, Tables};
 
 /// What is read of every event, each in the slot of its position here.
-const FIELDS: [&str; 8] =
-    ["startTime", "stackTrace", "", "state", "spanId", "localRootSpanId", FAILED, "samplingPeriod"];
+const FIELDS: [&str; 9] = [
+    "startTime",
+    "stackTrace",
+    "",
+    "state",
+    "spanId",
+    "localRootSpanId",
+    FAILED,
+    "samplingPeriod",
+    "duration",
+];
 pub(super) const START: usize = 0;
 pub(super) const STACK: usize = 1;
 pub(super) const THREAD: usize = 2;
@@ -24,6 +33,7 @@ pub(super) const SPAN: usize = 4;
 pub(super) const LOCAL_ROOT: usize = 5;
 pub(super) const IS_FAILED: usize = 6;
 const PERIOD: usize = 7;
+pub(super) const DURATION: usize = 8;
 
 /// The first that a type has is the thread that an event is about.
 const THREAD_FIELDS: [&str; 3] = ["sampledThread", "eventThread", "thread"];
@@ -42,6 +52,10 @@ pub(super) struct Reader {
     /// Among those, the one with the trace id.
     pub(super) trace: Option<usize>,
     pub(super) lock_kind: Option<AttributeId>,
+    /// Whether the event says in ticks how long it took.
+    pub(super) has_duration: bool,
+    /// Whether it is about another thread than the one that has written it.
+    pub(super) is_seen_by_another: bool,
     period: Option<Unit>,
     slots: usize,
 }
@@ -149,6 +163,8 @@ impl Reader {
             contexts,
             first_context,
             lock_kind: lock_kind(&event.name).map(|kind| tables.string_attribute(LOCK_KIND, kind)),
+            has_duration: unit(FIELDS[DURATION]) == Some(Unit::TimespanTicks),
+            is_seen_by_another: names[THREAD] == THREAD_FIELDS[0],
             period: period.and_then(unit),
             slots: names.len(),
         })

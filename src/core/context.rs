@@ -28,13 +28,18 @@ pub const SLOTS: usize = 9;
 /// A block's bytes.
 pub const BLOCK_BYTES: usize = 64;
 
-const WORDS: usize = BLOCK_BYTES / 8;
+/// A block's words.
+pub const BLOCK_WORDS: usize = BLOCK_BYTES / 8;
 
 /// The word that holds the state in its lower half, `valid` in the lowest byte, on a little-endian machine.
 const STATE_WORD: usize = 3;
 
 /// The state of a block in which the slots count and the ids do not.
 const LABELS: u32 = 1 << 8;
+
+const fn has_trace(state: u32) -> bool {
+    state & 0xff == 1
+}
 
 /// A block as it was when it was copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,9 +85,20 @@ impl ContextRecord {
         self.valid == 1
     }
 
-    fn of_words(words: [u64; WORDS]) -> Self {
+    /// What a block with these words says; `None` if it was copied in the middle of a write.
+    pub fn of_block(words: [u64; BLOCK_WORDS]) -> Option<Self> {
+        let [.., state, _, _, _, _] = words;
+        let record = Self::of_words(words);
+        match state as u32 {
+            state if has_trace(state) => Some(record),
+            LABELS => Some(Self { valid: 1, slots: record.slots, ..Self::NONE }),
+            _ => None,
+        }
+    }
+
+    fn of_words(words: [u64; BLOCK_WORDS]) -> Self {
         // SAFETY: both are 64 bytes without padding, and every bit pattern is a record.
-        unsafe { std::mem::transmute::<[u64; WORDS], Self>(words) }
+        unsafe { std::mem::transmute::<[u64; BLOCK_WORDS], Self>(words) }
     }
 }
 
@@ -116,7 +132,7 @@ impl ValueRef {
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct ContextBlock {
-    words: [AtomicU64; WORDS],
+    words: [AtomicU64; BLOCK_WORDS],
 }
 
 const _: () = assert!(size_of::<ContextBlock>() == BLOCK_BYTES);
@@ -127,17 +143,11 @@ impl ContextBlock {
     pub fn read(&self) -> Option<ContextRecord> {
         let [.., state, _, _, _, _] = &self.words;
         let state = state.load(Ordering::Relaxed) as u32;
-        let has_trace = state & 0xff == 1;
-        if !has_trace && state != LABELS {
+        if !has_trace(state) && state != LABELS {
             return None;
         }
         compiler_fence(Ordering::SeqCst);
-        let record = ContextRecord::of_words(self.words.each_ref().map(|word| word.load(Ordering::Relaxed)));
-        Some(if has_trace {
-            record
-        } else {
-            ContextRecord { valid: 1, slots: record.slots, ..ContextRecord::NONE }
-        })
+        ContextRecord::of_block(self.words.each_ref().map(|word| word.load(Ordering::Relaxed)))
     }
 
     /// What the slots hold, whether or not a write is under way.
@@ -195,7 +205,7 @@ impl Default for BlockEntry {
 }
 
 /// A block that always reads as none.
-pub static NOBODY: ContextBlock = ContextBlock { words: [const { AtomicU64::new(0) }; WORDS] };
+pub static NOBODY: ContextBlock = ContextBlock { words: [const { AtomicU64::new(0) }; BLOCK_WORDS] };
 
 /// Threads in a chunk of the map.
 pub const THREADS_PER_CHUNK: usize = 1024;
@@ -235,7 +245,7 @@ mod tests {
 
     fn write(block: &ContextBlock, record: ContextRecord) {
         // SAFETY: both are 64 bytes without padding.
-        let words = unsafe { std::mem::transmute::<ContextRecord, [u64; WORDS]>(record) };
+        let words = unsafe { std::mem::transmute::<ContextRecord, [u64; BLOCK_WORDS]>(record) };
         for (word, value) in block.words.iter().zip(words) {
             word.store(value, Ordering::Relaxed);
         }

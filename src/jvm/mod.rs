@@ -7,6 +7,7 @@
 pub mod extension_events;
 pub mod flags;
 pub mod interpreter_code;
+pub mod java_calls;
 pub mod java_threads;
 pub mod jvmti;
 pub mod jvmti_error;

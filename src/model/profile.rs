@@ -106,6 +106,21 @@ impl Profile {
         }
     }
 
+    /// The same profile with other identities, which differ where these do.
+    pub(super) fn with_identities(mut self, mut of: impl FnMut(SampleIdentity) -> SampleIdentity) -> Self {
+        for sample in &mut self.samples {
+            sample.identity = of(sample.identity);
+        }
+        let Self { samples, indices, hasher, .. } = &mut self;
+        indices.clear();
+        for (index, sample) in (0..).zip(samples.iter()) {
+            indices.insert_unique(hasher.hash_one(sample.identity), index, |&index: &u32| {
+                hasher.hash_one(samples[index as usize].identity)
+            });
+        }
+        self
+    }
+
     /// The samples, in the order of their first addition.
     pub fn samples(&self) -> &[Sample] {
         &self.samples

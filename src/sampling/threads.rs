@@ -364,6 +364,11 @@ pub(super) fn arm_all(tasks: &mut Tasks) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether the thread with this kernel id is the profiler's own.
+pub fn is_own_thread(tid: i32) -> bool {
+    is_excluded_tid(tid)
+}
+
 pub(super) fn is_excluded_tid(tid: i32) -> bool {
     EXCLUDED.lock().as_ref().is_some_and(|excluded| excluded.contains(&tid))
 }

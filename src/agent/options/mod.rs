@@ -26,4 +26,4 @@ pub use environment::Environment;
 pub use error::OptionError;
 pub use help::help;
 pub use request::{Request, parse, parse_bytes};
-pub use types::{ContextPublication, CpuClock, Options, StackWalker};
+pub use types::{ContextPublication, CpuClock, Options, RecordedEvents, StackWalker};

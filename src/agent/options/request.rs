@@ -9,7 +9,7 @@ use super::agent_string::{self, Command, Given};
 use super::environment::Environment;
 use super::error::{OptionError, did_you_mean};
 use super::table::{self, ENVIRONMENT_PREFIX, OptionSpec};
-use super::types::{ContextPublication, CpuClock, Options, StackWalker};
+use super::types::{ContextPublication, CpuClock, Options, RecordedEvents, StackWalker};
 use super::{otel, value};
 use crate::aggregate::NameSelection;
 use crate::export::pattern::PathPattern;
@@ -228,6 +228,7 @@ impl Default for Draft {
                 nativemem: None,
                 nativemem_leaks: false,
                 exceptions: None,
+                recorded_events: RecordedEvents::None,
                 cpu_clock: CpuClock::Auto,
                 signal: 0,
                 stack_walker: StackWalker::Vm,

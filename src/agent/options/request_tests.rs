@@ -66,6 +66,7 @@ fn nothing_said_is_the_documented_defaults() {
             nativemem: None,
             nativemem_leaks: false,
             exceptions: None,
+            recorded_events: RecordedEvents::None,
             cpu_clock: CpuClock::Auto,
             signal: libc::SIGPROF,
             stack_walker: StackWalker::Vm,
@@ -143,6 +144,7 @@ fn every_option_is_read_from_the_string() {
             nativemem: None,
             nativemem_leaks: false,
             exceptions: None,
+            recorded_events: RecordedEvents::None,
             cpu_clock: CpuClock::Timer,
             signal: libc::SIGVTALRM,
             stack_walker: StackWalker::Vmx,
@@ -586,9 +588,7 @@ fn an_event_has_its_period_and_a_signal_of_its_own() {
 
 #[test]
 fn loop_needs_a_file_whose_name_has_the_time() {
-    for file in ["", "file=/tmp/p.otlp,"] {
-        assert!(error(&format!("{file}loop=1h")).contains("%t"), "{file}");
-    }
+    assert!(error("loop=1h").contains("%t") && error("file=/tmp/p.otlp,loop=1h").contains("%t"));
     assert_eq!(start("file=/tmp/%t,loop=1h").file_period, Some(Duration::from_secs(3600)));
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use log::LevelFilter;
 
 use crate::aggregate::NameSelection;
+use crate::convert::RequestedEvent;
 pub use crate::core::stack_walker::StackWalker;
 use crate::export::UploadConfig;
 use crate::otlp::EncodeOptions;
@@ -34,6 +35,17 @@ pub enum ContextPublication {
     Attributes,
 }
 
+/// Which events of the JVM's own recorder are merged into the profiles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordedEvents {
+    /// None; nothing is recorded.
+    None,
+    /// Those that have profiles, if no engine is there for them.
+    Usual,
+    /// These.
+    These(Vec<RequestedEvent>),
+}
+
 /// Everything the agent can be told, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -61,6 +73,8 @@ pub struct Options {
     pub nativemem_leaks: bool,
     /// Of how many exceptions one is sampled; `None`: none is.
     pub exceptions: Option<u64>,
+    /// The events that the JVM's own recorder has to offer.
+    pub recorded_events: RecordedEvents,
     /// The clock of CPU samples.
     pub cpu_clock: CpuClock,
     /// The signal that clocks send.

@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 
-use super::growing::Growing;
 use super::output::{Output, Written};
 use super::summary::Summary;
 use super::{Args, windows};
-use crate::convert::{ConvertOptions, JfrToOtlp};
+use crate::convert::{ConvertOptions, Growing, JfrToOtlp};
 
 /// How many bytes are read at a time, and how many such parts wait for the conversion.
 const READ_LEN: usize = 1 << 16;
@@ -24,7 +23,7 @@ pub(super) fn run(args: &Args, interval: Duration) -> anyhow::Result<ExitCode> {
     let window = windows::of_inputs(&args.start, &args.end, 1)?;
     let output = Output::new(args)?;
     let mut converter =
-        JfrToOtlp::new(ConvertOptions { times: args.timestamps, events: args.events.clone() });
+        JfrToOtlp::new(ConvertOptions { times: args.timestamps, events: args.events.clone(), only: None });
     window.into_iter().for_each(|window| converter.set_window(window));
     let name = input.display().to_string();
     let from: Box<dyn Read + Send> = match input == Path::new("-") {

@@ -1,7 +1,6 @@
 //! `otlpprof convert`: recordings of JDK Flight Recorder to OTLP profiles.
 
 mod follow;
-mod growing;
 mod output;
 mod progress;
 mod summary;
@@ -91,7 +90,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let windows = windows::of_inputs(&args.start, &args.end, args.files.len())?;
     let output = Output::new(args)?;
     let mut converter =
-        JfrToOtlp::new(ConvertOptions { times: args.timestamps, events: args.events.clone() });
+        JfrToOtlp::new(ConvertOptions { times: args.timestamps, events: args.events.clone(), only: None });
     let mut problems = Vec::new();
     let progress = Progress::over(&args.files);
     for (path, window) in args.files.iter().zip(windows) {

@@ -5,7 +5,7 @@ import java.nio.ByteBuffer;
 /** What the agent's library implements. Linked when the agent is in the process, however it was loaded. */
 final class Natives {
     /** Changes whenever these methods do, or the layout of what they give. The library's is in {@code agent::java_api}. */
-    static final int ABI = 3;
+    static final int ABI = 4;
 
     private Natives() {}
 
@@ -47,8 +47,17 @@ final class Natives {
      */
     static native boolean event0(int kind, String[] texts, long[] numbers);
 
-    /** Four bytes that change when a reference that was kept may not be used again. */
+    /**
+     * Two words of four bytes: one changes when a reference that was kept may not be used again, the other is not 0 while
+     * changes are noted ({@link ContextChanges}).
+     */
     static native ByteBuffer epoch0();
+
+    /** Where changes are noted; null if they never were. */
+    static native ByteBuffer changes0();
+
+    /** {@code Thread.threadId()} of the calling thread, whatever its class says that it is. */
+    static native long threadId0();
 
     /** The 64 bytes of the calling thread's block; null if it can have none. */
     static native ByteBuffer block0();

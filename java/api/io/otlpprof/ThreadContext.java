@@ -50,8 +50,13 @@ final class ThreadContext extends WeakReference<Thread> {
     /** All counts; or this into the trace flags, in the second byte. */
     private static final int VALID = 1;
 
+    /** Places in {@link #POLLED}. */
+    private static final int EPOCH = 0;
+
+    private static final int ARE_CHANGES_NOTED = 1;
+
     // A view of ints is read with fewer questions asked than a buffer of bytes.
-    private static final IntBuffer EPOCH = Natives.epoch0().order(ByteOrder.nativeOrder()).asIntBuffer();
+    private static final IntBuffer POLLED = Natives.epoch0().order(ByteOrder.nativeOrder()).asIntBuffer();
 
     private static final ThreadLocal<ThreadContext> CURRENT = new ThreadLocal<>() {
         @Override
@@ -135,6 +140,9 @@ final class ThreadContext extends WeakReference<Thread> {
     /** By slot, the value that was set last. */
     private final Known[] recentValues = new Known[SLOTS];
 
+    /** Where changes are noted; null if none has been. */
+    private ContextChanges changes;
+
     private ThreadContext(Thread current) {
         super(current);
         Arrays.fill(recentValues, Known.NOTHING);
@@ -159,10 +167,32 @@ final class ThreadContext extends WeakReference<Thread> {
     }
 
     static int epoch() {
-        return EPOCH.get(0);
+        return POLLED.get(EPOCH);
+    }
+
+    /** After a change. */
+    private void changed() {
+        if (POLLED.get(ARE_CHANGES_NOTED) != 0) {
+            noteChange();
+        }
+    }
+
+    private void noteChange() {
+        if (changes == null && ints != null) {
+            changes = ContextChanges.ofCurrentThread();
+        }
+        if (changes != null) {
+            changes.note();
+        }
     }
 
     boolean setLabel(int slot, String value) {
+        boolean isSet = putLabel(slot, value);
+        changed();
+        return isSet;
+    }
+
+    private boolean putLabel(int slot, String value) {
         IntBuffer ints = intact;
         if (ints == null) {
             return setSlowly(slot, value);
@@ -287,6 +317,7 @@ final class ThreadContext extends WeakReference<Thread> {
         }
         writeTrace(ints, ids, traceIdHigh, traceIdLow, spanId, flags);
         isWaiting = false;
+        changed();
         return true;
     }
 
@@ -299,6 +330,7 @@ final class ThreadContext extends WeakReference<Thread> {
         writeTrace(ints, ids, traceIdHigh, traceIdLow, spanId, flags);
         isWaiting = false;
         published.setTrace(traceIdHigh, traceIdLow, spanId, flags);
+        changed();
         return true;
     }
 
@@ -425,6 +457,7 @@ final class ThreadContext extends WeakReference<Thread> {
         } else {
             clearTraceSlowly();
         }
+        changed();
     }
 
     private void clearTraceSlowly() {
@@ -491,6 +524,7 @@ final class ThreadContext extends WeakReference<Thread> {
         if (published != null) {
             published.setAll(snapshot, references.bySlot);
         }
+        changed();
         return references.complete;
     }
 

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::{GIB, HOUR, OptionSpec, PLAIN, US, set};
-use crate::agent::options::types::CpuClock;
+use super::{GIB, HOUR, LIST_SEPARATOR, OptionSpec, PLAIN, US, set};
+use crate::agent::options::types::{CpuClock, RecordedEvents};
 use crate::agent::options::value;
+use crate::convert::InvalidEvent;
 use crate::sampling::config::Config;
 use crate::sampling::perf_events::names::{EventSpec, read_period};
 
@@ -165,6 +166,15 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         ..PLAIN
     },
     OptionSpec {
+        name: "jfr",
+        value: "EVENT+EVENT|true|false",
+        default: Some("false"),
+        bare: Some("true"),
+        help: "merge events of a JDK recording: those that no engine is there for, or these (NAME or NAME:VALUE_FIELD)",
+        read: |draft, text| set(&mut draft.options.recorded_events, recorded_events(text)),
+        ..PLAIN
+    },
+    OptionSpec {
         name: "signal",
         value: "SIGNAL",
         default: Some("SIGPROF"),
@@ -185,6 +195,18 @@ fn switchable<T>(
         Ok(is_on) if !text.starts_with(|c: char| c.is_ascii_digit()) => is_on.then(|| read(on)).transpose(),
         _ => read(text).map(Some).map_err(|message| format!("{message}; or on, or off")),
     }
+}
+
+fn recorded_events(text: &str) -> Result<RecordedEvents, String> {
+    if let Ok(is_on) = value::boolean(text) {
+        return Ok(if is_on { RecordedEvents::Usual } else { RecordedEvents::None });
+    }
+    let is_name = |event: &str| !event.contains(|c: char| c.is_control() || c.is_whitespace());
+    let event = |event: &str| if is_name(event) { event.parse() } else { Err(InvalidEvent) };
+    let events = text.split(LIST_SEPARATOR).map(event).collect::<Result<_, _>>();
+    events
+        .map(RecordedEvents::These)
+        .map_err(|error| format!("{error}; several with {LIST_SEPARATOR} between them, or true, or false"))
 }
 
 fn shortest_wait(text: &str) -> Result<Duration, String> {

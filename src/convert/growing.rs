@@ -19,7 +19,8 @@ const FINAL_CHUNK: u16 = 2;
 /// The header of a chunk says its length up to the last flush; what is behind may be half written (HotSpot 17
 /// `jfrChunkWriter.cpp`). The end is that of a chunk that says it is the last, or when the JVM takes its repository away,
 /// which leaves the file to those who have it open.
-pub(super) struct Growing {
+#[derive(Debug)]
+pub struct Growing {
     /// The repository, if it is one.
     repository: Option<PathBuf>,
     path: PathBuf,
@@ -27,6 +28,17 @@ pub(super) struct Growing {
     /// Where the current chunk begins in the file.
     chunk: u64,
     at: u64,
+}
+
+/// What there was to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grown {
+    /// So many bytes.
+    By(usize),
+    /// Nothing at the moment.
+    NotYet,
+    /// Nothing, and nothing will come.
+    ToItsEnd,
 }
 
 /// How far the current chunk can be read.
@@ -41,7 +53,10 @@ enum Readable {
 
 impl Growing {
     /// A file, or a directory: the newest recording in it, or in one of those that it has.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be read.
+    pub fn open(path: &Path) -> io::Result<Self> {
         let is_repository = path.is_dir();
         let (repository, path) = match is_repository {
             true => {
@@ -52,14 +67,22 @@ impl Growing {
             }
             false => (None, path.to_owned()),
         };
-        Ok(Self { repository, file: File::open(&path)?, path, chunk: 0, at: 0 })
+        Ok(Self { repository, file: open_chunk(&path)?, path, chunk: 0, at: 0 })
     }
 
     fn readable(&mut self) -> io::Result<Readable> {
         let mut bytes = Vec::new();
         self.file.seek(SeekFrom::Start(self.chunk))?;
         self.file.by_ref().take(HEADER_LEN as u64).read_to_end(&mut bytes)?;
+        if bytes.is_empty() && self.at == 0 {
+            // Perhaps it has been opened before the file that takes its place was there.
+            self.file = open_chunk(&self.path)?;
+        }
         if bytes.len() < HEADER_LEN {
+            return Ok(Readable::NotYet);
+        }
+        // HotSpot before 14 leaves room for the header, and writes it last (`JfrChunkWriter`, JDK 11).
+        if bytes.iter().all(|&byte| byte == 0) {
             return Ok(Readable::NotYet);
         }
         let Ok(header) = ChunkHeader::parse(&bytes, self.chunk) else {
@@ -89,14 +112,18 @@ impl Growing {
         };
         let next = chunk_files(repository)?.into_iter().find(|path| *path > self.path);
         let Some(next) = next else { return Ok(false) };
-        self.file = File::open(&next)?;
+        self.file = open_chunk(&next)?;
         (self.path, self.chunk, self.at) = (next, 0, 0);
         Ok(true)
     }
 }
 
-impl Read for Growing {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+impl Growing {
+    /// Reads what can be read by now.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn read_now(&mut self, into: &mut [u8]) -> io::Result<Grown> {
         loop {
             // Asked before the file is looked at: what was written until then is read.
             let is_gone = self.repository.as_ref().is_some_and(|path| !path.exists());
@@ -110,21 +137,30 @@ impl Read for Growing {
                 let count = self.file.by_ref().take(end - self.at).read(into)?;
                 self.at += count as u64;
                 if count > 0 {
-                    return Ok(count);
+                    return Ok(Grown::By(count));
                 }
             } else if let Some(is_last) = whole {
                 if self.next_chunk(end)? {
                     continue;
                 }
                 if is_last {
-                    return Ok(0);
+                    return Ok(Grown::ToItsEnd);
                 }
             }
-            if is_gone {
-                // The JVM has ended, and taken it away.
-                return Ok(0);
+            // The JVM has ended, and taken it away.
+            return Ok(if is_gone { Grown::ToItsEnd } else { Grown::NotYet });
+        }
+    }
+}
+
+impl Read for Growing {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.read_now(into)? {
+                Grown::By(count) => return Ok(count),
+                Grown::ToItsEnd => return Ok(0),
+                Grown::NotYet => std::thread::sleep(POLL),
             }
-            std::thread::sleep(POLL);
         }
     }
 }
@@ -142,6 +178,12 @@ fn repository_of(path: &Path) -> io::Result<PathBuf> {
     // Their names begin with the time.
     directories.sort();
     Ok(directories.pop().unwrap_or_else(|| path.to_owned()))
+}
+
+/// Opens a recording where it is written. HotSpot before 14 writes to a file beside it, which takes its place when it is
+/// finished (`JfrChunkWriter`, `JfrRepository`, JDK 11).
+fn open_chunk(path: &Path) -> io::Result<File> {
+    File::open(path.with_extension("part")).or_else(|_| File::open(path))
 }
 
 /// The recordings in a directory, oldest first: their names are times.

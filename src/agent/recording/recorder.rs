@@ -1,0 +1,219 @@
+//! The JVM's recorder, driven by its own methods in `jdk.jfr`.
+//!
+//! A recording's events are written to files of the JVM's repository, which all recordings of the JVM share: other
+//! recordings' events are among them. JDK 14 and later bring a file up to date every second; before that a file can be read
+//! when it is finished, which it is when a snapshot is asked for (`PlatformRecorder.fillWithRecordedData`, JDK 11).
+
+use std::path::PathBuf;
+
+use jni::sys::{JNIEnv, jclass, jlong, jobject, jvalue};
+use thiserror::Error;
+
+use crate::jvm::java_calls::{CallError, Java, LongMethod, in_frame, let_go};
+use crate::jvm::system_properties::system_property;
+
+/// How much of a recording the JVM keeps on disk; all of it is read as it is written.
+const MOST_KEPT_BYTES: jlong = 64 << 20;
+
+/// Why nothing is recorded.
+#[derive(Debug, Error)]
+pub(super) enum RecorderError {
+    #[error("this JVM has no module jdk.jfr (add it with --add-modules jdk.jfr)")]
+    NoModule,
+    #[error("none of the events is left to record")]
+    Nothing,
+    #[error("the JVM does not record: {0}")]
+    Call(#[from] CallError),
+    #[error("the JVM does not say where it records to")]
+    NoRepository,
+}
+
+/// A recording that runs. Its references are for the VM's live phase.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    recorder: jobject,
+    recording: jobject,
+    /// The class that has the recorder's clock, and the clock.
+    jvm: Option<(jclass, LongMethod)>,
+    /// Where the files are.
+    pub(super) repository: PathBuf,
+    /// Whether files can be read while they are written.
+    pub(super) is_streamed: bool,
+}
+
+type Method = (&'static std::ffi::CStr, &'static std::ffi::CStr);
+
+const GET_RECORDER: Method = (c"getFlightRecorder", c"()Ljdk/jfr/FlightRecorder;");
+
+/// The names of the events that the JVM has now, asked before any recording is there.
+///
+/// # Safety
+///
+/// `env` must be the current thread's, without a pending exception, in the VM's live phase; as for all that follow.
+pub(super) unsafe fn event_names(env: *mut JNIEnv) -> Result<Vec<String>, RecorderError> {
+    // SAFETY: by the contract; the methods are of the types that are told of.
+    unsafe {
+        in_frame(env, |java| {
+            let class = java.class(c"jdk/jfr/FlightRecorder").map_err(|_| RecorderError::NoModule)?;
+            let recorder = java.call_static(class, GET_RECORDER, &[])?;
+            let types = java.call(recorder, (c"getEventTypes", c"()Ljava/util/List;"), &[])?;
+            let types = java.call(types, (c"iterator", c"()Ljava/util/Iterator;"), &[])?;
+            let mut names = Vec::new();
+            while java.ask(types, c"hasNext")? {
+                let name = in_frame(env, |java| {
+                    let next = java.call(types, (c"next", c"()Ljava/lang/Object;"), &[])?;
+                    let name = java.call(next, (c"getName", c"()Ljava/lang/String;"), &[])?;
+                    Ok::<_, CallError>(java.text(name))
+                });
+                names.extend(name?);
+            }
+            Ok(names)
+        })
+    }
+}
+
+impl Recorder {
+    /// Starts a recording with these settings. `before` is called with the recorder's clock just before.
+    ///
+    /// # Safety
+    ///
+    /// As for [`event_names`].
+    pub(super) unsafe fn start(
+        env: *mut JNIEnv,
+        settings: &[(String, String)],
+        before: impl FnOnce(&dyn Fn() -> Option<i64>),
+    ) -> Result<Self, RecorderError> {
+        // SAFETY: by the contract; the methods are of the types that are told of.
+        unsafe {
+            in_frame(env, |java| {
+                let class = java.class(c"jdk/jfr/FlightRecorder").map_err(|_| RecorderError::NoModule)?;
+                let recorder = java.call_static(class, GET_RECORDER, &[])?;
+                let class = java.class(c"jdk/jfr/Recording")?;
+                let recording = java.construct(class, c"()V", &[])?;
+                let started = Self::start_recording(env, java, recorder, recording, settings, before);
+                if started.is_err() {
+                    let _ = java.run(recording, (c"close", c"()V"), &[]);
+                }
+                started
+            })
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`event_names`]; the references are live.
+    unsafe fn start_recording(
+        env: *mut JNIEnv,
+        java: Java,
+        recorder: jobject,
+        recording: jobject,
+        settings: &[(String, String)],
+        before: impl FnOnce(&dyn Fn() -> Option<i64>),
+    ) -> Result<Self, RecorderError> {
+        // SAFETY: by the contract; the methods are of the types that are told of.
+        unsafe {
+            let map = java.construct(java.class(c"java/util/HashMap")?, c"()V", &[])?;
+            let put = (c"put", c"(Ljava/lang/Object;Ljava/lang/Object;)Ljava/lang/Object;");
+            for (key, value) in settings {
+                in_frame(env, |java| {
+                    let pair = [jvalue { l: java.string(key)? }, jvalue { l: java.string(value)? }];
+                    java.call(map, put, &pair).map(drop)
+                })?;
+            }
+            let name = jvalue { l: java.string("otlpprof")? };
+            java.run(recording, (c"setName", c"(Ljava/lang/String;)V"), &[name])?;
+            java.run(recording, (c"setSettings", c"(Ljava/util/Map;)V"), &[jvalue { l: map }])?;
+            java.run(recording, (c"setMaxSize", c"(J)V"), &[jvalue { j: MOST_KEPT_BYTES }])?;
+            // Its clock can be read once there is a recorder.
+            let jvm = java.class(c"jdk/jfr/internal/JVM").and_then(|jvm| {
+                let jvm = java.keep(jvm);
+                Ok((jvm, java.long_method(jvm, c"counterTime")?))
+            });
+            let jvm = jvm.inspect_err(|error| log::warn!("jfr: events have no context: {error}")).ok();
+            before(&|| jvm.map(|(_, clock)| clock.call(env)));
+            java.run(recording, (c"start", c"()V"), &[])?;
+            // In its package since JDK 14.
+            let is_streamed = java.class(c"jdk/jfr/consumer/EventStream").is_ok();
+            let stated = system_property(env, c"jdk.jfr.repository");
+            let repository = stated.or_else(|| repository_path(java)).ok_or(RecorderError::NoRepository)?;
+            Ok(Self {
+                recorder: java.keep(recorder),
+                recording: java.keep(recording),
+                jvm,
+                repository: PathBuf::from(repository),
+                is_streamed,
+            })
+        }
+    }
+
+    /// What the recorder's clock says.
+    ///
+    /// # Safety
+    ///
+    /// As for [`event_names`].
+    pub(super) unsafe fn ticks(&self, env: *mut JNIEnv) -> Option<i64> {
+        // SAFETY: by the contract; the class is kept.
+        self.jvm.map(|(_, clock)| unsafe { clock.call(env) })
+    }
+
+    /// Has the JVM finish the file that it writes, and go on with another.
+    ///
+    /// # Safety
+    ///
+    /// As for [`event_names`].
+    pub(super) unsafe fn finish_file(&self, env: *mut JNIEnv) -> Result<(), CallError> {
+        // SAFETY: by the contract; the reference is kept.
+        unsafe {
+            in_frame(env, |java| {
+                let snapshot = java.call(self.recorder, (c"takeSnapshot", c"()Ljdk/jfr/Recording;"), &[])?;
+                java.run(snapshot, (c"close", c"()V"), &[])
+            })
+        }
+    }
+
+    /// Has the last events written. The JVM may have done so itself, at its end.
+    ///
+    /// # Safety
+    ///
+    /// As for [`event_names`].
+    pub(super) unsafe fn stop(&self, env: *mut JNIEnv) {
+        // SAFETY: by the contract; the reference is kept.
+        if let Err(error) = unsafe { in_frame(env, |java| java.ask(self.recording, c"stop")) } {
+            log::debug!("jfr: {error}");
+        }
+    }
+
+    /// Closes the recording, whose files the JVM then removes.
+    ///
+    /// # Safety
+    ///
+    /// As for [`event_names`].
+    pub(super) unsafe fn close(self, env: *mut JNIEnv) {
+        // SAFETY: by the contract; the references are kept, and not used afterwards.
+        unsafe {
+            if let Err(error) = in_frame(env, |java| java.run(self.recording, (c"close", c"()V"), &[])) {
+                log::debug!("jfr: {error}");
+            }
+            let jvm = self.jvm.map(|(jvm, _)| jvm);
+            for kept in [Some(self.recorder), Some(self.recording), jvm].into_iter().flatten() {
+                let_go(env, kept);
+            }
+        }
+    }
+}
+
+/// Where a JVM has its repository that does not say so in a property: those before 14.
+///
+/// # Safety
+///
+/// As for [`event_names`].
+unsafe fn repository_path(java: Java) -> Option<String> {
+    // SAFETY: by the contract; the methods are of the types that are told of, or are not found.
+    unsafe {
+        let class = java.class(c"jdk/jfr/internal/Repository").ok()?;
+        let get = (c"getRepository", c"()Ljdk/jfr/internal/Repository;");
+        let repository = java.call_static(class, get, &[]).ok()?;
+        let path = (c"getRepositoryPath", c"()Ljdk/jfr/internal/SecuritySupport$SafePath;");
+        java.to_text(java.call(repository, path, &[]).ok().filter(|path| !path.is_null())?)
+    }
+}

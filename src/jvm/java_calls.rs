@@ -1,0 +1,302 @@
+//! Calls of Java's methods, by name: for what has no other way into the VM.
+//!
+//! JNI asks for no access: what a module does not export can be called as well (JNI specification, "Accessing Fields and
+//! Methods"). References are local ones of the frame that [`in_frame`] makes.
+
+use std::ffi::CStr;
+use std::ptr;
+
+use jni::sys::{JNI_TRUE, JNIEnv, jboolean, jclass, jlong, jobject, jvalue};
+use thiserror::Error;
+
+use super::modified_utf8;
+
+/// Why a call has no result.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CallError {
+    /// The VM has no such class.
+    #[error("there is no class {0}")]
+    NoClass(String),
+    /// The class has no such method.
+    #[error("there is no method {0}")]
+    NoMethod(String),
+    /// The method has thrown this.
+    #[error("{0}")]
+    Thrown(String),
+}
+
+/// The environment of the current thread, and calls of methods in it. No exception is pending before or after a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Java(*mut JNIEnv);
+
+/// Runs `body` in a frame of its own, with whose end all local references end.
+///
+/// # Safety
+///
+/// `env` must be the current thread's JNIEnv, without a pending exception, in the VM's live phase. `body` must use each
+/// reference as what it is, and give none out.
+pub unsafe fn in_frame<T>(env: *mut JNIEnv, body: impl FnOnce(Java) -> T) -> T {
+    // SAFETY: the caller answers for `env`. A frame that cannot be made is one that need not be taken back.
+    unsafe {
+        let is_made = ((**env).v1_2.PushLocalFrame)(env, 16) == 0;
+        let result = body(Java(env));
+        ((**env).v1_2.ExceptionClear)(env);
+        if is_made {
+            ((**env).v1_2.PopLocalFrame)(env, ptr::null_mut());
+        }
+        result
+    }
+}
+
+/// Ends a reference that [`Java::keep`] gave.
+///
+/// # Safety
+///
+/// As for [`in_frame`]; nobody uses the reference any longer.
+pub unsafe fn let_go(env: *mut JNIEnv, kept: jobject) {
+    // SAFETY: the caller answers for both.
+    unsafe { ((**env).v1_2.DeleteGlobalRef)(env, kept) };
+}
+
+/// A static method that gives a `long`.
+#[derive(Clone, Copy, Debug)]
+pub struct LongMethod {
+    class: jclass,
+    method: jni::sys::jmethodID,
+}
+
+impl LongMethod {
+    /// Calls it, without more ado: it must be one that throws nothing.
+    ///
+    /// # Safety
+    ///
+    /// As for [`in_frame`]; its class must still be referred to.
+    pub unsafe fn call(self, env: *mut JNIEnv) -> jlong {
+        // SAFETY: the caller answers for the class; the method is its own and takes nothing.
+        unsafe { ((**env).v1_2.CallStaticLongMethodA)(env, self.class, self.method, ptr::null()) }
+    }
+}
+
+impl Java {
+    /// A class, by its name with slashes.
+    pub fn class(self, name: &CStr) -> Result<jclass, CallError> {
+        // SAFETY: `in_frame`'s caller answers for the environment.
+        let class = unsafe { ((**self.0).v1_2.FindClass)(self.0, name.as_ptr()) };
+        self.clear();
+        let missing = || CallError::NoClass(name.to_string_lossy().replace('/', "."));
+        if class.is_null() { Err(missing()) } else { Ok(class) }
+    }
+
+    /// A string.
+    pub fn string(self, text: &str) -> Result<jobject, CallError> {
+        let units: Vec<u16> = text.encode_utf16().collect();
+        let length = jni::sys::jint::try_from(units.len()).unwrap_or(jni::sys::jint::MAX);
+        // SAFETY: as above; the text is that long.
+        let string = unsafe { ((**self.0).v1_2.NewString)(self.0, units.as_ptr(), length) };
+        self.checked(string)
+    }
+
+    /// Calls a static method that gives an object.
+    ///
+    /// # Safety
+    ///
+    /// The arguments must be of the signature's types, as for all that follow; references live.
+    pub unsafe fn call_static(
+        self,
+        class: jclass,
+        (name, signature): (&CStr, &CStr),
+        arguments: &[jvalue],
+    ) -> Result<jobject, CallError> {
+        // SAFETY: the caller answers for class and arguments; the method is of this class and signature.
+        unsafe {
+            let functions = &(**self.0).v1_2;
+            let method = (functions.GetStaticMethodID)(self.0, class, name.as_ptr(), signature.as_ptr());
+            self.found(method.is_null(), name)?;
+            self.checked((functions.CallStaticObjectMethodA)(self.0, class, method, arguments.as_ptr()))
+        }
+    }
+
+    /// A static method that takes nothing and gives a `long`, to be called at once. Its class must be kept.
+    ///
+    /// # Safety
+    ///
+    /// `class` must be a live reference.
+    pub unsafe fn long_method(self, class: jclass, name: &CStr) -> Result<LongMethod, CallError> {
+        // SAFETY: the caller answers for the class.
+        let method =
+            unsafe { ((**self.0).v1_2.GetStaticMethodID)(self.0, class, name.as_ptr(), c"()J".as_ptr()) };
+        self.found(method.is_null(), name)?;
+        Ok(LongMethod { class, method })
+    }
+
+    /// Calls a constructor.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Java::call_static`].
+    pub unsafe fn construct(
+        self,
+        class: jclass,
+        signature: &CStr,
+        arguments: &[jvalue],
+    ) -> Result<jobject, CallError> {
+        // SAFETY: as above.
+        unsafe {
+            let functions = &(**self.0).v1_2;
+            let method = (functions.GetMethodID)(self.0, class, c"<init>".as_ptr(), signature.as_ptr());
+            self.found(method.is_null(), c"<init>")?;
+            self.checked((functions.NewObjectA)(self.0, class, method, arguments.as_ptr()))
+        }
+    }
+
+    /// Calls a method that gives an object, which may be null.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Java::call_static`]; `object` must be a live reference, not null.
+    pub unsafe fn call(
+        self,
+        object: jobject,
+        (name, signature): (&CStr, &CStr),
+        arguments: &[jvalue],
+    ) -> Result<jobject, CallError> {
+        // SAFETY: as above.
+        unsafe {
+            let method = self.method_of(object, name, signature)?;
+            let call = (**self.0).v1_2.CallObjectMethodA;
+            self.checked(call(self.0, object, method, arguments.as_ptr()))
+        }
+    }
+
+    /// Calls a method that gives a `boolean` and takes nothing.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Java::call`].
+    pub unsafe fn ask(self, object: jobject, name: &CStr) -> Result<bool, CallError> {
+        // SAFETY: as above.
+        unsafe {
+            let method = self.method_of(object, name, c"()Z")?;
+            let call = (**self.0).v1_2.CallBooleanMethodA;
+            let answer: jboolean = self.checked(call(self.0, object, method, ptr::null()))?;
+            Ok(answer == JNI_TRUE)
+        }
+    }
+
+    /// Calls a method that gives nothing.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Java::call`].
+    pub unsafe fn run(
+        self,
+        object: jobject,
+        (name, signature): (&CStr, &CStr),
+        arguments: &[jvalue],
+    ) -> Result<(), CallError> {
+        // SAFETY: as above.
+        unsafe {
+            let method = self.method_of(object, name, signature)?;
+            ((**self.0).v1_2.CallVoidMethodA)(self.0, object, method, arguments.as_ptr());
+        }
+        self.checked(())
+    }
+
+    /// A string's text; `None` for null.
+    ///
+    /// # Safety
+    ///
+    /// `string` must be null or a live reference to a string.
+    pub unsafe fn text(self, string: jobject) -> Option<String> {
+        if string.is_null() {
+            return None;
+        }
+        // SAFETY: the caller answers for the reference; the characters are released once they were copied.
+        unsafe {
+            let functions = &(**self.0).v1_2;
+            let chars = (functions.GetStringUTFChars)(self.0, string, ptr::null_mut());
+            if chars.is_null() {
+                self.clear();
+                return None;
+            }
+            let text = modified_utf8::decode(CStr::from_ptr(chars).to_bytes()).into_owned();
+            (functions.ReleaseStringUTFChars)(self.0, string, chars);
+            Some(text)
+        }
+    }
+
+    /// `toString()` of an object.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Java::call`].
+    pub unsafe fn to_text(self, object: jobject) -> Option<String> {
+        // SAFETY: as above.
+        unsafe {
+            let method = self.method_of(object, c"toString", c"()Ljava/lang/String;").ok()?;
+            let string = ((**self.0).v1_2.CallObjectMethodA)(self.0, object, method, ptr::null());
+            // What throws here has no text, and none is looked for.
+            if self.clear() { None } else { self.text(string) }
+        }
+    }
+
+    /// A reference that lasts until [`let_go`].
+    ///
+    /// # Safety
+    ///
+    /// `object` must be a live reference.
+    pub unsafe fn keep(self, object: jobject) -> jobject {
+        // SAFETY: the caller answers for the reference.
+        unsafe { ((**self.0).v1_2.NewGlobalRef)(self.0, object) }
+    }
+
+    /// # Safety
+    ///
+    /// `object` must be a live reference, not null.
+    unsafe fn method_of(
+        self,
+        object: jobject,
+        name: &CStr,
+        signature: &CStr,
+    ) -> Result<jni::sys::jmethodID, CallError> {
+        // SAFETY: the caller answers for the reference; the class's is given back, or ends with the frame.
+        unsafe {
+            let functions = &(**self.0).v1_2;
+            let class = (functions.GetObjectClass)(self.0, object);
+            let method = (functions.GetMethodID)(self.0, class, name.as_ptr(), signature.as_ptr());
+            self.found(method.is_null(), name)?;
+            (functions.DeleteLocalRef)(self.0, class);
+            Ok(method)
+        }
+    }
+
+    fn found(self, is_missing: bool, name: &CStr) -> Result<(), CallError> {
+        self.clear();
+        if is_missing { Err(CallError::NoMethod(name.to_string_lossy().into_owned())) } else { Ok(()) }
+    }
+
+    /// The value, unless an exception is pending, which then no longer is.
+    fn checked<T>(self, value: T) -> Result<T, CallError> {
+        // SAFETY: `in_frame`'s caller answers for the environment; the reference is the VM's own answer.
+        unsafe {
+            let thrown = ((**self.0).v1_2.ExceptionOccurred)(self.0);
+            if thrown.is_null() {
+                return Ok(value);
+            }
+            self.clear();
+            let text = self.to_text(thrown);
+            Err(CallError::Thrown(text.unwrap_or_else(|| "an exception without words".into())))
+        }
+    }
+
+    /// Whether an exception was pending.
+    fn clear(self) -> bool {
+        // SAFETY: `in_frame`'s caller answers for the environment.
+        unsafe {
+            let functions = &(**self.0).v1_2;
+            let is_pending = (functions.ExceptionCheck)(self.0);
+            (functions.ExceptionClear)(self.0);
+            is_pending
+        }
+    }
+}
