@@ -5,17 +5,18 @@
 #   cost     CPU time of a delivered sample, by depth, and how much slower a program gets
 #   peer_handler
 #            time in the signal handler, by depth
+#   engines  CPU time that each engine adds to work of its kind, and bytes written
 #   agreement
 #            each method's share of the CPU time by both, and by what programs were built to spend
 #
 # stacks prints a table in Markdown. SAMPLES (200000) are taken of each side and cell; WALKERS (vm:vmx:dwarf:fp) and
 # PROGRAMS choose the cells. The whole table takes hours. TURNS (11, agreement 8) is how often the others let all of
 # them run; WALKERS (vm) and PROGRAMS choose for peer_handler and agreement too. JDKS (homes, separated by colons)
-# chooses for all: by default every one that there is for stacks, the installed ones for the others.
+# chooses for all, ENGINES (wall:alloc:lock:nativemem) for engines: by default every one that there is for stacks, the installed ones for the others.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-names=(stacks cost peer_handler agreement)
+names=(stacks cost peer_handler engines agreement)
 if [[ $# -gt 0 ]]; then
     [[ $# -eq 1 && " ${names[*]} " == *" $1 "* ]] || {
         echo "usage: scripts/bench-peers.sh [${names[*]}]" >&2

@@ -73,6 +73,23 @@ impl Profilers {
         }
     }
 
+    /// What loads a profiler that has one engine on, by an option that both have, into `file`.
+    ///
+    /// # Panics
+    /// If there is no such profiler.
+    pub(crate) fn engine_option(&self, profiler: Profiler, engine: &str, file: &Path) -> String {
+        let file = file.display();
+        match (profiler, &self.peer) {
+            (Profiler::Ours, _) => {
+                format!("-agentpath:{}=cpu=off,{engine},loglevel=error,file={file}", self.agent)
+            }
+            (Profiler::Theirs, Some(peer)) => {
+                format!("-agentpath:{peer}=start,{engine},cstack=vm,jstackdepth=2048,otlp,file={file}")
+            }
+            (Profiler::Theirs, None) => panic!("ASYNC_PROFILER is not set"),
+        }
+    }
+
     /// What `otlpprof check-stacks` says of a profile.
     pub(crate) fn check_stacks(&self, file: &Path, arguments: &[&str]) -> Value {
         let mut check = Command::new(&self.command);
