@@ -4,7 +4,7 @@ mod agent_support;
 
 use agent_support::running::Finished;
 use agent_support::stacks::{Stack, stacks_of};
-use agent_support::{JavaRun, java_homes};
+use agent_support::{JavaRun, java_homes, java_version};
 
 const LIBRARY: &str = env!("OTLPPROF_ALLOCATING");
 const INTERVAL_BYTES: f64 = 1024.0;
@@ -106,10 +106,15 @@ fn bytes_allocations_and_leaks_are_right_by_site() {
 #[test]
 fn every_walker_finds_the_caller() {
     for home in java_homes() {
-        for walker in ["vm", "vmx", "fp", "dwarf", "no"] {
+        let runs = ["vm", "vmx", "fp", "dwarf", "no"].map(|walker| (walker, false));
+        let virtual_run = [("vm", true)].into_iter().filter(|_| java_version(&home) >= 21);
+        for (walker, is_virtual) in runs.into_iter().chain(virtual_run) {
             let options = format!("cpu=off,nativemem=64k,cstack={walker},file=FILE");
-            let run =
-                JavaRun::new(&home, "NativeMemory").argument(LIBRARY).agent(&options).run().expect_success();
+            let mut run = JavaRun::new(&home, "NativeMemory").argument(LIBRARY).agent(&options);
+            if is_virtual {
+                run = run.argument("virtual");
+            }
+            let run = run.run().expect_success();
             let messages = run.messages();
             let stacks = stacks_of(&messages, "nativemem", ("alloc_space", BYTES));
             let native = ["allocating_large", "ddprof_call", "Java_programs_Native_call"];
@@ -129,6 +134,27 @@ fn every_walker_finds_the_caller() {
             // Of blocks this large nearly all are sampled: 0.5 % is one deviation.
             assert_near(&format!("{} {walker}", run.label), found as f64, bytes, 0.03);
             assert!(stacks_of(&messages, "nativemem-leak", ("inuse_space", BYTES)).is_empty());
+        }
+    }
+}
+
+/// What is told at an interval's end was mostly sampled in those before.
+#[test]
+fn leaks_are_told_at_each_interval() {
+    for home in java_homes() {
+        let options = "cpu=off,interval=200ms,nativemem=1k,nativemem.leaks,file=FILE";
+        let run = JavaRun::new(&home, "NativeMemory").argument(LIBRARY).agent(options).run().expect_success();
+        let messages = run.messages();
+        let told = messages
+            .iter()
+            .map(|message| stacks_of(std::slice::from_ref(message), "nativemem-leak", ("inuse_space", BYTES)))
+            .filter(|stacks| !stacks.is_empty());
+        let told: Vec<_> = told.collect();
+        assert!(told.len() >= 3, "{}: {}", run.label, told.len());
+        for truth in truth(&run) {
+            let label = format!("{} {}", run.label, truth.function);
+            let found = sum(&run, told.last().unwrap(), &truth.function);
+            assert_near(&label, found, truth.kept[0], truth.tolerance);
         }
     }
 }

@@ -3,11 +3,11 @@ package programs;
 import io.otlpprof.Otlpprof;
 
 /**
- * Allocates known amounts of native memory at known places: {@code NativeMemory LIBRARY [OPTIONS]}, with the path of
+ * Allocates known amounts of native memory at known places: {@code NativeMemory LIBRARY [virtual|OPTIONS]}, with the path of
  * liballocating. Each line is {@code FUNCTION SIZE BYTES ALLOCATIONS KEPT_BYTES KEPT_ALLOCATIONS}, with the size of the
  * smallest of the function's allocations.
  *
- * <p>With options the agent is stopped first, started with them and stopped again, and a line says each time whether the
+ * <p>With {@code virtual} a virtual thread does it. With options the agent is stopped first, started with them and stopped again, and a line says each time whether the
  * library's calls led to the agent: {@code led true}.
  */
 public final class NativeMemory {
@@ -19,7 +19,11 @@ public final class NativeMemory {
 
     public static void main(String[] args) throws Exception {
         library = args[0];
-        if (args.length > 1) {
+        if (args.length > 1 && args[1].equals("virtual")) {
+            Thread thread = (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class)
+                    .invoke(null, (Runnable) NativeMemory::all);
+            thread.join();
+        } else if (args.length > 1) {
             restart(args[1]);
         } else {
             Thread thread = new Thread(NativeMemory::all, "native-memory");

@@ -1,10 +1,10 @@
-//! Allocations, for two engines (`alloc`, `live`), by JVMTI's SampledObjectAlloc: the VM samples points in the stream of a thread's allocated bytes, at
-//! distances that are random with the interval as their mean (runtime/threadHeapSampler.cpp, 11-25). What a sample stands
-//! for is `core::byte_sampling`'s.
+//! Allocations, for two engines (`alloc`, `live`), by JVMTI's SampledObjectAlloc: the VM samples points in the stream of a
+//! thread's allocated bytes, at distances that are random with the interval as their mean (runtime/threadHeapSampler.cpp,
+//! 11-25). What a sample stands for is `core::byte_sampling`'s.
 //!
 //! JDK 11 begins the next distance too early where an object reaches beyond its point (`pick_next_sample`, whose correction
 //! is left out if the distance is shorter than that). Objects of about half the interval's size come out a third too often
-//! there, those of a tenth of it some percent; small ones and large ones are right. 17 and later are right throughout.
+//! there, smaller ones by about their share of the interval; large ones are right. 17 and later are right throughout.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
