@@ -78,7 +78,7 @@ const COUNT: &str = "count";
 fn bytes_allocations_and_leaks_are_right_by_site() {
     for home in java_homes() {
         // One interval: what was not freed is told at its end.
-        let options = "cpu=off,interval=1h,nativemem=1k,nativemem.leaks,file=FILE";
+        let options = "cpu=off,budget=off,interval=1h,nativemem=1k,nativemem.leaks,file=FILE";
         let run = JavaRun::new(&home, "NativeMemory").argument(LIBRARY).agent(options).run().expect_success();
         // Which would be missing.
         assert_eq!(run.counter("handler.samples_dropped"), 0, "{}", run.stderr);
@@ -109,7 +109,7 @@ fn every_walker_finds_the_caller() {
         let runs = ["vm", "vmx", "fp", "dwarf", "no"].map(|walker| (walker, false));
         let virtual_run = [("vm", true)].into_iter().filter(|_| java_version(&home) >= 21);
         for (walker, is_virtual) in runs.into_iter().chain(virtual_run) {
-            let options = format!("cpu=off,nativemem=64k,cstack={walker},file=FILE");
+            let options = format!("cpu=off,budget=off,nativemem=64k,cstack={walker},file=FILE");
             let mut run = JavaRun::new(&home, "NativeMemory").argument(LIBRARY).agent(&options);
             if is_virtual {
                 run = run.argument("virtual");
@@ -142,7 +142,7 @@ fn every_walker_finds_the_caller() {
 #[test]
 fn leaks_are_told_at_each_interval() {
     for home in java_homes() {
-        let options = "cpu=off,interval=200ms,nativemem=1k,nativemem.leaks,file=FILE";
+        let options = "cpu=off,budget=off,interval=200ms,nativemem=1k,nativemem.leaks,file=FILE";
         let run = JavaRun::new(&home, "NativeMemory").argument(LIBRARY).agent(options).run().expect_success();
         let messages = run.messages();
         let told = messages
@@ -165,9 +165,9 @@ fn imports_are_given_back_when_a_session_ends() {
     for home in java_homes() {
         let run = JavaRun::new(&home, "NativeMemory")
             .argument(LIBRARY)
-            .argument("cpu=off,nativemem=1,nativemem.leaks")
+            .argument("cpu=off,budget=off,nativemem=1,nativemem.leaks")
             .variable("OTLPPROF_FILE", "FILE")
-            .agent("cpu=off,nativemem=1m,file=DIR/first.otlp")
+            .agent("cpu=off,budget=off,nativemem=1m,file=DIR/first.otlp")
             .run()
             .expect_success();
         assert_eq!(run.stdout, "led true\nled false\nled true\nled false\n", "{}\n{}", run.label, run.stderr);

@@ -44,8 +44,10 @@ impl Blocks {
         Some((&self.addresses.get(bucket)?.0, self.numbers.get(bucket)?))
     }
 
-    /// Remembers a block that nobody else knows yet. `false` if there is no room.
+    /// Remembers a block that the allocator has just given out. `false` if there is no room. One that is remembered already
+    /// was freed in a way that nobody has seen, and is another now.
     pub(super) fn insert(&self, block: usize, number: u32) -> bool {
+        self.remove(block);
         let Some((addresses, numbers)) = self.bucket(block) else { return false };
         addresses.iter().zip(numbers).any(|(address, of)| {
             let is_mine = address.compare_exchange(FREE, BUSY, Ordering::Acquire, Ordering::Relaxed).is_ok();
@@ -124,6 +126,14 @@ mod tests {
         assert_eq!((blocks.remove(0), blocks.remove(1)), (None, None), "no blocks");
         blocks.clear();
         assert!(remembered(&blocks).is_empty());
+    }
+
+    /// Regression: a block whose frees are not seen, such as by the C library itself, came to fill its bucket.
+    #[test]
+    fn a_block_that_is_given_out_again_is_another() {
+        let blocks = blocks();
+        assert!((1..=100).all(|number| blocks.insert(0x7f00_0000_1000, number)));
+        assert_eq!(remembered(&blocks), [100]);
     }
 
     #[test]
