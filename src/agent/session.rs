@@ -1,5 +1,8 @@
 //! One run of the profiler: samples are drained, and at every interval summed up and sent.
 
+mod drain;
+mod interval_end;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -7,12 +10,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use jni::sys::JNIEnv;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use thiserror::Error;
 
+use self::drain::Drain;
+pub(super) use self::drain::Recorded;
+use self::interval_end::IntervalStart;
 use super::budget::Budget;
 use super::counters::Snapshot;
-use super::engine_profiles::{profiles_of, profiles_of_survivors};
 use super::engines;
 use super::events::Events;
 use super::first_upload::first_interval;
@@ -24,21 +29,19 @@ use super::publication;
 use super::recording::Recording;
 use super::resolve::{FrameResolver, Unresolved};
 use super::resource;
-use super::thread_labels::{self, ThreadLabel, ThreadLabels};
+use super::thread_labels::{ThreadLabel, ThreadLabels};
 use super::vm::{STUBS, Vm};
-use crate::aggregate::{Aggregator, Interval, RawFrame, Survivors, ThreadKey};
+use crate::aggregate::{Aggregator, Survivors};
 use crate::context::reclaim;
 use crate::context::slot_names::SLOT_NAMES;
-use crate::core::record::{Engine, FrameKind};
-use crate::core::stack_walker::StackWalker;
 use crate::core::thread::ClockKind;
 use crate::elf::image::load_counts;
 use crate::jvm::methods::{MethodTable, MethodTableLimits};
-use crate::model::{Batch, Resource, Scope, Tables};
+use crate::model::Resource;
 use crate::sampling::config::{ClockChoice, Config};
 use crate::sampling::wall::{self, WallConfig};
 use crate::sampling::{cpu, own_threads, perf_events};
-use crate::signal::buffer::{self, Drained, SampleBuffer};
+use crate::signal::buffer::{self, SampleBuffer};
 use crate::signal::safe_load::ProcessMemory;
 use crate::signal::sample::{self, SETUP};
 
@@ -47,10 +50,6 @@ const DRAIN_PERIOD: Duration = Duration::from_millis(250);
 
 /// How long a profile of many messages may take to find room in the upload's queue.
 const LONGEST_FLUSH: Duration = Duration::from_secs(10);
-
-/// So many samples of what may outlive the interval are kept before it is asked what still lives: twice as many as are
-/// remembered.
-const MOST_NUMBERED: usize = 600_000;
 
 /// Why a session does not start.
 #[derive(Debug, Error)]
@@ -67,34 +66,6 @@ pub(super) enum SessionError {
     Output(#[from] OutputError),
     #[error("CPU sampling: {0}")]
     Cpu(#[from] cpu::StartError),
-}
-
-/// What the drain works on, under one lock: the session's thread drains at intervals, the VM's thread where a
-/// collection begins. Whoever holds it never calls into the VM.
-struct Drain {
-    options: Options,
-    aggregator: Aggregator,
-    resolver: FrameResolver,
-    recorded: Recorded,
-}
-
-/// What was drained since the session began. The handlers' own counts are ahead of what a profile holds.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Recorded {
-    pub(super) samples: u64,
-    pub(super) periods: u64,
-    /// CPU time of the profiler's own threads.
-    pub(super) threads_ns: u64,
-    /// Those of threads or stacks that the user does not want.
-    pub(super) left_out: u64,
-    pub(super) unresolved: Unresolved,
-}
-
-/// When an interval began.
-#[derive(Clone)]
-struct IntervalStart {
-    monotonic_ns: u64,
-    counters: Snapshot,
 }
 
 /// A running session.
@@ -341,96 +312,6 @@ impl Session {
         }
     }
 
-    fn end_interval(
-        &self,
-        mut interval_start: MutexGuard<'_, IntervalStart>,
-        labels: &HashMap<u32, ThreadLabel>,
-        patience: Duration,
-        may_wait: impl Fn() -> bool,
-    ) {
-        let map_number = self.objects.published_number();
-        let (mut interval, mut recorded, end_ns, unix_offset_ns) = {
-            let mut drain = self.drain.lock();
-            drain.drain(self.buffer);
-            let (end_ns, unix_offset_ns) = clocks();
-            let interval = drain.aggregator.take();
-            wall::interval_ended();
-            if let Some(methods) = &mut drain.resolver.methods {
-                methods.advance_interval();
-            }
-            (interval, drain.recorded, end_ns, unix_offset_ns)
-        };
-        self.objects.interval_ends(map_number);
-        // A collection's begin waits for the drain's lock: not under it.
-        recorded.left_out += self.leave_out(&mut interval, labels);
-        self.drain.lock().recorded.left_out = recorded.left_out;
-        let start = interval_start.clone();
-        interval_start.monotonic_ns = end_ns;
-        let attributes_of = |tables: &mut Tables, thread: ThreadKey| {
-            thread_labels::attributes(tables, thread, labels.get(&thread.java_incarnation))
-        };
-        let (alive, mut survivors) = (engines::alive(&self.options), self.survivors.lock());
-        let numbered = interval.numbered_samples(attributes_of);
-        survivors.update(&interval.tables, &numbered, &alive);
-        let is_empty = interval.is_empty() && self.events.is_empty() && survivors.is_empty();
-        if is_empty && self.recording.is_empty() {
-            return;
-        }
-        let stretches = self.budget.lock().take_longest();
-        let kinds = |engine| profiles_of(engine, &self.options, stretches[engine as usize]);
-        let (mut tables, mut profiles) = interval.into_profiles(kinds, unix_offset_ns, attributes_of);
-        let end_unix_nano =
-            self.options.encode.timestamps.then(|| end_ns.saturating_add_signed(unix_offset_ns));
-        for engine in Engine::ALL {
-            let kinds = profiles_of_survivors(engine, &self.options);
-            profiles.extend(survivors.profiles(engine, kinds, &mut tables, &alive, end_unix_nano));
-        }
-        drop(survivors);
-        profiles.extend(self.events.take(&mut tables));
-        for profile in &mut profiles {
-            profile.start_unix_nano = start.monotonic_ns.saturating_add_signed(unix_offset_ns);
-            profile.duration_nano = end_ns.saturating_sub(start.monotonic_ns);
-        }
-        // Theirs is the time that the recording has been read for.
-        profiles.extend(self.recording.take(&mut tables));
-        let counters = self.counters(recorded);
-        let mut attributes = counters.attributes_since(&start.counters, &mut tables);
-        if let Some(clock) = self.clock.get() {
-            attributes.push(tables.string_attribute("otlpprof.cpu.clock", clock));
-        }
-        for engine in Engine::ALL.into_iter().filter(|engine| stretches[*engine as usize] > 1) {
-            let key = format!("otlpprof.limit.{}", engine.name());
-            attributes.push(tables.int_attribute(&key, i64::from(stretches[engine as usize]), ""));
-        }
-        attributes.push(tables.string_attribute(StackWalker::KEY, self.options.stack_walker.name()));
-        // What counts are there is told by the first, whichever that is; there is none of samples of what may live on alone.
-        let Some(first) = profiles.first_mut() else { return };
-        let counts = tables.attribute_set(&attributes);
-        first.attributes = tables.union_of_attributes(first.attributes, counts);
-        let batch = Batch { resource: self.resource.clone(), scope: Scope::default(), tables, profiles };
-        // What nobody has been told is told with the next.
-        let meanwhile = || {
-            self.drain_now();
-            may_wait()
-        };
-        if self.output.send(&batch, patience, meanwhile) {
-            interval_start.counters = counters;
-        }
-    }
-
-    /// Leaves out what the user does not want. Returns the number of samples.
-    fn leave_out(&self, interval: &mut Interval, labels: &HashMap<u32, ThreadLabel>) -> u64 {
-        let Options { threads, frames, .. } = &self.options;
-        if threads.is_everything() && frames.is_everything() {
-            return 0;
-        }
-        let name = |thread: ThreadKey| labels.get(&thread.java_incarnation).map(|label| label.name.as_str());
-        interval.leave_out(
-            |thread| threads.selects(name(thread).into_iter()),
-            |tables, stack| frames.selects_stack(tables, stack),
-        )
-    }
-
     fn live_threads(&self, env: Option<*mut JNIEnv>) -> HashMap<i32, ThreadLabel> {
         let (Some(env), Some(names), Some(layout)) = (env, self.vm.names(), self.vm.layout()) else {
             return Default::default();
@@ -511,46 +392,6 @@ impl Session {
             .map(|(name, count)| format!("{}={count}", name.trim_start_matches("otlpprof.")))
             .collect();
         counts.join(" ")
-    }
-}
-
-impl Drain {
-    fn drain(&mut self, buffer: &SampleBuffer) {
-        let Self { options, aggregator, resolver, recorded } = self;
-        aggregator.forget_labels();
-        // The next drain's samples are all taken after this.
-        let loaded_now = load_counts();
-        // SAFETY: one drainer at a time: all drain through the session's lock, and one session runs at a time.
-        unsafe {
-            buffer.drain(|drained| {
-                for record in drained.records() {
-                    recorded.samples += 1;
-                    recorded.periods += record.header.weight;
-                    let frames = record.frames.iter().map(|frame| self_contained(drained, frame));
-                    aggregator.add(&record.header, frames, resolver);
-                }
-            });
-        }
-        for repeat in wall::take_repeats() {
-            if !aggregator.repeat(repeat.number, sample::wall_values(repeat.ns), repeat.monotonic_ns) {
-                wall::give_back(&repeat);
-            }
-        }
-        if aggregator.numbered_count() > MOST_NUMBERED {
-            let alive = engines::alive(options);
-            aggregator.retain_numbered(|engine, number| alive.contains_key(&(engine, number)));
-        }
-        resolver.loaded_before = loaded_now;
-        recorded.unresolved = resolver.unresolved;
-    }
-}
-
-/// A record's frame without reference to the remote pool, whose slots end with the drain.
-fn self_contained(drained: &Drained<'_>, frame: &crate::core::record::FrameRecord) -> RawFrame {
-    let remote = if frame.kind == FrameKind::Remote { drained.remote(frame.aux) } else { None };
-    match remote {
-        Some(remote) => RawFrame { kind: FrameKind::Remote, aux: remote.object.0, value: remote.address.0 },
-        None => RawFrame::new(frame),
     }
 }
 

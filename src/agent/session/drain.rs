@@ -1,0 +1,77 @@
+//! Samples out of the buffer, into the interval's sums.
+
+use crate::agent::engines;
+use crate::agent::options::Options;
+use crate::agent::resolve::{FrameResolver, Unresolved};
+use crate::aggregate::{Aggregator, RawFrame};
+use crate::core::record::{FrameKind, FrameRecord};
+use crate::elf::image::load_counts;
+use crate::sampling::wall;
+use crate::signal::buffer::{Drained, SampleBuffer};
+use crate::signal::sample;
+
+/// So many samples of what may outlive the interval are kept before it is asked what still lives: twice as many as are
+/// remembered.
+const MOST_NUMBERED: usize = 600_000;
+
+/// What the drain works on, under one lock: the session's thread drains at intervals, the VM's thread where a
+/// collection begins. Whoever holds it never calls into the VM.
+pub(super) struct Drain {
+    pub(super) options: Options,
+    pub(super) aggregator: Aggregator,
+    pub(super) resolver: FrameResolver,
+    pub(super) recorded: Recorded,
+}
+
+/// What was drained since the session began. The handlers' own counts are ahead of what a profile holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::agent) struct Recorded {
+    pub(in crate::agent) samples: u64,
+    pub(in crate::agent) periods: u64,
+    /// CPU time of the profiler's own threads.
+    pub(in crate::agent) threads_ns: u64,
+    /// Those of threads or stacks that the user does not want.
+    pub(in crate::agent) left_out: u64,
+    pub(in crate::agent) unresolved: Unresolved,
+}
+
+impl Drain {
+    /// Takes all samples out of the buffer.
+    pub(super) fn drain(&mut self, buffer: &SampleBuffer) {
+        let Self { options, aggregator, resolver, recorded } = self;
+        aggregator.forget_labels();
+        // The next drain's samples are all taken after this.
+        let loaded_now = load_counts();
+        // SAFETY: one drainer at a time: all drain through the session's lock, and one session runs at a time.
+        unsafe {
+            buffer.drain(|drained| {
+                for record in drained.records() {
+                    recorded.samples += 1;
+                    recorded.periods += record.header.weight;
+                    let frames = record.frames.iter().map(|frame| self_contained(drained, frame));
+                    aggregator.add(&record.header, frames, resolver);
+                }
+            });
+        }
+        for repeat in wall::take_repeats() {
+            if !aggregator.repeat(repeat.number, sample::wall_values(repeat.ns), repeat.monotonic_ns) {
+                wall::give_back(&repeat);
+            }
+        }
+        if aggregator.numbered_count() > MOST_NUMBERED {
+            let alive = engines::alive(options);
+            aggregator.retain_numbered(|engine, number| alive.contains_key(&(engine, number)));
+        }
+        resolver.loaded_before = loaded_now;
+        recorded.unresolved = resolver.unresolved;
+    }
+}
+
+/// A record's frame without reference to the remote pool, whose slots end with the drain.
+fn self_contained(drained: &Drained<'_>, frame: &FrameRecord) -> RawFrame {
+    let remote = if frame.kind == FrameKind::Remote { drained.remote(frame.aux) } else { None };
+    match remote {
+        Some(remote) => RawFrame { kind: FrameKind::Remote, aux: remote.object.0, value: remote.address.0 },
+        None => RawFrame::new(frame),
+    }
+}

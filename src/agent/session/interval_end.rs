@@ -1,0 +1,119 @@
+//! The end of an interval: its sums become profiles, which are sent.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use parking_lot::MutexGuard;
+
+use super::{Session, clocks};
+use crate::agent::counters::Snapshot;
+use crate::agent::engine_profiles::{profiles_of, profiles_of_survivors};
+use crate::agent::engines;
+use crate::agent::options::Options;
+use crate::agent::thread_labels::{self, ThreadLabel};
+use crate::aggregate::{Interval, ThreadKey};
+use crate::core::record::Engine;
+use crate::core::stack_walker::StackWalker;
+use crate::model::{Batch, Scope, Tables};
+use crate::sampling::wall;
+
+/// When an interval began.
+#[derive(Clone)]
+pub(super) struct IntervalStart {
+    pub(super) monotonic_ns: u64,
+    pub(super) counters: Snapshot,
+}
+
+impl Session {
+    /// Ends the interval and sends what it has come to. While there is no room in the queue, for `patience` at most, `may_wait`
+    /// says whether to wait on.
+    pub(super) fn end_interval(
+        &self,
+        mut interval_start: MutexGuard<'_, IntervalStart>,
+        labels: &HashMap<u32, ThreadLabel>,
+        patience: Duration,
+        may_wait: impl Fn() -> bool,
+    ) {
+        let map_number = self.objects.published_number();
+        let (mut interval, mut recorded, end_ns, unix_offset_ns) = {
+            let mut drain = self.drain.lock();
+            drain.drain(self.buffer);
+            let (end_ns, unix_offset_ns) = clocks();
+            let interval = drain.aggregator.take();
+            wall::interval_ended();
+            if let Some(methods) = &mut drain.resolver.methods {
+                methods.advance_interval();
+            }
+            (interval, drain.recorded, end_ns, unix_offset_ns)
+        };
+        self.objects.interval_ends(map_number);
+        // A collection's begin waits for the drain's lock: not under it.
+        recorded.left_out += self.leave_out(&mut interval, labels);
+        self.drain.lock().recorded.left_out = recorded.left_out;
+        let start = interval_start.clone();
+        interval_start.monotonic_ns = end_ns;
+        let attributes_of = |tables: &mut Tables, thread: ThreadKey| {
+            thread_labels::attributes(tables, thread, labels.get(&thread.java_incarnation))
+        };
+        let (alive, mut survivors) = (engines::alive(&self.options), self.survivors.lock());
+        let numbered = interval.numbered_samples(attributes_of);
+        survivors.update(&interval.tables, &numbered, &alive);
+        let is_empty = interval.is_empty() && self.events.is_empty() && survivors.is_empty();
+        if is_empty && self.recording.is_empty() {
+            return;
+        }
+        let stretches = self.budget.lock().take_longest();
+        let kinds = |engine| profiles_of(engine, &self.options, stretches[engine as usize]);
+        let (mut tables, mut profiles) = interval.into_profiles(kinds, unix_offset_ns, attributes_of);
+        let end_unix_nano =
+            self.options.encode.timestamps.then(|| end_ns.saturating_add_signed(unix_offset_ns));
+        for engine in Engine::ALL {
+            let kinds = profiles_of_survivors(engine, &self.options);
+            profiles.extend(survivors.profiles(engine, kinds, &mut tables, &alive, end_unix_nano));
+        }
+        drop(survivors);
+        profiles.extend(self.events.take(&mut tables));
+        for profile in &mut profiles {
+            profile.start_unix_nano = start.monotonic_ns.saturating_add_signed(unix_offset_ns);
+            profile.duration_nano = end_ns.saturating_sub(start.monotonic_ns);
+        }
+        // Theirs is the time that the recording has been read for.
+        profiles.extend(self.recording.take(&mut tables));
+        let counters = self.counters(recorded);
+        let mut attributes = counters.attributes_since(&start.counters, &mut tables);
+        if let Some(clock) = self.clock.get() {
+            attributes.push(tables.string_attribute("otlpprof.cpu.clock", clock));
+        }
+        for engine in Engine::ALL.into_iter().filter(|engine| stretches[*engine as usize] > 1) {
+            let key = format!("otlpprof.limit.{}", engine.name());
+            attributes.push(tables.int_attribute(&key, i64::from(stretches[engine as usize]), ""));
+        }
+        attributes.push(tables.string_attribute(StackWalker::KEY, self.options.stack_walker.name()));
+        // What counts are there is told by the first, whichever that is; there is none of samples of what may live on alone.
+        let Some(first) = profiles.first_mut() else { return };
+        let counts = tables.attribute_set(&attributes);
+        first.attributes = tables.union_of_attributes(first.attributes, counts);
+        let batch = Batch { resource: self.resource.clone(), scope: Scope::default(), tables, profiles };
+        // What nobody has been told is told with the next.
+        let meanwhile = || {
+            self.drain_now();
+            may_wait()
+        };
+        if self.output.send(&batch, patience, meanwhile) {
+            interval_start.counters = counters;
+        }
+    }
+
+    /// Leaves out what the user does not want. Returns the number of samples.
+    fn leave_out(&self, interval: &mut Interval, labels: &HashMap<u32, ThreadLabel>) -> u64 {
+        let Options { threads, frames, .. } = &self.options;
+        if threads.is_everything() && frames.is_everything() {
+            return 0;
+        }
+        let name = |thread: ThreadKey| labels.get(&thread.java_incarnation).map(|label| label.name.as_str());
+        interval.leave_out(
+            |thread| threads.selects(name(thread).into_iter()),
+            |tables, stack| frames.selects_stack(tables, stack),
+        )
+    }
+}
