@@ -123,3 +123,66 @@ fn events_have_the_context_that_their_thread_had_then_or_none() {
         }
     }
 }
+
+#[test]
+fn a_session_that_is_stopped_has_its_last_events_and_leaves_nothing() {
+    for home in java_homes() {
+        let run = recorded(&home, &["40", "3", "stop"], "jfr=jdk.JavaExceptionThrow");
+        let messages = run.messages();
+        let mut found = BTreeMap::new();
+        for stack in stacks_of(&messages, "exceptions", ("exceptions", "count")) {
+            if let Some(method) = method(&stack) {
+                *found.entry(method).or_insert(0) += stack.value;
+            }
+        }
+        let truth = truth(&run);
+        assert_eq!(found.len(), 5, "{}", run.label);
+        for (method, count) in found {
+            assert_eq!(
+                count,
+                truth[&("exceptions".to_owned(), method.to_owned())],
+                "{}: {method}",
+                run.label
+            );
+        }
+        assert!(run.stdout.contains("left 0+0"), "{}: {}", run.label, run.stdout);
+    }
+}
+
+#[test]
+fn what_an_engine_measures_and_the_agents_own_threads_are_left_out() {
+    for home in java_homes() {
+        let run = recorded(&home, &["40", "3"], "jfr,cpu,exceptions,wait=1ms");
+        let messages = run.messages();
+        let exceptions = stacks_of(&messages, "exceptions", ("exceptions", "count"));
+        let thrown: i64 =
+            exceptions.iter().filter(|stack| method(stack).is_some()).map(|stack| stack.value).sum();
+        assert_eq!(thrown, 120, "{}: by the engine alone", run.label);
+        let sleeps = stacks_of(&messages, "sleep", ("delay", "nanoseconds"));
+        assert!(sleeps.iter().any(|stack| method(stack).is_some()), "{}", run.label);
+        for (profile, of) in [
+            ("sleep", ("delay", "nanoseconds")),
+            ("lock-contention", ("delay", "nanoseconds")),
+            ("class-load", ("delay", "nanoseconds")),
+            ("file-io", ("delay", "nanoseconds")),
+            ("alloc-samples", ("alloc_samples", "count")),
+        ] {
+            let own = stacks_of(&messages, profile, of)
+                .into_iter()
+                .find(|stack| stack.thread.starts_with("otlpprof"));
+            assert!(own.is_none(), "{}: {profile}: {own:#?}", run.label);
+        }
+    }
+}
+
+#[test]
+fn a_jvm_without_the_recorder_says_so_in_one_line_and_is_profiled() {
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "UserLoop").jvm_option("--limit-modules=java.base").argument("1");
+        let run = run.agent("file=FILE,jfr,cpu=1ms").run().expect_success();
+        let lines: Vec<_> = run.stderr.lines().filter(|line| line.contains("jfr")).collect();
+        assert_eq!(lines.len(), 1, "{}: {}", run.label, run.stderr);
+        assert!(lines[0].contains("no module jdk.jfr"), "{}", lines[0]);
+        assert!(!stacks_of(&run.messages(), "cpu", ("samples", "count")).is_empty(), "{}", run.label);
+    }
+}

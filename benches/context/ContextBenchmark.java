@@ -4,6 +4,7 @@ import com.datadoghq.profiler.JavaProfiler;
 import io.otlpprof.ContextSetter;
 import io.otlpprof.Otlpprof;
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -16,6 +17,7 @@ import org.openjdk.jmh.annotations.OutputTimeUnit;
 import org.openjdk.jmh.annotations.Scope;
 import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
+import org.openjdk.jmh.annotations.TearDown;
 
 /**
  * What a call of a setter costs, the look-up of the thread's block included, beside Datadog's java-profiler where that has
@@ -85,6 +87,27 @@ public class ContextBenchmark {
         }
     }
 
+    /** Ours while changes are noted for the events of the JVM's recorder. */
+    @State(Scope.Benchmark)
+    public static class Noting {
+        ContextSetter setter;
+        int endpoint;
+
+        @Setup
+        public void start(Ours ours) throws IOException {
+            setter = ours.setter;
+            endpoint = ours.endpoint;
+            Path file = Files.createTempFile("otlpprof", ".pb");
+            file.toFile().deleteOnExit();
+            Otlpprof.getInstance().start("cpu=off,jfr=jdk.ThreadSleep,file=" + file);
+        }
+
+        @TearDown
+        public void stop() {
+            Otlpprof.getInstance().stop();
+        }
+    }
+
     /** Datadog's. */
     @State(Scope.Benchmark)
     public static class Datadogs {
@@ -117,6 +140,12 @@ public class ContextBenchmark {
     @Benchmark
     public boolean setByOffset_datadog(Datadogs datadogs, Values values) {
         return datadogs.setter.setContextValue(datadogs.endpoint, values.endpoint);
+    }
+
+    /** With {@code jfr}, for which each change is noted with its time. */
+    @Benchmark
+    public boolean setByOffsetNoted_otlpprof(Noting noting, Values values) {
+        return noting.setter.setAttribute(noting.endpoint, values.endpoint);
     }
 
     /** Two values in turn. */

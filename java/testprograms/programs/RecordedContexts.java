@@ -3,6 +3,7 @@ package programs;
 import io.otlpprof.ContextScope;
 import io.otlpprof.ContextSetter;
 import io.otlpprof.Otlpprof;
+import java.io.File;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.List;
@@ -14,8 +15,9 @@ import jdk.jfr.RecordingState;
 
 /**
  * Events of the JVM's recorder in threads that change their context all the time: {@code RecordedContexts ROUNDS THREADS
- * [virtual]}. What an event's thread works for is in its stack: {@code work0} to {@code work3}, or {@code nothing}. Waits
- * for the agent's recording to begin, and prints how many events of each kind there were, {@code KIND METHOD NUMBER}.
+ * [virtual|stop]}. What an event's thread works for is in its stack: {@code work0} to {@code work3}, or {@code nothing}. Waits
+ * for the agent's recording to begin, and prints how many events of each kind there were, {@code KIND METHOD NUMBER}. With
+ * {@code stop} it stops the agent itself, and says how many recordings and files of theirs are left.
  */
 public final class RecordedContexts {
     private static final ContextSetter CONTEXT = new ContextSetter(Otlpprof.getInstance(), List.of("rest_endpoint"));
@@ -38,7 +40,7 @@ public final class RecordedContexts {
     public static void main(String[] args) throws Exception {
         int rounds = Integer.parseInt(args[0]);
         int threads = Integer.parseInt(args[1]);
-        boolean virtual = args.length > 2;
+        boolean virtual = args.length > 2 && args[2].equals("virtual");
         awaitRecording();
         for (int method = 0; method < METHODS.length; method++) {
             ROUNDS[method] = new AtomicLong();
@@ -56,6 +58,20 @@ public final class RecordedContexts {
                 System.out.println(kind + " " + METHODS[method] + " " + ROUNDS[method]);
             }
         }
+        if (args.length > 2 && args[2].equals("stop")) {
+            Otlpprof.getInstance().stop();
+            File repository = repository();
+            String[] files = repository == null ? null : repository.list();
+            System.out.println("left " + FlightRecorder.getFlightRecorder().getRecordings().size() + "+"
+                    + (files == null ? 0 : files.length));
+        }
+    }
+
+    /** The recorder's directory: its name ends with the process's id. */
+    private static File repository() {
+        File[] found = new File(System.getProperty("java.io.tmpdir"))
+                .listFiles((directory, name) -> name.endsWith("_" + ProcessHandle.current().pid()));
+        return found == null || found.length == 0 ? null : found[0];
     }
 
     private static void awaitRecording() throws InterruptedException {
