@@ -16,7 +16,8 @@ use otlpprof::jvm::jvmti_events::Event;
 use otlpprof::jvm::jvmti_table::{Capabilities, FUNCTIONS, RawThreadInfo, SLOTS};
 
 /// Events with their names in `jvmti.h`: the enumerator's, and the callback's.
-const EVENTS: [(Event, &str, &str); 9] = [
+const EVENTS: [(Event, &str, &str); 10] = [
+    (Event::ClassFileLoadHook, "CLASS_FILE_LOAD_HOOK", "ClassFileLoadHook"),
     (Event::VmInit, "VM_INIT", "VMInit"),
     (Event::VmDeath, "VM_DEATH", "VMDeath"),
     (Event::ThreadStart, "THREAD_START", "ThreadStart"),
@@ -127,6 +128,8 @@ fn events_callbacks_and_errors_have_their_numbers() {
 #[test]
 fn capabilities_have_their_bits() {
     let known = [
+        (Capability::AllClassHookEvents, "can_generate_all_class_hook_events", 11),
+        (Capability::RetransformClasses, "can_retransform_classes", 11),
         (Capability::GarbageCollectionEvents, "can_generate_garbage_collection_events", 11),
         (Capability::SupportVirtualThreads, "can_support_virtual_threads", 21),
     ];

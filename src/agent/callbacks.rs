@@ -50,8 +50,11 @@ unsafe extern "system" fn vm_init(_: *mut RawEnv, env: *mut JNIEnv, _thread: job
 }
 
 unsafe extern "system" fn vm_death(_: *mut RawEnv, env: *mut JNIEnv) {
-    // SAFETY: as above.
-    guarded("VMDeath", |agent| unsafe { agent.vm_ends(env) });
+    guarded("VMDeath", |agent| {
+        engines::vm_ends();
+        // SAFETY: as above.
+        unsafe { agent.vm_ends(env) }
+    });
 }
 
 unsafe extern "system" fn thread_start(_: *mut RawEnv, env: *mut JNIEnv, _thread: jobject) {
@@ -81,10 +84,17 @@ unsafe extern "system" fn thread_end(_: *mut RawEnv, env: *mut JNIEnv, thread: j
 /// Enabled for AsyncGetCallTrace, which wants it to be.
 unsafe extern "system" fn class_load(_: *mut RawEnv, _: *mut JNIEnv, _thread: jobject, _class: jobject) {}
 
-/// Enabled where AsyncGetCallTrace is asked.
+/// Enabled where AsyncGetCallTrace is asked, and where methods are traced.
 unsafe extern "system" fn class_prepare(_: *mut RawEnv, _: *mut JNIEnv, _thread: jobject, class: jobject) {
-    // SAFETY: the VM passes a live reference.
-    guarded("ClassPrepare", |agent| unsafe { method_ids::make_ids_of(agent.vm.jvmti, class) });
+    guarded("ClassPrepare", |agent| {
+        // SAFETY: the VM passes a live reference.
+        unsafe {
+            if method_ids::are_wanted() {
+                method_ids::make_ids_of(agent.vm.jvmti, class);
+            }
+            engines::class_prepared(&agent.vm, class);
+        }
+    });
 }
 
 unsafe extern "system" fn native_method_bind(

@@ -62,6 +62,7 @@ fn unstretched(engine: Engine, options: &Options) -> EngineProfiles {
             let period = options.nativemem.unwrap_or(1);
             [kind(&types::NATIVEMEM_SPACE, period), kind(&types::NATIVEMEM_OBJECTS, period)]
         }
+        Engine::Trace => [kind(&types::TRACE_COUNT, 1), kind(&types::TRACE_TIME, 1)],
         Engine::Exceptions => [kind(&types::EXCEPTIONS, options.exceptions.unwrap_or(1)), None],
     }
 }

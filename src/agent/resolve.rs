@@ -107,7 +107,9 @@ impl Resolver for FrameResolver {
             Engine::Lock => return self.lock(tables, subject),
             Engine::Wait => attribute_keys::MONITOR_CLASS,
             Engine::Exceptions => attribute_keys::EXCEPTION_TYPE,
-            Engine::Cpu | Engine::Event | Engine::NativeMemory => return AttributeSetId::EMPTY,
+            Engine::Cpu | Engine::Event | Engine::NativeMemory | Engine::Trace => {
+                return AttributeSetId::EMPTY;
+            }
         };
         let class = self.class_attribute(tables, key, subject);
         tables.attribute_set(class.as_slice())

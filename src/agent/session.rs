@@ -214,6 +214,7 @@ impl Session {
         }
         engines::start(self.vm, &self.options);
         self.recording.start(self.vm, &self.options);
+        self.collection_starts();
         let running = self.clone();
         let thread = own_threads::spawn("otlpprof", move || running.run()).map_err(SessionError::Thread)?;
         *self.thread.lock() = Some(thread);
@@ -274,7 +275,7 @@ impl Session {
     }
 
     /// A collection begins, at a safepoint: what is in the buffer still means what it meant when it was sampled,
-    /// and may not afterwards.
+    /// and may not afterwards. So it is where an engine has changed classes, whose former methods will be freed.
     pub(super) fn collection_starts(&self) {
         // Ids outlive collections, and naming them waits for safepoints: nothing to do, and not to be waited for.
         if self.vm.names_by_ids() {
@@ -340,6 +341,7 @@ impl Session {
         // Nobody takes a sample after this.
         engines::stop(self.vm);
         self.sweep(env, true);
+        self.collection_starts();
         drop(self.wall.lock().take());
         drop(self.event.lock().take());
         if let Some(cpu) = self.cpu.lock().take() {

@@ -27,11 +27,13 @@ pub enum Engine {
     NativeMemory,
     /// Objects that may live on.
     Live,
+    /// Calls of methods that take long.
+    Trace,
 }
 
 impl Engine {
     /// The number of engines.
-    pub const COUNT: usize = 9;
+    pub const COUNT: usize = 10;
 
     /// All engines, each at the place of its number.
     pub const ALL: [Self; Self::COUNT] = [
@@ -44,6 +46,7 @@ impl Engine {
         Self::Event,
         Self::NativeMemory,
         Self::Live,
+        Self::Trace,
     ];
 
     /// The name of the option that turns it on.
@@ -58,6 +61,7 @@ impl Engine {
             Self::Event => "event",
             Self::NativeMemory => "nativemem",
             Self::Live => "live",
+            Self::Trace => "trace",
         }
     }
 }

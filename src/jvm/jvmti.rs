@@ -37,12 +37,16 @@ pub enum Phase {
 pub enum Capability {
     /// `can_generate_exception_events`
     ExceptionEvents = 17,
+    /// `can_generate_all_class_hook_events`
+    AllClassHookEvents = 26,
     /// `can_generate_monitor_events`
     MonitorEvents = 28,
     /// `can_generate_native_method_bind_events`
     NativeMethodBindEvents = 30,
     /// `can_generate_garbage_collection_events`
     GarbageCollectionEvents = 31,
+    /// `can_retransform_classes`
+    RetransformClasses = 37,
     /// `can_generate_sampled_object_alloc_events`
     SampledObjectAllocEvents = 43,
     /// `can_support_virtual_threads` (21 on)

@@ -1,6 +1,6 @@
 //! JVMTI's events and their callbacks (JVM Tool Interface 11-25, `jvmti.h`).
 
-use std::ffi::{c_char, c_void};
+use std::ffi::{c_char, c_uchar, c_void};
 
 use jni::sys::{JNIEnv, jboolean, jint, jlong, jmethodID, jobject};
 
@@ -18,6 +18,8 @@ pub enum Event {
     ThreadStart = 52,
     /// A Java thread ends; sent on that thread.
     ThreadEnd = 53,
+    /// The bytes of a class are about to be used.
+    ClassFileLoadHook = 54,
     /// A class is loaded.
     ClassLoad = 55,
     /// A class is prepared: its methods are known.
@@ -84,6 +86,21 @@ pub type ObjectAllocCallback =
 /// The callback of [`Event::DynamicCodeGenerated`]: name, address, length.
 pub type DynamicCodeCallback = unsafe extern "system" fn(*mut RawEnv, *const c_char, *const c_void, jint);
 
+/// The callback of [`Event::ClassFileLoadHook`]: the class that is made anew, if any, loader, name, protection domain, the
+/// class's bytes, and where others may be put.
+pub type ClassFileLoadHookCallback = unsafe extern "system" fn(
+    *mut RawEnv,
+    *mut JNIEnv,
+    jobject,
+    jobject,
+    *const c_char,
+    jobject,
+    jint,
+    *const c_uchar,
+    *mut jint,
+    *mut *mut c_uchar,
+);
+
 /// The callback of [`Event::NativeMethodBind`]: thread, method, the function, and where another may be put.
 pub type NativeMethodBindCallback =
     unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jmethodID, *mut c_void, *mut *mut c_void);
@@ -101,7 +118,7 @@ pub struct EventCallbacks {
     pub vm_death: Option<VmCallback>,
     pub thread_start: Option<ThreadCallback>,
     pub thread_end: Option<ThreadCallback>,
-    pub unused54: Unused,
+    pub class_file_load_hook: Option<ClassFileLoadHookCallback>,
     pub class_load: Option<ClassCallback>,
     pub class_prepare: Option<ClassCallback>,
     pub vm_start: Option<VmCallback>,
@@ -132,7 +149,7 @@ impl Default for EventCallbacks {
             vm_death: None,
             thread_start: None,
             thread_end: None,
-            unused54: std::ptr::null(),
+            class_file_load_hook: None,
             class_load: None,
             class_prepare: None,
             vm_start: None,
@@ -171,6 +188,7 @@ mod tests {
         assert_eq!(offset_of!(EventCallbacks, vm_death), at(Event::VmDeath));
         assert_eq!(offset_of!(EventCallbacks, thread_start), at(Event::ThreadStart));
         assert_eq!(offset_of!(EventCallbacks, thread_end), at(Event::ThreadEnd));
+        assert_eq!(offset_of!(EventCallbacks, class_file_load_hook), at(Event::ClassFileLoadHook));
         assert_eq!(offset_of!(EventCallbacks, class_load), at(Event::ClassLoad));
         assert_eq!(offset_of!(EventCallbacks, class_prepare), at(Event::ClassPrepare));
         assert_eq!(offset_of!(EventCallbacks, vm_start), at(Event::VmStart));

@@ -72,15 +72,18 @@ functions! {
     9 GetThreadInfo get_thread_info(jobject, *mut RawThreadInfo);
     12 RunAgentThread run_agent_thread(jobject, AgentThreadMain, *const c_void, jint);
     18 GetCurrentThread get_current_thread(*mut jobject);
+    45 IsModifiableClass is_modifiable_class(jobject, *mut jboolean);
     46 Allocate allocate(jlong, *mut *mut c_uchar);
     47 Deallocate deallocate(*mut c_uchar);
     48 GetClassSignature get_class_signature(jobject, *mut *mut c_char, *mut *mut c_char);
+    49 GetClassStatus get_class_status(jobject, *mut jint);
     52 GetClassMethods get_class_methods(jobject, *mut jint, *mut *mut jmethodID);
     64 GetMethodName get_method_name(jmethodID, *mut *mut c_char, *mut *mut c_char, *mut *mut c_char);
     65 GetMethodDeclaringClass get_method_declaring_class(jmethodID, *mut jobject);
     78 GetLoadedClasses get_loaded_classes(*mut jint, *mut *mut jobject);
     88 GetVersionNumber get_version_number(*mut jint);
     89 GetCapabilities get_capabilities(*mut Capabilities);
+    94 AddModuleReads add_module_reads(jobject, jobject);
     102 GetThreadLocalStorage get_thread_local_storage(jobject, *mut *mut c_void);
     103 SetThreadLocalStorage set_thread_local_storage(jobject, *const c_void);
     122 SetEventCallbacks set_event_callbacks(*const EventCallbacks, jint);
@@ -94,5 +97,6 @@ functions! {
     142 AddCapabilities add_capabilities(*const Capabilities);
     147 GetEnvironmentLocalStorage get_environment_local_storage(*mut *mut c_void);
     148 SetEnvironmentLocalStorage set_environment_local_storage(*const c_void);
+    152 RetransformClasses retransform_classes(jint, *const jobject);
     156 SetHeapSamplingInterval set_heap_sampling_interval(jint);
 }

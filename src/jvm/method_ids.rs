@@ -1,6 +1,8 @@
 //! Has the VM make the ids of all methods, which it hands out in AsyncGetCallTrace if they exist. It keeps them for
 //! as long as it runs.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use jni::sys::{JNIEnv, jobject};
 
 use super::jvmti::Jvmti;
@@ -11,12 +13,21 @@ use super::jvmti_events::Event;
 /// is enabled (prims/forte.cpp, JvmtiExport::should_post_class_load).
 const EVENTS: [Event; 2] = [Event::ClassLoad, Event::ClassPrepare];
 
+/// Others have the VM tell of prepared classes too.
+static ARE_WANTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether ids are to be made of what is loaded.
+pub fn are_wanted() -> bool {
+    ARE_WANTED.load(Ordering::Acquire)
+}
+
 /// Makes ids of the methods of all classes that are there, and has [`make_ids_of`] called for those that come.
 /// Live phase only.
 ///
 /// # Safety
 /// `env` is the current thread's.
 pub unsafe fn make_all_ids(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), JvmtiError> {
+    ARE_WANTED.store(true, Ordering::Release);
     for event in EVENTS {
         jvmti.set_event_enabled(event, true)?;
     }
@@ -41,5 +52,6 @@ pub unsafe fn make_ids_of(jvmti: Jvmti, class: jobject) {
 
 /// Makes no more ids.
 pub fn make_no_more_ids(jvmti: Jvmti) -> Result<(), JvmtiError> {
+    ARE_WANTED.store(false, Ordering::Release);
     EVENTS.into_iter().try_for_each(|event| jvmti.set_event_enabled(event, false))
 }

@@ -4,6 +4,7 @@
 //! [`VmLayout`](crate::core::vm_layout::VmLayout) for the handler's walker, and names for the aggregator. Imports
 //! `core` alone; `agent` and `aggregate` call it, never a signal handler.
 
+pub mod class_file;
 pub mod extension_events;
 pub mod flags;
 pub mod interpreter_code;
@@ -30,6 +31,7 @@ mod interpreter_slots;
 pub mod method_ids;
 pub mod method_names;
 mod method_reader;
+pub mod retransform;
 
 #[cfg(target_arch = "aarch64")]
 #[path = "aarch64"]

@@ -14,6 +14,10 @@ pub(super) fn acquire(jvmti: Jvmti, options: &mut Options) {
     acquire_for(jvmti, &mut options.lock, "lock", Capability::MonitorEvents);
     acquire_for(jvmti, &mut options.wait, "wait", Capability::MonitorEvents);
     acquire_for(jvmti, &mut options.exceptions, "exceptions", Capability::ExceptionEvents);
+    let changes_classes = [Capability::AllClassHookEvents, Capability::RetransformClasses];
+    if !options.trace.is_empty() && !changes_classes.iter().all(|needed| grants(jvmti, "trace", *needed)) {
+        options.trace.clear();
+    }
     if need_events(options)
         && let Err(error) = support_virtual_threads(jvmti)
     {

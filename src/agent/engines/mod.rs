@@ -1,9 +1,11 @@
 //! The engines whose samples threads take of themselves: in events that the VM sends them allocations, waiting for monitors,
-//! waiting for notifications and exceptions; and native allocations where they call the C library.
+//! waiting for notifications and exceptions; native allocations where they call the C library; and calls of methods that
+//! took long, where they end.
 //!
 //! | Module | Duty |
 //! |---|---|
 //! | `allocations`, `monitors`, `exceptions` | an engine each, or two that share their events |
+//! | `method_traces` | calls of chosen methods that take long |
 //! | `native_memory` | native allocations, and what of them was not freed |
 //! | `live_objects`, `live_table` | the live heap: which sampled objects have survived collections |
 //! | `capabilities` | what the VM must grant for them |
@@ -18,6 +20,7 @@ mod exceptions;
 mod gate;
 mod live_objects;
 mod live_table;
+mod method_traces;
 mod monitors;
 mod native_memory;
 mod own_sample;
@@ -30,6 +33,7 @@ use super::lifecycle::Agent;
 use super::options::Options;
 use super::vm::Vm;
 use crate::aggregate::Alive;
+use crate::core::record::{Engine, FrameRecord};
 use crate::jvm::jvmti_events::EventCallbacks;
 
 pub(super) use live_objects::{collection_ended, thinned};
@@ -47,6 +51,7 @@ fn need_events(options: &Options) -> bool {
         || options.lock.is_some()
         || options.wait.is_some()
         || options.exceptions.is_some()
+        || !options.trace.is_empty()
 }
 
 /// Has the VM grant what the engines need. Some of it is granted only while the VM starts: as early as the options are
@@ -62,6 +67,7 @@ pub(super) fn start(vm: &Vm, options: &Options) {
     parking::start(vm, options.lock);
     exceptions::start(vm, options.exceptions);
     native_memory::start(options);
+    method_traces::start(vm, &options.trace);
 }
 
 /// Takes no more samples from when it returns on.
@@ -71,6 +77,7 @@ pub(super) fn stop(vm: &Vm) {
     parking::stop(vm);
     exceptions::stop(vm);
     native_memory::stop();
+    method_traces::stop(vm);
 }
 
 /// Looks which sampled objects are still there, if they have to be looked after; `at_once` where that is to be told.
@@ -127,9 +134,32 @@ pub(super) unsafe fn virtual_thread_mounted(agent: &Agent, env: *mut JNIEnv, thr
     unsafe { parking::mounted(agent, env, thread) };
 }
 
+/// The VM is about to end.
+pub(super) fn vm_ends() {
+    method_traces::vm_ends();
+}
+
+/// A class has been prepared, none of whose methods has run.
+///
+/// # Safety
+/// `class` is a live reference to it.
+pub(super) unsafe fn class_prepared(vm: &Vm, class: jobject) {
+    // SAFETY: by the contract.
+    unsafe { method_traces::class_prepared(vm.jvmti, class) };
+}
+
+/// The frames that a sample of an engine is about.
+pub(super) fn frames_of(engine: Engine, frames: &[FrameRecord]) -> &[FrameRecord] {
+    match engine {
+        Engine::Trace => method_traces::from_traced_method(frames),
+        _ => frames,
+    }
+}
+
 /// Adds the engines' callbacks to the agent's.
 pub(super) fn add_callbacks(callbacks: EventCallbacks) -> EventCallbacks {
     EventCallbacks {
+        class_file_load_hook: Some(method_traces::class_file_load_hook),
         exception: Some(exceptions::exception),
         monitor_wait: Some(monitors::monitor_wait),
         monitor_waited: Some(monitors::monitor_waited),

@@ -19,6 +19,7 @@ mod help;
 mod otel;
 mod request;
 mod table;
+mod traced_methods;
 mod types;
 mod value;
 
@@ -26,4 +27,5 @@ pub use environment::Environment;
 pub use error::OptionError;
 pub use help::help;
 pub use request::{Request, parse, parse_bytes};
+pub use traced_methods::TracedMethods;
 pub use types::{ContextPublication, CpuClock, Options, RecordedEvents, StackWalker};

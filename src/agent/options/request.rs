@@ -229,6 +229,7 @@ impl Default for Draft {
                 nativemem_leaks: false,
                 exceptions: None,
                 recorded_events: RecordedEvents::None,
+                trace: Vec::new(),
                 cpu_clock: CpuClock::Auto,
                 signal: 0,
                 stack_walker: StackWalker::Vm,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use log::LevelFilter;
 
+use super::traced_methods::TracedMethods;
 use crate::aggregate::NameSelection;
 use crate::convert::RequestedEvent;
 pub use crate::core::stack_walker::StackWalker;
@@ -75,6 +76,8 @@ pub struct Options {
     pub exceptions: Option<u64>,
     /// The events that the JVM's own recorder has to offer.
     pub recorded_events: RecordedEvents,
+    /// The methods whose long calls are recorded.
+    pub trace: Vec<TracedMethods>,
     /// The clock of CPU samples.
     pub cpu_clock: CpuClock,
     /// The signal that clocks send.

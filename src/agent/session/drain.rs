@@ -48,7 +48,8 @@ impl Drain {
                 for record in drained.records() {
                     recorded.samples += 1;
                     recorded.periods += record.header.weight;
-                    let frames = record.frames.iter().map(|frame| self_contained(drained, frame));
+                    let frames = engines::frames_of(record.header.engine, record.frames);
+                    let frames = frames.iter().map(|frame| self_contained(drained, frame));
                     aggregator.add(&record.header, frames, resolver);
                 }
             });

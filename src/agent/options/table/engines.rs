@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{GIB, HOUR, LIST_SEPARATOR, OptionSpec, PLAIN, US, set};
+use crate::agent::options::traced_methods::TracedMethods;
 use crate::agent::options::types::{CpuClock, RecordedEvents};
 use crate::agent::options::value;
 use crate::convert::InvalidEvent;
@@ -172,6 +173,17 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         bare: Some("true"),
         help: "merge events of a JDK recording: those that no engine is there for, or these (NAME or NAME:VALUE_FIELD)",
         read: |draft, text| set(&mut draft.options.recorded_events, recorded_events(text)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "trace",
+        value: "CLASS.METHOD[:DURATION]+...|off",
+        default: Some("off"),
+        help: "record calls of these methods that take this long or longer; a * may end class and method",
+        read: |draft, text| {
+            let items = text.split(LIST_SEPARATOR).filter(|_| text != "off");
+            set(&mut draft.options.trace, items.map(TracedMethods::parse).collect())
+        },
         ..PLAIN
     },
     OptionSpec {

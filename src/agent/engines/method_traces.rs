@@ -1,0 +1,325 @@
+//! Calls of chosen methods that take long: their code is changed while the engine runs, so that it measures them
+//! (`jvm::class_file`), and has the thread take a sample where a call took as long as is asked for.
+//!
+//! Classes are changed by RetransformClasses alone, also those that come later: when they have been prepared, before any of
+//! their code has run. So the VM verifies each as it is changed, and one that it does not accept stays as it is; the program
+//! never sees an error of ours.
+
+use std::collections::HashSet;
+use std::ffi::{CStr, CString, c_char, c_uchar};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jni::sys::{JNI_OK, JNIEnv, JNINativeMethod, jclass, jint, jlong, jobject};
+use parking_lot::Mutex;
+
+use super::gate::Gate;
+use super::own_sample;
+use crate::agent::callbacks::guarded;
+use crate::agent::options::TracedMethods;
+use crate::agent::vm::Vm;
+use crate::core::record::{Engine, FrameKind, FrameRecord, Subject};
+use crate::jvm::class_file::ClassFileError;
+use crate::jvm::class_file::exit_class::{
+    EXIT_CLASS, RECORD, RECORD_CLASS, RECORD_DESCRIPTOR, exit_class, record_class,
+};
+use crate::jvm::class_file::timed_class::{Left, timed_class};
+use crate::jvm::jvmti::{Jvmti, Phase};
+use crate::jvm::jvmti_events::Event;
+use crate::jvm::jvmti_table::RawEnv;
+use crate::jvm::retransform::{boot_class, let_module_read};
+
+static GATE: Gate = Gate::new();
+const EVENTS: &[Event] = &[Event::ClassFileLoadHook, Event::ClassPrepare];
+static TRACING: Mutex<Option<Arc<Tracing>>> = Mutex::new(None);
+/// Classes need not be given back where the VM goes with them.
+static VM_ENDS: AtomicBool = AtomicBool::new(false);
+/// So many classes are changed in one stop of the VM.
+const BATCH: usize = 64;
+
+/// More are refused (`MaxJNILocalCapacity` in runtime/globals.hpp, 11-25).
+const MOST_LOCAL_REFERENCES: usize = 65_536;
+
+/// What is traced.
+struct Tracing {
+    methods: Vec<Traced>,
+    /// The classes that have been changed, as class files have their names.
+    changed: Mutex<HashSet<String>>,
+}
+
+struct Traced {
+    methods: TracedMethods,
+    /// Whether there was such a method.
+    is_met: AtomicBool,
+}
+
+/// Traces these methods; none if there are none.
+pub(super) fn start(vm: &Vm, methods: &[TracedMethods]) {
+    if methods.is_empty() {
+        return;
+    }
+    let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };
+    // SAFETY: the current thread's environment.
+    if let Err(error) = unsafe { make_classes(vm.jvmti, env) } {
+        log::warn!("trace is off: {error}");
+        return;
+    }
+    let methods = methods.iter().cloned();
+    let methods = methods.map(|methods| Traced { methods, is_met: AtomicBool::new(false) }).collect();
+    *TRACING.lock() = Some(Arc::new(Tracing { methods, changed: Mutex::default() }));
+    if let Err(error) = GATE.open_to(vm.jvmti, EVENTS) {
+        *TRACING.lock() = None;
+        log::warn!("trace is off: the VM does not tell of classes ({error})");
+        return;
+    }
+    // SAFETY: the current thread's environment.
+    unsafe {
+        retransform_loaded(vm.jvmti, env, |class| tracing().is_some_and(|tracing| tracing.is_about(class)))
+    };
+}
+
+/// Gives the classes back as they were.
+pub(super) fn stop(vm: &Vm) {
+    let Some(tracing) = TRACING.lock().take() else { return };
+    GATE.close_to(vm.jvmti, EVENTS);
+    for traced in tracing.methods.iter().filter(|traced| !traced.is_met.load(Ordering::Relaxed)) {
+        log::warn!("trace: no class with a method {} was loaded", traced.methods);
+    }
+    if VM_ENDS.load(Ordering::Relaxed) || vm.jvmti.phase() != Ok(Phase::Live) {
+        return;
+    }
+    let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };
+    let changed = tracing.changed.lock();
+    // SAFETY: the current thread's environment.
+    unsafe { retransform_loaded(vm.jvmti, env, |class| changed.contains(class)) };
+}
+
+/// The VM ends.
+pub(super) fn vm_ends() {
+    VM_ENDS.store(true, Ordering::Relaxed);
+}
+
+fn tracing() -> Option<Arc<Tracing>> {
+    TRACING.lock().clone()
+}
+
+/// Makes the classes that timed methods call, once.
+///
+/// # Safety
+/// `env` is the current thread's, without a pending exception.
+unsafe fn make_classes(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), String> {
+    static ARE_MADE: AtomicBool = AtomicBool::new(false);
+    if ARE_MADE.load(Ordering::Acquire) {
+        return Ok(());
+    }
+    let make = |name: &str, class_file: Result<Vec<u8>, ClassFileError>| {
+        let class_file = class_file.map_err(|error| error.to_string())?;
+        // SAFETY: by the contract.
+        let class = unsafe { boot_class(env, &c_string(name), &class_file) };
+        class.ok_or_else(|| format!("the VM does not take the class {name}, which traced methods call"))
+    };
+    let recording = make(RECORD_CLASS, record_class())?;
+    let (name, descriptor) = (c_string(RECORD), c_string(RECORD_DESCRIPTOR));
+    let native = JNINativeMethod {
+        name: name.as_ptr().cast_mut(),
+        signature: descriptor.as_ptr().cast_mut(),
+        fnPtr: record as *mut _,
+    };
+    // SAFETY: by the contract; the class has a native method of that type.
+    unsafe {
+        let registered = ((**env).v1_1.RegisterNatives)(env, recording, &raw const native, 1);
+        if ((**env).v1_2.ExceptionCheck)(env) {
+            ((**env).v1_1.ExceptionClear)(env);
+        }
+        if registered != JNI_OK {
+            return Err(format!("the VM does not take the native method of {RECORD_CLASS}"));
+        }
+    }
+    let called = make(EXIT_CLASS, exit_class())?;
+    // SAFETY: by the contract; the references are live until they are deleted.
+    unsafe {
+        let read = let_module_read(jvmti, env, called, recording);
+        ((**env).v1_2.DeleteLocalRef)(env, called);
+        ((**env).v1_2.DeleteLocalRef)(env, recording);
+        read.map_err(|error| format!("java.base may not call the agent ({error})"))?;
+    }
+    ARE_MADE.store(true, Ordering::Release);
+    Ok(())
+}
+
+/// A text without a zero, as C has it.
+fn c_string(text: &str) -> CString {
+    CString::new(text).unwrap_or_default()
+}
+
+/// The native method that timed methods come to: a call took so long.
+unsafe extern "system" fn record(env: *mut JNIEnv, _class: jclass, took_ns: jlong) {
+    let Some(_inside) = GATE.enter() else { return };
+    guarded("a traced call", |agent| {
+        // SAFETY: the VM passes the current thread's environment; a native method's anchor is set.
+        unsafe { own_sample::take(agent, env, Engine::Trace, [1.0, took_ns as f64], Subject::NONE) };
+    });
+}
+
+/// The frames from the traced method on: above it are those of the two classes that it calls.
+pub(super) fn from_traced_method(frames: &[FrameRecord]) -> &[FrameRecord] {
+    let is_java = |frame: &FrameRecord| frame.kind.is_java() || frame.kind == FrameKind::MethodId;
+    let mut java = frames.iter().enumerate().filter(|(_, frame)| is_java(frame));
+    java.nth(1).and_then(|(at, _)| frames.get(at + 1..)).unwrap_or(frames)
+}
+
+/// Has those of the classes that are in use made anew whose names are chosen.
+///
+/// # Safety
+/// `env` is the current thread's.
+unsafe fn retransform_loaded(jvmti: Jvmti, env: *mut JNIEnv, is_chosen: impl Fn(&str) -> bool) {
+    let classes = jvmti.loaded_classes().unwrap_or_else(|error| {
+        log::warn!("trace: the VM does not list its classes ({error})");
+        Vec::new()
+    });
+    // SAFETY: by the contract. It is -Xcheck:jni that wants to know; what is refused here works all the same.
+    unsafe { ((**env).v1_2.EnsureLocalCapacity)(env, classes.len().min(MOST_LOCAL_REFERENCES) as jint) };
+    let mut chosen = Vec::new();
+    for class in classes {
+        // SAFETY: the reference is this thread's own, and not used after its deletion.
+        unsafe {
+            if is_chosen(&name_of(jvmti, class)) && jvmti.can_be_changed(class) == Ok(true) {
+                chosen.push(class);
+            } else {
+                ((**env).v1_2.DeleteLocalRef)(env, class);
+            }
+        }
+    }
+    for batch in chosen.chunks(BATCH) {
+        // SAFETY: as above.
+        unsafe {
+            retransform(jvmti, batch);
+            for &class in batch {
+                ((**env).v1_2.DeleteLocalRef)(env, class);
+            }
+        }
+    }
+}
+
+/// Has classes made anew; if the VM refuses them together, each alone, and says which it refuses.
+///
+/// # Safety
+/// They are live references to classes.
+unsafe fn retransform(jvmti: Jvmti, classes: &[jobject]) {
+    // SAFETY: by the contract.
+    match (unsafe { jvmti.retransform_classes(classes) }, classes) {
+        (Ok(()), _) => {}
+        (Err(error), [class]) => {
+            // SAFETY: as above.
+            let name = unsafe { name_of(jvmti, *class) }.replace('/', ".");
+            log::warn!("trace: {name} is not traced, the VM does not accept it with timed methods ({error})");
+        }
+        // SAFETY: as above.
+        (Err(_), _) => classes.iter().for_each(|class| unsafe { retransform(jvmti, &[*class]) }),
+    }
+}
+
+/// A class's name, as class files have it; empty for an array.
+///
+/// # Safety
+/// `class` is a live reference to a class.
+unsafe fn name_of(jvmti: Jvmti, class: jobject) -> String {
+    // SAFETY: by the contract.
+    let signature = unsafe { jvmti.class_signature(class) }.unwrap_or_default();
+    let name = signature.strip_prefix('L').and_then(|name| name.strip_suffix(';'));
+    name.unwrap_or_default().to_owned()
+}
+
+/// A class has been prepared: none of its methods has run.
+///
+/// # Safety
+/// `class` is a live reference to it.
+pub(super) unsafe fn class_prepared(jvmti: Jvmti, class: jobject) {
+    let Some(_inside) = GATE.enter() else { return };
+    let Some(tracing) = tracing() else { return };
+    // SAFETY: by the contract.
+    unsafe {
+        if tracing.is_about(&name_of(jvmti, class)) && jvmti.can_be_changed(class) == Ok(true) {
+            retransform(jvmti, &[class]);
+        }
+    }
+}
+
+pub(super) unsafe extern "system" fn class_file_load_hook(
+    _: *mut RawEnv,
+    _: *mut JNIEnv,
+    class_being_redefined: jclass,
+    _loader: jobject,
+    name: *const c_char,
+    _protection_domain: jobject,
+    length: jint,
+    bytes: *const c_uchar,
+    new_length: *mut jint,
+    new_bytes: *mut *mut c_uchar,
+) {
+    // A class that is loaded is left alone: an error in it would be the program's.
+    if class_being_redefined.is_null() || name.is_null() {
+        return;
+    }
+    let Some(_inside) = GATE.enter() else { return };
+    let Some(tracing) = tracing() else { return };
+    guarded("ClassFileLoadHook", |agent| {
+        // SAFETY: the VM passes a C string and the bytes of the class, which live for the call.
+        let (name, bytes) = unsafe {
+            let length = usize::try_from(length).unwrap_or(0);
+            (CStr::from_ptr(name).to_string_lossy(), std::slice::from_raw_parts(bytes, length))
+        };
+        let Some(timed) = tracing.timed(&name, bytes) else { return };
+        let (Ok(memory), Ok(length)) = (agent.vm.jvmti.allocate(timed.len()), jint::try_from(timed.len()))
+        else {
+            return;
+        };
+        // SAFETY: the memory is that large, and the VM's from here on; the out parameters are valid.
+        unsafe {
+            memory.as_ptr().copy_from_nonoverlapping(timed.as_ptr(), timed.len());
+            new_bytes.write(memory.as_ptr());
+            new_length.write(length);
+        }
+    });
+}
+
+impl Tracing {
+    fn is_about(&self, class: &str) -> bool {
+        ![EXIT_CLASS, RECORD_CLASS].contains(&class)
+            && self.methods.iter().any(|traced| traced.methods.are_in(class))
+    }
+
+    /// The class with timed methods, if it has any that are traced and can be.
+    fn timed(&self, class: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+        if !self.is_about(class) {
+            return None;
+        }
+        let find = |method: &str| {
+            self.methods
+                .iter()
+                .find(|traced| traced.methods.are_in(class) && traced.methods.are_called(method))
+        };
+        let choose = |method: &str| {
+            let traced = find(method)?;
+            traced.is_met.store(true, Ordering::Relaxed);
+            Some(i64::try_from(traced.methods.shortest.as_nanos()).unwrap_or(i64::MAX))
+        };
+        let written = class.replace('/', ".");
+        let (timed, chosen) = timed_class(bytes, choose)
+            .inspect_err(|error| log::warn!("trace: {written} is not traced: {error}"))
+            .ok()?;
+        let is_first = self.changed.lock().insert(class.to_owned());
+        for method in chosen.iter().filter(|_| is_first) {
+            let name = &method.name;
+            match method.left {
+                None => {}
+                Some(Left::NoCode) if find(name).is_some_and(|traced| !traced.methods.are_named()) => {}
+                Some(Left::NoCode) => {
+                    log::warn!("trace: {written}.{name} is not traced: it is native or abstract");
+                }
+                Some(Left::Code(error)) => log::warn!("trace: {written}.{name} is not traced: {error}"),
+            }
+        }
+        timed
+    }
+}

@@ -1,0 +1,39 @@
+//! Class files (JVM specification, chapter 4): has chosen methods tell how long each of their calls took.
+//!
+//! In: the bytes of a class file, which may be anyone's. Out: those of one whose chosen methods read the clock when they are
+//! entered and call a class of ours where they return and where an exception leaves them; everything else is copied. No
+//! class is checked here: the VM verifies what it is given.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `reader` | bounds-checked reads |
+//! | `pool` | the constant pool, read and added to |
+//! | `instructions` | instructions: how long they are, where they lead |
+//! | `frames` | the types that a verifier is told of |
+//! | `timed_code` | the code of one method |
+//! | [`timed_class`] | a class with timed methods |
+//! | [`exit_class`] | the classes that they call |
+
+pub mod exit_class;
+mod frames;
+mod instructions;
+mod pool;
+mod reader;
+pub mod timed_class;
+mod timed_code;
+
+use thiserror::Error;
+
+/// Why a class file, or one of its methods, is left as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ClassFileError {
+    /// It ends too early.
+    #[error("its class file ends inside of something")]
+    Truncated,
+    /// It is not what the specification says.
+    #[error("its class file is malformed")]
+    Malformed,
+    /// It would be larger than a class file may be.
+    #[error("it is too large to be added to")]
+    TooLarge,
+}

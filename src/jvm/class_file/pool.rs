@@ -1,0 +1,172 @@
+//! The constant pool (JVM specification, 4.4): constants by their indices, and new ones behind them.
+
+use std::collections::HashMap;
+
+use super::ClassFileError;
+use super::reader::Reader;
+
+const UTF8: u8 = 1;
+const LONG: u8 = 5;
+const CLASS: u8 = 7;
+const METHODREF: u8 = 10;
+const INTERFACE_METHODREF: u8 = 11;
+const NAME_AND_TYPE: u8 = 12;
+
+/// A pool.
+#[derive(Debug, Default)]
+pub(super) struct ConstantPool {
+    bytes: Vec<u8>,
+    /// Where each constant begins; 0 and the second places of long and double constants have none.
+    places: Vec<Option<u32>>,
+    /// What has been added, by its bytes.
+    added: HashMap<Vec<u8>, u16>,
+}
+
+impl ConstantPool {
+    /// A pool without constants.
+    pub(super) fn new() -> Self {
+        Self { places: vec![None], ..Self::default() }
+    }
+
+    /// Reads a pool, its count included.
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, ClassFileError> {
+        let count = usize::from(reader.u16()?);
+        let all = reader.0;
+        let mut places = Vec::with_capacity(count);
+        places.push(None);
+        while places.len() < count {
+            let at = all.len() - reader.0.len();
+            places.push(Some(u32::try_from(at).map_err(|_| ClassFileError::TooLarge)?));
+            let tag = reader.u8()?;
+            let length = match tag {
+                UTF8 => usize::from(reader.u16()?),
+                3 | 4 | 9..=12 | 17 | 18 => 4,
+                LONG | 6 => 8,
+                CLASS | 8 | 16 | 19 | 20 => 2,
+                15 => 3,
+                _ => return Err(ClassFileError::Malformed),
+            };
+            reader.take(length)?;
+            if tag == LONG || tag == 6 {
+                // Its second place is not to be used (4.4.5).
+                places.push(None);
+            }
+        }
+        let bytes = all[..all.len() - reader.0.len()].to_vec();
+        Ok(Self { bytes, places, added: HashMap::new() })
+    }
+
+    /// Writes the pool, its count included.
+    pub(super) fn write(&self, out: &mut Vec<u8>) -> Result<(), ClassFileError> {
+        out.extend(super::reader::count(self.places.len())?);
+        out.extend(&self.bytes);
+        Ok(())
+    }
+
+    /// The constant's tag, and what follows it.
+    fn constant(&self, index: u16) -> Option<(u8, Reader<'_>)> {
+        let at = self.places.get(usize::from(index)).copied().flatten()?;
+        let (tag, rest) = self.bytes.get(at as usize..)?.split_first()?;
+        Some((*tag, Reader(rest)))
+    }
+
+    /// The text of a Utf8 constant.
+    pub(super) fn text(&self, index: u16) -> Option<&[u8]> {
+        let (tag, mut reader) = self.constant(index)?;
+        let length = usize::from(reader.u16().ok()?);
+        (tag == UTF8).then(|| reader.take(length).ok())?
+    }
+
+    /// The name of a method that is referred to.
+    pub(super) fn method_name(&self, index: u16) -> Option<&[u8]> {
+        let (tag, mut reader) = self.constant(index)?;
+        if ![METHODREF, INTERFACE_METHODREF].contains(&tag) {
+            return None;
+        }
+        reader.u16().ok()?;
+        let (tag, mut reader) = self.constant(reader.u16().ok()?)?;
+        (tag == NAME_AND_TYPE).then(|| self.text(reader.u16().ok()?))?
+    }
+
+    fn add(&mut self, tag: u8, content: &[u8]) -> Result<u16, ClassFileError> {
+        let bytes = [&[tag], content].concat();
+        if let Some(&index) = self.added.get(&bytes) {
+            return Ok(index);
+        }
+        // The count, which is one more than the last index, must fit too.
+        let index = u16::try_from(self.places.len()).map_err(|_| ClassFileError::TooLarge)?;
+        let places = if tag == LONG { 2 } else { 1 };
+        if self.places.len() + places > usize::from(u16::MAX) {
+            return Err(ClassFileError::TooLarge);
+        }
+        let at = u32::try_from(self.bytes.len()).map_err(|_| ClassFileError::TooLarge)?;
+        self.places.push(Some(at));
+        self.places.resize(usize::from(index) + places, None);
+        self.bytes.extend(&bytes);
+        self.added.insert(bytes, index);
+        Ok(index)
+    }
+
+    /// A Utf8 constant; `text` is in modified UTF-8.
+    pub(super) fn add_text(&mut self, text: &[u8]) -> Result<u16, ClassFileError> {
+        let length = super::reader::count(text.len())?;
+        self.add(UTF8, &[&length, text].concat())
+    }
+
+    /// A class.
+    pub(super) fn add_class(&mut self, name: &[u8]) -> Result<u16, ClassFileError> {
+        let name = self.add_text(name)?;
+        self.add(CLASS, &name.to_be_bytes())
+    }
+
+    /// A number of 64 bits.
+    pub(super) fn add_long(&mut self, value: i64) -> Result<u16, ClassFileError> {
+        self.add(LONG, &value.to_be_bytes())
+    }
+
+    /// A method of a class.
+    pub(super) fn add_method(
+        &mut self,
+        class: &str,
+        name: &str,
+        descriptor: &str,
+    ) -> Result<u16, ClassFileError> {
+        let class = self.add_class(class.as_bytes())?;
+        let (name, descriptor) = (self.add_text(name.as_bytes())?, self.add_text(descriptor.as_bytes())?);
+        let pair = [name.to_be_bytes(), descriptor.to_be_bytes()].concat();
+        let pair = self.add(NAME_AND_TYPE, &pair)?;
+        self.add(METHODREF, &[class.to_be_bytes(), pair.to_be_bytes()].concat())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_constants_take_two_places() {
+        let mut pool = ConstantPool::new();
+        let indices = [pool.add_long(7), pool.add_class(b"A"), pool.add_long(-1), pool.add_text(b"x")];
+        assert_eq!(indices.map(Result::unwrap), [1, 4, 5, 7]);
+        assert_eq!(pool.add_class(b"A"), Ok(4), "it is there");
+        let mut bytes = Vec::new();
+        pool.write(&mut bytes).unwrap();
+        let mut reader = Reader(&bytes);
+        let read = ConstantPool::read(&mut reader).unwrap();
+        assert!(reader.0.is_empty());
+        assert_eq!((read.text(3), read.text(7)), (Some(&b"A"[..]), Some(&b"x"[..])));
+        for none in [0, 1, 2, 4, 5, 6, 8, 999] {
+            assert_eq!((read.text(none), read.method_name(none)), (None, None), "{none}");
+        }
+    }
+
+    #[test]
+    fn a_full_pool_takes_no_more() {
+        let mut pool = ConstantPool::new();
+        let last = (0..).find_map(|value| pool.add_long(value).err());
+        assert_eq!(last, Some(ClassFileError::TooLarge));
+        let mut bytes = Vec::new();
+        pool.write(&mut bytes).unwrap();
+        assert_eq!(ConstantPool::read(&mut Reader(&bytes)).unwrap().places.len(), 65_535);
+    }
+}

@@ -1,0 +1,176 @@
+//! Calls of traced methods beside what they know of themselves, and that programs do with them what they do without.
+
+mod agent_support;
+
+use std::path::Path;
+
+use agent_support::running::Finished;
+use agent_support::stacks::{Stack, stacks_of};
+use agent_support::{JavaRun, java_homes, java_version, oldest_and_newest};
+
+const METHODS: &str = "programs.Traced.fast:1h+programs.Traced.switched:1h+programs.Traced.*:3ms+programs.Traced.<init>:3ms+programs.Traced$Nested.instance:3ms\
+                       +programs.Traced$Later.l*:3ms";
+
+fn run(home: &Path, arguments: &[&str], options: &str) -> Finished {
+    let mut run = JavaRun::new(home, "Traced").jvm_option("-Xverify:all").jvm_option("-Xcheck:jni");
+    for argument in arguments {
+        run = run.argument(argument);
+    }
+    let run = run.agent(&format!("cpu=off,file=FILE,{options}")).run().expect_success();
+    let said = format!("{}\n{}", run.stdout, run.stderr);
+    for complaint in [
+        "FATAL ERROR in native method",
+        "WARNING in native method",
+        "WARNING: JNI",
+        "VerifyError",
+        "[warning]",
+    ] {
+        assert!(!said.contains(complaint), "{}: {said}", run.label);
+    }
+    run
+}
+
+/// What the program says: method, calls, and the least and the most nanoseconds that they take together. -Xcheck:jni has
+/// lines of its own there.
+fn truth(run: &Finished) -> Vec<(String, [i64; 3])> {
+    let line = |line: &str| {
+        let (name, numbers) = line.split_once(' ')?;
+        let numbers: Vec<i64> = numbers.split(' ').map(str::parse).collect::<Result<_, _>>().ok()?;
+        Some((name.to_owned(), numbers.try_into().ok()?))
+    };
+    run.stdout.lines().filter_map(line).collect()
+}
+
+/// Those whose leaf is this method; the VM runs all of them to their root.
+fn of<'a>(run: &Finished, stacks: &'a [Stack], method: &str) -> Vec<&'a Stack> {
+    let is_it = |stack: &&Stack| stack.frames[0].name.ends_with(&format!(".{method}"));
+    let found: Vec<_> = stacks.iter().filter(is_it).collect();
+    for stack in &found {
+        let is_whole = stack.has("java.lang.Thread.run") || stack.has("java.lang.VirtualThread.run");
+        assert!(is_whole && stack.has("programs.Traced.measure"), "{}: {stack:#?}", run.label);
+    }
+    found
+}
+
+fn sum(stacks: &[&Stack]) -> i64 {
+    stacks.iter().map(|stack| stack.value).sum()
+}
+
+#[test]
+fn calls_take_what_they_know_to_take() {
+    for home in java_homes() {
+        let kinds: &[&[&str]] = if java_version(&home) >= 21 { &[&[], &["virtual"]] } else { &[&[]] };
+        for arguments in kinds {
+            let run = run(&home, arguments, &format!("trace={METHODS}"));
+            assert!(!run.stderr.contains("not traced"), "{}: {}", run.label, run.stderr);
+            let counts = stacks_of(&run.messages(), "trace", ("calls", "count"));
+            let times = stacks_of(&run.messages(), "trace", ("latency", "nanoseconds"));
+            for (name, [times_called, least, most]) in truth(&run) {
+                let (method, calls_each) = match &*name {
+                    "Lambda" => ("later", 1),
+                    // Of each two, the outer constructor and the one that it calls, which takes no time.
+                    "<init>" => ("<init>", 2),
+                    "overloaded" => ("overloaded", 2),
+                    "recursive" => ("recursive", 4),
+                    other => (other, 1),
+                };
+                let (count, time) = (sum(&of(&run, &counts, method)), sum(&of(&run, &times, method)));
+                let label = format!(
+                    "{} {arguments:?} {name}: {count} calls, {time} ns of {least} to {most}",
+                    run.label
+                );
+                // One that takes no time may have to wait for a processor.
+                let more = count - times_called * calls_each;
+                assert!((0..=2).contains(&more), "{label}");
+                // A constructor measures the last of two alone.
+                let least = if method == "<init>" { most * 8 / 10 } else { least };
+                // What recursive calls take, those that they were called by take too.
+                assert!(time >= least && (time <= most || more > 0 || method == "recursive"), "{label}");
+            }
+            for fast in ["fast", "switched"] {
+                assert!(counts.iter().all(|stack| !stack.frames[0].name.ends_with(fast)), "{}", run.label);
+            }
+            // The class that traced methods call is in no stack.
+            let all = counts.iter().flat_map(|stack| &stack.frames);
+            let mut ours = all.filter(|frame| frame.name.contains("OtlpprofTrace"));
+            assert!(ours.next().is_none(), "{}: {counts:#?}", run.label);
+        }
+    }
+}
+
+#[test]
+fn without_a_threshold_every_call_counts_and_lines_are_those_of_the_source() {
+    for home in java_homes() {
+        let run = run(&home, &[], "trace=programs.Traced.thrower+programs.Traced.plain");
+        let counts = stacks_of(&run.messages(), "trace", ("calls", "count"));
+        let calls = |method: &str| -> i64 {
+            let is_it = |stack: &&Stack| stack.frames[0].name == format!("programs.Traced.{method}");
+            counts.iter().filter(is_it).map(|stack| stack.value).sum()
+        };
+        assert_eq!((calls("thrower"), calls("plain")), (108, 8), "{}: {counts:#?}", run.label);
+        let plain = counts.iter().find(|stack| stack.frames[0].name == "programs.Traced.plain").unwrap();
+        let line = agent_support::line_marked("Traced", "the return of plain");
+        assert_eq!((plain.frames[0].line, &*plain.frames[0].file), (line, "Traced.java"), "{}", run.label);
+    }
+}
+
+/// All classes of some packages, many of which run already, and are used by the VM and the agent.
+#[test]
+fn a_program_whose_library_is_traced_does_what_it_did() {
+    for home in java_homes() {
+        let run =
+            run(&home, &[], "trace=java.util.*.*:1h+java.io.*.*:1h+java.lang.S*.*:1h+java.text.*.<init>:1h");
+        let not_traced: Vec<_> = run.stderr.lines().filter(|line| line.contains("not traced")).collect();
+        assert!(not_traced.is_empty(), "{}: {not_traced:#?}", run.label);
+        assert_eq!(truth(&run).len(), 9, "{}: {}", run.label, run.stdout);
+    }
+}
+
+#[test]
+fn methods_without_code_and_names_of_nothing_are_told() {
+    for home in oldest_and_newest() {
+        let run =
+            run(&home, &[], "trace=java.lang.Object.hashCode+programs.Traced.plian+programs.Traced.plain");
+        let says = [
+            "java.lang.Object.hashCode is not traced: it is native",
+            "no class with a method programs.Traced.plian",
+        ];
+        for line in says {
+            assert_eq!(run.stderr.matches(line).count(), 1, "{line}: {}: {}", run.label, run.stderr);
+        }
+        assert!(!run.stderr.contains("programs.Traced.plain was"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn classes_are_as_they_were_when_the_session_has_ended() {
+    for home in java_homes() {
+        let mut jvm = JavaRun::new(&home, "UserLoop").argument(100).jvm_option("-Xverify:all").start();
+        jvm.load_agent_by_jcmd("status");
+        for file in ["first", "second"] {
+            let method = "programs.UserLoop.burn";
+            jvm.load_agent(&format!("cpu=5ms,trace={method},interval=1h,file=DIR/{file}"));
+            jvm.wait_until("traced", |jvm| {
+                jvm.load_agent("flush");
+                let path = jvm.profiles().join(file);
+                let messages = agent_support::profiles::messages_if_any(&path);
+                let counts = stacks_of(&messages, "trace", ("calls", "count"));
+                counts.iter().any(|stack| stack.frames[0].name == method)
+            });
+            jvm.load_agent("stop");
+        }
+        // A session without it: nothing is measured any more, and nothing of ours is on a stack.
+        jvm.load_agent("cpu=1ms,interval=1h,file=DIR/third");
+        let used = jvm.cpu_ticks();
+        jvm.wait_until("at work", |jvm| jvm.cpu_ticks() > used + 50);
+        jvm.load_agent("stop");
+        let messages = agent_support::profiles::messages(&jvm.profiles().join("third"));
+        assert!(stacks_of(&messages, "trace", ("calls", "count")).is_empty(), "{}", jvm.label);
+        let stacks = agent_support::stacks::cpu_stacks(&messages);
+        let burning = stacks.iter().filter(|stack| stack.has("programs.UserLoop.burn"));
+        assert!(burning.count() > 0, "{}: {stacks:#?}", jvm.label);
+        assert!(!jvm.stderr().contains("not traced"), "{}: {}", jvm.label, jvm.stderr());
+        jvm.terminate();
+        jvm.finish();
+    }
+}
