@@ -40,6 +40,8 @@ pub const SIGNALS_PER_S: f64 = 4_000.0;
 const BATCH: f64 = 8.0;
 /// Between two batches.
 const SHORTEST_TICK: Duration = Duration::from_millis(1);
+/// A place that was empty in more rounds than that is visited no more until a thread has it.
+const MOST_EMPTY_ROUNDS: u32 = 16;
 /// What a thread uses from the end of a handler to where it waits again.
 const WAY_BACK_NS: i64 = 20_000;
 /// A signal that has not been handled for so long was lost, or is blocked: another is sent.
@@ -189,6 +191,8 @@ impl Drop for Session {
 #[derive(Clone, Copy, Debug)]
 struct Visited {
     generation: u32,
+    /// In how many rounds there was nobody in it, until now.
+    empty_rounds: u32,
     /// When the place was visited last.
     at_ns: u64,
     /// The number of the last sample that it was asked for; 0: none.
@@ -274,8 +278,12 @@ impl Sampler {
 
     /// Plans a round: the places of all threads, and how long it takes.
     fn begin_round(&mut self, round: &mut Vec<&'static ThreadRecord>) {
-        let has_been_used = |record: &&ThreadRecord| record.generation.load(Ordering::Relaxed) != 0;
-        round.extend(all_records().filter(has_been_used));
+        let visited = &self.visited;
+        let is_used = |record: &&ThreadRecord| {
+            record.state() == RecordState::Armed
+                || visited.contains_key(&record.index.load(Ordering::Relaxed))
+        };
+        round.extend(all_records().filter(is_used));
         self.places = round.len();
         let signals = f64::from(std::mem::take(&mut self.signals_in_round));
         let least_s = (round.len() as f64 / VISITS_PER_S).max(signals / SIGNALS_PER_S);
@@ -292,14 +300,27 @@ impl Sampler {
         let now_ns = monotonic_ns();
         // A place that nobody had before would have been visited a round ago.
         let a_round_ago_ns = now_ns.saturating_sub(self.round.as_nanos() as u64).max(self.started_ns);
-        let fresh =
-            Visited { generation, at_ns: now_ns, asked: 0, asked_at_ns: 0, interval: 0, idle_cpu_ns: None };
+        let fresh = Visited {
+            generation,
+            empty_rounds: 0,
+            at_ns: now_ns,
+            asked: 0,
+            asked_at_ns: 0,
+            interval: 0,
+            idle_cpu_ns: None,
+        };
         let visited = self.visited.entry(index).or_insert(Visited { at_ns: a_round_ago_ns, ..fresh });
         let elapsed_ns = now_ns.saturating_sub(visited.at_ns);
         visited.at_ns = now_ns;
         if record.state() != RecordState::Armed {
+            visited.empty_rounds += 1;
+            // Threads take the lowest places that are free: this one was needed for a crowd that has gone.
+            if visited.empty_rounds > MOST_EMPTY_ROUNDS {
+                self.visited.remove(&index);
+            }
             return;
         }
+        visited.empty_rounds = 0;
         let Some(cpu_ns) = cpu_time_of(record.os_tid.load(Ordering::Relaxed)) else { return };
         count(&COUNTS.visits);
         if visited.generation != generation {

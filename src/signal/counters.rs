@@ -6,12 +6,15 @@ use crate::core::record::Engine;
 
 use super::walk::{FrozenReason, WalkError};
 
+/// What a sample of the deepest stack takes at most, on a slow machine.
+const LONGEST_SAMPLE_NS: u64 = 500_000;
+
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// The handlers' counters. All relaxed: each is a count of its own.
         pub struct Counters {
             $($(#[$doc])* pub $name: AtomicU64,)*
-            /// CPU time of the handlers as `handler_ns`, by [`Engine`].
+            /// What engines have used, by [`Engine`]: [`Counters::engine_has_used`].
             pub engine_ns: [AtomicU64; Engine::COUNT],
             /// Walks that could not go on, by [`WalkError`].
             pub walk_errors: [AtomicU64; WalkError::COUNT],
@@ -89,6 +92,15 @@ pub fn add(counter: &AtomicU64, count: u64) {
 }
 
 impl Counters {
+    /// Counts what a sample of the engine took. A thread that loses its processor in the middle uses no more for that: what
+    /// is longer than any walk counts as that long.
+    #[inline]
+    pub fn engine_has_used(&self, engine: Engine, ns: u64) {
+        if let Some(used) = self.engine_ns.get(engine as usize) {
+            add(used, ns.min(LONGEST_SAMPLE_NS));
+        }
+    }
+
     /// Counts a walk error.
     #[inline]
     pub fn walk_error(&self, error: WalkError) {

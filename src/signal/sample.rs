@@ -8,7 +8,7 @@ use super::call_trace::{AsyncGetCallTrace, CallTraceSource, RootMethods};
 use super::counters::{COUNTERS, add};
 use super::doorbell::Doorbell;
 use super::safe_load::ProcessMemory;
-use super::stretch::{STRETCHES, is_chosen};
+use super::stretch::thin;
 use super::thread_context::InterruptedThread;
 use super::walk::mounted_thread::carries_virtual_thread;
 use super::walk::registers::Registers;
@@ -85,7 +85,8 @@ pub unsafe fn take_wall(thread: &ThreadRecord, context: *mut c_void, ns: u64, nu
 /// # Safety
 /// As for [`take`].
 pub unsafe fn take_event(thread: &ThreadRecord, context: *mut c_void, periods: u64) {
-    let sample = Sample { values: [periods as f64, 0.0], ..Sample::of(Engine::Event) };
+    let Some(values) = thin(Engine::Event, [periods as f64, 0.0]) else { return };
+    let sample = Sample { values, ..Sample::of(Engine::Event) };
     // SAFETY: by the contract.
     unsafe { take(&sample, thread, context) };
 }
@@ -163,16 +164,6 @@ pub unsafe fn take(sample: &Sample, thread: &ThreadRecord, context: *mut c_void)
 /// The place is the current thread's; see the functions above.
 unsafe fn take_at(sample: &Sample, thread: &ThreadRecord, place: Place) -> bool {
     let start_ns = monotonic_ns();
-    let stretch = match sample.engine {
-        // Put off, and not thinned, by those who call.
-        Engine::Cpu | Engine::Wall => 1,
-        engine => STRETCHES.of(engine),
-    };
-    if stretch > 1 && !is_chosen(stretch, start_ns, thread.os_tid.load(Ordering::Relaxed)) {
-        add(&COUNTERS.samples_thinned, 1);
-        return false;
-    }
-    let sample = &Sample { values: sample.values.map(|value| value * f64::from(stretch)), ..*sample };
     add(&COUNTERS.samples_taken, 1);
     let recorded = record(sample, thread, place, start_ns);
     if let Err(NotRecorded::Filtered) = recorded {
@@ -190,9 +181,7 @@ unsafe fn take_at(sample: &Sample, thread: &ThreadRecord, place: Place) -> bool 
     }
     let taken_ns = monotonic_ns().wrapping_sub(start_ns);
     add(&COUNTERS.handler_ns, taken_ns);
-    if let Some(of_engine) = COUNTERS.engine_ns.get(sample.engine as usize) {
-        add(of_engine, taken_ns);
-    }
+    COUNTERS.engine_has_used(sample.engine, taken_ns);
     recorded.is_ok()
 }
 

@@ -2,10 +2,12 @@
 //!
 //! What comes by a clock is put off: a thread's periods add up until there are as many as the stretch, and one sample stands
 //! for all (`signal::cpu`, `sampling::wall`). Of what comes one by one, an allocation or a contended monitor, one in so many
-//! is sampled, at random, and stands for the others.
+//! is sampled, at random, and stands for the others ([`thin`]).
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use super::counters::{COUNTERS, add};
+use super::sample::monotonic_ns;
 use crate::core::record::Engine;
 
 /// The stretch of each engine; 1: as was asked for.
@@ -28,15 +30,55 @@ impl Stretches {
     }
 }
 
-/// Whether one event in `stretch` is this one, told by numbers that differ from event to event.
-pub fn is_chosen(stretch: u32, monotonic_ns: u64, os_tid: i32) -> bool {
+/// The values of an event that is sampled, which stands for those that are not; `None` for one of the latter, counted.
+pub fn thin(engine: Engine, values: [f64; 2]) -> Option<[f64; 2]> {
+    let stretch = STRETCHES.of(engine);
+    if stretch == 1 {
+        return Some(values);
+    }
+    let chance = AMOUNTS.get(engine as usize)?.chance(amount(engine, values), stretch);
+    if !is_chosen(chance, monotonic_ns()) {
+        add(&COUNTERS.samples_thinned, 1);
+        return None;
+    }
+    Some(values.map(|value| value / chance))
+}
+
+/// What makes one event weigh more than another: bytes, or how long it took.
+fn amount(engine: Engine, values: [f64; 2]) -> f64 {
+    match engine {
+        Engine::Lock | Engine::Wait | Engine::Trace => values[1],
+        _ => values[0],
+    }
+}
+
+/// The mean of what an engine's events amount to, as the bits of an f64.
+struct MeanAmount(AtomicU64);
+
+static AMOUNTS: [MeanAmount; Engine::COUNT] = [const { MeanAmount(AtomicU64::new(0)) }; Engine::COUNT];
+
+impl MeanAmount {
+    /// The chance of an event to be sampled: one in `stretch` on average, and the larger its amount the greater, so that a
+    /// large one is not lost, nor told many times as large as it was. At least half of what all have, for the sake of counts.
+    fn chance(&self, amount: f64, stretch: u32) -> f64 {
+        let before = f64::from_bits(self.0.load(Ordering::Relaxed));
+        let mean = if before > 0.0 { before + (amount - before) / 64.0 } else { amount };
+        // Threads may overwrite each other's: a mean of some of the events does as well.
+        self.0.store(mean.to_bits(), Ordering::Relaxed);
+        let relative = if mean > 0.0 { amount / mean } else { 1.0 };
+        ((0.5 + 0.5 * relative) / f64::from(stretch)).min(1.0)
+    }
+}
+
+/// Whether an event is chosen that has this chance, told by a number that differs from event to event.
+fn is_chosen(chance: f64, monotonic_ns: u64) -> bool {
     // Splitmix64's finish (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014): neighbouring
     // times must not be chosen alike.
-    let mut mixed = monotonic_ns ^ u64::from(os_tid.cast_unsigned()).rotate_left(40);
+    let mut mixed = monotonic_ns;
     mixed = (mixed ^ mixed.wrapping_shr(30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ mixed.wrapping_shr(27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^= mixed.wrapping_shr(31);
-    mixed.checked_rem(u64::from(stretch)).unwrap_or(0) == 0
+    (mixed as f64) < chance * 2_f64.powi(64)
 }
 
 #[cfg(test)]
@@ -45,16 +87,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_in_so_many_is_chosen() {
-        for stretch in [1, 2, 7, 64] {
+    fn events_are_chosen_by_their_chance() {
+        for chance in [1.0, 0.5, 1.0 / 7.0, 1.0 / 64.0] {
             for step_ns in [1, 1_000, 100_003] {
-                let chosen = (0..100_000_u64).filter(|i| is_chosen(stretch, i * step_ns, 4_711)).count();
-                let expected = 100_000.0 / f64::from(stretch);
-                let ratio = chosen as f64 / expected;
+                let chosen = (0..100_000_u64).filter(|i| is_chosen(chance, i * step_ns)).count();
                 // Five deviations of the smallest number.
-                assert!((ratio - 1.0).abs() < 0.13, "{stretch} {step_ns}: {ratio}");
+                let ratio = chosen as f64 / (100_000.0 * chance);
+                assert!((ratio - 1.0).abs() < 0.13, "{chance} {step_ns}: {ratio}");
             }
         }
+    }
+
+    #[test]
+    fn what_is_chosen_stands_for_all_and_large_amounts_are_always_chosen() {
+        let mean = MeanAmount(AtomicU64::new(0));
+        let (mut counted, mut summed, mut chosen, mut large) = (0.0, 0.0, 0, 0);
+        let (mut all_sum, mut monotonic_ns) = (0.0, 0_u64);
+        for i in 0..200_000_u64 {
+            let amount = if i % 1_000 == 0 { 1_000_000.0 } else { 100.0 };
+            all_sum += amount;
+            monotonic_ns += 977;
+            let chance = mean.chance(amount, 16);
+            if is_chosen(chance, monotonic_ns) {
+                counted += 1.0 / chance;
+                summed += amount / chance;
+                chosen += 1;
+                large += u32::from(amount > 100.0);
+            }
+        }
+        assert!((counted / 200_000.0 - 1.0).abs() < 0.1, "{counted}");
+        assert!((summed / all_sum - 1.0_f64).abs() < 0.1, "{summed} of {all_sum}");
+        assert!(chosen < 200_000 / 10, "{chosen}");
+        assert!(large > 190, "{large} of 200");
     }
 
     #[test]

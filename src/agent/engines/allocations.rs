@@ -86,7 +86,7 @@ pub(super) unsafe extern "system" fn sampled_object_alloc(
         }
         // SAFETY: the VM passes the current thread's environment and live references.
         unsafe {
-            let subject = own_sample::subject_of(agent, class);
+            let subject = || own_sample::subject_of(agent, class);
             if let Some(values) = alloc {
                 own_sample::take(agent, env, Engine::Alloc, values, subject);
             }

@@ -50,7 +50,7 @@ pub(super) unsafe extern "system" fn exception(
     guarded("Exception", |agent| {
         // SAFETY: the VM passes the current thread's environment and a live reference.
         unsafe {
-            let subject = own_sample::class_of(agent, env, exception);
+            let subject = || own_sample::class_of(agent, env, exception);
             own_sample::take(agent, env, Engine::Exceptions, [period as f64, 0.0], subject);
         }
     });

@@ -20,6 +20,7 @@ use crate::aggregate::{Alive, Remains};
 use crate::core::collections::COLLECTIONS;
 use crate::core::record::{Engine, Subject};
 use crate::signal::sample::monotonic_ns;
+use crate::signal::stretch::thin;
 
 /// The most objects that are referred to: each takes the collector some nanoseconds.
 const MOST_OBJECTS: usize = 65_536;
@@ -68,8 +69,9 @@ pub(super) unsafe fn allocated(
     env: *mut JNIEnv,
     object: jobject,
     values: [f64; 2],
-    subject: Subject,
+    subject: impl FnOnce() -> Subject,
 ) {
+    let Some(values) = thin(Engine::Live, values) else { return };
     let Some(weight) = LIVE.lock().table.admit() else { return };
     let born = COLLECTED.load(Ordering::Relaxed);
     // SAFETY: by the contract.
@@ -83,7 +85,8 @@ pub(super) unsafe fn allocated(
     let tracked = Tracked { reference: WeakReference(reference), born, weight };
     LIVE.lock().table.insert(number, tracked);
     // SAFETY: by the contract.
-    let is_recorded = unsafe { own_sample::take_numbered(agent, env, Engine::Live, values, subject, number) };
+    let is_recorded =
+        unsafe { own_sample::take_numbered(agent, env, Engine::Live, values, subject(), number) };
     if !is_recorded {
         LIVE.lock().table.discard(number);
     }

@@ -157,7 +157,7 @@ unsafe extern "system" fn record(env: *mut JNIEnv, _class: jclass, took_ns: jlon
     let Some(_inside) = GATE.enter() else { return };
     guarded("a traced call", |agent| {
         // SAFETY: the VM passes the current thread's environment; a native method's anchor is set.
-        unsafe { own_sample::take(agent, env, Engine::Trace, [1.0, took_ns as f64], Subject::NONE) };
+        unsafe { own_sample::take(agent, env, Engine::Trace, [1.0, took_ns as f64], || Subject::NONE) };
     });
 }
 

@@ -12,6 +12,7 @@
 //! | `gate` | lets samples through while an engine runs, and waits for those under way when it stops |
 //! | `parking` | threads that wait in `LockSupport.park` |
 //! | `own_sample` | the sample that a thread takes of itself |
+//! | `wait_start` | since when, and for what, a thread waits |
 //! | `subjects` | the classes that samples are about |
 
 mod allocations;
@@ -26,6 +27,7 @@ mod native_memory;
 mod own_sample;
 mod parking;
 mod subjects;
+mod wait_start;
 
 use jni::sys::{JNIEnv, jobject};
 
@@ -63,6 +65,7 @@ pub(super) fn acquire(vm: &Vm, options: &mut Options) {
 /// Begins to take samples; the VM is live, and drains are made.
 pub(super) fn start(vm: &Vm, options: &Options) {
     allocations::start(vm, options.alloc, options.live);
+    wait_start::begin_session();
     monitors::start(vm, options.lock, options.wait);
     parking::start(vm, options.lock);
     exceptions::start(vm, options.exceptions);

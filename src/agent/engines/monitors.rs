@@ -1,9 +1,7 @@
 //! Time in which threads wait to enter monitors, and for notifications of those that they have.
 //!
 //! The VM sends an event where a thread begins to wait and one where it has done so; a thread waits for one thing at a time.
-//! When it began is kept in JVMTI's storage of the thread: a virtual thread may end its wait on another carrier.
 
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -11,6 +9,7 @@ use jni::sys::{JNIEnv, jlong, jobject};
 
 use super::gate::Gate;
 use super::own_sample;
+use super::wait_start::{self, WaitKind};
 use crate::agent::callbacks::guarded;
 use crate::agent::lifecycle::Agent;
 use crate::agent::vm::Vm;
@@ -72,11 +71,7 @@ impl Waiting {
     /// The current thread begins to wait.
     fn begins(&self, agent: &Agent) {
         let Some(_inside) = self.gate.enter() else { return };
-        // Even, so that it is not taken for a parked thread's (`parking`).
-        let now_ns = NonNull::new(std::ptr::without_provenance_mut((monotonic_ns() & !1) as usize));
-        if let Err(error) = agent.vm.jvmti.set_thread_local_storage(now_ns) {
-            log::debug!("{}: {error}", self.option());
-        }
+        wait_start::note(agent.vm.jvmti, WaitKind::Monitor);
     }
 
     /// It has waited for the monitor of `object`.
@@ -85,23 +80,16 @@ impl Waiting {
     /// Called in an event of the VM's, with what it passes.
     unsafe fn ends(&self, agent: &Agent, env: *mut JNIEnv, object: jobject) {
         let Some(_inside) = self.gate.enter() else { return };
-        let Some(waited_ns) = waited_ns(agent) else { return };
+        let Some(since_ns) = wait_start::take(agent.vm.jvmti, WaitKind::Monitor) else { return };
+        let waited_ns = monotonic_ns().saturating_sub(since_ns);
         if waited_ns >= self.shortest_ns.load(Ordering::Relaxed) {
             // SAFETY: by the contract.
             unsafe {
-                let subject = own_sample::class_of(agent, env, object);
+                let subject = || own_sample::class_of(agent, env, object);
                 own_sample::take(agent, env, self.engine, [1.0, waited_ns as f64], subject);
             }
         }
     }
-}
-
-/// How long the current thread has waited, if it was seen to begin; forgets that.
-fn waited_ns(agent: &Agent) -> Option<u64> {
-    let jvmti = agent.vm.jvmti;
-    let since_ns = jvmti.thread_local_storage().ok()??.as_ptr() as u64;
-    jvmti.set_thread_local_storage(None).ok()?;
-    monotonic_ns().checked_sub(since_ns)
 }
 
 pub(super) unsafe extern "system" fn monitor_contended_enter(

@@ -9,9 +9,11 @@ use crate::agent::lifecycle::Agent;
 use crate::core::record::{Engine, Subject};
 use crate::core::thread::ThreadRecord;
 use crate::sampling::threads::{CurrentThread, current};
-use crate::signal::sample::{Sample, take_of_caller};
+use crate::signal::counters::COUNTERS;
+use crate::signal::sample::{Sample, monotonic_ns, take_of_caller};
+use crate::signal::stretch::thin;
 
-/// Takes a sample of the current thread.
+/// Takes a sample of the current thread, unless the budget leaves it to others to stand for. `subject` says what it is about.
 ///
 /// # Safety
 /// Called in an event of the VM's, with the current thread's `env`.
@@ -20,13 +22,17 @@ pub(super) unsafe fn take(
     env: *mut JNIEnv,
     engine: Engine,
     values: [f64; 2],
-    subject: Subject,
+    subject: impl FnOnce() -> Subject,
 ) {
+    let Some(values) = thin(engine, values) else { return };
+    let start_ns = monotonic_ns();
+    let subject = subject();
+    COUNTERS.engine_has_used(engine, monotonic_ns().saturating_sub(start_ns));
     // SAFETY: by the contract.
     unsafe { take_numbered(agent, env, engine, values, subject, 0) };
 }
 
-/// The same, of what is known by a number. Returns whether the sample was recorded.
+/// A sample that is not left out, of what is known by a number. Returns whether the sample was recorded.
 ///
 /// # Safety
 /// As for [`take`].

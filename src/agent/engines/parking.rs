@@ -9,7 +9,7 @@
 
 use std::ffi::c_void;
 use std::mem::transmute;
-use std::ptr::{NonNull, null_mut};
+use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::time::Duration;
@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 
 use super::gate::Gate;
 use super::own_sample;
+use super::wait_start::{self, WaitKind};
 use crate::agent::callbacks::guarded;
 use crate::agent::lifecycle::Agent;
 use crate::agent::mounts;
@@ -37,8 +38,6 @@ type Park = unsafe extern "system" fn(*mut JNIEnv, jobject, jboolean, jlong);
 
 static GATE: Gate = Gate::new();
 static SHORTEST_NS: AtomicU64 = AtomicU64::new(0);
-/// What was parked before is not recorded: nobody has seen where it began.
-static STARTED_NS: AtomicU64 = AtomicU64::new(0);
 /// The VM's function for `Unsafe.park`; never null once ours has taken its place.
 static ORIGINAL: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 /// What a session has changed.
@@ -54,7 +53,6 @@ pub(super) fn start(vm: &Vm, shortest: Option<Duration>) {
     let Some(shortest) = shortest else { return };
     let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };
     SHORTEST_NS.store(u64::try_from(shortest.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
-    STARTED_NS.store(monotonic_ns(), Ordering::Relaxed);
     // SAFETY: the current thread's environment.
     if unsafe { blocker_field(env) }.is_none() {
         log::warn!("lock: this JVM does not say what threads are parked for: monitors alone are recorded");
@@ -135,22 +133,19 @@ unsafe extern "system" fn park(env: *mut JNIEnv, receiver: jobject, is_absolute:
 unsafe fn parked(agent: &Agent, env: *mut JNIEnv, thread: jobject, since_ns: u64) {
     let Some(_inside) = GATE.enter() else { return };
     let parked_ns = monotonic_ns().saturating_sub(since_ns);
-    if parked_ns < SHORTEST_NS.load(Ordering::Relaxed) || since_ns < STARTED_NS.load(Ordering::Relaxed) {
+    if parked_ns < SHORTEST_NS.load(Ordering::Relaxed) {
         return;
     }
     // SAFETY: by the contract.
     unsafe {
         let blocker = blocker_of(env, thread);
         if !blocker.is_null() {
-            let subject = own_sample::class_of(agent, env, blocker).parked();
+            let subject = || own_sample::class_of(agent, env, blocker).parked();
             own_sample::take(agent, env, Engine::Lock, [1.0, parked_ns as f64], subject);
             ((**env).v1_2.DeleteLocalRef)(env, blocker);
         }
     }
 }
-
-/// In JVMTI's storage of a virtual thread: it was unmounted then, parked. `engines::monitors` keeps even times there.
-const IS_PARKED: u64 = 1;
 
 /// A virtual thread, the current thread, leaves its carrier.
 ///
@@ -167,12 +162,8 @@ pub(super) unsafe fn unmounts(agent: &Agent, env: *mut JNIEnv, thread: jobject) 
         ((**env).v1_2.DeleteLocalRef)(env, blocker);
     }
     // One that waits for a monitor, as it can from 24 on, is recorded as that.
-    let is_waiting = |since: NonNull<c_void>| since.as_ptr() as u64 & IS_PARKED == 0;
-    if agent.vm.jvmti.thread_local_storage().is_ok_and(|since| !since.is_some_and(is_waiting)) {
-        let now_ns = std::ptr::without_provenance_mut((monotonic_ns() | IS_PARKED) as usize);
-        if let Err(error) = agent.vm.jvmti.set_thread_local_storage(NonNull::new(now_ns)) {
-            log::debug!("lock: {error}");
-        }
+    if !wait_start::is_noted(agent.vm.jvmti, WaitKind::Monitor) {
+        wait_start::note(agent.vm.jvmti, WaitKind::Parking);
     }
 }
 
@@ -184,11 +175,7 @@ pub(super) unsafe fn mounted(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
     if !GATE.is_open() {
         return;
     }
-    let Ok(Some(since)) = agent.vm.jvmti.thread_local_storage() else { return };
-    let since_ns = since.as_ptr() as u64;
-    if since_ns & IS_PARKED == 0 || agent.vm.jvmti.set_thread_local_storage(None).is_err() {
-        return;
-    }
+    let Some(since_ns) = wait_start::take(agent.vm.jvmti, WaitKind::Parking) else { return };
     // SAFETY: by the contract.
     unsafe { parked(agent, env, thread, since_ns) };
 }

@@ -10,6 +10,7 @@ use crate::core::record::Engine;
 use crate::core::thread::ThreadRecord;
 use crate::signal::counters::add;
 use crate::signal::sample::{Sample, take_of_native_caller};
+use crate::signal::stretch::thin;
 use crate::signal::thread_table::record_of_tid;
 use crate::signal::walk::Cursor;
 
@@ -155,10 +156,13 @@ impl Sampler {
         if thread.is_sampling_memory.swap(true, Ordering::Relaxed) {
             return add(&COUNTERS.nested, 1);
         }
+        let Some(values) = thin(Engine::NativeMemory, estimate(bytes, interval)) else {
+            thread.is_sampling_memory.store(false, Ordering::Relaxed);
+            return;
+        };
         let mask = FaultMask::open();
         // Before the sample: whoever finds that in the buffer finds what it is of.
         let number = if self.remembers() { self.remember(allocated, bytes) } else { 0 };
-        let values = estimate(bytes, interval);
         let sample = Sample { values, number, ..Sample::of(Engine::NativeMemory) };
         // SAFETY: the entry's frame record, which is there until the stand-in returns.
         let CallerFrame { fp, return_address } = unsafe { std::ptr::read(caller) };
