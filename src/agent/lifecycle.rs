@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use jni::sys::{JNIEnv, JavaVM};
-use parking_lot::{Condvar, Mutex, RwLock};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use thiserror::Error;
 
 use super::callbacks::callbacks;
@@ -44,6 +44,13 @@ impl Pending {
     }
 }
 
+/// The right to start or to stop a session, with what bears on it.
+#[derive(Default)]
+struct Change {
+    /// Whether the VM has ended: nothing begins after.
+    has_vm_ended: bool,
+}
+
 /// Why the agent does not start.
 #[derive(Debug, Error)]
 pub(super) enum StartError {
@@ -53,6 +60,8 @@ pub(super) enum StartError {
     Events(JvmtiError),
     #[error("the agent is profiling already; `stop` it first")]
     Running,
+    #[error("the VM has ended")]
+    Ended,
     #[error(transparent)]
     Session(#[from] SessionError),
 }
@@ -67,8 +76,8 @@ pub(super) struct Agent {
     pending: Mutex<Option<Pending>>,
     /// Notified when what is pending has changed.
     pending_changed: Condvar,
-    /// Held while a session is started or stopped.
-    changing: Mutex<()>,
+    /// Held while a session is started or stopped, and while what is pending is taken to be started.
+    changing: Mutex<Change>,
     /// Whether the VM tells of events.
     listening: Mutex<bool>,
 }
@@ -102,7 +111,7 @@ pub(super) unsafe fn start(java_vm: *mut JavaVM, mut options: Options) -> Result
                 "loaded into a running JVM: methods compiled before now have lines at safepoints only"
             );
         }
-        agent.begin_when_due(options)?;
+        agent.begin_when_due(&agent.changing.lock(), options)?;
     } else {
         if options.cpu.is_some() {
             // While the VM starts.
@@ -133,7 +142,7 @@ pub(super) unsafe fn make(java_vm: *mut JavaVM) -> Result<&'static Agent, StartE
                 draining: RwLock::new(None),
                 pending: Mutex::new(None),
                 pending_changed: Condvar::new(),
-                changing: Mutex::new(()),
+                changing: Mutex::default(),
                 listening: Mutex::new(false),
             })
         }
@@ -193,27 +202,34 @@ impl Agent {
     /// # Safety
     /// `env` is the current thread's.
     pub(super) unsafe fn vm_is_live(&'static self, env: *mut JNIEnv) {
+        let change = self.changing.lock();
         let Some(Pending { options, .. }) = self.pending.lock().take() else { return };
         // SAFETY: by the contract.
         unsafe { self.vm.learn(env) };
-        if let Err(error) = self.begin_when_due(options) {
+        if let Err(error) = self.begin_when_due(&change, options) {
             logging::say(&format!("error: {error}; the agent does not start"));
         }
     }
 
     /// Begins after the delay that the options ask for.
-    fn begin_when_due(&'static self, mut options: Options) -> Result<(), StartError> {
+    fn begin_when_due(
+        &'static self,
+        change: &MutexGuard<'_, Change>,
+        mut options: Options,
+    ) -> Result<(), StartError> {
         let delay = std::mem::take(&mut options.delay);
         if delay.is_zero() {
-            return self.begin(options);
+            return self.begin(change, options);
+        }
+        if change.has_vm_ended {
+            return Err(StartError::Ended);
         }
         let pending = Pending::new(options);
         let number = pending.number;
         *self.pending.lock() = Some(pending);
         let wait = move || {
-            if let Some(options) = self.wait_for(number, Instant::now() + delay)
-                && let Err(error) = self.begin(options)
-            {
+            self.wait_for(number, Instant::now() + delay);
+            if let Err(error) = self.begin_pending(number) {
                 logging::say(&format!("error: {error}; nothing is profiled"));
             }
             // If it was attached.
@@ -225,20 +241,25 @@ impl Agent {
         })
     }
 
-    /// Waits until then, and takes what is pending under this number; `None` if it is gone before.
-    fn wait_for(&self, number: u64, due: Instant) -> Option<Options> {
+    /// Waits until then, or until what is pending under this number is gone.
+    fn wait_for(&self, number: u64, due: Instant) {
         let mut pending = self.pending.lock();
-        while pending.as_ref().is_some_and(|pending| pending.number == number) {
-            if Instant::now() >= due {
-                return pending.take().map(|pending| pending.options);
-            }
+        while pending.as_ref().is_some_and(|pending| pending.number == number) && Instant::now() < due {
             self.pending_changed.wait_until(&mut pending, due);
         }
-        None
     }
 
-    fn begin(&'static self, options: Options) -> Result<(), StartError> {
-        let _changing = self.changing.lock();
+    /// Begins what is pending under this number, if it still is. Whoever stops finds it pending, or running.
+    fn begin_pending(&'static self, number: u64) -> Result<(), StartError> {
+        let change = self.changing.lock();
+        let pending = self.pending.lock().take_if(|pending| pending.number == number);
+        pending.map_or(Ok(()), |pending| self.begin(&change, pending.options))
+    }
+
+    fn begin(&'static self, change: &MutexGuard<'_, Change>, options: Options) -> Result<(), StartError> {
+        if change.has_vm_ended {
+            return Err(StartError::Ended);
+        }
         if self.session.read().is_some() {
             return Err(StartError::Running);
         }
@@ -277,8 +298,10 @@ impl Agent {
     /// # Safety
     /// `env` is the current thread's.
     pub(super) unsafe fn vm_ends(&self, env: *mut JNIEnv) {
+        let mut change = self.changing.lock();
+        change.has_vm_ended = true;
         self.forget_pending();
-        self.end(Some(env));
+        self.end_running(Some(env));
     }
 
     /// The library is about to be unloaded.
@@ -310,15 +333,15 @@ impl Agent {
 
     /// Does what a repeated load asks for.
     pub(super) fn obey(&self, command: &Request) {
-        let is_pending = self.pending.lock().is_some();
-        if is_pending || self.vm.jvmti.phase() != Ok(Phase::Live) {
+        if self.vm.jvmti.phase() != Ok(Phase::Live) {
             return self.obey_before_the_start(command);
         }
         let env = self.vm.attach_as_daemon(c"otlpprof");
         match command {
             Request::Stop => logging::say(if self.stop(env) { "stopped" } else { NOT_PROFILING }),
             // Uploads leave by themselves: nobody waits for a collector.
-            Request::Flush => logging::say(if self.flush(env) { "flushed" } else { NOT_PROFILING }),
+            Request::Flush if self.flush(env) => logging::say("flushed"),
+            Request::Flush => logging::say(self.what_is_not_running()),
             Request::Status => logging::say(&self.status()),
             Request::Start(_) | Request::Help => {}
         }
@@ -346,8 +369,7 @@ impl Agent {
 
     /// One line on what the agent does.
     pub(super) fn status(&self) -> String {
-        let is_pending = self.pending.lock().is_some();
-        let mut status = if is_pending { self.what_is_pending() } else { NOT_PROFILING }.to_owned();
+        let mut status = self.what_is_not_running().to_owned();
         self.with_session(|session| status = session.status());
         status
     }
@@ -364,19 +386,18 @@ impl Agent {
 
     /// No session runs: one may be about to. Before the VM is live no thread can be attached.
     fn obey_before_the_start(&self, command: &Request) {
-        let is_pending = match command {
-            Request::Stop => self.forget_pending(),
-            _ => self.pending.lock().is_some(),
-        };
         logging::say(match command {
-            Request::Stop if is_pending => "stopped",
-            Request::Flush | Request::Status if is_pending => self.what_is_pending(),
+            Request::Stop if self.forget_pending() => "stopped",
+            Request::Flush | Request::Status => self.what_is_not_running(),
             _ => NOT_PROFILING,
         });
     }
 
     /// The status until a session begins.
-    fn what_is_pending(&self) -> &'static str {
+    fn what_is_not_running(&self) -> &'static str {
+        if self.pending.lock().is_none() {
+            return NOT_PROFILING;
+        }
         match self.vm.jvmti.phase() {
             Ok(Phase::Live) => "profiling begins when the delay is over",
             _ => "profiling begins when the VM has started",

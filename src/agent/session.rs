@@ -180,6 +180,7 @@ impl Session {
             session.vm.unset_call_trace();
             session.objects.stop();
             session.objects.join();
+            session.recording.join();
         })?;
         publication::begin(session.options.context_publication, &session.resource);
         Ok(session)
@@ -254,6 +255,7 @@ impl Session {
         let Some(agent) = lifecycle::agent() else { return };
         if agent.end_session(self, env) {
             self.objects.join();
+            self.recording.join();
             log::info!("stopped: profiled for {:?}, as `duration` asked for", self.started.elapsed());
         }
     }

@@ -54,10 +54,13 @@ impl Running {
     }
 
     /// [`Running::load_agent_by_jcmd`] without another JVM, over the socket that the JVM has opened for its first jcmd: the protocol's
-    /// version, the command and its three arguments, each ended by a zero (HotSpot: attachListener_posix.cpp).
+    /// version, the command and its three arguments, each ended by a zero (HotSpot: attachListener_posix.cpp). By jcmd where
+    /// there is no such socket: who cleans /tmp takes it away, and jcmd has the JVM open another.
     pub(crate) fn load_agent(&self, options: &str) -> String {
+        let Ok(mut socket) = UnixStream::connect(format!("/tmp/.java_pid{}", self.child.id())) else {
+            return self.load_agent_by_jcmd(options);
+        };
         let options = with_paths(options, &self.profiles());
-        let mut socket = UnixStream::connect(format!("/tmp/.java_pid{}", self.child.id())).unwrap();
         let library = agent();
         for part in ["1", "load", library.to_str().unwrap(), "true", &options] {
             socket.write_all(part.as_bytes()).unwrap();

@@ -150,13 +150,18 @@ impl Recording {
         stop_noting();
     }
 
-    /// Waits for the thread.
+    /// Waits for the thread, if it has taken what was left: one that [`Recording::stop`] gave up on is in the JVM, and
+    /// may stay there. It ends by itself, and what it reads stays.
     pub(super) fn join(&self) {
-        let thread = self.running.lock().as_mut().and_then(|running| running.thread.take());
-        if let Some(thread) = thread {
-            let _ = thread.join();
-            changes::release();
+        let mut running = self.running.lock();
+        let Some(running) = running.as_mut() else { return };
+        let Some(thread) = running.thread.take() else { return };
+        if *running.shared.progress.lock() != Progress::Ended {
+            log::debug!("jfr: its thread is left alone until the JVM has written the last events");
+            return;
         }
+        let _ = thread.join();
+        changes::release();
     }
 }
 

@@ -123,6 +123,10 @@ impl Armed {
         let descriptor = perf_descriptor::open(&self.attributes.with_period(first), tid)?;
         let set = || record.event.set_descriptor(Some(descriptor));
         let token = SignalToken::of(record);
-        perf_descriptor::lead_to(descriptor, tid, self.signal, token, set).inspect_err(|_| disarm(record))
+        perf_descriptor::lead_to(descriptor, tid, self.signal, token, set).inspect_err(|_| {
+            // The record may not have been told of it yet.
+            record.event.set_descriptor(None);
+            perf_descriptor::close(descriptor);
+        })
     }
 }
