@@ -266,3 +266,7 @@ impl Default for Draft {
 #[cfg(test)]
 #[path = "request_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "destination_tests.rs"]
+mod destination_tests;

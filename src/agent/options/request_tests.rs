@@ -1,4 +1,4 @@
-//! Tests of the whole way from text to options.
+//! Tests of the whole way from text to options: what each is, whoever says it.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::otlp::{Format, NativeFrames};
 
 const NO_VARIABLES: [(&str, &str); 0] = [];
 
-fn start_in(
+pub(super) fn start_in(
     agent_string: &str,
     variables: impl IntoIterator<Item = (&'static str, &'static str)>,
 ) -> Options {
@@ -19,11 +19,11 @@ fn start_in(
     }
 }
 
-fn start(agent_string: &str) -> Options {
+pub(super) fn start(agent_string: &str) -> Options {
     start_in(agent_string, NO_VARIABLES)
 }
 
-fn error_in(
+pub(super) fn error_in(
     agent_string: &str,
     variables: impl IntoIterator<Item = (&'static str, &'static str)>,
 ) -> OptionError {
@@ -32,15 +32,11 @@ fn error_in(
     error
 }
 
-fn error(agent_string: &str) -> String {
+pub(super) fn error(agent_string: &str) -> String {
     error_in(agent_string, NO_VARIABLES).message
 }
 
-fn url(options: &Options) -> Option<String> {
-    options.upload.as_ref().map(|upload| upload.endpoint.url().to_string())
-}
-
-fn upload(options: Options) -> UploadConfig {
+pub(super) fn upload(options: Options) -> UploadConfig {
     options.upload.expect("an upload")
 }
 
@@ -326,151 +322,6 @@ fn strict_is_known_even_from_a_string_with_mistakes() {
 }
 
 #[test]
-fn file_and_endpoint_together_or_alone() {
-    assert_eq!(url(&start("file=/f")), None, "a file alone: no upload");
-    assert_eq!(
-        url(&start("file=/f,endpoint=http://h:1")).as_deref(),
-        Some("http://h:1/v1development/profiles")
-    );
-    assert_eq!(url(&start_in("file=/f,endpoint=off", [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://h")])), None);
-    assert!(error("endpoint=off").contains("file=PATH"));
-}
-
-#[test]
-fn endpoints_get_the_path_once() {
-    let full = Some("http://h:4318/v1development/profiles");
-    for text in ["http://h:4318", "http://h:4318/", "http://h:4318/v1development/profiles"] {
-        assert_eq!(url(&start(&format!("endpoint={text}"))).as_deref(), full, "{text}");
-    }
-    assert_eq!(
-        url(&start("endpoint=http://h/otlp/")).as_deref(),
-        Some("http://h/otlp/v1development/profiles")
-    );
-}
-
-#[test]
-fn otel_endpoints_general_and_own() {
-    let general = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://general:4318/");
-    let own = ("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT", "http://own/as/it/is");
-    let ours = ("OTLPPROF_ENDPOINT", "http://ours");
-    assert_eq!(url(&start_in("", [general])).as_deref(), Some("http://general:4318/v1development/profiles"));
-    assert_eq!(url(&start_in("", [general, own])).as_deref(), Some("http://own/as/it/is"));
-    assert_eq!(
-        url(&start_in("", [general, own, ours])).as_deref(),
-        Some("http://ours/v1development/profiles")
-    );
-    let all = start_in("endpoint=http://string", [general, own, ours]);
-    assert_eq!(url(&all).as_deref(), Some("http://string/v1development/profiles"));
-}
-
-#[test]
-fn an_unusable_endpoint_of_the_environment_is_an_error_unless_another_is_named() {
-    let bad = ("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4317");
-    assert!(error_in("", [bad]).message.starts_with("OTEL_EXPORTER_OTLP_ENDPOINT: collector:4317: "));
-    assert_eq!(
-        url(&start_in("endpoint=http://h", [bad])).as_deref(),
-        Some("http://h/v1development/profiles")
-    );
-    assert_eq!(
-        url(&start_in("", [bad, ("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT", "http://h/p")])).as_deref(),
-        Some("http://h/p")
-    );
-}
-
-#[test]
-fn grpc_says_what_to_set_and_is_never_silent() {
-    let grpc = ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
-    let message = error_in("", [grpc]).message;
-    assert!(message.starts_with("OTEL_EXPORTER_OTLP_PROTOCOL=grpc: "), "{message}");
-    assert!(message.contains("OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL=http/protobuf"), "{message}");
-    assert_eq!(error_in("", [grpc, ("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4317")]).message, message);
-
-    assert_eq!(
-        start_in("", [grpc, ("OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL", "http/json")]).encode.format,
-        Format::Json
-    );
-    assert_eq!(start_in("format=proto", [grpc]).encode.format, Format::Proto);
-    let named = start_in("endpoint=http://h:4318", [grpc]);
-    assert_eq!(url(&named).as_deref(), Some("http://h:4318/v1development/profiles"));
-    assert_eq!(error_in("", [grpc, ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://h:4318")]).message, message);
-    assert_eq!(url(&start_in("file=/f", [grpc])), None, "nothing is uploaded");
-    assert_eq!(start("endpoint=http://h:4317").warnings.len(), 1, "the gRPC port draws a warning");
-}
-
-#[test]
-fn a_queue_that_cannot_hold_a_request_is_refused() {
-    let message = error("upload.queue=8m");
-    assert!(message.contains("upload.queue (8192k) is less than upload.limit (20480k)"), "{message}");
-    start("upload.queue=8m,upload.limit=8m");
-    start("upload.queue=8m,file=/f");
-}
-
-#[test]
-fn protocol_names_the_format() {
-    let protocol = |text| start_in("", [("OTEL_EXPORTER_OTLP_PROTOCOL", text)]);
-    assert_eq!(protocol("http/protobuf").encode.format, Format::Proto);
-    assert_eq!(protocol("http/json").encode.format, Format::Json);
-    assert_eq!(protocol("carrier-pigeon").warnings.len(), 1);
-    assert_eq!(
-        start_in("format=proto", [("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")]).encode.format,
-        Format::Proto
-    );
-}
-
-#[test]
-fn otel_transport_variables() {
-    let options = start_in(
-        "",
-        [
-            ("OTEL_EXPORTER_OTLP_HEADERS", "hidden=1"),
-            ("OTEL_EXPORTER_OTLP_PROFILES_HEADERS", "Api-Key=a%2Cb, x=y"),
-            ("OTEL_EXPORTER_OTLP_COMPRESSION", "none"),
-            ("OTEL_EXPORTER_OTLP_TIMEOUT", "2500"),
-            ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/ca.pem"),
-            ("OTEL_EXPORTER_OTLP_PROFILES_CLIENT_CERTIFICATE", "/me.pem"),
-            ("OTEL_EXPORTER_OTLP_CLIENT_KEY", "/me.key"),
-        ],
-    );
-    assert_eq!(options.warnings, [] as [&str; 0]);
-    let upload = upload(options);
-    assert_eq!(upload.headers, [("Api-Key".into(), "a,b".into()), ("x".into(), "y".into())]);
-    assert_eq!(upload.compression, Compression::None);
-    assert_eq!(upload.timeout, Duration::from_millis(2500));
-    assert_eq!(upload.ca_certificate.as_deref(), Some(Path::new("/ca.pem")));
-    assert_eq!(upload.client_certificate.as_deref(), Some(Path::new("/me.pem")));
-    assert_eq!(upload.client_key.as_deref(), Some(Path::new("/me.key")));
-}
-
-#[test]
-fn mistakes_in_shared_variables_warn_and_are_ignored() {
-    let options = start_in(
-        "",
-        [
-            ("OTEL_EXPORTER_OTLP_HEADERS", "authorization:secret"),
-            ("OTEL_EXPORTER_OTLP_COMPRESSION", "zip"),
-            ("OTEL_EXPORTER_OTLP_TIMEOUT", "10s"),
-            ("OTEL_RESOURCE_ATTRIBUTES", "good=1,bad"),
-        ],
-    );
-    assert_eq!(options.warnings.len(), 4, "{:?}", options.warnings);
-    assert!(options.warnings.iter().all(|line| line.contains(" is ignored: ") && !line.contains("secret")));
-    assert_eq!(options.resource, [], "one bad item discards the whole variable");
-    assert_eq!(upload(options), upload(start("")));
-}
-
-#[test]
-fn secrets_are_not_repeated() {
-    let message = error("headers=authorization");
-    assert_eq!(message, "headers: each item must be KEY=VALUE");
-    assert!(!error("headers=authorization=hunter2%0").contains("hunter2"));
-    assert!(!error_in("", [("OTLPPROF_HEADERS", "hunter2")]).message.contains("hunter2"));
-    assert!(!error("endpoint=http://me:hunter2@h").contains("hunter2"));
-    assert!(
-        !error_in("", [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://me:hunter2@h")]).message.contains("hunter2")
-    );
-}
-
-#[test]
 fn resource_attributes_are_decoded_and_merged() {
     let options = start_in(
         "resource=env=test",
@@ -583,12 +434,6 @@ fn an_event_has_its_period_and_a_signal_of_its_own() {
         assert!(error(options).starts_with(&format!("{names} are the same")), "{options}");
     }
     assert!(start("event=cycles,cpu=off,signal=USR1,event.signal=USR1").cpu.is_none());
-}
-
-#[test]
-fn loop_needs_a_file_whose_name_has_the_time() {
-    assert!(error("loop=1h").contains("%t") && error("file=/tmp/p.otlp,loop=1h").contains("%t"));
-    assert_eq!(start("file=/tmp/%t,loop=1h").file_period, Some(Duration::from_secs(3600)));
 }
 
 #[test]
