@@ -165,7 +165,7 @@ fn imports_are_given_back_when_a_session_ends() {
     for home in java_homes() {
         let run = JavaRun::new(&home, "NativeMemory")
             .argument(LIBRARY)
-            .argument("cpu=off,budget=off,nativemem=1,nativemem.leaks")
+            .argument("cpu=off,budget=off,nativemem=50,nativemem.leaks")
             .variable("OTLPPROF_FILE", "FILE")
             .agent("cpu=off,budget=off,nativemem=1m,file=DIR/first.otlp")
             .run()
@@ -174,6 +174,9 @@ fn imports_are_given_back_when_a_session_ends() {
         let stacks = stacks_of(&run.messages(), "nativemem-leak", ("inuse_space", BYTES));
         let is_it = |stack: &&Stack| stack.frames[0].name == "allocating_leaked";
         let found: i64 = stacks.iter().filter(is_it).map(|stack| stack.value).sum();
-        assert_eq!(found, 10_000, "{}: {stacks:#?}", run.label);
+        // A block of 1,000 bytes is not sampled once in 500 million times; any may have had no room beside the JVM's own.
+        let missing = run.counter("handler.samples_dropped") + run.counter("nativemem.not_remembered");
+        let least = (10_000 - 1_000 * i64::try_from(missing).unwrap()).max(1_000);
+        assert!((least..=10_010).contains(&found), "{}: {found}, {missing} missing: {stacks:#?}", run.label);
     }
 }
