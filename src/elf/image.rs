@@ -129,8 +129,8 @@ pub fn page_size() -> u64 {
 
 /// Calls `visit` with every loaded object of this namespace until it breaks, and returns what it broke with.
 ///
-/// The dynamic linker's lock is held meanwhile: no object comes or goes, so `visit` may also write to the
-/// images; and it must not load or unload objects, nor wait for a thread that might, and should be brief.
+/// The lock of the dynamic linker's list is held meanwhile: no object comes or goes, so `visit` may also write to the
+/// images, but glibc may be relocating one, or making its pages read-only, at the same time; and it must not load or unload objects, nor wait for a thread that might, and should be brief.
 ///
 /// # Panics
 /// If `visit` does; the lock is released first.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::imports::Redirection;
+use super::imports::{Import, Redirection};
 use super::random::random;
 use super::threads;
 use crate::core::address::RuntimeAddr;
@@ -41,7 +41,7 @@ pub fn start(config: NativeMemoryConfig) -> bool {
     if session.is_some() {
         return false;
     }
-    let functions: Vec<_> = Function::ALL
+    let mut functions: Vec<_> = Function::ALL
         .into_iter()
         .filter(|function| config.remembers || !function.only_frees())
         .filter_map(|function| Some((function, address_of(function)?)))
@@ -52,9 +52,14 @@ pub fn start(config: NativeMemoryConfig) -> bool {
     for (function, address) in &functions {
         function.set_address(*address as usize);
     }
-    let names = functions.iter().map(|(function, _)| (name_of(*function), function.stand_in())).collect();
+    // What takes memory back is led first, in all objects: a block that is remembered is not freed behind our back then.
+    functions.sort_by_key(|(function, _)| rank(*function));
+    let group = |group: &[(Function, u64)]| {
+        group.iter().map(|(function, _)| (name_of(*function), function.stand_in())).collect()
+    };
+    let groups = functions.chunk_by(|(a, _), (b, _)| rank(*a) == rank(*b)).map(group).collect();
     SAMPLER.start(config.interval_bytes, config.remembers, threads::is_own_or_forked, random());
-    let mut started = Session { imports: Redirection::new(names), functions };
+    let mut started = Session { imports: Redirection::new(groups), functions };
     started.install(load_counts());
     *session = Some(started);
     true
@@ -87,14 +92,25 @@ impl Session {
         let own = start as *const () as u64;
         // SAFETY: getauxval reads what the kernel has told.
         let linker = unsafe { libc::getauxval(libc::AT_BASE) };
-        imports.install(counts, |image, name, value| {
+        imports.install(counts, |image, imports, import| {
             let is_in = |address: u64| address != 0 && image.contains(RuntimeAddr(address));
             let has_functions = functions.iter().any(|(_, address)| is_in(*address));
-            let address = functions[name].1;
-            // One that is not bound yet leads back into its object.
-            (value == address || is_in(value)) && !is_in(own) && !is_in(linker) && !has_functions
+            if is_in(own) || is_in(linker) || has_functions {
+                return false;
+            }
+            let is_default = |import: &Import| import.value == functions[import.name].1;
+            // One that is not bound yet leads back into its object, and will be bound as those that are.
+            let is_unbound = |import: &Import| is_in(import.value);
+            is_default(&import)
+                || is_unbound(&import)
+                    && imports.iter().all(|import| is_default(import) || is_unbound(import))
         });
     }
+}
+
+/// Those that free come first, then those that do both, then those that allocate.
+fn rank(function: Function) -> (bool, bool) {
+    (!function.only_frees(), function.only_allocates())
 }
 
 fn name_of(function: Function) -> &'static str {

@@ -148,7 +148,7 @@ pub(super) fn install() {
     }
     let mut imports = IMPORTS.lock();
     let hook = pthread_create as *const () as u64;
-    let redirection = imports.get_or_insert_with(|| Redirection::new(vec![("pthread_create", hook)]));
+    let redirection = imports.get_or_insert_with(|| Redirection::new(vec![vec![("pthread_create", hook)]]));
     redirection.install(load_counts(), |_, _, _| true);
 }
 

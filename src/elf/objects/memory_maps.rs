@@ -1,4 +1,4 @@
-//! `/proc/self/maps` (proc_pid_maps(5)): which file is mapped where.
+//! `/proc/self/maps` (proc_pid_maps(5)): which file is mapped where, and how.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -27,6 +27,20 @@ impl MemoryMaps {
     /// Reads it; empty where there is no `/proc`.
     pub fn read() -> Self {
         Self { text: std::fs::read("/proc/self/maps").unwrap_or_default() }
+    }
+
+    /// What may be done with the memory at `address`: `PROT_READ` and its like; `None` if nothing is mapped there.
+    pub fn protection_at(&self, address: RuntimeAddr) -> Option<libc::c_int> {
+        self.text.split(|&byte| byte == b'\n').find_map(|line| {
+            let mut fields = line.splitn(3, |&byte| byte == b' ');
+            let (start, end) = split_pair(fields.next()?, b'-')?;
+            if !(start..end).contains(&address.0) {
+                return None;
+            }
+            let letters = fields.next()?;
+            let bits = [(b'r', libc::PROT_READ), (b'w', libc::PROT_WRITE), (b'x', libc::PROT_EXEC)];
+            Some(bits.iter().filter(|(letter, _)| letters.contains(letter)).map(|(_, bit)| bit).sum())
+        })
     }
 
     /// The file that is mapped at `address`.
@@ -78,6 +92,15 @@ mod tests {
         assert_eq!((second.path, second.is_deleted), (Path::new("/tmp/x.so"), true));
         for address in [0xfff, 0x3000, 0x4000, 0x5000] {
             assert_eq!(maps.file_at(RuntimeAddr(address)), None);
+        }
+        let protections = [
+            (0x1000, Some(libc::PROT_READ)),
+            (0x2fff, Some(libc::PROT_READ | libc::PROT_EXEC)),
+            (0x3000, Some(libc::PROT_READ | libc::PROT_WRITE)),
+            (0x5000, None),
+        ];
+        for (address, protection) in protections {
+            assert_eq!(maps.protection_at(RuntimeAddr(address)), protection, "{address:x}");
         }
     }
 

@@ -84,6 +84,11 @@ impl Function {
         matches!(self, Self::Free | Self::Munmap)
     }
 
+    /// Whether it only gives memory out: what takes some back, too, does not.
+    pub const fn only_allocates(self) -> bool {
+        !matches!(self, Self::Free | Self::Munmap | Self::Realloc | Self::Reallocarray | Self::Mremap)
+    }
+
     /// The address of what stands in for it.
     pub fn stand_in(self) -> u64 {
         stand_ins::of(self) as u64
