@@ -335,13 +335,14 @@ impl Session {
 
     /// Stops sampling, sends what is pending within the limit, and tells the session's threads to end.
     pub(super) fn stop(&self, env: Option<*mut JNIEnv>, within: Duration) {
-        let deadline = Instant::now() + within;
         self.leaving.store(true, Ordering::Release);
         publication::end();
         let interval_start = self.interval.lock();
         let labels = self.thread_labels(env);
         // Nobody takes a sample after this.
         engines::stop(self.vm);
+        // What engines undo is no time of those who send: traced classes are given back one by one.
+        let deadline = Instant::now() + within;
         self.sweep(env, true);
         self.collection_starts();
         drop(self.wall.lock().take());

@@ -73,8 +73,9 @@ impl Redirection {
         self.looks += 1;
         self.is_left = false;
         let Self { names, hooks, groups, saved, is_left, .. } = self;
-        let mut pages = Pages::default();
         for group in groups {
+            // Of this look at the list: an object may be loaded between two, where another was.
+            let mut pages = Pages::default();
             for_each_object(names, |image, slots| {
                 let import = |slot: &Slot| {
                     let value = slot.value();
@@ -87,7 +88,9 @@ impl Redirection {
                     slots.iter().zip(&imports).filter(|(slot, _)| group.contains(&slot.name))
                 {
                     if is_unrelocated(image, import.value) {
-                        *is_left = true;
+                        // A weak import that nobody defines stays 0 for good.
+                        let is_final = slot.in_relro && pages.are_read_only(slot.address);
+                        *is_left = *is_left || !is_final;
                     } else if slot.value() == import.value
                         && import.value != hooks[slot.name]
                         && leads(image, &imports, *import)

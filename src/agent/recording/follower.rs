@@ -116,6 +116,7 @@ impl Follower {
         };
         let mut bytes = vec![0; READ_LEN];
         let mut finished = Instant::now();
+        let mut has_failed = false;
         loop {
             let is_last = self.wait();
             if is_last {
@@ -141,7 +142,11 @@ impl Follower {
                     }
                     Ok(Grown::NotYet | Grown::ToItsEnd) => break,
                     Err(error) => {
-                        log::warn!("jfr: the recording cannot be read: {error}");
+                        // Once: it may last.
+                        if !has_failed {
+                            log::warn!("jfr: the recording cannot be read: {error}");
+                        }
+                        has_failed = true;
                         break;
                     }
                 }

@@ -148,6 +148,10 @@ impl Recording {
             }
         }
         stop_noting();
+        // Before another session may begin, whose reader must not find them gone.
+        if *progress == Progress::Ended {
+            changes::release();
+        }
     }
 
     /// Waits for the thread, if it has taken what was left: one that [`Recording::stop`] gave up on is in the JVM, and
@@ -161,7 +165,6 @@ impl Recording {
             return;
         }
         let _ = thread.join();
-        changes::release();
     }
 }
 
