@@ -93,10 +93,14 @@ fn samples_have_the_context_that_their_thread_has_set_and_their_shares_are_right
 #[test]
 fn no_sample_shows_a_mixture_however_fast_contexts_change() {
     for home in java_homes() {
-        let run = stress(&home, &["3", "6", "20"]);
-        let periods = hold_to_witness(&run);
-        assert!(periods.len() == 4 && periods.values().sum::<i64>() > 300, "{}: {periods:?}", run.label);
-        assert_eq!(run.counter("context.labels_stale"), 0, "{}", run.stderr);
+        let has_enough = |seconds| {
+            let run = stress(&home, &[seconds, "6", "20"]);
+            let periods = hold_to_witness(&run);
+            assert_eq!(run.counter("context.labels_stale"), 0, "{}", run.stderr);
+            periods.len() == 4 && periods.values().sum::<i64>() > 300
+        };
+        // For longer where others have had the machine.
+        assert!(["3", "20"].into_iter().any(has_enough), "{}: too few samples", home.display());
     }
 }
 
