@@ -2,7 +2,7 @@
 //!
 //! In: the bytes of a class file, which may be anyone's. Out: those of one whose chosen methods read the clock when they are
 //! entered and call a class of ours where they return and where an exception leaves them; everything else is copied. No
-//! class is checked here: the VM verifies what it is given.
+//! class is checked here: that is for the VM.
 //!
 //! | Module | Duty |
 //! |---|---|
@@ -36,4 +36,7 @@ pub enum ClassFileError {
     /// It would be larger than a class file may be.
     #[error("it is too large to be added to")]
     TooLarge,
+    /// What the VM compiles would become something that it only interprets.
+    #[error("with what is added its code is larger than what the VM compiles")]
+    TooLargeToCompile,
 }

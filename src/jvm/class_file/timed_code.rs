@@ -11,7 +11,7 @@
 //! handler could have (JVM specification, 4.10.1.4).
 
 use super::ClassFileError;
-use super::ClassFileError::{Malformed, TooLarge};
+use super::ClassFileError::{Malformed, TooLarge, TooLargeToCompile};
 use super::frames::{Frame, LONG, TOP, add_local, parameters, read_frames, this_type, write_frames};
 use super::instructions::{
     ATHROW, INVOKESPECIAL, INVOKESTATIC, Instruction, LDC2_W, LLOAD, LSTORE, NEW, WIDE, instructions,
@@ -46,6 +46,10 @@ pub(super) struct Method<'a> {
 
 /// The most bytes of a method's code (JVM specification, 4.7.3).
 const MOST_CODE: usize = 65_535;
+
+/// The most bytes of code that the VM compiles, unless it is told otherwise (`HugeMethodLimit` in runtime/globals.hpp,
+/// `can_be_compiled` in compiler/compilationPolicy.cpp, 11-25).
+const MOST_COMPILED_CODE: usize = 8_000;
 
 /// Where instructions are now.
 struct Layout {
@@ -125,6 +129,9 @@ pub(super) fn timed_code(
     new_code.push(ATHROW);
     if new_code.len() > MOST_CODE {
         return Err(TooLarge);
+    }
+    if code_bytes <= MOST_COMPILED_CODE && new_code.len() > MOST_COMPILED_CODE {
+        return Err(TooLargeToCompile);
     }
 
     let mut out = Vec::with_capacity(attribute.len() + 256);
@@ -266,4 +273,37 @@ fn moved_variables(content: &[u8], layout: &Layout) -> Result<Vec<u8>, ClassFile
         out.extend(reader.take(6)?);
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Code of so many bytes that does nothing and returns.
+    fn time(code_bytes: usize) -> Result<usize, ClassFileError> {
+        const NOP: u8 = 0;
+        const RETURN: u8 = 177;
+        let mut pool = ConstantPool::read(&mut Reader(&1_u16.to_be_bytes()))?;
+        let method = Method { name: b"m", descriptor: b"()V", is_static: true, class: 0, has_frames: false };
+        let calls = Calls { clock: 1, exited: 2, shortest: 3, throwable: 4 };
+        let mut attribute = [0; 4].to_vec();
+        attribute.extend(u32::try_from(code_bytes).unwrap().to_be_bytes());
+        attribute.resize(attribute.len() + code_bytes - 1, NOP);
+        // No exception handlers and no attributes.
+        attribute.extend([RETURN, 0, 0, 0, 0]);
+        let timed = timed_code(&mut pool, method, &attribute, calls)?;
+        Ok(u32::from_be_bytes(timed[4..8].try_into().unwrap()) as usize)
+    }
+
+    #[test]
+    fn what_is_compiled_stays_what_is_compiled() {
+        let added = time(1).unwrap() - 1;
+        assert_eq!(time(8_000 - added), Ok(8_000));
+        assert_eq!(time(8_000 - added + 1), Err(TooLargeToCompile));
+        assert_eq!(time(8_000), Err(TooLargeToCompile));
+        // The VM only interprets it, whatever is added.
+        assert_eq!(time(8_001), Ok(8_001 + added));
+        assert_eq!(time(65_535 - added), Ok(65_535));
+        assert_eq!(time(65_535 - added + 1), Err(TooLarge));
+    }
 }
