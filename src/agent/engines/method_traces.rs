@@ -2,10 +2,14 @@
 //! (`jvm::class_file`), and has the thread take a sample where a call took as long as is asked for.
 //!
 //! Classes are changed by RetransformClasses alone, also those that come later: when they have been prepared, before any of
-//! their code has run. So the VM verifies each as it is changed, and one that it does not accept stays as it is; the program
-//! never sees an error of ours.
+//! their code has run. So one that the VM does not accept stays as it is, and the program never sees an error of ours. The VM
+//! verifies what it verifies at loading: not the classes of the boot loader, unless -Xverify:all or its like asks for that
+//! (`should_verify_for` in classfile/verifier.cpp, 11-25).
+//!
+//! Each change stops the VM, also where a class comes out as it was (`VM_RedefineClasses` in prims/jvmtiRedefineClasses.cpp,
+//! 11-25): only classes with a chosen method are changed.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_uchar};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,8 +27,9 @@ use crate::jvm::class_file::ClassFileError;
 use crate::jvm::class_file::exit_class::{
     EXIT_CLASS, RECORD, RECORD_CLASS, RECORD_DESCRIPTOR, exit_class, record_class,
 };
-use crate::jvm::class_file::timed_class::{Left, timed_class};
+use crate::jvm::class_file::timed_class::{Chosen, Left, timed_class};
 use crate::jvm::jvmti::{Jvmti, Phase};
+use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::Event;
 use crate::jvm::jvmti_table::RawEnv;
 use crate::jvm::retransform::{boot_class, let_module_read};
@@ -43,8 +48,19 @@ const MOST_LOCAL_REFERENCES: usize = 65_536;
 /// What is traced.
 struct Tracing {
     methods: Vec<Traced>,
-    /// The classes that have been changed, as class files have their names.
-    changed: Mutex<HashSet<String>>,
+    /// What has become of classes, by their names as class files have them; several loaders may have one of a name.
+    classes: Mutex<HashMap<String, Outcome>>,
+}
+
+/// What has become of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// None of its methods can be timed.
+    Left,
+    /// It has timed methods.
+    Changed,
+    /// The VM has not accepted it with timed methods. Whoever else has it made anew must not be given it either.
+    Refused,
 }
 
 struct Traced {
@@ -66,15 +82,18 @@ pub(super) fn start(vm: &Vm, methods: &[TracedMethods]) {
     }
     let methods = methods.iter().cloned();
     let methods = methods.map(|methods| Traced { methods, is_met: AtomicBool::new(false) }).collect();
-    *TRACING.lock() = Some(Arc::new(Tracing { methods, changed: Mutex::default() }));
+    *TRACING.lock() = Some(Arc::new(Tracing { methods, classes: Mutex::default() }));
     if let Err(error) = GATE.open_to(vm.jvmti, EVENTS) {
         *TRACING.lock() = None;
         log::warn!("trace is off: the VM does not tell of classes ({error})");
         return;
     }
-    // SAFETY: the current thread's environment.
+    let Some(tracing) = tracing() else { return };
+    // SAFETY: the current thread's environment; the classes are live.
     unsafe {
-        retransform_loaded(vm.jvmti, env, |class| tracing().is_some_and(|tracing| tracing.is_about(class)))
+        let is_chosen =
+            |name: &str, class| tracing.is_about(name) && tracing.has_methods_of(vm.jvmti, name, class);
+        retransform_loaded(vm.jvmti, env, is_chosen, &|name, error| tracing.is_refused(name, error));
     };
 }
 
@@ -89,9 +108,16 @@ pub(super) fn stop(vm: &Vm) {
         return;
     }
     let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };
-    let changed = tracing.changed.lock();
+    // Not locked while the VM makes them: that waits for others.
+    let classes = std::mem::take(&mut *tracing.classes.lock());
+    // Of one that was refused another loader's may have been changed.
+    let is_chosen = |name: &str, _| classes.get(name).is_some_and(|outcome| *outcome != Outcome::Left);
+    let refused = |name: &str, error| {
+        let written = name.replace('/', ".");
+        log::warn!("trace: {written} keeps its timed methods, the VM does not make it anew ({error})");
+    };
     // SAFETY: the current thread's environment.
-    unsafe { retransform_loaded(vm.jvmti, env, |class| changed.contains(class)) };
+    unsafe { retransform_loaded(vm.jvmti, env, is_chosen, &refused) };
 }
 
 /// The VM ends.
@@ -168,11 +194,17 @@ pub(super) fn from_traced_method(frames: &[FrameRecord]) -> &[FrameRecord] {
     java.nth(1).and_then(|(at, _)| frames.get(at + 1..)).unwrap_or(frames)
 }
 
-/// Has those of the classes that are in use made anew whose names are chosen.
+/// Has those of the classes that are in use made anew that are chosen, by their names or what they are, and tells which the
+/// VM refuses.
 ///
 /// # Safety
 /// `env` is the current thread's.
-unsafe fn retransform_loaded(jvmti: Jvmti, env: *mut JNIEnv, is_chosen: impl Fn(&str) -> bool) {
+unsafe fn retransform_loaded(
+    jvmti: Jvmti,
+    env: *mut JNIEnv,
+    is_chosen: impl Fn(&str, jobject) -> bool,
+    refused: &dyn Fn(&str, JvmtiError),
+) {
     let classes = jvmti.loaded_classes().unwrap_or_else(|error| {
         log::warn!("trace: the VM does not list its classes ({error})");
         Vec::new()
@@ -183,7 +215,7 @@ unsafe fn retransform_loaded(jvmti: Jvmti, env: *mut JNIEnv, is_chosen: impl Fn(
     for class in classes {
         // SAFETY: the reference is this thread's own, and not used after its deletion.
         unsafe {
-            if is_chosen(&name_of(jvmti, class)) && jvmti.can_be_changed(class) == Ok(true) {
+            if is_chosen(&name_of(jvmti, class), class) && jvmti.can_be_changed(class) == Ok(true) {
                 chosen.push(class);
             } else {
                 ((**env).v1_2.DeleteLocalRef)(env, class);
@@ -193,7 +225,7 @@ unsafe fn retransform_loaded(jvmti: Jvmti, env: *mut JNIEnv, is_chosen: impl Fn(
     for batch in chosen.chunks(BATCH) {
         // SAFETY: as above.
         unsafe {
-            retransform(jvmti, batch);
+            retransform(jvmti, batch, refused);
             for &class in batch {
                 ((**env).v1_2.DeleteLocalRef)(env, class);
             }
@@ -201,21 +233,20 @@ unsafe fn retransform_loaded(jvmti: Jvmti, env: *mut JNIEnv, is_chosen: impl Fn(
     }
 }
 
-/// Has classes made anew; if the VM refuses them together, each alone, and says which it refuses.
+/// Has classes made anew; if the VM refuses them together, each alone, and tells which it refuses.
 ///
 /// # Safety
 /// They are live references to classes.
-unsafe fn retransform(jvmti: Jvmti, classes: &[jobject]) {
+unsafe fn retransform(jvmti: Jvmti, classes: &[jobject], refused: &dyn Fn(&str, JvmtiError)) {
     // SAFETY: by the contract.
     match (unsafe { jvmti.retransform_classes(classes) }, classes) {
         (Ok(()), _) => {}
         (Err(error), [class]) => {
             // SAFETY: as above.
-            let name = unsafe { name_of(jvmti, *class) }.replace('/', ".");
-            log::warn!("trace: {name} is not traced, the VM does not accept it with timed methods ({error})");
+            refused(&unsafe { name_of(jvmti, *class) }, error);
         }
         // SAFETY: as above.
-        (Err(_), _) => classes.iter().for_each(|class| unsafe { retransform(jvmti, &[*class]) }),
+        (Err(_), _) => classes.iter().for_each(|class| unsafe { retransform(jvmti, &[*class], refused) }),
     }
 }
 
@@ -239,8 +270,10 @@ pub(super) unsafe fn class_prepared(jvmti: Jvmti, class: jobject) {
     let Some(tracing) = tracing() else { return };
     // SAFETY: by the contract.
     unsafe {
-        if tracing.is_about(&name_of(jvmti, class)) && jvmti.can_be_changed(class) == Ok(true) {
-            retransform(jvmti, &[class]);
+        let name = name_of(jvmti, class);
+        let is_chosen = tracing.is_about(&name) && tracing.has_methods_of(jvmti, &name, class);
+        if is_chosen && jvmti.can_be_changed(class) == Ok(true) {
+            retransform(jvmti, &[class], &|name, error| tracing.is_refused(name, error));
         }
     }
 }
@@ -284,9 +317,37 @@ pub(super) unsafe extern "system" fn class_file_load_hook(
 }
 
 impl Tracing {
+    /// Whether classes of this name may have methods that are traced.
     fn is_about(&self, class: &str) -> bool {
         ![EXIT_CLASS, RECORD_CLASS].contains(&class)
             && self.methods.iter().any(|traced| traced.methods.are_in(class))
+            && self.classes.lock().get(class) != Some(&Outcome::Refused)
+    }
+
+    /// What is traced, if a method of a class is.
+    fn find(&self, class: &str, method: &str) -> Option<&Traced> {
+        let is_it = |traced: &&Traced| traced.methods.are_in(class) && traced.methods.are_called(method);
+        self.methods.iter().find(is_it)
+    }
+
+    /// Whether a class of this name has a method that is traced; not if it has not been prepared.
+    ///
+    /// # Safety
+    /// `class` is a live reference to it.
+    unsafe fn has_methods_of(&self, jvmti: Jvmti, name: &str, class: jobject) -> bool {
+        // SAFETY: by the contract; the ids are of methods of a live class.
+        unsafe {
+            let methods = jvmti.class_methods(class).unwrap_or_default();
+            let is_traced = |(method, _): (String, String)| self.find(name, &method).is_some();
+            methods.into_iter().any(|method| jvmti.method_name(method).is_ok_and(is_traced))
+        }
+    }
+
+    /// The VM does not accept a class with timed methods.
+    fn is_refused(&self, class: &str, error: JvmtiError) {
+        self.classes.lock().insert(class.to_owned(), Outcome::Refused);
+        let written = class.replace('/', ".");
+        log::warn!("trace: {written} is not traced, the VM does not accept it with timed methods ({error})");
     }
 
     /// The class with timed methods, if it has any that are traced and can be.
@@ -294,32 +355,75 @@ impl Tracing {
         if !self.is_about(class) {
             return None;
         }
-        let find = |method: &str| {
-            self.methods
-                .iter()
-                .find(|traced| traced.methods.are_in(class) && traced.methods.are_called(method))
-        };
         let choose = |method: &str| {
-            let traced = find(method)?;
+            let traced = self.find(class, method)?;
             traced.is_met.store(true, Ordering::Relaxed);
             Some(i64::try_from(traced.methods.shortest.as_nanos()).unwrap_or(i64::MAX))
         };
+        let result = timed_class(bytes, choose);
+        // Others have made anew a class without a method that is traced.
+        if result.as_ref().is_ok_and(|(_, chosen)| chosen.is_empty()) {
+            return None;
+        }
+        let is_changed = matches!(result, Ok((Some(_), _)));
+        let before = {
+            let mut classes = self.classes.lock();
+            let before = classes.get(class).copied();
+            if before.is_none() || is_changed {
+                let outcome = if is_changed { Outcome::Changed } else { Outcome::Left };
+                classes.insert(class.to_owned(), outcome);
+            }
+            before
+        };
+        if before.is_none() {
+            self.tell(class, &result);
+        }
+        result.ok()?.0
+    }
+
+    /// Says which methods of a class that should be are not traced.
+    fn tell(&self, class: &str, result: &Result<(Option<Vec<u8>>, Vec<Chosen>), ClassFileError>) {
         let written = class.replace('/', ".");
-        let (timed, chosen) = timed_class(bytes, choose)
-            .inspect_err(|error| log::warn!("trace: {written} is not traced: {error}"))
-            .ok()?;
-        let is_first = self.changed.lock().insert(class.to_owned());
-        for method in chosen.iter().filter(|_| is_first) {
-            let name = &method.name;
-            match method.left {
+        let chosen = match result {
+            Ok((_, chosen)) => chosen,
+            Err(error) => return log::warn!("trace: {written} is not traced: {error}"),
+        };
+        for Chosen { name, left } in chosen {
+            match left {
                 None => {}
-                Some(Left::NoCode) if find(name).is_some_and(|traced| !traced.methods.are_named()) => {}
+                Some(Left::NoCode)
+                    if self.find(class, name).is_some_and(|traced| !traced.methods.are_named()) => {}
                 Some(Left::NoCode) => {
                     log::warn!("trace: {written}.{name} is not traced: it is native or abstract");
                 }
                 Some(Left::Code(error)) => log::warn!("trace: {written}.{name} is not traced: {error}"),
             }
         }
-        timed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_that_the_vm_has_refused_and_those_without_such_a_method_stay_as_they_are() {
+        let path = concat!(env!("OTLPPROF_TEST_CLASSES"), "/programs/UserLoop.class");
+        let bytes = std::fs::read(path).unwrap();
+        let methods = ["programs.User*.burn", "programs.*.nothing"];
+        let methods = methods.map(|text| Traced {
+            methods: TracedMethods::parse(text).unwrap(),
+            is_met: AtomicBool::new(false),
+        });
+        let tracing = Tracing { methods: methods.into(), classes: Mutex::default() };
+        let outcome = |class| tracing.classes.lock().get(class).copied();
+        // The second pattern fits the name alone.
+        assert_eq!((tracing.timed("programs/Other", &bytes), outcome("programs/Other")), (None, None));
+        let timed = tracing.timed("programs/UserLoop", &bytes).unwrap();
+        assert!(timed.len() > bytes.len());
+        assert_eq!(outcome("programs/UserLoop"), Some(Outcome::Changed));
+        tracing.is_refused("programs/UserLoop", JvmtiError { function: "RetransformClasses", code: 62 });
+        assert_eq!(tracing.timed("programs/UserLoop", &bytes), None);
+        assert_eq!(outcome("programs/UserLoop"), Some(Outcome::Refused));
     }
 }

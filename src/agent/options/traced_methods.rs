@@ -44,7 +44,7 @@ impl TracedMethods {
     ///
     /// # Errors
     /// What it should have been.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(in crate::agent) fn parse(text: &str) -> Result<Self, String> {
         let (name, shortest) = match text.split_once(':') {
             Some((name, duration)) => {
                 (name, value::duration(duration, Duration::ZERO, Duration::from_secs(3600))?)
