@@ -11,8 +11,16 @@ use agent_support::{JavaRun, java_homes, java_version, oldest_and_newest};
 const METHODS: &str = "programs.Traced.fast:1h+programs.Traced.switched:1h+programs.Traced.*:3ms+programs.Traced.<init>:3ms+programs.Traced$Nested.instance:3ms\
                        +programs.Traced$Later.l*:3ms";
 
-fn run(home: &Path, arguments: &[&str], options: &str) -> Finished {
-    let mut run = JavaRun::new(home, "Traced").jvm_option("-Xverify:all").jvm_option("-Xcheck:jni");
+/// Has the VM verify all classes, the boot loader's too.
+const VERIFY: &str = "-Xverify:all";
+/// Has the VM tell of classes that are changed.
+const TELL_CHANGES: &str = "-Xlog:redefine+class+load=info";
+
+fn run(home: &Path, jvm_options: &[&str], arguments: &[&str], options: &str) -> Finished {
+    let mut run = JavaRun::new(home, "Traced").jvm_option("-Xcheck:jni");
+    for option in jvm_options {
+        run = run.jvm_option(option);
+    }
     for argument in arguments {
         run = run.argument(argument);
     }
@@ -41,6 +49,13 @@ fn truth(run: &Finished) -> Vec<(String, [i64; 3])> {
     run.stdout.lines().filter_map(line).collect()
 }
 
+/// The classes that the VM says to have changed, in that order.
+fn changed(stdout: &str) -> Vec<&str> {
+    let name = |line: &'_ str| line.find("redefined name=").map(|at| at + "redefined name=".len());
+    let named = stdout.lines().filter_map(|line| name(line).map(|at| &line[at..]));
+    named.map(|rest| rest.split(',').next().unwrap_or(rest)).collect()
+}
+
 /// Those whose leaf is this method; the VM runs all of them to their root.
 fn of<'a>(run: &Finished, stacks: &'a [Stack], method: &str) -> Vec<&'a Stack> {
     let is_it = |stack: &&Stack| stack.frames[0].name.ends_with(&format!(".{method}"));
@@ -61,7 +76,7 @@ fn calls_take_what_they_know_to_take() {
     for home in java_homes() {
         let kinds: &[&[&str]] = if java_version(&home) >= 21 { &[&[], &["virtual"]] } else { &[&[]] };
         for arguments in kinds {
-            let run = run(&home, arguments, &format!("trace={METHODS}"));
+            let run = run(&home, &[VERIFY], arguments, &format!("trace={METHODS}"));
             assert!(!run.stderr.contains("not traced"), "{}: {}", run.label, run.stderr);
             let counts = stacks_of(&run.messages(), "trace", ("calls", "count"));
             let times = stacks_of(&run.messages(), "trace", ("latency", "nanoseconds"));
@@ -82,8 +97,6 @@ fn calls_take_what_they_know_to_take() {
                 // One that takes no time may have to wait for a processor.
                 let more = count - times_called * calls_each;
                 assert!((0..=2).contains(&more), "{label}");
-                // A constructor measures the last of two alone.
-                let least = if method == "<init>" { most * 8 / 10 } else { least };
                 // What recursive calls take, those that they were called by take too.
                 assert!(time >= least && (time <= most || more > 0 || method == "recursive"), "{label}");
             }
@@ -101,7 +114,7 @@ fn calls_take_what_they_know_to_take() {
 #[test]
 fn without_a_threshold_every_call_counts_and_lines_are_those_of_the_source() {
     for home in java_homes() {
-        let run = run(&home, &[], "trace=programs.Traced.thrower+programs.Traced.plain");
+        let run = run(&home, &[VERIFY], &[], "trace=programs.Traced.thrower+programs.Traced.plain");
         let counts = stacks_of(&run.messages(), "trace", ("calls", "count"));
         let calls = |method: &str| -> i64 {
             let is_it = |stack: &&Stack| stack.frames[0].name == format!("programs.Traced.{method}");
@@ -114,23 +127,43 @@ fn without_a_threshold_every_call_counts_and_lines_are_those_of_the_source() {
     }
 }
 
-/// All classes of some packages, many of which run already, and are used by the VM and the agent.
+/// All classes of some packages, many of which run already, and are used by the VM and the agent: as the VM is usually
+/// started, which is without a look at them, and with one.
 #[test]
 fn a_program_whose_library_is_traced_does_what_it_did() {
     for home in java_homes() {
-        let run =
-            run(&home, &[], "trace=java.util.*.*:1h+java.io.*.*:1h+java.lang.S*.*:1h+java.text.*.<init>:1h");
-        let not_traced: Vec<_> = run.stderr.lines().filter(|line| line.contains("not traced")).collect();
-        assert!(not_traced.is_empty(), "{}: {not_traced:#?}", run.label);
-        assert_eq!(truth(&run).len(), 9, "{}: {}", run.label, run.stdout);
+        for jvm_options in [&[][..], &[VERIFY]] {
+            let trace = "trace=java.util.*.*:1h+java.io.*.*:1h+java.lang.S*.*:1h+java.text.*.<init>:1h";
+            let run = run(&home, jvm_options, &[], trace);
+            let not_traced: Vec<_> = run.stderr.lines().filter(|line| line.contains("not traced")).collect();
+            assert!(not_traced.is_empty(), "{}: {not_traced:#?}", run.label);
+            assert_eq!(truth(&run).len(), 9, "{} {jvm_options:?}: {}", run.label, run.stdout);
+        }
+    }
+}
+
+/// Of those that are there when the agent starts and those that come later.
+#[test]
+fn classes_without_a_method_that_is_traced_are_not_changed() {
+    for home in java_homes() {
+        let trace = "trace=programs.*.later+java.lang.*.parseUnsignedLong+java.util.*.buy";
+        let run = run(&home, &[TELL_CHANGES], &[], trace);
+        let changed = changed(&run.stdout);
+        assert_eq!(changed, ["java.lang.Long", "programs.Traced$Later"], "{}: {}", run.label, run.stdout);
+        assert!(!run.stderr.contains("not traced"), "{}: {}", run.label, run.stderr);
+        assert!(run.stderr.contains("no class with a method java.util.*.buy"), "{}", run.stderr);
     }
 }
 
 #[test]
 fn methods_without_code_and_names_of_nothing_are_told() {
     for home in oldest_and_newest() {
-        let run =
-            run(&home, &[], "trace=java.lang.Object.hashCode+programs.Traced.plian+programs.Traced.plain");
+        let run = run(
+            &home,
+            &[],
+            &[],
+            "trace=java.lang.Object.hashCode+programs.Traced.plian+programs.Traced.plain",
+        );
         let says = [
             "java.lang.Object.hashCode is not traced: it is native",
             "no class with a method programs.Traced.plian",
@@ -142,14 +175,19 @@ fn methods_without_code_and_names_of_nothing_are_told() {
     }
 }
 
+/// The log says that classes are changed. One of the methods is called all of the time, so that many samples would be in what
+/// it calls, were it left as it was changed.
 #[test]
 fn classes_are_as_they_were_when_the_session_has_ended() {
     for home in java_homes() {
-        let mut jvm = JavaRun::new(&home, "UserLoop").argument(100).jvm_option("-Xverify:all").start();
+        let run = JavaRun::new(&home, "UserLoop").argument(100);
+        let mut jvm = run.jvm_option(VERIFY).jvm_option(TELL_CHANGES).start();
         jvm.load_agent_by_jcmd("status");
         for file in ["first", "second"] {
             let method = "programs.UserLoop.burn";
-            jvm.load_agent(&format!("cpu=5ms,trace={method},interval=1h,file=DIR/{file}"));
+            jvm.load_agent(&format!(
+                "cpu=5ms,trace={method}+programs.Work.mix:1h,interval=1h,file=DIR/{file}"
+            ));
             jvm.wait_until("traced", |jvm| {
                 jvm.load_agent("flush");
                 let path = jvm.profiles().join(file);
@@ -164,9 +202,21 @@ fn classes_are_as_they_were_when_the_session_has_ended() {
         let used = jvm.cpu_ticks();
         jvm.wait_until("at work", |jvm| jvm.cpu_ticks() > used + 50);
         jvm.load_agent("stop");
+        // At the beginning and at the end of each session that traces.
+        let stdout = jvm.stdout();
+        for class in ["programs.UserLoop", "programs.Work"] {
+            let changes = changed(&stdout).iter().filter(|changed| **changed == class).count();
+            assert_eq!(changes, 4, "{} {class}: {stdout}", jvm.label);
+        }
         let messages = agent_support::profiles::messages(&jvm.profiles().join("third"));
         assert!(stacks_of(&messages, "trace", ("calls", "count")).is_empty(), "{}", jvm.label);
+        let ours = |stacks: &[Stack]| {
+            let is_ours =
+                |stack: &&Stack| stack.frames.iter().any(|frame| frame.name.contains("OtlpprofTrace"));
+            stacks.iter().filter(is_ours).count()
+        };
         let stacks = agent_support::stacks::cpu_stacks(&messages);
+        assert_eq!(ours(&stacks), 0, "{}: {stacks:#?}", jvm.label);
         let burning = stacks.iter().filter(|stack| stack.has("programs.UserLoop.burn"));
         assert!(burning.count() > 0, "{}: {stacks:#?}", jvm.label);
         assert!(!jvm.stderr().contains("not traced"), "{}: {}", jvm.label, jvm.stderr());

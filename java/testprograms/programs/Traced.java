@@ -16,7 +16,7 @@ public final class Traced {
     }
 
     private Traced(long inside, String made) {
-        Traced.inside = inside;
+        Traced.inside += inside;
     }
 
     /** A constructor with things made on the way to the other one. */
