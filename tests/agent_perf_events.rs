@@ -94,7 +94,8 @@ fn context_switches_are_the_programs_own() {
             let stacks = stacks_of(&run.messages(), name, ("samples", "count"));
             for (thread, number, more) in truth(&run) {
                 let found = events(&stacks, &thread, "park");
-                let (least, most) = (number * 0.97, number * 1.05 + more);
+                // A thread that is kept from its processor until its park is over does not wait, and is not switched away.
+                let (least, most) = (number * 0.9, number * 1.05 + more);
                 let label = format!("{} {event} {thread}", run.label);
                 assert!((least..=most).contains(&found), "{label}: {found}, not {least} to {most}");
             }
