@@ -62,7 +62,8 @@ fn of<'a>(run: &Finished, stacks: &'a [Stack], method: &str) -> Vec<&'a Stack> {
     let found: Vec<_> = stacks.iter().filter(is_it).collect();
     for stack in &found {
         let is_whole = stack.has("java.lang.Thread.run") || stack.has("java.lang.VirtualThread.run");
-        assert!(is_whole && stack.has("programs.Traced.measure"), "{}: {stack:#?}", run.label);
+        // Not all calls are measured ones: one of those that take no time may have to wait for a processor.
+        assert!(is_whole && stack.has("programs.Traced.all"), "{}: {stack:#?}", run.label);
     }
     found
 }
