@@ -104,7 +104,7 @@ sample() {
 start_stop() {
     local jdk=$1 name=cycles-$2
     local options="start,cpu=100us,cpu.clock=$2,file=profiles-%p.otlp,strict=true,loglevel=error"
-    if java "$jdk" 900 "$name" "-Xms64m -Xmx64m -XX:+AlwaysPreTouch" \
+    if java "$jdk" 120 "$name" "-Xms64m -Xmx64m -XX:+AlwaysPreTouch" \
         StartStop "$target/libotlpprof.so" "$options" 1000; then
         echo "$(basename "$jdk") start/stop by $2:"
         grep '^after' "$run/output.txt" | sed 's/^/  /'
