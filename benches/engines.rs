@@ -4,14 +4,22 @@
 //! `programs.EngineWork` does the same work of one kind in each run and tells the CPU time of that part alone. The
 //! configurations take turns, each turn begins with another one, and a figure compares runs of one turn. One of them is no
 //! agent once more: what it seems to cost is the noise.
+//!
+//! What is written is the file, and what it is as it would be sent: compressed. Beside it stand how many samples it tells of
+//! (times that a stack was taken, or a thread was counted as it was before), and how many it sums them up to.
 
 mod measure;
 
 use std::ffi::OsStr;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use measure::Spread;
 use measure::profilers::{self, Profiler, Profilers, named_number};
+use otlpprof::otlp::lookup::Lookup;
+use otlpprof::otlp::read;
 
 /// A row of the table: the program's work, and the engine's option, which both have.
 #[derive(Clone, Copy)]
@@ -57,7 +65,17 @@ impl Side {
 #[derive(Clone, Copy)]
 struct Run {
     cpu_ns: f64,
-    file_bytes: f64,
+    written: Written,
+}
+
+/// What a profiler wrote.
+#[derive(Clone, Copy, Default)]
+struct Written {
+    bytes: f64,
+    compressed_bytes: f64,
+    samples: f64,
+    /// `Sample` messages, of one profile where an engine writes two of the same samples.
+    summed_up: f64,
 }
 
 struct Bench {
@@ -104,15 +122,28 @@ impl Bench {
         for (side, with) in sides.iter().zip(&runs).skip(1) {
             let percent = |(with, without): (&Run, &Run)| 100.0 * (with.cpu_ns / without.cpu_ns - 1.0);
             let added = Spread::of(with.iter().zip(&runs[0]).map(percent).collect());
-            let bytes = Spread::of(with.iter().map(|run| run.file_bytes / 1024.0).collect());
-            println!(
-                "    {:<15} {:>+6.2} % [{:+.2} {:+.2}]  {:>8.1} KiB",
+            print!(
+                "    {:<15} {:>+6.2} % [{:+.2} {:+.2}]",
                 side.name(),
                 added.median,
                 added.lower_quartile,
                 added.upper_quartile,
-                bytes.median,
             );
+            if let Side::Of(_) = side {
+                let median = |part: fn(&Written) -> f64| {
+                    Spread::of(with.iter().map(|run| part(&run.written)).collect()).median
+                };
+                print!(
+                    "  {:>7.1} KiB, {:>6.1} compressed, of {:>7} samples in {:>4}: {:>6.2} bytes a sample, compressed {:.2}",
+                    median(|written| written.bytes / 1024.0),
+                    median(|written| written.compressed_bytes / 1024.0),
+                    median(|written| written.samples),
+                    median(|written| written.summed_up),
+                    median(|written| written.bytes / written.samples),
+                    median(|written| written.compressed_bytes / written.samples),
+                );
+            }
+            println!();
         }
     }
 
@@ -133,7 +164,42 @@ impl Bench {
         let arguments =
             option.as_deref().into_iter().chain(rest).chain(cell.work.iter().copied()).map(OsStr::new);
         let printed = profilers::java(Path::new(home), &[], arguments);
-        let file_bytes = std::fs::metadata(&self.file).map_or(0.0, |file| file.len() as f64);
-        Run { cpu_ns: named_number(&printed, "cpu_ns"), file_bytes }
+        let written = option.map_or_else(Written::default, |_| written(&self.file));
+        Run { cpu_ns: named_number(&printed, "cpu_ns"), written }
     }
+}
+
+/// # Panics
+/// If the file is not one of profiles.
+fn written(file: &Path) -> Written {
+    let bytes = std::fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let mut compressed = GzEncoder::new(vec![], Compression::default());
+    compressed.write_all(&bytes).expect("memory takes everything");
+    let compressed_bytes = compressed.finish().expect("memory takes everything").len() as f64;
+    let mut written = Written { bytes: bytes.len() as f64, compressed_bytes, ..Written::default() };
+    for message in read::read(&bytes) {
+        let message = message.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let lookup = Lookup::new(&message.data);
+        let scopes = message.data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles);
+        let profiles = scopes.flat_map(|scope| &scope.profiles);
+        // Bytes of allocations stand for a sample each period, and the objects' number is told of the same samples.
+        let firsts = profiles.filter(|profile| {
+            let name = profile.sample_type.as_ref().and_then(|kind| lookup.string(kind.type_strindex));
+            !matches!(name, Some("alloc_objects" | "delay"))
+        });
+        for profile in firsts {
+            let unit = profile.sample_type.as_ref().and_then(|kind| lookup.string(kind.unit_strindex));
+            let each = if unit == Some("bytes") { profile.period as f64 } else { 1.0 };
+            written.samples += profile
+                .samples
+                .iter()
+                .flat_map(|sample| &sample.values)
+                .map(|value| *value as f64)
+                .sum::<f64>()
+                / each;
+            written.summed_up += profile.samples.len() as f64;
+        }
+    }
+    written.samples = written.samples.round();
+    written
 }

@@ -73,7 +73,7 @@ impl Profilers {
         }
     }
 
-    /// What loads a profiler that has one engine on, by an option that both have, into `file`.
+    /// What loads a profiler that has one engine on, by an option that both have, into `file`. Both tell of threads.
     ///
     /// # Panics
     /// If there is no such profiler.
@@ -84,7 +84,9 @@ impl Profilers {
                 format!("-agentpath:{}=cpu=off,{engine},loglevel=error,file={file}", self.agent)
             }
             (Profiler::Theirs, Some(peer)) => {
-                format!("-agentpath:{peer}=start,{engine},cstack=vm,jstackdepth=2048,otlp,file={file}")
+                format!(
+                    "-agentpath:{peer}=start,{engine},threads,cstack=vm,jstackdepth=2048,otlp,file={file}"
+                )
             }
             (Profiler::Theirs, None) => panic!("ASYNC_PROFILER is not set"),
         }
