@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 use parking_lot::Mutex;
 
 use crate::aggregate::ThreadKey;
-use crate::model::{self, AttributeSetId, Tables};
+use crate::core::record::{Owner, OwnerThread};
+use crate::model::{self, AttributeSetId, Tables, attribute_keys};
 use crate::sampling::thread_records;
 
 /// What a Java thread is called in profiles.
@@ -72,10 +73,72 @@ pub(super) fn attributes(
     tables.attribute_set(&[name, id])
 }
 
+/// The threads of an interval, as those that have what others wait for.
+pub(super) struct OwnerLabels<'a> {
+    by_incarnation: &'a HashMap<u32, ThreadLabel>,
+    /// Made when the first is asked for.
+    by_id: Option<HashMap<i64, &'a ThreadLabel>>,
+}
+
+impl<'a> OwnerLabels<'a> {
+    pub(super) const fn new(by_incarnation: &'a HashMap<u32, ThreadLabel>) -> Self {
+        Self { by_incarnation, by_id: None }
+    }
+
+    /// The attributes of what `owner` had: its name and managed id. A virtual thread, or one that ended before this interval,
+    /// has its id alone where that is known, and otherwise its carrier's name alone.
+    pub(super) fn attributes(&mut self, tables: &mut Tables, owner: Owner) -> AttributeSetId {
+        let (label, id) = match owner.thread() {
+            None => (None, None),
+            Some(OwnerThread::ThreadId(id)) => {
+                let by_incarnation = self.by_incarnation;
+                let by_id = self
+                    .by_id
+                    .get_or_insert_with(|| by_incarnation.values().map(|label| (label.id, label)).collect());
+                (by_id.get(&id).copied(), Some(id))
+            }
+            Some(OwnerThread::Incarnation(incarnation)) => {
+                let label = self.by_incarnation.get(&incarnation);
+                (label, label.map(|label| label.id))
+            }
+            Some(OwnerThread::Carrier(incarnation)) => (self.by_incarnation.get(&incarnation), None),
+        };
+        let name = label
+            .map(|label| tables.string_attribute(attribute_keys::LOCK_OWNER_NAME, model::label(&label.name)));
+        let id = id.map(|id| tables.int_attribute(attribute_keys::LOCK_OWNER_ID, id, ""));
+        let attributes: Vec<_> = name.into_iter().chain(id).collect();
+        tables.attribute_set(&attributes)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::AttributeValue;
+
+    #[test]
+    fn an_owner_has_the_name_and_the_id_that_are_known() {
+        let label = |name: &str, id| ThreadLabel { name: name.to_owned(), id };
+        let threads = HashMap::from([(1, label("main", 3)), (2, label("carrier", 30))]);
+        let mut tables = Tables::new();
+        let mut labels = OwnerLabels::new(&threads);
+        let mut of = |thread| {
+            let set = labels.attributes(&mut tables, Owner::new(thread));
+            let text = tables.attributes_of(set).iter().map(|id| match tables.attributes.get(*id).value {
+                AttributeValue::Str(text) => tables.strings.get(text).to_owned(),
+                AttributeValue::Int(number) => number.to_string(),
+                other => panic!("{other:?}"),
+            });
+            let mut text: Vec<_> = text.collect();
+            text.sort_unstable();
+            text.join(" ")
+        };
+        assert_eq!(of(OwnerThread::ThreadId(3)), "3 main");
+        assert_eq!(of(OwnerThread::Incarnation(1)), "3 main");
+        assert_eq!(of(OwnerThread::ThreadId(77)), "77");
+        assert_eq!(of(OwnerThread::Carrier(2)), "carrier");
+        assert_eq!(of(OwnerThread::Incarnation(9)), "");
+    }
 
     #[test]
     fn a_long_thread_name_is_cut() {

@@ -135,7 +135,8 @@ impl Aggregator {
             java_incarnation: header.java_incarnation,
             is_virtual: header.is_virtual != 0,
         };
-        let sum = self.sum(SumKey { engine: header.engine, stack, thread, labels, link });
+        let sum =
+            self.sum(SumKey { engine: header.engine, stack, thread, owner: header.owner, labels, link });
         if header.number != 0 {
             match header.engine {
                 Engine::Wall => drop(self.repeatable.insert(header.number, sum)),
@@ -239,6 +240,7 @@ fn link(tables: &mut Tables, context: &ContextRecord) -> LinkId {
 mod tests {
     use super::*;
     use crate::aggregate::ProfileKind;
+    use crate::core::record::{Owner, OwnerThread};
     use crate::model::{Frame, Profile, types};
 
     struct ByNumber {
@@ -274,8 +276,12 @@ mod tests {
         unix_offset_ns: i64,
         attributes_of: impl FnMut(&mut Tables, ThreadKey) -> AttributeSetId,
     ) -> (Tables, Profile) {
+        let owner = |tables: &mut Tables, owner: Owner| {
+            let attribute = tables.string_attribute("owner", &format!("{:?}", owner.thread()));
+            tables.attribute_set(&[attribute])
+        };
         let kinds = |_| [Some(ProfileKind { profile_type: &types::CPU, period: 1, scale: 1.0 }), None];
-        let (tables, mut profiles) = interval.into_profiles(kinds, unix_offset_ns, attributes_of);
+        let (tables, mut profiles) = interval.into_profiles(kinds, unix_offset_ns, attributes_of, owner);
         (tables, profiles.remove(0))
     }
 
@@ -285,6 +291,7 @@ mod tests {
             weight,
             values: [weight as f64, 0.0],
             context: ContextRecord::NONE,
+            owner: Owner::NONE,
             os_tid,
             java_incarnation: 0,
             frame_count: 0,
@@ -335,6 +342,28 @@ mod tests {
         let (_, profile) = cpu_profile(aggregator.take(), 0, no_attributes);
         assert_eq!(profile.samples().len(), 1);
         assert_eq!(profile.samples()[0].value, 5);
+    }
+
+    #[test]
+    fn samples_with_different_owners_are_kept_apart() {
+        let mut aggregator = Aggregator::new(false);
+        let mut resolver = ByNumber { resolved: 0 };
+        let owners = [Owner::NONE, Owner::new(OwnerThread::ThreadId(7)), Owner::new(OwnerThread::Carrier(7))];
+        for (weight, owner) in (1..).zip(owners).chain([(10, owners[1])]) {
+            let header = SampleHeader { owner, ..header(1, weight, 0) };
+            aggregator.add(&header, frames(&[1]), &mut resolver);
+        }
+        let (tables, profile) = cpu_profile(aggregator.take(), 0, no_attributes);
+        let found = profile.samples().iter().map(|sample| {
+            let attributes = tables.attributes_of(sample.identity.attributes).iter();
+            let text = attributes.map(|id| match tables.attributes.get(*id).value {
+                crate::model::AttributeValue::Str(text) => tables.strings.get(text).to_owned(),
+                _ => panic!("a string"),
+            });
+            (sample.value, text.collect::<Vec<_>>().join(" "))
+        });
+        let expected = [(1, ""), (12, "Some(ThreadId(7))"), (3, "Some(Carrier(7))")];
+        assert_eq!(found.collect::<Vec<_>>(), expected.map(|(value, text)| (value, text.to_owned())));
     }
 
     /// Regression: within an interval an address in no known object kept the name of what was there at first.

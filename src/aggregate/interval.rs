@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 
 use super::aggregator::ThreadKey;
 use super::survivors::NumberedSample;
-use crate::core::record::Engine;
+use crate::core::record::{Engine, Owner};
 use crate::model::{AttributeSetId, LinkId, Profile, ProfileType, SampleIdentity, StackId, Tables};
 
 /// One of the profiles that an engine's samples become, with its period.
@@ -39,6 +39,7 @@ pub(super) struct SumKey {
     pub(super) engine: Engine,
     pub(super) stack: StackId,
     pub(super) thread: ThreadKey,
+    pub(super) owner: Owner,
     /// Of the context and the subject.
     pub(super) labels: AttributeSetId,
     pub(super) link: LinkId,
@@ -79,7 +80,7 @@ impl Interval {
         let mut threads: HashMap<ThreadKey, AttributeSetId, RandomState> = HashMap::default();
         let wanted = numbered.iter().filter(|numbered| !sums[numbered.sum as usize].is_left_out);
         let samples = wanted.map(|&Numbered { number, sum, values }| {
-            let SumKey { engine, stack, thread, labels, link } = sums[sum as usize].key;
+            let SumKey { engine, stack, thread, labels, link, .. } = sums[sum as usize].key;
             let of_thread = *threads.entry(thread).or_insert_with(|| attributes_of(tables, thread));
             let attributes = tables.union_of_attributes(labels, of_thread);
             NumberedSample { engine, number, identity: SampleIdentity { stack, attributes, link }, values }
@@ -109,25 +110,33 @@ impl Interval {
     }
 
     /// The interval as profiles, those that are not empty, in the order of engines; `kinds_of` says which an engine's are,
-    /// `attributes_of` gives each thread's attributes, `unix_offset_ns` is what turns CLOCK_MONOTONIC into Unix time.
+    /// `attributes_of` gives each thread's attributes, `owner_attributes_of` those that say who had what was waited for, `unix_offset_ns` is what turns CLOCK_MONOTONIC into Unix time.
     pub fn into_profiles(
         self,
         kinds_of: impl Fn(Engine) -> EngineProfiles,
         unix_offset_ns: i64,
         mut attributes_of: impl FnMut(&mut Tables, ThreadKey) -> AttributeSetId,
+        mut owner_attributes_of: impl FnMut(&mut Tables, Owner) -> AttributeSetId,
     ) -> (Tables, Vec<Profile>) {
         let Self { mut tables, sums, moments, .. } = self;
         let mut profiles = Engine::ALL.map(|engine| kinds_of(engine).map(|kind| kind.map(Rounding::new)));
         let mut threads: HashMap<ThreadKey, AttributeSetId, RandomState> = HashMap::default();
-        let mut labelled: HashMap<(AttributeSetId, AttributeSetId), AttributeSetId, RandomState> =
+        let mut labelled: HashMap<(AttributeSetId, Owner, AttributeSetId), AttributeSetId, RandomState> =
             HashMap::default();
         let mut add = |tables: &mut Tables, key: SumKey, values: [f64; 2], at_unix_nano: Option<u64>| {
-            let SumKey { engine, stack, thread, labels, link } = key;
+            let SumKey { engine, stack, thread, owner, labels, link } = key;
             let of_thread = *threads.entry(thread).or_insert_with(|| attributes_of(tables, thread));
             let attributes = *labelled
-                .entry((of_thread, labels))
-                // What is known of the thread wins over a label of the same name.
-                .or_insert_with(|| tables.union_of_attributes(labels, of_thread));
+                .entry((of_thread, owner, labels))
+                // What is known of the threads wins over a label of the same name.
+                .or_insert_with(|| {
+                    let of_owner = match owner {
+                        Owner::NONE => AttributeSetId::EMPTY,
+                        owner => owner_attributes_of(tables, owner),
+                    };
+                    let labels = tables.union_of_attributes(labels, of_owner);
+                    tables.union_of_attributes(labels, of_thread)
+                });
             let identity = SampleIdentity { stack, attributes, link };
             for (profile, value) in profiles[engine as usize].iter_mut().zip(values) {
                 if let Some(profile) = profile {

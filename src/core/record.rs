@@ -90,6 +90,55 @@ impl Subject {
     }
 }
 
+/// The thread that had what another waited for, as it was known when the other began to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Owner(u64);
+
+/// How an [`Owner`] is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OwnerThread {
+    /// By `Thread.threadId()`, of a platform thread or a virtual one.
+    ThreadId(i64),
+    /// By which life of a thread as a Java thread it was.
+    Incarnation(u32),
+    /// The same, of the carrier of the virtual thread that it was.
+    Carrier(u32),
+}
+
+impl Owner {
+    /// Nobody, or nobody that is known.
+    pub const NONE: Self = Self(0);
+
+    const INCARNATION: u64 = 1 << 63;
+    const CARRIER: u64 = 1 << 62;
+
+    /// A thread that is known so; nobody for a number that no thread has.
+    pub fn new(thread: OwnerThread) -> Self {
+        match thread {
+            OwnerThread::ThreadId(id) => match u64::try_from(id) {
+                Ok(id) if id < Self::CARRIER => Self(id),
+                _ => Self::NONE,
+            },
+            OwnerThread::Incarnation(0) | OwnerThread::Carrier(0) => Self::NONE,
+            OwnerThread::Incarnation(incarnation) => Self(Self::INCARNATION | u64::from(incarnation)),
+            OwnerThread::Carrier(incarnation) => {
+                Self(Self::INCARNATION | Self::CARRIER | u64::from(incarnation))
+            }
+        }
+    }
+
+    /// Who it is.
+    pub const fn thread(self) -> Option<OwnerThread> {
+        match (self.0, self.0 & Self::INCARNATION != 0, self.0 & Self::CARRIER != 0) {
+            (0, ..) => None,
+            (id, false, _) => Some(OwnerThread::ThreadId(id.cast_signed())),
+            (incarnation, true, false) => Some(OwnerThread::Incarnation(incarnation as u32)),
+            (incarnation, true, true) => Some(OwnerThread::Carrier(incarnation as u32)),
+        }
+    }
+}
+
 /// The fixed part of a record. All engines share it; `subject`, `context` and `thread_state` are 0 where an
 /// engine or a feature does not fill them.
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +152,8 @@ pub struct SampleHeader {
     pub values: [f64; 2],
     /// The thread's context; [`ContextRecord::NONE`] if it has none.
     pub context: ContextRecord,
+    /// Who had what the thread waited for.
+    pub owner: Owner,
     /// The kernel's thread id.
     pub os_tid: i32,
     /// Which life of the thread as a Java thread it was; 0 for one that never was a Java thread.
@@ -182,4 +233,21 @@ pub struct FrameRecord {
     pub level: u8,
     /// Always 0.
     pub reserved: u16,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_is_who_was_put_down() {
+        use OwnerThread::{Carrier, Incarnation, ThreadId};
+        for thread in [ThreadId(1), ThreadId(i64::from(u32::MAX) + 7), Incarnation(u32::MAX), Carrier(1)] {
+            assert_eq!(Owner::new(thread).thread(), Some(thread));
+        }
+        for nobody in [ThreadId(0), ThreadId(-1), ThreadId(i64::MAX), Incarnation(0), Carrier(0)] {
+            assert_eq!(Owner::new(nobody), Owner::NONE);
+        }
+        assert_eq!(Owner::NONE.thread(), None);
+    }
 }

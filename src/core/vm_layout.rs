@@ -31,6 +31,8 @@ pub struct VmLayout {
     pub interpreter_frame: InterpreterFrameLayout,
     /// Compiled frames that are being turned into interpreter frames.
     pub vframe_array: VframeArrayLayout,
+    /// Monitors, if libjvm describes them.
+    pub monitor: Option<MonitorLayout>,
     /// Continuations, where there are any (21 on) and they could be recognised.
     pub continuation: Option<ContinuationLayout>,
     /// The interpreter's and the stubs' code.
@@ -269,6 +271,29 @@ pub struct VframeArrayLayout {
     pub element_bci: u32,
     /// vframeArrayElement: `_method`, a `Method*`.
     pub element_method: u32,
+}
+
+/// Who has the monitor that a thread waits for (`runtime/javaThread.hpp`, `runtime/objectMonitor.hpp`).
+#[derive(Clone, Copy, Debug)]
+pub struct MonitorLayout {
+    /// JavaThread or Thread: `_current_pending_monitor`, the `ObjectMonitor*` that it waits to enter.
+    pub pending: u32,
+    /// ObjectMonitor: `_owner`, a word.
+    pub owner: u32,
+    /// What the owner is there.
+    pub owner_is: MonitorOwnerWord,
+}
+
+/// What `ObjectMonitor::_owner` holds. In all versions there are values beside these that say that the owner has not told
+/// itself: `ANONYMOUS_OWNER` (1, from 21 on) where it has entered the monitor by the object's header alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MonitorOwnerWord {
+    /// Until 23: a `Thread*`, or an address on the owner's stack (of its BasicLock) where it had the object locked before there
+    /// was a monitor.
+    ThreadOrStack,
+    /// From 24 on: `Thread.threadId()`; the carrier's for none, the virtual thread's own for one. 1 and 2 are marks
+    /// (`ANONYMOUS_OWNER`, `DEFLATER_MARKER`), the first thread's is 3 (`ThreadIdentifier::initial`).
+    ThreadId,
 }
 
 /// How all JavaThreads are found (`runtime/thread.hpp`, `runtime/threadSMR.hpp`).

@@ -13,6 +13,12 @@ pub const MONITOR_CLASS: &str = "otlpprof.monitor.class";
 /// `native`.
 pub const LOCK_KIND: &str = "otlpprof.lock.kind";
 
+/// The name of the thread that had what a thread began to wait for; of a virtual thread's carrier where that is what is known.
+pub const LOCK_OWNER_NAME: &str = "otlpprof.lock.owner.name";
+
+/// `Thread.threadId()` of that thread.
+pub const LOCK_OWNER_ID: &str = "otlpprof.lock.owner.id";
+
 /// The class of an exception (OpenTelemetry's semantic conventions, "Exception").
 pub const EXCEPTION_TYPE: &str = "exception.type";
 

@@ -326,6 +326,7 @@ mod tests {
             weight,
             values: [weight as f64, 0.0],
             context: ContextRecord::NONE,
+            owner: crate::core::record::Owner::NONE,
             os_tid: 0,
             java_incarnation: 0,
             frame_count,

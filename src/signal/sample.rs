@@ -16,7 +16,7 @@ use super::walk::{Cursor, FrameSink, Start, Walk};
 use crate::core::collections::COLLECTIONS;
 use crate::core::memory::Memory;
 use crate::core::object::ObjectMap;
-use crate::core::record::{Engine, SampleHeader, Subject};
+use crate::core::record::{Engine, Owner, SampleHeader, Subject};
 use crate::core::stack_walker::StackWalker;
 use crate::core::thread::ThreadRecord;
 use crate::core::vm_layout::VmLayout;
@@ -108,6 +108,8 @@ pub struct Sample {
     pub values: [f64; 2],
     /// What it is about.
     pub subject: Subject,
+    /// Who had what the thread waited for.
+    pub owner: Owner,
     /// The number by which it is repeated, or by which what was allocated is known; 0: neither.
     pub number: u32,
 }
@@ -115,7 +117,7 @@ pub struct Sample {
 impl Sample {
     /// One that stands for nothing, and is about nothing.
     pub const fn of(engine: Engine) -> Self {
-        Self { engine, weight: 0, values: [0.0; 2], subject: Subject::NONE, number: 0 }
+        Self { engine, weight: 0, values: [0.0; 2], subject: Subject::NONE, owner: Owner::NONE, number: 0 }
     }
 }
 
@@ -262,6 +264,7 @@ fn record(
         weight: sample.weight,
         values: sample.values,
         context: interrupted.context(),
+        owner: sample.owner,
         os_tid,
         java_incarnation: thread.java_incarnation.load(Ordering::Relaxed),
         subject: sample.subject,

@@ -45,6 +45,8 @@ pub(crate) struct Stack {
     pub(crate) os_id: Option<i64>,
     /// `otlpprof.object.age`.
     pub(crate) age: Option<i64>,
+    /// `otlpprof.lock.owner.id`.
+    pub(crate) owner_id: Option<i64>,
     /// All attributes that are text.
     pub(crate) labels: BTreeMap<String, String>,
     /// Trace id and span id, if the sample has a link.
@@ -99,6 +101,7 @@ pub(crate) fn stacks_of(messages: &[Message], profile_type: &str, sample_type: (
                     thread_id: number("thread.id"),
                     os_id: number("otlpprof.thread.os_id"),
                     age: number("otlpprof.object.age"),
+                    owner_id: number("otlpprof.lock.owner.id"),
                     labels: labels(lookup, &sample.attribute_indices),
                     link: link(&message.data, sample.link_index),
                 });

@@ -11,6 +11,7 @@
 //! | `capabilities` | what the VM must grant for them |
 //! | `gate` | lets samples through while an engine runs, and waits for those under way when it stops |
 //! | `parking` | threads that wait in `LockSupport.park` |
+//! | `owners` | who has what a thread begins to wait for |
 //! | `own_sample` | the sample that a thread takes of itself |
 //! | `wait_start` | since when, and for what, a thread waits |
 //! | `subjects` | the classes that samples are about |
@@ -25,6 +26,7 @@ mod method_traces;
 mod monitors;
 mod native_memory;
 mod own_sample;
+mod owners;
 mod parking;
 mod subjects;
 mod wait_start;

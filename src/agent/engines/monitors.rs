@@ -9,11 +9,12 @@ use jni::sys::{JNIEnv, jlong, jobject};
 
 use super::gate::Gate;
 use super::own_sample;
+use super::owners;
 use super::wait_start::{self, WaitKind};
 use crate::agent::callbacks::guarded;
 use crate::agent::lifecycle::Agent;
 use crate::agent::vm::Vm;
-use crate::core::record::Engine;
+use crate::core::record::{Engine, Owner};
 use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::Event;
 use crate::jvm::jvmti_table::RawEnv;
@@ -69,9 +70,9 @@ impl Waiting {
     }
 
     /// The current thread begins to wait.
-    fn begins(&self, agent: &Agent) {
+    fn begins(&self, agent: &Agent, owner: impl FnOnce() -> Owner) {
         let Some(_inside) = self.gate.enter() else { return };
-        wait_start::note(agent.vm.jvmti, WaitKind::Monitor);
+        wait_start::note(agent.vm.jvmti, WaitKind::Monitor, owner());
     }
 
     /// It has waited for the monitor of `object`.
@@ -80,13 +81,13 @@ impl Waiting {
     /// Called in an event of the VM's, with what it passes.
     unsafe fn ends(&self, agent: &Agent, env: *mut JNIEnv, object: jobject) {
         let Some(_inside) = self.gate.enter() else { return };
-        let Some(since_ns) = wait_start::take(agent.vm.jvmti, WaitKind::Monitor) else { return };
-        let waited_ns = monotonic_ns().saturating_sub(since_ns);
+        let Some(wait) = wait_start::take(agent.vm.jvmti, WaitKind::Monitor) else { return };
+        let waited_ns = monotonic_ns().saturating_sub(wait.since_ns);
         if waited_ns >= self.shortest_ns.load(Ordering::Relaxed) {
             // SAFETY: by the contract.
             unsafe {
                 let subject = || own_sample::class_of(agent, env, object);
-                own_sample::take(agent, env, self.engine, [1.0, waited_ns as f64], subject);
+                own_sample::take_of_wait(agent, env, self.engine, waited_ns, wait.owner, subject);
             }
         }
     }
@@ -94,11 +95,13 @@ impl Waiting {
 
 pub(super) unsafe extern "system" fn monitor_contended_enter(
     _: *mut RawEnv,
-    _: *mut JNIEnv,
+    env: *mut JNIEnv,
     _thread: jobject,
     _object: jobject,
 ) {
-    guarded("MonitorContendedEnter", |agent| ENTERING.begins(agent));
+    guarded("MonitorContendedEnter", |agent| {
+        ENTERING.begins(agent, || owners::of_pending_monitor(agent, env));
+    });
 }
 
 pub(super) unsafe extern "system" fn monitor_contended_entered(
@@ -118,7 +121,7 @@ pub(super) unsafe extern "system" fn monitor_wait(
     _object: jobject,
     _timeout_ms: jlong,
 ) {
-    guarded("MonitorWait", |agent| NOTIFICATIONS.begins(agent));
+    guarded("MonitorWait", |agent| NOTIFICATIONS.begins(agent, || Owner::NONE));
 }
 
 pub(super) unsafe extern "system" fn monitor_waited(

@@ -6,7 +6,7 @@ use jni::sys::{JNIEnv, jobject};
 
 use super::SUBJECTS;
 use crate::agent::lifecycle::Agent;
-use crate::core::record::{Engine, Subject};
+use crate::core::record::{Engine, Owner, Subject};
 use crate::core::thread::ThreadRecord;
 use crate::sampling::threads::{CurrentThread, current};
 use crate::signal::counters::COUNTERS;
@@ -24,12 +24,36 @@ pub(super) unsafe fn take(
     values: [f64; 2],
     subject: impl FnOnce() -> Subject,
 ) {
-    let Some(values) = thin(engine, values) else { return };
+    // SAFETY: by the contract.
+    unsafe { take_thinned(agent, env, Sample { values, ..Sample::of(engine) }, subject) };
+}
+
+/// The same, of a wait for what `owner` had.
+///
+/// # Safety
+/// As for [`take`].
+pub(super) unsafe fn take_of_wait(
+    agent: &Agent,
+    env: *mut JNIEnv,
+    engine: Engine,
+    waited_ns: u64,
+    owner: Owner,
+    subject: impl FnOnce() -> Subject,
+) {
+    let sample = Sample { values: [1.0, waited_ns as f64], owner, ..Sample::of(engine) };
+    // SAFETY: by the contract.
+    unsafe { take_thinned(agent, env, sample, subject) };
+}
+
+/// # Safety
+/// As for [`take`].
+unsafe fn take_thinned(agent: &Agent, env: *mut JNIEnv, sample: Sample, subject: impl FnOnce() -> Subject) {
+    let Some(values) = thin(sample.engine, sample.values) else { return };
     let start_ns = monotonic_ns();
     let subject = subject();
-    COUNTERS.engine_has_used(engine, monotonic_ns().saturating_sub(start_ns));
+    COUNTERS.engine_has_used(sample.engine, monotonic_ns().saturating_sub(start_ns));
     // SAFETY: by the contract.
-    unsafe { take_numbered(agent, env, engine, values, subject, 0) };
+    unsafe { take_whole(agent, env, &Sample { values, subject, ..sample }) };
 }
 
 /// A sample that is not left out, of what is known by a number. Returns whether the sample was recorded.
@@ -44,7 +68,13 @@ pub(super) unsafe fn take_numbered(
     subject: Subject,
     number: u32,
 ) -> bool {
-    let sample = Sample { values, subject, number, ..Sample::of(engine) };
+    // SAFETY: by the contract.
+    unsafe { take_whole(agent, env, &Sample { values, subject, number, ..Sample::of(engine) }) }
+}
+
+/// # Safety
+/// As for [`take`].
+unsafe fn take_whole(agent: &Agent, env: *mut JNIEnv, sample: &Sample) -> bool {
     let unknown = ThreadRecord::default();
     let thread = match current() {
         CurrentThread::Own => return false,
@@ -60,7 +90,7 @@ pub(super) unsafe fn take_numbered(
         }
     };
     // SAFETY: by the contract; the VM sets the anchor before it sends an event.
-    unsafe { take_of_caller(&sample, thread) }
+    unsafe { take_of_caller(sample, thread) }
 }
 
 fn describe(record: &ThreadRecord, os_tid: i32, agent: &Agent, env: *mut JNIEnv) {

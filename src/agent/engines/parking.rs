@@ -19,12 +19,13 @@ use parking_lot::Mutex;
 
 use super::gate::Gate;
 use super::own_sample;
+use super::owners;
 use super::wait_start::{self, WaitKind};
 use crate::agent::callbacks::guarded;
 use crate::agent::lifecycle::Agent;
 use crate::agent::mounts;
 use crate::agent::vm::Vm;
-use crate::core::record::Engine;
+use crate::core::record::{Engine, Owner};
 use crate::jvm::jvmti::Capability;
 use crate::jvm::native_binding::{Binding, NativeMethod};
 use crate::signal::safe_load::ProcessMemory;
@@ -112,25 +113,48 @@ unsafe fn take_over(vm: &Vm, env: *mut JNIEnv) -> Result<Binding, String> {
 
 /// `Unsafe.park`.
 unsafe extern "system" fn park(env: *mut JNIEnv, receiver: jobject, is_absolute: jboolean, time: jlong) {
-    let since_ns = GATE.is_open().then(monotonic_ns);
+    let mut begun = None;
+    if GATE.is_open() {
+        // SAFETY: the VM has called this function with the current thread's environment.
+        guarded("Unsafe.park", |agent| begun = Some((unsafe { owner_now(agent, env) }, monotonic_ns())));
+    }
     let original = ORIGINAL.load(Ordering::Acquire);
     // SAFETY: set before this function takes its place, to the VM's function of this type.
     unsafe { transmute::<*mut c_void, Park>(original)(env, receiver, is_absolute, time) };
-    if let Some(since_ns) = since_ns {
-        // SAFETY: the VM has called this function with the current thread's environment.
+    if let Some((owner, since_ns)) = begun {
+        // SAFETY: as above.
         guarded("Unsafe.park", |agent| unsafe {
             let Ok(thread) = agent.vm.jvmti.current_thread() else { return };
-            parked(agent, env, thread, since_ns);
+            parked(agent, env, thread, since_ns, owner);
             ((**env).v1_2.DeleteLocalRef)(env, thread);
         });
     }
 }
 
-/// The current thread goes on after it was parked.
+/// Who has what the current thread is about to be parked for.
+///
+/// # Safety
+/// `env` is the current thread's, which is in native code.
+unsafe fn owner_now(agent: &Agent, env: *mut JNIEnv) -> Owner {
+    // SAFETY: by the contract; the references are this function's.
+    unsafe {
+        let Ok(thread) = agent.vm.jvmti.current_thread() else { return Owner::NONE };
+        let blocker = blocker_of(env, thread);
+        ((**env).v1_2.DeleteLocalRef)(env, thread);
+        if blocker.is_null() {
+            return Owner::NONE;
+        }
+        let owner = owners::of_lock(agent, env, blocker);
+        ((**env).v1_2.DeleteLocalRef)(env, blocker);
+        owner
+    }
+}
+
+/// The current thread goes on after it was parked for what `owner` had.
 ///
 /// # Safety
 /// `env` is the current thread's, which is in native code; `thread` a live reference to it.
-unsafe fn parked(agent: &Agent, env: *mut JNIEnv, thread: jobject, since_ns: u64) {
+unsafe fn parked(agent: &Agent, env: *mut JNIEnv, thread: jobject, since_ns: u64, owner: Owner) {
     let Some(_inside) = GATE.enter() else { return };
     let parked_ns = monotonic_ns().saturating_sub(since_ns);
     if parked_ns < SHORTEST_NS.load(Ordering::Relaxed) {
@@ -141,7 +165,7 @@ unsafe fn parked(agent: &Agent, env: *mut JNIEnv, thread: jobject, since_ns: u64
         let blocker = blocker_of(env, thread);
         if !blocker.is_null() {
             let subject = || own_sample::class_of(agent, env, blocker).parked();
-            own_sample::take(agent, env, Engine::Lock, [1.0, parked_ns as f64], subject);
+            own_sample::take_of_wait(agent, env, Engine::Lock, parked_ns, owner, subject);
             ((**env).v1_2.DeleteLocalRef)(env, blocker);
         }
     }
@@ -159,11 +183,12 @@ pub(super) unsafe fn unmounts(agent: &Agent, env: *mut JNIEnv, thread: jobject) 
         if blocker.is_null() {
             return;
         }
+        // One that waits for a monitor, as it can from 24 on, is recorded as that.
+        if !wait_start::is_noted(agent.vm.jvmti, WaitKind::Monitor) {
+            let owner = owners::of_lock(agent, env, blocker);
+            wait_start::note(agent.vm.jvmti, WaitKind::Parking, owner);
+        }
         ((**env).v1_2.DeleteLocalRef)(env, blocker);
-    }
-    // One that waits for a monitor, as it can from 24 on, is recorded as that.
-    if !wait_start::is_noted(agent.vm.jvmti, WaitKind::Monitor) {
-        wait_start::note(agent.vm.jvmti, WaitKind::Parking);
     }
 }
 
@@ -175,9 +200,9 @@ pub(super) unsafe fn mounted(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
     if !GATE.is_open() {
         return;
     }
-    let Some(since_ns) = wait_start::take(agent.vm.jvmti, WaitKind::Parking) else { return };
+    let Some(wait) = wait_start::take(agent.vm.jvmti, WaitKind::Parking) else { return };
     // SAFETY: by the contract.
-    unsafe { parked(agent, env, thread, since_ns) };
+    unsafe { parked(agent, env, thread, wait.since_ns, wait.owner) };
 }
 
 #[derive(Clone, Copy)]

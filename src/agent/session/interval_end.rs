@@ -10,7 +10,7 @@ use crate::agent::counters::Snapshot;
 use crate::agent::engine_profiles::{profiles_of, profiles_of_survivors};
 use crate::agent::engines;
 use crate::agent::options::Options;
-use crate::agent::thread_labels::{self, ThreadLabel};
+use crate::agent::thread_labels::{self, OwnerLabels, ThreadLabel};
 use crate::aggregate::{Interval, ThreadKey};
 use crate::core::record::Engine;
 use crate::core::stack_walker::StackWalker;
@@ -63,8 +63,12 @@ impl Session {
             return;
         }
         let stretches = self.budget.lock().take_longest();
+        let mut owners = OwnerLabels::new(labels);
         let kinds = |engine| profiles_of(engine, &self.options, stretches[engine as usize]);
-        let (mut tables, mut profiles) = interval.into_profiles(kinds, unix_offset_ns, attributes_of);
+        let (mut tables, mut profiles) =
+            interval.into_profiles(kinds, unix_offset_ns, attributes_of, |tables, owner| {
+                owners.attributes(tables, owner)
+            });
         let end_unix_nano =
             self.options.encode.timestamps.then(|| end_ns.saturating_add_signed(unix_offset_ns));
         for engine in Engine::ALL {

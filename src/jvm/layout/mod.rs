@@ -11,6 +11,7 @@ mod error;
 mod forwarding;
 mod interpreter;
 mod method;
+mod monitor;
 mod mounted_thread;
 mod nmethod;
 mod stubs;
@@ -54,6 +55,7 @@ pub fn build(
         thread: thread::thread(structs)?,
         interpreter_frame: InterpreterFrameLayout::IN_SOURCES,
         vframe_array: vframe_array::vframe_array(structs)?,
+        monitor: monitor::monitor(structs).ok(),
         continuation: thread::cont_entry(structs, java_version, stubs, memory)?
             .map(|entry| ContinuationLayout { entry, mounted: None, frozen: None }),
         stubs: stubs::stubs(structs, memory, stubs)?,

@@ -102,6 +102,7 @@ pub(super) fn layout() -> VmLayout {
             element_bci: 0,
             element_method: 8,
         },
+        monitor: None,
         continuation: None,
         stubs: StubLayout::default(),
     }

@@ -1,0 +1,131 @@
+package programs;
+
+import java.lang.reflect.Method;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+
+/**
+ * A thread that holds what others wait for: {@code LockOwners [virtual]}. All others begin to wait while it holds it: a monitor
+ * that is used again and again, monitors of objects that are locked for the first time, and a lock. Each line that it prints
+ * is {@code CLASS NAME ID TIMES}, with the holder's name, or that of the carrier that it then had, and its id.
+ */
+public final class LockOwners {
+    private static final int ROUNDS = 50;
+    private static final int OTHERS = 4;
+    private static final long HELD_MS = 20;
+
+    private LockOwners() {}
+
+    /** What is entered in every round. */
+    private static final class Door {}
+
+    /** What is entered in one round. */
+    private static final class NewDoor {}
+
+    private static final Door DOOR = new Door();
+    private static final ReentrantLock LOCK = new ReentrantLock();
+    private static final Object[] TARGETS = new Object[3 * ROUNDS];
+    private static final AtomicInteger ENTERED = new AtomicInteger();
+
+    private static final Thread[] WAITING = new Thread[OTHERS];
+    private static volatile int round = -1;
+    private static final Map<String, Integer> HELD = new TreeMap<>();
+
+    public static void main(String[] args) throws Exception {
+        boolean virtual = args.length > 0;
+        for (int i = 0; i < TARGETS.length; i++) {
+            TARGETS[i] = i % 3 == 0 ? DOOR : i % 3 == 1 ? new NewDoor() : LOCK;
+        }
+        synchronized (DOOR) {
+            // From now on it has a monitor.
+            DOOR.wait(1);
+        }
+        for (int i = 0; i < OTHERS; i++) {
+            WAITING[i] = start(virtual, "other " + i, LockOwners::enterAll);
+        }
+        start(virtual, "holder", LockOwners::holdAll).join();
+        for (Thread thread : WAITING) {
+            thread.join();
+        }
+        HELD.forEach((what, rounds) -> System.out.println(what + " " + rounds * OTHERS));
+    }
+
+    private static Thread start(boolean virtual, String name, Runnable task) {
+        try {
+            if (virtual) {
+                Method start = Thread.class.getMethod("startVirtualThread", Runnable.class);
+                return (Thread) start.invoke(null, task);
+            }
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException(e);
+        }
+        Thread thread = new Thread(task, name);
+        thread.start();
+        return thread;
+    }
+
+    private static void holdAll() {
+        for (int i = 0; i < TARGETS.length; i++) {
+            if (TARGETS[i] == LOCK) {
+                LOCK.lock();
+                hold(i);
+                LOCK.unlock();
+            } else {
+                synchronized (TARGETS[i]) {
+                    hold(i);
+                }
+            }
+            while (ENTERED.get() < (i + 1) * OTHERS) {
+                Thread.onSpinWait();
+            }
+        }
+    }
+
+    private static void hold(int now) {
+        Thread self = Thread.currentThread();
+        String name = self.getName().isEmpty() ? self.toString().replaceFirst("^.*@", "") : self.getName();
+        String target = TARGETS[now].getClass().getName() + (TARGETS[now] == LOCK ? "$NonfairSync" : "");
+        HELD.merge(target + " " + name + " " + self.getId(), 1, Integer::sum);
+        round = now;
+        try {
+            while (!allWait(now)) {
+                Thread.sleep(1);
+            }
+            Thread.sleep(HELD_MS);
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private static boolean allWait(int now) {
+        if (TARGETS[now] == LOCK) {
+            return LOCK.getQueueLength() == OTHERS;
+        }
+        for (Thread thread : WAITING) {
+            if (thread.getState() != Thread.State.BLOCKED) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private static void enterAll() {
+        for (int i = 0; i < TARGETS.length; i++) {
+            while (round < i) {
+                LockSupport.parkNanos(200_000);
+            }
+            if (TARGETS[i] == LOCK) {
+                LOCK.lock();
+                LOCK.unlock();
+            } else {
+                synchronized (TARGETS[i]) {
+                    // Nobody else may begin to wait for who is here now: all wait already.
+                }
+            }
+            ENTERED.incrementAndGet();
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Who has what a thread begins to wait for.
+
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+
+use jni::sys::{JNIEnv, jobject};
+
+use crate::agent::lifecycle::Agent;
+use crate::core::record::{Owner, OwnerThread};
+use crate::jvm::monitor_owner::{self, MonitorOwner};
+use crate::jvm::synchronizer_owner::SynchronizerOwner;
+use crate::signal::safe_load::ProcessMemory;
+use crate::signal::thread_table::record_of_tid;
+use crate::signal::walk::mounted_thread::carries_virtual_thread;
+
+/// The owner of the monitor that the current thread is about to wait for. A few loads; where the owner had the object locked
+/// before it had a monitor (until 23), a look at all threads' stacks.
+pub(super) fn of_pending_monitor(agent: &Agent, env: *mut JNIEnv) -> Owner {
+    let found = agent.vm.layout().zip(agent.vm.java_thread(env)).and_then(|(layout, waiting)| {
+        let (monitors, threads) = (layout.monitor.as_ref()?, &layout.thread);
+        let is_known = |address, os_tid| incarnation(address, os_tid).is_some();
+        let owner = monitor_owner::of_pending(&ProcessMemory, monitors, threads, waiting, is_known)?;
+        Some(match owner {
+            MonitorOwner::ThreadId(id) => OwnerThread::ThreadId(id),
+            MonitorOwner::Thread { address, os_tid } => {
+                let incarnation = incarnation(address, os_tid)?;
+                // While it has a monitor a virtual thread does not leave its carrier there.
+                match carries_virtual_thread(&ProcessMemory, layout, address) {
+                    Some(true) => OwnerThread::Carrier(incarnation),
+                    _ => OwnerThread::Incarnation(incarnation),
+                }
+            }
+        })
+    });
+    found.map_or(Owner::NONE, Owner::new)
+}
+
+/// Which life as a Java thread it is, if it is known as this one.
+fn incarnation(java_thread: u64, os_tid: i32) -> Option<u32> {
+    let record = record_of_tid(os_tid)?;
+    let incarnation = record.java_incarnation.load(Ordering::Relaxed);
+    (record.java_thread.load(Ordering::Relaxed) == java_thread).then_some(incarnation)
+}
+
+/// The owner of the lock of `java.util.concurrent` that a thread is parked for, if that is what `blocker` is.
+///
+/// # Safety
+/// `env` is the current thread's, without a pending exception; `blocker` a live reference.
+pub(super) unsafe fn of_lock(agent: &Agent, env: *mut JNIEnv, blocker: jobject) -> Owner {
+    static FIELD: OnceLock<Option<SynchronizerOwner>> = OnceLock::new();
+    // SAFETY: by the contract.
+    let field = FIELD.get_or_init(|| unsafe { SynchronizerOwner::new(env) });
+    let (Some(field), Some(names)) = (field, agent.vm.names()) else { return Owner::NONE };
+    // SAFETY: by the contract; the reference that is made is deleted here.
+    unsafe {
+        let owner = field.of(env, blocker);
+        if owner.is_null() {
+            return Owner::NONE;
+        }
+        let id = names.thread_id(env, owner);
+        ((**env).v1_2.DeleteLocalRef)(env, owner);
+        Owner::new(OwnerThread::ThreadId(id))
+    }
+}

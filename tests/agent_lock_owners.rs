@@ -1,0 +1,63 @@
+//! Who had what threads waited for.
+
+mod agent_support;
+
+use std::collections::BTreeMap;
+
+use agent_support::stacks::stacks_of;
+use agent_support::{JavaRun, java_homes, java_version};
+use otlpprof::model::attribute_keys::{LOCK_OWNER_NAME, MONITOR_CLASS};
+
+/// Name and id.
+type Owner = (Option<String>, Option<i64>);
+
+#[test]
+fn the_owner_of_what_threads_wait_for_is_who_holds_it() {
+    for home in java_homes() {
+        let version = java_version(&home);
+        for is_virtual in [false, true].into_iter().filter(|is_virtual| !is_virtual || version >= 21) {
+            // Until 24 each virtual thread that waits for a monitor has a carrier all the time.
+            let mut run = JavaRun::new(&home, "LockOwners")
+                .jvm_option("-Djdk.virtualThreadScheduler.parallelism=8")
+                .agent("cpu=off,file=FILE,lock=1ms");
+            if is_virtual {
+                run = run.argument("virtual");
+            }
+            let run = run.run().expect_success();
+            let counts = stacks_of(&run.messages(), "lock-contention", ("contentions", "count"));
+            let mut classes: BTreeMap<&str, BTreeMap<Owner, i64>> = BTreeMap::new();
+            for line in run.stdout.lines() {
+                let [class, name, id, times] = line.split(' ').collect::<Vec<_>>()[..] else {
+                    panic!("{line}");
+                };
+                let is_monitor = class.starts_with("programs.");
+                let (name, id) = (Some(name.to_owned()), Some(id.parse().unwrap()));
+                let owner = match (is_virtual, is_monitor && version < 24) {
+                    (false, _) => (name, id),
+                    // The monitor is the carrier's.
+                    (true, true) => (name, None),
+                    (true, false) => (None, id),
+                };
+                *classes.entry(class).or_default().entry(owner).or_default() += times.parse::<i64>().unwrap();
+            }
+            assert_eq!(classes.len(), 3, "{}", run.stdout);
+            for (class, expected) in classes {
+                let mut found: BTreeMap<Owner, i64> = BTreeMap::new();
+                for stack in counts.iter().filter(|stack| stack.labels[MONITOR_CLASS] == class) {
+                    let owner = (stack.labels.get(LOCK_OWNER_NAME).cloned(), stack.owner_id);
+                    *found.entry(owner).or_default() += stack.value;
+                }
+                let label = format!("{} virtual: {is_virtual} {class}: {found:?} of {expected:?}", run.label);
+                let (all, waits) = (expected.values().sum::<i64>(), found.values().sum::<i64>());
+                assert_eq!(waits, all, "{label}");
+                let unknown = found.remove(&(None, None)).unwrap_or(0);
+                let is_right =
+                    |(owner, times): (&Owner, &i64)| expected.get(owner).is_some_and(|held| times <= held);
+                assert!(found.iter().all(is_right), "{label}");
+                // From 24 on the object's header alone says that it is locked, and not by whom, until others wait.
+                let is_known = class != "programs.LockOwners$NewDoor" || version < 24;
+                assert!(!is_known || unknown * 100 <= all, "{label}");
+            }
+        }
+    }
+}
