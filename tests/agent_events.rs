@@ -7,7 +7,7 @@ use std::path::Path;
 
 use agent_support::running::Finished;
 use agent_support::stacks::cpu_stacks;
-use agent_support::{JavaRun, java_homes};
+use agent_support::{JavaRun, java_homes, java_version};
 use otlpprof::otlp::lookup::Lookup;
 use otlpprof::otlp::wire::Value;
 
@@ -117,6 +117,30 @@ fn only_registered_threads_are_sampled_where_that_is_asked_for() {
                 "{}: {stack:#?}",
                 run.label
             );
+        }
+        assert!(run.counter("handler.periods_filtered") > 50, "{}", run.stderr);
+    }
+}
+
+#[test]
+fn a_virtual_thread_is_registered_itself_and_not_its_carrier() {
+    for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
+        let run = JavaRun::new(&home, "RegisteredVirtualThreads").jvm_option("-XX:CompileCommand=quiet");
+        // All of them take their turns on one carrier.
+        let run = run.jvm_option("-Djdk.virtualThreadScheduler.parallelism=1");
+        let run = run.jvm_option("-XX:CompileCommand=dontinline,programs.RegisteredVirtualThreads::*");
+        let run = run.agent("cpu=250us,filter=true,file=FILE").run().expect_success();
+        let stacks = cpu_stacks(&run.messages());
+        let total: i64 = stacks.iter().map(|stack| stack.value).sum();
+        assert!(total > 50, "{}: {total} periods", run.label);
+        for stack in &stacks {
+            // Behind its task a thread is on its way to its end, registered still; its carrier never is.
+            let is_virtual =
+                stack.frames.iter().any(|frame| frame.name.contains("VirtualThread$VThreadContinuation"));
+            let is_anothers = ["removed", "other", "later"]
+                .into_iter()
+                .any(|method| stack.has(&format!("programs.RegisteredVirtualThreads.{method}")));
+            assert!(is_virtual && !is_anothers, "{}: {stack:#?}", run.label);
         }
         assert!(run.counter("handler.periods_filtered") > 50, "{}", run.stderr);
     }
