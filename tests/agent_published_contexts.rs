@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use agent_support::running::{Finished, Running};
 use agent_support::{JavaRun, java_homes, java_version};
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use otlpprof::model::Resource;
+use otlpprof::otlp::process_context::encode_process_context;
 use outside_reader::{OutsideReader, ProcessContext, ThreadContext, process_contexts};
 
 /// For enough contexts to be found, on a busy machine too.
@@ -160,6 +162,48 @@ fn nothing_is_published_where_that_is_not_wanted_or_profiling_has_stopped() {
     run.load_agent("start,cpu=off,file=DIR/third.otlp");
     assert!(the_process_context(&run).is_some_and(|third| third.published_at_ns > first.published_at_ns));
     end(run);
+}
+
+/// What another publisher in the process says of itself.
+fn others_process_context() -> String {
+    let mut resource = Resource::default();
+    resource.set("service.name", "another's");
+    encode_process_context(&resource, None).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Panics unless there is one process context, which is the other publisher's.
+fn hold_others(run: &Running) {
+    let context = the_process_context(run).expect("the other's");
+    let name = context.resource.get("service.name");
+    assert_eq!(name, Some(&Value::StringValue("another's".into())), "{}", run.label);
+}
+
+#[test]
+fn another_publishers_process_context_is_left_alone() {
+    for home in java_homes() {
+        let program = JavaRun::new(&home, "OtherPublisher").argument(others_process_context()).argument(0);
+        let mut run = program.start();
+        run.wait_until("the other's context", |run| run.stdout().contains("published"));
+        run.load_agent("start,cpu=off,file=DIR/late.otlp");
+        hold_others(&run);
+        run.wait_until("the reason", |run| run.stderr().contains("ours is not published beside it"));
+        run.load_agent("stop");
+        hold_others(&run);
+        end(run);
+    }
+}
+
+#[test]
+fn ours_is_withdrawn_when_another_publisher_comes_later() {
+    for home in java_homes() {
+        let program = JavaRun::new(&home, "OtherPublisher").argument(others_process_context()).argument(1000);
+        let mut run = program.agent("cpu=2ms,interval=1s,file=FILE").start();
+        run.wait_until("the start", |run| run.stdout().contains("waiting"));
+        assert!(the_process_context(&run).is_some_and(|own| own.schema.is_some()), "{}", run.label);
+        run.wait_until("the other's context", |run| run.stderr().contains("ours is withdrawn"));
+        hold_others(&run);
+        end(run);
+    }
 }
 
 /// A reader cannot tell whom a carrier carries.

@@ -33,4 +33,7 @@ int ddprof_short_pthreads(uint32_t threads, uint64_t rounds);
 uintptr_t ddprof_plugin(const char *library, const char *function, uint64_t rounds);
 uint64_t ddprof_call(const char *library, const char *function, uint64_t argument);
 
+/* publisher.c: what other processes are to read of this one. */
+int ddprof_publish(const void *payload, size_t bytes);
+
 #endif

@@ -133,6 +133,19 @@ JNIEXPORT jlong JNICALL Java_programs_Native_processCpuNanos(JNIEnv *env, jclass
     return microseconds * 1000;
 }
 
+/* Whether it is published. */
+JNIEXPORT jboolean JNICALL Java_programs_Native_publish(JNIEnv *env, jclass type, jbyteArray payload)
+{
+    (void)type;
+    const jsize bytes = (*env)->GetArrayLength(env, payload);
+    jbyte *elements = (*env)->GetByteArrayElements(env, payload, NULL);
+    if (!elements)
+        return JNI_FALSE;
+    const int result = ddprof_publish(elements, (size_t)bytes);
+    (*env)->ReleaseByteArrayElements(env, payload, elements, JNI_ABORT);
+    return result == 0;
+}
+
 static jlong burn_in_plugin(JNIEnv *env, jstring library, const char *function, jlong rounds)
 {
     const char *path = (*env)->GetStringUTFChars(env, library, NULL);

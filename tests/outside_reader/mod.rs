@@ -92,7 +92,10 @@ fn process_context(pid: u32, mapping: &Mapping) -> Option<ProcessContext> {
             Value::StringValue(text) => text.clone(),
             other => panic!("{other:?}"),
         };
+        let schema = attributes.get("threadlocal.schema_version").map(text);
         let names = match attributes.get("threadlocal.attribute_key_map") {
+            // Who publishes no threads' contexts has no names for them.
+            None if schema.is_none() => Vec::new(),
             Some(Value::ArrayValue(array)) => {
                 array.values.iter().map(|name| text(name.value.as_ref().unwrap())).collect()
             }
@@ -108,7 +111,7 @@ fn process_context(pid: u32, mapping: &Mapping) -> Option<ProcessContext> {
                 .iter()
                 .map(|attribute| (attribute.key.clone(), value(attribute)))
                 .collect(),
-            schema: attributes.get("threadlocal.schema_version").map(text),
+            schema,
             names,
         });
     }

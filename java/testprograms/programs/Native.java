@@ -54,6 +54,9 @@ final class Native {
     /** The bytes that the C library's allocator has given out. */
     static native long allocatedBytes();
 
+    /** Publishes a process context, an encoded message, to other processes; whether it is published. */
+    static native boolean publish(byte[] payload);
+
     /** The CPU time that the process has used, in nanoseconds. */
     static native long processCpuNanos();
 }
