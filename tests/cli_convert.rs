@@ -5,9 +5,8 @@
 mod jfr_support;
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Command;
 
+use jfr_support::converted::{attribute, convert, otlpprof, profiles, string, text};
 use jfr_support::recordings;
 use jfr_support::synthetic::{self, Shape, recording};
 use otlpprof::jfr::events::Event;
@@ -16,16 +15,6 @@ use otlpprof::jfr::types::Unit;
 use otlpprof::jfr::values::Value;
 use otlpprof::otlp::wire::{self, Profile, ProfilesData};
 use prost::Message as _;
-
-fn otlpprof(arguments: &[&str]) -> (i32, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_otlpprof")).args(arguments).output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.code().unwrap(), String::from_utf8(said).unwrap())
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
 
 /// What is summed: `profile.type`, sample type, and the event where the profile names one.
 type Sums = BTreeMap<(String, String, String), i64>;
@@ -138,26 +127,6 @@ fn sums_of_recording(bytes: &[u8]) -> Sums {
     sums
 }
 
-fn string(data: &ProfilesData, index: i32) -> &str {
-    &data.dictionary.as_ref().unwrap().string_table[index as usize]
-}
-
-/// The attribute of this key among those of some referrer, as text.
-fn attribute(data: &ProfilesData, indices: &[i32], key: &str) -> Option<String> {
-    let table = &data.dictionary.as_ref().unwrap().attribute_table;
-    let mut attributes = indices.iter().map(|&index| &table[index as usize]);
-    let found = attributes.find(|attribute| string(data, attribute.key_strindex) == key)?;
-    Some(match found.value.as_ref()?.value.as_ref()? {
-        wire::Value::StringValue(text) => text.clone(),
-        wire::Value::IntValue(number) => number.to_string(),
-        other => panic!("{key}: {other:?}"),
-    })
-}
-
-fn profiles(data: &ProfilesData) -> impl Iterator<Item = &Profile> {
-    data.resource_profiles.iter().flat_map(|of| &of.scope_profiles).flat_map(|scope| &scope.profiles)
-}
-
 fn key(data: &ProfilesData, profile: &Profile) -> (String, String, String) {
     let of = |key| attribute(data, &profile.attribute_indices, key).unwrap_or_default();
     let sample_type = string(data, profile.sample_type.as_ref().unwrap().type_strindex);
@@ -181,19 +150,6 @@ fn profile<'d>(data: &'d ProfilesData, profile_type: &str, source: &str) -> &'d 
         key.0 == profile_type && key.2 == source
     };
     profiles(data).find(is_it).unwrap_or_else(|| panic!("no {profile_type} of {source:?}"))
-}
-
-/// Converts, and holds the result to every rule; with times, which Pyroscope does not take beside values, to those that are
-/// errors.
-fn convert(recording: &Path, more: &[&str]) -> (ProfilesData, String) {
-    let out = tempfile::NamedTempFile::new().unwrap();
-    let arguments = [&["convert", text(recording), "-o", text(out.path())], more].concat();
-    let (code, said) = otlpprof(&arguments);
-    assert_eq!(code, 0, "{said}");
-    let strict: &[&str] = if more.contains(&"--timestamps") { &[] } else { &["--strict"] };
-    let (code, report) = otlpprof(&[&["validate", text(out.path())], strict].concat());
-    assert_eq!(code, 0, "{report}");
-    (ProfilesData::decode(&*std::fs::read(out.path()).unwrap()).unwrap(), said)
 }
 
 #[test]

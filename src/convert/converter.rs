@@ -9,7 +9,7 @@ use super::events::Only;
 use super::labels::{self, Labels};
 use super::libraries::Libraries;
 use super::profiles::Profiles;
-use super::reader::{DURATION, IS_FAILED, LOCAL_ROOT, Reader, SPAN, STACK, START, STATE, THREAD};
+use super::reader::{DURATION, IS_FAILED, LOCAL_ROOT, Reader, SPAN, STACK, START, STATE, SUBJECT, THREAD};
 use super::requested::RequestedEvent;
 use super::settings::{Clocks, Settings};
 use super::stacks::{self, Stacks};
@@ -392,7 +392,10 @@ impl JfrToOtlp {
             thread.map_or(AttributeSetId::EMPTY, |thread| labels.thread(chunk, thread, tables));
         let known_state = reader.numbers.constant(STATE, &read);
         let known_state = known_state.and_then(|of| labels.state(chunk, of, tables));
-        for attribute in [known_state, reader.lock_kind].into_iter().flatten() {
+        let class = reader.subject.and_then(|subject| {
+            labels.class(chunk, subject, reader.numbers.constant(SUBJECT, &read)?, tables)
+        });
+        for attribute in [known_state, reader.lock_kind, class].into_iter().flatten() {
             attributes = labels.with(attributes, attribute, tables);
         }
         let mut trace = None;

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::constants::Made;
+use super::subjects::Subject;
 use super::witness::EventThread;
 use crate::jfr::chunk::Chunk;
 use crate::jfr::values::{Constant, Value};
@@ -21,6 +22,8 @@ pub(super) struct Labels {
     contexts: Vec<Made<Option<AttributeId>>>,
     traces: Made<Option<[u8; 16]>>,
     event_threads: Made<EventThread>,
+    /// By what the class is to the event.
+    classes: [Made<Option<AttributeId>>; Subject::ALL],
     joined: Joined,
 }
 
@@ -111,6 +114,26 @@ impl Labels {
                 let made =
                     is_known.then(|| tables.string_attribute(attribute_keys::THREAD_STATE, label(&state)));
                 self.states.put(chunk, place, made)
+            }
+        }
+    }
+
+    /// The attribute of the class that an event is about.
+    #[inline]
+    pub(super) fn class(
+        &mut self,
+        chunk: Chunk<'_>,
+        subject: Subject,
+        constant: Constant,
+        tables: &mut Tables,
+    ) -> Option<AttributeId> {
+        let classes = &mut self.classes[subject as usize];
+        match classes.find(chunk, constant)? {
+            Ok(known) => known,
+            Err(place) => {
+                let name = super::subjects::class_name(chunk, constant);
+                let made = name.map(|name| tables.string_attribute(subject.key(), label(&name)));
+                classes.put(chunk, place, made)
             }
         }
     }

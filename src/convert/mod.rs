@@ -11,6 +11,7 @@
 //! | [`requested`] | the events that a user asks for besides |
 //! | [`reader`] | how the events of one type are read |
 //! | [`stacks`], [`labels`], [`constants`] | a chunk's stacks, threads, states and contexts to the model's |
+//! | [`subjects`] | the classes that events are about |
 //! | [`libraries`] | the objects of remote frames |
 //! | [`settings`], [`profiles`] | what samples stand for, and the profiles that they add to |
 //! | [`described`] | resource attributes |
@@ -30,6 +31,7 @@ mod reader;
 mod requested;
 mod settings;
 mod stacks;
+mod subjects;
 mod witness;
 
 pub use converter::{ConvertOptions, EventCount, JfrToOtlp, Window};

@@ -3,6 +3,7 @@
 use super::events::{CONVERSIONS, FAILED, Measure, Only, Period, lock_kind};
 use super::profiles::{ProfileIndex, Profiles};
 use super::requested::RequestedEvent;
+use super::subjects::Subject;
 use crate::jfr::chunk::Chunk;
 use crate::jfr::clock::Clock;
 use crate::jfr::error::JfrError;
@@ -14,7 +15,7 @@ use crate::model::attribute_keys::LOCK_KIND;
 use crate::model::{AttributeId, Tables};
 
 /// What is read of every event, each in the slot of its position here.
-const FIELDS: [&str; 9] = [
+const FIELDS: [&str; 10] = [
     "startTime",
     "stackTrace",
     "",
@@ -24,6 +25,7 @@ const FIELDS: [&str; 9] = [
     FAILED,
     "samplingPeriod",
     "duration",
+    "",
 ];
 pub(super) const START: usize = 0;
 pub(super) const STACK: usize = 1;
@@ -34,6 +36,7 @@ pub(super) const LOCAL_ROOT: usize = 5;
 pub(super) const IS_FAILED: usize = 6;
 const PERIOD: usize = 7;
 pub(super) const DURATION: usize = 8;
+pub(super) const SUBJECT: usize = 9;
 
 /// The first that a type has is the thread that an event is about.
 const THREAD_FIELDS: [&str; 3] = ["sampledThread", "eventThread", "thread"];
@@ -52,6 +55,8 @@ pub(super) struct Reader {
     /// Among those, the one with the trace id.
     pub(super) trace: Option<usize>,
     pub(super) lock_kind: Option<AttributeId>,
+    /// What the class is to the event that it names, if it names one.
+    pub(super) subject: Option<Subject>,
     /// Whether the event says in ticks how long it took.
     pub(super) has_duration: bool,
     /// Whether it is about another thread than the one that has written it.
@@ -121,6 +126,8 @@ impl Reader {
         let mut names: Vec<&str> = FIELDS.to_vec();
         let thread = THREAD_FIELDS.iter().find(|field| event.field(field).is_some());
         names[THREAD] = thread.copied().unwrap_or_default();
+        let subject = Subject::of_type(event);
+        names[SUBJECT] = subject.map_or("", |(field, _)| field);
         let first_value = names.len();
         names.extend(wanted.iter().map(|wanted| wanted.field));
         let first_context = names.len();
@@ -163,6 +170,7 @@ impl Reader {
             contexts,
             first_context,
             lock_kind: lock_kind(&event.name).map(|kind| tables.string_attribute(LOCK_KIND, kind)),
+            subject: subject.map(|(_, subject)| subject),
             has_duration: unit(FIELDS[DURATION]) == Some(Unit::TimespanTicks),
             is_seen_by_another: names[THREAD] == THREAD_FIELDS[0],
             period: period.and_then(unit),

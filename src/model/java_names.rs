@@ -72,6 +72,32 @@ pub fn java_class_name(internal: &str) -> String {
     }
 }
 
+/// The class as Java source would name it, `java.lang.Object` or `int[]`, from a descriptor (`Ljava/lang/Object;`, `[I`) or
+/// an internal name (`java/lang/Object`). `normalise`: through [`normalise_class_name`].
+pub fn java_type_name(type_of: &str, normalise: bool) -> String {
+    let element = type_of.trim_start_matches('[');
+    let dimensions = type_of.len() - element.len();
+    let name = match element {
+        // Without dimensions it is the name of a class.
+        "Z" if dimensions > 0 => "boolean".to_owned(),
+        "B" if dimensions > 0 => "byte".to_owned(),
+        "C" if dimensions > 0 => "char".to_owned(),
+        "S" if dimensions > 0 => "short".to_owned(),
+        "I" if dimensions > 0 => "int".to_owned(),
+        "J" if dimensions > 0 => "long".to_owned(),
+        "F" if dimensions > 0 => "float".to_owned(),
+        "D" if dimensions > 0 => "double".to_owned(),
+        object => {
+            let internal = object.strip_prefix('L').and_then(|name| name.strip_suffix(';')).unwrap_or(object);
+            match normalise {
+                true => java_class_name(&normalise_class_name(internal)),
+                false => java_class_name(internal),
+            }
+        }
+    };
+    name + &"[]".repeat(dimensions)
+}
+
 /// The class name without what differs from run to run or from call site to call site; in internal or dotted
 /// form, as it came. The module's documentation has the shapes.
 pub fn normalise_class_name(class: &str) -> Cow<'_, str> {
@@ -134,6 +160,23 @@ fn is_decimal(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn types_are_named_as_in_java() {
+        for (of, name) in [
+            ("Ljava/lang/Object;", "java.lang.Object"),
+            ("java/lang/Object", "java.lang.Object"),
+            ("[I", "int[]"),
+            ("I", "I"),
+            ("Lambda", "Lambda"),
+            ("[[Ljava/util/Map$Entry;", "java.util.Map$Entry[][]"),
+            ("[LN$$Lambda+0x00007f0000c01000;", "N$$Lambda[]"),
+            ("int[]", "int[]"),
+        ] {
+            assert_eq!(java_type_name(of, true), name, "{of}");
+        }
+        assert_eq!(java_type_name("N$T+0x00007f0000c01000", false), "N$T/0x00007f0000c01000");
+    }
     use proptest::prelude::*;
 
     #[test]

@@ -23,7 +23,7 @@ pub use attributes::{Attribute, AttributeValue, Link};
 pub use batch::{Batch, Resource, ResourceValue, Scope};
 pub use frame::{Frame, FrameType, Function, Mapping};
 pub use intern::{Id, Interner, SliceInterner, StringInterner};
-pub use java_names::{JavaMethod, java_class_name, normalise_class_name};
+pub use java_names::{JavaMethod, java_class_name, java_type_name, normalise_class_name};
 pub use label::{LONGEST_LABEL, label};
 pub use profile::{Observation, Profile, Sample, SampleIdentity};
 pub use profile_types::{ProfileType, types};

@@ -6,6 +6,7 @@
 #[path = "../loud_support/mod.rs"]
 mod loud_support;
 
+pub(crate) mod converted;
 pub(crate) mod jdk_json;
 pub(crate) mod synthetic;
 
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use loud_support::not_tested;
+pub(crate) use loud_support::not_tested;
 use serde_json::Value;
 
 /// The recordings that scripts/jfr-corpus.sh makes, by name.
@@ -47,7 +48,7 @@ pub(crate) fn recordings(wanted: impl Fn(&str) -> bool) -> Vec<(&'static str, Ve
 }
 
 /// The program `jfr` of the newest full JDK in Debian's directory.
-fn jfr_program() -> Option<PathBuf> {
+pub(crate) fn jfr_program() -> Option<PathBuf> {
     let homes = std::fs::read_dir("/usr/lib/jvm").ok()?.map(|home| home.unwrap().path());
     let mut programs: Vec<_> = homes.map(|home| home.join("bin/jfr")).filter(|jfr| jfr.is_file()).collect();
     // A JDK 17 and a Temurin 25 by their names; what is newest knows the most.

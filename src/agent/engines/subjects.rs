@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use parking_lot::Mutex;
 
 use crate::core::record::Subject;
-use crate::model::{java_class_name, normalise_class_name};
+use crate::model::java_type_name;
 
 /// The most classes: some 10 MB of names.
 const MOST_SUBJECTS: usize = 100_000;
@@ -47,33 +47,9 @@ impl Subjects {
     pub(in crate::agent) fn class_name(&self, subject: Subject, normalise: bool) -> Option<String> {
         let known = self.0.lock();
         let signature = known.as_ref()?.signatures.get((subject.0 as usize).checked_sub(1)?)?;
-        Some(class_name(signature, normalise))
+        // JVMTI writes a hidden class's suffix behind a dot (`Klass::signature_name`, oops/klass.cpp, 17-25).
+        Some(java_type_name(&signature.replace('.', "+"), normalise))
     }
-}
-
-fn class_name(signature: &str, normalise: bool) -> String {
-    let element = signature.trim_start_matches('[');
-    let dimensions = signature.len() - element.len();
-    let name = match element {
-        "Z" => "boolean".to_owned(),
-        "B" => "byte".to_owned(),
-        "C" => "char".to_owned(),
-        "S" => "short".to_owned(),
-        "I" => "int".to_owned(),
-        "J" => "long".to_owned(),
-        "F" => "float".to_owned(),
-        "D" => "double".to_owned(),
-        object => {
-            let internal = object.strip_prefix('L').and_then(|name| name.strip_suffix(';')).unwrap_or(object);
-            // JVMTI writes a hidden class's suffix behind a dot (`Klass::signature_name`, oops/klass.cpp, 17-25).
-            let internal = internal.replace('.', "+");
-            match normalise {
-                true => java_class_name(&normalise_class_name(&internal)),
-                false => java_class_name(&internal),
-            }
-        }
-    };
-    name + &"[]".repeat(dimensions)
 }
 
 #[cfg(test)]
@@ -81,17 +57,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_are_named_as_in_java() {
-        for (signature, name) in [
-            ("Ljava/lang/Object;", "java.lang.Object"),
-            ("[I", "int[]"),
-            ("[[Ljava/util/Map$Entry;", "java.util.Map$Entry[][]"),
-            ("LN$$Lambda.0x00007f0000c01000;", "N$$Lambda"),
-            ("[LN$$Lambda.0x00007f0000c01000;", "N$$Lambda[]"),
-        ] {
-            assert_eq!(class_name(signature, true), name, "{signature}");
-        }
-        assert_eq!(class_name("LN$T.0x00007f0000c01000;", false), "N$T/0x00007f0000c01000");
+    fn hidden_classes_are_named_as_in_java() {
+        let subjects = Subjects(Mutex::new(None));
+        let hidden = subjects.of_signature("LN$T.0x00007f0000c01000;");
+        assert_eq!(subjects.class_name(hidden, false).as_deref(), Some("N$T/0x00007f0000c01000"));
+        let lambdas = subjects.of_signature("[LN$$Lambda.0x00007f0000c01000;");
+        assert_eq!(subjects.class_name(lambdas, true).as_deref(), Some("N$$Lambda[]"));
     }
 
     #[test]

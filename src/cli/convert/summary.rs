@@ -4,6 +4,12 @@ use std::io::{self, Write as _};
 
 use crate::convert::{EventCount, JfrToOtlp, RequestedEvent};
 
+/// Events of which no profile is made though they belong to some that are: what that means.
+const TOLD: [(&str, &str); 1] = [(
+    "profiler.Free",
+    "blocks of native memory were freed; profiles of nativemem are of all that was allocated",
+)];
+
 /// The counts of all events, by type.
 pub(super) struct Summary {
     counts: Vec<(String, EventCount)>,
@@ -53,7 +59,13 @@ impl Summary {
         if self.lost_samples > 0 {
             writeln!(said, "{} samples of CPU time were lost by the JVM", self.lost_samples)?;
         }
-        let others = self.counts.iter().filter(|(_, count)| count.other > 0);
+        let is_told = |name: &str| TOLD.iter().find(|(told, _)| *told == name);
+        for (name, count) in self.counts.iter().filter(|(_, count)| count.other > 0) {
+            if let Some((_, what)) = is_told(name) {
+                writeln!(said, "{name}: {} {what}", count.other)?;
+            }
+        }
+        let others = self.counts.iter().filter(|(name, count)| count.other > 0 && is_told(name).is_none());
         let others: Vec<_> = others.map(|(name, count)| format!("{name} {}", count.other)).collect();
         if !others.is_empty() {
             writeln!(said, "not converted: {}", others.join(", "))?;

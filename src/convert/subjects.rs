@@ -1,0 +1,60 @@
+//! The classes that events are about: of an object that was allocated or lives, of a monitor, of an exception.
+
+use crate::jfr::chunk::Chunk;
+use crate::jfr::types::{FieldKind, Type};
+use crate::jfr::values::{Constant, Value};
+use crate::model::attribute_keys::{EXCEPTION_TYPE, MONITOR_CLASS, OBJECT_CLASS};
+use crate::model::java_type_name;
+
+/// What a class is to an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    Object,
+    Monitor,
+    Exception,
+}
+
+/// Fields that name a class, or an object with one; the names are those of HotSpot, async-profiler and Datadog's profiler.
+const FIELDS: [(&str, Subject); 5] = [
+    ("objectClass", Subject::Object),
+    // jdk.OldObjectSample
+    ("object", Subject::Object),
+    ("monitorClass", Subject::Monitor),
+    ("parkedClass", Subject::Monitor),
+    ("thrownClass", Subject::Exception),
+];
+
+impl Subject {
+    /// How many there are.
+    pub(super) const ALL: usize = 3;
+
+    /// The field of a type that says what its events are about.
+    pub(super) fn of_type(event: &Type) -> Option<(&'static str, Self)> {
+        FIELDS.into_iter().find(|(name, _)| {
+            let field = event.field(name);
+            field.is_some_and(|field| {
+                let is_object = ["java.lang.Class", "jdk.types.OldObject"].contains(&&*field.type_name);
+                is_object && !field.is_array && matches!(field.kind, FieldKind::Constant(_))
+            })
+        })
+    }
+
+    /// The attribute's key.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Self::Object => OBJECT_CLASS,
+            Self::Monitor => MONITOR_CLASS,
+            Self::Exception => EXCEPTION_TYPE,
+        }
+    }
+}
+
+/// The name of a class, or of an object's; `None` if the chunk does not know it.
+pub(super) fn class_name(chunk: Chunk<'_>, constant: Constant) -> Option<String> {
+    let mut class = Value::Constant(constant).as_struct(chunk)?;
+    if &*class.type_of().name == "jdk.types.OldObject" {
+        class = class.get("type")?.as_struct(chunk)?;
+    }
+    let name = class.get("name").and_then(|name| chunk.text(name)).filter(|name| !name.is_empty())?;
+    Some(java_type_name(&name, true))
+}

@@ -1,0 +1,169 @@
+//! What samples of recordings are about: each class of an object, a monitor or an exception has as many samples as the JDK's
+//! own reader prints events of it.
+
+#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
+mod jfr_support;
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use jfr_support::converted::{attribute, convert, profiles, string};
+use jfr_support::{corpus, jfr_program, recordings};
+use otlpprof::otlp::wire::ProfilesData;
+
+/// An event, the profile that its occurrences are counted in (`profile.type`, sample type, event), its kind of a lock, the
+/// field with the class as the JDK prints it, the attribute's key.
+type Known = (&'static str, [&'static str; 3], &'static str, &'static str, &'static str);
+
+const TLAB: &str = "jdk.ObjectAllocationInNewTLAB";
+const OBJECT: &str = "otlpprof.object.class";
+const MONITOR: &str = "otlpprof.monitor.class";
+
+const KNOWN: &[Known] = &[
+    (
+        "jdk.ObjectAllocationSample",
+        ["alloc-samples", "samples", "jdk.ObjectAllocationSample"],
+        "",
+        "objectClass",
+        OBJECT,
+    ),
+    (TLAB, ["alloc-samples", "samples", TLAB], "", "objectClass", OBJECT),
+    ("jdk.ObjectAllocationOutsideTLAB", ["alloc-samples", "samples", TLAB], "", "objectClass", OBJECT),
+    ("jdk.OldObjectSample", ["live-heap", "inuse_objects", "jdk.OldObjectSample"], "", "object", OBJECT),
+    ("profiler.LiveObject", ["live-heap", "inuse_objects", "profiler.LiveObject"], "", "objectClass", OBJECT),
+    ("jdk.JavaMonitorEnter", ["lock-contention", "contentions", ""], "monitor", "monitorClass", MONITOR),
+    ("jdk.JavaMonitorWait", ["lock-contention", "contentions", ""], "wait", "monitorClass", MONITOR),
+    ("jdk.ThreadPark", ["lock-contention", "contentions", ""], "park", "parkedClass", MONITOR),
+    ("jdk.JavaExceptionThrow", ["exceptions", "exceptions", ""], "", "thrownClass", "exception.type"),
+];
+
+/// Occurrences by profile, kind of a lock, and class, empty if there is none.
+type Counts = BTreeMap<([String; 3], String, String), i64>;
+
+/// What the JDK prints of these events, of those with a stack.
+fn printed(name: &str) -> Option<Counts> {
+    let Some(jfr) = jfr_program() else {
+        jfr_support::not_tested("no JDK with bin/jfr in /usr/lib/jvm to compare with");
+        return None;
+    };
+    let events: Vec<_> = KNOWN.iter().map(|(event, ..)| *event).collect();
+    let mut jfr = Command::new(jfr);
+    jfr.args(["print", "--stack-depth", "1", "--events", &events.join(",")]).arg(&corpus()[name]);
+    let printed = jfr.output().unwrap();
+    assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    let mut counts = Counts::new();
+    for event in printed.split("\n}\n") {
+        let mut lines = event.trim_start().lines();
+        let Some(event_name) = lines.next().and_then(|line| line.strip_suffix(" {")) else { continue };
+        let lines: Vec<&str> = lines.map(str::trim).collect();
+        let stack = lines.iter().position(|line| *line == "stackTrace = [");
+        if stack.is_none_or(|at| lines[at + 1] == "]") {
+            continue;
+        }
+        let (_, profile, kind, field, _) = KNOWN.iter().find(|(known, ..)| *known == event_name).unwrap();
+        let at = lines.iter().position(|line| line.starts_with(&format!("{field} = ")));
+        // `objectClass = byte[] (classLoader = bootstrap)`, `object =  [` and a line with `java.util.ArrayList Size: 2`,
+        // `byte[10]` or a field and its owner: the last line is the object itself.
+        let class = at.map_or("", |at| match lines[at].split_once(" = ").unwrap().1.trim() {
+            "[" => lines[at + 1],
+            class => class,
+        });
+        let class = match class {
+            "N/A" => "",
+            class => class.split([' ', '/']).next().unwrap(),
+        };
+        let class = match class.split_once('[') {
+            Some((element, rest)) => {
+                format!("{element}{}", "[]".repeat(1 + rest.matches('[').count()))
+            }
+            None => class.to_owned(),
+        };
+        // The number in the name of a lambda's class is not the program's.
+        let class = match class.split_once("$$Lambda") {
+            Some((outer, _)) => format!("{outer}$$Lambda"),
+            None => class,
+        };
+        *counts.entry((profile.map(str::to_owned), (*kind).to_owned(), class)).or_default() += 1;
+    }
+    Some(counts)
+}
+
+/// The same of a result.
+fn counted(data: &ProfilesData) -> Counts {
+    let mut counts = Counts::new();
+    for profile in profiles(data) {
+        let of = |key| attribute(data, &profile.attribute_indices, key).unwrap_or_default();
+        let sample_type = string(data, profile.sample_type.as_ref().unwrap().type_strindex);
+        let key = [of("profile.type"), sample_type.to_owned(), of("otlpprof.jfr.event")];
+        let Some((.., class_key)) = KNOWN.iter().find(|(_, known, ..)| *known == key) else { continue };
+        for sample in &profile.samples {
+            let of = |key| attribute(data, &sample.attribute_indices, key).unwrap_or_default();
+            let entry = (key.clone(), of("otlpprof.lock.kind"), of(class_key));
+            *counts.entry(entry).or_default() += sample.values.iter().sum::<i64>();
+        }
+    }
+    counts
+}
+
+fn check(name: &str) -> Option<Counts> {
+    let expected = printed(name)?;
+    let counts = counted(&convert(&corpus()[name], &[]).0);
+    assert_eq!(counts, expected, "{name}");
+    Some(counts)
+}
+
+fn has(counts: &Counts, profile_type: &str, class: &str) -> bool {
+    counts.keys().any(|(profile, _, of)| profile[0] == profile_type && of == class)
+}
+
+#[test]
+fn classes_have_as_many_samples_as_the_jdk_prints_events() {
+    for (name, _) in recordings(|name| name.ends_with("-rich")) {
+        let Some(counts) = check(name) else { return };
+        assert!(has(&counts, "alloc-samples", "byte[]"), "{name}: {counts:?}");
+        assert!(has(&counts, "lock-contention", "java.lang.Object"), "{name}: {counts:?}");
+        assert!(has(&counts, "live-heap", "byte[]"), "{name}: {counts:?}");
+        let is_exception = |(profile, _, class): &([String; 3], String, String)| {
+            profile[0] == "exceptions" && class.starts_with("java.lang.")
+        };
+        assert!(counts.keys().any(is_exception), "{name}: {counts:?}");
+    }
+}
+
+#[test]
+fn async_profilers_classes_are_named_as_the_jvms() {
+    for (name, _) in recordings(|name| name.starts_with("async-profiler")) {
+        let Some(counts) = check(name) else { return };
+        assert!(has(&counts, "alloc-samples", "byte[]"), "{name}: {counts:?}");
+    }
+}
+
+/// The JDK refuses to read the events of these recordings.
+#[test]
+fn datadogs_objects_have_classes() {
+    for (name, _) in recordings(|name| name == "datadog") {
+        let (data, _) = convert(&corpus()[name], &[]);
+        for profile in profiles(&data) {
+            let of = attribute(&data, &profile.attribute_indices, "otlpprof.jfr.event").unwrap_or_default();
+            if !["datadog.ObjectSample", "datadog.HeapLiveObject"].contains(&&*of) {
+                continue;
+            }
+            for sample in &profile.samples {
+                let class = attribute(&data, &sample.attribute_indices, OBJECT).expect("a class");
+                let is_java = class.trim_end_matches("[]").split('.').all(|part| !part.is_empty());
+                assert!(is_java && !class.contains(['/', ';']) && !class.starts_with('['), "{class}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_freed_is_told() {
+    for (name, _) in recordings(|name| name == "async-profiler-both") {
+        let (_, said) = convert(&corpus()[name], &[]);
+        let told = said.lines().find(|line| line.starts_with("profiler.Free: ")).expect(&said);
+        assert!(told.ends_with("profiles of nativemem are of all that was allocated"), "{told}");
+        assert!(!said.contains("not converted: ") || !said.contains("profiler.Free, "), "{said}");
+    }
+}

@@ -1,0 +1,54 @@
+//! Recordings converted by the command, and what is in the result.
+
+use std::path::Path;
+use std::process::Command;
+
+use otlpprof::otlp::wire::{self, Profile, ProfilesData};
+use prost::Message as _;
+
+/// Runs the command: its exit code, and what it has said.
+pub(crate) fn otlpprof(arguments: &[&str]) -> (i32, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_otlpprof")).args(arguments).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code().unwrap(), String::from_utf8(said).unwrap())
+}
+
+/// A path as an argument.
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// A string of the dictionary.
+pub(crate) fn string(data: &ProfilesData, index: i32) -> &str {
+    &data.dictionary.as_ref().unwrap().string_table[index as usize]
+}
+
+/// The attribute of this key among those of some referrer, as text.
+pub(crate) fn attribute(data: &ProfilesData, indices: &[i32], key: &str) -> Option<String> {
+    let table = &data.dictionary.as_ref().unwrap().attribute_table;
+    let mut attributes = indices.iter().map(|&index| &table[index as usize]);
+    let found = attributes.find(|attribute| string(data, attribute.key_strindex) == key)?;
+    Some(match found.value.as_ref()?.value.as_ref()? {
+        wire::Value::StringValue(text) => text.clone(),
+        wire::Value::IntValue(number) => number.to_string(),
+        other => panic!("{key}: {other:?}"),
+    })
+}
+
+/// All profiles.
+pub(crate) fn profiles(data: &ProfilesData) -> impl Iterator<Item = &Profile> {
+    data.resource_profiles.iter().flat_map(|of| &of.scope_profiles).flat_map(|scope| &scope.profiles)
+}
+
+/// Converts, and holds the result to every rule; with times, which Pyroscope does not take beside values, to those that are
+/// errors.
+pub(crate) fn convert(recording: &Path, more: &[&str]) -> (ProfilesData, String) {
+    let out = tempfile::NamedTempFile::new().unwrap();
+    let arguments = [&["convert", text(recording), "-o", text(out.path())], more].concat();
+    let (code, said) = otlpprof(&arguments);
+    assert_eq!(code, 0, "{said}");
+    let strict: &[&str] = if more.contains(&"--timestamps") { &[] } else { &["--strict"] };
+    let (code, report) = otlpprof(&[&["validate", text(out.path())], strict].concat());
+    assert_eq!(code, 0, "{report}");
+    (ProfilesData::decode(&*std::fs::read(out.path()).unwrap()).unwrap(), said)
+}
