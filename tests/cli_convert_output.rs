@@ -240,3 +240,66 @@ proptest! {
         prop_assert_eq!(errors.map(|(rule, _)| rule.rule().name).collect::<Vec<_>>(), Vec::<&str>::new());
     }
 }
+
+/// One line that names the place, and no more files than before.
+fn refuses(files: &Files, output: &Path, reason: &str) {
+    let before = std::fs::read_dir(files.directory.path()).unwrap().count();
+    for arguments in [
+        vec!["convert", text(&files.path("a.jfr")), "-o", text(output)],
+        vec!["convert", text(&files.path("a.jfr")), "-o", text(output), "--format", "json-pretty"],
+        vec!["convert", text(&files.path("a.jfr")), "-o", text(output), "--include-payload"],
+        vec!["payload", text(&files.path("with-payload")), "-o", text(output)],
+    ] {
+        let (code, said) = otlpprof(&arguments);
+        assert_ne!(code, 0, "{arguments:?}");
+        assert_eq!(said.trim_end(), format!("otlpprof: {}: {reason}", output.display()), "{arguments:?}");
+        let after = std::fs::read_dir(files.directory.path()).unwrap().count();
+        assert_eq!(after, before, "{arguments:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_told_in_one_line() {
+    let files = Files::new();
+    files.convert(&["a.jfr"], &["--include-payload"]);
+    std::fs::rename(files.path("out"), files.path("with-payload")).unwrap();
+    refuses(&files, Path::new("/dev/full"), "No space left on device (os error 28)");
+    let directory = files.path("directory");
+    std::fs::create_dir(&directory).unwrap();
+    refuses(&files, &directory, "Is a directory (os error 21)");
+    refuses(&files, &files.path("missing/out"), "No such file or directory (os error 2)");
+}
+
+#[test]
+fn a_file_that_cannot_be_replaced_stays_as_it_was() {
+    let files = Files::new();
+    let output = files.path("out");
+    std::fs::write(&output, "before").unwrap();
+    // The shell's unit is 512 bytes, or 1,024.
+    let limited = r#"trap '' XFSZ; ulimit -f 1; exec "$0" convert "$1" -o "$2""#;
+    let mut command = Command::new("sh");
+    command.args(["-c", limited, env!("CARGO_BIN_EXE_otlpprof")]).arg(files.path("a.jfr")).arg(&output);
+    let ran = command.output().unwrap();
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(!ran.status.success(), "{said}");
+    assert_eq!(said.trim_end(), format!("otlpprof: {}: File too large (os error 27)", output.display()));
+    assert_eq!(std::fs::read(&output).unwrap(), b"before");
+    let names = std::fs::read_dir(files.directory.path()).unwrap().map(|file| file.unwrap().file_name());
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    assert_eq!(names, ["a.jfr", "b.jfr", "out"]);
+}
+
+#[test]
+fn a_file_is_replaced_behind_its_link_and_keeps_its_permissions() {
+    use std::os::unix::fs::PermissionsExt;
+    let files = Files::new();
+    std::fs::write(files.path("real"), "before").unwrap();
+    std::fs::set_permissions(files.path("real"), PermissionsExt::from_mode(0o640)).unwrap();
+    std::os::unix::fs::symlink("real", files.path("out")).unwrap();
+    files.convert(&["a.jfr"], &[]);
+    assert!(std::fs::symlink_metadata(files.path("out")).unwrap().is_symlink());
+    let real = std::fs::metadata(files.path("real")).unwrap();
+    assert_eq!(real.permissions().mode() & 0o777, 0o640);
+    assert!(!files.profile().samples.is_empty());
+}

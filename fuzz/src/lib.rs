@@ -102,6 +102,22 @@ fn read_value(value: Value<'_>, within: Struct<'_>, hops: usize) {
 pub fn convert_recording(bytes: &[u8]) {
     let mut converter = JfrToOtlp::new(ConvertOptions { times: true, ..ConvertOptions::default() });
     let _ = converter.add(bytes);
+    check(&mut converter);
+}
+
+/// Makes profiles of a recording as so many bytes at a time come of it.
+pub fn convert_parts(bytes: &[u8], length: usize) {
+    let mut converter = JfrToOtlp::new(ConvertOptions { times: true, ..ConvertOptions::default() });
+    for part in bytes.chunks(length.max(1)) {
+        let _ = converter.push(part);
+        check(&mut converter);
+    }
+    let _ = converter.finish();
+    check(&mut converter);
+}
+
+/// Holds what a converter has by now to every rule that is no warning.
+fn check(converter: &mut JfrToOtlp) {
     let batch = converter.convert();
     for timestamps in [false, true] {
         let message = encode(&batch, &EncodeOptions { timestamps, ..EncodeOptions::default() });

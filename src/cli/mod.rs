@@ -11,6 +11,7 @@ mod input;
 mod payload;
 mod print;
 mod validate;
+mod whole_file;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;

@@ -1,13 +1,14 @@
 //! `otlpprof payload`: takes out what a profile was made of.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 
 use super::input::Input;
+use super::whole_file;
 use crate::otlp::payload::find_payloads;
 
 /// Take the original payload out of a file: the recording that a profile was made of
@@ -91,9 +92,7 @@ fn write(output: &Path, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> 
         body(&mut io::stdout().lock()).context("standard output")?;
         return Ok(ExitCode::SUCCESS);
     }
-    let name = || output.display().to_string();
-    let mut file = BufWriter::new(File::create(output).with_context(name)?);
-    body(&mut file).and_then(|()| file.flush()).with_context(name)?;
+    whole_file::write(output, body).with_context(|| output.display().to_string())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -49,41 +49,50 @@ impl JfrToOtlp {
     /// chunk is not finished, all that follows.
     ///
     /// # Errors
-    /// If the reader fails, or something in the recording is wrong.
+    /// If the reader fails, or something in the recording is wrong; what could be read before has been added.
     pub fn add_reader(&mut self, mut from: impl Read) -> Result<(), AddError> {
-        let added = self.read_chunks(&mut from);
+        let (mut bytes, mut base) = (Vec::new(), 0);
+        let added = self.read_chunks(&mut from, &mut bytes, &mut base);
+        if let Err(AddError::Io(_)) = added {
+            // That the reader failed is what is wrong: the recording is cut there.
+            let _ = self.add_chunks(&bytes, base);
+        }
         self.end_recording();
         added
     }
 
-    fn read_chunks(&mut self, from: &mut dyn Read) -> Result<(), AddError> {
-        let mut base = 0;
+    /// Reads and adds chunk by chunk. `bytes` has what has been read of the current one, which is at `base`.
+    fn read_chunks(
+        &mut self,
+        from: &mut dyn Read,
+        bytes: &mut Vec<u8>,
+        base: &mut u64,
+    ) -> Result<(), AddError> {
         let mut first_problem = Ok(());
-        // What has been read of the current chunk.
-        let mut bytes = Vec::new();
         loop {
-            from.take((HEADER_LEN - bytes.len()) as u64).read_to_end(&mut bytes)?;
-            if bytes.is_empty() && base > 0 {
+            from.take((HEADER_LEN - bytes.len()) as u64).read_to_end(bytes)?;
+            if bytes.is_empty() && *base > 0 {
                 return Ok(first_problem?);
             }
-            let header = ChunkHeader::parse(&bytes, base).ok().filter(ChunkHeader::is_finished);
+            let header = ChunkHeader::parse(bytes, *base).ok().filter(ChunkHeader::is_finished);
             let size = header.and_then(|header| usize::try_from(header.size).ok());
             let Some(size) = size.filter(|&size| size >= HEADER_LEN) else { break };
             // As many bytes as there are, however many are declared; and those by which the next chunk is known.
-            from.take((size - bytes.len() + HEADER_LEN) as u64).read_to_end(&mut bytes)?;
+            from.take((size - bytes.len() + HEADER_LEN) as u64).read_to_end(bytes)?;
             let is_followed = bytes.len() <= size || ChunkHeader::parse(&bytes[size..], 0).is_ok();
             if bytes.len() < size || !is_followed {
                 break;
             }
-            let opened = OpenChunk::open(&bytes[..size], base).ok().filter(|chunk| chunk.problem().is_none());
+            let opened =
+                OpenChunk::open(&bytes[..size], *base).ok().filter(|chunk| chunk.problem().is_none());
             let Some(chunk) = opened else { break };
             first_problem = first_problem.and(self.add_chunk(chunk.contents()));
             bytes.drain(..size);
-            base += size as u64;
+            *base += size as u64;
         }
         // What is wrong, and where it goes on, is known from the whole.
-        from.read_to_end(&mut bytes)?;
-        Ok(first_problem.and(self.add_chunks(&bytes, base))?)
+        from.read_to_end(bytes)?;
+        Ok(first_problem.and(self.add_chunks(bytes, *base))?)
     }
 
     /// Adds the chunks in these bytes, which are at `base` in their recording.

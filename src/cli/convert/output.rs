@@ -1,13 +1,14 @@
 //! Where the result goes: to a file or to standard output, around the recordings if they are to be in it.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use base64::Engine as _;
 
 use super::super::validate::print_verdict;
+use super::super::whole_file;
 use super::{Args, OutputFormat};
 use crate::model::Batch;
 use crate::otlp::json_indent::Indenter;
@@ -62,7 +63,7 @@ impl Output {
     /// Writes a batch.
     ///
     /// # Errors
-    /// If the result is too large for a message, or cannot be written. Nothing is there then.
+    /// If the result is too large for a message, or cannot be written. A file is as it was before then.
     pub(super) fn write(&self, batch: &Batch) -> anyhow::Result<Written> {
         let verdict = self.verdict(batch)?;
         let parts = self.encode(batch)?;
@@ -70,16 +71,8 @@ impl Output {
             self.write_parts(&parts, &mut io::stdout().lock()).context("standard output")?;
             return Ok(verdict);
         }
-        let name = || self.path.display().to_string();
-        let file = File::create(&self.path).with_context(name)?;
-        let is_regular = file.metadata().is_ok_and(|file| file.is_file());
-        if let Err(error) = self.write_parts(&parts, &mut BufWriter::new(file)) {
-            if is_regular {
-                // Half of a message is none. The first error is the one to tell.
-                let _ = std::fs::remove_file(&self.path);
-            }
-            return Err(error).with_context(name);
-        }
+        whole_file::write(&self.path, |to| self.write_parts(&parts, to))
+            .with_context(|| self.path.display().to_string())?;
         Ok(verdict)
     }
 
