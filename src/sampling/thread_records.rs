@@ -12,9 +12,11 @@ use crate::signal::thread_table::{
 struct Records {
     free: Vec<u32>,
     chunks: u32,
+    /// No record from here on was ever given out.
+    ever_used: u32,
 }
 
-static RECORDS: Mutex<Records> = Mutex::new(Records { free: Vec::new(), chunks: 0 });
+static RECORDS: Mutex<Records> = Mutex::new(Records { free: Vec::new(), chunks: 0, ever_used: 0 });
 
 impl Records {
     fn take(&mut self) -> Option<&'static ThreadRecord> {
@@ -33,7 +35,9 @@ impl Records {
             self.chunks += 1;
             self.free.extend((first..first + RECORDS_PER_CHUNK).rev());
         }
-        record(self.free.pop()?)
+        let index = self.free.pop()?;
+        self.ever_used = self.ever_used.max(index + 1);
+        record(index)
     }
 
     fn claim(&mut self, tid: i32) -> Option<&'static ThreadRecord> {
@@ -76,10 +80,10 @@ pub(super) fn release(record: &ThreadRecord) {
     records.free.push(index);
 }
 
-/// Every record that there is, whatever its state.
+/// Every record that was ever given out, whatever its state.
 pub(super) fn all_records() -> impl Iterator<Item = &'static ThreadRecord> {
-    let chunks = RECORDS.lock().chunks;
-    (0..chunks * RECORDS_PER_CHUNK).filter_map(record)
+    let ever_used = RECORDS.lock().ever_used;
+    (0..ever_used).filter_map(record)
 }
 
 /// Visits the record of every sampled thread. Threads may come and go meanwhile.

@@ -9,7 +9,6 @@
 //! The cost is bounded however many threads there are: a round takes as long as [`VISITS_PER_S`] and [`SIGNALS_PER_S`] want,
 //! if that is longer than the interval. All threads are then seen as seldom, whatever they do, so that no state is preferred.
 
-use std::collections::HashMap;
 use std::io;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -187,7 +186,7 @@ impl Drop for Session {
     }
 }
 
-/// What the sampler knows of one place, and of the thread in it.
+/// What the sampler knows of one place that is visited, and of the thread in it.
 #[derive(Clone, Copy, Debug)]
 struct Visited {
     generation: u32,
@@ -207,7 +206,8 @@ struct Visited {
 struct Sampler {
     config: WallConfig,
     started_ns: u64,
-    visited: HashMap<u32, Visited>,
+    /// By place.
+    visited: Vec<Option<Visited>>,
     next_number: u32,
     repeats: Vec<Repeat>,
     /// How long a round is to take, and how many places of threads there were when it began.
@@ -236,7 +236,7 @@ impl Sampler {
         Self {
             config,
             started_ns: monotonic_ns(),
-            visited: HashMap::new(),
+            visited: Vec::new(),
             next_number: 0,
             repeats: Vec::new(),
             round: config.interval,
@@ -278,12 +278,15 @@ impl Sampler {
 
     /// Plans a round: the places of all threads, and how long it takes.
     fn begin_round(&mut self, round: &mut Vec<&'static ThreadRecord>) {
-        let visited = &self.visited;
-        let is_used = |record: &&ThreadRecord| {
-            record.state() == RecordState::Armed
-                || visited.contains_key(&record.index.load(Ordering::Relaxed))
-        };
-        round.extend(all_records().filter(is_used));
+        for record in all_records() {
+            let place = record.index.load(Ordering::Relaxed) as usize;
+            if place >= self.visited.len() {
+                self.visited.resize(place + 1, None);
+            }
+            if record.state() == RecordState::Armed || self.visited[place].is_some() {
+                round.push(record);
+            }
+        }
         self.places = round.len();
         let signals = f64::from(std::mem::take(&mut self.signals_in_round));
         let least_s = (round.len() as f64 / VISITS_PER_S).max(signals / SIGNALS_PER_S);
@@ -309,14 +312,15 @@ impl Sampler {
             interval: 0,
             idle_cpu_ns: None,
         };
-        let visited = self.visited.entry(index).or_insert(Visited { at_ns: a_round_ago_ns, ..fresh });
+        let place = &mut self.visited[index as usize];
+        let visited = place.get_or_insert(Visited { at_ns: a_round_ago_ns, ..fresh });
         let elapsed_ns = now_ns.saturating_sub(visited.at_ns);
         visited.at_ns = now_ns;
         if record.state() != RecordState::Armed {
             visited.empty_rounds += 1;
             // Threads take the lowest places that are free: this one was needed for a crowd that has gone.
             if visited.empty_rounds > MOST_EMPTY_ROUNDS {
-                self.visited.remove(&index);
+                *place = None;
             }
             return;
         }
