@@ -7,9 +7,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use parking_lot::Mutex;
 
 use crate::core::context::ContextBlock;
-use crate::core::virtual_blocks::{
-    VirtualEntry, bucket_number, bucket_of, virtual_block_of, virtual_entry_of,
-};
+use crate::core::virtual_blocks::{VirtualEntry, bucket_number, bucket_of};
 
 /// Entries that are made at once, and live as long as the process.
 const ENTRIES_PER_CHUNK: usize = 64;
@@ -40,14 +38,33 @@ impl Shard {
     }
 }
 
+/// The place that leads to a virtual thread's entry, if it has one. The caller holds the shard's lock, under which a chain
+/// stays as it is.
+fn place_of(thread_id: i64) -> Option<(&'static AtomicPtr<VirtualEntry>, &'static VirtualEntry)> {
+    let mut place = bucket_of(thread_id)?;
+    loop {
+        // SAFETY: null, or an entry, which is never freed.
+        let entry: &'static VirtualEntry = unsafe { place.load(Ordering::Relaxed).as_ref() }?;
+        if entry.owner.load(Ordering::Relaxed) == thread_id {
+            return Some((place, entry));
+        }
+        place = &entry.next;
+    }
+}
+
+fn block_of(entry: &VirtualEntry) -> Option<&'static ContextBlock> {
+    // SAFETY: a block, whose memory is never unmapped.
+    unsafe { entry.block.load(Ordering::Relaxed).as_ref() }
+}
+
 /// The block of a virtual thread; if it has none, what `make` gives, if anything.
 pub fn find_or_insert(
     thread_id: i64,
     make: impl FnOnce() -> Option<&'static ContextBlock>,
 ) -> Option<&'static ContextBlock> {
     let mut shard = shard_of(thread_id).lock();
-    if let Some(block) = virtual_block_of(thread_id) {
-        return Some(block);
+    if let Some((_, entry)) = place_of(thread_id) {
+        return block_of(entry);
     }
     let first = bucket_of(thread_id)?;
     let block = make()?;
@@ -64,13 +81,13 @@ pub fn find_or_insert(
 /// The block of a virtual thread.
 pub fn find(thread_id: i64) -> Option<&'static ContextBlock> {
     let _shard = shard_of(thread_id).lock();
-    virtual_block_of(thread_id)
+    place_of(thread_id).and_then(|(_, entry)| block_of(entry))
 }
 
 /// Whether a virtual thread, which has a block, is to be sampled where threads are chosen.
 pub fn set_registered(thread_id: i64, is_registered: bool) {
     let _shard = shard_of(thread_id).lock();
-    if let Some(entry) = virtual_entry_of(thread_id) {
+    if let Some((_, entry)) = place_of(thread_id) {
         entry.is_registered.store(is_registered, Ordering::Relaxed);
     }
 }
@@ -78,23 +95,14 @@ pub fn set_registered(thread_id: i64, is_registered: bool) {
 /// Takes a virtual thread out. Gives the block that it had.
 pub fn remove(thread_id: i64) -> Option<&'static ContextBlock> {
     let mut shard = shard_of(thread_id).lock();
-    let mut place: &AtomicPtr<VirtualEntry> = bucket_of(thread_id)?;
-    loop {
-        // SAFETY: null, or an entry, which is never freed.
-        let entry: &'static VirtualEntry = unsafe { place.load(Ordering::Relaxed).as_ref() }?;
-        if entry.owner.load(Ordering::Relaxed) != thread_id {
-            place = &entry.next;
-            continue;
-        }
-        // No handler believes it from here on.
-        entry.owner.store(0, Ordering::SeqCst);
-        place.store(entry.next.load(Ordering::Relaxed), Ordering::Release);
-        let block = entry.block.load(Ordering::Relaxed);
-        shard.free.push(entry);
-        shard.used -= 1;
-        // SAFETY: a block, whose memory is never unmapped.
-        return unsafe { block.as_ref() };
-    }
+    let (place, entry) = place_of(thread_id)?;
+    // No handler believes it from here on.
+    entry.owner.store(0, Ordering::SeqCst);
+    place.store(entry.next.load(Ordering::Relaxed), Ordering::Release);
+    let block = block_of(entry);
+    shard.free.push(entry);
+    shard.used -= 1;
+    block
 }
 
 /// How many virtual threads have a block.
@@ -105,7 +113,7 @@ pub fn count() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::virtual_blocks::VIRTUAL_BUCKETS;
+    use crate::core::virtual_blocks::virtual_block_of;
 
     fn block() -> &'static ContextBlock {
         Box::leak(Box::default())
@@ -114,9 +122,28 @@ mod tests {
     /// Far from ids that other tests use.
     const FIRST: i64 = 0x5000_0000_1234;
 
+    /// Ids of the same bucket as `id`, which is the first.
+    fn that_share_a_bucket(id: i64) -> impl Iterator<Item = i64> {
+        (id..).filter(move |&other| bucket_number(other) == bucket_number(id))
+    }
+
+    #[test]
+    fn a_thread_deep_in_a_bucket_is_entered_once() {
+        let ids: Vec<i64> = that_share_a_bucket(FIRST + 3).take(100).collect();
+        for &id in &ids {
+            find_or_insert(id, || Some(block())).unwrap();
+        }
+        for &id in &ids {
+            assert!(find(id).is_some() && find_or_insert(id, || panic!("it has one")).is_some());
+        }
+        for &id in &ids {
+            assert!(remove(id).is_some() && remove(id).is_none());
+        }
+    }
+
     #[test]
     fn threads_that_share_a_bucket_have_their_own_blocks_until_they_end() {
-        let ids: Vec<i64> = (0..40).map(|n| FIRST + n * VIRTUAL_BUCKETS as i64).collect();
+        let ids: Vec<i64> = that_share_a_bucket(FIRST).take(40).collect();
         let blocks: Vec<_> = ids.iter().map(|&id| find_or_insert(id, || Some(block())).unwrap()).collect();
         let is = |found: Option<&'static ContextBlock>, block: &'static ContextBlock| {
             found.is_some_and(|found| ptr::eq(found, block))
@@ -150,14 +177,17 @@ mod tests {
         static DONE: AtomicBool = AtomicBool::new(false);
         let mine = FIRST + 2;
         let block = find_or_insert(mine, || Some(block())).unwrap();
+        let neighbours: Vec<i64> = that_share_a_bucket(mine).skip(1).take(7).collect();
+        let mut others = (mine + 1..).filter(|&id| ptr::eq(shard_of(id), shard_of(mine)));
+        let another = others.find(|&id| bucket_number(id) != bucket_number(mine)).unwrap();
         let changer = std::thread::spawn(move || {
-            for n in 1..50_000_i64 {
-                let id = mine + (n % 7 + 1) * VIRTUAL_BUCKETS as i64;
+            for n in 1..50_000 {
+                let id = neighbours[n % 7];
                 find_or_insert(id, || Some(self::block_of_others()));
                 remove(id);
-                // Another chain, to which the entry may go.
-                find_or_insert(id + 64, || Some(self::block_of_others()));
-                remove(id + 64);
+                // Another chain of the same shard, to which the entry may go.
+                find_or_insert(another, || Some(self::block_of_others()));
+                remove(another);
             }
             DONE.store(true, Ordering::Relaxed);
         });

@@ -9,10 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering};
 
 use super::context::ContextBlock;
 
-/// Buckets of the table. Ids are given out in sequence: they are their own best hash.
-pub const VIRTUAL_BUCKETS: usize = 1 << 16;
+const BUCKET_BITS: u32 = 16;
 
-/// How far a handler follows a chain: that of a million threads in sequence has 16 entries.
+/// Buckets of the table.
+pub const VIRTUAL_BUCKETS: usize = 1 << BUCKET_BITS;
+
+/// How far a handler follows a chain: those of a million threads have 16 entries.
 const MOST_STEPS: usize = 64;
 
 /// A virtual thread's place in the table. Entries are never freed; one without an owner is given another.
@@ -49,9 +51,14 @@ impl Default for VirtualEntry {
 static BUCKETS: [AtomicPtr<VirtualEntry>; VIRTUAL_BUCKETS] =
     [const { AtomicPtr::new(ptr::null_mut()) }; VIRTUAL_BUCKETS];
 
-/// The number of an id's bucket.
+/// The number of an id's bucket. Ids are given out in sequence, and those that have a block may lie as far apart as an
+/// application starts one thread after another. Multiplied by the golden ratio's part of 2^64 most such lie evenly, and a
+/// second time, with the bits mixed, all do.
 pub const fn bucket_number(thread_id: i64) -> usize {
-    thread_id as usize % VIRTUAL_BUCKETS
+    const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
+    let once = thread_id.cast_unsigned().wrapping_mul(GOLDEN_RATIO);
+    let twice = (once ^ once >> 32).wrapping_mul(GOLDEN_RATIO);
+    (twice >> (u64::BITS - BUCKET_BITS)) as usize
 }
 
 /// The first entry of an id's bucket.
@@ -59,14 +66,14 @@ pub fn bucket_of(thread_id: i64) -> Option<&'static AtomicPtr<VirtualEntry>> {
     BUCKETS.get(bucket_number(thread_id))
 }
 
-/// The block of a virtual thread, for a handler on it or for who holds the bucket's lock.
+/// The block of a virtual thread, for a handler on it.
 pub fn virtual_block_of(thread_id: i64) -> Option<&'static ContextBlock> {
     let entry = virtual_entry_of(thread_id)?;
     // SAFETY: null, or a block, whose memory is never unmapped.
     unsafe { entry.block.load(Ordering::Relaxed).as_ref() }
 }
 
-/// The place of a virtual thread in the table, for the same.
+/// The place of a virtual thread in the table, for the same. Whoever holds the bucket's lock follows chains to their ends.
 pub fn virtual_entry_of(thread_id: i64) -> Option<&'static VirtualEntry> {
     let mut place = bucket_of(thread_id)?;
     for _ in 0..MOST_STEPS {
@@ -78,4 +85,22 @@ pub fn virtual_entry_of(thread_id: i64) -> Option<&'static VirtualEntry> {
         place = &entry.next;
     }
     None
+}
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_that_start_at_even_distances_do_not_crowd_into_buckets() {
+        for distance in [1, 2, 10, 64, 1000, 4096, VIRTUAL_BUCKETS as i64, 1 << 20] {
+            let mut chains = vec![0_usize; VIRTUAL_BUCKETS];
+            for n in 0..1_000_000 {
+                chains[bucket_number(12_345 + n * distance)] += 1;
+            }
+            let longest = chains.into_iter().max();
+            assert!(longest <= Some(MOST_STEPS), "{distance} apart: {longest:?} in a bucket");
+        }
+    }
 }
