@@ -164,6 +164,29 @@ fn nothing_is_published_where_that_is_not_wanted_or_profiling_has_stopped() {
     end(run);
 }
 
+/// As an application beside the OpenTelemetry agent's extension is.
+#[test]
+fn the_apis_of_two_class_loaders_publish_one_context() {
+    for home in java_homes() {
+        let program = JavaRun::new(&home, "TwoApis");
+        let mut run = program.agent("cpu=2ms,context.publish=attributes,file=FILE").start();
+        run.wait_until("the context", |run| run.stdout().contains("set"));
+        let process = the_process_context(&run).expect("a process context");
+        let reader = OutsideReader::of(run.pid()).expect("the variable");
+        let contexts: Vec<_> =
+            reader.threads().into_iter().filter_map(|os_tid| reader.context_of(os_tid)).collect();
+        let [context] = &contexts[..] else { panic!("{}: {contexts:?}", run.label) };
+        assert_eq!((context.trace_id, context.span_id), ([1, 2], 3), "{}", run.label);
+        let named: BTreeMap<_, _> = context
+            .attributes
+            .iter()
+            .map(|(&key, value)| (process.names[usize::from(key)].as_str(), value.as_str()))
+            .collect();
+        assert_eq!(named, [("endpoint", "/payments"), ("tenant", "tenant-42")].into(), "{}", run.label);
+        end(run);
+    }
+}
+
 /// What another publisher in the process says of itself.
 fn others_process_context() -> String {
     let mut resource = Resource::default();

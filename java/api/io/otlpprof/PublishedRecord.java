@@ -4,6 +4,7 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
+import java.util.concurrent.ThreadLocalRandom;
 
 /**
  * What profilers outside the process read of the calling thread where attributes are published as well: its context once
@@ -17,6 +18,9 @@ final class PublishedRecord {
     private static final int FLAGS = 25;
     private static final int ATTRIBUTES_SIZE = 26;
     private static final int ATTRIBUTES = 28;
+
+    /** What writes for one class loader, as far as it is told apart from others that write the same records; not 0. */
+    private static final long WRITER = ThreadLocalRandom.current().nextLong() | 1;
 
     /** Big-endian, as the ids are. */
     private final ByteBuffer memory;
@@ -49,10 +53,17 @@ final class PublishedRecord {
     /** Values by their hash. All threads read and write it as they please. */
     private static final Encoded[] RECENT = new Encoded[RECENT_VALUES];
 
+    /** Where the attributes have to end. Behind that stands who wrote last: 0 for nobody. Readers take no notice of it. */
+    private final int limit;
+
     private PublishedRecord(ByteBuffer memory) {
         this.memory = memory.order(ByteOrder.BIG_ENDIAN);
-        begin();
-        setTrace(0, 0, 0, 0);
+        this.limit = memory.capacity() - Long.BYTES;
+        if (memory.getLong(limit) == 0) {
+            memory.putLong(limit, WRITER);
+            hide();
+            setTrace(0, 0, 0, 0);
+        }
     }
 
     /** The calling thread's; null if it has none. */
@@ -61,10 +72,31 @@ final class PublishedRecord {
         return memory == null ? null : new PublishedRecord(memory);
     }
 
-    /** From here on readers find nothing, until what follows has been set. */
-    void begin() {
+    /**
+     * From here on readers find nothing, until what follows has been set. The classes of another class loader may have
+     * written since: then all is as the block has it.
+     */
+    void begin(ThreadContext context) {
+        if (memory.getLong(limit) != WRITER) {
+            takeOver(context.copy());
+        }
+        hide();
+    }
+
+    private void hide() {
         memory.put(VALID, (byte) 0);
         VarHandle.storeStoreFence();
+    }
+
+    private void takeOver(ContextSnapshot snapshot) {
+        // Written with what is set next.
+        isTorn = true;
+        for (int slot = 0; slot < values.length; slot++) {
+            values[slot] = encoded(slot < snapshot.values.length ? snapshot.values[slot] : null);
+        }
+        hide();
+        putTrace(snapshot.traceIdHigh, snapshot.traceIdLow, snapshot.spanId, snapshot.flags);
+        memory.putLong(limit, WRITER);
     }
 
     private void finish() {
@@ -112,7 +144,7 @@ final class PublishedRecord {
     private void replace(int slot, Encoded before, Encoded after) {
         if (after != null && starts[slot] != 0 && before.bytes.length == after.bytes.length) {
             put(after.bytes, starts[slot] + 2);
-        } else if (after != null && starts[slot] == 0 && end + 2 + after.bytes.length <= memory.capacity()) {
+        } else if (after != null && starts[slot] == 0 && end + 2 + after.bytes.length <= limit) {
             append(slot);
             putSize();
         } else {
@@ -152,7 +184,7 @@ final class PublishedRecord {
         end = ATTRIBUTES;
         for (int slot = 0; slot < values.length; slot++) {
             starts[slot] = 0;
-            if (values[slot] != null && end + 2 + values[slot].bytes.length <= memory.capacity()) {
+            if (values[slot] != null && end + 2 + values[slot].bytes.length <= limit) {
                 append(slot);
             }
         }

@@ -239,7 +239,7 @@ final class ThreadContext extends WeakReference<Thread> {
     }
 
     private boolean setAndPublish(int slot, String value) {
-        published.begin();
+        published.begin(this);
         Known known = value == null ? null : KNOWN[index(value)];
         boolean isKnown = known != null && known.value.equals(value) && put(ints, slot, known);
         boolean isSet = isKnown || setInBlock(slot, value);
@@ -326,7 +326,7 @@ final class ThreadContext extends WeakReference<Thread> {
         if (published == null) {
             return setTrace(traceIdHigh, traceIdLow, spanId, flags);
         }
-        published.begin();
+        published.begin(this);
         writeTrace(ints, ids, traceIdHigh, traceIdLow, spanId, flags);
         isWaiting = false;
         published.setTrace(traceIdHigh, traceIdLow, spanId, flags);
@@ -466,7 +466,7 @@ final class ThreadContext extends WeakReference<Thread> {
         }
         mend();
         if (published != null) {
-            published.begin();
+            published.begin(this);
         }
         ints.put(STATE, LABELS);
         if (published != null) {
@@ -513,7 +513,7 @@ final class ThreadContext extends WeakReference<Thread> {
             return false;
         }
         if (published != null) {
-            published.begin();
+            published.begin(this);
         }
         ContextSnapshot.References references;
         do {
