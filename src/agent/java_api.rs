@@ -80,6 +80,23 @@ unsafe fn text_of(env: *mut JNIEnv, string: jstring, longest: usize) -> Option<S
     }
 }
 
+/// The strings of an array, which may be null.
+///
+/// # Safety
+/// `env` is the current thread's; the array is a live reference to one of strings.
+unsafe fn texts_of(env: *mut JNIEnv, texts: jobjectArray) -> Vec<Option<String>> {
+    let mut all = Vec::new();
+    // SAFETY: by the contract; the places are within the array.
+    unsafe {
+        for index in 0..((**env).v1_1.GetArrayLength)(env, texts) {
+            let text = ((**env).v1_1.GetObjectArrayElement)(env, texts, index);
+            all.push(text_of(env, text, usize::MAX));
+            ((**env).v1_1.DeleteLocalRef)(env, text);
+        }
+    }
+    all
+}
+
 /// Throws an exception of this class of the boot loader's, which is made of a message.
 ///
 /// # Safety
@@ -402,15 +419,9 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_event0(
 unsafe fn event(env: *mut JNIEnv, kind: jint, texts: jobjectArray, numbers: jlongArray) -> Option<bool> {
     // SAFETY: by the contract; the region is within the array, and there is room for it.
     let (given, [time_ns, high, low, span, thread_id, length]) = unsafe {
-        let mut given = Vec::new();
-        for index in 0..((**env).v1_1.GetArrayLength)(env, texts) {
-            let text = ((**env).v1_1.GetObjectArrayElement)(env, texts, index);
-            given.push(text_of(env, text, usize::MAX));
-            ((**env).v1_1.DeleteLocalRef)(env, text);
-        }
         let mut values = [0; 6];
         ((**env).v1_1.GetLongArrayRegion)(env, numbers, 0, 6, values.as_mut_ptr());
-        (given, values)
+        (texts_of(env, texts), values)
     };
     let (kind, keys): (_, &[&str]) = match kind {
         0 => (EventKind::TraceRoot, &["trace_root.endpoint", "trace_root.operation"]),
@@ -519,28 +530,31 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_value0(
     })
 }
 
-/// `Natives.slot0`.
+/// `Natives.slots0`: four bits a name, the first lowest.
 ///
 /// # Safety
 /// Called by the JVM alone.
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_slot0(
+pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_slots0(
     env: *mut JNIEnv,
     _: jclass,
-    name: jstring,
-) -> jint {
+    names: jobjectArray,
+) -> jlong {
     guarded(0, || {
         // SAFETY: by the contract.
-        let name = unsafe { text_of(env, name, usize::MAX) }.unwrap_or_default();
+        let names: Vec<_> =
+            unsafe { texts_of(env, names) }.into_iter().map(Option::unwrap_or_default).collect();
         let named = SLOT_NAMES.list().len();
-        let slot = SLOT_NAMES.slot_of(&name).map(jint::from);
+        let slots = SLOT_NAMES.slots_of(&names);
         if SLOT_NAMES.list().len() > named {
             publication::names_changed();
         }
-        slot.unwrap_or_else(|error| {
-            // SAFETY: by the contract.
-            unsafe { throw(env, c"java/lang/IllegalArgumentException", &error.to_string()) };
-            0
-        })
+        slots
+            .map(|slots| slots.into_iter().rfold(0, |all, slot| all << 4 | jlong::from(slot)))
+            .unwrap_or_else(|error| {
+                // SAFETY: by the contract.
+                unsafe { throw(env, c"java/lang/IllegalArgumentException", &error.to_string()) };
+                0
+            })
     })
 }

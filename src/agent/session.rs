@@ -411,7 +411,7 @@ fn is_sampling(options: &Options) -> bool {
 /// Gives context attributes their slots. The link's two parts have none.
 fn name_slots(names: &[String]) {
     for name in names.iter().filter(|name| !["traceid", "spanid"].contains(&name.as_str())) {
-        if let Err(error) = SLOT_NAMES.slot_of(name) {
+        if let Err(error) = SLOT_NAMES.slots_of(&[name]) {
             log::warn!("context={name}: {error}");
         }
     }

@@ -38,20 +38,26 @@ impl SlotNames {
         Self(Mutex::new(Vec::new()))
     }
 
-    /// The slot of this name, which is given the next free one if it has none.
-    pub fn slot_of(&self, name: &str) -> Result<u8, SlotNameError> {
-        check(name)?;
+    /// The slots of these names, which are given the next free ones if they have none: all of them, or none.
+    pub fn slots_of(&self, wanted: &[impl AsRef<str>]) -> Result<Vec<u8>, SlotNameError> {
+        wanted.iter().try_for_each(|name| check(name.as_ref()))?;
         let mut names = self.0.lock();
-        let slot = match names.iter().position(|taken| taken == name) {
-            Some(slot) => slot,
-            None if names.len() < SLOTS => {
+        let before = names.len();
+        let mut slots = Vec::with_capacity(wanted.len());
+        for name in wanted.iter().map(AsRef::as_ref) {
+            let known = names.iter().position(|taken| taken == name);
+            if known.is_none() && names.len() == SLOTS {
+                names.truncate(before);
+                return Err(SlotNameError::Taken(names.join(", ")));
+            }
+            let slot = known.unwrap_or_else(|| {
                 names.push(name.to_owned());
                 names.len() - 1
-            }
-            None => return Err(SlotNameError::Taken(names.join(", "))),
-        };
-        // SANITY: below 9.
-        Ok(u8::try_from(slot).expect("a slot's number"))
+            });
+            // SANITY: below 9.
+            slots.push(u8::try_from(slot).expect("a slot's number"));
+        }
+        Ok(slots)
     }
 
     /// The names so far, to which none is added while they are looked at.
@@ -68,14 +74,26 @@ mod tests {
     fn nine_names_keep_their_slots_and_a_tenth_is_refused() {
         let names = SlotNames::new();
         for slot in 0..9 {
-            assert_eq!(names.slot_of(&format!("name{slot}")), Ok(slot));
+            assert_eq!(names.slots_of(&[format!("name{slot}")]), Ok(vec![slot]));
         }
-        assert_eq!(names.slot_of("name4"), Ok(4));
-        let refused = names.slot_of("name9").unwrap_err();
+        assert_eq!(names.slots_of(&["name4", "name0"]), Ok(vec![4, 0]));
+        let refused = names.slots_of(&["name9"]).unwrap_err();
         assert!(refused.to_string().contains("name0, name1"), "{refused}");
-        assert_eq!(names.slot_of(""), Err(SlotNameError::Form));
-        assert_eq!(names.slot_of("a\nb"), Err(SlotNameError::Form));
-        assert_eq!(names.slot_of(&"n".repeat(256)), Err(SlotNameError::Form));
+        for name in ["", "a\nb", &"n".repeat(256)] {
+            assert_eq!(names.slots_of(&[name]), Err(SlotNameError::Form));
+        }
         assert_eq!(names.list().len(), 9);
+    }
+
+    #[test]
+    fn of_names_that_are_refused_none_takes_a_slot() {
+        let names = SlotNames::new();
+        assert_eq!(names.slots_of(&["good", "a\nb"]), Err(SlotNameError::Form));
+        assert!(names.list().is_empty());
+        let eight: Vec<String> = (0..8).map(|number| format!("name{number}")).collect();
+        names.slots_of(&eight).unwrap();
+        let refused = names.slots_of(&["ninth", "tenth"]).unwrap_err();
+        assert!(matches!(&refused, SlotNameError::Taken(taken) if !taken.contains("ninth")), "{refused}");
+        assert_eq!(names.slots_of(&["another"]), Ok(vec![8]));
     }
 }

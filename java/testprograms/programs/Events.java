@@ -32,6 +32,10 @@ public final class Events {
         check(PROFILER.recordTraceRoot(1, 2, 3, "/other", null));
         check(!PROFILER.recordTraceRoot(trace, "no id, nor hex..", "/", null));
         check(!PROFILER.recordTraceRoot(trace, "0000000000000000", "/", null));
+        // Java reads numbers so.
+        check(!PROFILER.recordTraceRoot(trace, "+7ad6b7169203331", "/", null));
+        check(!PROFILER.recordTraceRoot(trace, "b7ad6b716920333\u0661", "/", null));
+        check(!PROFILER.recordTraceRoot(null, "b7ad6b7169203331", "/", null));
         for (int i = 0; i < 3; i++) {
             check(PROFILER.recordQueueTime(
                     100, 1100, Events.class, Thread.class, ArrayBlockingQueue.class, 37, Thread.currentThread()));

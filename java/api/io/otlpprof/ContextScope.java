@@ -1,7 +1,8 @@
 package io.otlpprof;
 
 /**
- * Gives a thread back the context that it had when the scope was opened.
+ * Gives a thread back the context that it had when the scope was opened. Scopes are closed in the reverse order of their
+ * opening, as {@code try} does it: whichever is closed last decides what the thread's context is.
  *
  * <pre>{@code
  * try (ContextScope scope = CONTEXT.openScope()) {

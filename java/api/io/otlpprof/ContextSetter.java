@@ -1,5 +1,6 @@
 package io.otlpprof;
 
+import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 
@@ -21,8 +22,8 @@ import java.util.Objects;
  * }
  * }</pre>
  *
- * <p>Setters act on the calling thread alone. A value that is in use already is set without a call into native code and
- * without allocation. Values are strings of at most 255 bytes in UTF-8, of which a process can have 65,536 in use at once;
+ * <p>Setters act on the calling thread alone. A value that was set lately, of which some thousand are known, is set without a
+ * call into native code and without allocation. Values are strings of at most 255 bytes in UTF-8, of which a process can have 65,536 in use at once;
  * one that is set and no longer in use takes no room.
  *
  * <p>Attributes belong to the process: setters that name the same attribute share it. There are nine at most, and they
@@ -55,8 +56,10 @@ public final class ContextSetter {
      *
      * @param profiler the profiler
      * @param names the attributes' names, different from one another, each of 1 to 255 bytes without control characters
-     * @throws IllegalArgumentException if there are more than nine names, one is empty, too long or given twice, or setters
-     *     of this process together name more than nine attributes
+     * @throws IllegalArgumentException if there are more than nine names, or one is empty or given twice; with the agent
+     *     also if one is too long or has control characters, or setters of this process together name more than nine
+     *     attributes. None of the names is then taken
+     * @throws NullPointerException if the profiler, the list or a name is null
      */
     public ContextSetter(Otlpprof profiler, List<String> names) {
         this.active = profiler.isAvailable();
@@ -72,22 +75,23 @@ public final class ContextSetter {
                 throw new IllegalArgumentException("attributes have different names, and none is empty: " + names);
             }
         }
+        if (!active) {
+            Arrays.fill(this.slots, ThreadContext.NOWHERE);
+            return;
+        }
+        long given = Natives.slots0(names.stream().filter(name -> !isOfLink(name)).toArray(String[]::new));
         for (int i = 0; i < this.names.length; i++) {
-            this.slots[i] = slotOf(this.names[i]);
+            if (isOfLink(this.names[i])) {
+                this.slots[i] = this.names[i].equals(TRACE_ID) ? ThreadContext.TRACE : ThreadContext.SPAN;
+            } else {
+                this.slots[i] = (int) given & 0xf;
+                given >>>= 4;
+            }
         }
     }
 
-    private int slotOf(String name) {
-        if (!active) {
-            return ThreadContext.NOWHERE;
-        }
-        if (name.equals(TRACE_ID)) {
-            return ThreadContext.TRACE;
-        }
-        if (name.equals(SPAN_ID)) {
-            return ThreadContext.SPAN;
-        }
-        return Natives.slot0(name);
+    private static boolean isOfLink(String name) {
+        return name.equals(TRACE_ID) || name.equals(SPAN_ID);
     }
 
     /**
@@ -219,6 +223,7 @@ public final class ContextSetter {
      *
      * @param snapshot the snapshot, of whatever thread
      * @return whether the thread has all of it; false as for {@link #setAttribute(int, String)}
+     * @throws NullPointerException if the snapshot is null
      */
     public boolean restore(ContextSnapshot snapshot) {
         Objects.requireNonNull(snapshot, "snapshot");

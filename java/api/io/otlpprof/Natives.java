@@ -75,9 +75,9 @@ final class Natives {
     static native String value0(int reference);
 
     /**
-     * The slot of this name.
+     * The slots of these names, nine at most, in four bits each: that of the first in the lowest.
      *
-     * @throws IllegalArgumentException if there is none left, or the name is not one
+     * @throws IllegalArgumentException if there are not enough left, or a name is not one: then none is given
      */
-    static native int slot0(String name);
+    static native long slots0(String[] names);
 }

@@ -25,6 +25,9 @@ public final class Otlpprof {
     private static final String LOADED = "io.otlpprof.loader";
 
     private static final AtomicBoolean SAID = new AtomicBoolean();
+    /** Then it is not unpacked again each time that somebody asks. */
+    private static boolean hasEmbeddedFailed;
+
     private static final Otlpprof WITH_AGENT = new Otlpprof(true);
     private static final Otlpprof WITHOUT_AGENT = new Otlpprof(false);
 
@@ -59,7 +62,12 @@ public final class Otlpprof {
         }
         synchronized (Otlpprof.class) {
             linked = linked();
-            return linked != null ? linked : loaded(EmbeddedLibrary::load);
+            if (linked != null || hasEmbeddedFailed) {
+                return linked != null ? linked : WITHOUT_AGENT;
+            }
+            Otlpprof loaded = loaded(EmbeddedLibrary::load);
+            hasEmbeddedFailed = loaded == WITHOUT_AGENT;
+            return loaded;
         }
     }
 
@@ -231,23 +239,28 @@ public final class Otlpprof {
      * @param spanId the root span's id: 16 hexadecimal digits, not all zero
      * @param endpoint for example a route
      * @param operation for example a method; may be null
-     * @return whether it is recorded. If not, it does not profile, there are too many events, or an id is not of its form
+     * @return whether it is recorded. If not, it does not profile, there are too many events, or an id is null or not of its
+     *     form
+     * @throws NullPointerException if the endpoint is null
      */
     public boolean recordTraceRoot(String traceId, String spanId, String endpoint, String operation) {
         Objects.requireNonNull(endpoint, "endpoint");
-        if (!available || traceId.length() != 32 || spanId.length() != 16) {
+        if (!available || !isHexadecimal(traceId, 32) || !isHexadecimal(spanId, 16)) {
             return false;
         }
-        try {
-            return recordTraceRoot(
-                    Long.parseUnsignedLong(traceId.substring(0, 16), 16),
-                    Long.parseUnsignedLong(traceId.substring(16), 16),
-                    Long.parseUnsignedLong(spanId, 16),
-                    endpoint,
-                    operation);
-        } catch (NumberFormatException e) {
-            return false;
-        }
+        return recordTraceRoot(
+                Long.parseUnsignedLong(traceId.substring(0, 16), 16),
+                Long.parseUnsignedLong(traceId.substring(16), 16),
+                Long.parseUnsignedLong(spanId, 16),
+                endpoint,
+                operation);
+    }
+
+    /** As the JDK reads numbers, a sign and other scripts' digits would do. */
+    private static boolean isHexadecimal(String id, int length) {
+        return id != null
+                && id.length() == length
+                && id.chars().allMatch(character -> character < 128 && Character.digit(character, 16) >= 0);
     }
 
     /**
@@ -307,17 +320,21 @@ public final class Otlpprof {
             Class<?> queueType,
             int queueLength,
             Thread origin) {
+        Objects.requireNonNull(task, "task");
+        Objects.requireNonNull(scheduler, "scheduler");
+        if (!available) {
+            return false;
+        }
         String[] texts = {
             scheduler.getName(),
             task.getName(),
             queueType == null ? null : queueType.getName(),
             origin == null ? null : origin.getName(),
-            available ? threadName() : null
+            threadName()
         };
         int length = queueLength < 0 ? -1 : Integer.highestOneBit(queueLength);
-        return available
-                && Natives.event0(
-                        Natives.QUEUE, texts, new long[] {endNanos - startNanos, 0, 0, 0, threadId(), length});
+        return Natives.event0(
+                Natives.QUEUE, texts, new long[] {endNanos - startNanos, 0, 0, 0, threadId(), length});
     }
 
     /**
@@ -334,10 +351,12 @@ public final class Otlpprof {
      */
     public boolean recordDuration(String name, long startNanos, long endNanos) {
         Objects.requireNonNull(name, "name");
-        String[] texts = {name, available ? threadName() : null};
-        return available
-                && Natives.event0(
-                        Natives.DURATION, texts, new long[] {endNanos - startNanos, 0, 0, 0, threadId(), -1});
+        if (!available) {
+            return false;
+        }
+        String[] texts = {name, threadName()};
+        return Natives.event0(
+                Natives.DURATION, texts, new long[] {endNanos - startNanos, 0, 0, 0, threadId(), -1});
     }
 
     /**
@@ -362,9 +381,10 @@ public final class Otlpprof {
         return isVirtual(thread) ? -1 : thread.getId();
     }
 
-    /** {@code Thread.isVirtual()} is not there before 21. */
+    /** {@code Thread.isVirtual()} is not there before 21. Without continuations they are of the second class. */
     private static boolean isVirtual(Thread thread) {
-        return thread.getClass().getName().endsWith("VirtualThread");
+        String name = thread.getClass().getName();
+        return name.equals("java.lang.VirtualThread") || name.equals("java.lang.ThreadBuilders$BoundVirtualThread");
     }
 
     /**

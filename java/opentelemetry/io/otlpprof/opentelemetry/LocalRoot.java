@@ -11,7 +11,7 @@ final class LocalRoot {
     private static final AttributeKey<String> METHOD = AttributeKey.stringKey("http.request.method");
 
     private final WeakReference<ReadableSpan> span;
-    private volatile String endpoint = "";
+    private volatile String endpoint;
     private volatile boolean isFinal;
 
     /**
@@ -21,6 +21,8 @@ final class LocalRoot {
      */
     LocalRoot(ReadableSpan span) {
         this.span = new WeakReference<>(span);
+        // It may be gone before anybody asks.
+        this.endpoint = span.getName();
     }
 
     /**
