@@ -158,6 +158,9 @@ fn an_event_begins_and_ends_with_its_session() {
                 assert!(jvm.stderr().contains("event=page-faults is off"), "{}: {}", jvm.label, jvm.stderr());
                 not_tested("the ends of perf events, since they are not granted");
             }
+            let traces = jvm.traces();
+            // Where kernel frames can be had, each has a ring.
+            assert!([0, traces.perf_events].contains(&traces.event_rings), "{}: {traces:?}", jvm.label);
             jvm.load_agent("stop");
             assert_eq!(jvm.traces(), Traces::default(), "{}", jvm.label);
         }

@@ -319,7 +319,10 @@ fn a_sample_that_fits_without_its_times_alone_is_written_so() {
 fn stacks_that_become_equal_are_one_sample() {
     let mut batch = Batch::default();
     let function = batch.tables.named_function("do_syscall_64");
-    let frames = [Frame::Kernel { function }, Frame::Marker { function, frame_type: FrameType::Kernel }];
+    let frames = [
+        Frame::Kernel { mapping: None, address: None, function },
+        Frame::Marker { function, frame_type: FrameType::Kernel },
+    ];
     for timed in [false, true] {
         let mut profile = Profile::new(&types::CPU, 1);
         (profile.start_unix_nano, profile.duration_nano) = (START, DURATION);

@@ -21,6 +21,7 @@ use crate::model::{AttributeId, Tables};
 use crate::sampling::{cpu, wall};
 use crate::signal::counters::COUNTERS;
 use crate::signal::event;
+use crate::signal::kernel_stack;
 use crate::signal::native_memory;
 use crate::signal::walk::{FrozenReason, WalkError};
 
@@ -73,6 +74,9 @@ impl Snapshot {
         }
         for (name, count) in event::COUNTS.named() {
             counts.push((format!("otlpprof.event.{name}"), count));
+        }
+        for (name, count) in kernel_stack::COUNTS.named() {
+            counts.push((format!("otlpprof.kernel.{name}"), count));
         }
         for (name, count) in wall::COUNTS.named() {
             counts.push((format!("otlpprof.wall.{name}"), count));

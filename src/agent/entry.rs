@@ -93,7 +93,8 @@ pub(super) unsafe fn load_with(vm: *mut JavaVM, options: &[u8]) -> jint {
 /// fails its start.
 fn check_clock(options: &Options) -> Result<(), cpu::StartError> {
     let Some(interval) = options.cpu else { return Ok(()) };
-    cpu::check(&Config { interval, clock: session::clock_choice(options.cpu_clock), signal: options.signal })
+    let clock = session::clock_choice(options.cpu_clock);
+    cpu::check(&Config { interval, clock, signal: options.signal, ..Config::default() })
 }
 
 /// Does what is asked. A mistake leaves the JVM running, unless `strict` says otherwise.

@@ -11,13 +11,14 @@ use crate::core::context::{SLOTS, ValueRef};
 use crate::core::object::ObjectIndex;
 use crate::core::record::{Engine, FrameKind, NO_OBJECT, Subject};
 use crate::elf::image::LoadCounts;
+use crate::elf::kernel::{KERNEL_NAME, Kernel};
 use crate::elf::objects::ObjectDetails;
 use crate::jvm::method_names::MethodNames;
 use crate::jvm::methods::MethodTable;
 use crate::jvm::stubs::StubTable;
 use crate::model::{
-    self, AttributeId, AttributeSetId, Frame, FrameId, FrameType, Function, JavaMethod, Tables,
-    attribute_keys, native_frame_nowhere,
+    self, AttributeId, AttributeSetId, Frame, FrameId, FrameType, Function, JavaMethod, Mapping, Tables,
+    attribute_keys, native_frame_nowhere, unnamed_native_frame,
 };
 use crate::signal::safe_load::ProcessMemory;
 use crate::signal::walk::{FrozenReason, WalkError};
@@ -63,6 +64,7 @@ impl Resolver for FrameResolver {
             | FrameKind::Java => self.java(tables, frame.value, frame.aux as i32),
             FrameKind::MethodId => self.java_by_id(tables, frame.value),
             FrameKind::Native => self.native(tables, frame),
+            FrameKind::Kernel => kernel_frame(tables, RuntimeAddr(frame.value)),
             FrameKind::Remote => self.remote(tables, ObjectIndex(frame.aux), ElfVaddr(frame.value)),
             FrameKind::Stub => {
                 let name = self.stubs.name_at(frame.value);
@@ -119,6 +121,27 @@ impl Resolver for FrameResolver {
 fn marker(tables: &mut Tables, text: &str, frame_type: FrameType) -> FrameId {
     let function = tables.named_function(text);
     tables.frames.intern(Frame::Marker { function, frame_type })
+}
+
+/// A frame of the kernel's: with its name, also where native frames are left to the backend, which seldom has the kernel.
+fn kernel_frame(tables: &mut Tables, pc: RuntimeAddr) -> FrameId {
+    let kernel = Kernel::running();
+    let place = kernel.place(pc);
+    let function = match (place.function, place.address) {
+        (Some(name), _) => tables.named_function(name),
+        (None, Some(address)) => tables.named_function(&unnamed_native_frame(KERNEL_NAME, address)),
+        (None, None) => tables.named_function("[kernel]"),
+    };
+    let mapping = place.address.map(|_| {
+        let filename = tables.strings.intern(KERNEL_NAME);
+        tables.mappings.intern(Mapping {
+            memory_limit: ElfVaddr(kernel.text_bytes()),
+            filename,
+            build_id: kernel.build_id(),
+            ..Mapping::default()
+        })
+    });
+    tables.frames.intern(Frame::Kernel { mapping, address: place.address, function })
 }
 
 impl FrameResolver {

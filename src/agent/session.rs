@@ -34,13 +34,14 @@ use super::vm::{STUBS, Vm};
 use crate::aggregate::{Aggregator, Survivors};
 use crate::context::reclaim;
 use crate::context::slot_names::SLOT_NAMES;
+use crate::core::stack_walker::StackWalker;
 use crate::core::thread::ClockKind;
 use crate::elf::image::load_counts;
 use crate::jvm::methods::{MethodTable, MethodTableLimits};
 use crate::model::Resource;
 use crate::sampling::config::{ClockChoice, Config};
 use crate::sampling::wall::{self, WallConfig};
-use crate::sampling::{cpu, own_threads, perf_events};
+use crate::sampling::{KernelFrames, cpu, own_threads, perf_events};
 use crate::signal::buffer::{self, SampleBuffer};
 use crate::signal::safe_load::ProcessMemory;
 use crate::signal::sample::{self, SETUP};
@@ -190,7 +191,8 @@ impl Session {
     fn sample(self: &Arc<Self>) -> Result<(), SessionError> {
         if let Some(event) = &self.options.event {
             // Before threads are known, which then get it as they are.
-            match perf_events::start(event, self.options.event_signal, sample::take_event) {
+            let (signal, kernel_frames) = (self.options.event_signal, kernel_frames(&self.options));
+            match perf_events::start(event, kernel_frames, signal, sample::take_event) {
                 Ok(session) => *self.event.lock() = Some(session),
                 Err(refusal) => log::warn!("event={} is off: {refusal}", event.name),
             }
@@ -198,7 +200,8 @@ impl Session {
         if is_sampling(&self.options) {
             let clock = self.options.cpu.map_or(ClockChoice::None, |_| clock_choice(self.options.cpu_clock));
             let interval = self.options.cpu.unwrap_or(Config::LONGEST_INTERVAL);
-            let config = Config { interval, clock, signal: self.options.signal };
+            let kernel_frames = self.options.cpu_kernel && self.options.stack_walker != StackWalker::No;
+            let config = Config { interval, clock, signal: self.options.signal, kernel_frames };
             let cpu = cpu::start(&config, sample::take_cpu)?;
             if let Some(clock) = cpu.clock() {
                 let _ = self.clock.set(clock.name());
@@ -415,6 +418,11 @@ fn name_slots(names: &[String]) {
             log::warn!("context={name}: {error}");
         }
     }
+}
+
+/// Whether stacks of the perf event have the kernel's frames, if they can be had.
+fn kernel_frames(options: &Options) -> KernelFrames {
+    if options.stack_walker == StackWalker::No { KernelFrames::Off } else { options.event_kernel }
 }
 
 /// The engine's word for the option.

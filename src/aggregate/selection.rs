@@ -61,7 +61,7 @@ impl NameSelection {
             let function = match *tables.frames.get(*frame) {
                 Frame::Java { function, .. }
                 | Frame::Native { function, .. }
-                | Frame::Kernel { function }
+                | Frame::Kernel { function, .. }
                 | Frame::Marker { function, .. } => function,
                 Frame::RemoteNative { .. } => return None,
             };

@@ -184,7 +184,9 @@ fn named(
     let is_machine_code = descriptor == "()L;" || descriptor.is_empty();
     match kind {
         _ if name.is_empty() => marker("[unknown]", tables),
-        Kind::Kernel => Frame::Kernel { function: tables.named_function(&name) },
+        Kind::Kernel => {
+            Frame::Kernel { mapping: None, address: None, function: tables.named_function(&name) }
+        }
         Kind::Native if is_machine_code => {
             Frame::Native { mapping: None, address: None, function: tables.named_function(&name), line: 0 }
         }

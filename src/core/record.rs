@@ -207,6 +207,8 @@ pub enum FrameKind {
     Java,
     /// A Java frame by its jmethodID, in `value`.
     MethodId,
+    /// A frame of the kernel's: `value` the run-time lookup address (return addresses already less one).
+    Kernel,
 }
 
 impl FrameKind {

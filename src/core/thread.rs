@@ -6,6 +6,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
+use super::event_ring::EventRing;
+
 /// One profiled thread. Records live as long as the process and are reused; the handler finds the current
 /// thread's through the value that its timer's signal carries, through its event's descriptor, or through a
 /// pthread key.
@@ -112,6 +114,8 @@ impl ClockKind {
 pub struct ThreadClock {
     kind: AtomicU32,
     handle: AtomicI32,
+    /// Of a [`ClockKind::Perf`], where the kernel's frames are wanted.
+    pub ring: EventRing,
 }
 
 impl ThreadClock {
@@ -207,6 +211,8 @@ pub struct EventAccount {
     pub started: AtomicBool,
     /// Whether a handler is taking a sample at this moment.
     pub busy: AtomicBool,
+    /// Where the kernel's frames are wanted.
+    pub ring: EventRing,
 }
 
 impl EventAccount {

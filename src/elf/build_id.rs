@@ -103,6 +103,14 @@ pub fn of_source(source: impl Source) -> Result<BuildId, BuildIdError> {
     }
 }
 
+/// The build-id among notes of this machine, one behind the other.
+///
+/// # Errors
+/// If there is none.
+pub fn of_notes(notes: &[u8]) -> Result<BuildId, BuildIdError> {
+    Ok(build_id_in(notes, 4, cfg!(target_endian = "little"))?.0)
+}
+
 fn from_sections<S: Source>(file: &ElfFile<S>) -> Result<BuildId, BuildIdError> {
     const SHT_NOTE: u32 = 7;
     let sections = file.section_headers()?;

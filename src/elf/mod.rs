@@ -18,6 +18,7 @@
 //! | [`notes`], [`build_id`] | notes, and the build-id among them |
 //! | [`htlhash`] | the other name of a file's content |
 //! | [`relocations`] | the GOT slots through which an object calls an imported function |
+//! | [`kernel`] | names for the kernel's addresses, and its build-id |
 //! | [`objects`] | who is loaded where, and who was |
 //! | [`symbols`] | names for addresses |
 //! | [`unwind`] | call frame information to unwind tables |
@@ -29,6 +30,7 @@ pub mod dynamic;
 pub mod file;
 pub mod htlhash;
 pub mod image;
+pub mod kernel;
 pub mod notes;
 pub mod objects;
 pub mod process_memory;

@@ -72,7 +72,11 @@ impl Moved<'_> {
                 let mapping = mapping.map(|mapping| self.mapping(mapping));
                 Frame::Native { mapping, address, function: self.function(function), line }
             }
-            Frame::Kernel { function } => Frame::Kernel { function: self.function(function) },
+            Frame::Kernel { mapping, address, function } => Frame::Kernel {
+                mapping: mapping.map(|mapping| self.mapping(mapping)),
+                address,
+                function: self.function(function),
+            },
             Frame::Marker { function, frame_type } => {
                 Frame::Marker { function: self.function(function), frame_type }
             }

@@ -35,6 +35,10 @@ pub enum Frame {
     },
     /// A kernel function.
     Kernel {
+        /// The kernel, where known.
+        mapping: Option<MappingId>,
+        /// The lookup address in it, where known.
+        address: Option<ElfVaddr>,
         /// The symbol.
         function: FunctionId,
     },

@@ -73,7 +73,11 @@ impl<'a> Translation<'a> {
                 function: self.function(function),
                 line,
             },
-            Frame::Kernel { function } => Frame::Kernel { function: self.function(function) },
+            Frame::Kernel { mapping, address, function } => Frame::Kernel {
+                mapping: mapping.map(|mapping| self.mapping(mapping)),
+                address,
+                function: self.function(function),
+            },
             Frame::Marker { function, frame_type } => {
                 Frame::Marker { function: self.function(function), frame_type }
             }
@@ -172,7 +176,7 @@ mod tests {
             Frame::Java { function, line: 3 },
             Frame::RemoteNative { mapping, address },
             Frame::Native { mapping: Some(mapping), address: Some(address), function, line: 0 },
-            Frame::Kernel { function },
+            Frame::Kernel { mapping: Some(mapping), address: Some(address), function },
             Frame::Marker { function, frame_type: FrameType::Jvm },
         ];
         let frames = frames.map(|frame| tables.frames.intern(frame));

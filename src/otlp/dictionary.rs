@@ -351,9 +351,13 @@ impl<'a> Dictionary<'a> {
                 line,
                 ..plain
             },
-            Frame::Kernel { function } | Frame::Marker { function, .. } => {
-                WireLocation { function: self.function(function), ..plain }
-            }
+            Frame::Kernel { mapping, address, function } => WireLocation {
+                mapping: mapping.map_or(WireIndex::ZERO, |mapping| self.mapping(mapping)),
+                address: address.unwrap_or_default(),
+                function: self.function(function),
+                ..plain
+            },
+            Frame::Marker { function, .. } => WireLocation { function: self.function(function), ..plain },
         };
         let known = self.locations.len();
         let place = self.locations.intern(location);

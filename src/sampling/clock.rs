@@ -13,7 +13,9 @@ use std::{io, mem, ptr};
 use parking_lot::Mutex;
 use perf_event_open_sys as perf;
 
-use super::perf_descriptor;
+use super::config::ArmedConfig;
+use super::kernel_rings::KernelFramesRefusal;
+use super::{kernel_rings, perf_descriptor};
 use crate::core::thread::{ClockKind, ThreadRecord};
 use crate::signal::cpu::{SESSION, TimerStart, set_timer};
 use crate::signal::cpu_counters::{COUNTERS, add};
@@ -24,10 +26,14 @@ use crate::signal::thread_table::SignalToken;
 /// first signal is handled the event goes on at that pace.
 const SHORTEST_FIRST_PERIOD_NS: i64 = 100_000;
 
+/// That of an event which is opened to see whether it can be.
+const PROBED_PERIOD_NS: i64 = 1_000_000_000;
+
 /// Arms `record`'s clock: of the kind `first`, or of the next kind that can still be had. Sets the record's
 /// clock before its first signal can come. The account's base, phase and epoch must be set.
-pub(super) fn arm(record: &ThreadRecord, first: ClockKind, signal: i32) -> bool {
-    if first == ClockKind::Perf && arm_perf(record, signal).is_ok() {
+pub(super) fn arm(record: &ThreadRecord, config: ArmedConfig, first: ClockKind) -> bool {
+    let signal = config.signal;
+    if first == ClockKind::Perf && arm_perf(record, config).is_ok() {
         return true;
     }
     if first != ClockKind::Itimer && arm_timer(record, signal).is_ok() {
@@ -64,7 +70,7 @@ fn check(result: i64) -> io::Result<i32> {
 /// An event that counts a thread's CPU time, the kernel's included, and is disabled. The kernel has two software clocks,
 /// which for an event of one thread count the same, by the same timer (kernel/events/core.c, cpu_clock_event_add and
 /// task_clock_event_add); this one is what other profilers take.
-fn open_event(tid: i32, period_ns: i64) -> io::Result<i32> {
+fn open_event(tid: i32, period_ns: i64, kernel_frames: bool) -> io::Result<i32> {
     let mut attr = perf::bindings::perf_event_attr {
         type_: perf::bindings::PERF_TYPE_SOFTWARE,
         size: size_of::<perf::bindings::perf_event_attr>() as u32,
@@ -74,13 +80,21 @@ fn open_event(tid: i32, period_ns: i64) -> io::Result<i32> {
     attr.__bindgen_anon_1.sample_period = period_ns.cast_unsigned();
     attr.__bindgen_anon_2.wakeup_events = 1;
     attr.set_disabled(1);
+    if kernel_frames {
+        kernel_rings::ask_for(&mut attr);
+    }
     perf_descriptor::open(&attr, tid)
 }
 
 /// Whether this process may count its threads' CPU time, the kernel's included.
 pub(super) fn probe_perf() -> io::Result<()> {
     // SAFETY: the descriptor was opened here.
-    open_event(0, 1_000_000_000).map(|fd| unsafe { libc::close(fd) }).map(drop)
+    open_event(0, PROBED_PERIOD_NS, false).map(|fd| unsafe { libc::close(fd) }).map(drop)
+}
+
+/// Whether those events can tell of the kernel's frames.
+pub(super) fn check_kernel_frames() -> Result<(), KernelFramesRefusal> {
+    kernel_rings::check(|| open_event(0, PROBED_PERIOD_NS, true))
 }
 
 /// Whether the process may have a POSIX timer on a thread's CPU clock.
@@ -89,16 +103,20 @@ pub(super) fn probe_timer(signal: i32) -> io::Result<()> {
     create_timer(unsafe { libc::gettid() }, signal, SignalToken(0)).map(delete_timer)
 }
 
-fn arm_perf(record: &ThreadRecord, signal: i32) -> io::Result<()> {
+fn arm_perf(record: &ThreadRecord, config: ArmedConfig) -> io::Result<()> {
     let tid = record.os_tid.load(Ordering::Relaxed);
     let interval = SESSION.interval_ns();
     let shortest = SHORTEST_FIRST_PERIOD_NS.min(interval / 4);
     let first_period = (interval - record.account.phase_ns.load(Ordering::Relaxed)).max(shortest);
-    let fd = open_event(tid, first_period)?;
+    let fd = open_event(tid, first_period, config.kernel_frames)?;
+    if config.kernel_frames {
+        kernel_rings::give(fd, &record.clock.ring);
+    }
     let set = || record.clock.set(ClockKind::Perf, fd);
-    perf_descriptor::lead_to(fd, tid, signal, SignalToken::of(record), set).inspect_err(|_| {
+    perf_descriptor::lead_to(fd, tid, config.signal, SignalToken::of(record), set).inspect_err(|_| {
         record.clock.clear();
         perf_descriptor::close(fd);
+        kernel_rings::take(&record.clock.ring);
     })
 }
 

@@ -26,11 +26,18 @@ pub struct Config {
     pub clock: ClockChoice,
     /// The signal by which a thread is told. See [`Config::allows_signal`].
     pub signal: i32,
+    /// Whether the kernel's frames are on top of stacks: by [`ClockKind::Perf`], if the process may have them.
+    pub kernel_frames: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { interval: Duration::from_millis(10), clock: ClockChoice::Auto, signal: libc::SIGPROF }
+        Self {
+            interval: Duration::from_millis(10),
+            clock: ClockChoice::Auto,
+            signal: libc::SIGPROF,
+            kernel_frames: false,
+        }
     }
 }
 
@@ -74,6 +81,7 @@ impl Config {
 pub(super) struct ArmedConfig {
     pub(super) clock: Option<ClockKind>,
     pub(super) signal: i32,
+    pub(super) kernel_frames: bool,
 }
 
 #[cfg(test)]

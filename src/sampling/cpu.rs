@@ -8,12 +8,12 @@ use std::thread::JoinHandle;
 
 use thiserror::Error;
 
-use super::clock::{ITIMER, probe_perf, probe_timer};
+use super::clock::{ITIMER, check_kernel_frames, probe_perf, probe_timer};
 use super::config::{ArmedConfig, ClockChoice, Config};
 use super::poller::Poller;
 use super::process_account::ProcessAccount;
 use super::tasks::{self, Tasks};
-use super::{own_threads, random, thread_start, threads};
+use super::{kernel_rings, own_threads, random, thread_start, threads};
 use crate::core::thread::ClockKind;
 use crate::signal::chain::ChainError;
 use crate::signal::cpu::{SESSION, SampleFn};
@@ -114,7 +114,9 @@ pub fn start(config: &Config, sample: SampleFn) -> Result<Session, StartError> {
     }
     // The interval is at most an hour: it fits.
     SESSION.open(sample, config.interval.as_nanos() as i64, tick_ns());
-    threads::set_config(Some(ArmedConfig { clock: session.clock, signal: config.signal }));
+    let kernel_frames = config.kernel_frames && has_kernel_frames(session.clock);
+    let armed = ArmedConfig { clock: session.clock, signal: config.signal, kernel_frames };
+    threads::set_config(Some(armed));
     // Threads that are born from here on arm themselves; then those that are there.
     thread_start::install();
     threads::arm_all(&mut tasks)?;
@@ -220,6 +222,27 @@ fn choose_clock(config: &Config) -> Result<Option<(ClockKind, String)>, StartErr
             }
         }
     }))
+}
+
+/// Whether stacks have the kernel's frames, which the user wants. If they cannot be had, he is told so.
+fn has_kernel_frames(clock: Option<ClockKind>) -> bool {
+    let why = match clock {
+        None => return false,
+        Some(ClockKind::Perf) => match check_kernel_frames() {
+            Ok(()) => {
+                kernel_rings::read_names_ahead();
+                return true;
+            }
+            Err(refusal) => refusal.to_string(),
+        },
+        Some(clock) => format!(
+            "they come with the perf clock alone, and threads are sampled by {}; allow it by CAP_PERFMON, or by sysctl \
+             kernel.perf_event_paranoid=1",
+            clock.name()
+        ),
+    };
+    log::warn!("cpu.kernel: stacks are without kernel frames: {why}");
+    false
 }
 
 /// The scheduler's tick: the resolution of the clocks that are kept by it.

@@ -20,6 +20,7 @@
 //! | `clock` | perf events, POSIX timers, the process's timer |
 //! | [`perf_events`] | sampling by any perf event |
 //! | `perf_descriptor` | descriptors of perf events |
+//! | `kernel_rings` | where perf events tell of the kernel's own frames |
 //! | `poller` | the safety net: when to look |
 //! | `reconcile` | the safety net: threads and periods that nothing told of |
 //! | `tasks` | the kernel's list of threads |
@@ -31,6 +32,7 @@ mod clock;
 pub mod config;
 pub mod cpu;
 mod imports;
+mod kernel_rings;
 pub mod native_memory;
 pub mod own_threads;
 mod perf_descriptor;
@@ -44,3 +46,5 @@ pub mod thread_records;
 mod thread_start;
 pub mod threads;
 pub mod wall;
+
+pub use kernel_rings::KernelFrames;

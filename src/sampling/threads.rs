@@ -19,7 +19,7 @@ use super::process_account::ENDS;
 use super::random::random;
 use super::tasks::Tasks;
 use super::thread_records::{all_records, claim, release};
-use super::{clock, perf_events};
+use super::{clock, kernel_rings, perf_events};
 use crate::core::thread::{ClockKind, RecordState, ThreadRecord};
 use crate::signal::cpu::{SESSION, thread_cpu_ns};
 use crate::signal::cpu_counters::{COUNTERS, add};
@@ -94,7 +94,7 @@ fn arm(tid: i32, base_ns: i64, prepare: impl FnOnce(&ThreadRecord)) -> Option<&'
     account.put_off.store(0, Ordering::Relaxed);
     account.started.store(false, Ordering::Relaxed);
     prepare(record);
-    if config.clock.is_some_and(|clock| !clock::arm(record, clock, config.signal)) {
+    if config.clock.is_some_and(|clock| !clock::arm(record, config, clock)) {
         release(record);
         cannot_be_sampled(tid);
         return None;
@@ -151,6 +151,8 @@ fn take_down(record: &'static ThreadRecord) -> bool {
         }
         thread::yield_now();
     }
+    kernel_rings::take(&record.clock.ring);
+    kernel_rings::take(&record.event.ring);
     true
 }
 

@@ -14,7 +14,7 @@ use super::cpu_account::{due_periods, epoch_at_first_tick, inherit, next_due_ns,
 use super::cpu_counters::{COUNTERS, add};
 use super::stretch::STRETCHES;
 use super::thread_table::{FdOwner, SignalToken, fd_owner, record_of_tid};
-use super::{event, wall};
+use super::{event, kernel_stack, wall};
 
 /// What takes a sample of the current thread: its record, the interrupted `ucontext_t`, and the number of
 /// periods that the sample stands for, at least 1.
@@ -269,6 +269,10 @@ pub unsafe fn take_sample(
             add(&COUNTERS.periods, weight.cast_unsigned());
             // SAFETY: `open` was given a function for exactly this, and the context is the caller's.
             unsafe { sample(record, ucontext, weight.cast_unsigned()) };
+        }
+        if let Some(ring) = record.clock.ring.place() {
+            // SAFETY: it stays mapped for as long as the record is busy; this thread's handlers alone read it.
+            unsafe { kernel_stack::empty(ring) };
         }
     }
     record.busy.store(false, Ordering::Release);

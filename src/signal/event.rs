@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
 use crate::core::thread::{EventAccount, RecordState, ThreadRecord};
 
 use super::cpu::PERF_EVENT_IOC_PERIOD;
+use super::kernel_stack;
 use super::safe_load::ProcessMemory;
 use super::walk::registers::Registers;
 
@@ -146,6 +147,10 @@ pub unsafe fn take_sample(record: &'static ThreadRecord, ucontext: *mut libc::c_
             let own = after.wrapping_sub(before).wrapping_add(u64::from(is_woken));
             account.own.fetch_add(own, Ordering::Relaxed);
             add(&COUNTS.own, own);
+        }
+        if let Some(ring) = account.ring.place() {
+            // SAFETY: it stays mapped for as long as the account is busy; this thread's handlers alone read it.
+            unsafe { kernel_stack::empty(ring) };
         }
     }
     account.busy.store(false, Ordering::Release);

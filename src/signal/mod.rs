@@ -51,6 +51,7 @@ pub mod delivery;
 pub mod doorbell;
 pub mod event;
 pub mod fault;
+pub mod kernel_stack;
 pub mod native_memory;
 pub mod safe_load;
 pub mod sample;

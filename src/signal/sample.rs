@@ -7,6 +7,7 @@ use super::buffer::{self, NoStrip};
 use super::call_trace::{AsyncGetCallTrace, CallTraceSource, RootMethods};
 use super::counters::{COUNTERS, add};
 use super::doorbell::Doorbell;
+use super::kernel_stack;
 use super::safe_load::ProcessMemory;
 use super::stretch::thin;
 use super::thread_context::InterruptedThread;
@@ -14,6 +15,7 @@ use super::walk::mounted_thread::carries_virtual_thread;
 use super::walk::registers::Registers;
 use super::walk::{Cursor, FrameSink, Start, Walk};
 use crate::core::collections::COLLECTIONS;
+use crate::core::event_ring::RingPlace;
 use crate::core::memory::Memory;
 use crate::core::object::ObjectMap;
 use crate::core::record::{Engine, Owner, SampleHeader, Subject};
@@ -65,7 +67,8 @@ pub static SETUP: Setup = Setup {
 /// # Safety
 /// As for [`take`].
 pub unsafe fn take_cpu(thread: &ThreadRecord, context: *mut c_void, weight: u64) {
-    let sample = Sample { weight, values: [weight as f64, 0.0], ..Sample::of(Engine::Cpu) };
+    let ring = thread.clock.ring.place();
+    let sample = Sample { weight, values: [weight as f64, 0.0], ring, ..Sample::of(Engine::Cpu) };
     // SAFETY: by the contract.
     unsafe { take(&sample, thread, context) };
 }
@@ -86,7 +89,7 @@ pub unsafe fn take_wall(thread: &ThreadRecord, context: *mut c_void, ns: u64, nu
 /// As for [`take`].
 pub unsafe fn take_event(thread: &ThreadRecord, context: *mut c_void, periods: u64) {
     let Some(values) = thin(Engine::Event, [periods as f64, 0.0]) else { return };
-    let sample = Sample { values, ..Sample::of(Engine::Event) };
+    let sample = Sample { values, ring: thread.event.ring.place(), ..Sample::of(Engine::Event) };
     // SAFETY: by the contract.
     unsafe { take(&sample, thread, context) };
 }
@@ -112,12 +115,22 @@ pub struct Sample {
     pub owner: Owner,
     /// The number by which it is repeated, or by which what was allocated is known; 0: neither.
     pub number: u32,
+    /// Where the kernel has written its own frames, which go on top of the stack.
+    pub ring: Option<RingPlace>,
 }
 
 impl Sample {
     /// One that stands for nothing, and is about nothing.
     pub const fn of(engine: Engine) -> Self {
-        Self { engine, weight: 0, values: [0.0; 2], subject: Subject::NONE, owner: Owner::NONE, number: 0 }
+        Self {
+            engine,
+            weight: 0,
+            values: [0.0; 2],
+            subject: Subject::NONE,
+            owner: Owner::NONE,
+            number: 0,
+            ring: None,
+        }
     }
 }
 
@@ -248,6 +261,11 @@ fn record(
     if SETUP.filter.load(Ordering::Relaxed) && !interrupted.is_registered() {
         return Err(NotRecorded::Filtered);
     }
+    if let Some(ring) = sample.ring
+        && walker != StackWalker::No
+    {
+        kernel_stack::put(&ProcessMemory, ring, &registers, scattered(monotonic_ns), &mut sink);
+    }
     match place {
         Place::Interrupted(_) => walk.walk(&mut sink),
         Place::CalledByVm => walk.walk_from_call(&mut sink),
@@ -277,6 +295,11 @@ fn record(
         reserved: [0; 2],
     });
     Ok(())
+}
+
+/// A number in which the time's bits are spread over the upper ones (Knuth's multiplicative hash).
+fn scattered(time_ns: u64) -> u64 {
+    time_ns.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
 }
 
 /// In place of the `ucontext_t` of a thread that is not interrupted.

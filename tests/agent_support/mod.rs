@@ -11,6 +11,7 @@ mod profcheck_support;
 pub(crate) mod profiles;
 #[path = "../python_support/mod.rs"]
 mod python_support;
+pub(crate) mod restricted;
 pub(crate) mod running;
 pub(crate) mod stacks;
 pub(crate) mod symbols;
@@ -50,6 +51,8 @@ pub(crate) struct JavaRun {
     java_agent: Option<(PathBuf, String)>,
     variables: Vec<(&'static str, String)>,
     perf_denied: bool,
+    denied_capabilities: Vec<libc::c_ulong>,
+    locks_no_memory: bool,
 }
 
 impl JavaRun {
@@ -66,6 +69,8 @@ impl JavaRun {
             java_agent: None,
             variables: Vec::new(),
             perf_denied: false,
+            denied_capabilities: Vec::new(),
+            locks_no_memory: false,
         }
     }
 
@@ -115,6 +120,18 @@ impl JavaRun {
     pub(crate) fn without_perf_events(mut self) -> Self {
         self.perf_denied = true;
         self
+    }
+
+    /// Has it run without a capability.
+    pub(crate) fn without_capability(mut self, capability: libc::c_ulong) -> Self {
+        self.denied_capabilities.push(capability);
+        self
+    }
+
+    /// Has it lock no memory: RLIMIT_MEMLOCK, which CAP_IPC_LOCK is above.
+    pub(crate) fn without_locked_memory(mut self) -> Self {
+        self.locks_no_memory = true;
+        self.without_capability(restricted::CAP_IPC_LOCK)
     }
 
     /// Runs it to its end.
@@ -168,6 +185,12 @@ impl JavaRun {
         command.stdin(Stdio::null()).stdout(output("stdout")).stderr(output("stderr"));
         if self.perf_denied {
             perf_denied::deny(&mut command);
+        }
+        for capability in &self.denied_capabilities {
+            restricted::without_capability(&mut command, *capability);
+        }
+        if self.locks_no_memory {
+            restricted::without_locked_memory(&mut command);
         }
         let label = format!("{} on {}", self.program, self.home.display());
         Running::spawn(label, &self.home, &mut command, folder)

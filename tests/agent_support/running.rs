@@ -227,6 +227,8 @@ pub(crate) struct Traces {
     pub(crate) timers: usize,
     /// Descriptors of perf events.
     pub(crate) perf_events: usize,
+    /// Mappings of what the kernel tells by them.
+    pub(crate) event_rings: usize,
     /// Names of the agent's threads.
     pub(crate) threads: BTreeSet<String>,
 }
@@ -244,6 +246,7 @@ impl Traces {
                 .filter_map(|fd| fs::read_link(fd).ok())
                 .filter(|target| target.to_string_lossy().contains("perf_event"))
                 .count(),
+            event_rings: fs::read_to_string(process.join("maps")).unwrap().matches("[perf_event]").count(),
             threads: names
                 .map(|name| name.trim().to_owned())
                 .filter(|name| name.starts_with("otlpprof"))

@@ -142,7 +142,10 @@ fn frame(tables: &mut Tables, number: u8) -> FrameId {
             line: 3,
         },
         4 => Frame::Native { mapping: None, address: None, function: named, line: 0 },
-        5 => Frame::Kernel { function: named },
+        5 => {
+            let mapping = small.is_multiple_of(2).then(|| mapping(tables, small));
+            Frame::Kernel { mapping, address: mapping.map(|_| address), function: named }
+        }
         6 => {
             let frame_type = [FrameType::Jvm, FrameType::Native, FrameType::Kernel][usize::from(small) % 3];
             Frame::Marker { function: named, frame_type }

@@ -216,9 +216,12 @@ impl BatchView<'_> {
         };
         match frame {
             Frame::Java { function, line } => resolved.line = self.line(function, line),
-            Frame::Kernel { function } | Frame::Marker { function, .. } => {
-                resolved.line = self.line(function, 0)
+            Frame::Kernel { mapping, address, function } => {
+                resolved.mapping = mapping.and_then(|mapping| self.mapping(mapping));
+                resolved.address = address.unwrap_or_default().0;
+                resolved.line = self.line(function, 0);
             }
+            Frame::Marker { function, .. } => resolved.line = self.line(function, 0),
             Frame::Native { mapping, address, function, line } => {
                 resolved.mapping = mapping.and_then(|mapping| self.mapping(mapping));
                 resolved.address = address.unwrap_or_default().0;

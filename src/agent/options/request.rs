@@ -15,6 +15,7 @@ use crate::aggregate::NameSelection;
 use crate::export::pattern::PathPattern;
 use crate::export::{Endpoint, UploadConfig};
 use crate::otlp::EncodeOptions;
+use crate::sampling::KernelFrames;
 
 const DEFAULT_ENDPOINT: &str = "http://localhost:4318";
 const NOT_UTF8: &str = "must be UTF-8";
@@ -148,6 +149,11 @@ impl Draft {
             event.period = period;
         }
         check_signals(&options)?;
+        if options.event_kernel == KernelFrames::On
+            && options.event.as_ref().is_some_and(|event| event.user_only)
+        {
+            return Err("event.kernel=true needs an event in the kernel: leave :u out".into());
+        }
         if options.nativemem_leaks && options.nativemem.is_none() {
             options.warnings.push("nativemem.leaks is ignored: nativemem is off".into());
         }
@@ -220,6 +226,7 @@ impl Default for Draft {
                 wall: None,
                 wall_signal: 0,
                 event: None,
+                event_kernel: KernelFrames::Auto,
                 event_signal: 0,
                 alloc: None,
                 live: None,
@@ -231,6 +238,7 @@ impl Default for Draft {
                 recorded_events: RecordedEvents::None,
                 trace: Vec::new(),
                 cpu_clock: CpuClock::Auto,
+                cpu_kernel: false,
                 signal: 0,
                 stack_walker: StackWalker::Vm,
                 depth: 0,

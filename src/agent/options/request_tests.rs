@@ -54,6 +54,7 @@ fn nothing_said_is_the_documented_defaults() {
             wall: None,
             wall_signal: libc::SIGVTALRM,
             event: None,
+            event_kernel: KernelFrames::Auto,
             event_signal: libc::SIGSTKFLT,
             alloc: None,
             live: None,
@@ -65,6 +66,7 @@ fn nothing_said_is_the_documented_defaults() {
             recorded_events: RecordedEvents::None,
             trace: vec![],
             cpu_clock: CpuClock::Auto,
+            cpu_kernel: false,
             signal: libc::SIGPROF,
             stack_walker: StackWalker::Vm,
             depth: 2048,
@@ -122,7 +124,7 @@ fn a_value_that_is_no_boolean_is_an_error() {
 #[test]
 fn every_option_is_read_from_the_string() {
     let options = start(
-        "start,cpu=500us,cpu.clock=timer,filter,signal=SIGVTALRM,cstack=vmx,depth=128,remotesym,native_frames=name,timestamps,\
+        "start,cpu=500us,cpu.clock=timer,cpu.kernel,event.kernel=no,filter,signal=SIGVTALRM,cstack=vmx,depth=128,remotesym,native_frames=name,timestamps,\
          context=tenant+a%2Bb,context.publish=attributes,threads=a*+!b,include=C.m,exclude=D.*,budget=1.5,delay=1s,duration=60s,loop=1h,interval=1s,format=json,file=/tmp/%p-%t,endpoint=http://c:1,headers=A=1+b=%2B,compression=none,timeout=3s,\
          certificate=/ca.pem,client_certificate=/me.pem,client_key=/me.key,upload.limit=1m,upload.queue=2m,resource=a=1+service.name=weaker,service=s,loglevel=off,strict",
     );
@@ -133,6 +135,7 @@ fn every_option_is_read_from_the_string() {
             wall: None,
             wall_signal: libc::SIGVTALRM,
             event: None,
+            event_kernel: KernelFrames::Off,
             event_signal: libc::SIGSTKFLT,
             alloc: None,
             live: None,
@@ -144,6 +147,7 @@ fn every_option_is_read_from_the_string() {
             recorded_events: RecordedEvents::None,
             trace: vec![],
             cpu_clock: CpuClock::Timer,
+            cpu_kernel: true,
             signal: libc::SIGVTALRM,
             stack_walker: StackWalker::Vmx,
             depth: 128,
@@ -425,6 +429,9 @@ fn an_event_has_its_period_and_a_signal_of_its_own() {
     assert_eq!(event("event=cycles"), Some(("cycles".into(), 1_000_000)));
     assert_eq!(event("event=cycles:u:5"), Some(("cycles:u".into(), 5)));
     assert_eq!(event("event=cycles:5,event.period=6"), Some(("cycles".into(), 6)));
+    assert!(error("event=cycles:u,event.kernel=true").contains("leave :u out"));
+    assert!(start("event=cycles:u").warnings.is_empty());
+    assert!(error("event.kernel=maybe").contains("or auto"));
     assert!(error("event=cyclez").starts_with("event=cyclez: must be an event: cycles, instructions, "));
     for (options, names) in [
         ("event=cycles,signal=USR1,event.signal=USR1", "event.signal and signal"),

@@ -10,6 +10,7 @@ use crate::convert::RequestedEvent;
 pub use crate::core::stack_walker::StackWalker;
 use crate::export::UploadConfig;
 use crate::otlp::EncodeOptions;
+use crate::sampling::KernelFrames;
 use crate::sampling::perf_events::names::EventSpec;
 
 /// How a CPU sample's clock is made.
@@ -58,6 +59,8 @@ pub struct Options {
     pub wall_signal: i32,
     /// The perf event that threads are sampled by; `None`: they are not.
     pub event: Option<EventSpec>,
+    /// Whether its stacks have the kernel's frames.
+    pub event_kernel: KernelFrames,
     /// The signal of samples by that event.
     pub event_signal: i32,
     /// The mean number of bytes between two sampled allocations; `None`: allocations are not sampled.
@@ -80,6 +83,8 @@ pub struct Options {
     pub trace: Vec<TracedMethods>,
     /// The clock of CPU samples.
     pub cpu_clock: CpuClock,
+    /// Whether stacks of CPU samples have the kernel's frames.
+    pub cpu_kernel: bool,
     /// The signal that clocks send.
     pub signal: i32,
     /// The stack walker.

@@ -11,6 +11,7 @@ use perf_event_open_sys::bindings::perf_event_attr;
 use super::names::{EventSource, EventSpec, UprobePlace};
 use super::refusal::Refusal;
 use crate::elf::symbols::by_name::function_offset;
+use crate::sampling::kernel_rings;
 
 /// Where the kernel shows tracepoints (Documentation/trace/ftrace.rst): the usual place, and the one before Linux 4.1.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -66,6 +67,11 @@ impl EventAttributes {
         attributes.__bindgen_anon_2.wakeup_events = 1;
         attributes.set_disabled(1);
         Ok(Self { attributes, _text: text })
+    }
+
+    /// The kernel is to tell of its own frames.
+    pub(super) fn ask_for_kernel_frames(&mut self) {
+        kernel_rings::ask_for(&mut self.attributes);
     }
 
     /// With this period. What they point to lives as long as `self`.

@@ -27,7 +27,7 @@ use self::names::EventSpec;
 pub use self::refusal::Refusal;
 use super::random::random;
 use super::thread_records::for_each_thread;
-use super::{perf_descriptor, threads};
+use super::{KernelFrames, kernel_rings, perf_descriptor, threads};
 use crate::core::thread::ThreadRecord;
 use crate::signal::delivery::install_handler;
 use crate::signal::event::{COUNTS, EventSampleFn, SESSION};
@@ -46,6 +46,8 @@ struct Armed {
     /// More than `period` where a signal has its event counted once more.
     extra: u64,
     signal: i32,
+    /// Whether the kernel's frames are on top.
+    kernel_frames: bool,
     has_failed: AtomicBool,
 }
 
@@ -54,12 +56,17 @@ static ARMED: Mutex<Option<Arc<Armed>>> = Mutex::new(None);
 /// A running session. Stops when dropped.
 pub struct Session(());
 
-/// From now on threads are given this event as they become known.
+/// From now on threads are given this event as they become known. Without the kernel's frames, where they cannot be had.
 ///
 /// # Errors
 /// If the machine does not have it, or the process may not.
-pub fn start(event: &EventSpec, signal: i32, sample: EventSampleFn) -> Result<Session, Refusal> {
-    let attributes = EventAttributes::of(event)?;
+pub fn start(
+    event: &EventSpec,
+    kernel_frames: KernelFrames,
+    signal: i32,
+    sample: EventSampleFn,
+) -> Result<Session, Refusal> {
+    let mut attributes = EventAttributes::of(event)?;
     // Two at least: a signal for each time would wake a thread from its sleep each time that it goes to sleep.
     let extra = u64::from(event.may_wake());
     let kernel_period = event.period + extra;
@@ -67,11 +74,31 @@ pub fn start(event: &EventSpec, signal: i32, sample: EventSampleFn) -> Result<Se
     let opened = opened.map_err(|error| Refusal::by_kernel(event, &error, perf_descriptor::paranoia()))?;
     perf_descriptor::close(opened);
     install_handler(signal).map_err(Refusal::Handler)?;
+    let kernel_frames = has_kernel_frames(event, kernel_frames, &attributes);
+    if kernel_frames {
+        attributes.ask_for_kernel_frames();
+        kernel_rings::read_names_ahead();
+    }
     SESSION.open(signal, event.period, kernel_period, extra != 0, sample);
-    let armed = Armed { attributes, period: event.period, extra, signal, has_failed: AtomicBool::new(false) };
+    let has_failed = AtomicBool::new(false);
+    let armed = Armed { attributes, period: event.period, extra, signal, kernel_frames, has_failed };
     *ARMED.lock() = Some(Arc::new(armed));
     log::info!("sampling every {} of {}", event.period, event.name);
     Ok(Session(()))
+}
+
+/// Whether stacks of the event have the kernel's frames. If the user wants them, and they cannot be had, he is told so.
+fn has_kernel_frames(event: &EventSpec, wanted: KernelFrames, attributes: &EventAttributes) -> bool {
+    if wanted == KernelFrames::Off || event.user_only {
+        return false;
+    }
+    let mut attributes = attributes.with_period(event.period);
+    kernel_rings::ask_for(&mut attributes);
+    let refusal = kernel_rings::check(|| perf_descriptor::open(&attributes, 0)).err();
+    if let (KernelFrames::On, Some(refusal)) = (wanted, &refusal) {
+        log::warn!("event.kernel: stacks of {} are without kernel frames: {refusal}", event.name);
+    }
+    refusal.is_none()
 }
 
 impl Drop for Session {
@@ -105,7 +132,8 @@ pub(super) fn arm(record: &ThreadRecord) {
     }
 }
 
-/// Takes the record's event down, if it has one. The caller owns the record's clock.
+/// Takes the record's event down, if it has one. The caller owns the record's clock, and unmaps the event's ring when no
+/// handler is at work with it.
 pub(super) fn disarm(record: &ThreadRecord) {
     if let Some(descriptor) = record.event.descriptor() {
         record.event.set_descriptor(None);
@@ -121,12 +149,16 @@ impl Armed {
         let first = (self.period - phase).max(shortest) + self.extra;
         let tid = record.os_tid.load(Ordering::Relaxed);
         let descriptor = perf_descriptor::open(&self.attributes.with_period(first), tid)?;
+        if self.kernel_frames {
+            kernel_rings::give(descriptor, &record.event.ring);
+        }
         let set = || record.event.set_descriptor(Some(descriptor));
         let token = SignalToken::of(record);
         perf_descriptor::lead_to(descriptor, tid, self.signal, token, set).inspect_err(|_| {
-            // The record may not have been told of it yet.
+            // The record may not have been told of it yet. It has not begun to count: there are no handlers.
             record.event.set_descriptor(None);
             perf_descriptor::close(descriptor);
+            kernel_rings::take(&record.event.ring);
         })
     }
 }

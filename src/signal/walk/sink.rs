@@ -143,6 +143,13 @@ impl<'a> FrameSink<'a> {
         self.put(FrameKind::Native, 0, object.index.0, lookup_pc);
     }
 
+    /// A frame of the kernel's, before any of the program's.
+    pub fn kernel(&mut self, lookup_pc: u64) {
+        if !self.is_full() {
+            self.put(FrameKind::Kernel, 0, 0, lookup_pc);
+        }
+    }
+
     /// A stub of the VM.
     pub fn stub(&mut self, lookup_pc: u64) {
         if !self.is_full() && self.takes_native_frames() {

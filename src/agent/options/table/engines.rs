@@ -7,6 +7,7 @@ use crate::agent::options::traced_methods::TracedMethods;
 use crate::agent::options::types::{CpuClock, RecordedEvents};
 use crate::agent::options::value;
 use crate::convert::InvalidEvent;
+use crate::sampling::KernelFrames;
 use crate::sampling::config::Config;
 use crate::sampling::perf_events::names::{EventSpec, read_period};
 
@@ -38,6 +39,15 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
             ];
             set(&mut draft.options.cpu_clock, value::choice(text, &clocks))
         },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "cpu.kernel",
+        value: "BOOL",
+        default: Some("false"),
+        bare: Some("true"),
+        help: "put the kernel's own frames on top of the stacks of CPU samples; with the perf clock only",
+        read: |draft, text| set(&mut draft.options.cpu_kernel, value::boolean(text)),
         ..PLAIN
     },
     OptionSpec {
@@ -73,6 +83,23 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
                     event => EventSpec::parse(event).map(Some),
                 },
             )
+        },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "event.kernel",
+        value: "auto|BOOL",
+        default: Some("auto"),
+        bare: Some("true"),
+        help: "put the kernel's own frames on top of the stacks of `event`; auto: where the process may have them",
+        read: |draft, text| {
+            let frames = match text {
+                "auto" => Ok(KernelFrames::Auto),
+                text => value::boolean(text)
+                    .map(|is_on| if is_on { KernelFrames::On } else { KernelFrames::Off })
+                    .map_err(|message| format!("{message}; or auto")),
+            };
+            set(&mut draft.options.event_kernel, frames)
         },
         ..PLAIN
     },

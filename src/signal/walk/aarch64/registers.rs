@@ -26,6 +26,9 @@ macro_rules! register {
 }
 
 impl Registers {
+    /// The length of `svc #0`.
+    pub const SYSTEM_CALL_BYTES: u64 = 4;
+
     register! {
         /// x0.
         x0 = 0,
@@ -82,7 +85,8 @@ impl Registers {
         const SVC: u32 = 0xd400_0001;
         let is_call_at = |pc: u64| memory.load_u32(pc) == Some(SVC);
         is_call_at(self.pc)
-            || self.x0() as i32 == libc::EINTR.wrapping_neg() && is_call_at(self.pc.wrapping_sub(4))
+            || self.x0() as i32 == libc::EINTR.wrapping_neg()
+                && is_call_at(self.pc.wrapping_sub(Self::SYSTEM_CALL_BYTES))
     }
 
     /// Has the thread, which has faulted in a load of `signal::safe_load`, go on at `behind` that load, with the

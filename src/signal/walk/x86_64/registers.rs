@@ -44,6 +44,9 @@ macro_rules! register {
 }
 
 impl Registers {
+    /// The length of `syscall`.
+    pub const SYSTEM_CALL_BYTES: u64 = 2;
+
     register! {
         /// rax.
         rax = 0,
@@ -109,7 +112,8 @@ impl Registers {
         const SYSCALL: u16 = 0x050f;
         let is_call_at = |pc: u64| memory.load_u16(pc) == Some(SYSCALL);
         is_call_at(self.pc)
-            || self.rax() as i32 == libc::EINTR.wrapping_neg() && is_call_at(self.pc.wrapping_sub(2))
+            || self.rax() as i32 == libc::EINTR.wrapping_neg()
+                && is_call_at(self.pc.wrapping_sub(Self::SYSTEM_CALL_BYTES))
     }
 
     /// The return address of a function that has not saved it: none, calls push it.

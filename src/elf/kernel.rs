@@ -1,0 +1,238 @@
+//! The kernel, as if it were a loaded object: names for its addresses, and its build-id.
+//!
+//! Names are read once (`/proc/kallsyms`; kernel/kallsyms.c): functions of modules that are loaded later have none. Their
+//! addresses are shown to those only whom the kernel lets see them. It is loaded at another address at each boot, which
+//! is nobody's business: what leaves here are addresses behind its first, `_text`.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+use std::sync::LazyLock;
+
+use thiserror::Error;
+
+use super::build_id::of_notes;
+use crate::core::address::{ElfVaddr, RuntimeAddr};
+use crate::core::build_id::BuildId;
+
+const SYMBOLS: &str = "/proc/kallsyms";
+/// The notes that are linked into it (kernel/ksysfs.c).
+const NOTES: &str = "/sys/kernel/notes";
+
+/// What it is called where an object has its path, as `perf` does.
+pub const KERNEL_NAME: &str = "[kernel.kallsyms]";
+
+/// Why the kernel's functions have no names.
+#[derive(Debug, Error)]
+pub enum KernelSymbolsError {
+    /// The table is not there, or cannot be read.
+    #[error("{SYMBOLS} cannot be read, without which they have no names: {0}")]
+    File(#[from] io::Error),
+    /// It is, with zeros in place of addresses.
+    #[error(
+        "{SYMBOLS} shows the process no addresses, without which they have no names; allow it by CAP_SYSLOG, or by sysctl \
+         kernel.kptr_restrict=0 with kernel.perf_event_paranoid=1"
+    )]
+    Hidden,
+}
+
+/// A symbol; up to the next one all addresses are its.
+#[derive(Clone, Copy, Debug)]
+struct Symbol {
+    address: u64,
+    /// Where its name is; nowhere for one that is no function.
+    name: (u32, u32),
+}
+
+/// What is known of the kernel.
+#[derive(Debug, Default)]
+pub struct Kernel {
+    symbols: Vec<Symbol>,
+    /// All names, as the kernel has them: `vfs_read`, or with a module `nf_hook_slow [nf_tables]`.
+    names: String,
+    /// Where its own code begins, and one past its end; without modules.
+    text: (u64, u64),
+    build_id: Option<BuildId>,
+}
+
+/// A place in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelPlace<'a> {
+    /// The function's name, with its module's where it is one's.
+    pub function: Option<&'a str>,
+    /// How far it lies behind `_text`; not known for modules.
+    pub address: Option<ElfVaddr>,
+}
+
+impl Kernel {
+    /// The one that runs; without any names if they are not shown. The first time takes some 150 ms.
+    pub fn running() -> &'static Self {
+        static KERNEL: LazyLock<Kernel> = LazyLock::new(|| {
+            let build_id = std::fs::read(NOTES).ok().and_then(|notes| of_notes(&notes).ok());
+            let symbols = File::open(SYMBOLS).and_then(|file| Kernel::read(BufReader::new(file)));
+            Kernel { build_id, ..symbols.unwrap_or_default() }
+        });
+        &KERNEL
+    }
+
+    /// Its build-id, if it tells.
+    pub fn build_id(&self) -> Option<BuildId> {
+        self.build_id
+    }
+
+    /// How many bytes of code it has, without modules.
+    pub fn text_bytes(&self) -> u64 {
+        self.text.1 - self.text.0
+    }
+
+    /// What is at `address`.
+    pub fn place(&self, address: RuntimeAddr) -> KernelPlace<'_> {
+        let (start, end) = self.text;
+        let own = (start..end).contains(&address.0).then(|| ElfVaddr(address.0 - start));
+        let behind = self.symbols.partition_point(|symbol| symbol.address <= address.0);
+        let symbol = behind.checked_sub(1).and_then(|at| self.symbols.get(at));
+        let name = symbol.and_then(|symbol| self.names.get(symbol.name.0 as usize..symbol.name.1 as usize));
+        KernelPlace { function: name.filter(|name| !name.is_empty()), address: own }
+    }
+
+    /// Reads lines of `ADDRESS TYPE NAME[\t[MODULE]]`.
+    fn read(lines: impl BufRead) -> io::Result<Self> {
+        let mut kernel = Self::default();
+        for line in lines.lines() {
+            let line = line?;
+            let Some(Line { address, is_function, name }) = Line::read(&line) else { continue };
+            match name {
+                "_text" => kernel.text.0 = address,
+                "_etext" => kernel.text.1 = address,
+                _ => {}
+            }
+            let start = kernel.names.len() as u32;
+            if is_function && address != 0 {
+                let (name, module) = name.split_once('\t').unwrap_or((name, ""));
+                kernel.names.push_str(name);
+                if !module.is_empty() {
+                    kernel.names.extend([" ", module]);
+                }
+            }
+            kernel.symbols.push(Symbol { address, name: (start, kernel.names.len() as u32) });
+        }
+        if kernel.text.0 > kernel.text.1 {
+            kernel.text = (0, 0);
+        }
+        // Stable: of several names the kernel itself takes the first (`get_symbol_pos`).
+        kernel.symbols.sort_by_key(|symbol| symbol.address);
+        kernel
+            .symbols
+            .dedup_by(|later, first| later.address == first.address && first.name.0 != first.name.1);
+        kernel.symbols.shrink_to_fit();
+        kernel.names.shrink_to_fit();
+        Ok(kernel)
+    }
+}
+
+/// Whether its functions have names for this process.
+///
+/// # Errors
+/// Why they have none, and how that can be allowed.
+pub fn check_symbols() -> Result<(), KernelSymbolsError> {
+    check_symbols_in(Path::new(SYMBOLS))
+}
+
+fn check_symbols_in(path: &Path) -> Result<(), KernelSymbolsError> {
+    for line in BufReader::new(File::open(path)?).lines() {
+        // Data may be at 0, functions are not.
+        match Line::read(&line?) {
+            Some(Line { is_function: true, address: 0, .. }) => return Err(KernelSymbolsError::Hidden),
+            Some(Line { is_function: true, .. }) => return Ok(()),
+            _ => {}
+        }
+    }
+    Err(KernelSymbolsError::Hidden)
+}
+
+struct Line<'a> {
+    address: u64,
+    is_function: bool,
+    /// With the module, if it has one.
+    name: &'a str,
+}
+
+impl<'a> Line<'a> {
+    fn read(line: &'a str) -> Option<Self> {
+        let (address, rest) = line.split_once(' ')?;
+        let (kind, name) = rest.split_once(' ')?;
+        let address = u64::from_str_radix(address, 16).ok()?;
+        Some(Self { address, is_function: matches!(kind, "t" | "T" | "w" | "W"), name })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOME: &str = "0000000000000000 A fixed_percpu_data\n\
+                        ffffffff81000000 T _text\n\
+                        ffffffff81000000 T _stext\n\
+                        ffffffff81000c60 T asm_exc_page_fault\n\
+                        ffffffff81001000 t helper\n\
+                        ffffffff81001000 W helper_alias\n\
+                        ffffffff82000000 T _etext\n\
+                        ffffffff82000000 D data\n\
+                        ffffffffc0201000 t nf_hook_slow\t[nf_tables]\n\
+                        ffffffffc0202000 d its_data\t[nf_tables]\n\
+                        a line that is none\n\
+                        ffffffffc0200000 t init\t[earlier]\n";
+
+    #[test]
+    fn addresses_are_of_the_function_before_them() {
+        let kernel = Kernel::read(SOME.as_bytes()).unwrap();
+        assert_eq!(kernel.text_bytes(), 0x100_0000);
+        for (address, function, own) in [
+            (0x1000, None, None),
+            (0xffff_ffff_8100_0000, Some("_text"), Some(0)),
+            (0xffff_ffff_8100_0c5f, Some("_text"), Some(0xc5f)),
+            (0xffff_ffff_8100_0c60, Some("asm_exc_page_fault"), Some(0xc60)),
+            (0xffff_ffff_8100_1234, Some("helper"), Some(0x1234)),
+            (0xffff_ffff_c020_0fff, Some("init [earlier]"), None),
+            (0xffff_ffff_c020_1000, Some("nf_hook_slow [nf_tables]"), None),
+            (0xffff_ffff_c020_2000, None, None),
+            (u64::MAX, None, None),
+        ] {
+            let address_behind_text = own.map(ElfVaddr);
+            assert_eq!(
+                kernel.place(RuntimeAddr(address)),
+                KernelPlace { function, address: address_behind_text },
+                "{address:#x}"
+            );
+        }
+        let nothing = Kernel::default();
+        assert_eq!(nothing.place(RuntimeAddr(5)), KernelPlace { function: None, address: None });
+    }
+
+    #[test]
+    fn hidden_addresses_are_told_from_data_at_zero() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("kallsyms");
+        assert!(matches!(check_symbols_in(&file), Err(KernelSymbolsError::File(_))));
+        for (text, is_shown) in
+            [(SOME, true), ("0000000000000000 A data\n0000000000000000 T _text\n", false), ("", false)]
+        {
+            std::fs::write(&file, text).unwrap();
+            assert_eq!(check_symbols_in(&file).is_ok(), is_shown, "{text}");
+        }
+        let said = KernelSymbolsError::Hidden.to_string();
+        assert!(said.contains("CAP_SYSLOG") && said.contains("kernel.kptr_restrict=0"), "{said}");
+    }
+
+    #[test]
+    fn the_running_kernel_knows_itself() {
+        if check_symbols().is_err() {
+            assert!(Kernel::running().symbols.iter().all(|symbol| symbol.name.0 == symbol.name.1));
+            return;
+        }
+        let kernel = Kernel::running();
+        let named = |name: &str| kernel.names.contains(name);
+        assert!(kernel.text_bytes() > 1 << 20 && named("schedule") && named("vfs_read"));
+        assert!(kernel.place(RuntimeAddr(kernel.text.0)).function.is_some());
+    }
+}
