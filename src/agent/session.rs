@@ -34,6 +34,7 @@ use super::vm::{STUBS, Vm};
 use crate::aggregate::{Aggregator, Survivors};
 use crate::context::reclaim;
 use crate::context::slot_names::SLOT_NAMES;
+use crate::core::record::Engine;
 use crate::core::stack_walker::StackWalker;
 use crate::core::thread::ClockKind;
 use crate::elf::image::load_counts;
@@ -43,6 +44,7 @@ use crate::sampling::config::{ClockChoice, Config};
 use crate::sampling::wall::{self, WallConfig};
 use crate::sampling::{KernelFrames, cpu, own_threads, perf_events};
 use crate::signal::buffer::{self, SampleBuffer};
+use crate::signal::rate_limit::LIMITS;
 use crate::signal::safe_load::ProcessMemory;
 use crate::signal::sample::{self, SETUP};
 
@@ -137,6 +139,9 @@ impl Session {
             resolver,
             recorded: Recorded::default(),
         };
+        for engine in Engine::ALL {
+            LIMITS.set(engine, options.limits[engine as usize]);
+        }
         let events = Events::default();
         let counters =
             Snapshot::now(Recorded::default(), events.counts(), EncodeStats::default(), None, None);

@@ -53,6 +53,7 @@ pub mod event;
 pub mod fault;
 pub mod kernel_stack;
 pub mod native_memory;
+pub mod rate_limit;
 pub mod safe_load;
 pub mod sample;
 pub mod stretch;

@@ -2,11 +2,13 @@
 //!
 //! What comes by a clock is put off: a thread's periods add up until there are as many as the stretch, and one sample stands
 //! for all (`signal::cpu`, `sampling::wall`). Of what comes one by one, an allocation or a contended monitor, one in so many
-//! is sampled, at random, and stands for the others ([`thin`]).
+//! is sampled, at random, and stands for the others ([`thin`]); also where more of them come than an engine may sample in a second
+//! (`signal::rate_limit`).
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::counters::{COUNTERS, add};
+use super::rate_limit::LIMITS;
 use super::sample::monotonic_ns;
 use crate::core::record::Engine;
 
@@ -32,8 +34,13 @@ impl Stretches {
 
 /// The values of an event that is sampled, which stands for those that are not; `None` for one of the latter, counted.
 pub fn thin(engine: Engine, values: [f64; 2]) -> Option<[f64; 2]> {
-    let stretch = STRETCHES.of(engine);
+    let mut stretch = STRETCHES.of(engine);
+    let limit = LIMITS.of(engine).filter(|limit| limit.is_set());
+    if let Some(limit) = limit {
+        stretch = stretch.max(limit.stretch(monotonic_ns()));
+    }
     if stretch == 1 {
+        limit.inspect(|limit| limit.has_taken());
         return Some(values);
     }
     let chance = AMOUNTS.get(engine as usize)?.chance(amount(engine, values), stretch);
@@ -41,6 +48,7 @@ pub fn thin(engine: Engine, values: [f64; 2]) -> Option<[f64; 2]> {
         add(&COUNTERS.samples_thinned, 1);
         return None;
     }
+    limit.inspect(|limit| limit.has_taken());
     Some(values.map(|value| value / chance))
 }
 

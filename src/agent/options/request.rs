@@ -12,6 +12,7 @@ use super::table::{self, ENVIRONMENT_PREFIX, OptionSpec};
 use super::types::{ContextPublication, CpuClock, Options, RecordedEvents, StackWalker};
 use super::{otel, value};
 use crate::aggregate::NameSelection;
+use crate::core::record::Engine;
 use crate::export::pattern::PathPattern;
 use crate::export::{Endpoint, UploadConfig};
 use crate::otlp::EncodeOptions;
@@ -250,6 +251,7 @@ impl Default for Draft {
                 threads: NameSelection::default(),
                 frames: NameSelection::default(),
                 budget: None,
+                limits: [None; Engine::COUNT],
                 delay: Duration::ZERO,
                 duration: None,
                 interval: Duration::ZERO,

@@ -44,6 +44,29 @@ fn attribute<'a>(options: &'a Options, key: &str) -> Option<&'a str> {
     options.resource.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
 }
 
+/// The same limit for all engines that have one.
+fn limits(limit: Option<u32>) -> [Option<u32>; Engine::COUNT] {
+    Engine::ALL.map(|engine| limit.filter(|_| !matches!(engine, Engine::Cpu | Engine::Wall)))
+}
+
+#[test]
+fn limits_are_of_all_engines_or_of_one() {
+    assert_eq!(start("limit=off").limits, [None; Engine::COUNT]);
+    let mut of_one = [None; Engine::COUNT];
+    of_one[Engine::Lock as usize] = Some(10);
+    assert_eq!(start("limit=lock:10").limits, of_one);
+    for (bad, why) in [
+        ("limit=9", "limit=9: must be a whole number from 10 to 10000000, or off"),
+        (
+            "limit=cpu:100",
+            "limit=cpu:100: 'cpu' must be one of alloc, lock, wait, exceptions, event, nativemem, live, trace",
+        ),
+        ("limit=lock:", "limit=lock:: must be a whole number from 10 to 10000000, or off"),
+    ] {
+        assert_eq!(error(bad), why);
+    }
+}
+
 #[test]
 fn nothing_said_is_the_documented_defaults() {
     let options = start("");
@@ -78,6 +101,7 @@ fn nothing_said_is_the_documented_defaults() {
             threads: NameSelection::default(),
             frames: NameSelection::default(),
             budget: Some(200),
+            limits: limits(Some(10_000)),
             delay: Duration::ZERO,
             duration: None,
             interval: Duration::from_secs(10),
@@ -125,7 +149,7 @@ fn a_value_that_is_no_boolean_is_an_error() {
 fn every_option_is_read_from_the_string() {
     let options = start(
         "start,cpu=500us,cpu.clock=timer,cpu.kernel,event.kernel=no,filter,signal=SIGVTALRM,cstack=vmx,depth=128,remotesym,native_frames=name,timestamps,\
-         context=tenant+a%2Bb,context.publish=attributes,threads=a*+!b,include=C.m,exclude=D.*,budget=1.5,delay=1s,duration=60s,loop=1h,interval=1s,format=json,file=/tmp/%p-%t,endpoint=http://c:1,headers=A=1+b=%2B,compression=none,timeout=3s,\
+         context=tenant+a%2Bb,context.publish=attributes,threads=a*+!b,include=C.m,exclude=D.*,budget=1.5,limit=500+exceptions:off,delay=1s,duration=60s,loop=1h,interval=1s,format=json,file=/tmp/%p-%t,endpoint=http://c:1,headers=A=1+b=%2B,compression=none,timeout=3s,\
          certificate=/ca.pem,client_certificate=/me.pem,client_key=/me.key,upload.limit=1m,upload.queue=2m,resource=a=1+service.name=weaker,service=s,loglevel=off,strict",
     );
     assert_eq!(
@@ -165,6 +189,11 @@ fn every_option_is_read_from_the_string() {
                 unwanted: vec![NamePattern::new("D.*")],
             },
             budget: Some(150),
+            limits: {
+                let mut limits = limits(Some(500));
+                limits[Engine::Exceptions as usize] = None;
+                limits
+            },
             delay: Duration::from_secs(1),
             duration: Some(Duration::from_secs(60)),
             interval: Duration::from_secs(1),

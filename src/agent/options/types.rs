@@ -7,6 +7,7 @@ use log::LevelFilter;
 use super::traced_methods::TracedMethods;
 use crate::aggregate::NameSelection;
 use crate::convert::RequestedEvent;
+use crate::core::record::Engine;
 pub use crate::core::stack_walker::StackWalker;
 use crate::export::UploadConfig;
 use crate::otlp::EncodeOptions;
@@ -107,6 +108,8 @@ pub struct Options {
     pub frames: NameSelection,
     /// How much of the processors' time the profiler may use, in hundredths of a percent; `None`: any.
     pub budget: Option<u32>,
+    /// The most samples a second of each engine whose samples come one by one; `None`: as many as there are.
+    pub limits: [Option<u32>; Engine::COUNT],
     /// How long after the start sampling begins.
     pub delay: Duration,
     /// How long is sampled; `None`: until the profiler is stopped.

@@ -16,6 +16,7 @@ use crate::core::record::Engine;
 use crate::core::stack_walker::StackWalker;
 use crate::model::{Batch, Scope, Tables};
 use crate::sampling::wall;
+use crate::signal::rate_limit::LIMITS;
 
 /// When an interval began.
 #[derive(Clone)]
@@ -62,7 +63,8 @@ impl Session {
         if is_empty && self.recording.is_empty() {
             return;
         }
-        let stretches = self.budget.lock().take_longest();
+        let (of_budget, of_limits) = (self.budget.lock().take_longest(), LIMITS.take_longest());
+        let stretches = Engine::ALL.map(|engine| of_budget[engine as usize].max(of_limits[engine as usize]));
         let mut owners = OwnerLabels::new(labels);
         let kinds = |engine| profiles_of(engine, &self.options, stretches[engine as usize]);
         let (mut tables, mut profiles) =

@@ -7,6 +7,7 @@ use log::LevelFilter;
 use super::{COMPRESSIONS, GIB, HOUR, LIST_SEPARATOR, OptionSpec, PLAIN, US, set};
 use crate::agent::options::request::Destination;
 use crate::agent::options::value;
+use crate::core::record::Engine;
 use crate::export::Endpoint;
 use crate::export::endpoint::PROFILES_PATH;
 use crate::export::pattern::PathPattern;
@@ -29,6 +30,14 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         default: Some("2"),
         help: "of each processor that is used, how much the profiler may use; it samples more seldom to keep to it",
         read: |draft, text| set(&mut draft.options.budget, read_budget(text)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "limit",
+        value: "NUMBER|ENGINE:NUMBER+...|off",
+        default: Some("10000"),
+        help: "the most samples a second of each engine whose samples come by events; each then stands for more of them",
+        read: |draft, text| set(&mut draft.options.limits, read_limits(text)),
         ..PLAIN
     },
     OptionSpec {
@@ -218,6 +227,31 @@ fn read_budget(text: &str) -> Result<Option<u32>, String> {
     percent
         .map(|percent| Some((percent * 100.0).round() as u32))
         .ok_or_else(|| "must be a percentage from 0.01 to 100, or off".to_owned())
+}
+
+/// Samples a second, by engine: of all, of one, or of all and then of one.
+fn read_limits(text: &str) -> Result<[Option<u32>; Engine::COUNT], String> {
+    let limited = || Engine::ALL.into_iter().filter(|engine| !matches!(engine, Engine::Cpu | Engine::Wall));
+    let number = |text: &str| match text {
+        "off" => Ok(None),
+        _ => value::integer(text, 10, 10_000_000)
+            .map(|number| u32::try_from(number).ok())
+            .map_err(|message| format!("{message}, or off")),
+    };
+    let mut limits = [None; Engine::COUNT];
+    for item in text.split(LIST_SEPARATOR) {
+        let Some((name, of_one)) = item.split_once(':') else {
+            let of_all = number(item)?;
+            limited().for_each(|engine| limits[engine as usize] = of_all);
+            continue;
+        };
+        let engine = limited().find(|engine| engine.name() == name).ok_or_else(|| {
+            let names: Vec<_> = limited().map(Engine::name).collect();
+            format!("'{name}' must be one of {}", names.join(", "))
+        })?;
+        limits[engine as usize] = number(of_one)?;
+    }
+    Ok(limits)
 }
 
 fn read_path_pattern(text: &str) -> Result<String, String> {

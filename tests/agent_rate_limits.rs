@@ -1,0 +1,79 @@
+//! Engines take no more samples a second than they may, say so, and their sums stay right.
+
+mod agent_support;
+
+use std::path::Path;
+
+use agent_support::running::Finished;
+use agent_support::stacks::{Stack, stacks_of};
+use agent_support::{JavaRun, java_version, oldest_and_newest, profiles};
+use otlpprof::model::attribute_keys::EXCEPTION_TYPE;
+
+fn run(home: &Path, program: &'static str, arguments: &[&str], options: &str) -> Finished {
+    let options = format!("cpu=off,budget=off,file=FILE,{options}");
+    let run = JavaRun::new(home, program).agent(&options);
+    arguments.iter().fold(run, JavaRun::argument).run().expect_success()
+}
+
+/// How many times as seldom the engine has sampled at most.
+fn limit_of(run: &Finished, engine: &str) -> i64 {
+    let key = format!("limit.{engine}");
+    run.messages().iter().map(|message| profiles::profile_counter(message, &key)).max().unwrap_or(0)
+}
+
+fn sum(stacks: &[Stack], is_it: impl Fn(&Stack) -> bool) -> f64 {
+    stacks.iter().filter(|stack| is_it(stack)).map(|stack| stack.value as f64).sum()
+}
+
+fn assert_near(run: &Finished, what: &str, found: f64, expected: f64, tolerance: f64) {
+    let ratio = found / expected;
+    assert!((ratio - 1.0).abs() <= tolerance, "{}: {what}: {found} of {expected} ({ratio:.4})", run.label);
+}
+
+#[test]
+fn allocations_beyond_the_limit_are_made_up_for() {
+    for home in oldest_and_newest() {
+        let run = run(&home, "AllocationLoop", &["5"], "interval=1h,alloc=256,limit=100000+alloc:2000");
+        let limit = limit_of(&run, "alloc");
+        assert!(limit >= 16, "{}: {limit}", run.label);
+        // Of five seconds and what comes before and behind; the first tenth of a second has some more.
+        let taken = run.counter("handler.samples_taken");
+        assert!((1_000..=15_000).contains(&taken), "{}: {taken}", run.label);
+        assert!(run.counter("handler.samples_thinned") > taken, "{}", run.stderr);
+        let objects = stacks_of(&run.messages(), "alloc-objects", ("alloc_objects", "count"));
+        let found = sum(&objects, |stack| stack.has("programs.AllocationLoop.allocate"));
+        // JDK 11 picks some objects too often.
+        let tolerance = if java_version(&home) == 11 { 0.3 } else { 0.1 };
+        assert_near(&run, "objects", found, run.stdout.trim().parse().unwrap(), tolerance);
+        assert!(objects.iter().all(|stack| stack.period_ns == 256 * limit), "{}: {limit}", run.label);
+    }
+}
+
+#[test]
+fn exceptions_beyond_the_limit_are_made_up_for() {
+    for home in oldest_and_newest() {
+        let run = run(&home, "Throws", &[], "exceptions,limit=exceptions:2000");
+        assert!(limit_of(&run, "exceptions") >= 2, "{}", run.label);
+        let taken = run.counter("handler.samples_taken");
+        assert!(taken < 30_000, "{}: {taken}", run.label);
+        assert!(run.counter("handler.samples_thinned") > 10_000, "{}", run.stderr);
+        let exceptions = stacks_of(&run.messages(), "exceptions", ("exceptions", "count"));
+        for line in run.stdout.lines() {
+            let [method, class, times] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+            let found = sum(&exceptions, |stack| {
+                stack.labels.get(EXCEPTION_TYPE).is_some_and(|found| found == class)
+                    && stack.frames[0].name.ends_with(&format!(".{method}"))
+            });
+            // Some hundred samples.
+            assert_near(&run, line, found, times.parse().unwrap(), 0.3);
+        }
+    }
+}
+
+#[test]
+fn what_is_within_the_limit_is_told_one_by_one() {
+    let home = oldest_and_newest().pop().unwrap();
+    let run = run(&home, "Throws", &[], "exceptions,limit=off");
+    assert_eq!(limit_of(&run, "exceptions"), 0, "{}", run.label);
+    assert_eq!(run.counter("handler.samples_thinned"), 0, "{}", run.stderr);
+}
