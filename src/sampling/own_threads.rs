@@ -10,8 +10,8 @@ use super::clock;
 use super::threads::{exclude_current_thread, excluded_tids};
 
 /// Signals that a thread raises by what it executes. Blocked, they would end the process: a load that may fail
-/// is one, and the VM's own implicit checks are others.
-const FAULTS: [libc::c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
+/// is one, the VM's own implicit checks are others, and so are breakpoints that another agent has put into the VM.
+const FAULTS: [libc::c_int; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP];
 
 thread_local! {
     /// Whether this thread is in the middle of `spawn`. Not read in handlers.
@@ -82,6 +82,14 @@ mod tests {
     /// All that are the application's: glibc keeps two for itself.
     fn signals() -> impl Iterator<Item = libc::c_int> {
         (1..32).chain(libc::SIGRTMIN()..=libc::SIGRTMAX())
+    }
+
+    /// Regression: where async-profiler had put breakpoints into the VM, as it does where it is refused the VM's events of
+    /// allocations, the first that one of these threads met ended the process.
+    #[test]
+    fn a_breakpoint_is_no_blocked_signal() {
+        let is_blocked = spawn("test", || blocked().contains(&libc::SIGTRAP)).unwrap().join().unwrap();
+        assert!(!is_blocked);
     }
 
     #[test]
