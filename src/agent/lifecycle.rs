@@ -1,5 +1,6 @@
 //! Start, stop, flush and status, whoever asks: the JVM's start, a repeated load, the JVM's end.
 
+use std::path::PathBuf;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -13,6 +14,7 @@ use super::callbacks::callbacks;
 use super::engines;
 use super::logging;
 use super::options::{Options, Request};
+use super::other_copy;
 use super::output::Output;
 use super::session::{self, Session, SessionError};
 use super::vm::Vm;
@@ -60,6 +62,8 @@ pub(super) enum StartError {
     Events(JvmtiError),
     #[error("the agent is profiling already; `stop` it first")]
     Running,
+    #[error("another copy of this agent is there already, {}: a process has one", .0.display())]
+    OtherCopy(PathBuf),
     #[error("the VM has ended")]
     Ended,
     #[error(transparent)]
@@ -94,6 +98,9 @@ pub(super) fn agent() -> Option<&'static Agent> {
 /// # Safety
 /// `java_vm` is the JavaVM that the JVM passed to the agent.
 pub(super) unsafe fn start(java_vm: *mut JavaVM, mut options: Options) -> Result<(), StartError> {
+    if let Some(other) = other_copy::started() {
+        return Err(StartError::OtherCopy(other));
+    }
     Output::check(&options).map_err(SessionError::Output)?;
     // SAFETY: by the contract.
     let agent = unsafe { make(java_vm) }?;
@@ -119,6 +126,7 @@ pub(super) unsafe fn start(java_vm: *mut JavaVM, mut options: Options) -> Result
         }
         *agent.pending.lock() = Some(Pending::new(options));
     }
+    other_copy::note_start();
     Ok(())
 }
 

@@ -12,6 +12,7 @@
 //! | `publication` | what other processes can read of contexts |
 //! | `vm` | what is known of the JVM |
 //! | `lifecycle` | start, stop, flush and status, whoever asks |
+//! | `other_copy` | other copies of this library in the process, of which one is the agent |
 //! | `session` | one run of the profiler: sampling, drained and sent at intervals |
 //! | `engines` | what the VM tells of by its events: allocations, locks, exceptions |
 //! | `budget` | what the profiler may cost, and who samples more seldom to keep to it |
@@ -38,6 +39,7 @@ mod logging;
 mod mounts;
 mod objects;
 pub mod options;
+mod other_copy;
 mod output;
 mod publication;
 mod recording;

@@ -1,6 +1,7 @@
 //! One run of the profiler: samples are drained, and at every interval summed up and sent.
 
 mod drain;
+mod held_signals;
 mod interval_end;
 
 use std::collections::HashMap;
@@ -109,6 +110,7 @@ impl Session {
         mut options: Options,
         drains: impl FnOnce(&Arc<Self>),
     ) -> Result<Arc<Self>, SessionError> {
+        held_signals::turn_off(&mut options);
         let output = Output::new(&options)?;
         name_slots(&options.context);
         let buffer = buffer::create().map_err(SessionError::Buffer)?;

@@ -15,7 +15,7 @@ use super::process_account::ProcessAccount;
 use super::tasks::Tasks;
 use super::{own_threads, reconcile, thread_records, thread_start, threads};
 use crate::signal::cpu_counters::{COUNTERS, add};
-use crate::signal::delivery::handler_is_installed;
+use crate::signal::delivery::{handler_is_installed, install_handler};
 
 /// How long a thread made in an unusual way may go unnoticed: twice this.
 const LOOK: Duration = Duration::from_millis(100);
@@ -65,7 +65,7 @@ fn run(shared: &Shared, mut tasks: Tasks, signal: i32, mut account: Option<Proce
     let mut unarmed = HashMap::new();
     let mut reckoned = Instant::now();
     let mut is_settled = true;
-    let mut handler_was_ours = true;
+    let (mut handler_was_ours, mut was_replaced) = (true, false);
     let mut all_were_sampled = true;
     let mut stopping = shared.stopping.lock();
     while !*stopping {
@@ -95,10 +95,24 @@ fn run(shared: &Shared, mut tasks: Tasks, signal: i32, mut account: Option<Proce
             is_settled = false;
             let is_ours = handler_is_installed(signal);
             if handler_was_ours && !is_ours {
-                log::warn!("another handler was installed for signal {signal}: CPU samples depend on it now");
                 add(&COUNTERS.handler_replaced, 1);
+                // Once: who installs theirs again and again is not to be outdone.
+                let is_back = !std::mem::replace(&mut was_replaced, true) && install_handler(signal).is_ok();
+                handler_was_ours = is_back;
+                if is_back {
+                    log::warn!(
+                        "another handler was installed for signal {signal}: ours is before it again, and passes on \
+                         what is not ours"
+                    );
+                } else {
+                    log::warn!(
+                        "another handler was installed for signal {signal}: CPU samples depend on it now \
+                         (`signal` chooses another signal)"
+                    );
+                }
+            } else {
+                handler_was_ours = is_ours;
             }
-            handler_was_ours = is_ours;
         }
         is_settled = is_settled || account.settle(&tasks, unarmed.keys().copied());
     }

@@ -72,6 +72,12 @@ pub fn is_ours(signal: i32, handler_of: HandlerOf) -> bool {
     (0..MAX_LINKS).any(|link| handler_of(link) == handler.ok())
 }
 
+/// Whether `signal` comes to a handler, and that is not one of ours.
+pub fn has_other_handler(signal: i32, handler_of: HandlerOf) -> bool {
+    let handler = current(signal).map_or(libc::SIG_DFL, |action| action.sa_sigaction);
+    ![libc::SIG_DFL, libc::SIG_IGN].contains(&handler) && !is_ours(signal, handler_of)
+}
+
 /// Sees to it that `signal` comes to a handler of ours first. Not for use in a handler; one caller at a time.
 ///
 /// The flags: SA_SIGINFO for the origin. SA_RESTART since an application that never asked for signals must not

@@ -1,6 +1,8 @@
 //! The signal handler itself.
 
-use super::chain::{ChainError, HandlerOf, MAX_LINKS, forward, has_handler, install, is_ours};
+use super::chain::{
+    ChainError, HandlerOf, MAX_LINKS, forward, has_handler, has_other_handler, install, is_ours,
+};
 use super::cpu::{Occasion, SignalOwner, owner_of, take_sample};
 use super::cpu_counters::{COUNTERS, add};
 use super::{event, wall};
@@ -21,6 +23,11 @@ pub fn install_handler(signal: i32) -> Result<(), ChainError> {
 /// Whether `signal` comes to us first.
 pub fn handler_is_installed(signal: i32) -> bool {
     is_ours(signal, HANDLER_OF)
+}
+
+/// Whether `signal` comes to a handler that is not ours.
+pub fn is_held_by_another(signal: i32) -> bool {
+    has_other_handler(signal, HANDLER_OF)
 }
 
 /// The interrupted code must find everything as it was: `errno` is the one thing that the kernel does not save.

@@ -1,0 +1,201 @@
+//! Other agents in the same JVM: async-profiler, which takes the VM's events of allocations and the signal, and another copy of
+//! this one.
+
+mod agent_support;
+#[path = "loud_support/mod.rs"]
+mod loud_support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+use agent_support::running::Finished;
+use agent_support::stacks::stacks_of;
+use agent_support::{JavaRun, agent, oldest_and_newest, profiles};
+use loud_support::not_tested;
+
+/// async-profiler's library, if it can be had.
+static ASYNC_PROFILER: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/fetch-async-profiler.sh");
+    let output = Command::new(script).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let library = said.lines().last().map(|line| PathBuf::from(&line[line.find('/').unwrap_or(0)..]));
+    let library = library.filter(|library| output.status.success() && library.is_file());
+    if library.is_none() {
+        not_tested("async-profiler beside the agent, since it cannot be had");
+    }
+    library
+});
+
+/// What async-profiler's file has, as the command says that converts it: events of a type.
+fn events_of(recording: &Path, event: &str) -> u64 {
+    let output = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+        .arg("convert")
+        .arg(recording)
+        .arg("-o")
+        .arg(recording.with_extension("otlp"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    let counts =
+        said.lines().filter_map(|line| line.strip_prefix(event)?.split_once(": ")?.1.split(' ').next());
+    counts.map(|count| count.parse::<u64>().unwrap()).sum()
+}
+
+fn sum(run: &Finished, profile_type: &str, sample_type: (&str, &str)) -> i64 {
+    let stacks = stacks_of(&run.messages(), profile_type, sample_type);
+    let is_it = |stack: &&agent_support::stacks::Stack| stack.has("programs.AllocationLoop.allocate");
+    stacks.iter().filter(is_it).map(|stack| stack.value).sum()
+}
+
+/// The objects that were allocated, set beside those that the program knows of.
+fn assert_allocations_are_right(run: &Finished) {
+    let found = sum(run, "alloc-objects", ("alloc_objects", "count")) as f64;
+    let ratio = found / run.stdout.lines().last().unwrap().parse::<f64>().unwrap();
+    // JDK 11 samples objects of an eighth of the interval by about an eighth too often.
+    assert!((0.85..1.25).contains(&ratio), "{}: {ratio}\n{}", run.label, run.stderr);
+}
+
+/// Runs the program beside async-profiler, which is there before the agent or after it. Gives async-profiler's file too.
+fn beside(
+    home: &Path,
+    library: &Path,
+    event: &str,
+    is_first: bool,
+    options: &str,
+) -> (Finished, PathBuf, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("rival.jfr");
+    let rival =
+        format!("-agentpath:{}=start,event={event},jfr,file={}", library.display(), recording.display());
+    let run = JavaRun::new(home, "AllocationLoop").argument(3).agent(&format!("file=FILE,{options}"));
+    let run = match is_first {
+        // Before what the command line says.
+        true => run.variable("JAVA_TOOL_OPTIONS", &rival),
+        false => run.jvm_option(&rival),
+    };
+    (run.run().expect_success(), recording, folder)
+}
+
+/// The VM gives its events of allocations to who asks first: async-profiler asks when the VM is live, we before. Refused, it puts
+/// breakpoints into the VM.
+#[test]
+fn allocations_are_sampled_beside_async_profiler_s_whichever_is_loaded_first() {
+    let Some(library) = &*ASYNC_PROFILER else { return };
+    for (home, is_first) in oldest_and_newest().iter().flat_map(|home| [(home, true), (home, false)]) {
+        let (run, recording, _folder) =
+            beside(home, library, "alloc", is_first, "cpu=1ms,alloc=8k,lock,wait");
+        assert!(!run.stderr.contains("is off"), "{}: {}", run.label, run.stderr);
+        assert_allocations_are_right(&run);
+        assert!(sum(&run, "cpu", ("samples", "count")) > 10, "{}: {}", run.label, run.stderr);
+        let events = events_of(&recording, "jdk.ObjectAllocation");
+        assert!(events > 10, "{} first: {is_first}: {events}", run.label);
+    }
+}
+
+/// Who is attached later finds them taken.
+#[test]
+fn allocations_that_async_profiler_samples_already_are_one_line_and_the_other_engines_run() {
+    let Some(library) = &*ASYNC_PROFILER else { return };
+    for home in oldest_and_newest() {
+        let folder = tempfile::tempdir().unwrap();
+        let rival = format!(
+            "-agentpath:{}=start,event=alloc,jfr,file={}/rival.jfr",
+            library.display(),
+            folder.path().display()
+        );
+        let mut jvm = JavaRun::new(&home, "UserLoop").argument(100).jvm_option(&rival).start();
+        // The VM is live when it answers.
+        jvm.load_agent_by_jcmd("status");
+        jvm.load_agent("cpu=1ms,alloc,live,wall=10ms,lock,file=FILE");
+        jvm.wait_until("samples of both", |jvm| {
+            jvm.load_agent("flush");
+            let messages = profiles::messages_if_any(&jvm.profiles().join("profile.otlp"));
+            let has = |kind| !stacks_of(&messages, kind, ("samples", "count")).is_empty();
+            has("cpu") && has("wall")
+        });
+        let said = jvm.stderr();
+        for option in ["alloc", "live"] {
+            let line =
+                format!("{option} is off: another agent of this process has the VM's events of allocations");
+            assert_eq!(said.matches(&line).count(), 1, "{}: {said}", jvm.label);
+        }
+        assert_eq!(said.matches("is off").count(), 2, "{}: {said}", jvm.label);
+        jvm.terminate();
+        jvm.finish();
+    }
+}
+
+/// async-profiler chooses another signal where there is a handler, unless its timer knows no other: then ours goes before it again,
+/// and the user is told.
+#[test]
+fn cpu_time_is_sampled_beside_async_profiler_that_is_loaded_later() {
+    let Some(library) = &*ASYNC_PROFILER else { return };
+    let home = &oldest_and_newest()[0];
+    for (event, clock) in
+        ["itimer", "ctimer", "cpu"].into_iter().flat_map(|event| [(event, "timer"), (event, "auto")])
+    {
+        let options = format!("cpu=1ms,cpu.clock={clock},wall=10ms");
+        let (run, recording, _folder) = beside(home, library, event, false, &options);
+        let label = format!("{} {event}, {clock}: {}", run.label, run.stderr);
+        assert!(!run.stderr.contains("is off"), "{label}");
+        let line = "another handler was installed for signal 27: ours is before it again";
+        assert_eq!(run.stderr.matches(line).count(), usize::from(event == "itimer"), "{label}");
+        let cpu = sum(&run, "cpu", ("samples", "count"));
+        let wall = sum(&run, "wall", ("samples", "count"));
+        assert!(cpu > 100 && wall > 10, "{label}: {cpu} and {wall}");
+        let events = events_of(&recording, "jdk.ExecutionSample");
+        assert!(events > 10, "{label}: {events}");
+    }
+}
+
+#[test]
+fn a_signal_that_async_profiler_has_already_is_one_line_and_the_other_engines_run() {
+    let Some(library) = &*ASYNC_PROFILER else { return };
+    let home = &oldest_and_newest()[1];
+    for event in ["itimer", "cpu"] {
+        for (options, is_off) in [("cpu=1ms,wall=10ms", true), ("cpu=1ms,signal=SIGUSR1,wall=10ms", false)] {
+            let (run, recording, _folder) = beside(home, library, event, true, options);
+            let label = format!("{} {event}, {options}: {}", run.label, run.stderr);
+            let line =
+                "cpu is off: another agent of this process, or the program, has a handler for signal 27";
+            assert_eq!(run.stderr.matches(line).count(), usize::from(is_off), "{label}");
+            assert_eq!(run.stderr.matches("is off").count(), usize::from(is_off), "{label}");
+            let cpu = sum(&run, "cpu", ("samples", "count"));
+            let wall = sum(&run, "wall", ("samples", "count"));
+            assert!((cpu == 0) == is_off && wall > 10, "{label}: {cpu} and {wall}");
+            let events = events_of(&recording, "jdk.ExecutionSample");
+            assert!(events > 10, "{label}: {events}");
+        }
+    }
+}
+
+#[test]
+fn a_second_copy_of_the_agent_says_one_line_and_does_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("libcopy.so");
+    std::fs::copy(agent(), &copy).unwrap();
+    for home in oldest_and_newest() {
+        let second = folder.path().join("second.otlp");
+        let run = JavaRun::new(&home, "AllocationLoop")
+            .argument(1)
+            .agent("file=FILE,cpu=1ms,alloc=8k,lock")
+            .jvm_option(&format!(
+                "-agentpath:{}=file={},cpu=1ms,alloc,lock",
+                copy.display(),
+                second.display()
+            ))
+            .run()
+            .expect_success();
+        let said: Vec<_> =
+            run.stderr.lines().filter(|line| line.contains("another") || line.contains("warn")).collect();
+        let [line] = said[..] else { panic!("{}: {}", run.label, run.stderr) };
+        let first = agent().display().to_string();
+        assert!(line.contains("another copy of this agent") && line.contains(&first), "{line}");
+        assert!(line.ends_with("the agent does not start"), "{line}");
+        assert!(!second.exists());
+        assert!(sum(&run, "cpu", ("samples", "count")) > 10, "{}", run.stderr);
+        assert_allocations_are_right(&run);
+    }
+}
