@@ -1,0 +1,191 @@
+//! The contexts of every engine's samples in the profiles of a real JVM: each is held to the endpoint whose method is in its
+//! stack.
+
+mod agent_support;
+mod loud_support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use agent_support::running::Finished;
+use agent_support::stacks::{Stack, stacks_of};
+use agent_support::{JavaRun, java_homes, java_version};
+use loud_support::not_tested;
+use otlpprof::otlp::lookup::Lookup;
+
+const LIBRARY: &str = env!("OTLPPROF_ALLOCATING");
+const PROGRAM: &str = "programs.EngineContexts.";
+/// Each with its own method and its own span.
+const ENDPOINTS: [&str; 3] = ["endpoint0", "endpoint1", "endpoint2"];
+/// The least share of right samples, in 1/1000.
+const RIGHT_IN_1000: i64 = 990;
+
+const ENGINES: &str = "cpu=500us,wall=2ms,alloc=4k,live=4k,lock,wait,exceptions,nativemem=4k,nativemem.leaks,\
+                       trace=programs.EngineContexts.traced:500us";
+const EVENT: &str = "event=page-faults:4";
+
+/// Of each profile type, methods of the program that its samples have to be below of. The last has no samples where perf
+/// events are not granted.
+const WORK: [(&str, &str); 12] = [
+    ("cpu", "burns"),
+    ("wall", "burns"),
+    ("alloc-space", "allocates"),
+    ("alloc-objects", "allocates"),
+    ("live-heap", "keeps"),
+    ("lock-contention", "contends"),
+    ("lock-contention", "parks"),
+    ("wait", "awaits"),
+    ("exceptions", "fails"),
+    ("nativemem", "mallocs"),
+    ("nativemem-leak", "mallocs"),
+    ("trace", "traced"),
+];
+const FAULTS: (&str, &str) = ("page-faults", "faults");
+
+/// The profiles of a run: `profile.type`, and the sample type with its unit.
+fn kinds(run: &Finished) -> BTreeSet<(String, String, String)> {
+    let mut kinds = BTreeSet::new();
+    for message in run.messages() {
+        let lookup = Lookup::new(&message.data);
+        for profile in message.data.resource_profiles.iter().flat_map(|r| &r.scope_profiles[0].profiles) {
+            let profile_type = lookup.attribute_text(&profile.attribute_indices, "profile.type");
+            let (sample_type, unit) = lookup.value_type(profile.sample_type);
+            kinds.insert((profile_type.unwrap().to_owned(), sample_type.to_owned(), unit.to_owned()));
+        }
+    }
+    kinds
+}
+
+/// The endpoint that is served, by the methods in the stack.
+fn served(stack: &Stack) -> Option<usize> {
+    let serves = |endpoint: &&str| stack.has(&format!("{PROGRAM}{endpoint}"));
+    let served: Vec<_> = (0..ENDPOINTS.len()).filter(|&index| serves(&ENDPOINTS[index])).collect();
+    assert!(served.len() <= 1, "two endpoints: {stack:#?}");
+    served.first().copied()
+}
+
+/// What a sample's label and link say: nothing, or both the same endpoint.
+///
+/// # Panics
+/// If they say anything else.
+fn said(label: &str, stack: &Stack) -> Option<usize> {
+    let endpoint = stack.labels.get("rest_endpoint")?;
+    let index = ENDPOINTS.iter().position(|known| known == endpoint).expect("one of the endpoints");
+    let byte = index as u8 + 1;
+    assert_eq!(stack.link, Some((vec![byte; 16], vec![byte; 8])), "{label}: {stack:#?}");
+    Some(index)
+}
+
+/// A stack in one line.
+fn names(stack: &Stack) -> String {
+    let names: Vec<_> = stack.frames.iter().map(|frame| frame.name.as_str()).collect();
+    names.join(" < ")
+}
+
+/// What engines have told of a program.
+struct Tally {
+    /// The profile types and the endpoints' methods, by what they called.
+    seen: BTreeSet<(String, usize, String)>,
+    /// By profile type, how many different samples were right, and how many have no context.
+    right: BTreeMap<String, (i64, Vec<Stack>)>,
+}
+
+/// Whether it cannot be told which virtual thread this is: from 21 to 23 objects say that, which a collection is moving.
+fn may_be_unknown(java_version: u32, stack: &Stack) -> bool {
+    (21..24).contains(&java_version) && stack.has("[frozen: collecting]")
+}
+
+fn tally(run: &Finished, version: u32) -> Tally {
+    let mut tally = Tally { seen: BTreeSet::new(), right: BTreeMap::new() };
+    let messages = run.messages();
+    for (profile_type, sample_type, unit) in kinds(run) {
+        let label = format!("{}: {profile_type}", run.label);
+        for stack in stacks_of(&messages, &profile_type, (&sample_type, &unit)) {
+            let Some(endpoint) = served(&stack) else {
+                // Where it is set and taken back, and in stacks that are not told whole.
+                said(&label, &stack);
+                continue;
+            };
+            let (right, without) = tally.right.entry(profile_type.clone()).or_default();
+            match said(&label, &stack) {
+                Some(said) => {
+                    assert_eq!(said, endpoint, "{label}: {stack:#?}");
+                    *right += 1;
+                }
+                None => {
+                    assert_eq!(stack.link, None, "{label}: {stack:#?}");
+                    if !may_be_unknown(version, &stack) {
+                        without.push(stack);
+                    }
+                    continue;
+                }
+            }
+            let methods = stack.frames.iter().filter_map(|frame| frame.name.strip_prefix(PROGRAM));
+            tally.seen.extend(methods.map(|method| (profile_type.clone(), endpoint, method.to_owned())));
+        }
+    }
+    tally
+}
+
+fn run(home: &Path, seconds: &str, threads: &[&str], options: &str) -> Finished {
+    let mut run = JavaRun::new(home, "EngineContexts").argument(seconds).argument(LIBRARY);
+    for threads in threads {
+        run = run.argument(threads);
+    }
+    let apart = format!("-XX:CompileCommand=dontinline,{}::endpoint*", PROGRAM.trim_end_matches('.'));
+    let run = run.jvm_option("-XX:CompileCommand=quiet").jvm_option(&apart).jvm_option("-Xmx256m");
+    run.agent(&format!("{options},interval=1s,file=FILE")).run().expect_success()
+}
+
+/// Holds every sample of every engine to the endpoint in its stack.
+fn hold(home: &Path, threads: &[&str]) {
+    let mut missing = Vec::new();
+    // For longer where others have had the machine.
+    for seconds in ["1.5", "10"] {
+        let run = run(home, seconds, threads, &format!("{ENGINES},{EVENT}"));
+        let mut work = WORK.to_vec();
+        if run.stderr.contains("event=page-faults is off: ") {
+            not_tested("contexts of an event's samples, since perf events are not granted");
+        } else {
+            work.push(FAULTS);
+        }
+        let tally = tally(&run, java_version(home));
+        for (profile_type, (right, without)) in &tally.right {
+            let all = right + without.len() as i64;
+            eprintln!("{} {threads:?}: {profile_type}: {right} of {all}", run.label);
+            assert!(
+                right * 1000 >= all * RIGHT_IN_1000,
+                "{} {threads:?}: {profile_type}: {} of {all} have no context: {:#?}",
+                run.label,
+                without.len(),
+                without.iter().map(names).collect::<BTreeSet<_>>()
+            );
+        }
+        let types: BTreeSet<_> = work.iter().map(|(profile_type, _)| *profile_type).collect();
+        let found: BTreeSet<_> = tally.right.keys().map(String::as_str).collect();
+        assert!(found.is_subset(&types), "{}: of {found:?} not all are looked for", run.label);
+        let each = work.iter().flat_map(|work| (0..ENDPOINTS.len()).map(move |endpoint| (work, endpoint)));
+        missing = each
+            .map(|(&(profile_type, method), endpoint)| (profile_type.to_owned(), endpoint, method.to_owned()))
+            .filter(|wanted| !tally.seen.contains(wanted))
+            .collect();
+        if missing.is_empty() {
+            return;
+        }
+    }
+    panic!("{} {threads:?}: no samples of {missing:?}", home.display());
+}
+
+#[test]
+fn every_sample_of_every_engine_has_the_context_of_the_endpoint_in_its_stack() {
+    for home in java_homes() {
+        hold(&home, &[]);
+    }
+}
+
+#[test]
+fn every_sample_of_a_virtual_thread_has_it_too() {
+    for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
+        hold(&home, &["virtual"]);
+    }
+}
