@@ -1,9 +1,11 @@
 package programs;
 
+import com.sun.management.ThreadMXBean;
 import io.otlpprof.ContextScope;
 import io.otlpprof.ContextSetter;
 import io.otlpprof.ContextSnapshot;
 import io.otlpprof.Otlpprof;
+import java.lang.management.ManagementFactory;
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.nio.IntBuffer;
@@ -15,6 +17,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.IntConsumer;
 
 /**
  * What each call of the API gives, right and wrong: {@code ContextCalls WITH_AGENT}. Says {@code done} when all was as it
@@ -36,6 +39,7 @@ public final class ContextCalls {
         values(setter, withAgent);
         ids(setter, withAgent);
         threads(setter, withAgent);
+        allocatesNothing(setter);
         if (withAgent) {
             Thread shallow = new Thread(null, () -> overflows(setter), "shallow", 256 << 10);
             AtomicReference<Throwable> thrown = new AtomicReference<>();
@@ -177,6 +181,60 @@ public final class ContextCalls {
                     expect(true, setter.copy().toString().endsWith(TRACE + "-" + id.toString().toLowerCase() + "]"));
                 }
             }
+        }
+    }
+
+    /** What has been set before is set again without an object made, by whatever way. */
+    private static void allocatesNothing(ContextSetter setter) {
+        String[] values = new String[8];
+        String[] spans = new String[values.length];
+        for (int i = 0; i < values.length; i++) {
+            values[i] = "/value" + i;
+            spans[i] = SPAN.substring(1) + i;
+        }
+        setter.setAttribute(0, "/copied");
+        setter.setTraceContext(TRACE, SPAN, 1);
+        ContextSnapshot snapshot = setter.copy();
+        expectNothingAllocated("sets by offset", i -> setter.setAttribute(0, values[i & 7]));
+        expectNothingAllocated("sets by name", i -> setter.setAttribute("tenant", values[i & 7]));
+        expectNothingAllocated("sets of null", i -> setter.setAttribute(0, null));
+        expectNothingAllocated("clears of an attribute", i -> setter.clearAttribute(0));
+        expectNothingAllocated("clears by name", i -> setter.clearAttribute("tenant"));
+        expectNothingAllocated("spans as text", i -> setter.setTraceContext(TRACE, spans[i & 7], i));
+        expectNothingAllocated("spans as numbers", i -> setter.setTraceContext(i, 1, i | 1, 1));
+        expectNothingAllocated("span ids alone", i -> setter.setAttribute("spanid", spans[i & 7]));
+        expectNothingAllocated("clears of a span", i -> setter.clearTraceContext());
+        expectNothingAllocated("restores", i -> setter.restore(snapshot));
+        expectNothingAllocated("clears", i -> setter.clear());
+    }
+
+    private static void expectNothingAllocated(String what, IntConsumer call) {
+        repeat(call, 20_000);
+        long allocated = allocated(call);
+        // The VM may make an object or two while it compiles what is called.
+        for (int i = 0; i < 4 && allocated != 0; i++) {
+            allocated = allocated(call);
+        }
+        if (allocated != 0) {
+            throw new AssertionError("a million " + what + " have allocated " + allocated + " bytes");
+        }
+    }
+
+    /** The bytes of Java objects that a million calls make. */
+    private static long allocated(IntConsumer call) {
+        ThreadMXBean bean = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+        long thread = Thread.currentThread().getId();
+        long first = bean.getThreadAllocatedBytes(thread);
+        long second = bean.getThreadAllocatedBytes(thread);
+        repeat(call, 1_000_000);
+        long third = bean.getThreadAllocatedBytes(thread);
+        // What the bean has made of its own comes with each reading.
+        return third - second - (second - first);
+    }
+
+    private static void repeat(IntConsumer call, int times) {
+        for (int i = 0; i < times; i++) {
+            call.accept(i);
         }
     }
 
