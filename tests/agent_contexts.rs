@@ -104,6 +104,84 @@ fn no_sample_shows_a_mixture_however_fast_contexts_change() {
     }
 }
 
+/// Samples of threads that change their context by snapshots and scopes alone, in periods.
+#[derive(Debug, Default)]
+struct Wholes {
+    /// Those in a setter, with one of the four contexts.
+    in_setters: i64,
+    /// The same without any.
+    in_setters_without: i64,
+    elsewhere: i64,
+}
+
+/// Holds every sample to a context that is whole, or none, those in the middle of a change too.
+fn hold_to_wholes(run: &Finished) -> Wholes {
+    let mut wholes = Wholes::default();
+    for stack in cpu_stacks(&run.messages()) {
+        if !stack.thread.starts_with("worker-") {
+            continue;
+        }
+        let label = |name: &str| stack.labels.get(name).map(String::as_str);
+        let found = (label("rest_endpoint"), label("witness"));
+        let whole = linked(&stack).map(|which| format!("/e{which}"));
+        assert_eq!(found, (whole.as_deref(), whole.as_deref()), "{}: {stack:#?}", run.label);
+        assert_eq!(label("request"), None, "{}: {stack:#?}", run.label);
+        let is_in_setter = stack.frames.iter().any(|frame| frame.name.starts_with("io.otlpprof."));
+        *match (is_in_setter, whole) {
+            (true, Some(_)) => &mut wholes.in_setters,
+            (true, None) => &mut wholes.in_setters_without,
+            (false, _) => &mut wholes.elsewhere,
+        } += stack.value;
+    }
+    wholes
+}
+
+/// Contexts that are replaced as wholes, so often that handlers come in the middle of it.
+#[test]
+fn a_context_that_is_replaced_is_whole_or_none_in_every_sample() {
+    for home in java_homes() {
+        let has_enough = |seconds| {
+            let run = stress(&home, &[seconds, "4", "1", "0", "whole"]);
+            let periods = hold_to_witness(&run);
+            let wholes = hold_to_wholes(&run);
+            let in_transition = run.counter("handler.contexts_in_transition");
+            eprintln!("{}: {in_transition} in transition, {wholes:?}", run.label);
+            periods.len() == 4
+                && wholes.in_setters > 100
+                && wholes.in_setters_without > 0
+                && in_transition > 0
+        };
+        // For longer where others have had the machine.
+        assert!(["2", "20"].into_iter().any(has_enough), "{}: too few changes seen", home.display());
+    }
+}
+
+/// Holds the samples of threads that set one new value after the other to values of their own, and to have one: the slot
+/// is written over, and never empty. In the set itself what it has may just have become old. Gives the periods.
+fn hold_to_requests(run: &Finished) -> i64 {
+    let mut labelled = 0;
+    for stack in cpu_stacks(&run.messages()) {
+        if !stack.thread.starts_with("churner-") {
+            assert!(!stack.labels.contains_key("request"), "{}: {stack:#?}", run.label);
+            continue;
+        }
+        match stack.labels.get("request") {
+            Some(request) => {
+                let (name, _) = request.split_once('/').expect("a name and a number");
+                assert_eq!(name, stack.thread, "{}: {stack:#?}", run.label);
+                labelled += stack.value;
+            }
+            None => {
+                let is_in_set =
+                    stack.frames.iter().any(|frame| frame.name.starts_with("io.otlpprof.ThreadContext."));
+                let has_set = stack.has("programs.ContextStress.churnOn");
+                assert!(is_in_set || !has_set, "{}: without a request: {stack:#?}", run.label);
+            }
+        }
+    }
+    labelled
+}
+
 /// Threads find their values in the cache, while others have the dictionary full again and again.
 #[test]
 fn no_label_is_lost_while_values_are_reclaimed() {
@@ -111,10 +189,15 @@ fn no_label_is_lost_while_values_are_reclaimed() {
         let has_enough = |seconds| {
             let run = stress(&home, &[seconds, "3", "2000", "2"]);
             let periods = hold_to_witness(&run);
+            let labelled = hold_to_requests(&run);
             let passes = run.counter("context.reclaim_passes");
-            eprintln!("{}: {passes} passes, {} stale", run.label, run.counter("context.labels_stale"));
+            eprintln!(
+                "{}: {passes} passes, {} stale, {labelled} of churners",
+                run.label,
+                run.counter("context.labels_stale")
+            );
             assert_eq!(run.counter("context.values_dropped_full"), 0, "{}", run.stderr);
-            periods.values().sum::<i64>() > 300 && passes > 2
+            periods.values().sum::<i64>() > 300 && labelled > 300 && passes > 2
         };
         // For longer where others have had the machine.
         assert!(["3", "20"].into_iter().any(has_enough), "{}: too few passes", home.display());

@@ -7,10 +7,11 @@ import io.otlpprof.Otlpprof;
 import java.util.List;
 
 /**
- * Threads that change their context all the time: {@code ContextStress [SECONDS [THREADS [ROUNDS [CHURNERS]]]]}. Which of four
- * methods burns is the witness: burn2 runs with the endpoint {@code /e2}, and a trace and span id of bytes 3 alone. With
- * many rounds a burn takes long, the third three times as long as the first; with few, changes are most of the time.
- * Churners set one new value after the other, so that values are reclaimed all the time.
+ * Threads that change their context all the time: {@code ContextStress [SECONDS [THREADS [ROUNDS [CHURNERS [whole]]]]]}.
+ * Which of four methods burns is the witness: burn2 runs with the endpoint {@code /e2}, and a trace and span id of bytes 3
+ * alone. With many rounds a burn takes long, the third three times as long as the first; with few, changes are most of the time.
+ * Churners set one new value after the other, so that values are reclaimed all the time. With {@code whole} a context is
+ * changed by snapshots and scopes alone, so that it is always one of the four, or none.
  */
 public final class ContextStress {
     private static final ContextSetter CONTEXT =
@@ -45,9 +46,11 @@ public final class ContextStress {
             new Thread(() -> churn(name, clock), name).start();
         }
         Thread[] started = new Thread[threads];
+        boolean isWhole = args.length > 4;
         for (int i = 0; i < threads; i++) {
             int way = i;
-            started[i] = new Thread(() -> work(way, clock, rounds), "worker-" + i);
+            Runnable task = isWhole ? () -> workInWholes(clock, rounds) : () -> work(way, clock, rounds);
+            started[i] = new Thread(task, "worker-" + i);
             started[i].start();
         }
         for (Thread thread : started) {
@@ -74,11 +77,40 @@ public final class ContextStress {
         }
     }
 
-    private static void churn(String name, Clock clock) {
-        for (long i = 0; clock.isRunning(); i++) {
-            if (!CONTEXT.setAttribute(REQUEST, name + i)) {
-                throw new AssertionError("no room");
+    @SuppressWarnings("try") // The scope is there to be closed.
+    private static void workInWholes(Clock clock, int rounds) {
+        for (int turn = 0; clock.isRunning(); turn++) {
+            // Looking at the clock takes longer than a change does.
+            for (int i = 0; i < 64; i++) {
+                int which = i & 3;
+                CONTEXT.restore(SNAPSHOTS[which]);
+                burn(which, rounds);
             }
+            try (ContextScope scope = CONTEXT.openScope()) {
+                CONTEXT.restore(SNAPSHOTS[turn & 3]);
+                burn(turn & 3, rounds);
+            }
+            // As before the scope.
+            burn(3, rounds);
+            CONTEXT.clear();
+        }
+    }
+
+    private static void churn(String name, Clock clock) {
+        setRequest(name, 0);
+        churnOn(name, clock);
+    }
+
+    /** From here on the thread has a request. */
+    private static void churnOn(String name, Clock clock) {
+        for (long i = 1; clock.isRunning(); i++) {
+            setRequest(name, i);
+        }
+    }
+
+    private static void setRequest(String name, long number) {
+        if (!CONTEXT.setAttribute(REQUEST, name + "/" + number)) {
+            throw new AssertionError("no room");
         }
     }
 
