@@ -3,15 +3,71 @@
 mod agent_support;
 
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::path::Path;
 
 use agent_support::stacks::cpu_stacks;
 use agent_support::{JavaRun, oldest_and_newest};
 
+/// Requests that come in a second.
+const WANTED_PER_S: f64 = 10_000.0;
+/// The part of them that has to be served for the shares to be those of a busy service.
+const SERVED: f64 = 0.9;
+/// What a request costs, in parts of what it takes itself: with it come the queue, the switches between 200 threads, the
+/// VM's own work, and the samples.
+const COST: f64 = 1.5;
+
+/// What the program says of the machine while it served.
+struct Machine {
+    elapsed_ns: f64,
+    /// CPU time that other programs have left to it.
+    left_ns: f64,
+}
+
+/// How many requests were served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Load {
+    Enough,
+    /// There was not the CPU time for more.
+    Starved,
+    TooFew,
+}
+
+impl Machine {
+    /// Judges a number of requests, which have taken so much CPU time themselves.
+    fn load(&self, served: u64, used_ns: f64) -> Load {
+        let wanted = self.elapsed_ns / 1e9 * WANTED_PER_S * SERVED;
+        if served as f64 >= wanted {
+            Load::Enough
+        } else if self.left_ns < used_ns / served as f64 * wanted * COST {
+            Load::Starved
+        } else {
+            Load::TooFew
+        }
+    }
+}
+
+/// Says something that a test which passes would keep back.
+fn say_loudly(what: &str) {
+    // With one write, lines of tests that run side by side do not mix.
+    let _ = io::stderr().write_all(format!("\n*** {what} ***\n").as_bytes());
+}
+
 /// Shares of their sum.
 fn shares(amounts: &BTreeMap<String, i64>) -> BTreeMap<&str, f64> {
     let all: i64 = amounts.values().sum();
     amounts.iter().map(|(name, &amount)| (name.as_str(), amount as f64 / all as f64)).collect()
+}
+
+#[test]
+fn a_load_is_too_low_only_where_there_was_cpu_time_for_more() {
+    // 10 s of two CPUs; each request takes 80 us.
+    let load = |served: u64, left_s: f64| {
+        Machine { elapsed_ns: 10e9, left_ns: left_s * 1e9 }.load(served, served as f64 * 80e3)
+    };
+    assert_eq!([load(99_000, 20.0), load(90_000, 1.0)], [Load::Enough; 2]);
+    assert_eq!([load(89_000, 20.0), load(100, 11.0)], [Load::TooFew; 2]);
+    assert_eq!([load(89_000, 10.0), load(100, 1.0)], [Load::Starved; 2]);
 }
 
 #[test]
@@ -26,7 +82,8 @@ fn endpoints_of_200_threads_have_the_shares_that_the_program_knows() {
     }
 }
 
-/// Whether each endpoint's share is within 2 % of what the program has counted.
+/// Whether each endpoint's share is within 2 % of what the program has counted, and as many requests were served as the
+/// machine allows.
 fn has_right_shares(home: &Path, seconds: &str) -> bool {
     let run = JavaRun::new(home, "ContextRequests")
         .argument(seconds)
@@ -35,7 +92,15 @@ fn has_right_shares(home: &Path, seconds: &str) -> bool {
         .expect_success();
     let mut served = 0;
     let mut known = BTreeMap::new();
+    let mut machine = None;
     for line in run.stdout.lines() {
+        if let Some(numbers) = line.strip_prefix("machine ") {
+            machine = numbers.split_once(' ').map(|(elapsed, left)| Machine {
+                elapsed_ns: elapsed.parse().unwrap(),
+                left_ns: left.parse().unwrap(),
+            });
+            continue;
+        }
         let [name, requests, cpu_ns] = line.split(' ').collect::<Vec<_>>()[..] else {
             panic!("{}: {line}", run.label)
         };
@@ -54,7 +119,19 @@ fn has_right_shares(home: &Path, seconds: &str) -> bool {
     assert!(known.keys().eq(found.keys()), "{}: {found:?}", run.label);
     // A label is set right after the span, and a scope's end takes both at once.
     assert!(linked == periods, "{}: {linked} of {periods} have a span", run.label);
+    let used_ns: i64 = known.values().sum();
+    let load = machine.expect("a line about the machine").load(served, used_ns as f64);
     let (found, known) = (shares(&found), shares(&known));
-    eprintln!("{}: {served} requests, {periods} periods, {found:.4?}, known {known:.4?}", run.label);
-    known.into_iter().all(|(endpoint, known)| (found[endpoint] / known - 1.0).abs() < 0.02)
+    eprintln!(
+        "{}: {served} requests, {load:?}, {periods} periods, {found:.4?}, known {known:.4?}",
+        run.label
+    );
+    if load == Load::Starved {
+        say_loudly(&format!(
+            "{}: {served} requests in {seconds} s: other programs left too little of the machine for {WANTED_PER_S}/s",
+            run.label
+        ));
+    }
+    load != Load::TooFew
+        && known.into_iter().all(|(endpoint, known)| (found[endpoint] / known - 1.0).abs() < 0.02)
 }

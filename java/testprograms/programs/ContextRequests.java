@@ -1,10 +1,14 @@
 package programs;
 
+import com.sun.management.OperatingSystemMXBean;
 import io.otlpprof.ContextScope;
 import io.otlpprof.ContextSetter;
 import io.otlpprof.Otlpprof;
+import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
@@ -14,7 +18,8 @@ import java.util.concurrent.atomic.LongAdder;
 /**
  * A service that counts its own CPU time: {@code ContextRequests [SECONDS]}. 200 threads serve 10,000 requests a second to
  * four endpoints, each request in a span of its own; the seldom ones take longer. Prints a line for each endpoint:
- * {@code NAME REQUESTS CPU_NS}.
+ * {@code NAME REQUESTS CPU_NS}. A last one, {@code machine ELAPSED_NS CPU_NS}, says how long that took, and how much CPU time
+ * other programs have left to this one meanwhile.
  */
 public final class ContextRequests {
     private static final int THREADS = 200;
@@ -54,6 +59,7 @@ public final class ContextRequests {
             workers[i] = new Thread(() -> work(requests), "worker-" + i);
             workers[i].start();
         }
+        long left = leftByOthers();
         long started = System.nanoTime();
         long sent = 0;
         while (clock.isRunning()) {
@@ -70,9 +76,22 @@ public final class ContextRequests {
         for (Thread worker : workers) {
             worker.join();
         }
+        long elapsed = System.nanoTime() - started;
+        left = leftByOthers() - left;
         for (int i = 0; i < NAMES.length; i++) {
             System.out.println(NAMES[i].replace(' ', '_') + " " + SERVED[i].sum() + " " + CPU_NS[i].sum());
         }
+        System.out.println("machine " + elapsed + " " + left);
+    }
+
+    /**
+     * The CPU time that this program has had, and that nobody has: all CPUs' idle and waiting for a disk since the machine
+     * started, the fourth and the fifth number of /proc/stat's first line, in ticks of 10 ms (proc_stat(5)).
+     */
+    private static long leftByOthers() throws IOException {
+        String[] ticks = Files.readAllLines(Path.of("/proc/stat")).get(0).split(" +");
+        long idle = (Long.parseLong(ticks[4]) + Long.parseLong(ticks[5])) * 10_000_000;
+        return idle + ((OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean()).getProcessCpuTime();
     }
 
     private static void work(BlockingQueue<Integer> requests) {
