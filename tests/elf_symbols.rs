@@ -141,6 +141,34 @@ fn the_loaded_symbols_serve_where_the_file_does_not() {
     assert_eq!(stripped, (exported, None));
 }
 
+/// Regression: `_init` has no size and named all that follows its section, which is the PLT.
+#[test]
+fn a_plt_entry_is_not_the_function_without_a_size_before_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let source = "int atoi(const char *); int exported(const char *text) { return atoi(text) + 1; }";
+    let flags = ["-Wl,--build-id=sha1", "-Wl,-z,lazy"];
+    let path = compile_library(directory.path(), "libplt.so", source, &flags);
+    assert!(functions_of_nm(&path).values().any(|names| names.contains("_init")), "crti.o has it");
+    let library = Library::open(&path);
+    let details = details_of(library.symbol("exported"));
+    let symbols = Symbols::of(&details).unwrap();
+    let sections = output_of("readelf", &["-SW", path.to_str().unwrap()]);
+    let section = |name: &str| {
+        let line = sections.lines().find(|line| line.contains(&format!(" {name} ")))?;
+        let fields: Vec<_> = line.split_whitespace().skip_while(|field| *field != "PROGBITS").collect();
+        let [start, size] = [1, 3].map(|at| u64::from_str_radix(fields[at], 16).unwrap());
+        Some(start..start + size)
+    };
+    let name_at = |vaddr| symbols.find(ElfVaddr(vaddr)).map(|(_, name)| name);
+    let init = section(".init").unwrap();
+    assert_eq!(name_at(init.start).as_deref(), Some("_init"));
+    assert_eq!(name_at(init.end - 1).as_deref(), Some("_init"));
+    let plt = section(".plt").unwrap();
+    for vaddr in plt.chain(section(".plt.got").unwrap_or_default()) {
+        assert_eq!(name_at(vaddr), None, "{vaddr:#x}");
+    }
+}
+
 #[test]
 fn the_vdso_has_names() {
     // SAFETY: getauxval has no preconditions.

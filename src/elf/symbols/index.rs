@@ -19,7 +19,7 @@ pub struct SymbolIndex {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Function {
     start: u32,
-    /// 0 where the symbol has none: then it goes on to the next function.
+    /// 0 where the symbol has none, and its section is not known: then it goes on to the next function.
     size: u32,
     name: u32,
 }
@@ -37,14 +37,16 @@ pub struct FoundFunction {
 #[derive(Debug)]
 pub struct IndexBuilder {
     text: Range<ElfVaddr>,
+    /// Where the sections with code are; none if the object does not tell.
+    sections: Vec<Range<ElfVaddr>>,
     /// With what decides between names for the same address: less is better.
     functions: Vec<(Function, u8)>,
 }
 
 impl IndexBuilder {
-    /// Takes the functions inside `text` only.
-    pub fn new(text: Range<ElfVaddr>) -> Self {
-        Self { text, functions: Vec::new() }
+    /// Takes the functions inside `text` only. One without a size ends with its section, where these are known.
+    pub fn new(text: Range<ElfVaddr>, sections: Vec<Range<ElfVaddr>>) -> Self {
+        Self { text, sections, functions: Vec::new() }
     }
 
     /// Adds the functions among some entries of a symbol table.
@@ -66,7 +68,17 @@ impl IndexBuilder {
             sized_until = sized_until.max(function.start.saturating_add(function.size));
             !is_label
         });
-        let functions = self.functions.into_iter().map(|(function, _)| function).collect();
+        let mut functions: Box<[_]> = self.functions.into_iter().map(|(function, _)| function).collect();
+        let mut next = u32::MAX;
+        for function in functions.iter_mut().rev() {
+            if function.size == 0 {
+                let start = ElfVaddr(self.text.start.0 + u64::from(function.start));
+                let section = self.sections.iter().find(|section| section.contains(&start));
+                let left = section.map_or(0, |section| section.end.0 - start.0);
+                function.size = u32::try_from(left).unwrap_or(u32::MAX).min(next - function.start);
+            }
+            next = function.start;
+        }
         SymbolIndex { base: self.text.start, functions }
     }
 }
@@ -150,7 +162,11 @@ mod tests {
     }
 
     fn index(symbols: &[(u32, u8, u16, u64, u64)]) -> SymbolIndex {
-        let mut builder = IndexBuilder::new(ElfVaddr(0x1000)..ElfVaddr(0x2000));
+        index_in(vec![], symbols)
+    }
+
+    fn index_in(sections: Vec<Range<ElfVaddr>>, symbols: &[(u32, u8, u16, u64, u64)]) -> SymbolIndex {
+        let mut builder = IndexBuilder::new(ElfVaddr(0x1000)..ElfVaddr(0x2000), sections);
         builder.add(&symbols.iter().flat_map(|&parts| symbol(parts)).collect::<Vec<_>>());
         builder.build()
     }
@@ -165,6 +181,34 @@ mod tests {
         let names =
             [0xfff, 0x1000, 0x100f, 0x1010, 0x101f, 0x1020, 0x1fff].map(|vaddr| name_at(&index, vaddr));
         assert_eq!(names, [None, Some(1), Some(1), None, None, Some(2), Some(2)]);
+    }
+
+    #[test]
+    fn a_function_without_a_size_ends_with_its_section_or_at_the_next() {
+        let sections = [0x1000..0x1020, 0x1020..0x1100, 0x1400..0x1500]
+            .map(|section: Range<u64>| ElfVaddr(section.start)..ElfVaddr(section.end));
+        let symbols = [
+            (1, GLOBAL | FUNC, 1, 0x1000, 0),
+            (2, GLOBAL | FUNC, 3, 0x1400, 0),
+            (3, LOCAL, 3, 0x1440, 0),
+            (4, LOCAL | FUNC, 3, 0x14f0, 0x100),
+            (5, LOCAL | FUNC, 3, 0x1600, 0),
+        ];
+        let index = index_in(sections.into(), &symbols);
+        for (vaddr, name) in [
+            (0x1000, Some(1)),
+            (0x101f, Some(1)),
+            (0x1020, None),
+            (0x1300, None),
+            (0x143f, Some(2)),
+            (0x1440, Some(3)),
+            (0x14ef, Some(3)),
+            (0x1500, Some(4)),
+            // In no section that has code: as if none were known.
+            (0x1700, Some(5)),
+        ] {
+            assert_eq!(name_at(&index, vaddr), name, "{vaddr:#x}");
+        }
     }
 
     #[test]

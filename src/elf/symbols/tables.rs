@@ -93,7 +93,8 @@ impl Symbols {
     pub fn of_image(image: &LoadedImage, text: &Range<ElfVaddr>) -> Result<Self, SymbolsError> {
         let dynamic = Dynamic::read(image)?;
         let count = symbol_count(image, &dynamic).ok_or(SymbolsError::NoTable)?;
-        let mut builder = IndexBuilder::new(text.clone());
+        // An image's section headers are not loaded.
+        let mut builder = IndexBuilder::new(text.clone(), Vec::new());
         builder.add(&dynamic.symbols(count)?);
         Ok(Self { index: builder.build(), names: Names::Copied(dynamic.strings()?) })
     }
@@ -150,7 +151,7 @@ fn read_table<S: Source>(
     if !file.is_64() || !file.is_native_endian() || table.sh_size > MAX_TABLE_LEN {
         return None;
     }
-    let mut builder = IndexBuilder::new(text.clone());
+    let mut builder = IndexBuilder::new(text.clone(), with_code(sections));
     let mut done = 0;
     while done < table.sh_size {
         let len = CHUNK.min(table.sh_size - done);
@@ -160,6 +161,16 @@ fn read_table<S: Source>(
     let index = builder.build();
     let names = names.sh_offset..names.sh_offset.checked_add(names.sh_size)?;
     (!index.is_empty()).then_some((index, names))
+}
+
+/// The sections that have code.
+fn with_code(sections: &[SectionHeader]) -> Vec<Range<ElfVaddr>> {
+    const SHF_EXECINSTR: u64 = 4;
+    let has_code = |section: &&SectionHeader| section.sh_flags & SHF_EXECINSTR != 0;
+    let range = |section: &SectionHeader| {
+        Some(ElfVaddr(section.sh_addr)..ElfVaddr(section.sh_addr.checked_add(section.sh_size)?))
+    };
+    sections.iter().filter(has_code).filter_map(range).collect()
 }
 
 fn read_name(file: &FileSource, table: &Range<u64>, offset: u64) -> Option<Vec<u8>> {
