@@ -153,7 +153,7 @@ proptest! {
         tail in (0..4 * PAGE / 8).prop_map(|words| 8 * words),
         words in prop::collection::vec(
             prop_oneof![any::<u64>(), 0..20_u64, Just(record(SAMPLE, &[0; 6])[0]), Just(SP), Just(PC), Just(KERNEL_MARK)],
-            0..600,
+            0..100,
         ),
         random: u64,
     ) {

@@ -55,6 +55,7 @@ pub(super) struct Scene {
     caller_pc: u64,
     /// The method and return address of the carrier's frame.
     carrier: u64,
+    carrier_pc: u64,
 }
 
 impl Scene {
@@ -92,11 +93,22 @@ impl Scene {
             preempt_stub: PREEMPT,
         };
         let (enter_pc, caller_pc) = (enter_code + 0x80, caller_code + 0x80);
-        let mut scene = Self { world, frozen, enter_pc, caller, caller_pc, carrier };
+        let carrier_pc = carrier_code + 0x80;
+        let mut scene = Self { world, frozen, enter_pc, caller, caller_pc, carrier, carrier_pc };
         scene.object(CONTINUATION, CONTINUATION_KLASS, CHUNK);
         // The whole chunk: `caller`, then `enter`.
         scene.chunk(CHUNK, 0, SIZE - 2 * FRAME as u32, 2 * FRAME as u32, &scene.usual_stack());
         scene
+    }
+
+    /// The method of the carrier's frame.
+    pub(super) fn carrier(&self) -> u64 {
+        self.carrier
+    }
+
+    /// The return address into it.
+    pub(super) fn carrier_pc(&self) -> u64 {
+        self.carrier_pc
     }
 
     pub(super) fn usual_stack(&self) -> Vec<u64> {
@@ -218,6 +230,20 @@ fn frozen_interpreter_frames_point_by_distances() {
     scene.chunk(CHUNK, 0, sp as u32, 40, &words);
     let [caller, enter] = scene.whole();
     assert_eq!(scene.walk(), [(Interpreted, method, 3), caller, enter]);
+}
+
+/// A frozen frame that is to be deoptimised: the handler is its return address, and its own PC is kept in it.
+#[test]
+fn a_frozen_frame_that_is_to_be_deoptimised_has_its_own_bytecode_index() {
+    let mut scene = Scene::new();
+    let top = SIZE as usize - 2 * FRAME;
+    let mut words = scene.usual_stack();
+    words[top - 1] = scene.caller_pc - 0x80 - BLOB_HEADER + 0xe00;
+    // At the slot that the method names.
+    words[top + 2] = scene.caller_pc;
+    scene.chunk(CHUNK, 0, top as u32, 2 * FRAME as u32, &words);
+    let expected = scene.whole();
+    assert_eq!(scene.walk(), expected);
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod barrier_stubs;
 mod continuation;
 mod corrupted;
 mod deoptimized;
+mod leaving;
 mod little_vm;
 mod modes;
 mod native;
@@ -15,7 +16,9 @@ mod walks;
 #[path = "aarch64"]
 mod arch {
     mod adapters;
+    mod call_stub;
     mod compiled;
+    mod exceptions;
     mod interpreted;
     pub(super) mod machine;
     mod stubs;

@@ -3,6 +3,7 @@
 use libc::{mcontext_t, siginfo_t, ucontext_t};
 
 use crate::signal::walk::tests::barrier_stubs::BarrierStub;
+use crate::signal::walk::tests::leaving::ContinuationExit;
 use crate::signal::walk::tests::vm_world::{BARRIER_CONTINUATION, BARRIER_SAVES, CALL_STUB_RETURN, STUBS};
 
 /// Indices of registers.
@@ -61,6 +62,19 @@ pub(in crate::signal::walk::tests) fn barrier_stubs() -> Vec<BarrierStub> {
     let code = instructions.iter().flat_map(|instruction: &u32| instruction.to_le_bytes()).collect();
     vec![BarrierStub { code, stages, return_to: 12, jumps: vec![20, 28] }]
 }
+
+/// `ldr x8, [x28, 72]; mov sp, x8; nop; add x29, sp, 64; mov sp, x29; ldp x29, x30, [sp], 16; ret; nop`
+pub(in crate::signal::walk::tests) const CONTINUATION_EXIT: ContinuationExit = ContinuationExit {
+    code: &[
+        0x88, 0x27, 0x40, 0xf9, 0x1f, 0x01, 0x00, 0x91, 0x1f, 0x20, 0x03, 0xd5, 0xfd, 0x03, 0x01, 0x91, 0xbf,
+        0x03, 0x00, 0x91, 0xfd, 0x7b, 0xc1, 0xa8, 0xc0, 0x03, 0x5f, 0xd6, 0x1f, 0x20, 0x03, 0xd5,
+    ],
+    behind_taking: 8,
+    at_pop: 20,
+    at_return: 24,
+    sp_at_return: 80,
+    return_address: Some(LR),
+};
 
 /// Has the jump at the beginning of `code` lead so much further.
 pub(in crate::signal::walk::tests) fn move_jump(code: &mut [u8], bytes: i32) {

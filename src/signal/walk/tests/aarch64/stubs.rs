@@ -2,7 +2,6 @@
 
 use super::machine::*;
 use crate::core::record::FrameKind::{Compiled, Stub};
-use crate::core::vm_layout::CodeRange;
 use crate::signal::walk::tests::vm_world::*;
 
 fn stub(world: &mut World, name: &str, code: &[u32], frame_bytes: i32) -> u64 {
@@ -87,50 +86,5 @@ fn a_poll_leads_to_where_the_thread_has_polled_until_the_record_says_so() {
         let fp = if has_fp { CALLER_SP - 16 } else { 0x1234 };
         let frames = world.walk(blob + offset, CALLER_SP - below, fp, &[(LR, 0x4242)]);
         assert_eq!(frames, [(Stub, blob + offset, 0), (Compiled, caller, 7)], "{offset}");
-    }
-}
-
-#[test]
-fn the_exception_blob_keeps_where_the_frame_was_left() {
-    const X3: usize = 3;
-    // stp x29, x30, [sp, -16]!; str x0; nop; ldp x29, x3, [sp], 16; mov x8, x0; br x8
-    let code = [0xa9bf_7bfd, 0xf902_7f80, NOP, 0xa8c1_0ffd, 0xaa00_03e8, 0xd61f_0100];
-    for (offset, below, in_x3) in
-        [(0, 0, true), (4, 16, false), (8, 16, false), (12, 16, false), (16, 0, true), (20, 0, true)]
-    {
-        let mut world = World::new();
-        let (caller, left) = compiled_caller(&mut world);
-        let blob = stub(&mut world, "ExceptionBlob", &code, 16);
-        world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, if in_x3 { 0x4242 } else { left });
-        let x3 = if in_x3 { left } else { 0x4242 };
-        let frames = world.walk(blob + offset, CALLER_SP - below, 0x1234, &[(LR, 0x4242), (X3, x3)]);
-        assert_eq!(frames, [(Stub, blob + offset, 0), (Compiled, caller, 7)], "{offset}");
-    }
-}
-
-#[test]
-fn forward_exception_leads_to_the_frame_that_has_the_exception() {
-    const X19: usize = 19;
-    // mov x1, x30; mov x19, x30; stp x8, x12, [sp, -16]!; blr x8; ldp x8, x12, [sp], 16; mov x30, x19; mov x3, x19; br x19
-    let code = [
-        0xaa1e_03e1,
-        0xaa1e_03f3,
-        0xa9bf_33e8,
-        0xd63f_0100,
-        0xa8c1_33e8,
-        0xaa13_03fe,
-        0xaa13_03e3,
-        0xd61f_0260,
-    ];
-    for (offset, below, in_lr) in
-        [(0, 0, true), (8, 0, true), (12, 16, true), (16, 16, false), (20, 0, false), (24, 0, true)]
-    {
-        let mut world = World::new();
-        let (caller, left) = compiled_caller(&mut world);
-        let start = stub(&mut world, "StubRoutines (1)", &code, 0);
-        world.layout.stubs.forward_exception = CodeRange { start, end: start + 4 * code.len() as u64 };
-        let lr = if in_lr { left } else { start + 16 };
-        let frames = world.walk(start + offset, CALLER_SP - below, 0x1234, &[(LR, lr), (X19, left)]);
-        assert_eq!(frames, [(Stub, start + offset, 0), (Compiled, caller, 7)], "{offset}");
     }
 }

@@ -3,6 +3,7 @@
 use libc::ucontext_t;
 
 use crate::signal::walk::tests::barrier_stubs::BarrierStub;
+use crate::signal::walk::tests::leaving::ContinuationExit;
 use crate::signal::walk::tests::vm_world::{BARRIER_CONTINUATION, BARRIER_SAVES, STUBS};
 
 /// Indices of registers.
@@ -68,6 +69,16 @@ pub(in crate::signal::walk::tests) fn barrier_stubs() -> Vec<BarrierStub> {
     };
     [short, long].map(stub).into()
 }
+
+/// `mov rsp, [r15 + 72]; nop; add rsp, 64; pop rbp; ret; nop…`
+pub(in crate::signal::walk::tests) const CONTINUATION_EXIT: ContinuationExit = ContinuationExit {
+    code: &[0x49, 0x8b, 0xa7, 72, 0, 0, 0, 0x90, 0x48, 0x83, 0xc4, 64, 0x5d, 0xc3, 0x90, 0x90],
+    behind_taking: 7,
+    at_pop: 12,
+    at_return: 13,
+    sp_at_return: 72,
+    return_address: None,
+};
 
 /// Has the jump whose distance is at the beginning of `code` lead so much further.
 pub(in crate::signal::walk::tests) fn move_jump(code: &mut [u8], bytes: i32) {
