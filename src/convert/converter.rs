@@ -312,6 +312,11 @@ impl JfrToOtlp {
         }
         let position = of.position();
         let known = self.chunk.as_ref().and_then(|state| state.types.get(position));
+        if let Some(Some((count, Handling::Nothing))) = known {
+            // Most of the events of most recordings.
+            self.counts[*count].1.other += 1;
+            return Ok(());
+        }
         if !matches!(known, Some(Some(_))) {
             let handling = self.handling(chunk, of);
             if let Some(state) = &mut self.chunk {

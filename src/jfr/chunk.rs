@@ -191,7 +191,7 @@ impl<'c> Chunk<'c> {
     #[inline]
     pub(super) fn cursor(&self, at: usize, end: usize) -> Cursor<'c> {
         let header = &self.index.header;
-        Cursor::new(&self.bytes[..end], at, self.index.base, header.compressed_integers())
+        Cursor::new(self.bytes, at, self.index.base, header.compressed_integers()).up_to(end)
     }
 
     /// The value of a constant; `None` if the chunk has no such key. JDK 17 leaves some references so for ever.
@@ -238,15 +238,15 @@ impl<'c> Chunk<'c> {
 
 /// The event that begins at an offset of the header's.
 fn frame_at(mut cursor: Cursor<'_>, offset: i64) -> Result<Frame, JfrError> {
-    let at = usize::try_from(offset).ok().filter(|&at| at >= HEADER_LEN && at < cursor.bytes().len());
+    let at = usize::try_from(offset).ok().filter(|&at| at >= HEADER_LEN && at < cursor.end());
     let Some(at) = at else { return Err(cursor.error(Problem::OutOfBounds)) };
     cursor.seek(at);
     Frame::read(&mut cursor)
 }
 
 pub(super) fn read_metadata(cursor: Cursor<'_>, frame: &Frame) -> Result<Metadata, JfrError> {
-    let end = &cursor.bytes()[..frame.end];
-    let mut cursor = Cursor::new(end, frame.payload, cursor.base(), cursor.compressed());
+    let mut cursor = cursor.up_to(frame.end);
+    cursor.seek(frame.payload);
     if frame.type_id != METADATA {
         cursor.seek(frame.at);
         return Err(cursor.error(Problem::WrongEvent { found: frame.type_id, expected: METADATA }));

@@ -6,8 +6,11 @@ use super::integers::{read_compressed, skip_compressed};
 /// A place in a chunk, from which values are read up to an end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'c> {
+    /// Of the chunk, of which more may follow than is to be read: integers are loaded as words.
     bytes: &'c [u8],
     at: usize,
+    /// Up to where values are read.
+    end: usize,
     /// The chunk's offset in the recording, for errors.
     base: u64,
     compressed: bool,
@@ -18,7 +21,13 @@ impl<'c> Cursor<'c> {
     /// the header's flag.
     #[inline]
     pub(super) fn new(bytes: &'c [u8], at: usize, base: u64, compressed: bool) -> Self {
-        Self { bytes, at, base, compressed }
+        Self { bytes, at, end: bytes.len(), base, compressed }
+    }
+
+    /// The same up to an end that lies before this one's.
+    #[inline]
+    pub(super) fn up_to(self, end: usize) -> Self {
+        Self { end: end.min(self.end), ..self }
     }
 
     /// Offset in the chunk.
@@ -30,7 +39,13 @@ impl<'c> Cursor<'c> {
     /// The chunk's bytes up to the cursor's end.
     #[inline]
     pub(super) fn bytes(&self) -> &'c [u8] {
-        self.bytes
+        &self.bytes[..self.end]
+    }
+
+    /// Where it ends.
+    #[inline]
+    pub(super) fn end(&self) -> usize {
+        self.end
     }
 
     /// The chunk's offset in the recording.
@@ -54,7 +69,7 @@ impl<'c> Cursor<'c> {
     /// Bytes up to the end.
     #[inline]
     pub(super) fn left(&self) -> usize {
-        self.bytes.len().saturating_sub(self.at)
+        self.end.saturating_sub(self.at)
     }
 
     /// The error of this problem here.
@@ -66,7 +81,7 @@ impl<'c> Cursor<'c> {
     /// The next `len` bytes.
     #[inline]
     pub(super) fn take(&mut self, len: usize) -> Result<&'c [u8], JfrError> {
-        let taken = self.bytes.get(self.at..).and_then(|rest| rest.get(..len));
+        let taken = self.bytes().get(self.at..).and_then(|rest| rest.get(..len));
         let Some(taken) = taken else { return Err(self.error(Problem::OutOfBounds)) };
         self.at += len;
         Ok(taken)
@@ -74,29 +89,29 @@ impl<'c> Cursor<'c> {
 
     #[inline]
     fn raw<const N: usize>(&mut self) -> Result<[u8; N], JfrError> {
-        let taken = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<N>());
+        let taken = self.bytes().get(self.at..).and_then(|rest| rest.first_chunk::<N>());
         let Some(&taken) = taken else { return Err(self.error(Problem::OutOfBounds)) };
         self.at += N;
         Ok(taken)
     }
 
+    /// A compressed integer, if integers are compressed.
     #[inline(always)]
-    fn compressed_integer(&mut self) -> Result<u64, JfrError> {
-        let Some((value, next)) = read_compressed(self.bytes, self.at) else {
-            return Err(self.error(Problem::OutOfBounds));
-        };
+    pub(super) fn compressed_integer(&mut self) -> Result<u64, JfrError> {
+        let read = read_compressed(self.bytes, self.at).filter(|(_, next)| *next <= self.end);
+        let Some((value, next)) = read else { return Err(self.error(Problem::OutOfBounds)) };
         self.at = next;
         Ok(value)
     }
 
     /// A byte, which is never compressed.
-    #[inline]
+    #[inline(always)]
     pub(super) fn byte(&mut self) -> Result<u8, JfrError> {
         self.raw::<1>().map(|[byte]| byte)
     }
 
     /// 16 bits: short, or a char.
-    #[inline]
+    #[inline(always)]
     pub(super) fn short(&mut self) -> Result<u16, JfrError> {
         if self.compressed {
             self.compressed_integer().map(|value| value as u16)
@@ -106,7 +121,7 @@ impl<'c> Cursor<'c> {
     }
 
     /// 32 bits.
-    #[inline]
+    #[inline(always)]
     pub(super) fn int(&mut self) -> Result<i32, JfrError> {
         if self.compressed {
             self.compressed_integer().map(|value| value as i32)
@@ -116,7 +131,7 @@ impl<'c> Cursor<'c> {
     }
 
     /// 64 bits: long, and every key and type id.
-    #[inline]
+    #[inline(always)]
     pub(super) fn long(&mut self) -> Result<i64, JfrError> {
         if self.compressed {
             self.compressed_integer().map(|value| value as i64)
@@ -164,10 +179,30 @@ impl<'c> Cursor<'c> {
     /// Skips compressed integers.
     #[inline]
     pub(super) fn skip_compressed(&mut self, count: usize) -> Result<(), JfrError> {
-        let Some(next) = skip_compressed(self.bytes, self.at, count) else {
-            return Err(self.error(Problem::OutOfBounds));
-        };
+        let next = skip_compressed(self.bytes, self.at, count, self.end).filter(|next| *next <= self.end);
+        let Some(next) = next else { return Err(self.error(Problem::OutOfBounds)) };
         self.at = next;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Words are loaded from behind the end, but nothing that is there is a value.
+    #[test]
+    fn no_value_lies_behind_the_end() {
+        let bytes = [0x81, 0x82, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+        let cursor = |end| Cursor::new(&bytes, 0, 0, true).up_to(end);
+        assert!(cursor(2).long().is_err() && cursor(2).skip_compressed(1).is_err());
+        assert_eq!(cursor(3).long().unwrap(), 0xc101);
+        assert!(cursor(3).skip_compressed(1).is_ok() && cursor(3).skip_compressed(2).is_err());
+        assert!(cursor(3).skip_compressed(usize::MAX).is_err());
+        assert!(
+            cursor(3).take(4).is_err() && cursor(3).skip_bytes(4).is_err() && cursor(3).double().is_err()
+        );
+        assert_eq!((cursor(3).left(), cursor(3).bytes()), (3, &bytes[..3]));
+        assert!(cursor(0).byte().is_err() && cursor(0).skip_compressed(0).is_ok());
     }
 }

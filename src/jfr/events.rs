@@ -82,7 +82,7 @@ impl<'c> Iterator for Events<'c> {
             let frame = match Frame::read(&mut self.cursor) {
                 Ok(frame) => frame,
                 Err(error) => {
-                    self.cursor.seek(self.cursor.bytes().len());
+                    self.cursor.seek(self.cursor.end());
                     return Some(Err(error));
                 }
             };

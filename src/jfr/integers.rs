@@ -23,11 +23,15 @@ pub(super) fn read_compressed(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     Some((gather(kept), at + 1 + (ends.trailing_zeros() / 8) as usize))
 }
 
-/// The offset behind `count` integers that begin at `at`. `None`: the bytes end before.
+/// The offset behind `count` integers that begin at `at`. `None`: the bytes end before. None begins behind `end`, though the
+/// last may go on there.
 #[inline]
-pub(super) fn skip_compressed(bytes: &[u8], mut at: usize, mut count: usize) -> Option<usize> {
+pub(super) fn skip_compressed(bytes: &[u8], mut at: usize, mut count: usize, end: usize) -> Option<usize> {
     // Each turn begins where an integer does, so eight bytes without an end are one of nine bytes.
     while count > 0 {
+        if at >= end {
+            return None;
+        }
         let Some(word) = word_at(bytes, at) else { return skip_near_the_end(bytes, at, count) };
         let mut ends = !word & TOP_BITS;
         let complete = ends.count_ones() as usize;
@@ -114,8 +118,8 @@ mod tests {
         assert_eq!(read_compressed(&[0xff; 9], 0), Some((u64::MAX, 9)));
         assert_eq!(read_compressed(&[0xff; 20], 3), Some((u64::MAX, 12)));
         assert_eq!(read_compressed(&[0xff; 8], 0), None);
-        assert_eq!(skip_compressed(&[0xff; 18], 0, 2), Some(18));
-        assert_eq!(skip_compressed(&[0xff; 18], 0, 3), None);
+        assert_eq!(skip_compressed(&[0xff; 18], 0, 2, 18), Some(18));
+        assert_eq!(skip_compressed(&[0xff; 18], 0, 3, 18), None);
     }
 
     #[test]
@@ -134,13 +138,13 @@ mod tests {
             bytes.resize(end + tail, 0xff);
             let mut at = 0;
             for (index, &value) in values.iter().enumerate() {
-                prop_assert_eq!(skip_compressed(&bytes, 0, index), Some(at));
+                prop_assert_eq!(skip_compressed(&bytes, 0, index, bytes.len()), Some(at));
                 let (read, next) = read_compressed(&bytes, at).unwrap();
                 prop_assert_eq!(read, value);
                 at = next;
             }
             prop_assert_eq!(at, end);
-            prop_assert_eq!(skip_compressed(&bytes, 0, values.len()), Some(end));
+            prop_assert_eq!(skip_compressed(&bytes, 0, values.len(), bytes.len()), Some(end));
         }
 
         #[test]
@@ -149,7 +153,7 @@ mod tests {
             for _ in 0..count {
                 at = at.and_then(|at| read_compressed(&bytes, at)).map(|(_, next)| next);
             }
-            prop_assert_eq!(skip_compressed(&bytes, 0, count), at);
+            prop_assert_eq!(skip_compressed(&bytes, 0, count, bytes.len()), at);
         }
     }
 }

@@ -102,9 +102,14 @@ impl Layout {
     }
 
     /// Passes the values.
-    #[inline]
+    #[inline(always)]
     pub(super) fn skip(&self, cursor: &mut Cursor<'_>, metadata: &Metadata) -> Result<(), JfrError> {
-        self.skip_at(cursor, metadata, 0)
+        // Most are one of these.
+        match (&self.steps[..], self.broken) {
+            ([], None) => Ok(()),
+            (&[Step::Integers(count)], None) => cursor.skip_compressed(count),
+            _ => self.skip_at(cursor, metadata, 0),
+        }
     }
 
     fn skip_at(&self, cursor: &mut Cursor<'_>, metadata: &Metadata, level: usize) -> Result<(), JfrError> {

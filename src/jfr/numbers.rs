@@ -11,18 +11,22 @@ use super::values::{Array, Constant, Struct, Value};
 #[derive(Clone, Debug)]
 pub struct Numbers {
     of: TypeIndex,
-    taken: Vec<Taken>,
+    steps: Vec<Step>,
     /// What follows the last of them.
     after: Layout,
     /// What the keys in each slot refer to.
     constants: Vec<Option<TypeIndex>>,
 }
 
+/// What is done next with the values of a type.
 #[derive(Clone, Debug)]
-struct Taken {
-    before: Layout,
-    kind: FieldKind,
-    slot: usize,
+enum Step {
+    /// Passes what nobody reads.
+    Pass(Layout),
+    /// Reads a compressed integer, of whose 64 bits so many are not the field's, into a slot.
+    Compressed { slot: usize, unused_bits: u32 },
+    /// Reads a value of this kind into a slot.
+    Read { slot: usize, kind: FieldKind },
 }
 
 impl Numbers {
@@ -37,7 +41,7 @@ impl Numbers {
             Layout::of_fields(fields[range].iter(), types, compressed, &mut budget)
         };
         let mut numbers =
-            Self { of, taken: Vec::new(), after: Layout::default(), constants: vec![None; names.len()] };
+            Self { of, steps: Vec::new(), after: Layout::default(), constants: vec![None; names.len()] };
         let mut next = 0;
         for (position, field) in fields.iter().enumerate() {
             let slot = names.iter().position(|name| *name == &*field.name);
@@ -45,7 +49,13 @@ impl Numbers {
             if let FieldKind::Constant(of) = field.kind {
                 numbers.constants[slot] = Some(of);
             }
-            numbers.taken.push(Taken { before: layout(next..position), kind: field.kind, slot });
+            if next < position {
+                numbers.steps.push(Step::Pass(layout(next..position)));
+            }
+            numbers.steps.push(match unused_bits(field.kind).filter(|_| compressed) {
+                Some(unused_bits) => Step::Compressed { slot, unused_bits },
+                None => Step::Read { slot, kind: field.kind },
+            });
             next = position + 1;
         }
         numbers.after = layout(next..fields.len());
@@ -54,7 +64,10 @@ impl Numbers {
 
     /// Whether the type has the field of this slot.
     pub fn has(&self, slot: usize) -> bool {
-        self.taken.iter().any(|taken| taken.slot == slot)
+        self.steps.iter().any(|step| match *step {
+            Step::Pass(_) => false,
+            Step::Compressed { slot: taken, .. } | Step::Read { slot: taken, .. } => taken == slot,
+        })
     }
 
     /// The reference whose key was read into this slot; `None` if the type has no such field, or it is no reference.
@@ -106,9 +119,19 @@ impl Numbers {
     #[inline]
     fn read_at(&self, cursor: &mut Cursor<'_>, chunk: Chunk<'_>, into: &mut [i64]) -> Result<(), JfrError> {
         let metadata = chunk.metadata();
-        for Taken { before, kind, slot } in &self.taken {
-            before.skip(cursor, metadata)?;
-            into[*slot] = match kind {
+        for step in &self.steps {
+            let (slot, kind) = match step {
+                Step::Pass(layout) => {
+                    layout.skip(cursor, metadata)?;
+                    continue;
+                }
+                &Step::Compressed { slot, unused_bits } => {
+                    into[slot] = ((cursor.compressed_integer()? << unused_bits) as i64) >> unused_bits;
+                    continue;
+                }
+                Step::Read { slot, kind } => (*slot, kind),
+            };
+            into[slot] = match kind {
                 FieldKind::Boolean => (cursor.byte()? != 0).into(),
                 FieldKind::Byte => (cursor.byte()? as i8).into(),
                 FieldKind::Short => (cursor.short()? as i16).into(),
@@ -129,6 +152,16 @@ pub fn element_type(array: &Value<'_>) -> Option<TypeIndex> {
             FieldKind::Struct(of) | FieldKind::Constant(of) => Some(of),
             _ => None,
         },
+        _ => None,
+    }
+}
+
+/// How many of 64 bits a compressed integer of this kind does not have; `None` for what is no such, or has no sign.
+fn unused_bits(kind: FieldKind) -> Option<u32> {
+    match kind {
+        FieldKind::Short => Some(48),
+        FieldKind::Int => Some(32),
+        FieldKind::Long | FieldKind::Constant(_) => Some(0),
         _ => None,
     }
 }

@@ -74,8 +74,8 @@ impl Pools {
         bytes: Cursor<'_>,
         metadata: &Metadata,
     ) -> Result<Checkpoint, JfrError> {
-        let mut cursor =
-            Cursor::new(&bytes.bytes()[..frame.end], frame.payload, bytes.base(), bytes.compressed());
+        let mut cursor = bytes.up_to(frame.end);
+        cursor.seek(frame.payload);
         if frame.type_id != CHECKPOINT {
             cursor.seek(frame.at);
             return Err(cursor.error(Problem::WrongEvent { found: frame.type_id, expected: CHECKPOINT }));

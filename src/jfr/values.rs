@@ -262,7 +262,7 @@ pub(super) fn read_value<'c>(
 ) -> Result<Value<'c>, JfrError> {
     if is_array {
         let count = cursor.count()?;
-        return Ok(Value::Array(Array { chunk, kind, count, at: cursor.at(), end: cursor.bytes().len() }));
+        return Ok(Value::Array(Array { chunk, kind, count, at: cursor.at(), end: cursor.end() }));
     }
     Ok(match kind {
         FieldKind::Boolean => Value::Boolean(cursor.byte()? != 0),
@@ -275,9 +275,7 @@ pub(super) fn read_value<'c>(
         FieldKind::Double => Value::Double(cursor.double()?),
         FieldKind::String => Value::String(RawString::read(cursor)?),
         FieldKind::Constant(of) => Value::Constant(Constant { of, key: cursor.long()? }),
-        FieldKind::Struct(of) => {
-            Value::Struct(Struct { chunk, of, at: cursor.at(), end: cursor.bytes().len() })
-        }
+        FieldKind::Struct(of) => Value::Struct(Struct { chunk, of, at: cursor.at(), end: cursor.end() }),
         FieldKind::Unknown(id) => return Err(cursor.error(Problem::UnknownType(id))),
     })
 }
