@@ -100,7 +100,7 @@ fn compare(java: &str, classes: &str, program: &[&str], configurations: &[Config
 /// Runs the program once: its wall time, and its most resident memory in KiB.
 fn run(java: &str, classes: &str, program: &[&str], agent: Option<&str>) -> (Duration, i64) {
     let started = Instant::now();
-    #[expect(clippy::zombie_processes, reason = "wait4 below waits for it")]
+    #[expect(clippy::zombie_processes, reason = "it is waited for below")]
     let child = Command::new(java)
         .args(agent)
         .args(["-cp", classes])
@@ -109,14 +109,5 @@ fn run(java: &str, classes: &str, program: &[&str], agent: Option<&str>) -> (Dur
         .stderr(Stdio::null())
         .spawn()
         .unwrap_or_else(|error| panic!("{java}: {error}"));
-    let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
-    // SAFETY: the child is ours and nobody else waits for it; the kernel writes an int and an rusage, which is
-    // valid as zeroes too.
-    let (waited, usage) = unsafe {
-        let waited = libc::wait4(child.id() as libc::pid_t, &raw mut status, 0, usage.as_mut_ptr());
-        (waited, usage.assume_init())
-    };
-    let time = started.elapsed();
-    assert!(waited == child.id() as libc::pid_t && status == 0, "{java} {agent:?}: status {status:#x}");
-    (time, usage.ru_maxrss)
+    measure::child::wait(&child, started)
 }

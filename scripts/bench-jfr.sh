@@ -1,26 +1,54 @@
 #!/usr/bin/env bash
 # Prepares what benches/jfr.rs compares with, and runs it: scripts/bench-jfr.sh, called by scripts/bench.sh jfr
 #
-# JAVA is the JVM (default: java in PATH), whose javac compiles the reader. RECORDING is a large recording; without it one
-# of the corpus is put behind itself until it has MEGABYTES (default: 100).
+# JAVA is the JVM (default: java in PATH), whose javac compiles the contenders in Java; the others come from Maven Central
+# and crates.io. Who cannot be brought is left out, which is said. RECORDINGS are large recordings, separated by colons;
+# without them there are two, of JAVA's own recorder and of async-profiler: SECONDS_LONG (20) of a program that does
+# everything, put behind itself until there are MEGABYTES (100). TURNS is how often all have their turn.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 export JAVA=${JAVA:-java}
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+programs=$target/release/testprograms
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-"${JAVA%java}javac" -d "$work" benches/jfr/ReadRecording.java
+
+contenders=(Passes.java ReadByJdk.java)
+if JFR_CONVERTER=$(scripts/fetch-maven.sh tools.profiler:jfr-converter:4.5); then
+    export JFR_CONVERTER
+    contenders+=(ReadByJfrReader.java ConvertByJfrconv.java)
+else
+    unset JFR_CONVERTER
+fi
+if JMC=$(scripts/fetch-maven.sh org.openjdk.jmc:flightrecorder:9.1.2 org.openjdk.jmc:common:9.1.2 \
+    at.yawk.lz4:lz4-java:1.10.2 org.owasp.encoder:encoder:1.2.3); then
+    export JMC
+    contenders+=(ReadByJmc.java)
+else
+    unset JMC
+fi
+"${JAVA%java}javac" -d "$work" -cp "${JFR_CONVERTER:-}:${JMC:-}" "${contenders[@]/#/benches/jfr/}"
 export CLASSES=$work
-if jar=$(scripts/fetch-maven.sh tools.profiler:jfr-converter:4.5); then
-    export JFR_CONVERTER=$jar
+if cargo build --quiet --release --locked --manifest-path benches/jfr/jfrs/Cargo.toml --target-dir "$target/bench-jfrs" </dev/null; then
+    export JFRS=$target/bench-jfrs/release/otlpprof-bench-jfrs
 fi
-if [ -z "${RECORDING:-}" ]; then
-    # The test programs that the corpus is made by are beside the release build.
-    corpus=$(CLASSES=$(realpath -m "${CARGO_TARGET_DIR:-target}")/release/testprograms scripts/jfr-corpus.sh)
-    one=$(find "$corpus" -name '17-*-rich.jfr' | head -n1)
-    export RECORDING=$work/large.jfr
-    while [ ! -f "$RECORDING" ] || [ "$(stat -c %s "$RECORDING")" -lt $((${MEGABYTES:-100} * 1000000)) ]; do
-        cat "$one" >>"$RECORDING"
-    done
+
+if [ -z "${RECORDINGS:-}" ]; then
+    seconds=${SECONDS_LONG:-20}
+    export MEGABYTES=${MEGABYTES:-100}
+    # jfrs reads no chunk with a name that has characters outside of the BMP.
+    name=computing
+    echo "recording for $seconds s, twice" >&2
+    "$JAVA" -Xmx256m -XX:FlightRecorderOptions:stackdepth=512 \
+        -XX:StartFlightRecording:"filename=$work/jdk.jfr,settings=$PWD/scripts/jfr-corpus.jfc" \
+        -cp "$programs" programs.Recorded "$seconds" $name >"$work/log" 2>&1 </dev/null
+    RECORDINGS=$work/jdk.jfr
+    if library=$(scripts/fetch-async-profiler.sh); then
+        "$JAVA" "-agentpath:$library=start,event=ctimer,interval=200us,alloc=100k,lock=100us,jstackdepth=512,file=$work/async-profiler.jfr" \
+            -Xmx256m -cp "$programs" programs.Recorded "$seconds" $name >"$work/log" 2>&1 </dev/null
+        RECORDINGS+=:$work/async-profiler.jfr
+    fi
 fi
+export RECORDINGS
 cargo bench --locked --bench jfr </dev/null

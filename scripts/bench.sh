@@ -6,7 +6,7 @@
 #   handler          nanoseconds of one sample, by depth
 #   encode           throughput of the OTLP writers
 #   unwind_compile   milliseconds and bytes of libjvm's unwind table
-#   jfr              recordings read and converted, beside async-profiler's jfrconv and the JDK's reader
+#   jfr              recordings read and converted, beside the JDK's reader, JMC's, async-profiler's, jfrs, and jfrconv
 #   context          nanoseconds of a context's setters, beside Datadog's java-profiler, and of its read in a handler
 #
 # Contenders take turns; figures are medians with their spread. TURNS sets how many turns startup and context take.

@@ -4,6 +4,7 @@
 // Each benchmark uses what it needs of this.
 #![allow(dead_code)]
 
+pub(crate) mod child;
 pub(crate) mod profilers;
 
 use std::time::{Duration, Instant};

@@ -20,7 +20,8 @@ import jdk.jfr.Timespan;
 import jdk.jfr.Timestamp;
 
 /**
- * Does some of everything that a flight recording has events for: {@code Recorded [SECONDS]}. CPU work, allocation, locks,
+ * Does some of everything that a flight recording has events for: {@code Recorded [SECONDS [NAME]]}, where NAME is what
+ * the thread that computes is called. CPU work, allocation, locks,
  * waits, parks, sleeps, exceptions, files, sockets, deep stacks, classes, virtual threads from 21 on, and two types of
  * events of its own, one of which is known only when some time has passed.
  */
@@ -71,7 +72,8 @@ public final class Recorded {
     public static void main(String[] args) throws Exception {
         Clock clock = new Clock(args, 2);
         List<Thread> threads = new ArrayList<>();
-        threads.add(new Thread(() -> compute(clock), "computing-\u00e4\u20ac\ud83d\udc00"));
+        String name = args.length > 1 ? args[1] : "computing-\u00e4\u20ac\ud83d\udc00";
+        threads.add(new Thread(() -> compute(clock), name));
         threads.add(new Thread(() -> allocate(clock), "allocating"));
         threads.add(new Thread(() -> contend(clock), "contending-1"));
         threads.add(new Thread(() -> contend(clock), "contending-2"));

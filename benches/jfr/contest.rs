@@ -1,0 +1,235 @@
+//! Large recordings, read and converted by us and by others.
+//!
+//! Everybody is a process that does its work once for each line that it gets. *Warm*: the process stays, has done it
+//! [`WARM_UPS`] times before the first turn, and a turn is the time until it answers. *Cold*: a turn is a process from its
+//! start to its end, which does it once. The file is in the kernel's cache in both, and one contender works at a time.
+//!
+//! Reading is: every event, and every frame of each event's stack, whose line numbers are summed. The table shows how many
+//! of each were read: those who read less say so. Unless the table says otherwise a contender decodes all fields of an
+//! event, and each stack once for a chunk. JMC's core makes objects of all events, and may use several threads.
+//!
+//! Converting is: a file to a file in OTLP. jfrconv takes one kind of events a run, here execution samples with their
+//! threads; beside it we convert the same events and no other. What we do by default, all events with a stack, is a line of
+//! its own. The samples in each result, and their sum, are shown.
+//!
+//! JAVA is the JVM, CLASSES where `*.java` here is compiled, JFR_CONVERTER async-profiler's jar and JMC the class path of
+//! JDK Mission Control's core, JFRS the program of `jfrs/`. Who is not named is not measured, which is said. TURNS sets the
+//! number of turns.
+
+use std::cell::RefCell;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Instant;
+
+use otlpprof::otlp::wire::ProfilesData;
+use prost::Message as _;
+
+use crate::measure::{Contender, Spread, child, compare};
+use crate::ours::SERVE;
+
+const TURNS: usize = 7;
+/// In which a JVM compiles what it does most.
+const WARM_UPS: usize = 5;
+
+/// Somebody's program.
+struct Program {
+    name: &'static str,
+    /// What it does that others do not, or leaves out.
+    note: &'static str,
+    program: String,
+    arguments: Vec<String>,
+    /// Whether it does its work once and needs no line for it.
+    is_command: bool,
+}
+
+/// A program that waits for its next turn.
+struct Worker {
+    child: Child,
+    to: Option<ChildStdin>,
+    from: BufReader<ChildStdout>,
+    answer: String,
+}
+
+/// Measures all with one recording.
+pub(crate) fn run(path: &str) {
+    let bytes = std::fs::metadata(path).expect("the recording").len();
+    println!("{path}: {bytes} B");
+    let out = std::env::temp_dir().join(format!("otlpprof-bench-jfr.{}", std::process::id()));
+    let readers = readers(path);
+    compare_all("read every event with its stack", &readers, bytes, None);
+    compare_all("convert to OTLP", &converters(path, &out), bytes, Some(&out));
+    let _ = std::fs::remove_file(&out);
+}
+
+fn ours(arguments: &[&str]) -> Program {
+    let this = std::env::current_exe().expect("this program");
+    let arguments = [&[SERVE], arguments].concat().into_iter().map(str::to_owned).collect();
+    let (name, note, is_command) = ("otlpprof", "", false);
+    Program { name, note, program: this.to_string_lossy().into_owned(), arguments, is_command }
+}
+
+/// A program of `*.java` here; `None`, said, if the variable with its class path is not set.
+fn java(name: &'static str, note: &'static str, jars: Option<&str>, arguments: &[&str]) -> Option<Program> {
+    let set = |variable: &str| {
+        let value = std::env::var(variable).ok();
+        if value.is_none() {
+            println!("  {name}: NOT MEASURED, {variable} is not set (scripts/bench.sh does)");
+        }
+        value
+    };
+    let (java, classes) = (set("JAVA")?, set("CLASSES")?);
+    let jars = match jars {
+        Some(variable) => set(variable)?,
+        None => String::new(),
+    };
+    let mut all = vec!["-Xmx6g".to_owned(), "-cp".to_owned(), format!("{classes}:{jars}")];
+    all.extend(arguments.iter().map(|&argument| argument.to_owned()));
+    Some(Program { name, note, program: java, arguments: all, is_command: false })
+}
+
+fn readers(path: &str) -> Vec<Program> {
+    let mut all = vec![ours(&["read", path])];
+    all.extend(java("JDK RecordingFile", "", None, &["ReadByJdk", path]));
+    all.extend(java("JMC flightrecorder", "", Some("JMC"), &["ReadByJmc", path]));
+    let known = "passes events that it does not know; few fields";
+    all.extend(java("async-profiler JfrReader", known, Some("JFR_CONVERTER"), &["ReadByJfrReader", path]));
+    match std::env::var("JFRS") {
+        Ok(program) => all.push(Program {
+            name: "jfrs",
+            note: "",
+            program,
+            arguments: vec![path.to_owned()],
+            is_command: false,
+        }),
+        Err(_) => println!("  jfrs: NOT MEASURED, JFRS is not set (scripts/bench.sh does)"),
+    }
+    all
+}
+
+fn converters(path: &str, out: &Path) -> Vec<Program> {
+    let out = out.to_string_lossy();
+    let named = |name, program| Program { name, ..program };
+    let mut all = vec![named(
+        "otlpprof, execution samples",
+        ours(&["convert", path, &out, "jdk.ExecutionSample", "jdk.ActiveSetting"]),
+    )];
+    all.extend(java(
+        "jfrconv, execution samples",
+        "",
+        Some("JFR_CONVERTER"),
+        &["ConvertByJfrconv", path, &out],
+    ));
+    all.push(named("otlpprof, all events", ours(&["convert", path, &out])));
+    all.push(Program {
+        name: "otlpprof convert, all events",
+        note: "the command",
+        program: env!("CARGO_BIN_EXE_otlpprof").to_owned(),
+        arguments: ["convert", path, "-o", &out].map(str::to_owned).to_vec(),
+        is_command: true,
+    });
+    all
+}
+
+/// Compares the programs warm and cold, and says what each has done.
+fn compare_all(title: &str, programs: &[Program], bytes: u64, out: Option<&PathBuf>) {
+    let turns = std::env::var("TURNS").ok().and_then(|turns| turns.parse().ok()).unwrap_or(TURNS);
+    let work = [("B", bytes as f64)];
+    let done: Vec<RefCell<String>> = programs.iter().map(|_| RefCell::default()).collect();
+    let mut workers: Vec<Option<Worker>> = programs.iter().map(|program| program.start()).collect();
+    for (worker, done) in workers.iter_mut().zip(&done) {
+        let Some(worker) = worker else { continue };
+        (0..WARM_UPS).for_each(|_| worker.pass());
+        *done.borrow_mut() = out.map_or_else(|| worker.read(), |out| converted(out));
+    }
+    let warm = programs.iter().zip(&mut workers).filter_map(|(program, worker)| {
+        let worker = worker.as_mut()?;
+        Some(Contender::new(program.name, &work, || worker.pass()))
+    });
+    compare(&format!("{title}, warm"), turns, warm.collect());
+    drop(workers);
+    let resident: Vec<RefCell<Vec<f64>>> = programs.iter().map(|_| RefCell::default()).collect();
+    let cold = programs.iter().zip(&resident).zip(&done).map(|((program, resident), done)| {
+        Contender::new(program.name, &work, move || {
+            resident.borrow_mut().push(program.once() as f64 / 1024.0);
+            let is_unknown = done.borrow().is_empty();
+            if let Some(out) = out.filter(|_| is_unknown) {
+                *done.borrow_mut() = converted(out);
+            }
+        })
+    });
+    compare(&format!("{title}, cold"), turns, cold.collect());
+    println!("  what each did, and its most resident memory when cold:");
+    for ((program, resident), done) in programs.iter().zip(resident).zip(done) {
+        let memory = Spread::of(resident.into_inner());
+        let note = if program.note.is_empty() { String::new() } else { format!("; {}", program.note) };
+        println!("  {:<34} {:>6.0} MiB  {}{note}", program.name, memory.median, done.borrow());
+    }
+}
+
+/// What is in a result.
+fn converted(out: &Path) -> String {
+    let bytes = std::fs::read(out).expect("the result");
+    let Ok(data) = ProfilesData::decode(&*bytes) else { return format!("{} B", bytes.len()) };
+    let scopes = data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles);
+    let samples: Vec<_> =
+        scopes.flat_map(|scope| &scope.profiles).flat_map(|profile| &profile.samples).collect();
+    let sum: i64 = samples.iter().flat_map(|sample| &sample.values).sum();
+    format!("{} samples of {sum} in all, {} B", samples.len(), bytes.len())
+}
+
+impl Program {
+    /// Starts it, to be asked again and again; `None` for a command.
+    fn start(&self) -> Option<Worker> {
+        if self.is_command {
+            return None;
+        }
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{}: {error}", self.program));
+        let (to, from) = (child.stdin.take(), child.stdout.take().expect("a pipe"));
+        Some(Worker { child, to, from: BufReader::new(from), answer: String::new() })
+    }
+
+    /// Runs it from its start to its end: the most resident memory in KiB.
+    fn once(&self) -> i64 {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let started = Instant::now();
+        #[expect(clippy::zombie_processes, reason = "it is waited for below")]
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{}: {error}", self.program));
+        let mut to = child.stdin.take().expect("a pipe");
+        if !self.is_command {
+            to.write_all(b"\n").expect("somebody who reads");
+        }
+        drop(to);
+        let mut answer = String::new();
+        child.stdout.take().expect("a pipe").read_to_string(&mut answer).expect("an answer");
+        child::wait(&child, started).1
+    }
+}
+
+impl Worker {
+    /// Has the work done once.
+    fn pass(&mut self) {
+        let to = self.to.as_mut().expect("a pipe");
+        to.write_all(b"\n").and_then(|()| to.flush()).expect("somebody who reads");
+        self.answer.clear();
+        self.from.read_line(&mut self.answer).expect("an answer");
+        assert!(!self.answer.is_empty(), "{:?} ended", self.child);
+    }
+
+    /// What it has read, as it says.
+    fn read(&self) -> String {
+        let numbers: Vec<&str> = self.answer.split_whitespace().collect();
+        let [events, stacks, frames, check] = numbers[..] else { panic!("{}", self.answer) };
+        format!("{events} events, {stacks} stacks, {frames} frames, lines {check}")
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.to = None;
+        let _ = self.child.wait();
+    }
+}
