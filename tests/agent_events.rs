@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use agent_support::running::Finished;
-use agent_support::stacks::cpu_stacks;
+use agent_support::stacks::{cpu_stacks, stacks_of};
 use agent_support::{JavaRun, java_homes, java_version};
 use otlpprof::otlp::lookup::Lookup;
 use otlpprof::otlp::wire::Value;
@@ -143,5 +143,17 @@ fn a_virtual_thread_is_registered_itself_and_not_its_carrier() {
             assert!(is_virtual && !is_anothers, "{}: {stack:#?}", run.label);
         }
         assert!(run.counter("handler.periods_filtered") > 50, "{}", run.stderr);
+    }
+}
+
+#[test]
+fn time_that_a_thread_waited_before_it_was_registered_is_nobodys() {
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "LateRegistration");
+        let run = run.agent("cpu=off,wall=10ms,filter=true,file=FILE").run().expect_success();
+        let stacks = stacks_of(&run.messages(), "wall", ("samples", "count"));
+        let late: i64 = stacks.iter().filter(|stack| stack.thread == "late").map(|stack| stack.value).sum();
+        // It works for 500 ms, and has waited for 2 s before.
+        assert!((25..=100).contains(&late), "{}: {late} periods of 10 ms", run.label);
     }
 }

@@ -138,3 +138,24 @@ fn the_jvms_own_checks_find_nothing() {
         }
     }
 }
+
+/// A flush that has waited for a session's end comes when the next one fills the buffer.
+#[test]
+fn a_flush_of_a_session_that_is_over_takes_nothing_of_the_next() {
+    let folder = std::env::current_exe().unwrap().parent().unwrap().display().to_string();
+    for home in oldest_and_newest() {
+        let run = JavaRun::new(&home, "StopsAndFlushes")
+            .argument(10)
+            .jvm_option(&format!("-Djava.library.path={folder}"))
+            .variable("AGENT_OPTIONS", "cpu=100us,interval=1s,file=FILE")
+            .run()
+            .expect_success();
+        assert_eq!(run.stdout, "done\n", "{}", run.stderr);
+        // Each session has its own samples.
+        let ends: Vec<_> = run.stderr.lines().filter(|line| line.contains("samples_recorded=")).collect();
+        assert_eq!(ends.len(), 10, "{}: {}", run.label, run.stderr);
+        let stacks = cpu_stacks(&run.messages());
+        let burned = stacks.iter().filter(|stack| stack.has("programs.StopsAndFlushes.burn"));
+        assert!(burned.map(|stack| stack.value).sum::<i64>() > 1000, "{}", run.label);
+    }
+}

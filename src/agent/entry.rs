@@ -108,7 +108,9 @@ unsafe fn obey(vm: *mut JavaVM, request: Result<Request, options::OptionError>) 
     match request {
         Ok(Request::Start(options)) => {
             let strict = options.strict;
-            logging::set_level(options.log_level);
+            if !is_profiling {
+                logging::set_level(options.log_level);
+            }
             if strict && let Err(error) = check_clock(&options) {
                 return failed(&error.to_string(), strict);
             }

@@ -25,7 +25,12 @@ pub(super) fn listen(jvmti: Jvmti) -> Result<(), JvmtiError> {
         // SAFETY: functions of this library, which stays loaded; panics are stopped in them.
         unsafe {
             jvmti.enable_extension_event(VIRTUAL_THREAD_UNMOUNT, unmount)?;
-            jvmti.enable_extension_event(VIRTUAL_THREAD_MOUNT, mount)?;
+            let mounts = jvmti.enable_extension_event(VIRTUAL_THREAD_MOUNT, mount);
+            if mounts.is_err() {
+                // One without the other is of no use, and costs each virtual thread something.
+                let _ = jvmti.disable_extension_event(VIRTUAL_THREAD_UNMOUNT);
+            }
+            mounts?;
         }
     }
     *listeners += 1;

@@ -140,6 +140,7 @@ impl Session {
             aggregator: Aggregator::new(options.encode.timestamps),
             resolver,
             recorded: Recorded::default(),
+            is_over: false,
         };
         for engine in Engine::ALL {
             LIMITS.set(engine, options.limits[engine as usize]);
@@ -186,6 +187,7 @@ impl Session {
             drop(session.event.lock().take());
             drop(session.cpu.lock().take());
             session.vm.unset_call_trace();
+            session.drain.lock().is_over = true;
             session.objects.stop();
             session.objects.join();
             session.recording.join();
@@ -246,6 +248,9 @@ impl Session {
             let until_flush = end.map_or(next, |end| end.min(next)).saturating_duration_since(now);
             self.buffer.drain_bell.wait(until_flush.min(DRAIN_PERIOD));
             self.drain_now();
+            if self.stopping.load(Ordering::Acquire) {
+                break;
+            }
             self.budget.lock().look();
             reclaim::reclaim_if_crowded(|| self.drain_now());
             self.sweep(env, false);
@@ -304,6 +309,10 @@ impl Session {
     /// Ends the interval and sends its profile.
     pub(super) fn flush(&self, env: Option<*mut JNIEnv>) {
         let interval_start = self.interval.lock();
+        // Who has waited for the end of the session finds nothing to send.
+        if self.stopping.load(Ordering::Acquire) {
+            return;
+        }
         self.sweep(env, true);
         let labels = self.thread_labels(env);
         // So long, at most, does a profile of many messages hold up the next, and not the end.
@@ -321,7 +330,7 @@ impl Session {
     fn sweep(&self, env: Option<*mut JNIEnv>, at_once: bool) {
         if let Some(env) = env {
             // SAFETY: the current thread's environment; the drain's lock, which is wanted in safepoints, is not held.
-            unsafe { engines::sweep(&self.options, env, at_once) };
+            unsafe { engines::sweep(self.vm, &self.options, env, at_once) };
         }
     }
 
@@ -365,8 +374,10 @@ impl Session {
         self.stopping.store(true, Ordering::Release);
         self.buffer.drain_bell.ring();
         self.end_interval(interval_start, &labels, within, || true);
+        // The buffer is the next session's.
+        self.drain.lock().is_over = true;
         // SAFETY: as in `sweep`.
-        unsafe { engines::forget(&self.options, env) };
+        unsafe { engines::forget(self.vm, &self.options, env) };
         self.output.shutdown(deadline.saturating_duration_since(Instant::now()));
         self.objects.stop();
         log::info!("{}", self.summary());

@@ -158,8 +158,11 @@ pub struct WallAccount {
     pub taken: AtomicU32,
     /// The thread's CPU clock when it had taken that.
     pub cpu_ns: AtomicI64,
-    /// Whether the thread was waiting in a system call then. One that was not may come to wait elsewhere at once.
+    /// Whether the thread was waiting in a system call then. One that was not may come to wait elsewhere at once, and of one
+    /// whose sample was lost nobody knows where it waits.
     pub was_waiting: AtomicBool,
+    /// Whether the thread was not one of those that are to be sampled: nobody's is the time that it waits on.
+    pub is_unwanted: AtomicBool,
     /// Whether a handler is taking one at this moment.
     pub busy: AtomicBool,
 }

@@ -60,6 +60,21 @@ pub unsafe fn let_module_read(
     }
 }
 
+/// Takes back an exception, if there is one.
+///
+/// # Safety
+/// `env` is the current thread's.
+unsafe fn has_thrown(env: *mut JNIEnv) -> bool {
+    // SAFETY: by the contract.
+    unsafe {
+        let has_thrown = ((**env).v1_2.ExceptionCheck)(env);
+        if has_thrown {
+            ((**env).v1_1.ExceptionClear)(env);
+        }
+        has_thrown
+    }
+}
+
 /// Defines a class of the boot loader's, or finds it if it is there: a local reference; `None` if the VM refuses.
 ///
 /// # Safety
@@ -71,14 +86,11 @@ pub unsafe fn boot_class(env: *mut JNIEnv, name: &CStr, class_file: &[u8]) -> Op
     unsafe {
         let no_loader = std::ptr::null_mut();
         let bytes = class_file.as_ptr().cast();
-        let mut class = ((**env).v1_1.DefineClass)(env, name.as_ptr(), no_loader, bytes, length);
-        for _ in 0..2 {
-            if !((**env).v1_2.ExceptionCheck)(env) {
-                break;
-            }
-            ((**env).v1_1.ExceptionClear)(env);
-            class = ((**env).v1_1.FindClass)(env, name.as_ptr());
+        let defined = ((**env).v1_1.DefineClass)(env, name.as_ptr(), no_loader, bytes, length);
+        if !has_thrown(env) {
+            return (!defined.is_null()).then_some(defined);
         }
-        (!class.is_null()).then_some(class)
+        let found = ((**env).v1_1.FindClass)(env, name.as_ptr());
+        (!has_thrown(env) && !found.is_null()).then_some(found)
     }
 }

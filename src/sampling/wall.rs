@@ -352,6 +352,9 @@ impl Sampler {
         if is_idle {
             visited.idle_cpu_ns = Some(cpu_ns);
             count(&COUNTS.idle);
+            if account.is_unwanted.load(Ordering::Relaxed) {
+                return;
+            }
             let number = visited.asked;
             self.repeats.push(Repeat { number, ns: elapsed_ns, monotonic_ns: now_ns, index, generation });
             return;

@@ -77,10 +77,15 @@ pub unsafe fn take_cpu(thread: &ThreadRecord, context: *mut c_void, weight: u64)
 ///
 /// # Safety
 /// As for [`take`].
-pub unsafe fn take_wall(thread: &ThreadRecord, context: *mut c_void, ns: u64, number: u32) {
+pub unsafe fn take_wall(
+    thread: &ThreadRecord,
+    context: *mut c_void,
+    ns: u64,
+    number: u32,
+) -> Result<(), NotRecorded> {
     let sample = Sample { number, values: wall_values(ns), ..Sample::of(Engine::Wall) };
     // SAFETY: by the contract.
-    unsafe { take(&sample, thread, context) };
+    unsafe { take_at(&sample, thread, Place::Interrupted(context)) }
 }
 
 /// A sample by a perf event, which stands for so many periods of it: [`take`].
@@ -142,7 +147,7 @@ impl Sample {
 /// anchor set, as it is in JVMTI's events and in native methods.
 pub unsafe fn take_of_caller(sample: &Sample, thread: &ThreadRecord) -> bool {
     // SAFETY: by the contract.
-    unsafe { take_at(sample, thread, Place::CalledByVm) }
+    unsafe { take_at(sample, thread, Place::CalledByVm) }.is_ok()
 }
 
 /// Takes a sample of the current thread, which has called one of the functions that stand in for others: its stack begins
@@ -152,7 +157,7 @@ pub unsafe fn take_of_caller(sample: &Sample, thread: &ThreadRecord) -> bool {
 /// `thread` is the current thread's, and `caller` its own frame.
 pub unsafe fn take_of_native_caller(sample: &Sample, thread: &ThreadRecord, caller: Cursor) -> bool {
     // SAFETY: by the contract.
-    unsafe { take_at(sample, thread, Place::CalledByNative(caller)) }
+    unsafe { take_at(sample, thread, Place::CalledByNative(caller)) }.is_ok()
 }
 
 /// Where the current thread is.
@@ -172,12 +177,12 @@ enum Place {
 /// Called in a signal handler, with the `ucontext_t` that the kernel passed to it.
 pub unsafe fn take(sample: &Sample, thread: &ThreadRecord, context: *mut c_void) {
     // SAFETY: by the contract.
-    unsafe { take_at(sample, thread, Place::Interrupted(context)) };
+    let _ = unsafe { take_at(sample, thread, Place::Interrupted(context)) };
 }
 
 /// # Safety
 /// The place is the current thread's; see the functions above.
-unsafe fn take_at(sample: &Sample, thread: &ThreadRecord, place: Place) -> bool {
+unsafe fn take_at(sample: &Sample, thread: &ThreadRecord, place: Place) -> Result<(), NotRecorded> {
     let start_ns = monotonic_ns();
     add(&COUNTERS.samples_taken, 1);
     let recorded = record(sample, thread, place, start_ns);
@@ -197,15 +202,17 @@ unsafe fn take_at(sample: &Sample, thread: &ThreadRecord, place: Place) -> bool 
     let taken_ns = monotonic_ns().wrapping_sub(start_ns);
     add(&COUNTERS.handler_ns, taken_ns);
     COUNTERS.engine_has_used(sample.engine, taken_ns);
-    recorded.is_ok()
+    recorded
 }
 
 /// Why a sample is not recorded.
 #[derive(Clone, Copy, Debug)]
-enum NotRecorded {
+pub enum NotRecorded {
+    /// Nothing can be recorded yet, or any more.
     NotReady,
     /// The thread has not registered itself, and only such are wanted.
     Filtered,
+    /// There is no room.
     NoStrip(NoStrip),
 }
 

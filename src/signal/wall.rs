@@ -12,14 +12,15 @@ use crate::core::thread::{RecordState, ThreadRecord};
 
 use super::cpu::thread_cpu_ns;
 use super::safe_load::ProcessMemory;
+use super::sample::NotRecorded;
 use super::walk::registers::Registers;
 
 /// What takes a sample of the current thread: its record, the interrupted `ucontext_t`, the nanoseconds that the sample
-/// stands for, and its number.
+/// stands for, and its number. Returns whether it was recorded.
 ///
 /// # Safety
 /// It is called inside a signal handler and keeps to the zone's rules; the context is valid until it returns.
-pub type WallSampleFn = unsafe fn(&ThreadRecord, *mut libc::c_void, u64, u32);
+pub type WallSampleFn = unsafe fn(&ThreadRecord, *mut libc::c_void, u64, u32) -> Result<(), NotRecorded>;
 
 /// What a session of the wall-clock engine tells the handler.
 #[derive(Debug)]
@@ -74,13 +75,22 @@ pub unsafe fn take_sample(record: &'static ThreadRecord, ucontext: *mut libc::c_
     if live {
         let number = account.asked.load(Ordering::Acquire);
         let due_ns = account.due_ns.swap(0, Ordering::AcqRel);
-        if let (1.., Some(sample)) = (due_ns, SESSION.sample_fn()) {
+        let recorded = match SESSION.sample_fn() {
             // SAFETY: `open` was given a function for exactly this, and the context is the caller's.
-            unsafe { sample(record, ucontext, due_ns, number) };
+            Some(sample) if due_ns > 0 => unsafe { sample(record, ucontext, due_ns, number) },
+            _ => Err(NotRecorded::NotReady),
+        };
+        let is_unwanted = matches!(recorded, Err(NotRecorded::Filtered));
+        let is_lost = recorded.is_err() && !is_unwanted;
+        if is_lost {
+            // The next one stands for it.
+            account.due_ns.fetch_add(due_ns, Ordering::AcqRel);
         }
         // SAFETY: by the contract the context is the kernel's.
         let registers = unsafe { Registers::from_context(ucontext) };
-        account.was_waiting.store(registers.is_in_waiting_system_call(&ProcessMemory), Ordering::Relaxed);
+        let is_waiting = registers.is_in_waiting_system_call(&ProcessMemory);
+        account.was_waiting.store(is_waiting && !is_lost, Ordering::Relaxed);
+        account.is_unwanted.store(is_unwanted, Ordering::Relaxed);
         account.cpu_ns.store(thread_cpu_ns(), Ordering::Relaxed);
         account.taken.store(number, Ordering::Release);
     }

@@ -18,7 +18,10 @@ use super::own_sample;
 use crate::agent::lifecycle::Agent;
 use crate::aggregate::{Alive, Remains};
 use crate::core::collections::COLLECTIONS;
+use crate::core::memory::Memory;
 use crate::core::record::{Engine, Subject};
+use crate::jvm::jvmti::Jvmti;
+use crate::signal::safe_load::ProcessMemory;
 use crate::signal::sample::monotonic_ns;
 use crate::signal::stretch::thin;
 
@@ -37,6 +40,26 @@ static NUMBER: AtomicU32 = AtomicU32::new(0);
 /// A weak global reference.
 #[derive(Clone, Copy, Debug)]
 struct WeakReference(jweak);
+
+impl WeakReference {
+    /// Whether its object has been freed.
+    ///
+    /// JDK 11 answers the question as if the program had taken hold of the object (`jni_IsSameObject`, jni.cpp: `resolve`;
+    /// `resolve_no_keepalive` in 17): a collector that is marking would then keep it, and all that it leads to. There the
+    /// handle's word is read, which a collection clears (JNIHandles::weak_oops_do; the lowest bit of the reference says that
+    /// it is weak, jniHandles.hpp).
+    ///
+    /// # Safety
+    /// It has not been given back, and `env` is the current thread's.
+    unsafe fn is_cleared(self, jvmti: Jvmti, env: *mut JNIEnv) -> bool {
+        const MAJOR_17: i32 = 17 << 16;
+        if jvmti.version_number().is_ok_and(|version| version & 0x0fff_ffff < MAJOR_17) {
+            return ProcessMemory.load_u64(self.0 as u64 & !1) == Some(0);
+        }
+        // SAFETY: by the contract.
+        unsafe { ((**env).v1_1.IsSameObject)(env, self.0, std::ptr::null_mut()) }
+    }
+}
 
 // SAFETY: global references may be used by any thread.
 unsafe impl Send for WeakReference {}
@@ -97,7 +120,7 @@ pub(super) unsafe fn allocated(
 ///
 /// # Safety
 /// `env` is the current thread's, which holds no lock of the agent's that is wanted in a safepoint.
-pub(super) unsafe fn sweep(env: *mut JNIEnv, at_once: bool) {
+pub(super) unsafe fn sweep(jvmti: Jvmti, env: *mut JNIEnv, at_once: bool) {
     // References are used and given back by one thread at a time. Who waits here waits for no safepoint.
     static SWEEPING: Mutex<()> = Mutex::new(());
     let _sweeping = SWEEPING.lock();
@@ -105,9 +128,7 @@ pub(super) unsafe fn sweep(env: *mut JNIEnv, at_once: bool) {
     let mut gone = LIVE.lock().table.take_discarded();
     if let Some(objects) = objects_to_look_at(collected, at_once) {
         // SAFETY: by the contract; it is given back below, or by the next sweep.
-        let is_dead =
-            |of: WeakReference| unsafe { ((**env).v1_1.IsSameObject)(env, of.0, std::ptr::null_mut()) };
-        let dead = objects.into_iter().filter(|(_, of)| is_dead(*of));
+        let dead = objects.into_iter().filter(|(_, of)| unsafe { of.is_cleared(jvmti, env) });
         let dead: Vec<u32> = dead.map(|(number, _)| number).collect();
         let mut live = LIVE.lock();
         gone.extend(dead.iter().filter_map(|number| live.table.remove(*number)));

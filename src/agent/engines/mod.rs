@@ -89,10 +89,10 @@ pub(super) fn stop(vm: &Vm) {
 ///
 /// # Safety
 /// `env` is the current thread's, which holds none of the agent's locks but that of an interval's end.
-pub(super) unsafe fn sweep(options: &Options, env: *mut JNIEnv, at_once: bool) {
+pub(super) unsafe fn sweep(vm: &Vm, options: &Options, env: *mut JNIEnv, at_once: bool) {
     if options.live.is_some() {
         // SAFETY: by the contract.
-        unsafe { live_objects::sweep(env, at_once) };
+        unsafe { live_objects::sweep(vm.jvmti, env, at_once) };
     }
 }
 
@@ -100,14 +100,14 @@ pub(super) unsafe fn sweep(options: &Options, env: *mut JNIEnv, at_once: bool) {
 ///
 /// # Safety
 /// As for [`sweep`].
-pub(super) unsafe fn forget(options: &Options, env: Option<*mut JNIEnv>) {
+pub(super) unsafe fn forget(vm: &Vm, options: &Options, env: Option<*mut JNIEnv>) {
     if options.live.is_none() {
         return;
     }
     live_objects::forget();
     if let Some(env) = env {
         // SAFETY: by the contract.
-        unsafe { live_objects::sweep(env, false) };
+        unsafe { live_objects::sweep(vm.jvmti, env, false) };
     }
 }
 

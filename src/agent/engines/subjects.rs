@@ -13,6 +13,9 @@ use crate::model::java_type_name;
 /// The most classes: some 10 MB of names.
 const MOST_SUBJECTS: usize = 100_000;
 
+/// From so many on hidden classes, which a program may make for ever, go by the name that those of one kind share.
+const MOST_TOLD_APART: usize = MOST_SUBJECTS / 2;
+
 /// Classes by their number.
 pub(in crate::agent) struct Subjects(Mutex<Option<Known>>);
 
@@ -31,6 +34,8 @@ impl Subjects {
     pub(super) fn of_signature(&self, signature: &str) -> Subject {
         let mut known = self.0.lock();
         let known = known.get_or_insert_default();
+        let shared = (known.signatures.len() >= MOST_TOLD_APART).then(|| without_hidden_suffix(signature));
+        let signature = shared.as_deref().unwrap_or(signature);
         if let Some(&subject) = known.by_signature.get(signature) {
             return subject;
         }
@@ -52,9 +57,29 @@ impl Subjects {
     }
 }
 
+/// JVMTI writes what tells a hidden class from others behind a dot (`Klass::signature_name`, oops/klass.cpp, 17-25).
+fn without_hidden_suffix(signature: &str) -> String {
+    match signature.split_once('.') {
+        Some((name, _)) => format!("{name};"),
+        None => signature.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hidden_classes_without_end_do_not_take_the_room_of_others() {
+        let subjects = Subjects(Mutex::new(None));
+        for number in 0..MOST_SUBJECTS + 10 {
+            assert_ne!(subjects.of_signature(&format!("[LFoo$$Lambda.{number:#x};")), Subject::NONE);
+        }
+        let new = subjects.of_signature("Lcom/example/New;");
+        assert_eq!(subjects.class_name(new, true).as_deref(), Some("com.example.New"));
+        let hidden = subjects.of_signature("[LFoo$$Lambda.0xffffff;");
+        assert_eq!(subjects.class_name(hidden, true).as_deref(), Some("Foo$$Lambda[]"));
+    }
 
     #[test]
     fn hidden_classes_are_named_as_in_java() {

@@ -82,13 +82,13 @@ impl Follower {
             recorder.repository.display()
         );
         // SAFETY: by the contract.
-        unsafe { self.follow(env, &recorder) };
+        let followed = unsafe { self.follow(env, &recorder) };
         // At the JVM's end the recorder has removed everything itself, and would complain.
         if recorder.repository.exists() {
             // SAFETY: by the contract.
             unsafe { recorder.close(env) };
         }
-        Ok(())
+        followed
     }
 
     fn converter(&self, selection: &Selection) -> JfrToOtlp {
@@ -106,14 +106,10 @@ impl Follower {
     /// # Safety
     ///
     /// As for [`Follower::record`].
-    unsafe fn follow(&self, env: *mut JNIEnv, recorder: &Recorder) {
-        let mut growing = match Growing::open(&recorder.repository) {
-            Ok(growing) => growing,
-            Err(error) => {
-                log::warn!("jfr is off: {}: {error}", recorder.repository.display());
-                return;
-            }
-        };
+    unsafe fn follow(&self, env: *mut JNIEnv, recorder: &Recorder) -> Result<(), RecorderError> {
+        let opened = Growing::open(&recorder.repository);
+        let mut growing =
+            opened.map_err(|error| RecorderError::Repository(recorder.repository.clone(), error))?;
         let mut bytes = vec![0; READ_LEN];
         let mut finished = Instant::now();
         let mut has_failed = false;
@@ -153,7 +149,7 @@ impl Follower {
             }
             if is_last {
                 self.shared.converter.lock().finish().unwrap_or_else(say_damaged);
-                return;
+                return Ok(());
             }
         }
     }

@@ -4,6 +4,7 @@
 //! recordings' events are among them. JDK 14 and later bring a file up to date every second; before that a file can be read
 //! when it is finished, which it is when a snapshot is asked for (`PlatformRecorder.fillWithRecordedData`, JDK 11).
 
+use std::io;
 use std::path::PathBuf;
 
 use jni::sys::{JNIEnv, jclass, jlong, jobject, jvalue};
@@ -26,6 +27,8 @@ pub(super) enum RecorderError {
     Call(#[from] CallError),
     #[error("the JVM does not say where it records to")]
     NoRepository,
+    #[error("{0}: {1}")]
+    Repository(PathBuf, io::Error),
 }
 
 /// A recording that runs. Its references are for the VM's live phase.

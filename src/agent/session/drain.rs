@@ -21,6 +21,8 @@ pub(super) struct Drain {
     pub(super) aggregator: Aggregator,
     pub(super) resolver: FrameResolver,
     pub(super) recorded: Recorded,
+    /// The session has ended: what is in the buffer is another's, whoever still asks this one to drain.
+    pub(super) is_over: bool,
 }
 
 /// What was drained since the session began. The handlers' own counts are ahead of what a profile holds.
@@ -38,11 +40,15 @@ pub(in crate::agent) struct Recorded {
 impl Drain {
     /// Takes all samples out of the buffer.
     pub(super) fn drain(&mut self, buffer: &SampleBuffer) {
-        let Self { options, aggregator, resolver, recorded } = self;
+        let Self { options, aggregator, resolver, recorded, is_over } = self;
+        if *is_over {
+            return;
+        }
         aggregator.forget_labels();
         // The next drain's samples are all taken after this.
         let loaded_now = load_counts();
-        // SAFETY: one drainer at a time: all drain through the session's lock, and one session runs at a time.
+        // SAFETY: one drainer at a time: all drain through the session's lock, one session runs at a time, and one that is
+        // over drains no more.
         unsafe {
             buffer.drain(|drained| {
                 for record in drained.records() {
