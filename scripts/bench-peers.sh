@@ -34,7 +34,7 @@ export ASYNC_PROFILER
 H2=$(scripts/fetch-maven.sh com.h2database:h2:2.2.224)
 export H2
 # What is measured is what a sample costs, however many there are.
-export OTLPPROF_BUDGET=off
+export OTLPPROF_BUDGET=off OTLPPROF_LIMIT=off
 cargo build --release --locked </dev/null
 export OTLPPROF=$target/release/libotlpprof.so OTLPPROF_COMMAND=$target/release/otlpprof
 export CLASSES=$target/release/testprograms

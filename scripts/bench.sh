@@ -43,7 +43,7 @@ JAVAS=$(
 )
 export JAVAS
 # What is measured is what a sample costs, however many there are.
-export OTLPPROF_BUDGET=off
+export OTLPPROF_BUDGET=off OTLPPROF_LIMIT=off
 
 echo "machine: $(nproc) CPUs, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | sort -u | head -1), Linux $(uname -r)"
 echo "load average: $(cut -d' ' -f1-3 /proc/loadavg)"

@@ -23,7 +23,7 @@ esac
 
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 # What is measured is what a sample costs, however many there are.
-export OTLPPROF_BUDGET=off
+export OTLPPROF_BUDGET=off OTLPPROF_LIMIT=off
 profile=${PROFILE:-dev}
 cargo build --quiet --locked --profile "$profile" </dev/null
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/${profile/#dev/debug}
