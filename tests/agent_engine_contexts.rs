@@ -24,8 +24,7 @@ const ENGINES: &str = "cpu=500us,wall=2ms,alloc=4k,live=4k,lock,wait,exceptions,
                        trace=programs.EngineContexts.traced:500us";
 const EVENT: &str = "event=page-faults:4";
 
-/// Of each profile type, methods of the program that its samples have to be below of. The last has no samples where perf
-/// events are not granted.
+/// Profile types, and the methods of the program that have to be in some sample of theirs, below each endpoint.
 const WORK: [(&str, &str); 12] = [
     ("cpu", "burns"),
     ("wall", "burns"),
@@ -40,6 +39,7 @@ const WORK: [(&str, &str); 12] = [
     ("nativemem-leak", "mallocs"),
     ("trace", "traced"),
 ];
+/// The same where perf events are granted.
 const FAULTS: (&str, &str) = ("page-faults", "faults");
 
 /// The profiles of a run: `profile.type`, and the sample type with its unit.
@@ -64,10 +64,10 @@ fn served(stack: &Stack) -> Option<usize> {
     served.first().copied()
 }
 
-/// What a sample's label and link say: nothing, or both the same endpoint.
+/// The endpoint that a sample's label and link say; none without a label.
 ///
 /// # Panics
-/// If they say anything else.
+/// If the label is no endpoint's, or the link is not of its span.
 fn said(label: &str, stack: &Stack) -> Option<usize> {
     let endpoint = stack.labels.get("rest_endpoint")?;
     let index = ENDPOINTS.iter().position(|known| known == endpoint).expect("one of the endpoints");
@@ -84,7 +84,7 @@ fn names(stack: &Stack) -> String {
 
 /// What engines have told of a program.
 struct Tally {
-    /// The profile types and the endpoints' methods, by what they called.
+    /// Profile types, the endpoints of right samples, and the methods in their stacks.
     seen: BTreeSet<(String, usize, String)>,
     /// By profile type, how many different samples were right, and how many have no context.
     right: BTreeMap<String, (i64, Vec<Stack>)>,
