@@ -120,7 +120,8 @@ fn has_right_shares(home: &Path, seconds: &str) -> bool {
     // A label is set right after the span, and a scope's end takes both at once.
     assert!(linked == periods, "{}: {linked} of {periods} have a span", run.label);
     let used_ns: i64 = known.values().sum();
-    let load = machine.expect("a line about the machine").load(served, used_ns as f64);
+    let machine = machine.expect("a line about the machine");
+    let load = machine.load(served, used_ns as f64);
     let (found, known) = (shares(&found), shares(&known));
     eprintln!(
         "{}: {served} requests, {load:?}, {periods} periods, {found:.4?}, known {known:.4?}",
@@ -128,8 +129,10 @@ fn has_right_shares(home: &Path, seconds: &str) -> bool {
     );
     if load == Load::Starved {
         say_loudly(&format!(
-            "{}: {served} requests in {seconds} s: other programs left too little of the machine for {WANTED_PER_S}/s",
-            run.label
+            "{}: {served} requests in {:.1} s, and not {WANTED_PER_S}/s: other programs left {:.1} s of CPU time",
+            run.label,
+            machine.elapsed_ns / 1e9,
+            machine.left_ns / 1e9
         ));
     }
     load != Load::TooFew
