@@ -116,7 +116,7 @@ fn every_profile_names_its_clock_and_counts_what_it_holds() {
             let [taken, recorded, dropped] =
                 ["taken", "recorded", "dropped"].map(|what| run.counter(&format!("handler.samples_{what}")));
             assert_eq!(taken, recorded + dropped, "{}: {}", run.label, run.stderr);
-            let reasons = ["held", "full", "not_ready"]
+            let reasons = ["held", "full", "not_ready", "small_stack"]
                 .map(|reason| run.counter(&format!("handler.samples_dropped_{reason}")));
             assert_eq!(reasons.iter().sum::<u64>(), dropped, "{}: {}", run.label, run.stderr);
             assert_eq!(run.counter("handler.periods_dropped") > 0, dropped > 0, "{}", run.stderr);

@@ -238,7 +238,7 @@ impl Drop for Sampling {
 fn without_allocation(scenario: impl FnOnce()) {
     let _guard = SERIAL.lock();
     let (allocated, handled) = (IN_HANDLER.load(Ordering::Relaxed), HANDLED.load(Ordering::Relaxed));
-    scenario();
+    on_alternate_stack(6 << 10, scenario);
     let handled = HANDLED.load(Ordering::Relaxed) - handled;
     assert!(handled >= 100, "the handler ran {handled} times");
     assert_eq!(
@@ -277,12 +277,16 @@ fn deep_stacks_without_remote_frames_to_the_end_of_the_buffer() {
         sampling.until("samples_taken", 50, || recurse(400));
         assert!(sampling.deepest() > 400);
         sampling.until("samples_dropped", 100, || recurse(1000));
-        let reasons = ["held", "full", "not_ready"];
+        let reasons = ["held", "full", "not_ready", "small_stack"];
         // The handler goes on counting.
         let before = sampling.count("samples_dropped");
-        let [held, full, not_ready] = reasons.map(|why| sampling.count(&format!("samples_dropped_{why}")));
+        let [held, full, not_ready, small_stack] =
+            reasons.map(|why| sampling.count(&format!("samples_dropped_{why}")));
         let after = sampling.count("samples_dropped");
-        assert!((before..=after).contains(&(held + full + not_ready)), "{before} {held} {full} {not_ready}");
+        assert!(
+            (before..=after).contains(&(held + full + not_ready + small_stack)),
+            "{before} {held} {full} {not_ready}"
+        );
         assert!(full >= 100, "{held} {full} {not_ready}");
         assert_eq!(sampling.count("remote_pool_exhausted"), 0);
     });
@@ -299,7 +303,7 @@ fn stacks_that_are_cut() {
     });
 }
 
-/// On this thread's alternate stack of 8 KiB, too, which reading call frame information in place once left.
+/// On a small stack for signals, too, which reading call frame information in place once left.
 #[test]
 fn objects_whose_unwind_tables_are_not_there_yet() {
     without_allocation(|| {
@@ -310,6 +314,43 @@ fn objects_whose_unwind_tables_are_not_there_yet() {
             sampling.deepest();
         });
     });
+}
+
+/// It would go past its end.
+#[test]
+fn a_stack_for_signals_that_is_too_small_is_left_alone() {
+    without_allocation(|| {
+        on_alternate_stack(4 << 10, || {
+            let registry = ObjectRegistry::new();
+            let sampling = Sampling::start(&registry, true, 2048);
+            sampling.until("samples_dropped_small_stack", 200, || {
+                recurse(50);
+                sampling.deepest();
+            });
+        });
+    });
+}
+
+/// Runs `body` with a stack for signals that has so many bytes beside the kernel's own frame, which takes 1 to 3.4 KiB by what
+/// registers the processor has, above a page that nobody may touch.
+fn on_alternate_stack(bytes: usize, body: impl FnOnce()) {
+    // SAFETY: getauxval takes any number; 0 says that the kernel does not tell.
+    let kernels = (unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize).max(libc::MINSIGSTKSZ);
+    let size = (bytes + kernels).next_multiple_of(16);
+    let pages = 4096 + size.next_multiple_of(4096);
+    // SAFETY: fresh pages, of which the lowest is shut and the stack takes the highest, until it is taken back.
+    unsafe {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let memory = libc::mmap(ptr::null_mut(), pages, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+        assert_ne!(memory, libc::MAP_FAILED);
+        assert_eq!(libc::mprotect(memory, 4096, libc::PROT_NONE), 0);
+        let stack = libc::stack_t { ss_sp: memory.add(pages - size), ss_flags: 0, ss_size: size };
+        let mut before = mem::zeroed();
+        assert_eq!(libc::sigaltstack(&raw const stack, &raw mut before), 0);
+        body();
+        assert_eq!(libc::sigaltstack(&raw const before, ptr::null_mut()), 0);
+        libc::munmap(memory, pages);
+    }
 }
 
 /// Code in no object makes the handler wake the thread that looks for new objects.

@@ -46,7 +46,7 @@ counters! {
     samples_taken,
     /// Of those that come one by one: left to others to stand for, within the budget.
     samples_thinned,
-    /// Samples lost, for one of three reasons.
+    /// Samples lost, for one of four reasons.
     samples_dropped,
     /// The weights of all lost samples, in periods.
     periods_dropped,
@@ -60,6 +60,8 @@ counters! {
     samples_dropped_full,
     /// Lost: buffer or object map were not there.
     samples_dropped_not_ready,
+    /// Lost: the thread takes signals on a stack of its own that has no room for a walk.
+    samples_dropped_small_stack,
     /// CPU time of the handlers, from entry to exit, by CLOCK_MONOTONIC.
     handler_ns,
     /// Native frames for which the remote pool had no slot left; they keep their raw address.

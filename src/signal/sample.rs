@@ -196,6 +196,7 @@ unsafe fn take_at(sample: &Sample, thread: &ThreadRecord, place: Place) -> Resul
             NotRecorded::NotReady | NotRecorded::Filtered => &COUNTERS.samples_dropped_not_ready,
             NotRecorded::NoStrip(NoStrip::Held) => &COUNTERS.samples_dropped_held,
             NotRecorded::NoStrip(NoStrip::Full) => &COUNTERS.samples_dropped_full,
+            NotRecorded::SmallStack => &COUNTERS.samples_dropped_small_stack,
         };
         add(counter, 1);
     }
@@ -214,6 +215,24 @@ pub enum NotRecorded {
     Filtered,
     /// There is no room.
     NoStrip(NoStrip),
+    /// There is none on the stack that the thread has for signals.
+    SmallStack,
+}
+
+/// What a walk takes of the stack at most, an unoptimised one included.
+const WALK_STACK_BYTES: usize = 5 << 10;
+
+/// Whether the handler has room for a walk. A thread may have a small stack for signals (sigaltstack), such as the 8 KiB of
+/// Rust's threads, of which the kernel's own frame takes up to 3.4 where the processor has AVX-512: to go past its end would
+/// end the process.
+fn has_room_on_stack(place: Place) -> bool {
+    let Place::Interrupted(context) = place else { return true };
+    // SAFETY: the caller's, which the kernel passed to the handler.
+    let stack = unsafe { (*context.cast::<libc::ucontext_t>()).uc_stack };
+    let here = (&raw const stack).addr();
+    let room = here.wrapping_sub(stack.ss_sp.addr());
+    // On a stack that is not the one for signals there is as much room as the code that was interrupted has left.
+    room >= stack.ss_size || room >= WALK_STACK_BYTES
 }
 
 fn record(
@@ -222,6 +241,9 @@ fn record(
     place: Place,
     monotonic_ns: u64,
 ) -> Result<(), NotRecorded> {
+    if !has_room_on_stack(place) {
+        return Err(NotRecorded::SmallStack);
+    }
     let os_tid = thread.os_tid.load(Ordering::Relaxed);
     // One record for a truncation or error mark behind the last frame.
     let room = SETUP.depth.load(Ordering::Relaxed).wrapping_add(2).min(buffer::MAX_FRAMES);
