@@ -6,7 +6,7 @@ use std::path::Path;
 
 use agent_support::running::{Running, Traces};
 use agent_support::stacks::cpu_stacks;
-use agent_support::{JavaRun, java_homes, profiles};
+use agent_support::{JavaRun, java_homes, oldest_and_newest, profiles};
 
 /// A JVM that runs until it is told to end, and has been attached to.
 fn start(home: &Path) -> Running {
