@@ -5,7 +5,6 @@
 //! by small ids; a [`Profile`] sums its samples by identity. Imports `core` alone; `aggregate`, `otlp`, `agent`
 //! and `cli` may import it.
 
-mod absorb;
 pub mod attribute_keys;
 mod attributes;
 mod batch;

@@ -1,12 +1,27 @@
 //! What one batch's tables say, said in another's.
 
-use std::collections::HashMap;
 use std::hash::Hash;
+
+use foldhash::fast::RandomState;
 
 use super::attributes::{Attribute, AttributeValue};
 use super::frame::{Frame, Function, Mapping};
-use super::profile::SampleIdentity;
+use super::profile::{Profile, SampleIdentity};
 use super::tables::{AttributeSetId, FrameId, FunctionId, LinkId, MappingId, StackId, StringId, Tables};
+
+type HashMap<K, V> = std::collections::HashMap<K, V, RandomState>;
+
+impl Tables {
+    /// The same profiles with what they refer to in these tables, in place of `from`.
+    pub fn absorb(&mut self, from: &Tables, profiles: Vec<Profile>) -> Vec<Profile> {
+        let mut translation = Translation::new(from, self);
+        let absorbed = profiles.into_iter().map(|mut profile| {
+            profile.attributes = translation.attribute_set(profile.attributes);
+            profile.with_identities(|identity| translation.identity(identity))
+        });
+        absorbed.collect()
+    }
+}
 
 /// From one set of tables to another; each value that is met is looked up once.
 pub struct Translation<'a> {
@@ -26,12 +41,12 @@ impl<'a> Translation<'a> {
         Self {
             from,
             to,
-            strings: HashMap::new(),
-            functions: HashMap::new(),
-            mappings: HashMap::new(),
-            frames: HashMap::new(),
-            stacks: HashMap::new(),
-            attributes: HashMap::new(),
+            strings: HashMap::default(),
+            functions: HashMap::default(),
+            mappings: HashMap::default(),
+            frames: HashMap::default(),
+            stacks: HashMap::default(),
+            attributes: HashMap::default(),
         }
     }
 
@@ -160,7 +175,7 @@ fn known<I: Eq + Hash + Copy>(map: &mut HashMap<I, I>, id: I, translated: I) -> 
 mod tests {
     use super::*;
     use crate::core::address::ElfVaddr;
-    use crate::model::{FrameType, Link};
+    use crate::model::{FrameType, Link, LinkId, types};
 
     /// A stack with a frame of each kind, attributes and a link; `before` is interned first, so that ids differ.
     fn sample(tables: &mut Tables, before: &[&str]) -> SampleIdentity {
@@ -198,5 +213,37 @@ mod tests {
         assert_ne!(from.strings.len(), to.strings.len());
         let back = Translation::new(&to, &mut from).identity(translated);
         assert_eq!(back, identity);
+    }
+
+    #[test]
+    fn samples_mean_the_same_in_the_other_tables() {
+        let mut into = Tables::new();
+        // Numbers differ on both sides from here on.
+        into.named_function("other");
+        into.string_attribute("other", "x");
+        let mut from = Tables::new();
+        let function = from.named_function("App.main");
+        let frames = [7, 8].map(|line| from.frames.intern(Frame::Java { function, line }));
+        let stack = from.stacks.intern(&frames);
+        let attribute = from.string_attribute("thread.name", "main");
+        let number = from.int_attribute("thread.id", 1, "");
+        let attributes = from.attribute_set(&[attribute, number]);
+        let link = from.links.intern(Link { trace_id: [1; 16], span_id: [2; 8] });
+        let mut profile = Profile::new(&types::EXCEPTIONS, 1);
+        profile.add(SampleIdentity { stack, attributes, link }, 5, Some(9));
+        profile.add(SampleIdentity { stack, attributes, link: LinkId::NONE }, 6, Some(10));
+        profile.attributes = from.attribute_set(&[number]);
+        let absorbed = into.absorb(&from, vec![profile]);
+        let [first, second] = absorbed[0].samples() else { panic!("two samples") };
+        assert_eq!((first.value, second.value, absorbed[0].observations()[1].sample), (5, 6, 1));
+        assert_eq!(*into.links.get(first.identity.link), Link { trace_id: [1; 16], span_id: [2; 8] });
+        assert_eq!(second.identity.link, LinkId::NONE);
+        let lines: Vec<_> =
+            into.stacks.get(first.identity.stack).iter().map(|id| *into.frames.get(*id)).collect();
+        let function = into.named_function("App.main");
+        assert_eq!(lines, [7, 8].map(|line| Frame::Java { function, line }));
+        let expected = [into.string_attribute("thread.name", "main"), into.int_attribute("thread.id", 1, "")];
+        assert_eq!(first.identity.attributes, into.attribute_set(&expected));
+        assert_eq!(absorbed[0].attributes, into.attribute_set(&expected[1..]));
     }
 }
