@@ -242,6 +242,41 @@ fn no_sample_of_a_virtual_thread_has_anothers_span_however_fast_they_move() {
     }
 }
 
+/// However a thread's object is found in the heap.
+#[test]
+fn virtual_threads_have_their_own_spans_on_every_heap() {
+    for home in homes() {
+        let heaps: [(&[&str], u32); 5] = [
+            (&["-XX:+UseSerialGC"], 21),
+            (&["-XX:+UseShenandoahGC"], 21),
+            (&["-XX:-UseCompressedOops"], 21),
+            (&["-XX:+UnlockExperimentalVMOptions", "-XX:+UseCompactObjectHeaders"], 25),
+            // The only kind of ZGC from 24 on, which has its own run.
+            (&["-XX:+UseZGC", "-XX:+ZGenerational"], 21),
+        ];
+        for (options, since) in heaps {
+            let is_last = java_version(&home) > 21 && options.contains(&"-XX:+ZGenerational");
+            if java_version(&home) >= since && !is_last {
+                run(&home, [1_000, 1, 500, 200], "all", options);
+            }
+        }
+    }
+}
+
+/// Before that nobody pays for it.
+#[test]
+fn the_vm_tells_of_virtual_threads_from_the_first_that_sets_a_context_on() {
+    const TELLS: &str = "the VM tells of virtual threads' ends from now on";
+    for home in homes() {
+        let without = JavaRun::new(&home, "VirtualThreads").argument(1);
+        let without = without.agent("cpu=1ms,loglevel=debug,file=FILE").run().expect_success();
+        assert!(!without.stderr.contains(TELLS), "{}: {}", without.label, without.stderr);
+        let with = program(&home, [10, 1, 10, 5_000], "all", &[]).agent("cpu=1ms,loglevel=debug,file=FILE");
+        let with = with.run().expect_success();
+        assert_eq!(with.stderr.matches(TELLS).count(), 1, "{}: {}", with.label, with.stderr);
+    }
+}
+
 /// Whatever runs on a carrier on its own account has the carrier's context, and no virtual thread has.
 #[test]
 fn carriers_and_the_threads_that_they_carry_do_not_share_contexts() {

@@ -39,6 +39,7 @@ fn is_told_by_every_thread(vm: &Vm) -> bool {
 fn try_enable(jvmti: Jvmti, with_mounts: bool) -> Result<(), JvmtiError> {
     jvmti.add_capabilities(Capabilities::default().with(Capability::SupportVirtualThreads))?;
     jvmti.set_event_enabled(Event::VirtualThreadEnd, true)?;
+    log::debug!("the VM tells of virtual threads' ends from now on");
     if with_mounts {
         mounts::listen(jvmti)?;
         threads::mounts_are_told();

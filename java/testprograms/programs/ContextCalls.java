@@ -184,7 +184,10 @@ public final class ContextCalls {
         }
     }
 
-    /** What has been set before is set again without an object made, by whatever way. */
+    /**
+     * What has been set before is set again without an object made, by whatever way, and so without a call into native code:
+     * whoever asks the dictionary makes one of its answer.
+     */
     private static void allocatesNothing(ContextSetter setter) {
         String[] values = new String[8];
         String[] spans = new String[values.length];
