@@ -4,7 +4,8 @@
 //! samples stand for is the time that passed, times the threads. A place is what threads have one after the other, so a
 //! thread that lives shorter than a round is met as seldom as its life is short, and then stands for the others that were
 //! there and were not met. A thread whose CPU clock has not moved since its last sample is where that
-//! sample found it: it is not woken, and the time goes to that sample ([`Repeat`]).
+//! sample found it: it is not woken, and the time goes to that sample ([`Repeat`]). What it uses to go back to waiting, behind
+//! a sample, is enough to come to wait elsewhere; so it is asked once more before that is believed.
 //!
 //! The cost is bounded however many threads there are: a round takes as long as [`VISITS_PER_S`] and [`SIGNALS_PER_S`] want,
 //! if that is longer than the interval. All threads are then seen as seldom, whatever they do, so that no state is preferred.
@@ -199,6 +200,8 @@ struct Visited {
     asked_at_ns: u64,
     /// The interval in which it was asked.
     interval: u32,
+    /// Whether it was asked although it seemed not to have moved since the sample before.
+    confirms: bool,
     /// Its CPU clock when it was seen to have gone back to waiting.
     idle_cpu_ns: Option<i64>,
 }
@@ -310,6 +313,7 @@ impl Sampler {
             asked: 0,
             asked_at_ns: 0,
             interval: 0,
+            confirms: false,
             idle_cpu_ns: None,
         };
         let place = &mut self.visited[index as usize];
@@ -341,7 +345,7 @@ impl Sampler {
             count(&COUNTS.signals_lost);
         }
         let interval = INTERVAL.load(Ordering::Acquire);
-        let is_idle = is_taken
+        let seems_idle = is_taken
             && visited.asked != 0
             && visited.interval == interval
             && account.was_waiting.load(Ordering::Relaxed)
@@ -349,7 +353,8 @@ impl Sampler {
                 Some(idle_cpu_ns) => cpu_ns == idle_cpu_ns,
                 None => cpu_ns - account.cpu_ns.load(Ordering::Relaxed) < WAY_BACK_NS,
             };
-        if is_idle {
+        // On its way back the thread may as well have gone to wait elsewhere: it is believed when it was found twice.
+        if seems_idle && (visited.confirms || visited.idle_cpu_ns.is_some()) {
             visited.idle_cpu_ns = Some(cpu_ns);
             count(&COUNTS.idle);
             if account.is_unwanted.load(Ordering::Relaxed) {
@@ -360,8 +365,14 @@ impl Sampler {
             return;
         }
         self.next_number = self.next_number.wrapping_add(1).max(1);
-        *visited =
-            Visited { asked: self.next_number, asked_at_ns: now_ns, interval, idle_cpu_ns: None, ..*visited };
+        *visited = Visited {
+            asked: self.next_number,
+            asked_at_ns: now_ns,
+            interval,
+            confirms: seems_idle,
+            idle_cpu_ns: None,
+            ..*visited
+        };
         account.due_ns.fetch_add(elapsed_ns, Ordering::AcqRel);
         account.asked.store(self.next_number, Ordering::Release);
         self.signals_in_round += 1;
