@@ -54,9 +54,7 @@ impl Snapshot {
             ("otlpprof.encode.untimed.samples".to_owned(), encoded.untimed_samples),
         ];
         let mut levels = vec![("otlpprof.context.blocks".to_owned(), BLOCKS.made() as u64)];
-        for (name, count) in COUNTERS.named() {
-            counts.push((format!("otlpprof.handler.{name}"), count));
-        }
+        push_group(&mut counts, "handler", COUNTERS.named());
         for error in WalkError::ALL {
             let count = COUNTERS.walk_errors[error as usize].load(Ordering::Relaxed);
             counts.push((format!("otlpprof.walk_error.{}", error.name()), count));
@@ -65,26 +63,14 @@ impl Snapshot {
             let count = COUNTERS.frozen[reason as usize].load(Ordering::Relaxed);
             counts.push((format!("otlpprof.frozen.{}", reason.name()), count));
         }
-        for (name, count) in context_counts::COUNTS.named() {
-            counts.push((format!("otlpprof.context.{name}"), count));
-        }
+        push_group(&mut counts, "context", context_counts::COUNTS.named());
         counts.extend(told.into_iter().map(|(name, count)| (name.to_owned(), count)));
-        for (name, count) in cpu::counts().entries() {
-            counts.push((format!("otlpprof.cpu.{name}"), count));
-        }
-        for (name, count) in event::COUNTS.named() {
-            counts.push((format!("otlpprof.event.{name}"), count));
-        }
-        for (name, count) in kernel_stack::COUNTS.named() {
-            counts.push((format!("otlpprof.kernel.{name}"), count));
-        }
-        for (name, count) in wall::COUNTS.named() {
-            counts.push((format!("otlpprof.wall.{name}"), count));
-        }
+        push_group(&mut counts, "cpu", cpu::counts().entries());
+        push_group(&mut counts, "event", event::COUNTS.named());
+        push_group(&mut counts, "kernel", kernel_stack::COUNTS.named());
+        push_group(&mut counts, "wall", wall::COUNTS.named());
         counts.push(("otlpprof.live.thinned".to_owned(), engines::thinned()));
-        for (name, count) in native_memory::COUNTERS.named() {
-            counts.push((format!("otlpprof.nativemem.{name}"), count));
-        }
+        push_group(&mut counts, "nativemem", native_memory::COUNTS.named());
         if let Some(upload) = upload {
             let mut tally = |name: &str, tally: Tally| {
                 counts.push((format!("otlpprof.upload.{name}.messages"), tally.messages));
@@ -130,4 +116,11 @@ impl Snapshot {
             .map(|(name, count)| tables.int_attribute(name, i64::try_from(count).unwrap_or(i64::MAX), ""))
             .collect()
     }
+}
+fn push_group(
+    counts: &mut Vec<(String, u64)>,
+    group: &str,
+    named: impl IntoIterator<Item = (&'static str, u64)>,
+) {
+    counts.extend(named.into_iter().map(|(name, count)| (format!("otlpprof.{group}.{name}"), count)));
 }

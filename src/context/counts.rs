@@ -2,40 +2,25 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-macro_rules! counts {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// The counts. All relaxed: each is a count of its own.
-        #[derive(Debug)]
-        pub struct Counts {
-            $($(#[$doc])* pub $name: AtomicU64,)*
-        }
-
-        impl Counts {
-            /// Every count with its name.
-            pub fn named(&self) -> Vec<(&'static str, u64)> {
-                vec![$((stringify!($name), self.$name.load(Ordering::Relaxed)),)*]
-            }
-        }
-
-        /// The counts of this process.
-        pub static COUNTS: Counts = Counts { $($name: AtomicU64::new(0),)* };
-    };
-}
+use crate::core::counts::counts;
 
 counts! {
-    /// Values that were not set because the dictionary was full.
-    values_dropped_full,
-    /// Values that were not set because they are longer than a value may be.
-    values_dropped_long,
-    /// Threads that have no context because there are as many blocks as there may be.
-    threads_without_block,
-    /// Labels that are missing because their value had been reclaimed: one for each set of labels that lacks it and each
-    /// time the sets are resolved anew, of however many samples.
-    labels_stale,
-    /// Values that nothing referred to any longer.
-    values_reclaimed,
-    /// Passes that looked for such.
-    reclaim_passes,
+    /// The counts.
+    Counts {
+        /// Values that were not set because the dictionary was full.
+        values_dropped_full,
+        /// Values that were not set because they are longer than a value may be.
+        values_dropped_long,
+        /// Threads that have no context because there are as many blocks as there may be.
+        threads_without_block,
+        /// Labels that are missing because their value had been reclaimed: one for each set of labels that lacks it and each
+        /// time the sets are resolved anew, of however many samples.
+        labels_stale,
+        /// Values that nothing referred to any longer.
+        values_reclaimed,
+        /// Passes that looked for such.
+        reclaim_passes,
+    }
 }
 
 /// One more.

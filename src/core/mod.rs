@@ -22,6 +22,7 @@ pub mod byte_sampling;
 pub mod collections;
 pub mod context;
 pub mod continuation;
+pub mod counts;
 pub mod event_ring;
 pub mod frame_rules;
 pub mod interpreter_code;

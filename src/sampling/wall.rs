@@ -24,6 +24,7 @@ use super::cpu::StartError;
 use super::random::random;
 use super::thread_records::{all_records, for_each_thread};
 use super::{own_threads, threads};
+use crate::core::counts::counts;
 use crate::core::record::Engine;
 use crate::core::thread::{RecordState, ThreadRecord};
 use crate::signal::delivery::install_handler;
@@ -71,41 +72,19 @@ pub struct Repeat {
     generation: u32,
 }
 
-/// What the sampler has done since the process began.
-#[derive(Debug)]
-pub struct WallCounts {
-    /// Threads looked at.
-    pub visits: AtomicU64,
-    /// Signals sent.
-    pub signals: AtomicU64,
-    /// Visits at which the thread was where it had been.
-    pub idle: AtomicU64,
-    /// Signals that were not handled in time, and sent again.
-    pub signals_lost: AtomicU64,
-    /// Rounds that took longer than the interval, since there are too many threads, or too many that run.
-    pub long_rounds: AtomicU64,
-}
-
-/// The counts of this process.
-pub static COUNTS: WallCounts = WallCounts {
-    visits: AtomicU64::new(0),
-    signals: AtomicU64::new(0),
-    idle: AtomicU64::new(0),
-    signals_lost: AtomicU64::new(0),
-    long_rounds: AtomicU64::new(0),
-};
-
-impl WallCounts {
-    /// Every count with its name.
-    pub fn named(&self) -> [(&'static str, u64); 5] {
-        [
-            ("visits", &self.visits),
-            ("signals", &self.signals),
-            ("idle", &self.idle),
-            ("signals_lost", &self.signals_lost),
-            ("long_rounds", &self.long_rounds),
-        ]
-        .map(|(name, count)| (name, count.load(Ordering::Relaxed)))
+counts! {
+    /// What the sampler has done since the process began.
+    WallCounts {
+        /// Threads looked at.
+        visits,
+        /// Signals sent.
+        signals,
+        /// Visits at which the thread was where it had been.
+        idle,
+        /// Signals that were not handled in time, and sent again.
+        signals_lost,
+        /// Rounds that took longer than the interval, since there are too many threads, or too many that run.
+        long_rounds,
     }
 }
 

@@ -12,6 +12,7 @@ use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
 
+use crate::core::counts::counts;
 use crate::core::thread::{EventAccount, RecordState, ThreadRecord};
 
 use super::cpu::PERF_EVENT_IOC_PERIOD;
@@ -50,41 +51,19 @@ pub static SESSION: EventSession = EventSession {
     wakes: AtomicBool::new(false),
 };
 
-/// What has happened to the engine's signals since the process began.
-#[derive(Debug)]
-pub struct EventCounts {
-    /// Samples taken.
-    pub samples: AtomicU64,
-    /// The periods that they stand for.
-    pub periods: AtomicU64,
-    /// Signals that made no sample, since no period was due.
-    pub surplus_signals: AtomicU64,
-    /// Events that the profiler itself has made, and that no sample stands for.
-    pub own: AtomicU64,
-    /// Threads that no event could be had for.
-    pub threads_unsampled: AtomicU64,
-}
-
-/// The counts of this process.
-pub static COUNTS: EventCounts = EventCounts {
-    samples: AtomicU64::new(0),
-    periods: AtomicU64::new(0),
-    surplus_signals: AtomicU64::new(0),
-    own: AtomicU64::new(0),
-    threads_unsampled: AtomicU64::new(0),
-};
-
-impl EventCounts {
-    /// Every count with its name.
-    pub fn named(&self) -> [(&'static str, u64); 5] {
-        [
-            ("samples", &self.samples),
-            ("periods", &self.periods),
-            ("surplus_signals", &self.surplus_signals),
-            ("own", &self.own),
-            ("threads_unsampled", &self.threads_unsampled),
-        ]
-        .map(|(name, count)| (name, count.load(Ordering::Relaxed)))
+counts! {
+    /// What has happened to the engine's signals since the process began.
+    EventCounts {
+        /// Samples taken.
+        samples,
+        /// The periods that they stand for.
+        periods,
+        /// Signals that made no sample, since no period was due.
+        surplus_signals,
+        /// Events that the profiler itself has made, and that no sample stands for.
+        own,
+        /// Threads that no event could be had for.
+        threads_unsampled,
     }
 }
 

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::walk::FrameSink;
 use super::walk::registers::Registers;
+use crate::core::counts::counts;
 use crate::core::event_ring::RingPlace;
 use crate::core::memory::Memory;
 
@@ -37,41 +38,19 @@ const MOST_FRAMES: u64 = 127;
 /// A record's header; what is counted by words is a multiple of it.
 const WORD: u64 = 8;
 
-/// What has come of kernel stacks since the process began.
-#[derive(Debug)]
-pub struct KernelStackCounts {
-    /// Samples with frames of the kernel's.
-    pub stacks: AtomicU64,
-    /// Samples for which the kernel had written of other places of the program alone.
-    pub elsewhere: AtomicU64,
-    /// What did not fit into rings.
-    pub records_lost: AtomicU64,
-    /// Rings with what is no record.
-    pub malformed: AtomicU64,
-    /// Threads that no ring could be had for.
-    pub threads_without: AtomicU64,
-}
-
-/// The counts of this process.
-pub static COUNTS: KernelStackCounts = KernelStackCounts {
-    stacks: AtomicU64::new(0),
-    elsewhere: AtomicU64::new(0),
-    records_lost: AtomicU64::new(0),
-    malformed: AtomicU64::new(0),
-    threads_without: AtomicU64::new(0),
-};
-
-impl KernelStackCounts {
-    /// Every count with its name.
-    pub fn named(&self) -> [(&'static str, u64); 5] {
-        [
-            ("stacks", &self.stacks),
-            ("elsewhere", &self.elsewhere),
-            ("records_lost", &self.records_lost),
-            ("malformed", &self.malformed),
-            ("threads_without", &self.threads_without),
-        ]
-        .map(|(name, count)| (name, count.load(Ordering::Relaxed)))
+counts! {
+    /// What has come of kernel stacks since the process began.
+    KernelStackCounts {
+        /// Samples with frames of the kernel's.
+        stacks,
+        /// Samples for which the kernel had written of other places of the program alone.
+        elsewhere,
+        /// What did not fit into rings.
+        records_lost,
+        /// Rings with what is no record.
+        malformed,
+        /// Threads that no ring could be had for.
+        threads_without,
     }
 }
 

@@ -35,4 +35,4 @@ mod entry;
 pub use blocks::BLOCKS;
 pub use functions::Function;
 pub use mappings::MAPPINGS;
-pub use sampler::{COUNTERS, SAMPLER};
+pub use sampler::{COUNTS, SAMPLER};

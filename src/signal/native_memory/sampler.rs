@@ -6,6 +6,7 @@ use super::blocks::BLOCKS;
 use super::countdown::Countdown;
 use super::mappings::MAPPINGS;
 use crate::core::byte_sampling::estimate;
+use crate::core::counts::counts;
 use crate::core::record::Engine;
 use crate::core::thread::ThreadRecord;
 use crate::signal::counters::add;
@@ -21,24 +22,15 @@ pub(super) struct CallerFrame {
     return_address: u64,
 }
 
-/// What the stand-ins count.
-pub struct Counters {
-    /// Allocations that a point has met, but whose thread was in the middle of such a sample.
-    pub nested: AtomicU64,
-    /// Sampled allocations that were not remembered: there was no room.
-    pub not_remembered: AtomicU64,
-}
-
-impl Counters {
-    /// Every counter, with its name.
-    pub fn named(&self) -> [(&'static str, u64); 2] {
-        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        [("nested", count(&self.nested)), ("not_remembered", count(&self.not_remembered))]
+counts! {
+    /// What the stand-ins count.
+    NativeMemoryCounts {
+        /// Allocations that a point has met, but whose thread was in the middle of such a sample.
+        nested,
+        /// Sampled allocations that were not remembered: there was no room.
+        not_remembered,
     }
 }
-
-/// The counters of this process.
-pub static COUNTERS: Counters = Counters { nested: AtomicU64::new(0), not_remembered: AtomicU64::new(0) };
 
 /// Takes the samples.
 pub struct Sampler {
@@ -154,7 +146,7 @@ impl Sampler {
         });
         // Of what a sample calls, AsyncGetCallTrace alone could allocate.
         if thread.is_sampling_memory.swap(true, Ordering::Relaxed) {
-            return add(&COUNTERS.nested, 1);
+            return add(&COUNTS.nested, 1);
         }
         let Some(values) = thin(Engine::NativeMemory, estimate(bytes, interval)) else {
             thread.is_sampling_memory.store(false, Ordering::Relaxed);
@@ -191,7 +183,7 @@ impl Sampler {
         if is_remembered {
             return number;
         }
-        add(&COUNTERS.not_remembered, 1);
+        add(&COUNTS.not_remembered, 1);
         0
     }
 }

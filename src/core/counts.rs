@@ -1,0 +1,24 @@
+//! Groups of counts that only grow, each with its name for reports.
+
+/// Declares a group, and the `COUNTS` of this process. All are relaxed: each is a count of its own, and a reader takes
+/// differences.
+macro_rules! counts {
+    ($(#[$doc:meta])* $group:ident { $($(#[$count_doc:meta])* $name:ident,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $group {
+            $($(#[$count_doc])* pub $name: ::std::sync::atomic::AtomicU64,)*
+        }
+
+        impl $group {
+            /// Every count with its name, in the order in which they are declared.
+            pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name.load(::std::sync::atomic::Ordering::Relaxed)),)*].into_iter()
+            }
+        }
+
+        /// The counts of this process.
+        pub static COUNTS: $group = $group { $($name: ::std::sync::atomic::AtomicU64::new(0),)* };
+    };
+}
+pub(crate) use counts;
