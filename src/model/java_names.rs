@@ -16,7 +16,8 @@
 //! | proxy of a non-public interface | `$Proxy1` | `$Proxy1` | `$Proxy1` | `$Proxy` |
 //!
 //! Inside the JVM a hidden class's name has `+` before the address (`InstanceKlass::name`, JDK 15 on), and in
-//! JVMTI's signatures `.`; JDK 8's anonymous classes have a decimal hash (`N$$Lambda$1/1234567`). All are taken.
+//! JVMTI's signatures `.`; JDK 8's anonymous classes have a decimal hash (`N$$Lambda$1/1234567`), and in recordings hidden ones
+//! have that behind the address (`N$T+0x…/1234567`, JDK 17). All are taken.
 //! Classes that libraries make by deterministic names (`$$SpringCGLIB$$0`, `BoundMethodHandle$Species_LL`) are
 //! bounded in number and kept.
 
@@ -101,10 +102,10 @@ pub fn java_type_name(type_of: &str, normalise: bool) -> String {
 /// The class name without what differs from run to run or from call site to call site; in internal or dotted
 /// form, as it came. The module's documentation has the shapes.
 pub fn normalise_class_name(class: &str) -> Cow<'_, str> {
-    let mut kept = match hidden_suffix(class) {
-        Some(at) => &class[..at],
-        None => class,
-    };
+    let mut kept = class;
+    while let Some(at) = hidden_suffix(kept) {
+        kept = &kept[..at];
+    }
     if let Some(at) = kept.rfind("$$Lambda") {
         let end = at + "$$Lambda".len();
         // `$$Lambda` may also begin a name that a program chose: then something else than a number follows.
@@ -133,14 +134,24 @@ pub fn normalise_class_name(class: &str) -> Cow<'_, str> {
 
 /// Where the separator before a hidden or anonymous class's address or hash is.
 fn hidden_suffix(class: &str) -> Option<usize> {
-    let at = class.rfind(['/', '+', '.'])?;
-    let (stem, suffix) = (&class[..at], &class[at + 1..]);
-    let is_address = suffix
-        .strip_prefix("0x")
-        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+    let (at, stem, suffix) = split_suffix(class)?;
     // A bare number is a hash only where the JDK is known to have put one.
-    let is_hash = is_decimal(suffix) && (stem.contains("$$Lambda$") || stem.contains("LambdaForm$"));
-    (!stem.is_empty() && (is_address || is_hash)).then_some(at)
+    let may_have_hash = || {
+        let has_address = split_suffix(stem).is_some_and(|(_, _, before)| is_address(before));
+        stem.contains("$$Lambda$") || stem.contains("LambdaForm$") || has_address
+    };
+    (is_address(suffix) || is_decimal(suffix) && may_have_hash()).then_some(at)
+}
+
+/// The last separator with something before it, and both sides.
+fn split_suffix(class: &str) -> Option<(usize, &str, &str)> {
+    let at = class.rfind(['/', '+', '.']).filter(|at| *at > 0)?;
+    Some((at, &class[..at], &class[at + 1..]))
+}
+
+fn is_address(text: &str) -> bool {
+    text.strip_prefix("0x")
+        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
 }
 
 /// JDK 16 on makes a package `jdk.proxyN` for each class loader that defines proxies: where N begins and ends.
@@ -195,6 +206,12 @@ mod tests {
             ("N$$Lambda$1/0x00007f7bd8000a08", "N$$Lambda"),
             ("a/b/N$$Lambda$1+0x00007f7bd8000a08", "a/b/N$$Lambda"),
             ("a/b/N$$Lambda$1.0x00007f7bd8000a08", "a/b/N$$Lambda"),
+            // Its recordings
+            (
+                "java/util/stream/Collectors$$Lambda$93+0x00000001000cf3e8/1074389766",
+                "java/util/stream/Collectors$$Lambda",
+            ),
+            ("a/b/N$T+0x00000001000cf3e8/1074389766", "a/b/N$T"),
             ("jdk.proxy1.$Proxy0", "jdk.proxy.$Proxy"),
             ("jdk/proxy12/$Proxy345", "jdk/proxy/$Proxy"),
             // JDK 16 only

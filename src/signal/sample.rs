@@ -185,7 +185,10 @@ pub unsafe fn take(sample: &Sample, thread: &ThreadRecord, context: *mut c_void)
 unsafe fn take_at(sample: &Sample, thread: &ThreadRecord, place: Place) -> Result<(), NotRecorded> {
     let start_ns = monotonic_ns();
     add(&COUNTERS.samples_taken, 1);
-    let recorded = record(sample, thread, place, start_ns);
+    let recorded = match has_room_on_stack(place) {
+        true => record(sample, thread, place, start_ns),
+        false => Err(NotRecorded::SmallStack),
+    };
     if let Err(NotRecorded::Filtered) = recorded {
         add(&COUNTERS.samples_filtered, 1);
         add(&COUNTERS.periods_filtered, sample.weight);
@@ -219,7 +222,7 @@ pub enum NotRecorded {
     SmallStack,
 }
 
-/// What a walk takes of the stack at most, an unoptimised one included.
+/// What [`record`] and all that it calls take of the stack at most, unoptimised ones included.
 const WALK_STACK_BYTES: usize = 5 << 10;
 
 /// Whether the handler has room for a walk. A thread may have a small stack for signals (sigaltstack), such as the 8 KiB of
@@ -235,15 +238,13 @@ fn has_room_on_stack(place: Place) -> bool {
     room >= stack.ss_size || room >= WALK_STACK_BYTES
 }
 
+#[inline(never)] // What it needs of the stack is not taken before it is known to be there.
 fn record(
     sample: &Sample,
     thread: &ThreadRecord,
     place: Place,
     monotonic_ns: u64,
 ) -> Result<(), NotRecorded> {
-    if !has_room_on_stack(place) {
-        return Err(NotRecorded::SmallStack);
-    }
     let os_tid = thread.os_tid.load(Ordering::Relaxed);
     // One record for a truncation or error mark behind the last frame.
     let room = SETUP.depth.load(Ordering::Relaxed).wrapping_add(2).min(buffer::MAX_FRAMES);
