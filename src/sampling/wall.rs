@@ -179,7 +179,7 @@ struct Visited {
     asked_at_ns: u64,
     /// The interval in which it was asked.
     interval: u32,
-    /// Whether it was asked although it seemed not to have moved since the sample before.
+    /// Whether it was asked although it had not moved before, as far as could be told.
     confirms: bool,
     /// Its CPU clock when it was seen to have gone back to waiting.
     idle_cpu_ns: Option<i64>,
@@ -343,12 +343,14 @@ impl Sampler {
             self.repeats.push(Repeat { number, ns: elapsed_ns, monotonic_ns: now_ns, index, generation });
             return;
         }
+        // In a new interval it is asked again, and is where it was.
+        let was_still = visited.idle_cpu_ns == Some(cpu_ns);
         self.next_number = self.next_number.wrapping_add(1).max(1);
         *visited = Visited {
             asked: self.next_number,
             asked_at_ns: now_ns,
             interval,
-            confirms: seems_idle,
+            confirms: seems_idle || was_still,
             idle_cpu_ns: None,
             ..*visited
         };
