@@ -190,6 +190,10 @@ fn run(home: &Path, arguments: [u32; 4], mode: &str, options: &[&str]) -> (Finis
 }
 
 fn program(home: &Path, arguments: [u32; 4], mode: &str, options: &[&str]) -> JavaRun {
+    bare_program(home, arguments, mode, options).agent("cpu=200us,file=FILE")
+}
+
+fn bare_program(home: &Path, arguments: [u32; 4], mode: &str, options: &[&str]) -> JavaRun {
     let mut run = JavaRun::new(home, "ContextVirtualThreads");
     for argument in arguments {
         run = run.argument(argument);
@@ -198,7 +202,7 @@ fn program(home: &Path, arguments: [u32; 4], mode: &str, options: &[&str]) -> Ja
     for option in APART.iter().chain(options) {
         run = run.jvm_option(option);
     }
-    run.agent("cpu=200us,file=FILE")
+    run
 }
 
 fn run_and_tally(program: &JavaRun) -> (Finished, Tally) {
@@ -271,8 +275,8 @@ fn the_vm_tells_of_virtual_threads_from_the_first_that_sets_a_context_on() {
         let without = JavaRun::new(&home, "VirtualThreads").argument(1);
         let without = without.agent("cpu=1ms,loglevel=debug,file=FILE").run().expect_success();
         assert!(!without.stderr.contains(TELLS), "{}: {}", without.label, without.stderr);
-        let with = program(&home, [10, 1, 10, 5_000], "all", &[]).agent("cpu=1ms,loglevel=debug,file=FILE");
-        let with = with.run().expect_success();
+        let with = bare_program(&home, [10, 1, 10, 5_000], "all", &[]);
+        let with = with.agent("cpu=1ms,loglevel=debug,file=FILE").run().expect_success();
         assert_eq!(with.stderr.matches(TELLS).count(), 1, "{}: {}", with.label, with.stderr);
     }
 }
