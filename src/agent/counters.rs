@@ -117,6 +117,8 @@ impl Snapshot {
             .collect()
     }
 }
+
+/// Adds a group's counts, each by the group's name and its own.
 fn push_group(
     counts: &mut Vec<(String, u64)>,
     group: &str,

@@ -136,7 +136,7 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_version0(
 }
 
 /// The `ABI` of `Natives.java` that this file implements.
-const ABI: jint = 4;
+const ABI: jint = 5;
 
 /// `Natives.abi0`.
 ///

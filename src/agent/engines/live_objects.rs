@@ -42,23 +42,27 @@ static NUMBER: AtomicU32 = AtomicU32::new(0);
 struct WeakReference(jweak);
 
 impl WeakReference {
-    /// Whether its object has been freed.
-    ///
-    /// JDK 11 answers the question as if the program had taken hold of the object (`jni_IsSameObject`, jni.cpp: `resolve`;
-    /// `resolve_no_keepalive` in 17): a collector that is marking would then keep it, and all that it leads to. There the
-    /// handle's word is read, which a collection clears (JNIHandles::weak_oops_do; the lowest bit of the reference says that
-    /// it is weak, jniHandles.hpp).
+    /// Whether its object has been freed; the VM is asked if that does no harm.
     ///
     /// # Safety
     /// It has not been given back, and `env` is the current thread's.
-    unsafe fn is_cleared(self, jvmti: Jvmti, env: *mut JNIEnv) -> bool {
-        const MAJOR_17: i32 = 17 << 16;
-        if jvmti.version_number().is_ok_and(|version| version & 0x0fff_ffff < MAJOR_17) {
+    unsafe fn is_cleared(self, env: *mut JNIEnv, asks_vm: bool) -> bool {
+        if !asks_vm {
+            // A collection clears the handle's word (JNIHandles::weak_oops_do, JDK 11); the lowest bit of the reference says
+            // that it is weak (jniHandles.hpp).
             return ProcessMemory.load_u64(self.0 as u64 & !1) == Some(0);
         }
         // SAFETY: by the contract.
         unsafe { ((**env).v1_1.IsSameObject)(env, self.0, std::ptr::null_mut()) }
     }
+}
+
+/// Whether the VM can be asked for an object without keeping it. JDK 11 answers as if the program had taken hold of it
+/// (`jni_IsSameObject`, jni.cpp: `resolve`; `resolve_no_keepalive` in 17): a collector that is marking would then keep it, and
+/// all that it leads to.
+fn asks_without_keeping(jvmti: Jvmti) -> bool {
+    const MAJOR_17: i32 = 17 << 16;
+    !jvmti.version_number().is_ok_and(|version| version & 0x0fff_ffff < MAJOR_17)
 }
 
 // SAFETY: global references may be used by any thread.
@@ -127,8 +131,9 @@ pub(super) unsafe fn sweep(jvmti: Jvmti, env: *mut JNIEnv, at_once: bool) {
     let collected = COLLECTED.load(Ordering::Relaxed);
     let mut gone = LIVE.lock().table.take_discarded();
     if let Some(objects) = objects_to_look_at(collected, at_once) {
+        let asks_vm = asks_without_keeping(jvmti);
         // SAFETY: by the contract; it is given back below, or by the next sweep.
-        let dead = objects.into_iter().filter(|(_, of)| unsafe { of.is_cleared(jvmti, env) });
+        let dead = objects.into_iter().filter(|(_, of)| unsafe { of.is_cleared(env, asks_vm) });
         let dead: Vec<u32> = dead.map(|(number, _)| number).collect();
         let mut live = LIVE.lock();
         gone.extend(dead.iter().filter_map(|number| live.table.remove(*number)));

@@ -5,7 +5,7 @@ import java.nio.ByteBuffer;
 /** What the agent's library implements. Linked when the agent is in the process, however it was loaded. */
 final class Natives {
     /** Changes whenever these methods do, or the layout of what they give. The library's is in {@code agent::java_api}. */
-    static final int ABI = 4;
+    static final int ABI = 5;
 
     private Natives() {}
 
