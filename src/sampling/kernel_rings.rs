@@ -15,6 +15,7 @@ use thiserror::Error;
 
 use super::own_threads;
 use crate::core::event_ring::{EventRing, RingPlace};
+use crate::elf::image::page_size;
 use crate::elf::kernel::{self, Kernel, KernelSymbolsError};
 use crate::signal::kernel_stack::COUNTS;
 
@@ -111,8 +112,7 @@ fn map(descriptor: i32) -> io::Result<RingPlace> {
         MAPPED.fetch_sub(1, Ordering::Relaxed);
         return Err(io::Error::other("there are as many rings as there may be"));
     }
-    // SAFETY: sysconf reads nothing of ours.
-    let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+    let page_bytes = page_size() as usize;
     let access = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a new mapping, where the kernel finds room for it.
     let address =
