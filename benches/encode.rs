@@ -88,7 +88,7 @@ fn frames(batch: &mut Batch) -> Vec<FrameId> {
             let descriptor = "(Ljava/lang/String;Ljava/util/Map;I)Ljava/lang/Object;";
             let method = JavaMethod { class: &class, method: &method, descriptor, normalise: true };
             let function = tables.java_function(method, &format!("Component{}.java", number / 10), 0);
-            tables.frames.intern(Frame::Java { function, line: 10 + number % 300 })
+            tables.frames.intern(Frame::java(function, 10 + number % 300))
         })
         .collect();
     let filename = tables.strings.intern("/usr/lib/jvm/java-17/lib/server/libjvm.so");

@@ -4,8 +4,13 @@
 #   NAME-default.jfr   the JDK's default settings            } of a JDK of each version in .cache/jdks;
 #   NAME-rich.jfr      all that a profile is made of         } NAME is its folder there
 #   NAME-killed.jfr    a chunk of a JVM that was killed      }
-#   async-profiler.jfr, async-profiler-both.jfr, datadog.jfr   by these profilers (where Maven Central can be reached);
-#                      both: samples of two clocks are events of one type
+#   NAME-deep.jfr      several chunks, stacks of 512 frames,
+#                      methods that are traced (25)          }
+#   scrubbed.jfr       NAME-deep.jfr of the newest JDK, without some of its events and one of its threads
+#   disassembled_*.jfr the same, cut into its chunks
+#   async-profiler.jfr, async-profiler-both.jfr, async-profiler-chunks.jfr, async-profiler-sync.jfr, datadog.jfr
+#                      by these profilers (where Maven Central can be reached); both: samples of two clocks are events of
+#                      one type; chunks: several; sync: its chunks and those of the JVM's own recorder in one file
 #   chunks.jfr         chunks.1.jfr to chunks.3.jfr, of several JVMs, one behind the other
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -30,11 +35,12 @@ keep() {
 
 record() {
     local name=$1 home=$2 settings=$3
+    shift 3
     [ -f "$CORPUS/$name.jfr" ] && return
     echo "jfr-corpus: $name" >&2
     "$home/bin/java" -Xmx128m -XX:FlightRecorderOptions:maxchunksize=1m,stackdepth=512 \
         -XX:StartFlightRecording:"filename=$work/$name.jfr,settings=$settings" \
-        -cp "$PROGRAMS" programs.Recorded $SECONDS_LONG >"$work/log" 2>&1 </dev/null
+        -cp "$PROGRAMS" "$@" >"$work/log" 2>&1 </dev/null
     keep "$name.jfr"
 }
 
@@ -66,25 +72,47 @@ for home in .cache/jdks/*-*; do
 done
 for home in "${homes[@]}"; do
     name=$(basename "$home")
-    record "$name-default" "$home" default
-    record "$name-rich" "$home" "$PWD/scripts/jfr-corpus.jfc"
+    record "$name-default" "$home" default programs.Recorded $SECONDS_LONG
+    record "$name-rich" "$home" "$PWD/scripts/jfr-corpus.jfc" programs.Recorded $SECONDS_LONG
+    record "$name-deep" "$home" "$PWD/scripts/jfr-corpus.jfc" programs.RecordedInChunks 2
     # JDK 11 shows nothing before a chunk is finished.
     [ "${name%%-*}" = 11 ] || record_killed "$name-killed" "$home"
 done
 
+# What the JDK's own program makes of a recording.
+jfr=${homes[25]}/bin/jfr
+whole=$CORPUS/$(basename "${homes[25]}")-deep.jfr
+if [ ! -f "$CORPUS/scrubbed.jfr" ] && [ -x "$jfr" ]; then
+    echo "jfr-corpus: scrubbed" >&2
+    "$jfr" scrub --exclude-events jdk.ActiveSetting,jdk.MethodTrace --exclude-threads main "$whole" "$work/scrubbed.jfr" \
+        >"$work/log" 2>&1
+    keep scrubbed.jfr
+fi
+if [ ! -f "$CORPUS/disassembled_0.jfr" ] && [ -x "$jfr" ]; then
+    echo "jfr-corpus: disassembled" >&2
+    cp "$whole" "$work/disassembled.jfr"
+    "$jfr" disassemble --max-chunks 1 --output "$work" "$work/disassembled.jfr" >"$work/log" 2>&1
+    # The first last: where it is, all are.
+    for part in $(cd "$work" && ls -r disassembled_*.jfr); do
+        keep "$part"
+    done
+fi
+
 java=${homes[17]}/bin/java
-if [ ! -f "$CORPUS/async-profiler.jfr" ] && library=$(scripts/fetch-async-profiler.sh); then
-    echo "jfr-corpus: async-profiler" >&2
-    "$java" "-agentpath:$library=start,event=ctimer,interval=2ms,wall=20ms,alloc=200k,lock=100us,file=$work/async-profiler.jfr" \
-        -cp "$PROGRAMS" programs.Recorded $SECONDS_LONG >"$work/log" 2>&1 </dev/null
-    keep async-profiler.jfr
-fi
-if [ ! -f "$CORPUS/async-profiler-both.jfr" ] && library=$(scripts/fetch-async-profiler.sh); then
-    echo "jfr-corpus: async-profiler-both" >&2
-    "$java" "-agentpath:$library=start,event=ctimer,interval=2ms,wall=20ms,nobatch,nativemem=64k,live,alloc=100k,file=$work/async-profiler-both.jfr" \
-        -cp "$PROGRAMS" programs.Recorded $SECONDS_LONG >"$work/log" 2>&1 </dev/null
-    keep async-profiler-both.jfr
-fi
+record_by_async_profiler() {
+    local name=$1 seconds=$2 options=$3 library
+    [ ! -f "$CORPUS/$name.jfr" ] && library=$(scripts/fetch-async-profiler.sh) || return 0
+    echo "jfr-corpus: $name" >&2
+    "$java" "-agentpath:$library=start,event=ctimer,$options,file=$work/$name.jfr" \
+        -cp "$PROGRAMS" programs.Recorded "$seconds" >"$work/log" 2>&1 </dev/null
+    keep "$name.jfr"
+}
+record_by_async_profiler async-profiler $SECONDS_LONG interval=2ms,wall=20ms,alloc=200k,lock=100us
+record_by_async_profiler async-profiler-both $SECONDS_LONG \
+    interval=2ms,wall=20ms,nobatch,nativemem=64k,live,alloc=100k
+# The shortest chunks there are.
+record_by_async_profiler async-profiler-chunks 7 interval=20ms,alloc=2m,lock=1ms,chunktime=5
+record_by_async_profiler async-profiler-sync $SECONDS_LONG interval=2ms,alloc=200k,lock=100us,jfrsync=default
 if [ ! -f "$CORPUS/datadog.jfr" ] && jar=$(scripts/fetch-maven.sh com.datadoghq:ddprof:1.22.0); then
     echo "jfr-corpus: datadog" >&2
     command="start,cpu=2ms,wall=10ms,memory=65536:al,cstack=vm,jfr,attributes=traceid;rest_endpoint,file=$work/datadog.jfr"

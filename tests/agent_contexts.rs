@@ -14,12 +14,16 @@ use agent_support::{JavaRun, java_homes, java_version, oldest_and_newest};
 const APART: &str = "-XX:CompileCommand=dontinline,programs.ContextStress::burn*";
 
 fn stress(home: &Path, arguments: &[&str]) -> Finished {
+    stress_with("", home, arguments)
+}
+
+fn stress_with(options: &str, home: &Path, arguments: &[&str]) -> Finished {
     let mut run =
         JavaRun::new(home, "ContextStress").jvm_option("-XX:CompileCommand=quiet").jvm_option(APART);
     for argument in arguments {
         run = run.argument(argument);
     }
-    run.agent("cpu=100us,context=witness+traceid,file=FILE").run().expect_success()
+    run.agent(&format!("cpu=100us,context=witness+traceid,file=FILE{options}")).run().expect_success()
 }
 
 /// Which of the four methods is burning.
@@ -114,18 +118,20 @@ struct Wholes {
     elsewhere: i64,
 }
 
-/// Holds every sample to a context that is whole, or none, those in the middle of a change too.
-fn hold_to_wholes(run: &Finished) -> Wholes {
+/// Holds every sample to a context that is whole, or none, those in the middle of a change too: a span, and its endpoint by
+/// each of these names.
+fn hold_to_wholes(run: &Finished, names: &[&str]) -> Wholes {
     let mut wholes = Wholes::default();
     for stack in cpu_stacks(&run.messages()) {
         if !stack.thread.starts_with("worker-") {
             continue;
         }
         let label = |name: &str| stack.labels.get(name).map(String::as_str);
-        let found = (label("rest_endpoint"), label("witness"));
         let whole = linked(&stack).map(|which| format!("/e{which}"));
-        assert_eq!(found, (whole.as_deref(), whole.as_deref()), "{}: {stack:#?}", run.label);
-        assert_eq!(label("request"), None, "{}: {stack:#?}", run.label);
+        for name in ["rest_endpoint", "witness", "request"] {
+            let expected = whole.as_deref().filter(|_| names.contains(&name));
+            assert_eq!(label(name), expected, "{}: {name}: {stack:#?}", run.label);
+        }
         let is_in_setter = stack.frames.iter().any(|frame| frame.name.starts_with("io.otlpprof."));
         *match (is_in_setter, whole) {
             (true, Some(_)) => &mut wholes.in_setters,
@@ -143,7 +149,7 @@ fn a_context_that_is_replaced_is_whole_or_none_in_every_sample() {
         let has_enough = |seconds| {
             let run = stress(&home, &[seconds, "4", "1", "0", "whole"]);
             let periods = hold_to_witness(&run);
-            let wholes = hold_to_wholes(&run);
+            let wholes = hold_to_wholes(&run, &["rest_endpoint", "witness"]);
             let in_transition = run.counter("handler.contexts_in_transition");
             eprintln!("{}: {in_transition} in transition, {wholes:?}", run.label);
             periods.len() == 4
@@ -153,6 +159,25 @@ fn a_context_that_is_replaced_is_whole_or_none_in_every_sample() {
         };
         // For longer where others have had the machine.
         assert!(["2", "20"].into_iter().any(has_enough), "{}: too few changes seen", home.display());
+    }
+}
+
+/// By the call that sets both, also while references of the endpoints become old, and where they are written twice.
+#[test]
+fn a_span_and_the_attribute_that_is_set_with_it_are_both_in_a_sample_or_neither() {
+    for home in java_homes() {
+        for (churners, options) in [("0", ""), ("2", ""), ("0", ",context.publish=attributes")] {
+            let has_enough = |seconds| {
+                let run = stress_with(options, &home, &[seconds, "4", "1", churners, "both"]);
+                let wholes = hold_to_wholes(&run, &["rest_endpoint"]);
+                let in_transition = run.counter("handler.contexts_in_transition");
+                eprintln!("{}: {in_transition} in transition, {wholes:?}", run.label);
+                wholes.in_setters > 100 && wholes.in_setters_without > 0 && in_transition > 0
+            };
+            // For longer where others have had the machine.
+            let label = home.display();
+            assert!(["2", "20"].into_iter().any(has_enough), "{label}{options}: too few changes seen");
+        }
     }
 }
 
@@ -209,6 +234,18 @@ fn the_java_api_does_what_its_documentation_says() {
     for home in java_homes() {
         let run = JavaRun::new(&home, "ContextCalls").argument(true).agent("cpu=1ms,file=FILE").run();
         assert_eq!(run.expect_success().stdout, "done\n");
+    }
+}
+
+/// Interpreted, where each store is a call.
+#[test]
+fn a_setter_whose_stack_ends_leaves_a_context_that_was_set_or_none() {
+    for home in java_homes() {
+        for publish in ["trace", "attributes"] {
+            let run = JavaRun::new(&home, "ContextCalls").argument(true).argument("overflows");
+            let run = run.jvm_option("-Xint").agent(&format!("cpu=1ms,context.publish={publish},file=FILE"));
+            assert_eq!(run.run().expect_success().stdout, "done\n");
+        }
     }
 }
 

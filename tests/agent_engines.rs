@@ -170,12 +170,12 @@ fn exceptions_are_counted_by_class_and_site() {
     }
 }
 
-/// Two hundred threads, in one test more than can be visited at each interval.
+/// Twenty threads, and two thousand, which are more than can be visited at each interval.
 #[test]
 fn wall_clock_time_is_that_of_all_threads_by_state() {
     for home in java_homes() {
         // Of the more threads each is seen the more seldom, above all as they start: for longer.
-        for (parked, seconds) in [(15, "2"), (600, "4")] {
+        for (parked, seconds) in [(15, "2"), (2000, "8")] {
             let run = JavaRun::new(&home, "ThreadStates").argument(seconds).argument(parked);
             // Before 18 a bias that is revoked blocks threads as they start, as long as the machine is busy.
             let run = run.jvm_option("-XX:+IgnoreUnrecognizedVMOptions").jvm_option("-XX:-UseBiasedLocking");

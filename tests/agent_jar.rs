@@ -61,6 +61,51 @@ fn the_package_has_what_maven_asks_for() {
     assert_eq!(names, expected);
 }
 
+/// Maven finds the artifacts by their coordinates, and with the companion what it needs.
+#[test]
+fn maven_resolves_the_companion_with_what_it_depends_on() {
+    let version = env!("CARGO_PKG_VERSION");
+    let folder = tempfile::tempdir().unwrap();
+    let repository = folder.path().join("repository");
+    for name in ["otlpprof", "otlpprof-opentelemetry"] {
+        let artifact = repository.join(format!("io/otlpprof/{name}/{version}"));
+        fs::create_dir_all(&artifact).unwrap();
+        for end in ["jar", "pom"] {
+            let file = format!("{name}-{version}.{end}");
+            fs::copy(PACKAGE.join(&file), artifact.join(file)).unwrap();
+        }
+    }
+    let project = format!(
+        "<project xmlns='http://maven.apache.org/POM/4.0.0'><modelVersion>4.0.0</modelVersion>
+        <groupId>user</groupId><artifactId>user</artifactId><version>1</version>
+        <repositories><repository><id>published</id><url>file://{}</url></repository></repositories>
+        <dependencies><dependency><groupId>io.otlpprof</groupId><artifactId>otlpprof-opentelemetry</artifactId>
+        <version>{version}</version></dependency></dependencies></project>",
+        repository.display()
+    );
+    fs::write(folder.path().join("pom.xml"), project).unwrap();
+    // What Maven has resolved it keeps, and it would not look again.
+    let local = Path::new(env!("CARGO_TARGET_TMPDIR")).join("maven");
+    let _ = fs::remove_dir_all(local.join("io/otlpprof"));
+    let found = folder.path().join("class-path");
+    let output = Command::new("mvn")
+        .args(["--quiet", "--batch-mode", "dependency:build-classpath"])
+        .arg(format!("-Dmdep.outputFile={}", found.display()))
+        .arg(format!("-Dmaven.repo.local={}", local.display()))
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let class_path = fs::read_to_string(found).unwrap();
+    let mut names: Vec<&str> =
+        class_path.trim().split(':').filter_map(|jar| jar.rsplit('/').next()).collect();
+    names.sort_unstable();
+    let expected = ["otlpprof", "otlpprof-opentelemetry"].map(|name| format!("{name}-{version}.jar"));
+    let mut expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+    expected.sort_unstable();
+    assert_eq!(names, expected);
+}
+
 #[test]
 fn a_library_that_is_none_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,10 +1,10 @@
-//! Who had what threads waited for.
+//! Who had what threads waited for; and that telling it holds nobody up.
 
 mod agent_support;
 
 use std::collections::BTreeMap;
 
-use agent_support::stacks::stacks_of;
+use agent_support::stacks::{Stack, stacks_of};
 use agent_support::{JavaRun, java_homes, java_version};
 use otlpprof::model::attribute_keys::{LOCK_OWNER_NAME, MONITOR_CLASS};
 
@@ -59,5 +59,29 @@ fn the_owner_of_what_threads_wait_for_is_who_holds_it() {
                 assert!(!is_known || unknown * 100 <= all, "{label}");
             }
         }
+    }
+}
+
+/// On 21 JVMTI's `SetThreadLocalStorage` waits until no virtual thread is on its way to a carrier or from one, even where a thread asks
+/// for its own; the one here waits for who is about to wait for a monitor.
+#[test]
+fn a_wait_that_begins_does_not_wait_for_virtual_threads_to_unmount() {
+    for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
+        let run = JavaRun::new(&home, "InterruptedUnmount").agent("cpu=off,file=FILE,lock=1ms");
+        let run = run.run().expect_success();
+        assert_eq!(run.stdout, "entered\nclosed\n", "{}", run.label);
+        let waits = stacks_of(&run.messages(), "lock-contention", ("contentions", "count"));
+        let is_door = |stack: &&Stack| stack.labels[MONITOR_CLASS] == "programs.InterruptedUnmount$Door";
+        assert_eq!(waits.iter().filter(is_door).count(), 1, "{}", run.label);
+    }
+}
+
+/// `SetEventNotificationMode`, by which engines stop, waits as well.
+#[test]
+fn the_end_of_the_vm_does_not_wait_for_virtual_threads_to_unmount() {
+    for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
+        let run = JavaRun::new(&home, "InterruptedUnmount").argument("exit");
+        let run = run.agent("cpu=off,file=FILE,lock=1ms,wait=1ms").run().expect_success();
+        assert_eq!(run.stdout, "", "{}", run.label);
     }
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use agent_support::running::Finished;
-use agent_support::stacks::cpu_stacks;
+use agent_support::stacks::{cpu_stacks, stacks_of};
 use agent_support::{JavaRun, agent, java_builds, java_homes, java_version};
 
 /// What scripts/package.sh makes, and the test programs, in one folder.
@@ -99,6 +99,22 @@ fn hold_to_announcements(run: &Finished, methods: &[&str]) {
     assert!(methods.iter().all(|method| periods.get(method) >= Some(&50)), "{}: {periods:?}", run.label);
 }
 
+/// The endpoint that a request had in the end is told, with the link of its span, where its first samples have another one;
+/// no request is told of whose samples all have it.
+fn hold_late_routes(run: &Finished) {
+    let announced = run.stdout.lines().filter_map(|line| line.strip_prefix("routed "));
+    let expected: BTreeSet<_> = announced.map(str::to_owned).collect();
+    let roots = stacks_of(&run.messages(), "trace-root", ("trace_roots", "count"));
+    let told = roots.iter().map(|root| {
+        let (trace, span) = root.link.as_ref().expect("a link to the root");
+        let operation = root.labels.get("trace_root.operation").map(String::as_str);
+        assert_eq!((root.value, operation), (1, Some("GET")), "{}: {root:?}", run.label);
+        format!("{} {} {}", hexadecimal(trace), hexadecimal(span), root.labels["trace_root.endpoint"])
+    });
+    assert_eq!(told.collect::<BTreeSet<_>>(), expected, "{}", run.label);
+    assert_eq!((roots.len(), expected.len()), (2, 2), "{}", run.label);
+}
+
 const AGENT: &str = "cpu=200us,file=FILE";
 
 #[test]
@@ -114,7 +130,8 @@ fn samples_have_the_current_span_and_its_local_roots_endpoint() {
                 .agent(AGENT)
                 .run()
                 .expect_success();
-            let mut methods = vec!["outer", "inner", "second", "client", "outside"];
+            hold_late_routes(&run);
+            let mut methods = vec!["outer", "inner", "second", "client", "outside", "unrouted", "routed"];
             if java_version(&home) >= 21 {
                 methods.push("virtual");
             }
@@ -130,6 +147,22 @@ fn without_an_sdk_spans_are_linked_and_endpoints_are_the_programs_own() {
     for home in java_homes() {
         let run = program(&home, "OpenTelemetryApi", &class_path).agent(AGENT).run().expect_success();
         hold_to_announcements(&run, &["outer", "outside"]);
+    }
+}
+
+#[test]
+fn without_the_agent_neither_spans_nor_scopes_cost_anything() {
+    let class_path = format!("{}:{}", jars(&MADE, &["otlpprof", "otlpprof-opentelemetry"]), opentelemetry());
+    for home in java_homes() {
+        // The jar has no library for such a machine.
+        let without =
+            program(&home, "OpenTelemetryWithoutAgent", &class_path).jvm_option("-Dos.arch=riscv64");
+        let without = without.run().expect_success();
+        assert_eq!(without.stdout, "spans false\nscopes false\n", "{}: {}", without.label, without.stderr);
+        let said = without.stderr.matches("the profiling agent is not in this process").count();
+        assert_eq!(said, 1, "{}: {}", without.label, without.stderr);
+        let with = program(&home, "OpenTelemetryWithoutAgent", &class_path).agent(AGENT).run();
+        assert_eq!(with.expect_success().stdout, "spans true\nscopes true\n");
     }
 }
 

@@ -172,8 +172,8 @@ impl Tally {
             self.right,
             self.missing_at()
         );
-        // What the witness says nothing of.
-        assert!(self.untold * 50 <= self.right, "{label}: {} untold", self.untold);
+        // What the witness says nothing of: 0.3 % at most where threads move fast.
+        assert!(self.untold * 100 <= self.right, "{label}: {} untold", self.untold);
     }
 }
 

@@ -251,9 +251,10 @@ impl Tree<'_> {
         let is_zgc = self.options.contains(&"-XX:+UseZGC");
         let most = all * if is_zgc { MARKED_ON_ZGC } else { MARKED };
         assert!((marked - MARKED_BY_CHANCE) * 1000 <= most, "{label}");
-        // Native code runs on while the world is stopped; others are on their way to stop.
+        // Native code runs on while the world is stopped; others are on their way to stop, on a busy machine each of the
+        // eight threads once, and those that collect.
         let runs_on = ["native", "upcalls"].contains(&self.mode);
-        assert!(runs_on || collecting * 1000 <= all + 5000, "{label}");
+        assert!(runs_on || collecting * 1000 <= all + 10_000, "{label}");
         assert_marks_are_counted(&run, &stacks);
         all
     }

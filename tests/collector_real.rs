@@ -1,11 +1,14 @@
 //! Uploads to a real OpenTelemetry collector, and what its file exporter wrote of them.
 
 mod export_support;
+#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
+mod jfr_support;
 
 use std::time::Duration;
 
-use export_support::collector::Collector;
-use export_support::profile::{flatten, json_message, profile, protobuf_message};
+use export_support::collector::{Collector, samples_of};
+use export_support::profile::{FlatSample, flatten, json_message, profile, protobuf_message};
+use jfr_support::converted::convert_to_bytes;
 use otlpprof::export::stats::{Loss, Tally, UploadStats};
 use otlpprof::export::{ContentType, Endpoint, Message, UploadConfig, Uploader};
 use otlpprof::sampling::own_threads;
@@ -61,4 +64,36 @@ fn a_real_collectors_refusals_are_understood() {
     let stats = uploader.shutdown(AMPLE);
     assert_eq!(stats.lost(Loss::Refused), Tally { messages: 1, samples: 1, bytes: 9 }, "{stats:?}");
     assert_eq!(collector.received(), [Vec::new(), Vec::new()]);
+}
+
+/// Its own decoders read what was converted, of both formats, and give back each sample as it was.
+#[test]
+fn a_real_collector_takes_converted_recordings_of_every_writer() {
+    let writers = |name: &str| {
+        name.ends_with("-rich") || ["async-profiler", "async-profiler-both", "datadog"].contains(&name)
+    };
+    let recordings = jfr_support::recordings(writers);
+    assert!(recordings.len() > 3, "{}", recordings.len());
+    let Some(collector) = Collector::start() else { return };
+    let uploader = upload_to(&collector, |_| {});
+    let mut expected = Vec::new();
+    let mut messages = 0;
+    for (name, _) in recordings {
+        for (format, content_type) in [("proto", ContentType::Protobuf), ("json", ContentType::Json)] {
+            let (body, _) = convert_to_bytes(&jfr_support::corpus()[name], &["--format", format]);
+            let converted = samples_of(&body);
+            assert!(converted.len() > 100, "{name}: {}", converted.len());
+            uploader.submit(Message { body, content_type, samples: converted.len() as u64 });
+            expected.extend(converted);
+            messages += 1;
+        }
+    }
+    assert_all_sent(&uploader.shutdown(AMPLE), messages, expected.len() as u64);
+    expected.sort();
+    for received in collector.received() {
+        let sum = |samples: &[FlatSample]| samples.iter().flat_map(|sample| &sample.values).sum::<i64>();
+        assert_eq!((received.len(), sum(&received)), (expected.len(), sum(&expected)));
+        let differs = received.iter().zip(&expected).find(|(received, expected)| received != expected);
+        assert!(differs.is_none(), "{differs:#?}");
+    }
 }

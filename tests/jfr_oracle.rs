@@ -6,22 +6,35 @@ mod jfr_support;
 
 use std::collections::HashMap;
 
-use jfr_support::{counted_by_jdk, jdk_json, printed_by_jdk, recordings};
+use jfr_support::{counted_by_jdk, file_printed_by_jdk, jdk_json, printed_by_jdk, recordings};
 use otlpprof::jfr::recording::Chunks;
+use otlpprof::jfr::values::Value as Jfr;
 use serde_json::Value;
 
 /// A thread of the recorded program, with characters of one, two, three and four bytes in its name.
 const THREAD: &str = "computing-\u{e4}\u{20ac}\u{1f400}";
 
+/// Whose clock the times of a chunk are by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Clocks {
+    Own,
+    /// The first chunk's, from which the JDK takes the times of all chunks.
+    First,
+}
+
 /// Every event of a recording that is whole, printed, in order.
-fn printed(name: &str, bytes: &[u8]) -> Vec<String> {
+fn printed(name: &str, bytes: &[u8], clocks: Clocks) -> Vec<String> {
     let mut events = Vec::new();
+    let mut first = None;
     for chunk in Chunks::new(bytes) {
         let chunk = chunk.unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(chunk.problem(), None, "{name}");
+        let own = chunk.contents().header().clock;
+        let first = *first.get_or_insert(own);
         let mut all = chunk.contents().events();
         for event in &mut all {
-            events.push(jdk_json::event(&event.unwrap()));
+            let clock = if clocks == Clocks::Own { own } else { first };
+            events.push(jdk_json::event_by(&event.unwrap(), clock));
         }
         assert_eq!(all.of_unknown_type(), 0, "{name}");
     }
@@ -45,15 +58,19 @@ fn assert_same(name: &str, ours: &[String], theirs: &[String]) {
     );
 }
 
+/// HotSpot writes names of threads as modified UTF-8, which the JDK does not read as such.
+fn with_name_of_thread(theirs: &mut [String]) {
+    for event in &mut *theirs {
+        *event = event.replace("computing-\u{e4}\u{20ac}\u{fffd}\u{fffd}", THREAD);
+    }
+    theirs.sort_unstable();
+}
+
 fn compare(wanted: impl Fn(&str) -> bool) {
     for (name, bytes) in recordings(wanted) {
         let Some(mut theirs) = printed_by_jdk(name) else { return };
-        for event in &mut theirs {
-            // HotSpot writes names of threads as modified UTF-8, which the JDK does not read as such.
-            *event = event.replace("computing-\u{e4}\u{20ac}\u{fffd}\u{fffd}", THREAD);
-        }
-        theirs.sort_unstable();
-        assert_same(name, &printed(name, &bytes), &theirs);
+        with_name_of_thread(&mut theirs);
+        assert_same(name, &printed(name, &bytes, Clocks::First), &theirs);
         assert!(theirs.len() > 50, "{name}: {} events", theirs.len());
     }
 }
@@ -69,8 +86,74 @@ fn recordings_with_stacks_of_all_kinds_are_what_the_jdk_reads() {
 }
 
 #[test]
+fn deep_stacks_in_several_chunks_are_what_the_jdk_reads() {
+    // The oldest and the newest: each takes the JDK seconds.
+    compare(|name| name.ends_with("-deep") && ["11-", "25-"].iter().any(|of| name.starts_with(of)));
+    for (name, bytes) in recordings(|name| name.ends_with("-deep")) {
+        let chunks = Chunks::new(&bytes).map(Result::unwrap).collect::<Vec<_>>();
+        assert!(chunks.len() >= 3, "{name}: {}", chunks.len());
+        let (mut deep, mut traced) = (0, 0);
+        for event in chunks.iter().flat_map(|chunk| chunk.contents().events()) {
+            let event = event.unwrap();
+            let values = event.values();
+            let stack = values.get("stackTrace").and_then(|stack| stack.as_struct(values.chunk()));
+            let Some(stack) = stack else { continue };
+            let Some(Jfr::Array(frames)) = stack.get("frames") else { continue };
+            let is_truncated = matches!(stack.get("truncated"), Some(Jfr::Boolean(true)));
+            deep += usize::from(frames.values().count() == 512 && is_truncated);
+            traced += usize::from(&*event.type_of().name == "jdk.MethodTrace");
+        }
+        assert!(deep >= 3, "{name}: {deep}");
+        assert_eq!(traced > 0, name.starts_with("25-"), "{name}: {traced}");
+    }
+}
+
+#[test]
+fn a_scrubbed_recording_is_what_the_jdk_reads() {
+    compare(|name| name == "scrubbed");
+}
+
+#[test]
+fn a_recordings_chunks_are_read_alone_as_together() {
+    let parts = recordings(|name| name.starts_with("disassembled_"));
+    let mut expected: Vec<String> =
+        parts.iter().flat_map(|(name, bytes)| printed(name, bytes, Clocks::Own)).collect();
+    expected.sort_unstable();
+    for (name, bytes) in recordings(|name| name.starts_with("25-") && name.ends_with("-deep")) {
+        assert_eq!(parts.len(), Chunks::new(&bytes).count(), "{name}");
+        assert_same(name, &printed(name, &bytes, Clocks::Own), &expected);
+    }
+}
+
+#[test]
 fn recordings_of_other_profilers_are_what_the_jdk_reads() {
-    compare(|name| name == "async-profiler");
+    compare(|name| ["async-profiler", "async-profiler-both"].contains(&name));
+}
+
+/// Chunk by chunk: where the types stay the same, the JDK goes on with the constants of the chunk before, such as the names
+/// that threads had then.
+#[test]
+fn each_chunk_of_other_profilers_is_what_the_jdk_reads() {
+    for (name, bytes) in recordings(|name| ["async-profiler-chunks", "async-profiler-sync"].contains(&name)) {
+        let mut alone = Vec::new();
+        let mut rest = &*bytes;
+        while !rest.is_empty() {
+            let length = u64::from_be_bytes(rest[8..16].try_into().unwrap());
+            let (chunk, others) = rest.split_at(length.try_into().unwrap());
+            rest = others;
+            let file = tempfile::Builder::new().suffix(".jfr").tempfile().unwrap();
+            std::fs::write(file.path(), chunk).unwrap();
+            let Some(mut theirs) = file_printed_by_jdk(file.path()) else { return };
+            with_name_of_thread(&mut theirs);
+            let ours = printed(name, chunk, Clocks::Own);
+            assert_same(name, &ours, &theirs);
+            alone.push(ours);
+        }
+        assert!(alone.len() > 1, "{name}");
+        let mut expected = alone.concat();
+        expected.sort_unstable();
+        assert_same(name, &printed(name, &bytes, Clocks::Own), &expected);
+    }
 }
 
 /// The JDK counts these events but refuses to read them: the pool of strings is empty.
@@ -82,7 +165,7 @@ fn datadogs_recordings_have_the_events_that_the_jdk_counts() {
             *count > 0 && !["jdk.Metadata", "jdk.Checkpoint"].contains(&&**event_type)
         });
         let mut ours: HashMap<String, u64> = HashMap::new();
-        for event in printed(name, &bytes) {
+        for event in printed(name, &bytes, Clocks::Own) {
             let event: Value = serde_json::from_str(&event).unwrap();
             let values = &event["values"];
             let event_type = event["type"].as_str().unwrap();
@@ -102,9 +185,10 @@ fn datadogs_recordings_have_the_events_that_the_jdk_counts() {
 #[test]
 fn recordings_one_behind_the_other_are_read_as_each() {
     let singles = recordings(|name| name.starts_with("chunks."));
-    let mut expected: Vec<String> = singles.iter().flat_map(|(name, bytes)| printed(name, bytes)).collect();
+    let mut expected: Vec<String> =
+        singles.iter().flat_map(|(name, bytes)| printed(name, bytes, Clocks::Own)).collect();
     expected.sort_unstable();
     for (name, bytes) in recordings(|name| name == "chunks") {
-        assert_same(name, &printed(name, &bytes), &expected);
+        assert_same(name, &printed(name, &bytes, Clocks::Own), &expected);
     }
 }

@@ -3,9 +3,10 @@
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
 
-use jfr_support::synthetic::{Shape, recording};
+use jfr_support::synthetic::{Shape, native_image, recording};
 use jfr_support::{jdk_json, recordings};
 use otlpprof::jfr::error::Problem;
+use otlpprof::jfr::events::Event;
 use otlpprof::jfr::push::PushParser;
 use otlpprof::jfr::recording::Chunks;
 use otlpprof::jfr::values::Value;
@@ -108,9 +109,10 @@ fn one_byte_at_a_time_gives_the_same_events() {
 
 #[test]
 fn recordings_come_in_pieces_with_all_that_they_refer_to() {
-    for (name, bytes) in
-        recordings(|name| ["17-", "25-"].iter().any(|of| name.starts_with(of)) && !name.ends_with("rich"))
-    {
+    let of = |name: &str, of: &[&str], kinds: &[&str]| {
+        of.iter().any(|of| name.starts_with(of)) && kinds.iter().any(|kind| name.ends_with(kind))
+    };
+    for (name, bytes) in recordings(|name| of(name, &["17-", "25-"], &["-default", "-killed"])) {
         let (expected, expected_problem) = whole(&bytes, true);
         assert!(expected.len() > 50, "{name}");
         let (events, problem) = pushed(&bytes, true, &[10_007, 65_536]);
@@ -128,6 +130,31 @@ fn flushed_segments_are_delivered_before_the_chunk_ends() {
         parser.push(&bytes, &mut |_| events += 1).unwrap();
         assert!(events > 100, "{name}: {events} events without an end");
     }
+}
+
+/// Their checkpoints do not say HEADER, and the first come before the metadata.
+#[test]
+fn flushes_of_native_images_are_delivered_as_they_come() {
+    let shape = Shape { events: 20, ..SMALL };
+    let bytes = native_image(shape, 3);
+    let mut parser = PushParser::new();
+    let mut begin = 0;
+    for flush in 1..4 {
+        let end = native_image(shape, flush).len();
+        let mut traces = Vec::new();
+        let mut deliver = |event: &Event<'_>| {
+            let (values, chunk) = (event.values(), event.values().chunk());
+            let trace = values.get("trace_id").and_then(|value| value.as_struct(chunk));
+            let text = trace.and_then(|trace| trace.get("value")).and_then(|value| chunk.text(value));
+            traces.push(text.map(|text| text.into_owned()));
+        };
+        for byte in &bytes[begin..end] {
+            parser.push(&[*byte], &mut deliver).unwrap();
+        }
+        assert_eq!(traces, vec![Some(format!("{flush:032x}")); shape.events], "flush {flush}");
+        begin = end;
+    }
+    assert_eq!(whole(&bytes, false).0.len(), 3 * shape.events);
 }
 
 #[test]

@@ -210,7 +210,7 @@ fn small_batch(samples: u32) -> Batch {
     profile.duration_nano = DURATION;
     for number in 0..samples {
         let function = batch.tables.named_function(&format!("function.number{number}"));
-        let frame = batch.tables.frames.intern(Frame::Java { function, line: number });
+        let frame = batch.tables.frames.intern(Frame::java(function, number));
         let stack = batch.tables.stacks.intern(&[frame]);
         let identity = SampleIdentity { stack, attributes: AttributeSetId::EMPTY, link: LinkId::NONE };
         profile.add(identity, 2, Some(START + u64::from(number)));
@@ -395,14 +395,14 @@ fn a_profiles_counts_are_in_its_first_part_alone() {
 fn a_profile_whose_first_sample_is_over_the_limit_keeps_its_counts() {
     let mut batch = Batch::default();
     let function = batch.tables.named_function(&"x".repeat(10_000));
-    let frame = batch.tables.frames.intern(Frame::Java { function, line: 1 });
+    let frame = batch.tables.frames.intern(Frame::java(function, 1));
     let stack = batch.tables.stacks.intern(&[frame]);
     let mut profile = Profile::new(&types::CPU, 1);
     let identity = SampleIdentity { stack, attributes: AttributeSetId::EMPTY, link: LinkId::NONE };
     profile.add(identity, 1, None);
     for line in 0..2 {
         let function = batch.tables.named_function("f");
-        let frame = batch.tables.frames.intern(Frame::Java { function, line });
+        let frame = batch.tables.frames.intern(Frame::java(function, line));
         let stack = batch.tables.stacks.intern(&[frame]);
         profile.add(SampleIdentity { stack, ..identity }, 1, None);
     }
@@ -422,7 +422,7 @@ fn a_profile_whose_first_sample_is_over_the_limit_keeps_its_counts() {
 fn one_sample_over_the_limit_is_dropped_and_counted_and_the_others_stay() {
     let mut batch = small_batch(3);
     let function = batch.tables.named_function(&"x".repeat(10_000));
-    let frame = batch.tables.frames.intern(Frame::Java { function, line: 1 });
+    let frame = batch.tables.frames.intern(Frame::java(function, 1));
     let stack = batch.tables.stacks.intern(&[frame]);
     let identity = SampleIdentity { stack, attributes: AttributeSetId::EMPTY, link: LinkId::NONE };
     batch.profiles[0].add(identity, 1, None);

@@ -6,6 +6,7 @@ import java.lang.reflect.Method;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import jdk.jfr.Recording;
 import org.openjdk.jmh.annotations.Benchmark;
 import org.openjdk.jmh.annotations.BenchmarkMode;
 import org.openjdk.jmh.annotations.Fork;
@@ -18,8 +19,9 @@ import org.openjdk.jmh.annotations.State;
 
 /**
  * What it costs a virtual thread to leave its carrier and come back, of which there is one: with a context, under an agent
- * that has not been told any, and without an agent. From JDK 21 on, whose VM makes transitions dearer as soon as anybody
- * has an environment of JVMTI (jvmtiExport.cpp, {@code JvmtiExport::get_jvmti_interface}), with events or without.
+ * that has not been told any, beside somebody else's environment of JVMTI, and alone. From JDK 21 on, whose VM makes
+ * transitions dearer as soon as anybody has such an environment (jvmtiExport.cpp,
+ * {@code JvmtiExport::get_jvmti_interface}), with events or without.
  */
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
@@ -63,6 +65,15 @@ public class MountBenchmark {
         }
     }
 
+    /** Flight Recorder has an environment of JVMTI, and does nothing with it: none of its events is on. */
+    @State(Scope.Benchmark)
+    public static class Environment extends Alone {
+        @Setup
+        public void open() {
+            new Recording().start();
+        }
+    }
+
     @Benchmark
     @OperationsPerInvocation(YIELDS)
     public void yield_context(Sampled sampled) throws Exception {
@@ -73,6 +84,12 @@ public class MountBenchmark {
     @OperationsPerInvocation(YIELDS)
     public void yield_otlpprof(Sampled sampled) throws Exception {
         sampled.run(() -> {});
+    }
+
+    @Benchmark
+    @OperationsPerInvocation(YIELDS)
+    public void yield_jvmti(Environment environment) throws Exception {
+        environment.run(() -> {});
     }
 
     @Benchmark

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
-use otlpprof::otlp::wire::ProfilesData;
+use otlpprof::otlp::wire::{ProfilesData, Sample};
 use prost::Message as _;
 
 use crate::measure::{Contender, Spread, child, compare};
@@ -89,7 +89,9 @@ fn java(name: &'static str, note: &'static str, jars: Option<&str>, arguments: &
 }
 
 fn readers(path: &str) -> Vec<Program> {
-    let mut all = vec![ours(&["read", path])];
+    let typed = ours(&["read_typed", path]);
+    let (name, note) = ("otlpprof, typed", "numbers and references alone, as their types have them");
+    let mut all = vec![ours(&["read", path]), Program { name, note, ..typed }];
     all.extend(java("JDK RecordingFile", "", None, &["ReadByJdk", path]));
     all.extend(java("JMC flightrecorder", "", Some("JMC"), &["ReadByJmc", path]));
     let known = "passes events that it does not know; few fields";
@@ -174,7 +176,12 @@ fn converted(out: &Path) -> String {
     let scopes = data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles);
     let samples: Vec<_> =
         scopes.flat_map(|scope| &scope.profiles).flat_map(|profile| &profile.samples).collect();
-    let sum: i64 = samples.iter().flat_map(|sample| &sample.values).sum();
+    // Without values each time counts as one.
+    let of_sample = |sample: &&Sample| match &sample.values[..] {
+        [] => sample.timestamps_unix_nano.len() as i64,
+        values => values.iter().sum(),
+    };
+    let sum: i64 = samples.iter().map(of_sample).sum();
     format!("{} samples of {sum} in all, {} B", samples.len(), bytes.len())
 }
 

@@ -4,12 +4,13 @@
 use std::io::{BufRead as _, Write as _};
 
 use otlpprof::convert::{ConvertOptions, JfrToOtlp};
+use otlpprof::jfr::chunk::Chunk;
 use otlpprof::jfr::numbers::{Numbers, element_type};
 use otlpprof::jfr::recording::Chunks;
-use otlpprof::jfr::values::Value;
+use otlpprof::jfr::values::{Constant, Value};
 use otlpprof::otlp::{EncodeOptions, encode};
 
-/// The argument that has this program serve: `SERVE read FILE`, or `SERVE convert FILE OUT [EVENT...]`.
+/// The argument that has this program serve: `SERVE read FILE`, `SERVE read_typed FILE`, or `SERVE convert FILE OUT [EVENT...]`.
 pub(crate) const SERVE: &str = "--serve";
 
 /// Serves.
@@ -18,6 +19,7 @@ pub(crate) fn serve(work: &[String]) {
         line.expect("a line");
         let [events, stacks, frames, check] = match work {
             [what, path] if what == "read" => read(path),
+            [what, path] if what == "read_typed" => read_typed(path),
             [what, path, out, only @ ..] if what == "convert" => {
                 convert(path, out, only);
                 [0; 4]
@@ -37,51 +39,132 @@ fn convert(path: &str, out: &str, only: &[String]) {
     std::fs::write(out, encode(&converter.convert(), &EncodeOptions::default())).expect("the result");
 }
 
-/// Reads every field of every event, and every frame of each event's stack. A stack is decoded once for each chunk, as the
-/// others do it.
+/// Reads every field of every event, and every frame of each event's stack.
 fn read(path: &str) -> [i64; 4] {
-    let bytes = std::fs::read(path).expect("the recording");
-    let [mut events, mut stacks, mut frames, mut check] = [0; 4];
-    for chunk in Chunks::new(&bytes) {
-        let chunk = chunk.expect("a chunk");
-        let chunk = chunk.contents();
-        // By the stack's position: where its lines are in `lines`.
-        let mut known: Vec<Option<(usize, usize)>> = Vec::new();
-        let mut lines: Vec<i64> = Vec::new();
-        let mut numbers: Option<Numbers> = None;
+    each_chunk(path, |chunk, read| {
+        let mut stacks = Stacks::default();
         for event in chunk.events() {
-            let event = event.expect("an event");
-            events += 1;
-            for field in event.values().fields() {
-                let (field, value) = field.expect("a field");
-                let Value::Constant(constant) = std::hint::black_box(value) else { continue };
-                if &*field.name != "stackTrace" {
-                    continue;
+            read.events += 1;
+            let mut fields = event.expect("an event").values().fields();
+            // Looked at where it is: a value is large.
+            while let Some(field) = &fields.next() {
+                let (field, value) = field.as_ref().expect("a field");
+                if let &Value::Constant(stack) = std::hint::black_box(value)
+                    && &*field.name == STACK
+                {
+                    read.add(stacks.lines(chunk, stack));
                 }
-                let Some(position) = chunk.constant_position(constant) else { continue };
-                if known.len() <= position {
-                    known.resize(chunk.constant_count(constant.of).max(position + 1), None);
-                }
-                let (begin, end) = *known[position].get_or_insert_with(|| {
-                    let begin = lines.len();
-                    let trace = value.as_struct(chunk).and_then(|trace| trace.get("frames"));
-                    if let Some(Value::Array(array)) = trace
-                        && let Some(of) = element_type(&Value::Array(array))
-                    {
-                        let numbers = numbers.get_or_insert_with(|| {
-                            Numbers::new(chunk, of, &["method", "lineNumber", "bytecodeIndex", "type"])
-                        });
-                        let read =
-                            numbers.each::<4>(&array, |frame| lines.push(std::hint::black_box(frame)[1]));
-                        read.expect("frames");
-                    }
-                    (begin, lines.len())
-                });
-                stacks += 1;
-                frames += (end - begin) as i64;
-                check += lines[begin..end].iter().sum::<i64>();
             }
         }
+    })
+}
+
+/// Reads every number and every reference of every event, by places that are compiled once for a chunk's type, and every
+/// frame of each event's stack.
+fn read_typed(path: &str) -> [i64; 4] {
+    each_chunk(path, |chunk, read| {
+        let mut stacks = Stacks::default();
+        // By the type's position.
+        let mut types: Vec<Option<TypedEvents>> = Vec::new();
+        for event in chunk.events() {
+            read.events += 1;
+            let event = event.expect("an event");
+            let of = event.type_index();
+            if types.len() <= of.position() {
+                types.resize(of.position() + 1, None);
+            }
+            let TypedEvents { numbers, slots, stack } = types[of.position()].get_or_insert_with(|| {
+                let names: Vec<&str> = event.type_of().fields.iter().map(|field| &*field.name).collect();
+                let stack = names.iter().position(|&name| name == STACK);
+                TypedEvents { numbers: Numbers::new(chunk, of, &names), slots: vec![0; names.len()], stack }
+            });
+            numbers.read(&event.values(), std::hint::black_box(slots)).expect("the fields");
+            if let Some(stack) = stack.and_then(|stack| numbers.constant(stack, slots)) {
+                read.add(stacks.lines(chunk, stack));
+            }
+        }
+    })
+}
+
+/// Reads a file chunk by chunk, and gives what was read.
+fn each_chunk(path: &str, mut of_chunk: impl FnMut(Chunk<'_>, &mut Read)) -> [i64; 4] {
+    let mut read = Read::default();
+    let bytes = std::fs::read(path).expect("the recording");
+    for chunk in Chunks::new(&bytes) {
+        of_chunk(chunk.expect("a chunk").contents(), &mut read);
     }
-    [events, stacks, frames, check]
+    read.told()
+}
+
+/// The events of one type.
+#[derive(Clone)]
+struct TypedEvents {
+    numbers: Numbers,
+    /// What was read last, a slot for each field.
+    slots: Vec<i64>,
+    /// Which of them is the stack.
+    stack: Option<usize>,
+}
+
+const STACK: &str = "stackTrace";
+
+/// What was read.
+#[derive(Default)]
+struct Read {
+    events: i64,
+    stacks: i64,
+    frames: i64,
+    check: i64,
+}
+
+impl Read {
+    fn add(&mut self, lines: Option<&[i64]>) {
+        let Some(lines) = lines else { return };
+        self.stacks += 1;
+        self.frames += lines.len() as i64;
+        self.check += lines.iter().sum::<i64>();
+    }
+
+    fn told(self) -> [i64; 4] {
+        [self.events, self.stacks, self.frames, self.check]
+    }
+}
+
+/// The stacks of a chunk, each decoded once as the others do it.
+#[derive(Default)]
+struct Stacks {
+    /// By the stack's position: where its lines are in `lines`.
+    known: Vec<Option<(usize, usize)>>,
+    lines: Vec<i64>,
+    numbers: Option<Numbers>,
+}
+
+impl Stacks {
+    /// The line of each frame; `None` if the chunk has no such stack.
+    fn lines(&mut self, chunk: Chunk<'_>, stack: Constant) -> Option<&[i64]> {
+        let position = chunk.constant_position(stack)?;
+        if self.known.len() <= position {
+            self.known.resize(chunk.constant_count(stack.of).max(position + 1), None);
+        }
+        let (begin, end) = match self.known[position] {
+            Some(known) => known,
+            None => {
+                let begin = self.lines.len();
+                self.decode(chunk, stack);
+                *self.known[position].insert((begin, self.lines.len()))
+            }
+        };
+        Some(&self.lines[begin..end])
+    }
+
+    fn decode(&mut self, chunk: Chunk<'_>, stack: Constant) {
+        let frames = Value::Constant(stack).as_struct(chunk).and_then(|trace| trace.get("frames"));
+        let Some(Value::Array(array)) = frames else { return };
+        let Some(of) = element_type(&Value::Array(array)) else { return };
+        let numbers = self.numbers.get_or_insert_with(|| {
+            Numbers::new(chunk, of, &["method", "lineNumber", "bytecodeIndex", "type"])
+        });
+        let lines = &mut self.lines;
+        numbers.each::<4>(&array, |frame| lines.push(std::hint::black_box(frame)[1])).expect("frames");
+    }
 }

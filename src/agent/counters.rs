@@ -7,6 +7,8 @@
 //! handlers count, `.samples_taken` for one, may be ahead by what is in the buffer.
 //! `samples_left_out` are those of threads and stacks that the user does not want: recorded, and in no value.
 //! `samples` of files and uploads are a profile's, each of which stands for all records of one stack and thread;
+//! `agent.threads_ns` is what the profiler's threads have used but the one that reads the JVM's recording, whose is
+//! `agent.recording_ns`; `agent.signals_ns` what the kernel needed to deliver its signals, by what one costs.
 //! `pending` is what waits to be uploaded now, `context.blocks` for how many threads at once there has been memory. A profile that is divided into messages has its counts in the first.
 
 use std::sync::atomic::Ordering;
@@ -45,10 +47,12 @@ impl Snapshot {
         let mut counts = vec![
             ("otlpprof.handler.samples_recorded".to_owned(), recorded.samples),
             ("otlpprof.handler.periods_recorded".to_owned(), recorded.periods),
-            ("otlpprof.agent.threads_ns".to_owned(), recorded.threads_ns),
+            ("otlpprof.agent.threads_ns".to_owned(), recorded.used.threads_ns),
+            ("otlpprof.agent.recording_ns".to_owned(), recorded.used.recording_ns),
+            ("otlpprof.agent.signals_ns".to_owned(), recorded.used.signals_ns),
             ("otlpprof.samples_left_out".to_owned(), recorded.left_out),
-            ("otlpprof.resolve.unknown_methods".to_owned(), recorded.unresolved.methods),
-            ("otlpprof.resolve.unknown_objects".to_owned(), recorded.unresolved.objects),
+            ("otlpprof.resolve.unknown_methods".to_owned(), recorded.unknown_methods),
+            ("otlpprof.resolve.unknown_objects".to_owned(), recorded.unknown_objects),
             ("otlpprof.encode.over_limit.samples".to_owned(), encoded.over_limit_samples),
             ("otlpprof.encode.over_limit.periods".to_owned(), encoded.over_limit_periods),
             ("otlpprof.encode.untimed.samples".to_owned(), encoded.untimed_samples),

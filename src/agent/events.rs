@@ -143,7 +143,7 @@ impl Events {
 
 fn identity(tables: &mut Tables, event: &Event) -> SampleIdentity {
     let function = tables.named_function(model::label(&event.frame));
-    let frame = tables.frames.intern(Frame::Java { function, line: 0 });
+    let frame = tables.frames.intern(Frame::java(function, 0));
     let texts = event.texts.iter().map(|(key, value)| (key, model::label(value)));
     let mut attributes: Vec<AttributeId> =
         texts.map(|(key, value)| tables.string_attribute(key, value)).collect();

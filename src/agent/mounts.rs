@@ -9,6 +9,7 @@ use jni::sys::{JNIEnv, jobject};
 use parking_lot::Mutex;
 
 use super::callbacks::guarded;
+use super::event_cost::counted;
 use super::{engines, virtual_contexts};
 use crate::jvm::extension_events::{VIRTUAL_THREAD_MOUNT, VIRTUAL_THREAD_UNMOUNT};
 use crate::jvm::jvmti::Jvmti;
@@ -53,7 +54,7 @@ pub(super) fn ignore(jvmti: Jvmti) {
 unsafe extern "system" fn mount(_: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
     // SAFETY: the VM passes the current thread's environment and a live reference.
     guarded("VirtualThreadMount", |agent| unsafe {
-        virtual_contexts::mounted(agent, env, thread);
+        counted(|| virtual_contexts::mounted(agent, env, thread));
         engines::virtual_thread_mounted(agent, env, thread);
     });
 }
@@ -61,7 +62,9 @@ unsafe extern "system" fn mount(_: *mut RawEnv, env: *mut JNIEnv, thread: jobjec
 unsafe extern "system" fn unmount(_: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
     // SAFETY: as above.
     guarded("VirtualThreadUnmount", |agent| unsafe {
-        virtual_contexts::unmounts();
-        engines::virtual_thread_unmounts(agent, env, thread);
+        counted(|| {
+            virtual_contexts::unmounts();
+            engines::virtual_thread_unmounts(agent, env, thread);
+        });
     });
 }

@@ -165,6 +165,7 @@ impl Objects {
 }
 
 /// A native function's two names.
+#[derive(Clone, Default)]
 pub(super) struct NativeName {
     pub(super) name: String,
     /// As the linker has it; empty for a function without a symbol.

@@ -1,71 +1,48 @@
-//! Names what drained records point to: frames, and the values of contexts.
-
-use std::sync::Arc;
+//! Names what drained records point to and may not be named later: methods, and the values of contexts.
 
 use crate::aggregate::{RawFrame, Resolver, ThreadState};
 use crate::context::counts::{COUNTS, add};
 use crate::context::dictionary::DICTIONARY;
 use crate::context::slot_names::SLOT_NAMES;
-use crate::core::address::{ElfVaddr, RuntimeAddr};
 use crate::core::context::{SLOTS, ValueRef};
-use crate::core::object::ObjectIndex;
-use crate::core::record::{Engine, FrameKind, NO_OBJECT, Subject};
-use crate::elf::image::LoadCounts;
-use crate::elf::kernel::{KERNEL_NAME, Kernel};
-use crate::elf::objects::ObjectDetails;
+use crate::core::record::{Engine, FrameKind, Subject};
 use crate::jvm::method_names::MethodNames;
 use crate::jvm::methods::MethodTable;
 use crate::jvm::stubs::StubTable;
 use crate::model::{
-    self, AttributeId, AttributeSetId, Frame, FrameId, FrameType, Function, JavaMethod, Mapping, Tables,
-    attribute_keys, native_frame_nowhere, unnamed_native_frame,
+    self, AttributeId, AttributeSetId, Frame, FrameId, FrameType, JavaMethod, Tables, attribute_keys,
 };
 use crate::signal::safe_load::ProcessMemory;
 use crate::signal::walk::{FrozenReason, WalkError};
 
 use super::engines::SUBJECTS;
-use super::objects::{self, Objects};
 
 /// Resolves frames in this process. Runs under the aggregator's lock, also at a safepoint: it reads memory and
-/// its own tables, and never calls into the VM, but for `method_names`.
+/// its own tables, opens no file, and never calls into the VM, but for `method_names`. Native frames and the kernel's are
+/// [`NativeFrames`](super::native_frames::NativeFrames)' to name, later.
 pub(super) struct FrameResolver {
     /// The methods, if the JVM's layout is known.
     pub(super) methods: Option<MethodTable>,
     /// The methods by their ids, where the layout is not known. Asks the VM: then no drain is made at a safepoint.
     pub(super) method_names: Option<MethodNames>,
     pub(super) stubs: &'static StubTable,
-    pub(super) objects: Arc<Objects>,
-    /// What was loaded and unloaded before the oldest sample that is being resolved was taken.
-    pub(super) loaded_before: LoadCounts,
-    /// Whether objects with a build-id are left to the backend.
-    pub(super) remote_symbols: bool,
     /// Whether generated classes lose what numbers them.
     pub(super) normalise_class_names: bool,
-    pub(super) unresolved: Unresolved,
-}
-
-/// Frames of which nobody knew any more what they are. Each counts once for every interval that it was on a stack in,
-/// and anew after a collection.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Unresolved {
-    /// `[unwalkable: unknown_method]`.
-    pub(super) methods: u64,
-    /// `[unknown object]`.
-    pub(super) objects: u64,
+    /// Frames that were `[unwalkable: unknown_method]`. Each counts once for every interval that it was on a stack in, and
+    /// anew after a collection.
+    pub(super) unknown_methods: u64,
 }
 
 impl Resolver for FrameResolver {
-    fn frame(&mut self, tables: &mut Tables, frame: RawFrame) -> FrameId {
-        match frame.kind {
+    fn frame(&mut self, tables: &mut Tables, frame: RawFrame) -> Option<FrameId> {
+        Some(match frame.kind {
             FrameKind::Interpreted
             | FrameKind::Compiled
             | FrameKind::Inlined
             | FrameKind::NativeMethod
             | FrameKind::Java => self.java(tables, frame.value, frame.aux as i32),
             FrameKind::MethodId => self.java_by_id(tables, frame.value),
-            FrameKind::Native => self.native(tables, frame),
-            FrameKind::Kernel => kernel_frame(tables, RuntimeAddr(frame.value)),
-            FrameKind::Remote => self.remote(tables, ObjectIndex(frame.aux), ElfVaddr(frame.value)),
+            FrameKind::Native | FrameKind::Kernel | FrameKind::Remote => return None,
             FrameKind::Stub => {
                 let name = self.stubs.name_at(frame.value);
                 marker(tables, name.as_deref().unwrap_or("[stub]"), FrameType::Native)
@@ -81,7 +58,7 @@ impl Resolver for FrameResolver {
                 marker(tables, &format!("[frozen: {reason}]"), FrameType::Native)
             }
             FrameKind::Truncated => marker(tables, "[truncated]", FrameType::Native),
-        }
+        })
     }
 
     fn labels(&mut self, tables: &mut Tables, slots: &[ValueRef; SLOTS]) -> AttributeSetId {
@@ -123,27 +100,6 @@ fn marker(tables: &mut Tables, text: &str, frame_type: FrameType) -> FrameId {
     tables.frames.intern(Frame::Marker { function, frame_type })
 }
 
-/// A frame of the kernel's: with its name, also where native frames are left to the backend, which seldom has the kernel.
-fn kernel_frame(tables: &mut Tables, pc: RuntimeAddr) -> FrameId {
-    let kernel = Kernel::running();
-    let place = kernel.place(pc);
-    let function = match (place.function, place.address) {
-        (Some(name), _) => tables.named_function(name),
-        (None, Some(address)) => tables.named_function(&unnamed_native_frame(KERNEL_NAME, address)),
-        (None, None) => tables.named_function("[kernel]"),
-    };
-    let mapping = place.address.map(|_| {
-        let filename = tables.strings.intern(KERNEL_NAME);
-        tables.mappings.intern(Mapping {
-            memory_limit: ElfVaddr(kernel.text_bytes()),
-            filename,
-            build_id: kernel.build_id(),
-            ..Mapping::default()
-        })
-    });
-    tables.frames.intern(Frame::Kernel { mapping, address: place.address, function })
-}
-
 impl FrameResolver {
     /// The class of a subject, if it has one, as an attribute of this name.
     fn class_attribute(&self, tables: &mut Tables, key: &str, subject: Subject) -> Option<AttributeId> {
@@ -167,7 +123,7 @@ impl FrameResolver {
             Some((methods.line_of(id, bci), methods.get(id)?))
         });
         let Some((line, info)) = resolved else {
-            self.unresolved.methods += 1;
+            self.unknown_methods += 1;
             return marker(tables, "[unwalkable: unknown_method]", FrameType::Jvm);
         };
         let name = JavaMethod {
@@ -177,7 +133,7 @@ impl FrameResolver {
             normalise: self.normalise_class_names,
         };
         let function = tables.java_function(name, info.class.source_file.as_deref().unwrap_or(""), 0);
-        tables.frames.intern(Frame::Java { function, line })
+        tables.frames.intern(Frame::java(function, line))
     }
 
     fn java_by_id(&mut self, tables: &mut Tables, id: u64) -> FrameId {
@@ -191,40 +147,37 @@ impl FrameResolver {
             normalise: self.normalise_class_names,
         };
         let function = tables.java_function(name, "", 0);
-        tables.frames.intern(Frame::Java { function, line: 0 })
+        tables.frames.intern(Frame::java(function, 0))
     }
+}
 
-    fn native(&mut self, tables: &mut Tables, frame: RawFrame) -> FrameId {
-        let pc = RuntimeAddr(frame.value);
-        let details = match frame.aux {
-            NO_OBJECT => self.objects.find_late(pc, self.loaded_before),
-            index => self.objects.details(ObjectIndex(index)),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::vm::STUBS;
+    use crate::core::record::NO_OBJECT;
+
+    /// Regression: native frames and the kernel's were named in drains, one of which is made at the safepoint where a
+    /// collection begins, and another keeps that one waiting: the program stood still while symbol tables were read.
+    #[test]
+    fn what_may_have_to_be_read_from_files_is_not_named_in_a_drain() {
+        let mut resolver = FrameResolver {
+            methods: None,
+            method_names: None,
+            stubs: &STUBS,
+            normalise_class_names: true,
+            unknown_methods: 0,
         };
-        match details {
-            Some(details) => self.in_object(tables, &details, details.load_bias().to_elf(pc)),
-            None => marker(tables, &native_frame_nowhere(pc), FrameType::Native),
+        let mut tables = Tables::new();
+        for (kind, aux) in [
+            (FrameKind::Native, 1),
+            (FrameKind::Native, NO_OBJECT),
+            (FrameKind::Remote, 1),
+            (FrameKind::Kernel, 0),
+        ] {
+            assert_eq!(resolver.frame(&mut tables, RawFrame { kind, aux, value: 0x1000 }), None, "{kind:?}");
         }
-    }
-
-    fn remote(&mut self, tables: &mut Tables, object: ObjectIndex, address: ElfVaddr) -> FrameId {
-        match self.objects.details(object) {
-            Some(details) => self.in_object(tables, &details, address),
-            None => {
-                self.unresolved.objects += 1;
-                marker(tables, "[unknown object]", FrameType::Native)
-            }
-        }
-    }
-
-    fn in_object(&mut self, tables: &mut Tables, details: &ObjectDetails, address: ElfVaddr) -> FrameId {
-        let mapping = objects::mapping(tables, details, address);
-        if let Some(mapping) = mapping.filter(|_| self.remote_symbols && details.build_id.is_some()) {
-            return tables.frames.intern(Frame::RemoteNative { mapping, address });
-        }
-        let native = self.objects.function(details, address);
-        let name = tables.strings.intern(&native.name);
-        let system_name = tables.strings.intern(&native.linkage_name);
-        let function = tables.functions.intern(Function { name, system_name, ..Function::default() });
-        tables.frames.intern(Frame::Native { mapping, address: Some(address), function, line: 0 })
+        let stub = RawFrame { kind: FrameKind::Stub, aux: 0, value: 0 };
+        assert!(resolver.frame(&mut tables, stub).is_some());
     }
 }

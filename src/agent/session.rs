@@ -23,27 +23,28 @@ use super::engines;
 use super::events::Events;
 use super::first_upload::first_interval;
 use super::lifecycle;
+use super::native_frames::NativeFrames;
 use super::objects::Objects;
 use super::options::{CpuClock, Options};
 use super::output::{EncodeStats, Output, OutputError};
 use super::publication;
 use super::recording::Recording;
-use super::resolve::{FrameResolver, Unresolved};
+use super::resolve::FrameResolver;
 use super::resource;
 use super::thread_labels::{ThreadLabel, ThreadLabels};
 use super::vm::{STUBS, Vm};
-use crate::aggregate::{Aggregator, Survivors};
+use crate::aggregate::{Aggregator, ObjectCounts, Survivors};
 use crate::context::reclaim;
-use crate::context::slot_names::SLOT_NAMES;
+use crate::context::slot_names::{SLOT_NAMES, SlotNameError};
 use crate::core::record::Engine;
 use crate::core::stack_walker::StackWalker;
 use crate::core::thread::ClockKind;
-use crate::elf::image::load_counts;
+use crate::elf::image::{LoadCounts, load_counts};
 use crate::jvm::methods::{MethodTable, MethodTableLimits};
 use crate::model::Resource;
 use crate::sampling::config::{ClockChoice, Config};
 use crate::sampling::wall::{self, WallConfig};
-use crate::sampling::{KernelFrames, cpu, own_threads, perf_events};
+use crate::sampling::{KernelFrames, cpu, join_kernel_readers, own_threads, perf_events};
 use crate::signal::buffer::{self, SampleBuffer};
 use crate::signal::rate_limit::LIMITS;
 use crate::signal::safe_load::ProcessMemory;
@@ -66,6 +67,8 @@ pub(super) enum SessionError {
     Thread(std::io::Error),
     #[error("the VM does not let the agent attach a thread")]
     Attach,
+    #[error("context={0}: {1}")]
+    Context(String, SlotNameError),
     #[error(transparent)]
     Output(#[from] OutputError),
     #[error("CPU sampling: {0}")]
@@ -78,6 +81,7 @@ pub(super) struct Session {
     vm: &'static Vm,
     buffer: &'static SampleBuffer,
     objects: Arc<Objects>,
+    native_frames: NativeFrames,
     drain: Mutex<Drain>,
     budget: Mutex<Budget>,
     pub(super) labels: ThreadLabels,
@@ -111,8 +115,8 @@ impl Session {
         drains: impl FnOnce(&Arc<Self>),
     ) -> Result<Arc<Self>, SessionError> {
         held_signals::turn_off(&mut options);
+        name_slots(&options.context)?;
         let output = Output::new(&options)?;
-        name_slots(&options.context);
         let buffer = buffer::create().map_err(SessionError::Buffer)?;
         let objects = Objects::start(buffer, is_sampling(&options)).map_err(SessionError::Thread)?;
         SETUP.depth.store(options.depth, Ordering::Relaxed);
@@ -129,15 +133,15 @@ impl Session {
             methods,
             method_names: vm.method_names(),
             stubs: &STUBS,
-            objects: objects.clone(),
-            loaded_before: load_counts(),
-            remote_symbols: options.remotesym,
             normalise_class_names: options.normalise_class_names,
-            unresolved: Unresolved::default(),
+            unknown_methods: 0,
         };
+        let mut aggregator = Aggregator::new(options.encode.timestamps);
+        let LoadCounts { loaded, unloaded } = load_counts();
+        aggregator.sampled_since(ObjectCounts { loaded, unloaded });
         let drain = Drain {
             options: options.clone(),
-            aggregator: Aggregator::new(options.encode.timestamps),
+            aggregator,
             resolver,
             recorded: Recorded::default(),
             is_over: false,
@@ -157,10 +161,12 @@ impl Session {
             resource,
             vm,
             buffer,
+            native_frames: NativeFrames::new(objects.clone(), options.remotesym),
             objects,
             drain: Mutex::new(drain),
             budget: Mutex::new(Budget::new(
                 options.budget.map(|hundredths| f64::from(hundredths) / 10_000.0),
+                options.interval,
             )),
             labels: ThreadLabels::default(),
             events,
@@ -191,6 +197,7 @@ impl Session {
             session.objects.stop();
             session.objects.join();
             session.recording.join();
+            join_kernel_readers();
         })?;
         publication::begin(session.options.context_publication, &session.resource);
         Ok(session)
@@ -248,10 +255,15 @@ impl Session {
             let until_flush = end.map_or(next, |end| end.min(next)).saturating_duration_since(now);
             self.buffer.drain_bell.wait(until_flush.min(DRAIN_PERIOD));
             self.drain_now();
+            let unnamed = self.drain.lock().aggregator.new_unnamed_frames();
+            self.native_frames.find(unnamed);
             if self.stopping.load(Ordering::Acquire) {
                 break;
             }
-            self.budget.lock().look();
+            let is_stretched_anew = self.budget.lock().look();
+            if is_stretched_anew {
+                engines::stretched(self.vm);
+            }
             reclaim::reclaim_if_crowded(|| self.drain_now());
             self.sweep(env, false);
             if Instant::now() >= next && !self.stopping.load(Ordering::Acquire) {
@@ -271,13 +283,16 @@ impl Session {
         if agent.end_session(self, env) {
             self.objects.join();
             self.recording.join();
+            join_kernel_readers();
             log::info!("stopped: profiled for {:?}, as `duration` asked for", self.started.elapsed());
         }
     }
 
     /// Takes all samples out of the buffer.
     pub(super) fn drain_now(&self) {
-        self.drain.lock().drain(self.buffer);
+        // Before the lock, which a collection's begin waits for: the dynamic linker's is another thread's, perhaps.
+        let loads = load_counts();
+        self.drain.lock().drain(self.buffer, loads);
         self.recording.take_changes();
     }
 
@@ -299,7 +314,7 @@ impl Session {
             return;
         }
         let mut drain = self.drain.lock();
-        drain.drain(self.buffer);
+        drain.take_samples(self.buffer);
         drain.aggregator.forget_java_frames();
         if let Some(methods) = &mut drain.resolver.methods {
             methods.advance_epoch();
@@ -391,6 +406,7 @@ impl Session {
         }
         self.objects.join();
         self.recording.join();
+        join_kernel_readers();
     }
 
     /// One line on what the session does.
@@ -402,7 +418,11 @@ impl Session {
     }
 
     fn counters(&self, recorded: Recorded) -> Snapshot {
-        let recorded = Recorded { threads_ns: self.budget.lock().threads_ns(), ..recorded };
+        let recorded = Recorded {
+            used: self.budget.lock().used(),
+            unknown_objects: self.native_frames.unknown_objects(),
+            ..recorded
+        };
         let output = &self.output;
         let (upload, file) = (output.upload_stats(), output.file_stats());
         let told = self.events.counts().into_iter().chain(self.recording.counts());
@@ -430,12 +450,10 @@ fn is_sampling(options: &Options) -> bool {
 }
 
 /// Gives context attributes their slots. The link's two parts have none.
-fn name_slots(names: &[String]) {
-    for name in names.iter().filter(|name| !["traceid", "spanid"].contains(&name.as_str())) {
-        if let Err(error) = SLOT_NAMES.slots_of(&[name]) {
-            log::warn!("context={name}: {error}");
-        }
-    }
+fn name_slots(names: &[String]) -> Result<(), SessionError> {
+    let of_slots = names.iter().filter(|name| !["traceid", "spanid"].contains(&name.as_str()));
+    let of_slots: Vec<_> = of_slots.collect();
+    SLOT_NAMES.slots_of(&of_slots).map(drop).map_err(|error| SessionError::Context(names.join("+"), error))
 }
 
 /// Whether stacks of the perf event have the kernel's frames, if they can be had.

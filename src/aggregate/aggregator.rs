@@ -10,7 +10,7 @@ use super::recent_frames::RecentFrames;
 use super::thread_state::ThreadStates;
 use crate::core::context::{ContextRecord, SLOTS, ValueRef};
 use crate::core::record::{Engine, FrameKind, FrameRecord, NO_OBJECT, SampleHeader, Subject};
-use crate::model::{AttributeSetId, FrameId, Link, LinkId, Tables};
+use crate::model::{AttributeSetId, Frame, FrameId, FrameType, FunctionId, Link, LinkId, Tables};
 
 /// A frame as it was put down, self-contained: a remote slot already replaced by what it held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,10 +36,29 @@ impl RawFrame {
     }
 }
 
+/// How many objects had been loaded and unloaded in the process's life, at some time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ObjectCounts {
+    /// Loaded.
+    pub loaded: u64,
+    /// Unloaded.
+    pub unloaded: u64,
+}
+
+/// A frame that is kept as it was put down, and gets its name when the interval has ended: to find it may take long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct UnnamedFrame {
+    /// What was put down.
+    pub frame: RawFrame,
+    /// For an address in no known object, the counts from before it was sampled; zeros for all others.
+    pub since: ObjectCounts,
+}
+
 /// Names what records point to, at the time they are drained.
 pub trait Resolver {
-    /// The model's frame for `frame`.
-    fn frame(&mut self, tables: &mut Tables, frame: RawFrame) -> FrameId;
+    /// The model's frame for `frame`; `None` if it is to be named when the interval has ended, by
+    /// [`Interval::name_frames`].
+    fn frame(&mut self, tables: &mut Tables, frame: RawFrame) -> Option<FrameId>;
 
     /// The attributes that a context's slots stand for.
     fn labels(&mut self, tables: &mut Tables, slots: &[ValueRef; SLOTS]) -> AttributeSetId;
@@ -62,7 +81,7 @@ pub struct ThreadKey {
 /// Sums the records of one interval. One owner at a time.
 pub struct Aggregator {
     tables: Tables,
-    frames: HashMap<RawFrame, FrameId, RandomState>,
+    frames: Frames,
     recent_frames: RecentFrames,
     labels: HashMap<[ValueRef; SLOTS], AttributeSetId, RandomState>,
     subjects: HashMap<(Engine, Subject, AttributeSetId), AttributeSetId, RandomState>,
@@ -83,7 +102,7 @@ impl Aggregator {
     pub fn new(timestamps: bool) -> Self {
         Self {
             tables: Tables::new(),
-            frames: HashMap::default(),
+            frames: Frames::default(),
             recent_frames: RecentFrames::new(),
             labels: HashMap::default(),
             subjects: HashMap::default(),
@@ -108,8 +127,8 @@ impl Aggregator {
         let Self { tables, frames: known, recent_frames, labels, subjects, states, stack, .. } = self;
         stack.clear();
         stack.extend(frames.map(|frame| match frame.is_bare_address() {
-            true => resolver.frame(tables, frame),
-            false => recent_frames.get_or(frame, || lookup(known, tables, resolver, frame)),
+            true => known.id(tables, resolver, frame),
+            false => recent_frames.get_or(frame, || known.id(tables, resolver, frame)),
         }));
         let stack = tables.stacks.intern(stack);
         let context = &header.context;
@@ -178,10 +197,23 @@ impl Aggregator {
         new
     }
 
+    /// What is added from now on was sampled when so many objects had been loaded and unloaded, or more.
+    pub fn sampled_since(&mut self, since: ObjectCounts) {
+        self.frames.since = since;
+    }
+
+    /// The frames that are to be named, of those that were added since this was asked last.
+    pub fn new_unnamed_frames(&mut self) -> Vec<UnnamedFrame> {
+        let Frames { unnamed, told, .. } = &mut self.frames;
+        let new = unnamed[*told..].iter().map(|(frame, _)| *frame).collect();
+        *told = unnamed.len();
+        new
+    }
+
     /// Forgets what Java frames were resolved to: a `Method*` in a record may mean another method from now on.
     /// Sums and names so far stay.
     pub fn forget_java_frames(&mut self) {
-        self.frames.retain(|frame, _| !frame.kind.is_java());
+        self.frames.java.clear();
         self.recent_frames.clear();
     }
 
@@ -193,9 +225,16 @@ impl Aggregator {
 
     /// Takes the interval's sums and begins a new interval.
     pub fn take(&mut self) -> Interval {
-        let fresh = Self::new(self.moments.is_some());
+        let mut fresh = Self::new(self.moments.is_some());
+        fresh.frames.since = self.frames.since;
         let done = std::mem::replace(self, fresh);
-        Interval { tables: done.tables, sums: done.sums, moments: done.moments, numbered: done.numbered }
+        Interval {
+            tables: done.tables,
+            unnamed: done.frames.unnamed,
+            sums: done.sums,
+            moments: done.moments,
+            numbered: done.numbered,
+        }
     }
 
     /// How many samples there are of what may outlive the interval.
@@ -215,16 +254,40 @@ impl Aggregator {
     }
 }
 
-/// The frame's id, resolved if it is new in this interval. Not in line: the loop that asks is the hottest of the drain.
-#[cold]
-#[inline(never)]
-fn lookup(
-    known: &mut HashMap<RawFrame, FrameId, RandomState>,
-    tables: &mut Tables,
-    resolver: &mut impl Resolver,
-    frame: RawFrame,
-) -> FrameId {
-    *known.entry(frame).or_insert_with(|| resolver.frame(tables, frame))
+/// What the interval's frames were found to be.
+#[derive(Default)]
+struct Frames {
+    /// Those of Java, which are forgotten when a collection starts.
+    java: HashMap<RawFrame, FrameId, RandomState>,
+    others: HashMap<UnnamedFrame, FrameId, RandomState>,
+    /// Those of `others` that are to be named.
+    unnamed: Vec<(UnnamedFrame, FrameId)>,
+    /// So many of them have been told.
+    told: usize,
+    since: ObjectCounts,
+}
+
+impl Frames {
+    /// The frame's id, resolved if it is new in this interval. Not in line: the loop that asks is the hottest of the drain.
+    #[cold]
+    #[inline(never)]
+    fn id(&mut self, tables: &mut Tables, resolver: &mut impl Resolver, frame: RawFrame) -> FrameId {
+        let Self { java, others, unnamed, .. } = self;
+        let since = if frame.is_bare_address() { self.since } else { ObjectCounts::default() };
+        let not_named = UnnamedFrame { frame, since };
+        let mut resolve = || {
+            resolver.frame(tables, frame).unwrap_or_else(|| {
+                let nothing = Frame::Marker { function: FunctionId(0), frame_type: FrameType::Native };
+                let id = tables.frames.reserve(nothing);
+                unnamed.push((not_named, id));
+                id
+            })
+        };
+        if frame.kind.is_java() {
+            return *java.entry(frame).or_insert_with(resolve);
+        }
+        *others.entry(not_named).or_insert_with(&mut resolve)
+    }
 }
 
 /// The span of a context, if a trace is active.
@@ -241,17 +304,20 @@ mod tests {
     use super::*;
     use crate::aggregate::ProfileKind;
     use crate::core::record::{Owner, OwnerThread};
-    use crate::model::{Frame, Profile, types};
+    use crate::model::{Profile, types};
 
     struct ByNumber {
         resolved: usize,
     }
 
     impl Resolver for ByNumber {
-        fn frame(&mut self, tables: &mut Tables, frame: RawFrame) -> FrameId {
+        fn frame(&mut self, tables: &mut Tables, frame: RawFrame) -> Option<FrameId> {
+            if frame.kind == FrameKind::Native {
+                return None;
+            }
             self.resolved += 1;
             let function = tables.named_function(&format!("f{}", frame.value));
-            tables.frames.intern(Frame::Java { function, line: frame.aux })
+            Some(tables.frames.intern(Frame::java(function, frame.aux)))
         }
 
         fn labels(&mut self, tables: &mut Tables, slots: &[ValueRef; SLOTS]) -> AttributeSetId {
@@ -366,35 +432,85 @@ mod tests {
         assert_eq!(found.collect::<Vec<_>>(), expected.map(|(value, text)| (value, text.to_owned())));
     }
 
+    fn native(object: u32, value: u64) -> RawFrame {
+        RawFrame { kind: FrameKind::Native, aux: object, value }
+    }
+
+    /// Names native frames by their objects, those in none by what has been loaded.
+    fn named(tables: &mut Tables, frame: UnnamedFrame) -> Frame {
+        let object = if frame.frame.aux == NO_OBJECT { frame.since.loaded } else { frame.frame.aux.into() };
+        let function = tables.named_function(&format!("plugin{object}"));
+        Frame::Marker { function, frame_type: FrameType::Native }
+    }
+
     /// Regression: within an interval an address in no known object kept the name of what was there at first.
     #[test]
-    fn an_address_in_no_object_is_resolved_for_each_sample() {
-        struct ByTime(u64);
-        impl Resolver for ByTime {
-            fn frame(&mut self, tables: &mut Tables, _: RawFrame) -> FrameId {
-                self.0 += 1;
-                let function = tables.named_function(&format!("plugin{}", self.0));
-                tables.frames.intern(Frame::Java { function, line: 0 })
-            }
-
-            fn labels(&mut self, _: &mut Tables, _: &[ValueRef; SLOTS]) -> AttributeSetId {
-                AttributeSetId::EMPTY
-            }
-
-            fn subject(&mut self, _: &mut Tables, _: Engine, _: Subject) -> AttributeSetId {
-                AttributeSetId::EMPTY
-            }
-        }
-        let in_object = |object| RawFrame { kind: FrameKind::Native, aux: object, value: 0x7000 };
-        for (frame, stacks) in [(in_object(NO_OBJECT), 3), (in_object(5), 1)] {
+    fn an_address_in_no_object_is_another_one_when_objects_have_come_or_gone() {
+        for (object, stacks) in [(NO_OBJECT, 3), (5, 1)] {
             let mut aggregator = Aggregator::new(false);
-            let mut resolver = ByTime(0);
-            for _ in 0..3 {
-                aggregator.add(&header(1, 1, 0), [frame].into_iter(), &mut resolver);
+            let mut resolver = ByNumber { resolved: 0 };
+            for since in [(1, 0), (2, 0), (2, 0), (3, 1)] {
+                aggregator.sampled_since(ObjectCounts { loaded: since.0, unloaded: since.1 });
+                aggregator.add(&header(1, 1, 0), [native(object, 0x7000)].into_iter(), &mut resolver);
             }
-            let (_, profile) = cpu_profile(aggregator.take(), 0, no_attributes);
-            assert_eq!(profile.samples().len(), stacks, "{frame:?}");
+            let mut interval = aggregator.take();
+            interval.name_frames(named);
+            let (_, profile) = cpu_profile(interval, 0, no_attributes);
+            assert_eq!(profile.samples().len(), stacks, "{object}");
         }
+    }
+
+    /// Regression: symbol tables were read, and names demangled, at the safepoint where a collection begins.
+    #[test]
+    fn frames_that_take_long_to_name_are_named_when_the_interval_has_ended() {
+        let mut aggregator = Aggregator::new(false);
+        let mut resolver = ByNumber { resolved: 0 };
+        for object in [1, 2, 1] {
+            aggregator.add(&header(1, 1, 0), [native(object, 0x10)].into_iter(), &mut resolver);
+        }
+        assert_eq!(resolver.resolved, 0);
+        let frames = |aggregator: &mut Aggregator| {
+            aggregator.new_unnamed_frames().iter().map(|unnamed| unnamed.frame.aux).collect::<Vec<_>>()
+        };
+        assert_eq!(frames(&mut aggregator), [1, 2]);
+        aggregator.add(&header(1, 1, 0), [native(1, 0x10), native(3, 0x10)].into_iter(), &mut resolver);
+        assert_eq!(frames(&mut aggregator), [3], "each is told once");
+        let mut interval = aggregator.take();
+        interval.name_frames(named);
+        let (tables, profile) = cpu_profile(interval, 0, no_attributes);
+        let texts = |identity: crate::model::SampleIdentity| {
+            let frames = tables.stacks.get(identity.stack).iter();
+            let text = frames.map(|id| match *tables.frames.get(*id) {
+                Frame::Marker { function, .. } => tables.strings.get(tables.functions.get(function).name),
+                _ => panic!("a marker"),
+            });
+            text.collect::<Vec<_>>().join(";")
+        };
+        let found: Vec<_> =
+            profile.samples().iter().map(|sample| (texts(sample.identity), sample.value)).collect();
+        let expected = [("plugin1", 2), ("plugin2", 1), ("plugin1;plugin3", 1)];
+        assert_eq!(found, expected.map(|(text, value)| (text.to_owned(), value)));
+    }
+
+    /// An object's address, and the same one with its run-time address: two places, one function.
+    #[test]
+    fn stacks_of_frames_that_turn_out_to_be_one_are_one() {
+        let mut aggregator = Aggregator::new(false);
+        let mut resolver = ByNumber { resolved: 0 };
+        for value in [0x10, 0x20, 0x10] {
+            let java = RawFrame { kind: FrameKind::Interpreted, aux: 1, value: 7 };
+            aggregator.add(&header(1, 1, 0), [native(1, value), java].into_iter(), &mut resolver);
+            aggregator.add(&header(1, 1, 0), [java].into_iter(), &mut resolver);
+        }
+        let mut interval = aggregator.take();
+        interval.name_frames(named);
+        let (tables, profile) = cpu_profile(interval, 0, no_attributes);
+        let found: Vec<_> = profile
+            .samples()
+            .iter()
+            .map(|sample| (tables.stacks.get(sample.identity.stack).len(), sample.value))
+            .collect();
+        assert_eq!(found, [(2, 3), (1, 3)]);
     }
 
     #[test]

@@ -3,10 +3,13 @@
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
-use super::aggregator::ThreadKey;
+use super::aggregator::{ThreadKey, UnnamedFrame};
 use super::survivors::NumberedSample;
 use crate::core::record::{Engine, Owner};
-use crate::model::{AttributeSetId, LinkId, Profile, ProfileType, SampleIdentity, StackId, Tables};
+use crate::model::{
+    AttributeSetId, Frame, FrameId, LinkId, Profile, ProfileType, SampleIdentity, SliceInterner, StackId,
+    Tables,
+};
 
 /// One of the profiles that an engine's samples become, with its period.
 #[derive(Clone, Copy, Debug)]
@@ -65,12 +68,46 @@ pub(super) struct Numbered {
 pub struct Interval {
     /// The tables that the sums refer to.
     pub tables: Tables,
+    /// Frames that have no name yet.
+    pub(super) unnamed: Vec<(UnnamedFrame, FrameId)>,
     pub(super) sums: Vec<Sum>,
     pub(super) moments: Option<Vec<Moment>>,
     pub(super) numbered: Vec<Numbered>,
 }
 
 impl Interval {
+    /// Names the frames that were put down without one. Nothing else is to be done with the interval before.
+    pub fn name_frames(&mut self, mut name: impl FnMut(&mut Tables, UnnamedFrame) -> Frame) {
+        let Self { tables, unnamed, sums, .. } = self;
+        let mut merged: HashMap<FrameId, FrameId, RandomState> = HashMap::default();
+        for (frame, id) in std::mem::take(unnamed) {
+            let named = name(tables, frame);
+            let one = tables.frames.define(id, named);
+            if one != id {
+                merged.insert(id, one);
+            }
+        }
+        if merged.is_empty() {
+            return;
+        }
+        // Two places have turned out to be one, and so may two stacks.
+        let mut stacks = SliceInterner::default();
+        let mut stack = Vec::new();
+        let ids: Vec<StackId> = tables
+            .stacks
+            .iter()
+            .map(|frames| {
+                stack.clear();
+                stack.extend(frames.iter().map(|frame| *merged.get(frame).unwrap_or(frame)));
+                stacks.intern(&stack)
+            })
+            .collect();
+        tables.stacks = stacks;
+        for sum in sums {
+            sum.key.stack = ids[sum.key.stack.0 as usize];
+        }
+    }
+
     /// The samples of what may outlive the interval, in its tables; `attributes_of` as in [`Interval::into_profiles`].
     pub fn numbered_samples(
         &mut self,

@@ -11,7 +11,7 @@ mod selection;
 mod survivors;
 mod thread_state;
 
-pub use aggregator::{Aggregator, RawFrame, Resolver, ThreadKey};
+pub use aggregator::{Aggregator, ObjectCounts, RawFrame, Resolver, ThreadKey, UnnamedFrame};
 pub use interval::{EngineProfiles, Interval, ProfileKind};
 pub use selection::{NamePattern, NameSelection};
 pub use survivors::{Alive, NumberedSample, Remains, Survivors};

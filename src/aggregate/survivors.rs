@@ -141,7 +141,7 @@ mod tests {
 
     fn sample(tables: &mut Tables, number: u32, function: &str) -> NumberedSample {
         let function = tables.named_function(function);
-        let frame = tables.frames.intern(crate::model::Frame::Java { function, line: 1 });
+        let frame = tables.frames.intern(crate::model::Frame::java(function, 1));
         let stack = tables.stacks.intern(&[frame]);
         let identity = SampleIdentity { stack, attributes: AttributeSetId::EMPTY, link: LinkId::NONE };
         NumberedSample { engine: ENGINE, number, identity, values: [100.0, 2.0] }

@@ -259,23 +259,26 @@ mod tests {
     /// The next thread with its kernel id had the context of one that was never detached.
     #[test]
     fn a_thread_that_ends_without_detaching_leaves_no_context_under_its_kernel_id() {
-        let ended = std::thread::spawn(|| {
-            let own = platform_block(false).unwrap();
-            virtual_thread_mounted(-9);
-            // SAFETY: gettid takes nothing and cannot fail.
-            (unsafe { libc::gettid() }, ptr::from_ref(own).addr())
-        });
-        let (os_tid, own) = ended.join().unwrap();
-        let entry = entry_of(os_tid).unwrap();
-        assert!(entry.own_block().is_none() && entry.mounted_block().is_none());
-        // Its block goes to another thread, unless tests that run besides have been faster.
-        let next = std::thread::spawn(move || {
-            let taken: Vec<_> = (0..64).map_while(|_| BLOCKS.take()).collect();
-            let is_free = taken.iter().any(|block| ptr::from_ref(*block).addr() == own);
-            taken.into_iter().for_each(|block| BLOCKS.give_back(block));
-            is_free
-        });
-        assert!(next.join().unwrap(), "its block is lost");
+        let its_block_is_free = || {
+            let ended = std::thread::spawn(|| {
+                let own = platform_block(false).unwrap();
+                virtual_thread_mounted(-9);
+                // SAFETY: gettid takes nothing and cannot fail.
+                (unsafe { libc::gettid() }, ptr::from_ref(own).addr())
+            });
+            let (os_tid, own) = ended.join().unwrap();
+            let entry = entry_of(os_tid).unwrap();
+            assert!(entry.own_block().is_none() && entry.mounted_block().is_none());
+            let next = std::thread::spawn(move || {
+                let taken: Vec<_> = (0..64).map_while(|_| BLOCKS.take()).collect();
+                let is_free = taken.iter().any(|block| ptr::from_ref(*block).addr() == own);
+                taken.into_iter().for_each(|block| BLOCKS.give_back(block));
+                is_free
+            });
+            next.join().unwrap()
+        };
+        // Its block goes to another thread, unless tests that run besides have been faster, which they are not each time.
+        assert!((0..16).any(|_| its_block_is_free()), "its block is lost");
     }
 
     #[test]

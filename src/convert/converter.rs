@@ -267,7 +267,8 @@ impl JfrToOtlp {
     #[cold]
     fn handling(&mut self, chunk: Chunk<'_>, of: TypeIndex) -> (usize, Handling) {
         let event = chunk.metadata().get(of);
-        let name = &*event.name;
+        // Any number of types may have one long name.
+        let name = label(&event.name);
         let count = match self.counts_by_name.get(name) {
             Some(&count) => count,
             None => {

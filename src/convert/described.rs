@@ -16,6 +16,10 @@ pub(super) struct Described {
     agreed: Option<Vec<(String, ResourceValue)>>,
 }
 
+/// So many attributes are taken of `OTEL_RESOURCE_ATTRIBUTES`, the first. 128 is what OpenTelemetry's SDKs take of a
+/// span's.
+const MOST_LISTED: usize = 128;
+
 /// What a recording says in an event of its own.
 pub(super) const EVENTS: [&str; 4] = [
     "jdk.JVMInformation",
@@ -80,8 +84,10 @@ impl Described {
     fn all_say(&self) -> Vec<(String, ResourceValue)> {
         let mut resource = Resource::default();
         // `key1=value1,key2=value2`, which the variable for the name goes over.
-        for (key, value) in self.listed.iter().flat_map(|list| list.split(',')).filter_map(split) {
-            resource.set(key, label(value));
+        for (key, value) in
+            self.listed.iter().flat_map(|list| list.split(',')).filter_map(split).take(MOST_LISTED)
+        {
+            resource.set(label(key), label(value));
         }
         let mut said: Vec<_> = self.said.iter().collect();
         said.sort_by_key(|(key, _)| **key);

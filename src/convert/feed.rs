@@ -9,11 +9,16 @@ use thiserror::Error;
 use super::converter::JfrToOtlp;
 use crate::jfr::chunk::OpenChunk;
 use crate::jfr::error::JfrError;
+use crate::jfr::extent::Extent;
 use crate::jfr::header::{ChunkHeader, HEADER_LEN};
 use crate::jfr::recording::Chunks;
 
 /// How many bytes of what has no known length are read at a time.
 const READ_LEN: usize = 1 << 16;
+
+/// Up to this length a chunk is read whole, as it says that it has it, even if events cannot be told apart in it: its
+/// constants may lie behind. Async-profiler's chunks have 100 MB, HotSpot's 12 MB.
+const LONGEST_BELIEVED: usize = 256 << 20;
 
 /// Why a recording could not be added, or not all of it.
 #[derive(Debug, Error)]
@@ -45,68 +50,65 @@ impl JfrToOtlp {
         self.add_reader(File::open(path)?)
     }
 
-    /// Adds a recording from a reader. One chunk at a time is in memory; of a recording that is damaged, or whose last
-    /// chunk is not finished, all that follows.
+    /// Adds a recording from a reader. One chunk at a time is in memory: as much as it says that it has, up to 256 MiB, and
+    /// of a longer one, or one that is not finished, as much as is one event after the other.
     ///
     /// # Errors
     /// If the reader fails, or something in the recording is wrong; what could be read before has been added.
     pub fn add_reader(&mut self, mut from: impl Read) -> Result<(), AddError> {
-        let (mut bytes, mut base) = (Vec::new(), 0);
-        let added = self.read_chunks(&mut from, &mut bytes, &mut base);
+        let mut held = Held::default();
+        let added = self.read_chunks(&mut from, &mut held);
         if let Err(AddError::Io(_)) = added {
             // That the reader failed is what is wrong: the recording is cut there.
-            let _ = self.add_chunks(&bytes, base);
+            let _ = self.add_chunks(held.bytes(), held.base);
         }
         self.end_recording();
         added
     }
 
-    /// Reads and adds chunk by chunk. `bytes` has what has been read of the current one, which is at `base`.
-    fn read_chunks(
-        &mut self,
-        from: &mut dyn Read,
-        bytes: &mut Vec<u8>,
-        base: &mut u64,
-    ) -> Result<(), AddError> {
+    /// Reads and adds chunk by chunk. Behind what is no chunk, or one whose end cannot be found, nothing is read.
+    fn read_chunks(&mut self, from: &mut dyn Read, held: &mut Held) -> Result<(), AddError> {
         let mut first_problem = Ok(());
         loop {
-            from.take((HEADER_LEN - bytes.len()) as u64).read_to_end(bytes)?;
-            if bytes.is_empty() && *base > 0 {
+            held.read_up_to(from, HEADER_LEN)?;
+            if held.bytes().is_empty() {
                 return Ok(first_problem?);
             }
-            let header = ChunkHeader::parse(bytes, *base).ok().filter(ChunkHeader::is_finished);
-            let size = header.and_then(|header| usize::try_from(header.size).ok());
-            let Some(size) = size.filter(|&size| size >= HEADER_LEN) else { break };
+            let header = match ChunkHeader::parse(held.bytes(), held.base) {
+                Ok(header) => header,
+                Err(error) => return Ok(first_problem.and(Err(error))?),
+            };
             // As many bytes as there are, however many are declared; and those by which the next chunk is known.
-            from.take((size - bytes.len() + HEADER_LEN) as u64).read_to_end(bytes)?;
-            let is_followed = bytes.len() <= size || ChunkHeader::parse(&bytes[size..], 0).is_ok();
-            if bytes.len() < size || !is_followed {
-                break;
+            let declared = usize::try_from(header.size).ok().filter(|&size| size <= LONGEST_BELIEVED);
+            held.read_up_to(from, declared.unwrap_or(0) + HEADER_LEN)?;
+            let is_whole = declared.is_some_and(|size| HEADER_LEN <= size && size <= held.bytes().len());
+            if !(is_whole && header.is_finished()) {
+                let mut extent = Extent::new(&header);
+                while extent.is_open(held.bytes()) && held.read_more(from, READ_LEN)? {}
+                held.read_more(from, HEADER_LEN)?;
             }
-            let opened =
-                OpenChunk::open(&bytes[..size], *base).ok().filter(|chunk| chunk.problem().is_none());
-            let Some(chunk) = opened else { break };
-            first_problem = first_problem.and(self.add_chunk(chunk.contents()));
-            bytes.drain(..size);
-            *base += size as u64;
+            let mut chunks = Chunks::at(held.bytes(), held.base);
+            let added = chunks.next().map_or(Ok(()), |chunk| self.add_opened(chunk));
+            first_problem = first_problem.and(added);
+            let Some(next) = chunks.next_at() else { return Ok(first_problem?) };
+            held.pass(next);
         }
-        // What is wrong, and where it goes on, is known from the whole.
-        from.read_to_end(bytes)?;
-        Ok(first_problem.and(self.add_chunks(bytes, *base))?)
     }
 
     /// Adds the chunks in these bytes, which are at `base` in their recording.
     fn add_chunks(&mut self, bytes: &[u8], base: u64) -> Result<(), JfrError> {
         let mut first_problem = Ok(());
         for chunk in Chunks::at(bytes, base) {
-            let added = chunk.and_then(|chunk| {
-                let problem = chunk.problem();
-                let added = self.add_chunk(chunk.contents());
-                problem.map_or(added, Err)
-            });
-            first_problem = first_problem.and(added);
+            first_problem = first_problem.and(self.add_opened(chunk));
         }
         first_problem
+    }
+
+    /// Adds what can be read of a chunk.
+    fn add_opened(&mut self, chunk: Result<OpenChunk<'_>, JfrError>) -> Result<(), JfrError> {
+        let chunk = chunk?;
+        let added = self.add_chunk(chunk.contents());
+        chunk.problem().map_or(added, Err)
     }
 
     /// Takes more bytes of a recording that is still coming, and adds the events that can be read by now.
@@ -167,6 +169,43 @@ impl JfrToOtlp {
                 return Ok(());
             }
             after(self)?;
+        }
+    }
+}
+
+/// What has been read of a recording, and not been added.
+#[derive(Debug, Default)]
+struct Held {
+    read: Vec<u8>,
+    /// So many of them have been added.
+    passed: usize,
+    /// The offset in the recording of what follows those.
+    base: u64,
+}
+
+impl Held {
+    fn bytes(&self) -> &[u8] {
+        &self.read[self.passed..]
+    }
+
+    /// Reads until there are so many bytes, or no more come.
+    fn read_up_to(&mut self, from: &mut dyn Read, len: usize) -> io::Result<()> {
+        let missing = len.saturating_sub(self.bytes().len());
+        self.read_more(from, missing).map(drop)
+    }
+
+    /// Reads so many bytes, or those that come. Whether there were any.
+    fn read_more(&mut self, from: &mut dyn Read, len: usize) -> io::Result<bool> {
+        Ok(from.take(len as u64).read_to_end(&mut self.read)? > 0)
+    }
+
+    fn pass(&mut self, len: usize) {
+        self.passed += len;
+        self.base += len as u64;
+        // Not for each of many small chunks in what is long.
+        if self.passed > self.read.len() / 2 {
+            self.read.drain(..self.passed);
+            self.passed = 0;
         }
     }
 }

@@ -41,6 +41,10 @@ pub(super) const SUBJECT: usize = 9;
 /// The first that a type has is the thread that an event is about.
 const THREAD_FIELDS: [&str; 3] = ["sampledThread", "eventThread", "thread"];
 
+/// So many fields of a context are taken of a type, the first: each has a table of the chunk's values, and each event looks
+/// at all of them. Datadog's profiler has ten.
+const MOST_CONTEXTS: usize = 32;
+
 /// How to read a type, and what becomes of it.
 #[derive(Debug)]
 pub(super) struct Reader {
@@ -132,7 +136,7 @@ impl Reader {
         names.extend(wanted.iter().map(|wanted| wanted.field));
         let first_context = names.len();
         let is_context = |field: &&Field| &*field.type_name == "profiler.types.AttributeValue";
-        names.extend(event.fields.iter().filter(is_context).map(|field| &*field.name));
+        names.extend(event.fields.iter().filter(is_context).take(MOST_CONTEXTS).map(|field| &*field.name));
         let trace = names[first_context..].iter().position(|field| super::labels::names_trace(field));
         let contexts: Vec<String> = names[first_context..].iter().map(|name| context_key(name)).collect();
         let unit = |name: &str| event.field(name).and_then(Field::unit);

@@ -1,5 +1,6 @@
 //! A chunk's stacks, made into the model's once for each constant.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
@@ -12,7 +13,8 @@ use crate::jfr::projection::Projection;
 use crate::jfr::types::TypeIndex;
 use crate::jfr::values::{Constant, Struct, Value};
 use crate::model::{
-    Frame, FrameId, FrameType, FunctionId, JavaMethod, REMOTE_METHOD, RemoteFrame, StackId, Tables,
+    Execution, Frame, FrameId, FrameType, FunctionId, JavaMethod, LONGEST_NAME, REMOTE_METHOD, RemoteFrame,
+    StackId, Tables,
 };
 
 /// What the stacks of one chunk have become.
@@ -29,10 +31,10 @@ pub(super) struct Stacks {
 }
 
 /// What a frame's code is. The names are those of HotSpot ("Interpreted", "JIT compiled", "Inlined", "Native", for a Java
-/// method that is native) and of async-profiler ("Native", "C++" and "Kernel" for machine code).
+/// method that is native) and of async-profiler ("C1 compiled"; "Native", "C++" and "Kernel" for machine code).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    Java,
+    Java(Option<Execution>),
     /// Of a native Java method or of machine code, as the method tells.
     Native,
     Kernel,
@@ -118,17 +120,18 @@ impl Stacks {
         libraries: &mut Libraries,
         tables: &mut Tables,
     ) -> Frame {
-        let kind = numbers.constant(TYPE, &key).and_then(|kind| self.kind(chunk, kind)).unwrap_or(Kind::Java);
+        let kind = numbers.constant(TYPE, &key).and_then(|kind| self.kind(chunk, kind));
+        let kind = kind.unwrap_or(Kind::Java(None));
         let method = numbers.constant(METHOD, &key).and_then(|method| chunk.resolve(method));
         let Some(Value::Struct(method)) = method else { return marker("[unknown]", tables) };
         let line = u32::try_from(key[1]).unwrap_or(0);
-        if kind == Kind::Java
+        if let Kind::Java(execution) = kind
             && let Some(&function) = self.functions.get(&key[METHOD])
         {
-            return Frame::Java { function, line };
+            return Frame::Java { function, line, execution };
         }
         let made = named(chunk, method, line, kind, libraries, tables);
-        if let (Kind::Java, Frame::Java { function, .. }) = (kind, made) {
+        if let (Kind::Java(_), Frame::Java { function, .. }) = (kind, made) {
             self.functions.insert(key[METHOD], function);
         }
         made
@@ -141,7 +144,11 @@ impl Stacks {
                 let kind = match chunk.text(Value::Constant(constant)).as_deref() {
                     Some("Kernel") => Kind::Kernel,
                     Some("Native" | "C++") => Kind::Native,
-                    _ => Kind::Java,
+                    Some("Interpreted") => Kind::Java(Some(Execution::Interpreted)),
+                    Some("JIT compiled") => Kind::Java(Some(Execution::Compiled)),
+                    Some("C1 compiled") => Kind::Java(Some(Execution::C1)),
+                    Some("Inlined") => Kind::Java(Some(Execution::Inlined)),
+                    _ => Kind::Java(None),
                 };
                 self.kinds.put(chunk, place, kind)
             }
@@ -170,7 +177,13 @@ fn named(
     tables: &mut Tables,
 ) -> Frame {
     let text = |of: Struct<'_>, name: &str| {
-        of.get(name).and_then(|value| chunk.text(value)).unwrap_or_default().into_owned()
+        let mut text =
+            of.get(name).and_then(|value| chunk.text_up_to(value, LONGEST_NAME)).unwrap_or_default();
+        if text.len() > LONGEST_NAME {
+            // Other encodings have units that are longer in UTF-8.
+            text = Cow::Owned(text[..text.floor_char_boundary(LONGEST_NAME)].to_owned());
+        }
+        text.into_owned()
     };
     let class = method.get("type").and_then(|class| class.as_struct(chunk));
     let class = class.map(|class| text(class, "name")).unwrap_or_default();
@@ -193,7 +206,12 @@ fn named(
         _ => {
             let method =
                 JavaMethod { class: &class, method: &name, descriptor: &descriptor, normalise: true };
-            Frame::Java { function: tables.java_function(method, "", 0), line }
+            let execution = match kind {
+                Kind::Java(execution) => execution,
+                Kind::Native => Some(Execution::Native),
+                Kind::Kernel => None,
+            };
+            Frame::Java { function: tables.java_function(method, "", 0), line, execution }
         }
     }
 }

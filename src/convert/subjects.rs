@@ -4,7 +4,7 @@ use crate::jfr::chunk::Chunk;
 use crate::jfr::types::{FieldKind, Type};
 use crate::jfr::values::{Constant, Value};
 use crate::model::attribute_keys::{EXCEPTION_TYPE, MONITOR_CLASS, OBJECT_CLASS};
-use crate::model::java_type_name;
+use crate::model::{LONGEST_NAME, java_type_name};
 
 /// What a class is to an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,9 @@ pub(super) fn class_name(chunk: Chunk<'_>, constant: Constant) -> Option<String>
     if &*class.type_of().name == "jdk.types.OldObject" {
         class = class.get("type")?.as_struct(chunk)?;
     }
-    let name = class.get("name").and_then(|name| chunk.text(name)).filter(|name| !name.is_empty())?;
+    let name = class
+        .get("name")
+        .and_then(|name| chunk.text_up_to(name, LONGEST_NAME))
+        .filter(|name| !name.is_empty())?;
     Some(java_type_name(&name, true))
 }

@@ -206,7 +206,11 @@ pub struct EventAccount {
     descriptor: AtomicI32,
     /// The random part of a period, in `0..period`, that decides where the periods' borders are.
     pub phase: AtomicU64,
-    /// The periods that samples have stood for.
+    /// How many times as long as was asked for periods are; 0 like 1.
+    pub stretch: AtomicU32,
+    /// What had been counted, but for `own`, where the first of the periods of this length begins.
+    pub base: AtomicU64,
+    /// The periods since then that samples have stood for.
     pub credited: AtomicU64,
     /// What the profiler itself has made the event count.
     pub own: AtomicU64,
@@ -235,6 +239,8 @@ impl EventAccount {
     /// Begins anew, with this random part of a period.
     pub fn begin(&self, phase: u64) {
         self.phase.store(phase, Ordering::Relaxed);
+        self.stretch.store(1, Ordering::Relaxed);
+        self.base.store(0, Ordering::Relaxed);
         self.credited.store(0, Ordering::Relaxed);
         self.own.store(0, Ordering::Relaxed);
         self.started.store(false, Ordering::Relaxed);

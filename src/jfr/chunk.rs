@@ -9,6 +9,7 @@ use super::framing::{CHECKPOINT, Frame, METADATA};
 use super::header::{ChunkHeader, HEADER_LEN};
 use super::metadata::Metadata;
 use super::pools::Pools;
+use super::strings::RawString;
 use super::types::TypeIndex;
 use super::values::{Constant, Value, read_value};
 
@@ -217,14 +218,23 @@ impl<'c> Chunk<'c> {
 
     /// The text of a string, in place or in the pool, or of a constant that stands for one (`jdk.types.Symbol`).
     pub fn text(&self, value: Value<'c>) -> Option<Cow<'c, str>> {
+        self.string(value)?.text()
+    }
+
+    /// The same, of which no more is decoded than so many bytes or units, which are characters but for a last one.
+    pub fn text_up_to(&self, value: Value<'c>, most: usize) -> Option<Cow<'c, str>> {
+        self.string(value)?.up_to(most).text()
+    }
+
+    fn string(&self, value: Value<'c>) -> Option<RawString<'c>> {
         let mut value = value;
         for _ in 0..MOST_STRING_HOPS {
             value = match value {
-                Value::String(super::strings::RawString::Pool(key)) => {
+                Value::String(RawString::Pool(key)) => {
                     let of = self.metadata().string_type()?;
                     self.resolve(Constant { of, key })?
                 }
-                Value::String(string) => return string.text(),
+                Value::String(string) => return Some(string),
                 Value::Constant(constant) => self.resolve(constant)?,
                 Value::Struct(of) if of.type_of().is_simple || of.type_of().fields.len() == 1 => {
                     of.fields().next()?.ok()?.1

@@ -1,5 +1,7 @@
 //! The tree of elements that metadata is written as: names, attributes, children, much as in XML.
 
+use std::sync::Arc;
+
 use super::cursor::Cursor;
 use super::error::{JfrError, Problem};
 use super::strings::RawString;
@@ -10,7 +12,8 @@ const MOST_LEVELS: usize = 32;
 /// The elements of one metadata event, each after its parent.
 #[derive(Debug, Default)]
 pub(super) struct Elements {
-    strings: Vec<Box<str>>,
+    /// Any number of elements may name each, so whoever keeps one shares it.
+    strings: Vec<Arc<str>>,
     /// Positions of a name and a value in `strings`.
     attributes: Vec<(u32, u32)>,
     elements: Vec<Element>,
@@ -84,15 +87,15 @@ impl Elements {
     }
 
     /// The element's attributes: names and values.
-    pub(super) fn attributes(&self, element: Element) -> impl Iterator<Item = (&str, &str)> {
+    pub(super) fn attributes(&self, element: Element) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
         let range = element.attributes.0 as usize..element.attributes.1 as usize;
         self.attributes[range]
             .iter()
-            .map(|&(name, value)| (&*self.strings[name as usize], &*self.strings[value as usize]))
+            .map(|&(name, value)| (&self.strings[name as usize], &self.strings[value as usize]))
     }
 
     /// The value of an attribute.
-    pub(super) fn attribute(&self, element: Element, name: &str) -> Option<&str> {
-        self.attributes(element).find(|(other, _)| *other == name).map(|(_, value)| value)
+    pub(super) fn attribute(&self, element: Element, name: &str) -> Option<&Arc<str>> {
+        self.attributes(element).find(|(other, _)| ***other == *name).map(|(_, value)| value)
     }
 }

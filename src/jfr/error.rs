@@ -58,6 +58,9 @@ pub enum Problem {
         /// Bytes left.
         left: usize,
     },
+    /// An array of many elements that have no byte, of which there could be any number.
+    #[error("{0} elements without any byte")]
+    EmptyElements(usize),
     /// Nothing in the chunk says what its events consist of.
     #[error("the chunk has no metadata so far, so its events cannot be read")]
     NoMetadata,

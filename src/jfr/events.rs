@@ -38,12 +38,6 @@ impl<'c> Event<'c> {
         Some(Self { values: Struct { chunk, of, at: frame.payload, end: frame.end }, start: frame.at })
     }
 
-    /// Its place.
-    pub(super) fn frame(&self) -> Frame {
-        let Struct { at: payload, end, .. } = self.values;
-        Frame { at: self.start, payload, end, type_id: self.type_of().id }
-    }
-
     /// Its offset in the recording.
     pub fn offset(&self) -> u64 {
         self.values.chunk.offset() + self.start as u64

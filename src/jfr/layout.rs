@@ -11,7 +11,9 @@ pub(super) const MOST_LEVELS: usize = 32;
 /// Steps that all types of a chunk may have together for each field that its metadata has: structs that stand in place
 /// are expanded, and made-up ones could be so without end.
 const STEPS_PER_FIELD: usize = 16;
-const FEWEST_STEPS: usize = 4_096;
+pub(super) const FEWEST_STEPS: usize = 4_096;
+/// Elements without any byte that an array may have. The bytes left do not bound their number, and no writer has them.
+const MOST_EMPTY_ELEMENTS: usize = 16;
 
 /// How to pass a sequence of values.
 #[derive(Clone, Debug, Default)]
@@ -101,6 +103,17 @@ impl Layout {
         Ok(())
     }
 
+    /// Whether the values have no byte.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.steps.is_empty() && self.broken.is_none()
+    }
+
+    /// Whether all fields were expanded.
+    pub(super) fn is_whole(&self) -> bool {
+        self.broken.is_none()
+    }
+
     /// Passes the values.
     #[inline(always)]
     pub(super) fn skip(&self, cursor: &mut Cursor<'_>, metadata: &Metadata) -> Result<(), JfrError> {
@@ -156,6 +169,20 @@ pub(super) fn skip_values(
     }
 }
 
+/// The number of elements of an array of structs, which are bounded even if they have no byte.
+#[inline]
+pub(super) fn count_structs(
+    of: TypeIndex,
+    cursor: &mut Cursor<'_>,
+    metadata: &Metadata,
+) -> Result<usize, JfrError> {
+    let (at, count) = (*cursor, cursor.count()?);
+    if count > MOST_EMPTY_ELEMENTS && metadata.get(of).layout.is_empty() {
+        return Err(at.error(Problem::EmptyElements(count)));
+    }
+    Ok(count)
+}
+
 /// A count is at most that of the bytes left, so that no loop is longer than the recording.
 fn skip_array(
     element: Element,
@@ -163,7 +190,10 @@ fn skip_array(
     metadata: &Metadata,
     level: usize,
 ) -> Result<(), JfrError> {
-    let count = cursor.count()?;
+    let count = match element {
+        Element::Struct(of) => count_structs(of, cursor, metadata)?,
+        _ => cursor.count()?,
+    };
     skip_elements(element, count, cursor, metadata, level)
 }
 

@@ -1,14 +1,18 @@
 //! A metadata event: what types there are in a chunk, and where it was recorded.
 
+use std::sync::Arc;
+
 use super::cursor::Cursor;
 use super::elements::{Element, Elements};
 use super::error::{JfrError, Problem};
 use super::key_index::KeyIndex;
-use super::layout::Layout;
+use super::layout::{FEWEST_STEPS, Layout};
 use super::types::{Annotation, Field, FieldKind, Setting, Type, TypeIndex};
 
 /// Ids below this are looked up in a table.
 const DIRECT_IDS: usize = 4_096;
+/// As many bytes as an `i64` has at most, and some for zeroes before it.
+const LONGEST_NUMBER: usize = 32;
 const NO_TYPE: u32 = u32::MAX;
 
 /// What a chunk's values consist of.
@@ -28,7 +32,7 @@ pub struct Metadata {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Region {
     /// `en_US`
-    pub locale: Option<Box<str>>,
+    pub locale: Option<Arc<str>>,
     /// How far local time is ahead of UTC, in milliseconds.
     pub gmt_offset_ms: Option<i64>,
     /// How much of that is daylight saving, in milliseconds; JDK 25 has it.
@@ -132,9 +136,9 @@ impl Metadata {
         let position = self.types.len() as u32;
         self.types.push(Type {
             id,
-            name: attribute("name").unwrap_or_default().into(),
-            super_type: attribute("superType").map(Into::into),
-            is_simple: attribute("simpleType") == Some("true"),
+            name: attribute("name").cloned().unwrap_or_default(),
+            super_type: attribute("superType").cloned(),
+            is_simple: attribute("simpleType").is_some_and(|is| **is == *"true"),
             fields: Vec::new(),
             annotations: Vec::new(),
             settings: Vec::new(),
@@ -163,7 +167,7 @@ impl Metadata {
         let id = number(elements, element, "class").ok_or(Problem::Attribute("class"))?;
         let attribute = |name| elements.attribute(element, name);
         let of = self.find(id);
-        let kind = match (of, attribute("constantPool") == Some("true")) {
+        let kind = match (of, attribute("constantPool").is_some_and(|is| **is == *"true")) {
             (Some(of), true) => FieldKind::Constant(of),
             (Some(of), false) => primitive(&self.get(of).name).unwrap_or(FieldKind::Struct(of)),
             // A key can be passed, if not followed.
@@ -171,7 +175,7 @@ impl Metadata {
             (None, false) => FieldKind::Unknown(id),
         };
         Ok(Field {
-            name: attribute("name").unwrap_or_default().into(),
+            name: attribute("name").cloned().unwrap_or_default(),
             kind,
             is_array: number(elements, element, "dimension").is_some_and(|dimension| dimension > 0),
             type_name: self.name_of(Some(id)),
@@ -181,22 +185,22 @@ impl Metadata {
 
     fn setting(&self, elements: &Elements, element: Element) -> Setting {
         Setting {
-            name: elements.attribute(element, "name").unwrap_or_default().into(),
+            name: elements.attribute(element, "name").cloned().unwrap_or_default(),
             type_name: self.name_of(number(elements, element, "class")),
-            default_value: elements.attribute(element, "defaultValue").map(Into::into),
+            default_value: elements.attribute(element, "defaultValue").cloned(),
             annotations: Vec::new(),
         }
     }
 
     fn annotation(&self, elements: &Elements, element: Element) -> Annotation {
-        let values = elements.attributes(element).filter(|(name, _)| *name != "class");
+        let values = elements.attributes(element).filter(|(name, _)| ***name != *"class");
         Annotation {
             type_name: self.name_of(number(elements, element, "class")),
-            values: values.map(|(name, value)| (name.into(), value.into())).collect(),
+            values: values.map(|(name, value)| (name.clone(), value.clone())).collect(),
         }
     }
 
-    fn name_of(&self, id: Option<i64>) -> Box<str> {
+    fn name_of(&self, id: Option<i64>) -> Arc<str> {
         id.and_then(|id| self.find(id)).map(|of| self.get(of).name.clone()).unwrap_or_default()
     }
 
@@ -207,6 +211,13 @@ impl Metadata {
 
     pub(super) fn all(&self) -> &[Type] {
         &self.types
+    }
+
+    /// What [`Layout::of_fields`] may take for parts of this type: what it took for the whole, within what all types may take
+    /// together. Any number of types may be read so.
+    pub(super) fn layout_budget(&self, of: TypeIndex) -> usize {
+        let is_expanded = self.get(of).layout.is_whole() && self.string_type != Some(of);
+        if is_expanded { usize::MAX } else { FEWEST_STEPS }
     }
 
     /// A type.
@@ -259,21 +270,22 @@ fn primitive(name: &str) -> Option<FieldKind> {
 
 fn string_itself() -> Field {
     Field {
-        name: Box::default(),
+        name: Arc::default(),
         kind: FieldKind::String,
         is_array: false,
-        type_name: Box::default(),
+        type_name: Arc::default(),
         annotations: Vec::new(),
     }
 }
 
 fn number(elements: &Elements, element: Element, name: &str) -> Option<i64> {
-    elements.attribute(element, name)?.parse().ok()
+    // No number is longer, and any number of elements may name one text.
+    elements.attribute(element, name).filter(|text| text.len() <= LONGEST_NUMBER)?.parse().ok()
 }
 
 fn region(elements: &Elements, element: Element) -> Region {
     Region {
-        locale: elements.attribute(element, "locale").map(Into::into),
+        locale: elements.attribute(element, "locale").cloned(),
         gmt_offset_ms: number(elements, element, "gmtOffset"),
         daylight_saving_ms: number(elements, element, "dst"),
     }

@@ -2,7 +2,8 @@
 //!
 //! In: bytes of a recording, whole or as they come. Out: events with their fields, constants and types, borrowed from the
 //! bytes. Knows nothing of profiles; `convert`, `agent` and `cli` may import it. It makes no system call, and allocates
-//! for what it has read alone, never for what a size in the recording declares.
+//! for what it has read alone, never for what a size in the recording declares: memory is linear in the bytes, and texts that
+//! the metadata writes once are kept once.
 //!
 //! ```text
 //! recording  = chunk*
@@ -16,6 +17,7 @@
 //! | [`recording`] | several chunks |
 //! | [`chunk`] | one chunk: finds its metadata and constants |
 //! | [`push`], [`references`] | a recording whose bytes come bit by bit |
+//! | [`extent`] | how far a chunk goes whose header does not say it |
 //! | [`header`], [`clock`] | a chunk's header; its ticks as times |
 //! | [`framing`], [`events`] | where events begin and end; their types |
 //! | [`elements`], [`metadata`], [`types`] | the types of a chunk |
@@ -32,6 +34,7 @@ mod cursor;
 mod elements;
 pub mod error;
 pub mod events;
+pub mod extent;
 mod framing;
 pub mod header;
 mod integers;

@@ -36,8 +36,8 @@ impl Numbers {
         let metadata = chunk.metadata();
         let (types, compressed) = (metadata.all(), chunk.header().compressed_integers());
         let fields = &metadata.get(of).fields;
-        let layout = |range: std::ops::Range<usize>| {
-            let mut budget = Layout::budget(types);
+        let mut budget = metadata.layout_budget(of);
+        let mut layout = |range: std::ops::Range<usize>| {
             Layout::of_fields(fields[range].iter(), types, compressed, &mut budget)
         };
         let mut numbers =

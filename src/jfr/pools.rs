@@ -7,6 +7,7 @@ use super::framing::{CHECKPOINT, Frame};
 use super::key_index::KeyIndex;
 use super::metadata::Metadata;
 use super::types::TypeIndex;
+use super::values::Constant;
 
 /// The constants of one type.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +25,8 @@ struct Pool {
 pub(super) struct Pools {
     /// By the type's position.
     by_type: Vec<Pool>,
+    /// Those that have come since somebody took them, if somebody does.
+    news: Option<Vec<Constant>>,
 }
 
 /// What a checkpoint says of itself.
@@ -88,9 +91,14 @@ impl Pools {
             let at = cursor;
             let id = cursor.long()?;
             let of = metadata.find(id).ok_or_else(|| at.error(Problem::UnknownType(id)))?;
-            self.by_type[of.0 as usize].add(&mut cursor, of, metadata)?;
+            self.by_type[of.0 as usize].add(&mut cursor, of, metadata, &mut self.news)?;
         }
         Ok(checkpoint)
+    }
+
+    /// The constants that have come since the last call, of which the first has none.
+    pub(super) fn take_news(&mut self) -> Vec<Constant> {
+        self.news.replace(Vec::new()).unwrap_or_default()
     }
 
     /// Puts the pools where the types are in other metadata of the same chunk.
@@ -107,7 +115,13 @@ impl Pools {
 }
 
 impl Pool {
-    fn add(&mut self, cursor: &mut Cursor<'_>, of: TypeIndex, metadata: &Metadata) -> Result<(), JfrError> {
+    fn add(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        of: TypeIndex,
+        metadata: &Metadata,
+        news: &mut Option<Vec<Constant>>,
+    ) -> Result<(), JfrError> {
         let layout = &metadata.get(of).layout;
         for _ in 0..cursor.count()? {
             let key = cursor.long()?;
@@ -116,6 +130,9 @@ impl Pool {
             layout.skip(cursor, metadata)?;
             if self.keys.add(key).is_some() {
                 self.offsets.push(at);
+                if let Some(news) = news {
+                    news.push(Constant { of, key });
+                }
             }
         }
         Ok(())

@@ -5,7 +5,7 @@ use super::chunk::Chunk;
 use super::error::JfrError;
 use super::layout::Layout;
 use super::types::{FieldKind, TypeIndex};
-use super::values::{Struct, Value, read_value};
+use super::values::{Pending, Struct, Value, read_value_to};
 
 /// How to read some fields of a type.
 #[derive(Clone, Debug)]
@@ -21,8 +21,7 @@ struct Taken {
     is_array: bool,
     /// Which of the fields asked for it is.
     slot: usize,
-    /// How to pass it, where reading it does not.
-    itself: Option<Layout>,
+    is_last: bool,
 }
 
 impl<const N: usize> Projection<N> {
@@ -31,26 +30,25 @@ impl<const N: usize> Projection<N> {
         let metadata = chunk.metadata();
         let (types, compressed) = (metadata.all(), chunk.header().compressed_integers());
         let fields = &metadata.get(of).fields;
-        let layout = |range: std::ops::Range<usize>| {
-            let mut budget = Layout::budget(types);
+        let mut budget = metadata.layout_budget(of);
+        let mut layout = |range: std::ops::Range<usize>| {
             Layout::of_fields(fields[range].iter(), types, compressed, &mut budget)
         };
         let mut taken = Vec::new();
         let mut next = 0;
         for (position, field) in fields.iter().enumerate() {
             let Some(slot) = names.iter().position(|name| *name == &*field.name) else { continue };
-            let is_compound = field.is_array || matches!(field.kind, FieldKind::Struct(_));
             taken.push(Taken {
                 before: layout(next..position),
                 kind: field.kind,
                 is_array: field.is_array,
                 slot,
-                itself: is_compound.then(|| layout(position..position + 1)),
+                is_last: false,
             });
             next = position + 1;
         }
         if let Some(last) = taken.last_mut() {
-            last.itself = None;
+            last.is_last = true;
         }
         Self { of, fields: taken }
     }
@@ -72,11 +70,14 @@ impl<const N: usize> Projection<N> {
         let metadata = values.chunk.metadata();
         for field in &self.fields {
             field.before.skip(&mut cursor, metadata)?;
-            let at = cursor;
-            read[field.slot] = Some(read_value(&mut cursor, field.kind, field.is_array, values.chunk)?);
-            if let Some(itself) = &field.itself {
-                cursor = at;
-                itself.skip(&mut cursor, metadata)?;
+            let mut pending = Pending::Nothing;
+            let slot = &mut read[field.slot];
+            read_value_to(&mut cursor, field.kind, field.is_array, values.chunk, &mut pending, |read| {
+                *slot = Some(read?);
+                Ok(())
+            })?;
+            if !field.is_last {
+                pending.pass(&mut cursor, metadata)?;
             }
         }
         Ok(read)

@@ -1,21 +1,33 @@
 //! Reads a recording as its bytes come.
 //!
-//! A chunk's events are delivered when a flush of its writer closes a segment (a checkpoint with FLUSH and HEADER, HotSpot
-//! from JDK 14 on), and the rest of them when the chunk ends. An event is kept until then if it refers to constants that
-//! are not known yet. The bytes of one chunk are kept, those of the chunks before are not.
+//! A chunk's events are delivered when its writer has flushed (a checkpoint with FLUSH: HotSpot from JDK 14 on, GraalVM's
+//! native images, which write the first metadata behind it), and the rest of them when the chunk ends. An event is kept
+//! until then if its type, or a constant that it refers to, is not known yet. The bytes of one chunk are kept, those of the
+//! chunks before are not.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
 
 use super::chunk::{Chunk, ChunkIndex, begins_chunk, is_cut, read_metadata};
 use super::cursor::Cursor;
 use super::error::{JfrError, Problem};
-use super::events::{Event, Events};
+use super::events::Event;
 use super::framing::{CHECKPOINT, Frame, METADATA};
 use super::header::{ChunkHeader, HEADER_LEN};
 use super::metadata::Metadata;
 use super::pools::{Checkpoint, Pools};
-use super::references::References;
+use super::references::{Lack, References};
+use super::values::Constant;
 
-/// The mask of a checkpoint that closes a segment: FLUSH and HEADER.
-const CLOSES_SEGMENT: u8 = 1 | 2;
+/// In the mask of a checkpoint that a flush has written.
+const FLUSH: u8 = 1;
+/// An event that was looked at so often waits for the chunk's end: it would be looked at for each of the constants that
+/// it refers to, and HotSpot writes those of one event at one time.
+const MOST_LOOKS: u8 = 16;
+/// If a chunk's types are told more often, its other events wait for its end: all constants have to be gone through anew
+/// each time.
+const MOST_TIMES_TOLD: u32 = 64;
 /// As many bytes as tell that a chunk begins.
 const TELLING: usize = 7;
 
@@ -27,6 +39,8 @@ pub struct PushParser {
     /// The offset of `bytes` in the recording.
     base: u64,
     chunk: Option<GrowingChunk>,
+    /// So many bytes that come next are passed: those of a chunk in which nothing can be found any more.
+    to_pass: usize,
     /// Nothing more can be read.
     ended: bool,
 }
@@ -43,13 +57,30 @@ struct GrowingChunk {
     delivered: usize,
     /// Checkpoints that wait for metadata.
     checkpoints: Vec<Frame>,
-    /// Events that refer to what is not known yet.
-    late: Vec<Frame>,
+    /// Events by what they refer to and is not known yet.
+    waiting: HashMap<Constant, Vec<Late>, RandomState>,
+    /// Events of types that the metadata does not describe yet.
+    untyped: Vec<Late>,
+    /// Events that were late, to be looked at with the next flush.
+    again: Vec<Late>,
+    /// Events that wait for the chunk's end.
+    last: Vec<Late>,
+    /// How often types have been told.
+    times_told: u32,
+    /// What a flush has written waits for metadata.
+    is_flushed: bool,
     references: References,
     /// The first thing that is wrong.
     problem: Option<JfrError>,
     /// Events cannot be told apart any more.
     is_broken: bool,
+}
+
+/// An event that could not be delivered, and how often that was found.
+#[derive(Clone, Copy, Debug)]
+struct Late {
+    frame: Frame,
+    times: u8,
 }
 
 impl PushParser {
@@ -67,7 +98,9 @@ impl PushParser {
         if self.ended {
             return Ok(());
         }
-        self.bytes.extend_from_slice(more);
+        let passed = self.to_pass.min(more.len());
+        self.to_pass -= passed;
+        self.bytes.extend_from_slice(&more[passed..]);
         let mut first_problem = Ok(());
         while !self.ended {
             let (goes_on, result) = self.advance(false, deliver);
@@ -97,6 +130,11 @@ impl PushParser {
         first_problem
     }
 
+    /// How many values of the current chunk have been looked at to find whether events can be delivered.
+    pub fn looked_at(&self) -> u64 {
+        self.chunk.as_ref().map_or(0, |chunk| chunk.references.looked_at())
+    }
+
     /// Reads on. Whether there may be more to read in the bytes that are there, and what is wrong.
     fn advance(&mut self, is_all: bool, deliver: &mut dyn FnMut(&Event<'_>)) -> (bool, Result<(), JfrError>) {
         if self.chunk.is_none() {
@@ -118,8 +156,9 @@ impl PushParser {
         let Some(end) = end else { return (false, Ok(())) };
         let result = chunk.problem.map_or(Ok(()), Err);
         self.chunk = None;
-        self.bytes.drain(..end);
-        self.base += end as u64;
+        self.to_pass = end.saturating_sub(self.bytes.len());
+        self.bytes.drain(..end.min(self.bytes.len()));
+        self.base = self.base.saturating_add(end as u64);
         // Behind a chunk whose end is not known nothing can be found.
         self.ended = end == 0;
         (!self.ended && !self.bytes.is_empty(), result)
@@ -137,7 +176,12 @@ impl GrowingChunk {
             framed: HEADER_LEN,
             delivered: HEADER_LEN,
             checkpoints: Vec::new(),
-            late: Vec::new(),
+            waiting: HashMap::default(),
+            untyped: Vec::new(),
+            again: Vec::new(),
+            last: Vec::new(),
+            times_told: 0,
+            is_flushed: false,
             references: References::default(),
             problem: None,
             is_broken: false,
@@ -176,10 +220,7 @@ impl GrowingChunk {
         }
         if !has_ended && !is_all {
             // Nothing behind the place is delivered; if the chunk's end is known, the next one is.
-            return match self.is_broken && self.size.is_none() {
-                true => Some(self.end(within, deliver, 0)),
-                false => None,
-            };
+            return self.is_broken.then(|| self.end(within, deliver, self.size.unwrap_or(0)));
         }
         if !has_ended && !self.is_broken && (cursor.left() > 0 || self.size.is_some()) {
             self.found(cursor.error(Problem::TruncatedChunk));
@@ -209,29 +250,30 @@ impl GrowingChunk {
         deliver: &mut dyn FnMut(&Event<'_>),
     ) {
         self.framed = frame.end;
-        let closes = match frame.type_id {
-            METADATA => {
-                match read_metadata(cursor, frame) {
-                    Ok(metadata) => {
-                        self.index.pools.renumber(&self.index.metadata, &metadata);
-                        self.index.metadata = metadata;
-                        self.references = References::default();
-                        self.has_metadata = true;
-                    }
-                    Err(error) => self.found(error),
+        match frame.type_id {
+            METADATA => match read_metadata(cursor, frame) {
+                Ok(metadata) => {
+                    self.index.pools.renumber(&self.index.metadata, &metadata);
+                    self.index.metadata = metadata;
+                    self.references.forget();
+                    self.has_metadata = true;
+                    self.times_told = self.times_told.saturating_add(1);
+                    self.again.append(&mut self.untyped);
+                    self.again.extend(std::mem::take(&mut self.waiting).into_values().flatten());
                 }
-                false
-            }
+                Err(error) => self.found(error),
+            },
             CHECKPOINT => {
                 self.checkpoints.push(*frame);
                 let mut payload = cursor;
                 payload.seek(frame.payload);
                 let mask = Checkpoint::read(&mut payload).map_or(0, |checkpoint| checkpoint.mask);
-                mask & CLOSES_SEGMENT == CLOSES_SEGMENT
+                self.is_flushed |= mask & FLUSH != 0;
             }
-            _ => false,
-        };
-        if closes && self.has_metadata {
+            _ => {}
+        }
+        if self.is_flushed && self.has_metadata && self.times_told <= MOST_TIMES_TOLD {
+            self.is_flushed = false;
             self.deliver(bytes, false, deliver);
         }
     }
@@ -247,19 +289,40 @@ impl GrowingChunk {
                 self.found(error);
             }
         }
+        let news = self.index.pools.take_news();
         let chunk = Chunk { bytes: &bytes[..self.framed], index: &self.index };
-        let references = &mut self.references;
-        let mut give = |event: &Event<'_>| {
-            let is_ready = is_end || references.are_known(event);
-            if is_ready {
-                deliver(event);
+        let mut late = std::mem::take(&mut self.again);
+        for constant in news {
+            late.extend(self.waiting.remove(&constant).into_iter().flatten());
+        }
+        if is_end {
+            late.append(&mut self.last);
+            late.extend(std::mem::take(&mut self.waiting).into_values().flatten());
+        }
+        late.sort_unstable_by_key(|late| late.frame.at);
+        let (references, waiting) = (&mut self.references, &mut self.waiting);
+        let (untyped, last) = (&mut self.untyped, &mut self.last);
+        let mut give = |late: Late| {
+            let late_again = Late { times: late.times.saturating_add(1), ..late };
+            let Some(event) = Event::of_frame(chunk, &late.frame) else {
+                return if late.times < MOST_LOOKS { &mut *untyped } else { &mut *last }.push(late_again);
+            };
+            let lack = if is_end { None } else { references.lack_of(&event) };
+            match lack {
+                None => deliver(&event),
+                Some(Lack::Of(constant)) if late.times < MOST_LOOKS => {
+                    waiting.entry(constant).or_default().push(late_again);
+                }
+                Some(_) => last.push(late_again),
             }
-            is_ready
         };
-        self.late.retain(|frame| !Event::of_frame(chunk, frame).is_some_and(|event| give(&event)));
-        for event in Events::new(chunk, self.delivered, self.framed).map_while(Result::ok) {
-            if !give(&event) {
-                self.late.push(event.frame());
+        late.into_iter().for_each(&mut give);
+        let mut cursor = chunk.cursor(self.delivered, self.framed);
+        while cursor.left() > 0
+            && let Ok(frame) = Frame::read(&mut cursor)
+        {
+            if !matches!(frame.type_id, METADATA | CHECKPOINT) {
+                give(Late { frame, times: 0 });
             }
         }
         self.delivered = self.framed;

@@ -13,6 +13,8 @@ pub struct Chunks<'a> {
     bytes: &'a [u8],
     at: usize,
     base: u64,
+    /// No next chunk can be found.
+    is_lost: bool,
 }
 
 impl<'a> Chunks<'a> {
@@ -23,12 +25,17 @@ impl<'a> Chunks<'a> {
 
     /// The same of bytes that are at `base` in their recording.
     pub fn at(bytes: &'a [u8], base: u64) -> Self {
-        Self { bytes, at: 0, base }
+        Self { bytes, at: 0, base, is_lost: false }
+    }
+
+    /// Where in the bytes the next chunk begins, or should; `None` if it cannot be found.
+    pub fn next_at(&self) -> Option<usize> {
+        (!self.is_lost).then_some(self.at)
     }
 
     /// Where to go on behind a chunk that begins here and can be read for `readable` bytes: where its header says that it
     /// ends, if a chunk begins there, else where it cannot be read any more, if one does. All else has no end.
-    fn behind(&self, readable: usize) -> usize {
+    fn behind(&self, readable: usize) -> Option<usize> {
         let rest = &self.bytes[self.at..];
         let declared = ChunkHeader::parse(rest, 0).ok().and_then(|header| usize::try_from(header.size).ok());
         let ends = [declared, Some(readable)].into_iter().flatten().filter(|&end| end >= HEADER_LEN);
@@ -36,7 +43,7 @@ impl<'a> Chunks<'a> {
         // A chunk that could be read to its end is followed by another, or by what is none and an error.
         let is_whole = readable >= HEADER_LEN && declared == Some(readable);
         let end = ends.clone().find(begins).or(Some(readable).filter(|_| is_whole));
-        end.map_or(self.bytes.len(), |end| self.at + end)
+        end.map(|end| self.at + end)
     }
 }
 
@@ -46,7 +53,9 @@ impl<'a> Iterator for Chunks<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let rest = self.bytes.get(self.at..).filter(|rest| !rest.is_empty())?;
         let opened = OpenChunk::open(rest, self.base + self.at as u64);
-        self.at = self.behind(opened.as_ref().map_or(0, OpenChunk::len));
+        let next = self.behind(opened.as_ref().map_or(0, OpenChunk::len));
+        self.is_lost = next.is_none();
+        self.at = next.unwrap_or(self.bytes.len());
         Some(opened)
     }
 }

@@ -80,6 +80,19 @@ impl<'c> RawString<'c> {
         }
     }
 
+    /// Its beginning, of so many bytes or units, and with characters that are whole in UTF-8.
+    pub(super) fn up_to(self, most: usize) -> Self {
+        match self {
+            Self::Utf8(bytes) if bytes.len() > most => {
+                let is_first = |&at: &usize| bytes[at] & 0xc0 != 0x80;
+                Self::Utf8(&bytes[..(0..=most).rev().find(is_first).unwrap_or(most)])
+            }
+            Self::Latin1(bytes) => Self::Latin1(&bytes[..bytes.len().min(most)]),
+            Self::Utf16(units) => Self::Utf16(Utf16Units { count: units.count.min(most), ..units }),
+            _ => self,
+        }
+    }
+
     /// The text of a string that stands here: `None` for a null or a reference into the pool. What is no Unicode
     /// becomes U+FFFD.
     pub fn text(self) -> Option<Cow<'c, str>> {
@@ -196,6 +209,20 @@ mod tests {
         assert_eq!(text(b"\x03\x04\xed\xa0\xbd!", true).as_deref(), Some("\u{fffd}!"));
         assert_eq!(text(b"\x03\x02\xff!", true).as_deref(), Some("\u{fffd}!"));
         assert_eq!(text(&[4, 1, 0xbd, 0xb0, 3], true).as_deref(), Some("\u{fffd}"));
+    }
+
+    #[test]
+    fn beginnings_have_whole_characters() {
+        let begin = |bytes: &[u8], most| {
+            let mut cursor = Cursor::new(bytes, 0, 0, true);
+            RawString::read(&mut cursor).unwrap().up_to(most).text().map(Cow::into_owned)
+        };
+        assert_eq!(begin(b"\x03\x04a\xc3\xa4b", 2).as_deref(), Some("a"));
+        assert_eq!(begin(b"\x03\x04a\xc3\xa4b", 3).as_deref(), Some("aä"));
+        assert_eq!(begin(b"\x03\x04a\xc3\xa4b", 4).as_deref(), Some("aäb"));
+        assert_eq!(begin(b"\x05\x03a\xe4b", 2).as_deref(), Some("aä"));
+        assert_eq!(begin(&[4, 2, 0x61, 0xac, 0x41], 1).as_deref(), Some("a"));
+        assert_eq!(begin(b"\x03\x02\x80\x80", 1).as_deref(), Some("\u{fffd}"));
     }
 
     #[test]

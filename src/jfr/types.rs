@@ -1,4 +1,6 @@
-//! What metadata says of types: fields, annotations, settings.
+//! What metadata says of types: fields, annotations, settings. Texts that are written once are kept once.
+
+use std::sync::Arc;
 
 use super::layout::Layout;
 
@@ -20,9 +22,9 @@ pub struct Type {
     /// Its id, which means nothing in another chunk.
     pub id: i64,
     /// Its name: `jdk.ExecutionSample`, `java.lang.Thread`, `int`.
-    pub name: Box<str>,
+    pub name: Arc<str>,
     /// The name of what it is derived from: `jdk.jfr.Event` for events.
-    pub super_type: Option<Box<str>>,
+    pub super_type: Option<Arc<str>>,
     /// Whether it stands for its only field.
     pub is_simple: bool,
     /// Its fields, in the order in which they are written.
@@ -38,13 +40,13 @@ pub struct Type {
 #[derive(Clone, Debug)]
 pub struct Field {
     /// Its name.
-    pub name: Box<str>,
+    pub name: Arc<str>,
     /// What is written for it, or for each element if it is an array.
     pub kind: FieldKind,
     /// Whether it is a count and so many elements.
     pub is_array: bool,
     /// The name of its type, empty if the metadata does not describe it.
-    pub type_name: Box<str>,
+    pub type_name: Arc<str>,
     /// What is said about it.
     pub annotations: Vec<Annotation>,
 }
@@ -82,20 +84,20 @@ pub enum FieldKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Annotation {
     /// The name of its type: `jdk.jfr.Timespan`.
-    pub type_name: Box<str>,
+    pub type_name: Arc<str>,
     /// Names and values; the elements of an array are `value-0`, `value-1` and so on.
-    pub values: Vec<(Box<str>, Box<str>)>,
+    pub values: Vec<(Arc<str>, Arc<str>)>,
 }
 
 /// Something that can be set for an event.
 #[derive(Clone, Debug)]
 pub struct Setting {
     /// Its name: `threshold`.
-    pub name: Box<str>,
+    pub name: Arc<str>,
     /// The name of its type.
-    pub type_name: Box<str>,
+    pub type_name: Arc<str>,
     /// Its value unless set.
-    pub default_value: Option<Box<str>>,
+    pub default_value: Option<Arc<str>>,
     /// What is said about it.
     pub annotations: Vec<Annotation>,
 }

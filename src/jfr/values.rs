@@ -3,6 +3,7 @@
 use super::chunk::Chunk;
 use super::cursor::Cursor;
 use super::error::{JfrError, Problem};
+use super::layout::count_structs;
 use super::metadata::Metadata;
 use super::strings::RawString;
 use super::types::{Field, FieldKind, Type, TypeIndex};
@@ -127,7 +128,7 @@ impl<'c> Struct<'c> {
     /// All fields; an error is the last item.
     pub fn fields(&self) -> Fields<'c> {
         let cursor = self.chunk.cursor(self.at, self.end);
-        Fields { chunk: self.chunk, rest: self.type_of().fields.iter(), cursor, pending: None }
+        Fields { chunk: self.chunk, rest: self.type_of().fields.iter(), cursor, pending: Pending::Nothing }
     }
 
     /// The value of a field, which is looked for by name each time; [`super::projection::Projection`] is for many.
@@ -149,8 +150,16 @@ pub struct Fields<'c> {
     chunk: Chunk<'c>,
     rest: std::slice::Iter<'c, Field>,
     cursor: Cursor<'c>,
-    /// What was given last and has not been passed yet.
-    pending: Option<Value<'c>>,
+    pending: Pending,
+}
+
+/// What was given last, whose end nobody knows yet; the cursor is at its beginning. It is passed only if somebody asks for
+/// what follows.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Pending {
+    Nothing,
+    Struct(TypeIndex),
+    Array { kind: FieldKind, count: usize },
 }
 
 impl<'c> Iterator for Fields<'c> {
@@ -159,20 +168,18 @@ impl<'c> Iterator for Fields<'c> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let field = self.rest.next()?;
-        let read = pass(&mut self.cursor, self.pending.take())
-            .and_then(|()| read_value(&mut self.cursor, field.kind, field.is_array, self.chunk));
-        match read {
-            Ok(value) => {
-                if let Value::Struct(_) | Value::Array(_) = value {
-                    self.pending = Some(value);
-                }
-                Some(Ok((field, value)))
-            }
-            Err(error) => {
-                self.rest = [].iter();
-                Some(Err(error))
-            }
+        if let Err(error) = self.pending.pass(&mut self.cursor, self.chunk.metadata()) {
+            self.rest = [].iter();
+            return Some(Err(error));
         }
+        let (chunk, rest) = (self.chunk, &mut self.rest);
+        let (pending, cursor) = (&mut self.pending, &mut self.cursor);
+        read_value_to(cursor, field.kind, field.is_array, chunk, pending, |read| {
+            if read.is_err() {
+                *rest = [].iter();
+            }
+            Some(read.map(|value| (field, value)))
+        })
     }
 }
 
@@ -209,7 +216,7 @@ impl<'c> Array<'c> {
             kind: self.kind,
             left: self.count,
             cursor: self.chunk.cursor(self.at, self.end),
-            pending: None,
+            pending: Pending::Nothing,
         }
     }
 }
@@ -221,7 +228,7 @@ pub struct Values<'c> {
     kind: FieldKind,
     left: usize,
     cursor: Cursor<'c>,
-    pending: Option<Value<'c>>,
+    pending: Pending,
 }
 
 impl<'c> Iterator for Values<'c> {
@@ -229,26 +236,28 @@ impl<'c> Iterator for Values<'c> {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.left = self.left.checked_sub(1)?;
-        let read = pass(&mut self.cursor, self.pending.take())
-            .and_then(|()| read_value(&mut self.cursor, self.kind, false, self.chunk));
-        match read {
-            Ok(value @ Value::Struct(_)) => self.pending = Some(value),
-            Ok(_) => {}
-            Err(_) => self.left = 0,
+        if let Err(error) = self.pending.pass(&mut self.cursor, self.chunk.metadata()) {
+            self.left = 0;
+            return Some(Err(error));
         }
-        Some(read)
+        let (chunk, left) = (self.chunk, &mut self.left);
+        read_value_to(&mut self.cursor, self.kind, false, chunk, &mut self.pending, |read| {
+            if read.is_err() {
+                *left = 0;
+            }
+            Some(read)
+        })
     }
 }
 
-/// Passes a value that was given and whose end nobody knows yet; the cursor is at its beginning.
-#[inline]
-fn pass(cursor: &mut Cursor<'_>, pending: Option<Value<'_>>) -> Result<(), JfrError> {
-    match pending {
-        Some(Value::Struct(of)) => of.type_of().layout.skip(cursor, of.chunk.metadata()),
-        Some(Value::Array(array)) => {
-            super::layout::skip_values(array.kind, array.count, cursor, array.chunk.metadata())
+impl Pending {
+    #[inline]
+    pub(super) fn pass(&mut self, cursor: &mut Cursor<'_>, metadata: &Metadata) -> Result<(), JfrError> {
+        match std::mem::replace(self, Self::Nothing) {
+            Self::Nothing => Ok(()),
+            Self::Struct(of) => metadata.get(of).layout.skip(cursor, metadata),
+            Self::Array { kind, count } => super::layout::skip_values(kind, count, cursor, metadata),
         }
-        _ => Ok(()),
     }
 }
 
@@ -260,24 +269,60 @@ pub(super) fn read_value<'c>(
     is_array: bool,
     chunk: Chunk<'c>,
 ) -> Result<Value<'c>, JfrError> {
-    if is_array {
-        let count = cursor.count()?;
-        return Ok(Value::Array(Array { chunk, kind, count, at: cursor.at(), end: cursor.end() }));
+    read_value_to(cursor, kind, is_array, chunk, &mut Pending::Nothing, |read| read)
+}
+
+/// Reads a value as [`read_value`] does, says what of it is pending, and gives what `to` makes of it.
+///
+/// A value is large, and most are a number: what each kind makes is put where the caller wants it, in that kind's arm. All
+/// arms put into one place, from which it is copied, would have the processor wait for stores that the copy is wider than.
+#[inline(always)]
+pub(super) fn read_value_to<'c, T>(
+    cursor: &mut Cursor<'c>,
+    kind: FieldKind,
+    is_array: bool,
+    chunk: Chunk<'c>,
+    pending: &mut Pending,
+    to: impl FnOnce(Result<Value<'c>, JfrError>) -> T,
+) -> T {
+    macro_rules! number {
+        ($variant:ident, $read:expr) => {
+            match $read {
+                Ok(value) => to(Ok(Value::$variant(value))),
+                Err(error) => to(Err(error)),
+            }
+        };
     }
-    Ok(match kind {
-        FieldKind::Boolean => Value::Boolean(cursor.byte()? != 0),
-        FieldKind::Byte => Value::Byte(cursor.byte()? as i8),
-        FieldKind::Short => Value::Short(cursor.short()? as i16),
-        FieldKind::Char => Value::Char(cursor.short()?),
-        FieldKind::Int => Value::Int(cursor.int()?),
-        FieldKind::Long => Value::Long(cursor.long()?),
-        FieldKind::Float => Value::Float(cursor.float()?),
-        FieldKind::Double => Value::Double(cursor.double()?),
-        FieldKind::String => Value::String(RawString::read(cursor)?),
-        FieldKind::Constant(of) => Value::Constant(Constant { of, key: cursor.long()? }),
-        FieldKind::Struct(of) => Value::Struct(Struct { chunk, of, at: cursor.at(), end: cursor.end() }),
-        FieldKind::Unknown(id) => return Err(cursor.error(Problem::UnknownType(id))),
-    })
+    if is_array {
+        let count = match kind {
+            FieldKind::Struct(of) => count_structs(of, cursor, chunk.metadata()),
+            _ => cursor.count(),
+        };
+        return match count {
+            Ok(count) => {
+                *pending = Pending::Array { kind, count };
+                to(Ok(Value::Array(Array { chunk, kind, count, at: cursor.at(), end: cursor.end() })))
+            }
+            Err(error) => to(Err(error)),
+        };
+    }
+    match kind {
+        FieldKind::Boolean => number!(Boolean, cursor.byte().map(|byte| byte != 0)),
+        FieldKind::Byte => number!(Byte, cursor.byte().map(|byte| byte as i8)),
+        FieldKind::Short => number!(Short, cursor.short().map(|short| short as i16)),
+        FieldKind::Char => number!(Char, cursor.short()),
+        FieldKind::Int => number!(Int, cursor.int()),
+        FieldKind::Long => number!(Long, cursor.long()),
+        FieldKind::Float => number!(Float, cursor.float()),
+        FieldKind::Double => number!(Double, cursor.double()),
+        FieldKind::String => number!(String, RawString::read(cursor)),
+        FieldKind::Constant(of) => number!(Constant, cursor.long().map(|key| Constant { of, key })),
+        FieldKind::Struct(of) => {
+            *pending = Pending::Struct(of);
+            to(Ok(Value::Struct(Struct { chunk, of, at: cursor.at(), end: cursor.end() })))
+        }
+        FieldKind::Unknown(id) => to(Err(cursor.error(Problem::UnknownType(id)))),
+    }
 }
 
 /// What a constant of a type is written as.

@@ -380,26 +380,6 @@ impl Jvmti {
         check("SetHeapSamplingInterval", code)
     }
 
-    /// Keeps one pointer with the current thread, the virtual one where that is mounted.
-    pub fn set_thread_local_storage(self, data: Option<NonNull<c_void>>) -> Result<(), JvmtiError> {
-        let data = data.map_or(null_mut(), NonNull::as_ptr);
-        // SAFETY: a null thread means the current one; JVMTI only keeps the pointer.
-        let code = unsafe {
-            self.table().set_thread_local_storage()(self.as_raw(), null_mut::<c_void>().cast(), data)
-        };
-        check("SetThreadLocalStorage", code)
-    }
-
-    /// The pointer kept with the current thread.
-    pub fn thread_local_storage(self) -> Result<Option<NonNull<c_void>>, JvmtiError> {
-        let mut data = null_mut();
-        // SAFETY: a null thread means the current one; the out parameter is valid.
-        let code = unsafe {
-            self.table().get_thread_local_storage()(self.as_raw(), null_mut::<c_void>().cast(), &mut data)
-        };
-        check("GetThreadLocalStorage", code).map(|()| NonNull::new(data))
-    }
-
     /// Keeps one pointer with the environment.
     pub fn set_local_storage(self, data: Option<NonNull<c_void>>) -> Result<(), JvmtiError> {
         let data = data.map_or(null_mut(), NonNull::as_ptr);

@@ -84,8 +84,6 @@ functions! {
     88 GetVersionNumber get_version_number(*mut jint);
     89 GetCapabilities get_capabilities(*mut Capabilities);
     94 AddModuleReads add_module_reads(jobject, jobject);
-    102 GetThreadLocalStorage get_thread_local_storage(jobject, *mut *mut c_void);
-    103 SetThreadLocalStorage set_thread_local_storage(jobject, *const c_void);
     122 SetEventCallbacks set_event_callbacks(*const EventCallbacks, jint);
     123 GenerateEvents generate_events(jint);
     125 GetExtensionEvents get_extension_events(*mut jint, *mut *mut RawExtensionEvent);

@@ -8,12 +8,14 @@ use super::tables::{FunctionId, MappingId, StringId};
 /// One frame of a stack. Inlined calls are frames of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Frame {
-    /// A Java method, however it was executed.
+    /// A Java method.
     Java {
         /// The method.
         function: FunctionId,
         /// The source line, 0 if not known.
         line: u32,
+        /// How it was executed, where that is told.
+        execution: Option<Execution>,
     },
     /// Native code that a backend is to symbolize.
     RemoteNative {
@@ -53,6 +55,11 @@ pub enum Frame {
 }
 
 impl Frame {
+    /// A Java method, however it was executed.
+    pub const fn java(function: FunctionId, line: u32) -> Self {
+        Self::Java { function, line, execution: None }
+    }
+
     /// The kind of code.
     pub const fn frame_type(&self) -> FrameType {
         match *self {
@@ -60,6 +67,37 @@ impl Frame {
             Self::RemoteNative { .. } | Self::Native { .. } => FrameType::Native,
             Self::Kernel { .. } => FrameType::Kernel,
             Self::Marker { frame_type, .. } => frame_type,
+        }
+    }
+}
+
+/// How a Java method was executed, as recordings tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Execution {
+    /// Bytecode by bytecode.
+    Interpreted,
+    /// As machine code of either compiler, or of the second one where the first is told from it.
+    Compiled,
+    /// As machine code of the first compiler.
+    C1,
+    /// Within its caller's machine code.
+    Inlined,
+    /// It is a native method.
+    Native,
+}
+
+impl Execution {
+    /// The key of the attribute that carries it.
+    pub const KEY: &'static str = "otlpprof.frame.execution";
+
+    /// The attribute's value.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Interpreted => "interpreted",
+            Self::Compiled => "compiled",
+            Self::C1 => "c1",
+            Self::Inlined => "inlined",
+            Self::Native => "native",
         }
     }
 }

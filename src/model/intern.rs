@@ -69,6 +69,27 @@ impl<T: Hash + Eq, I: Id> Interner<T, I> {
         id
     }
 
+    /// An id whose value is not known yet; until [`Interner::define`] says what it is, it has `meanwhile`, which nobody finds.
+    pub fn reserve(&mut self, meanwhile: T) -> I {
+        let id = next_id(self.values.len());
+        self.values.push(meanwhile);
+        id
+    }
+
+    /// Says what a reserved id stands for. Returns the id of the value: another one if that was there before, and then nothing
+    /// should refer to the reserved one any more.
+    pub fn define(&mut self, reserved: I, value: T) -> I {
+        let Self { values, indices, hasher, .. } = self;
+        let hash = hasher.hash_one(&value);
+        if let Some(&index) = indices.find(hash, |&index| values[index as usize] == value) {
+            return I::from_index(index);
+        }
+        values[reserved.index()] = value;
+        let index = reserved.index() as u32;
+        indices.insert_unique(hash, index, |&index| hasher.hash_one(&values[index as usize]));
+        reserved
+    }
+
     /// The value that `id` names.
     ///
     /// # Panics

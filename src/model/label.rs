@@ -4,6 +4,10 @@
 /// with one above 2,048 bytes.
 pub const LONGEST_LABEL: usize = 1_024;
 
+/// The most bytes of a class's or method's name, or of a descriptor, that is read from a recording. HotSpot's may have
+/// 65,535, but any number of methods may be of one class, and each has a name of its own that the class's is part of.
+pub const LONGEST_NAME: usize = 1_024;
+
 /// The text, cut at the last character that ends within [`LONGEST_LABEL`].
 pub fn label(text: &str) -> &str {
     &text[..text.floor_char_boundary(LONGEST_LABEL)]

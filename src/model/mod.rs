@@ -20,10 +20,10 @@ mod translation;
 
 pub use attributes::{Attribute, AttributeValue, Link};
 pub use batch::{Batch, Resource, ResourceValue, Scope};
-pub use frame::{Frame, FrameType, Function, Mapping};
+pub use frame::{Execution, Frame, FrameType, Function, Mapping};
 pub use intern::{Id, Interner, SliceInterner, StringInterner};
 pub use java_names::{JavaMethod, java_class_name, java_type_name, normalise_class_name};
-pub use label::{LONGEST_LABEL, label};
+pub use label::{LONGEST_LABEL, LONGEST_NAME, label};
 pub use profile::{Observation, Profile, Sample, SampleIdentity};
 pub use profile_types::{ProfileType, types};
 pub use remote_frame::{REMOTE_METHOD, RemoteFrame, native_frame_nowhere, unnamed_native_frame};

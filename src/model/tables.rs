@@ -201,6 +201,13 @@ impl Tables {
         self.functions.intern(Function { name, system_name, filename, start_line })
     }
 
+    /// A function of a loaded object; `linkage_name` may be empty.
+    pub fn native_function(&mut self, name: &str, linkage_name: &str) -> FunctionId {
+        let name = self.strings.intern(name);
+        let system_name = self.strings.intern(linkage_name);
+        self.functions.intern(Function { name, system_name, ..Function::default() })
+    }
+
     /// A function of which only a name is known.
     pub fn named_function(&mut self, name: &str) -> FunctionId {
         let name = self.strings.intern(name);

@@ -78,7 +78,9 @@ impl<'a> Translation<'a> {
             return known;
         }
         let frame = match *self.from.frames.get(id) {
-            Frame::Java { function, line } => Frame::Java { function: self.function(function), line },
+            Frame::Java { function, line, execution } => {
+                Frame::Java { function: self.function(function), line, execution }
+            }
             Frame::RemoteNative { mapping, address } => {
                 Frame::RemoteNative { mapping: self.mapping(mapping), address }
             }
@@ -188,7 +190,7 @@ mod tests {
         let mapping = tables.mappings.intern(Mapping { filename, htlhash, ..Mapping::default() });
         let address = ElfVaddr(0x10);
         let frames = [
-            Frame::Java { function, line: 3 },
+            Frame::java(function, 3),
             Frame::RemoteNative { mapping, address },
             Frame::Native { mapping: Some(mapping), address: Some(address), function, line: 0 },
             Frame::Kernel { mapping: Some(mapping), address: Some(address), function },
@@ -223,7 +225,7 @@ mod tests {
         into.string_attribute("other", "x");
         let mut from = Tables::new();
         let function = from.named_function("App.main");
-        let frames = [7, 8].map(|line| from.frames.intern(Frame::Java { function, line }));
+        let frames = [7, 8].map(|line| from.frames.intern(Frame::java(function, line)));
         let stack = from.stacks.intern(&frames);
         let attribute = from.string_attribute("thread.name", "main");
         let number = from.int_attribute("thread.id", 1, "");
@@ -241,7 +243,7 @@ mod tests {
         let lines: Vec<_> =
             into.stacks.get(first.identity.stack).iter().map(|id| *into.frames.get(*id)).collect();
         let function = into.named_function("App.main");
-        assert_eq!(lines, [7, 8].map(|line| Frame::Java { function, line }));
+        assert_eq!(lines, [7, 8].map(|line| Frame::java(function, line)));
         let expected = [into.string_attribute("thread.name", "main"), into.int_attribute("thread.id", 1, "")];
         assert_eq!(first.identity.attributes, into.attribute_set(&expected));
         assert_eq!(absorbed[0].attributes, into.attribute_set(&expected[1..]));

@@ -5,9 +5,9 @@
 
 use crate::core::address::ElfVaddr;
 use crate::model::{
-    Attribute, AttributeId, AttributeSetId, AttributeValue, Frame, FrameId, FrameType, Function, FunctionId,
-    Id, Interner, Link, LinkId, Mapping, MappingId, ProfileType, RemoteFrame, SliceInterner, StackId,
-    StringId, StringInterner, Tables, unnamed_native_frame,
+    Attribute, AttributeId, AttributeSetId, AttributeValue, Execution, Frame, FrameId, FrameType, Function,
+    FunctionId, Id, Interner, Link, LinkId, Mapping, MappingId, ProfileType, RemoteFrame, SliceInterner,
+    StackId, StringId, StringInterner, Tables, unnamed_native_frame,
 };
 
 use super::encode::NativeFrames;
@@ -63,6 +63,11 @@ pub(super) struct WireFunction {
     pub(super) start_line: u32,
 }
 
+/// How many variants [`FrameType`] has.
+const FRAME_TYPES: usize = 3;
+/// How many [`Execution`] has.
+const EXECUTIONS: usize = 5;
+
 /// An entry of the location table: at most one line, as inlined calls are frames of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct WireLocation {
@@ -71,7 +76,7 @@ pub(super) struct WireLocation {
     /// Zero: no line.
     pub(super) function: WireIndex,
     pub(super) line: u32,
-    /// `profile.frame.type` and, unless zero, the remote frame's text.
+    /// `profile.frame.type` and, unless zero, the remote frame's text, or how a Java frame was executed.
     pub(super) attributes: [WireIndex; 2],
 }
 
@@ -154,7 +159,8 @@ pub(super) struct Dictionary<'a> {
     stack_places: Places,
     attribute_places: Places,
     link_places: Places,
-    frame_type_places: [WireIndex; 3],
+    /// Of the types of frames, and behind them of how Java frames were executed.
+    fixed_places: [WireIndex; FRAME_TYPES + EXECUTIONS],
     /// The stack being put together.
     scratch: Vec<WireIndex>,
     locations_merged: bool,
@@ -182,7 +188,7 @@ impl<'a> Dictionary<'a> {
             stack_places: Places::new(tables.stacks.len()),
             attribute_places: Places::new(tables.attributes.len()),
             link_places: Places::new(tables.links.len()),
-            frame_type_places: [WireIndex::ZERO; 3],
+            fixed_places: [WireIndex::ZERO; FRAME_TYPES + EXECUTIONS],
             scratch: Vec::new(),
             locations_merged: false,
             stacks_merged: false,
@@ -317,13 +323,19 @@ impl<'a> Dictionary<'a> {
     }
 
     fn frame_type(&mut self, frame_type: FrameType) -> WireIndex {
-        let place = self.frame_type_places[frame_type as usize];
-        if place != WireIndex::ZERO {
-            return place;
+        self.fixed_attribute(frame_type as usize, FrameType::KEY, frame_type.as_str())
+    }
+
+    fn execution(&mut self, execution: Execution) -> WireIndex {
+        self.fixed_attribute(FRAME_TYPES + execution as usize, Execution::KEY, execution.as_str())
+    }
+
+    /// One of the attributes that many locations have, by its number among those.
+    fn fixed_attribute(&mut self, number: usize, key: &str, value: &str) -> WireIndex {
+        if self.fixed_places[number] == WireIndex::ZERO {
+            self.fixed_places[number] = self.text_attribute(key, value);
         }
-        let place = self.text_attribute(FrameType::KEY, frame_type.as_str());
-        self.frame_type_places[frame_type as usize] = place;
-        place
+        self.fixed_places[number]
     }
 
     #[inline]
@@ -340,8 +352,10 @@ impl<'a> Dictionary<'a> {
         let frame_type = [self.frame_type(frame.frame_type()), WireIndex::ZERO];
         let plain = WireLocation { attributes: frame_type, ..WireLocation::default() };
         let location = match frame {
-            Frame::Java { function, line } => {
-                WireLocation { function: self.function(function), line, ..plain }
+            Frame::Java { function, line, execution } => {
+                let execution = execution.map_or(WireIndex::ZERO, |execution| self.execution(execution));
+                let attributes = [plain.attributes[0], execution];
+                WireLocation { function: self.function(function), line, attributes, ..plain }
             }
             Frame::RemoteNative { mapping, address } => self.remote_location(mapping, address, plain),
             Frame::Native { mapping, address, function, line } => WireLocation {

@@ -7,7 +7,9 @@
 use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
 
+use parking_lot::Mutex;
 use perf_event_open_sys::bindings::{
     PERF_SAMPLE_CALLCHAIN, PERF_SAMPLE_REGS_USER, perf_event_attr, perf_event_sample_format,
 };
@@ -80,13 +82,26 @@ pub(super) fn check(open: impl FnOnce() -> io::Result<i32>) -> Result<(), Kernel
     ring.map(drop)
 }
 
-/// Reads the kernel's names in a thread of its own, so that no drain has to wait for them.
+/// The threads that read the kernel's names, one for each engine that asks for them.
+static READERS: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
+
+/// Reads the kernel's names in a thread of its own, so that nobody has to wait for them.
 pub(super) fn read_names_ahead() {
     let read = own_threads::spawn("otlpprof-kernel", || {
         Kernel::running();
     });
-    if let Err(error) = read {
-        log::debug!("the kernel's names are read when they are needed: {error}");
+    match read {
+        Ok(thread) => READERS.lock().push(thread),
+        Err(error) => log::debug!("the kernel's names are read when they are needed: {error}"),
+    }
+}
+
+/// Waits until no thread reads the kernel's names any more.
+pub fn join_readers() {
+    let readers = std::mem::take(&mut *READERS.lock());
+    for thread in readers {
+        // It catches nothing: a panic in it has been reported already.
+        let _ = thread.join();
     }
 }
 

@@ -20,6 +20,7 @@
 //! | `clock` | perf events, POSIX timers, the process's timer |
 //! | [`perf_events`] | sampling by any perf event |
 //! | `perf_descriptor` | descriptors of perf events |
+//! | `handler_wait` | waits for handlers that are still at work at an end |
 //! | `kernel_rings` | where perf events tell of the kernel's own frames |
 //! | `poller` | the safety net: when to look |
 //! | `reconcile` | the safety net: threads and periods that nothing told of |
@@ -31,6 +32,7 @@
 mod clock;
 pub mod config;
 pub mod cpu;
+mod handler_wait;
 mod imports;
 mod kernel_rings;
 pub mod native_memory;
@@ -47,4 +49,4 @@ mod thread_start;
 pub mod threads;
 pub mod wall;
 
-pub use kernel_rings::KernelFrames;
+pub use kernel_rings::{KernelFrames, join_readers as join_kernel_readers};

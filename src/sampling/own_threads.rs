@@ -6,12 +6,17 @@ use std::mem::MaybeUninit;
 use std::thread::{Builder, JoinHandle};
 use std::{io, ptr};
 
+use parking_lot::Mutex;
+
 use super::clock;
-use super::threads::{exclude_current_thread, excluded_tids};
+use super::threads::{exclude_current_thread, excluded_tids, gettid};
 
 /// Signals that a thread raises by what it executes. Blocked, they would end the process: a load that may fail
 /// is one, the VM's own implicit checks are others, and so are breakpoints that another agent has put into the VM.
 const FAULTS: [libc::c_int; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP];
+
+/// All that were started here and run, by the kernel's id.
+static NAMES: Mutex<Vec<(i32, String)>> = Mutex::new(Vec::new());
 
 thread_local! {
     /// Whether this thread is in the middle of `spawn`. Not read in handlers.
@@ -40,14 +45,38 @@ pub fn spawn<T: Send + 'static>(
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
     }
     CREATING.set(true);
+    let own_name = name.to_owned();
     let thread = Builder::new().name(name.to_owned()).spawn(|| {
         exclude_current_thread();
+        let _named = Named::new(own_name);
         body()
     });
     CREATING.set(false);
     // SAFETY: the call above filled `before`.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
     thread
+}
+
+/// The current thread, known by its name until this is dropped.
+struct Named(i32);
+
+impl Named {
+    fn new(name: String) -> Self {
+        let tid = gettid();
+        NAMES.lock().push((tid, name));
+        Self(tid)
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        NAMES.lock().retain(|(tid, _)| *tid != self.0);
+    }
+}
+
+/// The kernel's ids of the threads that were started with this name.
+pub fn tids_of(name: &str) -> Vec<i32> {
+    NAMES.lock().iter().filter(|(_, own)| own == name).map(|(tid, _)| *tid).collect()
 }
 
 /// The CPU time of each of the profiler's threads that is there, by the kernel's id.

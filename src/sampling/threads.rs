@@ -9,12 +9,12 @@ use std::mem::MaybeUninit;
 use std::panic::catch_unwind;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 use std::{io, ptr, thread};
 
 use parking_lot::Mutex;
 
 use super::config::ArmedConfig;
+use super::handler_wait::HandlerWait;
 use super::process_account::ENDS;
 use super::random::random;
 use super::tasks::Tasks;
@@ -24,9 +24,6 @@ use crate::core::thread::{ClockKind, RecordState, ThreadRecord};
 use crate::signal::cpu::{SESSION, thread_cpu_ns};
 use crate::signal::cpu_counters::{COUNTERS, add};
 use crate::signal::thread_table::{record, record_of_tid};
-
-/// How long a session's end waits for a handler that is still at work.
-const HANDLER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Whether this process is a forked child of a profiled one. It is not profiled, and touches no lock here.
 pub(super) static FORKED: AtomicBool = AtomicBool::new(false);
@@ -142,14 +139,11 @@ fn take_down(record: &'static ThreadRecord) -> bool {
     }
     clock::disarm(record);
     perf_events::disarm(record);
-    let waiting_since = Instant::now();
-    while record.busy.load(Ordering::SeqCst) || record.event.busy.load(Ordering::SeqCst) {
-        if waiting_since.elapsed() > HANDLER_PATIENCE {
-            // The record stays as it is for good: the handler may yet go on.
-            add(&COUNTERS.stop_timeouts, 1);
-            return false;
-        }
-        thread::yield_now();
+    let is_busy = || record.busy.load(Ordering::SeqCst) || record.event.busy.load(Ordering::SeqCst);
+    if !HandlerWait::new().for_handler(is_busy) {
+        // The record stays as it is for good: the handler may yet go on.
+        add(&COUNTERS.stop_timeouts, 1);
+        return false;
     }
     kernel_rings::take(&record.clock.ring);
     kernel_rings::take(&record.event.ring);

@@ -14,13 +14,14 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
 use super::clock::cpu_time_of;
 use super::cpu::StartError;
+use super::handler_wait::HandlerWait;
 use super::random::random;
 use super::thread_records::{all_records, for_each_thread};
 use super::{own_threads, threads};
@@ -47,8 +48,6 @@ const MOST_EMPTY_ROUNDS: u32 = 16;
 const WAY_BACK_NS: i64 = 20_000;
 /// A signal that has not been handled for so long was lost, or is blocked: another is sent.
 const LOST_AFTER_NS: u64 = 1_000_000_000;
-/// How long a session's end waits for a handler that is still at work.
-const HANDLER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Wall-clock sampling, as asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,11 +156,9 @@ impl Drop for Session {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        let waiting_since = Instant::now();
+        let wait = HandlerWait::new();
         for_each_thread(|record| {
-            while record.wall.busy.load(Ordering::SeqCst) && waiting_since.elapsed() < HANDLER_PATIENCE {
-                thread::yield_now();
-            }
+            wait.for_handler(|| record.wall.busy.load(Ordering::SeqCst));
         });
     }
 }

@@ -16,6 +16,8 @@ macro_rules! counters {
             $($(#[$doc])* pub $name: AtomicU64,)*
             /// What engines have used, by [`Engine`]: [`Counters::engine_has_used`].
             pub engine_ns: [AtomicU64; Engine::COUNT],
+            /// Signals that the kernel has delivered for engines, by [`Engine`].
+            pub engine_signals: [AtomicU64; Engine::COUNT],
             /// Walks that could not go on, by [`WalkError`].
             pub walk_errors: [AtomicU64; WalkError::COUNT],
             /// Walks that left frozen frames out, by [`FrozenReason`].
@@ -27,6 +29,7 @@ macro_rules! counters {
                 Self {
                     $($name: AtomicU64::new(0),)*
                     engine_ns: [const { AtomicU64::new(0) }; Engine::COUNT],
+                    engine_signals: [const { AtomicU64::new(0) }; Engine::COUNT],
                     walk_errors: [const { AtomicU64::new(0) }; WalkError::COUNT],
                     frozen: [const { AtomicU64::new(0) }; FrozenReason::COUNT],
                 }
@@ -64,6 +67,8 @@ counters! {
     samples_dropped_small_stack,
     /// CPU time of the handlers, from entry to exit, by CLOCK_MONOTONIC.
     handler_ns,
+    /// Time in the VM's events that take no sample: where waits begin, and virtual threads are mounted and unmounted.
+    event_ns,
     /// Native frames for which the remote pool had no slot left; they keep their raw address.
     remote_pool_exhausted,
     /// Frames walked by call frame information in place because their object's unwind table was not there yet.
@@ -100,6 +105,20 @@ impl Counters {
     pub fn engine_has_used(&self, engine: Engine, ns: u64) {
         if let Some(used) = self.engine_ns.get(engine as usize) {
             add(used, ns.min(LONGEST_SAMPLE_NS));
+        }
+    }
+
+    /// Counts what an event of the VM's took in which no sample is taken, with the same limit.
+    #[inline]
+    pub fn event_has_used(&self, ns: u64) {
+        add(&self.event_ns, ns.min(LONGEST_SAMPLE_NS));
+    }
+
+    /// Counts a signal that an engine has caused.
+    #[inline]
+    pub fn signal_has_come(&self, engine: Engine) {
+        if let Some(signals) = self.engine_signals.get(engine as usize) {
+            add(signals, 1);
         }
     }
 

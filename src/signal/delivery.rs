@@ -1,8 +1,11 @@
 //! The signal handler itself.
 
+use crate::core::record::Engine;
+
 use super::chain::{
     ChainError, HandlerOf, MAX_LINKS, forward, has_handler, has_other_handler, install, is_ours,
 };
+use super::counters::COUNTERS as SAMPLE_COUNTERS;
 use super::cpu::{Occasion, SignalOwner, owner_of, take_sample};
 use super::cpu_counters::{COUNTERS, add};
 use super::{event, wall};
@@ -43,14 +46,17 @@ extern "C" fn handle<const LINK: usize>(
     // SAFETY: `info` is the kernel's.
     match unsafe { owner_of(info) } {
         SignalOwner::Own(record, Occasion::Asked) => {
+            SAMPLE_COUNTERS.signal_has_come(Engine::Wall);
             // SAFETY: the record is this thread's, the context this handler's.
             unsafe { wall::take_sample(record, ucontext) };
         }
         SignalOwner::Own(record, Occasion::Counted) => {
+            SAMPLE_COUNTERS.signal_has_come(Engine::Event);
             // SAFETY: the record is this thread's, the context this handler's.
             unsafe { event::take_sample(record, ucontext) };
         }
         SignalOwner::Own(record, occasion) => {
+            SAMPLE_COUNTERS.signal_has_come(Engine::Cpu);
             // SAFETY: the record is this thread's, the context this handler's.
             let live = unsafe { take_sample(record, occasion, ucontext) };
             add(if live { &COUNTERS.own_signals } else { &COUNTERS.stale_signals }, 1);

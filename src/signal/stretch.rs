@@ -3,7 +3,8 @@
 //! What comes by a clock is put off: a thread's periods add up until there are as many as the stretch, and one sample stands
 //! for all (`signal::cpu`, `sampling::wall`). Of what comes one by one, an allocation or a contended monitor, one in so many
 //! is sampled, at random, and stands for the others ([`thin`]); also where more of them come than an engine may sample in a second
-//! (`signal::rate_limit`).
+//! (`signal::rate_limit`). Java's allocations are the VM's to sample more seldom (`agent::engines`), perf events the kernel's
+//! (`signal::event`): their intervals are stretched.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -32,9 +33,15 @@ impl Stretches {
     }
 }
 
+/// Whether there are fewer of an engine's events when it is stretched, and each stands for more already. A limit then thins
+/// those that are left.
+pub const fn is_stretched_at_its_source(engine: Engine) -> bool {
+    matches!(engine, Engine::Alloc | Engine::Live | Engine::Event)
+}
+
 /// The values of an event that is sampled, which stands for those that are not; `None` for one of the latter, counted.
 pub fn thin(engine: Engine, values: [f64; 2]) -> Option<[f64; 2]> {
-    let mut stretch = STRETCHES.of(engine);
+    let mut stretch = if is_stretched_at_its_source(engine) { 1 } else { STRETCHES.of(engine) };
     let limit = LIMITS.of(engine).filter(|limit| limit.is_set());
     if let Some(limit) = limit {
         stretch = stretch.max(limit.stretch(monotonic_ns()));

@@ -6,6 +6,8 @@ use std::process::Command;
 use otlpprof::otlp::wire::{self, Profile, ProfilesData};
 use prost::Message as _;
 
+use super::profcheck_support::assert_passes;
+
 /// Runs the command: its exit code, and what it has said.
 pub(crate) fn otlpprof(arguments: &[&str]) -> (i32, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_otlpprof")).args(arguments).output().unwrap();
@@ -40,9 +42,15 @@ pub(crate) fn profiles(data: &ProfilesData) -> impl Iterator<Item = &Profile> {
     data.resource_profiles.iter().flat_map(|of| &of.scope_profiles).flat_map(|scope| &scope.profiles)
 }
 
-/// Converts, and holds the result to every rule; with times, which Pyroscope does not take beside values, to those that are
-/// errors.
+/// Converts, and holds the result to every rule, by our validator and by OpenTelemetry's checker where there is one; with
+/// times, which Pyroscope does not take beside values, to those that are errors.
 pub(crate) fn convert(recording: &Path, more: &[&str]) -> (ProfilesData, String) {
+    let (bytes, said) = convert_to_bytes(recording, more);
+    (ProfilesData::decode(&*bytes).unwrap(), said)
+}
+
+/// The same, as it was written.
+pub(crate) fn convert_to_bytes(recording: &Path, more: &[&str]) -> (Vec<u8>, String) {
     let out = tempfile::NamedTempFile::new().unwrap();
     let arguments = [&["convert", text(recording), "-o", text(out.path())], more].concat();
     let (code, said) = otlpprof(&arguments);
@@ -50,5 +58,7 @@ pub(crate) fn convert(recording: &Path, more: &[&str]) -> (ProfilesData, String)
     let strict: &[&str] = if more.contains(&"--timestamps") { &[] } else { &["--strict"] };
     let (code, report) = otlpprof(&[&["validate", text(out.path())], strict].concat());
     assert_eq!(code, 0, "{report}");
-    (ProfilesData::decode(&*std::fs::read(out.path()).unwrap()).unwrap(), said)
+    let bytes = std::fs::read(out.path()).unwrap();
+    assert_passes(&format!("{arguments:?}"), &bytes);
+    (bytes, said)
 }

@@ -1,6 +1,7 @@
 //! Events as `jfr print --json` prints them (JDK 25 `jdk.jfr.internal.tool.JSONWriter`).
 
 use otlpprof::jfr::chunk::Chunk;
+use otlpprof::jfr::clock::Clock;
 use otlpprof::jfr::events::Event;
 use otlpprof::jfr::types::{Field, Unit};
 use otlpprof::jfr::values::{Struct, Value as Jfr};
@@ -10,26 +11,30 @@ const NANOS: i64 = 1_000_000_000;
 
 /// An event, in one line.
 pub(crate) fn event(event: &Event<'_>) -> String {
-    let values = fields(event.values(), event.values().chunk());
+    event_by(event, event.values().chunk().header().clock)
+}
+
+/// The same, with times by this clock.
+pub(crate) fn event_by(event: &Event<'_>, clock: Clock) -> String {
+    let values = fields(event.values(), event.values().chunk(), clock);
     let printed = json!({ "type": &*event.type_of().name, "values": values }).to_string();
     // What is compared with has been through the same parser, which does not give every double back.
     serde_json::from_str::<Value>(&printed).unwrap().to_string()
 }
 
-fn fields(of: Struct<'_>, chunk: Chunk<'_>) -> Value {
+fn fields(of: Struct<'_>, chunk: Chunk<'_>, clock: Clock) -> Value {
     let mut printed = Map::new();
     for item in of.fields() {
         let (field, value) = item.unwrap();
-        printed.insert(field.name.to_string(), with_unit(field, value, chunk));
+        printed.insert(field.name.to_string(), with_unit(field, value, chunk, clock));
     }
     Value::Object(printed)
 }
 
-fn with_unit(field: &Field, value: Jfr<'_>, chunk: Chunk<'_>) -> Value {
+fn with_unit(field: &Field, value: Jfr<'_>, chunk: Chunk<'_>, clock: Clock) -> Value {
     let Some((unit, number)) = field.unit().zip(value.as_i64()) else {
-        return number_of(field, value, chunk);
+        return number_of(field, value, chunk, clock);
     };
-    let clock = chunk.header().clock;
     match unit {
         // Without an end: the longest `Duration`.
         Unit::TimespanTicks | Unit::TimespanNanos(_) if number == i64::MAX => {
@@ -43,11 +48,11 @@ fn with_unit(field: &Field, value: Jfr<'_>, chunk: Chunk<'_>) -> Value {
         Unit::EpochTicks => time(clock.unix_nano(number)),
         Unit::EpochNanos(_) if number == i64::MIN => json!("-999999999-01-01T00:00+18:00"),
         Unit::EpochNanos(nanos) => time(number.saturating_mul(nanos)),
-        Unit::Bytes | Unit::Bits => number_of(field, value, chunk),
+        Unit::Bytes | Unit::Bits => number_of(field, value, chunk, clock),
     }
 }
 
-fn number_of(field: &Field, value: Jfr<'_>, chunk: Chunk<'_>) -> Value {
+fn number_of(field: &Field, value: Jfr<'_>, chunk: Chunk<'_>, clock: Clock) -> Value {
     if field.is_unsigned() {
         match value {
             Jfr::Byte(value) => return json!(value as u8),
@@ -57,10 +62,10 @@ fn number_of(field: &Field, value: Jfr<'_>, chunk: Chunk<'_>) -> Value {
             _ => {}
         }
     }
-    plain(value, chunk)
+    plain(value, chunk, clock)
 }
 
-fn plain(value: Jfr<'_>, chunk: Chunk<'_>) -> Value {
+fn plain(value: Jfr<'_>, chunk: Chunk<'_>, clock: Clock) -> Value {
     match value {
         Jfr::Boolean(value) => json!(value),
         Jfr::Char(value) => json!(char::from_u32(value.into()).map(String::from)),
@@ -70,15 +75,15 @@ fn plain(value: Jfr<'_>, chunk: Chunk<'_>) -> Value {
         Jfr::Byte(_) | Jfr::Short(_) | Jfr::Int(_) | Jfr::Long(_) => json!(value.as_i64()),
         Jfr::String(_) => json!(chunk.text(value)),
         Jfr::Constant(constant) => match chunk.resolve(constant) {
-            Some(value) => plain(value, chunk),
+            Some(value) => plain(value, chunk, clock),
             None => Value::Null,
         },
         Jfr::Struct(of) if of.type_of().is_simple => {
             let (_, only) = of.fields().next().unwrap().unwrap();
-            plain(only, chunk)
+            plain(only, chunk, clock)
         }
-        Jfr::Struct(of) => fields(of, chunk),
-        Jfr::Array(array) => array.values().map(|value| plain(value.unwrap(), chunk)).collect(),
+        Jfr::Struct(of) => fields(of, chunk, clock),
+        Jfr::Array(array) => array.values().map(|value| plain(value.unwrap(), chunk, clock)).collect(),
     }
 }
 

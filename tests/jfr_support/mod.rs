@@ -5,6 +5,9 @@
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 #[path = "../loud_support/mod.rs"]
 mod loud_support;
+#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
+#[path = "../profcheck_support/mod.rs"]
+mod profcheck_support;
 
 pub(crate) mod converted;
 pub(crate) mod jdk_json;
@@ -61,13 +64,21 @@ pub(crate) fn jfr_program() -> Option<PathBuf> {
 /// # Panics
 /// If the JDK cannot read the recording.
 pub(crate) fn printed_by_jdk(recording: &str) -> Option<Vec<String>> {
+    file_printed_by_jdk(&corpus()[recording])
+}
+
+/// The same of a file.
+///
+/// # Panics
+/// If the JDK cannot read it.
+pub(crate) fn file_printed_by_jdk(recording: &Path) -> Option<Vec<String>> {
     let Some(jfr) = jfr_program() else {
         not_tested("no JDK with bin/jfr in /usr/lib/jvm to compare with");
         return None;
     };
     let mut jfr = Command::new(jfr)
         .args(["print", "--json", "--stack-depth", "4096"])
-        .arg(&corpus()[recording])
+        .arg(recording)
         // Times are printed in the zone of whoever asks.
         .env("TZ", "UTC")
         .stdout(Stdio::piped())
@@ -91,7 +102,7 @@ pub(crate) fn printed_by_jdk(recording: &str) -> Option<Vec<String>> {
             _ => event.push_str(line.trim_start()),
         }
     }
-    assert!(jfr.wait().unwrap().success(), "jfr print {recording}");
+    assert!(jfr.wait().unwrap().success(), "jfr print {}", recording.display());
     events.sort_unstable();
     Some(events)
 }

@@ -33,11 +33,15 @@ const TICKS_PER_SECOND: i64 = 1_000_000_000;
 pub(crate) const START_NANOS: i64 = 1_700_000_000_000_000_000;
 const METHODS: i64 = 500;
 
+// What checkpoints say of themselves.
+const FLUSH: u8 = 1;
+const THREADS: u8 = 8;
+
 // Type ids.
-const LONG: i64 = 10;
-const INT: i64 = 11;
+pub(crate) const LONG: i64 = 10;
+pub(crate) const INT: i64 = 11;
 const BOOLEAN: i64 = 12;
-const STRING: i64 = 13;
+pub(crate) const STRING: i64 = 13;
 const THREAD: i64 = 20;
 const CLASS: i64 = 21;
 const METHOD: i64 = 22;
@@ -57,7 +61,9 @@ const REMOTE_CLASS: i64 = REMOTE_NAME + 1;
 const FIRST_OFFSET: i64 = REMOTE_CLASS + 1;
 
 /// A field's name, the id of its type, whether it is a reference, whether an array.
-type FieldOf = (&'static str, i64, bool, bool);
+pub(crate) type FieldOf = (&'static str, i64, bool, bool);
+/// A type's id, name, super type, and fields.
+pub(crate) type TypeOf = (i64, &'static str, &'static str, &'static [FieldOf]);
 
 /// A recording of one chunk. Events of type `datadog.ExecutionSample`: they carry a weight and a trace context. Trace n has
 /// the id n.
@@ -66,16 +72,7 @@ pub(crate) fn recording(shape: Shape) -> Vec<u8> {
     let distinct = (shape.events * (100 - shape.repeated_percent) / 100).max(1);
     for event in 0..shape.events {
         let context = (event % shape.contexts) as i64 + 1;
-        out.event(SAMPLE, |out| {
-            out.long(1_000 + event as i64 * 10_000);
-            out.long(1 + event as i64 % 8);
-            out.long((event % distinct) as i64 + 1);
-            out.long(1);
-            out.long(1 + event as i64 % 3);
-            out.long(context << 33 | 5);
-            out.long(context << 31 | 7);
-            out.long(context);
-        });
+        sample(&mut out, event as i64, (event % distinct) as i64 + 1, context);
     }
     if shape.remote_frames > 0 {
         out.event(NATIVE_LIBRARY, |out| {
@@ -90,9 +87,69 @@ pub(crate) fn recording(shape: Shape) -> Vec<u8> {
     let metadata = out.bytes.len();
     out.event(0, metadata_of);
     let checkpoint = out.bytes.len();
-    out.event(1, |out| constants(out, shape, distinct));
+    out.event(1, |out| {
+        out.checkpoint(0, 1);
+        constants(out, shape, distinct);
+    });
     out.header(checkpoint, metadata, shape.events);
     out.bytes
+}
+
+/// The same events, a segment for each of `flushes`, as GraalVM's native images write them while they run (substratevm
+/// 25.0 `JfrChunkFileWriter`): after the events of a flush a checkpoint of threads, where there are new ones, and one of
+/// the other constants, which says FLUSH without HEADER; then the metadata, after the first flush alone. The number of
+/// pools is padded. The chunk has not ended. Each flush has its own trace context.
+pub(crate) fn native_image(shape: Shape, flushes: usize) -> Vec<u8> {
+    let mut out = Writer { bytes: vec![0; 68], compressed: true };
+    let mut last = None;
+    for flush in 0..flushes {
+        for event in 0..shape.events {
+            sample(&mut out, event as i64, event as i64 + 1, flush as i64 + 1);
+        }
+        for mask in [THREADS, FLUSH] {
+            if flush > 0 && mask == THREADS {
+                continue;
+            }
+            let at = out.bytes.len();
+            let delta = last.map_or(0, |last: usize| last as i64 - at as i64);
+            out.event(1, |out| {
+                out.checkpoint(delta, mask);
+                match (mask, flush) {
+                    (THREADS, _) => {
+                        out.padded(1);
+                        threads(out);
+                    }
+                    (_, 0) => constants(out, Shape { contexts: 1, ..shape }, shape.events),
+                    _ => {
+                        out.padded(1);
+                        attributes(out, flush as i64 + 1..flush as i64 + 2);
+                    }
+                }
+            });
+            last = Some(at);
+        }
+        if flush == 0 {
+            out.event(0, metadata_of);
+        }
+    }
+    out.header(0, 0, 0);
+    // Its length, and that it is whole, are written when it ends.
+    out.bytes[8..16].fill(0);
+    out.bytes[64] = flushes as u8;
+    out.bytes
+}
+
+fn sample(out: &mut Writer, event: i64, stack: i64, context: i64) {
+    out.event(SAMPLE, |out| {
+        out.long(1_000 + event * 10_000);
+        out.long(1 + event % 8);
+        out.long(stack);
+        out.long(1);
+        out.long(1 + event % 3);
+        out.long(context << 33 | 5);
+        out.long(context << 31 | 7);
+        out.long(context);
+    });
 }
 
 /// The sum of the weights of all events.
@@ -101,17 +158,8 @@ pub(crate) fn sum_of_weights(shape: Shape) -> i64 {
 }
 
 fn constants(out: &mut Writer, shape: Shape, stacks: usize) {
-    for head in [0, 0, 0] {
-        out.long(head);
-    }
-    out.bytes.push(1);
-    out.int(8);
-    out.pool(THREAD, 1..9, |out, key| {
-        out.text(&format!("worker-{key}"));
-        out.long(1_000 + key);
-        out.text(&format!("worker-{key}"));
-        out.long(key);
-    });
+    out.padded(8);
+    threads(out);
     out.pool(SYMBOL, 1..FIRST_OFFSET + REMOTE_METHODS, |out, key| match key {
         1 => out.text("()V"),
         REMOTE_NAME => out.text("<remote>"),
@@ -133,7 +181,7 @@ fn constants(out: &mut Writer, shape: Shape, stacks: usize) {
         out.long(name);
         out.long(descriptor);
     });
-    out.pool(ATTRIBUTE, 1..shape.contexts as i64 + 1, |out, key| out.text(&format!("{key:032x}")));
+    attributes(out, 1..shape.contexts as i64 + 1);
     out.pool(FRAME_TYPE, 1..3, |out, key| out.text(["Interpreted", "JIT compiled"][key as usize - 1]));
     out.pool(THREAD_STATE, 1..2, |out, _| out.text("RUNNABLE"));
     out.pool(STACK_TRACE, 1..stacks as i64 + 1, |out, key| {
@@ -151,9 +199,42 @@ fn constants(out: &mut Writer, shape: Shape, stacks: usize) {
     });
 }
 
+fn threads(out: &mut Writer) {
+    out.pool(THREAD, 1..9, |out, key| {
+        out.text(&format!("worker-{key}"));
+        out.long(1_000 + key);
+        out.text(&format!("worker-{key}"));
+        out.long(key);
+    });
+}
+
+fn attributes(out: &mut Writer, keys: std::ops::Range<i64>) {
+    out.pool(ATTRIBUTE, keys, |out, key| out.text(&format!("{key:032x}")));
+}
+
+/// A chunk of these types, with whatever events, and constants in so many pools.
+pub(crate) fn crafted(
+    types: &[TypeOf],
+    events: impl FnOnce(&mut Writer),
+    pools: u32,
+    constants: impl FnOnce(&mut Writer),
+) -> Vec<u8> {
+    let mut out = Writer { bytes: vec![0; 68], compressed: true };
+    events(&mut out);
+    let metadata = out.bytes.len();
+    out.event(0, |out| metadata_with(out, types));
+    let checkpoint = out.bytes.len();
+    out.event(1, |out| {
+        out.checkpoint(0, 1);
+        out.padded(pools);
+        constants(out);
+    });
+    out.header(checkpoint, metadata, 1);
+    out.bytes
+}
+
 fn metadata_of(out: &mut Writer) {
-    let mut tree = Tree::default();
-    let types: &[(i64, &str, &str, &[FieldOf])] = &[
+    let types: &[TypeOf] = &[
         (LONG, "long", "", &[]),
         (INT, "int", "", &[]),
         (BOOLEAN, "boolean", "", &[]),
@@ -236,6 +317,11 @@ fn metadata_of(out: &mut Writer) {
             ],
         ),
     ];
+    metadata_with(out, types);
+}
+
+pub(crate) fn metadata_with(out: &mut Writer, types: &[TypeOf]) {
+    let mut tree = Tree::default();
     let mut elements = Writer { bytes: Vec::new(), compressed: out.compressed };
     tree.element(&mut elements, "root", &[], 2);
     tree.element(&mut elements, "metadata", &[], types.len());
@@ -303,21 +389,21 @@ impl Tree {
     }
 }
 
-struct Writer {
-    bytes: Vec<u8>,
-    compressed: bool,
+pub(crate) struct Writer {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) compressed: bool,
 }
 
 impl Writer {
-    fn int(&mut self, value: i64) {
+    pub(crate) fn int(&mut self, value: i64) {
         if self.compressed { self.integer(value) } else { self.bytes.extend((value as i32).to_be_bytes()) }
     }
 
-    fn long(&mut self, value: i64) {
+    pub(crate) fn long(&mut self, value: i64) {
         if self.compressed { self.integer(value) } else { self.bytes.extend(value.to_be_bytes()) }
     }
 
-    fn integer(&mut self, value: i64) {
+    pub(crate) fn integer(&mut self, value: i64) {
         let mut value = value as u64;
         for _ in 0..8 {
             if value < 0x80 {
@@ -329,27 +415,44 @@ impl Writer {
         self.bytes.push(value as u8);
     }
 
-    fn text(&mut self, text: &str) {
+    pub(crate) fn text(&mut self, text: &str) {
         self.bytes.push(3);
         self.int(text.len() as i64);
         self.bytes.extend(text.as_bytes());
     }
 
     /// An event; its size is padded to four bytes, as HotSpot's large ones are.
-    fn event(&mut self, type_id: i64, write: impl FnOnce(&mut Self)) {
+    pub(crate) fn event(&mut self, type_id: i64, write: impl FnOnce(&mut Self)) {
         let at = self.bytes.len();
         self.bytes.extend([0; 4]);
         self.long(type_id);
         write(self);
-        let size = (self.bytes.len() - at) as u32;
-        let padded = match self.compressed {
-            true => [0, 7, 14, 21].map(|shift| (size >> shift) as u8 | if shift < 21 { 0x80 } else { 0 }),
-            false => size.to_be_bytes(),
-        };
-        self.bytes[at..at + 4].copy_from_slice(&padded);
+        let size = self.four_bytes((self.bytes.len() - at) as u32);
+        self.bytes[at..at + 4].copy_from_slice(&size);
     }
 
-    fn pool(&mut self, of: i64, keys: std::ops::Range<i64>, write: impl Fn(&mut Self, i64)) {
+    /// An integer of four bytes in either encoding.
+    pub(crate) fn padded(&mut self, value: u32) {
+        let bytes = self.four_bytes(value);
+        self.bytes.extend(bytes);
+    }
+
+    pub(crate) fn four_bytes(&self, value: u32) -> [u8; 4] {
+        match self.compressed {
+            true => [0, 7, 14, 21].map(|shift| (value >> shift) as u8 | if shift < 21 { 0x80 } else { 0 }),
+            false => value.to_be_bytes(),
+        }
+    }
+
+    /// A checkpoint's fields up to the number of its pools.
+    pub(crate) fn checkpoint(&mut self, delta: i64, mask: u8) {
+        for head in [0, 0, delta] {
+            self.long(head);
+        }
+        self.bytes.push(mask);
+    }
+
+    pub(crate) fn pool(&mut self, of: i64, keys: std::ops::Range<i64>, write: impl Fn(&mut Self, i64)) {
         self.long(of);
         self.int(keys.end - keys.start);
         for key in keys {
@@ -358,7 +461,7 @@ impl Writer {
         }
     }
 
-    fn header(&mut self, checkpoint: usize, metadata: usize, events: usize) {
+    pub(crate) fn header(&mut self, checkpoint: usize, metadata: usize, events: usize) {
         let mut header = b"FLR\0\0\x02\0\x01".to_vec();
         let duration = events as i64 * 10_000 + 2_000;
         for word in [

@@ -3,8 +3,8 @@
 use otlpprof::core::address::{ElfVaddr, FileOffset};
 use otlpprof::core::build_id::BuildId;
 use otlpprof::model::{
-    AttributeId, AttributeValue, Batch, Frame, FrameId, FrameType, Function, JavaMethod, Link, LinkId,
-    Mapping, MappingId, Profile, ProfileType, SampleIdentity, Tables, types,
+    AttributeId, AttributeValue, Batch, Execution, Frame, FrameId, FrameType, Function, JavaMethod, Link,
+    LinkId, Mapping, MappingId, Profile, ProfileType, SampleIdentity, Tables, types,
 };
 use proptest::prelude::*;
 
@@ -132,7 +132,12 @@ fn frame(tables: &mut Tables, number: u8) -> FrameId {
                 normalise: true,
             };
             let function = tables.java_function(method, "A.java", u32::from(small));
-            Frame::Java { function, line: u32::from(number / 32) }
+            let execution = match number / 32 {
+                1 | 2 => Some(Execution::Interpreted),
+                3 | 4 => Some(Execution::Inlined),
+                _ => None,
+            };
+            Frame::Java { function, line: u32::from(number / 64), execution }
         }
         2 => Frame::RemoteNative { mapping: mapping(tables, small), address },
         3 => Frame::Native {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::profiles::v1development as otlp;
 use otlpprof::model::{
-    AttributeSetId, AttributeValue, Batch, Frame, FrameType, FunctionId, LinkId, MappingId, Profile,
-    ProfileType, RemoteFrame, StringId, Tables, unnamed_native_frame,
+    AttributeSetId, AttributeValue, Batch, Execution, Frame, FrameType, FunctionId, LinkId, MappingId,
+    Profile, ProfileType, RemoteFrame, StringId, Tables, unnamed_native_frame,
 };
 use otlpprof::otlp::NativeFrames;
 
@@ -215,7 +215,11 @@ impl BatchView<'_> {
             ..ResolvedFrame::default()
         };
         match frame {
-            Frame::Java { function, line } => resolved.line = self.line(function, line),
+            Frame::Java { function, line, execution } => {
+                resolved.line = self.line(function, line);
+                let execution = execution.map(|execution| text_attribute(Execution::KEY, execution.as_str()));
+                resolved.attributes.extend(execution);
+            }
             Frame::Kernel { mapping, address, function } => {
                 resolved.mapping = mapping.and_then(|mapping| self.mapping(mapping));
                 resolved.address = address.unwrap_or_default().0;

@@ -34,6 +34,14 @@ final class Burning {
         burn();
     }
 
+    static void unrouted() {
+        burn();
+    }
+
+    static void routed() {
+        burn();
+    }
+
     static void client() {
         burn();
     }

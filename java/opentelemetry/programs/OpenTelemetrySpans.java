@@ -15,7 +15,7 @@ import java.lang.reflect.Method;
 
 /**
  * Burns CPU time in a server's span, in its child, on a virtual thread, in another server's span of the same trace, in a client's that nobody
- * asked for, and outside of spans: {@code OpenTelemetrySpans AUTOCONFIGURED}.
+ * asked for, in a server's whose route is found late, and outside of spans: {@code OpenTelemetrySpans AUTOCONFIGURED}.
  */
 public final class OpenTelemetrySpans {
     private static final Method START_VIRTUAL = startVirtual();
@@ -43,6 +43,8 @@ public final class OpenTelemetrySpans {
     }
 
     private static void burn(Tracer tracer) throws Exception {
+        routeLate(tracer, "attribute");
+        routeLate(tracer, "name");
         Span outer = tracer.spanBuilder("GET").setSpanKind(SpanKind.SERVER).startSpan();
         outer.setAttribute("http.request.method", "GET");
         outer.setAttribute("http.route", "/orders/{id}");
@@ -82,6 +84,31 @@ public final class OpenTelemetrySpans {
                 Burning.client();
             }
         }
+    }
+
+    /** The scope that is open keeps its endpoint, those that are opened later have the route's. */
+    private static void routeLate(Tracer tracer, String by) {
+        Span server = tracer.spanBuilder("GET").setSpanKind(SpanKind.SERVER).setNoParent().startSpan();
+        server.setAttribute("http.request.method", "GET");
+        Burning.announce("unrouted", server, "GET");
+        Burning.announce("routed", server, "GET /late/{id}");
+        try (Scope scope = server.makeCurrent()) {
+            Burning.unrouted();
+            if (by.equals("name")) {
+                server.updateName("GET /late/{id}");
+            } else {
+                server.setAttribute("http.route", "/late/{id}");
+            }
+            for (int i = 0; i < 5; i++) {
+                Burning.unrouted();
+            }
+            for (int i = 0; i < 5; i++) {
+                try (Scope later = Context.current().makeCurrent()) {
+                    Burning.routed();
+                }
+            }
+        }
+        server.end();
     }
 
     /** As a span comes in from another process. */

@@ -4,6 +4,7 @@ import com.sun.management.ThreadMXBean;
 import io.otlpprof.ContextScope;
 import io.otlpprof.ContextSetter;
 import io.otlpprof.ContextSnapshot;
+import io.otlpprof.DurationEvent;
 import io.otlpprof.Otlpprof;
 import java.lang.management.ManagementFactory;
 import java.lang.reflect.Field;
@@ -20,7 +21,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.IntConsumer;
 
 /**
- * What each call of the API gives, right and wrong: {@code ContextCalls WITH_AGENT}. Says {@code done} when all was as it
+ * What each call of the API gives, right and wrong: {@code ContextCalls WITH_AGENT [overflows]}. Says {@code done} when all was as it
  * is documented.
  */
 public final class ContextCalls {
@@ -31,24 +32,55 @@ public final class ContextCalls {
 
     public static void main(String[] args) throws Exception {
         boolean withAgent = Boolean.parseBoolean(args[0]);
-        Otlpprof profiler = Otlpprof.getInstance();
-        expect(withAgent, profiler.isAvailable());
-        expect(withAgent, Otlpprof.getInstance() == profiler && !profiler.version().isEmpty());
-        names(profiler, withAgent);
-        ContextSetter setter = new ContextSetter(profiler, List.of("rest_endpoint", "traceid", "spanid", "tenant"));
-        values(setter, withAgent);
-        ids(setter, withAgent);
-        threads(setter, withAgent);
-        allocatesNothing(setter);
-        if (withAgent) {
+        if (args.length > 1) {
+            List<String> names = List.of("rest_endpoint", "traceid", "spanid", "tenant");
+            ContextSetter setter = new ContextSetter(Otlpprof.getInstance(), names);
             Thread shallow = new Thread(null, () -> overflows(setter), "shallow", 256 << 10);
             AtomicReference<Throwable> thrown = new AtomicReference<>();
             shallow.setUncaughtExceptionHandler((thread, e) -> thrown.set(e));
             shallow.start();
             shallow.join();
             expect(null, thrown.get());
+            System.out.println("done");
+            return;
         }
+        Otlpprof profiler = Otlpprof.getInstance();
+        expect(withAgent, profiler.isAvailable());
+        expect(withAgent, Otlpprof.getInstance() == profiler && !profiler.version().isEmpty());
+        if (!withAgent) {
+            nothingHappens(profiler);
+        }
+        names(profiler, withAgent);
+        ContextSetter setter = new ContextSetter(profiler, List.of("rest_endpoint", "traceid", "spanid", "tenant"));
+        values(setter, withAgent);
+        ids(setter, withAgent);
+        threads(setter, withAgent);
+        allocatesNothing(setter);
         System.out.println("done");
+    }
+
+    /** What is called without the agent, with arguments that are right and wrong. */
+    private static void nothingHappens(Otlpprof profiler) {
+        expect(false, profiler.start("cpu=1ms") || profiler.start("no such option"));
+        expect(false, profiler.stop() || profiler.flush());
+        expect(false, profiler.addThread() || profiler.removeThread());
+        expect("the profiling agent is not in this process", profiler.status());
+        expect("", profiler.version());
+        expect(false, profiler.recordTraceRoot(TRACE, SPAN, "/cart/{id}", "GET"));
+        expect(false, profiler.recordTraceRoot("no trace", null, "/cart/{id}", null));
+        expect(false, profiler.recordTraceRoot(1, 2, 3, "/cart/{id}", "GET"));
+        Class<?> type = ContextCalls.class;
+        expect(false, profiler.recordQueueTime(1, 2, type, Thread.class, List.class, 3, Thread.currentThread()));
+        expect(false, profiler.recordQueueTime(2, 1, type, Thread.class, null, -1, null));
+        expect(false, profiler.recordDuration("checkout", 1, 2));
+        DurationEvent event = profiler.openDuration("checkout");
+        event.close();
+        event.close();
+        expectThrown(NullPointerException.class, "options", () -> profiler.start(null));
+        expectThrown(NullPointerException.class, "endpoint", () -> profiler.recordTraceRoot(TRACE, SPAN, null, "GET"));
+        expectThrown(NullPointerException.class, "name", () -> profiler.recordDuration(null, 1, 2));
+        expectThrown(NullPointerException.class, "name", () -> profiler.openDuration(null));
+        expectThrown(NullPointerException.class, "task", () -> profiler.recordQueueTime(1, 2, null, type, null, 0, null));
     }
 
     private static void names(Otlpprof profiler, boolean withAgent) {
@@ -130,6 +162,7 @@ public final class ContextCalls {
         expect(false, setter.setTraceContext(0, 0, 1, 0) || setter.setTraceContext(1, 1, 0, 0));
         everyCharacter(setter, withAgent);
         aChildKeepsTheFlags(setter, withAgent);
+        withAnAttribute(setter, withAgent);
         // In two parts, of which the trace comes first.
         expect(withAgent, setter.setAttribute("traceid", TRACE));
         expect(false, hasSpan(setter));
@@ -160,6 +193,38 @@ public final class ContextCalls {
         setter.setAttribute("traceid", TRACE.replace('0', '1'));
         setter.setAttribute("spanid", SPAN);
         expect(0, flags(setter));
+        setter.clear();
+    }
+
+    /** A span and an attribute by one call are what they are by two. */
+    private static void withAnAttribute(ContextSetter setter, boolean withAgent) throws Exception {
+        expect(withAgent, setter.setTraceContext(1, 2, 3, 1, 3, "both") && hasSpan(setter));
+        String both = setter.copy().toString();
+        setter.clear();
+        setter.setTraceContext(1, 2, 3, 1);
+        setter.setAttribute(3, "both");
+        expect(setter.copy().toString(), both);
+        expect(false, setter.setTraceContext(1, 2, 0, 1, 3, "no span") || hasSpan(setter));
+        setter.setTraceContext(1, 2, 3, 1);
+        expect(false, setter.setTraceContext(1, 2, 3, 1, 3, "t".repeat(256)));
+        expect(withAgent, hasSpan(setter) && setter.setTraceContext(1, 2, 3, 1, 3, null));
+        expectThrown(IndexOutOfBoundsException.class, "", () -> setter.setTraceContext(1, 2, 3, 1, 4, "x"));
+        expectThrown(IndexOutOfBoundsException.class, "", () -> setter.setTraceContext(TRACE, SPAN, 1, 4, "x"));
+        if (withAgent) {
+            int id = setter.offsetOf("spanid");
+            expectThrown(IllegalArgumentException.class, "spanid", () -> setter.setTraceContext(1, 2, 3, 1, id, SPAN));
+        }
+        expect(withAgent, setter.setTraceContext(TRACE, SPAN, 1, 3, "as text") && hasSpan(setter));
+        String asText = setter.copy().toString();
+        expect(withAgent, asText.contains("as text") && asText.contains(TRACE + "-" + SPAN));
+        for (String noSpan : new String[] {null, "", SPAN + "0", SPAN.replace('b', 'g'), "0".repeat(16)}) {
+            setter.setTraceContext(TRACE, SPAN, 1);
+            expect(false, setter.setTraceContext(TRACE, noSpan, 1, 3, "alone") || hasSpan(setter));
+            expect(withAgent, setter.copy().toString().contains("alone"));
+        }
+        setter.setTraceContext(TRACE, SPAN, 1);
+        expect(false, setter.setTraceContext(null, SPAN, 1, 3, null) || hasSpan(setter));
+        expect(false, setter.copy().toString().contains("alone"));
         setter.clear();
     }
 
@@ -205,6 +270,8 @@ public final class ContextCalls {
         expectNothingAllocated("clears by name", i -> setter.clearAttribute("tenant"));
         expectNothingAllocated("spans as text", i -> setter.setTraceContext(TRACE, spans[i & 7], i));
         expectNothingAllocated("spans as numbers", i -> setter.setTraceContext(i, 1, i | 1, 1));
+        expectNothingAllocated("both", i -> setter.setTraceContext(i, 1, i | 1, 1, 0, values[i & 7]));
+        expectNothingAllocated("both as text", i -> setter.setTraceContext(TRACE, spans[i & 7], 1, 0, values[i & 7]));
         expectNothingAllocated("span ids alone", i -> setter.setAttribute("spanid", spans[i & 7]));
         expectNothingAllocated("clears of a span", i -> setter.clearTraceContext());
         expectNothingAllocated("restores", i -> setter.restore(snapshot));
@@ -241,28 +308,84 @@ public final class ContextCalls {
         }
     }
 
-    /** Wherever in a setter the stack ends, the next label that is set is seen. */
+    /**
+     * Wherever in a setter the stack ends, what the thread then has is the context before, the one that was set, or none, and the
+     * next label that is set is seen.
+     */
     private static void overflows(ContextSetter setter) {
-        setter.setAttribute(0, "/checkout");
-        ContextSnapshot snapshot = setter.copy();
-        for (int round = 0; round < 2000; round++) {
-            try {
-                overflow(setter, snapshot, round % 50);
-            } catch (StackOverflowError e) {
-                // What it leaves is no context, or a whole one.
+        setContext(setter, 1);
+        ContextSnapshot after = setter.copy();
+        setContext(setter, 0);
+        ContextSnapshot before = setter.copy();
+        setter.clearTraceContext();
+        String withoutSpan = setter.copy().toString();
+        List<Runnable> calls = List.of(
+                () -> setter.restore(after),
+                () -> setter.setTraceContext(2, 2, 2, 1, 0, "/checkout1"),
+                () -> setter.setTraceContext(TRACE, SPAN, 1, 0, "/checkout1"),
+                () -> setter.setTraceContext(3, 3, 3, 1),
+                () -> setter.setAttribute(0, "/checkout1"));
+        for (Runnable call : calls) {
+            setter.restore(before);
+            call.run();
+            String whole = setter.copy().toString();
+            int interrupted = 0;
+            // Frames of two sizes: so the stack ends in different places of what is called.
+            int most = depth();
+            for (int round = 0; round < 1000; round++) {
+                setter.restore(before);
+                try {
+                    descend(most - round / 10, round % 10, call);
+                } catch (StackOverflowError e) {
+                    interrupted++;
+                }
+                String left = setter.copy().toString();
+                // Of a span alone that changes there may be none.
+                boolean isAlone = left.equals(withoutSpan) && call == calls.get(3);
+                if (!isAlone && !List.of(before.toString(), whole, "[; no span]").contains(left)) {
+                    throw new AssertionError(left + ", neither " + before + " nor " + whole);
+                }
+                expect(true, setter.setAttribute(0, "/checkout0"));
+                expect(true, isValid());
             }
-            expect(true, setter.setAttribute(0, "/checkout"));
-            expect(true, isValid());
+            expect(true, interrupted > 0);
         }
     }
 
-    private static void overflow(ContextSetter setter, ContextSnapshot snapshot, int padding) {
-        if (padding > 0) {
-            overflow(setter, snapshot, padding - 1);
+    private static void setContext(ContextSetter setter, int which) {
+        setter.setAttribute(3, "tenant" + which);
+        setter.setTraceContext(which + 1, which + 1, which + 1, 1, 0, "/checkout" + which);
+    }
+
+    private static int reached;
+
+    /** How deep {@link #descend} comes. */
+    private static int depth() {
+        try {
+            descend(Integer.MAX_VALUE, 0, () -> {});
+        } catch (StackOverflowError e) {
+            return reached;
         }
-        setter.setTraceContext(1, 2, 3, 1);
-        setter.restore(snapshot);
-        overflow(setter, snapshot, 0);
+        throw new AssertionError("no end");
+    }
+
+    private static void descend(int frames, int wideFrames, Runnable call) {
+        if (frames > 0) {
+            reached = Integer.MAX_VALUE - frames;
+            descend(frames - 1, wideFrames, call);
+        } else if (wideFrames > 0) {
+            descendWide(wideFrames, 1, 2, 3, call);
+        } else {
+            call.run();
+        }
+    }
+
+    private static void descendWide(int frames, long first, long second, long third, Runnable call) {
+        if (frames > 0) {
+            descendWide(frames - 1, first, second, third, call);
+        } else {
+            call.run();
+        }
     }
 
     /** Whether a handler that comes now takes the block. */

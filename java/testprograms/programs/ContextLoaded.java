@@ -31,6 +31,14 @@ public final class ContextLoaded {
             expect(e.getMessage().contains("command"), e.getMessage());
         }
         String options = System.getenv("AGENT_OPTIONS");
+        try {
+            profiler.start(options + ",context=1+2+3+4+5+6+7+8+9");
+            expect(false, "a tenth attribute");
+        } catch (IllegalStateException e) {
+            expect(e.getMessage().contains("9 context attributes at most") && e.getMessage().contains("rest_endpoint"),
+                    e.getMessage());
+        }
+        new ContextSetter(profiler, List.of("none", "of", "the", "names", "has", "been", "taken", "yet"));
         expect(profiler.start(options), "started");
         try {
             profiler.start(options);

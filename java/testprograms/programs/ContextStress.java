@@ -7,11 +7,12 @@ import io.otlpprof.Otlpprof;
 import java.util.List;
 
 /**
- * Threads that change their context all the time: {@code ContextStress [SECONDS [THREADS [ROUNDS [CHURNERS [whole]]]]]}.
+ * Threads that change their context all the time: {@code ContextStress [SECONDS [THREADS [ROUNDS [CHURNERS [whole|both]]]]]}.
  * Which of four methods burns is the witness: burn2 runs with the endpoint {@code /e2}, and a trace and span id of bytes 3
  * alone. With many rounds a burn takes long, the third three times as long as the first; with few, changes are most of the time.
  * Churners set one new value after the other, so that values are reclaimed all the time. With {@code whole} a context is
- * changed by snapshots and scopes alone, so that it is always one of the four, or none.
+ * changed by snapshots and scopes alone, so that it is always one of the four, or none; with {@code both} by the call alone
+ * that sets a span and the endpoint.
  */
 public final class ContextStress {
     private static final ContextSetter CONTEXT =
@@ -46,10 +47,18 @@ public final class ContextStress {
             new Thread(() -> churn(name, clock), name).start();
         }
         Thread[] started = new Thread[threads];
-        boolean isWhole = args.length > 4;
+        String mode = args.length > 4 ? args[4] : "";
         for (int i = 0; i < threads; i++) {
             int way = i;
-            Runnable task = isWhole ? () -> workInWholes(clock, rounds) : () -> work(way, clock, rounds);
+            Runnable task = () -> {
+                if (mode.equals("both")) {
+                    workInBoths(way, clock, rounds);
+                } else if (mode.equals("whole")) {
+                    workInWholes(clock, rounds);
+                } else {
+                    work(way, clock, rounds);
+                }
+            };
             started[i] = new Thread(task, "worker-" + i);
             started[i].start();
         }
@@ -96,6 +105,30 @@ public final class ContextStress {
         }
     }
 
+    private static void workInBoths(int way, Clock clock, int rounds) {
+        while (clock.isRunning()) {
+            // Looking at the clock takes longer than a change does.
+            for (int i = 0; i < 64; i++) {
+                int which = i & 3;
+                setBoth(way, which);
+                burn(which, rounds);
+                if (i % 7 == 0) {
+                    // Nor is there an endpoint without a span.
+                    CONTEXT.setTraceContext(0, 0, 0, 0, ENDPOINT, null);
+                }
+            }
+        }
+    }
+
+    private static void setBoth(int way, int which) {
+        if (way % 2 == 0) {
+            long ids = 0x0101010101010101L * (which + 1);
+            CONTEXT.setTraceContext(ids, ids, ids, 1, ENDPOINT, ENDPOINTS[which]);
+        } else {
+            CONTEXT.setTraceContext(TRACES[which], SPANS[which], 1, ENDPOINT, ENDPOINTS[which]);
+        }
+    }
+
     private static void churn(String name, Clock clock) {
         setRequest(name, 0);
         churnOn(name, clock);
@@ -121,8 +154,12 @@ public final class ContextStress {
                 break;
             case 1:
                 long ids = 0x0101010101010101L * (which + 1);
-                CONTEXT.setTraceContext(ids, ids, ids, 1);
-                CONTEXT.setAttribute(ENDPOINT, ENDPOINTS[which]);
+                if ((way & 4) == 0) {
+                    CONTEXT.setTraceContext(ids, ids, ids, 1, ENDPOINT, ENDPOINTS[which]);
+                } else {
+                    CONTEXT.setTraceContext(ids, ids, ids, 1);
+                    CONTEXT.setAttribute(ENDPOINT, ENDPOINTS[which]);
+                }
                 CONTEXT.setAttribute(WITNESS, ENDPOINTS[which]);
                 break;
             case 2:

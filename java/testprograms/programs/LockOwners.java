@@ -113,8 +113,8 @@ public final class LockOwners {
 
     private static void enterAll() {
         for (int i = 0; i < TARGETS.length; i++) {
-            // Not parked: a virtual thread of JDK 21 that is unparked while it parks is left to its carrier (lazySubmit in
-            // VirtualThread.afterYield), and that may take up another meanwhile which waits for a monitor for ever.
+            // Not parked: where JDK 21 unparks virtual threads, it may leave one to carriers that all wait for monitors, while
+            // another has nothing to do (ForkJoinPool.awaitWork, which does not look at the queues again).
             while (round < i) {
                 Thread.onSpinWait();
             }

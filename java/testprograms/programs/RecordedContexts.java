@@ -4,10 +4,15 @@ import io.otlpprof.ContextScope;
 import io.otlpprof.ContextSetter;
 import io.otlpprof.Otlpprof;
 import java.io.File;
+import java.io.IOException;
 import java.lang.reflect.Method;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 import jdk.jfr.Event;
 import jdk.jfr.FlightRecorder;
 import jdk.jfr.Recording;
@@ -16,14 +21,22 @@ import jdk.jfr.RecordingState;
 /**
  * Events of the JVM's recorder in threads that change their context all the time: {@code RecordedContexts ROUNDS THREADS
  * [virtual|stop]}. What an event's thread works for is in its stack: {@code work0} to {@code work3}, or {@code nothing}. Waits
- * for the agent's recording to begin, and prints how many events of each kind there were, {@code KIND METHOD NUMBER}. With
- * {@code stop} it stops the agent itself, and says how many recordings and files of theirs are left.
+ * for the agent's recording to begin, and prints how many events of each kind there were, {@code KIND METHOD NUMBER}; those of
+ * allocations and of execution only the JVM counts. With {@code stop} it stops the agent itself, and says how many recordings and files of theirs are left.
  */
 public final class RecordedContexts {
     private static final ContextSetter CONTEXT = new ContextSetter(Otlpprof.getInstance(), List.of("rest_endpoint"));
     private static final String[] ENDPOINTS = {"/e0", "/e1", "/e2", "/e3"};
     private static final String[] METHODS = {"work0", "work1", "work2", "work3", "nothing"};
     private static final AtomicLong[] ROUNDS = new AtomicLong[METHODS.length];
+
+    /** What is read comes this long after it was asked for. */
+    private static final long ANSWER_MILLIS = 2;
+
+    private static final int ALLOCATED = 2_000;
+
+    static volatile Object sink;
+    static volatile double number;
 
     private RecordedContexts() {}
 
@@ -41,20 +54,26 @@ public final class RecordedContexts {
         int rounds = Integer.parseInt(args[0]);
         int threads = Integer.parseInt(args[1]);
         boolean virtual = args.length > 2 && args[2].equals("virtual");
+        try (ServerSocket server = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            // The VM throws and catches exceptions of its own where something is done for the first time.
+            begin(server, virtual, Turn::work).join();
+        }
         awaitRecording();
         for (int method = 0; method < METHODS.length; method++) {
             ROUNDS[method] = new AtomicLong();
         }
         List<Thread> started = new ArrayList<>();
-        for (int n = 0; n < threads; n++) {
-            int first = n;
-            started.add(start(virtual, () -> rounds(first, rounds)));
-        }
-        for (Thread thread : started) {
-            thread.join();
+        try (ServerSocket server = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            for (int n = 0; n < threads; n++) {
+                int first = n;
+                started.add(begin(server, virtual, turn -> rounds(first, rounds, turn)));
+            }
+            for (Thread thread : started) {
+                thread.join();
+            }
         }
         for (int method = 0; method < METHODS.length; method++) {
-            for (String kind : new String[] {"exceptions", "sleeps", "events"}) {
+            for (String kind : new String[] {"exceptions", "sleeps", "events", "parks", "reads"}) {
                 System.out.println(kind + " " + METHODS[method] + " " + ROUNDS[method]);
             }
         }
@@ -95,37 +114,63 @@ public final class RecordedContexts {
         return thread;
     }
 
-    private static void rounds(int first, int rounds) {
+    private interface Work {
+        void on(Turn turn) throws IOException, InterruptedException;
+    }
+
+    /** A thread that works, and another that answers it. */
+    private static Thread begin(ServerSocket server, boolean virtual, Work work) throws Exception {
+        Socket asks = new Socket(server.getInetAddress(), server.getLocalPort());
+        Socket answers = server.accept();
+        start(false, () -> answer(answers));
+        return start(virtual, () -> {
+            try (asks) {
+                work.on(new Turn(asks));
+            } catch (IOException | InterruptedException e) {
+                throw new IllegalStateException(e);
+            }
+        });
+    }
+
+    /** Answers each byte a little later, until the other side is closed. */
+    private static void answer(Socket socket) {
+        try (socket) {
+            for (int asked; (asked = socket.getInputStream().read()) >= 0; ) {
+                Thread.sleep(ANSWER_MILLIS);
+                socket.getOutputStream().write(asked);
+            }
+        } catch (IOException | InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private static void rounds(int first, int rounds, Turn turn) throws IOException, InterruptedException {
         for (int round = 0; round < rounds; round++) {
             int which = (first + round) % 5;
-            try {
-                switch (which) {
-                    case 0:
-                        set(0);
-                        work0();
-                        break;
-                    case 1:
-                        set(1);
-                        work1();
-                        break;
-                    case 2:
-                        set(2);
-                        work2();
-                        break;
-                    case 3:
-                        // The one before comes back when the scope is closed.
-                        ContextScope scope = CONTEXT.openScope();
-                        set(3);
-                        work3();
-                        scope.close();
-                        break;
-                    default:
-                        CONTEXT.clear();
-                        nothing();
-                        break;
-                }
-            } catch (InterruptedException e) {
-                throw new IllegalStateException(e);
+            switch (which) {
+                case 0:
+                    set(0);
+                    work0(turn);
+                    break;
+                case 1:
+                    set(1);
+                    work1(turn);
+                    break;
+                case 2:
+                    set(2);
+                    work2(turn);
+                    break;
+                case 3:
+                    // The one before comes back when the scope is closed.
+                    ContextScope scope = CONTEXT.openScope();
+                    set(3);
+                    work3(turn);
+                    scope.close();
+                    break;
+                default:
+                    CONTEXT.clear();
+                    nothing(turn);
+                    break;
             }
             ROUNDS[which].incrementAndGet();
         }
@@ -137,35 +182,57 @@ public final class RecordedContexts {
         CONTEXT.setAttribute(0, ENDPOINTS[which]);
     }
 
-    private static void work0() throws InterruptedException {
-        work();
+    private static void work0(Turn turn) throws IOException, InterruptedException {
+        turn.work();
     }
 
-    private static void work1() throws InterruptedException {
-        work();
+    private static void work1(Turn turn) throws IOException, InterruptedException {
+        turn.work();
     }
 
-    private static void work2() throws InterruptedException {
-        work();
+    private static void work2(Turn turn) throws IOException, InterruptedException {
+        turn.work();
     }
 
-    private static void work3() throws InterruptedException {
-        work();
+    private static void work3(Turn turn) throws IOException, InterruptedException {
+        turn.work();
     }
 
-    private static void nothing() throws InterruptedException {
-        work();
+    private static void nothing(Turn turn) throws IOException, InterruptedException {
+        turn.work();
     }
 
-    private static void work() throws InterruptedException {
-        Thread.sleep(2);
-        Done done = new Done();
-        done.items = 3;
-        done.commit();
-        try {
-            throw new Thrown();
-        } catch (Thrown e) {
-            // That is all.
+    /** What is done in each method. */
+    private static final class Turn {
+        private final Socket socket;
+
+        Turn(Socket socket) {
+            this.socket = socket;
+        }
+
+        void work() throws IOException, InterruptedException {
+            Thread.sleep(2);
+            Done done = new Done();
+            done.items = 3;
+            done.commit();
+            try {
+                throw new Thrown();
+            } catch (Thrown e) {
+                // That is all.
+            }
+            LockSupport.parkNanos(2_000_000);
+            socket.getOutputStream().write(1);
+            if (socket.getInputStream().read() != 1) {
+                throw new IllegalStateException("no answer");
+            }
+            for (int i = 0; i < 20; i++) {
+                sink = new byte[ALLOCATED];
+            }
+            double sum = 0;
+            for (int i = 1; i < 20_000; i++) {
+                sum += Math.sin(i) / i;
+            }
+            number = sum;
         }
     }
 }

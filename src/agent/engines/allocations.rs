@@ -6,6 +6,7 @@
 //! is left out if the distance is shorter than that). Objects of about half the interval's size come out a third too often
 //! there, smaller ones by about their share of the interval; large ones are right. 17 and later are right throughout.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use jni::sys::{JNIEnv, jint, jlong, jobject};
@@ -16,52 +17,98 @@ use crate::agent::callbacks::guarded;
 use crate::agent::vm::Vm;
 use crate::core::byte_sampling::{Random, estimate, is_met_too};
 use crate::core::record::Engine;
+use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::Event;
 use crate::jvm::jvmti_table::RawEnv;
 use crate::signal::sample::monotonic_ns;
+use crate::signal::stretch::STRETCHES;
 
 static GATE: Gate = Gate::new();
 const EVENTS: &[Event] = &[Event::SampledObjectAlloc];
 
-/// The intervals of the engines that share the event, 0 for one that is off. The VM has the shorter one, and of what that
-/// meets each engine takes what its own would have met.
+/// The intervals of the engines that share the event, 0 for one that is off: those that were asked for, and as long as the
+/// budget has stretched them. The VM has the shortest of the latter, and of what that meets each engine takes what its own
+/// would have met.
 struct Intervals {
-    alloc: AtomicU64,
-    live: AtomicU64,
+    alloc: Interval,
+    live: Interval,
+    /// What the VM has.
+    of_vm: AtomicU64,
     random: Random,
 }
 
-static INTERVALS: Intervals =
-    Intervals { alloc: AtomicU64::new(0), live: AtomicU64::new(0), random: Random::new(0) };
+struct Interval {
+    engine: Engine,
+    asked: AtomicU64,
+}
+
+static INTERVALS: Intervals = Intervals {
+    alloc: Interval { engine: Engine::Alloc, asked: AtomicU64::new(0) },
+    live: Interval { engine: Engine::Live, asked: AtomicU64::new(0) },
+    of_vm: AtomicU64::new(0),
+    random: Random::new(0),
+};
+
+thread_local! {
+    /// What the VM's interval was when it chose the thread's next point; 0 if no event of the thread's has come: then it is
+    /// taken to be the same still.
+    static CHOSEN_WITH: Cell<u64> = const { Cell::new(0) };
+}
+
+impl Interval {
+    fn stretched(&self) -> u64 {
+        self.asked.load(Ordering::Relaxed).saturating_mul(STRETCHES.of(self.engine).into())
+    }
+}
 
 impl Intervals {
-    fn shorter(&self) -> Option<u64> {
-        let intervals = [&self.alloc, &self.live].map(|interval| interval.load(Ordering::Relaxed));
+    fn shortest(&self) -> Option<u64> {
+        let intervals = [&self.alloc, &self.live].map(Interval::stretched);
         intervals.into_iter().filter(|interval| *interval > 0).min()
     }
 
-    /// What an object of this size that the VM has sampled stands for in an engine's profile; `None` if it is not sampled
-    /// for that.
-    fn estimate(&self, engine: &AtomicU64, size: u64) -> Option<[f64; 2]> {
-        let interval = engine.load(Ordering::Relaxed);
-        let shorter = self.shorter().filter(|_| interval > 0)?;
-        is_met_too(size, shorter, interval, self.random.number()).then(|| estimate(size, interval))
+    /// What an object of this size stands for in an engine's profile that the VM has met at a point that it chose with
+    /// `of_vm`; `None` if it is not sampled for that.
+    fn estimate(&self, engine: &Interval, of_vm: u64, size: u64) -> Option<[f64; 2]> {
+        if engine.asked.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        // Points that were chosen at longer distances are as many as they are.
+        let interval = engine.stretched().max(of_vm);
+        is_met_too(size, of_vm, interval, self.random.number()).then(|| estimate(size, interval))
     }
 }
 
 /// Samples one in about so many allocated bytes for each engine; not at all for `None`.
 pub(super) fn start(vm: &Vm, alloc: Option<u64>, live: Option<u64>) {
-    INTERVALS.alloc.store(alloc.unwrap_or(0), Ordering::Relaxed);
-    INTERVALS.live.store(live.unwrap_or(0), Ordering::Relaxed);
+    INTERVALS.alloc.asked.store(alloc.unwrap_or(0), Ordering::Relaxed);
+    INTERVALS.live.asked.store(live.unwrap_or(0), Ordering::Relaxed);
     INTERVALS.random.seed(monotonic_ns());
-    let Some(interval) = INTERVALS.shorter() else { return };
-    // 0 is every allocation ("SetHeapSamplingInterval" in the specification).
-    let asked = if interval <= 1 { 0 } else { jint::try_from(interval).unwrap_or(jint::MAX) };
-    let started = vm.jvmti.set_heap_sampling_interval(asked).and_then(|()| GATE.open_to(vm.jvmti, EVENTS));
+    let Some(interval) = INTERVALS.shortest() else { return };
+    let started = set_interval(vm, interval).and_then(|()| GATE.open_to(vm.jvmti, EVENTS));
     if let Err(error) = started {
         let engines = if alloc.is_some() { "alloc" } else { "live" };
         log::warn!("{engines}: the VM does not sample allocations ({error})");
     }
+}
+
+/// The budget has stretched the engines, or given something back: has the VM choose points at such distances.
+pub(super) fn stretched(vm: &Vm) {
+    let Some(interval) = INTERVALS.shortest() else { return };
+    if interval != INTERVALS.of_vm.load(Ordering::Relaxed)
+        && let Err(error) = set_interval(vm, interval)
+    {
+        log::debug!("the VM goes on sampling allocations as before: {error}");
+    }
+}
+
+fn set_interval(vm: &Vm, interval: u64) -> Result<(), JvmtiError> {
+    let interval = interval.min(jint::MAX as u64);
+    // 0 is every allocation ("SetHeapSamplingInterval" in the specification).
+    let asked = if interval <= 1 { 0 } else { interval as jint };
+    vm.jvmti.set_heap_sampling_interval(asked)?;
+    INTERVALS.of_vm.store(interval, Ordering::Relaxed);
+    Ok(())
 }
 
 pub(super) fn stop(vm: &Vm) {
@@ -79,8 +126,14 @@ pub(super) unsafe extern "system" fn sampled_object_alloc(
     let Some(_inside) = GATE.enter() else { return };
     guarded("SampledObjectAlloc", |agent| {
         let size = size.cast_unsigned();
-        let (alloc, live) =
-            (INTERVALS.estimate(&INTERVALS.alloc, size), INTERVALS.estimate(&INTERVALS.live, size));
+        // The VM has just chosen the thread's next point (threadHeapSampler.cpp, `sample_if_needed`, 11-25).
+        let now = INTERVALS.of_vm.load(Ordering::Relaxed);
+        let of_vm = match CHOSEN_WITH.replace(now) {
+            0 => now,
+            before => before,
+        };
+        let estimated = |engine| INTERVALS.estimate(engine, of_vm, size);
+        let (alloc, live) = (estimated(&INTERVALS.alloc), estimated(&INTERVALS.live));
         if alloc.is_none() && live.is_none() {
             return;
         }

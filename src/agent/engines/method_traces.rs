@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use jni::sys::{JNI_OK, JNIEnv, JNINativeMethod, jclass, jint, jlong, jobject};
 use parking_lot::Mutex;
 
-use super::gate::Gate;
+use super::gate::{self, Gate};
 use super::own_sample;
 use crate::agent::callbacks::guarded;
 use crate::agent::options::TracedMethods;
@@ -37,8 +37,6 @@ use crate::jvm::retransform::{boot_class, let_module_read};
 static GATE: Gate = Gate::new();
 const EVENTS: &[Event] = &[Event::ClassFileLoadHook, Event::ClassPrepare];
 static TRACING: Mutex<Option<Arc<Tracing>>> = Mutex::new(None);
-/// Classes need not be given back where the VM goes with them.
-static VM_ENDS: AtomicBool = AtomicBool::new(false);
 /// So many classes are changed in one stop of the VM.
 const BATCH: usize = 64;
 
@@ -104,7 +102,8 @@ pub(super) fn stop(vm: &Vm) {
     for traced in tracing.methods.iter().filter(|traced| !traced.is_met.load(Ordering::Relaxed)) {
         log::warn!("trace: no class with a method {} was loaded", traced.methods);
     }
-    if VM_ENDS.load(Ordering::Relaxed) || vm.jvmti.phase() != Ok(Phase::Live) {
+    // Classes need not be given back where the VM goes with them.
+    if !gate::does_vm_go_on() || vm.jvmti.phase() != Ok(Phase::Live) {
         return;
     }
     let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };
@@ -118,11 +117,6 @@ pub(super) fn stop(vm: &Vm) {
     };
     // SAFETY: the current thread's environment.
     unsafe { retransform_loaded(vm.jvmti, env, is_chosen, &refused) };
-}
-
-/// The VM ends.
-pub(super) fn vm_ends() {
-    VM_ENDS.store(true, Ordering::Relaxed);
 }
 
 fn tracing() -> Option<Arc<Tracing>> {

@@ -75,6 +75,11 @@ pub(super) fn start(vm: &Vm, options: &Options) {
     method_traces::start(vm, &options.trace);
 }
 
+/// The budget has engines sample more seldom, or less so, than before.
+pub(super) fn stretched(vm: &Vm) {
+    allocations::stretched(vm);
+}
+
 /// Takes no more samples from when it returns on.
 pub(super) fn stop(vm: &Vm) {
     allocations::stop(vm);
@@ -141,7 +146,7 @@ pub(super) unsafe fn virtual_thread_mounted(agent: &Agent, env: *mut JNIEnv, thr
 
 /// The VM is about to end.
 pub(super) fn vm_ends() {
-    method_traces::vm_ends();
+    gate::vm_ends();
 }
 
 /// A class has been prepared, none of whose methods has run.

@@ -12,6 +12,7 @@ use super::own_sample;
 use super::owners;
 use super::wait_start::{self, WaitKind};
 use crate::agent::callbacks::guarded;
+use crate::agent::event_cost::counted;
 use crate::agent::lifecycle::Agent;
 use crate::agent::vm::Vm;
 use crate::core::record::{Engine, Owner};
@@ -70,18 +71,23 @@ impl Waiting {
     }
 
     /// The current thread begins to wait.
-    fn begins(&self, agent: &Agent, owner: impl FnOnce() -> Owner) {
+    ///
+    /// # Safety
+    /// Called in an event of the VM's, with what it passes.
+    unsafe fn begins(&self, agent: &Agent, env: *mut JNIEnv, thread: jobject, owner: impl FnOnce() -> Owner) {
         let Some(_inside) = self.gate.enter() else { return };
-        wait_start::note(agent.vm.jvmti, WaitKind::Monitor, owner());
+        // SAFETY: by the contract.
+        counted(|| unsafe { wait_start::note(agent, env, thread, WaitKind::Monitor, owner()) });
     }
 
     /// It has waited for the monitor of `object`.
     ///
     /// # Safety
-    /// Called in an event of the VM's, with what it passes.
-    unsafe fn ends(&self, agent: &Agent, env: *mut JNIEnv, object: jobject) {
+    /// As for [`Waiting::begins`].
+    unsafe fn ends(&self, agent: &Agent, env: *mut JNIEnv, thread: jobject, object: jobject) {
         let Some(_inside) = self.gate.enter() else { return };
-        let Some(wait) = wait_start::take(agent.vm.jvmti, WaitKind::Monitor) else { return };
+        // SAFETY: by the contract.
+        let Some(wait) = (unsafe { wait_start::take(agent, env, thread, WaitKind::Monitor) }) else { return };
         let waited_ns = monotonic_ns().saturating_sub(wait.since_ns);
         if waited_ns >= self.shortest_ns.load(Ordering::Relaxed) {
             // SAFETY: by the contract.
@@ -96,41 +102,43 @@ impl Waiting {
 pub(super) unsafe extern "system" fn monitor_contended_enter(
     _: *mut RawEnv,
     env: *mut JNIEnv,
-    _thread: jobject,
+    thread: jobject,
     _object: jobject,
 ) {
-    guarded("MonitorContendedEnter", |agent| {
-        ENTERING.begins(agent, || owners::of_pending_monitor(agent, env));
+    // SAFETY: the VM passes the current thread's environment and a live reference.
+    guarded("MonitorContendedEnter", |agent| unsafe {
+        ENTERING.begins(agent, env, thread, || owners::of_pending_monitor(agent, env));
     });
 }
 
 pub(super) unsafe extern "system" fn monitor_contended_entered(
     _: *mut RawEnv,
     env: *mut JNIEnv,
-    _thread: jobject,
+    thread: jobject,
     object: jobject,
 ) {
-    // SAFETY: the VM passes the current thread's environment and a live reference.
-    guarded("MonitorContendedEntered", |agent| unsafe { ENTERING.ends(agent, env, object) });
+    // SAFETY: as above.
+    guarded("MonitorContendedEntered", |agent| unsafe { ENTERING.ends(agent, env, thread, object) });
 }
 
 pub(super) unsafe extern "system" fn monitor_wait(
     _: *mut RawEnv,
-    _: *mut JNIEnv,
-    _thread: jobject,
+    env: *mut JNIEnv,
+    thread: jobject,
     _object: jobject,
     _timeout_ms: jlong,
 ) {
-    guarded("MonitorWait", |agent| NOTIFICATIONS.begins(agent, || Owner::NONE));
+    // SAFETY: as above.
+    guarded("MonitorWait", |agent| unsafe { NOTIFICATIONS.begins(agent, env, thread, || Owner::NONE) });
 }
 
 pub(super) unsafe extern "system" fn monitor_waited(
     _: *mut RawEnv,
     env: *mut JNIEnv,
-    _thread: jobject,
+    thread: jobject,
     object: jobject,
     _timed_out: jni::sys::jboolean,
 ) {
     // SAFETY: as above.
-    guarded("MonitorWaited", |agent| unsafe { NOTIFICATIONS.ends(agent, env, object) });
+    guarded("MonitorWaited", |agent| unsafe { NOTIFICATIONS.ends(agent, env, thread, object) });
 }

@@ -17,11 +17,12 @@ use std::time::Duration;
 use jni::sys::{JNIEnv, jboolean, jfieldID, jlong, jobject};
 use parking_lot::Mutex;
 
-use super::gate::Gate;
+use super::gate::{self, Gate};
 use super::own_sample;
 use super::owners;
 use super::wait_start::{self, WaitKind};
 use crate::agent::callbacks::guarded;
+use crate::agent::event_cost::counted;
 use crate::agent::lifecycle::Agent;
 use crate::agent::mounts;
 use crate::agent::vm::Vm;
@@ -84,7 +85,7 @@ pub(super) fn start(vm: &Vm, shortest: Option<Duration>) {
 pub(super) fn stop(vm: &Vm) {
     GATE.close();
     let mut changed = CHANGED.lock();
-    if std::mem::take(&mut changed.listens) {
+    if std::mem::take(&mut changed.listens) && gate::does_vm_go_on() {
         mounts::ignore(vm.jvmti);
     }
     let (Some(binding), Some(env)) = (changed.binding.take(), vm.attach_as_daemon(c"otlpprof")) else {
@@ -116,7 +117,11 @@ unsafe extern "system" fn park(env: *mut JNIEnv, receiver: jobject, is_absolute:
     let mut begun = None;
     if GATE.is_open() {
         // SAFETY: the VM has called this function with the current thread's environment.
-        guarded("Unsafe.park", |agent| begun = Some((unsafe { owner_now(agent, env) }, monotonic_ns())));
+        guarded("Unsafe.park", |agent| {
+            // SAFETY: as above.
+            let owner = counted(|| unsafe { owner_now(agent, env) });
+            begun = Some((owner, monotonic_ns()));
+        });
     }
     let original = ORIGINAL.load(Ordering::Acquire);
     // SAFETY: set before this function takes its place, to the VM's function of this type.
@@ -184,9 +189,9 @@ pub(super) unsafe fn unmounts(agent: &Agent, env: *mut JNIEnv, thread: jobject) 
             return;
         }
         // One that waits for a monitor, as it can from 24 on, is recorded as that.
-        if !wait_start::is_noted(agent.vm.jvmti, WaitKind::Monitor) {
+        if !wait_start::is_noted(agent, env, thread, WaitKind::Monitor) {
             let owner = owners::of_lock(agent, env, blocker);
-            wait_start::note(agent.vm.jvmti, WaitKind::Parking, owner);
+            wait_start::note(agent, env, thread, WaitKind::Parking, owner);
         }
         ((**env).v1_2.DeleteLocalRef)(env, blocker);
     }
@@ -200,9 +205,12 @@ pub(super) unsafe fn mounted(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
     if !GATE.is_open() {
         return;
     }
-    let Some(wait) = wait_start::take(agent.vm.jvmti, WaitKind::Parking) else { return };
     // SAFETY: by the contract.
-    unsafe { parked(agent, env, thread, wait.since_ns, wait.owner) };
+    unsafe {
+        let wait = counted(|| wait_start::take(agent, env, thread, WaitKind::Parking));
+        let Some(wait) = wait else { return };
+        parked(agent, env, thread, wait.since_ns, wait.owner);
+    }
 }
 
 #[derive(Clone, Copy)]

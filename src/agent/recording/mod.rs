@@ -52,6 +52,9 @@ struct Shared {
     converted: AtomicU64,
 }
 
+/// What the thread is called that reads it.
+pub(super) const THREAD_NAME: &str = "otlpprof-jfr";
+
 /// A recording for one session; for one without `jfr=` nothing at all.
 #[derive(Default)]
 pub(super) struct Recording {
@@ -81,7 +84,7 @@ impl Recording {
         });
         DICTIONARY.published().are_changes_noted.store(1, Ordering::SeqCst);
         let follower = follower::Follower::new(vm, options.clone(), shared.clone());
-        match own_threads::spawn("otlpprof-jfr", move || follower.run()) {
+        match own_threads::spawn(THREAD_NAME, move || follower.run()) {
             Ok(thread) => *self.running.lock() = Some(Running { shared, thread: Some(thread) }),
             Err(error) => {
                 stop_noting();

@@ -62,6 +62,8 @@ fn engine_of(event: &str, options: &Options) -> Option<&'static str> {
         "jdk.JavaMonitorEnter" | "jdk.ThreadPark" => (options.lock.is_some(), "lock"),
         "jdk.JavaMonitorWait" => (options.wait.is_some(), "wait"),
         "jdk.JavaExceptionThrow" => (options.exceptions.is_some(), "exceptions"),
+        "jdk.OldObjectSample" => (options.live.is_some(), "live"),
+        "jdk.MethodTrace" => (!options.trace.is_empty(), "trace"),
         event if event.starts_with("jdk.ObjectAllocation") => (options.alloc.is_some(), "alloc"),
         _ => (false, ""),
     };
@@ -165,6 +167,10 @@ mod tests {
                         jdk.FileWrite jdk.ClassLoad";
         assert_eq!(with_engines, expected);
         assert_eq!(names("jfr=off"), "");
+        let chosen = "jfr=jdk.OldObjectSample+jdk.MethodTrace";
+        assert_eq!(names(chosen), "jdk.OldObjectSample jdk.MethodTrace");
+        let left = select(&format!("live,trace=a.B.c:1ms,{chosen}"), |_| true);
+        assert_eq!((left.names.len(), left.warnings.len()), (0, 2), "{left:?}");
     }
 
     #[test]

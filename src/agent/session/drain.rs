@@ -1,11 +1,12 @@
 //! Samples out of the buffer, into the interval's sums.
 
+use crate::agent::budget::Used;
 use crate::agent::engines;
 use crate::agent::options::Options;
-use crate::agent::resolve::{FrameResolver, Unresolved};
-use crate::aggregate::{Aggregator, RawFrame};
+use crate::agent::resolve::FrameResolver;
+use crate::aggregate::{Aggregator, ObjectCounts, RawFrame};
 use crate::core::record::{FrameKind, FrameRecord};
-use crate::elf::image::load_counts;
+use crate::elf::image::LoadCounts;
 use crate::sampling::wall;
 use crate::signal::buffer::{Drained, SampleBuffer};
 use crate::signal::sample;
@@ -30,23 +31,43 @@ pub(super) struct Drain {
 pub(in crate::agent) struct Recorded {
     pub(in crate::agent) samples: u64,
     pub(in crate::agent) periods: u64,
-    /// CPU time of the profiler's own threads.
-    pub(in crate::agent) threads_ns: u64,
+    pub(in crate::agent) used: Used,
     /// Those of threads or stacks that the user does not want.
     pub(in crate::agent) left_out: u64,
-    pub(in crate::agent) unresolved: Unresolved,
+    /// Frames in methods, and in objects, of which nobody knew any more what they are.
+    pub(in crate::agent) unknown_methods: u64,
+    pub(in crate::agent) unknown_objects: u64,
 }
 
 impl Drain {
-    /// Takes all samples out of the buffer.
-    pub(super) fn drain(&mut self, buffer: &SampleBuffer) {
-        let Self { options, aggregator, resolver, recorded, is_over } = self;
+    /// Takes all samples out of the buffer, and does what is due from time to time.
+    /// `loads` are from before: the next drain's samples are all taken after that.
+    pub(super) fn drain(&mut self, buffer: &SampleBuffer, loads: LoadCounts) {
+        self.take_samples(buffer);
+        let Self { options, aggregator, is_over, .. } = self;
+        if *is_over {
+            return;
+        }
+        aggregator.sampled_since(ObjectCounts { loaded: loads.loaded, unloaded: loads.unloaded });
+        for repeat in wall::take_repeats() {
+            if !aggregator.repeat(repeat.number, sample::wall_values(repeat.ns), repeat.monotonic_ns) {
+                wall::give_back(&repeat);
+            }
+        }
+        if aggregator.numbered_count() > MOST_NUMBERED {
+            let alive = engines::alive(options);
+            aggregator.retain_numbered(|engine, number| alive.contains_key(&(engine, number)));
+        }
+    }
+
+    /// Takes all samples out of the buffer, and what a collection may change becomes names. Nothing more: the program waits
+    /// where one begins.
+    pub(super) fn take_samples(&mut self, buffer: &SampleBuffer) {
+        let Self { aggregator, resolver, recorded, is_over, .. } = self;
         if *is_over {
             return;
         }
         aggregator.forget_labels();
-        // The next drain's samples are all taken after this.
-        let loaded_now = load_counts();
         // SAFETY: one drainer at a time: all drain through the session's lock, one session runs at a time, and one that is
         // over drains no more.
         unsafe {
@@ -60,17 +81,7 @@ impl Drain {
                 }
             });
         }
-        for repeat in wall::take_repeats() {
-            if !aggregator.repeat(repeat.number, sample::wall_values(repeat.ns), repeat.monotonic_ns) {
-                wall::give_back(&repeat);
-            }
-        }
-        if aggregator.numbered_count() > MOST_NUMBERED {
-            let alive = engines::alive(options);
-            aggregator.retain_numbered(|engine, number| alive.contains_key(&(engine, number)));
-        }
-        resolver.loaded_before = loaded_now;
-        recorded.unresolved = resolver.unresolved;
+        recorded.unknown_methods = resolver.unknown_methods;
     }
 }
 

@@ -14,9 +14,11 @@ use crate::agent::thread_labels::{self, OwnerLabels, ThreadLabel};
 use crate::aggregate::{Interval, ThreadKey};
 use crate::core::record::Engine;
 use crate::core::stack_walker::StackWalker;
+use crate::elf::image::load_counts;
 use crate::model::{Batch, Scope, Tables};
 use crate::sampling::wall;
 use crate::signal::rate_limit::LIMITS;
+use crate::signal::stretch::is_stretched_at_its_source;
 
 /// When an interval began.
 #[derive(Clone)]
@@ -36,9 +38,10 @@ impl Session {
         may_wait: impl Fn() -> bool,
     ) {
         let map_number = self.objects.published_number();
+        let loads = load_counts();
         let (mut interval, mut recorded, end_ns, unix_offset_ns) = {
             let mut drain = self.drain.lock();
-            drain.drain(self.buffer);
+            drain.drain(self.buffer, loads);
             let (end_ns, unix_offset_ns) = clocks();
             let interval = drain.aggregator.take();
             wall::interval_ended();
@@ -47,6 +50,7 @@ impl Session {
             }
             (interval, drain.recorded, end_ns, unix_offset_ns)
         };
+        interval.name_frames(|tables, frame| self.native_frames.frame(tables, frame));
         self.objects.interval_ends(map_number);
         // A collection's begin waits for the drain's lock: not under it.
         recorded.left_out += self.leave_out(&mut interval, labels);
@@ -64,7 +68,13 @@ impl Session {
             return;
         }
         let (of_budget, of_limits) = (self.budget.lock().take_longest(), LIMITS.take_longest());
-        let stretches = Engine::ALL.map(|engine| of_budget[engine as usize].max(of_limits[engine as usize]));
+        let stretches = Engine::ALL.map(|engine| {
+            let (of_budget, of_limit) = (of_budget[engine as usize], of_limits[engine as usize]);
+            match is_stretched_at_its_source(engine) {
+                true => of_budget.saturating_mul(of_limit),
+                false => of_budget.max(of_limit),
+            }
+        });
         let mut owners = OwnerLabels::new(labels);
         let kinds = |engine| profiles_of(engine, &self.options, stretches[engine as usize]);
         let (mut tables, mut profiles) =

@@ -1,5 +1,6 @@
 //! Recordings that are still being written: a profile for every interval.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,9 +10,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 
 use super::output::{Output, Written};
-use super::summary::Summary;
+use super::summary::{self, Summary};
 use super::{Args, windows};
 use crate::convert::{ConvertOptions, Growing, JfrToOtlp};
+use crate::jfr::error::JfrError;
 
 /// How many bytes are read at a time, and how many such parts wait for the conversion.
 const READ_LEN: usize = 1 << 16;
@@ -31,16 +33,22 @@ pub(super) fn run(args: &Args, interval: Duration) -> anyhow::Result<ExitCode> {
         false => Box::new(Growing::open(input).with_context(|| name.clone())?),
     };
     let parts = read_in_background(from)?;
-    let mut following =
-        Following { converter, to: output.open()?, output, verdict: Written::Valid, written: 0 };
-    let mut problems = Vec::new();
+    let mut following = Following {
+        converter,
+        to: output.open()?,
+        output,
+        verdict: Written::Valid,
+        seen: BTreeSet::new(),
+        told: BTreeSet::new(),
+        is_damaged: false,
+    };
     let mut next = Instant::now() + interval;
     loop {
         match parts.recv_timeout(next.saturating_duration_since(Instant::now())) {
             Ok(part) => {
                 let part = part.with_context(|| name.clone())?;
                 if let Err(error) = following.converter.push(&part) {
-                    problems.push(format!("{name}: {error}"));
+                    following.say_damaged(&name, &error)?;
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -52,16 +60,18 @@ pub(super) fn run(args: &Args, interval: Duration) -> anyhow::Result<ExitCode> {
         }
     }
     if let Err(error) = following.converter.finish() {
-        problems.push(format!("{name}: {error}"));
+        following.say_damaged(&name, &error)?;
     }
     following.write()?;
-    if following.written == 0 && !problems.is_empty() {
-        bail!("{}", problems.swap_remove(0));
+    if following.seen.is_empty() && !following.is_damaged {
+        bail!("no event in {name}");
     }
-    let mut said = io::stderr().lock();
-    problems.iter().try_for_each(|problem| writeln!(said, "otlpprof: {problem}"))?;
+    let missing = summary::missing(&args.events, |name| following.seen.contains(name));
+    following.tell(&missing)?;
     Ok(match following.verdict {
-        _ if !problems.is_empty() => ExitCode::from(super::super::EXIT_BAD_INPUT),
+        _ if following.is_damaged || !following.told.is_empty() => {
+            ExitCode::from(super::super::EXIT_BAD_INPUT)
+        }
         Written::Valid => ExitCode::SUCCESS,
         Written::Invalid => ExitCode::from(super::super::EXIT_FAILED),
     })
@@ -72,22 +82,42 @@ struct Following {
     output: Output,
     to: Box<dyn Write>,
     verdict: Written,
-    written: u64,
+    /// The events that there were.
+    seen: BTreeSet<String>,
+    /// What is wrong with what was asked for, as far as it was said.
+    told: BTreeSet<String>,
+    /// Something was wrong with the recording.
+    is_damaged: bool,
 }
 
 impl Following {
     /// Writes what has come since the last time, and says what became of it.
     fn write(&mut self) -> anyhow::Result<()> {
         let summary = Summary::of(&self.converter);
+        self.seen.extend(summary.events().map(str::to_owned));
+        let problems = self.converter.problems().to_vec();
         let batch = self.converter.convert();
-        if batch.profiles.is_empty() {
-            return Ok(());
-        }
-        if self.output.append(&batch, &mut *self.to)? == Written::Invalid {
+        if !batch.profiles.is_empty() && self.output.append(&batch, &mut *self.to)? == Written::Invalid {
             self.verdict = Written::Invalid;
         }
-        self.written += 1;
-        Ok(summary.print(&[])?)
+        summary.print(&[])?;
+        self.tell(&problems)
+    }
+
+    /// Says what has not been said yet.
+    fn tell(&mut self, problems: &[String]) -> anyhow::Result<()> {
+        let mut to = io::stderr().lock();
+        for problem in problems {
+            if self.told.insert(problem.clone()) {
+                writeln!(to, "otlpprof: {problem}")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn say_damaged(&mut self, name: &str, error: &JfrError) -> anyhow::Result<()> {
+        self.is_damaged = true;
+        Ok(writeln!(io::stderr().lock(), "otlpprof: {name}: {error}")?)
     }
 }
 

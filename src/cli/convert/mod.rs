@@ -113,7 +113,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if summary.is_empty() {
         bail!("no event in {}", problems.first().map_or("the recordings", String::as_str));
     }
-    problems.extend(summary.missing(&args.events));
+    problems.extend(summary::missing(&args.events, |name| summary.events().any(|known| known == name)));
     problems.extend(converter.problems().iter().cloned());
     let written = output.write(&converter.convert())?;
     summary.print(&problems)?;

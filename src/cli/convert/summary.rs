@@ -10,6 +10,12 @@ const TOLD: [(&str, &str); 1] = [(
     "blocks of native memory were freed; profiles of nativemem are of all that was allocated",
 )];
 
+/// A line for each event that was asked for and is not there.
+pub(super) fn missing(asked_for: &[RequestedEvent], is_there: impl Fn(&str) -> bool) -> Vec<String> {
+    let missing = asked_for.iter().filter(|event| !is_there(event.name()));
+    missing.map(|event| format!("no event {} in the recordings", event.name())).collect()
+}
+
 /// The counts of all events, by type.
 pub(super) struct Summary {
     counts: Vec<(String, EventCount)>,
@@ -29,11 +35,9 @@ impl Summary {
         self.counts.is_empty()
     }
 
-    /// A line for each event that was asked for and is not there.
-    pub(super) fn missing(&self, asked_for: &[RequestedEvent]) -> Vec<String> {
-        let is_missing = |event: &&RequestedEvent| !self.counts.iter().any(|(name, _)| name == event.name());
-        let line = |event: &RequestedEvent| format!("no event {} in the recordings", event.name());
-        asked_for.iter().filter(is_missing).map(line).collect()
+    /// The names of the events that there were.
+    pub(super) fn events(&self) -> impl Iterator<Item = &str> {
+        self.counts.iter().map(|(name, _)| &**name)
     }
 
     /// Prints a line for each type that can be converted, one for all others, and one for each problem.

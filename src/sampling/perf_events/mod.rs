@@ -17,27 +17,20 @@ mod refusal;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 use self::attributes::EventAttributes;
 use self::names::EventSpec;
 pub use self::refusal::Refusal;
+use super::handler_wait::HandlerWait;
 use super::random::random;
 use super::thread_records::for_each_thread;
 use super::{KernelFrames, kernel_rings, perf_descriptor, threads};
 use crate::core::thread::ThreadRecord;
 use crate::signal::delivery::install_handler;
-use crate::signal::event::{COUNTS, EventSampleFn, SESSION};
+use crate::signal::event::{COUNTS, EventSampleFn, SESSION, SHORTEST_FIRST_PERIOD};
 use crate::signal::thread_table::SignalToken;
-
-/// The shortest part of a thread's first period, where the whole is longer: until the signal is handled the event goes on
-/// at that pace.
-const SHORTEST_FIRST_PERIOD: u64 = 1_000;
-/// How long a session's end waits for a handler that is still at work.
-const HANDLER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What a thread's event is made of.
 struct Armed {
@@ -108,11 +101,9 @@ impl Drop for Session {
             return;
         }
         *ARMED.lock() = None;
-        let waiting_since = Instant::now();
+        let wait = HandlerWait::new();
         for_each_thread(|record| {
-            while record.event.busy.load(Ordering::SeqCst) && waiting_since.elapsed() < HANDLER_PATIENCE {
-                thread::yield_now();
-            }
+            wait.for_handler(|| record.event.busy.load(Ordering::SeqCst));
         });
     }
 }

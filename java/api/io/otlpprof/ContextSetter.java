@@ -130,6 +130,10 @@ public final class ContextSetter {
     /**
      * Sets an attribute of the calling thread.
      *
+     * <pre>{@code
+     * CONTEXT.setAttribute("tenant", request.tenant());
+     * }</pre>
+     *
      * @param name one of this setter's names
      * @param value the value; null clears the attribute
      * @return as {@link #setAttribute(int, String)}
@@ -142,6 +146,10 @@ public final class ContextSetter {
     /**
      * Clears an attribute of the calling thread.
      *
+     * <pre>{@code
+     * CONTEXT.clearAttribute(ENDPOINT);
+     * }</pre>
+     *
      * @param offset as {@link #offsetOf} gave it
      * @throws IndexOutOfBoundsException if the offset is none of this setter's
      */
@@ -152,6 +160,10 @@ public final class ContextSetter {
     /**
      * Clears an attribute of the calling thread.
      *
+     * <pre>{@code
+     * CONTEXT.clearAttribute("tenant");
+     * }</pre>
+     *
      * @param name one of this setter's names
      * @throws IllegalArgumentException if the name is not one of this setter's
      */
@@ -159,7 +171,17 @@ public final class ContextSetter {
         setAttribute(offsetOf(name), null);
     }
 
-    /** Clears the calling thread's whole context: all attributes, also those of other setters, and the span. */
+    /**
+     * Clears the calling thread's whole context: all attributes, also those of other setters, and the span.
+     *
+     * <pre>{@code
+     * try {
+     *     task.run();
+     * } finally {
+     *     CONTEXT.clear();
+     * }
+     * }</pre>
+     */
     public void clear() {
         if (active) {
             ThreadContext.current().clearContext();
@@ -192,7 +214,65 @@ public final class ContextSetter {
         return active && ThreadContext.current().setTrace(traceIdHigh, traceIdLow, spanId, flags);
     }
 
-    /** Says that the calling thread works for no span. */
+    /**
+     * Sets the span that the calling thread works for, and an attribute, at once: no sample has the one as it is now and the
+     * other as it was.
+     *
+     * <pre>{@code
+     * CONTEXT.setTraceContext(span.traceIdHigh(), span.traceIdLow(), span.id(), 1, ENDPOINT, "/checkout");
+     * }</pre>
+     *
+     * @param traceIdHigh the first half of the trace id
+     * @param traceIdLow its second half
+     * @param spanId the span id; the thread works for no span if it or the trace id is zero
+     * @param flags W3C trace flags, of which the lowest eight bits count
+     * @param offset of the attribute, as {@link #offsetOf} gave it
+     * @param value its value; null clears the attribute
+     * @return whether the thread now has both: as {@link #setTraceContext(String, String, int)} and
+     *     {@link #setAttribute(int, String)}
+     * @throws IllegalArgumentException if the attribute is an id of the span
+     * @throws IndexOutOfBoundsException if the offset is none of this setter's
+     */
+    public boolean setTraceContext(
+            long traceIdHigh, long traceIdLow, long spanId, int flags, int offset, String value) {
+        int slot = slotBesideSpan(offset);
+        return slot >= 0
+                && ThreadContext.current().setTraceAndLabel(traceIdHigh, traceIdLow, spanId, flags, slot, value);
+    }
+
+    /**
+     * The same with ids as text.
+     *
+     * @param traceId 32 hexadecimal digits
+     * @param spanId 16 hexadecimal digits; the thread works for no span if one of the ids is null, not of this form or zero
+     * @param flags W3C trace flags, of which the lowest eight bits count
+     * @param offset of the attribute, as {@link #offsetOf} gave it
+     * @param value its value; null clears the attribute
+     * @return as {@link #setTraceContext(long, long, long, int, int, String)}
+     * @throws IllegalArgumentException if the attribute is an id of the span
+     * @throws IndexOutOfBoundsException if the offset is none of this setter's
+     */
+    public boolean setTraceContext(String traceId, String spanId, int flags, int offset, String value) {
+        int slot = slotBesideSpan(offset);
+        return slot >= 0 && ThreadContext.current().setTraceAndLabel(traceId, spanId, flags, slot, value);
+    }
+
+    /** Negative without the agent. */
+    private int slotBesideSpan(int offset) {
+        int slot = slots[offset];
+        if (slot == ThreadContext.TRACE || slot == ThreadContext.SPAN) {
+            throw new IllegalArgumentException("part of the span, which is set beside it: " + names[offset]);
+        }
+        return slot;
+    }
+
+    /**
+     * Says that the calling thread works for no span.
+     *
+     * <pre>{@code
+     * CONTEXT.clearTraceContext();
+     * }</pre>
+     */
     public void clearTraceContext() {
         if (active) {
             ThreadContext.current().clearTrace();

@@ -146,6 +146,10 @@ public final class Otlpprof {
     /**
      * The agent's version.
      *
+     * <pre>{@code
+     * System.out.println("profiled by otlpprof " + PROFILER.version());
+     * }</pre>
+     *
      * @return for example {@code 0.1.0}; empty without the agent
      */
     public String version() {
@@ -187,6 +191,11 @@ public final class Otlpprof {
     /**
      * Sends what has been recorded so far.
      *
+     * <pre>{@code
+     * runBenchmark();
+     * PROFILER.flush();
+     * }</pre>
+     *
      * @return whether it is profiling
      */
     public boolean flush() {
@@ -215,6 +224,15 @@ public final class Otlpprof {
 
     /**
      * Takes the calling thread from the register again.
+     *
+     * <pre>{@code
+     * PROFILER.addThread();
+     * try {
+     *     task.run();
+     * } finally {
+     *     PROFILER.removeThread();
+     * }
+     * }</pre>
      *
      * @return whether it is not registered now; false without the agent
      */
@@ -389,6 +407,10 @@ public final class Otlpprof {
 
     /**
      * What the profiler is doing.
+     *
+     * <pre>{@code
+     * System.out.println(PROFILER.status());
+     * }</pre>
      *
      * @return one line for people
      */

@@ -141,6 +141,13 @@ final class PublishedRecord {
         finish();
     }
 
+    /** After {@link #begin}: both, as {@link #setTrace} and {@link #setValue} set them. */
+    void setTraceAndValue(
+            long traceIdHigh, long traceIdLow, long spanId, int flags, int slot, String value) {
+        putTrace(traceIdHigh, traceIdLow, spanId, flags);
+        setValue(slot, value);
+    }
+
     private void replace(int slot, Encoded before, Encoded after) {
         if (after != null && starts[slot] != 0 && before.bytes.length == after.bytes.length) {
             put(after.bytes, starts[slot] + 2);

@@ -43,7 +43,7 @@ final class ThreadContext extends WeakReference<Thread> {
     private static final int FIRST_SLOT = 7;
     private static final int SLOTS = 9;
 
-    /** States: slots are being written. */
+    /** States: slots are being written, and nothing counts. */
     private static final int NOTHING = 0;
     /** The slots count, and the ids do not. */
     private static final int LABELS = 1 << 8;
@@ -105,9 +105,6 @@ final class ThreadContext extends WeakReference<Thread> {
     /** The same by the lowest bits of their reference. */
     private static final Known[] BY_REFERENCE = new Known[KNOWN_VALUES];
 
-    /** A one in each byte of a word. */
-    private static final long ONES = 0x0101010101010101L;
-
     // A view of its own for each width, in the order in which the block has it, is written with fewer questions asked than a
     // buffer of bytes. Null if the thread can have no block.
     private final IntBuffer ints;
@@ -129,13 +126,7 @@ final class ThreadContext extends WeakReference<Thread> {
     private long waitingTraceIdLow;
     private long waitingSpanId;
 
-    /** A trace id as text, and as numbers: the spans of a trace usually share the very string. */
-    private String traceText;
-
-    private long textHigh;
-    private long textLow;
-
-    private long parsed;
+    private final TextIds textIds = new TextIds();
 
     /** By slot, the value that was set last. */
     private final Known[] recentValues = new Known[SLOTS];
@@ -235,6 +226,7 @@ final class ThreadContext extends WeakReference<Thread> {
         if (ints == null) {
             return false;
         }
+        mend();
         return published == null ? setInBlock(slot, value) : setAndPublish(slot, value);
     }
 
@@ -247,31 +239,30 @@ final class ThreadContext extends WeakReference<Thread> {
         return isSet;
     }
 
-    /** Clears a slot, or looks in the value's second place, and then asks the dictionary. */
     private boolean setInBlock(int slot, String value) {
-        mend();
+        while (true) {
+            Known known = found(value);
+            if (put(ints, slot, known) || known.reference() == 0) {
+                return value == null || known.reference() != 0;
+            }
+        }
+    }
+
+    /** Looks in the value's second place, and then asks the dictionary; {@link Known#NOTHING} if that does not take it. */
+    private static Known found(String value) {
         if (value == null) {
-            ints.put(FIRST_SLOT + slot, 0);
-            return true;
+            return Known.NOTHING;
         }
         int index = index(value);
         Known second = KNOWN[index ^ 1];
-        if (second != null && second.isGood() && second.value.equals(value) && put(ints, slot, second)) {
-            keep(second, index);
-            return true;
+        boolean isSecond = second != null && second.isGood() && second.value.equals(value);
+        Known known = isSecond ? second : new Known(value, Natives.intern0(value));
+        if (known.reference() == 0) {
+            return Known.NOTHING;
         }
-        while (true) {
-            Known known = new Known(value, Natives.intern0(value));
-            if (known.reference() == 0) {
-                ints.put(FIRST_SLOT + slot, 0);
-                return false;
-            }
-            if (put(ints, slot, known)) {
-                keep(known, index);
-                BY_REFERENCE[known.reference() & KNOWN_VALUES - 1] = known;
-                return true;
-            }
-        }
+        keep(known, index);
+        BY_REFERENCE[known.reference() & KNOWN_VALUES - 1] = known;
+        return known;
     }
 
     /** What is used comes to the first place, and what was there to the second. */
@@ -321,6 +312,84 @@ final class ThreadContext extends WeakReference<Thread> {
         return true;
     }
 
+    /** Both at once: a sample shows them as they were, as they are now, or neither. No ids are no span. */
+    boolean setTraceAndLabel(
+            long traceIdHigh, long traceIdLow, long spanId, int flags, int slot, String value) {
+        boolean hasSpan = (traceIdHigh | traceIdLow) != 0 && spanId != 0;
+        int state = hasSpan ? (flags & 0xff) << 8 | VALID : LABELS;
+        Known known = intact == null ? null : known(slot, value);
+        boolean isSet = known != null && writeBoth(traceIdHigh, traceIdLow, spanId, state, slot, known)
+                || setBothSlowly(traceIdHigh, traceIdLow, spanId, state, slot, value);
+        isWaiting = false;
+        changed();
+        return isSet && hasSpan;
+    }
+
+    boolean setTraceAndLabel(String traceId, String spanId, int flags, int slot, String value) {
+        TextIds ids = textIds;
+        long span = ids.readTraceId(traceId) && ids.readSpanId(spanId) ? ids.spanId : 0;
+        return setTraceAndLabel(ids.traceIdHigh, ids.traceIdLow, span, flags, slot, value);
+    }
+
+    /** The value that was set last, or is in its first place; null if it is neither. */
+    private Known known(int slot, String value) {
+        Known recent = value == null ? Known.NOTHING : recentValues[slot];
+        if (recent.value == value) {
+            return recent;
+        }
+        Known known = KNOWN[index(value)];
+        if (known == null || !known.value.equals(value)) {
+            return null;
+        }
+        recentValues[slot] = known;
+        return known;
+    }
+
+    private boolean setBothSlowly(
+            long traceIdHigh, long traceIdLow, long spanId, int state, int slot, String value) {
+        if (ints == null) {
+            return false;
+        }
+        mend();
+        if (published != null) {
+            published.begin(this);
+        }
+        Known known = known(slot, value);
+        while (known == null || !writeBoth(traceIdHigh, traceIdLow, spanId, state, slot, known)) {
+            known = found(value);
+        }
+        if (published != null) {
+            boolean hasSpan = state != LABELS;
+            published.setTraceAndValue(
+                    hasSpan ? traceIdHigh : 0, hasSpan ? traceIdLow : 0, hasSpan ? spanId : 0, state >>> 8, slot, known.value);
+        }
+        return value == null || known.value != null;
+    }
+
+    /** As {@link #put}: if the reference is not good any longer, there is neither value nor span. */
+    private boolean writeBoth(
+            long traceIdHigh, long traceIdLow, long spanId, int state, int slot, Known known) {
+        IntBuffer ints = this.ints;
+        LongBuffer ids = this.ids;
+        try {
+            ints.put(STATE, NOTHING);
+            VarHandle.storeStoreFence();
+            ids.put(TRACE_ID_HIGH, traceIdHigh);
+            ids.put(TRACE_ID_LOW, traceIdLow);
+            ids.put(SPAN_ID, spanId);
+            boolean isGood = put(ints, slot, known) || known.value == null;
+            if (!isGood) {
+                ints.put(FIRST_SLOT + slot, 0);
+            }
+            VarHandle.storeStoreFence();
+            ints.put(STATE, isGood ? state : LABELS);
+            return isGood;
+        } catch (StackOverflowError e) {
+            intact = null;
+            throw e;
+        }
+    }
+
     private boolean setTraceSlowly(long traceIdHigh, long traceIdLow, long spanId, int flags) {
         mend();
         if (published == null) {
@@ -346,73 +415,11 @@ final class ThreadContext extends WeakReference<Thread> {
     }
 
     boolean setTrace(String traceId, String spanId, int flags) {
-        if (isTraceId(traceId) && spanId != null && spanId.length() == 16 && parse(spanId, 0)) {
-            return setTrace(textHigh, textLow, parsed, flags);
+        if (textIds.readTraceId(traceId) && textIds.readSpanId(spanId)) {
+            return setTrace(textIds.traceIdHigh, textIds.traceIdLow, textIds.spanId, flags);
         }
         clearTrace();
         return false;
-    }
-
-    /** Reads a trace id into {@link #textHigh} and {@link #textLow}. */
-    private boolean isTraceId(String traceId) {
-        if (traceId == null) {
-            return false;
-        }
-        if (traceId == traceText) {
-            return true;
-        }
-        if (traceId.length() != 32 || !parse(traceId, 16)) {
-            return false;
-        }
-        long low = parsed;
-        if (!parse(traceId, 0)) {
-            return false;
-        }
-        textHigh = parsed;
-        textLow = low;
-        traceText = traceId;
-        return true;
-    }
-
-    /** Reads 16 digits into {@link #parsed}. */
-    private boolean parse(String text, int from) {
-        long first = 0;
-        long second = 0;
-        int all = 0;
-        for (int i = from; i < from + 8; i++) {
-            char left = text.charAt(i);
-            char right = text.charAt(i + 8);
-            first = first << 8 | left;
-            second = second << 8 | right;
-            all |= left | right;
-        }
-        long high = digits(first);
-        long low = digits(second);
-        if (all > 127 || !areDigits(first, high) || !areDigits(second, low)) {
-            return false;
-        }
-        parsed = number(high) << 32 | number(low);
-        return true;
-    }
-
-    /** The values of eight hexadecimal digits, a byte for each; what is no digit has some value too. */
-    private static long digits(long characters) {
-        // '0' is 0x30, 'A' 0x41 and 'a' 0x61: letters have the bit 0x40, and begin with 10.
-        return (characters & 0x0f * ONES) + (characters >>> 6 & ONES) * 9;
-    }
-
-    /** Whether those are the characters of these values. */
-    private static boolean areDigits(long characters, long digits) {
-        long lowerCase = characters | (characters & 0x40 * ONES) >>> 1;
-        long isLetter = digits + 6 * ONES >>> 4 & ONES;
-        return (digits & 0x10 * ONES) == 0 && digits + '0' * ONES + isLetter * ('a' - '9' - 1) == lowerCase;
-    }
-
-    /** Eight values of four bits, a byte for each, as one of 32 bits. */
-    private static long number(long digits) {
-        long pairs = (digits | digits >>> 4) & 0x00ff00ff00ff00ffL;
-        long fours = (pairs | pairs >>> 8) & 0x0000ffff0000ffffL;
-        return (fours | fours >>> 16) & 0xffffffffL;
     }
 
     /** Sets one of the two ids, of which only both together are a span. Null, or what is no id, clears it. */
@@ -427,9 +434,9 @@ final class ThreadContext extends WeakReference<Thread> {
         int flags = hasSpan ? flags() : 0;
         boolean isGood;
         if (which == TRACE) {
-            isGood = isTraceId(value) && (textHigh | textLow) != 0;
-            long newHigh = isGood ? textHigh : 0;
-            long newLow = isGood ? textLow : 0;
+            isGood = textIds.readTraceId(value) && (textIds.traceIdHigh | textIds.traceIdLow) != 0;
+            long newHigh = isGood ? textIds.traceIdHigh : 0;
+            long newLow = isGood ? textIds.traceIdLow : 0;
             // A span that came before any trace waits for it; one of another trace is over, and so is what its flags say.
             if (newHigh != high || newLow != low) {
                 flags = 0;
@@ -438,8 +445,8 @@ final class ThreadContext extends WeakReference<Thread> {
             high = newHigh;
             low = newLow;
         } else {
-            isGood = value != null && value.length() == 16 && parse(value, 0) && parsed != 0;
-            span = isGood ? parsed : 0;
+            isGood = textIds.readSpanId(value) && textIds.spanId != 0;
+            span = isGood ? textIds.spanId : 0;
         }
         setTrace(high, low, span, flags);
         isWaiting = (high | low) == 0 || span == 0;
@@ -487,7 +494,8 @@ final class ThreadContext extends WeakReference<Thread> {
     }
 
     ContextSnapshot copy() {
-        if (ints == null) {
+        if (ints == null || ints.get(STATE) == NOTHING) {
+            // No block, or an exception has come out of the middle of a write: what is in it was never a context.
             return ContextSnapshot.EMPTY;
         }
         String[] values = null;

@@ -13,6 +13,8 @@ final class LocalRoot {
     private final WeakReference<ReadableSpan> span;
     private volatile String endpoint;
     private volatile boolean isFinal;
+    /** What the first samples have as their label; null while nobody has asked. */
+    private volatile String firstTold;
 
     /**
      * Of a span that has just been started.
@@ -26,15 +28,40 @@ final class LocalRoot {
     }
 
     /**
-     * What it serves: method and route, else its name. A server's route is often found on the way, and its span renamed.
+     * What it serves: method and route, else its name. A server's route is often found on the way, and its span renamed. The
+     * first route that is there is taken for the last: to look anew costs more than all else that a scope does.
      *
      * @return as far as it is known now
      */
     String endpoint() {
         if (!isFinal) {
             read();
+            if (firstTold == null) {
+                firstTold = endpoint;
+            }
         }
         return endpoint;
+    }
+
+    /** Whether this is the span. */
+    boolean isOf(ReadableSpan other) {
+        return span.get() == other;
+    }
+
+    /**
+     * What it has served, now that it ends, if that is not what all of its samples have.
+     *
+     * @return null if it is
+     */
+    String lateEndpoint() {
+        read();
+        return firstTold == null || firstTold.equals(endpoint) ? null : endpoint;
+    }
+
+    /** Null if that is not known. */
+    String method() {
+        ReadableSpan span = this.span.get();
+        return span == null ? null : span.getAttribute(METHOD);
     }
 
     private void read() {

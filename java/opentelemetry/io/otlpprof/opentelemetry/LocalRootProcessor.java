@@ -7,6 +7,7 @@ import io.opentelemetry.context.Context;
 import io.opentelemetry.sdk.trace.ReadWriteSpan;
 import io.opentelemetry.sdk.trace.ReadableSpan;
 import io.opentelemetry.sdk.trace.SpanProcessor;
+import io.otlpprof.Otlpprof;
 
 /**
  * Finds the local root of each span, whose endpoint is the samples' label. The SDK's autoconfiguration and the Java agent
@@ -16,17 +17,27 @@ import io.opentelemetry.sdk.trace.SpanProcessor;
  * SdkTracerProvider.builder().addSpanProcessor(new LocalRootProcessor())
  * }</pre>
  *
- * <p>Spans that the sampler drops are not shown to processors: their work has a link, and no endpoint.
+ * <p>A server may find out what it serves when the request's work has begun: a label that has been set stays. Where such a
+ * span ends, {@link Otlpprof#recordTraceRoot} tells what its endpoint was in the end.
+ *
+ * <p>Spans that the sampler drops are not shown to processors: their work has a link, and no endpoint. Without the agent it
+ * asks for no spans; one that was made before the agent was loaded stays that way.
  */
 public final class LocalRootProcessor implements SpanProcessor {
+    private final Otlpprof profiler;
+
     /** A processor; one is enough. */
     public LocalRootProcessor() {
-        KnownSpan.areTold = true;
+        profiler = Otlpprof.getInstance();
+        KnownSpan.areTold |= profiler.isAvailable();
     }
 
     @Override
     public void onStart(Context parentContext, ReadWriteSpan span) {
-        KnownSpan.add(span, localRoot(parentContext, span));
+        // Composites ask it once whether it wants to be called, and the SDK calls one that is alone whatever it says.
+        if (profiler.isAvailable()) {
+            KnownSpan.add(span, localRoot(parentContext, span));
+        }
     }
 
     private static LocalRoot localRoot(Context parentContext, ReadWriteSpan span) {
@@ -42,14 +53,21 @@ public final class LocalRootProcessor implements SpanProcessor {
 
     @Override
     public boolean isStartRequired() {
-        return true;
+        return profiler.isAvailable();
     }
 
     @Override
-    public void onEnd(ReadableSpan span) {}
+    public void onEnd(ReadableSpan span) {
+        KnownSpan known = span instanceof Span ? KnownSpan.of((Span) span) : null;
+        LocalRoot root = known == null ? null : known.root;
+        String endpoint = root == null || !root.isOf(span) ? null : root.lateEndpoint();
+        if (endpoint != null) {
+            profiler.recordTraceRoot(known.traceIdHigh, known.traceIdLow, known.spanId, endpoint, root.method());
+        }
+    }
 
     @Override
     public boolean isEndRequired() {
-        return false;
+        return profiler.isAvailable();
     }
 }

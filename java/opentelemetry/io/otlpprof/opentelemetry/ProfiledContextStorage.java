@@ -16,6 +16,8 @@ import java.util.List;
  *
  * <p>The endpoint is the attribute {@code rest_endpoint}, or the one that the system property
  * {@code otlpprof.endpoint.attribute} names; none if that is empty.
+ *
+ * <p>Without the agent it does nothing but delegate; one that was made before the agent was loaded stays that way.
  */
 public final class ProfiledContextStorage implements ContextStorage {
     private static final String ENDPOINT_PROPERTY = "otlpprof.endpoint.attribute";
@@ -24,6 +26,7 @@ public final class ProfiledContextStorage implements ContextStorage {
     private final ContextStorage delegate;
     private final ContextSetter setter;
     private final boolean hasEndpoint;
+    private final boolean isActive;
 
     /**
      * Around another storage, for example by {@code ContextStorage.addWrapper(ProfiledContextStorage::new)}.
@@ -33,6 +36,7 @@ public final class ProfiledContextStorage implements ContextStorage {
     public ProfiledContextStorage(ContextStorage delegate) {
         this.delegate = delegate;
         Otlpprof profiler = Otlpprof.getInstance();
+        this.isActive = profiler.isAvailable();
         String name = System.getProperty(ENDPOINT_PROPERTY, "rest_endpoint");
         ContextSetter setter = new ContextSetter(profiler, List.of());
         boolean hasEndpoint = false;
@@ -51,6 +55,9 @@ public final class ProfiledContextStorage implements ContextStorage {
     @Override
     public Scope attach(Context context) {
         Scope scope = delegate.attach(context);
+        if (!isActive) {
+            return scope;
+        }
         follow(context == null ? delegate.current() : context);
         return () -> {
             scope.close();
@@ -63,23 +70,33 @@ public final class ProfiledContextStorage implements ContextStorage {
         Span span = context == null ? null : Span.fromContextOrNull(context);
         KnownSpan known = span == null ? null : KnownSpan.of(span);
         if (known != null) {
-            setter.setTraceContext(known.traceIdHigh, known.traceIdLow, known.spanId, known.flags);
-            setEndpoint(known.root);
+            set(known.traceIdHigh, known.traceIdLow, known.spanId, known.flags, known.root);
             return;
         }
         SpanContext ids = span == null ? SpanContext.getInvalid() : span.getSpanContext();
-        if (ids.isValid()) {
-            setter.setTraceContext(ids.getTraceId(), ids.getSpanId(), ids.getTraceFlags().asByte());
-        } else {
-            setter.clearTraceContext();
+        if (!ids.isValid()) {
+            set(0, 0, 0, 0, null);
+            return;
         }
-        setEndpoint(null);
+        byte flags = ids.getTraceFlags().asByte();
+        if (areEndpointsSet()) {
+            setter.setTraceContext(ids.getTraceId(), ids.getSpanId(), flags, ENDPOINT, null);
+        } else {
+            setter.setTraceContext(ids.getTraceId(), ids.getSpanId(), flags);
+        }
     }
 
-    private void setEndpoint(LocalRoot root) {
-        if (hasEndpoint && KnownSpan.areTold) {
-            setter.setAttribute(ENDPOINT, root == null ? null : root.endpoint());
+    private void set(long traceIdHigh, long traceIdLow, long spanId, int flags, LocalRoot root) {
+        if (areEndpointsSet()) {
+            String endpoint = root == null ? null : root.endpoint();
+            setter.setTraceContext(traceIdHigh, traceIdLow, spanId, flags, ENDPOINT, endpoint);
+        } else {
+            setter.setTraceContext(traceIdHigh, traceIdLow, spanId, flags);
         }
+    }
+
+    private boolean areEndpointsSet() {
+        return hasEndpoint && KnownSpan.areTold;
     }
 
     @Override

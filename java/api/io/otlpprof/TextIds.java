@@ -1,0 +1,83 @@
+package io.otlpprof;
+
+/** Reads trace and span ids from hexadecimal text, without an object made. One thread's. */
+final class TextIds {
+    /** A one in each byte of a word. */
+    private static final long ONES = 0x0101010101010101L;
+
+    /** The trace id as text, and as numbers: the spans of a trace usually share the very string. */
+    private String traceText;
+
+    long traceIdHigh;
+    long traceIdLow;
+
+    /** The span id, or whatever 16 digits were read last. */
+    long spanId;
+
+    /** Reads a trace id into {@link #traceIdHigh} and {@link #traceIdLow}. */
+    boolean readTraceId(String text) {
+        if (text == null) {
+            return false;
+        }
+        if (text == traceText) {
+            return true;
+        }
+        if (text.length() != 32 || !parse(text, 16)) {
+            return false;
+        }
+        long low = spanId;
+        if (!parse(text, 0)) {
+            return false;
+        }
+        traceIdHigh = spanId;
+        traceIdLow = low;
+        traceText = text;
+        return true;
+    }
+
+    /** Reads a span id into {@link #spanId}. */
+    boolean readSpanId(String text) {
+        return text != null && text.length() == 16 && parse(text, 0);
+    }
+
+    /** Reads 16 digits into {@link #spanId}. */
+    private boolean parse(String text, int from) {
+        long first = 0;
+        long second = 0;
+        int all = 0;
+        for (int i = from; i < from + 8; i++) {
+            char left = text.charAt(i);
+            char right = text.charAt(i + 8);
+            first = first << 8 | left;
+            second = second << 8 | right;
+            all |= left | right;
+        }
+        long high = digits(first);
+        long low = digits(second);
+        if (all > 127 || !areDigits(first, high) || !areDigits(second, low)) {
+            return false;
+        }
+        spanId = number(high) << 32 | number(low);
+        return true;
+    }
+
+    /** The values of eight hexadecimal digits, a byte for each; what is no digit has some value too. */
+    private static long digits(long characters) {
+        // '0' is 0x30, 'A' 0x41 and 'a' 0x61: letters have the bit 0x40, and begin with 10.
+        return (characters & 0x0f * ONES) + (characters >>> 6 & ONES) * 9;
+    }
+
+    /** Whether those are the characters of these values. */
+    private static boolean areDigits(long characters, long digits) {
+        long lowerCase = characters | (characters & 0x40 * ONES) >>> 1;
+        long isLetter = digits + 6 * ONES >>> 4 & ONES;
+        return (digits & 0x10 * ONES) == 0 && digits + '0' * ONES + isLetter * ('a' - '9' - 1) == lowerCase;
+    }
+
+    /** Eight values of four bits, a byte for each, as one of 32 bits. */
+    private static long number(long digits) {
+        long pairs = (digits | digits >>> 4) & 0x00ff00ff00ff00ffL;
+        long fours = (pairs | pairs >>> 8) & 0x0000ffff0000ffffL;
+        return (fours | fours >>> 16) & 0xffffffffL;
+    }
+}

@@ -1,0 +1,87 @@
+package programs;
+
+import java.io.IOException;
+import java.nio.channels.ClosedByInterruptException;
+import java.nio.channels.spi.AbstractInterruptibleChannel;
+
+/**
+ * A thread that waits for a monitor while it interrupts a virtual thread, which is on its way from its carrier and has to wait for
+ * that to be over ({@code VirtualThread.interruptLock}, which {@code interrupt} has while it closes the channel and {@code unmount}
+ * takes). The monitor is let go whatever they do. With {@code exit} it ends the VM instead of waiting.
+ */
+public final class InterruptedUnmount {
+    private static final long HELD_MS = 1000;
+    /** By then the virtual thread waits. */
+    private static final long ON_ITS_WAY_MS = 300;
+
+    private static final class Door {}
+
+    private static final Door DOOR = new Door();
+    private static volatile boolean exits;
+    private static volatile boolean isHeld;
+    private static volatile boolean isBlocked;
+    private static volatile boolean isInterrupted;
+
+    private InterruptedUnmount() {}
+
+    private static final class Channel extends AbstractInterruptibleChannel {
+        void block() {
+            begin();
+            try {
+                isBlocked = true;
+                while (!isInterrupted) {
+                    Thread.onSpinWait();
+                }
+                Thread.yield();
+            } finally {
+                try {
+                    end(true);
+                } catch (ClosedByInterruptException e) {
+                    System.out.println("closed");
+                } catch (IOException e) {
+                    throw new IllegalStateException(e);
+                }
+            }
+        }
+
+        @Override
+        protected void implCloseChannel() {
+            isInterrupted = true;
+            sleep(ON_ITS_WAY_MS);
+            if (exits) {
+                System.exit(0);
+            }
+            synchronized (DOOR) {
+                System.out.println("entered");
+            }
+        }
+    }
+
+    public static void main(String[] args) throws Exception {
+        exits = args.length > 0;
+        new Thread(InterruptedUnmount::hold, "holder").start();
+        Channel channel = new Channel();
+        Runnable task = channel::block;
+        Thread blocked = (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, task);
+        while (!isHeld || !isBlocked) {
+            Thread.onSpinWait();
+        }
+        blocked.interrupt();
+        blocked.join();
+    }
+
+    private static void hold() {
+        synchronized (DOOR) {
+            isHeld = true;
+            sleep(HELD_MS);
+        }
+    }
+
+    private static void sleep(long ms) {
+        try {
+            Thread.sleep(ms);
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+package programs;
+
+import java.util.concurrent.locks.LockSupport;
+import jdk.jfr.Recording;
+
+/**
+ * A deep stack that runs, allocates, waits and throws, and again after each of some changes of chunk:
+ * {@code RecordedInChunks CHUNKS}.
+ */
+public final class RecordedInChunks {
+    /** Deeper than the corpus has stacks recorded. */
+    private static final int DEPTH = 600;
+
+    static volatile Object sink;
+    static volatile double number;
+
+    private RecordedInChunks() {}
+
+    public static void main(String[] args) throws InterruptedException {
+        int chunks = Integer.parseInt(args[0]);
+        for (int chunk = 0; chunk < chunks; chunk++) {
+            if (chunk > 0) {
+                // The VM begins a chunk when a recording does.
+                try (Recording other = new Recording()) {
+                    other.start();
+                }
+            }
+            Thread thread = new Thread(null, () -> descend(DEPTH), "deep", 16 << 20);
+            thread.start();
+            thread.join();
+        }
+    }
+
+    private static void descend(int depth) {
+        if (depth > 0) {
+            descend(depth - 1);
+            return;
+        }
+        long end = System.nanoTime() + 60_000_000;
+        for (int turn = 0; System.nanoTime() < end; turn++) {
+            traced(turn);
+        }
+        LockSupport.parkNanos(1_000_000);
+        try {
+            throw new IllegalStateException("thrown");
+        } catch (IllegalStateException e) {
+            sink = e;
+        }
+    }
+
+    /** Which JDK 25 is told to trace. */
+    private static void traced(int turn) {
+        double sum = turn;
+        for (int i = 1; i < 200_000; i++) {
+            sum += Math.sin(i) / i;
+        }
+        number = sum;
+    }
+}

@@ -1,0 +1,151 @@
+//! Names frames that are in no method: by symbol tables, which may have to be read from files, and by who is loaded where,
+//! which may have to be asked of the dynamic linker. Never where a collection waits for it, and so without the drain's lock.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::objects::{self, NativeName, Objects};
+use crate::aggregate::{ObjectCounts, UnnamedFrame};
+use crate::core::address::{ElfVaddr, RuntimeAddr};
+use crate::core::object::ObjectIndex;
+use crate::core::record::{FrameKind, NO_OBJECT};
+use crate::elf::image::LoadCounts;
+use crate::elf::kernel::{KERNEL_NAME, Kernel};
+use crate::elf::objects::ObjectDetails;
+use crate::model::{Frame, FrameType, Mapping, Tables, native_frame_nowhere, unnamed_native_frame};
+
+/// Names native frames and the kernel's, for one session.
+pub(super) struct NativeFrames {
+    objects: Arc<Objects>,
+    /// Whether objects with a build-id are left to the backend.
+    remote_symbols: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What frames have been found to be that are yet to be asked for.
+    known: HashMap<UnnamedFrame, Place>,
+    unknown_objects: u64,
+}
+
+/// What a frame is.
+enum Place {
+    /// In an object, at an address of its own; the name is not asked for where that is left to the backend.
+    InObject(Arc<ObjectDetails>, ElfVaddr, Option<NativeName>),
+    Kernel(RuntimeAddr),
+    /// In no object.
+    Nowhere(RuntimeAddr),
+    /// In an object that is not known any more.
+    UnknownObject,
+}
+
+impl NativeFrames {
+    pub(super) fn new(objects: Arc<Objects>, remote_symbols: bool) -> Self {
+        Self { objects, remote_symbols, state: Mutex::default() }
+    }
+
+    /// Finds out what frames are that have just been drained, while the objects that they are in are likely to be there.
+    pub(super) fn find(&self, frames: Vec<UnnamedFrame>) {
+        for frame in frames {
+            let place = self.place(frame);
+            self.state.lock().known.insert(frame, place);
+        }
+    }
+
+    /// How many frames were in objects that nobody knew any more.
+    pub(super) fn unknown_objects(&self) -> u64 {
+        self.state.lock().unknown_objects
+    }
+
+    /// The frame, in these tables. Each is asked for once in an interval.
+    pub(super) fn frame(&self, tables: &mut Tables, frame: UnnamedFrame) -> Frame {
+        let known = self.state.lock().known.remove(&frame);
+        match known.unwrap_or_else(|| self.place(frame)) {
+            Place::InObject(details, address, name) => in_object(tables, &details, address, name.as_ref()),
+            Place::Kernel(pc) => kernel_frame(tables, pc),
+            Place::Nowhere(pc) => marker(tables, &native_frame_nowhere(pc)),
+            Place::UnknownObject => {
+                self.state.lock().unknown_objects += 1;
+                marker(tables, "[unknown object]")
+            }
+        }
+    }
+
+    fn place(&self, UnnamedFrame { frame, since }: UnnamedFrame) -> Place {
+        let pc = RuntimeAddr(frame.value);
+        match (frame.kind, frame.aux) {
+            (FrameKind::Kernel, _) => Place::Kernel(pc),
+            (FrameKind::Remote, index) => match self.objects.details(ObjectIndex(index)) {
+                Some(details) => self.place_in(details, ElfVaddr(frame.value)),
+                None => Place::UnknownObject,
+            },
+            (_, NO_OBJECT) => {
+                let ObjectCounts { loaded, unloaded } = since;
+                self.place_at(pc, self.objects.find_late(pc, LoadCounts { loaded, unloaded }))
+            }
+            (_, index) => self.place_at(pc, self.objects.details(ObjectIndex(index))),
+        }
+    }
+
+    fn place_at(&self, pc: RuntimeAddr, details: Option<Arc<ObjectDetails>>) -> Place {
+        match details {
+            Some(details) => {
+                let address = details.load_bias().to_elf(pc);
+                self.place_in(details, address)
+            }
+            None => Place::Nowhere(pc),
+        }
+    }
+
+    fn place_in(&self, details: Arc<ObjectDetails>, address: ElfVaddr) -> Place {
+        let is_remote =
+            self.remote_symbols && details.build_id.is_some() && details.code_segment_at(address).is_some();
+        let name = (!is_remote).then(|| self.objects.function(&details, address));
+        Place::InObject(details, address, name)
+    }
+}
+
+fn in_object(
+    tables: &mut Tables,
+    details: &ObjectDetails,
+    address: ElfVaddr,
+    name: Option<&NativeName>,
+) -> Frame {
+    let mapping = objects::mapping(tables, details, address);
+    match (name, mapping) {
+        (None, Some(mapping)) => Frame::RemoteNative { mapping, address },
+        (name, mapping) => {
+            let name = name.cloned().unwrap_or_default();
+            let function = tables.native_function(&name.name, &name.linkage_name);
+            Frame::Native { mapping, address: Some(address), function, line: 0 }
+        }
+    }
+}
+
+fn marker(tables: &mut Tables, text: &str) -> Frame {
+    Frame::Marker { function: tables.named_function(text), frame_type: FrameType::Native }
+}
+
+/// A frame of the kernel's: with its name, also where native frames are left to the backend, which seldom has the kernel.
+fn kernel_frame(tables: &mut Tables, pc: RuntimeAddr) -> Frame {
+    let kernel = Kernel::running();
+    let place = kernel.place(pc);
+    let function = match (place.function, place.address) {
+        (Some(name), _) => tables.named_function(name),
+        (None, Some(address)) => tables.named_function(&unnamed_native_frame(KERNEL_NAME, address)),
+        (None, None) => tables.named_function("[kernel]"),
+    };
+    let mapping = place.address.map(|_| {
+        let filename = tables.strings.intern(KERNEL_NAME);
+        tables.mappings.intern(Mapping {
+            memory_limit: ElfVaddr(kernel.text_bytes()),
+            filename,
+            build_id: kernel.build_id(),
+            ..Mapping::default()
+        })
+    });
+    Frame::Kernel { mapping, address: place.address, function }
+}

@@ -1,0 +1,45 @@
+//! Waits for signal handlers that are still at work with what is about to be taken down.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a session's end waits for a handler that is still at work.
+const HANDLER_PATIENCE: Duration = Duration::from_secs(1);
+
+/// One wait, for any number of handlers.
+pub(super) struct HandlerWait {
+    since: Instant,
+}
+
+impl HandlerWait {
+    /// Begins to wait.
+    pub(super) fn new() -> Self {
+        Self { since: Instant::now() }
+    }
+
+    /// Waits until the handler is no longer at work. `false` if it still was when patience was at an end.
+    pub(super) fn for_handler(&self, is_busy: impl Fn() -> bool) -> bool {
+        while is_busy() {
+            if self.since.elapsed() > HANDLER_PATIENCE {
+                return false;
+            }
+            thread::yield_now();
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn a_handler_that_ends_is_waited_for_and_one_that_does_not_is_given_up() {
+        let looks = Cell::new(0);
+        let is_busy = || looks.replace(looks.get() + 1) < 3;
+        assert!(HandlerWait::new().for_handler(is_busy));
+        assert_eq!(looks.get(), 4);
+        assert!(!HandlerWait::new().for_handler(|| true));
+    }
+}
