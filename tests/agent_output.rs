@@ -3,8 +3,8 @@
 
 mod agent_support;
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
 
 use agent_support::running::Finished;
 use agent_support::stacks::cpu_stacks;
@@ -13,14 +13,10 @@ use otlpprof::otlp::wire::Value;
 use otlpprof::signal::walk::WalkError;
 
 /// Runs the sample program long enough for several intervals.
-fn run_for_intervals(options: &str, check: impl FnMut(&Finished)) {
-    run_for_intervals_on(&oldest_and_newest(), options, check);
-}
-
-fn run_for_intervals_on(homes: &[PathBuf], options: &str, mut check: impl FnMut(&Finished)) {
-    for home in homes {
+fn run_for_intervals(options: &str, mut check: impl FnMut(&Finished)) {
+    for home in oldest_and_newest() {
         let options = format!("cpu=2ms,interval=400ms,{options}");
-        let run = JavaRun::new(home, "Demo").argument(1.6).agent(&options).run().expect_success();
+        let run = JavaRun::new(&home, "Demo").argument(1.6).agent(&options).run().expect_success();
         let all: i64 = cpu_stacks(&run.messages()).iter().map(|stack| stack.value).sum();
         assert!(all > 20, "{}: only {all} samples", run.label);
         check(&run);
@@ -29,17 +25,28 @@ fn run_for_intervals_on(homes: &[PathBuf], options: &str, mut check: impl FnMut(
 
 #[test]
 fn protobuf_messages_behind_their_lengths() {
-    let mut first_durations_ns = vec![];
-    // On all: of two first intervals both may be nearly whole.
-    run_for_intervals_on(&java_homes(), "remotesym,file=FILE", |run| {
+    run_for_intervals("remotesym,file=FILE", |run| {
         assert_eq!(run.files().len(), 1, "{}", run.label);
         assert!(run.messages().len() >= 3, "{}", run.label);
         let first = fs::read(&run.files()[0]).unwrap()[0];
         assert!(first < 8, "{}: no length first: {first:#x}", run.label);
-        first_durations_ns.push(profiles::duration_ns(&run.messages()[0]));
     });
-    // The first interval ends at a random point of it, so that a fleet does not upload in step.
-    assert!(first_durations_ns.iter().any(|&duration| duration < 360_000_000), "{first_durations_ns:?}");
+}
+
+/// So that a fleet does not upload in step. What is drawn is told: a profile's own duration has the start as well.
+#[test]
+fn the_first_interval_is_another_part_of_a_whole_one_in_each_process() {
+    let mut drawn = vec![];
+    run_for_intervals("loglevel=debug,file=FILE", |run| {
+        let (_, told) = run.stderr.split_once("the first profile comes after ").expect(&run.stderr);
+        let (first_ms, _) = told.split_once("ms").expect(told);
+        let first_ns = (first_ms.parse::<f64>().expect(first_ms) * 1e6) as u64;
+        assert!((40_000_000..=400_000_000).contains(&first_ns), "{}: {first_ns}", run.label);
+        assert!(profiles::duration_ns(&run.messages()[0]) >= first_ns, "{}", run.label);
+        drawn.push(first_ns);
+    });
+    let kinds: BTreeSet<_> = drawn.iter().collect();
+    assert_eq!(kinds.len(), drawn.len(), "{drawn:?}");
 }
 
 #[test]

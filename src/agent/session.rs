@@ -244,7 +244,9 @@ impl Session {
     /// The session's own thread: drains, and flushes at every interval.
     fn run(&self) {
         let env = self.vm.attach_as_daemon(c"otlpprof");
-        let mut next = Instant::now() + first_interval(self.options.interval);
+        let first = first_interval(self.options.interval);
+        log::debug!("the first profile comes after {first:?}");
+        let mut next = Instant::now() + first;
         let end = self.options.duration.and_then(|duration| Instant::now().checked_add(duration));
         while !self.stopping.load(Ordering::Acquire) {
             let now = Instant::now();
