@@ -170,6 +170,25 @@ public class ContextBenchmark {
     }
 
     @Benchmark
+    public boolean setAndClearByOffset_otlpprof(Ours ours, Values values) {
+        boolean set = ours.setter.setAttribute(ours.endpoint, values.endpoint);
+        ours.setter.clearAttribute(ours.endpoint);
+        return set;
+    }
+
+    @Benchmark
+    public boolean setAndClearByOffset_datadog(Datadogs datadogs, Values values) {
+        boolean set = datadogs.setter.setContextValue(datadogs.endpoint, values.endpoint);
+        return datadogs.setter.clearContextValue(datadogs.endpoint) && set;
+    }
+
+    /** What a framework does whose requests hop threads. */
+    @Benchmark
+    public boolean copyAndRestore_otlpprof(Ours ours) {
+        return ours.setter.restore(ours.setter.copy());
+    }
+
+    @Benchmark
     @BenchmarkMode(Mode.SingleShotTime)
     @OperationsPerInvocation(NEW_VALUES)
     public int setNewValue_otlpprof(Ours ours, NewValues values) {
