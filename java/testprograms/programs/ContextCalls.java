@@ -390,13 +390,18 @@ public final class ContextCalls {
 
     /** Whether a handler that comes now takes the block. */
     private static boolean isValid() {
+        return ownBlock().get(6) != 0;
+    }
+
+    /** The calling thread's block, as nobody outside the API comes by it. */
+    private static IntBuffer ownBlock() {
         try {
             Class<?> type = Class.forName("io.otlpprof.ThreadContext");
             Method current = type.getDeclaredMethod("current");
             Field ints = type.getDeclaredField("ints");
             current.setAccessible(true);
             ints.setAccessible(true);
-            return ((IntBuffer) ints.get(current.invoke(null))).get(6) != 0;
+            return (IntBuffer) ints.get(current.invoke(null));
         } catch (ReflectiveOperationException e) {
             throw new AssertionError(e);
         }
@@ -436,11 +441,10 @@ public final class ContextCalls {
         first.submit(() -> setter.setTraceContext(TRACE, SPAN, 1)).get();
         first.submit(() -> scope.set(setter.openScope())).get();
         ContextSnapshot left = first.submit(setter::copy).get();
+        IntBuffer block = withAgent ? first.submit(ContextCalls::ownBlock).get() : null;
         first.shutdown();
         expect(true, first.awaitTermination(10, TimeUnit.SECONDS));
-        // The executor's worker is done with, its kernel thread may not be yet.
-        Thread.sleep(100);
-        ExecutorService third = Executors.newSingleThreadExecutor();
+        ExecutorService third = heir(block, setter);
         expect("[; no span]", third.submit(() -> setter.copy().toString()).get());
         third.submit(() -> setter.setAttribute(0, "/third")).get();
         scope.get().close();
@@ -450,6 +454,30 @@ public final class ContextCalls {
         third.shutdown();
         second.shutdown();
         expect(withAgent ? "/other" : null, endpoint(setter.copy()));
+    }
+
+    /** A thread that has been given the block of one that has ended, without a context. */
+    private static ExecutorService heir(IntBuffer block, ContextSetter setter) throws Exception {
+        for (int i = 0; i < 100; i++) {
+            ExecutorService thread = Executors.newSingleThreadExecutor();
+            if (block == null || thread.submit(() -> isOwn(block, setter)).get()) {
+                return thread;
+            }
+            thread.shutdown();
+            // The executor's worker is done with, its kernel thread may not be yet.
+            Thread.sleep(100);
+        }
+        throw new AssertionError("nobody has been given the block");
+    }
+
+    /** Whether a block is the calling thread's: it shows what that sets. */
+    private static boolean isOwn(IntBuffer block, ContextSetter setter) {
+        expect("[; no span]", setter.copy().toString());
+        setter.setTraceContext(1, 2, System.nanoTime() | 1L << 62, 1);
+        IntBuffer own = ownBlock();
+        boolean isOwn = block.get(4) == own.get(4) && block.get(5) == own.get(5);
+        setter.clear();
+        return isOwn;
     }
 
     /** The value of the first slot, which is the first attribute's that the program has named. */
