@@ -3,8 +3,9 @@
 #
 # JAVA is the JVM (default: java in PATH), whose javac compiles the contenders in Java; the others come from Maven Central
 # and crates.io. Who cannot be brought is left out, which is said. RECORDINGS are large recordings, separated by colons;
-# without them there are two, of JAVA's own recorder and of async-profiler: SECONDS_LONG (20) of a program that does
-# everything, put behind itself until there are MEGABYTES (100). TURNS is how often all have their turn.
+# without them there are three: of JAVA's own recorder and of async-profiler, SECONDS_LONG (20) of a program that does
+# everything, and of async-profiler 200,000 calls below deep stacks that are hardly ever the same. Each is put behind itself
+# until there are MEGABYTES (100). TURNS is how often all have their turn.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -47,7 +48,9 @@ if [ -z "${RECORDINGS:-}" ]; then
     if library=$(scripts/fetch-async-profiler.sh); then
         "$JAVA" "-agentpath:$library=start,event=ctimer,interval=200us,alloc=100k,lock=100us,jstackdepth=512,file=$work/async-profiler.jfr" \
             -Xmx256m -cp "$programs" programs.Recorded "$seconds" $name >"$work/log" 2>&1 </dev/null
-        RECORDINGS+=:$work/async-profiler.jfr
+        "$JAVA" "-agentpath:$library=start,event=programs.RecordedStacks.reached,jstackdepth=512,file=$work/deep-stacks.jfr" \
+            -Xmx256m -cp "$programs" programs.RecordedStacks 200000 60 >"$work/log" 2>&1 </dev/null
+        RECORDINGS+=:$work/async-profiler.jfr:$work/deep-stacks.jfr
     fi
 fi
 export RECORDINGS
