@@ -71,6 +71,22 @@ fn exceptions_beyond_the_limit_are_made_up_for() {
 }
 
 #[test]
+fn calls_beyond_the_limit_are_made_up_for() {
+    for home in oldest_and_newest() {
+        let options = "interval=1h,trace=programs.AllocationLoop.allocate,limit=trace:2000";
+        let run = run(&home, "AllocationLoop", &["3"], options);
+        assert!(limit_of(&run, "trace") >= 16, "{}", run.label);
+        let taken = run.counter("handler.samples_taken");
+        assert!((1_000..=9_000).contains(&taken), "{}: {taken}", run.label);
+        assert!(run.counter("handler.samples_thinned") > taken, "{}", run.stderr);
+        let calls = stacks_of(&run.messages(), "trace", ("calls", "count"));
+        // A call makes a hundred objects.
+        let expected = run.stdout.trim().parse::<f64>().unwrap() / 100.0;
+        assert_near(&run, "calls", sum(&calls, |_| true), expected, 0.1);
+    }
+}
+
+#[test]
 fn what_is_within_the_limit_is_told_one_by_one() {
     let home = oldest_and_newest().pop().unwrap();
     let run = run(&home, "Throws", &[], "exceptions,limit=off");
