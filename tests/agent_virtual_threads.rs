@@ -36,8 +36,12 @@ const CARRIER: &str = "java.util.concurrent.ForkJoinWorkerThread.run";
 const CARRIER_NAME: &str = "ForkJoinPool-";
 
 /// Each method of the tree has a frame of its own. Where they are inlined into one another, C2 merges code that is alike
-/// at two levels, and names one of them: levels would seem to be missing.
+/// at two levels, and names one of them: levels would seem to be missing. Where a call that is never made has been
+/// inlined, the instruction that jumps over it is named by the debug information that follows it: as if it were made.
 const EACH_A_FRAME: [&str; 2] =
+    ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,programs.VirtualThreadTree*::*"];
+/// Compiled code that has the call site in it is invalid where that changes.
+const WITH_THE_SITE: [&str; 2] =
     ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,programs.VirtualThreadTree::*"];
 /// Of 1,000 stacks: how many may have a mark, where a thread was about to return from `thaw`.
 const MARKED: i64 = 1;
@@ -234,7 +238,8 @@ impl Tree<'_> {
     fn samples_on(&self, home: &Path, seconds: u32) -> i64 {
         let run = JavaRun::new(home, "VirtualThreadTree").argument(seconds);
         let mut run = run.argument(self.mode).argument(self.depth);
-        for option in self.options.iter().chain(&EACH_A_FRAME) {
+        let inlined = if self.mode == "deoptimised" { &WITH_THE_SITE } else { &EACH_A_FRAME };
+        for option in self.options.iter().chain(inlined) {
             run = run.jvm_option(option);
         }
         let run = run.agent(&format!("cpu=100us,cstack={},file=FILE", self.walker)).run().expect_success();

@@ -72,8 +72,10 @@ impl<M: Memory> Walk<'_, M> {
                     has_met_java = true;
                     // Frames below native code may have been frozen by it, and stay on the stack until it has returned
                     // to a stub that leaves them.
-                    let is_frozen = std::mem::take(&mut called_out) && self.is_frozen_by_callee(vm, cursor)
-                        || std::mem::take(&mut is_first_java) && self.is_preempted(vm, cursor);
+                    let is_caller = std::mem::take(&mut called_out);
+                    let is_youngest = std::mem::take(&mut is_first_java);
+                    let is_frozen = is_caller && self.is_frozen_by_callee(vm, cursor)
+                        || is_youngest && self.is_preempted(vm, cursor);
                     if is_frozen {
                         Ok(Step::Frozen)
                     } else {

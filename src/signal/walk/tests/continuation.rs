@@ -515,6 +515,32 @@ fn frames_that_have_been_frozen_are_not_walked_twice() {
     }
 }
 
+/// Regression: a native method that has frozen its thread looked, once its frames had been told, like one that had been
+/// preempted: the carrier's frame below was taken for theirs, and they were told again.
+#[test]
+fn frames_that_native_code_has_frozen_are_told_once() {
+    let mut scene = Scene::new();
+    let (method, _) = scene.world.method();
+    let spec = BlobSpec {
+        name: "native nmethod",
+        code: &[0x90; 0x100],
+        frame_bytes: 0x10,
+        frame_complete: 4,
+        method,
+    };
+    let native_pc = scene.world.blob(&spec) + 0x40;
+    scene.frozen.enter = 0x99;
+    let mut words = scene.usual_stack();
+    let top = SIZE as usize - 2 * FRAME - 2;
+    words[top - 1] = native_pc;
+    scene.chunk(CHUNK, 0, top as u32, 14, &words);
+    // The native code has been called with an anchor.
+    scene.world.memory.put_u64(THREAD, ENTRY - 0x40).put_u64(THREAD + 8, native_pc).put_u64(THREAD + 16, 0);
+    let frames = scene.walk_from(0xdead_0000, ENTRY - 0x80, &[]);
+    let mark = (Frozen, native_pc, FrozenReason::NoEntry as i32);
+    assert_eq!(frames[2..], [mark, (Compiled, scene.carrier, 7)]);
+}
+
 #[test]
 fn a_preempted_thread_is_in_its_chunk() {
     let mut scene = Scene::new();
