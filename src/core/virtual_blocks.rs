@@ -2,10 +2,11 @@
 //!
 //! Others change it under locks (`context::virtual_blocks`). A handler asks for the virtual thread that it runs on, which
 //! therefore does not end meanwhile, and believes an entry only if that is its owner. Ids are never given out twice. So a
-//! chain that changes under a handler makes it miss its block at worst.
+//! chain that changes under a handler makes it miss its block at worst. It follows the chain again where that may have
+//! been so: where an entry was taken out meanwhile, which may lead on in another chain by now.
 
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, Ordering};
 
 use super::context::ContextBlock;
 
@@ -16,6 +17,12 @@ pub const VIRTUAL_BUCKETS: usize = 1 << BUCKET_BITS;
 
 /// How far a handler follows a chain: those of a million threads have 16 entries.
 const MOST_STEPS: usize = 64;
+
+/// How often a handler follows a chain that changes under it.
+const MOST_WALKS: usize = 8;
+
+/// Parts of the table, of which each has entries of its own, and a lock where it is changed.
+pub const SHARDS: usize = 64;
 
 /// A virtual thread's place in the table. Entries are never freed; one without an owner is given another.
 #[derive(Debug)]
@@ -66,6 +73,19 @@ pub fn bucket_of(thread_id: i64) -> Option<&'static AtomicPtr<VirtualEntry>> {
     BUCKETS.get(bucket_number(thread_id))
 }
 
+/// The number of an id's shard.
+pub const fn shard_number(thread_id: i64) -> usize {
+    bucket_number(thread_id) % SHARDS
+}
+
+/// How many entries were ever taken out of each shard's chains.
+static REMOVALS: [AtomicU32; SHARDS] = [const { AtomicU32::new(0) }; SHARDS];
+
+/// How many entries were ever taken out of an id's shard. Raised before such an entry's `next` is stored again.
+pub fn removals_of(thread_id: i64) -> Option<&'static AtomicU32> {
+    REMOVALS.get(shard_number(thread_id))
+}
+
 /// The block of a virtual thread, for a handler on it.
 pub fn virtual_block_of(thread_id: i64) -> Option<&'static ContextBlock> {
     let entry = virtual_entry_of(thread_id)?;
@@ -75,6 +95,22 @@ pub fn virtual_block_of(thread_id: i64) -> Option<&'static ContextBlock> {
 
 /// The place of a virtual thread in the table, for the same. Whoever holds the bucket's lock follows chains to their ends.
 pub fn virtual_entry_of(thread_id: i64) -> Option<&'static VirtualEntry> {
+    let removals = removals_of(thread_id)?;
+    let mut removals_before = removals.load(Ordering::Acquire);
+    for _ in 0..MOST_WALKS {
+        if let Some(entry) = in_chain(thread_id) {
+            return Some(entry);
+        }
+        let removals_after = removals.load(Ordering::Acquire);
+        if removals_after == removals_before {
+            return None;
+        }
+        removals_before = removals_after;
+    }
+    None
+}
+
+fn in_chain(thread_id: i64) -> Option<&'static VirtualEntry> {
     let mut place = bucket_of(thread_id)?;
     for _ in 0..MOST_STEPS {
         // SAFETY: null, or an entry, which is never freed.

@@ -32,7 +32,11 @@ public final class ContextIds {
         int[] refused = new int[threads.length];
         for (int i = 0; i < threads.length; i++) {
             int number = i;
-            threads[i] = new Thread(() -> refused[number] = burn(number, count), "setter-" + i);
+            threads[i] = new Thread(() -> {
+                // Not in the method of which each sample is to have it.
+                boolean isSet = CONTEXT.setAttribute(0, "/endpoint" + number);
+                refused[number] = (isSet ? 0 : 1) + burn(number, count);
+            }, "setter-" + i);
             threads[i].start();
         }
         int all = 0;
@@ -56,7 +60,7 @@ public final class ContextIds {
     }
 
     private static int burn(int thread, int count) {
-        int refused = CONTEXT.setAttribute(0, "/endpoint" + thread) ? 0 : 1;
+        int refused = 0;
         for (int i = 0; i < count; i++) {
             if (!CONTEXT.setAttribute(1, thread + "-" + i)) {
                 refused++;
