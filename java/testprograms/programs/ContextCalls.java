@@ -458,16 +458,22 @@ public final class ContextCalls {
 
     /** A thread that has been given the block of one that has ended, without a context. */
     private static ExecutorService heir(IntBuffer block, ContextSetter setter) throws Exception {
-        for (int i = 0; i < 100; i++) {
-            ExecutorService thread = Executors.newSingleThreadExecutor();
-            if (block == null || thread.submit(() -> isOwn(block, setter)).get()) {
-                return thread;
+        // They keep the blocks that they were given, lest the next be given the same.
+        List<ExecutorService> others = new ArrayList<>();
+        try {
+            for (int i = 0; i < 100; i++) {
+                ExecutorService thread = Executors.newSingleThreadExecutor();
+                if (block == null || thread.submit(() -> isOwn(block, setter)).get()) {
+                    return thread;
+                }
+                others.add(thread);
+                // The executor's worker is done with, its kernel thread may not be yet.
+                Thread.sleep(100);
             }
-            thread.shutdown();
-            // The executor's worker is done with, its kernel thread may not be yet.
-            Thread.sleep(100);
+            throw new AssertionError("nobody has been given the block");
+        } finally {
+            others.forEach(ExecutorService::shutdown);
         }
-        throw new AssertionError("nobody has been given the block");
     }
 
     /** Whether a block is the calling thread's: it shows what that sets. */
