@@ -79,9 +79,10 @@ fn printed(name: &str) -> Option<Counts> {
             }
             None => class.to_owned(),
         };
-        // The number in the name of a lambda's class is not the program's.
+        // The number in the name of a lambda's class is not the program's, nor are those of a proxy and its package.
         let class = match class.split_once("$$Lambda") {
             Some((outer, _)) => format!("{outer}$$Lambda"),
+            None if class.starts_with("jdk.proxy") => "jdk.proxy.$Proxy".to_owned(),
             None => class,
         };
         *counts.entry((profile.map(str::to_owned), (*kind).to_owned(), class)).or_default() += 1;

@@ -4,7 +4,6 @@
 //! code cache is reached, then Java frames, across entry frames from anchor to anchor, until an entry frame
 //! without an earlier anchor: the root. A thread that runs none is walked natively to its own entry.
 
-use super::arch;
 use super::blob::{Blob, BlobKind};
 use super::compiled::Decoded;
 use super::registers::Registers;
@@ -324,9 +323,11 @@ impl<M: Memory> Walk<'_, M> {
         if cursor.fp < cursor.sp || !cursor.fp.is_multiple_of(8) {
             return Err(WalkError::NoFrameSize);
         }
-        let is_barrier = vm.stubs.method_entry_barrier.contains(cursor.pc);
-        let extra = if is_barrier { arch::stub_stage::ENTRY_BARRIER_WORDS_BYTES } else { 0 };
-        let slot = cursor.fp.wrapping_add(8).wrapping_add(extra);
+        let slot = if vm.stubs.method_entry_barrier.contains(cursor.pc) {
+            self.entry_barrier_return_slot(cursor.fp)?
+        } else {
+            cursor.fp.wrapping_add(8)
+        };
         let caller = Cursor {
             pc: self.load_return_address(slot)?,
             sp: slot.wrapping_add(8),

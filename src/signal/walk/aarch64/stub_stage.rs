@@ -12,9 +12,6 @@ use crate::signal::walk::blob::{Blob, BlobKind};
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk, WalkError};
 
-/// What a stub that has called out has between its frame record and the return address.
-pub(in crate::signal::walk) const ENTRY_BARRIER_WORDS_BYTES: u64 = 0;
-
 /// How far above SP a stub's own frame record may lie: stubs save registers, up to SVE's.
 const MAX_STUB_FRAME: u64 = 32 * 1024;
 /// How many pairs a leaf stub without a frame record may have pushed.
@@ -23,6 +20,11 @@ const MAX_PAIRS: u64 = 16;
 const MAX_LEAF_INSTRUCTIONS: u64 = 96;
 
 impl<M: Memory> Walk<'_, M> {
+    /// Where the return address is that the entry barrier's stub goes back to: in its frame record at `fp`.
+    pub(in crate::signal::walk) fn entry_barrier_return_slot(&self, fp: u64) -> Result<u64, WalkError> {
+        Ok(fp.wrapping_add(8))
+    }
+
     /// The caller of the stub that was interrupted at `cursor`.
     pub(in crate::signal::walk) fn interrupted_stub_caller(
         &self,

@@ -17,9 +17,6 @@ const MAX_STUB_FRAME: u64 = 16 * 1024;
 /// slow_subtype_check has eight of them in 25 (c1_Runtime1_x86.cpp).
 const MAX_PUSHED_WORDS: u64 = 10;
 
-/// What the entry barrier's stub has between the saved RBP and the return address.
-pub(in crate::signal::walk) const ENTRY_BARRIER_WORDS_BYTES: u64 = 8;
-
 impl<M: Memory> Walk<'_, M> {
     /// The caller of the stub that was interrupted at `cursor`.
     pub(in crate::signal::walk) fn interrupted_stub_caller(
@@ -177,30 +174,47 @@ impl<M: Memory> Walk<'_, M> {
         opcode == 0xe8 || before.windows(2).any(indirect)
     }
 
-    /// `method_entry_barrier`: `push -1; push rbp; mov rbp, rsp` and so on; the return PC is in an nmethod whose
-    /// frame is complete (cpu/x86/stubGenerator_x86_64.cpp, generate_method_entry_barrier, JDK 21-25).
+    /// `method_entry_barrier` (cpu/x86/stubGenerator_x86_64.cpp, generate_method_entry_barrier, JDK 21-25):
+    ///
+    /// ```text
+    /// push -1; push rbp; mov rbp, rsp; …; leave; add rsp, 8; ret
+    ///                                  …; leave; test rsp, [rsp]; mov rsp, [rsp]; jmp [rsp - 8]
+    /// ```
+    ///
+    /// The return PC is in an nmethod whose frame is complete. Compiled code keeps anything in RBP, so that where it is the
+    /// stub's own is told by the instruction alone.
     fn entry_barrier_caller(&self, cursor: &Cursor, fp: u64) -> Result<Cursor, WalkError> {
-        let caller = |pc_slot: u64, fp: u64| -> Result<Cursor, WalkError> {
-            let pc = self.load(pc_slot)?;
-            let caller = Cursor { pc, sp: pc_slot.wrapping_add(8), fp, interrupted: false };
-            self.check_progress(cursor, caller)
-        };
-        let mut code = [0_u8; 4];
+        let mut code = [0_u8; 5];
         let _ = self.memory.read_bytes(cursor.pc, &mut code);
-        match code {
-            // push -1 (long and short form); ret
-            [0x68, ..] | [0x6a, ..] | [0xc3, ..] => caller(cursor.sp, fp),
-            // push rbp
-            [0x55, ..] => caller(cursor.sp.wrapping_add(8), fp),
+        let (return_slot, fp) = match code {
+            // push -1 (long and short form); ret; jmp [rsp - 8]
+            [0x68, ..] | [0x6a, ..] | [0xc3, ..] | [0xff, 0x64, 0x24, 0xf8, _] => (cursor.sp, fp),
+            // push rbp; add rsp, 8 with the ret behind it
+            [0x55, ..] | [0x48, 0x83, 0xc4, 0x08, 0xc3] => (cursor.sp.wrapping_add(8), fp),
             // mov rbp, rsp
-            [0x48, 0x8b, 0xec, _] | [0x48, 0x89, 0xe5, _] => {
-                caller(cursor.sp.wrapping_add(16), self.load(cursor.sp)?)
+            [0x48, 0x8b, 0xec, ..] | [0x48, 0x89, 0xe5, ..] => {
+                (cursor.sp.wrapping_add(16), self.load(cursor.sp)?)
             }
+            // test rsp, [rsp]; mov rsp, [rsp]
+            [0x48, 0x85 | 0x8b, 0x24, 0x24, _] => (self.load(cursor.sp)?, fp),
             _ if fp >= cursor.sp && fp.wrapping_sub(cursor.sp) <= MAX_STUB_FRAME => {
-                caller(fp.wrapping_add(16), self.load(fp)?)
+                (self.entry_barrier_return_slot(fp)?, self.load(fp)?)
             }
-            // After leave: only the -1 is left above the return address.
-            _ => caller(cursor.sp.wrapping_add(8), fp),
+            _ => return Err(WalkError::NoFrameSize),
+        };
+        let pc = self.load(return_slot)?;
+        let caller = Cursor { pc, sp: return_slot.wrapping_add(8), fp, interrupted: false };
+        self.check_progress(cursor, caller)
+    }
+
+    /// Where the return address is that the entry barrier's stub with the frame pointer `fp` goes back to: behind the word
+    /// that was pushed first; or where the VM has written into that word, for a method that must not be entered any more,
+    /// whose frame is taken away with the stub's (cpu/x86/gc/shared/barrierSetNMethod_x86.cpp, deoptimize, JDK 17-25).
+    pub(in crate::signal::walk) fn entry_barrier_return_slot(&self, fp: u64) -> Result<u64, WalkError> {
+        let first = fp.wrapping_add(8);
+        match self.load(first)? {
+            u64::MAX => Ok(first.wrapping_add(8)),
+            callers_sp => Ok(callers_sp),
         }
     }
 }

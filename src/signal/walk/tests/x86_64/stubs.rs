@@ -340,12 +340,24 @@ fn vtable_and_itable_stubs_have_the_return_address_on_top() {
     }
 }
 
-#[test]
-fn the_entry_barriers_stub_leads_to_the_method_that_has_called_it() {
-    // push -1; push rbp; mov rbp, rsp; nop…; leave; add rsp, 8; ret
+/// push -1; push rbp; mov rbp, rsp; nop…; leave; add rsp, 8; ret; nop…; leave; test rsp, [rsp]; mov rsp, [rsp];
+/// jmp [rsp - 8]
+fn entry_barrier(world: &mut World) -> u64 {
     let mut code = vec![0x6a, 0xff, 0x55, 0x48, 0x8b, 0xec];
     code.resize(0x40, 0x90);
     code.extend([0xc9, 0x48, 0x83, 0xc4, 0x08, 0xc3]);
+    code.resize(0x60, 0x90);
+    code.extend([0xc9, 0x48, 0x85, 0x24, 0x24, 0x48, 0x8b, 0x24, 0x24, 0xff, 0x64, 0x24, 0xf8]);
+    let spec =
+        BlobSpec { name: "StubRoutines (2)", code: &code, frame_bytes: 0, frame_complete: -1, method: 0 };
+    let stub = world.blob(&spec);
+    world.layout.stubs.method_entry_barrier = CodeRange { start: stub, end: stub + code.len() as u64 };
+    stub
+}
+
+/// The method's RBP may be near above the stack's end as well, an older frame's.
+#[test]
+fn the_entry_barriers_stub_leads_to_the_method_that_has_called_it() {
     for (stage, offset, above, is_own) in [
         ("at push -1", 0, 0, false),
         ("at push rbp", 2, 8, false),
@@ -355,20 +367,57 @@ fn the_entry_barriers_stub_leads_to_the_method_that_has_called_it() {
         ("at add", 0x41, 8, false),
         ("at ret", 0x45, 0, false),
     ] {
-        let mut world = World::new();
-        let (caller, return_pc) = compiled_caller(&mut world);
-        let (_, gone) = world.compiled();
-        let spec =
-            BlobSpec { name: "StubRoutines (2)", code: &code, frame_bytes: 0, frame_complete: -1, method: 0 };
-        let stub = world.blob(&spec);
-        world.layout.stubs.method_entry_barrier = CodeRange { start: stub, end: stub + code.len() as u64 };
-        // Below the saved RBP older calls have left their return addresses.
-        for word in 4..0x14 {
-            world.set(CALLER_SP - 8 * word, gone + 0x80);
+        for methods_fp in [0x1234, CALLER_SP + 0x40] {
+            let mut world = World::new();
+            let (caller, return_pc) = compiled_caller(&mut world);
+            let (_, gone) = world.compiled();
+            let stub = entry_barrier(&mut world);
+            // Below the saved RBP older calls have left their return addresses.
+            for word in 4..0x14 {
+                world.set(CALLER_SP - 8 * word, gone + 0x80);
+            }
+            world.set(CALLER_SP - 8, return_pc).set(CALLER_SP - 16, u64::MAX).set(CALLER_SP - 24, methods_fp);
+            let fp = if is_own { CALLER_SP - 24 } else { methods_fp };
+            let frames = world.walk(stub + offset, CALLER_SP - 8 - above, fp, &[]);
+            assert_eq!(
+                frames,
+                [(Stub, stub + offset, 0), (Compiled, caller, 7)],
+                "{stage}, RBP {methods_fp:#x}"
+            );
         }
-        world.set(CALLER_SP - 8, return_pc).set(CALLER_SP - 16, u64::MAX).set(CALLER_SP - 24, 0x1234);
-        let fp = if is_own { CALLER_SP - 24 } else { 0x1234 };
-        let frames = world.walk(stub + offset, CALLER_SP - 8 - above, fp, &[]);
-        assert_eq!(frames, [(Stub, stub + offset, 0), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
+/// A method that is no longer to be entered is looked up again by its caller, and its frame taken away with the stub's.
+#[test]
+fn the_entry_barriers_stub_leads_past_a_method_that_is_resolved_again() {
+    for (stage, offset, is_own) in [
+        ("inside", 0x50, true),
+        ("at leave", 0x60, true),
+        ("at test", 0x61, false),
+        ("at mov", 0x65, false),
+        ("at jmp", 0x69, false),
+    ] {
+        for methods_fp in [0x1234, CALLER_SP + 0x40] {
+            let mut world = World::new();
+            let (caller, return_pc) = compiled_caller(&mut world);
+            let (_, gone) = world.compiled();
+            let stub = entry_barrier(&mut world);
+            let callers_sp = CALLER_SP - 8;
+            let return_slot = callers_sp - 0x30;
+            world.set(callers_sp, return_pc).set(callers_sp - 8, stub).set(return_slot, gone + 0x80);
+            world.set(return_slot - 8, callers_sp).set(return_slot - 16, methods_fp);
+            let (sp, fp) = match stage {
+                "at jmp" => (callers_sp, methods_fp),
+                _ if is_own => (return_slot - 0x80, return_slot - 16),
+                _ => (return_slot - 8, methods_fp),
+            };
+            let frames = world.walk(stub + offset, sp, fp, &[]);
+            assert_eq!(
+                frames,
+                [(Stub, stub + offset, 0), (Compiled, caller, 7)],
+                "{stage}, RBP {methods_fp:#x}"
+            );
+        }
     }
 }
