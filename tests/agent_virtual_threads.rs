@@ -3,6 +3,7 @@
 
 mod agent_support;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
@@ -77,6 +78,8 @@ struct Tally {
     /// With another mark of what is missing.
     marked: i64,
     wrong: i64,
+    /// Each mark and the frame above it, and how many stacks have it.
+    marks: BTreeMap<String, i64>,
     /// Some of those that are not complete.
     examples: Vec<Vec<String>>,
 }
@@ -188,7 +191,10 @@ fn tally(tree: &Tree<'_>, stacks: &[Stack]) -> Tally {
         if !(is_virtual || is_carriers && has(&is_mark)) {
             continue;
         }
-        let count = if has(&is_mark) {
+        let mark = stack.frames.iter().position(|frame| is_mark(&frame.name));
+        let count = if let Some(mark) = mark {
+            let above = mark.checked_sub(1).map_or("", |above| &stack.frames[above].name);
+            *tally.marks.entry(format!("{above} {}", stack.frames[mark].name)).or_default() += stack.value;
             if has(&|name| name == "[frozen: collecting]") {
                 &mut tally.collecting
             } else {
@@ -248,8 +254,8 @@ impl Tree<'_> {
         let Tally { complete, collecting, marked, wrong, .. } = tally;
         let all = complete + marked + wrong;
         eprintln!(
-            "{} {self:?}: {complete} of {all} complete, {marked} marked, {collecting} collecting",
-            run.label
+            "{} {self:?}: {complete} of {all} complete, {marked} marked, {collecting} collecting, {:?}",
+            run.label, tally.marks
         );
         let label = format!("{} {self:?}: {tally:#?}", run.label);
         assert!(wrong == 0, "{label}");
