@@ -1,7 +1,7 @@
 //! Reads the format's primitive values from a chunk's bytes, in either integer encoding.
 
 use super::error::{JfrError, Problem};
-use super::integers::{read_compressed, skip_compressed};
+use super::integers::{read_compressed, read_short_pair, skip_compressed};
 
 /// A place in a chunk, from which values are read up to an end.
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +102,17 @@ impl<'c> Cursor<'c> {
         let Some((value, next)) = read else { return Err(self.error(Problem::OutOfBounds)) };
         self.at = next;
         Ok(value)
+    }
+
+    /// Two integers that follow one another, the first of at most 28 bits and the second of at most 21; `None` if they are
+    /// larger, or not compressed, or if eight bytes do not follow.
+    #[inline(always)]
+    pub(super) fn short_pair(&mut self) -> Option<(u32, u32)> {
+        let read =
+            read_short_pair(self.bytes, self.at).filter(|(.., next)| *next <= self.end && self.compressed);
+        let (first, second, next) = read?;
+        self.at = next;
+        Some((first, second))
     }
 
     /// A byte, which is never compressed.

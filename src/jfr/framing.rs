@@ -37,8 +37,10 @@ impl Frame {
     #[inline(always)]
     fn try_read(cursor: &mut Cursor<'_>) -> Option<Self> {
         let (at, left) = (cursor.at(), cursor.left());
-        let size = cursor.int().ok()? as u32 as usize;
-        let type_id = cursor.long().ok()?;
+        let (size, type_id) = match cursor.short_pair() {
+            Some((size, type_id)) => (size as usize, i64::from(type_id)),
+            None => (cursor.int().ok()? as u32 as usize, cursor.long().ok()?),
+        };
         if size > left || at + size < cursor.at() {
             return None;
         }

@@ -23,6 +23,30 @@ pub(super) fn read_compressed(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     Some((gather(kept), at + 1 + (ends.trailing_zeros() / 8) as usize))
 }
 
+/// Two integers that follow one another at `at`, and the offset behind them: of at most four bytes and of at most three, as
+/// nearly every event's size and type id have. `None`: longer ones, or the bytes end before the eighth.
+///
+/// Their lengths are no branches, of which the next one, a size and a type later, would be guessed wrongly most of the time.
+#[inline(always)]
+pub(super) fn read_short_pair(bytes: &[u8], at: usize) -> Option<(u32, u32, usize)> {
+    const SECOND_TOP_BITS: u32 = 0x0080_8080;
+    let word = word_at(bytes, at)?;
+    let first_ends = !word as u32 & TOP_BITS as u32;
+    let first_bits = first_ends.trailing_zeros() + 1;
+    if first_bits > u32::BITS {
+        return None;
+    }
+    let rest = (word >> first_bits) as u32;
+    let second_ends = !rest & SECOND_TOP_BITS;
+    let second_bits = second_ends.trailing_zeros() + 1;
+    if second_bits > u32::BITS {
+        return None;
+    }
+    let first = gather_short(word as u32 & (first_ends ^ first_ends.wrapping_sub(1)));
+    let second = gather_short(rest & (second_ends ^ second_ends.wrapping_sub(1)));
+    Some((first, second, at + ((first_bits + second_bits) / 8) as usize))
+}
+
 /// The offset behind `count` integers that begin at `at`. `None`: the bytes end before. None begins behind `end`, though the
 /// last may go on there.
 #[inline]
@@ -64,6 +88,14 @@ fn gather(word: u64) -> u64 {
     let word = (word & 0x007f_007f_007f_007f) | ((word & 0x7f00_7f00_7f00_7f00) >> 1);
     let word = (word & 0x0000_3fff_0000_3fff) | ((word & 0x3fff_0000_3fff_0000) >> 2);
     (word & 0x0fff_ffff) | ((word & 0x0fff_ffff_0000_0000) >> 4)
+}
+
+/// The same of four bytes.
+#[inline(always)]
+fn gather_short(word: u32) -> u32 {
+    let word = word & !(TOP_BITS as u32);
+    let word = (word & 0x007f_007f) | ((word & 0x7f00_7f00) >> 1);
+    (word & 0x3fff) | ((word & 0x3fff_0000) >> 2)
 }
 
 #[cold]
@@ -145,6 +177,28 @@ mod tests {
             }
             prop_assert_eq!(at, end);
             prop_assert_eq!(skip_compressed(&bytes, 0, values.len(), bytes.len()), Some(end));
+        }
+
+        #[test]
+        fn a_short_pair_is_two_integers(
+            first in any_size(), second in any_size(), before in 0usize..3, tail in 0usize..12,
+        ) {
+            let mut bytes = vec![0xff; before];
+            let (one, other) = (encoded(first), encoded(second));
+            bytes.extend(one.iter().chain(&other));
+            let end = bytes.len();
+            bytes.resize(end + tail, 0xff);
+            let is_short = one.len() <= 4 && other.len() <= 3 && bytes.len() - before >= 8;
+            let expected = is_short.then_some((first as u32, second as u32, end));
+            prop_assert_eq!(read_short_pair(&bytes, before), expected);
+        }
+
+        #[test]
+        fn whatever_is_a_short_pair_is_read_so_one_by_one(bytes in prop::collection::vec(any::<u8>(), 0..12)) {
+            if let Some((first, second, end)) = read_short_pair(&bytes, 0) {
+                let (one, at) = read_compressed(&bytes, 0).unwrap();
+                prop_assert_eq!((one, read_compressed(&bytes, at)), (first.into(), Some((second.into(), end))));
+            }
         }
 
         #[test]
