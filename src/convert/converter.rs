@@ -16,7 +16,7 @@ use super::stacks::{self, Stacks};
 use super::witness::{Occurrence, Witness};
 use crate::jfr::chunk::Chunk;
 use crate::jfr::error::JfrError;
-use crate::jfr::events::Event;
+use crate::jfr::events::{Event, Passed};
 use crate::jfr::push::PushParser;
 use crate::jfr::types::TypeIndex;
 use crate::jfr::values::Value;
@@ -221,8 +221,27 @@ impl JfrToOtlp {
         self.end_chunk();
         self.begin(chunk);
         self.note_libraries(chunk)?;
-        for event in chunk.events() {
-            self.add_event(&event?)?;
+        let mut passed = Passed::default();
+        let added = self.add_events(chunk, &mut passed);
+        for (position, events) in passed.counts() {
+            if let Some((count, _)) = self.chunk.as_ref().and_then(|state| state.types[position].as_ref()) {
+                self.counts[*count].1.other += events;
+            }
+        }
+        added
+    }
+
+    /// Adds the events of a chunk but those that nothing becomes of: from the second on these are passed.
+    fn add_events(&mut self, chunk: Chunk<'_>, passed: &mut Passed) -> Result<(), JfrError> {
+        let mut events = chunk.events();
+        while let Some(event) = events.next_but(passed) {
+            let event = event?;
+            self.add_event(&event)?;
+            let of = event.type_index();
+            let known = self.chunk.as_ref().and_then(|state| state.types.get(of.position()));
+            if let Some(Some((_, Handling::Nothing))) = known {
+                passed.add(of);
+            }
         }
         Ok(())
     }
@@ -232,11 +251,10 @@ impl JfrToOtlp {
         let of = chunk.metadata().find_by_name(Libraries::EVENT);
         let of = of.filter(|&of| chunk.metadata().get(of).field("buildId").is_some());
         let Some(of) = of else { return Ok(()) };
-        for event in chunk.events() {
-            let event = event?;
-            if event.type_index() == of {
-                self.libraries.note(&event.values());
-            }
+        let mut others = Passed::all_but(chunk.metadata(), of);
+        let mut events = chunk.events();
+        while let Some(event) = events.next_but(&mut others) {
+            self.libraries.note(&event?.values());
         }
         Ok(())
     }
@@ -404,20 +422,20 @@ impl JfrToOtlp {
         for attribute in [known_state, reader.lock_kind, class].into_iter().flatten() {
             attributes = labels.with(attributes, attribute, tables);
         }
-        let mut trace = None;
+        let mut link = LinkId::NONE;
         for (field, key) in reader.contexts.iter().enumerate() {
             let Some(value) = reader.numbers.constant(reader.first_context + field, &read) else { continue };
             if reader.trace == Some(field) {
-                trace = labels.trace(chunk, value);
+                let trace = labels.trace(chunk, value);
+                link = trace.map_or(LinkId::NONE, |trace| labels::link(trace, read[SPAN], tables));
             }
             // A trace that is linked to needs no attribute.
-            if reader.trace != Some(field) || trace.is_none() {
+            if reader.trace != Some(field) || link == LinkId::NONE {
                 let attribute = labels.context(chunk, field, key, value, tables);
                 attributes =
                     attribute.map_or(attributes, |attribute| labels.with(attributes, attribute, tables));
             }
         }
-        let mut link = trace.map_or(LinkId::NONE, |trace| labels::link(trace, read[SPAN], tables));
         let occurrence = Occurrence {
             thread: event_thread,
             start_ticks: read[START],
@@ -432,15 +450,14 @@ impl JfrToOtlp {
             }
             link = tables.links.intern(known.link);
         }
-        if link == LinkId::NONE {
+        for (slot, key) in [(SPAN, "otlpprof.span.id"), (LOCAL_ROOT, "otlpprof.local_root_span.id")] {
             // A link needs the trace, which only some recordings have: a span's id is said all the same.
-            for (slot, key) in [(SPAN, "otlpprof.span.id"), (LOCAL_ROOT, "otlpprof.local_root_span.id")] {
-                if read[slot] != 0 {
-                    let attribute = *spans
-                        .entry((slot, read[slot]))
-                        .or_insert_with(|| tables.string_attribute(key, &format!("{:016x}", read[slot])));
-                    attributes = labels.with(attributes, attribute, tables);
-                }
+            let is_linked = slot == SPAN && link != LinkId::NONE;
+            if read[slot] != 0 && !is_linked {
+                let attribute = *spans
+                    .entry((slot, read[slot]))
+                    .or_insert_with(|| tables.string_attribute(key, &format!("{:016x}", read[slot])));
+                attributes = labels.with(attributes, attribute, tables);
             }
         }
         let identity = SampleIdentity { stack, attributes, link };

@@ -40,18 +40,18 @@ const THREADS: u8 = 8;
 // Type ids.
 pub(crate) const LONG: i64 = 10;
 pub(crate) const INT: i64 = 11;
-const BOOLEAN: i64 = 12;
+pub(crate) const BOOLEAN: i64 = 12;
 pub(crate) const STRING: i64 = 13;
-const THREAD: i64 = 20;
+pub(crate) const THREAD: i64 = 20;
 const CLASS: i64 = 21;
 const METHOD: i64 = 22;
 const SYMBOL: i64 = 23;
 const FRAME_TYPE: i64 = 24;
 const STACK_FRAME: i64 = 25;
-const STACK_TRACE: i64 = 26;
-const THREAD_STATE: i64 = 27;
+pub(crate) const STACK_TRACE: i64 = 26;
+pub(crate) const THREAD_STATE: i64 = 27;
 const TIMESTAMP: i64 = 28;
-const ATTRIBUTE: i64 = 29;
+pub(crate) const ATTRIBUTE: i64 = 29;
 const SAMPLE: i64 = 100;
 const NATIVE_LIBRARY: i64 = 101;
 
@@ -158,7 +158,15 @@ pub(crate) fn sum_of_weights(shape: Shape) -> i64 {
 }
 
 fn constants(out: &mut Writer, shape: Shape, stacks: usize) {
-    out.padded(8);
+    out.padded(CONSTANT_POOLS);
+    pools_of_constants(out, shape, stacks);
+}
+
+/// How many pools [`pools_of_constants`] writes.
+pub(crate) const CONSTANT_POOLS: u32 = 8;
+
+/// The constants that events of this shape refer to: threads 1 to 8, the thread state 1, stacks from 1 on, contexts from 1 on.
+pub(crate) fn pools_of_constants(out: &mut Writer, shape: Shape, stacks: usize) {
     threads(out);
     out.pool(SYMBOL, 1..FIRST_OFFSET + REMOTE_METHODS, |out, key| match key {
         1 => out.text("()V"),
@@ -234,60 +242,7 @@ pub(crate) fn crafted(
 }
 
 fn metadata_of(out: &mut Writer) {
-    let types: &[TypeOf] = &[
-        (LONG, "long", "", &[]),
-        (INT, "int", "", &[]),
-        (BOOLEAN, "boolean", "", &[]),
-        (STRING, "java.lang.String", "", &[]),
-        (
-            TIMESTAMP,
-            "jdk.jfr.Timestamp",
-            "java.lang.annotation.Annotation",
-            &[("value", STRING, false, false)],
-        ),
-        (
-            THREAD,
-            "java.lang.Thread",
-            "",
-            &[
-                ("osName", STRING, false, false),
-                ("osThreadId", LONG, false, false),
-                ("javaName", STRING, false, false),
-                ("javaThreadId", LONG, false, false),
-            ],
-        ),
-        (CLASS, "java.lang.Class", "", &[("name", SYMBOL, true, false)]),
-        (
-            METHOD,
-            "jdk.types.Method",
-            "",
-            &[
-                ("type", CLASS, true, false),
-                ("name", SYMBOL, true, false),
-                ("descriptor", SYMBOL, true, false),
-            ],
-        ),
-        (SYMBOL, "jdk.types.Symbol", "", &[("string", STRING, false, false)]),
-        (FRAME_TYPE, "jdk.types.FrameType", "", &[("description", STRING, false, false)]),
-        (THREAD_STATE, "jdk.types.ThreadState", "", &[("name", STRING, false, false)]),
-        (ATTRIBUTE, "profiler.types.AttributeValue", "", &[("value", STRING, false, false)]),
-        (
-            STACK_FRAME,
-            "jdk.types.StackFrame",
-            "",
-            &[
-                ("method", METHOD, true, false),
-                ("lineNumber", INT, false, false),
-                ("bytecodeIndex", INT, false, false),
-                ("type", FRAME_TYPE, true, false),
-            ],
-        ),
-        (
-            STACK_TRACE,
-            "jdk.types.StackTrace",
-            "",
-            &[("truncated", BOOLEAN, false, false), ("frames", STACK_FRAME, false, true)],
-        ),
+    let events: &[TypeOf] = &[
         (
             SAMPLE,
             "datadog.ExecutionSample",
@@ -317,8 +272,56 @@ fn metadata_of(out: &mut Writer) {
             ],
         ),
     ];
-    metadata_with(out, types);
+    metadata_with(out, &[VALUE_TYPES, events].concat());
 }
+
+/// The types of what events refer to; [`pools_of_constants`] writes theirs.
+pub(crate) const VALUE_TYPES: &[TypeOf] = &[
+    (LONG, "long", "", &[]),
+    (INT, "int", "", &[]),
+    (BOOLEAN, "boolean", "", &[]),
+    (STRING, "java.lang.String", "", &[]),
+    (TIMESTAMP, "jdk.jfr.Timestamp", "java.lang.annotation.Annotation", &[("value", STRING, false, false)]),
+    (
+        THREAD,
+        "java.lang.Thread",
+        "",
+        &[
+            ("osName", STRING, false, false),
+            ("osThreadId", LONG, false, false),
+            ("javaName", STRING, false, false),
+            ("javaThreadId", LONG, false, false),
+        ],
+    ),
+    (CLASS, "java.lang.Class", "", &[("name", SYMBOL, true, false)]),
+    (
+        METHOD,
+        "jdk.types.Method",
+        "",
+        &[("type", CLASS, true, false), ("name", SYMBOL, true, false), ("descriptor", SYMBOL, true, false)],
+    ),
+    (SYMBOL, "jdk.types.Symbol", "", &[("string", STRING, false, false)]),
+    (FRAME_TYPE, "jdk.types.FrameType", "", &[("description", STRING, false, false)]),
+    (THREAD_STATE, "jdk.types.ThreadState", "", &[("name", STRING, false, false)]),
+    (ATTRIBUTE, "profiler.types.AttributeValue", "", &[("value", STRING, false, false)]),
+    (
+        STACK_FRAME,
+        "jdk.types.StackFrame",
+        "",
+        &[
+            ("method", METHOD, true, false),
+            ("lineNumber", INT, false, false),
+            ("bytecodeIndex", INT, false, false),
+            ("type", FRAME_TYPE, true, false),
+        ],
+    ),
+    (
+        STACK_TRACE,
+        "jdk.types.StackTrace",
+        "",
+        &[("truncated", BOOLEAN, false, false), ("frames", STACK_FRAME, false, true)],
+    ),
+];
 
 pub(crate) fn metadata_with(out: &mut Writer, types: &[TypeOf]) {
     let mut tree = Tree::default();

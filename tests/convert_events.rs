@@ -1,0 +1,147 @@
+//! Events that only some writers have, and what they become: samples, values, contexts and links.
+
+#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
+mod jfr_support;
+
+use jfr_support::converted::{attribute, profiles, string};
+use jfr_support::synthetic::{
+    ATTRIBUTE, CONSTANT_POOLS, FieldOf, INT, LONG, STACK_TRACE, Shape, THREAD, TypeOf, VALUE_TYPES, Writer,
+    crafted, pools_of_constants,
+};
+use otlpprof::convert::{ConvertOptions, EventCount, JfrToOtlp};
+use otlpprof::otlp::wire::{Profile, ProfilesData, Sample};
+use otlpprof::otlp::{EncodeOptions, encode};
+use prost::Message as _;
+
+const SHAPE: Shape =
+    Shape { events: 1, depth: 4, repeated_percent: 0, contexts: 3, remote_frames: 0, compressed: true };
+
+const EVENT: i64 = 200;
+const START: FieldOf = ("startTime", LONG, false, false);
+const DURATION: FieldOf = ("duration", LONG, false, false);
+const EVENT_THREAD: FieldOf = ("eventThread", THREAD, true, false);
+const STACK: FieldOf = ("stackTrace", STACK_TRACE, true, false);
+const WEIGHT: FieldOf = ("weight", LONG, false, false);
+
+/// What became of the events of a recording that has those of one type, each given by its fields' numbers.
+fn converted(
+    name: &'static str,
+    fields: &'static [FieldOf],
+    events: &[&[i64]],
+) -> (ProfilesData, EventCount, u64) {
+    let event: TypeOf = (EVENT, name, "jdk.jfr.Event", fields);
+    let write = |out: &mut Writer| {
+        for event in events {
+            assert_eq!(event.len(), fields.len());
+            out.event(EVENT, |out| event.iter().for_each(|&field| out.integer(field)));
+        }
+    };
+    let types = [VALUE_TYPES, &[event]].concat();
+    let recording = crafted(&types, write, CONSTANT_POOLS, |out| pools_of_constants(out, SHAPE, 3));
+    let mut converter = JfrToOtlp::new(ConvertOptions::default());
+    converter.add(&recording).unwrap();
+    let (of, count) = converter.counts().next().unwrap();
+    assert_eq!(of, name);
+    let lost = converter.lost_samples();
+    let data = ProfilesData::decode(&*encode(&converter.convert(), &EncodeOptions::default())).unwrap();
+    (data, count, lost)
+}
+
+/// The profile with samples of this type.
+fn profile<'d>(data: &'d ProfilesData, sample_type: &str) -> &'d Profile {
+    let is =
+        |profile: &&Profile| string(data, profile.sample_type.as_ref().unwrap().type_strindex) == sample_type;
+    let mut found = profiles(data).filter(is);
+    let profile = found.next().unwrap_or_else(|| panic!("no profile of {sample_type}"));
+    assert!(found.next().is_none(), "two profiles of {sample_type}");
+    profile
+}
+
+fn sum(data: &ProfilesData, sample_type: &str) -> i64 {
+    profile(data, sample_type).samples.iter().flat_map(|sample| &sample.values).sum()
+}
+
+fn sample_attribute(data: &ProfilesData, sample: &Sample, key: &str) -> Option<String> {
+    attribute(data, &sample.attribute_indices, key)
+}
+
+#[test]
+fn traced_methods_become_calls_and_latencies() {
+    let fields = &[START, DURATION, EVENT_THREAD, STACK];
+    let (data, count, _) = converted("jdk.MethodTrace", fields, &[&[10, 700, 1, 1], &[20, 300, 2, 2]]);
+    assert_eq!(count.converted, 2);
+    assert_eq!((sum(&data, "calls"), sum(&data, "latency")), (2, 1_000));
+}
+
+#[test]
+fn native_locks_are_a_kind_of_contention() {
+    let fields = &[START, DURATION, EVENT_THREAD, STACK];
+    let (data, ..) = converted("profiler.NativeLock", fields, &[&[10, 700, 1, 1], &[20, 300, 1, 1]]);
+    assert_eq!((sum(&data, "contentions"), sum(&data, "delay")), (2, 1_000));
+    for sample in profiles(&data).flat_map(|profile| &profile.samples) {
+        assert_eq!(sample_attribute(&data, sample, "otlpprof.lock.kind").as_deref(), Some("native"));
+    }
+}
+
+#[test]
+fn native_sockets_weigh_time_and_bytes() {
+    const BYTES: FieldOf = ("bytesTransferred", LONG, false, false);
+    let fields = &[START, DURATION, EVENT_THREAD, STACK, BYTES, WEIGHT];
+    let events: [&[i64]; 2] = [&[10, 700, 1, 1, 50, 3], &[20, 300, 1, 1, 8, 1]];
+    let (data, ..) = converted("datadog.NativeSocketEvent", fields, &events);
+    assert_eq!((sum(&data, "delay"), sum(&data, "io_space")), (3 * 700 + 300, 3 * 50 + 8));
+}
+
+#[test]
+fn native_allocations_weigh_objects_and_bytes() {
+    const SIZE: FieldOf = ("size", LONG, false, false);
+    let fields = &[START, EVENT_THREAD, STACK, SIZE, WEIGHT];
+    let events: [&[i64]; 2] = [&[10, 1, 1, 100, 7], &[20, 1, 1, 64, 2]];
+    let (data, ..) = converted("datadog.NativeMemoryAllocation", fields, &events);
+    assert_eq!((sum(&data, "alloc_objects"), sum(&data, "alloc_space")), (9, 700 + 128));
+}
+
+#[test]
+fn lost_samples_are_told_and_are_no_samples() {
+    let fields = &[START, ("lostSamples", INT, false, false), EVENT_THREAD];
+    let (data, count, lost) = converted("jdk.CPUTimeSamplesLost", fields, &[&[10, 3, 1], &[20, 4, 2]]);
+    assert_eq!((lost, count.other, count.converted), (7, 2, 0));
+    assert_eq!(profiles(&data).count(), 0);
+}
+
+/// The link and the attributes of a sample with these ids of trace, span and local root.
+fn of_span(trace: i64, span: i64, local_root: i64) -> (Option<String>, [Option<String>; 3]) {
+    let fields = &[
+        START,
+        EVENT_THREAD,
+        STACK,
+        WEIGHT,
+        ("spanId", LONG, false, false),
+        ("localRootSpanId", LONG, false, false),
+        ("trace_id", ATTRIBUTE, true, false),
+    ];
+    let (data, ..) = converted("datadog.ExecutionSample", fields, &[&[10, 1, 1, 1, span, local_root, trace]]);
+    let sample = &profile(&data, "samples").samples[0];
+    let link = &data.dictionary.as_ref().unwrap().link_table[sample.link_index as usize];
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let link = (sample.link_index != 0).then(|| format!("{}/{}", hex(&link.trace_id), hex(&link.span_id)));
+    let keys = ["trace_id", "otlpprof.span.id", "otlpprof.local_root_span.id"];
+    (link, keys.map(|key| sample_attribute(&data, sample, key)))
+}
+
+#[test]
+fn a_span_is_linked_to_and_its_local_root_is_told() {
+    let link = format!("{:032x}/{:016x}", 2, 0xabc);
+    let root = || Some(format!("{:016x}", 0xdef));
+    assert_eq!(of_span(2, 0xabc, 0xdef), (Some(link.clone()), [None, None, root()]));
+    assert_eq!(of_span(2, 0xabc, 0), (Some(link), [None, None, None]));
+}
+
+/// A link has both ids.
+#[test]
+fn ids_that_no_link_can_have_are_attributes() {
+    let id = |id: i64| Some(format!("{id:016x}"));
+    assert_eq!(of_span(0, 0xabc, 0xdef), (None, [None, id(0xabc), id(0xdef)]));
+    assert_eq!(of_span(2, 0, 0xdef), (None, [Some(format!("{:032x}", 2)), None, id(0xdef)]));
+    assert_eq!(of_span(0, 0, 0), (None, [None, None, None]));
+}
