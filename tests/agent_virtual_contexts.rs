@@ -255,7 +255,8 @@ fn a_hundred_thousand_virtual_threads_take_their_spans_along() {
 fn no_sample_of_a_virtual_thread_has_anothers_span_however_fast_they_move() {
     for home in homes() {
         for options in [&[][..], &["-XX:+UseParallelGC"], &["-XX:+UseZGC"], &["-Xint"]] {
-            let turns = if options == ["-Xint"] { 100 } else { 2_000 };
+            // Enough that one stall of the machine, all of whose periods are of one stack, is not one sample in a hundred.
+            let turns = if options == ["-Xint"] { 400 } else { 2_000 };
             run(&home, [2_000, 1, turns, 50], "all", options);
         }
     }
