@@ -95,7 +95,7 @@ fn whose(stack: &Stack) -> Whose {
     }
 }
 
-/// Samples, in periods, by whose they are and what they say.
+/// Samples by whose they are and what they say.
 #[derive(Debug, Default)]
 struct Tally {
     /// Virtual threads that take their turns, with their own span and label.
@@ -142,7 +142,7 @@ fn tally(run: &Finished) -> Tally {
                 continue;
             }
         };
-        *count += stack.value;
+        *count += stack.times;
     }
     tally
 }
@@ -164,7 +164,7 @@ impl Tally {
         );
         // What the witness says nothing of: 0.3 % at most where threads move fast. With Shenandoah one pause at work, of
         // a thread that was just being put onto its carrier, was 6 % of a short run (once in some hundred).
-        let untold = periods(&self.untold);
+        let untold = count(&self.untold);
         let most_in_100 = if label.contains("Shenandoah") { 15 } else { 1 };
         assert!(
             untold * 100 <= self.right * most_in_100,
@@ -174,8 +174,8 @@ impl Tally {
     }
 }
 
-fn periods(stacks: &[Stack]) -> i64 {
-    stacks.iter().map(|stack| stack.value).sum()
+fn count(stacks: &[Stack]) -> i64 {
+    stacks.iter().map(|stack| stack.times).sum()
 }
 
 /// Which methods are at the top, the most frequent first.
@@ -183,7 +183,7 @@ fn tops(stacks: &[Stack]) -> Vec<(i64, String)> {
     let mut tops = BTreeMap::<String, i64>::new();
     for stack in stacks {
         let names: Vec<_> = stack.frames.iter().take(4).map(|frame| frame.name.as_str()).collect();
-        *tops.entry(names.join(" < ")).or_default() += stack.value;
+        *tops.entry(names.join(" < ")).or_default() += stack.times;
     }
     let mut tops: Vec<_> = tops.into_iter().map(|(names, value)| (value, names)).collect();
     tops.sort_by_key(|(value, _)| -value);
@@ -204,7 +204,7 @@ fn run(home: &Path, arguments: [u32; 4], mode: &str, options: &[&str]) -> (Finis
 }
 
 fn program(home: &Path, arguments: [u32; 4], mode: &str, options: &[&str]) -> JavaRun {
-    bare_program(home, arguments, mode, options).agent("cpu=200us,file=FILE")
+    bare_program(home, arguments, mode, options).agent("cpu=200us,timestamps=true,file=FILE")
 }
 
 fn bare_program(home: &Path, arguments: [u32; 4], mode: &str, options: &[&str]) -> JavaRun {
@@ -228,7 +228,7 @@ fn run_and_tally(program: &JavaRun) -> (Finished, Tally) {
          carriers, {others} others, {} wrong",
         run.label,
         tally.right_in_10000(),
-        periods(untold),
+        count(untold),
         wrong.len(),
     );
     (run, tally)
@@ -255,8 +255,7 @@ fn a_hundred_thousand_virtual_threads_take_their_spans_along() {
 fn no_sample_of_a_virtual_thread_has_anothers_span_however_fast_they_move() {
     for home in homes() {
         for options in [&[][..], &["-XX:+UseParallelGC"], &["-XX:+UseZGC"], &["-Xint"]] {
-            // Enough that one stall of the machine, all of whose periods are of one stack, is not one sample in a hundred.
-            let turns = if options == ["-Xint"] { 400 } else { 2_000 };
+            let turns = if options == ["-Xint"] { 100 } else { 2_000 };
             run(&home, [2_000, 1, turns, 50], "all", options);
         }
     }

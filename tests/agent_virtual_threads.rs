@@ -195,19 +195,19 @@ fn tally(tree: &Tree<'_>, stacks: &[Stack]) -> Tally {
         let mark = stack.frames.iter().position(|frame| is_mark(&frame.name));
         let count = if let Some(mark) = mark {
             let above = mark.checked_sub(1).map_or("", |above| &stack.frames[above].name);
-            *tally.marks.entry(format!("{above} {}", stack.frames[mark].name)).or_default() += stack.value;
+            *tally.marks.entry(format!("{above} {}", stack.frames[mark].name)).or_default() += stack.times;
             if has(&|name| name == "[frozen: collecting]") {
                 &mut tally.collecting
             } else {
                 &mut tally.marked
             }
         } else if tree.is_whole(stack) {
-            tally.complete += stack.value;
+            tally.complete += stack.times;
             continue;
         } else {
             &mut tally.wrong
         };
-        *count += stack.value;
+        *count += stack.times;
         if tally.examples.len() < 4 {
             tally.examples.push(stack.frames.iter().map(|frame| frame.name.clone()).collect());
         }
@@ -219,9 +219,9 @@ fn tally(tree: &Tree<'_>, stacks: &[Stack]) -> Tally {
 fn assert_marks_are_counted(run: &Finished, stacks: &[Stack]) {
     for reason in FrozenReason::ALL {
         let mark = format!("[frozen: {}]", reason.name());
-        let marked = stacks.iter().filter(|stack| stack.has(&mark)).map(|stack| stack.value).sum::<i64>();
+        let marked = stacks.iter().filter(|stack| stack.has(&mark)).map(|stack| stack.times).sum::<i64>();
         let counted = run.counter(&format!("frozen.{}", reason.name())) as i64;
-        let label = format!("{}: {marked} periods of {mark}, {counted} counted\n{}", run.label, run.stderr);
+        let label = format!("{}: {marked} with {mark}, {counted} counted\n{}", run.label, run.stderr);
         assert_eq!(marked > 0, counted > 0, "{label}");
         assert!(marked >= counted, "{label}");
     }
@@ -249,7 +249,10 @@ impl Tree<'_> {
         for option in self.options.iter().chain(inlined) {
             run = run.jvm_option(option);
         }
-        let run = run.agent(&format!("cpu=100us,cstack={},file=FILE", self.walker)).run().expect_success();
+        let run = run
+            .agent(&format!("cpu=100us,cstack={},timestamps=true,file=FILE", self.walker))
+            .run()
+            .expect_success();
         let stacks = cpu_stacks(&run.messages());
         let tally = tally(self, &stacks);
         let Tally { complete, collecting, marked, wrong, .. } = tally;

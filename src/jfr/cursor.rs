@@ -1,7 +1,7 @@
 //! Reads the format's primitive values from a chunk's bytes, in either integer encoding.
 
 use super::error::{JfrError, Problem};
-use super::integers::{read_compressed, read_short_pair, skip_compressed};
+use super::integers::{read_compressed, read_short_pair, read_within_a_word, skip_compressed};
 
 /// A place in a chunk, from which values are read up to an end.
 #[derive(Clone, Copy, Debug)]
@@ -113,6 +113,15 @@ impl<'c> Cursor<'c> {
         let (first, second, next) = read?;
         self.at = next;
         Some((first, second))
+    }
+
+    /// So many compressed integers that have eight bytes at most together; `None` if they have more, or if eight do not
+    /// follow.
+    #[inline(always)]
+    pub(super) fn within_a_word<const N: usize>(&mut self) -> Option<[u64; N]> {
+        let (values, next) = read_within_a_word(self.bytes, self.at).filter(|(_, next)| *next <= self.end)?;
+        self.at = next;
+        Some(values)
     }
 
     /// A byte, which is never compressed.

@@ -47,6 +47,28 @@ pub(super) fn read_short_pair(bytes: &[u8], at: usize) -> Option<(u32, u32, usiz
     Some((first, second, at + ((first_bits + second_bits) / 8) as usize))
 }
 
+/// `N` integers that follow one another at `at`, and the offset behind them, if they have eight bytes at most together: the
+/// four of a stack's frame mostly do. `None`: they are longer, or the bytes end before the eighth.
+#[inline(always)]
+pub(super) fn read_within_a_word<const N: usize>(bytes: &[u8], at: usize) -> Option<([u64; N], usize)> {
+    let mut word = word_at(bytes, at)?;
+    let mut ends = !word & TOP_BITS;
+    if (ends.count_ones() as usize) < N {
+        return None;
+    }
+    let mut behind = at;
+    let values = std::array::from_fn(|_| {
+        let value = gather(word & (ends ^ ends.wrapping_sub(1)));
+        // Behind the eighth byte nothing is left to be shifted to.
+        let last_bit = ends.trailing_zeros();
+        word = word >> last_bit >> 1;
+        ends = ends >> last_bit >> 1;
+        behind += last_bit as usize / 8 + 1;
+        value
+    });
+    Some((values, behind))
+}
+
 /// The offset behind `count` integers that begin at `at`. `None`: the bytes end before. None begins behind `end`, though the
 /// last may go on there.
 #[inline]
@@ -191,6 +213,17 @@ mod tests {
             let is_short = one.len() <= 4 && other.len() <= 3 && bytes.len() - before >= 8;
             let expected = is_short.then_some((first as u32, second as u32, end));
             prop_assert_eq!(read_short_pair(&bytes, before), expected);
+        }
+
+        #[test]
+        fn integers_within_a_word_are_read_at_once(
+            values in prop::array::uniform4(any_size()), tail in 0usize..12,
+        ) {
+            let mut bytes: Vec<u8> = values.iter().flat_map(|&value| encoded(value)).collect();
+            let end = bytes.len();
+            bytes.resize(end + tail, 0xff);
+            let is_within = end <= 8 && bytes.len() >= 8;
+            prop_assert_eq!(read_within_a_word(&bytes, 0), is_within.then_some((values, end)));
         }
 
         #[test]

@@ -4,7 +4,7 @@ use super::chunk::Chunk;
 use super::cursor::Cursor;
 use super::error::JfrError;
 use super::layout::Layout;
-use super::types::{FieldKind, TypeIndex};
+use super::types::{Field, FieldKind, TypeIndex};
 use super::values::{Array, Constant, Struct, Value};
 
 /// How to read some fields of a type as numbers. A reference's number is its key.
@@ -16,6 +16,36 @@ pub struct Numbers {
     after: Layout,
     /// What the keys in each slot refer to.
     constants: Vec<Option<TypeIndex>>,
+    /// If the type has just four compressed integers, as the frames of all writers do, where each goes to.
+    four: Option<[Place; 4]>,
+}
+
+/// Where an integer goes to: a slot, if anyone wants it.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    slot: Option<usize>,
+    /// So many of 64 bits are not the field's.
+    unused_bits: u32,
+}
+
+impl Place {
+    /// Those of a type's fields if they are just four integers.
+    fn of_four(fields: &[Field], names: &[&str]) -> Option<[Self; 4]> {
+        let place = |field: &Field| {
+            let slot = names.iter().position(|name| *name == &*field.name);
+            let unused_bits = unused_bits(field.kind).filter(|_| !field.is_array)?;
+            Some(Self { slot, unused_bits })
+        };
+        let places: Option<Vec<_>> = fields.iter().map(place).collect();
+        places?.try_into().ok()
+    }
+
+    #[inline(always)]
+    fn put(&self, value: u64, into: &mut [i64]) {
+        if let Some(slot) = self.slot {
+            into[slot] = signed(value, self.unused_bits);
+        }
+    }
 }
 
 /// What is done next with the values of a type.
@@ -40,8 +70,14 @@ impl Numbers {
         let mut layout = |range: std::ops::Range<usize>| {
             Layout::of_fields(fields[range].iter(), types, compressed, &mut budget)
         };
-        let mut numbers =
-            Self { of, steps: Vec::new(), after: Layout::default(), constants: vec![None; names.len()] };
+        let four = Place::of_four(fields, names).filter(|_| compressed);
+        let mut numbers = Self {
+            of,
+            steps: Vec::new(),
+            after: Layout::default(),
+            constants: vec![None; names.len()],
+            four,
+        };
         let mut next = 0;
         for (position, field) in fields.iter().enumerate() {
             let slot = names.iter().position(|name| *name == &*field.name);
@@ -109,6 +145,13 @@ impl Numbers {
         let (chunk, mut cursor) = (array.chunk(), array.cursor());
         for _ in 0..array.len() {
             let mut numbers = [0; N];
+            if let Some(four) = &self.four
+                && let Some(values) = cursor.within_a_word::<4>()
+            {
+                four.iter().zip(values).for_each(|(place, value)| place.put(value, &mut numbers));
+                with(numbers);
+                continue;
+            }
             self.read_at(&mut cursor, chunk, &mut numbers)?;
             self.after.skip(&mut cursor, chunk.metadata())?;
             with(numbers);
@@ -126,7 +169,7 @@ impl Numbers {
                     continue;
                 }
                 &Step::Compressed { slot, unused_bits } => {
-                    into[slot] = ((cursor.compressed_integer()? << unused_bits) as i64) >> unused_bits;
+                    into[slot] = signed(cursor.compressed_integer()?, unused_bits);
                     continue;
                 }
                 Step::Read { slot, kind } => (*slot, kind),
@@ -164,6 +207,11 @@ fn unused_bits(kind: FieldKind) -> Option<u32> {
         FieldKind::Long | FieldKind::Constant(_) => Some(0),
         _ => None,
     }
+}
+
+#[inline(always)]
+fn signed(value: u64, unused_bits: u32) -> i64 {
+    ((value << unused_bits) as i64) >> unused_bits
 }
 
 fn is_number(kind: FieldKind) -> bool {

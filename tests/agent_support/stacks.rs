@@ -1,6 +1,6 @@
 //! Stacks as a backend sees them: the samples of messages with every index followed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use otlpprof::core::address::ElfVaddr;
 use otlpprof::model::RemoteFrame;
@@ -35,6 +35,8 @@ pub(crate) struct Stack {
     pub(crate) frames: Vec<Frame>,
     /// How many samples it stands for.
     pub(crate) value: i64,
+    /// How often it was taken, where the samples have their times: a stall of the machine, of many periods, is one.
+    pub(crate) times: i64,
     /// The profile's period: of CPU profiles the nanoseconds between two samples.
     pub(crate) period_ns: i64,
     /// `thread.name`; empty without one.
@@ -96,6 +98,7 @@ pub(crate) fn stacks_of(messages: &[Message], profile_type: &str, sample_type: (
                 stacks.push(Stack {
                     frames: frames.collect(),
                     value,
+                    times: sample.timestamps_unix_nano.iter().collect::<BTreeSet<_>>().len() as i64,
                     period_ns: profile.period,
                     thread: thread.to_owned(),
                     thread_id: number("thread.id"),
