@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use jfr_support::recordings;
 use jfr_support::synthetic::{LONG, STRING, TypeOf, crafted};
-use otlpprof::jfr::chunk::Chunk;
+use otlpprof::jfr::chunk::{Chunk, OpenChunk};
 use otlpprof::jfr::events::Passed;
 use otlpprof::jfr::recording::Chunks;
 
@@ -70,4 +70,24 @@ fn an_event_of_no_known_type_hides_none_that_is_to_be_passed() {
         |_| {},
     );
     check("made by hand", &recording);
+}
+
+/// What is known of a chunk's types is not taken for those of another that has different ones.
+#[test]
+fn each_chunk_has_the_types_that_it_tells() {
+    let by_name = |wanted: &str| recordings(|name| name == wanted).remove(0).1;
+    let (jdk, datadog) = (by_name("chunks"), by_name("datadog"));
+    let all = [&*jdk, &jdk, &datadog, &jdk, &datadog, &datadog].concat();
+    let mut at = 0;
+    for chunk in Chunks::new(&all) {
+        let chunk = chunk.unwrap();
+        let alone = OpenChunk::open(&all[at..], at as u64).unwrap();
+        at += chunk.len();
+        let told = |chunk: Chunk<'_>| {
+            let types: Vec<_> = chunk.metadata().types().map(|(_, of)| format!("{of:?}")).collect();
+            (chunk.metadata_offset(), chunk.metadata().region().clone(), types)
+        };
+        assert!(told(chunk.contents()) == told(alone.contents()), "the chunk that ends at {at}");
+    }
+    assert_eq!(at, all.len());
 }

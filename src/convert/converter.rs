@@ -261,7 +261,7 @@ impl JfrToOtlp {
 
     /// Begins a chunk, or goes on in one whose types have been told anew.
     fn begin(&mut self, chunk: Chunk<'_>) {
-        let (offset, metadata) = (chunk.offset(), chunk.metadata().offset());
+        let (offset, metadata) = (chunk.offset(), chunk.metadata_offset());
         let settings = match self.chunk.take() {
             Some(before) if before.offset == offset => before.settings,
             _ => {
@@ -321,7 +321,7 @@ impl JfrToOtlp {
     pub(super) fn add_event(&mut self, event: &Event<'_>) -> Result<(), JfrError> {
         let values = event.values();
         let (chunk, of) = (values.chunk(), event.type_index());
-        let place = (chunk.offset(), chunk.metadata().offset());
+        let place = (chunk.offset(), chunk.metadata_offset());
         let is_known = |state: &ChunkState| (state.offset, state.metadata) == place;
         if !self.chunk.as_deref().is_some_and(is_known) {
             if self.chunk.as_ref().is_some_and(|state| state.offset != place.0) {

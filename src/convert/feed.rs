@@ -11,6 +11,7 @@ use crate::jfr::chunk::OpenChunk;
 use crate::jfr::error::JfrError;
 use crate::jfr::extent::Extent;
 use crate::jfr::header::{ChunkHeader, HEADER_LEN};
+use crate::jfr::known_metadata::KnownMetadata;
 use crate::jfr::recording::Chunks;
 
 /// How many bytes of what has no known length are read at a time.
@@ -69,6 +70,7 @@ impl JfrToOtlp {
     /// Reads and adds chunk by chunk. Behind what is no chunk, or one whose end cannot be found, nothing is read.
     fn read_chunks(&mut self, from: &mut dyn Read, held: &mut Held) -> Result<(), AddError> {
         let mut first_problem = Ok(());
+        let mut known = KnownMetadata::default();
         loop {
             held.read_up_to(from, HEADER_LEN)?;
             if held.bytes().is_empty() {
@@ -87,10 +89,11 @@ impl JfrToOtlp {
                 while extent.is_open(held.bytes()) && held.read_more(from, READ_LEN)? {}
                 held.read_more(from, HEADER_LEN)?;
             }
-            let mut chunks = Chunks::at(held.bytes(), held.base);
+            let mut chunks = Chunks::after(std::mem::take(&mut known), held.bytes(), held.base);
             let added = chunks.next().map_or(Ok(()), |chunk| self.add_opened(chunk));
             first_problem = first_problem.and(added);
             let Some(next) = chunks.next_at() else { return Ok(first_problem?) };
+            known = chunks.into_known();
             held.pass(next);
         }
     }

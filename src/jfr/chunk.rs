@@ -1,12 +1,14 @@
 //! One chunk: what has to be known to read its events, and what its values refer to.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::cursor::Cursor;
 use super::error::{JfrError, Problem};
 use super::events::Events;
 use super::framing::{CHECKPOINT, Frame, METADATA};
 use super::header::{ChunkHeader, HEADER_LEN};
+use super::known_metadata::KnownMetadata;
 use super::metadata::Metadata;
 use super::pools::Pools;
 use super::strings::RawString;
@@ -22,7 +24,9 @@ pub(super) struct ChunkIndex {
     pub(super) header: ChunkHeader,
     /// The chunk's offset in the recording.
     pub(super) base: u64,
-    pub(super) metadata: Metadata,
+    pub(super) metadata: Arc<Metadata>,
+    /// The metadata's offset in the recording.
+    pub(super) metadata_at: u64,
     pub(super) pools: Pools,
 }
 
@@ -49,21 +53,35 @@ impl<'a> OpenChunk<'a> {
     /// If it has no header or no metadata: then none of its events can be read. All else that is wrong with it is
     /// [`OpenChunk::problem`], and what can be read is.
     pub fn open(bytes: &'a [u8], base: u64) -> Result<Self, JfrError> {
+        Self::open_after(&mut KnownMetadata::default(), bytes, base)
+    }
+
+    /// The same behind another chunk, whose metadata this one may have, too.
+    ///
+    /// # Errors
+    /// As without it.
+    pub fn open_after(known: &mut KnownMetadata, bytes: &'a [u8], base: u64) -> Result<Self, JfrError> {
         let header = ChunkHeader::parse(bytes, base)?;
         let size = usize::try_from(header.size).ok().filter(|&size| size >= HEADER_LEN);
         let size = size.filter(|&size| size <= bytes.len() && header.is_finished());
         if let Some(size) = size
-            && let Ok(chunk) = Self::by_header(&bytes[..size], header, base)
+            && let Ok(chunk) = Self::by_header(known, &bytes[..size], header, base)
         {
             return Ok(chunk);
         }
-        Self::by_events(bytes, size, header, base)
+        Self::by_events(known, bytes, size, header, base)
     }
 
     /// Finds metadata and checkpoints where the header says that they are.
-    fn by_header(bytes: &'a [u8], header: ChunkHeader, base: u64) -> Result<Self, JfrError> {
+    fn by_header(
+        known: &mut KnownMetadata,
+        bytes: &'a [u8],
+        header: ChunkHeader,
+        base: u64,
+    ) -> Result<Self, JfrError> {
         let cursor = Cursor::new(bytes, 0, base, header.compressed_integers());
-        let metadata = read_metadata(cursor, &frame_at(cursor, header.metadata_offset)?)?;
+        let frame = frame_at(cursor, header.metadata_offset)?;
+        let (metadata, metadata_at) = (known.read(cursor, &frame)?, base + frame.at as u64);
         let mut checkpoints = Vec::new();
         let (mut at, mut bound) = (header.checkpoint_offset, bytes.len());
         loop {
@@ -88,11 +106,12 @@ impl<'a> OpenChunk<'a> {
         for frame in &checkpoints {
             pools.add(frame, cursor, &metadata)?;
         }
-        Ok(Self { bytes, index: ChunkIndex { header, base, metadata, pools }, problem: None })
+        Ok(Self { bytes, index: ChunkIndex { header, base, metadata, metadata_at, pools }, problem: None })
     }
 
     /// Finds metadata and checkpoints by going through all events, up to `size` if it is known.
     fn by_events(
+        known: &mut KnownMetadata,
         bytes: &'a [u8],
         size: Option<usize>,
         header: ChunkHeader,
@@ -101,7 +120,7 @@ impl<'a> OpenChunk<'a> {
         let within = &bytes[..size.unwrap_or(bytes.len())];
         let mut cursor = Cursor::new(within, HEADER_LEN, base, header.compressed_integers());
         let mut problem = None;
-        let mut metadata: Option<Result<Metadata, JfrError>> = None;
+        let mut metadata: Option<Result<(Arc<Metadata>, u64), JfrError>> = None;
         let mut checkpoints = Vec::new();
         while cursor.left() > 0 && !(size.is_none() && begins_chunk(&within[cursor.at()..])) {
             let frame = match Frame::read(&mut cursor) {
@@ -117,7 +136,7 @@ impl<'a> OpenChunk<'a> {
             };
             match frame.type_id {
                 METADATA => {
-                    let read = read_metadata(cursor, &frame);
+                    let read = known.read(cursor, &frame).map(|read| (read, base + frame.at as u64));
                     if read.is_ok() || !matches!(metadata, Some(Ok(_))) {
                         metadata = Some(read);
                     }
@@ -132,14 +151,15 @@ impl<'a> OpenChunk<'a> {
             problem = Some(cursor.error(Problem::TruncatedChunk));
         }
         let missing = Problem::NoMetadata.at(base + end as u64);
-        let metadata = metadata.unwrap_or(Err(problem.unwrap_or(missing)))?;
+        let (metadata, metadata_at) = metadata.unwrap_or(Err(problem.unwrap_or(missing)))?;
         let mut pools = Pools::default();
         for frame in &checkpoints {
             if let Err(error) = pools.add(frame, cursor, &metadata) {
                 problem = problem.or(Some(error));
             }
         }
-        Ok(Self { bytes: &bytes[..end], index: ChunkIndex { header, base, metadata, pools }, problem })
+        let index = ChunkIndex { header, base, metadata, metadata_at, pools };
+        Ok(Self { bytes: &bytes[..end], index, problem })
     }
 
     /// How many bytes of the recording the chunk has, as far as it can be read.
@@ -172,6 +192,12 @@ impl<'c> Chunk<'c> {
     /// Its types.
     pub fn metadata(&self) -> &'c Metadata {
         &self.index.metadata
+    }
+
+    /// Where in the recording its types are told. A chunk that is being written may tell them several times, and what a
+    /// consumer has compiled for one holds for that one alone.
+    pub fn metadata_offset(&self) -> u64 {
+        self.index.metadata_at
     }
 
     /// Its offset in the recording.
@@ -252,16 +278,6 @@ fn frame_at(mut cursor: Cursor<'_>, offset: i64) -> Result<Frame, JfrError> {
     let Some(at) = at else { return Err(cursor.error(Problem::OutOfBounds)) };
     cursor.seek(at);
     Frame::read(&mut cursor)
-}
-
-pub(super) fn read_metadata(cursor: Cursor<'_>, frame: &Frame) -> Result<Metadata, JfrError> {
-    let mut cursor = cursor.up_to(frame.end);
-    cursor.seek(frame.payload);
-    if frame.type_id != METADATA {
-        cursor.seek(frame.at);
-        return Err(cursor.error(Problem::WrongEvent { found: frame.type_id, expected: METADATA }));
-    }
-    Metadata::parse(&mut cursor)
 }
 
 /// Whether another chunk begins here: magic, version 2, small minor version. As an event it would have 70 bytes, the type

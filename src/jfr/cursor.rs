@@ -48,12 +48,6 @@ impl<'c> Cursor<'c> {
         self.end
     }
 
-    /// The chunk's offset in the recording.
-    #[inline]
-    pub(super) fn base(&self) -> u64 {
-        self.base
-    }
-
     /// Whether integers are compressed.
     #[inline]
     pub(super) fn compressed(&self) -> bool {

@@ -25,7 +25,6 @@ pub struct Metadata {
     other_types: Vec<u32>,
     region: Region,
     string_type: Option<TypeIndex>,
-    offset: u64,
 }
 
 /// Where the recording was made.
@@ -48,22 +47,10 @@ enum Owner {
 }
 
 impl Metadata {
-    /// Reads what follows the event's size and type id.
-    pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, JfrError> {
-        let at = *cursor;
-        let _start_ticks = cursor.long()?;
-        let _duration_ticks = cursor.long()?;
-        let _id = cursor.long()?;
+    /// Reads what follows the event's id. What is wrong in it is at `start`.
+    pub(super) fn parse(start: Cursor<'_>, cursor: &mut Cursor<'_>) -> Result<Self, JfrError> {
         let elements = Elements::parse(cursor)?;
-        let metadata =
-            Self::of_elements(&elements, cursor.compressed()).map_err(|problem| at.error(problem))?;
-        Ok(Self { offset: at.base() + at.at() as u64, ..metadata })
-    }
-
-    /// Where in the recording it was read. It tells apart what is known of types: a chunk that is being written may have
-    /// several, and what a consumer has compiled for one holds for that one alone.
-    pub fn offset(&self) -> u64 {
-        self.offset
+        Self::of_elements(&elements, cursor.compressed()).map_err(|problem| start.error(problem))
     }
 
     fn of_elements(elements: &Elements, compressed: bool) -> Result<Self, Problem> {

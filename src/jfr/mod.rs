@@ -20,7 +20,7 @@
 //! | [`extent`] | how far a chunk goes whose header does not say it |
 //! | [`header`], [`clock`] | a chunk's header; its ticks as times |
 //! | [`framing`], [`events`] | where events begin and end; their types |
-//! | [`elements`], [`metadata`], [`types`] | the types of a chunk |
+//! | [`elements`], [`metadata`], [`types`], [`known_metadata`] | the types of a chunk, and of the next one |
 //! | [`layout`] | how to pass what nobody reads |
 //! | [`projection`], [`numbers`] | how to read what somebody does, compiled |
 //! | [`values`], [`strings`] | values of fields |
@@ -39,6 +39,7 @@ mod framing;
 pub mod header;
 mod integers;
 mod key_index;
+pub mod known_metadata;
 mod layout;
 pub mod metadata;
 pub mod numbers;

@@ -16,35 +16,39 @@ pub struct Numbers {
     after: Layout,
     /// What the keys in each slot refer to.
     constants: Vec<Option<TypeIndex>>,
-    /// If the type has just four compressed integers, as the frames of all writers do, where each goes to.
-    four: Option<[Place; 4]>,
+    /// If the type has just four compressed integers, as the frames of all writers do.
+    four: Option<Four>,
 }
 
-/// Where an integer goes to: a slot, if anyone wants it.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    slot: Option<usize>,
+/// The four integers that a type has, and nothing else.
+#[derive(Clone, Debug)]
+struct Four {
     /// So many of 64 bits are not the field's.
-    unused_bits: u32,
+    unused_bits: [u32; 4],
+    /// For each slot which of them it has, and [`Four::NONE`] for none.
+    of_slots: Vec<u8>,
 }
 
-impl Place {
-    /// Those of a type's fields if they are just four integers.
-    fn of_four(fields: &[Field], names: &[&str]) -> Option<[Self; 4]> {
-        let place = |field: &Field| {
-            let slot = names.iter().position(|name| *name == &*field.name);
-            let unused_bits = unused_bits(field.kind).filter(|_| !field.is_array)?;
-            Some(Self { slot, unused_bits })
-        };
-        let places: Option<Vec<_>> = fields.iter().map(place).collect();
-        places?.try_into().ok()
+impl Four {
+    const NONE: u8 = 4;
+
+    fn new(fields: &[Field], names: &[&str]) -> Option<Self> {
+        let unused_bits = |field: &Field| unused_bits(field.kind).filter(|_| !field.is_array);
+        let bits: Option<Vec<u32>> = fields.iter().map(unused_bits).collect();
+        let position = |name: &&str| fields.iter().rposition(|field| &*field.name == *name);
+        let of_slots = names.iter().map(|name| position(name).map_or(Self::NONE, |position| position as u8));
+        Some(Self { unused_bits: bits?.try_into().ok()?, of_slots: of_slots.collect() })
     }
 
+    /// What each slot has. It is taken from where the values are, not put where it belongs: the processor would wait for
+    /// such stores when the slots are then read together.
     #[inline(always)]
-    fn put(&self, value: u64, into: &mut [i64]) {
-        if let Some(slot) = self.slot {
-            into[slot] = signed(value, self.unused_bits);
+    fn slots<const N: usize>(&self, of_slots: &[u8; N], values: [u64; 4]) -> [i64; N] {
+        let mut all = [0; 8];
+        for (position, value) in values.into_iter().enumerate() {
+            all[position] = signed(value, self.unused_bits[position]);
         }
+        of_slots.map(|position| all[usize::from(position & 7)])
     }
 }
 
@@ -70,7 +74,7 @@ impl Numbers {
         let mut layout = |range: std::ops::Range<usize>| {
             Layout::of_fields(fields[range].iter(), types, compressed, &mut budget)
         };
-        let four = Place::of_four(fields, names).filter(|_| compressed);
+        let four = Four::new(fields, names).filter(|_| compressed);
         let mut numbers = Self {
             of,
             steps: Vec::new(),
@@ -143,15 +147,15 @@ impl Numbers {
             return Ok(());
         }
         let (chunk, mut cursor) = (array.chunk(), array.cursor());
+        let four = self.four.as_ref().and_then(|four| Some((four, four.of_slots.first_chunk::<N>()?)));
         for _ in 0..array.len() {
-            let mut numbers = [0; N];
-            if let Some(four) = &self.four
+            if let Some((four, of_slots)) = four
                 && let Some(values) = cursor.within_a_word::<4>()
             {
-                four.iter().zip(values).for_each(|(place, value)| place.put(value, &mut numbers));
-                with(numbers);
+                with(four.slots(of_slots, values));
                 continue;
             }
+            let mut numbers = [0; N];
             self.read_at(&mut cursor, chunk, &mut numbers)?;
             self.after.skip(&mut cursor, chunk.metadata())?;
             with(numbers);

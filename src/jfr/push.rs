@@ -6,16 +6,17 @@
 //! chunks before are not.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
-use super::chunk::{Chunk, ChunkIndex, begins_chunk, is_cut, read_metadata};
+use super::chunk::{Chunk, ChunkIndex, begins_chunk, is_cut};
 use super::cursor::Cursor;
 use super::error::{JfrError, Problem};
 use super::events::Event;
 use super::framing::{CHECKPOINT, Frame, METADATA};
 use super::header::{ChunkHeader, HEADER_LEN};
-use super::metadata::Metadata;
+use super::known_metadata::KnownMetadata;
 use super::pools::{Checkpoint, Pools};
 use super::references::{Lack, References};
 use super::values::Constant;
@@ -39,6 +40,7 @@ pub struct PushParser {
     /// The offset of `bytes` in the recording.
     base: u64,
     chunk: Option<GrowingChunk>,
+    known: KnownMetadata,
     /// So many bytes that come next are passed: those of a chunk in which nothing can be found any more.
     to_pass: usize,
     /// Nothing more can be read.
@@ -152,7 +154,7 @@ impl PushParser {
             }
         }
         let Some(chunk) = &mut self.chunk else { return (false, Ok(())) };
-        let end = chunk.advance(&self.bytes, is_all, deliver);
+        let end = chunk.advance(&mut self.known, &self.bytes, is_all, deliver);
         let Some(end) = end else { return (false, Ok(())) };
         let result = chunk.problem.map_or(Ok(()), Err);
         self.chunk = None;
@@ -170,7 +172,13 @@ impl GrowingChunk {
         let size =
             usize::try_from(header.size).ok().filter(|&size| size >= HEADER_LEN && header.is_finished());
         Self {
-            index: ChunkIndex { header, base, metadata: Metadata::default(), pools: Pools::default() },
+            index: ChunkIndex {
+                header,
+                base,
+                metadata: Arc::default(),
+                metadata_at: base,
+                pools: Pools::default(),
+            },
             has_metadata: false,
             size,
             framed: HEADER_LEN,
@@ -190,7 +198,13 @@ impl GrowingChunk {
 
     /// Reads on in the chunk's bytes, and gives its length once it is known to have ended; 0 if what follows cannot be
     /// found.
-    fn advance(&mut self, bytes: &[u8], is_all: bool, deliver: &mut dyn FnMut(&Event<'_>)) -> Option<usize> {
+    fn advance(
+        &mut self,
+        known: &mut KnownMetadata,
+        bytes: &[u8],
+        is_all: bool,
+        deliver: &mut dyn FnMut(&Event<'_>),
+    ) -> Option<usize> {
         let within = &bytes[..self.size.map_or(bytes.len(), |size| size.min(bytes.len()))];
         let is_whole = self.size == Some(within.len());
         let mut cursor =
@@ -211,7 +225,7 @@ impl GrowingChunk {
                 break;
             }
             match Frame::read(&mut cursor) {
-                Ok(frame) => self.framed_event(cursor, &frame, within, deliver),
+                Ok(frame) => self.framed_event(known, cursor, &frame, within, deliver),
                 Err(error) => {
                     self.is_broken = true;
                     self.found(error);
@@ -244,6 +258,7 @@ impl GrowingChunk {
 
     fn framed_event(
         &mut self,
+        known: &mut KnownMetadata,
         cursor: Cursor<'_>,
         frame: &Frame,
         bytes: &[u8],
@@ -251,10 +266,11 @@ impl GrowingChunk {
     ) {
         self.framed = frame.end;
         match frame.type_id {
-            METADATA => match read_metadata(cursor, frame) {
+            METADATA => match known.read(cursor, frame) {
                 Ok(metadata) => {
                     self.index.pools.renumber(&self.index.metadata, &metadata);
                     self.index.metadata = metadata;
+                    self.index.metadata_at = self.index.base + frame.at as u64;
                     self.references.forget();
                     self.has_metadata = true;
                     self.times_told = self.times_told.saturating_add(1);

@@ -3,6 +3,7 @@
 use super::chunk::{OpenChunk, begins_chunk};
 use super::error::JfrError;
 use super::header::{ChunkHeader, HEADER_LEN};
+use super::known_metadata::KnownMetadata;
 
 /// Goes through a recording's chunks.
 ///
@@ -15,6 +16,7 @@ pub struct Chunks<'a> {
     base: u64,
     /// No next chunk can be found.
     is_lost: bool,
+    known: KnownMetadata,
 }
 
 impl<'a> Chunks<'a> {
@@ -25,7 +27,17 @@ impl<'a> Chunks<'a> {
 
     /// The same of bytes that are at `base` in their recording.
     pub fn at(bytes: &'a [u8], base: u64) -> Self {
-        Self { bytes, at: 0, base, is_lost: false }
+        Self::after(KnownMetadata::default(), bytes, base)
+    }
+
+    /// The same behind others of the recording, whose metadata these may have, too.
+    pub fn after(known: KnownMetadata, bytes: &'a [u8], base: u64) -> Self {
+        Self { bytes, at: 0, base, is_lost: false, known }
+    }
+
+    /// What is known for those that follow.
+    pub fn into_known(self) -> KnownMetadata {
+        self.known
     }
 
     /// Where in the bytes the next chunk begins, or should; `None` if it cannot be found.
@@ -52,7 +64,7 @@ impl<'a> Iterator for Chunks<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let rest = self.bytes.get(self.at..).filter(|rest| !rest.is_empty())?;
-        let opened = OpenChunk::open(rest, self.base + self.at as u64);
+        let opened = OpenChunk::open_after(&mut self.known, rest, self.base + self.at as u64);
         let next = self.behind(opened.as_ref().map_or(0, OpenChunk::len));
         self.is_lost = next.is_none();
         self.at = next.unwrap_or(self.bytes.len());

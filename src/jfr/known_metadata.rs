@@ -1,0 +1,51 @@
+//! The metadata that was read last. Most chunks of a recording say the same, in as many bytes as thousands of events have: it
+//! is taken as it is where the bytes are.
+
+use std::sync::Arc;
+
+use super::cursor::Cursor;
+use super::error::{JfrError, Problem};
+use super::framing::{Frame, METADATA};
+use super::metadata::Metadata;
+
+/// Longer ones, which no JVM writes, are read again: their bytes are kept, too.
+const LONGEST_KEPT: usize = 4 << 20;
+
+/// What was read last, and its bytes.
+#[derive(Clone, Debug, Default)]
+pub struct KnownMetadata {
+    told: Vec<u8>,
+    compressed: bool,
+    metadata: Option<Arc<Metadata>>,
+}
+
+impl KnownMetadata {
+    /// The metadata of this event.
+    pub(super) fn read(&mut self, cursor: Cursor<'_>, frame: &Frame) -> Result<Arc<Metadata>, JfrError> {
+        let mut cursor = cursor.up_to(frame.end);
+        cursor.seek(frame.payload);
+        if frame.type_id != METADATA {
+            cursor.seek(frame.at);
+            return Err(cursor.error(Problem::WrongEvent { found: frame.type_id, expected: METADATA }));
+        }
+        let start = cursor;
+        let _start_ticks = cursor.long()?;
+        let _duration_ticks = cursor.long()?;
+        let _id = cursor.long()?;
+        let (told, compressed) = (&cursor.bytes()[cursor.at()..], cursor.compressed());
+        if let Some(known) = &self.metadata
+            && self.compressed == compressed
+            && self.told == told
+        {
+            return Ok(Arc::clone(known));
+        }
+        let metadata = Arc::new(Metadata::parse(start, &mut cursor)?);
+        self.metadata = (told.len() <= LONGEST_KEPT).then(|| Arc::clone(&metadata));
+        self.compressed = compressed;
+        self.told.clear();
+        if self.metadata.is_some() {
+            self.told.extend_from_slice(told);
+        }
+        Ok(metadata)
+    }
+}
