@@ -46,9 +46,8 @@ const WITH_THE_SITE: [&str; 2] =
     ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,programs.VirtualThreadTree::*"];
 /// Of 1,000 stacks: how many may have a mark, where a thread was about to return from `thaw`.
 const MARKED: i64 = 1;
-/// On ZGC, which moves chunks meanwhile; and on Shenandoah for threads that block at a monitor. These come back by a slow
-/// thaw, which puts an emptied chunk away while it has still to tell of the mount.
-const MARKED_BY_CONCURRENT_COLLECTORS: i64 = 5;
+/// On ZGC, which moves chunks meanwhile.
+const MARKED_BY_ZGC: i64 = 5;
 /// And in addition, since a run has some thousand stacks at most.
 const MARKED_BY_CHANCE: i64 = 4;
 
@@ -263,9 +262,7 @@ impl Tree<'_> {
         );
         let label = format!("{} {self:?}: {tally:#?}", run.label);
         assert!(wrong == 0, "{label}");
-        let is_on = |option: &str| self.options.contains(&option);
-        let is_put_away = is_on("-XX:+UseZGC") || is_on("-XX:+UseShenandoahGC") && self.mode == "monitors";
-        let most = all * if is_put_away { MARKED_BY_CONCURRENT_COLLECTORS } else { MARKED };
+        let most = all * if self.options.contains(&"-XX:+UseZGC") { MARKED_BY_ZGC } else { MARKED };
         assert!((marked - MARKED_BY_CHANCE) * 1000 <= most, "{label}");
         // Native code runs on while the world is stopped; others are on their way to stop, on a busy machine each of the
         // eight threads once, and those that collect.

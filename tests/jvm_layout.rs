@@ -39,6 +39,11 @@ fn a_wrong_offset_is_found_and_named() {
 }
 
 #[test]
+fn a_wrong_frame_size_is_found() {
+    for_each_jdk("child_finds_wrong_frame_sizes", MIXED);
+}
+
+#[test]
 fn a_wrong_description_is_found_and_named() {
     // Far above, lest short references have no base to be missed.
     for_each_jdk("child_finds_wrong_descriptions", "-XX:HeapBaseMinAddress=64g");
@@ -124,6 +129,10 @@ fn child_finds_wrong_offsets() {
         ("CodeCache", "_heaps", |layout| layout.code_cache.heap_memory_low += 8),
         ("CodeBlob", "_name", |layout| layout.code_blob.name += 8),
         ("CodeBlob", "_code_begin", |layout| layout.code_blob.size += 4),
+        ("CodeBlob", "_frame_complete_offset", |layout| {
+            layout.code_blob.frame_complete += u32::from(layout.code_blob.frame_complete_width);
+        }),
+        ("nmethod", "_orig_pc_offset", |layout| layout.nmethod.orig_pc_offset += 4),
         ("nmethod", "_method", |layout| layout.nmethod.method += 8),
         ("nmethod", "_scopes_pcs_offset", |layout| shift(&mut layout.nmethod.scopes_pcs_begin)),
         ("nmethod", "_scopes_pcs_offset", |layout| shift(&mut layout.nmethod.scopes_pcs_end)),
@@ -147,6 +156,23 @@ fn child_finds_wrong_offsets() {
                 if (s, f) == (*structure, *field) => {}
             other => panic!("{structure}::{field}: {other:?}"),
         }
+    }
+}
+
+/// Which other field is read in place of the size differs from version to version, and so does what that contradicts.
+#[test]
+#[ignore = "run for each JDK by its parent"]
+fn child_finds_wrong_frame_sizes() {
+    let jvm = TestJvm::create();
+    let layout = jvm.layout();
+    // SAFETY: the environment is this thread's.
+    let probe = unsafe { Probe::of_current_thread(jvm.env) }.unwrap();
+    layout::check(&layout, &ProcessMemory, &probe).unwrap();
+    for frame_size in [layout.code_blob.frame_size - 4, layout.code_blob.frame_size + 4] {
+        let mut damaged = layout;
+        damaged.code_blob.frame_size = frame_size;
+        let result = layout::check(&damaged, &ProcessMemory, &probe);
+        assert!(matches!(result, Err(LayoutError::Implausible { .. })), "{frame_size}: {result:?}");
     }
 }
 
@@ -176,6 +202,9 @@ fn child_finds_wrong_descriptions() {
         ("JavaCallWrapper::_anchor", ("JavaCallWrapper", "_anchor")),
         ("JavaCallWrapper", ("JavaCallWrapper", "_anchor")),
         ("JavaFrameAnchor", ("JavaCallWrapper", "_anchor")),
+        ("JavaFrameAnchor::_last_Java_sp", ("JavaFrameAnchor", "_last_Java_sp")),
+        ("JavaFrameAnchor::_last_Java_pc", ("JavaFrameAnchor", "_last_Java_sp")),
+        ("JavaFrameAnchor::_last_Java_fp", ("JavaFrameAnchor", "_last_Java_sp")),
     ];
     if virtual_threads {
         // Statics have lost a part of their names since 21.

@@ -38,6 +38,7 @@ pub mod retransform;
 #[cfg(target_arch = "aarch64")]
 #[path = "aarch64"]
 mod arch {
+    pub(super) mod compiled_prologue;
     pub(super) mod continuation_entry;
     pub(super) mod interpreter_code;
     pub(super) mod interpreter_slots;
@@ -48,6 +49,7 @@ mod arch {
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64"]
 mod arch {
+    pub(super) mod compiled_prologue;
     pub(super) mod continuation_entry;
     pub(super) mod interpreter_code;
     pub(super) mod interpreter_slots;

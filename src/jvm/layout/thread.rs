@@ -10,12 +10,20 @@ use crate::jvm::vm_structs::VmStructs;
 /// From `JavaThread::_anchor` to `_jni_environment`: the anchor's three words and `_entry_point` (11-25).
 const ANCHOR_TO_JNI_ENVIRONMENT: u32 = 32;
 
+/// `_last_Java_sp`, `_last_Java_pc` and, behind what all architectures have, `_last_Java_fp` (11-25).
+const ANCHOR: [u32; 3] = [0, 8, 16];
+
 /// Threads and their anchors.
 pub(super) fn thread(structs: &VmStructs) -> Result<ThreadLayout, LayoutError> {
     let field = |name| structs.offset("JavaThread", name);
     let anchor_field = |name| structs.offset("JavaFrameAnchor", name);
     let (sp, pc, fp) =
         (anchor_field("_last_Java_sp")?, anchor_field("_last_Java_pc")?, anchor_field("_last_Java_fp")?);
+    // While the layout is checked the thread has called no Java, and its anchor is empty.
+    if [sp, pc, fp] != ANCHOR {
+        let reason = format!("sp, pc and fp at {sp}, {pc} and {fp}");
+        return Err(LayoutError::implausible("JavaFrameAnchor", "_last_Java_sp", reason));
+    }
     let anchor = field("_anchor")?;
     let wrapper_anchor = call_wrapper_anchor(structs)?;
     let slot =

@@ -99,7 +99,7 @@ impl<M: Memory> Walk<'_, M> {
             sink.stub(cursor.lookup_pc());
             let stub = layout.and_then(|layout| layout.thaw_stub_at(cursor.pc));
             return Some(match stub {
-                Some(stub) => self.thaw_step(stub, cursor, interrupted),
+                Some(stub) => self.thaw_step(vm, stub, cursor, interrupted),
                 None => Ok(Step::Frozen),
             });
         }
@@ -126,18 +126,29 @@ impl<M: Memory> Walk<'_, M> {
     /// The caller of a stub that thaws: the youngest thawed frame once it is there. The stub itself has no frame.
     fn thaw_step(
         &self,
+        vm: &VmLayout,
         stub: &ThawStub,
         cursor: &Cursor,
         interrupted: Option<&Registers>,
     ) -> Result<Step, WalkError> {
         let Some(sp) = arch::thaw_stage::thawed_sp(self.memory, stub, cursor, interrupted) else {
-            return Ok(Step::Frozen);
+            return Ok(self.anchored_below(vm, cursor).map_or(Step::Frozen, Step::Caller));
         };
         let (pc, fp) = (self.load_return_address(sp.wrapping_sub(8))?, self.load(sp.wrapping_sub(16))?);
         if sp < cursor.sp || sp > self.stack_high || !sp.is_multiple_of(8) {
             return Err(WalkError::BadStackPointer);
         }
         Ok(Step::Caller(Cursor { pc, sp, fp, interrupted: false }))
+    }
+
+    /// The youngest thawed frame of a thread that is in `thaw`, called by the stub at `cursor`, where it has an anchor
+    /// there: it has been preempted, and tells of its mount when its frames are on the stack
+    /// (`ThawBase::handle_preempted_continuation`, runtime/continuationFreezeThaw.cpp, 24 on). The chunk may be put away
+    /// by then.
+    fn anchored_below(&self, vm: &VmLayout, cursor: &Cursor) -> Option<Cursor> {
+        let (entry, _) = self.continuation_entry(vm)?;
+        let is_thawed = |anchor: &Cursor| cursor.sp < anchor.sp && anchor.sp < entry;
+        self.anchor().filter(|anchor| !cursor.interrupted && is_thawed(anchor))
     }
 
     /// The step behind `Continuation.doYield` and cont_preempt once they have left the virtual thread's stack.

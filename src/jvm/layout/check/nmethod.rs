@@ -3,11 +3,15 @@
 use super::code::{BlobReader, Refusal};
 use crate::core::unsigned5;
 use crate::core::vm_layout::CodeRange;
+use crate::jvm::arch::compiled_prologue;
 use crate::jvm::method_reader::MethodReader;
 
 /// `PcDesc::lower_offset_limit` (`code/pcDesc.hpp`), in front of the first. The one behind the last is set to the
 /// code's size (`nmethod::copy_scopes_pcs`, `code/nmethod.cpp`).
 const FIRST_PC_OFFSET: i32 = -1;
+
+/// No method takes more to make its frame.
+const MAX_PROLOGUE_BYTES: u64 = 1024;
 
 /// Inlining goes no deeper (`MaxInlineLevel` and `MaxRecursiveInlineLevel` are far below).
 const MAX_SCOPES: usize = 256;
@@ -35,9 +39,7 @@ pub(super) fn check(reader: BlobReader<'_>, blob: u64, range: CodeRange) -> Resu
     if !matches!(state, Some(-1..=4)) {
         return refuse("_state", format!("it is {state:?}"));
     }
-    if !matches!(reader.int(blob, layout.orig_pc_offset), Some(0..=0x7_ffff)) {
-        return refuse("_orig_pc_offset", "it is outside of any frame".to_owned());
-    }
+    check_frame(reader, blob)?;
     // The handlers are the last stubs of the method's own code (`nmethod::nmethod`, `code/nmethod.cpp`).
     let code_end = reader.part(blob, reader.layout.code_blob.code_end).unwrap_or(0);
     let stubs = match reader.part(blob, layout.stub_begin) {
@@ -49,6 +51,34 @@ pub(super) fn check(reader: BlobReader<'_>, blob: u64, range: CodeRange) -> Resu
         handler => return refuse("_deopt_handler", format!("it is {handler:x?}, stubs are {stubs:x?}")),
     }
     check_pc_descs(reader, blob, method)
+}
+
+/// What is said of the frame is what the code does.
+fn check_frame(reader: BlobReader<'_>, blob: u64) -> Result<(), Refusal> {
+    let layout = &reader.layout.code_blob;
+    let refuse = |structure, field, reason: String| Err((structure, field, format!("{reason} at {blob:#x}")));
+    let frame_words = reader.int(blob, layout.frame_size).and_then(|words| u64::try_from(words).ok());
+    let frame_bytes = frame_words.unwrap_or(0) * 8;
+    let orig_pc = reader.int(blob, reader.layout.nmethod.orig_pc_offset);
+    let kept_at = orig_pc.and_then(|offset| u64::try_from(offset).ok());
+    if kept_at.is_none_or(|offset| !offset.is_multiple_of(8) || offset >= frame_bytes) {
+        let reason = format!("it is {orig_pc:?} in a frame of {frame_bytes} bytes");
+        return refuse("nmethod", "_orig_pc_offset", reason);
+    }
+    let complete = match layout.frame_complete_width {
+        2 => reader.memory.load_u16(blob + u64::from(layout.frame_complete)).map(|at| i64::from(at as i16)),
+        _ => reader.int(blob, layout.frame_complete).map(i64::from),
+    };
+    let code = reader.part(blob, layout.code_begin).zip(reader.part(blob, layout.code_end));
+    let prologue = complete.and_then(|at| u64::try_from(at).ok()).zip(code).and_then(|(at, (begin, end))| {
+        let mut bytes = vec![0; at.min(MAX_PROLOGUE_BYTES) as usize];
+        (begin + at <= end && reader.memory.read_bytes(begin, &mut bytes)).then_some(bytes)
+    });
+    if !prologue.is_some_and(|code| compiled_prologue::makes(&code, frame_bytes)) {
+        let reason = format!("no frame of {frame_bytes} bytes is made before {complete:?}");
+        return refuse("CodeBlob", "_frame_complete_offset", reason);
+    }
+    Ok(())
 }
 
 /// PcDescs ascend from a sentinel on, and the outermost scope of each is the compiled method itself.

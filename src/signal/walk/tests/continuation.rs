@@ -405,6 +405,34 @@ fn a_slow_thaw_is_followed_through_all_its_stages() {
     }
 }
 
+/// Regression: a preempted thread that tells of its mount was marked where a slow thaw had put the emptied chunk away.
+#[test]
+fn a_preempted_thread_that_tells_of_its_mount_has_its_frames_on_the_stack() {
+    let mut scene = Scene::new();
+    let [caller, enter] = scene.whole();
+    // `enter` is in the chunk behind the one that is gone.
+    let mut words = vec![0; SIZE as usize];
+    words[SIZE as usize - FRAME - 1] = scene.enter_pc;
+    scene.object(CONTINUATION, CONTINUATION_KLASS, PARENT);
+    scene.chunk(PARENT, 0, SIZE - FRAME as u32, FRAME as u32, &words);
+    let room = ENTRY - (2 * FRAME as u64 + 4) * 8;
+    let thawed = ENTRY - FRAME as u64 * 8;
+    scene.world.set(thawed - 8, scene.caller_pc).set(ENTRY - 8, RETURN_BARRIER.start);
+    let stub = (Stub, CONT_THAW.start + RETURNED - 1, 0);
+    let anchor = scene.world.layout.thread;
+    for (what, sp, expected) in [
+        ("at the youngest frame", thawed, vec![stub, caller, enter]),
+        ("at the entry, as while it freezes", ENTRY, vec![stub]),
+    ] {
+        scene.world.memory.put_u64(THREAD + u64::from(anchor.last_java_sp), sp);
+        scene.world.memory.put_u64(THREAD + u64::from(anchor.last_java_pc), scene.caller_pc);
+        let frames = scene.walk_in_thaw(room, CONT_THAW.start + RETURNED);
+        assert_eq!(frames[..expected.len()], expected, "{what}");
+        let is_marked = frames.iter().any(|&(kind, ..)| kind == Frozen);
+        assert_eq!(is_marked, expected.len() == 1, "{what}: {frames:?}");
+    }
+}
+
 /// A thread in native code goes on while a collection moves the chunk.
 #[test]
 fn frozen_frames_are_not_read_while_a_collection_may_move_them() {

@@ -1,0 +1,27 @@
+//! How compiled methods make their frames (aarch64; cpu/aarch64/macroAssembler_aarch64.cpp `build_frame`, 11-25):
+//! `sub sp, sp, imm`, and in a large frame two registers above it.
+
+/// `sub sp, sp, #imm12`, without the number and whether it is shifted by 12.
+const SUB_SP: u32 = 0xd100_03ff;
+const SUB_SP_MASK: u32 = 0xff80_03ff;
+const SHIFTED: u32 = 1 << 22;
+/// `sub sp, sp, x8`, in the form of extended registers, of what `mov x8, imm` has loaded: too large for the other one.
+const SUB_SP_X8: u32 = 0xcb28_63ff;
+/// Bytes of a frame that are there before.
+const PUSHED_BYTES: [u64; 2] = [0, 16];
+
+/// Whether instructions that end where a frame is complete have made one of this size.
+pub(in crate::jvm) fn makes(code: &[u8], frame_bytes: u64) -> bool {
+    let instructions = code.as_chunks::<4>().0.iter().map(|&bytes| u32::from_le_bytes(bytes));
+    for instruction in instructions {
+        if instruction & SUB_SP_MASK == SUB_SP {
+            let number = u64::from(instruction >> 10 & 0xfff);
+            let made = if instruction & SHIFTED == 0 { number } else { number << 12 };
+            return PUSHED_BYTES.iter().any(|pushed| made + pushed == frame_bytes);
+        }
+        if instruction == SUB_SP_X8 {
+            return frame_bytes >= 1 << 12;
+        }
+    }
+    false
+}

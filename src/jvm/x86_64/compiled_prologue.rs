@@ -1,0 +1,22 @@
+//! How compiled methods make their frames (x86_64; cpu/x86/macroAssembler_x86.cpp `verified_entry`,
+//! cpu/x86/c1_MacroAssembler_x86.cpp `build_frame`, 11-25): `sub rsp, imm`, with the return address, and mostly RBP as well,
+//! above what it makes; none where RBP is all.
+
+/// `sub rsp, imm8` and `sub rsp, imm32`, without the number.
+const SUB_RSP_8: &[u8] = &[0x48, 0x83, 0xec];
+const SUB_RSP_32: &[u8] = &[0x48, 0x81, 0xec];
+/// Bytes of a frame that are there before.
+const PUSHED_BYTES: [u64; 2] = [8, 16];
+
+/// Whether instructions that end where a frame is complete have made one of this size.
+pub(in crate::jvm) fn makes(code: &[u8], frame_bytes: u64) -> bool {
+    let made = (0..code.len()).find_map(|at| {
+        let code = &code[at..];
+        if let Some(rest) = code.strip_prefix(SUB_RSP_8) {
+            return rest.first().map(|&bytes| u64::from(bytes));
+        }
+        let number = code.strip_prefix(SUB_RSP_32)?.first_chunk::<4>()?;
+        Some(u64::from(u32::from_le_bytes(*number)))
+    });
+    PUSHED_BYTES.iter().any(|pushed| made.unwrap_or(0) + pushed == frame_bytes)
+}
