@@ -5,6 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use otlpprof::core::stack_walker::StackWalker;
 use otlpprof::otlp::frames::frames;
 use otlpprof::otlp::lookup::Lookup;
 use otlpprof::otlp::read::{Limits, read_within};
@@ -20,7 +21,9 @@ fuzz_target!(|bytes: &[u8]| {
                 let tables = Lookup::new(&message.data);
                 for stack in 0..tables.dictionary.stack_table.len().min(100) {
                     let frames = frames(tables, stack as i32);
-                    let _ = classify(&frames, Ends::Unmarked);
+                    for walker in StackWalker::ALL {
+                        let _ = classify(&frames, Ends::Unmarked, walker);
+                    }
                 }
             }
             Err(error) => validator.unreadable(&error),

@@ -1,21 +1,25 @@
 //! The walk that a signal handler makes, over memory of any content: it ends, within the frames that it was given.
 //!
 //! The input is the registers, and then all the memory that there is: a code cache with its heap, blobs, scopes,
-//! methods and stack may lie anywhere in it. `cargo fuzz run walk`.
+//! methods, stack, chunks of frozen frames and an object's image may lie anywhere in it. `cargo fuzz run walk`.
 
 #![no_main]
 
 #[path = "../../src/signal/walk/tests/little_vm.rs"]
 mod little_vm;
 
+use std::sync::Arc;
+
 use libfuzzer_sys::fuzz_target;
 use otlpprof::core;
+use otlpprof::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
 use otlpprof::core::collections::COLLECTIONS;
-use otlpprof::core::continuation::ContinuationLayout;
-use otlpprof::core::memory::RecordedMemory;
-use otlpprof::core::object::ObjectMap;
+use otlpprof::core::continuation::*;
+use otlpprof::core::memory::{Memory, RecordedMemory};
+use otlpprof::core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, TextRange};
 use otlpprof::core::record::{FrameKind, FrameRecord};
 use otlpprof::core::stack_walker::StackWalker;
+use otlpprof::core::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule, UnwindTable};
 use otlpprof::core::vm_layout::*;
 use otlpprof::signal::walk::registers::Registers;
 use otlpprof::signal::walk::{FrameSink, Start, Walk};
@@ -24,27 +28,152 @@ use otlpprof::signal::walk::{FrameSink, Start, Walk};
 const MEMORY: u64 = 0x100;
 const DEPTH: usize = 64;
 
+/// The code of an object, which ends where the stubs begin.
+const OBJECT: u64 = 0x140;
+const STUBS: u64 = 0x180;
+/// Code with each rule.
+const RULE_BYTES: u32 = 3;
+
+/// What the input chooses beside the content of memory.
+#[derive(Clone, Copy)]
+struct Choice(u64);
+
+impl Choice {
+    fn java_version(self) -> u32 {
+        if self.0 & 1 == 0 { 17 } else { 25 }
+    }
+
+    fn references(self) -> References {
+        match self.0 >> 1 & 3 {
+            0 => References::Plain,
+            1 => References::Narrow { base: MEMORY, shift: 3 },
+            2 => References::Mapped { bad_mask: MEMORY + 24 },
+            _ => References::Coloured { bad_mask: MEMORY + 24 },
+        }
+    }
+
+    fn klass_word(self) -> KlassWord {
+        match self.0 >> 3 & 3 {
+            0 => KlassWord::InMark(42),
+            1 => KlassWord::Wide,
+            _ => KlassWord::Narrow,
+        }
+    }
+
+    /// Or by call frame information in place.
+    fn has_table(self) -> bool {
+        self.0 >> 5 & 1 == 0
+    }
+}
+
 /// The little VM of the walkers' tests, with its statics at the beginning of memory and its code in what follows.
-fn layout(java_version: u32) -> VmLayout {
+fn layout(choice: Choice) -> VmLayout {
     let mut layout = little_vm::layout();
-    layout.java_version = java_version;
+    layout.java_version = choice.java_version();
     layout.code_cache.low_bound = MEMORY;
     layout.code_cache.high_bound = MEMORY + 8;
     layout.code_cache.heaps[0] = MEMORY + 16;
-    layout.stubs.interpreter = CodeRange { start: 0x180, end: 0x1c0 };
-    layout.stubs.call_stub = CodeRange { start: 0x1c0, end: 0x1e0 };
-    layout.stubs.call_stub_return = 0x1c8;
-    layout.stubs.forward_exception = CodeRange { start: 0x1e0, end: 0x200 };
-    if java_version > 20 {
+    let range = |start, bytes| CodeRange { start, end: start + bytes };
+    layout.stubs.interpreter = range(STUBS, 0x40);
+    layout.stubs.call_stub = range(STUBS + 0x40, 0x20);
+    layout.stubs.call_stub_return = STUBS + 0x48;
+    layout.stubs.forward_exception = range(STUBS + 0x60, 0x20);
+    if layout.java_version > 20 {
         let part = |offset| BlobPart::FromPointer { base: 16, offset };
         layout.code_blob.frame_complete_width = 2;
         (layout.code_blob.code_begin, layout.code_blob.code_end) = (part(20), part(24));
         layout.nmethod.comp_level_width = 1;
         layout.nmethod.unsigned5_excluded = 1;
         layout.method.unsigned5_excluded = 1;
-        layout.continuation = Some(ContinuationLayout { entry: 72, frozen: None });
+        layout.stubs.cont_thaw = range(STUBS + 0x80, 0x20);
+        layout.stubs.cont_return_barrier = range(STUBS + 0xa0, 0x20);
+        layout.stubs.cont_return_barrier_exception = range(STUBS + 0xc0, 0x20);
+        let frozen = Some(frozen_layout(&layout.stubs, choice));
+        layout.continuation =
+            Some(ContinuationLayout { entry: 72, mounted: Some(MountedThreadLayout::Id(80)), frozen });
     }
     layout
+}
+
+fn frozen_layout(stubs: &StubLayout, choice: Choice) -> FrozenLayout {
+    let thaw_stub = |code: CodeRange, pushed_bytes| ThawStub {
+        code,
+        makes_room: code.start + 4,
+        pushed_bytes,
+        returned_early: CodeRange { start: code.start + 8, end: code.start + 12 },
+        returned: code.start + 14,
+        takes_stack: code.start + 18,
+    };
+    FrozenLayout {
+        tail: 16,
+        parent: 16,
+        size: 24,
+        sp: 28,
+        bottom: 32,
+        max_thawing_size: 36,
+        pc: 40,
+        stack: 48,
+        klass_word: choice.klass_word(),
+        continuation_klasses: [1, 2],
+        chunk_klass: 3,
+        references: choice.references(),
+        forwarding: Some(ForwardingLayout {
+            tables: [MEMORY + 32, MEMORY + 40],
+            granule_shift: 6,
+            offset_mask: 0xffff,
+            remapped_bit: 1 << 44,
+            start: 0,
+            alignment_shift: 8,
+            ref_count: 12,
+            length: 16,
+            entries: 24,
+        }),
+        enter: 0x300,
+        enter_special: 0x340,
+        do_yield: 0x380,
+        thaw_stubs: [
+            thaw_stub(stubs.cont_thaw, 0),
+            thaw_stub(stubs.cont_return_barrier, 24),
+            thaw_stub(stubs.cont_return_barrier_exception, 24),
+        ],
+        preempt_stub: CodeRange { start: STUBS + 0xe0, end: STUBS + 0x100 },
+    }
+}
+
+/// An object with code of each kind of rule.
+fn objects(memory: &RecordedMemory, choice: Choice) -> ObjectMap {
+    let saved = ReturnAddressRule::AtCfaPlus(-8);
+    let rule = |cfa, fp, return_address| UnwindRule { cfa, fp, return_address };
+    let rules = [
+        rule(CfaRule::SpPlus(16), FpRule::Same, saved),
+        rule(CfaRule::SpPlus(-8), FpRule::Same, saved),
+        rule(CfaRule::SpPlus(8), FpRule::Same, ReturnAddressRule::LinkRegister),
+        rule(CfaRule::FpPlus(16), FpRule::AtCfaPlus(-16), saved),
+        rule(CfaRule::RegisterPlus(10, 8), FpRule::AtFpPlus(0), saved),
+        rule(CfaRule::FpDeref { at: -8, offset: -8 }, FpRule::AtFpPlus(0), saved),
+        rule(CfaRule::SpDeref { at: 8, offset: 8 }, FpRule::Undefined, saved),
+        rule(CfaRule::PltX86_64 { threshold: 11 }, FpRule::Same, saved),
+        rule(CfaRule::SignalFrame, FpRule::Same, saved),
+        rule(CfaRule::EndOfStack, FpRule::Same, saved),
+        rule(CfaRule::Unsupported, FpRule::Same, saved),
+    ];
+    let starts = (0..rules.len() as u32).map(|index| index * RULE_BYTES).collect();
+    let indices = (0..rules.len() as u16).collect();
+    let table = UnwindTable::new(ElfVaddr(0), starts, indices, rules.into()).expect("its parts fit");
+    let object = LoadedObject {
+        index: ObjectIndex(0),
+        load_bias: LoadBias(OBJECT),
+        build_id: None,
+        identity: IdentityWord {
+            address: RuntimeAddr(MEMORY),
+            value: memory.load_u64(MEMORY).unwrap_or_default(),
+        },
+        unwind: if choice.has_table() { table.into() } else { Default::default() },
+        frame_header: Some(RuntimeAddr(MEMORY + 48)),
+        text: ElfVaddr(0)..ElfVaddr(STUBS - OBJECT),
+    };
+    let (start, end) = (RuntimeAddr(OBJECT), RuntimeAddr(STUBS));
+    ObjectMap::new(vec![TextRange { start, end, object: Arc::new(object) }], 1)
 }
 
 fuzz_target!(|bytes: &[u8]| {
@@ -52,11 +181,11 @@ fuzz_target!(|bytes: &[u8]| {
     let mut words = registers.as_chunks::<2>().0.iter().map(|&word| u64::from(u16::from_le_bytes(word)));
     let mut word = || words.next().unwrap_or(0);
     let registers = Registers { general: std::array::from_fn(|_| word()), pc: word() };
-    let (java_thread, choice) = (word(), word());
-    let layout = layout(if choice & 1 == 0 { 17 } else { 25 });
+    let (java_thread, choice) = (word(), Choice(word()));
+    let layout = layout(choice);
     let mut recorded = RecordedMemory::default();
     recorded.put(MEMORY, memory);
-    let objects = ObjectMap::default();
+    let objects = objects(&recorded, choice);
     let empty = FrameRecord { value: 0, aux: 0, kind: FrameKind::Truncated, level: 0, reserved: 0 };
     let mut frames = [empty; DEPTH];
     for walker in StackWalker::ALL {
