@@ -6,15 +6,13 @@ mod agent_support;
 use std::path::Path;
 use std::process::Command;
 
-use agent_support::{JavaRun, everything, java_homes, java_version, starts_with};
+use agent_support::{JavaRun, everything, java_homes, starts_with};
 use otlpprof::core::stack_walker::StackWalker;
 
 /// Of some thousand samples, those of the VM's start included.
 const LEAST_PERCENT: &str = "99.8";
 /// Of the walkers that ask AsyncGetCallTrace, or walk native frames to the thread's entry.
 const LEAST_PERCENT_OF_OTHERS: &str = "99.5";
-/// Where 11's Shenandoah marks about half a percent: what its compiled code is at then is not known yet.
-const LEAST_PERCENT_OF_SHENANDOAH_11: &str = "99.0";
 
 /// Samples of which one more or less that does not reach its root decides nothing.
 const AMPLE: u64 = 3000;
@@ -158,11 +156,7 @@ fn allocation_and_collections() {
         for (flags, walked) in collectors.iter().zip(&mut walked) {
             let flags = [&["-XX:+UnlockExperimentalVMOptions", "-Xmx512m"], *flags].concat();
             if starts_with(&home, &flags) {
-                let mut situation = Situation::of("allocation").flags(&flags);
-                if java_version(&home) == 11 && flags.contains(&"-XX:+UseShenandoahGC") {
-                    situation.least_percent = LEAST_PERCENT_OF_SHENANDOAH_11;
-                }
-                situation.assert_walked_on(&home);
+                Situation::of("allocation").flags(&flags).assert_walked_on(&home);
                 *walked += 1;
             } else {
                 println!("{} does not start with {flags:?}", home.display());

@@ -206,8 +206,12 @@ fn is_return_poll(code: &[u8], before: &[u8]) -> bool {
         }
         // mov r10, [r15 + disp32]; test [r10], eax; ret
         [0x4d, 0x8b, 0x97, _, _, _, _, 0x41, 0x85, 0x02, RET, ..] => true,
+        // mov r10, imm64; test [r10], eax; ret
+        [0x49, 0xba, _, _, _, _, _, _, _, _, 0x41, 0x85, 0x02, RET, ..] => true,
         // test [r10], eax; ret
         [0x41, 0x85, 0x02, RET, ..] => true,
+        // test [rip + disp32], eax; ret
+        [0x85, 0x05, _, _, _, _, RET | RET_POP, ..] => true,
         _ => false,
     }
 }
