@@ -353,7 +353,7 @@ fn threads_that_block_at_a_monitor_are_walked() {
 
 #[test]
 fn exceptions_are_thrown_through_frozen_frames() {
-    for options in [&["-XX:+UseG1GC"][..], &["-XX:+UseSerialGC"], ZGC] {
+    for options in [&["-XX:+UseG1GC"][..], &["-XX:+UseSerialGC"], ZGC, &["-Xint"]] {
         Tree { mode: "throws", options, ..QUEUES }.check();
     }
 }

@@ -32,6 +32,34 @@ pub struct InterpreterExit {
     pub native: bool,
 }
 
+/// A place in what the interpreter does between taking a frame off for an exception and the jump to the caller's handler
+/// (templateInterpreterGenerator_*.cpp, generate_throw_exception). It holds up to the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThrowStage {
+    /// The run-time address of its first instruction.
+    pub start: u64,
+    /// Where the caller is; `None` behind the jump.
+    pub caller: Option<ThrownTo>,
+}
+
+/// Where the frame is that an exception is thrown to. The frame pointer is its own already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThrownTo {
+    /// Its return address; on the stack it is the word there.
+    pub return_address: Kept,
+    /// Its stack pointer; on the stack it is the place itself.
+    pub sp: Kept,
+}
+
+/// Where something is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// In the register with this DWARF number.
+    InRegister(u8),
+    /// So many bytes above the stack pointer.
+    AboveSp(u8),
+}
+
 /// What is known of the interpreter's code. Sorted by address.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InterpreterCode {
@@ -39,6 +67,8 @@ pub struct InterpreterCode {
     pub entries: &'static [InterpreterEntry],
     /// The exits.
     pub exits: &'static [InterpreterExit],
+    /// What it does with an exception when the frame is gone.
+    pub throws: &'static [ThrowStage],
     /// The DWARF number of the register in which an entry is told the sender's stack pointer.
     pub sender_sp_register: u8,
 }
@@ -54,5 +84,11 @@ impl InterpreterCode {
     pub fn exit_at(&self, pc: u64) -> Option<&InterpreterExit> {
         let next = self.exits.partition_point(|exit| exit.return_on_stack.start <= pc);
         self.exits.get(next.checked_sub(1)?).filter(|exit| pc < exit.return_in_register.end)
+    }
+
+    /// Whom an exception is thrown to at `pc`, if the frame that it has left is gone there.
+    pub fn thrown_to_at(&self, pc: u64) -> Option<ThrownTo> {
+        let next = self.throws.partition_point(|stage| stage.start <= pc);
+        self.throws.get(next.checked_sub(1)?)?.caller
     }
 }

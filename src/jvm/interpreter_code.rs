@@ -10,6 +10,7 @@ use crate::core::vm_layout::{Codelet, CodeletKind};
 pub fn learn(memory: &(impl Memory + ?Sized), codelets: &[Codelet]) -> InterpreterCode {
     let mut entries = Vec::new();
     let mut exits = Vec::new();
+    let mut throws = Vec::new();
     let mut bytes = Vec::new();
     let mut sender_sp_register = 0;
     for codelet in codelets {
@@ -33,8 +34,15 @@ pub fn learn(memory: &(impl Memory + ?Sized), codelets: &[Codelet]) -> Interpret
             CodeletKind::Return | CodeletKind::Other => {}
         }
         arch::find_exits(codelet.code.start, &bytes, &mut exits);
+        arch::find_throws(codelet.code.start, &bytes, &mut throws);
     }
     entries.sort_by_key(|entry| entry.code.start);
     exits.sort_by_key(|exit| exit.return_on_stack.start);
-    InterpreterCode { entries: entries.leak(), exits: exits.leak(), sender_sp_register }
+    throws.sort_by_key(|stage| stage.start);
+    InterpreterCode {
+        entries: entries.leak(),
+        exits: exits.leak(),
+        throws: throws.leak(),
+        sender_sp_register,
+    }
 }

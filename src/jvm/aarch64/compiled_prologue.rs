@@ -25,3 +25,25 @@ pub(in crate::jvm) fn makes(code: &[u8], frame_bytes: u64) -> bool {
     }
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use super::makes;
+
+    fn code(instructions: &[u32]) -> Vec<u8> {
+        instructions.iter().flat_map(|instruction| instruction.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn frames_are_as_large_as_they_are_made() {
+        // nop; sub sp, sp, 0x30; stp x29, x30, [sp, 0x20]
+        let small = code(&[0xd503_201f, 0xd100_c3ff, 0xa902_7bfd]);
+        // stp x29, x30, [sp, -16]!; sub sp, sp, 0x400
+        let medium = code(&[0xa9bf_7bfd, 0xd110_03ff]);
+        // stp x29, x30, [sp, -16]!; mov x8, 0x2000; sub sp, sp, x8
+        let large = code(&[0xa9bf_7bfd, 0xd284_0008, 0xcb28_63ff]);
+        assert!(makes(&small, 0x30) && makes(&medium, 0x410) && makes(&large, 0x2010));
+        assert!(!makes(&small, 0x50) && !makes(&medium, 0x420) && !makes(&large, 0x20));
+        assert!(!makes(&small[..7], 0x30));
+    }
+}

@@ -1,9 +1,11 @@
 //! Learns the stages of the interpreter's entries and exits from its instructions (aarch64).
 //!
 //! Sources: cpu/aarch64/templateInterpreterGenerator_aarch64.cpp (`generate_fixed_frame`, `generate_normal_entry`,
-//! `generate_native_entry`), cpu/aarch64/interp_masm_aarch64.cpp (`remove_activation`), JDK 11-25.
+//! `generate_native_entry`, `generate_throw_exception`), cpu/aarch64/interp_masm_aarch64.cpp (`remove_activation`), JDK
+//! 11-25.
 
-use crate::core::interpreter_code::{InterpreterEntry, InterpreterExit};
+use crate::core::interpreter_code::Kept::{AboveSp, InRegister};
+use crate::core::interpreter_code::{InterpreterEntry, InterpreterExit, Kept, ThrowStage, ThrownTo};
 use crate::core::vm_layout::CodeRange;
 
 /// `CodeEntryAlignment` where the VM does not tell it (11 and 17; cpu/aarch64/globals_aarch64.hpp).
@@ -23,6 +25,19 @@ pub(super) const FIXED_FRAME_INSTRUCTIONS: usize = 16;
 const BEFORE_EXIT_INSTRUCTIONS: usize = 96;
 /// How far behind the jump may stand.
 const EXIT_INSTRUCTIONS: usize = 16;
+
+/// `stp x0, x30, [sp, -16]!`: exception and return address.
+const SAVE_EXCEPTION: u32 = 0xa9bf_7be0;
+/// `stp x8, x12, [sp, -16]!` and `ldp x8, x12, [sp], 16`, around a call.
+const SAVE_FOR_CALL: u32 = 0xa9bf_33e8;
+const RESTORE_AFTER_CALL: u32 = 0xa8c1_33e8;
+/// `ldp x0, x30, [sp], 16`.
+const RESTORE_EXCEPTION: u32 = 0xa8c1_7be0;
+/// `br x1`: to the handler.
+const JUMP_TO_HANDLER: u32 = 0xd61f_0020;
+const X30: Kept = InRegister(30);
+/// How far behind the record is restored the jump may stand.
+const THROW_INSTRUCTIONS: usize = 48;
 
 pub(super) fn instructions(bytes: &[u8]) -> Vec<u32> {
     bytes.as_chunks().0.iter().map(|&code| u32::from_le_bytes(code)).collect()
@@ -85,6 +100,43 @@ pub(in crate::jvm) fn find_exits(start: u64, bytes: &[u8], exits: &mut Vec<Inter
     }
 }
 
+/// Adds what the codelet that begins at `start` does with an exception when the frame is gone: `ldp x29, x30, [sp], 16; …;
+/// stp x0, x30, [sp, -16]!; …; stp x8, x12, [sp, -16]!; …; blr; ldp x8, x12, [sp], 16; …; ldp x0, x30, [sp], 16; …; br x1`.
+pub(in crate::jvm) fn find_throws(start: u64, bytes: &[u8], throws: &mut Vec<ThrowStage>) {
+    let instructions = instructions(bytes);
+    for (pop, _) in instructions.iter().enumerate().filter(|&(_, &code)| code == POP_RECORD) {
+        let before = &instructions[pop.saturating_sub(BEFORE_EXIT_INSTRUCTIONS)..pop];
+        let sender_sp = match before.iter().rev().find_map(|&code| loaded_sender_sp(code)) {
+            Some(register @ (X9 | X20)) => InRegister(register as u8),
+            _ => continue,
+        };
+        let restored = pop + 1;
+        let code = &instructions[..instructions.len().min(restored + THROW_INSTRUCTIONS)];
+        let behind = |from: usize, wanted: u32| {
+            let found = code[from..].iter().position(|&code| code == wanted || is_jump(code))?;
+            (code[from + found] == wanted).then_some(from + found + 1)
+        };
+        let Some(saved) = behind(restored, SAVE_EXCEPTION) else { continue };
+        let Some(calls) = behind(saved, SAVE_FOR_CALL) else { continue };
+        let Some(called) = behind(calls, RESTORE_AFTER_CALL) else { continue };
+        let Some(taken) = behind(called, RESTORE_EXCEPTION) else { continue };
+        let Some(jumped) = behind(taken, JUMP_TO_HANDLER) else { continue };
+        let stages = [
+            (restored, X30, sender_sp),
+            (saved, AboveSp(8), AboveSp(16)),
+            (calls, AboveSp(24), AboveSp(32)),
+            (called, AboveSp(8), AboveSp(16)),
+            (taken, X30, AboveSp(0)),
+        ];
+        let at = |index: usize| start + (index * INSTRUCTION_BYTES) as u64;
+        throws.extend(stages.map(|(index, return_address, sp)| ThrowStage {
+            start: at(index),
+            caller: Some(ThrownTo { return_address, sp }),
+        }));
+        throws.push(ThrowStage { start: at(jumped), caller: None });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,6 +193,49 @@ mod tests {
             assert_eq!(exit.return_on_stack, CodeRange { start: 4 * restored, end: 4 * restored });
             assert_eq!(exit.native, native);
         }
+    }
+
+    #[test]
+    fn learns_what_is_done_with_an_exception() {
+        // ldur x9; mov sp, x29; ldp; and sp; stp x0; mov x1, x30; stp x8; mov x8; blr x8; ldp x8; mov x1, x0; ldp x0; mov x3,
+        // x30; br x1
+        let code: &[u32] = &[
+            0xf85f_83a9,
+            0x9100_03bf,
+            POP_RECORD,
+            0x927c_ee9f,
+            SAVE_EXCEPTION,
+            0xaa1e_03e1,
+            SAVE_FOR_CALL,
+            0xd280_0008,
+            0xd63f_0100,
+            RESTORE_AFTER_CALL,
+            0xaa00_03e1,
+            RESTORE_EXCEPTION,
+            0xaa1e_03e3,
+            JUMP_TO_HANDLER,
+        ];
+        let mut throws = Vec::new();
+        find_throws(0x1000, &bytes(code), &mut throws);
+        let stage = |index: u64, caller: Option<(Kept, Kept)>| ThrowStage {
+            start: 0x1000 + 4 * index,
+            caller: caller.map(|(return_address, sp)| ThrownTo { return_address, sp }),
+        };
+        assert_eq!(
+            throws,
+            [
+                stage(3, Some((X30, InRegister(9)))),
+                stage(5, Some((AboveSp(8), AboveSp(16)))),
+                stage(7, Some((AboveSp(24), AboveSp(32)))),
+                stage(10, Some((AboveSp(8), AboveSp(16)))),
+                stage(12, Some((X30, AboveSp(0)))),
+                stage(14, None),
+            ]
+        );
+        // A return in between.
+        throws.clear();
+        find_throws(0, &bytes(&[&code[..4], &[0xd65f_03c0], &code[4..]].concat()), &mut throws);
+        assert!(throws.is_empty());
     }
 
     #[test]

@@ -20,3 +20,20 @@ pub(in crate::jvm) fn makes(code: &[u8], frame_bytes: u64) -> bool {
     });
     PUSHED_BYTES.iter().any(|pushed| made.unwrap_or(0) + pushed == frame_bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::makes;
+
+    #[test]
+    fn frames_are_as_large_as_they_are_made() {
+        // mov [rsp-0x14000], eax; push rbp; sub rsp, 0x30
+        let short = [0x89, 0x84, 0x24, 0, 0xc0, 0xfe, 0xff, 0x55, 0x48, 0x83, 0xec, 0x30];
+        // sub rsp, 0x118; mov [rsp+0x110], rbp
+        let long = [0x48, 0x81, 0xec, 0x18, 1, 0, 0, 0x48, 0x89, 0xac, 0x24, 0x10, 1, 0, 0];
+        assert!(makes(&short, 0x40) && makes(&long, 0x120) && makes(&[0x55], 0x10));
+        assert!(!makes(&short, 0x30) && !makes(&long, 0x118) && !makes(&[0x55], 0x20));
+        // Broken off.
+        assert!(!makes(&short[..11], 0x40) && !makes(&long[..6], 0x120));
+    }
+}

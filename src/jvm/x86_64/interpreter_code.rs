@@ -1,9 +1,10 @@
 //! Learns the stages of the interpreter's entries and exits from its instructions (x86_64).
 //!
 //! Sources: cpu/x86/templateInterpreterGenerator_x86.cpp (`generate_fixed_frame`, `generate_normal_entry`,
-//! `generate_native_entry`), cpu/x86/interp_masm_x86.cpp (`remove_activation`), JDK 11-25.
+//! `generate_native_entry`, `generate_throw_exception`), cpu/x86/interp_masm_x86.cpp (`remove_activation`), JDK 11-25.
 
-use crate::core::interpreter_code::{InterpreterEntry, InterpreterExit};
+use crate::core::interpreter_code::Kept::{AboveSp, InRegister};
+use crate::core::interpreter_code::{InterpreterEntry, InterpreterExit, Kept, ThrowStage, ThrownTo};
 use crate::core::vm_layout::CodeRange;
 
 /// `CodeEntryAlignment` where the VM does not tell it (11 and 17; cpu/x86/globals_x86.hpp).
@@ -29,6 +30,22 @@ const CLEAR_THREAD_FLAG_BYTES: usize = 8;
 const EXIT_BYTES: usize = 96;
 /// How far after its beginning the fixed frame holds its method.
 const FIXED_FRAME_BYTES: usize = 48;
+
+/// DWARF numbers.
+const RDX: Kept = InRegister(1);
+const RBX: Kept = InRegister(3);
+const POP_RDX: u8 = 0x5a;
+/// `mov rsp, rbx`.
+const TAKE_SENDER_SP: &[u8] = &[0x48, 0x8b, 0xe3];
+/// `push rax; push rdx`: exception and return address.
+const SAVE_EXCEPTION: &[u8] = &[0x50, 0x52];
+/// `sub rsp, 8` and `add rsp, 8`, around a call where SP is not aligned.
+const ALIGN: &[u8] = &[0x48, 0x83, 0xec, 0x08];
+const DROP_ALIGNMENT: &[u8] = &[0x48, 0x83, 0xc4, 0x08];
+/// `mov rbx, rax; pop rdx; pop rax; jmp rbx`: to the handler.
+const JUMP_TO_HANDLER: &[u8] = &[0x48, 0x8b, 0xd8, POP_RDX, 0x58, 0xff, 0xe3];
+/// How far behind the pop of the return address the jump may end.
+const THROW_BYTES: usize = 160;
 
 fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
     bytes.windows(pattern.len()).position(|window| window == pattern)
@@ -56,10 +73,7 @@ pub(in crate::jvm) fn entry(code: CodeRange, bytes: &[u8]) -> Option<(Interprete
 pub(in crate::jvm) fn find_exits(start: u64, bytes: &[u8], exits: &mut Vec<InterpreterExit>) {
     for (leave, _) in bytes.iter().enumerate().filter(|&(_, &byte)| byte == LEAVE) {
         let after_leave = leave + 1;
-        let mut pop = after_leave;
-        if bytes[pop..].starts_with(CLEAR_THREAD_FLAG) {
-            pop += CLEAR_THREAD_FLAG_BYTES;
-        }
+        let pop = pop_behind_leave(bytes, leave);
         let Some(rest) = bytes.get(pop..) else { continue };
         let (native, pop_bytes, jump) = if rest.starts_with(POP_R13) {
             (false, POP_R13.len(), JMP_R13)
@@ -77,6 +91,50 @@ pub(in crate::jvm) fn find_exits(start: u64, bytes: &[u8], exits: &mut Vec<Inter
             return_in_register: CodeRange { start: at(after_pop), end: at(after_pop + jump_at + jump.len()) },
             native,
         });
+    }
+}
+
+/// Where the pop of the return address is behind a `leave`.
+fn pop_behind_leave(bytes: &[u8], leave: usize) -> usize {
+    let after_leave = leave + 1;
+    let clears = bytes[after_leave..].starts_with(CLEAR_THREAD_FLAG);
+    after_leave + if clears { CLEAR_THREAD_FLAG_BYTES } else { 0 }
+}
+
+/// Adds what the codelet that begins at `start` does with an exception when the frame is gone: `leave; pop rdx; mov rsp,
+/// rbx; …; push rax; push rdx; …; sub rsp, 8; call; add rsp, 8; …; mov rbx, rax; pop rdx; pop rax; jmp rbx`.
+pub(in crate::jvm) fn find_throws(start: u64, bytes: &[u8], throws: &mut Vec<ThrowStage>) {
+    for (leave, _) in bytes.iter().enumerate().filter(|&(_, &byte)| byte == LEAVE) {
+        let pop = pop_behind_leave(bytes, leave);
+        let popped = pop + 1;
+        if bytes.get(pop) != Some(&POP_RDX) || !bytes[popped..].starts_with(TAKE_SENDER_SP) {
+            continue;
+        }
+        let sp_taken = popped + TAKE_SENDER_SP.len();
+        let code = &bytes[..bytes.len().min(popped + THROW_BYTES)];
+        let behind = |from: usize, pattern: &[u8]| Some(from + find(&code[from..], pattern)? + pattern.len());
+        let Some(saved) = behind(sp_taken, SAVE_EXCEPTION) else { continue };
+        let Some(aligned) = behind(saved, ALIGN) else { continue };
+        let Some(dropped) = behind(aligned, DROP_ALIGNMENT) else { continue };
+        let Some(jumped) = behind(dropped, JUMP_TO_HANDLER) else { continue };
+        let stages = [
+            (leave + 1, AboveSp(0), RBX),
+            (popped, RDX, RBX),
+            (sp_taken, RDX, AboveSp(0)),
+            (saved - 1, RDX, AboveSp(8)),
+            (saved, AboveSp(0), AboveSp(16)),
+            (aligned, AboveSp(8), AboveSp(24)),
+            (dropped, AboveSp(0), AboveSp(16)),
+            // At `pop rax`, and at the jump.
+            (jumped - 3, RDX, AboveSp(8)),
+            (jumped - 2, RDX, AboveSp(0)),
+        ];
+        let at = |offset: usize| start + offset as u64;
+        throws.extend(stages.map(|(offset, return_address, sp)| ThrowStage {
+            start: at(offset),
+            caller: Some(ThrownTo { return_address, sp }),
+        }));
+        throws.push(ThrowStage { start: at(jumped), caller: None });
     }
 }
 
@@ -110,6 +168,41 @@ mod tests {
         assert_eq!(entry.push_fp, 0x100c);
         assert_eq!(entry.sender_sp_saved, 0x1012);
         assert_eq!(entry.method_saved, 0x101d);
+    }
+
+    #[test]
+    fn learns_what_is_done_with_an_exception() {
+        // leave; pop rdx; mov rsp, rbx; a load; push rax; push rdx; mov rsi, rdx; test esp, 15; jz; sub; call; add; jmp;
+        // call; mov rbx, rax; pop rdx; pop rax; jmp rbx
+        let code = [
+            &[0x90, 0xc9, 0x5a, 0x48, 0x8b, 0xe3, 0x49, 0x8b, 0x87, 0xf0, 3, 0, 0, 0x50, 0x52][..],
+            &[0x48, 0x8b, 0xf2, 0x40, 0xf6, 0xc4, 0x0f, 0x74, 14, 0x48, 0x83, 0xec, 8, 0xe8, 1, 2, 3, 4],
+            &[0x48, 0x83, 0xc4, 8, 0xeb, 5, 0xe8, 1, 2, 3, 4, 0x48, 0x8b, 0xd8, 0x5a, 0x58, 0xff, 0xe3, 0x90],
+        ]
+        .concat();
+        let codelets = [codelet(CodeletKind::Other, 0x1000, &code)];
+        let mut memory = RecordedMemory::default();
+        memory.put(0x1000, code);
+        let code = learn(&memory, &codelets);
+        for (what, offset, caller) in [
+            ("at leave", 1, None),
+            ("at the pop", 2, Some((AboveSp(0), RBX))),
+            ("before the sender's SP is taken", 3, Some((RDX, RBX))),
+            ("behind", 6, Some((RDX, AboveSp(0)))),
+            ("at the first push", 13, Some((RDX, AboveSp(0)))),
+            ("at the second push", 14, Some((RDX, AboveSp(8)))),
+            ("behind", 15, Some((AboveSp(0), AboveSp(16)))),
+            ("at the aligned call", 28, Some((AboveSp(8), AboveSp(24)))),
+            ("behind the alignment", 37, Some((AboveSp(0), AboveSp(16)))),
+            ("at the pop of the return address", 47, Some((AboveSp(0), AboveSp(16)))),
+            ("at the pop of the exception", 48, Some((RDX, AboveSp(8)))),
+            ("at the jump", 49, Some((RDX, AboveSp(0)))),
+            ("behind the jump", 51, None),
+        ] {
+            let expected = caller.map(|(return_address, sp)| ThrownTo { return_address, sp });
+            assert_eq!(code.thrown_to_at(0x1000 + offset), expected, "{what}");
+        }
+        assert!(code.exits.is_empty());
     }
 
     #[test]

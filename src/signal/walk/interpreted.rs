@@ -1,7 +1,9 @@
 //! Interpreter frames.
 
 use super::arch::interpreter_frame::sender_sp;
-use super::{Cursor, FrameSink, Walk, WalkError};
+use super::registers::Registers;
+use super::{Cursor, FrameSink, Walk, WalkError, arch};
+use crate::core::interpreter_code::Kept;
 use crate::core::memory::Memory;
 use crate::core::record::FrameKind;
 use crate::core::vm_layout::VmLayout;
@@ -64,6 +66,29 @@ impl<M: Memory> Walk<'_, M> {
             return Err(WalkError::BadStackPointer);
         }
         Ok(sender)
+    }
+
+    /// The caller to which an exception is thrown at `cursor`, where the interpreter has taken off the frame that it has
+    /// left. Which method that was is not kept: the sample belongs to the caller, at its call.
+    pub(super) fn thrown_to_caller(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+        registers: &Registers,
+    ) -> Option<Result<Cursor, WalkError>> {
+        let to = vm.stubs.interpreter_code.thrown_to_at(cursor.pc)?;
+        let register = |number| registers.by_dwarf_number(number).ok_or(WalkError::BadInterpreterFrame);
+        let above = |bytes: u8| cursor.sp.wrapping_add(u64::from(bytes));
+        let pc = match to.return_address {
+            Kept::InRegister(number) => register(number).map(arch::return_address::strip),
+            Kept::AboveSp(bytes) => self.load_return_address(above(bytes)),
+        };
+        let sp = match to.sp {
+            Kept::InRegister(number) => register(number),
+            Kept::AboveSp(bytes) => Ok(above(bytes)),
+        };
+        let caller = |(pc, sp)| Cursor { pc, sp, fp: cursor.fp, interrupted: false };
+        Some(pc.and_then(|pc| Ok((pc, sp?))).map(caller))
     }
 
     /// As [`Walk::interpreted_step`] for a frame that is returned to, and for its callers as long as they are interpreted:

@@ -52,6 +52,9 @@ impl<M: Memory> Walk<'_, M> {
             let sender_sp = if exit.native { registers.x20() } else { registers.x9() };
             return Ok(caller(registers.lr(), sender_sp, cursor.fp));
         }
+        if let Some(caller) = self.thrown_to_caller(vm, cursor, registers) {
+            return caller;
+        }
         self.interpreted_step(vm, cursor, Some(registers.x22()), sink)
     }
 

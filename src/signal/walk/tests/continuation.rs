@@ -2,7 +2,8 @@
 
 use super::corrupted::assert_ends;
 use crate::core::continuation::*;
-use crate::core::record::FrameKind::{Compiled, Frozen, Interpreted, NativeMethod, Stub};
+use crate::core::interpreter_code::{Kept, ThrowStage, ThrownTo};
+use crate::core::record::FrameKind::{Compiled, Frozen, Interpreted, NativeMethod, Stub, Unwalkable};
 use crate::core::vm_layout::{CodeRange, InterpreterFrameLayout};
 use crate::signal::walk::FrozenReason;
 use crate::signal::walk::registers::Registers;
@@ -190,6 +191,37 @@ fn frozen_frames_follow_those_on_the_stack() {
     let mut scene = Scene::new();
     let expected = scene.whole();
     assert_eq!(scene.walk(), expected);
+}
+
+/// Regression: where the interpreter had taken the oldest frame on the stack off for an exception, its frame pointer was
+/// believed, which is nobody's.
+#[test]
+fn an_exception_is_thrown_to_frozen_frames() {
+    const BEHIND: u64 = DISPATCH + 0x10;
+    const RETURN: u8 = 3;
+    const SENDER_SP: u8 = 5;
+    let barrier = RETURN_BARRIER.start;
+    for (what, return_address, sp) in [
+        ("in registers", Kept::InRegister(RETURN), Kept::InRegister(SENDER_SP)),
+        ("pushed with the exception", Kept::AboveSp(0), Kept::AboveSp(16)),
+        ("and a pair more for a call", Kept::AboveSp(16), Kept::AboveSp(32)),
+    ] {
+        let mut scene = Scene::new();
+        let stages = [
+            ThrowStage { start: DISPATCH, caller: Some(ThrownTo { return_address, sp }) },
+            ThrowStage { start: BEHIND, caller: None },
+        ];
+        scene.world.layout.stubs.interpreter_code.throws = stages.to_vec().leak();
+        let expected = scene.whole();
+        let top = if let Kept::AboveSp(above) = sp { ENTRY - u64::from(above) } else { ENTRY - 8 };
+        if let Kept::AboveSp(above) = return_address {
+            scene.world.set(top + u64::from(above), barrier);
+        }
+        let registers = [(usize::from(RETURN), barrier), (usize::from(SENDER_SP), ENTRY)];
+        assert_eq!(scene.walk_from(BEHIND - 1, top, &registers), expected, "{what}");
+        let frames = scene.walk_from(BEHIND, top, &registers);
+        assert_eq!(frames[0].0, Unwalkable, "{what}");
+    }
 }
 
 /// Regression: an oldest frame on the stack with more than 16 words of arguments was taken for one that is gone.

@@ -105,6 +105,7 @@ impl World {
         layout.stubs.interpreter_code = InterpreterCode {
             entries: &[ENTRY],
             exits: &[EXIT],
+            throws: &[],
             sender_sp_register: machine::SENDER_SP_REGISTER,
         };
         // The interpreter itself, and its segments: free, but for one blob at the end of this.

@@ -68,6 +68,9 @@ impl<M: Memory> Walk<'_, M> {
             let return_pc = if in_register { pc_register } else { self.load(cursor.sp)? };
             return Ok(Cursor { pc: return_pc, sp: sender_sp, fp: cursor.fp, interrupted: false });
         }
+        if let Some(caller) = self.thrown_to_caller(vm, cursor, registers) {
+            return caller;
+        }
         self.interpreted_step(vm, cursor, Some(registers.r13()), sink)
     }
 

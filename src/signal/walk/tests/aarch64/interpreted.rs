@@ -35,6 +35,7 @@ fn world() -> World {
     world.layout.stubs.interpreter_code = InterpreterCode {
         entries: std::slice::from_ref(&ENTRY_STAGES),
         exits: &EXITS,
+        throws: &[],
         sender_sp_register: SENDER_SP_REGISTER,
     };
     world
