@@ -41,6 +41,8 @@ public final class Situations {
                 return new Exceptions();
             case "strings":
                 return new Strings();
+            case "text":
+                return new Text();
             case "upcalls":
                 return new Upcalls();
             default:
@@ -298,6 +300,32 @@ public final class Situations {
 
         private static long count(int i) {
             return java.util.stream.IntStream.range(i, i + 50).filter(n -> n % 3 == 0).mapToLong(n -> n * 31L).sum();
+        }
+    }
+
+    /** Strings that are compared, and searched for in one another: of one byte a character, of two, and of both. */
+    static final class Text extends Situation {
+        private static final String[] TEXTS = {
+            "one long name after another, which differ at their end alone: 1",
+            "one long name after another, which differ at their end alone: 2",
+            "one long name after another, which differ at their \u0416nd alone: 1",
+            "one long name after another, which differ at their \u0416nd alone: 2",
+        };
+        private static final String[] WANTED = {"end alone: 2", "\u0416nd alone: 2", "another", "?"};
+
+        @Override
+        void burn() {
+            for (int i = 0; i < 2_000; i++) {
+                Work.sink += compare(TEXTS[i & 3], TEXTS[i >> 2 & 3]) + search(TEXTS[i & 3], WANTED[i >> 2 & 3]);
+            }
+        }
+
+        private static int compare(String one, String other) {
+            return one.compareTo(other);
+        }
+
+        private static int search(String text, String wanted) {
+            return text.indexOf(wanted) + text.indexOf("alone");
         }
     }
 

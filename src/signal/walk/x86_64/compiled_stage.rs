@@ -61,7 +61,11 @@ impl<M: Memory> Walk<'_, M> {
                     .bytes_pushed_for_subtype_check(vm, cursor.pc)
                     .wrapping_add(self.bytes_saved_at(vm, blob, cursor.pc));
                 let whole = Cursor { sp: cursor.sp.wrapping_add(pushed), ..*cursor };
-                self.sized_caller(&whole, blob.frame_bytes)
+                let caller = self.sized_caller(&whole, blob.frame_bytes);
+                if caller.is_ok_and(|caller| self.is_code(caller.pc)) {
+                    return caller;
+                }
+                self.caller_below_strings(vm, blob, cursor, registers).map_or(caller, Ok)
             }
             Stage::WordPushed => {
                 let whole = Cursor { sp: cursor.sp.wrapping_add(8), ..*cursor };

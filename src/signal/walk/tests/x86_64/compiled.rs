@@ -1,6 +1,6 @@
 //! Compiled methods: the stages of entering and leaving them, and their own stubs.
 
-use crate::core::record::FrameKind::Compiled;
+use crate::core::record::FrameKind::{Compiled, Unwalkable};
 use crate::signal::walk::tests::vm_world::*;
 
 #[test]
@@ -216,6 +216,41 @@ fn the_return_poll_of_11_has_no_frame() {
             assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
         }
     }
+}
+
+/// Regression: while strings are compared or searched there is more on the stack than the frame's size says.
+#[test]
+fn compiled_code_that_is_at_strings_has_more_on_the_stack() {
+    // mov eax, ecx; sub ecx, edx; push rcx; cmovle edx, eax
+    let compare = [0x8b, 0xc1, 0x2b, 0xca, 0x51, 0x0f, 0x4e, 0xd0];
+    let frame_sp = CALLER_SP - 0x30;
+    // The offset, words on top of the frame, and where the frame's own stack pointer is kept.
+    for (stage, offset, words, is_on_top, rcx) in [
+        ("at cmovle", 0x45, 1, false, 0),
+        ("comparing", 0x60, 1, false, 0),
+        ("searching for a constant", 0x20, 1, true, 0),
+        ("searching", 0x20, 4, true, 0),
+        ("searching in a string on the stack", 0x20, 8, true, 0),
+        ("copying", 0x20, 3, false, frame_sp),
+    ] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, code) = world.compiled_with(&[(0x40, &compare)]);
+        let sp = frame_sp - 8 * words;
+        world.set(sp, if is_on_top { frame_sp } else { 0x42 }).set(CALLER_SP - 8, return_pc);
+        // What the size leads to.
+        world.set(CALLER_SP - 8 - 8 * words, 0x99);
+        let frames = world.walk(code + offset, sp, 0x1234, &[(2, rcx)]);
+        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+    }
+    // Elsewhere a word too many is no string's.
+    let mut world = World::new();
+    let (_, return_pc) = compiled_caller(&mut world);
+    let (method, code) = world.compiled_with(&[(0x40, &compare)]);
+    world.set(CALLER_SP - 8, return_pc);
+    let frames = world.walk(code + 0x38, frame_sp - 8, 0x1234, &[]);
+    assert_eq!(frames[0], (Compiled, method, 7));
+    assert_eq!(frames[1].0, Unwalkable);
 }
 
 /// C2's entries: RBP pushed, or put into the frame once that is there (small ones that need no stack check).

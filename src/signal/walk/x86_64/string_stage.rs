@@ -1,0 +1,47 @@
+//! What compiled code has on top of its frame while it compares strings or searches in them, on x86_64
+//! (cpu/x86/c2_MacroAssembler_x86.cpp, until 11 macroAssembler_x86.cpp; JDK 11-25).
+//!
+//! - `string_compare` pushes the difference of the lengths: `mov eax, ecx; sub ecx, edx; push rcx; cmovle edx, eax; …; pop
+//!   rcx` (or `pop rax`).
+//! - `string_indexof` keeps the stack pointer in RCX while it copies short strings to the stack, then pushes it, behind up to
+//!   three more words, and takes it back by `pop rsp`.
+
+use crate::core::memory::Memory;
+use crate::core::vm_layout::VmLayout;
+use crate::signal::walk::blob::Blob;
+use crate::signal::walk::registers::Registers;
+use crate::signal::walk::{Cursor, Walk};
+
+/// `mov eax, ecx; sub ecx, edx; push rcx; cmovle edx, eax`.
+const COMPARE: u64 = u64::from_le_bytes([0x8b, 0xc1, 0x2b, 0xca, 0x51, 0x0f, 0x4e, 0xd0]);
+/// To behind the push.
+const PUSHED_BYTES: u64 = 5;
+/// To its last instruction; it has loops for each size of vectors.
+const COMPARE_BYTES: u64 = 1024;
+/// Two short strings, three words and the stack pointer.
+const MOST_BYTES: u64 = 2 * 16 + 4 * 8;
+
+impl<M: Memory> Walk<'_, M> {
+    /// The caller of a compiled frame that has more on the stack than its size says, as it has for strings.
+    pub(in crate::signal::walk) fn caller_below_strings(
+        &self,
+        vm: &VmLayout,
+        blob: &Blob,
+        cursor: &Cursor,
+        registers: &Registers,
+    ) -> Option<Cursor> {
+        let above = cursor.sp.wrapping_add(8)..=cursor.sp.wrapping_add(MOST_BYTES);
+        let is_comparing = || {
+            let begun = (PUSHED_BYTES..COMPARE_BYTES).map(|back| cursor.pc.wrapping_sub(back));
+            begun.take_while(|&at| at >= blob.code_begin).any(|at| self.memory.load_u64(at) == Some(COMPARE))
+        };
+        let kept = [self.memory.load_u64(cursor.sp), Some(registers.rcx())];
+        let kept = kept.into_iter().flatten().filter(|sp| above.contains(sp) && sp.is_multiple_of(8));
+        let caller = |sp| {
+            let caller = self.sized_caller(&Cursor { sp, ..*cursor }, blob.frame_bytes).ok()?;
+            self.is_return_address(vm, caller.pc).then_some(caller)
+        };
+        let found = kept.into_iter().find_map(caller);
+        found.or_else(|| is_comparing().then(|| caller(cursor.sp.wrapping_add(8)))?)
+    }
+}
