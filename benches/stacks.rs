@@ -204,7 +204,7 @@ impl Bench {
             classes = h2.clone();
         }
         let library = &self.libraries[usize::from(program.library == Library::WithFramePointers)];
-        let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/java/testprograms/programs");
+        let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/java/api");
         let scratch = self.scratch.join("classes");
         let _ = std::fs::create_dir_all(&scratch);
         let arguments = program.command.iter().map(|&argument| match argument {
