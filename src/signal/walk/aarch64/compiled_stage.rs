@@ -5,7 +5,7 @@
 //! b.hi stub; ret` (17 on) or `ldr x8, [x28, x]; ldr wzr, [x8]; ret` (11), or with an exception in a jump
 //! (cpu/aarch64/aarch64.ad MachPrologNode, MachEpilogNode and RethrowException, c1_LIRAssembler_aarch64.cpp).
 
-use super::instructions::{Around, DROP_PAIR, INSTRUCTION_BYTES, Record, saves_record};
+use super::instructions::{Around, DROP_PAIR, INSTRUCTION_BYTES, RESTORE_AFTER_CALL, Record, saves_record};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 use crate::signal::walk::blob::Blob;
@@ -40,11 +40,14 @@ impl<M: Memory> Walk<'_, M> {
 
     /// The frame that is returned to at `cursor` as its size counts. C2 calls native code with a pair on the stack that tells where from:
     /// `adr x9, next; stp xzr, x9, [sp, -16]!; blr x8; next: add sp, sp, 16` (cpu/aarch64/aarch64.ad,
-    /// aarch64_enc_java_to_runtime, JDK 11-25).
+    /// aarch64_enc_java_to_runtime, JDK 11-25). `Continuation.doYield` calls the VM with another pair there.
     pub(in crate::signal::walk) fn without_call_words(&self, cursor: Cursor) -> Cursor {
-        let is_next = || self.memory.load_u32(cursor.pc) == Some(DROP_PAIR);
         let breadcrumb = || self.memory.load_u64(cursor.sp.wrapping_add(8)) == Some(cursor.pc);
-        if !cursor.interrupted && is_next() && breadcrumb() {
+        let has_pair = || match self.memory.load_u32(cursor.pc) {
+            Some(DROP_PAIR) => breadcrumb(),
+            next => next == Some(RESTORE_AFTER_CALL),
+        };
+        if !cursor.interrupted && has_pair() {
             return Cursor { sp: cursor.sp.wrapping_add(16), ..cursor };
         }
         cursor

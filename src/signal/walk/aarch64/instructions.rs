@@ -24,6 +24,9 @@ pub(super) const POP_RECORD: u32 = 0xa8c1_7bfd;
 pub(super) const MOVE_SP_TO_FP: u32 = 0x9100_03fd;
 /// `add sp, sp, 16`
 pub(super) const DROP_PAIR: u32 = 0x9100_43ff;
+/// `ldp x8, x12, [sp], 16`: what the macro assembler keeps for itself over a call of the VM (MacroAssembler::
+/// call_VM_leaf_base, JDK 11-25).
+pub(super) const RESTORE_AFTER_CALL: u32 = 0xa8c1_33e8;
 /// `sub sp, sp, x8`
 const SUB_SP_X8: u32 = 0xcb28_63ff;
 /// `br x8`

@@ -102,6 +102,21 @@ fn a_call_of_native_code_leaves_a_pair_on_the_frame() {
     }
 }
 
+/// Regression: what `Continuation.doYield` keeps over its call of the VM was taken for its own frame.
+#[test]
+fn a_call_of_the_vm_leaves_another_pair_on_the_frame() {
+    let mut world = World::new();
+    let (caller, return_pc) = compiled_caller(&mut world);
+    // stp x8, x12, [sp, -16]!; blr x8; ldp x8, x12, [sp], 16
+    let (method, code) = world.compiled_with(&[(0x60, &bytes(&[0xa9bf_33e8, 0xd63f_0100, 0xa8c1_33e8]))]);
+    let (leaf, leaf_code) = world.compiled();
+    world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, return_pc);
+    let pair = CALLER_SP - 0x40;
+    world.set(pair - 16, 0x1234).set(pair - 8, code + 0x68);
+    let frames = world.walk(leaf_code + 0x80, pair - 0x30, 0x4242, &[]);
+    assert_eq!(frames, [(Compiled, leaf, 7), (Compiled, method, 7), (Compiled, caller, 7)]);
+}
+
 #[test]
 fn a_stub_of_a_call_stands_for_the_call() {
     // isb; mov x12, method; mov x8, entry; br x8; and the one that reaches further: ldr x8, target; br x8.
