@@ -22,7 +22,9 @@
 //! | `perf_descriptor` | descriptors of perf events |
 //! | `handler_wait` | waits for handlers that are still at work at an end |
 //! | `kernel_rings` | where perf events tell of the kernel's own frames |
+//! | `handler_watch` | puts our handlers before those that others install over them |
 //! | `poller` | the safety net: when to look |
+//! | `stoppable_thread` | what the poller and the wall-clock sampler run in |
 //! | `reconcile` | the safety net: threads and periods that nothing told of |
 //! | `tasks` | the kernel's list of threads |
 //! | `process_account` | the process's CPU time against that of its threads |
@@ -33,6 +35,7 @@ mod clock;
 pub mod config;
 pub mod cpu;
 mod handler_wait;
+mod handler_watch;
 mod imports;
 mod kernel_rings;
 pub mod native_memory;
@@ -43,6 +46,7 @@ mod poller;
 mod process_account;
 mod random;
 mod reconcile;
+mod stoppable_thread;
 mod tasks;
 pub mod thread_records;
 mod thread_start;

@@ -12,19 +12,19 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 use super::clock::cpu_time_of;
 use super::cpu::StartError;
 use super::handler_wait::HandlerWait;
+use super::handler_watch::{self, Watch, Watched};
 use super::random::random;
+use super::stoppable_thread::{Stop, StoppableThread};
 use super::thread_records::{all_records, for_each_thread};
-use super::{own_threads, threads};
+use super::threads;
 use crate::core::counts::counts;
 use crate::core::record::Engine;
 use crate::core::thread::{RecordState, ThreadRecord};
@@ -84,6 +84,8 @@ counts! {
         signals_lost,
         /// Rounds that took longer than the interval, since there are too many threads, or too many that run.
         long_rounds,
+        /// Times that somebody else's handler was found in the place of ours.
+        handler_replaced,
     }
 }
 
@@ -116,14 +118,8 @@ pub fn interval_ended() {
 
 /// A running session. Stops when dropped.
 pub struct Session {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
-}
-
-#[derive(Default)]
-struct Shared {
-    stopping: Mutex<bool>,
-    wake: Condvar,
+    sampler: Option<StoppableThread>,
+    _watched: Watched,
 }
 
 /// Starts to sample the threads that `sampling::cpu` knows, whose session lasts longer.
@@ -132,29 +128,25 @@ pub fn start(config: &WallConfig, sample: WallSampleFn) -> Result<Session, Start
     REPEATS.lock().clear();
     for_each_thread(|record| record.wall.reset());
     SESSION.open(config.signal, sample);
-    let shared = Arc::new(Shared::default());
     let sampler = Sampler::new(*config);
-    let thread = own_threads::spawn("otlpprof-wall", {
-        let shared = Arc::clone(&shared);
-        move || sampler.run(&shared)
+    let sampler = StoppableThread::start("otlpprof-wall", move |stop| sampler.run(stop));
+    let sampler = sampler.inspect_err(|_| SESSION.close())?;
+    let watched = handler_watch::begin(Watch {
+        signal: config.signal,
+        samples: "wall-clock samples",
+        option: "wall.signal",
+        replaced: &COUNTS.handler_replaced,
     });
-    let thread = thread.inspect_err(|_| SESSION.close())?;
     log::info!("wall-clock sampling every {:?}", config.interval);
-    Ok(Session { shared, thread: Some(thread) })
+    Ok(Session { sampler: Some(sampler), _watched: watched })
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
         SESSION.close();
-        // In a forked child the thread does not exist.
+        drop(self.sampler.take());
         if threads::FORKED.load(Ordering::Relaxed) {
-            std::mem::forget(self.thread.take());
             return;
-        }
-        *self.shared.stopping.lock() = true;
-        self.shared.wake.notify_one();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
         }
         let wait = HandlerWait::new();
         for_each_thread(|record| {
@@ -225,18 +217,19 @@ impl Sampler {
         }
     }
 
-    fn run(mut self, shared: &Shared) {
-        let mut stopping = shared.stopping.lock();
+    fn run(mut self, stop: &Stop) {
         let mut round = Vec::new();
         let mut visits_due = 0.0;
         let mut last = Instant::now();
-        while !*stopping {
+        loop {
             if round.is_empty() {
                 self.begin_round(&mut round);
             }
             // At random, not in step with what the application does at intervals.
             let tick = self.tick().mul_f64(0.5 + (random() % 1024) as f64 / 1024.0);
-            shared.wake.wait_for(&mut stopping, tick);
+            if stop.comes_within(tick) {
+                return;
+            }
             let elapsed = last.elapsed();
             last = Instant::now();
             visits_due += self.places as f64 * elapsed.as_secs_f64() / self.round.as_secs_f64();
