@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use agent_support::running::Finished;
 use agent_support::stacks::stacks_of;
-use agent_support::{JavaRun, java_homes, java_version};
+use agent_support::{JavaRun, java_homes, java_version, oldest_and_newest};
 use loud_support::not_tested;
 use otlpprof::model::attribute_keys::EXCEPTION_TYPE;
 use otlpprof::otlp::lookup::Lookup;
@@ -88,6 +88,37 @@ fn all_engines_run_together_and_their_counts_add_up() {
         assert_eq!(types, wanted, "{}: {}", run.label, run.stderr);
         assert_exceptions_are_all_told_of(&run);
         println!("{}", report(&run, &without));
+    }
+}
+
+/// When each was taken, of whichever engine: in place of a count, and beside each of several values.
+#[test]
+fn samples_of_every_engine_have_their_times() {
+    let home = oldest_and_newest().pop().unwrap();
+    let options = format!("{DENSE},{TRACE},timestamps,file=FILE");
+    let run = JavaRun::new(&home, "MixedWork").argument(2).jvm_option("-Xmx256m").agent(&options);
+    let run = run.run().expect_success();
+    let messages = run.messages();
+    let wanted: BTreeSet<_> = TYPES.map(str::to_owned).into();
+    assert_eq!(profile_types(&messages), wanted, "{}: {}", run.label, run.stderr);
+    assert_exceptions_are_all_told_of(&run);
+    for message in &messages {
+        let lookup = Lookup::new(&message.data);
+        for profile in &message.data.resource_profiles[0].scope_profiles[0].profiles {
+            let (kind, unit) = lookup.value_type(profile.sample_type);
+            let window = profile.time_unix_nano..profile.time_unix_nano + profile.duration_nano;
+            for sample in &profile.samples {
+                let (times, values) = (&sample.timestamps_unix_nano, &sample.values);
+                if times.is_empty() {
+                    // Millions of objects are told by their number.
+                    assert!(unit == "count" && kind.ends_with("objects"), "{}: {kind}", run.label);
+                    continue;
+                }
+                let beside = if unit == "count" { 0 } else { times.len() };
+                assert_eq!(values.len(), beside, "{}: {kind}", run.label);
+                assert!(times.iter().all(|time| window.contains(time)), "{}: {kind}", run.label);
+            }
+        }
     }
 }
 

@@ -28,6 +28,7 @@
 //! | `reconcile` | the safety net: threads and periods that nothing told of |
 //! | `tasks` | the kernel's list of threads |
 //! | `process_account` | the process's CPU time against that of its threads |
+//! | `run_delay` | how long threads have waited for a processor |
 //! | [`wall`] | wall-clock sampling: who is signalled, and who need not be |
 //! | [`own_threads`] | threads of the profiler |
 
@@ -46,6 +47,7 @@ mod poller;
 mod process_account;
 mod random;
 mod reconcile;
+mod run_delay;
 mod stoppable_thread;
 mod tasks;
 pub mod thread_records;

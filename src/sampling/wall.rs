@@ -22,6 +22,7 @@ use super::cpu::StartError;
 use super::handler_wait::HandlerWait;
 use super::handler_watch::{self, Watch, Watched};
 use super::random::random;
+use super::run_delay::{RunAccount, run_delay_of};
 use super::stoppable_thread::{Stop, StoppableThread};
 use super::thread_records::{all_records, for_each_thread};
 use super::threads;
@@ -172,6 +173,8 @@ struct Visited {
     confirms: bool,
     /// Its CPU clock when it was seen to have gone back to waiting.
     idle_cpu_ns: Option<i64>,
+    /// What has been told of its running and waiting for a processor.
+    run: RunAccount,
 }
 
 struct Sampler {
@@ -284,6 +287,7 @@ impl Sampler {
             interval: 0,
             confirms: false,
             idle_cpu_ns: None,
+            run: RunAccount::default(),
         };
         let place = &mut self.visited[index as usize];
         let visited = place.get_or_insert(Visited { at_ns: a_round_ago_ns, ..fresh });
@@ -298,7 +302,8 @@ impl Sampler {
             return;
         }
         visited.empty_rounds = 0;
-        let Some(cpu_ns) = cpu_time_of(record.os_tid.load(Ordering::Relaxed)) else { return };
+        let tid = record.os_tid.load(Ordering::Relaxed);
+        let Some(cpu_ns) = cpu_time_of(tid) else { return };
         count(&COUNTS.visits);
         if visited.generation != generation {
             *visited = fresh;
@@ -308,6 +313,9 @@ impl Sampler {
         if visited.asked != 0 && !is_taken && now_ns.saturating_sub(visited.asked_at_ns) < LOST_AFTER_NS {
             // Under way: it will stand for this time too.
             account.due_ns.fetch_add(elapsed_ns, Ordering::AcqRel);
+            let is_runnable = account.is_runnable.load(Ordering::Relaxed);
+            let is_runnable = visited.run.goes_on(cpu_ns, elapsed_ns, is_runnable);
+            account.is_runnable.store(is_runnable, Ordering::Relaxed);
             return;
         }
         if visited.asked != 0 && !is_taken {
@@ -336,6 +344,12 @@ impl Sampler {
         // In a new interval it is asked again, and is where it was.
         let was_still = visited.idle_cpu_ns == Some(cpu_ns);
         self.next_number = self.next_number.wrapping_add(1).max(1);
+        let was_waiting = is_taken && account.was_waiting.load(Ordering::Relaxed);
+        // Where the kernel does not say it is taken to run.
+        let is_runnable = run_delay_of(tid).is_some_and(|run_delay_ns| {
+            visited.run.ask(cpu_ns, run_delay_ns, elapsed_ns, was_waiting, random())
+        });
+        account.is_runnable.store(is_runnable, Ordering::Relaxed);
         *visited = Visited {
             asked: self.next_number,
             asked_at_ns: now_ns,
