@@ -11,7 +11,7 @@ use std::io::Read;
 /// The nanoseconds that a thread of the process has been ready to run and had no processor, since it began; a wait that is not
 /// over is not in it. `None` if the thread is gone, or the kernel does not say (Documentation/scheduler/sched-stats.rst,
 /// "/proc/<pid>/schedstat").
-pub(super) fn run_delay_of(tid: i32) -> Option<i64> {
+fn run_delay_of(tid: i32) -> Option<i64> {
     let mut text = [0; 64];
     let length = File::open(format!("/proc/self/task/{tid}/schedstat")).ok()?.read(&mut text).ok()?;
     run_delay(text.get(..length)?)
@@ -35,6 +35,14 @@ pub(super) struct RunAccount {
 }
 
 impl RunAccount {
+    /// How long the thread has waited for a processor, so far; it was asked last so long ago. The kernel takes some microseconds to
+    /// say, and is not asked of one that has run for all but a twentieth of the time since.
+    pub(super) fn run_delay_of(&self, tid: i32, cpu_ns: i64, since_asked_ns: u64) -> Option<i64> {
+        let has_not_run_ns = since_asked_ns.cast_signed() - (cpu_ns - self.cpu_ns);
+        let has_run_on = has_not_run_ns < since_asked_ns.cast_signed() / 20;
+        if has_run_on { Some(self.run_delay_ns) } else { run_delay_of(tid) }
+    }
+
     /// The thread is asked for a sample that stands for so long. Whether that, if it does not find the thread waiting for
     /// anything else, is of waiting for a processor. `was_waiting` says that the sample before was of another wait, and none
     /// of either; `random` is any number.
@@ -150,6 +158,15 @@ mod tests {
         let waited =
             (0..asks).filter(|_| RunAccount::default().ask(600, 400, 1_000, false, random.number())).count();
         assert!((waited as f64 / f64::from(asks) - 0.4).abs() < 0.01, "{waited}");
+    }
+
+    #[test]
+    fn the_kernel_is_not_asked_of_a_thread_that_runs_on() {
+        let nobody = i32::MAX;
+        let mut account = RunAccount::default();
+        account.ask(1_000, 70, 1_000, false, 0);
+        assert_eq!(account.run_delay_of(nobody, 1_990, 1_000), Some(70));
+        assert_eq!(account.run_delay_of(nobody, 1_900, 1_000), None);
     }
 
     #[test]

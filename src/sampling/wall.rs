@@ -22,7 +22,7 @@ use super::cpu::StartError;
 use super::handler_wait::HandlerWait;
 use super::handler_watch::{self, Watch, Watched};
 use super::random::random;
-use super::run_delay::{RunAccount, run_delay_of};
+use super::run_delay::RunAccount;
 use super::stoppable_thread::{Stop, StoppableThread};
 use super::thread_records::{all_records, for_each_thread};
 use super::threads;
@@ -346,7 +346,9 @@ impl Sampler {
         self.next_number = self.next_number.wrapping_add(1).max(1);
         let was_waiting = is_taken && account.was_waiting.load(Ordering::Relaxed);
         // Where the kernel does not say it is taken to run.
-        let is_runnable = run_delay_of(tid).is_some_and(|run_delay_ns| {
+        let since_asked_ns = now_ns.saturating_sub(visited.asked_at_ns);
+        let run_delay_ns = visited.run.run_delay_of(tid, cpu_ns, since_asked_ns);
+        let is_runnable = run_delay_ns.is_some_and(|run_delay_ns| {
             visited.run.ask(cpu_ns, run_delay_ns, elapsed_ns, was_waiting, random())
         });
         account.is_runnable.store(is_runnable, Ordering::Relaxed);
