@@ -135,9 +135,9 @@ fn profile_types(messages: &[Message]) -> BTreeSet<String> {
 
 /// What was taken is there or is lost and counted; and the intervals' counts are the session's.
 fn assert_counters_add_up(run: &Finished) {
-    let of_handler = |name: &str| ["handler.samples_", name].concat();
+    let of_handler = |what: &str| format!("handler.samples_{what}");
     let [taken, recorded, dropped, filtered] =
-        ["taken", "recorded", "dropped", "filtered"].map(|of| run.counter(&of_handler(of)));
+        ["taken", "recorded", "dropped", "filtered"].map(|what| run.counter(&of_handler(what)));
     assert_eq!(taken, recorded + dropped + filtered, "{}: {}", run.label, run.stderr);
     assert!(recorded > 100, "{}: {}", run.label, run.stderr);
     let told = sums_of_counters(&run.messages());
