@@ -6,10 +6,12 @@
 //! agent once more: what it seems to cost is the noise.
 //!
 //! What is written is the file, and what it is as it would be sent: compressed. Beside it stand how many samples it tells of
-//! (times that a stack was taken, or a thread was counted as it was before), and how many it sums them up to.
+//! (times that a stack was taken, or a thread was counted as it was before), and how many it sums them up to; and how many
+//! bytes are the names by which the system knows functions: those of methods with their descriptors.
 
 mod measure;
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -20,6 +22,7 @@ use measure::Spread;
 use measure::profilers::{self, Profiler, Profilers, named_number};
 use otlpprof::otlp::lookup::Lookup;
 use otlpprof::otlp::read;
+use otlpprof::otlp::wire::ProfilesDictionary;
 
 /// A row of the table: the program's work, and the engine's option, which both have.
 #[derive(Clone, Copy)]
@@ -74,6 +77,8 @@ struct Written {
     bytes: f64,
     compressed_bytes: f64,
     samples: f64,
+    /// Of the strings that are nothing but system names of functions.
+    system_name_bytes: f64,
     /// `Sample` messages, of one profile where an engine writes two of the same samples.
     summed_up: f64,
 }
@@ -134,8 +139,9 @@ impl Bench {
                     Spread::of(with.iter().map(|run| part(&run.written)).collect()).median
                 };
                 print!(
-                    "  {:>7.1} KiB, {:>6.1} compressed, of {:>7} samples in {:>4}: {:>6.2} bytes a sample, compressed {:.2}",
+                    "  {:>7.1} KiB ({:.1} system names), {:>6.1} compressed, of {:>7} samples in {:>4}: {:>6.2} bytes a sample, compressed {:.2}",
                     median(|written| written.bytes / 1024.0),
+                    median(|written| written.system_name_bytes / 1024.0),
                     median(|written| written.compressed_bytes / 1024.0),
                     median(|written| written.samples),
                     median(|written| written.summed_up),
@@ -179,6 +185,7 @@ fn written(file: &Path) -> Written {
     let mut written = Written { bytes: bytes.len() as f64, compressed_bytes, ..Written::default() };
     for message in read::read(&bytes) {
         let message = message.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        written.system_name_bytes += message.data.dictionary.as_ref().map_or(0.0, system_name_bytes);
         let lookup = Lookup::new(&message.data);
         let scopes = message.data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles);
         let profiles = scopes.flat_map(|scope| &scope.profiles);
@@ -202,4 +209,15 @@ fn written(file: &Path) -> Written {
     }
     written.samples = written.samples.round();
     written
+}
+
+/// The bytes of the strings that only functions' system names refer to, with the tag and the length of each.
+fn system_name_bytes(dictionary: &ProfilesDictionary) -> f64 {
+    let functions = &dictionary.function_table;
+    let others: BTreeSet<_> =
+        functions.iter().flat_map(|function| [function.name_strindex, function.filename_strindex]).collect();
+    let system_names: BTreeSet<_> = functions.iter().map(|function| function.system_name_strindex).collect();
+    let lengths =
+        system_names.difference(&others).map(|index| dictionary.string_table[*index as usize].len());
+    lengths.map(|length| (length + if length < 128 { 2 } else { 3 }) as f64).sum()
 }

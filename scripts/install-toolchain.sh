@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs those of the named tools that are missing:
-# scripts/install-toolchain.sh [rust] [cc] [jdk] [python] [go] [openssl] [maven]
+# scripts/install-toolchain.sh [rust] [cc] [jdk] [python] [go] [openssl] [maven] [allocators]
 #
 #   rust     cargo, rustfmt and clippy, through rustup
 #   cc       a C compiler and binutils (addr2line, readelf)
@@ -10,6 +10,7 @@
 #   go       a Go compiler (builds the collector that tests upload to): Debian's, or one in .cache/go
 #   openssl  the command that makes certificates for tests of TLS
 #   maven    mvn, which fetches the Java libraries that tests run
+#   allocators  jemalloc and tcmalloc, which tests have in the C library's place
 #
 # Without a name: rust, cc, jdk and python. Nothing happens for what is there. System packages need Debian and root or sudo.
 # What cannot be had ends it with one line.
@@ -165,10 +166,19 @@ install_maven() {
     has mvn || apt_install maven
 }
 
+install_allocators() {
+    compgen -G '/usr/lib/*/libjemalloc.so.2' >/dev/null || apt_install libjemalloc2
+    compgen -G '/usr/lib/*/libtcmalloc_minimal.so.4' >/dev/null && return
+    # Debian 13 has it under another name.
+    local package=libtcmalloc-minimal4
+    ! apt-cache show libtcmalloc-minimal4t64 >/dev/null 2>&1 || package+=t64
+    apt_install "$package"
+}
+
 [ $# -gt 0 ] || set -- rust cc jdk python
 for tool in "$@"; do
     case "$tool" in
-    rust | cc | cross | jdk | python | go | openssl | maven) "install_$tool" ;;
-    *) fail "unknown tool '$tool': one of rust cc cross jdk python go openssl maven" ;;
+    rust | cc | cross | jdk | python | go | openssl | maven | allocators) "install_$tool" ;;
+    *) fail "unknown tool '$tool': one of rust cc cross jdk python go openssl maven allocators" ;;
     esac
 done

@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
-scripts/install-toolchain.sh rust cc jdk python go openssl maven
+scripts/install-toolchain.sh rust cc jdk python go openssl maven allocators
 scripts/install-jdks.sh
 # Tests call these themselves; here their first run, which downloads, fails by its own name.
 scripts/collector.sh >/dev/null

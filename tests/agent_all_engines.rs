@@ -3,19 +3,47 @@
 mod agent_support;
 mod loud_support;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
 
-use agent_support::{JavaRun, java_homes, profiles};
+use agent_support::running::Finished;
+use agent_support::stacks::stacks_of;
+use agent_support::{JavaRun, java_homes, java_version, oldest_and_newest};
 use loud_support::not_tested;
+use otlpprof::model::attribute_keys::EXCEPTION_TYPE;
 use otlpprof::otlp::lookup::Lookup;
+use otlpprof::otlp::read::Message;
+use otlpprof::otlp::wire::Value;
 
-/// How long the program runs, if not for some seconds: `OTLPPROF_TEST_ENGINES_S=600` is a soak.
+/// How long the program runs, if not for some seconds: `OTLPPROF_TEST_ENGINES_S=600` is a soak, on the newest JDK, with
+/// nothing but defaults.
 const SECONDS: &str = "OTLPPROF_TEST_ENGINES_S";
 
-const ENGINES: &str = "cpu,wall,alloc,live=64k,lock,wait,exceptions,nativemem=256k";
+/// More samples than the defaults make, and more profiles, so that seconds have some of each.
+const DENSE: &str = "cpu,wall,alloc,live=64k,lock,wait,exceptions,nativemem=256k,nativemem.leaks,interval=1s";
 
+const DEFAULTS: &str =
+    "cpu,wall,alloc,live,lock,wait,exceptions,nativemem,nativemem.leaks,budget=2,limit=10000";
+
+const TRACE: &str = "trace=programs.MixedWork.burn";
+
+/// A program without as many page faults as samples are wanted of it gets these.
 const EVENT: &str = "event=page-faults:10";
+
+const TYPES: [&str; 11] = [
+    "cpu",
+    "wall",
+    "alloc-space",
+    "alloc-objects",
+    "live-heap",
+    "lock-contention",
+    "wait",
+    "exceptions",
+    "nativemem",
+    "nativemem-leak",
+    "trace",
+];
 
 /// Whether the agent may have perf events here.
 fn has_perf_events(home: &Path) -> bool {
@@ -28,63 +56,148 @@ fn has_perf_events(home: &Path) -> bool {
 fn all_engines_run_together_and_their_counts_add_up() {
     let soak = std::env::var(SECONDS).ok().map(|seconds| seconds.parse().expect("a number"));
     let seconds: f64 = soak.unwrap_or(4.0);
-    for home in java_homes() {
+    let mut homes = java_homes();
+    if soak.is_some() {
+        homes.sort_by_key(|home| std::cmp::Reverse(java_version(home)));
+        homes.truncate(1);
+    }
+    for home in homes {
         let has_event = has_perf_events(&home);
-        let mut options = format!("{ENGINES},interval=1s,file=FILE");
+        let engines = if soak.is_some() { DEFAULTS } else { DENSE };
+        let mut options = format!("{engines},{TRACE},file=FILE");
         if has_event {
             options = format!("{options},{EVENT}");
         } else {
             not_tested("an event beside the other engines, since perf events are not granted");
         }
-        // It has no time to settle in a short run, and might leave an engine without a sample.
-        if soak.is_some() {
-            options.push_str(",budget=2");
-        }
-        let run = || JavaRun::new(&home, "MixedWork").argument(seconds).jvm_option("-Xmx256m");
-        let without = run().run().expect_success();
-        let run = run().agent(&options).run().expect_success();
+        let program = || {
+            JavaRun::new(&home, "MixedWork")
+                .argument(seconds)
+                .jvm_option("-Xmx256m")
+                .lasting(Duration::from_secs_f64(seconds))
+        };
+        let without = program().run().expect_success();
+        let run = program().agent(&options).run().expect_success();
         for complaint in ["is off", "internal error"] {
             assert!(!run.stderr.contains(complaint), "{}: {}", run.label, run.stderr);
         }
-        let counter = |name: &str| run.counter(name);
-        let [taken, recorded, dropped, filtered] =
-            ["taken", "recorded", "dropped", "filtered"].map(|of| counter(&format!("handler.samples_{of}")));
-        assert_eq!(taken, recorded + dropped + filtered, "{}: {}", run.label, run.stderr);
-        assert!(recorded > 100, "{}: {}", run.label, run.stderr);
-        let messages = run.messages();
-        let mut types = BTreeSet::new();
-        for message in &messages {
-            let lookup = Lookup::new(&message.data);
-            for profile in &message.data.resource_profiles[0].scope_profiles[0].profiles {
-                types.extend(
-                    lookup.attribute_text(&profile.attribute_indices, "profile.type").map(str::to_owned),
-                );
+        assert_counters_add_up(&run);
+        let types = profile_types(&run.messages());
+        let wanted: BTreeSet<_> =
+            TYPES.into_iter().chain(has_event.then_some("page-faults")).map(str::to_owned).collect();
+        assert_eq!(types, wanted, "{}: {}", run.label, run.stderr);
+        assert_exceptions_are_all_told_of(&run);
+        println!("{}", report(&run, &without));
+    }
+}
+
+/// When each was taken, of whichever engine: in place of a count, and beside each of several values.
+#[test]
+fn samples_of_every_engine_have_their_times() {
+    let home = oldest_and_newest().pop().unwrap();
+    let options = format!("{DENSE},{TRACE},timestamps,file=FILE");
+    let run = JavaRun::new(&home, "MixedWork").argument(2).jvm_option("-Xmx256m").agent(&options);
+    let run = run.run().expect_success();
+    let messages = run.messages();
+    let wanted: BTreeSet<_> = TYPES.map(str::to_owned).into();
+    assert_eq!(profile_types(&messages), wanted, "{}: {}", run.label, run.stderr);
+    assert_exceptions_are_all_told_of(&run);
+    for message in &messages {
+        let lookup = Lookup::new(&message.data);
+        for profile in &message.data.resource_profiles[0].scope_profiles[0].profiles {
+            let (kind, unit) = lookup.value_type(profile.sample_type);
+            let window = profile.time_unix_nano..profile.time_unix_nano + profile.duration_nano;
+            for sample in &profile.samples {
+                let (times, values) = (&sample.timestamps_unix_nano, &sample.values);
+                if times.is_empty() {
+                    // Millions of objects are told by their number.
+                    assert!(unit == "count" && kind.ends_with("objects"), "{}: {kind}", run.label);
+                    continue;
+                }
+                let beside = if unit == "count" { 0 } else { times.len() };
+                assert_eq!(values.len(), beside, "{}: {kind}", run.label);
+                assert!(times.iter().all(|time| window.contains(time)), "{}: {kind}", run.label);
             }
         }
-        for wanted in [
-            "cpu",
-            "wall",
-            "alloc-space",
-            "alloc-objects",
-            "live-heap",
-            "lock-contention",
-            "wait",
-            "exceptions",
-            "nativemem",
-        ]
-        .into_iter()
-        .chain(has_event.then_some("page-faults"))
-        {
-            assert!(types.contains(wanted), "{}: no {wanted} in {types:?}\n{}", run.label, run.stderr);
-        }
-        let late = messages.last().map(|message| profiles::profile_counter(message, "handler.handler_ns"));
-        println!(
-            "{}: {recorded} samples, handlers {:.2} %, threads {:.2} % of {:?} CPU ({:?} without), last interval's handlers {late:?} ns",
-            run.label,
-            counter("handler.handler_ns") as f64 / run.cpu.as_nanos() as f64 * 100.0,
-            counter("agent.threads_ns") as f64 / run.cpu.as_nanos() as f64 * 100.0,
-            run.cpu,
-            without.cpu,
-        );
     }
+}
+
+fn profile_types(messages: &[Message]) -> BTreeSet<String> {
+    let types = messages.iter().flat_map(|message| {
+        let lookup = Lookup::new(&message.data);
+        let profiles = &message.data.resource_profiles[0].scope_profiles[0].profiles;
+        profiles.iter().filter_map(move |profile| {
+            lookup.attribute_text(&profile.attribute_indices, "profile.type").map(str::to_owned)
+        })
+    });
+    types.collect()
+}
+
+/// What was taken is there or is lost and counted; and the intervals' counts are the session's.
+fn assert_counters_add_up(run: &Finished) {
+    let of_handler = |what: &str| format!("handler.samples_{what}");
+    let [taken, recorded, dropped, filtered] =
+        ["taken", "recorded", "dropped", "filtered"].map(|what| run.counter(&of_handler(what)));
+    assert_eq!(taken, recorded + dropped + filtered, "{}: {}", run.label, run.stderr);
+    assert!(recorded > 100, "{}: {}", run.label, run.stderr);
+    let told = sums_of_counters(&run.messages());
+    for name in ["taken", "recorded", "dropped", "thinned"].map(of_handler) {
+        let sum = told.get(&format!("otlpprof.{name}")).copied().unwrap_or(0);
+        assert_eq!(sum, run.counter(&name), "{}: {name}: {}", run.label, run.stderr);
+    }
+}
+
+/// The counters of all intervals.
+fn sums_of_counters(messages: &[Message]) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for message in messages {
+        let lookup = Lookup::new(&message.data);
+        for profile in &message.data.resource_profiles[0].scope_profiles[0].profiles {
+            for (key, value) in lookup.attributes(&profile.attribute_indices) {
+                if let Some(Value::IntValue(count)) = value {
+                    *sums.entry(key.to_owned()).or_default() += count.unsigned_abs();
+                }
+            }
+        }
+    }
+    sums
+}
+
+/// However few of them were sampled: the limit is less than what the program throws in a second, and so is the budget.
+fn assert_exceptions_are_all_told_of(run: &Finished) {
+    let thrown: f64 = run.stdout.trim().parse().expect("a number");
+    let stacks = stacks_of(&run.messages(), "exceptions", ("exceptions", "count"));
+    let is_thrown = |class: &String| class == "java.lang.IllegalArgumentException";
+    let found: f64 = stacks
+        .iter()
+        .filter(|stack| stack.labels.get(EXCEPTION_TYPE).is_some_and(is_thrown))
+        .map(|stack| stack.value as f64)
+        .sum();
+    let ratio = found / thrown;
+    assert!((ratio - 1.0).abs() < 0.1, "{}: {found} of {thrown} ({ratio:.3})", run.label);
+}
+
+/// What the agent has cost.
+fn report(run: &Finished, without: &Finished) -> String {
+    let counter = |name: &str| run.counter(name);
+    let percent = |ns: u64| ns as f64 / run.cpu.as_nanos() as f64 * 100.0;
+    let mib = |run: &Finished| run.peak_memory_kib as f64 / 1024.0;
+    let messages = run.messages();
+    let written: u64 = run.files().iter().map(|file| file.metadata().map_or(0, |file| file.len())).sum();
+    format!(
+        "{}: {} samples ({} left to others to stand for, {} dropped) in {} messages of {written} bytes; handlers {:.2} %, \
+         signals {:.2} %, threads {:.2} % of {:?} CPU ({:?} without the agent); {:.1} MiB resident at most ({:.1} without)",
+        run.label,
+        counter("handler.samples_recorded"),
+        counter("handler.samples_thinned"),
+        counter("handler.samples_dropped"),
+        messages.len(),
+        percent(counter("handler.handler_ns")),
+        percent(counter("agent.signals_ns")),
+        percent(counter("agent.threads_ns")),
+        run.cpu,
+        without.cpu,
+        mib(run),
+        mib(without),
+    )
 }

@@ -1,10 +1,14 @@
 //! Native allocations, beside what programs know of themselves.
 
 mod agent_support;
+mod loud_support;
+
+use std::path::PathBuf;
 
 use agent_support::running::Finished;
 use agent_support::stacks::{Stack, stacks_of};
-use agent_support::{JavaRun, java_homes, java_version};
+use agent_support::{JavaRun, java_homes, java_version, oldest_and_newest};
+use loud_support::not_tested;
 
 const LIBRARY: &str = env!("OTLPPROF_ALLOCATING");
 const INTERVAL_BYTES: f64 = 1024.0;
@@ -73,33 +77,71 @@ fn assert_near(label: &str, found: f64, expected: f64, tolerance: f64) {
 const BYTES: &str = "bytes";
 const COUNT: &str = "count";
 
+/// One interval: what was not freed is told at its end.
+const ALL_OF_IT: &str = "cpu=off,budget=off,interval=1h,nativemem=1k,nativemem.leaks,file=FILE";
+
+/// By bytes and by allocations, of all sites.
+fn assert_sums_are_right(run: &Finished) {
+    // Which would be missing.
+    assert_eq!(run.counter("handler.samples_dropped"), 0, "{}", run.stderr);
+    assert!(run.counter("nativemem.not_remembered") < 50, "{}", run.stderr);
+    let messages = run.messages();
+    let allocated = [("alloc_space", BYTES), ("alloc_objects", COUNT)]
+        .map(|sample_type| stacks_of(&messages, "nativemem", sample_type));
+    let kept = [("inuse_space", BYTES), ("inuse_objects", COUNT)]
+        .map(|sample_type| stacks_of(&messages, "nativemem-leak", sample_type));
+    for truth in truth(run) {
+        let Truth { function, tolerance, .. } = &truth;
+        for (which, stacks, expected) in
+            [("allocated", &allocated, truth.allocated), ("kept", &kept, truth.kept)]
+        {
+            for (unit, (stacks, expected)) in [BYTES, COUNT].iter().zip(stacks.iter().zip(expected)) {
+                let label = format!("{} {function} {which} {unit}", run.label);
+                assert_near(&label, sum(run, stacks, function), expected, *tolerance);
+            }
+        }
+    }
+}
+
 /// The library is loaded when the agent has long begun, and by dlopen: no native method is bound to it.
 #[test]
 fn bytes_allocations_and_leaks_are_right_by_site() {
     for home in java_homes() {
-        // One interval: what was not freed is told at its end.
-        let options = "cpu=off,budget=off,interval=1h,nativemem=1k,nativemem.leaks,file=FILE";
-        let run = JavaRun::new(&home, "NativeMemory").argument(LIBRARY).agent(options).run().expect_success();
-        // Which would be missing.
-        assert_eq!(run.counter("handler.samples_dropped"), 0, "{}", run.stderr);
-        assert!(run.counter("nativemem.not_remembered") < 50, "{}", run.stderr);
-        let messages = run.messages();
-        let allocated = [("alloc_space", BYTES), ("alloc_objects", COUNT)]
-            .map(|sample_type| stacks_of(&messages, "nativemem", sample_type));
-        let kept = [("inuse_space", BYTES), ("inuse_objects", COUNT)]
-            .map(|sample_type| stacks_of(&messages, "nativemem-leak", sample_type));
-        for truth in truth(&run) {
-            let Truth { function, tolerance, .. } = &truth;
-            for (which, stacks, expected) in
-                [("allocated", &allocated, truth.allocated), ("kept", &kept, truth.kept)]
-            {
-                for (unit, (stacks, expected)) in [BYTES, COUNT].iter().zip(stacks.iter().zip(expected)) {
-                    let label = format!("{} {function} {which} {unit}", run.label);
-                    assert_near(&label, sum(&run, stacks, function), expected, *tolerance);
-                }
-            }
+        let run = JavaRun::new(&home, "NativeMemory").argument(LIBRARY).agent(ALL_OF_IT);
+        assert_sums_are_right(&run.run().expect_success());
+    }
+}
+
+/// Other allocators in the C library's place, as servers have them.
+#[test]
+fn the_sums_of_other_allocators_are_right_and_nothing_waits_for_itself() {
+    for name in ["libjemalloc.so.2", "libtcmalloc_minimal.so.4"] {
+        let Some(allocator) = system_library(name) else {
+            not_tested(&format!("native memory by {name} (scripts/install-toolchain.sh allocators)"));
+            continue;
+        };
+        let allocator = allocator.to_str().unwrap();
+        for home in oldest_and_newest() {
+            let run = JavaRun::new(&home, "NativeMemory").argument(LIBRARY).agent(ALL_OF_IT);
+            let run = run.variable("LD_PRELOAD", allocator).run().expect_success();
+            assert_sums_are_right(&run);
+            // What the allocator does for itself is none of the program's allocations.
+            let stacks = stacks_of(&run.messages(), "nativemem", ("alloc_space", BYTES));
+            let own = stacks.iter().find(|stack| stack.frames[0].object.ends_with(name));
+            assert!(own.is_none(), "{} {name}: {own:#?}", run.label);
+            // Threads, direct buffers and collections beside each other, with the other engines.
+            let options = "cpu=1ms,wall,alloc,nativemem=16k,nativemem.leaks,interval=300ms,file=FILE";
+            let run = JavaRun::new(&home, "MixedWork").argument(2).agent(options);
+            run.variable("LD_PRELOAD", allocator).run().expect_success();
         }
     }
+}
+
+/// A library of the system's, by its name.
+fn system_library(name: &str) -> Option<PathBuf> {
+    let mut folders =
+        std::fs::read_dir("/usr/lib").ok()?.filter_map(|entry| Some(entry.ok()?.path().join(name)));
+    folders.find(|library| library.is_file())
 }
 
 /// Without leaks nothing is remembered, and what frees is left alone. Each walker finds the caller.

@@ -171,6 +171,67 @@ fn a_signal_that_async_profiler_has_already_is_one_line_and_the_other_engines_ru
     }
 }
 
+/// Regression: only the CPU engine looked at its handler again. Where one is installed once more it is left there, and the user
+/// is told on whom the samples depend.
+#[test]
+fn handlers_that_are_installed_later_have_ours_put_before_them_once() {
+    let home = &oldest_and_newest()[1];
+    let run = JavaRun::new(home, "LateHandlers").argument("PROF").argument("VTALRM").argument("STKFLT");
+    let options = "cpu=1ms,cpu.clock=timer,wall=10ms,event=context-switches:4,interval=200ms,file=FILE";
+    let run = run.agent(options).run().expect_success();
+    let messages = run.messages();
+    // By the time that the program has told of: its handlers are there, and ours have been put before them.
+    let is_sampled = |profile_type: &str, from: &str, to: &str| {
+        let [from, to] = [from, to].map(|moment| moment_of(&run, moment));
+        let between = messages.iter().filter(|message| {
+            let profile = &message.data.resource_profiles[0].scope_profiles[0].profiles[0];
+            let end = profile.time_unix_nano + profile.duration_nano;
+            profile.time_unix_nano >= from && end <= to
+        });
+        let between: Vec<_> = between.cloned().collect();
+        !stacks_of(&between, profile_type, ("samples", "count")).is_empty()
+    };
+    let has_event = !run.stderr.contains("event=context-switches is off");
+    if !has_event {
+        not_tested("a handler over that of a perf event's signal, since perf events are not granted");
+    }
+    let engines = [
+        (libc::SIGPROF, "cpu", "CPU samples depend on it now (`signal` chooses another signal)", true),
+        (
+            libc::SIGVTALRM,
+            "wall",
+            "wall-clock samples depend on it now (`wall.signal` chooses another signal)",
+            true,
+        ),
+        (
+            libc::SIGSTKFLT,
+            "context-switches",
+            "samples by a perf event depend on it now (`event.signal` chooses another signal)",
+            has_event,
+        ),
+    ];
+    for (signal, profile_type, depends, _) in engines.into_iter().filter(|(.., is_on)| *is_on) {
+        let line = format!("another handler was installed for signal {signal}: ");
+        let said: Vec<_> =
+            run.stderr.lines().filter_map(|said| Some(said.split_once(&line)?.1.to_owned())).collect();
+        assert_eq!(
+            said,
+            ["ours is before it again, and passes on what is not ours", depends],
+            "{}: {}",
+            run.label,
+            run.stderr
+        );
+        assert!(is_sampled(profile_type, "put back", "again"), "{}: {profile_type}", run.label);
+        assert!(!is_sampled(profile_type, "left", "end"), "{}: {profile_type}", run.label);
+    }
+}
+
+/// When the program was at a place, in nanoseconds since 1970.
+fn moment_of(run: &Finished, moment: &str) -> u64 {
+    let line = run.stdout.lines().find_map(|line| line.strip_prefix(moment)?.trim().parse::<u64>().ok());
+    line.unwrap_or_else(|| panic!("{}: no {moment}: {}", run.label, run.stdout)) * 1_000_000
+}
+
 #[test]
 fn a_second_copy_of_the_agent_says_one_line_and_does_nothing() {
     let folder = tempfile::tempdir().unwrap();

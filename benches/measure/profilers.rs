@@ -81,7 +81,8 @@ impl Profilers {
         let file = file.display();
         match (profiler, &self.peer) {
             (Profiler::Ours, _) => {
-                format!("-agentpath:{}=cpu=off,{engine},loglevel=error,file={file}", self.agent)
+                // One profile of the whole run, as the other writes.
+                format!("-agentpath:{}=cpu=off,{engine},interval=1h,loglevel=error,file={file}", self.agent)
             }
             (Profiler::Theirs, Some(peer)) => {
                 format!(

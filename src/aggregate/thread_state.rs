@@ -10,7 +10,7 @@ use crate::model::{Frame, StackId, Tables};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum ThreadState {
-    /// On a processor, or waiting for one.
+    /// On a processor.
     Running = 1,
     /// In front of a monitor, or stopped by the VM.
     Blocked,
@@ -22,11 +22,20 @@ pub enum ThreadState {
     Sleeping,
     /// In a system call of native code that waits: for a socket, say.
     InNative,
+    /// Ready to run, and waiting for a processor.
+    Runnable,
 }
 
 impl ThreadState {
-    const ALL: [Self; 6] =
-        [Self::Running, Self::Blocked, Self::Waiting, Self::Parked, Self::Sleeping, Self::InNative];
+    const ALL: [Self; 7] = [
+        Self::Running,
+        Self::Blocked,
+        Self::Waiting,
+        Self::Parked,
+        Self::Sleeping,
+        Self::InNative,
+        Self::Runnable,
+    ];
 
     /// The state as attributes have it.
     pub const fn name(self) -> &'static str {
@@ -37,6 +46,7 @@ impl ThreadState {
             Self::Parked => "parked",
             Self::Sleeping => "sleeping",
             Self::InNative => "native",
+            Self::Runnable => "runnable",
         }
     }
 
@@ -65,7 +75,7 @@ impl ThreadStates {
     /// The state of the thread that a sample was taken of.
     pub(super) fn of(&mut self, tables: &Tables, header: &SampleHeader, stack: StackId) -> ThreadState {
         if header.is_waiting == 0 {
-            return ThreadState::Running;
+            return if header.is_runnable == 0 { ThreadState::Running } else { ThreadState::Runnable };
         }
         let told = *self.waits.entry(stack).or_insert_with(|| state_of_leaf(tables, stack));
         match told {

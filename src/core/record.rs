@@ -172,8 +172,10 @@ pub struct SampleHeader {
     pub is_virtual: u8,
     /// 1 if a system call of the thread's was waiting, else 0.
     pub is_waiting: u8,
+    /// 1 if the thread is told to have waited for a processor, unless it was waiting for anything else; otherwise 0.
+    pub is_runnable: u8,
     /// Always 0.
-    pub reserved: [u8; 2],
+    pub reserved: u8,
 }
 
 /// What a [`FrameRecord`] holds.

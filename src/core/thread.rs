@@ -154,6 +154,9 @@ pub struct WallAccount {
     pub due_ns: AtomicU64,
     /// The number of the sample that the thread was asked for last.
     pub asked: AtomicU32,
+    /// Whether that sample, if it does not find the thread waiting for anything else, is told as of a thread that waits for a
+    /// processor.
+    pub is_runnable: AtomicBool,
     /// The number of the sample that it took last.
     pub taken: AtomicU32,
     /// The thread's CPU clock when it had taken that.

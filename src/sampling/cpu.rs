@@ -10,10 +10,11 @@ use thiserror::Error;
 
 use super::clock::{ITIMER, check_kernel_frames, probe_perf, probe_timer};
 use super::config::{ArmedConfig, ClockChoice, Config};
-use super::poller::Poller;
+use super::handler_watch::{self, Watch, Watched};
 use super::process_account::ProcessAccount;
+use super::stoppable_thread::StoppableThread;
 use super::tasks::{self, Tasks};
-use super::{kernel_rings, own_threads, random, thread_start, threads};
+use super::{kernel_rings, own_threads, poller, random, thread_start, threads};
 use crate::core::thread::ClockKind;
 use crate::signal::chain::ChainError;
 use crate::signal::cpu::{SESSION, SampleFn};
@@ -70,7 +71,8 @@ impl From<ChainError> for StartError {
 
 /// A running session. Stops when dropped.
 pub struct Session {
-    poller: Option<Poller>,
+    poller: Option<StoppableThread>,
+    watched: Option<Watched>,
     clock: Option<ClockKind>,
     clock_reason: String,
 }
@@ -98,7 +100,7 @@ pub fn start(config: &Config, sample: SampleFn) -> Result<Session, StartError> {
         return Err(StartError::AlreadyRunning);
     }
     // From here on, dropping the session undoes what has been done.
-    let mut session = Session { poller: None, clock: None, clock_reason: String::new() };
+    let mut session = Session { poller: None, watched: None, clock: None, clock_reason: String::new() };
     if let Some((clock, reason)) = choose_clock(config)? {
         (session.clock, session.clock_reason) = (Some(clock), reason);
     }
@@ -111,6 +113,12 @@ pub fn start(config: &Config, sample: SampleFn) -> Result<Session, StartError> {
     }
     if session.clock.is_some() {
         install_handler(config.signal)?;
+        session.watched = Some(handler_watch::begin(Watch {
+            signal: config.signal,
+            samples: "CPU samples",
+            option: "signal",
+            replaced: &COUNTERS.handler_replaced,
+        }));
     }
     // The interval is at most an hour: it fits.
     SESSION.open(sample, config.interval.as_nanos() as i64, tick_ns());
@@ -121,7 +129,7 @@ pub fn start(config: &Config, sample: SampleFn) -> Result<Session, StartError> {
     thread_start::install();
     threads::arm_all(&mut tasks)?;
     let account = session.clock.map(|_| ProcessAccount::begin(&tasks));
-    session.poller = Some(Poller::start(config.signal, account, tasks)?);
+    session.poller = Some(poller::start(account, tasks)?);
     if let Some(clock) = session.clock {
         let (interval, reason) = (config.interval, &session.clock_reason);
         log::info!("CPU sampling every {interval:?} of CPU time by {} ({reason})", clock.name());
@@ -150,13 +158,11 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         if threads::FORKED.load(Ordering::Relaxed) {
-            if let Some(poller) = self.poller.take() {
-                poller.forget();
-            }
             return;
         }
         SESSION.close();
         drop(self.poller.take());
+        drop(self.watched.take());
         thread_start::remove();
         threads::retire_all();
         ITIMER.lock().stop();

@@ -22,10 +22,13 @@
 //! | `perf_descriptor` | descriptors of perf events |
 //! | `handler_wait` | waits for handlers that are still at work at an end |
 //! | `kernel_rings` | where perf events tell of the kernel's own frames |
+//! | `handler_watch` | puts our handlers before those that others install over them |
 //! | `poller` | the safety net: when to look |
+//! | `stoppable_thread` | what the poller and the wall-clock sampler run in |
 //! | `reconcile` | the safety net: threads and periods that nothing told of |
 //! | `tasks` | the kernel's list of threads |
 //! | `process_account` | the process's CPU time against that of its threads |
+//! | `run_delay` | how long threads have waited for a processor |
 //! | [`wall`] | wall-clock sampling: who is signalled, and who need not be |
 //! | [`own_threads`] | threads of the profiler |
 
@@ -33,6 +36,7 @@ mod clock;
 pub mod config;
 pub mod cpu;
 mod handler_wait;
+mod handler_watch;
 mod imports;
 mod kernel_rings;
 pub mod native_memory;
@@ -43,6 +47,8 @@ mod poller;
 mod process_account;
 mod random;
 mod reconcile;
+mod run_delay;
+mod stoppable_thread;
 mod tasks;
 pub mod thread_records;
 mod thread_start;

@@ -12,19 +12,20 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 use super::clock::cpu_time_of;
 use super::cpu::StartError;
 use super::handler_wait::HandlerWait;
+use super::handler_watch::{self, Watch, Watched};
 use super::random::random;
+use super::run_delay::RunAccount;
+use super::stoppable_thread::{Stop, StoppableThread};
 use super::thread_records::{all_records, for_each_thread};
-use super::{own_threads, threads};
+use super::threads;
 use crate::core::counts::counts;
 use crate::core::record::Engine;
 use crate::core::thread::{RecordState, ThreadRecord};
@@ -84,6 +85,8 @@ counts! {
         signals_lost,
         /// Rounds that took longer than the interval, since there are too many threads, or too many that run.
         long_rounds,
+        /// Times that somebody else's handler was found in the place of ours.
+        handler_replaced,
     }
 }
 
@@ -116,14 +119,8 @@ pub fn interval_ended() {
 
 /// A running session. Stops when dropped.
 pub struct Session {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
-}
-
-#[derive(Default)]
-struct Shared {
-    stopping: Mutex<bool>,
-    wake: Condvar,
+    sampler: Option<StoppableThread>,
+    _watched: Watched,
 }
 
 /// Starts to sample the threads that `sampling::cpu` knows, whose session lasts longer.
@@ -132,29 +129,25 @@ pub fn start(config: &WallConfig, sample: WallSampleFn) -> Result<Session, Start
     REPEATS.lock().clear();
     for_each_thread(|record| record.wall.reset());
     SESSION.open(config.signal, sample);
-    let shared = Arc::new(Shared::default());
     let sampler = Sampler::new(*config);
-    let thread = own_threads::spawn("otlpprof-wall", {
-        let shared = Arc::clone(&shared);
-        move || sampler.run(&shared)
+    let sampler = StoppableThread::start("otlpprof-wall", move |stop| sampler.run(stop));
+    let sampler = sampler.inspect_err(|_| SESSION.close())?;
+    let watched = handler_watch::begin(Watch {
+        signal: config.signal,
+        samples: "wall-clock samples",
+        option: "wall.signal",
+        replaced: &COUNTS.handler_replaced,
     });
-    let thread = thread.inspect_err(|_| SESSION.close())?;
     log::info!("wall-clock sampling every {:?}", config.interval);
-    Ok(Session { shared, thread: Some(thread) })
+    Ok(Session { sampler: Some(sampler), _watched: watched })
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
         SESSION.close();
-        // In a forked child the thread does not exist.
+        drop(self.sampler.take());
         if threads::FORKED.load(Ordering::Relaxed) {
-            std::mem::forget(self.thread.take());
             return;
-        }
-        *self.shared.stopping.lock() = true;
-        self.shared.wake.notify_one();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
         }
         let wait = HandlerWait::new();
         for_each_thread(|record| {
@@ -180,6 +173,8 @@ struct Visited {
     confirms: bool,
     /// Its CPU clock when it was seen to have gone back to waiting.
     idle_cpu_ns: Option<i64>,
+    /// What has been told of its running and waiting for a processor.
+    run: RunAccount,
 }
 
 struct Sampler {
@@ -225,18 +220,19 @@ impl Sampler {
         }
     }
 
-    fn run(mut self, shared: &Shared) {
-        let mut stopping = shared.stopping.lock();
+    fn run(mut self, stop: &Stop) {
         let mut round = Vec::new();
         let mut visits_due = 0.0;
         let mut last = Instant::now();
-        while !*stopping {
+        loop {
             if round.is_empty() {
                 self.begin_round(&mut round);
             }
             // At random, not in step with what the application does at intervals.
             let tick = self.tick().mul_f64(0.5 + (random() % 1024) as f64 / 1024.0);
-            shared.wake.wait_for(&mut stopping, tick);
+            if stop.comes_within(tick) {
+                return;
+            }
             let elapsed = last.elapsed();
             last = Instant::now();
             visits_due += self.places as f64 * elapsed.as_secs_f64() / self.round.as_secs_f64();
@@ -291,6 +287,7 @@ impl Sampler {
             interval: 0,
             confirms: false,
             idle_cpu_ns: None,
+            run: RunAccount::default(),
         };
         let place = &mut self.visited[index as usize];
         let visited = place.get_or_insert(Visited { at_ns: a_round_ago_ns, ..fresh });
@@ -305,7 +302,8 @@ impl Sampler {
             return;
         }
         visited.empty_rounds = 0;
-        let Some(cpu_ns) = cpu_time_of(record.os_tid.load(Ordering::Relaxed)) else { return };
+        let tid = record.os_tid.load(Ordering::Relaxed);
+        let Some(cpu_ns) = cpu_time_of(tid) else { return };
         count(&COUNTS.visits);
         if visited.generation != generation {
             *visited = fresh;
@@ -315,6 +313,9 @@ impl Sampler {
         if visited.asked != 0 && !is_taken && now_ns.saturating_sub(visited.asked_at_ns) < LOST_AFTER_NS {
             // Under way: it will stand for this time too.
             account.due_ns.fetch_add(elapsed_ns, Ordering::AcqRel);
+            let is_runnable = account.is_runnable.load(Ordering::Relaxed);
+            let is_runnable = visited.run.goes_on(cpu_ns, elapsed_ns, is_runnable);
+            account.is_runnable.store(is_runnable, Ordering::Relaxed);
             return;
         }
         if visited.asked != 0 && !is_taken {
@@ -343,6 +344,14 @@ impl Sampler {
         // In a new interval it is asked again, and is where it was.
         let was_still = visited.idle_cpu_ns == Some(cpu_ns);
         self.next_number = self.next_number.wrapping_add(1).max(1);
+        let was_waiting = is_taken && account.was_waiting.load(Ordering::Relaxed);
+        // Where the kernel does not say it is taken to run.
+        let since_asked_ns = now_ns.saturating_sub(visited.asked_at_ns);
+        let run_delay_ns = visited.run.run_delay_of(tid, cpu_ns, since_asked_ns);
+        let is_runnable = run_delay_ns.is_some_and(|run_delay_ns| {
+            visited.run.ask(cpu_ns, run_delay_ns, elapsed_ns, was_waiting, random())
+        });
+        account.is_runnable.store(is_runnable, Ordering::Relaxed);
         *visited = Visited {
             asked: self.next_number,
             asked_at_ns: now_ns,

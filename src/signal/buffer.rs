@@ -336,7 +336,8 @@ mod tests {
             thread_state: 0,
             is_virtual: 0,
             is_waiting: 0,
-            reserved: [0; 2],
+            is_runnable: 0,
+            reserved: 0,
         }
     }
 

@@ -75,6 +75,8 @@ counts! {
         own,
         /// Threads that no event could be had for.
         threads_unsampled,
+        /// Times that somebody else's handler was found in the place of ours.
+        handler_replaced,
     }
 }
 

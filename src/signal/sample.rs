@@ -322,7 +322,10 @@ fn record(
         thread_state,
         is_virtual: u8::from(carries_virtual_thread == Some(true)),
         is_waiting: u8::from(is_waiting),
-        reserved: [0; 2],
+        is_runnable: u8::from(
+            sample.engine == Engine::Wall && thread.wall.is_runnable.load(Ordering::Relaxed),
+        ),
+        reserved: 0,
     });
     Ok(())
 }

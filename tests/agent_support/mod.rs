@@ -20,6 +20,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 pub(crate) use jdk_support::{
     everything, java_builds, java_homes, java_version, oldest_and_newest, starts_with,
@@ -53,6 +54,7 @@ pub(crate) struct JavaRun {
     perf_denied: bool,
     denied_capabilities: Vec<libc::c_ulong>,
     locks_no_memory: bool,
+    lasting: Duration,
 }
 
 impl JavaRun {
@@ -71,6 +73,7 @@ impl JavaRun {
             perf_denied: false,
             denied_capabilities: Vec::new(),
             locks_no_memory: false,
+            lasting: Duration::ZERO,
         }
     }
 
@@ -134,6 +137,12 @@ impl JavaRun {
         self.without_capability(restricted::CAP_IPC_LOCK)
     }
 
+    /// Says that it runs for so long, which may be longer than programs do.
+    pub(crate) fn lasting(mut self, lasting: Duration) -> Self {
+        self.lasting = lasting;
+        self
+    }
+
     /// Runs it to its end.
     ///
     /// # Panics
@@ -193,7 +202,7 @@ impl JavaRun {
             restricted::without_locked_memory(&mut command);
         }
         let label = format!("{} on {}", self.program, self.home.display());
-        Running::spawn(label, &self.home, &mut command, folder)
+        Running::spawn(label, &self.home, &mut command, self.lasting, folder)
     }
 }
 

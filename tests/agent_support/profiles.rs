@@ -15,10 +15,16 @@ use super::profcheck_support::assert_passes;
 const SHOWN: usize = 3;
 
 /// Warnings that a file of ours may have, and why.
-const ALLOWED: [(RuleId, &str); 1] = [(
-    RuleId::HtlhashMissing,
-    "the file of an object may be gone or replaced when it is to be hashed, and the vDSO has none",
-)];
+const ALLOWED: [(RuleId, &str); 2] = [
+    (
+        RuleId::HtlhashMissing,
+        "the file of an object may be gone or replaced when it is to be hashed, and the vDSO has none",
+    ),
+    (
+        RuleId::ValuesBesideTimestamps,
+        "with `timestamps`, what has an amount, such as bytes, has one beside each time",
+    ),
+];
 
 /// Holds a file to every rule of OTLP profiles, by our validator and by OpenTelemetry's checker where there is one.
 ///

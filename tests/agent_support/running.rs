@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::python_support::assert_read_alike;
 use super::{agent, java_builds, profiles, with_paths};
 
-/// No program runs for as long as this, and nothing that is waited for takes as long.
+/// No program runs for as long as this that has not said so, and nothing that is waited for takes as long.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A JVM that runs. Killed when dropped.
@@ -23,13 +23,21 @@ pub(crate) struct Running {
     home: PathBuf,
     child: Child,
     ended: bool,
+    patience: Duration,
     folder: TempDir,
 }
 
 impl Running {
-    pub(super) fn spawn(label: String, home: &Path, command: &mut Command, folder: TempDir) -> Self {
+    /// One that needs `lasting` at least.
+    pub(super) fn spawn(
+        label: String,
+        home: &Path,
+        command: &mut Command,
+        lasting: Duration,
+        folder: TempDir,
+    ) -> Self {
         let child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-        Self { label, home: home.to_owned(), child, ended: false, folder }
+        Self { label, home: home.to_owned(), child, ended: false, patience: lasting + PATIENCE, folder }
     }
 
     /// Loads the agent as a user does: `jcmd PID JVMTI.agent_load LIBRARY OPTIONS`. Returns what jcmd says.
@@ -165,13 +173,14 @@ impl Running {
     /// # Panics
     /// If it does not end, or a file of the agent is not valid.
     pub(crate) fn finish(mut self) -> Finished {
-        let (status, cpu) = self.wait();
+        let (status, usage) = self.wait();
         let finished = Finished {
             label: self.label.clone(),
             status,
             stdout: self.stdout(),
             stderr: self.stderr(),
-            cpu,
+            cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
+            peak_memory_kib: usage.ru_maxrss.unsigned_abs(),
             profiles: self.profiles(),
             // Another folder in its place: `self` is dropped.
             _folder: std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap()),
@@ -182,8 +191,8 @@ impl Running {
         finished
     }
 
-    /// Waits with wait4, which alone gives a child's CPU time.
-    fn wait(&mut self) -> (libc::c_int, Duration) {
+    /// Waits with wait4, which alone gives what a child has used.
+    fn wait(&mut self) -> (libc::c_int, libc::rusage) {
         let pid = self.child.id().cast_signed();
         let start = Instant::now();
         loop {
@@ -195,9 +204,9 @@ impl Running {
             assert!(waited >= 0, "wait4: {}", io::Error::last_os_error());
             if waited == pid {
                 self.ended = true;
-                return (status, duration(usage.ru_utime) + duration(usage.ru_stime));
+                return (status, usage);
             }
-            assert!(start.elapsed() < PATIENCE, "{} does not end\n{}", self.label, self.stderr());
+            assert!(start.elapsed() < self.patience, "{} does not end\n{}", self.label, self.stderr());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -265,6 +274,8 @@ pub(crate) struct Finished {
     pub(crate) stderr: String,
     /// User and system time, all threads.
     pub(crate) cpu: Duration,
+    /// The most memory that was resident at once (getrusage(2): ru_maxrss).
+    pub(crate) peak_memory_kib: u64,
     profiles: PathBuf,
     _folder: TempDir,
 }

@@ -20,15 +20,7 @@ public final class Allocations {
     private static volatile Object sink;
 
     public static void main(String[] args) throws Exception {
-        Thread thread;
-        if (args.length > 0) {
-            thread = (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class)
-                    .invoke(null, (Runnable) Allocations::all);
-        } else {
-            thread = new Thread(Allocations::all, "allocations");
-            thread.start();
-        }
-        thread.join();
+        Threads.start(args.length > 0, "allocations", Allocations::all).join();
     }
 
     private static void all() {

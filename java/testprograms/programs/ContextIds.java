@@ -48,7 +48,7 @@ public final class ContextIds {
         System.exit(0);
     }
 
-    private static void keep(int number, CountDownLatch done) throws ReflectiveOperationException {
+    private static void keep(int number, CountDownLatch done) {
         Runnable task = () -> {
             CONTEXT.setAttribute(1, "kept " + number);
             done.countDown();
@@ -56,7 +56,7 @@ public final class ContextIds {
                 LockSupport.park();
             }
         };
-        Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, task);
+        Threads.startVirtual(task);
     }
 
     private static int burn(int thread, int count) {

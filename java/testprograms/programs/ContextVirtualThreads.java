@@ -48,7 +48,7 @@ public final class ContextVirtualThreads {
             CountDownLatch done = new CountDownLatch(threads);
             for (int i = 1; i <= threads; i++) {
                 int number = i;
-                start(() -> digits(number, 6, there, go, done));
+                Threads.startVirtual(() -> digits(number, 6, there, go, done));
             }
             there.await();
             long allThere = System.nanoTime();
@@ -57,10 +57,6 @@ public final class ContextVirtualThreads {
             System.err.println("wave " + wave + ": " + (allThere - begin) / 1_000_000 + " ms to start, "
                     + (System.nanoTime() - allThere) / 1_000_000 + " ms of turns");
         }
-    }
-
-    private static void start(Runnable task) throws ReflectiveOperationException {
-        Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, task);
     }
 
     /** Runs setters on the threads that carry virtual ones, as what instruments their pool does. */

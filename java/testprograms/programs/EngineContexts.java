@@ -39,7 +39,7 @@ public final class EngineContexts {
         Thread[] threads = new Thread[ENDPOINTS.length];
         for (int i = 0; i < threads.length; i++) {
             int number = i;
-            threads[i] = start(isVirtual, () -> serve(number, clock));
+            threads[i] = Threads.start(isVirtual, () -> serve(number, clock));
         }
         while (clock.isRunning()) {
             Thread.sleep(250);
@@ -50,15 +50,6 @@ public final class EngineContexts {
             thread.join();
         }
         System.out.println("done");
-    }
-
-    private static Thread start(boolean isVirtual, Runnable task) throws ReflectiveOperationException {
-        if (isVirtual) {
-            return (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, task);
-        }
-        Thread thread = new Thread(task);
-        thread.start();
-        return thread;
     }
 
     private static void serve(int endpoint, Clock clock) {

@@ -61,8 +61,7 @@ public final class InterruptedUnmount {
         exits = args.length > 0;
         new Thread(InterruptedUnmount::hold, "holder").start();
         Channel channel = new Channel();
-        Runnable task = channel::block;
-        Thread blocked = (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, task);
+        Thread blocked = Threads.startVirtual(channel::block);
         while (!isHeld || !isBlocked) {
             Thread.onSpinWait();
         }

@@ -36,15 +36,7 @@ public final class LiveObjects {
     private static final List<Object> LISTS = new ArrayList<>();
 
     public static void main(String[] args) throws Exception {
-        Thread thread;
-        if (args.length > 0) {
-            thread = (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class)
-                    .invoke(null, (Runnable) LiveObjects::all);
-        } else {
-            thread = new Thread(LiveObjects::all, "live-objects");
-            thread.start();
-        }
-        thread.join();
+        Threads.start(args.length > 0, "live-objects", LiveObjects::all).join();
     }
 
     private static void all() {

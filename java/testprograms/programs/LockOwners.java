@@ -1,6 +1,5 @@
 package programs;
 
-import java.lang.reflect.Method;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -43,27 +42,13 @@ public final class LockOwners {
             DOOR.wait(1);
         }
         for (int i = 0; i < OTHERS; i++) {
-            WAITING[i] = start(virtual, "other " + i, LockOwners::enterAll);
+            WAITING[i] = Threads.start(virtual, "other " + i, LockOwners::enterAll);
         }
-        start(virtual, "holder", LockOwners::holdAll).join();
+        Threads.start(virtual, "holder", LockOwners::holdAll).join();
         for (Thread thread : WAITING) {
             thread.join();
         }
         HELD.forEach((what, rounds) -> System.out.println(what + " " + rounds * OTHERS));
-    }
-
-    private static Thread start(boolean virtual, String name, Runnable task) {
-        try {
-            if (virtual) {
-                Method start = Thread.class.getMethod("startVirtualThread", Runnable.class);
-                return (Thread) start.invoke(null, task);
-            }
-        } catch (ReflectiveOperationException e) {
-            throw new IllegalStateException(e);
-        }
-        Thread thread = new Thread(task, name);
-        thread.start();
-        return thread;
     }
 
     private static void holdAll() {

@@ -7,7 +7,7 @@ import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.locks.ReentrantLock;
 
-/** A bit of everything that an engine tells of: {@code MixedWork SECONDS}. Prints how many rounds there were. */
+/** A bit of everything that an engine tells of: {@code MixedWork SECONDS}. Prints how many exceptions were thrown. */
 public final class MixedWork {
     private static final Object MONITOR = new Object();
     private static final Object BELL = new Object();
@@ -16,7 +16,11 @@ public final class MixedWork {
 
     private static final List<byte[]> KEPT = new ArrayList<>();
 
+    private static final int THROWN_IN_A_ROUND = 10;
+
     private static volatile Object sink;
+    /** By one thread. */
+    private static volatile long thrown;
 
     private MixedWork() {}
 
@@ -27,7 +31,6 @@ public final class MixedWork {
     public static void main(String[] args) throws Exception {
         Clock clock = new Clock(args, 3);
         List<Thread> threads = new ArrayList<>();
-        long[] rounds = new long[8];
         Task[] tasks = {
             MixedWork::burn,
             MixedWork::allocate,
@@ -35,9 +38,12 @@ public final class MixedWork {
             MixedWork::contend,
             MixedWork::contend,
             MixedWork::await,
+            () -> succeed(false),
+            () -> succeed(Threads.canBeVirtual()),
             () -> QUEUE.put(1),
             QUEUE::take,
         };
+        int ending = tasks.length - 2;
         for (int i = 0; i < tasks.length; i++) {
             int number = i;
             Thread thread = new Thread(() -> {
@@ -47,11 +53,10 @@ public final class MixedWork {
                     } catch (Exception e) {
                         throw new IllegalStateException(e);
                     }
-                    rounds[number]++;
                 }
             }, "mixed-" + i);
             // One that puts or takes may be left alone with a full or an empty queue.
-            thread.setDaemon(i >= 6);
+            thread.setDaemon(i >= ending);
             thread.start();
             threads.add(thread);
         }
@@ -61,14 +66,10 @@ public final class MixedWork {
         // What lives is what survives collections.
         System.gc();
         System.gc();
-        for (Thread thread : threads.subList(0, 6)) {
+        for (Thread thread : threads.subList(0, ending)) {
             thread.join();
         }
-        StringBuilder line = new StringBuilder("rounds");
-        for (long count : rounds) {
-            line.append(' ').append(count);
-        }
-        System.out.println(line);
+        System.out.println(thrown);
     }
 
     private static void burn() {
@@ -88,13 +89,14 @@ public final class MixedWork {
     }
 
     private static void fail() throws InterruptedException {
-        for (int i = 0; i < 10; i++) {
+        for (int i = 0; i < THROWN_IN_A_ROUND; i++) {
             try {
                 throw new IllegalArgumentException("thrown to be counted");
             } catch (IllegalArgumentException e) {
                 sink = e;
             }
         }
+        thrown += THROWN_IN_A_ROUND;
         Thread.sleep(1);
     }
 
@@ -108,6 +110,19 @@ public final class MixedWork {
         } finally {
             LOCK.unlock();
         }
+    }
+
+    /** One short life after the other, as of a pool that does not keep its threads. */
+    private static void succeed(boolean virtual) throws InterruptedException {
+        Threads.start(virtual, () -> {
+            try {
+                burn();
+                allocate();
+                contend();
+            } catch (InterruptedException e) {
+                throw new IllegalStateException(e);
+            }
+        }).join();
     }
 
     private static void await() throws InterruptedException {

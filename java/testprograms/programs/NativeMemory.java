@@ -19,16 +19,11 @@ public final class NativeMemory {
 
     public static void main(String[] args) throws Exception {
         library = args[0];
-        if (args.length > 1 && args[1].equals("virtual")) {
-            Thread thread = (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class)
-                    .invoke(null, (Runnable) NativeMemory::all);
-            thread.join();
-        } else if (args.length > 1) {
+        boolean virtual = args.length > 1 && args[1].equals("virtual");
+        if (args.length > 1 && !virtual) {
             restart(args[1]);
         } else {
-            Thread thread = new Thread(NativeMemory::all, "native-memory");
-            thread.start();
-            thread.join();
+            Threads.start(virtual, "native-memory", NativeMemory::all).join();
         }
     }
 

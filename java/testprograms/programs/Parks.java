@@ -1,6 +1,5 @@
 package programs;
 
-import java.lang.reflect.Method;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
@@ -40,7 +39,7 @@ public final class Parks {
         }
         report("acquireInside", "java.util.concurrent.Semaphore$NonfairSync", ROUNDS * HELD_NS);
         // Nobody says what for.
-        start(virtual, Parks::parkForNothing).join();
+        Threads.start(virtual, Parks::parkForNothing).join();
     }
 
     private static void report(String method, String className, long leastNs) {
@@ -49,7 +48,7 @@ public final class Parks {
     }
 
     private static void waitFor(boolean virtual, Runnable task, Runnable end) throws Exception {
-        waiting = start(virtual, task);
+        waiting = Threads.start(virtual, task);
         while (LockSupport.getBlocker(waiting) == null || waiting.getState() != Thread.State.WAITING) {
             Thread.onSpinWait();
         }
@@ -59,20 +58,6 @@ public final class Parks {
         }
         end.run();
         waiting.join();
-    }
-
-    private static Thread start(boolean virtual, Runnable task) {
-        try {
-            if (virtual) {
-                Method start = Thread.class.getMethod("startVirtualThread", Runnable.class);
-                return (Thread) start.invoke(null, task);
-            }
-        } catch (ReflectiveOperationException e) {
-            throw new IllegalStateException(e);
-        }
-        Thread thread = new Thread(task);
-        thread.start();
-        return thread;
     }
 
     private static void lock() {

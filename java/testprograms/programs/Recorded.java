@@ -84,11 +84,8 @@ public final class Recorded {
         for (Thread thread : threads) {
             thread.start();
         }
-        for (int i = 0; i < 4; i++) {
-            Thread virtual = virtual(() -> quietly(() -> waits(clock)));
-            if (virtual != null) {
-                threads.add(virtual);
-            }
+        for (int i = 0; Threads.canBeVirtual() && i < 4; i++) {
+            threads.add(Threads.startVirtual(() -> quietly(() -> waits(clock))));
         }
         long turns = 0;
         while (clock.isRunning()) {
@@ -112,14 +109,6 @@ public final class Recorded {
             task.run();
         } catch (Exception e) {
             throw new IllegalStateException(e);
-        }
-    }
-
-    private static Thread virtual(Runnable task) throws ReflectiveOperationException {
-        try {
-            return (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, task);
-        } catch (NoSuchMethodException e) {
-            return null;
         }
     }
 

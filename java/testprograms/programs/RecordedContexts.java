@@ -5,7 +5,6 @@ import io.otlpprof.ContextSetter;
 import io.otlpprof.Otlpprof;
 import java.io.File;
 import java.io.IOException;
-import java.lang.reflect.Method;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
@@ -104,16 +103,6 @@ public final class RecordedContexts {
         }
     }
 
-    private static Thread start(boolean virtual, Runnable task) throws Exception {
-        if (virtual) {
-            Method start = Thread.class.getMethod("startVirtualThread", Runnable.class);
-            return (Thread) start.invoke(null, task);
-        }
-        Thread thread = new Thread(task);
-        thread.start();
-        return thread;
-    }
-
     private interface Work {
         void on(Turn turn) throws IOException, InterruptedException;
     }
@@ -122,8 +111,8 @@ public final class RecordedContexts {
     private static Thread begin(ServerSocket server, boolean virtual, Work work) throws Exception {
         Socket asks = new Socket(server.getInetAddress(), server.getLocalPort());
         Socket answers = server.accept();
-        start(false, () -> answer(answers));
-        return start(virtual, () -> {
+        Threads.start(false, () -> answer(answers));
+        return Threads.start(virtual, () -> {
             try (asks) {
                 work.on(new Turn(asks));
             } catch (IOException | InterruptedException e) {

@@ -25,8 +25,7 @@ public final class RegisteredVirtualThreads {
     private static void run(Runnable even, Runnable odd) throws Exception {
         List<Thread> threads = new ArrayList<>();
         for (int i = 0; i < THREADS; i++) {
-            Runnable task = i % 2 == 0 ? even : odd;
-            threads.add((Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, task));
+            threads.add(Threads.startVirtual(i % 2 == 0 ? even : odd));
         }
         for (Thread thread : threads) {
             thread.join();

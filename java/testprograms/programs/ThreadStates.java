@@ -1,5 +1,6 @@
 package programs;
 
+import io.otlpprof.Otlpprof;
 import java.io.InputStream;
 import java.net.InetAddress;
 import java.net.ServerSocket;
@@ -44,6 +45,8 @@ public final class ThreadStates {
             started.await();
             sleep(millis);
             long now = System.nanoTime();
+            // How long the JVM takes to end is nothing that they know of.
+            Otlpprof.getInstance().stop();
             STARTS.forEach((state, starts) -> {
                 long sum = 0;
                 for (long start : starts) {

@@ -18,15 +18,7 @@ public final class Throws {
     private static int caught;
 
     public static void main(String[] args) throws Exception {
-        Thread thread;
-        if (args.length > 0) {
-            thread = (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class)
-                    .invoke(null, (Runnable) Throws::all);
-        } else {
-            thread = new Thread(Throws::all);
-            thread.start();
-        }
-        thread.join();
+        Threads.start(args.length > 0, Throws::all).join();
     }
 
     private static void all() {

@@ -37,14 +37,7 @@ public final class Traced {
     private static int caught;
 
     public static void main(String[] args) throws Exception {
-        if (args.length > 0) {
-            ((Thread) Thread.class.getMethod("startVirtualThread", Runnable.class)
-                    .invoke(null, (Runnable) Traced::all)).join();
-        } else {
-            Thread thread = new Thread(Traced::all);
-            thread.start();
-            thread.join();
-        }
+        Threads.start(args.length > 0, Traced::all).join();
     }
 
     private static void all() {

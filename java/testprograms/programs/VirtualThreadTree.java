@@ -95,8 +95,8 @@ public final class VirtualThreadTree {
         warmUp(mode);
         for (int pair = 0; pair < PAIRS; pair++) {
             Meeting meeting = new Meeting();
-            start(new VirtualThreadTree(mode, depth, pair, true, meeting).task());
-            start(new VirtualThreadTree(mode, depth, pair, false, meeting).task());
+            Threads.startVirtual(new VirtualThreadTree(mode, depth, pair, true, meeting).task());
+            Threads.startVirtual(new VirtualThreadTree(mode, depth, pair, false, meeting).task());
         }
         // They are daemons, and block for ever when this one ends.
         Object[] kept = new Object[64];
@@ -138,10 +138,6 @@ public final class VirtualThreadTree {
         for (Thread thread : threads) {
             thread.join();
         }
-    }
-
-    private static void start(Runnable task) throws ReflectiveOperationException {
-        Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, task);
     }
 
     private Runnable task() {

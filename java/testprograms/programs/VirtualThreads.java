@@ -18,16 +18,12 @@ public final class VirtualThreads {
         for (int i = 0; i < pairs; i++) {
             SynchronousQueue<Long> forth = new SynchronousQueue<>();
             SynchronousQueue<Long> back = new SynchronousQueue<>();
-            threads[2 * i] = start(() -> recurse(depth, clock, back, forth, true));
-            threads[2 * i + 1] = start(() -> recurse(depth, clock, forth, back, false));
+            threads[2 * i] = Threads.startVirtual(() -> recurse(depth, clock, back, forth, true));
+            threads[2 * i + 1] = Threads.startVirtual(() -> recurse(depth, clock, forth, back, false));
         }
         for (Thread thread : threads) {
             thread.join();
         }
-    }
-
-    private static Thread start(Runnable task) throws ReflectiveOperationException {
-        return (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, task);
     }
 
     private static void recurse(

@@ -1,7 +1,5 @@
 package programs;
 
-import java.lang.reflect.Method;
-
 /**
  * A thread that waits for a monitor that another holds, and one that waits to be notified: {@code Waits [virtual]}. Each line
  * that it prints is {@code METHOD CLASS LEAST MOST TIMES}, with the nanoseconds that the thread was there for certain and
@@ -32,31 +30,17 @@ public final class Waits {
         for (int round = 0; round < ROUNDS; round++) {
             held = false;
             entering = null;
-            Thread holder = start(virtual, Waits::hold);
+            Thread holder = Threads.start(virtual, Waits::hold);
             while (!held) {
                 Thread.sleep(1);
             }
-            entering = start(virtual, Waits::enter);
+            entering = Threads.start(virtual, Waits::enter);
             holder.join();
             entering.join();
         }
-        start(virtual, Waits::await).join();
+        Threads.start(virtual, Waits::await).join();
         System.out.println("enter programs.Waits$Door " + ROUNDS * HELD_NS + " " + enteredNs + " " + ROUNDS);
         System.out.println("await programs.Waits$Bell " + ROUNDS * HELD_NS + " " + notifiedNs + " " + ROUNDS);
-    }
-
-    private static Thread start(boolean virtual, Runnable task) {
-        try {
-            if (virtual) {
-                Method start = Thread.class.getMethod("startVirtualThread", Runnable.class);
-                return (Thread) start.invoke(null, task);
-            }
-        } catch (ReflectiveOperationException e) {
-            throw new IllegalStateException(e);
-        }
-        Thread thread = new Thread(task);
-        thread.start();
-        return thread;
     }
 
     /** In a loop, not asleep: a virtual thread that sleeps may let its carrier go. */

@@ -24,6 +24,7 @@ use self::attributes::EventAttributes;
 use self::names::EventSpec;
 pub use self::refusal::Refusal;
 use super::handler_wait::HandlerWait;
+use super::handler_watch::{self, Watch, Watched};
 use super::random::random;
 use super::thread_records::for_each_thread;
 use super::{KernelFrames, kernel_rings, perf_descriptor, threads};
@@ -47,7 +48,9 @@ struct Armed {
 static ARMED: Mutex<Option<Arc<Armed>>> = Mutex::new(None);
 
 /// A running session. Stops when dropped.
-pub struct Session(());
+pub struct Session {
+    _watched: Watched,
+}
 
 /// From now on threads are given this event as they become known. Without the kernel's frames, where they cannot be had.
 ///
@@ -77,7 +80,13 @@ pub fn start(
     let armed = Armed { attributes, period: event.period, extra, signal, kernel_frames, has_failed };
     *ARMED.lock() = Some(Arc::new(armed));
     log::info!("sampling every {} of {}", event.period, event.name);
-    Ok(Session(()))
+    let watched = handler_watch::begin(Watch {
+        signal,
+        samples: "samples by a perf event",
+        option: "event.signal",
+        replaced: &COUNTS.handler_replaced,
+    });
+    Ok(Session { _watched: watched })
 }
 
 /// Whether stacks of the event have the kernel's frames. If the user wants them, and they cannot be had, he is told so.

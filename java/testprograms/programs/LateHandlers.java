@@ -1,0 +1,60 @@
+package programs;
+
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.Proxy;
+
+/**
+ * Installs handlers of signals, by the JVM, while it is profiled, and later once more: {@code LateHandlers NAME...}. Lines say
+ * when that was, in milliseconds since 1970: {@code put back} when a profiler has had the time to put its own before them,
+ * {@code again} when they are installed once more, {@code left} when a profiler has had the time to see that, and {@code end}.
+ */
+public final class LateHandlers {
+    /** Profilers look each second. */
+    private static final int LOOK_MS = 1_500;
+    private static final int SAMPLED_MS = 1_000;
+
+    private LateHandlers() {}
+
+    public static void main(String[] args) throws Exception {
+        work(300);
+        install(args);
+        work(LOOK_MS);
+        tell("put back");
+        work(SAMPLED_MS);
+        tell("again");
+        install(args);
+        work(LOOK_MS);
+        tell("left");
+        work(SAMPLED_MS);
+        tell("end");
+    }
+
+    private static void tell(String moment) {
+        System.out.println(moment + " " + System.currentTimeMillis());
+    }
+
+    /** By name: compilers warn of the classes. */
+    private static void install(String[] names) throws ReflectiveOperationException {
+        Class<?> signal = Class.forName("sun.misc.Signal");
+        Class<?> handler = Class.forName("sun.misc.SignalHandler");
+        InvocationHandler nothing = (proxy, method, arguments) -> null;
+        Object instance = Proxy.newProxyInstance(handler.getClassLoader(), new Class<?>[] {handler}, nothing);
+        for (String name : names) {
+            Object wanted = signal.getConstructor(String.class).newInstance(name);
+            signal.getMethod("handle", signal, handler).invoke(null, wanted, instance);
+        }
+    }
+
+    /** Something of everything: it uses the processor, waits, and goes to sleep. */
+    private static void work(int milliseconds) throws InterruptedException {
+        long end = System.nanoTime() + milliseconds * 1_000_000L;
+        while (System.nanoTime() < end) {
+            long x = 1;
+            for (int i = 0; i < 1_000_000; i++) {
+                x = Work.mix(x);
+            }
+            Work.sink = x;
+            Thread.sleep(1);
+        }
+    }
+}

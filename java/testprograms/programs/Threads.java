@@ -1,0 +1,47 @@
+package programs;
+
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+
+/** Platform threads and virtual ones, for programs that are compiled for JDKs without these. */
+final class Threads {
+    /** {@code Thread.startVirtualThread(Runnable)}, of 21 on. */
+    private static final Method START_VIRTUAL = startVirtualThread();
+
+    private Threads() {}
+
+    static boolean canBeVirtual() {
+        return START_VIRTUAL != null;
+    }
+
+    /** Starts a thread of the kind that is wanted. */
+    static Thread start(boolean virtual, Runnable task) {
+        return virtual ? startVirtual(task) : startPlatform(new Thread(task));
+    }
+
+    /** The same; a virtual thread has no name. */
+    static Thread start(boolean virtual, String name, Runnable task) {
+        return virtual ? startVirtual(task) : startPlatform(new Thread(task, name));
+    }
+
+    static Thread startVirtual(Runnable task) {
+        try {
+            return (Thread) START_VIRTUAL.invoke(null, task);
+        } catch (IllegalAccessException | InvocationTargetException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private static Thread startPlatform(Thread thread) {
+        thread.start();
+        return thread;
+    }
+
+    private static Method startVirtualThread() {
+        try {
+            return Thread.class.getMethod("startVirtualThread", Runnable.class);
+        } catch (NoSuchMethodException e) {
+            return null;
+        }
+    }
+}

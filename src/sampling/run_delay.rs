@@ -1,0 +1,180 @@
+//! How long threads have waited for a processor, and which of their samples tell of that.
+//!
+//! A thread that is signalled runs, whatever it did before. So that as much time is told as waited for a processor as was, the
+//! kernel is asked how long the thread has waited and how long it has run, and each sample is of that of which too little has
+//! been told. A wait shows when it is over, and what a sample stands for when it is taken: what is told wrong of one is made
+//! up for by the next.
+
+use std::fs::File;
+use std::io::Read;
+
+/// The nanoseconds that a thread of the process has been ready to run and had no processor, since it began; a wait that is not
+/// over is not in it. `None` if the thread is gone, or the kernel does not say (Documentation/scheduler/sched-stats.rst,
+/// "/proc/<pid>/schedstat").
+fn run_delay_of(tid: i32) -> Option<i64> {
+    let mut text = [0; 64];
+    let length = File::open(format!("/proc/self/task/{tid}/schedstat")).ok()?.read(&mut text).ok()?;
+    run_delay(text.get(..length)?)
+}
+
+/// The second of three numbers: time on a processor, time waited for one, and how often it had one.
+fn run_delay(text: &[u8]) -> Option<i64> {
+    std::str::from_utf8(text).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// What has been told of one thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RunAccount {
+    /// The thread's CPU clock, and how long it had waited for a processor, when it was asked last.
+    cpu_ns: i64,
+    run_delay_ns: i64,
+    /// By how much more it has run than was told, and waited less: twice what is to be made up for. Below 0: the other way.
+    balance_ns: i64,
+    /// What the last sample has put into the balance.
+    told_ns: i64,
+}
+
+impl RunAccount {
+    /// How long the thread has waited for a processor, so far; it was asked last so long ago. The kernel takes some microseconds to
+    /// say, and is not asked of one that has run for all but a twentieth of the time since.
+    pub(super) fn run_delay_of(&self, tid: i32, cpu_ns: i64, since_asked_ns: u64) -> Option<i64> {
+        let has_not_run_ns = since_asked_ns.cast_signed() - (cpu_ns - self.cpu_ns);
+        let has_run_on = has_not_run_ns < since_asked_ns.cast_signed() / 20;
+        if has_run_on { Some(self.run_delay_ns) } else { run_delay_of(tid) }
+    }
+
+    /// The thread is asked for a sample that stands for so long. Whether that, if it does not find the thread waiting for
+    /// anything else, is of waiting for a processor. `was_waiting` says that the sample before was of another wait, and none
+    /// of either; `random` is any number.
+    pub(super) fn ask(
+        &mut self,
+        cpu_ns: i64,
+        run_delay_ns: i64,
+        elapsed_ns: u64,
+        was_waiting: bool,
+        random: u64,
+    ) -> bool {
+        let is_first = self.cpu_ns == 0;
+        if was_waiting {
+            self.balance_ns -= self.told_ns;
+        }
+        self.balance_ns += (cpu_ns - self.cpu_ns) - (run_delay_ns - self.run_delay_ns);
+        (self.cpu_ns, self.run_delay_ns, self.told_ns) = (cpu_ns, run_delay_ns, 0);
+        let elapsed = elapsed_ns.cast_signed();
+        if is_first {
+            // Of its life before nothing is to be told.
+            self.balance_ns = self.balance_ns.clamp(-elapsed, elapsed);
+        }
+        let has_run = 0.5 + self.balance_ns as f64 / (2.0 * elapsed.max(1) as f64);
+        let is_runnable = (random >> 11) as f64 >= has_run * (1_u64 << 53) as f64;
+        self.tell(elapsed_ns, is_runnable);
+        is_runnable
+    }
+
+    /// The sample that the thread was asked for has not been taken, and stands for so much more. What it is of now: where the
+    /// thread has not run at all since, it has waited all the while.
+    pub(super) fn goes_on(&mut self, cpu_ns: i64, elapsed_ns: u64, is_runnable: bool) -> bool {
+        let has_waited = cpu_ns == self.cpu_ns;
+        if has_waited && !is_runnable {
+            self.balance_ns -= 2 * self.told_ns;
+            self.told_ns = -self.told_ns;
+        }
+        self.tell(elapsed_ns, is_runnable || has_waited);
+        is_runnable || has_waited
+    }
+
+    fn tell(&mut self, elapsed_ns: u64, is_runnable: bool) {
+        let told = if is_runnable { elapsed_ns.cast_signed() } else { -elapsed_ns.cast_signed() };
+        self.told_ns += told;
+        self.balance_ns += told;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::threads::gettid;
+    use super::*;
+    use crate::core::byte_sampling::Random;
+
+    #[test]
+    fn it_is_the_second_number() {
+        assert_eq!(run_delay(b"3452 12 7\n"), Some(12));
+        assert_eq!([&b""[..], b"1", b"1 x 2"].map(run_delay), [None; 3]);
+    }
+
+    #[test]
+    fn the_kernel_tells_it_of_a_thread_that_is_there() {
+        assert!(run_delay_of(gettid()).is_none_or(|delay| delay >= 0));
+        assert_eq!(run_delay_of(i32::MAX), None);
+    }
+
+    /// A thread that runs and waits for a processor by turns, and is looked at every so often: the sample is taken where it
+    /// runs, and stands for all looks until then.
+    fn share_told_as_waited(runs_ns: u64, waits_ns: u64, look_ns: u64) -> f64 {
+        let (random, cycle) = (Random::new(7), runs_ns + waits_ns);
+        // When it has run for so long, and had waited at the end of its last wait.
+        let at = |now: u64| {
+            let (cycles, into) = (now / cycle, now % cycle);
+            let cpu = cycles * runs_ns + into.min(runs_ns);
+            (cpu.cast_signed(), (cycles * waits_ns).cast_signed())
+        };
+        let (mut account, mut told) = (RunAccount::default(), [0; 2]);
+        // The CPU clock at which it was asked, what it has to tell, and of what.
+        let (mut asked_at, mut due_ns, mut is_runnable) = (0, 0, false);
+        for look in 1..=200_000 {
+            let (cpu, delay) = at(look * look_ns);
+            if cpu == asked_at {
+                is_runnable = account.goes_on(cpu, look_ns, is_runnable);
+                due_ns += look_ns;
+                continue;
+            }
+            // It has run since, and so has taken the sample.
+            told[usize::from(is_runnable)] += due_ns;
+            is_runnable = account.ask(cpu, delay, look_ns, false, random.number());
+            (asked_at, due_ns) = (cpu, look_ns);
+        }
+        told[1] as f64 / (told[0] + told[1]) as f64
+    }
+
+    #[test]
+    fn as_much_is_told_as_waited_as_was() {
+        for (runs, waits, look) in [
+            (3_000, 5_000, 701),
+            (3_000, 40_000, 4_999),
+            (4_000, 4_000, 49_999),
+            (9_000, 1, 1_009),
+            (1, 9_000, 2_003),
+        ] {
+            let (told, share) =
+                (share_told_as_waited(runs, waits, look), waits as f64 / (runs + waits) as f64);
+            assert!((told - share).abs() < 0.02, "{runs} {waits} {look}: {told} of {share}");
+        }
+    }
+
+    #[test]
+    fn many_that_are_asked_once_are_told_as_they_were() {
+        let random = Random::new(3);
+        let asks = 100_000;
+        let waited =
+            (0..asks).filter(|_| RunAccount::default().ask(600, 400, 1_000, false, random.number())).count();
+        assert!((waited as f64 / f64::from(asks) - 0.4).abs() < 0.01, "{waited}");
+    }
+
+    #[test]
+    fn the_kernel_is_not_asked_of_a_thread_that_runs_on() {
+        let nobody = i32::MAX;
+        let mut account = RunAccount::default();
+        account.ask(1_000, 70, 1_000, false, 0);
+        assert_eq!(account.run_delay_of(nobody, 1_990, 1_000), Some(70));
+        assert_eq!(account.run_delay_of(nobody, 1_900, 1_000), None);
+    }
+
+    #[test]
+    fn samples_of_other_waits_tell_of_neither() {
+        let mut account = RunAccount::default();
+        account.ask(1_000, 0, 1_000, false, 0);
+        account.ask(1_000, 0, 500_000, true, 0);
+        assert!(account.balance_ns.abs() <= 501_000, "{account:?}");
+        assert!(!account.ask(2_000, 0, 1_000, true, 0));
+    }
+}

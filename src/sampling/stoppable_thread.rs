@@ -1,0 +1,87 @@
+//! A thread of the profiler's that does something every so often, until it is stopped.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::{own_threads, threads};
+
+/// The running thread. Stopped, and waited for, when dropped; not in a forked child, in which it does not exist.
+pub(super) struct StoppableThread {
+    stop: Arc<Stop>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Whether the thread is to end.
+#[derive(Default)]
+pub(super) struct Stop {
+    is_wanted: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl StoppableThread {
+    /// Starts it: `body` ends when [`Stop::comes_within`] says so.
+    pub(super) fn start(name: &str, body: impl FnOnce(&Stop) + Send + 'static) -> io::Result<Self> {
+        let stop = Arc::new(Stop::default());
+        let thread = own_threads::spawn(name, {
+            let stop = Arc::clone(&stop);
+            move || body(&stop)
+        })?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+}
+
+impl Stop {
+    /// Waits for so long. Whether the thread is to end, which it then learns at once.
+    pub(super) fn comes_within(&self, time: Duration) -> bool {
+        let mut is_wanted = self.is_wanted.lock();
+        if !*is_wanted {
+            self.wake.wait_for(&mut is_wanted, time);
+        }
+        *is_wanted
+    }
+}
+
+impl Drop for StoppableThread {
+    fn drop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        if threads::FORKED.load(Ordering::Relaxed) {
+            std::mem::forget(thread);
+            return;
+        }
+        *self.stop.is_wanted.lock() = true;
+        self.stop.wake.notify_one();
+        let _ = thread.join();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU32;
+
+    #[test]
+    fn it_does_its_work_until_it_is_dropped_which_it_learns_at_once() {
+        let rounds = Arc::new(AtomicU32::new(0));
+        let counted = rounds.clone();
+        let thread = StoppableThread::start("test", move |stop| {
+            while !stop.comes_within(Duration::from_millis(1)) {
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+            // Waits no longer than it has to.
+            assert!(stop.comes_within(Duration::MAX));
+        });
+        let thread = thread.unwrap();
+        while rounds.load(Ordering::Relaxed) < 3 {
+            std::thread::yield_now();
+        }
+        drop(thread);
+        let ended = rounds.load(Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(10));
+        assert_eq!(rounds.load(Ordering::Relaxed), ended);
+    }
+}
