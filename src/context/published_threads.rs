@@ -6,7 +6,7 @@
 //! thread itself has run again.
 //!
 //! Attributes are published for a time, a *publication*, which has a number. Setters look at the number after each change
-//! (`Published::publication` in the dictionary), and one that finds another than its own comes for the thread's record, and
+//! (`Published::notices` in the dictionary), and one that finds another than its own comes for the thread's record, and
 //! writes to that from then on. So a record may be found while all who change the thread's context will see that number:
 //! [`open`] writes the records of threads that have a context after all have passed a barrier, and [`close`] leads all readers
 //! to the blocks before it takes the number back. While a record is written here, at most one change of its thread's can come
@@ -168,6 +168,8 @@ impl PublishedThread {
         state.records.release(earlier);
         let number = publication_number();
         if number == 0 || state.own.is_none() || state.is_carrier {
+            // Who is refused writes the block alone, while another may still write a record of the publication that ends.
+            state.point_to_own();
             return None;
         }
         let record = state.records.hold(number);
@@ -212,5 +214,56 @@ impl State {
             record.write(&context, &texts);
             self.point_to(record.as_ptr());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What one class loader's setters write while another's still write what was there before is the block.
+    #[test]
+    fn a_thread_is_found_by_its_record_while_attributes_are_published_and_else_by_its_block() {
+        let own: &'static ContextBlock = Box::leak(Box::default());
+        let block: *const c_void = ptr::from_ref(own).cast();
+        own.clear();
+        let thread = PublishedThread::of_current();
+        let target = || thread.0.lock().pointer.expect("it has not ended").target();
+        thread.begins(own, false);
+        assert_eq!(target(), block);
+
+        open();
+        let written = target();
+        assert_ne!(written, block);
+        let record = thread.record(ptr::null()).expect("there is a publication");
+        assert_eq!((record.as_ptr(), target()), (written, written));
+        close();
+        assert_eq!(target(), block);
+        assert!(thread.record(written).is_none());
+
+        open();
+        assert_eq!(thread.record(ptr::null()).map(PublishedRecord::as_ptr), Some(target()));
+        OPEN.store(0, Ordering::SeqCst);
+        assert!(thread.record(ptr::null()).is_none());
+        assert_eq!(target(), block, "it was refused while the publication ends");
+        DICTIONARY.published().set_publication(0);
+
+        thread.carries(Some(Carried { block: own, record: None }));
+        assert!(target().is_null(), "nobody asked for what is carried");
+        open();
+        assert!(thread.record(ptr::null()).is_none() && target().is_null(), "a carrier has none of its own");
+        show_carried(true);
+        thread.carries(Some(Carried { block: own, record: None }));
+        assert_eq!(target(), block);
+        thread.carries(Some(Carried { block: own, record: Some((record, publication_number())) }));
+        assert_eq!(target(), record.as_ptr());
+        close();
+        assert!(target().is_null());
+        thread.carries(None);
+        assert!(target().is_null());
+        thread.carries(Some(Carried { block: own, record: None }));
+        show_carried(false);
+        assert!(target().is_null());
+        thread.ends();
     }
 }

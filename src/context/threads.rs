@@ -133,13 +133,18 @@ pub fn published_record(earlier: *const c_void) -> Option<&'static PublishedReco
 
 /// The same for the virtual thread that is mounted on the current thread.
 pub fn virtual_record(thread_id: i64, earlier: *const c_void) -> Option<&'static PublishedRecord> {
+    let publication = publication_number();
+    let is_found = is_carried_shown() && publication != 0;
+    if !is_carried_shown() && earlier.is_null() {
+        return None;
+    }
     let mut records = virtual_blocks::records_of(thread_id)?;
     records.release(earlier);
-    let publication = publication_number();
-    let record = (is_carried_shown() && publication != 0).then(|| records.hold(publication))?;
+    let record = is_found.then(|| records.hold(publication));
     drop(records);
+    // Also for who is refused, and writes the block alone.
     CURRENT.with(|current| current.carry(virtual_blocks::find_carried(thread_id)));
-    Some(record)
+    record
 }
 
 /// Whether the current thread, as a platform thread, is to be sampled where threads are chosen. `false` if it has no place in

@@ -306,9 +306,11 @@ mod tests {
         assert_eq!(block.read(), Some(labels), "ids of a trace that is over");
         write(&block, ContextRecord { valid: 1, trace_flags: 1, ..ids });
         assert_eq!(block.read(), Some(ContextRecord { valid: 1, trace_flags: 1, ..ids }));
+        assert_eq!(block.read_of_another_thread(), block.read());
         for invalid in [0, 2, 0xff] {
             write(&block, ContextRecord { trace_id: [1; 16], valid: invalid, slots, ..ContextRecord::NONE });
             assert_eq!(block.read(), None);
+            assert_eq!(block.read_of_another_thread(), None);
             assert_eq!(block.slots(), slots, "references that a write under way leaves alone are seen");
         }
     }
