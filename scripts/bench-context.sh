@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What a setter of contexts costs, beside Datadog's: scripts/bench-context.sh, called by scripts/bench.sh context
 #
-# OTLPPROF and API are the agent's library and the folder of the API's classes; JAVA is the JVM (default: java in PATH),
+# OTLPPROF, API and CLASSES are the agent's library, the folder of the API's classes and that of the test programs'; JAVA is the JVM (default: java in PATH),
 # whose javac compiles the benchmark. TURNS, WARMUP_S, MEASURE_S, ONLY and PROFILER: benches/context/Turns.java.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,3 +17,12 @@ jars=$jars:$(scripts/fetch-opentelemetry.sh)
 "${java%java}javac" -d "$classes" -cp "$API:$jars" -processor org.openjdk.jmh.generators.BenchmarkProcessor \
     -Xlint:all,-options,-processing,-classfile,-try benches/context/*.java java/opentelemetry/io/otlpprof/opentelemetry/*.java
 "$java" -cp "$classes:$API:$jars" context.Turns "-Dotlpprof.library=$OTLPPROF" ${JVM_OPTIONS:-}
+# What the contexts of 100,000 virtual threads take, beside as many without. The heap is touched from the start, so that what is
+# resident besides is not of Java.
+if [ -z "${ONLY:-}" ] && "$java" --version | head -1 | grep -Eq ' (2[1-9]|[3-9][0-9])'; then
+    for with in without with; do
+        "$java" -XX:+UseSerialGC -Xms1g -Xmx1g -XX:+AlwaysPreTouch \
+            "-agentpath:$OTLPPROF=cpu=10ms,file=/dev/null,loglevel=error" -cp "$CLASSES:$API" \
+            programs.ContextMemory 100000 4 "$with" | sed "s/^/context: memory, $with contexts, /"
+    done
+fi

@@ -61,9 +61,20 @@ fn the_package_has_what_maven_asks_for() {
     assert_eq!(names, expected);
 }
 
-/// Maven finds the artifacts by their coordinates, and with the companion what it needs.
+/// What a user's project has of ours.
+const USER: &str = "public final class User {
+    public static void main(String[] args) {
+        io.otlpprof.Otlpprof profiler = io.otlpprof.Otlpprof.getInstance();
+        var setter = new io.otlpprof.ContextSetter(profiler, java.util.List.of(\"tenant\"));
+        System.out.println(profiler.version() + \" \" + setter.setAttribute(\"tenant\", \"one\"));
+    }
+}
+";
+
+/// Maven finds the artifacts by their coordinates, with the companion what it needs, and builds a project that uses them, which
+/// then has the profiler.
 #[test]
-fn maven_resolves_the_companion_with_what_it_depends_on() {
+fn maven_resolves_the_companion_with_what_it_depends_on_and_builds_what_uses_it() {
     let version = env!("CARGO_PKG_VERSION");
     let folder = tempfile::tempdir().unwrap();
     let repository = folder.path().join("repository");
@@ -78,18 +89,23 @@ fn maven_resolves_the_companion_with_what_it_depends_on() {
     let project = format!(
         "<project xmlns='http://maven.apache.org/POM/4.0.0'><modelVersion>4.0.0</modelVersion>
         <groupId>user</groupId><artifactId>user</artifactId><version>1</version>
+        <properties><maven.compiler.source>11</maven.compiler.source><maven.compiler.target>11</maven.compiler.target>
+        <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding></properties>
         <repositories><repository><id>published</id><url>file://{}</url></repository></repositories>
         <dependencies><dependency><groupId>io.otlpprof</groupId><artifactId>otlpprof-opentelemetry</artifactId>
         <version>{version}</version></dependency></dependencies></project>",
         repository.display()
     );
     fs::write(folder.path().join("pom.xml"), project).unwrap();
+    let sources = folder.path().join("src/main/java");
+    fs::create_dir_all(&sources).unwrap();
+    fs::write(sources.join("User.java"), USER).unwrap();
     // What Maven has resolved it keeps, and it would not look again.
     let local = Path::new(env!("CARGO_TARGET_TMPDIR")).join("maven");
     let _ = fs::remove_dir_all(local.join("io/otlpprof"));
     let found = folder.path().join("class-path");
     let output = Command::new("mvn")
-        .args(["--quiet", "--batch-mode", "dependency:build-classpath"])
+        .args(["--quiet", "--batch-mode", "compile", "dependency:build-classpath"])
         .arg(format!("-Dmdep.outputFile={}", found.display()))
         .arg(format!("-Dmaven.repo.local={}", local.display()))
         .current_dir(folder.path())
@@ -104,6 +120,15 @@ fn maven_resolves_the_companion_with_what_it_depends_on() {
     let mut expected: Vec<&str> = expected.iter().map(String::as_str).collect();
     expected.sort_unstable();
     assert_eq!(names, expected);
+    for home in java_homes() {
+        let classes = folder.path().join("target/classes");
+        let output = Command::new(home.join("bin/java"))
+            .args(["-cp", &format!("{}:{}", classes.display(), class_path.trim()), "User"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(said, format!("{version} true\n"), "{}", String::from_utf8_lossy(&output.stderr));
+    }
 }
 
 #[test]

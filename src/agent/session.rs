@@ -199,7 +199,7 @@ impl Session {
             session.recording.join();
             join_kernel_readers();
         })?;
-        publication::begin(session.options.context_publication, &session.resource);
+        publication::begin(session.vm, &session.options, &session.resource);
         Ok(session)
     }
 
@@ -269,7 +269,7 @@ impl Session {
             reclaim::reclaim_if_crowded(|| self.drain_now());
             self.sweep(env, false);
             if Instant::now() >= next && !self.stopping.load(Ordering::Acquire) {
-                publication::give_way();
+                publication::give_way(self.vm);
                 self.flush(env);
                 next = (next + self.options.interval).max(Instant::now());
             }
@@ -372,7 +372,7 @@ impl Session {
     /// Stops sampling, sends what is pending within the limit, and tells the session's threads to end.
     pub(super) fn stop(&self, env: Option<*mut JNIEnv>, within: Duration) {
         self.leaving.store(true, Ordering::Release);
-        publication::end();
+        publication::end(self.vm);
         let interval_start = self.interval.lock();
         let labels = self.thread_labels(env);
         // Nobody takes a sample after this.

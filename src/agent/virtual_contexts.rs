@@ -1,34 +1,86 @@
-//! Virtual threads and the VM: their end, which gives their blocks back, and, where the thread's own state does not tell
-//! which one is mounted, the events of mounting and unmounting. All are enabled when the first of them sets a context; before
-//! that nothing is paid.
+//! Virtual threads and the VM: their end, which gives their blocks back, and the events of mounting and unmounting, where the
+//! thread's own state does not tell which one is mounted, or outside readers are to find it. All are enabled when the first of
+//! them sets a context; before that nothing is paid.
 //!
 //! What those events say nothing of, the transitions, has no context where they are all that is known.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jni::sys::{JNIEnv, jobject};
+use parking_lot::Mutex;
 
 use super::callbacks::guarded;
 use super::lifecycle::Agent;
 use super::mounts;
 use super::vm::Vm;
-use crate::context::threads;
+use crate::context::{published_threads, threads};
 use crate::jvm::jvmti::{Capability, Jvmti};
 use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::Event;
 use crate::jvm::jvmti_table::{Capabilities, RawEnv};
 
+/// What has been asked of the VM.
+struct Asked {
+    /// Whether virtual threads may have contexts; `None` if none has set one yet.
+    are_enabled: Option<bool>,
+    /// Whether outside readers are to find them.
+    are_shown: bool,
+    /// Whether the VM tells of mounts on their account.
+    is_showing: bool,
+}
+
+static ASKED: Mutex<Asked> = Mutex::new(Asked { are_enabled: None, are_shown: false, is_showing: false });
+
 /// Whether virtual threads may have contexts from now on. Waits for whoever is just asking the VM.
 pub(super) fn enable(vm: &Vm) -> bool {
-    static ENABLED: OnceLock<bool> = OnceLock::new();
-    *ENABLED.get_or_init(|| {
-        try_enable(vm.jvmti, !is_told_by_every_thread(vm))
-            .inspect_err(|error| {
-                log::warn!("the VM does not tell of virtual threads ({error}): they have no context")
-            })
-            .is_ok()
-    })
+    static ARE_ENABLED: AtomicBool = AtomicBool::new(false);
+    if ARE_ENABLED.load(Ordering::Acquire) {
+        return true;
+    }
+    let mut asked = ASKED.lock();
+    if let Some(are_enabled) = asked.are_enabled {
+        return are_enabled;
+    }
+    let are_enabled = try_enable(vm.jvmti, !is_told_by_every_thread(vm))
+        .inspect_err(|error| {
+            log::warn!("the VM does not tell of virtual threads ({error}): they have no context")
+        })
+        .is_ok();
+    asked.are_enabled = Some(are_enabled);
+    asked.show(vm.jvmti);
+    ARE_ENABLED.store(are_enabled, Ordering::Release);
+    are_enabled
+}
+
+/// Has outside readers find the contexts of virtual threads that are mounted, or no longer.
+pub(super) fn show_outside(vm: &Vm, is_wanted: bool) {
+    let mut asked = ASKED.lock();
+    asked.are_shown = is_wanted;
+    asked.show(vm.jvmti);
+}
+
+impl Asked {
+    fn show(&mut self, jvmti: Jvmti) {
+        let is_wanted = self.are_shown && self.are_enabled == Some(true);
+        if is_wanted == self.is_showing {
+            return;
+        }
+        if is_wanted {
+            if let Err(error) = mounts::listen(jvmti) {
+                log::warn!("other processes see no context of virtual threads: {error}");
+                return;
+            }
+            // Whoever is found on a carrier is taken down when it leaves it.
+            IS_SHOWING.store(true, Ordering::SeqCst);
+            published_threads::show_carried(true);
+            log::debug!("the VM tells of virtual threads' mounts from now on, for other processes");
+        } else {
+            published_threads::show_carried(false);
+            IS_SHOWING.store(false, Ordering::SeqCst);
+            mounts::ignore(jvmti);
+        }
+        self.is_showing = is_wanted;
+    }
 }
 
 /// Whether a handler can tell by itself which virtual thread it has interrupted.
@@ -56,12 +108,19 @@ fn id_of(agent: &Agent, env: *mut JNIEnv, thread: jobject) -> Option<i64> {
 /// Whether the VM's events have the word on who is mounted.
 static ARE_TOLD: AtomicBool = AtomicBool::new(false);
 
+/// Whether outside readers find who is mounted.
+static IS_SHOWING: AtomicBool = AtomicBool::new(false);
+
+fn are_mounts_of_use() -> bool {
+    ARE_TOLD.load(Ordering::Acquire) || IS_SHOWING.load(Ordering::Acquire)
+}
+
 /// The virtual thread is the current thread now.
 ///
 /// # Safety
 /// `env` is the current thread's, `thread` a live reference to a thread.
 pub(super) unsafe fn mounted(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
-    if !ARE_TOLD.load(Ordering::Acquire) {
+    if !are_mounts_of_use() {
         return;
     }
     if let Some(id) = id_of(agent, env, thread) {
@@ -71,7 +130,7 @@ pub(super) unsafe fn mounted(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
 
 /// The virtual thread that is the current thread is about not to be.
 pub(super) fn unmounts() {
-    if ARE_TOLD.load(Ordering::Acquire) {
+    if are_mounts_of_use() {
         threads::virtual_thread_unmounts();
     }
 }

@@ -1,6 +1,6 @@
 //! Changes of contexts with their times, for whoever wants to know later what a thread worked for at some moment.
 //!
-//! Noted by Java (`ContextChanges` in java/api) while [`Published::are_changes_noted`](super::dictionary::Published) says
+//! Noted by Java (`ContextChanges` in java/api) while [`Published::notices`](super::dictionary::Published) says
 //! so, in rings that threads share by their ids: memory is bounded however many threads there are, virtual ones for
 //! instance. Read at intervals by one reader. A ring is overwritten where it is full, which the reader notices: then nothing
 //! is known of the ring's threads until they change their context again.

@@ -64,8 +64,26 @@ struct Entries {
 pub struct Published {
     /// Changes whenever a reference that was kept may not be used again.
     pub epoch: AtomicU32,
-    /// Not 0 while changes of contexts are noted in [`changes`](super::changes).
-    pub are_changes_noted: AtomicU32,
+    /// What there is to do after a change of a context, 0 for nothing: the lowest bit while changes are noted in
+    /// [`changes`](super::changes), above it the number of the publication ([`published_threads`](super::published_threads)).
+    pub notices: AtomicU32,
+}
+
+impl Published {
+    /// Whether changes of contexts are to be noted.
+    pub fn note_changes(&self, is_wanted: bool) {
+        match is_wanted {
+            true => self.notices.fetch_or(1, Ordering::SeqCst),
+            false => self.notices.fetch_and(!1, Ordering::SeqCst),
+        };
+    }
+
+    /// The publication that threads are to join with their next change; 0 for none.
+    pub(super) fn set_publication(&self, number: u32) {
+        let with = |notices: u32| Some(notices & 1 | number << 1);
+        // SANITY: there is always something to be stored.
+        self.notices.fetch_update(Ordering::SeqCst, Ordering::SeqCst, with).expect("a word");
+    }
 }
 
 /// A dictionary.

@@ -10,7 +10,8 @@
 //! | [`threads`] | which thread has which block |
 //! | `thread_end` | the end of threads that the VM does not tell of |
 //! | [`virtual_blocks`] | the same of virtual threads, by their ids |
-//! | [`thread_pointer`] | where outside readers find a thread's context |
+//! | `thread_pointer` | where outside readers look for a thread's context |
+//! | [`published_threads`] | what of it they find |
 //! | [`published_records`] | what they find if they are to see attributes too |
 //! | [`changes`] | which thread had which context when, while that is noted |
 //! | [`dictionary`] | the values that slots refer to |
@@ -25,6 +26,7 @@ pub mod counts;
 pub mod dictionary;
 pub mod process_barrier;
 pub mod published_records;
+pub mod published_threads;
 pub mod reclaim;
 pub mod slot_names;
 mod thread_end;

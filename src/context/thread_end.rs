@@ -17,9 +17,9 @@ struct EndKey {
 
 static KEY: OnceLock<Option<EndKey>> = OnceLock::new();
 
-/// Has `at_end`, the same for all threads, run at the very end of the current one. Nothing runs if the process has no key
-/// left, nor in a child of the process: there locks may be held by threads that it does not have.
-pub(super) fn run_at_end(at_end: fn()) {
+/// Has `at_end`, the same for all threads, run at the very end of the current one. `false`, and nothing runs, if the process has
+/// no key left. Nor does it in a child of the process: there locks may be held by threads that it does not have.
+pub(super) fn run_at_end(at_end: fn()) -> bool {
     let key = KEY.get_or_init(|| {
         let mut key = 0;
         // SAFETY: the call writes the key; the destructor lives as long as the library, which is never unloaded.
@@ -27,14 +27,12 @@ pub(super) fn run_at_end(at_end: fn()) {
         // SAFETY: getpid takes nothing and cannot fail.
         made.then(|| EndKey { key, process: unsafe { libc::getpid() }, at_end })
     });
-    if let Some(key) = key {
-        set_round(key, 1);
-    }
+    key.as_ref().is_some_and(|key| set_round(key, 1))
 }
 
-fn set_round(key: &EndKey, round: usize) {
+fn set_round(key: &EndKey, round: usize) -> bool {
     // SAFETY: the key exists; the value is a number to us and a pointer to nobody.
-    unsafe { libc::pthread_setspecific(key.key, ptr::without_provenance(round)) };
+    unsafe { libc::pthread_setspecific(key.key, ptr::without_provenance(round)) == 0 }
 }
 
 extern "C" fn thread_ends(round: *mut libc::c_void) {
@@ -43,7 +41,9 @@ extern "C" fn thread_ends(round: *mut libc::c_void) {
     let Some(Some(key)) = KEY.get() else { return };
     match round.addr() {
         _ if key.process != process => {}
-        round if round < LAST_ROUND => set_round(key, round.wrapping_add(1)),
+        round if round < LAST_ROUND => {
+            set_round(key, round.wrapping_add(1));
+        }
         // A panic of ours must not end the process.
         _ => drop(catch_unwind(AssertUnwindSafe(key.at_end))),
     }

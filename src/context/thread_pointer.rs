@@ -6,8 +6,8 @@
 //! ones, where it is the pattern of a variable that each thread has. The name stands for no address; [`slot`] asks for the
 //! thread's own as C compilers do (ELF Handling For Thread-Local Storage, TLS descriptors).
 //!
-//! Only a thread itself writes its pointer. A reader looks while the thread is stopped: so the compiler must keep the order
-//! of the stores, and the processor need not.
+//! A reader looks while the thread is stopped: of what the thread stores itself the compiler must keep the order, and the
+//! processor need not. Others may store the pointer too, as long as the thread is there.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering, compiler_fence};
@@ -54,22 +54,32 @@ fn slot() -> &'static AtomicPtr<c_void> {
             clobber_abi("C"),
         );
     }
-    // SAFETY: the thread's own variable, which is there until the thread's last moment; it is used on this thread alone.
+    // SAFETY: the thread's own variable, which is there until the thread's last moment, and is not used after that.
     unsafe { &*std::ptr::with_exposed_provenance(address) }
 }
 
-/// Has the current thread's context be found at `record`; with null none is found. What was written before is there for who
-/// finds it, and what is written after this call is not found by the earlier pointer.
-pub(super) fn point_to(record: *const c_void) {
-    compiler_fence(Ordering::SeqCst);
-    slot().store(record.cast_mut(), Ordering::Relaxed);
-    compiler_fence(Ordering::SeqCst);
-}
+/// A thread's pointer. Not to be used when the thread has ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ThreadPointer(&'static AtomicPtr<c_void>);
 
-/// Where the current thread's context is found; null where none is.
-#[cfg(test)]
-pub(super) fn pointed_to() -> *const c_void {
-    slot().load(Ordering::Relaxed)
+impl ThreadPointer {
+    /// That of the current thread.
+    pub(super) fn of_current_thread() -> Self {
+        Self(slot())
+    }
+
+    /// Has the thread's context be found at `record`; with null none is found. What was written before is there for who finds
+    /// it, and what the thread itself writes after this call is not found by the earlier pointer.
+    pub(super) fn point_to(self, record: *const c_void) {
+        self.0.store(record.cast_mut(), Ordering::Release);
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    /// Where the thread's context is found; null where none is.
+    #[cfg(test)]
+    pub(super) fn target(self) -> *const c_void {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 #[cfg(test)]
@@ -80,16 +90,20 @@ mod tests {
     #[test]
     fn every_thread_has_a_pointer_of_its_own_which_begins_as_null() {
         static SOMETHING: u64 = 0;
-        let something = ptr::from_ref(&SOMETHING).cast();
-        point_to(something);
-        std::thread::spawn(|| {
-            assert!(pointed_to().is_null());
-            point_to(ptr::from_ref(&SOMETHING).cast());
-            point_to(ptr::null());
+        let something: *const c_void = ptr::from_ref(&SOMETHING).cast();
+        let pointer = ThreadPointer::of_current_thread();
+        pointer.point_to(something);
+        std::thread::spawn(move || {
+            let other = ThreadPointer::of_current_thread();
+            assert!(other.target().is_null());
+            other.point_to(ptr::from_ref(&SOMETHING).cast());
+            pointer.point_to(ptr::null());
+            assert!(!other.target().is_null());
+            pointer.point_to(ptr::from_ref(&SOMETHING).cast());
         })
         .join()
         .unwrap();
-        assert_eq!(pointed_to(), something);
-        point_to(ptr::null());
+        assert_eq!(slot().load(Ordering::Relaxed).cast_const(), something);
+        pointer.point_to(ptr::null());
     }
 }

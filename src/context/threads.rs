@@ -7,18 +7,18 @@
 //! Where a handler cannot tell which virtual thread it has interrupted, the VM's events say so: then the map leads to the
 //! block of the virtual thread that is mounted as well. A mount or unmount runs no handler code.
 //!
-//! Outside readers find a platform thread's block, or the record beside it, by the thread's own pointer. They cannot tell
-//! whom a carrier carries, and so a thread that carries virtual ones has no pointer: neither its own context nor theirs can
-//! be taken for the other's.
+//! What of it outside readers find, [`published_threads`](super::published_threads) says.
 
 use std::cell::Cell;
+use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering, compiler_fence};
 
 use super::blocks::BLOCKS;
 use super::counts::{COUNTS, add};
-use super::published_records::{self, IS_WANTED, PublishedRecord};
-use super::{thread_end, thread_pointer, virtual_blocks};
+use super::published_records::PublishedRecord;
+use super::published_threads::{Carried, PublishedThread, is_carried_shown, publication_number};
+use super::{thread_end, virtual_blocks};
 use crate::core::context::{
     BlockEntry, BlockEntryChunk, ContextBlock, NOBODY, THREADS_PER_CHUNK, entry_of, publish_chunk,
 };
@@ -28,9 +28,8 @@ struct Current {
     entry: Cell<Option<&'static BlockEntry>>,
     /// The block of the platform thread.
     own: Cell<Option<&'static ContextBlock>>,
-    /// Whether outside readers find the block, or the record.
-    is_published: Cell<bool>,
-    record: Cell<Option<&'static PublishedRecord>>,
+    /// What outside readers find of it; none if nobody would hear of the thread's end.
+    published: Cell<Option<&'static PublishedThread>>,
 }
 
 thread_local! {
@@ -38,8 +37,7 @@ thread_local! {
         Current {
             entry: Cell::new(None),
             own: Cell::new(None),
-            is_published: Cell::new(false),
-            record: Cell::new(None),
+            published: Cell::new(None),
         }
     };
 }
@@ -56,7 +54,9 @@ impl Current {
                 publish_chunk(os_tid, Box::leak(Box::new(chunk)));
             }
             self.entry.set(entry_of(os_tid));
-            thread_end::run_at_end(kernel_thread_ends);
+            if thread_end::run_at_end(kernel_thread_ends) {
+                self.published.set(Some(PublishedThread::of_current()));
+            }
         }
         self.entry.get()
     }
@@ -66,23 +66,14 @@ impl Current {
         self.entry().map(|entry| point(&entry.own, block)).is_some()
     }
 
-    /// Has outside readers find the thread's own context.
-    fn publish(&self, own: &'static ContextBlock) {
-        let is_published = !self.is_published.replace(true);
-        if is_published {
-            thread_pointer::point_to(ptr::from_ref(own).cast());
+    /// It carries a virtual thread, of which this may be found.
+    fn carry(&self, carried: Option<Carried>) {
+        let Some(entry) = self.entry() else { return };
+        if IS_TOLD_OF_MOUNTS.load(Ordering::Acquire) {
+            point(&entry.mounted, Some(carried.map_or(&NOBODY, |carried| carried.block)));
         }
-    }
-
-    fn withdraw(&self) {
-        if self.is_published.replace(false) {
-            thread_pointer::point_to(ptr::null());
-        }
-    }
-
-    fn point_to_mounted(&self, block: Option<&'static ContextBlock>) {
-        if let Some(entry) = self.entry() {
-            point(&entry.mounted, Some(block.unwrap_or(&NOBODY)));
+        if let Some(published) = self.published.get() {
+            published.carries(carried);
         }
     }
 }
@@ -94,7 +85,7 @@ fn point(place: &AtomicPtr<ContextBlock>, block: Option<&'static ContextBlock>) 
     compiler_fence(Ordering::SeqCst);
 }
 
-/// Whether the VM's events tell which virtual thread is mounted.
+/// Whether the VM's events have the word on which virtual thread is mounted.
 static IS_TOLD_OF_MOUNTS: AtomicBool = AtomicBool::new(false);
 
 /// From now on [`virtual_thread_mounted`] and [`virtual_thread_unmounts`] are called whenever they apply.
@@ -110,8 +101,7 @@ fn take_block() -> Option<&'static ContextBlock> {
     block
 }
 
-/// The block of the current thread, a platform thread; made if there is none. `None` if it can have none. Outside readers
-/// find it by the thread's pointer, unless the thread carries virtual ones.
+/// The block of the current thread, a platform thread; made if there is none. `None` if it can have none.
 pub fn platform_block(is_carrier: bool) -> Option<&'static ContextBlock> {
     CURRENT.with(|current| {
         if let Some(own) = current.own.get() {
@@ -123,8 +113,8 @@ pub fn platform_block(is_carrier: bool) -> Option<&'static ContextBlock> {
             return None;
         }
         current.own.set(Some(own));
-        if !is_carrier {
-            current.publish(own);
+        if let Some(published) = current.published.get() {
+            published.begins(own, is_carrier);
         }
         Some(own)
     })
@@ -135,20 +125,26 @@ pub fn own_block() -> Option<&'static ContextBlock> {
     CURRENT.with(|current| current.own.get())
 }
 
-/// The current thread's record beside its block, which outside readers find in the block's place from now on; made if there
-/// is none. `None` if none is wanted, or they do not find the block either.
-pub fn published_record() -> Option<&'static PublishedRecord> {
-    CURRENT.with(|current| {
-        if !current.is_published.get() || !IS_WANTED.load(Ordering::Acquire) {
-            return None;
-        }
-        if current.record.get().is_none() {
-            let record = published_records::take();
-            current.record.set(Some(record));
-            thread_pointer::point_to(record.as_ptr());
-        }
-        current.record.get()
-    })
+/// The record beside the block of the current thread, a platform thread, which outside readers find in the block's place from
+/// now on; `None` if there is none to be found. The caller writes it until the next call, and names there the `earlier` one.
+pub fn published_record(earlier: *const c_void) -> Option<&'static PublishedRecord> {
+    CURRENT.with(|current| current.published.get()?.record(earlier))
+}
+
+/// The same for the virtual thread that is mounted on the current thread.
+pub fn virtual_record(thread_id: i64, earlier: *const c_void) -> Option<&'static PublishedRecord> {
+    let publication = publication_number();
+    let is_found = is_carried_shown() && publication != 0;
+    if !is_carried_shown() && earlier.is_null() {
+        return None;
+    }
+    let mut records = virtual_blocks::records_of(thread_id)?;
+    records.release(earlier);
+    let record = is_found.then(|| records.hold(publication));
+    drop(records);
+    // Also for who is refused, and writes the block alone.
+    CURRENT.with(|current| current.carry(virtual_blocks::find_carried(thread_id)));
+    record
 }
 
 /// Whether the current thread, as a platform thread, is to be sampled where threads are chosen. `false` if it has no place in
@@ -161,12 +157,11 @@ pub fn set_registered(is_registered: bool) -> bool {
 /// The current thread is no longer the Java thread that it was: its block may go to another.
 pub fn platform_thread_ended() {
     CURRENT.with(|current| {
-        current.withdraw();
+        if let Some(published) = current.published.get() {
+            published.is_over();
+        }
         if let Some(entry) = current.entry.get() {
             entry.is_registered.store(false, Ordering::Relaxed);
-        }
-        if let Some(record) = current.record.take() {
-            published_records::give_back(record);
         }
         if let Some(own) = current.own.take() {
             // No handler finds the block from here on.
@@ -184,37 +179,34 @@ fn kernel_thread_ends() {
             entry.own.store(ptr::null_mut(), Ordering::Release);
             entry.mounted.store(ptr::null_mut(), Ordering::Release);
         }
+        if let Some(published) = current.published.take() {
+            published.ends();
+        }
     });
 }
 
 /// The block of a virtual thread that is mounted on the current thread; made if there is none.
 pub fn virtual_block(thread_id: i64) -> Option<&'static ContextBlock> {
-    // It is a carrier, though it did not look like one: of a scheduler that is not the VM's.
-    CURRENT.with(Current::withdraw);
-    let block = virtual_blocks::find_or_insert(thread_id, take_block)?;
-    if IS_TOLD_OF_MOUNTS.load(Ordering::Acquire) {
-        CURRENT.with(|current| current.point_to_mounted(Some(block)));
-    }
-    Some(block)
+    let block = virtual_blocks::find_or_insert(thread_id, take_block);
+    // It is a carrier, even if it does not look like one: of a scheduler that is not the VM's.
+    CURRENT.with(|current| current.carry(virtual_blocks::find_carried(thread_id)));
+    block
 }
 
 /// A virtual thread has been mounted on the current thread.
 pub fn virtual_thread_mounted(thread_id: i64) {
-    let block = virtual_blocks::find(thread_id);
-    CURRENT.with(|current| current.point_to_mounted(block));
+    CURRENT.with(|current| current.carry(virtual_blocks::find_carried(thread_id)));
 }
 
 /// The virtual thread on the current thread is about to be unmounted.
 pub fn virtual_thread_unmounts() {
-    CURRENT.with(|current| current.point_to_mounted(None));
+    CURRENT.with(|current| current.carry(None));
 }
 
 /// A virtual thread has come to its end on the current thread.
 pub fn virtual_thread_ended(thread_id: i64) {
+    virtual_thread_unmounts();
     if let Some(block) = virtual_blocks::remove(thread_id) {
-        if IS_TOLD_OF_MOUNTS.load(Ordering::Acquire) {
-            virtual_thread_unmounts();
-        }
         compiler_fence(Ordering::SeqCst);
         BLOCKS.give_back(block);
     }

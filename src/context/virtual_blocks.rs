@@ -1,11 +1,14 @@
 //! The blocks of virtual threads: entered, found and taken out again. The table itself, which handlers read, is
 //! [`core::virtual_blocks`](crate::core::virtual_blocks).
 
+use std::collections::HashMap;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
+use super::published_records::Records;
+use super::published_threads::Carried;
 use crate::core::context::ContextBlock;
 use crate::core::virtual_blocks::{SHARDS, VirtualEntry, bucket_of, removals_of, shard_number};
 
@@ -14,11 +17,13 @@ const ENTRIES_PER_CHUNK: usize = 64;
 
 /// Who changes a bucket holds its shard's lock, of which there are many lest threads that start at once wait for each other.
 static SHARD_LOCKS: [Mutex<Shard>; SHARDS] =
-    [const { Mutex::new(Shard { free: Vec::new(), used: 0 }) }; SHARDS];
+    [const { Mutex::new(Shard { free: Vec::new(), used: 0, records: None }) }; SHARDS];
 
 struct Shard {
     free: Vec<&'static VirtualEntry>,
     used: usize,
+    /// What outside readers find of the attributes of those that have any, by the threads' ids.
+    records: Option<HashMap<i64, Records>>,
 }
 
 fn shard_of(thread_id: i64) -> &'static Mutex<Shard> {
@@ -77,6 +82,21 @@ pub fn find_or_insert(
     Some(block)
 }
 
+/// What outside readers may find of a virtual thread.
+pub(super) fn find_carried(thread_id: i64) -> Option<Carried> {
+    let shard = shard_of(thread_id).lock();
+    let block = place_of(thread_id).and_then(|(_, entry)| block_of(entry))?;
+    let record = shard.records.as_ref().and_then(|records| records.get(&thread_id)?.latest());
+    Some(Carried { block, record })
+}
+
+/// The records of a virtual thread; `None` if it has no block.
+pub(super) fn records_of(thread_id: i64) -> Option<MappedMutexGuard<'static, Records>> {
+    let shard = shard_of(thread_id).lock();
+    place_of(thread_id)?;
+    Some(MutexGuard::map(shard, |shard| shard.records.get_or_insert_default().entry(thread_id).or_default()))
+}
+
 /// The block of a virtual thread.
 pub fn find(thread_id: i64) -> Option<&'static ContextBlock> {
     let _shard = shard_of(thread_id).lock();
@@ -91,7 +111,7 @@ pub fn set_registered(thread_id: i64, is_registered: bool) {
     }
 }
 
-/// Takes a virtual thread out. Gives the block that it had.
+/// Takes a virtual thread out, of which outside readers find nothing. Gives the block that it had.
 pub fn remove(thread_id: i64) -> Option<&'static ContextBlock> {
     let mut shard = shard_of(thread_id).lock();
     let (place, entry) = place_of(thread_id)?;
@@ -103,6 +123,9 @@ pub fn remove(thread_id: i64) -> Option<&'static ContextBlock> {
     let block = block_of(entry);
     shard.free.push(entry);
     shard.used -= 1;
+    if let Some(mut records) = shard.records.as_mut().and_then(|records| records.remove(&thread_id)) {
+        records.give_back();
+    }
     block
 }
 

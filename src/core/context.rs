@@ -20,7 +20,7 @@
 //! processor does by itself.
 
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, compiler_fence, fence};
 
 /// The slots of a block.
 pub const SLOTS: usize = 9;
@@ -148,6 +148,23 @@ impl ContextBlock {
         }
         compiler_fence(Ordering::SeqCst);
         ContextRecord::of_block(self.words.each_ref().map(|word| word.load(Ordering::Relaxed)))
+    }
+
+    /// What the block says, for another thread than the block's; `None` if it was being changed. For where no more than one
+    /// change can come between: a change is seen by the state, which is not what it was while anything else is stored, or by
+    /// what it has stored. (One slot is stored at once.)
+    pub fn read_of_another_thread(&self) -> Option<ContextRecord> {
+        let read = || {
+            // The state first: what it is when all has been stored is not seen before all that.
+            let state = self.words.get(STATE_WORD).map_or(0, |word| word.load(Ordering::Acquire));
+            (state, self.words.each_ref().map(|word| word.load(Ordering::Relaxed)))
+        };
+        let first = read();
+        fence(Ordering::Acquire);
+        let (state, words) = read();
+        ((state, words) == first && words.get(STATE_WORD) == Some(&state))
+            .then(|| ContextRecord::of_block(words))
+            .flatten()
     }
 
     /// What the slots hold, whether or not a write is under way.
@@ -289,9 +306,11 @@ mod tests {
         assert_eq!(block.read(), Some(labels), "ids of a trace that is over");
         write(&block, ContextRecord { valid: 1, trace_flags: 1, ..ids });
         assert_eq!(block.read(), Some(ContextRecord { valid: 1, trace_flags: 1, ..ids }));
+        assert_eq!(block.read_of_another_thread(), block.read());
         for invalid in [0, 2, 0xff] {
             write(&block, ContextRecord { trace_id: [1; 16], valid: invalid, slots, ..ContextRecord::NONE });
             assert_eq!(block.read(), None);
+            assert_eq!(block.read_of_another_thread(), None);
             assert_eq!(block.slots(), slots, "references that a write under way leaves alone are seen");
         }
     }

@@ -172,7 +172,16 @@ impl OutsideReader {
     /// Stops a thread and reads its context. `None` for a thread that has none, is in the middle of a change, or is no longer
     /// there.
     pub(crate) fn context_of(&self, os_tid: i32) -> Option<ThreadContext> {
+        self.look_at(os_tid, |context| context)?
+    }
+
+    /// Stops a thread, reads its context, and has somebody look at it before the thread goes on. `None` if it is no longer there.
+    pub(crate) fn look_at<T>(&self, os_tid: i32, look: impl FnOnce(Option<ThreadContext>) -> T) -> Option<T> {
         let stopped = Stopped::stop(os_tid)?;
+        Some(look(self.context_of_stopped(&stopped)))
+    }
+
+    fn context_of_stopped(&self, stopped: &Stopped) -> Option<ThreadContext> {
         let pointer = self.pointer(stopped.thread_pointer()?)?;
         if pointer == 0 {
             return None;

@@ -30,6 +30,14 @@ final class Burning {
         burn();
     }
 
+    static void wrapped() {
+        burn();
+    }
+
+    static void child() {
+        burn();
+    }
+
     static void virtual() {
         burn();
     }

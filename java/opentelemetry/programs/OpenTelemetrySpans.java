@@ -52,6 +52,11 @@ public final class OpenTelemetrySpans {
         Span second = tracer.spanBuilder("receive").setSpanKind(SpanKind.CONSUMER).setParent(from(inner)).startSpan();
         second.updateName("receive order");
         Span client = tracer.spanBuilder("GET").setSpanKind(SpanKind.CLIENT).setNoParent().startSpan();
+        // The same span, as what has its ids alone makes it current, and what is started there.
+        Context wrapped = Context.root().with(Span.wrap(outer.getSpanContext()));
+        Span ofWrapped = tracer.spanBuilder("child").setParent(wrapped).startSpan();
+        Burning.announce("wrapped", outer, "GET /orders/{id}");
+        Burning.announce("child", ofWrapped, "GET /orders/{id}");
         Burning.announce("outer", outer, "GET /orders/{id}");
         Burning.announce("inner", inner, "GET /orders/{id}");
         Burning.announce("second", second, "receive order");
@@ -82,6 +87,12 @@ public final class OpenTelemetrySpans {
             Burning.outside();
             try (Scope scope = client.makeCurrent()) {
                 Burning.client();
+            }
+            try (Scope scope = wrapped.makeCurrent()) {
+                Burning.wrapped();
+                try (Scope inWrapped = ofWrapped.makeCurrent()) {
+                    Burning.child();
+                }
             }
         }
     }

@@ -12,7 +12,8 @@ import java.util.List;
 /**
  * Threads whose contexts say whose they are: {@code PublishedContexts THREADS SECONDS}. The first half of a trace id is the
  * kernel's id of the thread, the second counts its turns, and the span id follows from both; so does each attribute. Besides,
- * threads come and go whose contexts say the same. It prints {@code names} when another attribute has its name, and goes on.
+ * threads come and go whose contexts say the same, and one never changes its own again. It prints {@code names} when another
+ * attribute has its name, and goes on.
  */
 public final class PublishedContexts {
     private static final Otlpprof PROFILER = Otlpprof.getInstance();
@@ -27,6 +28,8 @@ public final class PublishedContexts {
         for (int i = 0; i < threads; i++) {
             new Thread(() -> set(clock, Integer.MAX_VALUE), "setter-" + i).start();
         }
+        Thread idle = new Thread(() -> stay(clock), "idle");
+        idle.start();
         Thread.sleep(200);
         new ContextSetter(PROFILER, List.of("late"));
         System.out.println("names");
@@ -38,6 +41,20 @@ public final class PublishedContexts {
             Thread last = new Thread(() -> setTurn(kernelId(), 1, "s1"), "last");
             last.start();
             last.join();
+        }
+    }
+
+    private static void stay(Clock clock) {
+        long id = kernelId();
+        check(CONTEXT.setAttribute("worker", "t" + id));
+        setTurn(id, 7, "s7");
+        while (clock.isRunning()) {
+            burn(7);
+            try {
+                Thread.sleep(1);
+            } catch (InterruptedException e) {
+                return;
+            }
         }
     }
 

@@ -247,6 +247,7 @@ impl Default for Draft {
                 normalise_class_names: false,
                 context: Vec::new(),
                 context_publication: ContextPublication::Off,
+                publishes_virtual_threads: false,
                 filter: false,
                 threads: NameSelection::default(),
                 frames: NameSelection::default(),

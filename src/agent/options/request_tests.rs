@@ -97,6 +97,7 @@ fn nothing_said_is_the_documented_defaults() {
             normalise_class_names: true,
             context: vec![],
             context_publication: ContextPublication::Trace,
+            publishes_virtual_threads: false,
             filter: false,
             threads: NameSelection::default(),
             frames: NameSelection::default(),
@@ -149,7 +150,7 @@ fn a_value_that_is_no_boolean_is_an_error() {
 fn every_option_is_read_from_the_string() {
     let options = start(
         "start,cpu=500us,cpu.clock=timer,cpu.kernel,event.kernel=no,filter,signal=SIGVTALRM,cstack=vmx,depth=128,remotesym,native_frames=name,timestamps,\
-         context=tenant+a%2Bb,context.publish=attributes,threads=a*+!b,include=C.m,exclude=D.*,budget=1.5,limit=500+exceptions:off,delay=1s,duration=60s,loop=1h,interval=1s,format=json,file=/tmp/%p-%t,endpoint=http://c:1,headers=A=1+b=%2B,compression=none,timeout=3s,\
+         context=tenant+a%2Bb,context.publish=attributes,context.publish.virtual=true,threads=a*+!b,include=C.m,exclude=D.*,budget=1.5,limit=500+exceptions:off,delay=1s,duration=60s,loop=1h,interval=1s,format=json,file=/tmp/%p-%t,endpoint=http://c:1,headers=A=1+b=%2B,compression=none,timeout=3s,\
          certificate=/ca.pem,client_certificate=/me.pem,client_key=/me.key,upload.limit=1m,upload.queue=2m,resource=a=1+service.name=weaker,service=s,loglevel=off,strict",
     );
     assert_eq!(
@@ -179,6 +180,7 @@ fn every_option_is_read_from_the_string() {
             normalise_class_names: true,
             context: vec!["tenant".to_owned(), "a+b".to_owned()],
             context_publication: ContextPublication::Attributes,
+            publishes_virtual_threads: true,
             filter: true,
             threads: NameSelection {
                 wanted: vec![NamePattern::new("a*")],

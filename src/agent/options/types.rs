@@ -100,6 +100,8 @@ pub struct Options {
     pub context: Vec<String>,
     /// What outside readers find of threads' contexts.
     pub context_publication: ContextPublication,
+    /// Whether they find those of virtual threads.
+    pub publishes_virtual_threads: bool,
     /// Whether only threads that have registered themselves are sampled.
     pub filter: bool,
     /// Which threads' samples are kept, by name.

@@ -82,7 +82,7 @@ impl Recording {
             changed: Condvar::new(),
             converted: AtomicU64::new(0),
         });
-        DICTIONARY.published().are_changes_noted.store(1, Ordering::SeqCst);
+        DICTIONARY.published().note_changes(true);
         let follower = follower::Follower::new(vm, options.clone(), shared.clone());
         match own_threads::spawn(THREAD_NAME, move || follower.run()) {
             Ok(thread) => *self.running.lock() = Some(Running { shared, thread: Some(thread) }),
@@ -172,5 +172,5 @@ impl Recording {
 }
 
 fn stop_noting() {
-    DICTIONARY.published().are_changes_noted.store(0, Ordering::SeqCst);
+    DICTIONARY.published().note_changes(false);
 }

@@ -5,7 +5,7 @@ import java.nio.ByteBuffer;
 /** What the agent's library implements. Linked when the agent is in the process, however it was loaded. */
 final class Natives {
     /** Changes whenever these methods do, or the layout of what they give. The library's is in {@code agent::java_api}. */
-    static final int ABI = 5;
+    static final int ABI = 6;
 
     private Natives() {}
 
@@ -48,8 +48,9 @@ final class Natives {
     static native boolean event0(int kind, String[] texts, long[] numbers);
 
     /**
-     * Two words of four bytes: one changes when a reference that was kept may not be used again, the other is not 0 while
-     * changes are noted ({@link ContextChanges}).
+     * Two words of four bytes: one changes when a reference that was kept may not be used again, the other says what is to be
+     * done after a change: in its lowest bit whether it is noted ({@link ContextChanges}), above that is the number of the
+     * publication whose records outside readers find, or 0.
      */
     static native ByteBuffer epoch0();
 
@@ -64,9 +65,11 @@ final class Natives {
 
     /**
      * The memory of the calling thread's record beside its block, which outside readers find from now on; null if
-     * attributes are not published, or this thread's are not.
+     * attributes are not published, or this thread's are not. Nothing may be written to an earlier record then.
+     *
+     * @param earlier the record of the call before; null if there was none
      */
-    static native ByteBuffer publishedRecord0();
+    static native ByteBuffer publishedRecord0(ByteBuffer earlier);
 
     /** The epoch in the upper half, in the lower a value's reference, or 0 if it is too long or there is no room. */
     static native long intern0(String value);

@@ -59,22 +59,28 @@ final class PublishedRecord {
     private PublishedRecord(ByteBuffer memory) {
         this.memory = memory.order(ByteOrder.BIG_ENDIAN);
         this.limit = memory.capacity() - Long.BYTES;
-        if (memory.getLong(limit) == 0) {
-            memory.putLong(limit, WRITER);
-            hide();
-            setTrace(0, 0, 0, 0);
-        }
     }
 
-    /** The calling thread's; null if it has none. */
-    static PublishedRecord ofCurrentThread() {
-        ByteBuffer memory = Natives.publishedRecord0();
+    /**
+     * The calling thread's; null if it has none.
+     *
+     * @param earlier the one that the thread had before, to which nothing is written any longer; null for none
+     */
+    static PublishedRecord ofCurrentThread(PublishedRecord earlier) {
+        ByteBuffer memory = Natives.publishedRecord0(earlier == null ? null : earlier.memory);
         return memory == null ? null : new PublishedRecord(memory);
+    }
+
+    /** Has readers find the context as the block has it. */
+    void publish(ThreadContext context) {
+        takeOver(context.copy());
+        putAll();
+        finish();
     }
 
     /**
      * From here on readers find nothing, until what follows has been set. The classes of another class loader may have
-     * written since: then all is as the block has it.
+     * written since, or the agent: then all is as the block has it.
      */
     void begin(ThreadContext context) {
         if (memory.getLong(limit) != WRITER) {

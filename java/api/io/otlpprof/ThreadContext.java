@@ -53,7 +53,10 @@ final class ThreadContext extends WeakReference<Thread> {
     /** Places in {@link #POLLED}. */
     private static final int EPOCH = 0;
 
-    private static final int ARE_CHANGES_NOTED = 1;
+    private static final int NOTICES = 1;
+
+    /** In {@link #NOTICES}: changes are noted. */
+    private static final int NOTE = 1;
 
     // A view of ints is read with fewer questions asked than a buffer of bytes.
     private static final IntBuffer POLLED = Natives.epoch0().order(ByteOrder.nativeOrder()).asIntBuffer();
@@ -111,7 +114,10 @@ final class ThreadContext extends WeakReference<Thread> {
     private final LongBuffer ids;
 
     /** Its context once more, for outside readers; null if they read the block alone. */
-    private final PublishedRecord published;
+    private PublishedRecord published;
+
+    /** The publication in which it has that, or has been refused it. */
+    private int publication;
 
     /**
      * {@link #ints}; null where a write is more than its stores: if there is no block, an exception has come out of the
@@ -140,8 +146,7 @@ final class ThreadContext extends WeakReference<Thread> {
         ByteBuffer memory = Natives.block0();
         ints = memory == null ? null : memory.order(ByteOrder.nativeOrder()).asIntBuffer();
         ids = memory == null ? null : memory.order(ByteOrder.BIG_ENDIAN).asLongBuffer();
-        published = memory == null ? null : PublishedRecord.ofCurrentThread();
-        intact = published == null ? ints : null;
+        intact = ints;
     }
 
     static ThreadContext current() {
@@ -161,11 +166,54 @@ final class ThreadContext extends WeakReference<Thread> {
         return POLLED.get(EPOCH);
     }
 
-    /** After a change. */
+    private static int publication() {
+        return POLLED.get(NOTICES) >>> 1;
+    }
+
+    /**
+     * After a change: whoever begins a publication has all threads pass a barrier, so that no change goes without notice
+     * (src/context/published_threads.rs).
+     */
     private void changed() {
-        if (POLLED.get(ARE_CHANGES_NOTED) != 0) {
+        VarHandle.releaseFence();
+        if (POLLED.get(NOTICES) != 0) {
+            heedNotices();
+        }
+    }
+
+    private void heedNotices() {
+        if (publication() != publication) {
+            joinPublication();
+        }
+        if ((POLLED.get(NOTICES) & NOTE) != 0) {
             noteChange();
         }
+    }
+
+    /** Leaves the publication before, of which readers find nothing any longer, and has them find this one's. */
+    private void joinPublication() {
+        int number = publication();
+        // Until the next change, which finds out what the block has.
+        intact = null;
+        PublishedRecord earlier = published;
+        // It is given back once, whatever comes of it.
+        published = null;
+        published = ints == null ? null : PublishedRecord.ofCurrentThread(earlier);
+        publication = number;
+        if (published != null) {
+            published.publish(this);
+        }
+    }
+
+    /** The record to which a change is written as well, and in which readers find nothing meanwhile; null if there is none. */
+    private PublishedRecord beginPublished() {
+        if (published != null && publication() != publication) {
+            joinPublication();
+        }
+        if (published != null) {
+            published.begin(this);
+        }
+        return published;
     }
 
     private void noteChange() {
@@ -227,11 +275,11 @@ final class ThreadContext extends WeakReference<Thread> {
             return false;
         }
         mend();
-        return published == null ? setInBlock(slot, value) : setAndPublish(slot, value);
+        PublishedRecord published = beginPublished();
+        return published == null ? setInBlock(slot, value) : setAndPublish(published, slot, value);
     }
 
-    private boolean setAndPublish(int slot, String value) {
-        published.begin(this);
+    private boolean setAndPublish(PublishedRecord published, int slot, String value) {
         Known known = value == null ? null : KNOWN[index(value)];
         boolean isKnown = known != null && known.value.equals(value) && put(ints, slot, known);
         boolean isSet = isKnown || setInBlock(slot, value);
@@ -351,9 +399,7 @@ final class ThreadContext extends WeakReference<Thread> {
             return false;
         }
         mend();
-        if (published != null) {
-            published.begin(this);
-        }
+        PublishedRecord published = beginPublished();
         Known known = known(slot, value);
         while (known == null || !writeBoth(traceIdHigh, traceIdLow, spanId, state, slot, known)) {
             known = found(value);
@@ -392,13 +438,12 @@ final class ThreadContext extends WeakReference<Thread> {
 
     private boolean setTraceSlowly(long traceIdHigh, long traceIdLow, long spanId, int flags) {
         mend();
-        if (published == null) {
-            return setTrace(traceIdHigh, traceIdLow, spanId, flags);
-        }
-        published.begin(this);
+        PublishedRecord published = beginPublished();
         writeTrace(ints, ids, traceIdHigh, traceIdLow, spanId, flags);
         isWaiting = false;
-        published.setTrace(traceIdHigh, traceIdLow, spanId, flags);
+        if (published != null) {
+            published.setTrace(traceIdHigh, traceIdLow, spanId, flags);
+        }
         changed();
         return true;
     }
@@ -472,9 +517,7 @@ final class ThreadContext extends WeakReference<Thread> {
             return;
         }
         mend();
-        if (published != null) {
-            published.begin(this);
-        }
+        PublishedRecord published = beginPublished();
         ints.put(STATE, LABELS);
         if (published != null) {
             published.setTrace(0, 0, 0, 0);
@@ -520,9 +563,7 @@ final class ThreadContext extends WeakReference<Thread> {
         if (ints == null) {
             return false;
         }
-        if (published != null) {
-            published.begin(this);
-        }
+        PublishedRecord published = beginPublished();
         ContextSnapshot.References references;
         do {
             references = snapshot.references();

@@ -130,6 +130,15 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         },
         ..PLAIN
     },
+    OptionSpec {
+        name: "context.publish.virtual",
+        value: "BOOL",
+        // The VM's events of each mount and unmount are dear.
+        default: Some("false"),
+        help: "they may read those of virtual threads too, from the first that sets a context on, at a price for each mount",
+        read: |draft, text| set(&mut draft.options.publishes_virtual_threads, value::boolean(text)),
+        ..PLAIN
+    },
 ];
 
 /// The most patterns of one option.

@@ -10,16 +10,16 @@ import java.util.concurrent.ConcurrentHashMap;
 /**
  * What is set where a span becomes the current one, read from it once.
  *
- * <p>It is found for as long as somebody has the span: one that has ended can still be the current one. Spans are told
- * apart by their identity, whatever their class takes for equal.
+ * <p>It is found for as long as somebody has the span: one that has ended can still be the current one. What has a span's ids
+ * alone ({@code Span.wrap}) is that span, unless they have come in from another process.
  */
 final class KnownSpan extends WeakReference<Span> {
-    private static final ConcurrentHashMap<Object, KnownSpan> ALL = new ConcurrentHashMap<>();
+    private static final ConcurrentHashMap<Ids, KnownSpan> ALL = new ConcurrentHashMap<>();
     private static final ReferenceQueue<Span> GONE = new ReferenceQueue<>();
 
     private static final int RECENT_SPANS = 1024;
 
-    /** By the lowest bits of their hash, found with fewer calls. All threads read and write it as they please. */
+    /** By the lowest bits of their span's identity, found with fewer calls. All threads read and write it as they please. */
     private static final KnownSpan[] RECENT = new KnownSpan[RECENT_SPANS];
 
     /** Whether spans are told; if not, endpoints are the program's own affair. Here, because there may be no SDK. */
@@ -33,26 +33,27 @@ final class KnownSpan extends WeakReference<Span> {
     /** Null if nobody asked for the span's work, or it is not known who did. */
     final LocalRoot root;
 
-    private final int hash;
+    private final Ids ids;
 
     private KnownSpan(Span span, LocalRoot root) {
         super(span, GONE);
-        SpanContext ids = span.getSpanContext();
-        traceIdHigh = Long.parseUnsignedLong(ids.getTraceId().substring(0, 16), 16);
-        traceIdLow = Long.parseUnsignedLong(ids.getTraceId().substring(16), 16);
-        spanId = Long.parseUnsignedLong(ids.getSpanId(), 16);
-        flags = ids.getTraceFlags().asByte();
+        SpanContext context = span.getSpanContext();
+        ids = new Ids(context);
+        traceIdHigh = Long.parseUnsignedLong(ids.traceId.substring(0, 16), 16);
+        traceIdLow = Long.parseUnsignedLong(ids.traceId.substring(16), 16);
+        spanId = Long.parseUnsignedLong(ids.spanId, 16);
+        flags = context.getTraceFlags().asByte();
         this.root = root;
-        hash = System.identityHashCode(span);
     }
 
     /** From now on it is known. */
     static void add(Span span, LocalRoot root) {
         for (Reference<?> gone = GONE.poll(); gone != null; gone = GONE.poll()) {
-            ALL.remove(gone);
+            KnownSpan known = (KnownSpan) gone;
+            ALL.remove(known.ids, known);
         }
         KnownSpan known = new KnownSpan(span, root);
-        ALL.put(known, known);
+        ALL.put(known.ids, known);
     }
 
     /** Null if it is not known. */
@@ -62,39 +63,34 @@ final class KnownSpan extends WeakReference<Span> {
         if (recent != null && recent.get() == span) {
             return recent;
         }
-        KnownSpan known = ALL.get(new Asked(span));
-        if (known != null) {
+        SpanContext context = span.getSpanContext();
+        KnownSpan known = context.isRemote() ? null : ALL.get(new Ids(context));
+        if (known != null && known.get() == span) {
             RECENT[index] = known;
         }
         return known;
     }
 
-    @Override
-    public int hashCode() {
-        return hash;
-    }
+    /** What makes a span that span. */
+    private static final class Ids {
+        final String traceId;
+        final String spanId;
 
-    @Override
-    public boolean equals(Object other) {
-        return this == other;
-    }
-
-    /** Is equal to what is known of its span. */
-    private static final class Asked {
-        private final Span span;
-
-        Asked(Span span) {
-            this.span = span;
+        Ids(SpanContext context) {
+            traceId = context.getTraceId();
+            spanId = context.getSpanId();
         }
 
         @Override
         public int hashCode() {
-            return System.identityHashCode(span);
+            return spanId.hashCode();
         }
 
         @Override
         public boolean equals(Object other) {
-            return other instanceof KnownSpan && ((KnownSpan) other).get() == span;
+            return other instanceof Ids
+                    && ((Ids) other).spanId.equals(spanId)
+                    && ((Ids) other).traceId.equals(traceId);
         }
     }
 }
