@@ -240,7 +240,7 @@ impl JfrToOtlp {
             let of = event.type_index();
             let known = self.chunk.as_ref().and_then(|state| state.types.get(of.position()));
             if let Some(Some((_, Handling::Nothing))) = known {
-                passed.add(of);
+                passed.add(chunk.metadata(), of);
             }
         }
         Ok(())
