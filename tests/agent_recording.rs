@@ -211,6 +211,28 @@ fn what_an_engine_measures_and_the_agents_own_threads_are_left_out() {
 }
 
 #[test]
+fn events_of_threads_and_stacks_that_are_not_wanted_are_left_out_and_counted() {
+    let homes = java_homes();
+    let Some(home) = homes.last() else { return };
+    let exceptions = |run: &Finished| {
+        let mut found = BTreeMap::new();
+        for stack in stacks_of(&run.messages(), "exceptions", ("exceptions", "count")) {
+            *found.entry(method(&stack).unwrap_or_default()).or_insert(0) += stack.value;
+        }
+        found
+    };
+    let options = "jfr=jdk.JavaExceptionThrow,include=programs.RecordedContexts.work1";
+    let run = recorded(home, &["40", "3"], options);
+    let expected = truth(&run)[&("exceptions".to_owned(), "work1".to_owned())];
+    assert_eq!(exceptions(&run), BTreeMap::from([("work1", expected)]), "{}", run.label);
+    let left_out = run.counter("samples_left_out");
+    assert!(left_out >= 4 * expected.cast_unsigned(), "{}: {left_out} of {expected} each", run.label);
+    // Its threads are called `Thread-0` and so on.
+    let run = recorded(home, &["40", "3"], "jfr=jdk.JavaExceptionThrow,threads=!Thread-*");
+    assert!(exceptions(&run).keys().all(|method| method.is_empty()), "{}", run.label);
+}
+
+#[test]
 fn a_jvm_without_the_recorder_says_so_in_one_line_and_is_profiled() {
     for home in java_homes() {
         let run = JavaRun::new(&home, "UserLoop").jvm_option("--limit-modules=java.base").argument("1");

@@ -3,13 +3,18 @@
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 #[path = "loud_support/mod.rs"]
 mod loud_support;
+#[path = "jfr_support/synthetic.rs"]
+mod synthetic;
 
+use std::io::Write as _;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use loud_support::not_tested;
 use otlpprof::otlp::read::read;
+use synthetic::{Shape, recording};
 
 const PROGRAMS: &str = env!("OTLPPROF_TEST_CLASSES");
 
@@ -107,37 +112,100 @@ fn a_running_jvm_is_recorded_over_jmx_and_converted_as_it_goes() {
     }
 }
 
+/// A program whose recording is written to this repository with these options, from when its first file is there on.
+fn recorded_to(repository: &Path, home: &Path, options: &[&str], seconds: &str) -> Child {
+    let repository_option = format!("repository={}", repository.display());
+    let recorder: Vec<_> = ["-XX:FlightRecorderOptions:", "-XX:StartFlightRecording:"]
+        .into_iter()
+        .zip([repository_option, format!("settings={}/scripts/jfr-corpus.jfc", env!("CARGO_MANIFEST_DIR"))])
+        .zip(options)
+        .map(|((option, first), more)| format!("{option}{first}{more}"))
+        .collect();
+    let mut program = recorded(home, &recorder.iter().map(String::as_str).collect::<Vec<_>>(), seconds);
+    let has_chunk = || {
+        let below = std::fs::read_dir(repository).into_iter().flatten().map_while(Result::ok);
+        let mut files = below.flat_map(|entry| std::fs::read_dir(entry.path()).into_iter().flatten());
+        files.any(|file| file.is_ok_and(|file| file.path().extension().is_some_and(|it| it == "jfr")))
+    };
+    while !has_chunk() {
+        assert!(program.try_wait().unwrap().is_none(), "{home:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    program
+}
+
 #[test]
 fn a_repository_is_followed_to_its_last_chunk() {
-    let settings = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/jfr-corpus.jfc");
     if let Some(home) = jdks().first() {
         let who = home.display().to_string();
-        let directory = tempfile::tempdir().unwrap();
-        let repository = directory.path().join("repository");
-        let options = [
-            format!("-XX:FlightRecorderOptions:repository={}", repository.display()),
-            format!("-XX:StartFlightRecording:settings={}", settings.display()),
-        ];
-        let mut program = recorded(home, &[&options[0], &options[1]], "3");
-        let has_chunk = || {
-            let below = std::fs::read_dir(&repository).into_iter().flatten().map_while(Result::ok);
-            let mut files = below.flat_map(|entry| std::fs::read_dir(entry.path()).into_iter().flatten());
-            files.any(|file| file.is_ok_and(|file| file.path().extension().is_some_and(|it| it == "jfr")))
-        };
-        while !has_chunk() {
-            assert!(program.try_wait().unwrap().is_none(), "{who}");
-            std::thread::sleep(Duration::from_millis(50));
+        // Of a recording that keeps a second of itself, too: the JVM takes files away while they are read.
+        for options in [["", ""], [",maxchunksize=1m", ",maxage=1s"]] {
+            let directory = tempfile::tempdir().unwrap();
+            let repository = directory.path().join("repository");
+            let mut program = recorded_to(&repository, home, &options, "3");
+            let output = tempfile::NamedTempFile::new().unwrap();
+            let mut convert = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+                .args(["convert", "--follow", "--interval", "1s", "-o"])
+                .arg(output.path())
+                .arg(&repository)
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            wait(&mut program, &who);
+            wait(&mut convert, &who);
+            check(output.path(), &format!("{who} {options:?}"));
         }
+    }
+}
+
+/// How many bytes are in a pipe that nobody has read.
+fn unread(pipe: &impl AsRawFd) -> i32 {
+    let mut bytes = 0;
+    // SAFETY: FIONREAD writes an int to where it is told.
+    assert_eq!(unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &mut bytes) }, 0);
+    bytes
+}
+
+#[test]
+fn a_signal_ends_following_when_what_was_read_is_written() {
+    let shape = Shape {
+        events: 500,
+        depth: 10,
+        repeated_percent: 50,
+        contexts: 3,
+        remote_frames: 0,
+        compressed: true,
+    };
+    let whole = recording(shape);
+    // The second recording has not come whole.
+    let cut = whole.len() / 2;
+    for signal in [libc::SIGINT, libc::SIGTERM] {
         let output = tempfile::NamedTempFile::new().unwrap();
         let mut convert = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
-            .args(["convert", "--follow", "--interval", "1s", "-o"])
+            .args(["convert", "-", "--follow", "--interval", "1h", "-o"])
             .arg(output.path())
-            .arg(&repository)
-            .stderr(Stdio::null())
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        wait(&mut program, &who);
-        wait(&mut convert, &who);
-        check(output.path(), &who);
+        let mut pipe = convert.stdin.take().unwrap();
+        pipe.write_all(&whole).and_then(|()| pipe.write_all(&whole[..cut])).unwrap();
+        while unread(&pipe) > 0 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // Read, and a moment later given to the conversion.
+        std::thread::sleep(Duration::from_millis(300));
+        // SAFETY: a child that is not waited for yet.
+        assert_eq!(unsafe { libc::kill(convert.id().cast_signed(), signal) }, 0);
+        let ended = convert.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{signal}: {} {said}", ended.status);
+        let bytes = std::fs::read(output.path()).unwrap();
+        let messages: Vec<_> = read(&bytes).map(Result::unwrap).collect();
+        assert_eq!(messages.len(), 1, "{signal}: {said}");
+        let profile = &messages[0].data.resource_profiles[0].scope_profiles[0].profiles[0];
+        let sum: i64 = profile.samples.iter().flat_map(|sample| &sample.values).sum();
+        assert!(sum >= 500, "{signal}: {sum} {said}");
+        drop(pipe);
     }
 }

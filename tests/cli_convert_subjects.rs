@@ -168,3 +168,40 @@ fn what_was_freed_is_told() {
         assert!(!said.contains("not converted: ") || !said.contains("profiler.Free, "), "{said}");
     }
 }
+
+/// The names of who had contended monitors, as the JDK prints them.
+fn printed_owners(name: &str) -> Option<BTreeMap<String, i64>> {
+    let mut jfr = Command::new(jfr_program()?);
+    jfr.args(["print", "--stack-depth", "1", "--events", "jdk.JavaMonitorEnter"]).arg(&corpus()[name]);
+    let printed = String::from_utf8(jfr.output().unwrap().stdout).unwrap();
+    let mut owners = BTreeMap::new();
+    for event in printed.split("\n}\n").filter(|event| event.contains("stackTrace = [")) {
+        let owner = event.lines().find_map(|line| line.trim().strip_prefix("previousOwner = "));
+        // `"Thread-1" (javaThreadId = 20)`
+        let owner = owner.and_then(|owner| owner.strip_prefix('"')?.rsplit_once('"')).map_or("", |it| it.0);
+        *owners.entry(owner.to_owned()).or_default() += 1;
+    }
+    Some(owners)
+}
+
+#[test]
+fn contended_monitors_have_the_owner_that_the_jdk_prints() {
+    for (name, _) in recordings(|name| name.ends_with("-rich")) {
+        let Some(expected) = printed_owners(name) else { return };
+        let data = convert(&corpus()[name], &[]).0;
+        let mut owners = BTreeMap::new();
+        let is_contention = |sample_type: &str| sample_type == "contentions";
+        let contentions = profiles(&data).filter(|profile| {
+            is_contention(string(&data, profile.sample_type.as_ref().unwrap().type_strindex))
+        });
+        for sample in contentions.flat_map(|profile| &profile.samples) {
+            let of = |key| attribute(&data, &sample.attribute_indices, key).unwrap_or_default();
+            if of("otlpprof.lock.kind") == "monitor" {
+                *owners.entry(of("otlpprof.lock.owner.name")).or_default() +=
+                    sample.values.iter().sum::<i64>();
+            }
+        }
+        assert_eq!(owners, expected, "{name}");
+        assert!(owners.keys().any(|owner| !owner.is_empty()), "{name}: {owners:?}");
+    }
+}

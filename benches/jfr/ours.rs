@@ -1,12 +1,14 @@
 //! What we do in the contest, in a process of its own as the others do it: once for each line of standard input, each
 //! answered with `EVENTS STACKS FRAMES CHECK` (`Passes.java`).
 
+use std::fs::File;
 use std::io::{BufRead as _, Write as _};
 
 use otlpprof::convert::{ConvertOptions, JfrToOtlp};
 use otlpprof::jfr::chunk::Chunk;
 use otlpprof::jfr::numbers::{Numbers, element_type};
-use otlpprof::jfr::recording::Chunks;
+use otlpprof::jfr::projection::Projection;
+use otlpprof::jfr::reading::ChunkReader;
 use otlpprof::jfr::values::{Constant, Value};
 use otlpprof::otlp::{EncodeOptions, encode};
 
@@ -17,17 +19,22 @@ pub(crate) const SERVE: &str = "--serve";
 pub(crate) fn serve(work: &[String]) {
     for line in std::io::stdin().lock().lines() {
         line.expect("a line");
-        let [events, stacks, frames, check] = match work {
-            [what, path] if what == "read" => read(path),
-            [what, path] if what == "read_typed" => read_typed(path),
-            [what, path, out, only @ ..] if what == "convert" => {
-                convert(path, out, only);
-                [0; 4]
-            }
-            _ => panic!("{work:?}"),
-        };
+        let [events, stacks, frames, check] = once(work);
         let mut to = std::io::stdout().lock();
         writeln!(to, "{events} {stacks} {frames} {check}").and_then(|()| to.flush()).expect("who asked");
+    }
+}
+
+/// Does the work once.
+pub(crate) fn once(work: &[String]) -> [i64; 4] {
+    match work {
+        [what, path] if what == "read" => read(path),
+        [what, path] if what == "read_typed" => read_typed(path),
+        [what, path, out, only @ ..] if what == "convert" => {
+            convert(path, out, only);
+            [0; 4]
+        }
+        _ => panic!("{work:?}"),
     }
 }
 
@@ -89,8 +96,8 @@ fn read_typed(path: &str) -> [i64; 4] {
 /// Reads a file chunk by chunk, and gives what was read.
 fn each_chunk(path: &str, mut of_chunk: impl FnMut(Chunk<'_>, &mut Read)) -> [i64; 4] {
     let mut read = Read::default();
-    let bytes = std::fs::read(path).expect("the recording");
-    for chunk in Chunks::new(&bytes) {
+    let mut chunks = ChunkReader::new(File::open(path).expect("the recording"));
+    while let Some(chunk) = chunks.next_chunk().expect("the recording") {
         of_chunk(chunk.expect("a chunk").contents(), &mut read);
     }
     read.told()
@@ -118,11 +125,11 @@ struct Read {
 }
 
 impl Read {
-    fn add(&mut self, lines: Option<&[i64]>) {
+    fn add(&mut self, lines: Option<&[i32]>) {
         let Some(lines) = lines else { return };
         self.stacks += 1;
         self.frames += lines.len() as i64;
-        self.check += lines.iter().sum::<i64>();
+        self.check += lines.iter().map(|&line| i64::from(line)).sum::<i64>();
     }
 
     fn told(self) -> [i64; 4] {
@@ -135,13 +142,14 @@ impl Read {
 struct Stacks {
     /// By the stack's position: where its lines are in `lines`.
     known: Vec<Option<(usize, usize)>>,
-    lines: Vec<i64>,
+    lines: Vec<i32>,
+    traces: Option<Projection<1>>,
     numbers: Option<Numbers>,
 }
 
 impl Stacks {
     /// The line of each frame; `None` if the chunk has no such stack.
-    fn lines(&mut self, chunk: Chunk<'_>, stack: Constant) -> Option<&[i64]> {
+    fn lines(&mut self, chunk: Chunk<'_>, stack: Constant) -> Option<&[i32]> {
         let position = chunk.constant_position(stack)?;
         if self.known.len() <= position {
             self.known.resize(chunk.constant_count(stack.of).max(position + 1), None);
@@ -158,13 +166,16 @@ impl Stacks {
     }
 
     fn decode(&mut self, chunk: Chunk<'_>, stack: Constant) {
-        let frames = Value::Constant(stack).as_struct(chunk).and_then(|trace| trace.get("frames"));
-        let Some(Value::Array(array)) = frames else { return };
-        let Some(of) = element_type(&Value::Array(array)) else { return };
+        let Some(trace) = Value::Constant(stack).as_struct(chunk) else { return };
+        let traces = self.traces.get_or_insert_with(|| Projection::new(chunk, stack.of, ["frames"]));
+        let [Some(frames)] = traces.read(&trace).expect("a stack") else { return };
+        let (Value::Array(array), Some(of)) = (frames, element_type(&frames)) else { return };
         let numbers = self.numbers.get_or_insert_with(|| {
             Numbers::new(chunk, of, &["method", "lineNumber", "bytecodeIndex", "type"])
         });
         let lines = &mut self.lines;
-        numbers.each::<4>(&array, |frame| lines.push(std::hint::black_box(frame)[1])).expect("frames");
+        lines.reserve(array.len());
+        let each = numbers.each::<4>(&array, |frame| lines.push(std::hint::black_box(frame)[1] as i32));
+        each.expect("frames");
     }
 }

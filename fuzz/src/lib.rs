@@ -45,14 +45,73 @@ pub fn image(bytes: &[u8], mut headers: Vec<ProgramHeader>) -> LoadedImage {
 
 /// A small recording in which nothing is wrong.
 pub fn sound_recording(compressed: bool) -> Vec<u8> {
-    synthetic::recording(synthetic::Shape {
-        events: 5,
-        depth: 3,
-        repeated_percent: 50,
-        contexts: 2,
-        remote_frames: 1,
-        compressed,
-    })
+    synthetic::recording(synthetic::Shape { compressed, ..SHAPE })
+}
+
+const SHAPE: synthetic::Shape = synthetic::Shape {
+    events: 5,
+    depth: 3,
+    repeated_percent: 50,
+    contexts: 2,
+    remote_frames: 1,
+    compressed: true,
+};
+
+/// A part of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// The types, behind the metadata event's head.
+    Metadata,
+    /// The constants, behind the checkpoint's head.
+    Constants,
+    /// The events.
+    Events,
+}
+
+const SAMPLE: i64 = 100;
+const EVENTS: &[synthetic::TypeOf] = &[(
+    SAMPLE,
+    "jdk.ExecutionSample",
+    "jdk.jfr.Event",
+    &[
+        ("startTime", synthetic::LONG, false, false),
+        ("sampledThread", synthetic::THREAD, true, false),
+        ("stackTrace", synthetic::STACK_TRACE, true, false),
+        ("state", synthetic::THREAD_STATE, true, false),
+        ("text", synthetic::STRING, false, false),
+    ],
+)];
+
+/// A recording of one chunk that is right but for one part, which is these bytes.
+pub fn recording_with(layer: Layer, bytes: &[u8]) -> Vec<u8> {
+    let part = |of: Layer, out: &mut synthetic::Writer, write: &dyn Fn(&mut synthetic::Writer)| {
+        if of == layer { out.bytes.extend_from_slice(bytes) } else { write(out) }
+    };
+    let mut out = synthetic::Writer { bytes: vec![0; 68], compressed: true };
+    part(Layer::Events, &mut out, &|out| {
+        out.event(SAMPLE, |out| {
+            [1_000, 1, 1, 1].into_iter().for_each(|number| out.long(number));
+            out.text("text");
+        });
+    });
+    let metadata = out.bytes.len();
+    out.event(0, |out| match layer {
+        Layer::Metadata => {
+            [0, 0, 1].into_iter().for_each(|head| out.long(head));
+            out.bytes.extend_from_slice(bytes);
+        }
+        _ => synthetic::metadata_with(out, &[synthetic::VALUE_TYPES, EVENTS].concat()),
+    });
+    let checkpoint = out.bytes.len();
+    out.event(1, |out| {
+        out.checkpoint(0, 1);
+        part(Layer::Constants, out, &|out| {
+            out.padded(synthetic::CONSTANT_POOLS);
+            synthetic::pools_of_constants(out, SHAPE, 3);
+        });
+    });
+    out.header(checkpoint, metadata, 1);
+    out.bytes
 }
 
 /// Constants are followed so far, as they may lead back to themselves.

@@ -65,7 +65,7 @@ pub(super) fn attributes(
         let id = tables.int_attribute("otlpprof.thread.os_id", i64::from(thread.os_tid), "");
         return tables.attribute_set(&[id]);
     };
-    let name = tables.string_attribute("thread.name", model::label(&label.name));
+    let name = tables.string_attribute(attribute_keys::THREAD_NAME, model::label(&label.name));
     if thread.is_virtual {
         return tables.attribute_set(&[name]);
     }

@@ -10,6 +10,7 @@ mod convert;
 mod input;
 mod payload;
 mod print;
+mod signals;
 mod validate;
 mod whole_file;
 

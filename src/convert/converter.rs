@@ -9,7 +9,9 @@ use super::events::Only;
 use super::labels::{self, Labels};
 use super::libraries::Libraries;
 use super::profiles::Profiles;
-use super::reader::{DURATION, IS_FAILED, LOCAL_ROOT, Reader, SPAN, STACK, START, STATE, SUBJECT, THREAD};
+use super::reader::{
+    DURATION, IS_FAILED, LOCAL_ROOT, OWNER, Reader, SPAN, STACK, START, STATE, SUBJECT, THREAD,
+};
 use super::requested::RequestedEvent;
 use super::settings::{Clocks, Settings};
 use super::stacks::{self, Stacks};
@@ -21,7 +23,7 @@ use crate::jfr::push::PushParser;
 use crate::jfr::types::TypeIndex;
 use crate::jfr::values::Value;
 use crate::model::{
-    AttributeId, AttributeSetId, Batch, LinkId, SampleIdentity, Scope, StackId, Tables, label,
+    AttributeId, AttributeSetId, Batch, LinkId, SampleIdentity, Scope, StackId, Tables, attribute_keys, label,
 };
 
 /// How to convert.
@@ -89,6 +91,8 @@ pub struct EventCount {
     pub without_stack: u64,
     /// Those that lie outside of the window that was asked for.
     pub outside: u64,
+    /// Those that could have been, which the witness says are not wanted.
+    pub unwanted: u64,
     /// Those that no profile is made of.
     pub other: u64,
 }
@@ -240,7 +244,7 @@ impl JfrToOtlp {
             let of = event.type_index();
             let known = self.chunk.as_ref().and_then(|state| state.types.get(of.position()));
             if let Some(Some((_, Handling::Nothing))) = known {
-                passed.add(of);
+                passed.add(chunk.metadata(), of);
             }
         }
         Ok(())
@@ -410,10 +414,17 @@ impl JfrToOtlp {
             self.scratch = read;
             return Ok(());
         };
-        count.converted += 1;
-        count.failed += u64::from(is_failed);
         let mut attributes =
             thread.map_or(AttributeSetId::EMPTY, |thread| labels.thread(chunk, thread, tables));
+        if let Some(witness) = witness
+            && !witness.wants(tables.text_of(attributes, attribute_keys::THREAD_NAME), stack, tables)
+        {
+            count.unwanted += 1;
+            self.scratch = read;
+            return Ok(());
+        }
+        count.converted += 1;
+        count.failed += u64::from(is_failed);
         let known_state = reader.numbers.constant(STATE, &read);
         let known_state = known_state.and_then(|of| labels.state(chunk, of, tables));
         let class = reader.subject.and_then(|subject| {
@@ -421,6 +432,11 @@ impl JfrToOtlp {
         });
         for attribute in [known_state, reader.lock_kind, class].into_iter().flatten() {
             attributes = labels.with(attributes, attribute, tables);
+        }
+        if let Some(owner) = reader.numbers.constant(OWNER, &read) {
+            for attribute in labels.owner(chunk, owner, tables).into_iter().flatten() {
+                attributes = labels.with(attributes, attribute, tables);
+            }
         }
         let mut link = LinkId::NONE;
         for (field, key) in reader.contexts.iter().enumerate() {

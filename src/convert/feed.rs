@@ -9,17 +9,11 @@ use thiserror::Error;
 use super::converter::JfrToOtlp;
 use crate::jfr::chunk::OpenChunk;
 use crate::jfr::error::JfrError;
-use crate::jfr::extent::Extent;
-use crate::jfr::header::{ChunkHeader, HEADER_LEN};
-use crate::jfr::known_metadata::KnownMetadata;
+use crate::jfr::reading::ChunkReader;
 use crate::jfr::recording::Chunks;
 
-/// How many bytes of what has no known length are read at a time.
+/// How many bytes of a recording that is followed are read at a time.
 const READ_LEN: usize = 1 << 16;
-
-/// Up to this length a chunk is read whole, as it says that it has it, even if events cannot be told apart in it: its
-/// constants may lie behind. Async-profiler's chunks have 100 MB, HotSpot's 12 MB.
-const LONGEST_BELIEVED: usize = 256 << 20;
 
 /// Why a recording could not be added, or not all of it.
 #[derive(Debug, Error)]
@@ -56,46 +50,23 @@ impl JfrToOtlp {
     ///
     /// # Errors
     /// If the reader fails, or something in the recording is wrong; what could be read before has been added.
-    pub fn add_reader(&mut self, mut from: impl Read) -> Result<(), AddError> {
-        let mut held = Held::default();
-        let added = self.read_chunks(&mut from, &mut held);
-        if let Err(AddError::Io(_)) = added {
-            // That the reader failed is what is wrong: the recording is cut there.
-            let _ = self.add_chunks(held.bytes(), held.base);
-        }
+    pub fn add_reader(&mut self, from: impl Read) -> Result<(), AddError> {
+        let mut chunks = ChunkReader::new(from);
+        let mut first_problem = Ok(());
+        let added = loop {
+            match chunks.next_chunk() {
+                Ok(Some(chunk)) => first_problem = first_problem.and(self.add_opened(chunk)),
+                Ok(None) => break first_problem.map_err(AddError::from),
+                Err(error) => {
+                    // That the reader failed is what is wrong: the recording is cut there.
+                    let (rest, base) = chunks.rest();
+                    let _ = self.add_chunks(rest, base);
+                    break Err(error.into());
+                }
+            }
+        };
         self.end_recording();
         added
-    }
-
-    /// Reads and adds chunk by chunk. Behind what is no chunk, or one whose end cannot be found, nothing is read.
-    fn read_chunks(&mut self, from: &mut dyn Read, held: &mut Held) -> Result<(), AddError> {
-        let mut first_problem = Ok(());
-        let mut known = KnownMetadata::default();
-        loop {
-            held.read_up_to(from, HEADER_LEN)?;
-            if held.bytes().is_empty() {
-                return Ok(first_problem?);
-            }
-            let header = match ChunkHeader::parse(held.bytes(), held.base) {
-                Ok(header) => header,
-                Err(error) => return Ok(first_problem.and(Err(error))?),
-            };
-            // As many bytes as there are, however many are declared; and those by which the next chunk is known.
-            let declared = usize::try_from(header.size).ok().filter(|&size| size <= LONGEST_BELIEVED);
-            held.read_up_to(from, declared.unwrap_or(0) + HEADER_LEN)?;
-            let is_whole = declared.is_some_and(|size| HEADER_LEN <= size && size <= held.bytes().len());
-            if !(is_whole && header.is_finished()) {
-                let mut extent = Extent::new(&header);
-                while extent.is_open(held.bytes()) && held.read_more(from, READ_LEN)? {}
-                held.read_more(from, HEADER_LEN)?;
-            }
-            let mut chunks = Chunks::after(std::mem::take(&mut known), held.bytes(), held.base);
-            let added = chunks.next().map_or(Ok(()), |chunk| self.add_opened(chunk));
-            first_problem = first_problem.and(added);
-            let Some(next) = chunks.next_at() else { return Ok(first_problem?) };
-            known = chunks.into_known();
-            held.pass(next);
-        }
     }
 
     /// Adds the chunks in these bytes, which are at `base` in their recording.
@@ -172,43 +143,6 @@ impl JfrToOtlp {
                 return Ok(());
             }
             after(self)?;
-        }
-    }
-}
-
-/// What has been read of a recording, and not been added.
-#[derive(Debug, Default)]
-struct Held {
-    read: Vec<u8>,
-    /// So many of them have been added.
-    passed: usize,
-    /// The offset in the recording of what follows those.
-    base: u64,
-}
-
-impl Held {
-    fn bytes(&self) -> &[u8] {
-        &self.read[self.passed..]
-    }
-
-    /// Reads until there are so many bytes, or no more come.
-    fn read_up_to(&mut self, from: &mut dyn Read, len: usize) -> io::Result<()> {
-        let missing = len.saturating_sub(self.bytes().len());
-        self.read_more(from, missing).map(drop)
-    }
-
-    /// Reads so many bytes, or those that come. Whether there were any.
-    fn read_more(&mut self, from: &mut dyn Read, len: usize) -> io::Result<bool> {
-        Ok(from.take(len as u64).read_to_end(&mut self.read)? > 0)
-    }
-
-    fn pass(&mut self, len: usize) {
-        self.passed += len;
-        self.base += len as u64;
-        // Not for each of many small chunks in what is long.
-        if self.passed > self.read.len() / 2 {
-            self.read.drain(..self.passed);
-            self.passed = 0;
         }
     }
 }

@@ -18,7 +18,7 @@ const FINAL_CHUNK: u16 = 2;
 ///
 /// The header of a chunk says its length up to the last flush; what is behind may be half written (HotSpot 17
 /// `jfrChunkWriter.cpp`). The end is that of a chunk that says it is the last, or when the JVM takes its repository away,
-/// which leaves the file to those who have it open.
+/// which leaves the file to those who have it open, as one that is too old to be kept (`maxage`) is left.
 #[derive(Debug)]
 pub struct Growing {
     /// The repository, if it is one.
@@ -76,7 +76,14 @@ impl Growing {
         self.file.by_ref().take(HEADER_LEN as u64).read_to_end(&mut bytes)?;
         if bytes.is_empty() && self.at == 0 {
             // Perhaps it has been opened before the file that takes its place was there.
-            self.file = open_chunk(&self.path)?;
+            match open_chunk(&self.path) {
+                Ok(file) => self.file = file,
+                // The JVM has taken it away: it keeps what is young enough alone (`maxage`).
+                Err(error) if error.kind() == io::ErrorKind::NotFound && self.repository.is_some() => {
+                    return Ok(Readable::Whole { end: 0, is_last: false });
+                }
+                Err(error) => return Err(error),
+            }
         }
         if bytes.len() < HEADER_LEN {
             return Ok(Readable::NotYet);
@@ -112,7 +119,12 @@ impl Growing {
         };
         let next = chunk_files(repository)?.into_iter().find(|path| *path > self.path);
         let Some(next) = next else { return Ok(false) };
-        self.file = open_chunk(&next)?;
+        self.file = match open_chunk(&next) {
+            Ok(file) => file,
+            // Taken away in the meantime, as those that are too old are: there is a younger one, or will be.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
         (self.path, self.chunk, self.at) = (next, 0, 0);
         Ok(true)
     }

@@ -9,7 +9,7 @@ use super::constants::Made;
 use super::subjects::Subject;
 use super::witness::EventThread;
 use crate::jfr::chunk::Chunk;
-use crate::jfr::values::{Constant, Value};
+use crate::jfr::values::{Constant, Struct, Value};
 use crate::model::{AttributeId, AttributeSetId, Link, LinkId, Tables, attribute_keys, label};
 
 /// What the threads, states and contexts of one chunk have become.
@@ -18,6 +18,7 @@ pub(super) struct Labels {
     threads: Made<AttributeSetId>,
     /// `None`: it says nothing.
     states: Made<Option<AttributeId>>,
+    owners: Made<[Option<AttributeId>; 2]>,
     /// By the field's position among those that contexts have.
     contexts: Vec<Made<Option<AttributeId>>>,
     traces: Made<Option<[u8; 16]>>,
@@ -74,6 +75,24 @@ impl Labels {
             Some(Err(place)) => {
                 let made = thread(chunk, constant, tables);
                 self.threads.put(chunk, place, made)
+            }
+        }
+    }
+
+    /// What is said of the thread that had what another waited for: its name, and its id.
+    #[inline]
+    pub(super) fn owner(
+        &mut self,
+        chunk: Chunk<'_>,
+        constant: Constant,
+        tables: &mut Tables,
+    ) -> [Option<AttributeId>; 2] {
+        match self.owners.find(chunk, constant) {
+            None => [None; 2],
+            Some(Ok(known)) => known,
+            Some(Err(place)) => {
+                let made = owner(chunk, constant, tables);
+                self.owners.put(chunk, place, made)
             }
         }
     }
@@ -199,12 +218,8 @@ fn trace_id(text: &str) -> Option<[u8; 16]> {
 fn thread(chunk: Chunk<'_>, constant: Constant, tables: &mut Tables) -> AttributeSetId {
     let Some(thread) = Value::Constant(constant).as_struct(chunk) else { return AttributeSetId::EMPTY };
     let mut attributes = Vec::new();
-    let text = |name| {
-        let text: Option<Cow<'_, str>> = thread.get(name).and_then(|value| chunk.text(value));
-        text.filter(|text| !text.is_empty())
-    };
-    if let Some(name) = text("javaName").or_else(|| text("osName")) {
-        attributes.push(tables.string_attribute("thread.name", label(&name)));
+    if let Some(name) = thread_name(chunk, thread) {
+        attributes.push(tables.string_attribute(attribute_keys::THREAD_NAME, label(&name)));
     }
     let id = |name| thread.get(name).and_then(|value| value.as_i64()).filter(|&id| id > 0);
     let is_virtual = thread.get("virtual").and_then(|value| value.as_i64()) == Some(1);
@@ -216,6 +231,23 @@ fn thread(chunk: Chunk<'_>, constant: Constant, tables: &mut Tables) -> Attribut
         (None, None) => {}
     }
     tables.attribute_set(&attributes)
+}
+
+/// Name and managed id as the agent writes a lock's owner: of a virtual thread both, of which few own what others wait for.
+fn owner(chunk: Chunk<'_>, constant: Constant, tables: &mut Tables) -> [Option<AttributeId>; 2] {
+    let Some(thread) = Value::Constant(constant).as_struct(chunk) else { return [None; 2] };
+    let name = thread_name(chunk, thread);
+    let name = name.map(|name| tables.string_attribute(attribute_keys::LOCK_OWNER_NAME, label(&name)));
+    let id = thread.get("javaThreadId").and_then(|value| value.as_i64()).filter(|&id| id > 0);
+    [name, id.map(|id| tables.int_attribute(attribute_keys::LOCK_OWNER_ID, id, ""))]
+}
+
+fn thread_name<'c>(chunk: Chunk<'c>, thread: Struct<'c>) -> Option<Cow<'c, str>> {
+    let text = |name| {
+        let text: Option<Cow<'_, str>> = thread.get(name).and_then(|value| chunk.text(value));
+        text.filter(|text| !text.is_empty())
+    };
+    text("javaName").or_else(|| text("osName"))
 }
 
 #[cfg(test)]

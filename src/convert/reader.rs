@@ -15,7 +15,7 @@ use crate::model::attribute_keys::LOCK_KIND;
 use crate::model::{AttributeId, Tables};
 
 /// What is read of every event, each in the slot of its position here.
-const FIELDS: [&str; 10] = [
+const FIELDS: [&str; 11] = [
     "startTime",
     "stackTrace",
     "",
@@ -26,6 +26,7 @@ const FIELDS: [&str; 10] = [
     "samplingPeriod",
     "duration",
     "",
+    "previousOwner",
 ];
 pub(super) const START: usize = 0;
 pub(super) const STACK: usize = 1;
@@ -37,6 +38,8 @@ pub(super) const IS_FAILED: usize = 6;
 const PERIOD: usize = 7;
 pub(super) const DURATION: usize = 8;
 pub(super) const SUBJECT: usize = 9;
+/// Who had the monitor (`jdk.JavaMonitorEnter`).
+pub(super) const OWNER: usize = 10;
 
 /// The first that a type has is the thread that an event is about.
 const THREAD_FIELDS: [&str; 3] = ["sampledThread", "eventThread", "thread"];

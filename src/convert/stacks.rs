@@ -11,7 +11,7 @@ use crate::jfr::chunk::Chunk;
 use crate::jfr::numbers::{Numbers, element_type};
 use crate::jfr::projection::Projection;
 use crate::jfr::types::TypeIndex;
-use crate::jfr::values::{Constant, Struct, Value};
+use crate::jfr::values::{Constant, Value};
 use crate::model::{
     Execution, Frame, FrameId, FrameType, FunctionId, JavaMethod, LONGEST_NAME, REMOTE_METHOD, RemoteFrame,
     StackId, Tables,
@@ -23,10 +23,13 @@ pub(super) struct Stacks {
     stacks: Made<StackId>,
     /// By method, line and kind, which are keys.
     frames: HashMap<[i64; 3], FrameId, RandomState>,
+    /// Some of these, each where its keys say: most of a chunk's frames are few.
+    recent: Vec<([i64; 3], FrameId)>,
     functions: HashMap<i64, FunctionId, RandomState>,
     kinds: Made<Kind>,
     traces: Option<(TypeIndex, Projection<2>)>,
     frame_fields: Option<(TypeIndex, Numbers)>,
+    methods: Option<(TypeIndex, Projection<3>)>,
     scratch: Vec<FrameId>,
 }
 
@@ -43,6 +46,20 @@ enum Kind {
 const METHOD: usize = 0;
 const TYPE: usize = 2;
 const FRAME_FIELDS: [&str; 3] = ["method", "lineNumber", "type"];
+const METHOD_FIELDS: [&str; 3] = ["type", "name", "descriptor"];
+
+/// How many frames are at hand, a power of two: as many as the processor's first cache has room for.
+const RECENT_FRAMES: usize = 1_024;
+/// What is at hand where no frame is.
+const NO_FRAME: FrameId = FrameId(u32::MAX);
+
+/// Where among those at hand a frame is if it is there. Multiplied, the low bits of the keys, in which they differ, are in the
+/// high ones.
+#[inline(always)]
+fn recent_place([method, line, kind]: [i64; 3]) -> usize {
+    let keys = (method as u64) ^ (line as u64).rotate_left(24) ^ (kind as u64).rotate_left(48);
+    (keys.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - RECENT_FRAMES.ilog2())) as usize
+}
 
 impl Stacks {
     /// The stack of this constant; `None` if there is none, or it has no frame.
@@ -87,18 +104,16 @@ impl Stacks {
         let (of, numbers) = self.frame_fields.take()?;
         let mut stack = std::mem::take(&mut self.scratch);
         stack.clear();
+        let mut recent = std::mem::take(&mut self.recent);
+        recent.resize(RECENT_FRAMES, ([0; 3], NO_FRAME));
         let read = numbers.each::<3>(&frames, |key| {
-            let id = match self.frames.get(&key) {
-                Some(&known) => known,
-                None => {
-                    let frame = self.frame(chunk, &numbers, key, libraries, tables);
-                    let id = tables.frames.intern(frame);
-                    self.frames.insert(key, id);
-                    id
-                }
-            };
-            stack.push(id);
+            let known = &mut recent[recent_place(key)];
+            if known.0 != key || known.1 == NO_FRAME {
+                *known = (key, self.id_of_frame(chunk, &numbers, key, libraries, tables));
+            }
+            stack.push(known.1);
         });
+        self.recent = recent;
         // What could be read of a damaged stack is no stack.
         let is_whole = read.is_ok() && !stack.is_empty();
         if is_whole && truncated.and_then(|value| value.as_i64()) == Some(1) {
@@ -108,6 +123,24 @@ impl Stacks {
         let id = is_whole.then(|| tables.stacks.intern(&stack));
         self.frame_fields = Some((of, numbers));
         self.scratch = stack;
+        id
+    }
+
+    #[inline(never)]
+    fn id_of_frame(
+        &mut self,
+        chunk: Chunk<'_>,
+        numbers: &Numbers,
+        key: [i64; 3],
+        libraries: &mut Libraries,
+        tables: &mut Tables,
+    ) -> FrameId {
+        if let Some(&known) = self.frames.get(&key) {
+            return known;
+        }
+        let frame = self.frame(chunk, numbers, key, libraries, tables);
+        let id = tables.frames.intern(frame);
+        self.frames.insert(key, id);
         id
     }
 
@@ -130,7 +163,12 @@ impl Stacks {
         {
             return Frame::Java { function, line, execution };
         }
-        let made = named(chunk, method, line, kind, libraries, tables);
+        let of = method.type_index();
+        if self.methods.as_ref().is_none_or(|(known, _)| *known != of) {
+            self.methods = Some((of, Projection::new(chunk, of, METHOD_FIELDS)));
+        }
+        let fields = self.methods.as_ref().and_then(|(_, fields)| fields.read(&method).ok());
+        let made = named(chunk, fields.unwrap_or_default(), line, kind, libraries, tables);
         if let (Kind::Java(_), Frame::Java { function, .. }) = (kind, made) {
             self.functions.insert(key[METHOD], function);
         }
@@ -167,27 +205,26 @@ fn marker(text: &str, tables: &mut Tables) -> Frame {
     Frame::Marker { function: tables.named_function(text), frame_type: FrameType::Jvm }
 }
 
-/// A frame by its method. Those of machine code have the descriptor `()L;`, or none.
+/// A frame by its method's class, name and descriptor. Those of machine code have the descriptor `()L;`, or none.
 fn named(
     chunk: Chunk<'_>,
-    method: Struct<'_>,
+    [class, name, descriptor]: [Option<Value<'_>>; 3],
     line: u32,
     kind: Kind,
     libraries: &mut Libraries,
     tables: &mut Tables,
 ) -> Frame {
-    let text = |of: Struct<'_>, name: &str| {
-        let mut text =
-            of.get(name).and_then(|value| chunk.text_up_to(value, LONGEST_NAME)).unwrap_or_default();
+    let text = |value: Option<Value<'_>>| {
+        let mut text = value.and_then(|value| chunk.text_up_to(value, LONGEST_NAME)).unwrap_or_default();
         if text.len() > LONGEST_NAME {
             // Other encodings have units that are longer in UTF-8.
             text = Cow::Owned(text[..text.floor_char_boundary(LONGEST_NAME)].to_owned());
         }
         text.into_owned()
     };
-    let class = method.get("type").and_then(|class| class.as_struct(chunk));
-    let class = class.map(|class| text(class, "name")).unwrap_or_default();
-    let (name, descriptor) = (text(method, "name"), text(method, "descriptor"));
+    let class = class.and_then(|class| class.as_struct(chunk));
+    let (class, name, descriptor) =
+        (text(class.and_then(|class| class.get("name"))), text(name), text(descriptor));
     if name == REMOTE_METHOD
         && let Some(remote) = RemoteFrame::from_parts(&class, &name, &descriptor)
     {

@@ -1,15 +1,18 @@
-//! What is known of events from elsewhere: whose they are, and what their threads worked for, of which HotSpot's own events
-//! say nothing.
+//! What is known of events from elsewhere: whose they are, whether anybody wants them, and what their threads worked for, of
+//! which HotSpot's own events say nothing.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use crate::model::Link;
+use crate::model::{Link, StackId, Tables};
 
 /// Somebody who was there when the events happened: the process itself, if it converts its own recording.
 pub trait Witness: Debug + Send {
-    /// Whether the events of this thread are left out.
+    /// Whether the events of this thread are none of the recording's.
     fn leaves_out(&self, thread: EventThread) -> bool;
+
+    /// Whether the user wants what happened in a thread of this name, if it has one, at this stack.
+    fn wants(&self, thread_name: Option<&str>, stack: StackId, tables: &Tables) -> bool;
 
     /// What the thread worked for all the time; `None` if it did for nothing, for several things in turn, or that is not
     /// known.

@@ -1,7 +1,10 @@
 //! Reads the format's primitive values from a chunk's bytes, in either integer encoding.
 
 use super::error::{JfrError, Problem};
-use super::integers::{read_compressed, read_short_pair, read_within_a_word, skip_compressed};
+use super::integers::{
+    read_compressed, read_four_short, read_of_any_length, read_short_pair, read_within_a_word,
+    skip_compressed,
+};
 
 /// A place in a chunk, from which values are read up to an end.
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +110,35 @@ impl<'c> Cursor<'c> {
         let (first, second, next) = read?;
         self.at = next;
         Some((first, second))
+    }
+
+    /// Four compressed integers that have seven bytes at most together; `None` if they have more, or if eight do not follow.
+    #[inline(always)]
+    pub(super) fn four_short(&mut self) -> Option<[u32; 4]> {
+        let (values, next) = read_four_short(self.bytes, self.at).filter(|(_, next)| *next <= self.end)?;
+        self.at = next;
+        Some(values)
+    }
+
+    /// Gives each of these with a compressed integer that is read for it.
+    #[inline(always)]
+    pub(super) fn each_compressed<T>(
+        &mut self,
+        of: &[T],
+        mut with: impl FnMut(&T, u64),
+    ) -> Result<(), JfrError> {
+        let mut at = self.at;
+        for one in of {
+            let read = read_of_any_length(self.bytes, at).filter(|(_, next)| *next <= self.end);
+            let Some((value, next)) = read else {
+                self.at = at;
+                return Err(self.error(Problem::OutOfBounds));
+            };
+            with(one, value);
+            at = next;
+        }
+        self.at = at;
+        Ok(())
     }
 
     /// So many compressed integers that have eight bytes at most together; `None` if they have more, or if eight do not

@@ -1,5 +1,7 @@
 //! A chunk's events.
 
+use std::collections::HashMap;
+
 use super::chunk::Chunk;
 use super::cursor::Cursor;
 use super::error::JfrError;
@@ -68,8 +70,7 @@ impl<'c> Events<'c> {
     /// The next event of a type that is not to be passed. Most events of most recordings are of no use to most readers: this
     /// way each costs little more than to read its size.
     pub fn next_but(&mut self, passed: &mut Passed) -> Option<Result<Event<'c>, JfrError>> {
-        let metadata = self.chunk.metadata();
-        self.next_where(|type_id| !passed.pass(metadata, type_id))
+        self.next_where(|type_id| !passed.pass(type_id))
     }
 
     #[inline(always)]
@@ -94,42 +95,61 @@ impl<'c> Events<'c> {
     }
 }
 
+/// Ids below this are looked up in a table.
+const DIRECT_IDS: usize = 4_096;
+
 /// Types whose events are to be passed, and how many were, in one chunk.
 #[derive(Clone, Debug, Default)]
 pub struct Passed {
-    /// By the type's position.
-    counts: Vec<Option<u64>>,
+    /// Each type's position, and how many of its events were passed.
+    counts: Vec<(usize, u64)>,
+    /// By a type's id: one more than its position in `counts`, 0 for one whose events are not to be passed.
+    direct: Vec<u32>,
+    /// The same of those with large ids, which no writer gives.
+    others: HashMap<i64, u32>,
 }
 
 impl Passed {
     /// Every type but one.
     pub fn all_but(metadata: &Metadata, of: TypeIndex) -> Self {
-        let is_other = |(other, _): (TypeIndex, &Type)| (other != of).then_some(0);
-        Self { counts: metadata.types().map(is_other).collect() }
+        let mut passed = Self::default();
+        metadata.types().filter(|(other, _)| *other != of).for_each(|(other, _)| passed.add(metadata, other));
+        passed
     }
 
     /// Has the events of a type passed from now on.
-    pub fn add(&mut self, of: TypeIndex) {
-        if self.counts.len() <= of.position() {
-            self.counts.resize(of.position() + 1, None);
+    pub fn add(&mut self, metadata: &Metadata, of: TypeIndex) {
+        let type_id = metadata.get(of).id;
+        let place = match usize::try_from(type_id).ok().filter(|&id| id < DIRECT_IDS) {
+            Some(id) => {
+                self.direct.resize(self.direct.len().max(id + 1), 0);
+                &mut self.direct[id]
+            }
+            None => self.others.entry(type_id).or_default(),
+        };
+        if *place == 0 {
+            self.counts.push((of.position(), 0));
+            *place = self.counts.len() as u32;
         }
-        self.counts[of.position()].get_or_insert(0);
     }
 
     /// How many events of each type were passed, by the type's position.
     pub fn counts(&self) -> impl Iterator<Item = (usize, u64)> {
-        self.counts.iter().enumerate().filter_map(|(position, count)| Some((position, (*count)?)))
+        self.counts.iter().copied()
     }
 
     /// Whether this is the id of a type whose events are to be passed; then one more was.
     #[inline(always)]
-    fn pass(&mut self, metadata: &Metadata, type_id: i64) -> bool {
-        match metadata.find(type_id).and_then(|of| self.counts.get_mut(of.position())) {
-            Some(Some(count)) => {
+    fn pass(&mut self, type_id: i64) -> bool {
+        let place = usize::try_from(type_id).ok().and_then(|id| self.direct.get(id));
+        let place =
+            if place.is_none() && !self.others.is_empty() { self.others.get(&type_id) } else { place };
+        match place.and_then(|&place| self.counts.get_mut((place as usize).wrapping_sub(1))) {
+            Some((_, count)) => {
                 *count += 1;
                 true
             }
-            _ => false,
+            None => false,
         }
     }
 }

@@ -12,7 +12,12 @@ pub(super) fn read_compressed(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     if first < 0x80 {
         return Some((u64::from(first), at + 1));
     }
-    let Some(word) = word_at(bytes, at) else { return read_near_the_end(bytes, at) };
+    read_of_any_length(bytes, at)
+}
+
+/// The integer at `at`, where this word is.
+#[inline(always)]
+fn read_word(bytes: &[u8], at: usize, word: u64) -> Option<(u64, usize)> {
     let ends = !word & TOP_BITS;
     if ends == 0 {
         let ninth = u64::from(*bytes.get(at + 8)?);
@@ -26,25 +31,32 @@ pub(super) fn read_compressed(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
 /// Two integers that follow one another at `at`, and the offset behind them: of at most four bytes and of at most three, as
 /// nearly every event's size and type id have. `None`: longer ones, or the bytes end before the eighth.
 ///
-/// Their lengths are no branches, of which the next one, a size and a type later, would be guessed wrongly most of the time.
+/// Their lengths are no branches, of which the next one, a size and a type later, would be guessed wrongly most of the time:
+/// but for a first of one byte, as nearly all small events have, who need not wait for one another so.
 #[inline(always)]
 pub(super) fn read_short_pair(bytes: &[u8], at: usize) -> Option<(u32, u32, usize)> {
-    const SECOND_TOP_BITS: u32 = 0x0080_8080;
     let word = word_at(bytes, at)?;
+    if word & 0x80 == 0 {
+        let (second, bits) = short_second((word >> 8) as u32)?;
+        return Some((word as u32 & 0x7f, second, at + 1 + (bits / 8) as usize));
+    }
     let first_ends = !word as u32 & TOP_BITS as u32;
     let first_bits = first_ends.trailing_zeros() + 1;
     if first_bits > u32::BITS {
         return None;
     }
-    let rest = (word >> first_bits) as u32;
-    let second_ends = !rest & SECOND_TOP_BITS;
-    let second_bits = second_ends.trailing_zeros() + 1;
-    if second_bits > u32::BITS {
-        return None;
-    }
+    let (second, second_bits) = short_second((word >> first_bits) as u32)?;
     let first = gather_short(word as u32 & (first_ends ^ first_ends.wrapping_sub(1)));
-    let second = gather_short(rest & (second_ends ^ second_ends.wrapping_sub(1)));
     Some((first, second, at + ((first_bits + second_bits) / 8) as usize))
+}
+
+/// The second of them, and its length in bits.
+#[inline(always)]
+fn short_second(word: u32) -> Option<(u32, u32)> {
+    const TOP_BITS: u32 = 0x0080_8080;
+    let ends = !word & TOP_BITS;
+    let bits = ends.trailing_zeros() + 1;
+    (bits <= u32::BITS).then(|| (gather_short(word & (ends ^ ends.wrapping_sub(1))), bits))
 }
 
 /// `N` integers that follow one another at `at`, and the offset behind them, if they have eight bytes at most together: the
@@ -67,6 +79,40 @@ pub(super) fn read_within_a_word<const N: usize>(bytes: &[u8], at: usize) -> Opt
         value
     });
     Some((values, behind))
+}
+
+/// Four integers that follow one another at `at`, and the offset behind them, if they have seven bytes at most together, as
+/// those of most frames do. `None`: they are longer, or the bytes end before the eighth.
+///
+/// None waits for the value of another, and none has more than four bytes.
+#[inline(always)]
+pub(super) fn read_four_short(bytes: &[u8], at: usize) -> Option<([u32; 4], usize)> {
+    let word = word_at(bytes, at)?;
+    // The lowest set bit of each is the top bit of an integer's last byte.
+    let first = !word & (TOP_BITS >> 8);
+    let second = first & first.wrapping_sub(1);
+    let third = second & second.wrapping_sub(1);
+    let fourth = third & third.wrapping_sub(1);
+    if fourth == 0 {
+        return None;
+    }
+    let value = |end: u64, start: u32| gather_short(((word & (end ^ end.wrapping_sub(1))) >> start) as u32);
+    let behind = |end: u64| end.trailing_zeros() + 1;
+    let values = [
+        value(first, 0),
+        value(second, behind(first)),
+        value(third, behind(second)),
+        value(fourth, behind(third)),
+    ];
+    Some((values, at + (behind(fourth) / 8) as usize))
+}
+
+/// The integer at `at`, and the offset behind it, as [`read_compressed`] does it, but without a branch for short ones: for
+/// those whose lengths nobody can guess.
+#[inline(always)]
+pub(super) fn read_of_any_length(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
+    let Some(word) = word_at(bytes, at) else { return read_near_the_end(bytes, at) };
+    read_word(bytes, at, word)
 }
 
 /// The offset behind `count` integers that begin at `at`. `None`: the bytes end before. None begins behind `end`, though the
@@ -195,6 +241,7 @@ mod tests {
                 prop_assert_eq!(skip_compressed(&bytes, 0, index, bytes.len()), Some(at));
                 let (read, next) = read_compressed(&bytes, at).unwrap();
                 prop_assert_eq!(read, value);
+                prop_assert_eq!(read_of_any_length(&bytes, at), Some((read, next)));
                 at = next;
             }
             prop_assert_eq!(at, end);
@@ -217,13 +264,17 @@ mod tests {
 
         #[test]
         fn integers_within_a_word_are_read_at_once(
-            values in prop::array::uniform4(any_size()), tail in 0usize..12,
+            values in prop::array::uniform4(any_size()), shift in 0u32..60, tail in 0usize..12,
         ) {
+            let values = values.map(|value| value >> shift);
             let mut bytes: Vec<u8> = values.iter().flat_map(|&value| encoded(value)).collect();
             let end = bytes.len();
             bytes.resize(end + tail, 0xff);
             let is_within = end <= 8 && bytes.len() >= 8;
             prop_assert_eq!(read_within_a_word(&bytes, 0), is_within.then_some((values, end)));
+            let is_short = end <= 7 && bytes.len() >= 8;
+            let short = is_short.then_some((values.map(|value| value as u32), end));
+            prop_assert_eq!(read_four_short(&bytes, 0), short);
         }
 
         #[test]

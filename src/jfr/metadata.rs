@@ -138,7 +138,7 @@ impl Metadata {
                 }
                 self.direct[id] = position;
             }
-            None => match self.other.add(id) {
+            None => match self.other.add(id, 0) {
                 Some(_) => self.other_types.push(position),
                 None => {
                     if let Some(again) = self.other.find(id) {

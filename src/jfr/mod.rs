@@ -1,9 +1,9 @@
 //! JDK Flight Recorder's wire format.
 //!
 //! In: bytes of a recording, whole or as they come. Out: events with their fields, constants and types, borrowed from the
-//! bytes. Knows nothing of profiles; `convert`, `agent` and `cli` may import it. It makes no system call, and allocates
-//! for what it has read alone, never for what a size in the recording declares: memory is linear in the bytes, and texts that
-//! the metadata writes once are kept once.
+//! bytes. Knows nothing of profiles; `convert`, `agent` and `cli` may import it. It makes no system call but
+//! those of a reader that it is given, and allocates for what it has read alone, never for what a size in the recording
+//! declares: memory is linear in the bytes, and texts that the metadata writes once are kept once.
 //!
 //! ```text
 //! recording  = chunk*
@@ -14,7 +14,7 @@
 //!
 //! | Module | Duty |
 //! |---|---|
-//! | [`recording`] | several chunks |
+//! | [`recording`], [`reading`] | several chunks, in memory or of a reader |
 //! | [`chunk`] | one chunk: finds its metadata and constants |
 //! | [`push`], [`references`] | a recording whose bytes come bit by bit |
 //! | [`extent`] | how far a chunk goes whose header does not say it |
@@ -46,6 +46,7 @@ pub mod numbers;
 mod pools;
 pub mod projection;
 pub mod push;
+pub mod reading;
 pub mod recording;
 mod references;
 pub mod strings;

@@ -1,5 +1,7 @@
 //! Fields that are integers or keys, all read at once: for what is read a million times, such as the frames of stacks.
 
+use std::ops::Range;
+
 use super::chunk::Chunk;
 use super::cursor::Cursor;
 use super::error::JfrError;
@@ -12,6 +14,8 @@ use super::values::{Array, Constant, Struct, Value};
 pub struct Numbers {
     of: TypeIndex,
     steps: Vec<Step>,
+    /// The compressed integers that are read, in the order in which they are written.
+    compressed: Vec<Compressed>,
     /// What follows the last of them.
     after: Layout,
     /// What the keys in each slot refer to.
@@ -57,10 +61,17 @@ impl Four {
 enum Step {
     /// Passes what nobody reads.
     Pass(Layout),
-    /// Reads a compressed integer, of whose 64 bits so many are not the field's, into a slot.
-    Compressed { slot: usize, unused_bits: u32 },
+    /// Reads the compressed integers from one position to another, which follow one another.
+    Compressed(Range<usize>),
     /// Reads a value of this kind into a slot.
     Read { slot: usize, kind: FieldKind },
+}
+
+/// A compressed integer that is read into a slot; so many of its 64 bits are not the field's.
+#[derive(Clone, Copy, Debug)]
+struct Compressed {
+    slot: usize,
+    unused_bits: u32,
 }
 
 impl Numbers {
@@ -71,13 +82,13 @@ impl Numbers {
         let (types, compressed) = (metadata.all(), chunk.header().compressed_integers());
         let fields = &metadata.get(of).fields;
         let mut budget = metadata.layout_budget(of);
-        let mut layout = |range: std::ops::Range<usize>| {
-            Layout::of_fields(fields[range].iter(), types, compressed, &mut budget)
-        };
+        let mut layout =
+            |range: Range<usize>| Layout::of_fields(fields[range].iter(), types, compressed, &mut budget);
         let four = Four::new(fields, names).filter(|_| compressed);
         let mut numbers = Self {
             of,
             steps: Vec::new(),
+            compressed: Vec::new(),
             after: Layout::default(),
             constants: vec![None; names.len()],
             four,
@@ -92,22 +103,30 @@ impl Numbers {
             if next < position {
                 numbers.steps.push(Step::Pass(layout(next..position)));
             }
-            numbers.steps.push(match unused_bits(field.kind).filter(|_| compressed) {
-                Some(unused_bits) => Step::Compressed { slot, unused_bits },
-                None => Step::Read { slot, kind: field.kind },
-            });
+            match unused_bits(field.kind).filter(|_| compressed) {
+                Some(unused_bits) => numbers.read_compressed(Compressed { slot, unused_bits }),
+                None => numbers.steps.push(Step::Read { slot, kind: field.kind }),
+            }
             next = position + 1;
         }
         numbers.after = layout(next..fields.len());
         numbers
     }
 
+    /// Has a compressed integer read next.
+    fn read_compressed(&mut self, integer: Compressed) {
+        let at = self.compressed.len();
+        self.compressed.push(integer);
+        match self.steps.last_mut() {
+            Some(Step::Compressed(range)) => range.end = at + 1,
+            _ => self.steps.push(Step::Compressed(at..at + 1)),
+        }
+    }
+
     /// Whether the type has the field of this slot.
     pub fn has(&self, slot: usize) -> bool {
-        self.steps.iter().any(|step| match *step {
-            Step::Pass(_) => false,
-            Step::Compressed { slot: taken, .. } | Step::Read { slot: taken, .. } => taken == slot,
-        })
+        let is_read = |step: &Step| matches!(*step, Step::Read { slot: taken, .. } if taken == slot);
+        self.compressed.iter().any(|integer| integer.slot == slot) || self.steps.iter().any(is_read)
     }
 
     /// The reference whose key was read into this slot; `None` if the type has no such field, or it is no reference.
@@ -149,11 +168,15 @@ impl Numbers {
         let (chunk, mut cursor) = (array.chunk(), array.cursor());
         let four = self.four.as_ref().and_then(|four| Some((four, four.of_slots.first_chunk::<N>()?)));
         for _ in 0..array.len() {
-            if let Some((four, of_slots)) = four
-                && let Some(values) = cursor.within_a_word::<4>()
-            {
-                with(four.slots(of_slots, values));
-                continue;
+            if let Some((four, of_slots)) = four {
+                if let Some(values) = cursor.four_short() {
+                    with(four.slots(of_slots, values.map(u64::from)));
+                    continue;
+                }
+                if let Some(values) = cursor.within_a_word::<4>() {
+                    with(four.slots(of_slots, values));
+                    continue;
+                }
             }
             let mut numbers = [0; N];
             self.read_at(&mut cursor, chunk, &mut numbers)?;
@@ -172,8 +195,10 @@ impl Numbers {
                     layout.skip(cursor, metadata)?;
                     continue;
                 }
-                &Step::Compressed { slot, unused_bits } => {
-                    into[slot] = signed(cursor.compressed_integer()?, unused_bits);
+                Step::Compressed(range) => {
+                    cursor.each_compressed(&self.compressed[range.clone()], |integer, value| {
+                        into[integer.slot] = signed(value, integer.unused_bits);
+                    })?;
                     continue;
                 }
                 Step::Read { slot, kind } => (*slot, kind),

@@ -15,6 +15,8 @@ struct Pool {
     keys: KeyIndex,
     /// Where the value of each key begins in the chunk.
     offsets: Vec<usize>,
+    /// How many bytes they have, keys and values.
+    len: usize,
 }
 
 /// The constants of a chunk.
@@ -124,11 +126,13 @@ impl Pool {
     ) -> Result<(), JfrError> {
         let layout = &metadata.get(of).layout;
         for _ in 0..cursor.count()? {
+            let begin = cursor.at();
             let key = cursor.long()?;
             let at = cursor.at();
             // Only a value that can be passed is one.
             layout.skip(cursor, metadata)?;
-            if self.keys.add(key).is_some() {
+            self.len += cursor.at() - begin;
+            if self.keys.add(key, self.len / size_of::<u32>()).is_some() {
                 self.offsets.push(at);
                 if let Some(news) = news {
                     news.push(Constant { of, key });

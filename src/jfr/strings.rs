@@ -38,6 +38,7 @@ pub struct Utf16Units<'c> {
 
 impl<'c> RawString<'c> {
     /// Reads one.
+    #[inline]
     pub(super) fn read(cursor: &mut Cursor<'c>) -> Result<Self, JfrError> {
         let at = *cursor;
         match cursor.byte()? {

@@ -111,6 +111,7 @@ impl<'c> Value<'c> {
 
 impl<'c> Struct<'c> {
     /// Its type.
+    #[inline]
     pub fn type_of(&self) -> &'c Type {
         self.chunk.metadata().get(self.of)
     }
@@ -126,6 +127,7 @@ impl<'c> Struct<'c> {
     }
 
     /// All fields; an error is the last item.
+    #[inline]
     pub fn fields(&self) -> Fields<'c> {
         let cursor = self.chunk.cursor(self.at, self.end);
         Fields { chunk: self.chunk, rest: self.type_of().fields.iter(), cursor, pending: Pending::Nothing }
@@ -251,8 +253,17 @@ impl<'c> Iterator for Values<'c> {
 }
 
 impl Pending {
-    #[inline]
+    #[inline(always)]
     pub(super) fn pass(&mut self, cursor: &mut Cursor<'_>, metadata: &Metadata) -> Result<(), JfrError> {
+        match self {
+            Self::Nothing => Ok(()),
+            // Seldom, and much code.
+            _ => self.pass_it(cursor, metadata),
+        }
+    }
+
+    #[inline(never)]
+    fn pass_it(&mut self, cursor: &mut Cursor<'_>, metadata: &Metadata) -> Result<(), JfrError> {
         match std::mem::replace(self, Self::Nothing) {
             Self::Nothing => Ok(()),
             Self::Struct(of) => metadata.get(of).layout.skip(cursor, metadata),

@@ -22,5 +22,8 @@ pub const LOCK_OWNER_ID: &str = "otlpprof.lock.owner.id";
 /// The class of an exception (OpenTelemetry's semantic conventions, "Exception").
 pub const EXCEPTION_TYPE: &str = "exception.type";
 
+/// A thread's name (OpenTelemetry's semantic conventions, "Thread").
+pub const THREAD_NAME: &str = "thread.name";
+
 /// What a thread was doing: `running`, `blocked`, `waiting`, `parked`, `sleeping`, `native` (waiting in native code).
 pub const THREAD_STATE: &str = "otlpprof.thread.state";

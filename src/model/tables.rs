@@ -177,6 +177,19 @@ impl Tables {
         self.attribute_sets.get(set)
     }
 
+    /// The text that a set has for a key; `None` if it has none.
+    pub fn text_of(&self, set: AttributeSetId, key: &str) -> Option<&str> {
+        self.attributes_of(set).iter().find_map(|&id| {
+            let attribute = self.attributes.get(id);
+            match attribute.value {
+                AttributeValue::Str(text) if self.strings.get(attribute.key) == key => {
+                    Some(self.strings.get(text))
+                }
+                _ => None,
+            }
+        })
+    }
+
     /// The attributes of both sets; where they share a key, `wins` has the word.
     pub fn union_of_attributes(&mut self, set: AttributeSetId, wins: AttributeSetId) -> AttributeSetId {
         let both = [self.attributes_of(set), self.attributes_of(wins)].concat();

@@ -9,12 +9,13 @@ use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 
 use super::clocks::{Clocks, Instant};
+use crate::aggregate::NameSelection;
 use crate::context::changes::{Change, Noted, RINGS, Reader};
 use crate::context::dictionary::DICTIONARY;
 use crate::context::slot_names::SLOT_NAMES;
 use crate::convert::{EventThread, KnownContext, Labels, Occurrence, Witness};
 use crate::core::context::{ContextRecord, SLOTS, ValueRef};
-use crate::model::Link;
+use crate::model::{Link, StackId, Tables};
 use crate::sampling::threads;
 
 /// The most that is kept: changes, of which a thread counts for some more.
@@ -203,17 +204,29 @@ impl History {
     }
 }
 
-/// The contexts as a converter asks for them.
+/// What a converter asks for.
 #[derive(Debug)]
-pub(super) struct Present(pub(super) Arc<Mutex<Contexts>>);
+pub(super) struct Present {
+    /// `None` if none can be noted.
+    pub(super) contexts: Option<Arc<Mutex<Contexts>>>,
+    /// The names of the threads that the user wants.
+    pub(super) threads: NameSelection,
+    /// Those of the frames.
+    pub(super) frames: NameSelection,
+}
 
 impl Witness for Present {
     fn leaves_out(&self, thread: EventThread) -> bool {
         i32::try_from(thread.os_id).is_ok_and(threads::is_own_thread)
     }
 
+    fn wants(&self, thread_name: Option<&str>, stack: StackId, tables: &Tables) -> bool {
+        self.threads.selects(thread_name.into_iter())
+            && (self.frames.is_everything() || self.frames.selects_stack(tables, stack))
+    }
+
     fn context(&mut self, occurrence: Occurrence) -> Option<KnownContext> {
-        self.0.lock().context_of(occurrence)
+        self.contexts.as_ref()?.lock().context_of(occurrence)
     }
 }
 

@@ -97,9 +97,11 @@ impl Follower {
             events: selection.requested.clone(),
             only: Some(selection.names.clone()),
         });
-        if let Some(contexts) = &self.shared.contexts {
-            converter.set_witness(Box::new(Present(contexts.clone())));
-        }
+        converter.set_witness(Box::new(Present {
+            contexts: self.shared.contexts.clone(),
+            threads: self.options.threads.clone(),
+            frames: self.options.frames.clone(),
+        }));
         converter
     }
 

@@ -105,15 +105,20 @@ impl Recording {
         })
     }
 
-    /// Takes the profiles of the events that have been read, with what they refer to in these tables.
-    pub(super) fn take(&self, tables: &mut Tables) -> Vec<Profile> {
-        let Some(shared) = self.shared() else { return Vec::new() };
+    /// Takes the profiles of the events that have been read, with what they refer to in these tables, and how many events
+    /// were of threads and stacks that the user does not want.
+    pub(super) fn take(&self, tables: &mut Tables) -> (Vec<Profile>, u64) {
+        let Some(shared) = self.shared() else { return (Vec::new(), 0) };
         let mut converter = shared.converter.lock();
-        let converted: u64 = converter.counts().map(|(_, count)| count.converted).sum();
+        let (mut converted, mut unwanted) = (0, 0);
+        for (_, count) in converter.counts() {
+            converted += count.converted;
+            unwanted += count.unwanted;
+        }
         shared.converted.fetch_add(converted, Ordering::Relaxed);
         let batch = converter.convert();
         drop(converter);
-        tables.absorb(&batch.tables, batch.profiles)
+        (tables.absorb(&batch.tables, batch.profiles), unwanted)
     }
 
     /// Takes the changes of contexts: what they refer to may be gone afterwards.

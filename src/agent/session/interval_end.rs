@@ -53,8 +53,7 @@ impl Session {
         interval.name_frames(|tables, frame| self.native_frames.frame(tables, frame));
         self.objects.interval_ends(map_number);
         // A collection's begin waits for the drain's lock: not under it.
-        recorded.left_out += self.leave_out(&mut interval, labels);
-        self.drain.lock().recorded.left_out = recorded.left_out;
+        let mut left_out = self.leave_out(&mut interval, labels);
         let start = interval_start.clone();
         interval_start.monotonic_ns = end_ns;
         let attributes_of = |tables: &mut Tables, thread: ThreadKey| {
@@ -65,6 +64,7 @@ impl Session {
         survivors.update(&interval.tables, &numbered, &alive);
         let is_empty = interval.is_empty() && self.events.is_empty() && survivors.is_empty();
         if is_empty && self.recording.is_empty() {
+            self.drain.lock().recorded.left_out += left_out;
             return;
         }
         let (of_budget, of_limits) = (self.budget.lock().take_longest(), LIMITS.take_longest());
@@ -94,7 +94,11 @@ impl Session {
             profile.duration_nano = end_ns.saturating_sub(start.monotonic_ns);
         }
         // Theirs is the time that the recording has been read for.
-        profiles.extend(self.recording.take(&mut tables));
+        let (of_recording, unwanted) = self.recording.take(&mut tables);
+        profiles.extend(of_recording);
+        left_out += unwanted;
+        recorded.left_out += left_out;
+        self.drain.lock().recorded.left_out += left_out;
         let counters = self.counters(recorded);
         let mut attributes = counters.attributes_since(&start.counters, &mut tables);
         if let Some(clock) = self.clock.get() {

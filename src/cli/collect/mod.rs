@@ -22,6 +22,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 
+use super::signals::Signals;
+
 pub use server::{Report, Server};
 pub use store::{Store, Stored};
 
@@ -48,7 +50,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let listener = TcpListener::bind(&args.listen).with_context(|| format!("--listen {}", args.listen))?;
     let address = listener.local_addr().context("the listening socket has no address")?;
     // Blocked before there are threads, so that none of them takes the signal.
-    let signals = Signals::block(&[libc::SIGINT, libc::SIGTERM]);
+    let signals = Signals::block();
     let out = args.out.clone();
     let report = Arc::new(move |outcome: Result<&Stored, &io::Error>| match outcome {
         Ok(stored) => say(&stored.to_string()),
@@ -73,28 +75,4 @@ fn say(line: &str) {
 /// Prints a line about what is wrong. Nobody reading is no reason to end.
 fn complain(line: &str) {
     let _ = writeln!(io::stderr(), "otlpprof: {line}");
-}
-
-/// Signals that are waited for instead of handled.
-struct Signals(libc::sigset_t);
-
-impl Signals {
-    fn block(signals: &[libc::c_int]) -> Self {
-        let mut set = std::mem::MaybeUninit::uninit();
-        // SAFETY: sigemptyset initialises the set that the other two then use; it lives on this stack.
-        unsafe {
-            libc::sigemptyset(set.as_mut_ptr());
-            for signal in signals {
-                libc::sigaddset(set.as_mut_ptr(), *signal);
-            }
-            libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut());
-            Self(set.assume_init())
-        }
-    }
-
-    fn wait(&self) {
-        let mut signal = 0;
-        // SAFETY: both point to initialised memory that outlives the call.
-        while unsafe { libc::sigwait(&self.0, &mut signal) } != 0 {}
-    }
 }

@@ -1,4 +1,6 @@
 //! Recordings that are still being written: a profile for every interval.
+//!
+//! SIGINT and SIGTERM end it as the recording's end does: what has been read is written. A second one ends it at once.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
@@ -9,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 
+use super::super::signals::Signals;
 use super::output::{Output, Written};
 use super::summary::{self, Summary};
 use super::{Args, windows};
@@ -43,23 +46,27 @@ pub(super) fn run(args: &Args, interval: Duration) -> anyhow::Result<ExitCode> {
         is_damaged: false,
     };
     let mut next = Instant::now() + interval;
-    loop {
+    let is_told_to_end = loop {
         match parts.recv_timeout(next.saturating_duration_since(Instant::now())) {
-            Ok(part) => {
-                let part = part.with_context(|| name.clone())?;
+            Ok(Part::Bytes(part)) => {
                 if let Err(error) = following.converter.push(&part) {
                     following.say_damaged(&name, &error)?;
                 }
             }
+            Ok(Part::Failure(error)) => return Err(error).context(name),
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
+            Ok(Part::End) | Err(RecvTimeoutError::Disconnected) => break false,
+            Ok(Part::Signal) => break true,
         }
         if next <= Instant::now() {
             following.write()?;
             next += interval;
         }
-    }
-    if let Err(error) = following.converter.finish() {
+    };
+    // Who is told to end is told so within a chunk.
+    if let Err(error) = following.converter.finish()
+        && !is_told_to_end
+    {
         following.say_damaged(&name, &error)?;
     }
     following.write()?;
@@ -121,27 +128,49 @@ impl Following {
     }
 }
 
-/// The parts that a reader gives, the last of which may be an error.
-fn read_in_background(from: Box<dyn Read + Send>) -> io::Result<Receiver<io::Result<Vec<u8>>>> {
+/// What there is to do next.
+enum Part {
+    Bytes(Vec<u8>),
+    /// The recording cannot be read.
+    Failure(io::Error),
+    /// There is no more.
+    End,
+    /// A signal says to end.
+    Signal,
+}
+
+/// The parts that a reader gives, and a signal.
+fn read_in_background(from: Box<dyn Read + Send>) -> io::Result<Receiver<Part>> {
     let (to, parts) = mpsc::sync_channel(MOST_WAITING);
+    // Blocked before there are threads, so that none of them takes the signal.
+    let (signals, told) = (Signals::block(), to.clone());
+    let wait = move || {
+        signals.wait();
+        signals.unblock();
+        // Nobody waits any more behind the recording's end.
+        let _ = told.send(Part::Signal);
+        // To take the next one.
+        std::thread::sleep(Duration::MAX);
+    };
+    std::thread::Builder::new().name("otlpprof-signals".to_owned()).spawn(wait)?;
     std::thread::Builder::new().name("otlpprof-input".to_owned()).spawn(move || read(from, &to))?;
     Ok(parts)
 }
 
-fn read(mut from: Box<dyn Read + Send>, to: &SyncSender<io::Result<Vec<u8>>>) {
+fn read(mut from: Box<dyn Read + Send>, to: &SyncSender<Part>) {
     loop {
-        let mut part = vec![0; READ_LEN];
-        let read = match from.read(&mut part) {
-            Ok(0) => return,
+        let mut bytes = vec![0; READ_LEN];
+        let part = match from.read(&mut bytes) {
+            Ok(0) => Part::End,
             Ok(count) => {
-                part.truncate(count);
-                Ok(part)
+                bytes.truncate(count);
+                Part::Bytes(bytes)
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => Err(error),
+            Err(error) => Part::Failure(error),
         };
-        let is_last = read.is_err();
-        if to.send(read).is_err() || is_last {
+        let is_last = !matches!(part, Part::Bytes(_));
+        if to.send(part).is_err() || is_last {
             return;
         }
     }

@@ -1,0 +1,14 @@
+//! A chunk whose events are the input's: sizes, types, fields and strings in place.
+//!
+//! `cargo fuzz run jfr_events` needs no first corpus.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use otlpprof_fuzz::{Layer, convert_recording, read_recording, recording_with};
+
+fuzz_target!(|input: &[u8]| {
+    let recording = recording_with(Layer::Events, input);
+    read_recording(&recording);
+    convert_recording(&recording);
+});
