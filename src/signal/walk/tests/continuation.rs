@@ -51,9 +51,9 @@ pub(super) struct Scene {
     pub(super) world: World,
     pub(super) frozen: FrozenLayout,
     /// Return addresses into `enter`, and into a method that it has called.
-    enter_pc: u64,
+    pub(super) enter_pc: u64,
     caller: u64,
-    caller_pc: u64,
+    pub(super) caller_pc: u64,
     /// The method and return address of the carrier's frame.
     carrier: u64,
     carrier_pc: u64,
@@ -350,49 +350,13 @@ fn references_and_class_words_are_read_as_the_collector_writes_them() {
     }
 }
 
-#[test]
-fn a_thread_that_thaws_has_its_frames_in_the_chunk_until_they_are_on_the_stack() {
-    let taken = SIZE - FRAME as u32;
-    // What `prepare_thaw` asks for: two frames and four words, a multiple of two words.
-    let room = ENTRY - (2 * FRAME as u64 + 4) * 8;
-    let before = SIZE - 2 * FRAME as u32;
-    // The stub, offset, SP, the chunk's sp and maxThawingSize.
-    for (what, offset, sp, chunk_sp, left) in
-        [("at the start", 0, ENTRY - 8, before, 12), ("nothing taken", RETURNED_EARLY - 1, room, before, 12)]
-    {
-        let mut scene = Scene::new();
-        let words = scene.usual_stack();
-        scene.chunk(CHUNK, 0, chunk_sp, left, &words);
-        let pc = CONT_THAW.start + offset;
-        let [caller, enter] = scene.whole();
-        assert_eq!(scene.walk_from(pc, sp, &[]), [(Stub, pc, 0), caller, enter], "{what}");
-    }
-    // In the VM, below the stub. The stack pointer is moved first, and then the size.
-    let states =
-        [("nothing", before, 12), ("one frame", taken, 6), ("one frame, its size not yet", taken, 12)];
-    let emptied = [("all", SIZE, 0), ("all, their size not yet", SIZE, 12)];
-    for (what, chunk_sp, left) in states.into_iter().chain(emptied) {
-        for (returned, pushed, code) in
-            [(RETURNED, 0, CONT_THAW), (RETURNED, 24, RETURN_BARRIER), (RETURNED_EARLY, 32, RETURN_BARRIER)]
-        {
-            let mut scene = Scene::new();
-            let words = scene.usual_stack();
-            scene.chunk(CHUNK, 0, chunk_sp, left, &words);
-            let [caller, enter] = scene.whole();
-            let expected = [(Stub, code.start + returned - 1, 0), caller, enter];
-            let frames = scene.walk_in_thaw(room - pushed, code.start + returned);
-            assert_eq!(frames, expected, "{what}, {returned:#x}");
-        }
-    }
-}
-
 /// The words that an interpreter's frame has below its FP, which the bytecode's and the stack's beginning end.
 const BELOW_FP: usize = (1 - InterpreterFrameLayout::IN_SOURCES.bcp) as usize;
 /// With what lies at FP and behind it: the caller's FP, the return address and one local.
-const INTERPRETED: usize = BELOW_FP + 3;
+pub(super) const INTERPRETED: usize = BELOW_FP + 3;
 
 /// A chunk with an interpreted method's frame on top of `caller`, above a word of alignment.
-fn interpreted_on_top(scene: &mut Scene) -> (Vec<u64>, usize, u64) {
+pub(super) fn interpreted_on_top(scene: &mut Scene) -> (Vec<u64>, usize, u64) {
     let (method, bytecodes) = scene.world.method();
     let mut words = scene.usual_stack();
     let sp = SIZE as usize - 2 * FRAME - INTERPRETED - 1;
@@ -408,61 +372,6 @@ fn interpreted_on_top(scene: &mut Scene) -> (Vec<u64>, usize, u64) {
     words[slot(slots.locals)] = 2;
     words[slot(slots.bcp)] = bytecodes + 3;
     (words, sp, method)
-}
-
-/// An interpreter frame has a word of alignment, which is taken off at the end.
-#[test]
-fn a_slow_thaw_is_followed_through_all_its_stages() {
-    // The interpreter frame counts from a word above its SP.
-    let taken = (FRAME + INTERPRETED) as u32;
-    let whole = FRAME as u32 + taken + 1;
-    let caller_taken = SIZE - FRAME as u32;
-    for (what, taken, left) in [
-        ("nothing", 0, whole),
-        ("the stack pointer", caller_taken, whole),
-        ("the frames' distance", caller_taken, whole - taken),
-        ("the alignment", caller_taken, whole - taken - 1),
-        ("the stack pointer of all", SIZE, whole),
-        ("the distance of all", SIZE, 1),
-        ("all", SIZE, 0),
-    ] {
-        let mut scene = Scene::new();
-        let (words, sp, method) = interpreted_on_top(&mut scene);
-        let chunk_sp = if taken == 0 { sp as u32 } else { taken };
-        scene.chunk(CHUNK, 0, chunk_sp, left, &words);
-        let room = ENTRY - u64::from((whole + 4).next_multiple_of(2)) * 8;
-        let [caller, enter] = scene.whole();
-        let expected = [(Stub, CONT_THAW.start + RETURNED - 1, 0), (Interpreted, method, 3), caller, enter];
-        assert_eq!(scene.walk_in_thaw(room, CONT_THAW.start + RETURNED), expected, "{what}");
-    }
-}
-
-/// Regression: a preempted thread that tells of its mount was marked where a slow thaw had put the emptied chunk away.
-#[test]
-fn a_preempted_thread_that_tells_of_its_mount_has_its_frames_on_the_stack() {
-    let mut scene = Scene::new();
-    let [caller, enter] = scene.whole();
-    // `enter` is in the chunk behind the one that is gone.
-    let mut words = vec![0; SIZE as usize];
-    words[SIZE as usize - FRAME - 1] = scene.enter_pc;
-    scene.object(CONTINUATION, CONTINUATION_KLASS, PARENT);
-    scene.chunk(PARENT, 0, SIZE - FRAME as u32, FRAME as u32, &words);
-    let room = ENTRY - (2 * FRAME as u64 + 4) * 8;
-    let thawed = ENTRY - FRAME as u64 * 8;
-    scene.world.set(thawed - 8, scene.caller_pc).set(ENTRY - 8, RETURN_BARRIER.start);
-    let stub = (Stub, CONT_THAW.start + RETURNED - 1, 0);
-    let anchor = scene.world.layout.thread;
-    for (what, sp, expected) in [
-        ("at the youngest frame", thawed, vec![stub, caller, enter]),
-        ("at the entry, as while it freezes", ENTRY, vec![stub]),
-    ] {
-        scene.world.memory.put_u64(THREAD + u64::from(anchor.last_java_sp), sp);
-        scene.world.memory.put_u64(THREAD + u64::from(anchor.last_java_pc), scene.caller_pc);
-        let frames = scene.walk_in_thaw(room, CONT_THAW.start + RETURNED);
-        assert_eq!(frames[..expected.len()], expected, "{what}");
-        let is_marked = frames.iter().any(|&(kind, ..)| kind == Frozen);
-        assert_eq!(is_marked, expected.len() == 1, "{what}: {frames:?}");
-    }
 }
 
 /// A thread in native code goes on while a collection moves the chunk.

@@ -9,6 +9,7 @@ mod little_vm;
 mod modes;
 mod native;
 mod relocated;
+mod thawing;
 mod vm_world;
 mod walks;
 
