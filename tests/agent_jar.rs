@@ -124,6 +124,8 @@ fn maven_resolves_the_companion_with_what_it_depends_on_and_builds_what_uses_it(
         let classes = folder.path().join("target/classes");
         let output = Command::new(home.join("bin/java"))
             .args(["-cp", &format!("{}:{}", classes.display(), class_path.trim()), "User"])
+            // Cargo's, which leads to agents of other builds.
+            .env_remove("LD_LIBRARY_PATH")
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
