@@ -49,14 +49,20 @@ fn a_wrong_description_is_found_and_named() {
     for_each_jdk("child_finds_wrong_descriptions", "-XX:HeapBaseMinAddress=64g");
 }
 
-#[test]
-#[ignore = "run for each JDK by its parent"]
-fn child_builds_and_checks() {
-    let jvm = TestJvm::create();
+/// The layout, which checks out, and by what it does.
+fn checked_layout(jvm: &TestJvm) -> (VmLayout, Probe) {
     let layout = jvm.layout();
     // SAFETY: the environment is this thread's.
     let probe = unsafe { Probe::of_current_thread(jvm.env) }.unwrap();
     layout::check(&layout, &ProcessMemory, &probe).unwrap();
+    (layout, probe)
+}
+
+#[test]
+#[ignore = "run for each JDK by its parent"]
+fn child_builds_and_checks() {
+    let jvm = TestJvm::create();
+    let (layout, _) = checked_layout(&jvm);
 
     let of_kind = |kind| layout.stubs.codelets.iter().filter(|codelet| codelet.kind == kind).count();
     for kind in [
@@ -107,10 +113,7 @@ fn check_stubs(layout: &VmLayout) {
 #[ignore = "run for each JDK by its parent"]
 fn child_finds_wrong_offsets() {
     let jvm = TestJvm::create();
-    let layout = jvm.layout();
-    // SAFETY: the environment is this thread's.
-    let probe = unsafe { Probe::of_current_thread(jvm.env) }.unwrap();
-    layout::check(&layout, &ProcessMemory, &probe).unwrap();
+    let (layout, probe) = checked_layout(&jvm);
 
     type Damage = fn(&mut VmLayout);
     let cases: &[(&str, &str, Damage)] = &[
@@ -166,10 +169,7 @@ fn child_finds_wrong_offsets() {
 #[ignore = "run for each JDK by its parent"]
 fn child_finds_wrong_frame_sizes() {
     let jvm = TestJvm::create();
-    let layout = jvm.layout();
-    // SAFETY: the environment is this thread's.
-    let probe = unsafe { Probe::of_current_thread(jvm.env) }.unwrap();
-    layout::check(&layout, &ProcessMemory, &probe).unwrap();
+    let (layout, probe) = checked_layout(&jvm);
     for frame_size in [layout.code_blob.frame_size - 4, layout.code_blob.frame_size + 4] {
         let mut damaged = layout;
         damaged.code_blob.frame_size = frame_size;
