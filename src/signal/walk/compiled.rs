@@ -12,6 +12,10 @@ use crate::core::vm_layout::VmLayout;
 /// Inlining depth beyond which a scope chain is taken for garbage (MaxInlineLevel is 15 by default).
 const MAX_INLINE_DEPTH: usize = 512;
 
+/// The scope of a PcDesc that has none (`DebugInformationRecorder::serialized_null`, code/debugInfoRec.hpp): the last
+/// one's, which is right behind the blob's content (`nmethod::copy_scopes_pcs`, code/nmethod.cpp, 11 to 25).
+const NO_SCOPE: i32 = 0;
+
 /// What decided which Java frames a compiled frame stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decoded {
@@ -52,8 +56,8 @@ impl<M: Memory> Walk<'_, M> {
             false => pc_offset,
         };
         let scope = match self.pc_desc(vm, blob, wanted)? {
-            Some(scope) if scope > 0 => scope as u64,
-            _ => {
+            Some(scope) => scope as u64,
+            None => {
                 sink.java(FrameKind::Compiled, level, method, -1);
                 return Ok(decoded);
             }
@@ -100,11 +104,11 @@ impl<M: Memory> Walk<'_, M> {
                 high = middle;
             }
         }
-        // The sentinels at both ends (-1 and the highest int) have no scope.
-        if low >= count || field(low, layout.pc_desc_pc_offset)? == i32::MAX {
+        if low >= count {
             return Ok(None);
         }
-        field(low, layout.pc_desc_scope_decode_offset).map(Some)
+        let scope = field(low, layout.pc_desc_scope_decode_offset)?;
+        Ok((scope > NO_SCOPE).then_some(scope))
     }
 
     /// Whether a scope is known at `pc` or behind it, or nothing is known.

@@ -7,9 +7,12 @@
 //!
 //! - a fast thaw sets `sp` and `maxThawingSize`, and copies all frames or one;
 //! - a slow one (`finalize_thaw`) sets `sp`, then takes the distance of the frames from `maxThawingSize`, copies one to
-//!   three, and at last (`finish_thaw`) takes off their words of alignment, or all that is left of an empty chunk.
+//!   three, and at last (`finish_thaw`) takes off their words of alignment, or all that is left of an empty chunk; one that a
+//!   collector has seen is put away then, and the room on the stack is all that tells of it.
 
-use super::continuation::{Chunk, Frozen, FrozenFrame, MAX_CHUNK_WORDS, METADATA_BYTES, Next, sized_caller};
+use super::continuation::{
+    Chunk, Frozen, FrozenFrame, MAX_CHUNK_WORDS, METADATA_BYTES, Next, frozen_layout, sized_caller,
+};
 use super::{Cursor, FrozenReason, MAX_STEPS, Walk};
 use crate::core::continuation::{FrozenLayout, ThawStub};
 use crate::core::memory::Memory;
@@ -25,6 +28,8 @@ const STACK_ALIGNMENT: u64 = 16;
 const MAX_OUTGOING_WORDS: u64 = 64;
 /// Words of alignment of the frames that a slow thaw takes: three frames at most (`recurse_thaw_java_frame`).
 const MAX_TAKEN_ALIGNMENTS: u64 = 3;
+/// Frames that a slow thaw takes at most, and the runtime stub's of a preempted thread (`recurse_thaw`).
+const MAX_THAWED_FRAMES: usize = 4;
 
 impl<M: Memory> Walk<'_, M> {
     /// The chunk that a thread that is in `thaw`, called by the stub at `cursor`, was about to take frames out of, as
@@ -39,14 +44,8 @@ impl<M: Memory> Walk<'_, M> {
         if cursor.interrupted || cursor.pc <= stub.makes_room {
             return self.youngest_chunk(vm, layout);
         }
-        let (entry, _) = self.continuation_entry(vm).ok_or(FrozenReason::Unreadable)?;
-        // Of the two calls the first has one more word on the stack.
-        let alignment = if stub.returned_early.contains(cursor.pc) { 8 } else { 0 };
-        let room_end = cursor.sp.wrapping_add(stub.pushed_bytes).wrapping_add(alignment);
+        let (entry, room_end) = self.thaw_room(vm, stub, cursor)?;
         let room = entry.wrapping_sub(room_end);
-        if !room_end.is_multiple_of(STACK_ALIGNMENT) || room / 8 > MAX_CHUNK_WORDS {
-            return Err(FrozenReason::Thawing);
-        }
         let chunk = self.tail(vm, layout)?;
         let field = chunk.object.wrapping_add(u64::from(layout.max_thawing_size));
         let left = self.memory.load_u32(field).map(u64::from).ok_or(FrozenReason::Unreadable)?;
@@ -74,6 +73,71 @@ impl<M: Memory> Walk<'_, M> {
             }
         }
         found.filter(|_| steps != 0).map(|top| Chunk { top, ..chunk }).ok_or(FrozenReason::Thawing)
+    }
+
+    /// The entry, and the other end of the room that the stub at `cursor` has made below it for thawed frames.
+    fn thaw_room(&self, vm: &VmLayout, stub: &ThawStub, cursor: &Cursor) -> Frozen<(u64, u64)> {
+        let (entry, _) = self.continuation_entry(vm).ok_or(FrozenReason::Unreadable)?;
+        // Of the two calls the first has one more word on the stack.
+        let alignment = if stub.returned_early.contains(cursor.pc) { 8 } else { 0 };
+        let room_end = cursor.sp.wrapping_add(stub.pushed_bytes).wrapping_add(alignment);
+        let is_room =
+            room_end.is_multiple_of(STACK_ALIGNMENT) && entry.wrapping_sub(room_end) / 8 <= MAX_CHUNK_WORDS;
+        if is_room { Ok((entry, room_end)) } else { Err(FrozenReason::Thawing) }
+    }
+
+    /// The youngest thawed frame of a thread that is in `thaw`, called by the stub at `cursor`, whose chunk has been put
+    /// away: it begins where the room does, behind what `prepare_thaw` asks for in addition, and leads to the entry. Frames
+    /// with words of alignment may begin above that, and are not found.
+    pub(super) fn thawed_of_chunk_put_away(
+        &self,
+        vm: &VmLayout,
+        stub: &ThawStub,
+        cursor: &Cursor,
+    ) -> Option<Cursor> {
+        let layout = frozen_layout(vm).filter(|_| !cursor.interrupted && cursor.pc > stub.makes_room)?;
+        if !self.is_untouched(vm, layout) {
+            return None;
+        }
+        let (entry, room_end) = self.thaw_room(vm, stub, cursor).ok()?;
+        let [extra_words, _] = THAW_EXTRA_WORDS;
+        let thawed = |sp: u64| {
+            let (pc, fp) =
+                (self.load_return_address(sp.wrapping_sub(8)).ok()?, self.load(sp.wrapping_sub(16)).ok()?);
+            Some(Cursor { pc, sp, fp, interrupted: false })
+        };
+        let youngest = thawed(room_end.wrapping_add(extra_words.wrapping_mul(8)))?;
+        let mut frame = youngest;
+        for _ in 0..MAX_THAWED_FRAMES {
+            let blob = self.blob_at(vm, frame.pc).ok()?;
+            frame = self.sized_caller(&frame, blob.frame_bytes).ok().filter(|caller| caller.sp <= entry)?;
+            let is_last = frame.pc == vm.stubs.cont_return_barrier.start
+                || self
+                    .blob_at(vm, frame.pc)
+                    .is_ok_and(|blob| self.is_of_enter_special(vm, layout, &blob).unwrap_or(false));
+            if is_last {
+                return self.is_oldest_on_stack(vm, &frame).then_some(youngest);
+            }
+        }
+        None
+    }
+
+    /// Whether the continuation has no chunk, or its first is as a freeze leaves it.
+    fn is_untouched(&self, vm: &VmLayout, layout: &FrozenLayout) -> bool {
+        let chunk = match self.tail(vm, layout) {
+            Ok(chunk) => chunk,
+            Err(reason) => return reason == FrozenReason::Empty,
+        };
+        let field = chunk.object.wrapping_add(u64::from(layout.max_thawing_size));
+        let mut steps = MAX_STEPS;
+        let alignments = self.alignments(vm, layout, &chunk, chunk.end, &mut steps);
+        let frames = self
+            .counts_from(vm, &chunk, chunk.top)
+            .zip(alignments)
+            .map(|(counts_from, alignments)| Frames { counts_from, alignments });
+        frames.is_some_and(|frames| {
+            self.memory.load_u32(field).map(u64::from) == Some(frames.thawing_words(&chunk))
+        })
     }
 
     /// Where the chunk's youngest frame was before `taken`.

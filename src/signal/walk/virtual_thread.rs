@@ -5,7 +5,7 @@ use super::continuation::frozen_layout;
 use super::registers::Registers;
 use super::repeated::Repeated;
 use super::{Cursor, FrameSink, Step, Walk, WalkError, arch};
-use crate::core::continuation::{ContinuationLayout, ThawStub};
+use crate::core::continuation::{ContinuationLayout, FrozenLayout, ThawStub};
 use crate::core::memory::Memory;
 use crate::core::record::FrameKind;
 use crate::core::stack_walker::StackWalker;
@@ -31,6 +31,9 @@ impl<M: Memory> Walk<'_, M> {
             }
             Ok(()) => Ok(Step::Root),
             Err(reason) => {
+                if let Some(thawed) = stub.and_then(|stub| self.thawed_of_chunk_put_away(vm, stub, cursor)) {
+                    return Ok(Step::Caller(thawed));
+                }
                 sink.frozen(reason, cursor.pc);
                 self.carrier_frame(vm).map(Step::Caller)
             }
@@ -112,7 +115,7 @@ impl<M: Memory> Walk<'_, M> {
 
     /// Whether a frame that returns to `cursor` can be the oldest one on the stack: it lies right below the
     /// ContinuationEntry but for its arguments. A barrier further up is what an earlier frame has left there.
-    fn is_oldest_on_stack(&self, vm: &VmLayout, cursor: &Cursor) -> bool {
+    pub(super) fn is_oldest_on_stack(&self, vm: &VmLayout, cursor: &Cursor) -> bool {
         /// An interpreted method's locals are there, which the entry does not count.
         const MOST_LOCAL_BYTES: u64 = 16 * 8;
         let Some((entry, _)) = self.continuation_entry(vm) else { return false };
@@ -183,11 +186,19 @@ impl<M: Memory> Walk<'_, M> {
     ) -> Result<bool, WalkError> {
         let ends = self.walker != StackWalker::Vmx && !cursor.interrupted;
         match frozen_layout(vm).filter(|layout| ends && sink.ends_in(layout.enter)) {
-            Some(layout) => {
-                let method = self.load(blob.address.wrapping_add(u64::from(vm.nmethod.method)))?;
-                Ok(method == layout.enter_special)
-            }
+            Some(layout) => self.is_of_enter_special(vm, layout, blob),
             None => Ok(false),
         }
+    }
+
+    /// Whether the compiled method is `Continuation.enterSpecial`.
+    pub(super) fn is_of_enter_special(
+        &self,
+        vm: &VmLayout,
+        layout: &FrozenLayout,
+        blob: &Blob,
+    ) -> Result<bool, WalkError> {
+        let method = self.load(blob.address.wrapping_add(u64::from(vm.nmethod.method)))?;
+        Ok(method == layout.enter_special)
     }
 }

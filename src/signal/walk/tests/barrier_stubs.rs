@@ -24,12 +24,19 @@ pub(super) struct BarrierStub {
     pub(super) jumps: Vec<usize>,
 }
 
-/// A method in whose stub the thread is, and its caller.
-fn world_with(code: &[u8]) -> (World, u64, u64, u64) {
-    world_where(STUBS, code)
+/// Each of them at each of the two places that there are for them.
+fn stubs_by_place() -> impl Iterator<Item = (usize, BarrierStub)> {
+    [STUBS, BEFORE_STUBS].into_iter().flat_map(|place| {
+        machine::barrier_stubs().into_iter().map(move |mut stub| {
+            for &jump in &stub.jumps {
+                machine::move_jump(&mut stub.code[jump..], (STUBS - place) as i32);
+            }
+            (place, stub)
+        })
+    })
 }
 
-/// The same, with the stub at this offset of the method's code.
+/// A method in whose stub, at this offset of its code, the thread is, and its caller.
 fn world_where(stub: usize, code: &[u8]) -> (World, u64, u64, u64) {
     let mut world = World::new();
     let (caller, return_pc) = compiled_caller(&mut world);
@@ -43,14 +50,22 @@ fn world_where(stub: usize, code: &[u8]) -> (World, u64, u64, u64) {
     (world, callee, caller, callee_code)
 }
 
+/// Regression: of a stub before the stubs' section (ZGC, 21) they were taken for a part, since the last PcDesc, which has no
+/// scope, was taken for one.
 #[test]
 fn registers_that_a_barrier_saves_are_no_part_of_the_frame() {
-    for BarrierStub { code, stages, .. } in machine::barrier_stubs() {
+    for (stub, barrier) in stubs_by_place() {
+        let BarrierStub { code, stages, .. } = barrier;
         for (offset, is_saved) in stages {
-            let (mut world, callee, caller, callee_code) = world_with(&code);
+            let (mut world, callee, caller, callee_code) = world_where(stub, &code);
             let sp = CALLER_SP - 0x30 - if is_saved { BARRIER_SAVES } else { 0 };
-            let frames = world.walk(callee_code + (STUBS + offset) as u64, sp, 0, &[]);
-            assert_eq!(frames, [(Compiled, callee, 7), (Compiled, caller, 7)], "at {offset} of {code:x?}");
+            let frames = world.walk(callee_code + (stub + offset) as u64, sp, 0, &[]);
+            let methods: Vec<_> = frames.iter().map(|frame| (frame.0, frame.1)).collect();
+            assert_eq!(
+                methods,
+                [(Compiled, callee), (Compiled, caller)],
+                "{stub:#x}, at {offset} of {code:x?}"
+            );
         }
     }
 }
@@ -58,19 +73,14 @@ fn registers_that_a_barrier_saves_are_no_part_of_the_frame() {
 /// Regression: native code that compiled code calls from a barrier's stub led to a wrong caller, or to none (ZGC).
 #[test]
 fn a_slow_path_is_called_from_below_the_registers_that_a_barrier_saves() {
-    for stub in [STUBS, BEFORE_STUBS] {
-        for BarrierStub { mut code, return_to, jumps, .. } in machine::barrier_stubs() {
-            for jump in jumps {
-                machine::move_jump(&mut code[jump..], (STUBS - stub) as i32);
-            }
-            let (mut world, callee, caller, callee_code) = world_where(stub, &code);
-            world.objects = object(&[rule(CfaRule::SpPlus(0x10), FpRule::Same)], 42);
-            world.memory.put_u64(0x100, 42);
-            let sp = CALLER_SP - 0x30 - BARRIER_SAVES;
-            world.set(sp - 8, callee_code + (stub + return_to) as u64);
-            let frames = world.walk(SLOW_PATH, sp - 16, 0, &[]);
-            let methods: Vec<_> = frames.iter().map(|frame| (frame.0, frame.1)).collect();
-            assert_eq!(methods, [(Native, SLOW_PATH), (Compiled, callee), (Compiled, caller)], "{stub:#x}");
-        }
+    for (stub, BarrierStub { code, return_to, .. }) in stubs_by_place() {
+        let (mut world, callee, caller, callee_code) = world_where(stub, &code);
+        world.objects = object(&[rule(CfaRule::SpPlus(0x10), FpRule::Same)], 42);
+        world.memory.put_u64(0x100, 42);
+        let sp = CALLER_SP - 0x30 - BARRIER_SAVES;
+        world.set(sp - 8, callee_code + (stub + return_to) as u64);
+        let frames = world.walk(SLOW_PATH, sp - 16, 0, &[]);
+        let methods: Vec<_> = frames.iter().map(|frame| (frame.0, frame.1)).collect();
+        assert_eq!(methods, [(Native, SLOW_PATH), (Compiled, callee), (Compiled, caller)], "{stub:#x}");
     }
 }

@@ -97,3 +97,34 @@ fn a_preempted_thread_that_tells_of_its_mount_has_its_frames_on_the_stack() {
         assert_eq!(is_marked, expected.len() == 1, "{what}: {frames:?}");
     }
 }
+
+/// Regression: a preempted thread was marked where a slow thaw had put the emptied chunk away and the thread had told of its
+/// mount, so that nothing but the room on the stack says where its frames are.
+#[test]
+fn the_frames_of_a_chunk_that_is_put_away_begin_where_its_room_does() {
+    for has_parent in [true, false] {
+        let mut scene = Scene::new();
+        let [caller, enter] = scene.whole();
+        let mut words = vec![0; SIZE as usize];
+        words[SIZE as usize - FRAME - 1] = scene.enter_pc;
+        scene.chunk(PARENT, 0, SIZE - FRAME as u32, FRAME as u32, &words);
+        scene.object(CONTINUATION, CONTINUATION_KLASS, if has_parent { PARENT } else { 0 });
+        let (enter_special, code) = scene.world.compiled();
+        scene.frozen.enter_special = enter_special;
+        // Two frames were in the chunk that is gone.
+        let room = ENTRY - (2 * FRAME as u64 + 4) * 8;
+        let youngest = ENTRY - 2 * FRAME as u64 * 8;
+        let (older_pc, oldest_returns_to) =
+            if has_parent { (scene.caller_pc, RETURN_BARRIER.start) } else { (scene.enter_pc, code + 0x80) };
+        scene.world.set(youngest - 8, scene.caller_pc).set(youngest + FRAME as u64 * 8 - 8, older_pc);
+        scene.world.set(ENTRY - 8, oldest_returns_to);
+        let stub = (Stub, CONT_THAW.start + RETURNED - 1, 0);
+        let expected = if has_parent { vec![stub, caller, caller, enter] } else { vec![stub, caller, enter] };
+        let frames = scene.walk_in_thaw(room, CONT_THAW.start + RETURNED);
+        assert_eq!(frames, expected, "{has_parent}");
+        // The frames must lead to the entry.
+        scene.world.set(ENTRY - 8, scene.caller_pc);
+        let frames = scene.walk_in_thaw(room, CONT_THAW.start + RETURNED);
+        assert_eq!((frames[0], frames[1].0), (stub, Frozen), "{frames:?}");
+    }
+}

@@ -187,7 +187,8 @@ impl World {
         if let Some(end) = self.scopes_end_at {
             put(68, &int(0xd30));
             put(0xd10, &int(i64::from(end)));
-            put(0xd20, &int(i64::from(i32::MAX)));
+            // The last one is behind the blob's content, and has no scope.
+            put(0xd20, &int(0xff0 - BLOB_HEADER as i64 + 1));
         }
         if let Some(end) = self.first_scope_ends_at {
             put(68, &int(0xd30));

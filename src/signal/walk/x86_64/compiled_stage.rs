@@ -147,9 +147,7 @@ impl<M: Memory> Walk<'_, M> {
         if !self.memory.read_bytes(from, code) {
             return Stage::Bare(0);
         }
-        let pushed = find_sub_rsp(code, frame.wrapping_sub(16));
-        if let Some((start, end)) = pushed {
-            let (start, end) = (from.wrapping_add(start as u64), from.wrapping_add(end as u64));
+        if let Some((start, end)) = find_sub_rsp_of_entry(code, from, pc, frame.wrapping_sub(16)) {
             return match pc {
                 pc if pc >= end => Stage::Complete,
                 // Between `push rbp` and the `sub` only `mov rbp, rsp` may stand.
@@ -199,13 +197,14 @@ fn later_entry_stage(code: &[u8], before: &[u8], size: i64) -> Option<Stage> {
 }
 
 /// The poll before a return, from behind the removal of the frame: only a return polls with RSP. The thread's poll
-/// word is near enough its start for an 8-bit displacement since 25.
+/// word is near enough its start for an 8-bit displacement since 25. What may touch the reserved zone of the stack compares RSP
+/// with where that was allowed, before it polls (macroAssembler_x86.cpp, reserved_stack_check).
 fn is_return_poll(code: &[u8], before: &[u8]) -> bool {
     match code {
         // cmp rsp, [r15 + disp32] or [r15 + disp8]
         [0x49, 0x3b, 0xa7 | 0x67, ..] => true,
-        // ja stub, behind that cmp
-        [0x0f, 0x87, ..] => {
+        // ja stub, or jb, behind that cmp
+        [0x0f, 0x82 | 0x87, ..] => {
             matches!(before, [.., 0x49, 0x3b, 0xa7, _, _, _, _] | [.., 0x49, 0x3b, 0x67, _])
         }
         // mov r10, [r15 + disp32]; test [r10], eax; ret
@@ -290,6 +289,18 @@ fn find_lone_push(code: &[u8]) -> Option<usize> {
     };
     let rests = (0..code.len()).filter_map(|start| code.get(start..));
     rests.enumerate().find(|(_, rest)| is_push(rest)).map(|(start, _)| start)
+}
+
+/// Where `sub rsp, size` of the entry that `pc` is in begins and ends; `code` is at `from`. `Continuation.enterSpecial` has two,
+/// of which the interpreter's is the first (cpu/x86/sharedRuntime_x86_64.cpp, gen_continuation_enter).
+fn find_sub_rsp_of_entry(code: &[u8], from: u64, pc: u64, size: i64) -> Option<(u64, u64)> {
+    /// From the entry to the `sub`: a `nop` that can be patched, `push rbp; mov rbp, rsp`.
+    const ENTRY_BYTES: u64 = 10;
+    let at = |(start, end): (usize, usize)| (from.wrapping_add(start as u64), from.wrapping_add(end as u64));
+    let first = find_sub_rsp(code, size)?;
+    let later = code.get(first.1..).and_then(|rest| find_sub_rsp(rest, size));
+    let later = later.map(|(start, end)| at((first.1.wrapping_add(start), first.1.wrapping_add(end))));
+    Some(later.filter(|&(start, _)| pc >= start.wrapping_sub(ENTRY_BYTES)).unwrap_or_else(|| at(first)))
 }
 
 /// Finds `sub rsp, size` in `code`: the offsets of its start and end.

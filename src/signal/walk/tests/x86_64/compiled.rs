@@ -80,6 +80,29 @@ fn the_return_poll_and_its_stub_have_no_frame() {
     }
 }
 
+/// What may touch the stack's reserved zone compares RSP before it polls.
+/// Regression: at the jump behind that the frame was taken for one that is still there (`ReentrantLock`, 21).
+#[test]
+fn the_check_of_the_reserved_zone_before_the_return_poll_has_no_frame() {
+    // add rsp, 0x20; pop rbp; cmp rsp, [r15+0x4d0]; jb; …; cmp rsp, [r15+0x28]; ja; ret
+    let check = [0x48, 0x83, 0xc4, 0x20, 0x5d, 0x49, 0x3b, 0xa7, 0xd0, 4, 0, 0, 0x0f, 0x82, 0x3d, 0, 0, 0];
+    let exit = [0x49, 0x3b, 0x67, 0x28, 0x0f, 0x87, 0, 1, 0, 0, 0xc3];
+    for (stage, offset) in [
+        ("at cmp", 0x105),
+        ("at jb", 0x10c),
+        ("at the poll's cmp", 0x14f),
+        ("at ja", 0x153),
+        ("at ret", 0x159),
+    ] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, code) = world.compiled_with(&[(0x100, &check), (0x14f, &exit)]);
+        world.set(CALLER_SP - 8, return_pc);
+        let frames = world.walk(code + offset, CALLER_SP - 8, 0x1234, &[]);
+        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
 /// Regression: the jump to the code that unwinds an exception was taken for the method's body, though the frame is
 /// gone (all versions).
 #[test]
@@ -176,6 +199,44 @@ fn the_entry_for_on_stack_replacement_has_no_frame_yet() {
         world.set(CALLER_SP - 8, return_pc).set(CALLER_SP - 16, 0x1234);
         let frames = world.walk(code + 0x180 + offset, CALLER_SP - depth, 0x1234, &[]);
         assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
+/// `Continuation.enterSpecial` has one entry for interpreted callers and, behind it, one for compiled ones.
+/// Regression: a thread in the second one's prologue was taken to be behind the first one's.
+#[test]
+fn the_second_entry_of_enter_special_has_no_frame_yet() {
+    // push rbp; mov rbp, rsp; sub rsp, 0x20
+    let entry = [0x55, 0x48, 0x8b, 0xec, 0x48, 0x83, 0xec, 0x20];
+    // nop word ptr [rax + rax]
+    let nop = [0x66, 0x0f, 0x1f, 0x44, 0, 0];
+    let second = 0x40;
+    let mut code = vec![0x90; 0x100];
+    code[..entry.len()].copy_from_slice(&entry);
+    code[second - nop.len()..second].copy_from_slice(&nop);
+    code[second..second + entry.len()].copy_from_slice(&entry);
+    for (stage, offset, depth) in [
+        ("at the first push", 0, 8),
+        ("at the first mov", 1, 16),
+        ("at the first sub", 4, 16),
+        ("behind the first entry", 8, 0x30),
+        ("at the nop before the second entry", second - nop.len(), 8),
+        ("at the second push", second, 8),
+        ("at the second mov", second + 1, 16),
+        ("at the second sub", second + 4, 16),
+        ("behind the second entry", second + 8, 0x30),
+    ] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, _) = world.method();
+        let frame_complete = (second + entry.len()) as i32;
+        let spec =
+            BlobSpec { name: "native nmethod", code: &code, frame_bytes: 0x30, frame_complete, method };
+        let start = world.blob(&spec);
+        world.set(CALLER_SP - 8, return_pc).set(CALLER_SP - 16, 0x1234);
+        let frames = world.walk(start + offset as u64, CALLER_SP - depth, 0x1234, &[]);
+        let methods: Vec<_> = frames.iter().map(|&(_, method, _)| method).collect();
+        assert_eq!(methods, [method, caller], "{stage}: {frames:?}");
     }
 }
 
