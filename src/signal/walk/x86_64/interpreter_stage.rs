@@ -35,11 +35,17 @@ impl<M: Memory> Walk<'_, M> {
         let code = &vm.stubs.interpreter_code;
         if let Some(entry) = code.entry_at(pc) {
             let moved_fp = entry.push_fp.wrapping_add(PUSH_FP_BYTES).wrapping_add(MOVE_FP_BYTES);
-            let has_frame = entry.push_fp != 0 && pc > entry.push_fp;
+            let caller = |pc, sp, fp| Cursor { pc, sp, fp, interrupted: false };
+            if entry.push_fp == 0 {
+                // Behind a barrier the method is in no register any more, and the sample belongs to the caller.
+                let _ = self.entered_method(vm, registers, sink);
+                let return_pc = self.frameless_return_address(pc, registers)?;
+                return Ok(caller(return_pc, registers.r13(), cursor.fp));
+            }
+            let has_frame = pc > entry.push_fp;
             if !has_frame || pc < entry.method_saved {
                 self.entered_method(vm, registers, sink)?;
             }
-            let caller = |pc, sp, fp| Cursor { pc, sp, fp, interrupted: false };
             if !has_frame {
                 let return_pc = if entry.return_in_register.contains(pc) {
                     registers.rax()

@@ -60,6 +60,8 @@ impl Registers {
         fp = 6,
         /// rsp.
         sp = 7,
+        /// rsi.
+        rsi = 4,
         /// rdi.
         rdi = 5,
         /// r11.

@@ -62,16 +62,58 @@ fn after_leave_the_interpreters_frame_is_the_callers() {
     }
 }
 
+/// An entry without a frame.
+static MATH: InterpreterEntry = InterpreterEntry {
+    code: CodeRange { start: INTERPRETER.start + 0x600, end: INTERPRETER.start + 0x640 },
+    return_in_register: CodeRange { start: 0, end: 0 },
+    push_fp: 0,
+    sender_sp_saved: 0,
+    method_saved: 0,
+};
+
+/// Regression: at the end of an entry without a frame, and in a collector's barrier in it, the top of the stack was taken for
+/// the return address (`Thread.currentThread` on 21, `Reference.get` with Shenandoah).
+#[test]
+fn each_stage_of_an_entry_without_a_frame_leads_to_the_caller() {
+    // sub rsp, 0x80; mov [rsp+0x60], rbx; mov rbx, [rsp+0x60]; add rsp, 0x80; add rsp, 8; popf; pop rdi; mov rsp, r13; jmp rdi
+    let code = [
+        0x48, 0x81, 0xec, 0x80, 0, 0, 0, 0x48, 0x89, 0x5c, 0x24, 0x60, 0x48, 0x8b, 0x5c, 0x24, 0x60, 0x48,
+        0x81, 0xc4, 0x80, 0, 0, 0, 0x48, 0x83, 0xc4, 8, 0x9d, 0x5f, 0x49, 0x8b, 0xe5, 0xff, 0xe7,
+    ];
+    for (stage, offset, pushed, in_rdi) in [
+        ("before the barrier", 0, Some(0), false),
+        ("in the barrier", 7, Some(0x90), false),
+        ("at its last add", 24, Some(16), false),
+        ("at popf", 28, Some(8), false),
+        ("at pop", 29, Some(0), false),
+        ("at mov rsp", 30, None, true),
+        ("at jmp", 33, None, true),
+    ] {
+        for has_method in [true, false] {
+            let mut world = World::new();
+            let mut interpreter = vec![0x90; 0x1000];
+            interpreter[0x600..0x600 + code.len()].copy_from_slice(&code);
+            world.memory.put(INTERPRETER.start, interpreter);
+            world.layout.stubs.interpreter_code =
+                InterpreterCode { entries: std::slice::from_ref(&MATH), ..InterpreterCode::default() };
+            let (caller, return_pc) = compiled_caller(&mut world);
+            let (method, _) = world.method();
+            let slot = CALLER_SP - 0x20;
+            world.set(slot, if in_rdi { 0 } else { return_pc });
+            let sp = pushed.map_or(slot + 8, |pushed| slot - pushed);
+            let rbx = if has_method { method } else { 0x1234 };
+            let rdi = if in_rdi { return_pc } else { 0 };
+            let frames =
+                world.walk(MATH.code.start + offset, sp, ENTRY_FP, &[(3, rbx), (5, rdi), (13, CALLER_SP)]);
+            let expected = [(Interpreted, method, 0), (Compiled, caller, 7)];
+            assert_eq!(frames, expected[usize::from(!has_method)..], "{stage}, {has_method}");
+        }
+    }
+}
+
 /// Regression: the return into an entry without a frame passed for one into an interpreter frame.
 #[test]
 fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
-    static MATH: InterpreterEntry = InterpreterEntry {
-        code: CodeRange { start: INTERPRETER.start + 0x600, end: INTERPRETER.start + 0x640 },
-        return_in_register: CodeRange { start: 0, end: 0 },
-        push_fp: 0,
-        sender_sp_saved: 0,
-        method_saved: 0,
-    };
     for padding in [0, 8] {
         let mut world = World::new();
         world.layout.stubs.interpreter_code =
