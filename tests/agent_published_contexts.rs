@@ -38,12 +38,12 @@ fn the_process_context(run: &Running) -> Option<ProcessContext> {
     contexts.pop()
 }
 
-/// Looks at threads until it has found enough contexts, or the time is over: at all of them in each eighth round, else at
-/// those of the program. Gives how many were found with a span and without.
+/// Looks at threads until it has found enough contexts with a span and without, or the time is over: at all of them in each
+/// eighth round, else at those of the program. Gives how many of each were found.
 fn look(
     run: &Running,
     reader: &OutsideReader,
-    enough: u64,
+    enough: (u64, u64),
     longest: Duration,
     mut hold: impl FnMut(i32, &ThreadContext),
 ) -> (u64, u64) {
@@ -59,7 +59,7 @@ fn look(
                 *(if context.span_id == 0 { &mut without } else { &mut with_span }) += 1;
             }
         }
-        if with_span >= enough || start.elapsed() > longest {
+        if with_span >= enough.0 && without >= enough.1 || start.elapsed() > longest {
             break;
         }
     }
@@ -121,7 +121,7 @@ fn outside_readers_see_each_threads_own_span_and_no_slot() {
         assert_eq!(resource("process.pid"), Some(Value::IntValue(run.pid().into())));
 
         let reader = OutsideReader::of(run.pid()).expect("the variable");
-        let found = look(&run, &reader, 200, AMPLE, |os_tid, context| {
+        let found = look(&run, &reader, (200, 0), AMPLE, |os_tid, context| {
             hold_span(os_tid, context);
             assert!(context.attributes.is_empty(), "{context:?}");
         });
@@ -142,7 +142,7 @@ fn outside_readers_see_attributes_that_are_the_threads_own_where_they_are_asked_
 
         let reader = OutsideReader::of(run.pid()).expect("the variable");
         let mut seen = BTreeMap::<u8, u64>::new();
-        let found = look(&run, &reader, 200, AMPLE, |os_tid, context| {
+        let found = look(&run, &reader, (400, 10), AMPLE, |os_tid, context| {
             hold_span(os_tid, context);
             hold_attributes(os_tid, context);
             for &key in context.attributes.keys() {
@@ -176,7 +176,7 @@ fn attributes_are_seen_of_threads_that_had_a_context_before_and_for_as_long_as_t
             };
             let idle = reader.threads().into_iter().find(is_idle).expect("the thread");
             let (mut with, mut without) = (0, 0);
-            look(&run, &reader, 100, AMPLE, |os_tid, context| {
+            look(&run, &reader, (100, 0), AMPLE, |os_tid, context| {
                 hold_span(os_tid, context);
                 hold_attributes(os_tid, context);
                 *(if context.attributes.is_empty() { &mut without } else { &mut with }) += 1;
