@@ -12,6 +12,7 @@ use crate::signal::walk::blob::Stubs;
 
 /// What restores all registers, vectors included, is shorter.
 const LONGEST_STUB_BYTES: usize = 768;
+const PUSH_RAX: u8 = 0x50;
 const POP_RAX: u8 = 0x58;
 /// All registers are smaller.
 const MOST_SAVED_BYTES: u64 = 4096;
@@ -28,11 +29,22 @@ impl<M: Memory> Walk<'_, M> {
         }
         let mut rest: &[u8] = code;
         let mut at = pc;
+        // Between C1's push and the room for arguments, only what was pushed lies on the frame.
+        let only_pushed = match code {
+            [0x48, 0x83, 0xec, ..] if self.memory.load_u8(pc.wrapping_sub(1)) == Some(PUSH_RAX) => {
+                rest = rest.get(4..).unwrap_or_default();
+                at = at.wrapping_add(4);
+                true
+            }
+            _ => false,
+        };
         while !rest.is_empty() {
             let removed = match rest {
                 // Not saved yet, or another stub begins: this one has left for good.
                 [0x48, 0x81 | 0x83, 0xec, ..] => return 0,
                 [0xe9, ..] if stubs.is_left_at(at, rest) => return 0,
+                // Behind the removal of the arguments.
+                [POP_RAX, jump @ ..] if stubs.is_left_at(at.wrapping_add(1), jump) => return 8,
                 [0x48, 0x83, 0xc4, size, jump @ ..] => Some((u64::from(*size), 4, jump)),
                 [0x48, 0x81, 0xc4, a, b, c, d, jump @ ..] => {
                     Some((u64::from(u32::from_le_bytes([*a, *b, *c, *d])), 7, jump))
@@ -53,7 +65,8 @@ impl<M: Memory> Walk<'_, M> {
                 };
                 let jump_at = at.wrapping_add(add_bytes).wrapping_add(moved).wrapping_add(popped);
                 if stubs.is_left_at(jump_at, jump) {
-                    return size.wrapping_add(popped.wrapping_mul(8));
+                    let room = if only_pushed { 0 } else { size };
+                    return room.wrapping_add(popped.wrapping_mul(8));
                 }
             }
             rest = rest.get(1..).unwrap_or_default();
