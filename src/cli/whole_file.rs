@@ -1,7 +1,11 @@
 //! A file that is there when it is whole, and until then as it was before.
 
+use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Writes a file by `body`: beside it, and then in its place, with the permissions that it has if it is there. What is no
@@ -18,19 +22,65 @@ pub(super) fn write(path: &Path, body: impl FnOnce(&mut dyn Write) -> io::Result
         None => Some(path.to_owned()),
     };
     let Some(place) = place else { return write_through(File::create(path)?, body) };
-    let temporary = beside(&place)?;
-    let file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
-    let permissions = before.map_or(Ok(()), |file| fs::set_permissions(&temporary, file.permissions()));
-    let written = permissions.and_then(|()| write_through(file, body));
-    let written = written.and_then(|()| fs::rename(&temporary, &place));
-    if written.is_err() {
-        // The first error is the one to tell.
-        let _ = fs::remove_file(&temporary);
-    }
-    written
+    let temporary = Temporary::beside(&place)?;
+    let permissions = before.map_or(Ok(()), |file| temporary.file.set_permissions(file.permissions()));
+    permissions?;
+    write_through(&temporary.file, body)?;
+    temporary.name()?;
+    fs::rename(&temporary.path, &place)
 }
 
-fn write_through(file: File, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+/// A file that is gone if it is not renamed.
+struct Temporary {
+    file: File,
+    path: PathBuf,
+    /// A file system that gives no file without a name has it have one from the start; a signal may then leave it.
+    is_named: bool,
+}
+
+impl Temporary {
+    /// One in the directory of `place`.
+    fn beside(place: &Path) -> io::Result<Self> {
+        let path = beside(place)?;
+        let directory = path.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut options = OpenOptions::new();
+        options.write(true);
+        let nameless = options.clone().custom_flags(libc::O_TMPFILE).open(directory);
+        match nameless {
+            Ok(file) => Ok(Self { file, path, is_named: false }),
+            Err(_) => Ok(Self { file: options.create_new(true).open(&path)?, path, is_named: true }),
+        }
+    }
+
+    /// Gives the file its name, if it has none yet.
+    fn name(&self) -> io::Result<()> {
+        if self.is_named {
+            return Ok(());
+        }
+        let file = CString::new(format!("/proc/self/fd/{}", self.file.as_raw_fd()))?;
+        let path = CString::new(self.path.as_os_str().as_bytes())?;
+        // SAFETY: both are strings that outlive the call.
+        let linked = unsafe {
+            libc::linkat(
+                libc::AT_FDCWD,
+                file.as_ptr(),
+                libc::AT_FDCWD,
+                path.as_ptr(),
+                libc::AT_SYMLINK_FOLLOW,
+            )
+        };
+        if linked == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // Once it is renamed, there is none of that name. Else the error that came first is the one to tell.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn write_through(file: impl Write, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut file = BufWriter::new(file);
     body(&mut file)?;
     file.flush()
@@ -43,4 +93,55 @@ fn beside(place: &Path) -> io::Result<PathBuf> {
     temporary.push(name);
     temporary.push(format!(".{}.tmp", std::process::id()));
     Ok(place.with_file_name(temporary))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    /// Regression: a command that a signal ended while it wrote left a file of another name.
+    #[test]
+    fn there_is_no_file_of_another_name_while_one_is_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out");
+        for text in ["first", "second"] {
+            let before = names(directory.path());
+            let body = |to: &mut dyn Write| {
+                to.write_all(text.as_bytes())?;
+                to.flush()?;
+                assert_eq!(names(directory.path()), before);
+                Ok(())
+            };
+            write(&path, body).unwrap();
+            assert_eq!(
+                (names(directory.path()), fs::read_to_string(&path).unwrap()),
+                (vec!["out".into()], text.into())
+            );
+        }
+        let failed = write(&path, |to| {
+            to.write_all(b"third")?;
+            Err(io::Error::other("failed"))
+        });
+        assert!(failed.is_err());
+        assert_eq!(
+            (names(directory.path()), fs::read_to_string(&path).unwrap()),
+            (vec!["out".into()], "second".into())
+        );
+    }
+
+    #[test]
+    fn a_file_keeps_its_permissions() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out");
+        fs::write(&path, "before").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        write(&path, |to| to.write_all(b"after")).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+    }
 }
