@@ -362,7 +362,7 @@ fn carriers_show_neither_their_own_context_nor_that_of_whom_they_carry() {
         let mut run = program.agent("cpu=2ms,context.publish=attributes,file=FILE").start();
         run.wait_until("a first wave", |run| run.stderr().contains("wave 0"));
         let reader = OutsideReader::of(run.pid()).expect("the variable");
-        let found = look(&run, &reader, 1, Duration::from_secs(3), |os_tid, context| {
+        let found = look(&run, &reader, (1, 0), Duration::from_secs(3), |os_tid, context| {
             panic!("thread {os_tid}: {context:?}");
         });
         assert_eq!(found, (0, 0));
