@@ -322,15 +322,40 @@ fn hold_others(run: &Running) {
     assert_eq!(name, Some(&Value::StringValue("another's".into())), "{}", run.label);
 }
 
+/// Waits until the one thread that has a context, which it sets every few milliseconds, has its span, and attributes or none,
+/// as is expected, for so many looks in a row.
+fn wait_for_attributes(run: &Running, are_seen: bool) {
+    const LOOKS: usize = 20;
+    let reader = OutsideReader::of(run.pid()).expect("the variable");
+    let start = Instant::now();
+    let mut in_a_row = 0;
+    while in_a_row < LOOKS {
+        let contexts: Vec<_> =
+            reader.threads().into_iter().filter_map(|os_tid| reader.context_of(os_tid)).collect();
+        if let [context] = &contexts[..]
+            && context.attributes.is_empty() != are_seen
+        {
+            assert_eq!((context.trace_id, context.span_id), ([1, 2], 3), "{}", run.label);
+            in_a_row += 1;
+        } else {
+            in_a_row = 0;
+        }
+        assert!(start.elapsed() < AMPLE, "{}: {contexts:?}", run.label);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Its names would be taken for those of our attributes' numbers: readers see trace and span alone.
 #[test]
 fn another_publishers_process_context_is_left_alone() {
     for home in java_homes() {
         let program = JavaRun::new(&home, "OtherPublisher").argument(others_process_context()).argument(0);
         let mut run = program.start();
         run.wait_until("the other's context", |run| run.stdout().contains("published"));
-        run.load_agent("start,cpu=off,file=DIR/late.otlp");
+        run.load_agent("start,cpu=off,context.publish=attributes,file=DIR/late.otlp");
         hold_others(&run);
         run.wait_until("the reason", |run| run.stderr().contains("ours is not published beside it"));
+        wait_for_attributes(&run, false);
         run.load_agent("stop");
         hold_others(&run);
         end(run);
@@ -340,12 +365,14 @@ fn another_publishers_process_context_is_left_alone() {
 #[test]
 fn ours_is_withdrawn_when_another_publisher_comes_later() {
     for home in java_homes() {
-        let program = JavaRun::new(&home, "OtherPublisher").argument(others_process_context()).argument(1000);
-        let mut run = program.agent("cpu=2ms,interval=1s,file=FILE").start();
+        let program = JavaRun::new(&home, "OtherPublisher").argument(others_process_context()).argument(3000);
+        let mut run = program.agent("cpu=2ms,interval=1s,context.publish=attributes,file=FILE").start();
         run.wait_until("the start", |run| run.stdout().contains("waiting"));
         assert!(the_process_context(&run).is_some_and(|own| own.schema.is_some()), "{}", run.label);
+        wait_for_attributes(&run, true);
         run.wait_until("the other's context", |run| run.stderr().contains("ours is withdrawn"));
         hold_others(&run);
+        wait_for_attributes(&run, false);
         end(run);
     }
 }

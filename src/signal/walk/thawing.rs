@@ -47,13 +47,9 @@ impl<M: Memory> Walk<'_, M> {
         let (entry, room_end) = self.thaw_room(vm, stub, cursor)?;
         let room = entry.wrapping_sub(room_end);
         let chunk = self.tail(vm, layout)?;
-        let field = chunk.object.wrapping_add(u64::from(layout.max_thawing_size));
-        let left = self.memory.load_u32(field).map(u64::from).ok_or(FrozenReason::Unreadable)?;
+        let left = self.thawing_words_left(layout, &chunk).ok_or(FrozenReason::Unreadable)?;
         let mut steps = MAX_STEPS;
-        let alignments =
-            self.alignments(vm, layout, &chunk, chunk.end, &mut steps).ok_or(FrozenReason::BadFrame)?;
-        let counts_from = self.counts_from(vm, &chunk, chunk.top).ok_or(FrozenReason::BadFrame)?;
-        let here = Frames { counts_from, alignments };
+        let here = self.counted_frames(vm, layout, &chunk, &mut steps).ok_or(FrozenReason::BadFrame)?;
         let before = THAW_EXTRA_WORDS.map(|extra| (room / 8).wrapping_sub(extra));
         if before.contains(&here.thawing_words(&chunk)) {
             let is_whole = !chunk.is_empty() && left == here.thawing_words(&chunk);
@@ -101,12 +97,9 @@ impl<M: Memory> Walk<'_, M> {
         }
         let (entry, room_end) = self.thaw_room(vm, stub, cursor).ok()?;
         let [extra_words, _] = THAW_EXTRA_WORDS;
-        let thawed = |sp: u64| {
-            let (pc, fp) =
-                (self.load_return_address(sp.wrapping_sub(8)).ok()?, self.load(sp.wrapping_sub(16)).ok()?);
-            Some(Cursor { pc, sp, fp, interrupted: false })
-        };
-        let youngest = thawed(room_end.wrapping_add(extra_words.wrapping_mul(8)))?;
+        let sp = room_end.wrapping_add(extra_words.wrapping_mul(8));
+        let pc = self.load_return_address(sp.wrapping_sub(8)).ok()?;
+        let youngest = Cursor { pc, sp, fp: self.load(sp.wrapping_sub(16)).ok()?, interrupted: false };
         let mut frame = youngest;
         for _ in 0..MAX_THAWED_FRAMES {
             let blob = self.blob_at(vm, frame.pc).ok()?;
@@ -128,16 +121,28 @@ impl<M: Memory> Walk<'_, M> {
             Ok(chunk) => chunk,
             Err(reason) => return reason == FrozenReason::Empty,
         };
-        let field = chunk.object.wrapping_add(u64::from(layout.max_thawing_size));
         let mut steps = MAX_STEPS;
-        let alignments = self.alignments(vm, layout, &chunk, chunk.end, &mut steps);
-        let frames = self
-            .counts_from(vm, &chunk, chunk.top)
-            .zip(alignments)
-            .map(|(counts_from, alignments)| Frames { counts_from, alignments });
-        frames.is_some_and(|frames| {
-            self.memory.load_u32(field).map(u64::from) == Some(frames.thawing_words(&chunk))
-        })
+        let here = self.counted_frames(vm, layout, &chunk, &mut steps);
+        here.is_some_and(|here| self.thawing_words_left(layout, &chunk) == Some(here.thawing_words(&chunk)))
+    }
+
+    /// The chunk's `maxThawingSize`.
+    fn thawing_words_left(&self, layout: &FrozenLayout, chunk: &Chunk) -> Option<u64> {
+        let field = chunk.object.wrapping_add(u64::from(layout.max_thawing_size));
+        self.memory.load_u32(field).map(u64::from)
+    }
+
+    /// The chunk's frames, as they are counted there; `None` if they do not lead to its end.
+    fn counted_frames(
+        &self,
+        vm: &VmLayout,
+        layout: &FrozenLayout,
+        chunk: &Chunk,
+        steps: &mut usize,
+    ) -> Option<Frames> {
+        let alignments = self.alignments(vm, layout, chunk, chunk.end, steps)?;
+        let counts_from = self.counts_from(vm, chunk, chunk.top)?;
+        Some(Frames { counts_from, alignments })
     }
 
     /// Where the chunk's youngest frame was before `taken`.
