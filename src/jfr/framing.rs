@@ -24,14 +24,12 @@ impl Frame {
     /// Reads size and type id of the event at the cursor, which then is behind the event. After an error it is where it was.
     #[inline]
     pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, JfrError> {
-        let start = *cursor;
-        match Self::try_read(cursor) {
-            Some(frame) => Ok(frame),
-            None => {
-                *cursor = start;
-                Err(impossible(start))
-            }
-        }
+        // No copy of the cursor: one for each event would wait for the place that was just stored in it.
+        let start = cursor.at();
+        Self::try_read(cursor).ok_or_else(|| {
+            cursor.seek(start);
+            impossible(*cursor)
+        })
     }
 
     #[inline(always)]
