@@ -3,15 +3,15 @@
 //! System calls per sample: none with perf events and timers, one (`gettid`) with the process's timer. A thread's
 //! first signal makes two more, which put its clock into step. `pthread_self` is a register.
 
-use std::mem;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::core::record::Engine;
 use crate::core::thread::{ClockKind, RecordState, ThreadRecord};
 
 use super::cpu_account::{due_periods, epoch_at_first_tick, inherit, next_due_ns, settle};
 use super::cpu_counters::{COUNTERS, add};
+use super::sample_gate::SampleGate;
 use super::stretch::STRETCHES;
 use super::thread_table::{FdOwner, SignalToken, fd_owner, record_of_tid};
 use super::{event, kernel_stack, wall};
@@ -27,8 +27,7 @@ pub type SampleFn = unsafe fn(&ThreadRecord, *mut libc::c_void, u64);
 #[derive(Debug)]
 pub struct CpuSession {
     /// Whether signals make samples.
-    running: AtomicBool,
-    sample: AtomicPtr<()>,
+    gate: SampleGate<SampleFn>,
     interval_ns: AtomicI64,
     tick_ns: AtomicI64,
     /// Periods of one signal of the process's timer; 0 while no session has used it.
@@ -39,8 +38,8 @@ pub struct CpuSession {
 
 /// The one session.
 pub static SESSION: CpuSession = CpuSession {
-    running: AtomicBool::new(false),
-    sample: AtomicPtr::new(ptr::null_mut()),
+    // SAFETY: it is a function pointer.
+    gate: unsafe { SampleGate::closed() },
     interval_ns: AtomicI64::new(0),
     tick_ns: AtomicI64::new(0),
     itimer_periods: AtomicI64::new(0),
@@ -50,22 +49,21 @@ pub static SESSION: CpuSession = CpuSession {
 impl CpuSession {
     /// Opens the handler to signals.
     pub fn open(&self, sample: SampleFn, interval_ns: i64, tick_ns: i64) {
-        self.sample.store(sample as *mut (), Ordering::Release);
         self.interval_ns.store(interval_ns, Ordering::Release);
         self.tick_ns.store(tick_ns, Ordering::Release);
         self.estate_ns.store(0, Ordering::Release);
-        self.running.store(true, Ordering::SeqCst);
+        self.gate.open(sample);
     }
 
     /// Closes the handler to signals: from now on they are stale. Handlers at work show in
     /// [`ThreadRecord::busy`].
     pub fn close(&self) {
-        self.running.store(false, Ordering::SeqCst);
+        self.gate.close();
     }
 
     /// Whether a session is open.
     pub fn is_open(&self) -> bool {
-        self.running.load(Ordering::SeqCst)
+        self.gate.is_open()
     }
 
     /// The interval in CPU time.
@@ -88,12 +86,6 @@ impl CpuSession {
     /// somebody else sets from now on.
     pub fn forget_itimer(&self) {
         self.itimer_periods.store(ITIMER_STOPPED, Ordering::Release);
-    }
-
-    fn sample_fn(&self) -> Option<SampleFn> {
-        let sample = self.sample.load(Ordering::Acquire);
-        // SAFETY: `open` alone stores there, a `SampleFn`; null is None.
-        unsafe { mem::transmute::<*mut (), Option<SampleFn>>(sample) }
     }
 }
 
@@ -264,7 +256,7 @@ pub unsafe fn take_sample(
     let live = SESSION.is_open() && matches!(record.state(), RecordState::Arming | RecordState::Armed);
     if live {
         let weight = put_off(&record.account.put_off, weigh(record, occasion), STRETCHES.of(Engine::Cpu));
-        if let (1.., Some(sample)) = (weight, SESSION.sample_fn()) {
+        if let (1.., Some(sample)) = (weight, SESSION.gate.sample_fn()) {
             add(&COUNTERS.samples, 1);
             add(&COUNTERS.periods, weight.cast_unsigned());
             // SAFETY: `open` was given a function for exactly this, and the context is the caller's.

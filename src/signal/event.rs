@@ -11,9 +11,7 @@
 //! An event that is counted while its thread goes to sleep (a context switch, the entry of a system call) wakes the thread
 //! with its signal: the thread goes to sleep once more, and has the event counted once more. That one is the profiler's own.
 
-use std::mem;
-use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 use crate::core::byte_sampling::mix;
 use crate::core::counts::counts;
@@ -24,6 +22,7 @@ use super::cpu::PERF_EVENT_IOC_PERIOD;
 use super::kernel_stack;
 use super::safe_load::ProcessMemory;
 use super::sample::monotonic_ns;
+use super::sample_gate::SampleGate;
 use super::stretch::STRETCHES;
 use super::walk::registers::Registers;
 
@@ -41,10 +40,9 @@ pub type EventSampleFn = unsafe fn(&ThreadRecord, *mut libc::c_void, u64);
 /// What a session of the engine tells the handler.
 #[derive(Debug)]
 pub struct EventSession {
-    running: AtomicBool,
+    gate: SampleGate<EventSampleFn>,
     /// What the events send, or sent last; 0 before.
     signal: AtomicI32,
-    sample: AtomicPtr<()>,
     period: AtomicU64,
     /// What the kernel counts from one signal to the next.
     kernel_period: AtomicU64,
@@ -54,9 +52,9 @@ pub struct EventSession {
 
 /// The one session.
 pub static SESSION: EventSession = EventSession {
-    running: AtomicBool::new(false),
+    // SAFETY: it is a function pointer.
+    gate: unsafe { SampleGate::closed() },
     signal: AtomicI32::new(0),
-    sample: AtomicPtr::new(ptr::null_mut()),
     period: AtomicU64::new(1),
     kernel_period: AtomicU64::new(1),
     wakes: AtomicBool::new(false),
@@ -87,24 +85,17 @@ impl EventSession {
         self.period.store(period, Ordering::Release);
         self.kernel_period.store(kernel_period, Ordering::Release);
         self.wakes.store(wakes, Ordering::Release);
-        self.sample.store(sample as *mut (), Ordering::Release);
-        self.running.store(true, Ordering::SeqCst);
+        self.gate.open(sample);
     }
 
     /// From now on they are stale. Handlers at work show in [`EventAccount::busy`].
     pub fn close(&self) {
-        self.running.store(false, Ordering::SeqCst);
+        self.gate.close();
     }
 
     /// Whether it is the events' signal, of which one may still come when the session has ended.
     pub fn sends(&self, signal: i32) -> bool {
         self.signal.load(Ordering::Acquire) == signal
-    }
-
-    fn sample_fn(&self) -> Option<EventSampleFn> {
-        let sample = self.sample.load(Ordering::Acquire);
-        // SAFETY: `open` alone stores there, an `EventSampleFn`; null is None.
-        unsafe { mem::transmute::<*mut (), Option<EventSampleFn>>(sample) }
     }
 }
 
@@ -116,13 +107,12 @@ pub unsafe fn take_sample(record: &'static ThreadRecord, ucontext: *mut libc::c_
     let account = &record.event;
     // The order matters: whoever closes the session says so first and then waits for `busy` to be false.
     account.busy.store(true, Ordering::SeqCst);
-    let live = SESSION.running.load(Ordering::SeqCst)
-        && matches!(record.state(), RecordState::Arming | RecordState::Armed);
+    let live = SESSION.gate.is_open() && matches!(record.state(), RecordState::Arming | RecordState::Armed);
     if live && let Some(descriptor) = account.descriptor() {
         start(account, descriptor);
         let counted = count_of(descriptor);
         let weight = counted.map_or(0, |counted| credit(account, counted));
-        match (weight, SESSION.sample_fn()) {
+        match (weight, SESSION.gate.sample_fn()) {
             (1.., Some(sample)) => {
                 add(&COUNTS.samples, 1);
                 add(&COUNTS.periods, weight);

@@ -56,6 +56,7 @@ pub mod native_memory;
 pub mod rate_limit;
 pub mod safe_load;
 pub mod sample;
+mod sample_gate;
 pub mod stretch;
 pub mod thread_context;
 pub mod thread_table;

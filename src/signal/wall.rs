@@ -4,15 +4,14 @@
 //! when it has been taken, and where the thread's CPU clock stood then: a thread whose clock stands still has not moved from
 //! there, and need not be woken to see that.
 
-use std::mem;
-use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::core::thread::{RecordState, ThreadRecord};
 
 use super::cpu::thread_cpu_ns;
 use super::safe_load::ProcessMemory;
 use super::sample::NotRecorded;
+use super::sample_gate::SampleGate;
 use super::walk::registers::Registers;
 
 /// What takes a sample of the current thread: its record, the interrupted `ucontext_t`, the nanoseconds that the sample
@@ -25,41 +24,33 @@ pub type WallSampleFn = unsafe fn(&ThreadRecord, *mut libc::c_void, u64, u32) ->
 /// What a session of the wall-clock engine tells the handler.
 #[derive(Debug)]
 pub struct WallSession {
-    running: AtomicBool,
+    gate: SampleGate<WallSampleFn>,
     /// What the sampler sends, or sent last; 0 before.
     signal: AtomicI32,
-    sample: AtomicPtr<()>,
 }
 
 /// The one session.
 pub static SESSION: WallSession = WallSession {
-    running: AtomicBool::new(false),
+    // SAFETY: it is a function pointer.
+    gate: unsafe { SampleGate::closed() },
     signal: AtomicI32::new(0),
-    sample: AtomicPtr::new(ptr::null_mut()),
 };
 
 impl WallSession {
     /// From now on this signal makes samples.
     pub fn open(&self, signal: i32, sample: WallSampleFn) {
         self.signal.store(signal, Ordering::Release);
-        self.sample.store(sample as *mut (), Ordering::Release);
-        self.running.store(true, Ordering::SeqCst);
+        self.gate.open(sample);
     }
 
     /// From now on they are stale. Handlers at work show in [`WallAccount::busy`](crate::core::thread::WallAccount).
     pub fn close(&self) {
-        self.running.store(false, Ordering::SeqCst);
+        self.gate.close();
     }
 
     /// Whether it is the sampler's signal, of which one may still come when the session has ended.
     pub fn sends(&self, signal: i32) -> bool {
         self.signal.load(Ordering::Acquire) == signal
-    }
-
-    fn sample_fn(&self) -> Option<WallSampleFn> {
-        let sample = self.sample.load(Ordering::Acquire);
-        // SAFETY: `open` alone stores there, a `WallSampleFn`; null is None.
-        unsafe { mem::transmute::<*mut (), Option<WallSampleFn>>(sample) }
     }
 }
 
@@ -71,11 +62,11 @@ pub unsafe fn take_sample(record: &'static ThreadRecord, ucontext: *mut libc::c_
     let account = &record.wall;
     // The order matters: whoever closes the session says so first and then waits for `busy` to be false.
     account.busy.store(true, Ordering::SeqCst);
-    let live = SESSION.running.load(Ordering::SeqCst) && record.state() == RecordState::Armed;
+    let live = SESSION.gate.is_open() && record.state() == RecordState::Armed;
     if live {
         let number = account.asked.load(Ordering::Acquire);
         let due_ns = account.due_ns.swap(0, Ordering::AcqRel);
-        let recorded = match SESSION.sample_fn() {
+        let recorded = match SESSION.gate.sample_fn() {
             // SAFETY: `open` was given a function for exactly this, and the context is the caller's.
             Some(sample) if due_ns > 0 => unsafe { sample(record, ucontext, due_ns, number) },
             _ => Err(NotRecorded::NotReady),
