@@ -27,6 +27,15 @@ impl<M: Memory> Walk<'_, M> {
         if !self.memory.read_bytes(pc, code) {
             return 0;
         }
+        // Behind the removal of C1's arguments. Further on those bytes may be of any instruction.
+        let popped = match code {
+            [0x48 | 0x49 | 0x4c, 0x89 | 0x8b, _, POP_RAX, jump @ ..] => Some((4, jump)),
+            [POP_RAX, jump @ ..] => Some((1, jump)),
+            _ => None,
+        };
+        if popped.is_some_and(|(bytes, jump)| stubs.is_left_at(pc.wrapping_add(bytes), jump)) {
+            return 8;
+        }
         let mut rest: &[u8] = code;
         let mut at = pc;
         // Between C1's push and the room for arguments, only what was pushed lies on the frame.
@@ -43,8 +52,6 @@ impl<M: Memory> Walk<'_, M> {
                 // Not saved yet, or another stub begins: this one has left for good.
                 [0x48, 0x81 | 0x83, 0xec, ..] => return 0,
                 [0xe9, ..] if stubs.is_left_at(at, rest) => return 0,
-                // Behind the removal of the arguments.
-                [POP_RAX, jump @ ..] if stubs.is_left_at(at.wrapping_add(1), jump) => return 8,
                 [0x48, 0x83, 0xc4, size, jump @ ..] => Some((u64::from(*size), 4, jump)),
                 [0x48, 0x81, 0xc4, a, b, c, d, jump @ ..] => {
                     Some((u64::from(u32::from_le_bytes([*a, *b, *c, *d])), 7, jump))

@@ -277,6 +277,30 @@ fn each_instruction_of_c1s_stub_for_a_load_barrier_leads_to_the_caller() {
     }
 }
 
+/// Regression: bytes further on that look like the end of C1's stub for a barrier were taken for that of one that had called.
+#[test]
+fn a_call_of_the_methods_own_code_has_nothing_on_the_frame() {
+    let mut world = World::new();
+    let (caller, return_pc) = compiled_caller(&mut world);
+    // mov rbx, [rax]; jmp back
+    let (method, code) = world.compiled_with(&[(0x90, &[0x48, 0x8b, 0x58, 0xeb, 0xe0])]);
+    let (vm_method, vm_code) = world.compiled();
+    let stub = world.blob(&BlobSpec {
+        name: "RuntimeStub - something",
+        code: &[0x90; 0x40],
+        frame_bytes: 0x20,
+        frame_complete: -1,
+        method: 0,
+    });
+    let sp = CALLER_SP - 0x30;
+    world.set(CALLER_SP - 8, return_pc).set(CALLER_SP - 16, 0x1234);
+    world.set(sp - 8, code + 0x80).set(sp - 0x28, stub + 0x20);
+    let frames = world.walk(vm_code + 0x80, sp - 0x50, 0, &[]);
+    let methods: Vec<_> = frames.iter().map(|frame| (frame.0, frame.1)).collect();
+    let expected = [(Compiled, vm_method), (Stub, stub + 0x1f), (Compiled, method), (Compiled, caller)];
+    assert_eq!(methods, expected);
+}
+
 /// Regression: a thread that the agent does not know yet was lost in the leaf stubs that JNI calls.
 #[test]
 fn a_leaf_stub_below_native_code_returns_by_the_top_of_the_stack() {
