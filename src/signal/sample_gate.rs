@@ -20,7 +20,6 @@ impl<F: Copy> SampleGate<F> {
     /// # Safety
     /// `F` is a type of function pointers.
     pub(super) const unsafe fn closed() -> Self {
-        const { assert!(size_of::<F>() == size_of::<*mut ()>()) };
         Self { is_open: AtomicBool::new(false), sample: AtomicPtr::new(ptr::null_mut()), of: PhantomData }
     }
 
