@@ -23,8 +23,9 @@ pub(super) fn write(path: &Path, body: impl FnOnce(&mut dyn Write) -> io::Result
     };
     let Some(place) = place else { return write_through(File::create(path)?, body) };
     let temporary = Temporary::beside(&place)?;
-    let permissions = before.map_or(Ok(()), |file| temporary.file.set_permissions(file.permissions()));
-    permissions?;
+    if let Some(before) = before {
+        temporary.file.set_permissions(before.permissions())?;
+    }
     write_through(&temporary.file, body)?;
     temporary.name()?;
     fs::rename(&temporary.path, &place)

@@ -3,6 +3,18 @@
 use crate::core::record::FrameKind::{Compiled, Unwalkable};
 use crate::signal::walk::tests::vm_world::*;
 
+/// Asserts that a method with these bytes at these offsets, interrupted at `offset`, has no frame: its return address is at the
+/// top of the stack.
+#[track_caller]
+fn assert_has_no_frame(patches: &[(usize, &[u8])], offset: u64, stage: &str) {
+    let mut world = World::new();
+    let (caller, return_pc) = compiled_caller(&mut world);
+    let (method, code) = world.compiled_with(patches);
+    world.set(CALLER_SP - 8, return_pc);
+    let frames = world.walk(code + offset, CALLER_SP - 8, 0x1234, &[]);
+    assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+}
+
 #[test]
 fn each_instruction_of_a_compiled_entry_and_exit_leads_to_the_caller() {
     // Offset in the code, bytes still above the return address, whether RBP is saved there.
@@ -71,12 +83,7 @@ fn the_return_poll_and_its_stub_have_no_frame() {
         ("at its jmp", 0x191),
     ];
     for (stage, offset) in stages {
-        let mut world = World::new();
-        let (caller, return_pc) = compiled_caller(&mut world);
-        let (method, code) = world.compiled_with(&[(0x100, &exit), (0x180, &stub)]);
-        world.set(CALLER_SP - 8, return_pc);
-        let frames = world.walk(code + offset, CALLER_SP - 8, 0x1234, &[]);
-        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+        assert_has_no_frame(&[(0x100, &exit), (0x180, &stub)], offset, stage);
     }
 }
 
@@ -94,12 +101,7 @@ fn the_check_of_the_reserved_zone_before_the_return_poll_has_no_frame() {
         ("at ja", 0x153),
         ("at ret", 0x159),
     ] {
-        let mut world = World::new();
-        let (caller, return_pc) = compiled_caller(&mut world);
-        let (method, code) = world.compiled_with(&[(0x100, &check), (0x14f, &exit)]);
-        world.set(CALLER_SP - 8, return_pc);
-        let frames = world.walk(code + offset, CALLER_SP - 8, 0x1234, &[]);
-        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+        assert_has_no_frame(&[(0x100, &check), (0x14f, &exit)], offset, stage);
     }
 }
 
@@ -150,22 +152,12 @@ fn a_native_wrapper_behind_its_leave_has_no_frame() {
         ("at ret", 41),
         ("at jmp", 42),
     ] {
-        let mut world = World::new();
-        let (caller, return_pc) = compiled_caller(&mut world);
-        let (method, code) = world.compiled_with(&[(0x100, &exit)]);
-        world.set(CALLER_SP - 8, return_pc);
-        let frames = world.walk(code + 0x100 + offset, CALLER_SP - 8, 0x1234, &[]);
-        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+        assert_has_no_frame(&[(0x100, &exit)], 0x100 + offset, stage);
     }
     // 17: leave; cmp qword ptr [r15+8], imm32; jne; ret
     let exit = [0xc9, 0x49, 0x81, 0x7f, 8, 0, 0, 0, 0, 0x0f, 0x85, 1, 0, 0, 0, 0xc3];
     for (stage, offset) in [("at cmp", 1), ("at jne", 9), ("at ret", 15)] {
-        let mut world = World::new();
-        let (caller, return_pc) = compiled_caller(&mut world);
-        let (method, code) = world.compiled_with(&[(0x100, &exit)]);
-        world.set(CALLER_SP - 8, return_pc);
-        let frames = world.walk(code + 0x100 + offset, CALLER_SP - 8, 0x1234, &[]);
-        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "17, {stage}");
+        assert_has_no_frame(&[(0x100, &exit)], 0x100 + offset, &format!("17, {stage}"));
     }
 }
 
@@ -269,12 +261,7 @@ fn the_return_poll_of_11_has_no_frame() {
     for (poll, stages) in exits {
         let exit = [&[0x48, 0x83, 0xc4, 0x20, 0x5d], poll].concat();
         for (stage, offset) in stages {
-            let mut world = World::new();
-            let (caller, return_pc) = compiled_caller(&mut world);
-            let (method, code) = world.compiled_with(&[(0x100, &exit)]);
-            world.set(CALLER_SP - 8, return_pc);
-            let frames = world.walk(code + 0x100 + offset, CALLER_SP - 8, 0x1234, &[]);
-            assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+            assert_has_no_frame(&[(0x100, &exit)], 0x100 + offset, stage);
         }
     }
 }
