@@ -4,9 +4,6 @@ import io.otlpprof.ContextScope;
 import io.otlpprof.ContextSetter;
 import io.otlpprof.ContextSnapshot;
 import io.otlpprof.Otlpprof;
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.List;
 
 /**
@@ -38,14 +35,14 @@ public final class PublishedContexts {
             thread.start();
             thread.join();
             // One whose context stays as it was when it ended.
-            Thread last = new Thread(() -> setTurn(kernelId(), 1, "s1"), "last");
+            Thread last = new Thread(() -> setTurn(Threads.kernelId(), 1, "s1"), "last");
             last.start();
             last.join();
         }
     }
 
     private static void stay(Clock clock) {
-        long id = kernelId();
+        long id = Threads.kernelId();
         check(CONTEXT.setAttribute("worker", "t" + id));
         setTurn(id, 7, "s7");
         while (clock.isRunning()) {
@@ -58,19 +55,9 @@ public final class PublishedContexts {
         }
     }
 
-    /** {@code /proc/thread-self} leads to {@code PID/task/TID}. */
-    private static long kernelId() {
-        try {
-            Path self = Files.readSymbolicLink(Path.of("/proc/thread-self"));
-            return Long.parseLong(self.getFileName().toString());
-        } catch (IOException e) {
-            throw new AssertionError(e);
-        }
-    }
-
     @SuppressWarnings("try")
     private static void set(Clock clock, int turns) {
-        long id = kernelId();
+        long id = Threads.kernelId();
         String worker = "t" + id;
         StringBuilder text = new StringBuilder(worker).append('-');
         while (text.length() < 200) {

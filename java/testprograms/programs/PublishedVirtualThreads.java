@@ -7,7 +7,6 @@ import java.lang.reflect.Method;
 import java.nio.ByteOrder;
 import java.nio.LongBuffer;
 import java.nio.channels.FileChannel;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.List;
@@ -53,7 +52,7 @@ public final class PublishedVirtualThreads {
         long set = 0;
         String worker = "v" + number;
         for (int turn = 0; clock.isRunning(); turn++) {
-            long carrier = kernelId();
+            long carrier = Threads.kernelId();
             if (number % 2 == 0 && turn % 8 == 0) {
                 set++;
                 long id = number + 1;
@@ -68,16 +67,6 @@ public final class PublishedVirtualThreads {
             } else {
                 Thread.yield();
             }
-        }
-    }
-
-    /** {@code /proc/thread-self} leads to {@code PID/task/TID}. */
-    private static long kernelId() {
-        try {
-            Path self = Files.readSymbolicLink(Path.of("/proc/thread-self"));
-            return Long.parseLong(self.getFileName().toString());
-        } catch (IOException e) {
-            throw new AssertionError(e);
         }
     }
 

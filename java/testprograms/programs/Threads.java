@@ -1,7 +1,10 @@
 package programs;
 
+import java.io.IOException;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.nio.file.Files;
+import java.nio.file.Path;
 
 /** Platform threads and virtual ones, for programs that are compiled for JDKs without these. */
 final class Threads {
@@ -42,6 +45,16 @@ final class Threads {
             return Thread.class.getMethod("startVirtualThread", Runnable.class);
         } catch (NoSuchMethodException e) {
             return null;
+        }
+    }
+
+    /** The kernel's id of the calling thread: {@code /proc/thread-self} leads to {@code PID/task/TID}. */
+    static long kernelId() {
+        try {
+            Path self = Files.readSymbolicLink(Path.of("/proc/thread-self"));
+            return Long.parseLong(self.getFileName().toString());
+        } catch (IOException e) {
+            throw new AssertionError(e);
         }
     }
 }
