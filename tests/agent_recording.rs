@@ -2,12 +2,14 @@
 
 mod agent_support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use agent_support::running::Finished;
 use agent_support::stacks::{Stack, stacks_of};
 use agent_support::{JavaRun, java_homes, java_version};
+use otlpprof::model::attribute_keys::EXCEPTION_TYPE;
+use otlpprof::otlp::read::Message;
 
 /// Platform threads, and virtual ones where there are some.
 fn kinds_of_threads(home: &Path) -> &'static [&'static [&'static str]] {
@@ -15,6 +17,7 @@ fn kinds_of_threads(home: &Path) -> &'static [&'static [&'static str]] {
 }
 
 const OWN_EVENT: &str = "programs.RecordedContexts$Done";
+const THROWN: &str = "programs.RecordedContexts$Thrown";
 
 fn recorded(home: &Path, arguments: &[&str], options: &str) -> Finished {
     let mut run = JavaRun::new(home, "RecordedContexts");
@@ -28,6 +31,19 @@ fn recorded(home: &Path, arguments: &[&str], options: &str) -> Finished {
 fn method(stack: &Stack) -> Option<&'static str> {
     let methods = ["work0", "work1", "work2", "work3", "nothing"];
     methods.into_iter().find(|method| stack.has(&format!("programs.RecordedContexts.{method}")))
+}
+
+/// The exceptions that the program has thrown itself, on purpose, by the method that they were thrown in. The VM and
+/// the JDK throw and catch others of their own, where a class or a call site is resolved.
+fn thrown(messages: &[Message]) -> BTreeMap<&'static str, i64> {
+    let mut thrown = BTreeMap::new();
+    for stack in stacks_of(messages, "exceptions", ("exceptions", "count")) {
+        let is_own = stack.labels.get(EXCEPTION_TYPE).is_some_and(|class| class == THROWN);
+        if let Some(method) = method(&stack).filter(|_| is_own) {
+            *thrown.entry(method).or_insert(0) += stack.value;
+        }
+    }
+    thrown
 }
 
 /// The context of a sample, as the name of the method that it was set for: `nothing` if there is none.
@@ -144,6 +160,9 @@ fn events_have_the_context_that_their_thread_had_then_or_none() {
                     continue;
                 }
                 assert!(score.right > 0, "{label}: {profile}: {score:?}");
+                if counted == "exceptions" {
+                    found = thrown(&messages);
+                }
                 for (method, count) in found.into_iter().filter(|_| !counted.is_empty()) {
                     let expected = truth[&(counted.to_owned(), method.to_owned())];
                     assert_eq!(count, expected, "{label}: {counted} in {method}");
@@ -164,12 +183,7 @@ fn a_session_that_is_stopped_has_its_last_events_and_leaves_nothing() {
     for home in java_homes() {
         let run = recorded(&home, &["40", "3", "stop"], "jfr=jdk.JavaExceptionThrow");
         let messages = run.messages();
-        let mut found = BTreeMap::new();
-        for stack in stacks_of(&messages, "exceptions", ("exceptions", "count")) {
-            if let Some(method) = method(&stack) {
-                *found.entry(method).or_insert(0) += stack.value;
-            }
-        }
+        let found = thrown(&messages);
         let truth = truth(&run);
         assert_eq!(found.len(), 5, "{}", run.label);
         for (method, count) in found {
@@ -189,9 +203,7 @@ fn what_an_engine_measures_and_the_agents_own_threads_are_left_out() {
     for home in java_homes() {
         let run = recorded(&home, &["40", "3"], "jfr,cpu,exceptions,wait=1ms");
         let messages = run.messages();
-        let exceptions = stacks_of(&messages, "exceptions", ("exceptions", "count"));
-        let thrown: i64 =
-            exceptions.iter().filter(|stack| method(stack).is_some()).map(|stack| stack.value).sum();
+        let thrown: i64 = thrown(&messages).into_values().sum();
         assert_eq!(thrown, 120, "{}: by the engine alone", run.label);
         let sleeps = stacks_of(&messages, "sleep", ("delay", "nanoseconds"));
         assert!(sleeps.iter().any(|stack| method(stack).is_some()), "{}", run.label);
@@ -215,21 +227,19 @@ fn events_of_threads_and_stacks_that_are_not_wanted_are_left_out_and_counted() {
     let homes = java_homes();
     let Some(home) = homes.last() else { return };
     let exceptions = |run: &Finished| {
-        let mut found = BTreeMap::new();
-        for stack in stacks_of(&run.messages(), "exceptions", ("exceptions", "count")) {
-            *found.entry(method(&stack).unwrap_or_default()).or_insert(0) += stack.value;
-        }
-        found
+        let stacks = stacks_of(&run.messages(), "exceptions", ("exceptions", "count"));
+        stacks.iter().map(method).collect::<BTreeSet<_>>()
     };
     let options = "jfr=jdk.JavaExceptionThrow,include=programs.RecordedContexts.work1";
     let run = recorded(home, &["40", "3"], options);
     let expected = truth(&run)[&("exceptions".to_owned(), "work1".to_owned())];
-    assert_eq!(exceptions(&run), BTreeMap::from([("work1", expected)]), "{}", run.label);
+    assert_eq!(exceptions(&run), BTreeSet::from([Some("work1")]), "{}", run.label);
+    assert_eq!(thrown(&run.messages()), BTreeMap::from([("work1", expected)]), "{}", run.label);
     let left_out = run.counter("samples_left_out");
     assert!(left_out >= 4 * expected.cast_unsigned(), "{}: {left_out} of {expected} each", run.label);
     // Its threads are called `Thread-0` and so on.
     let run = recorded(home, &["40", "3"], "jfr=jdk.JavaExceptionThrow,threads=!Thread-*");
-    assert!(exceptions(&run).keys().all(|method| method.is_empty()), "{}", run.label);
+    assert!(exceptions(&run).iter().all(Option::is_none), "{}", run.label);
 }
 
 #[test]
