@@ -47,6 +47,12 @@ impl<M: Memory> Walk<'_, M> {
             sink.java(FrameKind::NativeMethod, 0, method, -1);
             return Ok(Decoded::ByPc);
         }
+        if cursor.interrupted
+            && let Some(bci) = self.outside_of_scopes(vm, blob, cursor.pc)?
+        {
+            sink.java(FrameKind::Compiled, level, method, bci);
+            return Ok(Decoded::ByPc);
+        }
         let pc = self.original_pc(vm, blob, cursor)?;
         let decoded = if pc == cursor.pc { Decoded::ByPc } else { Decoded::ByStack };
         let pc_offset = pc.wrapping_sub(blob.code_begin) as i32;
@@ -64,6 +70,15 @@ impl<M: Memory> Walk<'_, M> {
         };
         self.scope_frames(vm, blob, scope, level, method, sink)?;
         Ok(decoded)
+    }
+
+    /// The bytecode that is told of an instruction which makes or removes the method's frame: the first one, or none. It is
+    /// no inlined method's, and no PcDesc is its own: the next one is that of whatever code lies behind.
+    fn outside_of_scopes(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> Result<Option<i32>, WalkError> {
+        if pc < blob.code_begin.wrapping_add_signed(self.frame_complete(vm, blob)?) {
+            return Ok(Some(0));
+        }
+        Ok(self.is_removing_frame(vm, blob, pc)?.then_some(-1))
     }
 
     /// The PC that the debug information knows: a frame that is to be deoptimised returns to the deoptimisation

@@ -38,6 +38,18 @@ impl<M: Memory> Walk<'_, M> {
         self.sized_caller(&Cursor { sp: cursor.sp.wrapping_add(pushed), ..*cursor }, blob.frame_bytes)
     }
 
+    /// Whether the instruction at `pc`, behind the method's entry, removes its frame, or returns, or makes the frame of another
+    /// entry.
+    pub(in crate::signal::walk) fn is_removing_frame(
+        &self,
+        _vm: &VmLayout,
+        blob: &Blob,
+        pc: u64,
+    ) -> Result<bool, WalkError> {
+        let around = Around::read(self.memory, pc);
+        Ok(around.record(blob.frame_bytes).is_some() || around.begins_exit(blob.frame_bytes))
+    }
+
     /// The frame that is returned to at `cursor` as its size counts. C2 calls native code with a pair on the stack that tells where from:
     /// `adr x9, next; stp xzr, x9, [sp, -16]!; blr x8; next: add sp, sp, 16` (cpu/aarch64/aarch64.ad,
     /// aarch64_enc_java_to_runtime, JDK 11-25). `Continuation.doYield` calls the VM with another pair there.

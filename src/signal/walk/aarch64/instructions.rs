@@ -29,6 +29,10 @@ pub(super) const DROP_PAIR: u32 = 0x9100_43ff;
 pub(super) const RESTORE_AFTER_CALL: u32 = 0xa8c1_33e8;
 /// `sub sp, sp, x8`
 const SUB_SP_X8: u32 = 0xcb28_63ff;
+/// `add sp, sp, x8`
+const ADD_SP_X8: u32 = 0x8b28_63ff;
+/// `add sp, sp, imm`, without the immediate.
+const ADD_SP: u32 = 0x9100_03ff;
 /// `br x8`
 pub(super) const BR_X8: u32 = 0xd61f_0100;
 
@@ -107,6 +111,19 @@ impl Around {
         }
         let is_popped = self.is_behind(|instruction, _| instruction == POP_RECORD);
         (is_popped || self.is_return_poll_stub()).then_some(Record::InRegisters(0))
+    }
+
+    /// Whether the interrupted instruction is the first of those that remove the frame.
+    pub(super) fn begins_exit(&self, frame_bytes: i64) -> bool {
+        let small = u64::try_from(frame_bytes).ok().and_then(SmallFrame::of);
+        small.is_some_and(|small| self.at(0) == small.restore && self.at(1) == small.remove)
+            || self.is_shrinking_large_frame()
+    }
+
+    /// At `add sp, sp, M` before the record is popped, whose M is in x8 if it is large.
+    fn is_shrinking_large_frame(&self) -> bool {
+        let is_add = |instruction: u32| instruction == ADD_SP_X8 || instruction & 0xff80_03ff == ADD_SP;
+        is_add(self.at(0)) && self.at(1) == POP_RECORD
     }
 
     /// Whether one of the instructions before, from which nothing leads elsewhere for good, is as asked for. It is told

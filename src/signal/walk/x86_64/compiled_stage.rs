@@ -80,6 +80,25 @@ impl<M: Memory> Walk<'_, M> {
         }
     }
 
+    /// Whether the instruction at `pc`, behind the method's entry, removes its frame, or returns, or makes the frame of another
+    /// entry.
+    pub(in crate::signal::walk) fn is_removing_frame(
+        &self,
+        vm: &VmLayout,
+        blob: &Blob,
+        pc: u64,
+    ) -> Result<bool, WalkError> {
+        match self.stage(vm, blob, pc)? {
+            Stage::Bare(_) | Stage::FpPushed => Ok(true),
+            Stage::WordPushed => Ok(false),
+            Stage::Complete => {
+                let mut code = [0_u8; 8];
+                let _ = self.memory.read_bytes(pc, &mut code);
+                Ok(begins_exit(&code, blob.frame_bytes.wrapping_sub(16)))
+            }
+        }
+    }
+
     /// The frame at `cursor` as its size counts: calls leave nothing on the stack that the size does not have.
     pub(in crate::signal::walk) fn without_call_words(&self, cursor: Cursor) -> Cursor {
         cursor
@@ -266,6 +285,16 @@ fn is_native_return(code: &[u8], before: &[u8]) -> bool {
         ),
         _ => false,
     }
+}
+
+/// Whether `code` begins with `add rsp, size; pop rbp`.
+fn begins_exit(code: &[u8; 8], size: i64) -> bool {
+    let add: &[u8] = match code {
+        [add @ .., POP_RBP] => add,
+        [add @ .., POP_RBP, _, _, _] => add,
+        _ => return false,
+    };
+    i32::try_from(size).is_ok_and(|size| ends_with_add_rsp(add, size))
 }
 
 /// Whether `code` ends with `add rsp, size`.

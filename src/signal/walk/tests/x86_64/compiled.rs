@@ -1,7 +1,18 @@
 //! Compiled methods: the stages of entering and leaving them, and their own stubs.
 
+use super::machine::FRAME_COMPLETE;
 use crate::core::record::FrameKind::{Compiled, Unwalkable};
 use crate::signal::walk::tests::vm_world::*;
+
+/// The bytecode that is told at `offset` of a method with its exit, or another entry, at `exit`: where the frame is made or
+/// removed none of any scope is at work.
+fn bci_beside_scopes(offset: u64, frame_complete: i32, exit: std::ops::Range<u64>) -> i32 {
+    match offset {
+        _ if offset < frame_complete as u64 => 0,
+        _ if exit.contains(&offset) => -1,
+        _ => 7,
+    }
+}
 
 /// Asserts that a method with these bytes at these offsets, interrupted at `offset`, has no frame: its return address is at the
 /// top of the stack.
@@ -12,7 +23,8 @@ fn assert_has_no_frame(patches: &[(usize, &[u8])], offset: u64, stage: &str) {
     let (method, code) = world.compiled_with(patches);
     world.set(CALLER_SP - 8, return_pc);
     let frames = world.walk(code + offset, CALLER_SP - 8, 0x1234, &[]);
-    assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+    let bci = bci_beside_scopes(offset, FRAME_COMPLETE, offset..offset + 1);
+    assert_eq!(frames, [(Compiled, method, bci), (Compiled, caller, 7)], "{stage}");
 }
 
 #[test]
@@ -38,7 +50,29 @@ fn each_instruction_of_a_compiled_entry_and_exit_leads_to_the_caller() {
             world.set(CALLER_SP - 16, 0x1234);
         }
         let frames = world.walk(code + offset, sp, 0x1234, &[]);
-        assert_eq!(frames, [(Compiled, callee, 7), (Compiled, caller, 7)], "{stage}");
+        let bci = bci_beside_scopes(offset, FRAME_COMPLETE, 0x100..0x113);
+        assert_eq!(frames, [(Compiled, callee, bci), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
+/// Regression: the entry and the exit gave their time to whatever was inlined next to them.
+#[test]
+fn what_makes_and_removes_the_frame_is_no_inlined_methods() {
+    for (stage, offset, above, bci) in [
+        ("at push rbp", 0, 0, 0),
+        ("in the first scope", 0x40, 0x28, 3),
+        ("at add rsp", 0x100, 0x28, -1),
+        ("at ret", 0x112, 0, -1),
+        ("behind it", 0x113, 0x28, 3),
+        ("in the second scope", 0x121, 0x28, 7),
+    ] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        world.first_scope_ends_at = Some(0x120);
+        let (method, code) = world.compiled();
+        world.set(CALLER_SP - 8, return_pc);
+        let frames = world.walk(code + offset, CALLER_SP - 8 - above, 0x1234, &[]);
+        assert_eq!(frames, [(Compiled, method, bci), (Compiled, caller, 7)], "{stage}");
     }
 }
 
@@ -61,7 +95,8 @@ fn an_entry_barrier_behind_a_lone_push_keeps_the_frame() {
         world.set(CALLER_SP - 8, return_pc).set(CALLER_SP - 16, 0x1234);
         let sp = CALLER_SP - if is_pushed { 16 } else { 8 };
         let frames = world.walk(start + offset, sp, 0x1234, &[]);
-        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+        let bci = bci_beside_scopes(offset, frame_complete, 0..0);
+        assert_eq!(frames, [(Compiled, method, bci), (Compiled, caller, 7)], "{stage}");
     }
 }
 
@@ -119,7 +154,8 @@ fn a_jump_that_unwinds_has_no_frame_and_one_within_the_method_has() {
         world.set(CALLER_SP - 8, return_pc);
         let sp = CALLER_SP - if is_gone { 8 } else { 0x30 };
         let frames = world.walk(code + 0x105, sp, 0x1234, &[]);
-        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{distance:#x}");
+        let bci = if is_gone { -1 } else { 7 };
+        assert_eq!(frames, [(Compiled, method, bci), (Compiled, caller, 7)], "{distance:#x}");
     }
     // The removal of a frame of another size is not this method's exit.
     let mut world = World::new();
@@ -190,7 +226,8 @@ fn the_entry_for_on_stack_replacement_has_no_frame_yet() {
         let (method, code) = world.compiled_with(&[(0x180, &entry)]);
         world.set(CALLER_SP - 8, return_pc).set(CALLER_SP - 16, 0x1234);
         let frames = world.walk(code + 0x180 + offset, CALLER_SP - depth, 0x1234, &[]);
-        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+        let bci = bci_beside_scopes(0x180 + offset, FRAME_COMPLETE, 0x180..0x18c);
+        assert_eq!(frames, [(Compiled, method, bci), (Compiled, caller, 7)], "{stage}");
     }
 }
 
@@ -337,7 +374,8 @@ fn each_instruction_of_c2s_entries_leads_to_the_caller() {
             world.set(CALLER_SP - 8, return_pc).set(CALLER_SP - 16, 0x1234);
             let frames = world.walk(start + offset, CALLER_SP - 8 - above, 0x1234, &[]);
             let label = format!("{stage} of {frame_bytes:#x} bytes");
-            assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{label}");
+            let bci = bci_beside_scopes(offset, frame_complete, 0..0);
+            assert_eq!(frames, [(Compiled, method, bci), (Compiled, caller, 7)], "{label}");
         }
     }
 }
