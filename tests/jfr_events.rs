@@ -6,10 +6,11 @@ mod jfr_support;
 use std::collections::BTreeMap;
 
 use jfr_support::recordings;
-use jfr_support::synthetic::{LONG, STRING, TypeOf, crafted};
+use jfr_support::synthetic::{LONG, STACK_TRACE, STRING, THREAD_STATE, TypeOf, VALUE_TYPES, crafted};
 use otlpprof::jfr::chunk::{Chunk, OpenChunk};
 use otlpprof::jfr::events::Passed;
 use otlpprof::jfr::recording::Chunks;
+use otlpprof::jfr::values::{Constant, Value};
 
 /// The offsets of a chunk's events, by the position of their type.
 fn offsets(chunk: Chunk<'_>) -> BTreeMap<usize, Vec<u64>> {
@@ -70,6 +71,53 @@ fn an_event_of_no_known_type_hides_none_that_is_to_be_passed() {
         |_| {},
     );
     check("made by hand", &recording);
+}
+
+/// Datadog's profiler leaves `truncated` out of a stack without frames.
+/// Regression: the next stack's key was read as its number of frames, and all constants behind were lost, methods and names
+/// among them.
+#[test]
+fn stacks_without_frames_may_have_no_first_field() {
+    const FIRST_KEY: i64 = 1 << 32;
+    let is_bare = |number: i64, bare: &[i64]| bare.contains(&number);
+    let of_datadog: TypeOf =
+        (100, "datadog.ExecutionSample", "jdk.jfr.Event", &[("startTime", LONG, false, false)]);
+    for bare in [&[][..], &[0, 1, 3], &[2, 4], &[0, 1, 2, 3, 4]] {
+        let bytes = crafted(
+            &[VALUE_TYPES, &[of_datadog]].concat(),
+            |_| {},
+            2,
+            |out| {
+                out.pool(STACK_TRACE, FIRST_KEY..FIRST_KEY + 5, |out, key| {
+                    let number = key - FIRST_KEY;
+                    let frames = if is_bare(number, bare) { 0 } else { number + 1 };
+                    if frames != 0 {
+                        out.bytes.push(0);
+                    }
+                    out.int(frames);
+                    for frame in 0..frames {
+                        [frame, 10, 20, 1].into_iter().for_each(|value| out.int(value));
+                    }
+                });
+                out.pool(THREAD_STATE, 1..3, |out, key| out.text(&format!("state {key}")));
+            },
+        );
+        let chunk = OpenChunk::open(&bytes, 0).unwrap();
+        assert_eq!(chunk.problem(), None, "{bare:?}");
+        let chunk = chunk.contents();
+        let of = |name| chunk.metadata().find_by_name(name).unwrap();
+        for number in 0..5 {
+            let stack = Constant { of: of("jdk.types.StackTrace"), key: FIRST_KEY + number };
+            let frames = Value::Constant(stack).as_struct(chunk).and_then(|stack| stack.get("frames"));
+            let frames = frames.map(|frames| match frames {
+                Value::Array(frames) => frames.len() as i64,
+                other => panic!("{other:?}"),
+            });
+            assert_eq!(frames, (!is_bare(number, bare)).then_some(number + 1), "{number} of {bare:?}");
+        }
+        let state = Constant { of: of("jdk.types.ThreadState"), key: 2 };
+        assert_eq!(chunk.text(Value::Constant(state)).as_deref(), Some("state 2"), "{bare:?}");
+    }
 }
 
 /// What is known of a chunk's types is not taken for those of another that has different ones.

@@ -25,6 +25,7 @@ pub struct Metadata {
     other_types: Vec<u32>,
     region: Region,
     string_type: Option<TypeIndex>,
+    bare_stacks: Option<TypeIndex>,
 }
 
 /// Where the recording was made.
@@ -101,6 +102,9 @@ impl Metadata {
             owners.push(owner);
         }
         metadata.string_type = metadata.find_by_name("java.lang.String");
+        if compressed && metadata.types.iter().any(|of| of.name.starts_with("datadog.")) {
+            metadata.bare_stacks = metadata.find_by_name("jdk.types.StackTrace");
+        }
         let mut budget = Layout::budget(&metadata.types);
         for position in 0..metadata.types.len() {
             let types = &metadata.types;
@@ -231,6 +235,11 @@ impl Metadata {
     /// The type whose constants are the strings that others refer to.
     pub(super) fn string_type(&self) -> Option<TypeIndex> {
         self.string_type
+    }
+
+    /// The type of stacks, if their writer is one that leaves something out of those without frames.
+    pub(super) fn bare_stacks(&self) -> Option<TypeIndex> {
+        self.bare_stacks
     }
 
     /// Where the recording was made.

@@ -5,6 +5,7 @@ use super::cursor::Cursor;
 use super::error::{JfrError, Problem};
 use super::framing::{CHECKPOINT, Frame};
 use super::key_index::KeyIndex;
+use super::layout::Layout;
 use super::metadata::Metadata;
 use super::types::TypeIndex;
 use super::values::Constant;
@@ -125,10 +126,17 @@ impl Pool {
         news: &mut Option<Vec<Constant>>,
     ) -> Result<(), JfrError> {
         let layout = &metadata.get(of).layout;
-        for _ in 0..cursor.count()? {
+        let may_be_bare = metadata.bare_stacks() == Some(of);
+        let count = cursor.count()?;
+        for number in 1..=count {
             let begin = cursor.at();
             let key = cursor.long()?;
             let at = cursor.at();
+            if may_be_bare && is_bare_stack(*cursor, layout, metadata, number == count) {
+                // An event with it is one without a stack.
+                cursor.byte()?;
+                continue;
+            }
             // Only a value that can be passed is one.
             layout.skip(cursor, metadata)?;
             self.len += cursor.at() - begin;
@@ -141,4 +149,25 @@ impl Pool {
         }
         Ok(())
     }
+}
+
+/// Whether the stack at the cursor is one of no frames without its first field, `truncated`: the count alone.
+///
+/// DataDog/java-profiler flightRecorder.cpp, `writeStackTraces`, has no such field for them. A stack that is whole begins with
+/// the same byte, and its count follows; here it is the next stack's key, of more than 32 bits, or the next pool's type.
+fn is_bare_stack(cursor: Cursor<'_>, layout: &Layout, metadata: &Metadata, is_last: bool) -> bool {
+    let mut behind_zero = cursor;
+    if behind_zero.byte() != Ok(0) {
+        return false;
+    }
+    let left = behind_zero.left();
+    let is_count = |next: i64| usize::try_from(next).is_ok_and(|count| count <= left);
+    if !behind_zero.long().is_ok_and(is_count) {
+        return true;
+    }
+    let mut behind_whole = cursor;
+    is_last
+        && (layout.skip(&mut behind_whole, metadata).is_err()
+            || behind_whole.left() > 0
+                && !behind_whole.long().is_ok_and(|type_id| metadata.find(type_id).is_some()))
 }
