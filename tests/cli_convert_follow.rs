@@ -7,6 +7,7 @@ mod loud_support;
 mod synthetic;
 
 use std::io::Write as _;
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use loud_support::not_tested;
 use otlpprof::otlp::read::read;
-use synthetic::{Shape, recording};
+use synthetic::{Shape, recording, sum_of_weights};
 
 const PROGRAMS: &str = env!("OTLPPROF_TEST_CLASSES");
 
@@ -82,33 +83,67 @@ fn check(output: &Path, who: &str) {
     assert!(types.iter().any(|name| name == "cpu"), "{who}: {types:?}");
 }
 
+/// Streams a running program's recording from where it says, and converts it as it goes.
+fn stream(home: &Path, mut program: Child, from: &str) {
+    let who = format!("{} from {from}", home.display());
+    let output = tempfile::NamedTempFile::new().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("java/recorder/RecordingStream.java");
+    let mut stream = Command::new(home.join("bin/java"))
+        .arg(source)
+        .args([from, "--settings", "profile", "--event", "jdk.ThreadSleep", "--seconds", "3"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut convert = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+        .args(["convert", "-", "--follow", "--interval", "1s", "-o"])
+        .arg(output.path())
+        .stdin(stream.stdout.take().unwrap())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait(&mut stream, &who);
+    program.kill().unwrap();
+    program.wait().unwrap();
+    wait(&mut convert, &who);
+    check(output.path(), &who);
+}
+
+/// Longer than any machine takes to start the stream.
+const LONG: &str = "300";
+
 #[test]
 fn a_running_jvm_is_recorded_over_jmx_and_converted_as_it_goes() {
     if let Some(home) = jdks().last() {
-        let who = home.display().to_string();
-        // Longer than any machine takes to start the stream.
-        let mut program = recorded(home, &[], "300");
-        let output = tempfile::NamedTempFile::new().unwrap();
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("java/recorder/RecordingStream.java");
-        let mut stream = Command::new(home.join("bin/java"))
-            .arg(source)
-            .args([&program.id().to_string(), "--settings", "profile", "--event", "jdk.ThreadSleep"])
-            .args(["--seconds", "3"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut convert = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
-            .args(["convert", "-", "--follow", "--interval", "1s", "-o"])
-            .arg(output.path())
-            .stdin(stream.stdout.take().unwrap())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        wait(&mut stream, &who);
-        program.kill().unwrap();
-        program.wait().unwrap();
-        wait(&mut convert, &who);
-        check(output.path(), &who);
+        let program = recorded(home, &[], LONG);
+        let pid = program.id().to_string();
+        stream(home, program, &pid);
+    }
+}
+
+#[test]
+fn a_jvm_with_a_jmx_server_is_recorded_by_its_address() {
+    if let Some(home) = jdks().first() {
+        for is_url in [false, true] {
+            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let address = format!("127.0.0.1:{port}");
+            let options = [
+                &format!("-Dcom.sun.management.jmxremote.port={port}"),
+                &format!("-Dcom.sun.management.jmxremote.rmi.port={port}"),
+                "-Dcom.sun.management.jmxremote.authenticate=false",
+                "-Dcom.sun.management.jmxremote.ssl=false",
+                "-Djava.rmi.server.hostname=127.0.0.1",
+            ];
+            let mut program = recorded(home, &options, LONG);
+            while TcpStream::connect(&address).is_err() {
+                assert!(program.try_wait().unwrap().is_none(), "{home:?}");
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            let from = match is_url {
+                true => format!("service:jmx:rmi:///jndi/rmi://{address}/jmxrmi"),
+                false => address,
+            };
+            stream(home, program, &from);
+        }
     }
 }
 
@@ -166,17 +201,57 @@ fn unread(pipe: &impl AsRawFd) -> i32 {
     bytes
 }
 
+const SHAPE: Shape =
+    Shape { events: 500, depth: 10, repeated_percent: 50, contexts: 3, remote_frames: 0, compressed: true };
+
+/// The sum of all samples' values in each message of a file.
+fn sums(output: &Path) -> Vec<i64> {
+    let bytes = std::fs::read(output).unwrap();
+    let profiles = |message: otlpprof::otlp::read::Message| {
+        let scopes = message.data.resource_profiles.into_iter().flat_map(|resource| resource.scope_profiles);
+        let profiles = scopes.flat_map(|scope| scope.profiles);
+        profiles.flat_map(|profile| profile.samples).flat_map(|sample| sample.values).sum()
+    };
+    read(&bytes).map_while(Result::ok).map(profiles).collect()
+}
+
+#[test]
+fn a_file_is_followed_as_it_grows() {
+    let directory = tempfile::tempdir().unwrap();
+    let (input, output) = (directory.path().join("growing.jfr"), directory.path().join("out.pb"));
+    let whole = recording(SHAPE);
+    let mut growing = std::fs::File::create(&input).unwrap();
+    growing.write_all(&whole[..whole.len() / 3]).unwrap();
+    let mut convert = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+        .args(["convert", "--follow", "--interval", "1s", "-o"])
+        .args([&output, &input])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // Each piece ends one recording and begins the next.
+    for recordings in 1..=3 {
+        growing.write_all(&whole[whole.len() / 3..]).unwrap();
+        growing.write_all(&whole[..whole.len() / 3]).unwrap();
+        let is_there =
+            || output.exists() && sums(&output).iter().sum::<i64>() >= recordings * sum_of_weights(SHAPE);
+        for _ in 0..600 {
+            if is_there() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert!(is_there(), "{recordings}: {:?}", sums(&output));
+    }
+    // SAFETY: a child that is not waited for yet.
+    assert_eq!(unsafe { libc::kill(convert.id().cast_signed(), libc::SIGTERM) }, 0);
+    wait(&mut convert, "following a file");
+    let sums = sums(&output);
+    assert!(sums.len() >= 3 && sums.iter().sum::<i64>() == 3 * sum_of_weights(SHAPE), "{sums:?}");
+}
+
 #[test]
 fn a_signal_ends_following_when_what_was_read_is_written() {
-    let shape = Shape {
-        events: 500,
-        depth: 10,
-        repeated_percent: 50,
-        contexts: 3,
-        remote_frames: 0,
-        compressed: true,
-    };
-    let whole = recording(shape);
+    let whole = recording(SHAPE);
     // The second recording has not come whole.
     let cut = whole.len() / 2;
     for signal in [libc::SIGINT, libc::SIGTERM] {
