@@ -76,21 +76,30 @@ fn truth(run: &Finished) -> BTreeMap<(String, String), i64> {
     truth
 }
 
-/// Events with their own context, without any, and with another's.
+/// Events with their own context, without any, and with another's; and those that have none and are to have none.
 #[derive(Debug, Default)]
 struct Score {
     right: i64,
     missing: i64,
     wrong: i64,
+    none: i64,
 }
 
 impl Score {
     fn count(&mut self, stack: &Stack, method: &str, events: i64) {
         match &*context(stack) {
+            "nothing" if method == "nothing" => self.none += events,
             found if found == method => self.right += events,
             "nothing" => self.missing += events,
             _ => self.wrong += events,
         }
+    }
+}
+
+impl Score {
+    /// Whether 99 of 100 events that are to have a context have it.
+    fn hold(&self) -> bool {
+        self.right * 100 >= (self.right + self.missing) * 99
     }
 }
 
@@ -153,6 +162,9 @@ fn events_have_the_context_that_their_thread_had_then_or_none() {
                 }
                 eprintln!("{label}: {profile}: {score:?}");
                 assert_eq!(score.wrong, 0, "{label}: {profile}: {score:?}");
+                if score.right + score.missing >= 500 {
+                    assert!(score.hold(), "{label}: {profile}: {score:?}");
+                }
                 all.right += score.right;
                 all.missing += score.missing;
                 if counted == "parks" && !threads.is_empty() {
@@ -173,8 +185,25 @@ fn events_have_the_context_that_their_thread_had_then_or_none() {
             let slept_ns: i64 =
                 slept.iter().filter(|stack| method(stack).is_some()).map(|stack| stack.value).sum();
             assert!(slept_ns >= 2_000_000 * 200 * 6, "{label}: {slept_ns}");
-            assert!(all.right * 100 >= (all.right + all.missing) * 99, "{label}: {all:?}");
+            assert!(all.hold(), "{label}: {all:?}");
         }
+    }
+}
+
+/// JDK 11 shows no more than the files that it has finished, one every ten seconds.
+#[test]
+fn events_are_told_of_while_the_session_goes_on() {
+    for home in java_homes() {
+        let (rounds, intervals) = if java_version(&home) < 17 { ("1600", 1) } else { ("600", 2) };
+        let run = recorded(&home, &[rounds, "3"], "jfr=jdk.ThreadSleep,interval=1s");
+        let messages = run.messages();
+        let sleeps = |message: &Message| {
+            let stacks = stacks_of(std::slice::from_ref(message), "sleep", ("delay", "nanoseconds"));
+            stacks.iter().any(|stack| method(stack).is_some())
+        };
+        let have: Vec<bool> = messages.iter().map(sleeps).collect();
+        let before_the_last = have.iter().rev().skip(1).filter(|&&has| has).count();
+        assert!(before_the_last >= intervals, "{}: {have:?}", run.label);
     }
 }
 
