@@ -5,8 +5,8 @@ mod jfr_support;
 
 use jfr_support::converted::{attribute, profiles, string};
 use jfr_support::synthetic::{
-    ATTRIBUTE, CONSTANT_POOLS, FieldOf, INT, LONG, STACK_TRACE, Shape, THREAD, TypeOf, VALUE_TYPES, Writer,
-    crafted, pools_of_constants,
+    ATTRIBUTE, CONSTANT_POOLS, FieldOf, INT, LONG, STACK_TRACE, START_NANOS, Shape, THREAD, TypeOf,
+    VALUE_TYPES, Writer, crafted, pools_of_constants,
 };
 use otlpprof::convert::{ConvertOptions, EventCount, JfrToOtlp};
 use otlpprof::otlp::wire::{Profile, ProfilesData, Sample};
@@ -29,6 +29,15 @@ fn converted(
     fields: &'static [FieldOf],
     events: &[&[i64]],
 ) -> (ProfilesData, EventCount, u64) {
+    encoded(name, fields, events, &EncodeOptions::default())
+}
+
+fn encoded(
+    name: &'static str,
+    fields: &'static [FieldOf],
+    events: &[&[i64]],
+    options: &EncodeOptions,
+) -> (ProfilesData, EventCount, u64) {
     let event: TypeOf = (EVENT, name, "jdk.jfr.Event", fields);
     let write = |out: &mut Writer| {
         for event in events {
@@ -38,12 +47,13 @@ fn converted(
     };
     let types = [VALUE_TYPES, &[event]].concat();
     let recording = crafted(&types, write, CONSTANT_POOLS, |out| pools_of_constants(out, SHAPE, 3));
-    let mut converter = JfrToOtlp::new(ConvertOptions::default());
+    let keep = ConvertOptions { times: options.timestamps, ..ConvertOptions::default() };
+    let mut converter = JfrToOtlp::new(keep);
     converter.add(&recording).unwrap();
     let (of, count) = converter.counts().next().unwrap();
     assert_eq!(of, name);
     let lost = converter.lost_samples();
-    let data = ProfilesData::decode(&*encode(&converter.convert(), &EncodeOptions::default())).unwrap();
+    let data = ProfilesData::decode(&*encode(&converter.convert(), options)).unwrap();
     (data, count, lost)
 }
 
@@ -107,6 +117,29 @@ fn lost_samples_are_told_and_are_no_samples() {
     let (data, count, lost) = converted("jdk.CPUTimeSamplesLost", fields, &[&[10, 3, 1], &[20, 4, 2]]);
     assert_eq!((lost, count.other, count.converted), (7, 2, 0));
     assert_eq!(profiles(&data).count(), 0);
+}
+
+/// The times of a profile's samples, from the recording's start, and their values.
+fn times_and_values(data: &ProfilesData, sample_type: &str) -> (Vec<u64>, Vec<i64>) {
+    let profile = profile(data, sample_type);
+    let samples = || profile.samples.iter();
+    let times = samples().flat_map(|sample| &sample.timestamps_unix_nano);
+    let times = times.map(|time| time - START_NANOS.cast_unsigned()).collect();
+    (times, samples().flat_map(|sample| &sample.values).copied().collect())
+}
+
+/// Of a count each time stands for one; of other things each time has its value.
+#[test]
+fn times_are_those_of_the_events() {
+    let options = EncodeOptions { timestamps: true, ..EncodeOptions::default() };
+    let fields = &[START, EVENT_THREAD, STACK, WEIGHT];
+    let events: [&[i64]; 3] = [&[10, 1, 1, 1], &[20, 1, 1, 3], &[45, 1, 1, 2]];
+    let (data, ..) = encoded("datadog.ExecutionSample", fields, &events, &options);
+    assert_eq!(times_and_values(&data, "samples"), (vec![10, 20, 20, 20, 45, 45], vec![]));
+    let fields = &[START, DURATION, EVENT_THREAD, STACK];
+    let events: [&[i64]; 3] = [&[10, 30, 1, 1], &[60, 7, 1, 1], &[80, 9, 2, 2]];
+    let (data, ..) = encoded("jdk.ThreadSleep", fields, &events, &options);
+    assert_eq!(times_and_values(&data, "delay"), (vec![10, 60, 80], vec![30, 7, 9]));
 }
 
 /// The link and the attributes of a sample with these ids of trace, span and local root.
