@@ -190,6 +190,33 @@ fn exceptions_are_counted_by_class_and_site() {
     }
 }
 
+/// Nothing but CPU time needs it.
+#[test]
+fn a_clock_that_is_refused_is_one_line_and_the_other_engines_run() {
+    for home in oldest_and_newest() {
+        let run = JavaRun::new(&home, "MixedWork").argument(2).without_perf_events();
+        let run = run.agent("cpu.clock=perf,wall,alloc=8k,lock,exceptions,file=FILE").run().expect_success();
+        let warned: Vec<_> = run.stderr.lines().filter(|line| line.contains("warn")).collect();
+        let [line] = warned[..] else { panic!("{}: {}", run.label, run.stderr) };
+        assert!(
+            line.contains("cpu is off: cpu.clock=perf is not available (Operation not permitted"),
+            "{line}"
+        );
+        assert!(line.contains("allow it by CAP_PERFMON"), "{line}");
+        let messages = run.messages();
+        for (profile_type, sample_type) in [
+            ("wall", ("samples", "count")),
+            ("alloc-objects", ("alloc_objects", "count")),
+            ("lock-contention", ("contentions", "count")),
+            ("exceptions", ("exceptions", "count")),
+        ] {
+            let stacks = stacks_of(&messages, profile_type, sample_type);
+            assert!(!stacks.is_empty(), "{}: {profile_type}: {}", run.label, run.stderr);
+        }
+        assert!(stacks_of(&messages, "cpu", ("samples", "count")).is_empty(), "{}", run.label);
+    }
+}
+
 /// Twenty threads, and two thousand, which are more than can be visited at each interval.
 #[test]
 fn wall_clock_time_is_that_of_all_threads_by_state() {
