@@ -7,8 +7,10 @@ use std::path::Path;
 
 use agent_support::running::Finished;
 use agent_support::stacks::{Stack, stacks_of};
-use agent_support::{JavaRun, java_homes, java_version, oldest_and_newest};
+use agent_support::{JavaRun, java_homes, java_version, oldest_and_newest, profiles};
 use otlpprof::model::attribute_keys::{EXCEPTION_TYPE, LOCK_KIND, MONITOR_CLASS, OBJECT_CLASS, THREAD_STATE};
+use otlpprof::otlp::read::Message;
+use otlpprof::sampling::wall::SIGNALS_PER_S;
 
 /// Platform threads, and virtual ones where there are some.
 fn kinds_of_threads(home: &Path) -> &'static [&'static [&'static str]] {
@@ -227,8 +229,11 @@ fn wall_clock_time_is_that_of_all_threads_by_state() {
             // Before 18 a bias that is revoked blocks threads as they start, as long as the machine is busy.
             let run = run.jvm_option("-XX:+IgnoreUnrecognizedVMOptions").jvm_option("-XX:-UseBiasedLocking");
             let run = run.agent("cpu=off,file=FILE,wall=10ms").run().expect_success();
-            let stacks = stacks_of(&run.messages(), "wall", ("samples", "count"));
-            for line in run.stdout.lines() {
+            let messages = run.messages();
+            let stacks = stacks_of(&messages, "wall", ("samples", "count"));
+            let (times, woken) = run.stdout.trim().rsplit_once("\nwoken ").unwrap();
+            assert_cost_is_bounded(&run, &messages, parked, woken.parse().unwrap());
+            for line in times.lines() {
                 let (state, expected_ns) = line.split_once(' ').unwrap();
                 let found_ns: f64 = stacks
                     .iter()
@@ -248,6 +253,21 @@ fn wall_clock_time_is_that_of_all_threads_by_state() {
     }
 }
 
+/// Threads that do not run are woken once in each interval of profiles, and once more where it is the first that they are
+/// met in: then they are asked again whether they are there still.
+fn assert_cost_is_bounded(run: &Finished, messages: &[Message], parked: u64, woken: u64) {
+    let intervals = messages.len() as u64;
+    let seconds = messages.iter().map(profiles::duration_ns).sum::<u64>() as f64 / 1e9;
+    let [signals, idle] = ["signals", "idle"].map(|what| run.counter(&format!("wall.{what}")));
+    let label = format!(
+        "{}: {parked} were woken {woken} times in {intervals} intervals; {signals} signals and {idle} idle visits in {seconds} s",
+        run.label
+    );
+    assert!(woken <= 2 * parked * intervals, "{label}");
+    assert!(signals as f64 <= 1.1 * SIGNALS_PER_S * seconds, "{label}");
+    assert!(idle > 10 * signals, "{label}");
+}
+
 /// Threads that run, and have a processor or wait for one: each of them knows how long.
 #[test]
 fn waiting_for_a_processor_is_told_from_having_one() {
@@ -264,6 +284,26 @@ fn waiting_for_a_processor_is_told_from_having_one() {
             // Of more than a thousand samples; they run a little longer than they measure.
             assert_near(&run, line, found_ns, expected_ns.parse().unwrap(), 0.2);
         }
+    }
+}
+
+/// A virtual thread is where its carrier is while it has one: it runs for as long as it uses CPU time. One without a carrier is
+/// no thread that is visited.
+#[test]
+fn wall_clock_time_of_virtual_threads_is_that_on_their_carriers() {
+    for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
+        let run = run(&home, "Crowd", &["6", "virtual"], "wall=2ms");
+        let stacks = stacks_of(&run.messages(), "wall", ("samples", "count"));
+        let line = run.stdout.lines().find(|line| line.starts_with("running ")).unwrap();
+        let expected_ns: f64 = line.split_once(' ').unwrap().1.parse().unwrap();
+        let is_it = |stack: &&Stack| {
+            stack.has("programs.Crowd.run")
+                && stack.has("java.lang.VirtualThread.run")
+                && stack.labels[THREAD_STATE] == "running"
+        };
+        let found_ns: f64 =
+            stacks.iter().filter(is_it).map(|stack| (stack.value * stack.period_ns) as f64).sum();
+        assert_near(&run, line, found_ns, expected_ns, 0.1);
     }
 }
 
