@@ -61,7 +61,7 @@ impl Session {
         };
         let (alive, mut survivors) = (engines::alive(&self.options), self.survivors.lock());
         let numbered = interval.numbered_samples(attributes_of);
-        survivors.update(&interval.tables, &numbered, &alive);
+        survivors.forget_dead(&alive);
         let is_empty = interval.is_empty() && self.events.is_empty() && survivors.is_empty();
         if is_empty && self.recording.is_empty() {
             self.drain.lock().recorded.left_out += left_out;
@@ -75,6 +75,7 @@ impl Session {
                 false => of_budget.max(of_limit),
             }
         });
+        survivors.update(&interval.tables, &numbered, &alive, &stretches);
         let mut owners = OwnerLabels::new(labels);
         let kinds = |engine| profiles_of(engine, &self.options, stretches[engine as usize]);
         let (mut tables, mut profiles) =
