@@ -219,6 +219,29 @@ fn a_clock_that_is_refused_is_one_line_and_the_other_engines_run() {
     }
 }
 
+/// The VM tells of exceptions only those who ask while it starts.
+#[test]
+fn exceptions_are_one_line_for_who_is_attached_later_and_the_other_engines_run() {
+    for home in oldest_and_newest() {
+        let mut jvm = JavaRun::new(&home, "AllocationLoop").argument(100).start();
+        jvm.load_agent_by_jcmd("status");
+        jvm.load_agent("cpu=off,exceptions,alloc=8k,interval=1h,file=FILE");
+        let file = jvm.profiles().join("profile.otlp");
+        jvm.wait_until("allocations", |jvm| {
+            jvm.load_agent("flush");
+            profiles::profile_types(&profiles::messages_if_any(&file)).contains("alloc-objects")
+        });
+        let said = jvm.stderr();
+        let line = "exceptions is off: the VM tells of exceptions only if the agent is loaded when it starts";
+        assert_eq!(said.matches(line).count(), 1, "{}: {said}", jvm.label);
+        assert_eq!(said.matches("is off").count(), 1, "{}: {said}", jvm.label);
+        let types = profiles::profile_types(&profiles::messages(&file));
+        assert!(!types.contains("exceptions"), "{}: {types:?}", jvm.label);
+        jvm.terminate();
+        jvm.finish();
+    }
+}
+
 /// Twenty threads, and two thousand, which are more than can be visited at each interval.
 #[test]
 fn wall_clock_time_is_that_of_all_threads_by_state() {
