@@ -70,8 +70,7 @@ fn descend(depth: usize, work: &mut dyn FnMut() -> f64) -> f64 {
 /// Takes samples of this very place; nanoseconds of each.
 fn take_samples(thread: &ThreadRecord, buffer: &SampleBuffer) -> f64 {
     let mut context = std::mem::MaybeUninit::<libc::ucontext_t>::zeroed();
-    let counts =
-        || [&COUNTERS.handler_ns, &COUNTERS.samples_dropped].map(|counter| counter.load(Ordering::Relaxed));
+    let counts = || [COUNTERS.handler_ns.load(Ordering::Relaxed), COUNTERS.samples_dropped.sum()];
     let before = counts();
     for _ in 0..SAMPLES {
         // SAFETY: getcontext fills the context, whose frame is this function's while the sample is taken.

@@ -10,7 +10,7 @@
 #            each method's share of the CPU time by both, and by what programs were built to spend
 #
 # stacks prints a table in Markdown. SAMPLES (200000) are taken of each side and cell; WALKERS (vm:vmx:dwarf:fp) and
-# PROGRAMS choose the cells. The whole table takes hours. TURNS (11, agreement 8) is how often the others let all of
+# PROGRAMS choose the cells. The whole table takes hours. TURNS (11, engines 7, agreement 8) is how often the others let all of
 # them run; WALKERS (vm) and PROGRAMS choose for peer_handler and agreement too. JDKS (homes, separated by colons)
 # chooses for all, ENGINES (wall:alloc:lock:nativemem) for engines: by default every one that there is for stacks, the installed ones for the others.
 set -euo pipefail

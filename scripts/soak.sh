@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Start/stop cycles, and sampling every 100 µs in many kinds of JVMs: nothing may crash or remain, and stacks must
-# reach their roots. Prints one line a run.
+# reach their roots. Then all engines at once for ten minutes, whose counts must add up. Prints one line a run.
 #
 #     scripts/soak.sh            1,000 cycles on each JDK; a minute of each program, and 15 seconds of it on each kind of
-#                                JVM; about an hour and a half
+#                                JVM; ten minutes of all engines on the newest JDK; about two hours
 #     scripts/soak.sh --short    1,000 cycles on one JDK; seconds of sampling on one of each version
 #
 # PROFILE=release takes the release build. OTLPPROF_TEST_JDKS (a list like PATH) names the JDKs, else it is those in
@@ -163,6 +163,12 @@ for jdk in "${jdks[@]}"; do
         kind "$jdk" storm-$collector "$flags" HiddenClassStorm
     done
 done
+
+if [[ ! $short ]]; then
+    echo "== all engines at once for ten minutes, by the release build"
+    OTLPPROF_TEST_ENGINES_S=600 cargo test --quiet --locked --release --test agent_all_engines \
+        all_engines_run_together -- --nocapture </dev/null || failed "all engines at once"
+fi
 
 [[ $failures -eq 0 ]] || {
     echo "soak: $failures failed" >&2

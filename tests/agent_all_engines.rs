@@ -7,10 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
+use agent_support::profiles::profile_types;
 use agent_support::running::Finished;
 use agent_support::stacks::stacks_of;
 use agent_support::{JavaRun, java_homes, java_version, oldest_and_newest};
 use loud_support::not_tested;
+use otlpprof::core::record::Engine;
 use otlpprof::model::attribute_keys::EXCEPTION_TYPE;
 use otlpprof::otlp::lookup::Lookup;
 use otlpprof::otlp::read::Message;
@@ -44,6 +46,10 @@ const TYPES: [&str; 11] = [
     "nativemem-leak",
     "trace",
 ];
+
+fn types_with(has_event: bool) -> BTreeSet<String> {
+    TYPES.into_iter().chain(has_event.then_some("page-faults")).map(str::to_owned).collect()
+}
 
 /// Whether the agent may have perf events here.
 fn has_perf_events(home: &Path) -> bool {
@@ -81,11 +87,10 @@ fn all_engines_run_together_and_their_counts_add_up() {
         for complaint in ["is off", "internal error"] {
             assert!(!run.stderr.contains(complaint), "{}: {}", run.label, run.stderr);
         }
-        assert_counters_add_up(&run);
+        assert_counters_add_up(&run, has_event);
+        assert_engines_tell_of_themselves(&run);
         let types = profile_types(&run.messages());
-        let wanted: BTreeSet<_> =
-            TYPES.into_iter().chain(has_event.then_some("page-faults")).map(str::to_owned).collect();
-        assert_eq!(types, wanted, "{}: {}", run.label, run.stderr);
+        assert_eq!(types, types_with(has_event), "{}: {}", run.label, run.stderr);
         assert_exceptions_are_all_told_of(&run);
         println!("{}", report(&run, &without));
     }
@@ -95,12 +100,16 @@ fn all_engines_run_together_and_their_counts_add_up() {
 #[test]
 fn samples_of_every_engine_have_their_times() {
     let home = oldest_and_newest().pop().unwrap();
-    let options = format!("{DENSE},{TRACE},timestamps,file=FILE");
+    let has_event = has_perf_events(&home);
+    let event = if has_event { EVENT } else { "event=off" };
+    if !has_event {
+        not_tested("the times of a perf event's samples, since perf events are not granted");
+    }
+    let options = format!("{DENSE},{TRACE},{event},timestamps,file=FILE");
     let run = JavaRun::new(&home, "MixedWork").argument(2).jvm_option("-Xmx256m").agent(&options);
     let run = run.run().expect_success();
     let messages = run.messages();
-    let wanted: BTreeSet<_> = TYPES.map(str::to_owned).into();
-    assert_eq!(profile_types(&messages), wanted, "{}: {}", run.label, run.stderr);
+    assert_eq!(profile_types(&messages), types_with(has_event), "{}: {}", run.label, run.stderr);
     assert_exceptions_are_all_told_of(&run);
     for message in &messages {
         let lookup = Lookup::new(&message.data);
@@ -122,28 +131,65 @@ fn samples_of_every_engine_have_their_times() {
     }
 }
 
-fn profile_types(messages: &[Message]) -> BTreeSet<String> {
-    let types = messages.iter().flat_map(|message| {
-        let lookup = Lookup::new(&message.data);
-        let profiles = &message.data.resource_profiles[0].scope_profiles[0].profiles;
-        profiles.iter().filter_map(move |profile| {
-            lookup.attribute_text(&profile.attribute_indices, "profile.type").map(str::to_owned)
-        })
-    });
-    types.collect()
-}
-
-/// What was taken is there or is lost and counted; and the intervals' counts are the session's.
-fn assert_counters_add_up(run: &Finished) {
+/// What was taken is there or is lost and counted, of each engine; and the intervals' counts are the session's.
+fn assert_counters_add_up(run: &Finished, has_event: bool) {
     let of_handler = |what: &str| format!("handler.samples_{what}");
     let [taken, recorded, dropped, filtered] =
         ["taken", "recorded", "dropped", "filtered"].map(|what| run.counter(&of_handler(what)));
     assert_eq!(taken, recorded + dropped + filtered, "{}: {}", run.label, run.stderr);
     assert!(recorded > 100, "{}: {}", run.label, run.stderr);
     let told = sums_of_counters(&run.messages());
-    for name in ["taken", "recorded", "dropped", "thinned"].map(of_handler) {
+    let is_told = |name: &str| {
         let sum = told.get(&format!("otlpprof.{name}")).copied().unwrap_or(0);
-        assert_eq!(sum, run.counter(&name), "{}: {name}: {}", run.label, run.stderr);
+        assert_eq!(sum, run.counter(name), "{}: {name}: {}", run.label, run.stderr);
+        sum
+    };
+    let outcomes = ["taken", "recorded", "dropped", "filtered", "thinned"];
+    let mut of_engines = [0; 5];
+    for engine in Engine::ALL {
+        let counts = outcomes.map(|what| is_told(&format!("{}.samples_{what}", engine.name())));
+        let [taken, recorded, dropped, filtered, _] = counts;
+        let label = format!("{}: {}: {counts:?}", run.label, engine.name());
+        assert_eq!(taken, recorded + dropped + filtered, "{label}");
+        assert_eq!(taken > 0, is_told(&format!("{}.samples_ns", engine.name())) > 0, "{label}");
+        assert_eq!(taken > 0, engine != Engine::Event || has_event, "{label}");
+        for (sum, count) in of_engines.iter_mut().zip(counts) {
+            *sum += count;
+        }
+    }
+    assert_eq!(of_engines, outcomes.map(|what| is_told(&of_handler(what))), "{}", run.label);
+}
+
+/// What became of an engine's samples is told in a profile of that engine. Of what lives on there may be none in the interval
+/// in which it is sampled.
+fn assert_engines_tell_of_themselves(run: &Finished) {
+    let types_of = |engine: Engine| match engine {
+        Engine::Cpu => &["cpu"],
+        Engine::Wall => &["wall"],
+        Engine::Alloc => &["alloc-space", "alloc-objects"][..],
+        Engine::Lock => &["lock-contention"],
+        Engine::Wait => &["wait"],
+        Engine::Exceptions => &["exceptions"],
+        Engine::Event => &["page-faults"],
+        Engine::NativeMemory => &["nativemem"],
+        Engine::Trace => &["trace"],
+        Engine::Live => &TYPES,
+    };
+    for message in run.messages() {
+        let lookup = Lookup::new(&message.data);
+        for profile in &message.data.resource_profiles[0].scope_profiles[0].profiles {
+            let attributes = &profile.attribute_indices;
+            let profile_type = lookup.attribute_text(attributes, "profile.type").unwrap();
+            for engine in Engine::ALL {
+                let key = format!("otlpprof.{}.samples_recorded", engine.name());
+                let is_there = lookup.attributes(attributes).any(|(found, _)| found == key);
+                assert!(
+                    !is_there || types_of(engine).contains(&profile_type),
+                    "{}: {key} in {profile_type}",
+                    run.label
+                );
+            }
+        }
     }
 }
 

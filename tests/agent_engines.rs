@@ -7,8 +7,10 @@ use std::path::Path;
 
 use agent_support::running::Finished;
 use agent_support::stacks::{Stack, stacks_of};
-use agent_support::{JavaRun, java_homes, java_version, oldest_and_newest};
+use agent_support::{JavaRun, java_homes, java_version, oldest_and_newest, profiles};
 use otlpprof::model::attribute_keys::{EXCEPTION_TYPE, LOCK_KIND, MONITOR_CLASS, OBJECT_CLASS, THREAD_STATE};
+use otlpprof::otlp::read::Message;
+use otlpprof::sampling::wall::SIGNALS_PER_S;
 
 /// Platform threads, and virtual ones where there are some.
 fn kinds_of_threads(home: &Path) -> &'static [&'static [&'static str]] {
@@ -174,16 +176,69 @@ fn time_parked_for_locks_is_within_what_the_threads_know() {
 fn exceptions_are_counted_by_class_and_site() {
     for home in java_homes() {
         for arguments in kinds_of_threads(&home) {
-            for (options, tolerance) in [("exceptions", 0.0), ("exceptions=7", 0.03)] {
+            // The program throws in a period of four: which of them are sampled must not follow it.
+            for period in [1, 2, 4, 7] {
+                let options = &format!("exceptions={period}");
                 let run = run(&home, "Throws", arguments, options);
                 let stacks = stacks_of(&run.messages(), "exceptions", ("exceptions", "count"));
                 for (method, class, numbers) in truth(&run) {
                     let found = sum(&run, &stacks, &method, EXCEPTION_TYPE, &class);
                     let label = format!("{options} {arguments:?} {method}");
-                    assert_near(&run, &label, found, numbers[0], tolerance);
+                    let deviation = (f64::from(period - 1) / numbers[0]).sqrt();
+                    assert_near(&run, &label, found, numbers[0], 5.0 * deviation);
                 }
             }
         }
+    }
+}
+
+/// Nothing but CPU time needs it.
+#[test]
+fn a_clock_that_is_refused_is_one_line_and_the_other_engines_run() {
+    for home in oldest_and_newest() {
+        let run = JavaRun::new(&home, "MixedWork").argument(2).without_perf_events();
+        let run = run.agent("cpu.clock=perf,wall,alloc=8k,lock,exceptions,file=FILE").run().expect_success();
+        let warned: Vec<_> = run.stderr.lines().filter(|line| line.contains("warn")).collect();
+        let [line] = warned[..] else { panic!("{}: {}", run.label, run.stderr) };
+        assert!(
+            line.contains("cpu is off: cpu.clock=perf is not available (Operation not permitted"),
+            "{line}"
+        );
+        assert!(line.contains("allow it by CAP_PERFMON"), "{line}");
+        let messages = run.messages();
+        for (profile_type, sample_type) in [
+            ("wall", ("samples", "count")),
+            ("alloc-objects", ("alloc_objects", "count")),
+            ("lock-contention", ("contentions", "count")),
+            ("exceptions", ("exceptions", "count")),
+        ] {
+            let stacks = stacks_of(&messages, profile_type, sample_type);
+            assert!(!stacks.is_empty(), "{}: {profile_type}: {}", run.label, run.stderr);
+        }
+        assert!(stacks_of(&messages, "cpu", ("samples", "count")).is_empty(), "{}", run.label);
+    }
+}
+
+/// The VM tells of exceptions only those who ask while it starts.
+#[test]
+fn exceptions_are_one_line_for_who_is_attached_later_and_the_other_engines_run() {
+    for home in oldest_and_newest() {
+        let mut jvm = JavaRun::new(&home, "AllocationLoop").argument(100).start();
+        jvm.load_agent_by_jcmd("status");
+        jvm.load_agent("cpu=off,exceptions,alloc=8k,interval=1h,file=FILE");
+        let file = jvm.profiles().join("profile.otlp");
+        jvm.wait_until("allocations", |jvm| {
+            jvm.load_agent("flush");
+            profiles::profile_types(&profiles::messages_if_any(&file)).contains("alloc-objects")
+        });
+        let said = jvm.stderr();
+        let line = "exceptions is off: the VM tells of exceptions only if the agent is loaded when it starts";
+        assert_eq!(said.matches(line).count(), 1, "{}: {said}", jvm.label);
+        assert_eq!(said.matches("is off").count(), 1, "{}: {said}", jvm.label);
+        let types = profiles::profile_types(&profiles::messages(&file));
+        assert!(!types.contains("exceptions"), "{}: {types:?}", jvm.label);
+        jvm.terminate();
+        jvm.finish();
     }
 }
 
@@ -197,8 +252,11 @@ fn wall_clock_time_is_that_of_all_threads_by_state() {
             // Before 18 a bias that is revoked blocks threads as they start, as long as the machine is busy.
             let run = run.jvm_option("-XX:+IgnoreUnrecognizedVMOptions").jvm_option("-XX:-UseBiasedLocking");
             let run = run.agent("cpu=off,file=FILE,wall=10ms").run().expect_success();
-            let stacks = stacks_of(&run.messages(), "wall", ("samples", "count"));
-            for line in run.stdout.lines() {
+            let messages = run.messages();
+            let stacks = stacks_of(&messages, "wall", ("samples", "count"));
+            let (times, woken) = run.stdout.trim().rsplit_once("\nwoken ").unwrap();
+            assert_cost_is_bounded(&run, &messages, parked, woken.parse().unwrap());
+            for line in times.lines() {
                 let (state, expected_ns) = line.split_once(' ').unwrap();
                 let found_ns: f64 = stacks
                     .iter()
@@ -218,6 +276,21 @@ fn wall_clock_time_is_that_of_all_threads_by_state() {
     }
 }
 
+/// Threads that do not run are woken once in each interval of profiles, and once more where it is the first that they are
+/// met in: then they are asked again whether they are there still.
+fn assert_cost_is_bounded(run: &Finished, messages: &[Message], parked: u64, woken: u64) {
+    let intervals = messages.len() as u64;
+    let seconds = messages.iter().map(profiles::duration_ns).sum::<u64>() as f64 / 1e9;
+    let [signals, idle] = ["signals", "idle"].map(|what| run.counter(&format!("wall.{what}")));
+    let label = format!(
+        "{}: {parked} were woken {woken} times in {intervals} intervals; {signals} signals and {idle} idle visits in {seconds} s",
+        run.label
+    );
+    assert!(woken <= 2 * parked * intervals, "{label}");
+    assert!(signals as f64 <= 1.1 * SIGNALS_PER_S * seconds, "{label}");
+    assert!(idle > 10 * signals, "{label}");
+}
+
 /// Threads that run, and have a processor or wait for one: each of them knows how long.
 #[test]
 fn waiting_for_a_processor_is_told_from_having_one() {
@@ -234,6 +307,26 @@ fn waiting_for_a_processor_is_told_from_having_one() {
             // Of more than a thousand samples; they run a little longer than they measure.
             assert_near(&run, line, found_ns, expected_ns.parse().unwrap(), 0.2);
         }
+    }
+}
+
+/// A virtual thread is where its carrier is while it has one: it runs for as long as it uses CPU time. One without a carrier is
+/// no thread that is visited.
+#[test]
+fn wall_clock_time_of_virtual_threads_is_that_on_their_carriers() {
+    for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
+        let run = run(&home, "Crowd", &["6", "virtual"], "wall=2ms");
+        let stacks = stacks_of(&run.messages(), "wall", ("samples", "count"));
+        let line = run.stdout.lines().find(|line| line.starts_with("running ")).unwrap();
+        let expected_ns: f64 = line.split_once(' ').unwrap().1.parse().unwrap();
+        let is_it = |stack: &&Stack| {
+            stack.has("programs.Crowd.run")
+                && stack.has("java.lang.VirtualThread.run")
+                && stack.labels[THREAD_STATE] == "running"
+        };
+        let found_ns: f64 =
+            stacks.iter().filter(is_it).map(|stack| (stack.value * stack.period_ns) as f64).sum();
+        assert_near(&run, line, found_ns, expected_ns, 0.1);
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use agent_support::running::Finished;
+use agent_support::running::{Finished, Running};
 use agent_support::stacks::stacks_of;
 use agent_support::{JavaRun, agent, oldest_and_newest, profiles};
 use loud_support::not_tested;
@@ -169,6 +169,54 @@ fn a_signal_that_async_profiler_has_already_is_one_line_and_the_other_engines_ru
             assert!(events > 10, "{label}: {events}");
         }
     }
+}
+
+/// Each engine has a signal of its own, whose option chooses another.
+#[test]
+fn signals_that_the_program_has_already_are_a_line_for_each_engine_and_the_other_engines_run() {
+    for home in oldest_and_newest() {
+        let program = JavaRun::new(&home, "EarlyHandlers").argument(100);
+        let mut jvm = program.argument("VTALRM").argument("STKFLT").start();
+        jvm.wait_until("handlers", |jvm| jvm.stdout().contains("ready"));
+        let options = "cpu=1ms,wall=10ms,event=context-switches,alloc=8k,interval=1h";
+        jvm.load_agent(&format!("{options},file=DIR/first.otlp"));
+        wait_for_samples(&mut jvm, "first.otlp", &["cpu", "alloc-objects"]);
+        let said = jvm.stderr();
+        for (engine, signal, option) in
+            [("wall", libc::SIGVTALRM, "wall.signal"), ("event", libc::SIGSTKFLT, "event.signal")]
+        {
+            let line = format!(
+                "{engine} is off: another agent of this process, or the program, has a handler for signal {signal}; \
+                 `{option}` chooses another signal"
+            );
+            assert_eq!(said.matches(&line).count(), 1, "{}: {said}", jvm.label);
+        }
+        assert_eq!(said.matches("is off").count(), 2, "{}: {said}", jvm.label);
+        let types = profiles::profile_types(&profiles::messages(&jvm.profiles().join("first.otlp")));
+        assert!(!types.contains("wall") && !types.contains("context-switches"), "{}: {types:?}", jvm.label);
+        jvm.load_agent("stop");
+        jvm.load_agent(&format!("{options},wall.signal=SIGUSR1,event.signal=34,file=DIR/second.otlp"));
+        // Of the perf event that may be refused.
+        let has_event = !jvm.stderr().contains("event=context-switches is off: ");
+        let events: &[&str] = if has_event { &["context-switches"] } else { &[] };
+        if !has_event {
+            not_tested("another signal for perf events, since they are not granted");
+        }
+        wait_for_samples(&mut jvm, "second.otlp", &[&["cpu", "wall", "alloc-objects"], events].concat());
+        let off = 2 + usize::from(!has_event);
+        assert_eq!(jvm.stderr().matches("is off").count(), off, "{}: {}", jvm.label, jvm.stderr());
+        jvm.terminate();
+        jvm.finish();
+    }
+}
+
+/// Waits until the file has profiles of these types.
+fn wait_for_samples(jvm: &mut Running, file: &str, types: &[&str]) {
+    jvm.wait_until(&format!("samples of {types:?}"), |jvm| {
+        jvm.load_agent("flush");
+        let found = profiles::profile_types(&profiles::messages_if_any(&jvm.profiles().join(file)));
+        types.iter().all(|wanted| found.contains(*wanted))
+    });
 }
 
 /// Regression: only the CPU engine looked at its handler again. Where one is installed once more it is left there, and the user

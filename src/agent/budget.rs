@@ -21,7 +21,7 @@ use super::recording;
 use crate::core::memory::Memory;
 use crate::core::record::Engine;
 use crate::sampling::own_threads;
-use crate::signal::counters::COUNTERS;
+use crate::signal::counters::{COUNTERS, CountByEngine};
 use crate::signal::safe_load::ProcessMemory;
 use crate::signal::stretch::STRETCHES;
 
@@ -84,9 +84,7 @@ struct Costs {
 
 impl Costs {
     fn now() -> Self {
-        let of_engines = |counters: &[std::sync::atomic::AtomicU64; Engine::COUNT]| {
-            Engine::ALL.map(|engine| counters[engine as usize].load(Ordering::Relaxed))
-        };
+        let of_engines = |counts: &CountByEngine| Engine::ALL.map(|engine| counts.of(engine));
         Self {
             process_ns: own_threads::process_cpu_ns(),
             engines_ns: of_engines(&COUNTERS.engine_ns),

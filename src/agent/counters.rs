@@ -5,6 +5,9 @@
 //! that sum; since they are known when the profile is written, the next one counts them (`otlpprof.encode.over_limit.*`),
 //! as it counts what became of this one's messages. Recorded samples and periods are counted when they are drained; what
 //! handlers count, `.samples_taken` for one, may be ahead by what is in the buffer.
+//! What becomes of samples is counted by engine, `otlpprof.ENGINE.samples_taken` and so on, in a profile of that engine, if there
+//! is one: taken are recorded, dropped or filtered ones, `.samples_thinned` are left to others to stand for before they are
+//! taken, and `.samples_ns` is what taking them took. The counts of `otlpprof.handler.samples_*` are those of all engines together.
 //! `samples_left_out` are those of threads and stacks that the user does not want: recorded, and in no value.
 //! `samples` of files and uploads are a profile's, each of which stands for all records of one stack and thread;
 //! `agent.threads_ns` is what the profiler's threads have used but the one that reads the JVM's recording, whose is
@@ -18,6 +21,7 @@ use super::output::EncodeStats;
 use super::session::Recorded;
 use crate::context::blocks::BLOCKS;
 use crate::context::counts as context_counts;
+use crate::core::record::Engine;
 use crate::export::stats::{FileStats, Loss, Tally, UploadStats};
 use crate::model::{AttributeId, Tables};
 use crate::sampling::{cpu, wall};
@@ -31,6 +35,8 @@ use crate::signal::walk::{FrozenReason, WalkError};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Snapshot {
     counts: Vec<(String, u64)>,
+    /// What has become of each engine's samples.
+    of_engines: Vec<(Engine, String, u64)>,
     /// What there is, rather than what has happened.
     levels: Vec<(String, u64)>,
 }
@@ -45,7 +51,7 @@ impl Snapshot {
         file: Option<&FileStats>,
     ) -> Self {
         let mut counts = vec![
-            ("otlpprof.handler.samples_recorded".to_owned(), recorded.samples),
+            ("otlpprof.handler.samples_recorded".to_owned(), recorded.samples.iter().sum()),
             ("otlpprof.handler.periods_recorded".to_owned(), recorded.periods),
             ("otlpprof.agent.threads_ns".to_owned(), recorded.used.threads_ns),
             ("otlpprof.agent.recording_ns".to_owned(), recorded.used.recording_ns),
@@ -98,11 +104,31 @@ impl Snapshot {
             counts.push(("otlpprof.file.written.messages".into(), file.written.messages));
             counts.push(("otlpprof.file.failed.messages".into(), file.failed.messages));
         }
-        Self { counts, levels }
+        Self { counts, of_engines: of_engines(&recorded), levels }
     }
 
     /// What was counted since `earlier`, and what there is; what is 0 is left out.
     pub(super) fn since(&self, earlier: &Self) -> Vec<(&str, u64)> {
+        let of_engines = Engine::ALL.into_iter().flat_map(|engine| self.of_engine_since(engine, earlier));
+        self.of_all_since(earlier).into_iter().chain(of_engines).collect()
+    }
+
+    /// The same as attributes, without what is of one engine.
+    pub(super) fn attributes_since(&self, earlier: &Self, tables: &mut Tables) -> Vec<AttributeId> {
+        as_attributes(self.of_all_since(earlier), tables)
+    }
+
+    /// What is of one engine, as attributes.
+    pub(super) fn engine_attributes_since(
+        &self,
+        engine: Engine,
+        earlier: &Self,
+        tables: &mut Tables,
+    ) -> Vec<AttributeId> {
+        as_attributes(self.of_engine_since(engine, earlier), tables)
+    }
+
+    fn of_all_since(&self, earlier: &Self) -> Vec<(&str, u64)> {
         let counted = self.counts.iter().map(|(name, count)| {
             let before = earlier.counts.iter().find(|(other, _)| other == name);
             (name.as_str(), count.saturating_sub(before.map_or(0, |(_, count)| *count)))
@@ -113,13 +139,37 @@ impl Snapshot {
             .collect()
     }
 
-    /// The same as attributes.
-    pub(super) fn attributes_since(&self, earlier: &Self, tables: &mut Tables) -> Vec<AttributeId> {
-        self.since(earlier)
-            .into_iter()
-            .map(|(name, count)| tables.int_attribute(name, i64::try_from(count).unwrap_or(i64::MAX), ""))
+    fn of_engine_since(&self, engine: Engine, earlier: &Self) -> Vec<(&str, u64)> {
+        // Both have the same counts, in the same order.
+        let counted = self.of_engines.iter().zip(&earlier.of_engines);
+        counted
+            .filter(|((of, ..), _)| *of == engine)
+            .map(|((_, name, count), (.., before))| (name.as_str(), count.saturating_sub(*before)))
+            .filter(|&(_, count)| count > 0)
             .collect()
     }
+}
+
+fn of_engines(recorded: &Recorded) -> Vec<(Engine, String, u64)> {
+    let counts = |engine: Engine| {
+        [
+            ("samples_taken", COUNTERS.samples_taken.of(engine)),
+            ("samples_recorded", recorded.samples[engine as usize]),
+            ("samples_dropped", COUNTERS.samples_dropped.of(engine)),
+            ("samples_filtered", COUNTERS.samples_filtered.of(engine)),
+            ("samples_thinned", COUNTERS.samples_thinned.of(engine)),
+            ("samples_ns", COUNTERS.engine_ns.of(engine)),
+        ]
+        .map(|(name, count)| (engine, format!("otlpprof.{}.{name}", engine.name()), count))
+    };
+    Engine::ALL.into_iter().flat_map(counts).collect()
+}
+
+fn as_attributes(counts: Vec<(&str, u64)>, tables: &mut Tables) -> Vec<AttributeId> {
+    counts
+        .into_iter()
+        .map(|(name, count)| tables.int_attribute(name, i64::try_from(count).unwrap_or(i64::MAX), ""))
+        .collect()
 }
 
 /// Adds a group's counts, each by the group's name and its own.

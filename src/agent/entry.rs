@@ -8,10 +8,8 @@ use log::LevelFilter;
 
 use super::lifecycle;
 use super::logging;
-use super::options::{self, Environment, Options, Request};
+use super::options::{self, Environment, Request};
 use super::session;
-use crate::sampling::config::Config;
-use crate::sampling::cpu;
 
 /// Loaded at the JVM's start: `-agentpath:…/libotlpprof.so=OPTIONS`.
 ///
@@ -89,14 +87,6 @@ pub(super) unsafe fn load_with(vm: *mut JavaVM, options: &[u8]) -> jint {
     })
 }
 
-/// Whether the clock that is asked for can be had. Sampling begins when the VM is live, where a refusal no longer
-/// fails its start.
-fn check_clock(options: &Options) -> Result<(), cpu::StartError> {
-    let Some(interval) = options.cpu else { return Ok(()) };
-    let clock = session::clock_choice(options.cpu_clock);
-    cpu::check(&Config { interval, clock, signal: options.signal, ..Config::default() })
-}
-
 /// Does what is asked. A mistake leaves the JVM running, unless `strict` says otherwise.
 unsafe fn obey(vm: *mut JavaVM, request: Result<Request, options::OptionError>) -> jint {
     let is_profiling = lifecycle::agent().is_some_and(lifecycle::Agent::is_profiling);
@@ -111,7 +101,7 @@ unsafe fn obey(vm: *mut JavaVM, request: Result<Request, options::OptionError>) 
             if !is_profiling {
                 logging::set_level(options.log_level);
             }
-            if strict && let Err(error) = check_clock(&options) {
+            if strict && let Err(error) = session::check_clock(&options) {
                 return failed(&error.to_string(), strict);
             }
             // SAFETY: by the contract.

@@ -1,5 +1,6 @@
 //! One run of the profiler: samples are drained, and at every interval summed up and sent.
 
+mod cpu_clock;
 mod drain;
 mod held_signals;
 mod interval_end;
@@ -14,6 +15,7 @@ use jni::sys::JNIEnv;
 use parking_lot::Mutex;
 use thiserror::Error;
 
+pub(super) use self::cpu_clock::{check_clock, clock_choice};
 use self::drain::Drain;
 pub(super) use self::drain::Recorded;
 use self::interval_end::IntervalStart;
@@ -25,7 +27,7 @@ use super::first_upload::first_interval;
 use super::lifecycle;
 use super::native_frames::NativeFrames;
 use super::objects::Objects;
-use super::options::{CpuClock, Options};
+use super::options::Options;
 use super::output::{EncodeStats, Output, OutputError};
 use super::publication;
 use super::recording::Recording;
@@ -38,11 +40,9 @@ use crate::context::reclaim;
 use crate::context::slot_names::{SLOT_NAMES, SlotNameError};
 use crate::core::record::Engine;
 use crate::core::stack_walker::StackWalker;
-use crate::core::thread::ClockKind;
 use crate::elf::image::{LoadCounts, load_counts};
 use crate::jvm::methods::{MethodTable, MethodTableLimits};
 use crate::model::Resource;
-use crate::sampling::config::{ClockChoice, Config};
 use crate::sampling::wall::{self, WallConfig};
 use crate::sampling::{KernelFrames, cpu, join_kernel_readers, own_threads, perf_events};
 use crate::signal::buffer::{self, SampleBuffer};
@@ -115,6 +115,7 @@ impl Session {
         drains: impl FnOnce(&Arc<Self>),
     ) -> Result<Arc<Self>, SessionError> {
         held_signals::turn_off(&mut options);
+        cpu_clock::turn_off_if_refused(&mut options)?;
         name_slots(&options.context)?;
         let output = Output::new(&options)?;
         let buffer = buffer::create().map_err(SessionError::Buffer)?;
@@ -214,11 +215,7 @@ impl Session {
             }
         }
         if is_sampling(&self.options) {
-            let clock = self.options.cpu.map_or(ClockChoice::None, |_| clock_choice(self.options.cpu_clock));
-            let interval = self.options.cpu.unwrap_or(Config::LONGEST_INTERVAL);
-            let kernel_frames = self.options.cpu_kernel && self.options.stack_walker != StackWalker::No;
-            let config = Config { interval, clock, signal: self.options.signal, kernel_frames };
-            let cpu = cpu::start(&config, sample::take_cpu)?;
+            let cpu = cpu::start(&cpu_clock::config(&self.options), sample::take_cpu)?;
             if let Some(clock) = cpu.clock() {
                 let _ = self.clock.set(clock.name());
             }
@@ -461,16 +458,6 @@ fn name_slots(names: &[String]) -> Result<(), SessionError> {
 /// Whether stacks of the perf event have the kernel's frames, if they can be had.
 fn kernel_frames(options: &Options) -> KernelFrames {
     if options.stack_walker == StackWalker::No { KernelFrames::Off } else { options.event_kernel }
-}
-
-/// The engine's word for the option.
-pub(super) fn clock_choice(clock: CpuClock) -> ClockChoice {
-    match clock {
-        CpuClock::Auto => ClockChoice::Auto,
-        CpuClock::Perf => ClockChoice::Only(ClockKind::Perf),
-        CpuClock::Timer => ClockChoice::Only(ClockKind::Timer),
-        CpuClock::Itimer => ClockChoice::Only(ClockKind::Itimer),
-    }
 }
 
 fn clock_ns(clock: libc::clockid_t) -> u64 {

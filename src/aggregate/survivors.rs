@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use crate::core::record::Engine;
 use crate::model::{AttributeSetId, SampleIdentity, Tables, Translation};
 
-use super::interval::{EngineProfiles, Rounding};
+use super::interval::{EngineProfiles, ProfileKind, Rounding};
 use crate::model::Profile;
 
 /// A sample that is known by a number.
@@ -51,11 +51,20 @@ const AGE: &str = crate::model::attribute_keys::OBJECT_AGE;
 const GROWTH: usize = 4;
 const FEW_STRINGS: usize = 10_000;
 
+/// A sample of what is still there, in the tables of [`Survivors`].
+#[derive(Debug)]
+struct Survivor {
+    identity: SampleIdentity,
+    values: [f64; 2],
+    /// How many times as seldom as was asked for its engine sampled in its interval, at most.
+    stretch: u32,
+}
+
 /// The samples of what is still there.
 #[derive(Debug, Default)]
 pub struct Survivors {
     tables: Tables,
-    samples: HashMap<(Engine, u32), (SampleIdentity, [f64; 2])>,
+    samples: HashMap<(Engine, u32), Survivor>,
     /// Strings in the tables when they were made.
     made_with: usize,
 }
@@ -66,14 +75,30 @@ impl Survivors {
         self.samples.is_empty()
     }
 
-    /// Takes over what is alive of an interval's samples, which are described in `tables`, and forgets what is not.
-    pub fn update(&mut self, tables: &Tables, samples: &[NumberedSample], alive: &Alive) {
+    /// Forgets what is not alive any more.
+    pub fn forget_dead(&mut self, alive: &Alive) {
         self.samples.retain(|key, _| alive.contains_key(key));
+    }
+
+    /// Takes over what is alive of an interval's samples, which are described in `tables`. In that
+    /// interval engines sampled up to `stretches` times as seldom as was asked for.
+    pub fn update(
+        &mut self,
+        tables: &Tables,
+        samples: &[NumberedSample],
+        alive: &Alive,
+        stretches: &[u32; Engine::COUNT],
+    ) {
         let mut translation = Translation::new(tables, &mut self.tables);
         for sample in samples {
             let key = (sample.engine, sample.number);
             if alive.contains_key(&key) {
-                self.samples.insert(key, (translation.identity(sample.identity), sample.values));
+                let survivor = Survivor {
+                    identity: translation.identity(sample.identity),
+                    values: sample.values,
+                    stretch: stretches[sample.engine as usize],
+                };
+                self.samples.insert(key, survivor);
             }
         }
         if self.tables.strings.len() > FEW_STRINGS.max(self.made_with * GROWTH) {
@@ -84,14 +109,14 @@ impl Survivors {
     fn make_tables_anew(&mut self) {
         let mut tables = Tables::new();
         let mut translation = Translation::new(&self.tables, &mut tables);
-        for (identity, _) in self.samples.values_mut() {
-            *identity = translation.identity(*identity);
+        for survivor in self.samples.values_mut() {
+            survivor.identity = translation.identity(survivor.identity);
         }
         self.made_with = tables.strings.len();
         self.tables = tables;
     }
 
-    /// An engine's profiles of all that is alive, described in `tables`.
+    /// An engine's profiles of all that is alive, described in `tables`. Their period is that of the rarest of the samples.
     pub fn profiles(
         &self,
         engine: Engine,
@@ -100,11 +125,22 @@ impl Survivors {
         alive: &Alive,
         at_unix_nano: Option<u64>,
     ) -> Vec<Profile> {
-        let mut profiles = kinds.map(|kind| kind.map(Rounding::new));
+        let told = || {
+            let of_engine = self.samples.iter().filter(|((of, _), _)| *of == engine);
+            of_engine.filter_map(|(key, survivor)| {
+                alive.get(key).filter(|remains| remains.age != Some(0)).map(|remains| (survivor, remains))
+            })
+        };
+        let longest = told().map(|(survivor, remains)| f64::from(survivor.stretch) * remains.weight);
+        let longest = longest.fold(1.0, f64::max) as i64;
+        let mut profiles = kinds.map(|kind| {
+            let stretched =
+                |kind: ProfileKind| ProfileKind { period: kind.period.saturating_mul(longest), ..kind };
+            kind.map(stretched).map(Rounding::new)
+        });
         let mut translation = Translation::new(&self.tables, tables);
         let mut ages: HashMap<(AttributeSetId, u32), AttributeSetId> = HashMap::new();
-        for (key, (identity, values)) in self.samples.iter().filter(|((of, _), _)| *of == engine) {
-            let Some(remains) = alive.get(key).filter(|remains| remains.age != Some(0)) else { continue };
+        for (Survivor { identity, values, .. }, remains) in told() {
             let mut identity = translation.identity(*identity);
             if let Some(age) = remains.age {
                 let attributes = identity.attributes;
@@ -129,7 +165,6 @@ impl Survivors {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aggregate::ProfileKind;
     use crate::model::{AttributeValue, LinkId, types};
 
     const ENGINE: Engine = Engine::NativeMemory;
@@ -146,6 +181,8 @@ mod tests {
         let identity = SampleIdentity { stack, attributes: AttributeSetId::EMPTY, link: LinkId::NONE };
         NumberedSample { engine: ENGINE, number, identity, values: [100.0, 2.0] }
     }
+
+    const UNSTRETCHED: [u32; Engine::COUNT] = [1; Engine::COUNT];
 
     fn alive(numbers: &[u32]) -> Alive {
         numbers.iter().map(|number| ((ENGINE, *number), Remains::ALL)).collect()
@@ -169,17 +206,34 @@ mod tests {
         let mut survivors = Survivors::default();
         let mut first = Tables::new();
         let samples = [1, 2, 3].map(|number| sample(&mut first, number, &format!("f{number}")));
-        survivors.update(&first, &samples, &alive(&[1, 3]));
+        survivors.update(&first, &samples, &alive(&[1, 3]), &UNSTRETCHED);
         let mut second = Tables::new();
         let more = [sample(&mut second, 4, "f1")];
-        survivors.update(&second, &more, &alive(&[1, 3, 4]));
+        survivors.forget_dead(&alive(&[1, 3, 4]));
+        survivors.update(&second, &more, &alive(&[1, 3, 4]), &UNSTRETCHED);
         let profiles = survivors.profiles(ENGINE, kinds(), &mut second, &alive(&[1, 3, 4]), None);
         let text = |name: &str, value| (name.to_owned(), value);
         assert_eq!(functions(&second, &profiles[0]), [text("f1", 200), text("f3", 100)]);
         assert_eq!(functions(&second, &profiles[1]), [text("f1", 4), text("f3", 2)]);
-        survivors.update(&Tables::new(), &[], &alive(&[]));
+        survivors.forget_dead(&alive(&[]));
         assert!(survivors.is_empty());
         assert!(survivors.profiles(ENGINE, kinds(), &mut second, &alive(&[]), None).is_empty());
+    }
+
+    #[test]
+    fn the_period_is_that_of_the_rarest_sample_that_is_told() {
+        let mut survivors = Survivors::default();
+        let mut tables = Tables::new();
+        for (number, stretch) in [(1, 1), (2, 8), (3, 2)] {
+            let samples = [sample(&mut tables, number, "f")];
+            let stretches = Engine::ALL.map(|engine| if engine == ENGINE { stretch } else { 100 });
+            survivors.update(&tables, &samples, &alive(&[1, 2, 3]), &stretches);
+        }
+        let halved = Alive::from([((ENGINE, 3), Remains { weight: 2.0, ..Remains::ALL })]);
+        for (alive, period) in [(alive(&[1, 2, 3]), 8), (alive(&[1, 3]), 2), (alive(&[1]), 1), (halved, 4)] {
+            let profiles = survivors.profiles(ENGINE, kinds(), &mut tables, &alive, None);
+            assert_eq!(profiles.iter().map(|profile| profile.period).collect::<Vec<_>>(), [period; 2]);
+        }
     }
 
     #[test]
@@ -189,7 +243,7 @@ mod tests {
         let samples = [sample(&mut tables, 1, "f")];
         let remains = Remains { share: 0.25, weight: 2.0, age: Some(3) };
         let alive = Alive::from([((ENGINE, 1), remains)]);
-        survivors.update(&tables, &samples, &alive);
+        survivors.update(&tables, &samples, &alive, &UNSTRETCHED);
         let profiles = survivors.profiles(ENGINE, kinds(), &mut tables, &alive, None);
         assert_eq!(profiles.iter().map(|profile| profile.samples()[0].value).collect::<Vec<_>>(), [50, 4]);
         let attributes = tables.attributes_of(profiles[0].samples()[0].identity.attributes);
@@ -206,7 +260,8 @@ mod tests {
                 .map(|number| sample(&mut tables, round * 3_000 + number, &format!("f{round}.{number}")))
                 .collect();
             let numbers: Vec<u32> = samples.iter().map(|sample| sample.number).collect();
-            survivors.update(&tables, &samples, &alive(&numbers));
+            survivors.forget_dead(&alive(&numbers));
+            survivors.update(&tables, &samples, &alive(&numbers), &UNSTRETCHED);
         }
         assert!(survivors.tables.strings.len() < 20_000, "{}", survivors.tables.strings.len());
         let mut tables = Tables::new();

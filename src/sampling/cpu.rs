@@ -42,7 +42,7 @@ pub enum StartError {
     #[error("signal {0} cannot be used for sampling; leave `signal` at its default, SIGPROF")]
     Signal(i32),
     /// A clock was asked for by name, and is not to be had.
-    #[error("cpu.clock={} is not available ({error}); cpu.clock=auto takes what is", .kind.name())]
+    #[error("cpu.clock={} is not available ({error}); {}cpu.clock=auto takes what is", .kind.name(), allowed_by(*kind))]
     Clock {
         /// The clock.
         kind: ClockKind,
@@ -58,6 +58,18 @@ pub enum StartError {
     /// A system call failed.
     #[error("CPU sampling: {0}")]
     System(#[from] io::Error),
+}
+
+/// What has the system grant a clock.
+fn allowed_by(kind: ClockKind) -> &'static str {
+    match kind {
+        ClockKind::Perf => {
+            "allow it by CAP_PERFMON, or by sysctl kernel.perf_event_paranoid=1, and in a container by a seccomp profile that \
+             lets perf_event_open through; "
+        }
+        ClockKind::Timer => "allow more of them by ulimit -i, of whose signals each timer takes one; ",
+        ClockKind::Itimer => "",
+    }
 }
 
 impl From<ChainError> for StartError {
@@ -87,6 +99,16 @@ pub fn check(config: &Config) -> Result<(), StartError> {
         ClockChoice::Auto | ClockChoice::None => Ok(()),
         ClockChoice::Only(_) => choose_clock(config).map(drop),
     }
+}
+
+/// Sees to it that what the system may refuse is granted, before anything begins: the clock that is asked for, and the signal's
+/// handler, which stays.
+pub fn prepare(config: &Config) -> Result<(), StartError> {
+    check(config)?;
+    if config.clock != ClockChoice::None {
+        install_handler(config.signal)?;
+    }
+    Ok(())
 }
 
 /// Starts to sample every thread of the process, those to come included, but for the profiler's own. `sample` is

@@ -9,15 +9,50 @@ use super::walk::{FrozenReason, WalkError};
 /// What a sample of the deepest stack takes at most, on a slow machine.
 const LONGEST_SAMPLE_NS: u64 = 500_000;
 
+/// A count of each engine's.
+pub struct CountByEngine([AtomicU64; Engine::COUNT]);
+
+impl CountByEngine {
+    const fn new() -> Self {
+        Self([const { AtomicU64::new(0) }; Engine::COUNT])
+    }
+
+    /// Adds to an engine's count.
+    #[inline]
+    pub fn add(&self, engine: Engine, count: u64) {
+        if let Some(counter) = self.0.get(engine as usize) {
+            add(counter, count);
+        }
+    }
+
+    /// An engine's count.
+    pub fn of(&self, engine: Engine) -> u64 {
+        self.0.get(engine as usize).map_or(0, |counter| counter.load(Ordering::Relaxed))
+    }
+
+    /// The count of all engines together.
+    pub fn sum(&self) -> u64 {
+        self.0.iter().fold(0, |sum, counter| sum.wrapping_add(counter.load(Ordering::Relaxed)))
+    }
+}
+
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// The handlers' counters. All relaxed: each is a count of its own.
         pub struct Counters {
             $($(#[$doc])* pub $name: AtomicU64,)*
-            /// What engines have used, by [`Engine`]: [`Counters::engine_has_used`].
-            pub engine_ns: [AtomicU64; Engine::COUNT],
-            /// Signals that the kernel has delivered for engines, by [`Engine`].
-            pub engine_signals: [AtomicU64; Engine::COUNT],
+            /// Samples that were begun, recorded or lost.
+            pub samples_taken: CountByEngine,
+            /// Of those that come one by one: left to others to stand for, within the budget.
+            pub samples_thinned: CountByEngine,
+            /// Samples lost, for one of four reasons.
+            pub samples_dropped: CountByEngine,
+            /// Not recorded, since the thread has not registered itself and only such are wanted.
+            pub samples_filtered: CountByEngine,
+            /// What engines have used: [`Counters::engine_has_used`].
+            pub engine_ns: CountByEngine,
+            /// Signals that the kernel has delivered for engines.
+            pub engine_signals: CountByEngine,
             /// Walks that could not go on, by [`WalkError`].
             pub walk_errors: [AtomicU64; WalkError::COUNT],
             /// Walks that left frozen frames out, by [`FrozenReason`].
@@ -28,34 +63,37 @@ macro_rules! counters {
             const fn new() -> Self {
                 Self {
                     $($name: AtomicU64::new(0),)*
-                    engine_ns: [const { AtomicU64::new(0) }; Engine::COUNT],
-                    engine_signals: [const { AtomicU64::new(0) }; Engine::COUNT],
+                    samples_taken: CountByEngine::new(),
+                    samples_thinned: CountByEngine::new(),
+                    samples_dropped: CountByEngine::new(),
+                    samples_filtered: CountByEngine::new(),
+                    engine_ns: CountByEngine::new(),
+                    engine_signals: CountByEngine::new(),
                     walk_errors: [const { AtomicU64::new(0) }; WalkError::COUNT],
                     frozen: [const { AtomicU64::new(0) }; FrozenReason::COUNT],
                 }
             }
 
-            /// Every counter but the walk errors and frozen frames, with its name. Ordinary zone only.
+            /// Every counter but the walk errors and frozen frames, with its name; of samples those of all engines
+            /// together. Ordinary zone only.
             #[expect(clippy::disallowed_types, clippy::disallowed_macros, reason = "for reports, not in a handler")]
             pub fn named(&self) -> Vec<(&'static str, u64)> {
-                vec![$((stringify!($name), self.$name.load(Ordering::Relaxed)),)*]
+                vec![
+                    ("samples_taken", self.samples_taken.sum()),
+                    ("samples_thinned", self.samples_thinned.sum()),
+                    ("samples_dropped", self.samples_dropped.sum()),
+                    ("samples_filtered", self.samples_filtered.sum()),
+                    $((stringify!($name), self.$name.load(Ordering::Relaxed)),)*
+                ]
             }
         }
     };
 }
 
 counters! {
-    /// Samples that were begun, recorded or lost.
-    samples_taken,
-    /// Of those that come one by one: left to others to stand for, within the budget.
-    samples_thinned,
-    /// Samples lost, for one of four reasons.
-    samples_dropped,
     /// The weights of all lost samples, in periods.
     periods_dropped,
-    /// Not recorded, since the thread has not registered itself and only such are wanted.
-    samples_filtered,
-    /// The weights of those, in periods.
+    /// The weights of those that were not recorded since only registered threads are wanted, in periods.
     periods_filtered,
     /// Lost: all strips of the buffer were held by others.
     samples_dropped_held,
@@ -103,9 +141,7 @@ impl Counters {
     /// is longer than any walk counts as that long.
     #[inline]
     pub fn engine_has_used(&self, engine: Engine, ns: u64) {
-        if let Some(used) = self.engine_ns.get(engine as usize) {
-            add(used, ns.min(LONGEST_SAMPLE_NS));
-        }
+        self.engine_ns.add(engine, ns.min(LONGEST_SAMPLE_NS));
     }
 
     /// Counts what an event of the VM's took in which no sample is taken, with the same limit.
@@ -117,9 +153,7 @@ impl Counters {
     /// Counts a signal that an engine has caused.
     #[inline]
     pub fn signal_has_come(&self, engine: Engine) {
-        if let Some(signals) = self.engine_signals.get(engine as usize) {
-            add(signals, 1);
-        }
+        self.engine_signals.add(engine, 1);
     }
 
     /// Counts a walk error.

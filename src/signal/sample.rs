@@ -184,16 +184,16 @@ pub unsafe fn take(sample: &Sample, thread: &ThreadRecord, context: *mut c_void)
 /// The place is the current thread's; see the functions above.
 unsafe fn take_at(sample: &Sample, thread: &ThreadRecord, place: Place) -> Result<(), NotRecorded> {
     let start_ns = monotonic_ns();
-    add(&COUNTERS.samples_taken, 1);
+    COUNTERS.samples_taken.add(sample.engine, 1);
     let recorded = match has_room_on_stack(place) {
         true => record(sample, thread, place, start_ns),
         false => Err(NotRecorded::SmallStack),
     };
     if let Err(NotRecorded::Filtered) = recorded {
-        add(&COUNTERS.samples_filtered, 1);
+        COUNTERS.samples_filtered.add(sample.engine, 1);
         add(&COUNTERS.periods_filtered, sample.weight);
     } else if let Err(reason) = recorded {
-        add(&COUNTERS.samples_dropped, 1);
+        COUNTERS.samples_dropped.add(sample.engine, 1);
         add(&COUNTERS.periods_dropped, sample.weight);
         let counter = match reason {
             NotRecorded::NotReady | NotRecorded::Filtered => &COUNTERS.samples_dropped_not_ready,

@@ -8,7 +8,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::counters::{COUNTERS, add};
+use super::counters::COUNTERS;
 use super::rate_limit::LIMITS;
 use super::sample::monotonic_ns;
 use crate::core::record::Engine;
@@ -52,7 +52,7 @@ pub fn thin(engine: Engine, values: [f64; 2]) -> Option<[f64; 2]> {
     }
     let chance = AMOUNTS.get(engine as usize)?.chance(amount(engine, values), stretch);
     if !is_chosen(chance, monotonic_ns()) {
-        add(&COUNTERS.samples_thinned, 1);
+        COUNTERS.samples_thinned.add(engine, 1);
         return None;
     }
     limit.inspect(|limit| limit.has_taken());

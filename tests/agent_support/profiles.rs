@@ -1,5 +1,6 @@
 //! Files that the agent wrote.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -56,6 +57,18 @@ pub(crate) fn messages(file: &Path) -> Vec<Message> {
 /// The messages that are in a file so far, which may not be there.
 pub(crate) fn messages_if_any(file: &Path) -> Vec<Message> {
     if file.is_file() { messages(file) } else { Vec::new() }
+}
+
+/// The types of all profiles.
+pub(crate) fn profile_types(messages: &[Message]) -> BTreeSet<String> {
+    let types = messages.iter().flat_map(|message| {
+        let lookup = Lookup::new(&message.data);
+        let profiles = &message.data.resource_profiles[0].scope_profiles[0].profiles;
+        profiles.iter().filter_map(move |profile| {
+            lookup.attribute_text(&profile.attribute_indices, "profile.type").map(str::to_owned)
+        })
+    });
+    types.collect()
 }
 
 /// The value of an attribute of a message's one profile.

@@ -34,7 +34,7 @@ public final class LateHandlers {
     }
 
     /** By name: compilers warn of the classes. */
-    private static void install(String[] names) throws ReflectiveOperationException {
+    static void install(String[] names) throws ReflectiveOperationException {
         Class<?> signal = Class.forName("sun.misc.Signal");
         Class<?> handler = Class.forName("sun.misc.SignalHandler");
         InvocationHandler nothing = (proxy, method, arguments) -> null;
@@ -46,7 +46,7 @@ public final class LateHandlers {
     }
 
     /** Something of everything: it uses the processor, waits, and goes to sleep. */
-    private static void work(int milliseconds) throws InterruptedException {
+    static void work(int milliseconds) throws InterruptedException {
         long end = System.nanoTime() + milliseconds * 1_000_000L;
         while (System.nanoTime() < end) {
             long x = 1;

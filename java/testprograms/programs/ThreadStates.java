@@ -1,10 +1,14 @@
 package programs;
 
 import io.otlpprof.Otlpprof;
+import java.io.IOException;
 import java.io.InputStream;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Map;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentHashMap;
@@ -14,7 +18,8 @@ import java.util.concurrent.locks.LockSupport;
 
 /**
  * Threads that are in one state each all the while: {@code ThreadStates SECONDS THREADS}, with so many threads that are
- * parked. Prints how long they were there, a line {@code STATE NANOSECONDS} for the threads of each state together.
+ * parked. Prints how long they were there, a line {@code STATE NANOSECONDS} for the threads of each state together, and
+ * {@code woken TIMES}: how often those that are parked have gone to sleep since all were there, which they do once only.
  */
 public final class ThreadStates {
     private ThreadStates() {}
@@ -43,8 +48,10 @@ public final class ThreadStates {
                 start("parked", started, ThreadStates::park);
             }
             started.await();
+            long sleeps = sleepsOfParked();
             sleep(millis);
             long now = System.nanoTime();
+            long woken = sleepsOfParked() - sleeps;
             // How long the JVM takes to end is nothing that they know of.
             Otlpprof.getInstance().stop();
             STARTS.forEach((state, starts) -> {
@@ -54,8 +61,39 @@ public final class ThreadStates {
                 }
                 System.out.println(state + " " + sum);
             });
+            System.out.println("woken " + woken);
             System.exit(client.isClosed() ? 1 : 0);
         }
+    }
+
+    /** By the kernel's account (proc(5): comm, and voluntary_ctxt_switches of status). */
+    private static long sleepsOfParked() throws IOException {
+        long sum = 0;
+        try (DirectoryStream<Path> tasks = Files.newDirectoryStream(Path.of("/proc/self/task"))) {
+            for (Path task : tasks) {
+                try {
+                    if (Files.readString(task.resolve("comm")).trim().equals("parked")) {
+                        sum += sleepsOf(task);
+                    }
+                } catch (IOException e) {
+                    // One of the JVM's that has ended.
+                    if (Files.exists(task)) {
+                        throw e;
+                    }
+                }
+            }
+        }
+        return sum;
+    }
+
+    private static long sleepsOf(Path task) throws IOException {
+        String key = "voluntary_ctxt_switches:";
+        for (String line : Files.readAllLines(task.resolve("status"))) {
+            if (line.startsWith(key)) {
+                return Long.parseLong(line.substring(key.length()).trim());
+            }
+        }
+        throw new AssertionError(task + " has no " + key);
     }
 
     private static void start(String name, CountDownLatch started, Runnable task) {
@@ -101,7 +139,7 @@ public final class ThreadStates {
     private static void read(Socket socket) {
         try (InputStream in = socket.getInputStream()) {
             in.read();
-        } catch (java.io.IOException e) {
+        } catch (IOException e) {
             throw new IllegalStateException(e);
         }
     }

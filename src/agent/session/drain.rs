@@ -5,7 +5,7 @@ use crate::agent::engines;
 use crate::agent::options::Options;
 use crate::agent::resolve::FrameResolver;
 use crate::aggregate::{Aggregator, ObjectCounts, RawFrame};
-use crate::core::record::{FrameKind, FrameRecord};
+use crate::core::record::{Engine, FrameKind, FrameRecord};
 use crate::elf::image::LoadCounts;
 use crate::sampling::wall;
 use crate::signal::buffer::{Drained, SampleBuffer};
@@ -29,7 +29,8 @@ pub(super) struct Drain {
 /// What was drained since the session began. The handlers' own counts are ahead of what a profile holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::agent) struct Recorded {
-    pub(in crate::agent) samples: u64,
+    /// By engine.
+    pub(in crate::agent) samples: [u64; Engine::COUNT],
     pub(in crate::agent) periods: u64,
     pub(in crate::agent) used: Used,
     /// Those of threads or stacks that the user does not want.
@@ -73,7 +74,7 @@ impl Drain {
         unsafe {
             buffer.drain(|drained| {
                 for record in drained.records() {
-                    recorded.samples += 1;
+                    recorded.samples[record.header.engine as usize] += 1;
                     recorded.periods += record.header.weight;
                     let frames = engines::frames_of(record.header.engine, record.frames);
                     let frames = frames.iter().map(|frame| self_contained(drained, frame));

@@ -15,7 +15,7 @@ use crate::aggregate::{Interval, ThreadKey};
 use crate::core::record::Engine;
 use crate::core::stack_walker::StackWalker;
 use crate::elf::image::load_counts;
-use crate::model::{Batch, Scope, Tables};
+use crate::model::{Batch, Profile, Scope, Tables};
 use crate::sampling::wall;
 use crate::signal::rate_limit::LIMITS;
 use crate::signal::stretch::is_stretched_at_its_source;
@@ -61,7 +61,7 @@ impl Session {
         };
         let (alive, mut survivors) = (engines::alive(&self.options), self.survivors.lock());
         let numbered = interval.numbered_samples(attributes_of);
-        survivors.update(&interval.tables, &numbered, &alive);
+        survivors.forget_dead(&alive);
         let is_empty = interval.is_empty() && self.events.is_empty() && survivors.is_empty();
         if is_empty && self.recording.is_empty() {
             self.drain.lock().recorded.left_out += left_out;
@@ -75,6 +75,7 @@ impl Session {
                 false => of_budget.max(of_limit),
             }
         });
+        survivors.update(&interval.tables, &numbered, &alive, &stretches);
         let mut owners = OwnerLabels::new(labels);
         let kinds = |engine| profiles_of(engine, &self.options, stretches[engine as usize]);
         let (mut tables, mut profiles) =
@@ -113,6 +114,19 @@ impl Session {
         let Some(first) = profiles.first_mut() else { return };
         let counts = tables.attribute_set(&attributes);
         first.attributes = tables.union_of_attributes(first.attributes, counts);
+        for engine in Engine::ALL {
+            let counts = counters.engine_attributes_since(engine, &start.counters, &mut tables);
+            let of_engine = [kinds(engine), profiles_of_survivors(engine, &self.options)];
+            let is_of_engine = |profile: &Profile| {
+                let mut kinds = of_engine.iter().flatten().flatten();
+                kinds.any(|kind| kind.profile_type == profile.profile_type)
+            };
+            // Lost samples of an engine may be all that there is of it.
+            let place = profiles.iter().position(is_of_engine).unwrap_or(0);
+            let counts = tables.attribute_set(&counts);
+            let attributes = &mut profiles[place].attributes;
+            *attributes = tables.union_of_attributes(*attributes, counts);
+        }
         let batch = Batch { resource: self.resource.clone(), scope: Scope::default(), tables, profiles };
         // What nobody has been told is told with the next.
         let meanwhile = || {
