@@ -25,8 +25,9 @@ import java.util.function.IntConsumer;
  * is documented.
  */
 public final class ContextCalls {
-    private static final String TRACE = "0af7651916cd43dd8448eb211c80319c";
-    private static final String SPAN = "b7ad6b7169203331";
+    static final String TRACE = "0af7651916cd43dd8448eb211c80319c";
+    static final String SPAN = "b7ad6b7169203331";
+    static final String NO_CONTEXT = "[; no span]";
 
     private ContextCalls() {}
 
@@ -53,6 +54,7 @@ public final class ContextCalls {
         names(profiler, withAgent);
         ContextSetter setter = new ContextSetter(profiler, List.of("rest_endpoint", "traceid", "spanid", "tenant"));
         values(setter, withAgent);
+        ContextMistakes.hold(profiler, setter, withAgent);
         ids(setter, withAgent);
         threads(setter, withAgent);
         allocatesNothing(setter);
@@ -84,10 +86,7 @@ public final class ContextCalls {
     }
 
     private static void names(Otlpprof profiler, boolean withAgent) {
-        List<String> nine = new ArrayList<>();
-        for (int i = 0; i < 7; i++) {
-            nine.add(i == 0 ? "rest_endpoint" : i == 1 ? "tenant" : i == 6 ? "name\ud834\udd1e" : "name" + i);
-        }
+        List<String> nine = new ArrayList<>(ContextMistakes.SLOTS.subList(0, 7));
         nine.add("traceid");
         nine.add("spanid");
         ContextSetter setter = new ContextSetter(profiler, nine);
@@ -131,16 +130,9 @@ public final class ContextCalls {
         expect(withAgent, setter.setAttribute(0, null));
         setter.clearAttribute(0);
         setter.clearAttribute("tenant");
-        for (int offset : new int[] {-1, 4, Integer.MAX_VALUE, Integer.MIN_VALUE}) {
-            expectThrown(IndexOutOfBoundsException.class, "", () -> setter.setAttribute(offset, "x"));
-            expectThrown(IndexOutOfBoundsException.class, "", () -> setter.setAttribute(offset, null));
-        }
         expect(withAgent, setter.setAttribute(3, "t".repeat(255)));
         expect(withAgent, setter.setAttribute(3, "\u20ac".repeat(85)));
         expect(255, "\u20ac".repeat(85).getBytes(StandardCharsets.UTF_8).length);
-        for (String tooLong : List.of("t".repeat(256), "\u20ac".repeat(85) + "t", "t".repeat(100_000))) {
-            expect(false, setter.setAttribute(3, tooLong));
-        }
         setter.clear();
     }
 
@@ -342,7 +334,7 @@ public final class ContextCalls {
                 String left = setter.copy().toString();
                 // Of a span alone that changes there may be none.
                 boolean isAlone = left.equals(withoutSpan) && call == calls.get(3);
-                if (!isAlone && !List.of(before.toString(), whole, "[; no span]").contains(left)) {
+                if (!isAlone && !List.of(before.toString(), whole, NO_CONTEXT).contains(left)) {
                     throw new AssertionError(left + ", neither " + before + " nor " + whole);
                 }
                 expect(true, setter.setAttribute(0, "/checkout0"));
@@ -445,7 +437,7 @@ public final class ContextCalls {
         first.shutdown();
         expect(true, first.awaitTermination(10, TimeUnit.SECONDS));
         ExecutorService third = heir(block, setter);
-        expect("[; no span]", third.submit(() -> setter.copy().toString()).get());
+        expect(NO_CONTEXT, third.submit(() -> setter.copy().toString()).get());
         third.submit(() -> setter.setAttribute(0, "/third")).get();
         scope.get().close();
         third.submit(() -> scope.get().close()).get();
@@ -478,7 +470,7 @@ public final class ContextCalls {
 
     /** Whether a block is the calling thread's: it shows what that sets. */
     private static boolean isOwn(IntBuffer block, ContextSetter setter) {
-        expect("[; no span]", setter.copy().toString());
+        expect(NO_CONTEXT, setter.copy().toString());
         setter.setTraceContext(1, 2, System.nanoTime() | 1L << 62, 1);
         IntBuffer own = ownBlock();
         boolean isOwn = block.get(4) == own.get(4) && block.get(5) == own.get(5);
@@ -492,18 +484,18 @@ public final class ContextCalls {
         return value.isEmpty() || value.equals("null") ? null : value;
     }
 
-    private static Object clear(ContextSetter setter, String name) {
+    static Object clear(ContextSetter setter, String name) {
         setter.clearAttribute(name);
         return null;
     }
 
-    private static void expect(Object expected, Object found) {
+    static void expect(Object expected, Object found) {
         if (expected == null ? found != null : !expected.equals(found)) {
             throw new AssertionError("expected " + expected + ", found " + found);
         }
     }
 
-    private static void expectThrown(Class<?> type, String part, Callable<?> call) {
+    static void expectThrown(Class<?> type, String part, Callable<?> call) {
         try {
             call.call();
         } catch (Exception e) {
