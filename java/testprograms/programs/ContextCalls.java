@@ -13,10 +13,12 @@ import java.nio.IntBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Properties;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.IntConsumer;
 
@@ -50,6 +52,7 @@ public final class ContextCalls {
         expect(withAgent, Otlpprof.getInstance() == profiler && !profiler.version().isEmpty());
         if (!withAgent) {
             nothingHappens(profiler);
+            looksAreSeldom();
         }
         names(profiler, withAgent);
         ContextSetter setter = new ContextSetter(profiler, List.of("rest_endpoint", "traceid", "spanid", "tenant"));
@@ -83,6 +86,34 @@ public final class ContextCalls {
         expectThrown(NullPointerException.class, "name", () -> profiler.recordDuration(null, 1, 2));
         expectThrown(NullPointerException.class, "name", () -> profiler.openDuration(null));
         expectThrown(NullPointerException.class, "task", () -> profiler.recordQueueTime(1, 2, null, type, null, 0, null));
+    }
+
+    /** However often it is asked for, an agent that is missing is looked for once a second. */
+    private static void looksAreSeldom() {
+        Properties own = System.getProperties();
+        AtomicInteger looks = new AtomicInteger();
+        Properties counting = new Properties() {
+            private static final long serialVersionUID = 1;
+
+            @Override
+            public String getProperty(String key, String otherwise) {
+                if (key.equals("java.library.path")) {
+                    looks.incrementAndGet();
+                }
+                return super.getProperty(key, otherwise);
+            }
+        };
+        counting.putAll(own);
+        System.setProperties(counting);
+        long start = System.nanoTime();
+        for (int i = 0; i < 100_000; i++) {
+            expect(false, Otlpprof.getInstance().isAvailable());
+        }
+        long seconds = (System.nanoTime() - start) / 1_000_000_000;
+        System.setProperties(own);
+        if (looks.get() > seconds + 2) {
+            throw new AssertionError(looks + " looks in " + seconds + " s");
+        }
     }
 
     private static void names(Otlpprof profiler, boolean withAgent) {
