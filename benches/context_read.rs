@@ -18,8 +18,8 @@ use otlpprof::context::threads;
 use otlpprof::core;
 use otlpprof::core::collections::Collections;
 use otlpprof::core::continuation::{
-    ContinuationLayout, FrozenLayout, KlassWord, MountedThreadLayout, References, ThreadObjectLayout,
-    ThawStub,
+    ContinuationLayout, FrozenLayout, KlassWord, MountedThreadLayout, References, ThawStub,
+    ThreadObjectLayout,
 };
 use otlpprof::core::object::ObjectMap;
 use otlpprof::core::stack_walker::StackWalker;
