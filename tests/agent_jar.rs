@@ -29,7 +29,12 @@ fn package(arguments: &[&Path]) -> std::process::Output {
 }
 
 fn jar() -> PathBuf {
-    PACKAGE.join(concat!("otlpprof-", env!("CARGO_PKG_VERSION"), ".jar"))
+    artifact(".jar")
+}
+
+/// One of the files that are published of the Java API, by the end of its name.
+fn artifact(end: &str) -> PathBuf {
+    PACKAGE.join(format!("otlpprof-{}{end}", env!("CARGO_PKG_VERSION")))
 }
 
 /// A run with the jar and nothing else, that unpacks to `folder`.
@@ -59,6 +64,59 @@ fn the_package_has_what_maven_asks_for() {
     }
     expected.sort();
     assert_eq!(names, expected);
+}
+
+/// What a jar's entries are, without folders.
+fn entries(end: &str) -> Vec<String> {
+    let output = Command::new("jar").arg("--list").arg("--file").arg(artifact(end)).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let names = String::from_utf8(output.stdout).unwrap();
+    names.lines().filter(|name| !name.ends_with('/')).map(str::to_owned).collect()
+}
+
+/// One of a jar's entries.
+fn entry(end: &str, name: &str) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut jar = Command::new("jar");
+    jar.arg("--extract").arg("--file").arg(artifact(end)).arg(name).current_dir(folder.path());
+    let output = jar.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    fs::read(folder.path().join(name)).unwrap_or_else(|_| panic!("{end} has no {name}"))
+}
+
+#[test]
+fn the_sources_are_all_and_the_documentation_has_examples() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("java/api/io/otlpprof");
+    let sources = entries("-sources.jar");
+    let mut classes = Vec::new();
+    for source in fs::read_dir(folder).unwrap() {
+        let source = source.unwrap();
+        let name = source.file_name().into_string().unwrap();
+        let packed = entry("-sources.jar", &format!("io/otlpprof/{name}"));
+        assert!(packed == fs::read(source.path()).unwrap(), "{name} is another one");
+        classes.push(name);
+    }
+    let packed: Vec<_> = sources.iter().filter(|name| name.ends_with(".java")).collect();
+    assert!(classes.len() > 10 && packed.len() == classes.len(), "{packed:?}, of {classes:?}");
+    for class in ["ContextSetter", "ContextScope", "Otlpprof", "DurationEvent"] {
+        let page = entry("-javadoc.jar", &format!("io/otlpprof/{class}.html"));
+        let page = String::from_utf8(page).unwrap();
+        assert!(page.contains("<pre>"), "no example of {class}");
+    }
+}
+
+#[test]
+fn the_jar_is_an_agent_with_its_library() {
+    let names = entries(".jar");
+    let libraries: Vec<_> = names.iter().filter(|name| name.ends_with(".so")).collect();
+    let library = format!("io/otlpprof/linux-{}/libotlpprof.so", std::env::consts::ARCH);
+    assert_eq!(libraries, [&library]);
+    assert!(entry(".jar", &library) == fs::read(agent()).unwrap(), "another library");
+    let manifest = String::from_utf8(entry(".jar", "META-INF/MANIFEST.MF")).unwrap();
+    for line in ["Premain-Class: io.otlpprof.JavaAgent", "Agent-Class: io.otlpprof.JavaAgent"] {
+        assert!(manifest.lines().any(|found| found == line), "{manifest}");
+    }
+    assert!(names.iter().any(|name| name == "io/otlpprof/JavaAgent.class"), "{names:?}");
 }
 
 /// What a user's project has of ours.

@@ -77,6 +77,11 @@ fn hexadecimal(bytes: &[u8]) -> String {
 /// those in `outside`, of which it announces nothing, have neither. Each of `methods` has some. On a virtual thread it can
 /// be that nobody can tell whose context it is.
 fn hold_to_announcements(run: &Finished, methods: &[&str]) {
+    hold_to_announcements_as("rest_endpoint", run, methods);
+}
+
+/// The same where the endpoint's attribute has another name; none has any where that is empty.
+fn hold_to_announcements_as(attribute: &str, run: &Finished, methods: &[&str]) {
     let mut announced = BTreeMap::<_, (BTreeSet<_>, _)>::new();
     for line in run.stdout.lines() {
         let [method, trace, span, endpoint] = line.splitn(4, ' ').collect::<Vec<_>>()[..] else {
@@ -94,7 +99,10 @@ fn hold_to_announcements(run: &Finished, methods: &[&str]) {
         };
         let link =
             stack.link.as_ref().map(|(trace, span)| format!("{} {}", hexadecimal(trace), hexadecimal(span)));
-        let endpoint = stack.labels.get("rest_endpoint").map_or("", String::as_str);
+        let endpoint = stack.labels.get(attribute).map_or("", String::as_str);
+        let others = ["rest_endpoint", "route"].into_iter().filter(|name| *name != attribute);
+        let others: Vec<_> = others.filter(|name| stack.labels.contains_key(*name)).collect();
+        assert!(others.is_empty(), "{}: {others:?}: {stack:?}", run.label);
         if *method == "virtual" && (link.as_deref(), endpoint) == (None, "") {
             untold += stack.value;
             continue;
@@ -102,7 +110,8 @@ fn hold_to_announcements(run: &Finished, methods: &[&str]) {
         match announced.get(method) {
             Some((spans, known)) => {
                 assert!(link.is_some_and(|link| spans.contains(&link)), "{}: {method}: {stack:?}", run.label);
-                assert_eq!(endpoint, *known, "{}: {method}: {stack:?}", run.label);
+                let known = if attribute.is_empty() { "" } else { *known };
+                assert_eq!(endpoint, known, "{}: {method}: {stack:?}", run.label);
             }
             None => assert_eq!((link, endpoint), (None, ""), "{}: {method}: {stack:?}", run.label),
         }
@@ -151,6 +160,22 @@ fn samples_have_the_current_span_and_its_local_roots_endpoint() {
                 methods.push("virtual");
             }
             hold_to_announcements(&run, &methods);
+        }
+    }
+}
+
+#[test]
+fn the_endpoints_attribute_has_the_name_that_the_property_gives_it_or_is_left_out() {
+    let class_path = format!("{}:{}", jars(&MADE, &["otlpprof", "otlpprof-opentelemetry"]), opentelemetry());
+    for home in java_homes() {
+        for attribute in ["route", ""] {
+            let run = program(&home, "OpenTelemetrySpans", &class_path)
+                .jvm_option(&format!("-Dotlpprof.endpoint.attribute={attribute}"))
+                .argument("false")
+                .agent(AGENT)
+                .run()
+                .expect_success();
+            hold_to_announcements_as(attribute, &run, &["outer", "inner", "second", "client", "outside"]);
         }
     }
 }

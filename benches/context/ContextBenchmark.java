@@ -108,6 +108,21 @@ public class ContextBenchmark {
         }
     }
 
+    /** Ours in a process that has no agent. */
+    @State(Scope.Benchmark)
+    public static class WithoutAgent {
+        ContextSetter setter;
+
+        @Setup
+        public void make() {
+            Otlpprof profiler = Otlpprof.getInstance();
+            if (profiler.isAvailable()) {
+                throw new IllegalStateException("an agent");
+            }
+            setter = new ContextSetter(profiler, NAMES);
+        }
+    }
+
     /** Datadog's. */
     @State(Scope.Benchmark)
     public static class Datadogs {
@@ -146,6 +161,16 @@ public class ContextBenchmark {
     @Benchmark
     public boolean setByOffsetNoted_otlpprof(Noting noting, Values values) {
         return noting.setter.setAttribute(noting.endpoint, values.endpoint);
+    }
+
+    @Benchmark
+    public boolean setWithoutAgent_otlpprof(WithoutAgent without, Values values) {
+        return without.setter.setAttribute(1, values.endpoint);
+    }
+
+    @Benchmark
+    public Otlpprof askWithoutAgent_otlpprof(WithoutAgent without) {
+        return Otlpprof.getInstance();
     }
 
     /** Two values in turn. */

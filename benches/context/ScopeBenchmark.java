@@ -2,6 +2,7 @@ package context;
 
 import io.opentelemetry.api.trace.Span;
 import io.opentelemetry.api.trace.SpanKind;
+import io.opentelemetry.api.trace.Tracer;
 import io.opentelemetry.context.Context;
 import io.opentelemetry.context.ContextStorage;
 import io.opentelemetry.context.Scope;
@@ -18,7 +19,10 @@ import org.openjdk.jmh.annotations.OutputTimeUnit;
 import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 
-/** What OpenTelemetry's scope of a span costs, opened and closed, with samples that follow it and without. */
+/**
+ * What OpenTelemetry's scope of a span costs, opened and closed, with samples that follow it and without: of a span that has
+ * been current before, and of one that is started for it and then ended, as each request has its own.
+ */
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
 public class ScopeBenchmark {
@@ -31,9 +35,14 @@ public class ScopeBenchmark {
         return context.with(provider.get("benchmark").spanBuilder("query").setParent(context).startSpan());
     }
 
+    private static Span started(Tracer tracer, Context parent) {
+        return tracer.spanBuilder("query").setParent(parent).startSpan();
+    }
+
     /** With ours. */
     @State(org.openjdk.jmh.annotations.Scope.Benchmark)
     public static class Followed {
+        Tracer tracer;
         Context context;
 
         @Setup
@@ -42,18 +51,24 @@ public class ScopeBenchmark {
                 throw new IllegalStateException("no agent");
             }
             ContextStorage.addWrapper(ProfiledContextStorage::new);
-            context = child(SdkTracerProvider.builder().addSpanProcessor(new LocalRootProcessor()).build());
+            SdkTracerProvider provider =
+                    SdkTracerProvider.builder().addSpanProcessor(new LocalRootProcessor()).build();
+            tracer = provider.get("benchmark");
+            context = child(provider);
         }
     }
 
     /** OpenTelemetry alone. */
     @State(org.openjdk.jmh.annotations.Scope.Benchmark)
     public static class Alone {
+        Tracer tracer;
         Context context;
 
         @Setup
         public void start() {
-            context = child(SdkTracerProvider.builder().build());
+            SdkTracerProvider provider = SdkTracerProvider.builder().build();
+            tracer = provider.get("benchmark");
+            context = child(provider);
         }
     }
 
@@ -69,5 +84,23 @@ public class ScopeBenchmark {
         try (Scope scope = alone.context.makeCurrent()) {
             // The span's work.
         }
+    }
+
+    @Benchmark
+    public void openTelemetrySpan_otlpprof(Followed followed) {
+        Span span = started(followed.tracer, followed.context);
+        try (Scope scope = span.makeCurrent()) {
+            // The span's work.
+        }
+        span.end();
+    }
+
+    @Benchmark
+    public void openTelemetrySpan_alone(Alone alone) {
+        Span span = started(alone.tracer, alone.context);
+        try (Scope scope = span.makeCurrent()) {
+            // The span's work.
+        }
+        span.end();
     }
 }

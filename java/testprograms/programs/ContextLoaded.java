@@ -2,6 +2,7 @@ package programs;
 
 import io.otlpprof.ContextSetter;
 import io.otlpprof.Otlpprof;
+import java.nio.file.Path;
 import java.util.List;
 
 /**
@@ -12,6 +13,8 @@ public final class ContextLoaded {
     private ContextLoaded() {}
 
     public static void main(String[] args) {
+        expect(!Otlpprof.getInstance(Path.of("no-library.so")).isAvailable(), "loaded from nowhere");
+        // Which says nothing of where it is.
         Otlpprof profiler = Otlpprof.getInstance();
         expect(profiler.isAvailable() && !profiler.stop() && !profiler.flush(), "loaded, and not started");
         expect(profiler.status().equals("not profiling"), profiler.status());

@@ -34,6 +34,6 @@ public final class JavaAgent {
     }
 
     private static boolean obey(String options) {
-        return !Otlpprof.getInstance().isAvailable() || Natives.load0(options == null ? "" : options);
+        return !Otlpprof.lookNow().isAvailable() || Natives.load0(options == null ? "" : options);
     }
 }

@@ -24,7 +24,16 @@ public final class Otlpprof {
     /** A system property: the class loader whose classes have loaded the library. */
     private static final String LOADED = "io.otlpprof.loader";
 
+    /** For how long a look that has found no agent is not made again: it throws an exception, and asks for files. */
+    private static final long MISSING_NS = 1_000_000_000;
+
     private static final AtomicBoolean SAID = new AtomicBoolean();
+    /** Whether there is an agent, which then stays. */
+    private static volatile boolean isFound;
+    /** Whether a look has found none, until {@link #missingUntil}. */
+    private static volatile boolean isMissing;
+    /** By {@link System#nanoTime()}. */
+    private static volatile long missingUntil;
     /** Then it is not unpacked again each time that somebody asks. */
     private static boolean hasEmbeddedFailed;
 
@@ -45,9 +54,30 @@ public final class Otlpprof {
      * gone when it has been loaded. Classes of this package that several class loaders have share an agent that the JVM
      * has loaded; one that Java loads is for the first class loader alone.
      *
+     * <p>It may be called often. Where there is no agent it looks for one once a second, so that it finds one that is attached
+     * later after a second at most; in between it answers from memory.
+     *
      * @return the profiler; one that does nothing if there is no agent
      */
     public static Otlpprof getInstance() {
+        boolean isKnown = !isFound && isMissing && System.nanoTime() - missingUntil < 0;
+        return isKnown ? WITHOUT_AGENT : lookNow();
+    }
+
+    /** As {@link #getInstance()}, also if that has looked just now. */
+    static Otlpprof lookNow() {
+        Otlpprof found = look();
+        if (found == WITH_AGENT) {
+            isFound = true;
+        } else {
+            // The time first: whoever sees that it is missing sees until when.
+            missingUntil = System.nanoTime() + MISSING_NS;
+            isMissing = true;
+        }
+        return found;
+    }
+
+    private static Otlpprof look() {
         Otlpprof linked = linked();
         if (linked != null) {
             return linked;
@@ -57,7 +87,7 @@ public final class Otlpprof {
         for (String folder : System.getProperty("java.library.path", "").split(File.pathSeparator)) {
             File library = new File(folder, name);
             if (library.isFile()) {
-                return getInstance(library.toPath());
+                return load(library.toPath());
             }
         }
         synchronized (Otlpprof.class) {
@@ -72,12 +102,21 @@ public final class Otlpprof {
     }
 
     /**
-     * The agent that is in the process, or else that of a library, which is then loaded, but not started.
+     * The agent that is in the process, or else that of a library, which is then loaded, but not started. Where that fails
+     * each call tries again.
      *
      * @param library the path of {@code libotlpprof.so}
      * @return the profiler; one that does nothing if the library cannot be loaded
      */
     public static Otlpprof getInstance(Path library) {
+        Otlpprof found = load(library);
+        if (found == WITH_AGENT) {
+            isFound = true;
+        }
+        return found;
+    }
+
+    private static Otlpprof load(Path library) {
         String path = library.toAbsolutePath().toString();
         synchronized (Otlpprof.class) {
             Otlpprof linked = linked();
