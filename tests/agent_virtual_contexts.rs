@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use agent_support::running::Finished;
-use agent_support::stacks::{Stack, cpu_stacks};
+use agent_support::stacks::{Frame, Stack, cpu_stacks};
 use agent_support::{JavaRun, java_homes, java_version};
 
 const PROGRAM: &str = "programs.ContextVirtualThreads.";
@@ -27,11 +27,19 @@ const APART: [&str; 6] = [
 /// The number of the thread, if the stack tells it whole. What compiled code is called right after a return is not exact:
 /// so only below `work`, which all digits have called.
 fn number(stack: &Stack) -> Option<u64> {
-    let names: Vec<_> = stack.frames.iter().filter_map(|frame| frame.name.strip_prefix(PROGRAM)).collect();
-    let work = names.iter().position(|name| *name == "work")?;
-    let digits: Vec<u64> =
-        names[work..].iter().filter_map(|name| name.strip_prefix("digit")?.parse().ok()).collect();
-    (digits.len() == DIGITS).then(|| digits.iter().rev().fold(0, |number, digit| number << 3 | digit))
+    let work = stack.frames.iter().position(|frame| frame.name == format!("{PROGRAM}work"))?;
+    let (digits, number) = leading_digits(&stack.frames[work..]);
+    (digits == DIGITS).then_some(number)
+}
+
+/// How many digits of the thread's number these frames tell, the leading ones first, and the number of them alone.
+fn leading_digits(frames: &[Frame]) -> (usize, u64) {
+    let digit = |frame: &Frame| frame.name.strip_prefix(PROGRAM)?.strip_prefix("digit")?.parse::<u64>().ok();
+    frames
+        .iter()
+        .rev()
+        .filter_map(digit)
+        .fold((0, 0), |(digits, number), digit| (digits + 1, number << 3 | digit))
 }
 
 /// What a sample's link and label say.
@@ -63,13 +71,20 @@ fn says(stack: &Stack) -> Says {
     }
 }
 
+/// Whether a thread's number begins with so many digits, which make another number.
+fn begins(number: u64, digits: usize, leading: u64) -> bool {
+    digits <= DIGITS && number >> (3 * (DIGITS - digits)) == leading
+}
+
 /// Whose frames a stack has, by its frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
     /// A virtual thread's that takes its turns; its number.
     Turns(u64),
-    /// A virtual thread's before or after its turns; its number, if that is told.
-    Around(Option<u64>),
+    /// A virtual thread's before or after its turns; its number.
+    Around(u64),
+    /// The same while its digits are called, or have been: how many of them there are, and the number that they make.
+    Digits(usize, u64),
     /// A virtual thread's that cannot be told, or nobody's that can: the walk was cut short, or the thread is just being
     /// put onto its carrier.
     Untold,
@@ -84,9 +99,12 @@ fn whose(stack: &Stack) -> Whose {
     let takes_turns = stack.has(&format!("{PROGRAM}takeTurns"));
     match number(stack) {
         Some(number) if takes_turns => Whose::Turns(number),
-        Some(number) => Whose::Around(Some(number)),
+        Some(number) => Whose::Around(number),
         None if starts("[frozen") || starts("[unwalkable") || takes_turns => Whose::Untold,
-        None if stack.has("jdk.internal.vm.Continuation.enter") => Whose::Around(None),
+        None if stack.has("jdk.internal.vm.Continuation.enter") => {
+            let (digits, number) = leading_digits(&stack.frames);
+            Whose::Digits(digits, number)
+        }
         None if starts("jdk.internal.vm.Continuation.enter") => Whose::Untold,
         // What calls it, when it has been thawed, is not told.
         None if stack.has("I2C/C2I adapters") => Whose::Untold,
@@ -106,6 +124,8 @@ struct Tally {
     untold: Vec<Stack>,
     /// Virtual threads before or after their turns, with their own span or none.
     around: i64,
+    /// The same with a span, where no digit says whose it is.
+    around_untold: Vec<Stack>,
     /// Carriers, with their own context.
     carrier: i64,
     /// All other threads, and carriers without a context.
@@ -133,8 +153,15 @@ fn tally(run: &Finished) -> Tally {
                 tally.untold.push(stack);
                 continue;
             }
-            (Whose::Around(Some(number)), Says::Thread(said, _)) if number == said => &mut tally.around,
-            (Whose::Around(None), Says::Thread(..)) | (Whose::Around(_), Says::Nothing) => &mut tally.around,
+            (Whose::Around(number), Says::Thread(said, _)) if number == said => &mut tally.around,
+            (Whose::Digits(0, _), Says::Thread(..)) => {
+                tally.around_untold.push(stack);
+                continue;
+            }
+            (Whose::Digits(digits, number), Says::Thread(said, _)) if begins(said, digits, number) => {
+                &mut tally.around
+            }
+            (Whose::Around(_) | Whose::Digits(..), Says::Nothing) => &mut tally.around,
             (Whose::Carrier | Whose::Other, Says::Carrier) if is_on_carrier => &mut tally.carrier,
             (Whose::Other | Whose::Untold, Says::Nothing) => &mut tally.others,
             _ => {
@@ -170,6 +197,15 @@ impl Tally {
             untold * 100 <= self.right * most_in_100,
             "{label}: {untold} untold: {:#?}",
             tops(&self.untold)
+        );
+        // A thread that ends has its span until the VM has told that, when its digits have returned: that takes about as
+        // long as all else before and after its turns, however fast the machine is.
+        let around_untold = count(&self.around_untold);
+        assert!(
+            around_untold <= 2 * self.around,
+            "{label}: {around_untold} with nobody's digits, {} with some: {:#?}",
+            self.around,
+            tops(&self.around_untold)
         );
     }
 }
@@ -222,13 +258,14 @@ fn bare_program(home: &Path, arguments: [u32; 4], mode: &str, options: &[&str]) 
 fn run_and_tally(program: &JavaRun) -> (Finished, Tally) {
     let run = program.run().expect_success();
     let tally = tally(&run);
-    let Tally { right, without, around, untold, carrier, others, wrong, .. } = &tally;
+    let Tally { right, without, around, around_untold, untold, carrier, others, wrong, .. } = &tally;
     eprintln!(
-        "{}: {right} right, {without} without: {}/10000; {} untold, {around} before and after, {carrier} of \
-         carriers, {others} others, {} wrong",
+        "{}: {right} right, {without} without: {}/10000; {} untold, {around} before and after and {} \
+         without a digit, {carrier} of carriers, {others} others, {} wrong",
         run.label,
         tally.right_in_10000(),
         count(untold),
+        count(around_untold),
         wrong.len(),
     );
     (run, tally)
