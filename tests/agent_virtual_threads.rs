@@ -7,9 +7,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
+use agent_support::profiles::counted_in_profiles;
 use agent_support::running::Finished;
 use agent_support::stacks::{Frame, Stack, cpu_stacks};
 use agent_support::{JavaRun, java_homes, java_version};
+use otlpprof::otlp::read::Message;
 use otlpprof::signal::walk::FrozenReason;
 
 const PROGRAM: &str = "programs.VirtualThreadTree.";
@@ -215,14 +217,13 @@ fn tally(tree: &Tree<'_>, stacks: &[Stack]) -> Tally {
 }
 
 /// Each mark in place of frozen frames is counted, in the log and in the profile.
-fn assert_marks_are_counted(run: &Finished, stacks: &[Stack]) {
+fn assert_marks_are_counted(run: &Finished, messages: &[Message], stacks: &[Stack]) {
     for reason in FrozenReason::ALL {
         let mark = format!("[frozen: {}]", reason.name());
         let marked = stacks.iter().filter(|stack| stack.has(&mark)).map(|stack| stack.times).sum::<i64>();
-        let counted = run.counter(&format!("frozen.{}", reason.name())) as i64;
-        let label = format!("{}: {marked} with {mark}, {counted} counted\n{}", run.label, run.stderr);
-        assert_eq!(marked > 0, counted > 0, "{label}");
-        assert!(marked >= counted, "{label}");
+        let counter = format!("frozen.{}", reason.name());
+        let counts = [run.counter(&counter) as i64, counted_in_profiles(messages, &counter)];
+        assert_eq!(counts, [marked; 2], "{}: {mark} in the samples, the log and the profiles", run.label);
     }
 }
 
@@ -252,7 +253,8 @@ impl Tree<'_> {
             .agent(&format!("cpu=100us,cstack={},timestamps=true,file=FILE", self.walker))
             .run()
             .expect_success();
-        let stacks = cpu_stacks(&run.messages());
+        let messages = run.messages();
+        let stacks = cpu_stacks(&messages);
         let tally = tally(self, &stacks);
         let Tally { complete, collecting, marked, wrong, .. } = tally;
         let all = complete + marked + wrong;
@@ -268,7 +270,7 @@ impl Tree<'_> {
         // eight threads once, and those that collect.
         let runs_on = ["native", "upcalls"].contains(&self.mode);
         assert!(runs_on || collecting * 1000 <= all + 10_000, "{label}");
-        assert_marks_are_counted(&run, &stacks);
+        assert_marks_are_counted(&run, &messages, &stacks);
         all
     }
 }

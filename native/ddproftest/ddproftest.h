@@ -29,6 +29,10 @@ uint64_t ddprof_system_calls(uint32_t calls);
 int ddprof_pthreads(uint32_t threads, uint32_t milliseconds);
 int ddprof_short_pthreads(uint32_t threads, uint64_t rounds);
 
+/* undescribed.c: work in a function that no walker gets out of. The second returns 0, or an errno. */
+void ddprof_undescribed(uint64_t rounds);
+int ddprof_undescribed_pthread(uint64_t rounds);
+
 /* plugin.c: work in a library that is there for as long as it lasts. */
 uintptr_t ddprof_plugin(const char *library, const char *function, uint64_t rounds);
 uint64_t ddprof_call(const char *library, const char *function, uint64_t argument);

@@ -63,6 +63,18 @@ JNIEXPORT jint JNICALL Java_programs_Native_shortPthreads(JNIEnv *env, jclass ty
     return ddprof_short_pthreads((uint32_t)threads, (uint64_t)rounds);
 }
 
+JNIEXPORT void JNICALL Java_programs_Native_undescribed(JNIEnv *env, jclass type, jlong rounds)
+{
+    (void)env, (void)type;
+    ddprof_undescribed((uint64_t)rounds);
+}
+
+JNIEXPORT jint JNICALL Java_programs_Native_undescribedPthread(JNIEnv *env, jclass type, jlong rounds)
+{
+    (void)env, (void)type;
+    return ddprof_undescribed_pthread((uint64_t)rounds);
+}
+
 JNIEXPORT jlong JNICALL Java_programs_Native_call(JNIEnv *env, jclass type, jstring library, jstring function,
                                                   jlong argument)
 {

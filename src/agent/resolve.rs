@@ -138,6 +138,7 @@ impl FrameResolver {
 
     fn java_by_id(&mut self, tables: &mut Tables, id: u64) -> FrameId {
         let Some(name) = self.method_names.as_mut().and_then(|names| names.get(id)) else {
+            self.unknown_methods += 1;
             return marker(tables, "[unwalkable: unknown_method]", FrameType::Jvm);
         };
         let name = JavaMethod {
@@ -157,17 +158,44 @@ mod tests {
     use crate::agent::vm::STUBS;
     use crate::core::record::NO_OBJECT;
 
-    /// Regression: native frames and the kernel's were named in drains, one of which is made at the safepoint where a
-    /// collection begins, and another keeps that one waiting: the program stood still while symbol tables were read.
-    #[test]
-    fn what_may_have_to_be_read_from_files_is_not_named_in_a_drain() {
-        let mut resolver = FrameResolver {
+    /// One that knows no method, neither by its pointer nor by its id.
+    fn without_methods() -> FrameResolver {
+        FrameResolver {
             methods: None,
             method_names: None,
             stubs: &STUBS,
             normalise_class_names: true,
             unknown_methods: 0,
-        };
+        }
+    }
+
+    /// Regression: a method that was known by its id alone, and is no longer, was marked and not counted.
+    #[test]
+    fn each_unknown_method_is_marked_and_counted_however_it_is_known() {
+        let mut resolver = without_methods();
+        let mut tables = Tables::new();
+        let unknown = marker(&mut tables, "[unwalkable: unknown_method]", FrameType::Jvm);
+        let kinds = [
+            FrameKind::Interpreted,
+            FrameKind::Compiled,
+            FrameKind::Inlined,
+            FrameKind::NativeMethod,
+            FrameKind::Java,
+            FrameKind::MethodId,
+        ];
+        for (before, kind) in (0..).zip(kinds) {
+            assert_eq!(resolver.unknown_methods, before, "{kind:?}");
+            let frame = resolver.frame(&mut tables, RawFrame { kind, aux: 0, value: 0x1000 });
+            assert_eq!(frame, Some(unknown), "{kind:?}");
+        }
+        assert_eq!(resolver.unknown_methods, kinds.len() as u64);
+    }
+
+    /// Regression: native frames and the kernel's were named in drains, one of which is made at the safepoint where a
+    /// collection begins, and another keeps that one waiting: the program stood still while symbol tables were read.
+    #[test]
+    fn what_may_have_to_be_read_from_files_is_not_named_in_a_drain() {
+        let mut resolver = without_methods();
         let mut tables = Tables::new();
         for (kind, aux) in [
             (FrameKind::Native, 1),

@@ -92,3 +92,8 @@ pub(crate) fn profile_counter(message: &Message, key: &str) -> i64 {
         Some(other) => panic!("{key}: {other:?}"),
     }
 }
+
+/// A counter of all messages together, each of which counts what happened in its interval.
+pub(crate) fn counted_in_profiles(messages: &[Message], key: &str) -> i64 {
+    messages.iter().map(|message| profile_counter(message, key)).sum()
+}

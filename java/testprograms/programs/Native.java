@@ -36,6 +36,12 @@ final class Native {
     /** Burns on never-attached pthreads, one after the other; returns an errno. */
     static native int shortPthreads(int threads, long rounds);
 
+    /** Burns in {@code ddprof_undescribed}, whose caller no walker of native frames can find. */
+    static native void undescribed(long rounds);
+
+    /** The same on a pthread that is never attached to the JVM; returns an errno. */
+    static native int undescribedPthread(long rounds);
+
     /** Loads a library, burns in its function {@code ddprof_plugin_a} and unloads it; returns where that was, or 0. */
     static native long pluginA(String library, long rounds);
 

@@ -1,0 +1,49 @@
+/* A function whose caller nobody can find: it has no call frame information, keeps no frame pointer, and has moved
+ * the stack pointer. Written by hand, as code of libraries is that profilers meet: compilers describe theirs. */
+#define _GNU_SOURCE
+#include <pthread.h>
+
+#include "ddproftest.h"
+
+/* Counts `rounds` down. */
+__asm__(".pushsection .text\n"
+        ".globl ddprof_undescribed\n"
+        ".type ddprof_undescribed, %function\n"
+        "ddprof_undescribed:\n"
+#if defined(__x86_64__)
+        "pushq %rbp\n"
+        "subq $64, %rsp\n"
+        "xorl %ebp, %ebp\n"
+        "1: subq $1, %rdi\n"
+        "jnz 1b\n"
+        "addq $64, %rsp\n"
+        "popq %rbp\n"
+        "ret\n"
+#elif defined(__aarch64__)
+        "stp x29, x30, [sp, #-80]!\n"
+        "mov x29, xzr\n"
+        /* It would lead to the caller, as it does in a function that calls none. */
+        "mov x30, xzr\n"
+        "1: subs x0, x0, #1\n"
+        "b.ne 1b\n"
+        "ldp x29, x30, [sp], #80\n"
+        "ret\n"
+#else
+#error "not written for this architecture"
+#endif
+        ".size ddprof_undescribed, . - ddprof_undescribed\n"
+        ".popsection\n");
+
+static void *run_undescribed(void *rounds)
+{
+    ddprof_undescribed((uint64_t)(uintptr_t)rounds);
+    return NULL;
+}
+
+/* The same on a thread of its own that the JVM knows nothing of. 0, or an errno. */
+DDPROF_EXPORT int ddprof_undescribed_pthread(uint64_t rounds)
+{
+    pthread_t thread;
+    int error = pthread_create(&thread, NULL, run_undescribed, (void *)(uintptr_t)rounds);
+    return error ? error : pthread_join(thread, NULL);
+}

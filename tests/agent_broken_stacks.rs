@@ -1,0 +1,108 @@
+//! Stacks that no walker can walk: the gap is a frame of the stack, and is counted, in the log and in the profiles.
+
+mod agent_support;
+
+use std::path::Path;
+
+use agent_support::profiles::counted_in_profiles;
+use agent_support::stacks::{Stack, cpu_stacks};
+use agent_support::{JavaRun, java_homes};
+use otlpprof::core::stack_walker::StackWalker;
+use otlpprof::signal::walk::WalkError;
+
+/// The function whose caller cannot be found.
+const LOST: &str = "ddprof_undescribed";
+
+/// In which place of a stack there is a frame of this name.
+fn place(stack: &Stack, name: &str) -> Option<usize> {
+    stack.frames.iter().position(|frame| frame.name == name)
+}
+
+/// How many of these stacks were taken, and how many of them say what is missing in the way that they must.
+fn times<'a>(stacks: impl Iterator<Item = &'a Stack>, is_right: impl Fn(&Stack) -> bool) -> [i64; 2] {
+    stacks.fold([0, 0], |[all, right], stack| {
+        [all + stack.times, right + if is_right(stack) { stack.times } else { 0 }]
+    })
+}
+
+fn mark(error: WalkError) -> String {
+    format!("[unwalkable: {}]", error.name())
+}
+
+fn assert_gaps_are_marked(home: &Path, walker: StackWalker) {
+    let options = format!("cpu=500us,interval=400ms,timestamps,file=FILE,cstack={}", walker.name());
+    let run = JavaRun::new(home, "BrokenStacks").argument(1.5).agent(&options).run().expect_success();
+    let messages = run.messages();
+    assert!(messages.len() > 1, "{}: one interval is no sum of several", run.label);
+    let stacks = cpu_stacks(&messages);
+    let label = format!("{} {options}", run.label);
+
+    // Java is found again below the gap, by what it left for those who look for it.
+    let lost = mark(WalkError::NativeFramesLost);
+    let below_java = stacks.iter().filter(|stack| stack.thread == "main" && place(stack, LOST).is_some());
+    let [all, right] = times(below_java, |stack| {
+        let gap = place(stack, &lost);
+        place(stack, LOST) == Some(0)
+            && gap == Some(1)
+            && place(stack, "programs.Native.undescribed") == Some(2)
+            && place(stack, "programs.BrokenStacks.belowJava") == Some(3)
+            && place(stack, "programs.BrokenStacks.main") == Some(4)
+    });
+    println!("{label}: {right} of {all} below Java");
+    // The first of its instructions still has the caller's frame pointer.
+    assert!(all > 50 && right * 100 >= all * 98, "{label}: {right} of {all} below Java");
+
+    // Where there is no Java the stack ends with the gap.
+    let ends = mark(WalkError::NoUnwindRule);
+    let native = stacks.iter().filter(|stack| stack.thread != "main" && place(stack, LOST).is_some());
+    let [all, right] = times(native, |stack| {
+        let names = stack.frames.iter().map(|frame| &*frame.name);
+        names.eq([LOST, &ends])
+    });
+    println!("{label}: {right} of {all} without Java");
+    assert!(all > 50 && right * 100 >= all * 98, "{label}: {right} of {all} without Java");
+
+    for error in WalkError::ALL {
+        let mark = mark(error);
+        let marked: i64 = stacks.iter().map(|stack| times_marked(stack, &mark)).sum();
+        let counter = format!("walk_error.{}", error.name());
+        let counts = [run.counter(&counter) as i64, counted_in_profiles(&messages, &counter)];
+        assert_eq!(counts, [marked; 2], "{label}: {mark} in the samples, the log and the profiles");
+    }
+}
+
+/// How often a mark was put down for a stack.
+fn times_marked(stack: &Stack, mark: &str) -> i64 {
+    stack.times * stack.frames.iter().filter(|frame| frame.name == mark).count() as i64
+}
+
+#[test]
+fn what_no_walker_gets_out_of_is_marked_and_counted_by_its_reason() {
+    for home in java_homes() {
+        for walker in [StackWalker::Vm, StackWalker::Vmx, StackWalker::Fp, StackWalker::Dwarf] {
+            assert_gaps_are_marked(&home, walker);
+        }
+    }
+}
+
+/// Without native frames there is nothing to get lost in.
+#[test]
+fn without_native_frames_java_ones_have_no_gap_above_them() {
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "BrokenStacks").argument(1).agent("cpu=500us,file=FILE,cstack=no");
+        let run = run.run().expect_success();
+        let stacks = cpu_stacks(&run.messages());
+        let below = stacks.iter().filter(|stack| stack.has("programs.Native.undescribed"));
+        let (mut all, mut right) = (0, 0);
+        for stack in below {
+            all += stack.value;
+            let is_marked = stack.frames.iter().any(|frame| frame.name.starts_with("[unwalkable"));
+            if stack.has("programs.BrokenStacks.main") && !is_marked {
+                right += stack.value;
+            }
+        }
+        for error in [WalkError::NativeFramesLost, WalkError::NoUnwindRule] {
+            assert_eq!(run.counter(&format!("walk_error.{}", error.name())), 0, "{}", run.label);
+        }
+    }
+}
