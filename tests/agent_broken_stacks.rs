@@ -101,6 +101,7 @@ fn without_native_frames_java_ones_have_no_gap_above_them() {
                 right += stack.value;
             }
         }
+        assert!(all > 50 && right * 100 >= all * 98, "{}: {right} of {all}", run.label);
         for error in [WalkError::NativeFramesLost, WalkError::NoUnwindRule] {
             assert_eq!(run.counter(&format!("walk_error.{}", error.name())), 0, "{}", run.label);
         }
