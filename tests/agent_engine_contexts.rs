@@ -2,6 +2,7 @@
 //! stack.
 
 mod agent_support;
+mod engine_contexts_support;
 mod loud_support;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,60 +10,11 @@ use std::path::Path;
 
 use agent_support::running::Finished;
 use agent_support::stacks::{Stack, stacks_of};
-use agent_support::{JavaRun, java_homes, java_version};
-use loud_support::not_tested;
-use otlpprof::otlp::lookup::Lookup;
+use agent_support::{java_homes, java_version};
+use engine_contexts_support::{ENDPOINTS, PROGRAM, kinds, served, wanted_work};
 
-const LIBRARY: &str = env!("OTLPPROF_ALLOCATING");
-const PROGRAM: &str = "programs.EngineContexts.";
-/// Each with its own method and its own span.
-const ENDPOINTS: [&str; 3] = ["endpoint0", "endpoint1", "endpoint2"];
 /// The least share of right samples, in 1/1000.
 const RIGHT_IN_1000: i64 = 990;
-
-const ENGINES: &str = "cpu=500us,wall=2ms,alloc=4k,live=4k,lock,wait,exceptions,nativemem=4k,nativemem.leaks,\
-                       trace=programs.EngineContexts.traced:500us";
-const EVENT: &str = "event=page-faults:4";
-
-/// Profile types, and the methods of the program that have to be in some sample of theirs, below each endpoint.
-const WORK: [(&str, &str); 12] = [
-    ("cpu", "burns"),
-    ("wall", "burns"),
-    ("alloc-space", "allocates"),
-    ("alloc-objects", "allocates"),
-    ("live-heap", "keeps"),
-    ("lock-contention", "contends"),
-    ("lock-contention", "parks"),
-    ("wait", "awaits"),
-    ("exceptions", "fails"),
-    ("nativemem", "mallocs"),
-    ("nativemem-leak", "mallocs"),
-    ("trace", "traced"),
-];
-/// The same where perf events are granted.
-const FAULTS: (&str, &str) = ("page-faults", "faults");
-
-/// The profiles of a run: `profile.type`, and the sample type with its unit.
-fn kinds(run: &Finished) -> BTreeSet<(String, String, String)> {
-    let mut kinds = BTreeSet::new();
-    for message in run.messages() {
-        let lookup = Lookup::new(&message.data);
-        for profile in message.data.resource_profiles.iter().flat_map(|r| &r.scope_profiles[0].profiles) {
-            let profile_type = lookup.attribute_text(&profile.attribute_indices, "profile.type");
-            let (sample_type, unit) = lookup.value_type(profile.sample_type);
-            kinds.insert((profile_type.unwrap().to_owned(), sample_type.to_owned(), unit.to_owned()));
-        }
-    }
-    kinds
-}
-
-/// The endpoint that is served, by the methods in the stack.
-fn served(stack: &Stack) -> Option<usize> {
-    let serves = |endpoint: &&str| stack.has(&format!("{PROGRAM}{endpoint}"));
-    let served: Vec<_> = (0..ENDPOINTS.len()).filter(|&index| serves(&ENDPOINTS[index])).collect();
-    assert!(served.len() <= 1, "two endpoints: {stack:#?}");
-    served.first().copied()
-}
 
 /// The endpoint that a sample's label and link say; none without a label.
 ///
@@ -127,28 +79,13 @@ fn tally(run: &Finished, version: u32) -> Tally {
     tally
 }
 
-fn run(home: &Path, seconds: &str, threads: &[&str], options: &str) -> Finished {
-    let mut run = JavaRun::new(home, "EngineContexts").argument(seconds).argument(LIBRARY);
-    for threads in threads {
-        run = run.argument(threads);
-    }
-    let apart = format!("-XX:CompileCommand=dontinline,{}::endpoint*", PROGRAM.trim_end_matches('.'));
-    let run = run.jvm_option("-XX:CompileCommand=quiet").jvm_option(&apart).jvm_option("-Xmx256m");
-    run.agent(&format!("{options},interval=1s,file=FILE")).run().expect_success()
-}
-
 /// Holds every sample of every engine to the endpoint in its stack.
 fn hold(home: &Path, threads: &[&str]) {
     let mut missing = Vec::new();
     // For longer where others have had the machine.
     for seconds in ["1.5", "10"] {
-        let run = run(home, seconds, threads, &format!("{ENGINES},{EVENT}"));
-        let mut work = WORK.to_vec();
-        if run.stderr.contains("event=page-faults is off: ") {
-            not_tested("contexts of an event's samples, since perf events are not granted");
-        } else {
-            work.push(FAULTS);
-        }
+        let run = engine_contexts_support::run(home, seconds, threads, "");
+        let work = wanted_work(&run);
         let tally = tally(&run, java_version(home));
         for (profile_type, (right, without)) in &tally.right {
             let all = right + without.len() as i64;

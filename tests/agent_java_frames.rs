@@ -2,11 +2,13 @@
 
 mod agent_support;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use agent_support::running::Finished;
 use agent_support::stacks::cpu_stacks;
 use agent_support::{JavaRun, java_homes, line_marked, profiles, starts_with};
+use otlpprof::otlp::lookup::Lookup;
 use otlpprof::otlp::read::Message;
 
 const CALLEES: [&str; 2] = ["seventy", "thirty"];
@@ -122,6 +124,48 @@ fn lines_between_safepoints_are_switched_on_at_the_start() {
         jvm.terminate();
         let finished = jvm.finish();
         assert!(!finished.stderr.contains("at safepoints only"), "{}: {}", finished.label, finished.stderr);
+    }
+}
+
+/// Name, system name and type of the frames in one message's stacks.
+fn functions_of(message: &Message) -> BTreeSet<[String; 3]> {
+    let lookup = Lookup::new(&message.data);
+    let dictionary = message.data.dictionary.as_ref().unwrap();
+    let mut functions = BTreeSet::new();
+    for location in &dictionary.location_table {
+        let frame_type = lookup.attribute_text(&location.attribute_indices, "profile.frame.type");
+        for line in &location.lines {
+            let function = lookup.function(line.function_index).unwrap();
+            let names = [function.name_strindex, function.system_name_strindex].map(|name| lookup.text(name));
+            functions.insert([names[0], names[1], frame_type.unwrap()].map(str::to_owned));
+        }
+    }
+    functions
+}
+
+/// A method's descriptor is there where it tells something, and two methods of one name stay two.
+#[test]
+fn overloaded_methods_alone_have_their_descriptors() {
+    for home in java_homes() {
+        for format in ["proto", "json"] {
+            let run = JavaRun::new(&home, "Overloads").argument(1.5).jvm_option("-XX:CompileCommand=quiet");
+            let run = run.jvm_option("-XX:CompileCommand=dontinline,programs.Overloads::*");
+            let options = format!("cpu=500us,interval=1h,format={format},file=FILE");
+            let run = run.agent(&options).run().expect_success();
+            let functions: BTreeSet<_> = run.messages().iter().flat_map(functions_of).collect();
+            let of = |name: &str| -> Vec<&str> {
+                let of_name = functions.iter().filter(|function| function[0] == name);
+                of_name.map(|[_, system_name, _]| system_name.as_str()).collect()
+            };
+            let both = ["programs/Overloads.burn(I)J", "programs/Overloads.burn(J)J"];
+            assert_eq!(of("programs.Overloads.burn"), both, "{}", run.label);
+            assert_eq!(of("programs.Overloads.alone"), [""], "{}", run.label);
+            assert_eq!(of("programs.Overloads.main"), [""], "{}", run.label);
+            let methods = functions.iter().filter(|[.., frame_type]| frame_type == "jvm");
+            for [name, system_name, _] in methods.filter(|[_, system_name, _]| !system_name.is_empty()) {
+                assert!(of(name).len() > 1, "{}: {system_name}", run.label);
+            }
+        }
     }
 }
 

@@ -6,10 +6,11 @@ mod profcheck_support;
 use std::collections::HashSet;
 
 use otlp_support::batches::{DURATION, START, batch, profile_specs};
-use otlp_support::resolved::{self, ResolvedProfile};
+use otlp_support::resolved::{self, ResolvedIdentity, ResolvedProfile};
 use otlp_support::{decode, json_view, rules};
 use otlpprof::model::{
-    AttributeSetId, Batch, Frame, FrameType, Link, LinkId, Profile, SampleIdentity, StackId, types,
+    AttributeSetId, Batch, Frame, FrameType, JavaMethod, Link, LinkId, Profile, SampleIdentity, StackId,
+    types,
 };
 use otlpprof::otlp::validate::rules::RuleId;
 use otlpprof::otlp::validate::validate;
@@ -122,6 +123,7 @@ proptest! {
             prop_assert!(bytes.len() <= whole.len());
             profiles.extend(resolved::of_message(&decode(bytes)));
         }
+        let summed = |profiles: &[_]| summed(profiles, |identity| identity);
         prop_assert_eq!(summed(&profiles), summed(&resolved::of_message(&decode(&whole))));
         let json = encode(&batch, &EncodeOptions { format: Format::Json, ..options });
         let in_json = halve(&json, Format::Json).expect("what is halved in protobuf is in JSON");
@@ -156,6 +158,8 @@ proptest! {
                 messages.iter().for_each(rules::assert_kept);
                 let parts: Vec<_> = messages.iter().flat_map(resolved::of_message).collect();
                 let whole = resolved::of_batch(&batch, options.native_frames);
+                // Methods that are overloaded in the whole need not be in a part.
+                let summed = |profiles| summed(profiles, ResolvedIdentity::without_system_names);
                 prop_assert_eq!(summed(&parts), summed(&whole));
             }
         }
@@ -187,14 +191,18 @@ fn times_of(profile: &ResolvedProfile) -> Vec<(u64, Option<i64>)> {
     sorted(profile.samples.values().flat_map(of_sample).collect())
 }
 
-/// Totals by type, profile attributes and identity, over all profiles. Without integers among a profile's attributes,
-/// which the first part of a profile alone has.
-fn summed(profiles: &[ResolvedProfile]) -> std::collections::BTreeMap<String, i128> {
+/// Totals by type, profile attributes and what counts of the identity, over all profiles. Without integers among a
+/// profile's attributes, which the first part of a profile alone has.
+fn summed(
+    profiles: &[ResolvedProfile],
+    what_counts: impl Fn(ResolvedIdentity) -> ResolvedIdentity,
+) -> std::collections::BTreeMap<String, i128> {
     let mut sums = std::collections::BTreeMap::new();
     for profile in profiles {
         let mut attributes = profile.attributes.clone();
         attributes.retain(|_, (value, _)| !value.starts_with("int "));
         for (identity, sample) in &profile.samples {
+            let identity = what_counts(identity.clone());
             let key = format!("{:?} {attributes:?} {identity:?}", profile.types);
             *sums.entry(key).or_insert(0) += i128::from(sample.total());
         }
@@ -313,6 +321,50 @@ fn a_sample_that_fits_without_its_times_alone_is_written_so() {
     let split = encode_split(&batch, &options, 10_000);
     assert_eq!((split.dropped_samples, split.untimed_samples), (0, 1));
     assert_eq!(split.messages.iter().map(|message| message.additions).sum::<u64>(), 4);
+}
+
+/// Two messages of one batch: a method is overloaded where both are, and a native function always has its linkage name.
+#[test]
+fn a_method_says_its_descriptor_only_where_it_is_overloaded() {
+    let mut batch = Batch::default();
+    let mut profile = Profile::new(&types::CPU, 1);
+    (profile.start_unix_nano, profile.duration_nano) = (START, DURATION);
+    let mut frames = Vec::new();
+    for (method, descriptor) in [("run", "()V"), ("put", "(I)V"), ("put", "(J)V")] {
+        let method = JavaMethod { class: "a/B", method, descriptor, normalise: true };
+        frames.push(Frame::java(batch.tables.java_function(method, "B.java", 0), 1));
+    }
+    let function = batch.tables.native_function("A::b()", "_ZN1A1bEv");
+    frames.push(Frame::Native { mapping: None, address: None, function, line: 0 });
+    for frame in frames {
+        let frame = batch.tables.frames.intern(frame);
+        let stack = batch.tables.stacks.intern(&[frame]);
+        let identity = SampleIdentity { stack, attributes: AttributeSetId::EMPTY, link: LinkId::NONE };
+        profile.add(identity, 1, None);
+    }
+    batch.profiles.push(profile);
+    let functions = |message: &[u8]| -> Vec<[String; 2]> {
+        let message = decode(message);
+        rules::assert_kept(&message);
+        let dictionary = message.dictionary.unwrap();
+        let text = |index: i32| dictionary.string_table[index as usize].clone();
+        let names = dictionary.function_table[1..].iter();
+        names.map(|function| [text(function.name_strindex), text(function.system_name_strindex)]).collect()
+    };
+    let options = EncodeOptions::default();
+    let whole = encode(&batch, &options);
+    let native = ["A::b()", "_ZN1A1bEv"];
+    assert_eq!(
+        functions(&whole),
+        [["a.B.run", ""], ["a.B.put", "a/B.put(I)V"], ["a.B.put", "a/B.put(J)V"], native]
+    );
+    // Parts are written anew; halves are moved as they are.
+    let parts = encode_split(&batch, &options, whole.len() - 1).messages;
+    let alone = parts.iter().flat_map(|part| functions(&part.bytes));
+    assert_eq!(alone.collect::<Vec<_>>(), [["a.B.run", ""], ["a.B.put", ""], ["a.B.put", ""], native]);
+    let halves = halve(&whole, Format::Proto).unwrap();
+    let moved = halves.iter().flat_map(|(half, _)| functions(half));
+    assert_eq!(moved.collect::<Vec<_>>(), functions(&whole));
 }
 
 #[test]

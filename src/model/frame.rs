@@ -134,6 +134,8 @@ pub struct Function {
     pub name: StringId,
     /// As the system has it: with the descriptor, mangled; or empty.
     pub system_name: StringId,
+    /// Whether the system name is `name` with a descriptor, and so says more than it only where a method is overloaded.
+    pub is_method: bool,
     /// The source file, or empty.
     pub filename: StringId,
     /// The function's first line, 0 if not known.

@@ -107,10 +107,11 @@ impl<'a> Translation<'a> {
         if let Some(&known) = self.functions.get(&id) {
             return known;
         }
-        let Function { name, system_name, filename, start_line } = *self.from.functions.get(id);
+        let Function { name, system_name, is_method, filename, start_line } = *self.from.functions.get(id);
         let function = Function {
             name: self.string(name),
             system_name: self.string(system_name),
+            is_method,
             filename: self.string(filename),
             start_line,
         };

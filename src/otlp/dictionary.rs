@@ -11,6 +11,7 @@ use crate::model::{
 };
 
 use super::encode::NativeFrames;
+use super::functions::{EnteredFunction, Functions};
 
 /// An index into a table of the message. It is written as int32: the tables of one message hold fewer than 2³¹
 /// values, as a protobuf message ends at 2 GiB.
@@ -55,7 +56,7 @@ enum Text {
 }
 
 /// An entry of the function table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct WireFunction {
     pub(super) name: WireIndex,
     pub(super) system_name: WireIndex,
@@ -145,7 +146,9 @@ pub(super) struct Dictionary<'a> {
 
     added: StringInterner<AddedText>,
     strings: Vec<Text>,
-    functions: Interner<WireFunction, WireIndex>,
+    functions: Functions,
+    /// Of the functions, once all are known.
+    system_names: Vec<WireIndex>,
     mappings: Interner<WireMapping, WireIndex>,
     locations: Interner<WireLocation, WireIndex>,
     stacks: SliceInterner<WireIndex, WireIndex>,
@@ -175,7 +178,8 @@ impl<'a> Dictionary<'a> {
             native_frames,
             added: StringInterner::default(),
             strings: vec![Text::Table(StringId::EMPTY)],
-            functions: Interner::with_capacity(tables.functions.len()),
+            functions: Functions::with_capacity(tables.functions.len()),
+            system_names: Vec::new(),
             mappings: Interner::default(),
             locations: Interner::with_capacity(tables.frames.len()),
             stacks: SliceInterner::default(),
@@ -193,7 +197,6 @@ impl<'a> Dictionary<'a> {
             locations_merged: false,
             stacks_merged: false,
         };
-        dictionary.functions.intern(WireFunction::default());
         dictionary.mappings.intern(WireMapping::default());
         dictionary.locations.intern(WireLocation::default());
         dictionary.stacks.intern(&[]);
@@ -402,25 +405,26 @@ impl<'a> Dictionary<'a> {
         if let Some(place) = self.function_places.get(id) {
             return place;
         }
-        let Function { name, system_name, filename, start_line } = *self.tables.functions.get(id);
-        let function = WireFunction {
-            name: self.table_string(name),
-            system_name: self.table_string(system_name),
-            filename: self.table_string(filename),
-            start_line,
-        };
-        let nameless = WireFunction { start_line, ..WireFunction::default() };
-        let place = if function == nameless {
+        let Function { name, system_name, is_method, filename, start_line } = *self.tables.functions.get(id);
+        let place = if [name, system_name, filename] == [StringId::EMPTY; 3] {
             self.named_function("[unknown]")
         } else {
-            self.functions.intern(function)
+            let (name, filename) = (self.table_string(name), self.table_string(filename));
+            let is_method = is_method && system_name != StringId::EMPTY;
+            self.functions.intern(EnteredFunction { name, system_name, is_method, filename, start_line })
         };
         self.function_places.set(id, place)
     }
 
     fn named_function(&mut self, name: &str) -> WireIndex {
         let name = self.text(name);
-        self.functions.intern(WireFunction { name, ..WireFunction::default() })
+        self.functions.intern(EnteredFunction { name, ..EnteredFunction::default() })
+    }
+
+    /// Enters the system names that are written. After the last function, and before any table is written.
+    pub(super) fn enter_system_names(&mut self) {
+        let written = self.functions.written_system_names(self.strings.len());
+        self.system_names = written.into_iter().map(|name| self.table_string(name)).collect();
     }
 
     /// A mapping; zero if it has neither build-id, without which none may be written.
@@ -456,8 +460,14 @@ impl<'a> Dictionary<'a> {
         self.strings.iter().map(|&text| self.resolve(text))
     }
 
-    pub(super) fn functions(&self) -> &[WireFunction] {
-        self.functions.values()
+    pub(super) fn functions(&self) -> impl Iterator<Item = WireFunction> {
+        let functions = self.functions.entered().iter().zip(&self.system_names);
+        functions.map(|(&EnteredFunction { name, filename, start_line, .. }, &system_name)| WireFunction {
+            name,
+            system_name,
+            filename,
+            start_line,
+        })
     }
 
     pub(super) fn mappings(&self) -> &[WireMapping] {

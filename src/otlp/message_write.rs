@@ -47,6 +47,7 @@ pub(super) fn write_message<W: FieldWriter>(
             });
         });
     });
+    dictionary.enter_system_names();
     w.message(profiles_data::DICTIONARY, |w| write_dictionary(w, &dictionary));
 }
 
@@ -188,7 +189,7 @@ fn write_dictionary<W: FieldWriter>(w: &mut W, dictionary: &Dictionary<'_>) {
     });
     w.repeated(table::FUNCTION_TABLE, |w| {
         for entry in dictionary.functions() {
-            w.element(table::FUNCTION_TABLE, |w| write_function(w, entry));
+            w.element(table::FUNCTION_TABLE, |w| write_function(w, &entry));
         }
     });
     w.repeated(table::LINK_TABLE, |w| {

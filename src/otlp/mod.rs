@@ -6,6 +6,7 @@ mod field_writer;
 mod fields;
 pub mod frames;
 mod framing;
+mod functions;
 mod halve;
 pub mod json_indent;
 mod json_transcode;

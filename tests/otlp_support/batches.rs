@@ -128,7 +128,8 @@ fn frame(tables: &mut Tables, number: u8) -> FrameId {
             let method = JavaMethod {
                 class: "com/example/A$B",
                 method: ["a", "b", "<init>", "c"][usize::from(small)],
-                descriptor: "()V",
+                // Some are overloaded.
+                descriptor: if number < 192 { "()V" } else { "(I)V" },
                 normalise: true,
             };
             let function = tables.java_function(method, "A.java", u32::from(small));
@@ -146,7 +147,11 @@ fn frame(tables: &mut Tables, number: u8) -> FrameId {
             function: named,
             line: 3,
         },
-        4 => Frame::Native { mapping: None, address: None, function: named, line: 0 },
+        4 => {
+            let name = ["a", "b", "com.example.A$B.c", "00ab"][usize::from(small)];
+            let function = tables.native_function(name, "_Z1av");
+            Frame::Native { mapping: None, address: None, function, line: 0 }
+        }
         5 => {
             let mapping = small.is_multiple_of(2).then(|| mapping(tables, small));
             Frame::Kernel { mapping, address: mapping.map(|_| address), function: named }

@@ -1,6 +1,6 @@
 //! Samples with every reference followed, so that messages and batches can be compared by what they say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::profiles::v1development as otlp;
@@ -27,6 +27,14 @@ pub(crate) struct ResolvedIdentity {
     stack: Vec<ResolvedFrame>,
     attributes: Attributes,
     link: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl ResolvedIdentity {
+    /// The same without system names, which depend on what else is in the message.
+    pub(crate) fn without_system_names(mut self) -> Self {
+        self.stack.iter_mut().flat_map(|frame| &mut frame.line).for_each(|line| line.1.clear());
+        self
+    }
 }
 
 /// Values and times of one sample, paired where there are both.
@@ -149,11 +157,29 @@ impl MessageView<'_> {
 
 /// What a message of this batch must say, without the distribution of values and times: a total each.
 pub(crate) fn of_batch(batch: &Batch, native_frames: NativeFrames) -> Vec<ResolvedProfile> {
-    let view = BatchView(&batch.tables, native_frames);
+    let view = BatchView(&batch.tables, native_frames, overloaded(batch));
     batch.profiles.iter().filter(|profile| !profile.is_empty()).map(|profile| view.profile(profile)).collect()
 }
 
-struct BatchView<'a>(&'a Tables, NativeFrames);
+/// The names for which functions in the batch's samples have several system names.
+fn overloaded(batch: &Batch) -> BTreeSet<StringId> {
+    let mut system_names = BTreeMap::<StringId, BTreeSet<StringId>>::new();
+    for sample in batch.profiles.iter().flat_map(Profile::samples) {
+        for &frame in batch.tables.stacks.get(sample.identity.stack) {
+            let function = match *batch.tables.frames.get(frame) {
+                Frame::RemoteNative { .. } => continue,
+                Frame::Java { function, .. }
+                | Frame::Native { function, .. }
+                | Frame::Kernel { function, .. }
+                | Frame::Marker { function, .. } => batch.tables.functions.get(function),
+            };
+            system_names.entry(function.name).or_default().insert(function.system_name);
+        }
+    }
+    system_names.into_iter().filter(|(_, different)| different.len() > 1).map(|(name, _)| name).collect()
+}
+
+struct BatchView<'a>(&'a Tables, NativeFrames, BTreeSet<StringId>);
 
 fn text_attribute(key: &str, value: &str) -> (String, (String, String)) {
     (key.to_owned(), (format!("string {value}"), String::new()))
@@ -199,7 +225,9 @@ impl BatchView<'_> {
         if name.is_empty() {
             name = "[unknown]".to_owned(); // no function here has any other text then
         }
-        let (system_name, filename) = (self.string(function.system_name), self.string(function.filename));
+        let written = !function.is_method || self.2.contains(&function.name);
+        let system_name = if written { self.string(function.system_name) } else { String::new() };
+        let filename = self.string(function.filename);
         Some((name, system_name, filename, i64::from(function.start_line), i64::from(line)))
     }
 

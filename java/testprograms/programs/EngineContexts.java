@@ -7,9 +7,11 @@ import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Threads that serve an endpoint each, with work for every engine: {@code EngineContexts SECONDS LIBRARY [virtual]}, with the
- * path of liballocating. The endpoint is the method below which a thread does all of that, and its label has the method's
- * name: endpoint1 is served in the trace and span of bytes 2 alone. With {@code virtual} the threads are virtual ones.
+ * Threads that serve an endpoint each, with work for every engine: {@code EngineContexts SECONDS LIBRARY [virtual]
+ * [registered]}, with the path of liballocating. The endpoint is the method below which a thread does all of that, and its
+ * label has the method's name: endpoint1 is served in the trace and span of bytes 2 alone, by the thread serves-1. With
+ * {@code virtual} the threads are virtual ones, which have no names; with {@code registered} serves-1 registers itself to be
+ * sampled.
  */
 public final class EngineContexts {
     private static final ContextSetter CONTEXT =
@@ -30,7 +32,9 @@ public final class EngineContexts {
 
     public static void main(String[] args) throws Exception {
         library = args[1];
-        boolean isVirtual = args.length > 2;
+        List<String> words = List.of(args);
+        boolean isVirtual = words.contains("virtual");
+        int registered = words.contains("registered") ? 1 : -1;
         // Until the library's calls lead to the agent, or for as long as anybody would wait.
         for (int i = 0; i < 1_000 && call("is_led_elsewhere", 0) == 0; i++) {
             Thread.sleep(10);
@@ -39,7 +43,12 @@ public final class EngineContexts {
         Thread[] threads = new Thread[ENDPOINTS.length];
         for (int i = 0; i < threads.length; i++) {
             int number = i;
-            threads[i] = Threads.start(isVirtual, () -> serve(number, clock));
+            threads[i] = Threads.start(isVirtual, "serves-" + i, () -> {
+                if (number == registered && !Otlpprof.getInstance().addThread()) {
+                    throw new AssertionError("not registered");
+                }
+                serve(number, clock);
+            });
         }
         while (clock.isRunning()) {
             Thread.sleep(250);

@@ -1,0 +1,119 @@
+//! The functions of one message, and which of them say what the system calls them.
+//!
+//! A method's system name repeats its name and adds the descriptor. Those of all methods would be half of a small
+//! message, and a descriptor says something only where a method is overloaded. So it is written where the message has
+//! another function of that name with another system name. A native function's, which nothing else tells, always is.
+
+use crate::model::{Interner, StringId};
+
+use super::dictionary::WireIndex;
+
+/// A function that something in the message refers to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct EnteredFunction {
+    pub(super) name: WireIndex,
+    /// In the model's tables: most are not written.
+    pub(super) system_name: StringId,
+    pub(super) is_method: bool,
+    pub(super) filename: WireIndex,
+    pub(super) start_line: u32,
+}
+
+/// What system names the functions of one name have.
+#[derive(Clone, Copy)]
+enum OfOneName {
+    Nothing,
+    All(StringId),
+    Different,
+}
+
+/// The function table as it grows.
+#[derive(Debug)]
+pub(super) struct Functions(Interner<EnteredFunction, WireIndex>);
+
+impl Functions {
+    /// The zero value, and room for so many.
+    pub(super) fn with_capacity(capacity: usize) -> Self {
+        let mut functions = Self(Interner::with_capacity(capacity));
+        functions.intern(EnteredFunction::default());
+        functions
+    }
+
+    pub(super) fn intern(&mut self, function: EnteredFunction) -> WireIndex {
+        self.0.intern(function)
+    }
+
+    /// In the order of the table.
+    pub(super) fn entered(&self) -> &[EnteredFunction] {
+        self.0.values()
+    }
+
+    /// What is written as each function's system name, once all functions are known. `names` is more than the index of
+    /// any name. No two functions become equal: they would have differed in what is left out, and then it is not.
+    pub(super) fn written_system_names(&self, names: usize) -> Vec<StringId> {
+        let mut by_name = vec![OfOneName::Nothing; names];
+        for function in self.entered() {
+            let of_name = &mut by_name[function.name.0 as usize];
+            *of_name = match *of_name {
+                OfOneName::Nothing => OfOneName::All(function.system_name),
+                OfOneName::All(other) if other == function.system_name => OfOneName::All(other),
+                _ => OfOneName::Different,
+            };
+        }
+        // A function without a name shares that with the zero value, and so keeps what else it is called.
+        let written = |function: &EnteredFunction| match by_name[function.name.0 as usize] {
+            OfOneName::All(_) if function.is_method => StringId::EMPTY,
+            _ => function.system_name,
+        };
+        self.entered().iter().map(written).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NATIVE: bool = false;
+    const METHOD: bool = true;
+
+    /// What is written of functions with these names, system names and kinds; 0 is nothing.
+    fn written(functions: &[(u32, u32, bool)]) -> Vec<u32> {
+        let mut table = Functions::with_capacity(functions.len());
+        for (line, &(name, system_name, is_method)) in (1..).zip(functions) {
+            let (name, system_name) = (WireIndex(name), StringId(system_name));
+            let place = table.intern(EnteredFunction {
+                name,
+                system_name,
+                is_method,
+                filename: WireIndex::ZERO,
+                start_line: line,
+            });
+            assert_eq!(place, WireIndex(line));
+        }
+        let written = table.written_system_names(10);
+        assert_eq!(written[0], StringId::EMPTY);
+        written[1..].iter().map(|name| name.0).collect()
+    }
+
+    #[test]
+    fn overloaded_methods_alone_keep_their_descriptors() {
+        assert_eq!(written(&[(1, 11, METHOD), (2, 21, METHOD)]), [0, 0]);
+        assert_eq!(written(&[(1, 11, METHOD), (2, 21, METHOD), (1, 12, METHOD)]), [11, 0, 12]);
+        // Of two loaders, or of two places: the descriptor does not tell them apart.
+        assert_eq!(written(&[(1, 11, METHOD), (1, 11, METHOD)]), [0, 0]);
+        assert_eq!(written(&[(1, 11, METHOD), (1, 11, METHOD), (1, 12, METHOD)]), [11, 11, 12]);
+    }
+
+    #[test]
+    fn native_functions_keep_their_linkage_names() {
+        assert_eq!(written(&[(1, 11, NATIVE), (2, 21, METHOD), (3, 0, NATIVE)]), [11, 0, 0]);
+        assert_eq!(written(&[(1, 11, NATIVE), (1, 11, NATIVE)]), [11, 11]);
+    }
+
+    #[test]
+    fn a_method_stays_apart_from_a_native_function_of_its_name_and_from_none() {
+        assert_eq!(written(&[(1, 11, METHOD), (1, 0, NATIVE)]), [11, 0]);
+        assert_eq!(written(&[(1, 11, METHOD), (1, 12, NATIVE)]), [11, 12]);
+        assert_eq!(written(&[(0, 11, METHOD)]), [11]);
+    }
+}

@@ -1,0 +1,110 @@
+//! Which samples of every engine are kept, in the profiles of real JVMs: by thread, by frame, and of threads that have
+//! registered themselves.
+
+mod agent_support;
+mod engine_contexts_support;
+mod loud_support;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use agent_support::running::Finished;
+use agent_support::stacks::{Stack, stacks_of};
+use agent_support::{java_homes, java_version, oldest_and_newest};
+use engine_contexts_support::{PROGRAM, kinds, run, served, wanted_work};
+
+/// Runs the program with this selection: no sample of any engine is one that is not wanted, and every engine has samples of
+/// its work that are. `counter` says of how many samples that is not so.
+fn hold(home: &Path, words: &[&str], selection: &str, counter: &str, is_wanted: impl Fn(&Stack) -> bool) {
+    let mut missing = Vec::new();
+    // For longer where others have had the machine.
+    for seconds in ["1.5", "10"] {
+        let run = run(home, seconds, words, &format!(",{selection}"));
+        let label = format!("{} {words:?} {selection}", run.label);
+        let seen = hold_run(&run, &label, &is_wanted);
+        assert!(run.counter(counter) > 0, "{label}: {counter}");
+        missing = wanted_work(&run)
+            .into_iter()
+            .map(|(profile_type, method)| (profile_type.to_owned(), method.to_owned()))
+            .filter(|work| !seen.contains(work))
+            .collect();
+        if missing.is_empty() {
+            return;
+        }
+    }
+    panic!("{} {words:?} {selection}: no samples of {missing:?}", home.display());
+}
+
+/// The profile types of a run's samples, with the program's methods in their stacks.
+fn hold_run(run: &Finished, label: &str, is_wanted: impl Fn(&Stack) -> bool) -> BTreeSet<(String, String)> {
+    let messages = run.messages();
+    let mut seen = BTreeSet::new();
+    for (profile_type, sample_type, unit) in kinds(run) {
+        let stacks = stacks_of(&messages, &profile_type, (&sample_type, &unit));
+        assert!(!stacks.is_empty(), "{label}: {profile_type}, {sample_type}");
+        for stack in stacks {
+            assert!(is_wanted(&stack), "{label}: {profile_type}, {sample_type}: {stack:#?}");
+            let methods = stack.frames.iter().filter_map(|frame| frame.name.strip_prefix(PROGRAM));
+            seen.extend(methods.map(|method| (profile_type.clone(), method.to_owned())));
+        }
+    }
+    seen
+}
+
+/// Those that can be virtual, and those that cannot.
+fn words(home: &Path) -> &'static [&'static [&'static str]] {
+    if java_version(home) >= 21 { &[&[], &["virtual"]] } else { &[&[]] }
+}
+
+#[test]
+fn every_engine_tells_of_the_threads_that_are_selected_alone() {
+    for home in oldest_and_newest() {
+        let is_wanted = |stack: &Stack| stack.thread == "serves-1";
+        hold(&home, &[], "threads=serves-*+!*-0+!*-2", "samples_left_out", is_wanted);
+    }
+}
+
+#[test]
+fn every_engine_tells_of_the_stacks_that_are_included_alone() {
+    for home in oldest_and_newest() {
+        for words in words(&home) {
+            let selection = "include=programs.EngineContexts.endpoint1";
+            hold(&home, words, selection, "samples_left_out", |stack| served(stack) == Some(1));
+        }
+    }
+}
+
+#[test]
+fn no_engine_tells_of_a_stack_that_is_excluded() {
+    for home in oldest_and_newest() {
+        for words in words(&home) {
+            let selection = "exclude=programs.EngineContexts.endpoint1";
+            hold(&home, words, selection, "samples_left_out", |stack| served(stack) != Some(1));
+        }
+    }
+}
+
+#[test]
+fn every_engine_tells_of_the_thread_that_has_registered_itself_alone() {
+    for home in java_homes() {
+        let is_wanted = |stack: &Stack| stack.thread == "serves-1" && matches!(served(stack), None | Some(1));
+        hold(&home, &["registered"], "filter=true", "handler.samples_filtered", is_wanted);
+    }
+}
+
+#[test]
+fn every_engine_tells_of_the_virtual_thread_that_has_registered_itself_alone() {
+    for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
+        let is_wanted = |stack: &Stack| match served(stack) {
+            Some(endpoint) => endpoint == 1,
+            // On its way to its endpoint, and back; or its frames are being moved, and a mark stands for them, as it does
+            // for a virtual thread's alone.
+            None => stack.frames.iter().any(|frame| {
+                frame.name.contains("VirtualThread$VThreadContinuation")
+                    || frame.name.starts_with("[frozen: ")
+            }),
+        };
+        let words = ["virtual", "registered"];
+        hold(&home, &words, "filter=true", "handler.samples_filtered", is_wanted);
+    }
+}
