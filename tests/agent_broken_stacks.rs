@@ -64,16 +64,25 @@ fn assert_gaps_are_marked(home: &Path, walker: StackWalker) {
 
     for error in WalkError::ALL {
         let mark = mark(error);
-        let marked: i64 = stacks.iter().map(|stack| times_marked(stack, &mark)).sum();
         let counter = format!("walk_error.{}", error.name());
-        let counts = [run.counter(&counter) as i64, counted_in_profiles(&messages, &counter)];
-        assert_eq!(counts, [marked; 2], "{label}: {mark} in the samples, the log and the profiles");
+        let counted = run.counter(&counter) as i64;
+        let label = format!("{label}: {mark} in the log");
+        assert_eq!(counted_in_profiles(&messages, &counter), counted, "{label} and in the profiles");
+        // A walk is one count, has one time, and may stand for several periods.
+        let with_mark = |of: fn(&Stack) -> i64| -> i64 {
+            stacks.iter().map(|stack| of(stack) * marks(stack, &mark)).sum()
+        };
+        let [times, periods] = [with_mark(|stack| stack.times), with_mark(|stack| stack.value)];
+        assert!(
+            (times..=periods).contains(&counted),
+            "{label} {counted}, in the samples {times} to {periods}"
+        );
     }
 }
 
-/// How often a mark was put down for a stack.
-fn times_marked(stack: &Stack, mark: &str) -> i64 {
-    stack.times * stack.frames.iter().filter(|frame| frame.name == mark).count() as i64
+/// How many marks of this name a stack has.
+fn marks(stack: &Stack, mark: &str) -> i64 {
+    stack.frames.iter().filter(|frame| frame.name == mark).count() as i64
 }
 
 #[test]
@@ -101,9 +110,6 @@ fn without_native_frames_java_ones_have_no_gap_above_them() {
                 right += stack.value;
             }
         }
-        assert!(all > 50 && right * 100 >= all * 98, "{}: {right} of {all}", run.label);
-        for error in [WalkError::NativeFramesLost, WalkError::NoUnwindRule] {
-            assert_eq!(run.counter(&format!("walk_error.{}", error.name())), 0, "{}", run.label);
-        }
+        assert!(all > 50 && right == all, "{}: {right} of {all}", run.label);
     }
 }
