@@ -173,7 +173,10 @@ impl<M: Memory> Walk<'_, M> {
         let Ok(blob) = self.blob_at(vm, cursor.pc) else { return false };
         blob.kind == BlobKind::Nmethod
             && self
-                .interrupted_compiled_caller(vm, &blob, cursor, &self.registers)
+                .interrupted_stage(vm, &blob, cursor.pc)
+                .and_then(|(_, stage)| {
+                    self.interrupted_compiled_caller(vm, &blob, cursor, &self.registers, stage)
+                })
                 .is_ok_and(|caller| self.sized_caller(cursor, blob.frame_bytes) == Ok(caller))
     }
 }

@@ -16,6 +16,29 @@ const MAX_INLINE_DEPTH: usize = 512;
 /// one's, which is right behind the blob's content (`nmethod::copy_scopes_pcs`, code/nmethod.cpp, 11 to 25).
 const NO_SCOPE: i32 = 0;
 
+/// Which part of its method an interrupted instruction belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// It makes the frame.
+    Entry,
+    /// It is of some scope's bytecodes.
+    Body,
+    /// It removes the frame, or returns; or it makes the frame of another entry, behind the first one.
+    Exit,
+}
+
+impl Part {
+    /// The bytecode that is told of an instruction that no scope has: the first one, or none. What makes and removes a frame
+    /// is no inlined method's, and no PcDesc is its own: the next one is that of whatever code lies behind.
+    fn bci_outside_of_scopes(self) -> Option<i32> {
+        match self {
+            Self::Entry => Some(0),
+            Self::Body => None,
+            Self::Exit => Some(-1),
+        }
+    }
+}
+
 /// What decided which Java frames a compiled frame stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decoded {
@@ -26,12 +49,14 @@ pub(super) enum Decoded {
 }
 
 impl<M: Memory> Walk<'_, M> {
-    /// Puts the Java frames that the compiled frame at `cursor` stands for into the sink, leaf first.
+    /// Puts the Java frames that the compiled frame at `cursor` stands for into the sink, leaf first. `part` is where it
+    /// was interrupted; a frame that has called something is in its body.
     pub(super) fn compiled_frames(
         &self,
         vm: &VmLayout,
         blob: &Blob,
         cursor: &Cursor,
+        part: Part,
         sink: &mut FrameSink<'_>,
     ) -> Result<Decoded, WalkError> {
         let layout = &vm.nmethod;
@@ -47,9 +72,7 @@ impl<M: Memory> Walk<'_, M> {
             sink.java(FrameKind::NativeMethod, 0, method, -1);
             return Ok(Decoded::ByPc);
         }
-        if cursor.interrupted
-            && let Some(bci) = self.outside_of_scopes(vm, blob, cursor.pc)?
-        {
+        if let Some(bci) = part.bci_outside_of_scopes() {
             sink.java(FrameKind::Compiled, level, method, bci);
             return Ok(Decoded::ByPc);
         }
@@ -70,15 +93,6 @@ impl<M: Memory> Walk<'_, M> {
         };
         self.scope_frames(vm, blob, scope, level, method, sink)?;
         Ok(decoded)
-    }
-
-    /// The bytecode that is told of an instruction which makes or removes the method's frame: the first one, or none. It is
-    /// no inlined method's, and no PcDesc is its own: the next one is that of whatever code lies behind.
-    fn outside_of_scopes(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> Result<Option<i32>, WalkError> {
-        if pc < blob.code_begin.wrapping_add_signed(self.frame_complete(vm, blob)?) {
-            return Ok(Some(0));
-        }
-        Ok(self.is_removing_frame(vm, blob, pc)?.then_some(-1))
     }
 
     /// The PC that the debug information knows: a frame that is to be deoptimised returns to the deoptimisation

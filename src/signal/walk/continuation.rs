@@ -11,6 +11,7 @@
 
 use super::arch::interpreter_frame::sender_sp;
 use super::blob::{Blob, BlobKind};
+use super::compiled::{Decoded, Part};
 use super::repeated::Repeated;
 use super::{Cursor, FrameSink, FrozenReason, MAX_STEPS, Walk, WalkError, arch};
 use crate::core::continuation::{ContinuationLayout, FrozenLayout, KlassWord, References, ThawStub};
@@ -374,8 +375,8 @@ impl<M: Memory> Walk<'_, M> {
             BlobKind::Nmethod => {
                 method = self.nmethod_method(vm, &blob).map_err(|_| bad)?;
                 let first = sink.len();
-                let decoded = self.compiled_frames(vm, &blob, &cursor, sink).map_err(|_| bad)?;
-                if decoded == super::compiled::Decoded::ByPc && !sink.is_full() {
+                let decoded = self.compiled_frames(vm, &blob, &cursor, Part::Body, sink).map_err(|_| bad)?;
+                if decoded == Decoded::ByPc && !sink.is_full() {
                     repeated.put(pc, first..sink.len(), blob.frame_bytes);
                 }
             }

@@ -5,7 +5,7 @@
 //! without an earlier anchor: the root. A thread that runs none is walked natively to its own entry.
 
 use super::blob::{Blob, BlobKind};
-use super::compiled::Decoded;
+use super::compiled::{Decoded, Part};
 use super::registers::Registers;
 use super::repeated::Repeated;
 use super::{Cursor, FrameSink, MAX_STEPS, Step, Walk, WalkError};
@@ -228,15 +228,19 @@ impl<M: Memory> Walk<'_, M> {
                 };
                 let frame_bytes = blob.frame_bytes.wrapping_add_unsigned(saved);
                 let first = sink.len();
-                let decoded = self.compiled_frames(vm, &blob, cursor, sink)?;
+                let stage = interrupted.map(|_| self.interrupted_stage(vm, &blob, cursor.pc));
+                let part = stage.and_then(Result::ok).map_or(Part::Body, |(part, _)| part);
+                let decoded = self.compiled_frames(vm, &blob, cursor, part, sink)?;
                 if decoded == Decoded::ByPc && !cursor.interrupted {
                     repeated.put(cursor.pc, first..sink.len(), frame_bytes);
                 }
                 if let Some(carrier) = self.yielded(vm, cursor, sink) {
                     return Ok(carrier);
                 }
-                let caller = match interrupted {
-                    Some(registers) => self.interrupted_compiled_caller(vm, &blob, cursor, registers),
+                let caller = match interrupted.zip(stage) {
+                    Some((registers, stage)) => {
+                        self.interrupted_compiled_caller(vm, &blob, cursor, registers, stage?.1)
+                    }
                     None => self.sized_caller(cursor, frame_bytes),
                 }?;
                 if self.is_frozen_by_yield(vm, &caller, sink) {

@@ -9,11 +9,21 @@ use super::instructions::{Around, DROP_PAIR, INSTRUCTION_BYTES, RESTORE_AFTER_CA
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 use crate::signal::walk::blob::Blob;
+use crate::signal::walk::compiled::Part;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk, WalkError};
 
 /// How far before `frame_complete` the frame is made: barriers lie between.
 const PROLOGUE_BYTES: usize = 256;
+
+/// Where the interrupted method's caller is to be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::signal::walk) enum Stage {
+    /// The frame is complete.
+    Complete,
+    /// It is being made or removed: its record is here.
+    Moving(Record),
+}
 
 impl<M: Memory> Walk<'_, M> {
     /// The caller of the compiled method's frame that was interrupted at `cursor`.
@@ -23,14 +33,10 @@ impl<M: Memory> Walk<'_, M> {
         blob: &Blob,
         cursor: &Cursor,
         registers: &Registers,
+        stage: Stage,
     ) -> Result<Cursor, WalkError> {
-        let around = Around::read(self.memory, cursor.pc);
-        if let Some(record) = around.record(blob.frame_bytes) {
+        if let Stage::Moving(record) = stage {
             return self.caller_by_record(cursor, registers, record);
-        }
-        let complete_at = blob.code_begin.wrapping_add_signed(self.frame_complete(vm, blob)?);
-        if cursor.pc < complete_at && !self.is_saved(blob, cursor.pc, complete_at) {
-            return self.caller_by_record(cursor, registers, Record::InRegisters(0));
         }
         let pushed = self
             .bytes_pushed_for_subtype_check(vm, cursor.pc)
@@ -38,16 +44,26 @@ impl<M: Memory> Walk<'_, M> {
         self.sized_caller(&Cursor { sp: cursor.sp.wrapping_add(pushed), ..*cursor }, blob.frame_bytes)
     }
 
-    /// Whether the instruction at `pc`, behind the method's entry, removes its frame, or returns, or makes the frame of another
-    /// entry.
-    pub(in crate::signal::walk) fn is_removing_frame(
+    /// In which part of the method the interrupted instruction at `pc` is, and where that leaves its frame.
+    pub(in crate::signal::walk) fn interrupted_stage(
         &self,
-        _vm: &VmLayout,
+        vm: &VmLayout,
         blob: &Blob,
         pc: u64,
-    ) -> Result<bool, WalkError> {
+    ) -> Result<(Part, Stage), WalkError> {
         let around = Around::read(self.memory, pc);
-        Ok(around.record(blob.frame_bytes).is_some() || around.begins_exit(blob.frame_bytes))
+        let record = around.record(blob.frame_bytes);
+        let complete_at = blob.code_begin.wrapping_add_signed(self.frame_complete(vm, blob)?);
+        if pc < complete_at {
+            let is_saved = record.is_some() || self.is_saved(blob, pc, complete_at);
+            let record = if is_saved { record } else { Some(Record::InRegisters(0)) };
+            return Ok((Part::Entry, record.map_or(Stage::Complete, Stage::Moving)));
+        }
+        let part = match record.is_some() || around.begins_exit(blob.frame_bytes) {
+            true => Part::Exit,
+            false => Part::Body,
+        };
+        Ok((part, record.map_or(Stage::Complete, Stage::Moving)))
     }
 
     /// The frame that is returned to at `cursor` as its size counts. C2 calls native code with a pair on the stack that tells where from:

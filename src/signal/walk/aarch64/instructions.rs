@@ -43,7 +43,7 @@ const BYTES: usize = (BEFORE + 1 + AFTER) * 4;
 
 /// Where a frame record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Record {
+pub(in crate::signal::walk) enum Record {
     /// In x29 and x30; the caller's SP is this many bytes above SP.
     InRegisters(u64),
     /// This many bytes above SP; the caller's SP lies right behind it.

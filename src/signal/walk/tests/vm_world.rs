@@ -1,5 +1,7 @@
 //! A VM of bytes: a code cache with one heap, an interpreter, methods, and a stack to put frames on.
 
+use std::ops::Range;
+
 use super::little_vm;
 use super::machine;
 use crate::core::collections::Collections;
@@ -82,6 +84,16 @@ pub(super) struct BlobSpec<'a> {
     pub(super) frame_bytes: i32,
     pub(super) frame_complete: i32,
     pub(super) method: u64,
+}
+
+/// The bytecode that is told at `offset` of a method with its exit, or another entry, at `exit`: where the frame is made or
+/// removed none of any scope is at work.
+pub(super) fn bci_beside_scopes(offset: u64, frame_complete: i32, exit: Range<u64>) -> i32 {
+    match offset {
+        _ if offset < frame_complete as u64 => 0,
+        _ if exit.contains(&offset) => -1,
+        _ => 7,
+    }
 }
 
 impl World {

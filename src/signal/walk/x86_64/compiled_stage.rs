@@ -10,6 +10,7 @@
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 use crate::signal::walk::blob::Blob;
+use crate::signal::walk::compiled::Part;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk, WalkError};
 
@@ -25,9 +26,11 @@ const LEAVE: u8 = 0xc9;
 
 /// Where the interrupted method's caller is to be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+pub(in crate::signal::walk) enum Stage {
     /// The frame is complete.
     Complete,
+    /// The same, at the first of the instructions that remove it.
+    Leaving,
     /// The return address is this many bytes above SP, and RBP is the caller's.
     Bare(u64),
     /// RBP is saved on top of the stack, the return address above it.
@@ -44,6 +47,7 @@ impl<M: Memory> Walk<'_, M> {
         blob: &Blob,
         cursor: &Cursor,
         registers: &Registers,
+        stage: Stage,
     ) -> Result<Cursor, WalkError> {
         let bare = |above: u64| -> Result<Cursor, WalkError> {
             let slot = cursor.sp.wrapping_add(above);
@@ -55,8 +59,8 @@ impl<M: Memory> Walk<'_, M> {
             };
             self.check_progress(cursor, caller)
         };
-        match self.stage(vm, blob, cursor.pc)? {
-            Stage::Complete => {
+        match stage {
+            Stage::Complete | Stage::Leaving => {
                 let pushed = self
                     .bytes_pushed_for_subtype_check(vm, cursor.pc)
                     .wrapping_add(self.bytes_saved_at(vm, blob, cursor.pc));
@@ -80,35 +84,31 @@ impl<M: Memory> Walk<'_, M> {
         }
     }
 
-    /// Whether the instruction at `pc`, behind the method's entry, removes its frame, or returns, or makes the frame of another
-    /// entry.
-    pub(in crate::signal::walk) fn is_removing_frame(
-        &self,
-        vm: &VmLayout,
-        blob: &Blob,
-        pc: u64,
-    ) -> Result<bool, WalkError> {
-        match self.stage(vm, blob, pc)? {
-            Stage::Bare(_) | Stage::FpPushed => Ok(true),
-            Stage::WordPushed => Ok(false),
-            Stage::Complete => {
-                let mut code = [0_u8; 8];
-                let _ = self.memory.read_bytes(pc, &mut code);
-                Ok(begins_exit(&code, blob.frame_bytes.wrapping_sub(16)))
-            }
-        }
-    }
-
     /// The frame at `cursor` as its size counts: calls leave nothing on the stack that the size does not have.
     pub(in crate::signal::walk) fn without_call_words(&self, cursor: Cursor) -> Cursor {
         cursor
     }
 
-    fn stage(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> Result<Stage, WalkError> {
+    /// In which part of the method the interrupted instruction at `pc` is, and where that leaves its frame.
+    pub(in crate::signal::walk) fn interrupted_stage(
+        &self,
+        vm: &VmLayout,
+        blob: &Blob,
+        pc: u64,
+    ) -> Result<(Part, Stage), WalkError> {
         let complete_at = blob.code_begin.wrapping_add_signed(self.frame_complete(vm, blob)?);
         if pc < complete_at {
-            return Ok(self.entry_stage(blob, pc, complete_at));
+            return Ok((Part::Entry, self.entry_stage(blob, pc, complete_at)));
         }
+        let stage = self.stage_behind_entry(vm, blob, pc)?;
+        let part = match stage {
+            Stage::Complete | Stage::WordPushed => Part::Body,
+            Stage::Leaving | Stage::Bare(_) | Stage::FpPushed => Part::Exit,
+        };
+        Ok((part, stage))
+    }
+
+    fn stage_behind_entry(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> Result<Stage, WalkError> {
         // Bytes that cannot be read are not an exit.
         let mut code = [0_u8; 24];
         let _ = self.memory.read_bytes(pc, &mut code);
@@ -130,7 +130,8 @@ impl<M: Memory> Walk<'_, M> {
         if is_exit || self.is_unwinding_jump(vm, blob, pc, &code, &before)? {
             return Ok(Stage::Bare(0));
         }
-        Ok(Stage::Complete)
+        let is_leaving = begins_exit(&code, blob.frame_bytes.wrapping_sub(16));
+        Ok(if is_leaving { Stage::Leaving } else { Stage::Complete })
     }
 
     /// Whether the code leaves for another blob with its frame gone, to unwind an exception: `add rsp, size;
@@ -288,13 +289,13 @@ fn is_native_return(code: &[u8], before: &[u8]) -> bool {
 }
 
 /// Whether `code` begins with `add rsp, size; pop rbp`.
-fn begins_exit(code: &[u8; 8], size: i64) -> bool {
-    let add: &[u8] = match code {
-        [add @ .., POP_RBP] => add,
-        [add @ .., POP_RBP, _, _, _] => add,
-        _ => return false,
+fn begins_exit(code: &[u8], size: i64) -> bool {
+    let add = match code {
+        [0x48, 0x81, 0xc4, _, _, _, _, POP_RBP, ..] => code.get(..7),
+        [0x48, 0x83, 0xc4, _, POP_RBP, ..] => code.get(..4),
+        _ => None,
     };
-    i32::try_from(size).is_ok_and(|size| ends_with_add_rsp(add, size))
+    add.zip(i32::try_from(size).ok()).is_some_and(|(add, size)| ends_with_add_rsp(add, size))
 }
 
 /// Whether `code` ends with `add rsp, size`.

@@ -10,7 +10,7 @@ use crate::signal::walk::tests::vm_world::*;
 const SIGNATURE: u64 = 0x5a7e << 48;
 
 /// Offset in the code, SP below the caller's, whether x30 and x29 are the caller's; `exit` is where the frame is removed, or
-/// another entry makes it, where no bytecode of any scope is at work.
+/// another entry makes it.
 fn assert_stages(patches: &[(usize, &[u8])], exit: Range<u64>, stages: &[(&str, u64, u64, bool)]) {
     for &(stage, offset, below, in_registers) in stages {
         let mut world = World::new();
@@ -22,11 +22,7 @@ fn assert_stages(patches: &[(usize, &[u8])], exit: Range<u64>, stages: &[(&str, 
         }
         let (lr, fp) = if in_registers { (return_pc | SIGNATURE, 0x1234) } else { (0x4242, 0x4242) };
         let frames = world.walk(code + offset, CALLER_SP - below, fp, &[(LR, lr)]);
-        let bci = match offset {
-            _ if offset < FRAME_COMPLETE as u64 => 0,
-            _ if exit.contains(&offset) => -1,
-            _ => 7,
-        };
+        let bci = bci_beside_scopes(offset, FRAME_COMPLETE, exit.clone());
         assert_eq!(frames, [(Compiled, method, bci), (Compiled, caller, 7)], "{stage}");
     }
 }

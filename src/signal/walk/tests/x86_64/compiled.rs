@@ -4,16 +4,6 @@ use super::machine::FRAME_COMPLETE;
 use crate::core::record::FrameKind::{Compiled, Unwalkable};
 use crate::signal::walk::tests::vm_world::*;
 
-/// The bytecode that is told at `offset` of a method with its exit, or another entry, at `exit`: where the frame is made or
-/// removed none of any scope is at work.
-fn bci_beside_scopes(offset: u64, frame_complete: i32, exit: std::ops::Range<u64>) -> i32 {
-    match offset {
-        _ if offset < frame_complete as u64 => 0,
-        _ if exit.contains(&offset) => -1,
-        _ => 7,
-    }
-}
-
 /// Asserts that a method with these bytes at these offsets, interrupted at `offset`, has no frame: its return address is at the
 /// top of the stack.
 #[track_caller]
