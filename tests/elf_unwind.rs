@@ -3,7 +3,7 @@
 
 mod elf_support;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::process::Command;
 
@@ -26,16 +26,32 @@ struct OracleRow {
     end: u64,
     columns: HashMap<String, String>,
     is_signal_trampoline: bool,
+    /// Of a function that has a CFA which an index register leads to.
+    has_indexed_cfa: bool,
+}
+
+/// What readelf shows of a section, by one of its options; nothing if there is no such section.
+fn shown_by_readelf(path: &Path, option: &str, section: &str) -> String {
+    // Its exit status says nothing: it is 1 for a libc whose separate debug file is not there.
+    let dump = Command::new("readelf").arg(option).arg(path).env("LC_ALL", "C").output().unwrap().stdout;
+    let dump = String::from_utf8_lossy(&dump);
+    let start_of_section = format!("Contents of the {section} section");
+    let Some((_, dump)) = dump.split_once(&start_of_section) else { return String::new() };
+    dump.split("Contents of the").next().unwrap().to_owned()
 }
 
 /// The rows of the section called `section`, of `readelf --debug-dump=frames-interp`.
 fn rows_of_readelf(path: &Path, section: &str) -> Vec<OracleRow> {
-    // Its exit status says nothing: it is 1 for a libc whose separate debug file is not there.
-    let dump = Command::new("readelf").arg("-wF").arg(path).env("LC_ALL", "C").output().unwrap().stdout;
-    let dump = String::from_utf8_lossy(&dump);
-    let start_of_section = format!("Contents of the {section} section");
-    let Some((_, dump)) = dump.split_once(&start_of_section) else { return vec![] };
-    let dump = dump.split("Contents of the").next().unwrap();
+    let dump = shown_by_readelf(path, "-wF", section);
+    // As they are written, expressions are shown whole: an index is multiplied by its elements' size.
+    let written = shown_by_readelf(path, "-wf", section);
+    let indexed: HashSet<&str> = written
+        .split("\n\n")
+        .filter(|block| {
+            block.lines().any(|line| line.contains("cfa_expression") && line.contains("DW_OP_mul"))
+        })
+        .filter_map(|block| block.split_whitespace().nth(5))
+        .collect();
     // By offset: the augmentation, and the initial row if it is shown.
     let mut cies: HashMap<u64, (String, HashMap<String, String>)> = HashMap::new();
     let mut rows = vec![];
@@ -69,13 +85,16 @@ fn rows_of_readelf(path: &Path, section: &str) -> Vec<OracleRow> {
             }
             let ends: Vec<u64> = shown.iter().skip(1).map(|row| row.0).chain([end]).collect();
             let is_signal_trampoline = augmentation.contains('S');
-            rows.extend(
-                shown
-                    .into_iter()
-                    .zip(ends)
-                    .filter(|(row, end)| row.0 < *end)
-                    .map(|((start, columns), end)| OracleRow { start, end, columns, is_signal_trampoline }),
-            );
+            let has_indexed_cfa = indexed.contains(words[5]);
+            rows.extend(shown.into_iter().zip(ends).filter(|(row, end)| row.0 < *end).map(
+                |((start, columns), end)| OracleRow {
+                    start,
+                    end,
+                    columns,
+                    is_signal_trampoline,
+                    has_indexed_cfa,
+                },
+            ));
         }
     }
     rows
@@ -95,7 +114,7 @@ fn agrees(rule: UnwindRule, row: &OracleRow) -> bool {
     let cfa = column("CFA");
     if rule.cfa == CfaRule::Unsupported {
         // Hand-written code may find its CFA by an index register, as ring's bn_mul_mont does while it makes room.
-        return is_elsewhere(column("ra")) || cfa == "exp";
+        return is_elsewhere(column("ra")) || cfa == "exp" && row.has_indexed_cfa;
     }
     let cfa_agrees = match rule.cfa {
         CfaRule::SpPlus(plus) => offset(cfa, "rsp") == Some(plus),
