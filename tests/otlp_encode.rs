@@ -367,6 +367,35 @@ fn a_method_says_its_descriptor_only_where_it_is_overloaded() {
     assert_eq!(moved.collect::<Vec<_>>(), functions(&whole));
 }
 
+/// Regression: a method with neither class nor descriptor beside a native function of its name was written a second time where
+/// a third function had that name.
+#[test]
+fn a_method_and_a_native_function_of_the_same_names_are_one_entry() {
+    let mut batch = Batch::default();
+    let method = |descriptor| JavaMethod { class: "", method: "run", descriptor, normalise: true };
+    let functions = [
+        batch.tables.java_function(method(""), "", 0),
+        batch.tables.native_function("run", "run"),
+        batch.tables.java_function(method("()V"), "", 0),
+    ];
+    let mut profile = Profile::new(&types::CPU, 1);
+    (profile.start_unix_nano, profile.duration_nano) = (START, DURATION);
+    for function in functions {
+        let frame = batch.tables.frames.intern(Frame::java(function, 1));
+        let stack = batch.tables.stacks.intern(&[frame]);
+        let identity = SampleIdentity { stack, attributes: AttributeSetId::EMPTY, link: LinkId::NONE };
+        profile.add(identity, 1, None);
+    }
+    batch.profiles.push(profile);
+    let message = decode(&encode(&batch, &EncodeOptions::default()));
+    rules::assert_kept(&message);
+    let dictionary = message.dictionary.unwrap();
+    let system_names = dictionary.function_table[1..].iter();
+    let system_names =
+        system_names.map(|function| &*dictionary.string_table[function.system_name_strindex as usize]);
+    assert_eq!(system_names.collect::<Vec<_>>(), ["run", "run()V"]);
+}
+
 #[test]
 fn stacks_that_become_equal_are_one_sample() {
     let mut batch = Batch::default();

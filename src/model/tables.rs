@@ -211,7 +211,9 @@ impl Tables {
         let name = self.strings.intern(&method.name());
         let system_name = self.strings.intern(&method.system_name());
         let filename = self.strings.intern(source_file);
-        self.functions.intern(Function { name, system_name, is_method: true, filename, start_line })
+        // Without a class and a descriptor it has one name.
+        let is_method = system_name != name;
+        self.functions.intern(Function { name, system_name, is_method, filename, start_line })
     }
 
     /// A function of a loaded object; `linkage_name` may be empty.

@@ -410,7 +410,6 @@ impl<'a> Dictionary<'a> {
             self.named_function("[unknown]")
         } else {
             let (name, filename) = (self.table_string(name), self.table_string(filename));
-            let is_method = is_method && system_name != StringId::EMPTY;
             self.functions.intern(EnteredFunction { name, system_name, is_method, filename, start_line })
         };
         self.function_places.set(id, place)
