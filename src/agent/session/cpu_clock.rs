@@ -1,6 +1,6 @@
 //! The clock that CPU time is sampled by: which one, and what becomes of a session that is refused it.
 
-use crate::agent::engines;
+use super::is_sampling;
 use crate::agent::options::{CpuClock, Options, RecordedEvents};
 use crate::core::stack_walker::StackWalker;
 use crate::core::thread::ClockKind;
@@ -37,17 +37,10 @@ pub(in crate::agent) fn check_clock(options: &Options) -> Result<(), cpu::StartE
 /// neither. Fails where there is none, since nothing would be profiled.
 pub(super) fn turn_off_if_refused(options: &mut Options) -> Result<(), cpu::StartError> {
     let Err(error) = cpu::prepare(&config(options)) else { return Ok(()) };
-    if !has_other_engine(options) {
+    options.cpu = None;
+    if !is_sampling(options) && options.recorded_events == RecordedEvents::None {
         return Err(error);
     }
     log::warn!("cpu is off: {error}");
-    options.cpu = None;
     Ok(())
-}
-
-fn has_other_engine(options: &Options) -> bool {
-    options.wall.is_some()
-        || options.event.is_some()
-        || options.recorded_events != RecordedEvents::None
-        || engines::are_asked_for(options)
 }
