@@ -227,9 +227,8 @@ fn exceptions_are_one_line_for_who_is_attached_later_and_the_other_engines_run()
         jvm.load_agent_by_jcmd("status");
         jvm.load_agent("cpu=off,exceptions,alloc=8k,interval=1h,file=FILE");
         let file = jvm.profiles().join("profile.otlp");
-        jvm.wait_until("allocations", |jvm| {
-            jvm.load_agent("flush");
-            profiles::profile_types(&profiles::messages_if_any(&file)).contains("alloc-objects")
+        jvm.wait_for_profiles("profile.otlp", "allocations", |messages| {
+            profiles::profile_types(messages).contains("alloc-objects")
         });
         let said = jvm.stderr();
         let line = "exceptions is off: the VM tells of exceptions only if the agent is loaded when it starts";

@@ -74,10 +74,7 @@ fn a_mistake_in_an_attach_leaves_the_jvm_running() {
         drive(&mut jvm, "file=DIR/missing/folder/file", "the agent does not start");
         assert_eq!(jvm.traces(), Traces::default(), "{}", jvm.label);
         drive(&mut jvm, "file=FILE", "CPU sampling every");
-        jvm.wait_until("a profile", |jvm| {
-            jvm.load_agent("flush");
-            !profiles::messages_if_any(&jvm.profiles().join("profile.otlp")).is_empty()
-        });
+        jvm.wait_for_profiles("profile.otlp", "a profile", |messages| !messages.is_empty());
         jvm.terminate();
         jvm.finish();
     }

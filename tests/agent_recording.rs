@@ -94,9 +94,7 @@ impl Score {
             _ => self.wrong += events,
         }
     }
-}
 
-impl Score {
     /// Whether 99 of 100 events that are to have a context have it.
     fn hold(&self) -> bool {
         self.right * 100 >= (self.right + self.missing) * 99

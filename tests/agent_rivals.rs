@@ -109,10 +109,8 @@ fn allocations_that_async_profiler_samples_already_are_one_line_and_the_other_en
         // The VM is live when it answers.
         jvm.load_agent_by_jcmd("status");
         jvm.load_agent("cpu=1ms,alloc,live,wall=10ms,lock,file=FILE");
-        jvm.wait_until("samples of both", |jvm| {
-            jvm.load_agent("flush");
-            let messages = profiles::messages_if_any(&jvm.profiles().join("profile.otlp"));
-            let has = |kind| !stacks_of(&messages, kind, ("samples", "count")).is_empty();
+        jvm.wait_for_profiles("profile.otlp", "samples of both", |messages| {
+            let has = |kind| !stacks_of(messages, kind, ("samples", "count")).is_empty();
             has("cpu") && has("wall")
         });
         let said = jvm.stderr();
@@ -212,9 +210,8 @@ fn signals_that_the_program_has_already_are_a_line_for_each_engine_and_the_other
 
 /// Waits until the file has profiles of these types.
 fn wait_for_samples(jvm: &mut Running, file: &str, types: &[&str]) {
-    jvm.wait_until(&format!("samples of {types:?}"), |jvm| {
-        jvm.load_agent("flush");
-        let found = profiles::profile_types(&profiles::messages_if_any(&jvm.profiles().join(file)));
+    jvm.wait_for_profiles(file, &format!("samples of {types:?}"), |messages| {
+        let found = profiles::profile_types(messages);
         types.iter().all(|wanted| found.contains(*wanted))
     });
 }

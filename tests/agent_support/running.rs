@@ -119,6 +119,20 @@ impl Running {
         }
     }
 
+    /// Waits until what the agent has written to one of its files is as wanted.
+    pub(crate) fn wait_for_profiles(
+        &mut self,
+        file: &str,
+        what: &str,
+        is_there: impl Fn(&[Message]) -> bool,
+    ) {
+        let file = self.profiles().join(file);
+        self.wait_until(what, |jvm| {
+            jvm.load_agent("flush");
+            is_there(&profiles::messages_if_any(&file))
+        });
+    }
+
     /// What it has written so far.
     pub(crate) fn stdout(&self) -> String {
         text(&self.folder.path().join("stdout"))
