@@ -142,16 +142,20 @@ fn safepoints_every_millisecond() {
 /// stubs included.
 #[test]
 fn allocation_and_collections() {
-    let collectors: [&[&str]; 7] = [
+    let collectors: [&[&str]; 10] = [
         &["-XX:+UseSerialGC", "-XX:-UseCompressedOops"],
         &["-XX:+UseParallelGC"],
+        &["-XX:+UseConcMarkSweepGC"],
         &["-XX:+UseG1GC"],
         &["-XX:+UseZGC"],
         &["-XX:+UseZGC", "-XX:+ZGenerational"],
         &["-XX:+UseShenandoahGC"],
+        &["-XX:+UseShenandoahGC", "-XX:ShenandoahGCMode=generational"],
+        // Frees nothing: what is allocated in the time must fit.
+        &["-XX:+UseEpsilonGC", "-Xmx4g"],
         &["-XX:+UseG1GC", "-XX:+UseCompactObjectHeaders"],
     ];
-    let mut walked = [0; 7];
+    let mut walked = [0; 10];
     for home in java_homes() {
         for (flags, walked) in collectors.iter().zip(&mut walked) {
             let flags = [&["-XX:+UnlockExperimentalVMOptions", "-Xmx512m"], *flags].concat();
