@@ -7,7 +7,8 @@ use std::path::Path;
 
 use agent_support::running::Finished;
 use agent_support::stacks::cpu_stacks;
-use agent_support::{JavaRun, java_homes, line_marked, profiles, starts_with};
+use agent_support::{JavaRun, java_homes, line_marked, missing_versions, profiles, starts_with};
+use otlpprof::core::stack_walker::StackWalker;
 use otlpprof::otlp::lookup::Lookup;
 use otlpprof::otlp::read::Message;
 
@@ -173,33 +174,63 @@ fn overloaded_methods_alone_have_their_descriptors() {
 #[test]
 fn methods_of_classes_that_are_gone_keep_their_names() {
     for home in java_homes() {
-        assert_storm_keeps_its_names(&home, 4, &[]);
+        assert_storm_keeps_its_names(&home, StackWalker::Vm, &[]);
     }
 }
 
-/// Collectors that unload classes while the program runs, and whose collections begin in other ways.
+/// Collectors that unload classes while the program runs, and whose collections begin in other ways, than the usual one's.
 #[test]
-fn methods_of_classes_that_are_gone_keep_their_names_under_concurrent_collectors() {
-    let mut tested = 0;
+fn methods_of_classes_that_are_gone_keep_their_names_under_every_collector() {
+    let collectors: [&[&str]; 6] = [
+        &["-XX:+UseSerialGC"],
+        &["-XX:+UseParallelGC"],
+        &["-XX:+UseConcMarkSweepGC"],
+        &["-XX:+UseZGC"],
+        &["-XX:+UseShenandoahGC"],
+        &["-XX:+UseShenandoahGC", "-XX:ShenandoahGCMode=generational"],
+    ];
+    let mut tested = [0; 6];
     for home in java_homes() {
-        for collector in ["-XX:+UseZGC", "-XX:+UseShenandoahGC"] {
-            let options = ["-XX:+UnlockExperimentalVMOptions", collector, "-Xmx256m"];
+        for (collector, tested) in collectors.iter().zip(&mut tested) {
+            let options = [&["-XX:+UnlockExperimentalVMOptions", "-Xmx256m"], *collector].concat();
             if starts_with(&home, &options) {
-                assert_storm_keeps_its_names(&home, 3, &options);
-                tested += 1;
+                assert_storm_keeps_its_names(&home, StackWalker::Vm, &options);
+                *tested += 1;
             } else {
-                println!("{} has no {collector}", home.display());
+                println!("{} has no {collector:?}", home.display());
             }
         }
     }
-    assert!(tested > 0 || java_homes().is_empty(), "no JDK has ZGC or Shenandoah");
+    let is_tested = tested.iter().all(|tested| *tested > 0);
+    assert!(is_tested || !missing_versions(&java_homes()).is_empty(), "{tested:?} of {collectors:?}");
 }
 
-fn assert_storm_keeps_its_names(home: &Path, seconds: u32, jvm_options: &[&str]) {
-    let run = JavaRun::new(home, "HiddenClassStorm").argument(seconds).agent("cpu=500us,file=FILE");
+/// What AsyncGetCallTrace gives is the id of a method, which may be gone when the handler turns it into one.
+#[test]
+fn methods_of_classes_that_are_gone_keep_their_names_where_the_vm_is_asked() {
+    for home in java_homes() {
+        assert_storm_keeps_its_names(&home, StackWalker::Dwarf, &[]);
+    }
+}
+
+/// How long a storm lasts; and again for a longer time if others have had the machine.
+const STORM_SECONDS: [u32; 2] = [3, 20];
+/// Frames of a storm that a run must have, to say anything.
+const LEAST_OF_STORM: usize = 200;
+
+fn assert_storm_keeps_its_names(home: &Path, walker: StackWalker, jvm_options: &[&str]) {
+    let mut storms = STORM_SECONDS.into_iter().map(|seconds| storm(home, seconds, walker, jvm_options));
+    let is_enough = storms.any(|frames| frames > LEAST_OF_STORM);
+    assert!(is_enough, "{} {walker:?} {jvm_options:?}: too few frames", home.display());
+}
+
+/// Runs a storm, and holds each frame of its classes to what it must say; how many there were.
+fn storm(home: &Path, seconds: u32, walker: StackWalker, jvm_options: &[&str]) -> usize {
+    let options = format!("cpu=500us,file=FILE,cstack={}", walker.name());
+    let run = JavaRun::new(home, "HiddenClassStorm").argument(seconds).agent(&options);
     let run = jvm_options.iter().fold(run, |run, option| run.jvm_option(option));
     let run = run.run().expect_success();
-    let label = format!("{} {}", home.display(), jvm_options.join(" "));
+    let label = format!("{} {options} {}", home.display(), jvm_options.join(" "));
     let (mut right, mut without_line, mut wrong) = (0, 0, Vec::new());
     for stack in cpu_stacks(&run.messages()) {
         for frame in &stack.frames {
@@ -226,5 +257,6 @@ fn assert_storm_keeps_its_names(home: &Path, seconds: u32, jvm_options: &[&str])
     }
     assert!(wrong.is_empty(), "{label}: {} of {} wrong: {wrong:?}", wrong.len(), wrong.len() + right);
     assert!(without_line * 100 <= right, "{label}: {without_line} of {right} without line");
-    assert!(right > 200, "{label}: only {right} frames of the storm ({})", run.stdout);
+    println!("{label}: {right} frames of the storm ({})", run.stdout.trim());
+    right
 }

@@ -23,7 +23,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 pub(crate) use jdk_support::{
-    everything, java_builds, java_homes, java_version, oldest_and_newest, starts_with,
+    everything, java_builds, java_homes, java_version, missing_versions, oldest_and_newest, starts_with,
 };
 pub(crate) use python_support::assert_read_alike;
 use running::{Finished, Running};
