@@ -4,13 +4,13 @@
 mod agent_support;
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Command;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use agent_support::profiles::counted_in_profiles;
 use agent_support::running::Finished;
 use agent_support::stacks::{Frame, Stack, cpu_stacks};
-use agent_support::{JavaRun, java_homes, java_version};
+use agent_support::{JavaRun, java_homes, java_version, starts_with};
 use otlpprof::otlp::read::Message;
 use otlpprof::signal::walk::FrozenReason;
 
@@ -50,8 +50,11 @@ const WITH_THE_SITE: [&str; 2] =
 const MARKED: i64 = 1;
 /// On ZGC, which moves chunks meanwhile.
 const MARKED_BY_ZGC: i64 = 5;
-/// And in addition, since a run has some thousand stacks at most.
-const MARKED_BY_CHANCE: i64 = 4;
+/// And in addition, since a run has some thousand stacks at most: four, and one of each thread, which on a busy machine may
+/// reach late where a collection has it stop.
+const MARKED_BY_CHANCE: i64 = 4 + 8;
+/// Below native code, by collections.
+const COLLECTING_BELOW_NATIVE: i64 = 10;
 
 /// Samples that a run must have, to say anything.
 const LEAST: i64 = 300;
@@ -236,12 +239,14 @@ fn assert_marks_are_counted(run: &Finished, messages: &[Message], stacks: &[Stac
 }
 
 impl Tree<'_> {
-    /// Runs it on every JDK that has virtual threads and takes its options; how many those were.
-    fn check(self) -> usize {
-        let homes = java_homes()
-            .into_iter()
-            .filter(|home| java_version(home) >= self.java && takes(home, self.options));
-        homes.map(|home| self.check_on(&home)).count()
+    /// Runs it on every JDK that has virtual threads and takes its options, of which there must be one.
+    fn check(self) {
+        let homes: Vec<_> = java_homes().into_iter().filter(|home| java_version(home) >= self.java).collect();
+        let takers: Vec<_> = homes.iter().filter(|home| starts_with(home, self.options)).collect();
+        takers.iter().for_each(|home| self.check_on(home));
+        let must_take =
+            |home: &PathBuf| !self.options.contains(&SHENANDOAH[0]) || !is_without_shenandoah(home);
+        assert!(!takers.is_empty() || !homes.iter().any(must_take), "{self:?}: taken by none of {homes:?}");
     }
 
     fn check_on(&self, home: &Path) {
@@ -265,28 +270,28 @@ impl Tree<'_> {
         let stacks = cpu_stacks(&messages);
         let tally = tally(self, &stacks);
         let Tally { complete, collecting, marked, wrong, .. } = tally;
-        let all = complete + marked + wrong;
+        let all = complete + collecting + marked + wrong;
         eprintln!(
             "{} {self:?}: {complete} of {all} complete, {marked} marked, {collecting} collecting, {:?}",
             run.label, tally.marks
         );
         let label = format!("{} {self:?}: {tally:#?}", run.label);
         assert!(wrong == 0, "{label}");
-        let most = all * if self.options.contains(&"-XX:+UseZGC") { MARKED_BY_ZGC } else { MARKED };
-        assert!((marked - MARKED_BY_CHANCE) * 1000 <= most, "{label}");
-        // Native code runs on while the world is stopped; others are on their way to stop, on a busy machine each of the
-        // eight threads once, and those that collect.
+        // Native code runs on while the world is stopped, above frames that are moved.
         let runs_on = ["native", "upcalls"].contains(&self.mode);
-        assert!(runs_on || collecting * 1000 <= all + 10_000, "{label}");
+        let most = all * if self.options.contains(&"-XX:+UseZGC") { MARKED_BY_ZGC } else { MARKED };
+        let incomplete = if runs_on { marked } else { marked + collecting };
+        assert!((incomplete - MARKED_BY_CHANCE) * 1000 <= most, "{label}");
+        assert!((collecting - MARKED_BY_CHANCE) * 1000 <= all * COLLECTING_BELOW_NATIVE, "{label}");
         assert_marks_are_counted(&run, &messages, &stacks);
         all
     }
 }
 
-/// Whether the JVM starts with these options.
-fn takes(home: &Path, options: &[&str]) -> bool {
-    let java = Command::new(home.join("bin/java")).args(options).arg("-version").output().unwrap();
-    java.status.success()
+/// Whether it is one of the builds that leave Shenandoah out, as Oracle's do.
+fn is_without_shenandoah(home: &Path) -> bool {
+    let release = fs::read_to_string(home.join("release")).unwrap();
+    release.contains("IMPLEMENTOR=\"Oracle Corporation\"")
 }
 
 const AT_SAFEPOINTS: [&[&str]; 3] = [&["-XX:+UseG1GC"], &["-XX:+UseParallelGC"], &["-XX:+UseSerialGC"]];
@@ -298,7 +303,7 @@ const CARRIERS: &str = "-Djdk.virtualThreadScheduler.parallelism=8";
 #[test]
 fn frozen_frames_are_walked_on_collectors_that_move_at_safepoints() {
     for options in AT_SAFEPOINTS {
-        assert!(Tree { options, ..QUEUES }.check() > 0 || java_homes().is_empty(), "{options:?}");
+        Tree { options, ..QUEUES }.check();
     }
 }
 
