@@ -310,7 +310,7 @@ fn no_call_trace_ends_at_a_method_handle() {
 fn a_stack_that_is_deeper_than_asked_for_is_cut_and_marked() {
     const DEPTH: usize = 64;
     for home in java_homes() {
-        for walker in [StackWalker::Vm, StackWalker::Vmx, StackWalker::Dwarf, StackWalker::No] {
+        for walker in StackWalker::ALL {
             let walked = walk(&home, walker, LIBRARIES[0], &format!(",depth={DEPTH}"));
             let label = &walked.run.label;
             let frames_in_cut =
@@ -332,6 +332,42 @@ fn a_stack_that_is_deeper_than_asked_for_is_cut_and_marked() {
             assert!(
                 walked.samples(|stack| stack.has("programs.Native.spin") && !stack.has("[truncated]")) > 10
             );
+        }
+    }
+}
+
+/// As many frames as are kept at most, of a stack that has more.
+#[test]
+fn a_recursion_that_is_deeper_than_any_stack_is_kept_is_cut_and_marked() {
+    const DEPTH: usize = 2048;
+    for home in java_homes() {
+        for walker in StackWalker::ALL {
+            let options = format!("cpu=500us,file=FILE,cstack={}", walker.name());
+            let deep = JavaRun::new(&home, "Deep").argument("java").argument(3000).argument(1500);
+            let run = deep.agent(&options).run().expect_success();
+            let label = format!("{} {options}", run.label);
+            let (mut cut, mut deepest) = (0, 0);
+            for stack in &cpu_stacks(&run.messages()) {
+                let descends = |name: &str| name == "programs.Deep.descend";
+                let (frames, mark) = match stack.frames.split_last() {
+                    Some((last, frames)) if last.name == "[truncated]" => (frames, Some(last)),
+                    _ => (&stack.frames[..], None),
+                };
+                assert!(frames.len() <= DEPTH, "{label}: {} frames", frames.len());
+                deepest = deepest.max(frames.len());
+                if mark.is_some() {
+                    assert_eq!(frames.len(), DEPTH, "{label}");
+                    // What is cut off is the oldest: below what the youngest calls all is the recursion.
+                    let recursion = frames.iter().skip_while(|frame| !descends(&frame.name));
+                    let (own, others): (Vec<_>, Vec<_>) = recursion.partition(|frame| descends(&frame.name));
+                    assert!(others.is_empty(), "{label}: {others:?} in the recursion");
+                    assert!(own.len() > DEPTH / 2, "{label}: {} frames of the recursion", own.len());
+                    cut += stack.value;
+                }
+            }
+            println!("{label}: {cut} cut, {deepest} frames at most");
+            assert!(cut > 20, "{label}: {cut} cut, {deepest} frames at most");
+            assert!(run.counter("handler.truncated") > 0, "{label}");
         }
     }
 }
