@@ -3,7 +3,8 @@ package programs;
 /**
  * Methods that spend their time where the interpreter enters and leaves them: {@code InterpretedEntries [SECONDS]}, with
  * {@code -Xint}. What a call costs more than one of {@code plain}, which has the same code, is the entry and the exit of
- * the method called. At the end the program says how many of 1,000 parts of each caller's time that is.
+ * the method called; what a loop without a call takes as well is the caller's. At the end the program says how many of
+ * 1,000 parts of each caller's time are the called method's at least, and how many can be at most.
  */
 public final class InterpretedEntries {
     private static final int CALLS = 2_000;
@@ -13,10 +14,13 @@ public final class InterpretedEntries {
     public static void main(String[] args) {
         Clock clock = new Clock(args, 5);
         // The shortest times: those in which nobody else had the CPU.
+        long loopNs = Long.MAX_VALUE;
         long plainNs = Long.MAX_VALUE;
         long roomyNs = Long.MAX_VALUE;
         long lockedNs = Long.MAX_VALUE;
         while (clock.isRunning()) {
+            long begin = System.nanoTime();
+            callNothing();
             long start = System.nanoTime();
             callPlain();
             long plain = System.nanoTime();
@@ -24,12 +28,26 @@ public final class InterpretedEntries {
             long roomy = System.nanoTime();
             callLocked();
             long locked = System.nanoTime();
+            loopNs = Math.min(loopNs, start - begin);
             plainNs = Math.min(plainNs, plain - start);
             roomyNs = Math.min(roomyNs, roomy - plain);
             lockedNs = Math.min(lockedNs, locked - roomy);
         }
-        System.out.println("roomy " + 1000 * (roomyNs - plainNs) / roomyNs);
-        System.out.println("locked " + 1000 * (lockedNs - plainNs) / lockedNs);
+        tell("roomy", loopNs, plainNs, roomyNs);
+        tell("locked", loopNs, plainNs, lockedNs);
+    }
+
+    private static void tell(String name, long loopNs, long plainNs, long ns) {
+        System.out.println(name + " " + 1000 * (ns - plainNs) / ns + " " + 1000 * (ns - loopNs) / ns);
+    }
+
+    /** The loop of the others, with an addition in place of the call. */
+    private static void callNothing() {
+        int x = 1;
+        for (int i = 0; i < CALLS; i++) {
+            x = x + x;
+        }
+        Work.sink = x;
     }
 
     private static void callPlain() {
