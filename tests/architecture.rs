@@ -53,6 +53,16 @@ const FORBIDDEN_IN_SIGNAL: &[(&str, &str)] = &[
     ("std::collections", "allocates"),
 ];
 
+/// What one architecture has and the other has not, below `src`, and why. All else that is of an architecture has a twin
+/// of the same name.
+const WITHOUT_TWIN: &[(&str, &str)] = &[
+    ("signal/walk/aarch64/instructions.rs", "stages of x86_64 look for bytes, each for its own"),
+    (
+        "signal/walk/x86_64/frameless_entry.rs",
+        "on aarch64 what is below such an entry is in x30, of which interpreter_stage.rs tells",
+    ),
+];
+
 const MOST_LINES: usize = 600;
 const NAMES_THAT_TELL_NOTHING: &[&str] =
     &["utils", "util", "common", "misc", "helpers", "helper", "v2", "api2"];
@@ -316,6 +326,33 @@ fn files_are_documented_short_and_well_named() {
         }
     }
     assert_none(&complaints);
+}
+
+/// Whoever changes what is done on one architecture finds what is to be done on the other.
+#[test]
+fn each_file_of_an_architecture_has_a_twin() {
+    const TWINS: [(&str, &str); 2] = [("x86_64", "aarch64"), ("aarch64", "x86_64")];
+    let files: BTreeSet<_> =
+        sources().iter().map(|source| source.path.to_string_lossy().replace('\\', "/")).collect();
+    let mut lonely = BTreeSet::new();
+    let mut seen = 0;
+    for file in files.iter().filter(|file| !file.contains("/tests/")) {
+        for (own, other) in TWINS {
+            let twin =
+                [(format!("/{own}/"), format!("/{other}/")), (format!("/{own}.rs"), format!("/{other}.rs"))]
+                    .iter()
+                    .find(|(own, _)| file.contains(own.as_str()))
+                    .map(|(own, other)| file.replace(own, other));
+            if let Some(twin) = twin {
+                seen += 1;
+                if !files.contains(&twin) {
+                    lonely.insert(file.as_str());
+                }
+            }
+        }
+    }
+    assert!(seen > 50, "only {seen} files of an architecture");
+    assert_eq!(lonely, WITHOUT_TWIN.iter().map(|(file, _)| *file).collect());
 }
 
 #[test]

@@ -57,6 +57,7 @@ mod arch {
     pub mod registers;
     pub(super) mod return_address;
     pub(super) mod safepoint_stage;
+    pub(super) mod string_stage;
     pub(super) mod stub_stage;
     pub(super) mod subtype_check_stage;
     pub(super) mod thaw_stage;

@@ -6,6 +6,7 @@
 //! (cpu/aarch64/aarch64.ad MachPrologNode, MachEpilogNode and RethrowException, c1_LIRAssembler_aarch64.cpp).
 
 use super::instructions::{Around, DROP_PAIR, INSTRUCTION_BYTES, RESTORE_AFTER_CALL, Record, saves_record};
+use super::string_stage::TABLE_BYTES;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 use crate::signal::walk::blob::Blob;
@@ -41,7 +42,13 @@ impl<M: Memory> Walk<'_, M> {
         let pushed = self
             .bytes_pushed_for_subtype_check(vm, cursor.pc)
             .wrapping_add(self.bytes_saved_at(vm, blob, cursor.pc));
-        self.sized_caller(&Cursor { sp: cursor.sp.wrapping_add(pushed), ..*cursor }, blob.frame_bytes)
+        let whole = Cursor { sp: cursor.sp.wrapping_add(pushed), ..*cursor };
+        let caller = self.sized_caller(&whole, blob.frame_bytes);
+        // A larger frame may have an old address in it where a smaller one has the table of a search.
+        if blob.frame_bytes <= TABLE_BYTES as i64 && caller.is_ok_and(|caller| self.is_code(caller.pc)) {
+            return caller;
+        }
+        self.caller_below_strings(vm, blob, cursor, registers).map_or(caller, Ok)
     }
 
     /// In which part of the method the interrupted instruction at `pc` is, and where that leaves its frame.

@@ -94,6 +94,38 @@ fn the_pairs_that_compiled_code_pushes_are_not_the_frames() {
     );
 }
 
+/// Regression: a search in a string has a table on the stack, and the frame was looked for where the table is.
+#[test]
+fn the_table_of_a_search_in_a_string_is_not_the_frame() {
+    // sub sp, sp, 256; mov x22, 8; mov x8, sp; nop; add sp, sp, 256; b; nop; add sp, sp, 256; b; nop
+    let search = [
+        0xd104_03ff,
+        0xb27d_03f6,
+        0x9100_03e8,
+        NOP,
+        0x9104_03ff,
+        0x1400_0010,
+        NOP,
+        0x9104_03ff,
+        0x1400_0010,
+        NOP,
+    ];
+    let (own, with_table) = (0x30, 0x130);
+    let sp_at = [own, with_table, with_table, with_table, with_table, own, with_table, with_table, own, own];
+    for (number, below) in (0..).zip(sp_at) {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, code) = world.compiled_with(&[(0x60, &bytes(&search))]);
+        world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, return_pc | SIGNATURE);
+        // What there is in the table is no address.
+        for word in (CALLER_SP - 0x130..CALLER_SP - 0x30).step_by(8) {
+            world.set(word, 0x1010_1010_1010_1010);
+        }
+        let frames = world.walk(code + 0x60 + 4 * number, CALLER_SP - below, 0x4242, &[]);
+        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "at instruction {number}");
+    }
+}
+
 /// C2 leaves what says where from on the stack while it calls native code.
 #[test]
 fn a_call_of_native_code_leaves_a_pair_on_the_frame() {
