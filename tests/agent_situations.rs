@@ -6,6 +6,7 @@ mod agent_support;
 use std::path::Path;
 use std::process::Command;
 
+use agent_support::stacks::cpu_stacks;
 use agent_support::{JavaRun, everything, java_homes, starts_with};
 use otlpprof::core::stack_walker::StackWalker;
 
@@ -29,6 +30,8 @@ struct Situation {
     flags: Vec<&'static str>,
     walker: StackWalker,
     least_percent: &'static str,
+    /// What the name of a frame contains that must be met, for the situation to have been there.
+    meets: Vec<&'static str>,
 }
 
 impl Situation {
@@ -41,6 +44,7 @@ impl Situation {
             flags: vec![],
             walker: StackWalker::Vm,
             least_percent: LEAST_PERCENT,
+            meets: vec![],
         }
     }
 
@@ -52,6 +56,11 @@ impl Situation {
 
     fn flags(mut self, flags: &[&'static str]) -> Self {
         self.flags.extend(flags);
+        self
+    }
+
+    fn meeting(mut self, names: &[&'static str]) -> Self {
+        self.meets.extend(names);
         self
     }
 
@@ -68,10 +77,16 @@ impl Situation {
     fn assert_walked_on(&self, home: &Path) {
         let is_walked =
             |seconds| self.is_walked_on(home, seconds, if seconds < SECONDS[2] { AMPLE } else { LEAST });
-        assert!(SECONDS.into_iter().any(is_walked), "{} {}: too few samples", home.display(), self.name);
+        let Self { name, meets, .. } = self;
+        let home = home.display();
+        assert!(
+            SECONDS.into_iter().any(is_walked),
+            "{home} {name}: too few samples, or none with each of {meets:?}"
+        );
     }
 
-    /// Runs it, and holds its samples to what can be; whether there were more than `enough`.
+    /// Runs it, and holds its samples to what can be; whether there were more than `enough`, and all was met
+    /// that must be.
     fn is_walked_on(&self, home: &Path, seconds: f64, enough: u64) -> bool {
         let run = JavaRun::new(home, self.program).argument(self.name).argument(seconds);
         let run = self.flags.iter().fold(run, |run, flag| run.jvm_option(flag));
@@ -97,7 +112,11 @@ impl Situation {
         assert!(report.contains("\n0 samples with a call that cannot be"), "{label}");
         // Of few samples, one that does not reach its root is more than may be.
         assert!(checked.status.success() || !is_enough, "{label}");
-        is_enough
+        let stacks = if self.meets.is_empty() { vec![] } else { cpu_stacks(&run.messages()) };
+        let is_met = |part: &&str| {
+            stacks.iter().any(|stack| stack.frames.iter().any(|frame| frame.name.contains(part)))
+        };
+        is_enough && self.meets.iter().all(is_met)
     }
 }
 
@@ -122,13 +141,13 @@ fn exceptions_that_unwind_interpreted_frames() {
 
 #[test]
 fn calls_by_vtables_and_itables() {
-    Situation::of("calls").assert_walked();
+    Situation::of("calls").meeting(&["vtable stub", "itable stub"]).assert_walked();
     Situation::of("calls").flags(&["-Xint"]).assert_walked();
 }
 
 #[test]
 fn calls_between_interpreted_and_compiled_methods() {
-    Situation::of("calls").flags(&MIXED).assert_walked();
+    Situation::of("calls").flags(&MIXED).meeting(&["I2C/C2I adapters"]).assert_walked();
 }
 
 #[test]
@@ -209,7 +228,7 @@ fn faults_in_mapped_memory() {
 
 #[test]
 fn stubs_in_place_of_library_methods() {
-    Situation::rare("intrinsics").assert_walked();
+    Situation::rare("intrinsics").meeting(&["checkcast_arraycopy", "byte_", "aes"]).assert_walked();
     Situation::rare("intrinsics").flags(&["-Xint"]).assert_walked();
 }
 
