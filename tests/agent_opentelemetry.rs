@@ -155,7 +155,7 @@ fn samples_have_the_current_span_and_its_local_roots_endpoint() {
                 .expect_success();
             hold_late_routes(&run);
             let mut methods = vec!["outer", "inner", "second", "client", "outside", "unrouted", "routed"];
-            methods.extend(["wrapped", "child"]);
+            methods.extend(["wrapped", "child", "ended"]);
             if java_version(&home) >= 21 {
                 methods.push("virtual");
             }

@@ -42,6 +42,10 @@ final class Burning {
         burn();
     }
 
+    static void ended() {
+        burn();
+    }
+
     static void unrouted() {
         burn();
     }

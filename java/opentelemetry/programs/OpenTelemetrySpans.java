@@ -14,8 +14,9 @@ import io.otlpprof.opentelemetry.LocalRootProcessor;
 import java.lang.reflect.Method;
 
 /**
- * Burns CPU time in a server's span, in its child, on a virtual thread, in another server's span of the same trace, in a client's that nobody
- * asked for, in a server's whose route is found late, and outside of spans: {@code OpenTelemetrySpans AUTOCONFIGURED}.
+ * Burns CPU time in a server's span, in its child, on a virtual thread, in another server's span of the same trace, in a
+ * client's that nobody asked for, in a server's whose route is found late, in one that has ended, and outside of spans:
+ * {@code OpenTelemetrySpans AUTOCONFIGURED}.
  */
 public final class OpenTelemetrySpans {
     private static final Method START_VIRTUAL = startVirtual();
@@ -52,6 +53,11 @@ public final class OpenTelemetrySpans {
         Span second = tracer.spanBuilder("receive").setSpanKind(SpanKind.CONSUMER).setParent(from(inner)).startSpan();
         second.updateName("receive order");
         Span client = tracer.spanBuilder("GET").setSpanKind(SpanKind.CLIENT).setNoParent().startSpan();
+        Span ended = tracer.spanBuilder("ended").setParent(Context.root().with(outer)).startSpan();
+        ended.end();
+        for (int i = 0; i < 1000; i++) {
+            tracer.spanBuilder("other").setParent(Context.root().with(outer)).startSpan().end();
+        }
         // The same span, as what has its ids alone makes it current, and what is started there.
         Context wrapped = Context.root().with(Span.wrap(outer.getSpanContext()));
         Span ofWrapped = tracer.spanBuilder("child").setParent(wrapped).startSpan();
@@ -61,6 +67,7 @@ public final class OpenTelemetrySpans {
         Burning.announce("inner", inner, "GET /orders/{id}");
         Burning.announce("second", second, "receive order");
         Burning.announce("client", client, "");
+        Burning.announce("ended", ended, "GET /orders/{id}");
         Burning.announce("virtual", outer, "GET /orders/{id}");
         for (int i = 0; i < 10; i++) {
             Burning.outside();
@@ -87,6 +94,9 @@ public final class OpenTelemetrySpans {
             Burning.outside();
             try (Scope scope = client.makeCurrent()) {
                 Burning.client();
+            }
+            try (Scope scope = ended.makeCurrent()) {
+                Burning.ended();
             }
             try (Scope scope = wrapped.makeCurrent()) {
                 Burning.wrapped();

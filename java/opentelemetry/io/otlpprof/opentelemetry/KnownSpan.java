@@ -6,16 +6,26 @@ import java.lang.ref.Reference;
 import java.lang.ref.ReferenceQueue;
 import java.lang.ref.WeakReference;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /**
  * What is set where a span becomes the current one, read from it once.
  *
- * <p>It is found for as long as somebody has the span: one that has ended can still be the current one. What has a span's ids
- * alone ({@code Span.wrap}) is that span, unless they have come in from another process.
+ * <p>It is found for as long as somebody has the span, and while the span is one of the last that have ended: one that has
+ * can still be the current one. To leave all that have ended to the garbage collector would cost several times what a span
+ * does. What has a span's ids alone ({@code Span.wrap}) is that span, unless they have come in from another process.
  */
 final class KnownSpan extends WeakReference<Span> {
     private static final ConcurrentHashMap<Ids, KnownSpan> ALL = new ConcurrentHashMap<>();
     private static final ReferenceQueue<Span> GONE = new ReferenceQueue<>();
+
+    private static final int ENDED_SPANS = 4096;
+
+    /** A ring: whoever takes a place has the one that was there before forgotten. */
+    private static final AtomicReferenceArray<KnownSpan> ENDED = new AtomicReferenceArray<>(ENDED_SPANS);
+
+    private static final AtomicInteger NEXT_ENDED = new AtomicInteger();
 
     private static final int RECENT_SPANS = 1024;
 
@@ -54,6 +64,14 @@ final class KnownSpan extends WeakReference<Span> {
         }
         KnownSpan known = new KnownSpan(span, root);
         ALL.put(known.ids, known);
+    }
+
+    /** Its span has ended. */
+    void end() {
+        KnownSpan before = ENDED.getAndSet(NEXT_ENDED.getAndIncrement() & ENDED_SPANS - 1, this);
+        if (before != null) {
+            ALL.remove(before.ids, before);
+        }
     }
 
     /** Null if it is not known. */

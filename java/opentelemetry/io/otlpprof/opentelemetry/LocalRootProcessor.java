@@ -59,6 +59,9 @@ public final class LocalRootProcessor implements SpanProcessor {
     @Override
     public void onEnd(ReadableSpan span) {
         KnownSpan known = span instanceof Span ? KnownSpan.of((Span) span) : null;
+        if (known != null) {
+            known.end();
+        }
         LocalRoot root = known == null ? null : known.root;
         String endpoint = root == null || !root.isOf(span) ? null : root.lateEndpoint();
         if (endpoint != null) {
