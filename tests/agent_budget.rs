@@ -4,7 +4,7 @@ mod agent_support;
 mod loud_support;
 
 use agent_support::running::Finished;
-use agent_support::stacks::stacks_of;
+use agent_support::stacks::{Stack, stacks_of};
 use agent_support::{JavaRun, java_version, oldest_and_newest, profiles};
 use loud_support::not_tested;
 
@@ -110,5 +110,115 @@ fn sampled_events_stand_for_those_that_the_budget_leaves_out() {
         // A stretch of thousands leaves some thousand samples a second. JDK 11 picks some objects too often.
         let tolerance = if java_version(&home) == 11 { 0.3 } else { 0.1 };
         assert!((ratio - 1.0).abs() < tolerance, "{}: {ratio:.3}, {limits:?}", run.label);
+    }
+}
+/// The library of native allocations.
+const ALLOCATING: &str = env!("OTLPPROF_ALLOCATING");
+
+/// What of one processor's time the profiler may use, in percent.
+const SMALL_BUDGET: f64 = 0.5;
+/// How many times as much samples may take in the end. A processor is allowed for each that the program uses, and that is up
+/// to two here; stretches are of two times each, and are given back when there has been room for a while.
+const MOST_TIMES: f64 = 4.0;
+
+/// The CPU time that samples took, as a part of a processor's, in the last third of a run. Each is taken to be one of the
+/// message in which they took least on average: what handlers take by the clock has what others took of the processor.
+fn late_share_of_samples(run: &Finished) -> f64 {
+    let messages = run.messages();
+    let counters = |key| messages.iter().map(move |message| profiles::profile_counter(message, key));
+    let taken: Vec<f64> = counters("handler.samples_taken").map(|taken| taken as f64).collect();
+    let each_ns = counters("handler.handler_ns").zip(&taken).filter(|(_, taken)| **taken >= 20.0);
+    let least_ns = each_ns.map(|(ns, taken)| ns as f64 / taken).fold(f64::INFINITY, f64::min);
+    assert!(least_ns.is_finite(), "{}: {taken:?}", run.label);
+    let late = messages.len() * 2 / 3;
+    let late_taken: f64 = taken[late..].iter().sum();
+    late_taken * least_ns / ((messages.len() - late) as f64 * 1e9)
+}
+
+/// A run that is held to the small budget, in which the engine samples more seldom, and what that comes to.
+fn held(
+    home: &std::path::Path,
+    program: &'static str,
+    arguments: &[&str],
+    engine: &str,
+    how: &str,
+) -> Finished {
+    let options = format!("interval=1s,file=FILE,limit=off,budget={SMALL_BUDGET},{how}");
+    // There from the start: what a library allocates before its imports are led is not seen, and not slowed down either.
+    let run = JavaRun::new(home, program).variable("LD_PRELOAD", ALLOCATING).agent(&options);
+    let run = arguments.iter().fold(run, JavaRun::argument);
+    let run = run.run().expect_success();
+    let limits = limits(&run, engine);
+    assert!(limits.iter().any(|&limit| limit >= 2), "{} {how}: {limits:?}\n{}", run.label, run.stderr);
+    let share = 100.0 * late_share_of_samples(&run);
+    assert!(share <= MOST_TIMES * SMALL_BUDGET, "{} {how}: {share:.3} %, {limits:?}", run.label);
+    run
+}
+
+/// The engine's samples stand for all that happened.
+fn assert_sum(
+    run: &Finished,
+    kind: [&str; 3],
+    is_it: impl Fn(&Stack) -> bool,
+    expected: f64,
+    tolerance: f64,
+) {
+    let [profile_type, sample_type, unit] = kind;
+    let stacks = stacks_of(&run.messages(), profile_type, (sample_type, unit));
+    let found: f64 = stacks.iter().filter(|stack| is_it(stack)).map(|stack| stack.value as f64).sum();
+    let ratio = found / expected;
+    let dropped = run.counter("handler.samples_dropped");
+    eprintln!("{}: {kind:?}: {ratio:.3}, {dropped} dropped", run.label);
+    assert!((ratio - 1.0).abs() < tolerance, "{}: {kind:?}: {ratio:.3}, {dropped} dropped", run.label);
+}
+
+/// What a program counted.
+fn counted(run: &Finished) -> f64 {
+    run.stdout.trim().parse().unwrap()
+}
+
+#[test]
+fn every_engine_of_events_keeps_to_the_budget_and_stands_for_all_events() {
+    let tolerance = 0.2;
+    for home in oldest_and_newest() {
+        for (engine, how, kind) in [
+            ("exceptions", "cpu=off,exceptions", ["exceptions", "exceptions", "count"]),
+            ("lock", "cpu=off,lock=1ns", ["lock-contention", "contentions", "count"]),
+            ("wait", "cpu=off,wait=1ns", ["wait", "waits", "count"]),
+            ("trace", "cpu=off,trace=programs.EventStorm.traced:1ns", ["trace", "calls", "count"]),
+            ("nativemem", "cpu=off,nativemem=1k", ["nativemem", "alloc_objects", "count"]),
+        ] {
+            let run = held(&home, "EventStorm", &[engine, "8", ALLOCATING], engine, how);
+            let is_it = |stack: &Stack| {
+                let has = |part: &str| stack.frames.iter().any(|frame| frame.name.contains(part));
+                has("programs.EventStorm.") && (engine != "nativemem" || has("allocating_medium"))
+            };
+            assert_sum(&run, kind, is_it, counted(&run), tolerance);
+        }
+    }
+}
+
+#[test]
+fn engines_of_the_heap_keep_to_the_budget() {
+    for home in oldest_and_newest() {
+        // JDK 11 picks some objects too often.
+        let tolerance = if java_version(&home) == 11 { 0.3 } else { 0.2 };
+        let run = held(&home, "AllocationLoop", &["8"], "alloc", "cpu=off,alloc=256");
+        let is_it = |stack: &Stack| stack.has("programs.AllocationLoop.allocate");
+        assert_sum(&run, ["alloc-objects", "alloc_objects", "count"], is_it, counted(&run), tolerance);
+        // None of them lives: without another engine there would be no profile to say so.
+        held(&home, "AllocationLoop", &["8"], "live", "cpu=100ms,live=256");
+    }
+}
+
+#[test]
+fn wall_clock_samples_keep_to_the_budget_and_stand_for_all_time() {
+    for home in oldest_and_newest() {
+        let run = held(&home, "EventStorm", &["wall", "8"], "wall", "cpu=off,wall=100us");
+        let stacks = stacks_of(&run.messages(), "wall", ("samples", "count"));
+        let of_thread = stacks.iter().filter(|stack| stack.thread == "spins-0");
+        let sampled_ns: f64 = of_thread.map(|stack| (stack.value * stack.period_ns) as f64).sum();
+        let ratio = sampled_ns / counted(&run);
+        assert!((ratio - 1.0).abs() < 0.1, "{}: {ratio:.3}", run.label);
     }
 }
