@@ -405,3 +405,40 @@ fn deep_stacks_are_frozen_in_several_chunks() {
     }
     Tree { depth: 100, options: ZGC, ..QUEUES }.check();
 }
+
+/// Where a JVM's references are not as it says, frozen frames are marked, one line says why, and all else is walked.
+#[test]
+fn frozen_frames_are_marked_where_their_layout_is_not_recognised() {
+    for home in java_homes() {
+        let field = match java_version(&home) {
+            ..21 => continue,
+            21 => "CompressedOops::_narrow_oop._base",
+            _ => "CompressedOops::_base",
+        };
+        let run = JavaRun::new(&home, "VirtualThreadTree")
+            .argument(1)
+            .argument(QUEUES.mode)
+            .argument(QUEUES.depth)
+            .variable("JAVA_TOOL_OPTIONS", &format!("-agentpath:{}={field}", env!("OTLPPROF_VM_DAMAGE")))
+            .agent("cpu=100us,timestamps=true,file=FILE");
+        let run = EACH_A_FRAME.into_iter().fold(run, JavaRun::jvm_option).run().expect_success();
+        let said = run.stderr.matches("frozen frames of virtual threads cannot be read").count();
+        assert_eq!(said, 1, "{}: {}", run.label, run.stderr);
+        let messages = run.messages();
+        let mut stacks = cpu_stacks(&messages);
+        for stack in &mut stacks {
+            // Where a continuation ends is not known either: its carrier's frames follow.
+            if let Some(mount) = stack.frames.iter().position(|frame| frame.name == MOUNT[0]) {
+                stack.frames.truncate(mount);
+            }
+        }
+        let tally = tally(&QUEUES, &stacks);
+        let label = format!("{}: {tally:#?}", run.label);
+        assert!(tally.wrong == 0 && tally.marked > LEAST / 3, "{label}");
+        // Freezing is code that cannot be walked then, and does not take long.
+        let frozen = tally.marks.iter().filter(|(mark, _)| mark.ends_with("[frozen: unknown_layout]"));
+        let others = tally.marked - frozen.map(|(_, times)| times).sum::<i64>();
+        assert!(others * 100 <= tally.marked, "{label}");
+        assert_marks_are_counted(&run, &messages, &stacks);
+    }
+}
