@@ -3,6 +3,7 @@
 #
 #   size             bytes of the release library
 #   startup          what profiling adds to a program that prints one line, beside async-profiler
+#   storm            what each exception of a storm costs, by how many are sampled and how deep they are thrown
 #   handler          nanoseconds of one sample, by depth
 #   encode           throughput of the OTLP writers
 #   unwind_compile   milliseconds and bytes of libjvm's unwind table
@@ -16,7 +17,7 @@ cd "$(dirname "$0")/.."
 
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-names=(size startup handler encode unwind_compile jfr context)
+names=(size startup storm handler encode unwind_compile jfr context)
 if [ $# -gt 0 ]; then
     case " ${names[*]} " in
     *" $1 "*) names=("$1") ;;

@@ -5,8 +5,8 @@ import java.util.concurrent.locks.LockSupport;
 
 /**
  * As many events of one kind as there can be, for a while: {@code EventStorm exceptions|nativemem|lock|wait|trace|wall SECONDS
- * [LIBRARY]}, with the path of liballocating. Prints how many there were; of {@code wall}, for how many nanoseconds the
- * thread spins-0 was at it.
+ * [LIBRARY|DEPTH]}, with the path of liballocating, or the number of frames that an exception is thrown through. Prints how
+ * many there were; of {@code wall}, for how many nanoseconds the thread spins-0 was at it.
  */
 public final class EventStorm {
     private static final AtomicLong COUNT = new AtomicLong();
@@ -24,7 +24,8 @@ public final class EventStorm {
         long end = System.nanoTime() + (long) (Double.parseDouble(args[1]) * 1e9);
         switch (args[0]) {
             case "exceptions":
-                storm(1, end, EventStorm::fail);
+                int depth = args.length > 2 ? Integer.parseInt(args[2]) : 0;
+                storm(1, end, () -> fail(depth));
                 break;
             case "nativemem":
                 String library = args[2];
@@ -71,13 +72,20 @@ public final class EventStorm {
         }
     }
 
-    private static long fail() {
+    private static long fail(int depth) {
         try {
-            throw new IllegalStateException("thrown to be counted");
+            fallThrough(depth);
         } catch (IllegalStateException e) {
             sink = e;
         }
         return 1;
+    }
+
+    private static void fallThrough(int depth) {
+        if (depth == 0) {
+            throw new IllegalStateException("thrown to be counted");
+        }
+        fallThrough(depth - 1);
     }
 
     private static long park() {
