@@ -6,6 +6,7 @@ mod jfr_support;
 
 use std::collections::HashMap;
 
+use jfr_support::synthetic::{Shape, recording};
 use jfr_support::{counted_by_jdk, file_printed_by_jdk, jdk_json, printed_by_jdk, recordings};
 use otlpprof::jfr::recording::Chunks;
 use otlpprof::jfr::values::Value as Jfr;
@@ -191,4 +192,24 @@ fn recordings_one_behind_the_other_are_read_as_each() {
     for (name, bytes) in recordings(|name| name == "chunks") {
         assert_same(name, &printed(name, &bytes, Clocks::Own), &expected);
     }
+}
+
+/// An outside reader takes what is written for tests as we do. The JDK's knows one encoding of integers alone, and does not ask
+/// which it is (`ChunkHeader`, 25): the other one's events are held to this one's (`both_integer_encodings_are_read`).
+#[test]
+fn recordings_made_by_hand_are_what_the_jdk_reads() {
+    let shape = Shape {
+        events: 50,
+        depth: 12,
+        repeated_percent: 40,
+        contexts: 7,
+        remote_frames: 2,
+        compressed: true,
+    };
+    let bytes = recording(shape);
+    let file = tempfile::Builder::new().suffix(".jfr").tempfile().unwrap();
+    std::fs::write(file.path(), &bytes).unwrap();
+    let Some(theirs) = file_printed_by_jdk(file.path()) else { return };
+    assert_same("made by hand", &printed("made by hand", &bytes, Clocks::Own), &theirs);
+    assert_eq!(theirs.len(), shape.events + 1);
 }
