@@ -5,8 +5,8 @@ mod jfr_support;
 
 use jfr_support::converted::{attribute, profiles, string};
 use jfr_support::synthetic::{
-    ATTRIBUTE, CONSTANT_POOLS, FieldOf, INT, LONG, STACK_TRACE, START_NANOS, Shape, THREAD, TypeOf,
-    VALUE_TYPES, Writer, crafted, pools_of_constants,
+    ATTRIBUTE, CONSTANT_POOLS, FRAME_TYPE, FieldOf, INT, LONG, METHOD, STACK_TRACE, START_NANOS, SYMBOL,
+    Shape, THREAD, TypeOf, VALUE_TYPES, Writer, crafted, pools_of_constants,
 };
 use otlpprof::convert::{ConvertOptions, EventCount, JfrToOtlp};
 use otlpprof::otlp::wire::{Profile, ProfilesData, Sample};
@@ -177,4 +177,64 @@ fn ids_that_no_link_can_have_are_attributes() {
     assert_eq!(of_span(0, 0xabc, 0xdef), (None, [None, id(0xabc), id(0xdef)]));
     assert_eq!(of_span(2, 0, 0xdef), (None, [Some(format!("{:032x}", 2)), None, id(0xdef)]));
     assert_eq!(of_span(0, 0, 0), (None, [None, None, None]));
+}
+
+/// How the frame at a location was executed, and what its code is.
+fn kind_of(data: &ProfilesData, location: i32) -> [Option<String>; 2] {
+    let location = &data.dictionary.as_ref().unwrap().location_table[location as usize];
+    ["profile.frame.type", "otlpprof.frame.execution"]
+        .map(|key| attribute(data, &location.attribute_indices, key))
+}
+
+/// Those of HotSpot and those of async-profiler, which has machine code in its stacks: its methods have no descriptor of Java's.
+#[test]
+fn frames_of_each_kind_keep_it() {
+    const KINDS: [(&str, bool, [Option<&str>; 2]); 8] = [
+        ("Kernel", true, [Some("kernel"), None]),
+        ("C++", true, [Some("native"), None]),
+        ("Native", true, [Some("native"), None]),
+        ("Native", false, [Some("jvm"), Some("native")]),
+        ("Inlined", false, [Some("jvm"), Some("inlined")]),
+        ("JIT compiled", false, [Some("jvm"), Some("compiled")]),
+        ("C1 compiled", false, [Some("jvm"), Some("c1")]),
+        ("Interpreted", false, [Some("jvm"), Some("interpreted")]),
+    ];
+    // Behind those of the other pools.
+    const FIRST: i64 = 10_000;
+    let keys = FIRST..FIRST + KINDS.len() as i64;
+    let kind = |key: i64| KINDS[(key - FIRST) as usize];
+    let event: TypeOf = (EVENT, "jdk.ExecutionSample", "jdk.jfr.Event", &[START, EVENT_THREAD, STACK]);
+    let recording = crafted(
+        &[VALUE_TYPES, &[event]].concat(),
+        |out| out.event(EVENT, |out| [10, 1, FIRST].into_iter().for_each(|field| out.integer(field))),
+        CONSTANT_POOLS + 4,
+        |out| {
+            pools_of_constants(out, SHAPE, 1);
+            out.pool(SYMBOL, FIRST..FIRST + 1, |out, _| out.text("()L;"));
+            out.pool(METHOD, keys.clone(), |out, key| {
+                out.long(1);
+                out.long(3 + 2 * (key - FIRST));
+                out.long(if kind(key).1 { FIRST } else { 1 });
+            });
+            out.pool(FRAME_TYPE, keys.clone(), |out, key| out.text(kind(key).0));
+            out.pool(STACK_TRACE, FIRST..FIRST + 1, |out, _| {
+                out.integer(0);
+                out.int(KINDS.len() as i64);
+                for key in keys.clone() {
+                    out.long(key);
+                    out.int(7);
+                    out.int(0);
+                    out.long(key);
+                }
+            });
+        },
+    );
+    let mut converter = JfrToOtlp::new(ConvertOptions::default());
+    converter.add(&recording).unwrap();
+    let data = ProfilesData::decode(&*encode(&converter.convert(), &EncodeOptions::default())).unwrap();
+    let stack = profile(&data, "samples").samples[0].stack_index;
+    let locations = &data.dictionary.as_ref().unwrap().stack_table[stack as usize].location_indices;
+    let found: Vec<_> = locations.iter().map(|&location| kind_of(&data, location)).collect();
+    let expected = KINDS.map(|(.., kind)| kind.map(|text| text.map(str::to_owned)));
+    assert_eq!(found, expected);
 }
