@@ -238,3 +238,53 @@ fn frames_of_each_kind_keep_it() {
     let expected = KINDS.map(|(.., kind)| kind.map(|text| text.map(str::to_owned)));
     assert_eq!(found, expected);
 }
+
+/// The same number is another stack in each chunk, and the same stack has another number.
+#[test]
+fn stacks_of_chunks_are_not_taken_for_one_another_and_are_summed() {
+    // Behind those of the other pools.
+    const FIRST: i64 = 10_000;
+    let event: TypeOf = (EVENT, "jdk.ExecutionSample", "jdk.jfr.Event", &[START, EVENT_THREAD, STACK]);
+    // By the number of each stack from the first on, its method; and the stacks of events.
+    let chunk = |methods: &[i64], stacks: &[i64]| {
+        crafted(
+            &[VALUE_TYPES, &[event]].concat(),
+            |out| {
+                for stack in stacks {
+                    out.event(EVENT, |out| {
+                        [10, 1, FIRST + stack].into_iter().for_each(|field| out.integer(field));
+                    });
+                }
+            },
+            CONSTANT_POOLS + 1,
+            |out| {
+                pools_of_constants(out, SHAPE, 1);
+                out.pool(STACK_TRACE, FIRST..FIRST + methods.len() as i64, |out, key| {
+                    out.integer(0);
+                    out.int(1);
+                    out.long(methods[(key - FIRST) as usize]);
+                    out.int(7);
+                    out.int(0);
+                    out.long(1);
+                });
+            },
+        )
+    };
+    let recording = [chunk(&[5], &[0, 0]), chunk(&[6, 5], &[0, 1]), chunk(&[5, 6], &[0, 1, 1])].concat();
+    let mut converter = JfrToOtlp::new(ConvertOptions::default());
+    converter.add(&recording).unwrap();
+    let data = ProfilesData::decode(&*encode(&converter.convert(), &EncodeOptions::default())).unwrap();
+    let dictionary = data.dictionary.as_ref().unwrap();
+    let name_of = |sample: &Sample| {
+        let [location] = dictionary.stack_table[sample.stack_index as usize].location_indices[..] else {
+            panic!("{sample:?}")
+        };
+        let line = &dictionary.location_table[location as usize].lines[0];
+        string(&data, dictionary.function_table[line.function_index as usize].name_strindex).to_owned()
+    };
+    let samples = &profile(&data, "samples").samples;
+    let mut found: Vec<_> = samples.iter().map(|sample| (name_of(sample), sample.values[0])).collect();
+    found.sort();
+    let expected = [("com.example.Service5.handle5", 4), ("com.example.Service6.handle6", 3)];
+    assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value)));
+}
