@@ -1,15 +1,19 @@
-//! The walk that a signal handler makes, over memory of any content: it ends, within the frames that it was given.
+//! The walk that a signal handler makes, over memory of any content: it ends, within the frames that it was given and a
+//! bounded number of loads.
 //!
 //! The input is the registers, and then all the memory that there is: a code cache with its heap, blobs, scopes,
 //! methods, stack, chunks of frozen frames and an object's image may lie anywhere in it. `cargo fuzz run walk`.
 
 #![no_main]
 
+#[path = "../../src/signal/walk/tests/counted_memory.rs"]
+mod counted_memory;
 #[path = "../../src/signal/walk/tests/little_vm.rs"]
 mod little_vm;
 
 use std::sync::Arc;
 
+use counted_memory::{CountedMemory, MOST_LOADS};
 use libfuzzer_sys::fuzz_target;
 use otlpprof::core;
 use otlpprof::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
@@ -21,6 +25,7 @@ use otlpprof::core::record::{FrameKind, FrameRecord};
 use otlpprof::core::stack_walker::StackWalker;
 use otlpprof::core::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule, UnwindTable};
 use otlpprof::core::vm_layout::*;
+use otlpprof::signal;
 use otlpprof::signal::walk::registers::Registers;
 use otlpprof::signal::walk::{FrameSink, Start, Walk};
 
@@ -195,7 +200,9 @@ fuzz_target!(|bytes: &[u8]| {
         let start =
             Start { vm, objects, java_thread, stack_high, registers, walker, call_trace, collections };
         let mut sink = FrameSink::new(&mut frames, None);
-        Walk::new(&recorded, start).walk(&mut sink);
+        let counted = CountedMemory::new(&recorded);
+        Walk::new(&counted, start).walk(&mut sink);
         assert!(!sink.is_empty() && sink.len() <= DEPTH);
+        assert!(counted.loads() <= MOST_LOADS, "{}", counted.loads());
     }
 });

@@ -1,7 +1,5 @@
 //! Walks over states that no VM has: whatever is read, a walk ends, within its frames and a bounded number of loads.
 
-use std::cell::Cell;
-
 use proptest::prelude::*;
 
 use crate::core::collections::COLLECTIONS;
@@ -12,39 +10,26 @@ use crate::core::vm_layout::CodeRange;
 use crate::signal::fault;
 use crate::signal::safe_load::ProcessMemory;
 use crate::signal::walk::registers::Registers;
+use crate::signal::walk::tests::continuation::{self, CHUNK, SIZE, Scene};
+use crate::signal::walk::tests::counted_memory::{CountedMemory, MOST_LOADS};
 use crate::signal::walk::tests::vm_world::*;
 use crate::signal::walk::tests::{little_vm, machine};
-use crate::signal::walk::{FrameSink, MAX_STEPS, Start, Walk};
+use crate::signal::walk::{FrameSink, Start, Walk};
 
 const DEPTH: usize = 64;
 /// An emulator takes a hundred times as long.
 const CASES: u32 = if cfg!(target_arch = "x86_64") { 1500 } else { 40 };
-/// Of one step, on the average.
-const MOST_LOADS: usize = 64 * MAX_STEPS;
-
-/// Memory that counts how often it is read.
-struct Counting<'a, M> {
-    memory: &'a M,
-    loads: Cell<usize>,
-}
-
-impl<M: Memory> Memory for Counting<'_, M> {
-    fn read_bytes(&self, address: u64, bytes: &mut [u8]) -> bool {
-        self.loads.set(self.loads.get() + 1);
-        self.memory.read_bytes(address, bytes)
-    }
-}
 
 /// Walks with each walker.
 pub(super) fn assert_ends<M: Memory>(memory: &M, start: &Start<'_>) {
     let empty = FrameRecord { value: 0, aux: 0, kind: FrameKind::Truncated, level: 0, reserved: 0 };
     for walker in StackWalker::ALL {
-        let counting = Counting { memory, loads: Cell::new(0) };
+        let counted = CountedMemory::new(memory);
         let mut frames = [empty; DEPTH];
         let mut sink = FrameSink::new(&mut frames, None);
-        Walk::new(&counting, Start { walker, ..*start }).walk(&mut sink);
+        Walk::new(&counted, Start { walker, ..*start }).walk(&mut sink);
         assert!(!sink.is_empty() && sink.len() <= DEPTH, "{walker:?} {:?}", start.registers);
-        assert!(counting.loads.get() <= MOST_LOADS, "{walker:?} {:?}", start.registers);
+        assert!(counted.loads() <= MOST_LOADS, "{walker:?} {:?}", start.registers);
     }
 }
 
@@ -111,6 +96,35 @@ proptest! {
         assert_ends(memory, &start);
         damage.iter().for_each(|&(at, value)| world.memory.corrupt(at, value));
         let (memory, start) = world.start(registers);
+        assert_ends(memory, &start);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(CASES))]
+
+    /// From a leaf on the stack whose caller is frozen, and from whatever thawing is at.
+    #[test]
+    fn a_walk_over_a_corrupted_continuation_ends(
+        words in proptest::collection::vec((0..SIZE as usize, word()), 0..12),
+        (sp, max_thawing_size) in (0..2 * SIZE, 0..2 * SIZE),
+        parent in prop_oneof![Just(0), Just(CHUNK), word()],
+        thawing in prop_oneof![2 => Just(None), 1 => (CONT_THAW.start..RETURN_BARRIER.end).prop_map(Some)],
+        damage in proptest::collection::vec((any::<usize>(), any::<u8>()), 0..64),
+    ) {
+        let mut scene = Scene::new();
+        let mut stack = scene.usual_stack();
+        words.iter().for_each(|&(place, word)| stack[place] = word);
+        scene.chunk(CHUNK, parent, sp, max_thawing_size, &stack);
+        scene.tell_layout();
+        let (_, code) = scene.world.compiled();
+        let mut registers = Registers { pc: thawing.unwrap_or(code + 0x80), ..Registers::default() };
+        registers.general[machine::SP] = continuation::ENTRY - 0x30;
+        scene.world.set(continuation::ENTRY - 8, RETURN_BARRIER.start);
+        let (memory, start) = scene.world.start(registers);
+        assert_ends(memory, &start);
+        damage.iter().for_each(|&(at, value)| scene.world.memory.corrupt(at, value));
+        let (memory, start) = scene.world.start(registers);
         assert_ends(memory, &start);
     }
 }

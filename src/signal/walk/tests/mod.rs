@@ -3,6 +3,7 @@
 mod barrier_stubs;
 mod continuation;
 mod corrupted;
+mod counted_memory;
 mod deoptimized;
 mod leaving;
 mod little_vm;

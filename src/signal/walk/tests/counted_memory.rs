@@ -1,0 +1,32 @@
+//! Memory that counts how often it is read: what bounds a walk over memory of any content.
+
+use std::cell::Cell;
+
+use crate::core::memory::Memory;
+use crate::signal::walk::MAX_STEPS;
+
+/// The most that one walk may read: so often in a step, on the average.
+pub(crate) const MOST_LOADS: usize = 64 * MAX_STEPS;
+
+pub(crate) struct CountedMemory<'a, M> {
+    memory: &'a M,
+    loads: Cell<usize>,
+}
+
+impl<'a, M> CountedMemory<'a, M> {
+    pub(crate) fn new(memory: &'a M) -> Self {
+        Self { memory, loads: Cell::new(0) }
+    }
+
+    /// How often it has been read.
+    pub(crate) fn loads(&self) -> usize {
+        self.loads.get()
+    }
+}
+
+impl<M: Memory> Memory for CountedMemory<'_, M> {
+    fn read_bytes(&self, address: u64, bytes: &mut [u8]) -> bool {
+        self.loads.set(self.loads.get() + 1);
+        self.memory.read_bytes(address, bytes)
+    }
+}
