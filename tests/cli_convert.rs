@@ -442,3 +442,27 @@ fn what_is_no_recording_is_refused_and_a_cut_one_is_converted_as_far_as_it_goes(
     let (code, report) = otlpprof(&["validate", text(&output)]);
     assert_eq!(code, 0, "{report}");
 }
+
+/// async-profiler writes its constants, and where they are, when it ends.
+#[test]
+fn a_recording_of_async_profiler_that_has_not_ended_is_converted_as_far_as_it_has_constants() {
+    let (_, mut bytes) = recordings(|name| name == "async-profiler").swap_remove(0);
+    let (whole, _) = convert(&corpus()["async-profiler"], &[]);
+    let constants: usize = u64::from_be_bytes(bytes[16..24].try_into().unwrap()).try_into().unwrap();
+    // The length and where the constants are.
+    bytes[8..24].fill(0);
+    let file = tempfile::Builder::new().suffix(".jfr").tempfile().unwrap();
+    std::fs::write(file.path(), &bytes).unwrap();
+    let (all, _) = convert(file.path(), &[]);
+    assert_eq!(sums(&all), sums(&whole));
+
+    std::fs::write(file.path(), &bytes[..constants]).unwrap();
+    let output = tempfile::NamedTempFile::new().unwrap();
+    let (code, said) = otlpprof(&["convert", text(file.path()), "-o", text(output.path()), "--validate"]);
+    assert_eq!(code, 0, "{said}");
+    let none = ProfilesData::decode(&*std::fs::read(output.path()).unwrap()).unwrap();
+    assert_eq!(profiles(&none).count(), 0);
+    let told =
+        said.lines().filter(|line| line.contains(": 0 converted, ") && line.ends_with("without a stack"));
+    assert_eq!(told.count(), 4, "{said}");
+}
