@@ -1,13 +1,17 @@
 //! Recordings of every JDK and of other profilers: each event, every field and stack of it, is what the JDK's own reader
-//! says.
+//! says, or JDK Mission Control's where the JDK refuses.
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
 
 use std::collections::HashMap;
+use std::path::Path;
 
-use jfr_support::synthetic::{Shape, recording};
-use jfr_support::{counted_by_jdk, file_printed_by_jdk, jdk_json, printed_by_jdk, recordings};
+use jfr_support::synthetic::{self, Shape};
+use jfr_support::{
+    corpus, counted_by_jdk, file_printed_by_jdk, jdk_json, jfr_program, jmc_json, not_tested, printed_by_jdk,
+    recordings,
+};
 use otlpprof::jfr::recording::Chunks;
 use otlpprof::jfr::values::Value as Jfr;
 use serde_json::Value;
@@ -59,7 +63,7 @@ fn assert_same(name: &str, ours: &[String], theirs: &[String]) {
     );
 }
 
-/// HotSpot writes names of threads as modified UTF-8, which the JDK does not read as such.
+/// HotSpot writes names of threads as modified UTF-8, which neither the JDK nor JMC reads as such.
 fn with_name_of_thread(theirs: &mut [String]) {
     for event in &mut *theirs {
         *event = event.replace("computing-\u{e4}\u{20ac}\u{fffd}\u{fffd}", THREAD);
@@ -182,6 +186,72 @@ fn datadogs_recordings_have_the_events_that_the_jdk_counts() {
     }
 }
 
+/// Each event as JMC reads it; `None`, said loudly, where it cannot be had.
+fn read_by_jmc(recording: &Path) -> Option<Vec<String>> {
+    let java = jfr_program().map(|jfr| jfr.with_file_name("java")).ok_or("no JDK to run JMC with".to_owned());
+    match java.and_then(|java| jmc_json::printed_by_jmc(&java, recording)) {
+        Ok(mut events) => {
+            with_name_of_thread(&mut events);
+            Some(events)
+        }
+        Err(reason) => {
+            not_tested(&reason);
+            None
+        }
+    }
+}
+
+/// Each event of a recording that is whole, as [`read_by_jmc`] has it.
+fn of_jmc(bytes: &[u8]) -> Vec<String> {
+    let chunks = Chunks::new(bytes).map(Result::unwrap).collect::<Vec<_>>();
+    let events = chunks.iter().flat_map(|chunk| chunk.contents().events());
+    let mut events: Vec<_> = events.map(|event| jmc_json::event(&event.unwrap())).collect();
+    events.sort_unstable();
+    events
+}
+
+/// JDK Mission Control reads them, where the JDK does not.
+#[test]
+fn datadogs_recordings_are_what_jmc_reads() {
+    for (name, bytes) in recordings(|name| name == "datadog") {
+        let Some(theirs) = read_by_jmc(&corpus()[name]) else { return };
+        assert_same(name, &of_jmc(&bytes), &theirs);
+        let has = |text: &str| theirs.iter().filter(|event| event.contains(text)).count();
+        for of_some in ["datadog.ExecutionSample", "datadog.ObjectSample", "rest_endpoint", "\"Native\""] {
+            assert!(has(of_some) > 10, "{name}: {of_some}");
+        }
+    }
+}
+
+/// No JVM leaves integers uncompressed, and the JDK takes all for compressed whatever a header says (JDK 25
+/// `jdk.jfr.internal.consumer.RecordingInput.readInt`); JMC reads both.
+#[test]
+fn recordings_made_by_hand_are_what_others_read_in_both_encodings_of_integers() {
+    let mut read = Vec::new();
+    for compressed in [true, false] {
+        let label = if compressed { "compressed" } else { "uncompressed" };
+        let shape =
+            Shape { events: 60, depth: 9, repeated_percent: 50, contexts: 4, remote_frames: 2, compressed };
+        let bytes = synthetic::recording(shape);
+        assert_eq!(bytes[67] & 1, u8::from(compressed), "{label}");
+        let file = tempfile::Builder::new().suffix(".jfr").tempfile().unwrap();
+        std::fs::write(file.path(), &bytes).unwrap();
+        let ours = printed(label, &bytes, Clocks::Own);
+        if compressed {
+            let Some(theirs) = file_printed_by_jdk(file.path()) else { return };
+            assert_same(label, &ours, &theirs);
+        }
+        if let Some(theirs) = read_by_jmc(file.path()) {
+            assert_same(label, &of_jmc(&bytes), &theirs);
+        }
+        // The last is of the library that the remote frames are in.
+        assert_eq!(ours.len(), 61, "{label}");
+        read.push((bytes.len(), ours));
+    }
+    assert!(read[0].0 < read[1].0, "uncompressed, they take more");
+    assert_same("compressed and not", &read[0].1, &read[1].1);
+}
+
 /// The JDK takes the times of all chunks from the first one's clock, so the single files are what to compare with.
 #[test]
 fn recordings_one_behind_the_other_are_read_as_each() {
@@ -192,24 +262,4 @@ fn recordings_one_behind_the_other_are_read_as_each() {
     for (name, bytes) in recordings(|name| name == "chunks") {
         assert_same(name, &printed(name, &bytes, Clocks::Own), &expected);
     }
-}
-
-/// An outside reader takes what is written for tests as we do. The JDK's knows one encoding of integers alone, and does not ask
-/// which it is (`ChunkHeader`, 25): the other one's events are held to this one's (`both_integer_encodings_are_read`).
-#[test]
-fn recordings_made_by_hand_are_what_the_jdk_reads() {
-    let shape = Shape {
-        events: 50,
-        depth: 12,
-        repeated_percent: 40,
-        contexts: 7,
-        remote_frames: 2,
-        compressed: true,
-    };
-    let bytes = recording(shape);
-    let file = tempfile::Builder::new().suffix(".jfr").tempfile().unwrap();
-    std::fs::write(file.path(), &bytes).unwrap();
-    let Some(theirs) = file_printed_by_jdk(file.path()) else { return };
-    assert_same("made by hand", &printed("made by hand", &bytes, Clocks::Own), &theirs);
-    assert_eq!(theirs.len(), shape.events + 1);
 }
