@@ -1,0 +1,178 @@
+//! What the metadata of recordings of every JDK says of types, their fields, annotations and settings is what the JDK's own
+//! reader says.
+
+#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
+mod jfr_support;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use jfr_support::{corpus, jfr_program, not_tested, recordings};
+use otlpprof::jfr::metadata::Metadata;
+use otlpprof::jfr::recording::Chunks;
+use otlpprof::jfr::types::{Annotation, Type};
+
+/// What a setting may be unless it is set: the JDK tells nobody what it reads of that, but these are what its sources have
+/// (JDK 25 `jdk.jfr.internal.settings`, `jdk.jfr.events`, HotSpot `metadata.xml`).
+const DEFAULTS: [(&str, &str); 11] = [
+    ("cutoff", "infinity"),
+    ("enabled", "false"),
+    ("enabled", "true"),
+    ("filter", ""),
+    ("level", "forRemoval"),
+    ("period", "endChunk"),
+    ("period", "everyChunk"),
+    ("stackTrace", "false"),
+    ("stackTrace", "true"),
+    ("threshold", "0 ns"),
+    ("throttle", "off"),
+];
+
+/// What is said of the types of each chunk.
+fn told<T: Ord>(recording: &[u8], tell: impl Fn(&Metadata, &Type) -> Vec<T>) -> BTreeSet<T> {
+    let chunks = Chunks::new(recording).map(Result::unwrap).collect::<Vec<_>>();
+    let metadata = chunks.iter().map(|chunk| chunk.contents().metadata());
+    metadata.flat_map(|metadata| metadata.types().flat_map(|(_, of)| tell(metadata, of))).collect()
+}
+
+fn run(program: &Path, arguments: &[&Path]) -> String {
+    let ran = Command::new(program).args(arguments).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    String::from_utf8(ran.stdout).unwrap()
+}
+
+/// The name behind the last dot.
+fn short(name: &str) -> &str {
+    name.rsplit('.').next().unwrap()
+}
+
+/// The values of an annotation, each with the name of its field, as `quote` has texts and `brackets` a list.
+fn values(
+    metadata: &Metadata,
+    of: &Annotation,
+    quote: &str,
+    [open, close]: [&str; 2],
+) -> Vec<(String, String)> {
+    let Some(type_index) = metadata.find_by_name(&of.type_name) else { return Vec::new() };
+    let fields = metadata.get(type_index).fields.iter();
+    let quoted = |is_text: bool, value: &str| match is_text {
+        true => format!("{quote}{value}{quote}"),
+        false => value.to_owned(),
+    };
+    let value_of = |field: &otlpprof::jfr::types::Field| {
+        let is_text = &*field.type_name == "java.lang.String";
+        if !field.is_array {
+            return quoted(is_text, of.value(&field.name).unwrap_or("null"));
+        }
+        let elements = (0..).map_while(|at| of.value(&format!("{}-{at}", field.name)));
+        let elements: Vec<_> = elements.map(|element| quoted(is_text, element)).collect();
+        match &elements[..] {
+            [only] => only.clone(),
+            several => format!("{open}{}{close}", several.join(", ")),
+        }
+    };
+    fields.map(|field| (field.name.to_string(), value_of(field))).collect()
+}
+
+/// As JDK 25 `jdk.jfr.internal.tool.PrettyWriter.printAnnotations` has them.
+fn annotations(metadata: &Metadata, all: &[Annotation], indent: &str) -> String {
+    let mut text = String::new();
+    for annotation in all.iter().filter(|annotation| &*annotation.type_name != "jdk.jfr.Name") {
+        let values = values(metadata, annotation, "\"", ["{", "}"]);
+        let said: Vec<_> = match &values[..] {
+            [(name, value)] if name == "value" => vec![value.clone()],
+            several => several.iter().map(|(name, value)| format!("{name}={value}")).collect(),
+        };
+        let said = if said.is_empty() { String::new() } else { format!("({})", said.join(", ")) };
+        writeln!(text, "{indent}@{}{said}", short(&annotation.type_name)).unwrap();
+    }
+    text
+}
+
+/// As JDK 25 `jdk.jfr.internal.tool.PrettyWriter.printType` has a type.
+fn pretty(metadata: &Metadata, of: &Type) -> String {
+    let mut text = String::new();
+    if of.name.contains('.') {
+        writeln!(text, "@Name(\"{}\")", of.name).unwrap();
+    }
+    text.push_str(&annotations(metadata, &of.annotations, ""));
+    let extends = of.super_type.as_ref().map_or(String::new(), |of| format!(" extends {of}"));
+    writeln!(text, "class {}{extends} {{", short(&of.name)).unwrap();
+    let fields = of.fields.iter().map(|field| {
+        // What stands for its only field is shown as that.
+        let of = metadata.find_by_name(&field.type_name).map(|of| metadata.get(of));
+        let simple = of.filter(|of| of.is_simple).and_then(|of| of.fields.first());
+        let type_name = simple.map_or(&field.type_name, |only| &only.type_name);
+        let array = if field.is_array { "[]" } else { "" };
+        let annotations = annotations(metadata, &field.annotations, "  ");
+        format!("{annotations}  {}{array} {};\n", short(type_name), field.name)
+    });
+    text.push_str(&fields.collect::<Vec<_>>().join("\n"));
+    text.push('}');
+    text
+}
+
+/// The first that only one side has, with what the other says of the same.
+fn assert_same(name: &str, ours: &BTreeSet<String>, theirs: &BTreeSet<String>) {
+    let [our, their] = [ours.difference(theirs).next(), theirs.difference(ours).next()];
+    if our.is_some() || their.is_some() {
+        let [our, their] = [our, their].map(|text| text.map_or("nothing", |text| text));
+        panic!("{name}: ours:\n{our}\n\ntheirs:\n{their}");
+    }
+}
+
+#[test]
+fn types_and_annotations_are_those_that_the_jdk_reads() {
+    for (name, bytes) in recordings(|name| name.ends_with("-rich") || name == "async-profiler") {
+        let Some(jfr) = jfr_program() else { return not_tested("no JDK with bin/jfr to compare with") };
+        let said = run(&jfr, &[Path::new("metadata"), &corpus()[name]]);
+        let blocks = said.split("\n}\n").map(|block| format!("{}\n}}", block.trim_start_matches('\n')));
+        let theirs: BTreeSet<_> = blocks.filter(|block| block != "\n}").collect();
+        let ours = told(&bytes, |metadata, of| vec![pretty(metadata, of)]);
+        assert_same(name, &ours, &theirs);
+        let of_event = theirs.iter().filter(|block| block.contains("extends jdk.jfr.Event")).count();
+        assert!(of_event > 10, "{name}: {of_event} events");
+    }
+}
+
+#[test]
+fn settings_are_those_that_the_jdk_reads() {
+    for (name, bytes) in recordings(|name| name.ends_with("-rich")) {
+        let Some(jfr) = jfr_program() else { return not_tested("no JDK with bin/jfr to compare with") };
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/jfr_support/PrintSettings.java");
+        let said = run(&jfr.with_file_name("java"), &[&program, &corpus()[name]]);
+        let theirs: BTreeSet<_> = said.lines().map(str::to_owned).collect();
+        let ours = told(&bytes, |metadata, of| {
+            let settings = of.settings.iter().filter(|_| of.is_event());
+            let lines = settings.map(|setting| {
+                let mut said = [&*of.name, &setting.name, &setting.type_name].join("\t");
+                for annotation in &setting.annotations {
+                    write!(said, "\t@{}", annotation.type_name).unwrap();
+                    for (field, value) in values(metadata, annotation, "", ["[", "]"]) {
+                        write!(said, "\t{field}={value}").unwrap();
+                    }
+                }
+                said
+            });
+            lines.collect()
+        });
+        assert_same(name, &ours, &theirs);
+        for known in ["enabled", "threshold", "period", "stackTrace"] {
+            let count = ours.iter().filter(|line| line.contains(&format!("\t{known}\t"))).count();
+            assert!(count > 10, "{name}: {count} of {known}");
+        }
+        let defaults = told(&bytes, |_, of| {
+            let settings = of.settings.iter();
+            let default = settings.map(|setting| {
+                let value = setting.default_value.as_deref().unwrap_or("none");
+                (setting.name.to_string(), value.to_owned())
+            });
+            default.collect()
+        });
+        let known = |(name, value): &(String, String)| DEFAULTS.contains(&(name, value));
+        assert!(defaults.iter().all(known), "{name}: {defaults:?}");
+        assert!(defaults.len() >= 8, "{name}: {defaults:?}");
+    }
+}

@@ -1,0 +1,48 @@
+import java.lang.reflect.Array;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import jdk.jfr.AnnotationElement;
+import jdk.jfr.EventType;
+import jdk.jfr.SettingDescriptor;
+import jdk.jfr.ValueDescriptor;
+import jdk.jfr.consumer.RecordingFile;
+
+/**
+ * Prints what can be set for each event of a recording, which {@code jfr metadata} leaves out, a setting on each line:
+ * {@code PrintSettings FILE}. Not the value that it has unless it is set, in place of which the JDK gives the setting's name.
+ */
+public final class PrintSettings {
+    private PrintSettings() {}
+
+    public static void main(String[] args) throws Exception {
+        try (RecordingFile recording = new RecordingFile(Path.of(args[0]))) {
+            for (EventType event : recording.readEventTypes()) {
+                for (SettingDescriptor setting : event.getSettingDescriptors()) {
+                    List<String> said = new ArrayList<>();
+                    said.add(event.getName());
+                    said.add(setting.getName());
+                    said.add(setting.getTypeName());
+                    for (AnnotationElement annotation : setting.getAnnotationElements()) {
+                        said.add("@" + annotation.getTypeName());
+                        for (ValueDescriptor value : annotation.getValueDescriptors()) {
+                            said.add(value.getName() + "=" + text(annotation.getValue(value.getName())));
+                        }
+                    }
+                    System.out.println(String.join("\t", said));
+                }
+            }
+        }
+    }
+
+    private static String text(Object value) {
+        if (!value.getClass().isArray()) {
+            return value.toString();
+        }
+        List<String> elements = new ArrayList<>();
+        for (int at = 0; at < Array.getLength(value); at++) {
+            elements.add(Array.get(value, at).toString());
+        }
+        return elements.size() == 1 ? elements.get(0) : elements.toString();
+    }
+}
