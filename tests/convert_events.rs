@@ -5,8 +5,8 @@ mod jfr_support;
 
 use jfr_support::converted::{attribute, profiles, string};
 use jfr_support::synthetic::{
-    ATTRIBUTE, CONSTANT_POOLS, FRAME_TYPE, FieldOf, INT, LONG, METHOD, STACK_TRACE, START_NANOS, SYMBOL,
-    Shape, THREAD, TypeOf, VALUE_TYPES, Writer, crafted, pools_of_constants,
+    ATTRIBUTE, CONSTANT_POOLS, FieldOf, INT, LONG, STACK_TRACE, START_NANOS, Shape, THREAD, TypeOf,
+    VALUE_TYPES, Writer, crafted, pools_of_constants,
 };
 use otlpprof::convert::{ConvertOptions, EventCount, JfrToOtlp};
 use otlpprof::otlp::wire::{Profile, ProfilesData, Sample};
@@ -177,114 +177,4 @@ fn ids_that_no_link_can_have_are_attributes() {
     assert_eq!(of_span(0, 0xabc, 0xdef), (None, [None, id(0xabc), id(0xdef)]));
     assert_eq!(of_span(2, 0, 0xdef), (None, [Some(format!("{:032x}", 2)), None, id(0xdef)]));
     assert_eq!(of_span(0, 0, 0), (None, [None, None, None]));
-}
-
-/// How the frame at a location was executed, and what its code is.
-fn kind_of(data: &ProfilesData, location: i32) -> [Option<String>; 2] {
-    let location = &data.dictionary.as_ref().unwrap().location_table[location as usize];
-    ["profile.frame.type", "otlpprof.frame.execution"]
-        .map(|key| attribute(data, &location.attribute_indices, key))
-}
-
-/// Those of HotSpot and those of async-profiler, which has machine code in its stacks: its methods have no descriptor of Java's.
-#[test]
-fn frames_of_each_kind_keep_it() {
-    const KINDS: [(&str, bool, [Option<&str>; 2]); 8] = [
-        ("Kernel", true, [Some("kernel"), None]),
-        ("C++", true, [Some("native"), None]),
-        ("Native", true, [Some("native"), None]),
-        ("Native", false, [Some("jvm"), Some("native")]),
-        ("Inlined", false, [Some("jvm"), Some("inlined")]),
-        ("JIT compiled", false, [Some("jvm"), Some("compiled")]),
-        ("C1 compiled", false, [Some("jvm"), Some("c1")]),
-        ("Interpreted", false, [Some("jvm"), Some("interpreted")]),
-    ];
-    // Behind those of the other pools.
-    const FIRST: i64 = 10_000;
-    let keys = FIRST..FIRST + KINDS.len() as i64;
-    let kind = |key: i64| KINDS[(key - FIRST) as usize];
-    let event: TypeOf = (EVENT, "jdk.ExecutionSample", "jdk.jfr.Event", &[START, EVENT_THREAD, STACK]);
-    let recording = crafted(
-        &[VALUE_TYPES, &[event]].concat(),
-        |out| out.event(EVENT, |out| [10, 1, FIRST].into_iter().for_each(|field| out.integer(field))),
-        CONSTANT_POOLS + 4,
-        |out| {
-            pools_of_constants(out, SHAPE, 1);
-            out.pool(SYMBOL, FIRST..FIRST + 1, |out, _| out.text("()L;"));
-            out.pool(METHOD, keys.clone(), |out, key| {
-                out.long(1);
-                out.long(3 + 2 * (key - FIRST));
-                out.long(if kind(key).1 { FIRST } else { 1 });
-            });
-            out.pool(FRAME_TYPE, keys.clone(), |out, key| out.text(kind(key).0));
-            out.pool(STACK_TRACE, FIRST..FIRST + 1, |out, _| {
-                out.integer(0);
-                out.int(KINDS.len() as i64);
-                for key in keys.clone() {
-                    out.long(key);
-                    out.int(7);
-                    out.int(0);
-                    out.long(key);
-                }
-            });
-        },
-    );
-    let mut converter = JfrToOtlp::new(ConvertOptions::default());
-    converter.add(&recording).unwrap();
-    let data = ProfilesData::decode(&*encode(&converter.convert(), &EncodeOptions::default())).unwrap();
-    let stack = profile(&data, "samples").samples[0].stack_index;
-    let locations = &data.dictionary.as_ref().unwrap().stack_table[stack as usize].location_indices;
-    let found: Vec<_> = locations.iter().map(|&location| kind_of(&data, location)).collect();
-    let expected = KINDS.map(|(.., kind)| kind.map(|text| text.map(str::to_owned)));
-    assert_eq!(found, expected);
-}
-
-/// The same number is another stack in each chunk, and the same stack has another number.
-#[test]
-fn stacks_of_chunks_are_not_taken_for_one_another_and_are_summed() {
-    // Behind those of the other pools.
-    const FIRST: i64 = 10_000;
-    let event: TypeOf = (EVENT, "jdk.ExecutionSample", "jdk.jfr.Event", &[START, EVENT_THREAD, STACK]);
-    // By the number of each stack from the first on, its method; and the stacks of events.
-    let chunk = |methods: &[i64], stacks: &[i64]| {
-        crafted(
-            &[VALUE_TYPES, &[event]].concat(),
-            |out| {
-                for stack in stacks {
-                    out.event(EVENT, |out| {
-                        [10, 1, FIRST + stack].into_iter().for_each(|field| out.integer(field));
-                    });
-                }
-            },
-            CONSTANT_POOLS + 1,
-            |out| {
-                pools_of_constants(out, SHAPE, 1);
-                out.pool(STACK_TRACE, FIRST..FIRST + methods.len() as i64, |out, key| {
-                    out.integer(0);
-                    out.int(1);
-                    out.long(methods[(key - FIRST) as usize]);
-                    out.int(7);
-                    out.int(0);
-                    out.long(1);
-                });
-            },
-        )
-    };
-    let recording = [chunk(&[5], &[0, 0]), chunk(&[6, 5], &[0, 1]), chunk(&[5, 6], &[0, 1, 1])].concat();
-    let mut converter = JfrToOtlp::new(ConvertOptions::default());
-    converter.add(&recording).unwrap();
-    let data = ProfilesData::decode(&*encode(&converter.convert(), &EncodeOptions::default())).unwrap();
-    let dictionary = data.dictionary.as_ref().unwrap();
-    let name_of = |sample: &Sample| {
-        let [location] = dictionary.stack_table[sample.stack_index as usize].location_indices[..] else {
-            panic!("{sample:?}")
-        };
-        let line = &dictionary.location_table[location as usize].lines[0];
-        string(&data, dictionary.function_table[line.function_index as usize].name_strindex).to_owned()
-    };
-    let samples = &profile(&data, "samples").samples;
-    let mut found: Vec<_> = samples.iter().map(|sample| (name_of(sample), sample.values[0])).collect();
-    found.sort();
-    let expected = [("com.example.Service5.handle5", 4), ("com.example.Service6.handle6", 3)];
-    assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value)));
 }
