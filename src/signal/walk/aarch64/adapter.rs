@@ -2,10 +2,13 @@
 //! gen_c2i_adapter, JDK 11-25).
 //!
 //! Neither has a frame: the return address is in x30, and the caller's x29 in x29, but for where C2I has the caller's
-//! call patched, which makes a frame record. C2I saves the compiled caller's SP in x13 (11 and 17) or x19 (21 on) before
-//! it makes room for the arguments; before that SP is the caller's. An interpreted caller is found by x29 alone.
+//! call patched or a collector asked whether the method's class is alive, both of which make a frame record, the second
+//! below x10 that it keeps (gc/shared/barrierSetAssembler_aarch64.cpp, c2i_entry_barrier, 17 on). C2I saves the compiled
+//! caller's SP in x13 (11 and 17) or x19 (21 on) before it makes room for the arguments; before that SP is the caller's. An
+//! interpreted caller is found by x29 alone, and may have the return address in its own record that it is returned to at
+//! itself: nothing but the instructions tells whose record x29 leads to.
 
-use super::instructions::{Around, INSTRUCTION_BYTES};
+use super::instructions::{INSTRUCTION_BYTES, POP_RECORD, PUSH_RECORD, pushed_record};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 use crate::signal::walk::blob::Blob;
@@ -20,6 +23,34 @@ const MAX_SAVED_BYTES: u64 = 32 * 1024;
 const WINDOW: usize = 64;
 /// `mov x13, sp` and `mov x19, sp`.
 const SET_SENDER_SP: [(u32, u8); 2] = [(0x9100_03ed, 13), (0x9100_03f3, 19)];
+/// `stp x10, x, [sp, -16]!` and `ldp x10, x, [sp], 16`, whatever the other register.
+const KEEP_X10: u32 = 0xa9bf_03ea;
+const RESTORE_X10: u32 = 0xa8c1_03ea;
+const PAIR_BYTES: u64 = 16;
+
+/// What the adapter has done on the way to an instruction; its branches lead over it or away.
+#[derive(Clone, Copy, Default)]
+struct Done {
+    /// The register in which C2I has saved the sender's SP. It does so once, behind I2C.
+    sender_sp: Option<u8>,
+    has_record: bool,
+    keeps_x10: bool,
+}
+
+impl Done {
+    fn note(&mut self, code: u32) {
+        match code {
+            PUSH_RECORD => self.has_record = true,
+            POP_RECORD => self.has_record = false,
+            _ if code & 0xffff_83ff == KEEP_X10 => self.keeps_x10 = true,
+            _ if code & 0xffff_83ff == RESTORE_X10 => self.keeps_x10 = false,
+            _ => {
+                let set = SET_SENDER_SP.iter().find(|(set, _)| *set == code);
+                self.sender_sp = self.sender_sp.or(set.map(|&(_, register)| register));
+            }
+        }
+    }
+}
 
 impl<M: Memory> Walk<'_, M> {
     /// The caller of the adapter that has called the VM, which C2I does to have its caller's call patched
@@ -45,57 +76,39 @@ impl<M: Memory> Walk<'_, M> {
         cursor: &Cursor,
         registers: &Registers,
     ) -> Result<Cursor, WalkError> {
-        if let Some(record) = Around::read(self.memory, cursor.pc).record(0) {
-            return self.caller_by_record(cursor, registers, record);
+        let done = self.done_before(blob, cursor.pc)?;
+        let kept = if done.keeps_x10 { PAIR_BYTES } else { 0 };
+        if done.has_record {
+            let record = pushed_record(self.memory, cursor.pc, cursor.sp, registers.fp());
+            let caller = self.caller_by_record(cursor, registers, record)?;
+            return Ok(Cursor { sp: caller.sp.wrapping_add(kept), ..caller });
         }
         let lr = registers.lr();
         if !self.is_return_address(vm, lr) {
-            // Between the two, around a call of the VM: x29 leads to the record.
-            let is_near = registers.fp().wrapping_sub(cursor.sp) < MAX_SAVED_BYTES;
-            let above = registers.fp().wrapping_sub(cursor.sp).wrapping_add(16);
-            return if is_near {
-                self.sized_caller(cursor, above as i64)
-            } else {
-                Err(WalkError::UnknownCode)
-            };
+            return Err(WalkError::UnknownCode);
         }
-        let saved_lr = || self.load_return_address(registers.fp().wrapping_add(8));
-        let is_record = registers.fp() >= cursor.sp
-            && registers.fp().wrapping_sub(cursor.sp) < MAX_SAVED_BYTES
-            && saved_lr() == Ok(lr);
-        if is_record {
-            let above = registers.fp().wrapping_sub(cursor.sp).wrapping_add(16);
-            return self.sized_caller(cursor, above as i64);
-        }
-        let set_before = self.sender_sp_set_before(blob, cursor.pc)?;
-        let sp = set_before.and_then(|register| registers.by_dwarf_number(register)).unwrap_or(cursor.sp);
+        let sender_sp = done.sender_sp.and_then(|register| registers.by_dwarf_number(register));
+        let sp = sender_sp.unwrap_or_else(|| cursor.sp.wrapping_add(kept));
         if sp < cursor.sp || sp > self.stack_high {
             return Err(WalkError::BadStackPointer);
         }
         Ok(Cursor { pc: lr, sp, fp: registers.fp(), interrupted: false })
     }
 
-    /// The register in which C2I has saved the sender's SP before it came to `pc`. It does so once, behind I2C.
-    fn sender_sp_set_before(&self, blob: &Blob, pc: u64) -> Result<Option<u8>, WalkError> {
-        let begin = blob.code_begin.max(pc.wrapping_sub(MAX_ADAPTER_BYTES));
-        let mut at = begin;
+    fn done_before(&self, blob: &Blob, pc: u64) -> Result<Done, WalkError> {
+        let mut done = Done::default();
+        let mut at = blob.code_begin.max(pc.wrapping_sub(MAX_ADAPTER_BYTES));
         while at < pc {
             let mut window = [0_u8; WINDOW];
             let length = (pc.wrapping_sub(at) as usize).min(WINDOW);
-            let Some(code) = window.get_mut(..length) else { return Ok(None) };
+            let Some(code) = window.get_mut(..length) else { break };
             if !self.memory.read_bytes(at, code) {
                 return Err(WalkError::Unreadable);
             }
             let (instructions, _) = code.as_chunks::<{ INSTRUCTION_BYTES as usize }>();
-            let set = instructions.iter().find_map(|&code| {
-                let code = u32::from_le_bytes(code);
-                SET_SENDER_SP.iter().find(|(set, _)| *set == code).map(|&(_, register)| register)
-            });
-            if set.is_some() {
-                return Ok(set);
-            }
+            instructions.iter().for_each(|&code| done.note(u32::from_le_bytes(code)));
             at = at.wrapping_add(WINDOW as u64);
         }
-        Ok(None)
+        Ok(done)
     }
 }

@@ -36,6 +36,9 @@ const ADD_SP: u32 = 0x9100_03ff;
 /// `br x8`
 pub(super) const BR_X8: u32 = 0xd61f_0100;
 
+/// From the push of a record to its pop where all registers are saved in between, with some to spare.
+const MAX_WITH_RECORD: u64 = 256;
+
 /// How many instructions on both sides of the interrupted one are looked at.
 const BEFORE: usize = 8;
 const AFTER: usize = 2;
@@ -156,6 +159,25 @@ impl Around {
                 && is_store(self.at(adr.wrapping_add(1)))
                 && (adr.wrapping_add(2)..0).all(|between| !leaves(self.at(between)))
         })
+    }
+}
+
+/// Whether code that begins at `begin` has a record of its own at `pc`, which it makes for some of its way (`enter`, calls,
+/// `leave`; collectors' barriers): what has been pushed last has not been popped.
+pub(super) fn has_pushed_record(memory: &impl Memory, begin: u64, pc: u64) -> bool {
+    let before = (1..=MAX_WITH_RECORD).map(|back| pc.wrapping_sub(back.wrapping_mul(INSTRUCTION_BYTES)));
+    let own = before.take_while(|&address| address >= begin && address < pc);
+    let mut changes = own
+        .filter_map(|address| memory.load_u32(address))
+        .filter(|&code| matches!(code, PUSH_RECORD | POP_RECORD));
+    changes.next() == Some(PUSH_RECORD)
+}
+
+/// Where the record is that code before `pc` has pushed, and has x29 lead to right behind that.
+pub(super) fn pushed_record(memory: &impl Memory, pc: u64, sp: u64, fp: u64) -> Record {
+    match Around::read(memory, pc).record(0) {
+        Some(record @ Record::OnStack(_)) => record,
+        _ => Record::OnStack(fp.wrapping_sub(sp)),
     }
 }
 

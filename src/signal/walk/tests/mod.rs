@@ -29,6 +29,7 @@ mod arch {
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64"]
 mod arch {
+    mod adapters;
     mod call_stub;
     mod compiled;
     mod deoptimization_handlers;

@@ -1,7 +1,8 @@
 //! An interrupted I2C or C2I adapter, on x86_64 (cpu/x86/sharedRuntime_x86_64.cpp, gen_i2c_adapter,
 //! gen_c2i_adapter, JDK 11-25).
 //!
-//! Both take the return address off the stack (`pop rax`), move the stack pointer, and put it back. I2C leaves the
+//! Both take the return address off the stack (`pop rax`), move the stack pointer, and put it back (`push rax`, or, until
+//! 17, `mov [rsp], rax`). I2C leaves the
 //! interpreted caller's RBP alone. C2I, which follows it, saves the compiled caller's SP in r13; until then, through
 //! the barriers at its entry, r13 is whatever it was, often an earlier caller's SP.
 
@@ -26,6 +27,8 @@ const SAVED_BYTES: u64 = 128 + 16;
 const REMOVES: [u8; 3] = [0x48, 0x81, 0xc4];
 /// How far behind the call that may be.
 const RESTORING_BYTES: usize = 24;
+/// From behind `pop rax` to the end of what puts it back.
+const PUTTING_BACK_BYTES: usize = 24;
 /// How much of an adapter is looked at together.
 const WINDOW: usize = 64;
 
@@ -45,13 +48,14 @@ impl<M: Memory> Walk<'_, M> {
         registers: &Registers,
     ) -> Result<Cursor, WalkError> {
         let on_stack = self.load(cursor.sp)?;
-        let is_on_stack = self.in_code_cache(on_stack);
+        let is_popped = self.puts_return_back(cursor.pc);
+        let is_on_stack = self.in_code_cache(on_stack) && !is_popped;
         let r13 = registers.r13();
         let is_near =
             r13 >= cursor.sp && r13 <= self.stack_high && r13.wrapping_sub(cursor.sp) < MAX_SAVED_BYTES;
         let sets_later = !is_near || self.sets_sender_sp_later(vm, blob, cursor.pc)?;
         // While C2I has the caller's call patched, it keeps its own SP in r13, and all registers below it.
-        if is_near && sets_later && !is_on_stack {
+        if is_near && sets_later && !is_on_stack && !is_popped {
             let pc = self.load(r13)?;
             if self.is_return_address(vm, pc) {
                 let sp = r13.wrapping_add(8);
@@ -92,6 +96,28 @@ impl<M: Memory> Walk<'_, M> {
         let pc = self.memory.load_u64(slot).filter(|&pc| self.is_java_code(vm, pc))?;
         let caller = Cursor { pc, sp: slot.wrapping_add(8), fp: saved(SAVED_FP)?, interrupted: false };
         (saved(SAVED_RAX) == Some(pc)).then_some(caller)
+    }
+
+    /// Whether the code at `pc` moves SP and then puts the return address onto the stack, or begins with that: until then it
+    /// is in rax, and on top of the stack lies what an earlier call has left.
+    fn puts_return_back(&self, pc: u64) -> bool {
+        let mut code = [0_u8; PUTTING_BACK_BYTES];
+        // Where fewer can be read, it has nothing to put back any more.
+        let _ = self.memory.read_bytes(pc, &mut code);
+        let mut rest = code.as_slice();
+        loop {
+            let length = match *rest {
+                // push rax; mov [rsp], rax
+                [0x50, ..] | [0x48, 0x89, 0x04, 0x24, ..] => return true,
+                // mov r11, rsp; mov r13, rsp, in both encodings
+                [0x4c, 0x8b, 0xdc | 0xec, ..] | [0x49, 0x89, 0xe3 | 0xe5, ..] => 3,
+                // sub rsp, size; and rsp, -16
+                [0x48, 0x83, 0xec, _, ..] | [0x48, 0x83, 0xe4, 0xf0, ..] => 4,
+                [0x48, 0x81, 0xec, ..] => 7,
+                _ => return false,
+            };
+            rest = rest.get(length..).unwrap_or_default();
+        }
     }
 
     /// Whether the instruction that saves the sender's SP in r13 comes at or behind `pc`.

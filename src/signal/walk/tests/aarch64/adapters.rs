@@ -1,16 +1,25 @@
 //! Adapters on aarch64.
 
 use super::machine::*;
-use crate::core::record::FrameKind::{Compiled, Stub};
+use crate::core::record::FrameKind::{Compiled, Interpreted, Stub};
 use crate::signal::walk::tests::vm_world::*;
 
 const FRAME_RECORD: [u32; 2] = [0xa9bf_7bfd, 0x9100_03fd];
+const POP_RECORD: u32 = 0xa8c1_7bfd;
+const BR_X8: u32 = 0xd61f_0100;
+
+fn adapter(world: &mut World, code: &[u32]) -> u64 {
+    let code = bytes(code);
+    let name = "I2C/C2I adapters";
+    world.blob(&BlobSpec { name, code: &code, frame_bytes: 0, frame_complete: -1, method: 0 })
+}
 
 #[test]
 fn an_adapter_takes_the_senders_sp_from_the_register_once_it_is_there() {
     for (set_sender_sp, register) in [(0x9100_03ed, 13), (0x9100_03f3, 19)] {
         let mut code = vec![NOP; 0x40];
         code[0x20..0x22].copy_from_slice(&FRAME_RECORD);
+        code[0x28] = POP_RECORD;
         code[0x30] = set_sender_sp;
         // Offset, SP below the caller's, the register's value, x29 below the caller's SP if it is a record's.
         for (stage, offset, below, sender_sp, record) in [
@@ -23,18 +32,121 @@ fn an_adapter_takes_the_senders_sp_from_the_register_once_it_is_there() {
         ] {
             let mut world = World::new();
             let (caller, return_pc) = compiled_caller(&mut world);
-            let adapter = world.blob(&BlobSpec {
-                name: "I2C/C2I adapters",
-                code: &bytes(&code),
-                frame_bytes: 0,
-                frame_complete: -1,
-                method: 0,
-            });
+            let adapter = adapter(&mut world, &code);
             world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, return_pc);
             let fp = record.map_or(0x1234, |below| CALLER_SP - below);
             let registers = [(LR, return_pc), (register, sender_sp)];
             let frames = world.walk(adapter + offset, CALLER_SP - below, fp, &registers);
             assert_eq!(frames, [(Stub, adapter + offset, 0), (Compiled, caller, 7)], "{stage}, x{register}");
+        }
+    }
+}
+
+/// Regression: behind the patching of the caller's call, SP with room for the arguments passed for the caller's.
+#[test]
+fn a_record_that_is_gone_says_nothing_of_the_room_for_arguments() {
+    for (set_sender_sp, register) in [(0x9100_03ed, 13), (0x9100_03f3, 19)] {
+        // stp; mov x29, sp; bl; mov sp, x29; ldp; mov x19, sp; sub sp, sp, 32; str x0, [sp, 8]; ldr x8, [x12, 64]; br x8
+        let code = [
+            FRAME_RECORD[0],
+            FRAME_RECORD[1],
+            BL,
+            0x9100_03bf,
+            POP_RECORD,
+            set_sender_sp,
+            0xd100_83ff,
+            0xf900_07e0,
+            0xf940_2188,
+            BR_X8,
+        ];
+        // SP below the caller's, whether the sender's SP is set, whether x29 and x30 are the caller's.
+        let stages = [
+            (0, false, true),
+            (16, false, false),
+            (16, false, false),
+            (16, false, false),
+            (16, false, false),
+            (0, false, true),
+            (0, true, true),
+            (0x20, true, true),
+            (0x20, true, true),
+            (0x20, true, true),
+        ];
+        for (number, (below, is_set, in_registers)) in (0..).zip(stages) {
+            let mut world = World::new();
+            let (caller, return_pc) = compiled_caller(&mut world);
+            let adapter = adapter(&mut world, &code);
+            world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, return_pc);
+            // x29 is the record's from the third instruction on, and x30 the adapter's behind the call.
+            let fp = if in_registers || number == 1 { 0x1234 } else { CALLER_SP - 16 };
+            let lr = if number == 3 || number == 4 { adapter + 12 } else { return_pc };
+            let sender_sp = if is_set { CALLER_SP } else { 0x4242 };
+            let pc = adapter + 4 * number;
+            let frames = world.walk(pc, CALLER_SP - below, fp, &[(LR, lr), (register, sender_sp)]);
+            assert_eq!(frames, [(Stub, pc, 0), (Compiled, caller, 7)], "x{register}, instruction {number}");
+        }
+    }
+}
+
+/// Regression: the pair that C2I keeps while a collector is asked for the method's class, and the record below it, were not
+/// counted: the caller had its frame looked for below where it is.
+#[test]
+fn an_adapter_that_asks_for_the_methods_class_keeps_a_pair() {
+    // stp x10, xzr, [sp, -16]!; stp; mov x29, sp; bl; mov sp, x29; ldp; ldp x10, xzr, [sp], 16; cbnz
+    let code = [
+        0xa9bf_7fea,
+        FRAME_RECORD[0],
+        FRAME_RECORD[1],
+        BL,
+        0x9100_03bf,
+        POP_RECORD,
+        0xa8c1_7fea,
+        0xb500_0068,
+    ];
+    let below = [0, 16, 32, 32, 32, 32, 16, 0];
+    for (number, below) in (0..).zip(below) {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let adapter = adapter(&mut world, &code);
+        world.set(CALLER_SP - 32, 0x1234).set(CALLER_SP - 24, return_pc);
+        let fp = if matches!(number, 3..=5) { CALLER_SP - 32 } else { 0x1234 };
+        let lr = if matches!(number, 4 | 5) { adapter + 16 } else { return_pc };
+        let pc = adapter + 4 * number;
+        let frames = world.walk(pc, CALLER_SP - below, fp, &[(LR, lr)]);
+        assert_eq!(frames, [(Stub, pc, 0), (Compiled, caller, 7)], "instruction {number}");
+    }
+}
+
+/// Regression: where an interpreted method and its caller were called by bytecodes of one kind, and so return to one place
+/// of the interpreter, the method's own record passed for the adapter's, and the method was passed over.
+#[test]
+fn each_instruction_to_compiled_code_leads_to_the_interpreted_caller() {
+    // sub x8, sp, 24; and sp, x8, -16; ldr x8, [x12, 64]; ldr x0, [x20, 16]; str x0, [sp, 8]; mov x9, x8; str x12, [x28,
+    // 1000]; br x8
+    let with_arguments =
+        [0xd100_63e8, 0x927c_ed1f, 0xf940_2188, 0xf940_0a80, 0xf900_07e0, 0xaa08_03e9, 0xf901_f78c, BR_X8];
+    let without = [0xf940_2188, 0xf940_0a80, BR_X8];
+    for (code, moves_sp) in [(&with_arguments[..], 1), (&without[..], usize::MAX)] {
+        for number in 0..code.len() {
+            let mut world = World::new();
+            let (root, root_pc) = compiled_caller(&mut world);
+            let (outer, outer_code) = world.method();
+            let (inner, inner_code) = world.method();
+            let outer_fp = CALLER_SP - 0x20;
+            let inner_fp = outer_fp - 0x100;
+            interpreted_frame(&mut world, outer_fp, outer, outer_code + 3, root_pc, (CALLER_SP, 0x1234));
+            let sender = (inner_fp + 0x20, outer_fp);
+            interpreted_frame(&mut world, inner_fp, inner, inner_code + 2, DISPATCH, sender);
+            // C2I, which lies behind, makes a record as well.
+            let behind = [&[NOP; 4][..], &FRAME_RECORD, &[NOP, POP_RECORD, 0x9100_03f3]].concat();
+            let adapter = adapter(&mut world, &[code, &behind].concat());
+            let sp = inner_fp - 0x80 - if number > moves_sp { 0x20 } else { 0 };
+            let pc = adapter + 4 * number as u64;
+            let registers = [(LR, DISPATCH), (20, inner_fp - 0x78), (19, inner_fp - 0x80)];
+            let frames = world.walk(pc, sp, inner_fp, &registers);
+            let expected =
+                [(Stub, pc, 0), (Interpreted, inner, 2), (Interpreted, outer, 3), (Compiled, root, 7)];
+            assert_eq!(frames, expected, "instruction {number} of {}", code.len());
         }
     }
 }
@@ -45,13 +157,7 @@ fn an_adapter_that_has_called_the_vm_is_left_by_its_record() {
     let mut world = World::new();
     let (caller, return_pc) = compiled_caller(&mut world);
     let (vm_method, vm_code) = world.compiled();
-    let adapter = world.blob(&BlobSpec {
-        name: "I2C/C2I adapters",
-        code: &bytes(&[NOP; 0x40]),
-        frame_bytes: 0,
-        frame_complete: -1,
-        method: 0,
-    });
+    let adapter = adapter(&mut world, &[NOP; 0x40]);
     world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, return_pc);
     let sp = CALLER_SP - 0x200;
     world.set(sp - 8, adapter + 0x40).set(sp - 16, CALLER_SP - 16);

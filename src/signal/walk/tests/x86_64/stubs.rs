@@ -110,38 +110,6 @@ fn a_stub_that_is_known_to_have_a_frame_leads_by_it() {
     assert_eq!(frames, [(Stub, stub + 8, 0), (Compiled, caller, 7)]);
 }
 
-/// Regression: at a C2I adapter's barriers r13 still was what an earlier call had left there, and passed for the
-/// caller's SP (all versions).
-#[test]
-fn an_adapter_takes_the_senders_sp_from_r13_only_once_it_is_there() {
-    // The barriers, then 21's and 17's way to save the sender's SP.
-    let after_21 = [&[0x90; 0x100][..], &[0x4c, 0x8d, 0x6c, 0x24, 0x08], &[0x58, 0x90, 0x50]].concat();
-    let after_17 = [&[0x90; 0x100][..], &[0x58, 0x4c, 0x8b, 0xec], &[0x90; 4]].concat();
-    let stale = CALLER_SP + 0x40;
-    // PC, bytes between SP and the caller's SP, whether the return address is in rax, r13.
-    let stages = [
-        ("21, at the barriers", &after_21, 0x20, 8, false, stale),
-        ("21, at lea", &after_21, 0x100, 8, false, stale),
-        ("21, after lea", &after_21, 0x105, 8, false, CALLER_SP),
-        ("21, return address popped", &after_21, 0x106, 0x20, true, CALLER_SP),
-        ("17, at the barriers", &after_17, 0x20, 8, false, stale),
-        ("17, at pop", &after_17, 0x100, 8, false, stale),
-        ("17, return address popped", &after_17, 0x101, 0, true, stale),
-        ("17, sender's SP saved", &after_17, 0x104, 0x20, true, CALLER_SP),
-    ];
-    for (stage, code, offset, depth, in_rax, r13) in stages {
-        let mut world = World::new();
-        let (caller, return_pc) = compiled_caller(&mut world);
-        let spec = BlobSpec { name: "I2C/C2I adapters", code, frame_bytes: 0, frame_complete: -1, method: 0 };
-        let adapter = world.blob(&spec);
-        let sp = CALLER_SP - depth;
-        world.set(sp, if in_rax { 0 } else { return_pc });
-        let rax = if in_rax { return_pc } else { 0 };
-        let frames = world.walk(adapter + offset, sp, 0x1234, &[(0, rax), (13, r13)]);
-        assert_eq!(frames, [(Stub, adapter + offset, 0), (Compiled, caller, 7)], "{stage}");
-    }
-}
-
 /// Regression: C1's slow_subtype_check has pushed eight words in 25; RBP led past its caller.
 #[test]
 fn a_stub_without_a_frame_size_is_left_by_what_it_has_pushed() {
@@ -165,49 +133,6 @@ fn a_stub_without_a_frame_size_is_left_by_what_it_has_pushed() {
             let expected = [(Stub, stub + 0x20, 0), (Compiled, method, 7), (Compiled, root, 7)];
             assert_eq!(frames, expected, "{name}, {words} words");
         }
-    }
-}
-
-/// Regression: a C2I adapter that has its caller's call patched was left by whatever rax held.
-#[test]
-fn an_adapter_that_has_its_caller_patched_keeps_its_sp_in_r13() {
-    let mut world = World::new();
-    let (caller, return_pc) = compiled_caller(&mut world);
-    let code = [&[0x90; 0x100][..], &[0x58, 0x4c, 0x8b, 0xec]].concat();
-    let spec =
-        BlobSpec { name: "I2C/C2I adapters", code: &code, frame_bytes: 0, frame_complete: -1, method: 0 };
-    let adapter = world.blob(&spec);
-    world.set(CALLER_SP - 8, return_pc);
-    let frames = world.walk(adapter + 0x20, CALLER_SP - 0xa08, 0x1234, &[(0, DISPATCH), (13, CALLER_SP - 8)]);
-    assert_eq!(frames, [(Stub, adapter + 0x20, 0), (Compiled, caller, 7)]);
-}
-
-/// Regression: the caller of a C2I adapter that has called the VM to have it patched was looked for by RBP, which is the
-/// caller's own: callers were passed over, and others made up.
-#[test]
-fn an_adapter_that_has_called_the_vm_is_left_by_the_registers_that_it_has_saved() {
-    // The size is that of FXSAVE's area, or of XSAVE's.
-    for (padding, size) in [(0, 512), (8, 512), (0, 2688)] {
-        let mut world = World::new();
-        let (caller, return_pc) = compiled_caller(&mut world);
-        let (vm_method, vm_code) = world.compiled();
-        // `vzeroupper; fxrstor64 [rsp]; add rsp, size`.
-        let mut code = vec![0x90; 0x100];
-        code[0x40..0x4b].copy_from_slice(&[0xc5, 0xf8, 0x77, 0x48, 0x0f, 0xae, 0x0c, 0x24, 0x48, 0x81, 0xc4]);
-        code[0x4b..0x4f].copy_from_slice(&(size as u32).to_le_bytes());
-        let spec =
-            BlobSpec { name: "I2C/C2I adapters", code: &code, frame_bytes: 0, frame_complete: -1, method: 0 };
-        let adapter = world.blob(&spec);
-        let sender = CALLER_SP - 8;
-        let base = sender - padding - 144;
-        let sp = base - size;
-        world.set(sender, return_pc).set(base + 16, sender).set(base + 80, 0x1234).set(base + 120, return_pc);
-        // What RBP leads to is a frame, too, but not the next one.
-        world.set(CALLER_SP + 0x40, CALLER_SP + 0x80).set(CALLER_SP + 0x48, return_pc);
-        world.set(sp - 8, adapter + 0x40).set(sp - 16, CALLER_SP + 0x40);
-        let frames = world.walk(vm_code + 0x80, sp - 0x30, 0x1234, &[]);
-        let expected = [(Compiled, vm_method, 7), (Stub, adapter + 0x3f, 0), (Compiled, caller, 7)];
-        assert_eq!(frames, expected, "{padding} {size}");
     }
 }
 
