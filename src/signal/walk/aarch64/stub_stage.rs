@@ -4,7 +4,10 @@
 //! and leave the return address in x30. As long as a stub has called nobody x30 has it in either case, and tells whether
 //! the record at x29 is the stub's own: then both have the same.
 
-use super::instructions::{Around, INSTRUCTION_BYTES, POP_RECORD, PUSH_RECORD, RET, Record, is_call};
+use super::instructions::{
+    Around, INSTRUCTION_BYTES, POP_RECORD, PUSH_RECORD, RET, Record, has_pushed_record, is_call,
+    pushed_record,
+};
 use crate::core::address::RuntimeAddr;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -16,6 +19,8 @@ use crate::signal::walk::{Cursor, Walk, WalkError};
 const MAX_STUB_FRAME: u64 = 32 * 1024;
 /// How many pairs a leaf stub without a frame record may have pushed.
 const MAX_PAIRS: u64 = 16;
+/// How many instructions of one that native code calls have a record: `mov x29, sp`, the slow one's address, the call.
+const MAX_SLOW_CALL: u64 = 8;
 /// How many instructions of a leaf stub are looked at until its return.
 const MAX_LEAF_INSTRUCTIONS: u64 = 96;
 
@@ -35,8 +40,18 @@ impl<M: Memory> Walk<'_, M> {
     ) -> Result<Cursor, WalkError> {
         let (sp, fp, lr) = (cursor.sp, registers.fp(), registers.lr());
         let leaf = |sp: u64| Ok(Cursor { pc: lr, sp, fp, interrupted: false });
+        let own_record = || {
+            let begin = blob.code_begin;
+            has_pushed_record(self.memory, begin, cursor.pc)
+                .then(|| pushed_record(self.memory, cursor.pc, sp, fp))
+        };
         match blob.kind {
-            BlobKind::Vtable | BlobKind::MethodHandleEntry => return leaf(sp),
+            BlobKind::Vtable => return leaf(sp),
+            // Those with a trailing MemberName may have a collector's barrier asked what that leads to.
+            BlobKind::MethodHandleEntry => {
+                return own_record()
+                    .map_or_else(|| leaf(sp), |record| self.caller_by_record(cursor, registers, record));
+            }
             BlobKind::SlowSubtypeCheck => {
                 return leaf(self.sp_at_return(cursor)?.wrapping_add(self.bytes_below_subtype_check(lr)));
             }
@@ -46,6 +61,11 @@ impl<M: Memory> Walk<'_, M> {
         }
         if let Some(caller) = self.jump_to_handler_caller(vm, cursor, registers) {
             return Ok(caller);
+        }
+        if vm.stubs.method_entry_barrier.contains(cursor.pc)
+            && let Some(caller) = self.resolved_again_caller(cursor, registers)
+        {
+            return caller;
         }
         if let Some(record) = Around::read(self.memory, cursor.pc).record(blob.frame_bytes) {
             return self.caller_by_record(cursor, registers, record);
@@ -68,6 +88,36 @@ impl<M: Memory> Walk<'_, M> {
             return by_record(record);
         }
         leaf(self.sp_without_pushes(vm, sp, lr))
+    }
+
+    /// The caller of a method that is no longer to be entered, if the entry barrier's stub is about to have it looked up
+    /// again: it takes what the VM has put below its record, `ldp x8, x29, [sp]; ldp x30, x9, [sp, 16]; mov sp, x8; br x9`,
+    /// and the method's frame is gone with its own (cpu/aarch64/stubGenerator_aarch64.cpp, generate_method_entry_barrier;
+    /// gc/shared/barrierSetNMethod_aarch64.cpp, BarrierSetNMethod::deoptimize; JDK 17-25).
+    fn resolved_again_caller(
+        &self,
+        cursor: &Cursor,
+        registers: &Registers,
+    ) -> Option<Result<Cursor, WalkError>> {
+        const TAKES_FRAME: [u32; 4] = [0xa940_77e8, 0xa941_27fe, 0x9100_011f, 0xd61f_0120];
+        let code = self.memory.load_u32(cursor.pc)?;
+        let stage = TAKES_FRAME.iter().position(|&instruction| instruction == code)?;
+        let before = self.memory.load_u32(cursor.pc.wrapping_sub(INSTRUCTION_BYTES))?;
+        if stage.checked_sub(1).and_then(|previous| TAKES_FRAME.get(previous)).is_some_and(|&at| at != before)
+        {
+            return None;
+        }
+        if stage == TAKES_FRAME.len().wrapping_sub(1) {
+            let (pc, sp, fp) = (registers.lr(), cursor.sp, registers.fp());
+            return Some(Ok(Cursor { pc, sp, fp, interrupted: false }));
+        }
+        let put = |word: u64| self.load(cursor.sp.wrapping_add(word.wrapping_mul(8)));
+        let caller = || {
+            let pc = self.load_return_address(cursor.sp.wrapping_add(16))?;
+            let caller = Cursor { pc, sp: put(0)?, fp: put(1)?, interrupted: false };
+            self.check_progress(cursor, caller)
+        };
+        Some(caller())
     }
 
     /// SP when the leaf stub at `cursor` returns: what it has pushed by then is popped again.
@@ -103,18 +153,26 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The caller of a leaf stub that native code has called, in a thread that has no Java frames: JNI's fast field
-    /// getters and the like leave the return address in x30 (cpu/aarch64/jniFastGetField_aarch64.cpp).
+    /// getters and the like leave the return address in x30, and x29 alone, until they give up and make a record to call the
+    /// slow ones (cpu/aarch64/jniFastGetField_aarch64.cpp).
     pub(in crate::signal::walk) fn native_leaf_stub_caller(
         &self,
         vm: &VmLayout,
         cursor: &Cursor,
         registers: Option<&Registers>,
     ) -> Result<Cursor, WalkError> {
-        let pc = registers.filter(|_| cursor.interrupted).map_or(0, Registers::lr);
-        if self.objects.find(RuntimeAddr(pc)).is_none() || !self.is_return_address(vm, pc) {
+        let registers = registers.filter(|_| cursor.interrupted).ok_or(WalkError::UnknownCode)?;
+        let begin = cursor.pc.wrapping_sub(MAX_SLOW_CALL.wrapping_mul(INSTRUCTION_BYTES));
+        let caller = if has_pushed_record(self.memory, begin, cursor.pc) {
+            let record = pushed_record(self.memory, cursor.pc, cursor.sp, cursor.fp);
+            self.caller_by_record(cursor, registers, record)?
+        } else {
+            Cursor { pc: registers.lr(), sp: cursor.sp, fp: cursor.fp, interrupted: false }
+        };
+        if self.objects.find(RuntimeAddr(caller.pc)).is_none() || !self.is_return_address(vm, caller.pc) {
             return Err(WalkError::UnknownCode);
         }
-        Ok(Cursor { pc, sp: cursor.sp, fp: cursor.fp, interrupted: false })
+        Ok(caller)
     }
 
     /// Whether `pc` can be a return address into code that calls stubs: into the interpreter (which puts entries of its

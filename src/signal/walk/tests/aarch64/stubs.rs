@@ -1,8 +1,16 @@
 //! Stubs on aarch64.
 
 use super::machine::*;
-use crate::core::record::FrameKind::{Compiled, Stub};
+use crate::core::record::FrameKind::{Compiled, Interpreted, Native, Stub, Unwalkable};
+use crate::core::unwind::{CfaRule, FpRule};
+use crate::core::vm_layout::CodeRange;
+use crate::signal::walk::WalkError;
+use crate::signal::walk::tests::native::{BASE, object, rule};
 use crate::signal::walk::tests::vm_world::*;
+
+/// `stp x29, x30, [sp, -16]!; mov x29, sp` and `mov sp, x29; ldp x29, x30, [sp], 16`.
+const ENTER: [u32; 2] = [0xa9bf_7bfd, 0x9100_03fd];
+const LEAVE: [u32; 2] = [0x9100_03bf, 0xa8c1_7bfd];
 
 fn stub(world: &mut World, name: &str, code: &[u32], frame_bytes: i32) -> u64 {
     let code = bytes(code);
@@ -87,4 +95,213 @@ fn a_poll_leads_to_where_the_thread_has_polled_until_the_record_says_so() {
         let frames = world.walk(blob + offset, CALLER_SP - below, fp, &[(LR, 0x4242)]);
         assert_eq!(frames, [(Stub, blob + offset, 0), (Compiled, caller, 7)], "{offset}");
     }
+}
+
+#[test]
+fn vtable_and_itable_stubs_have_the_return_address_in_x30() {
+    // ldr w16, [x1, 8]; nop…; ldr x8, [x12, 64]; br x8
+    let code = [&[0xb940_0830][..], &[NOP; 0x10], &[0xf940_2188, 0xd61f_0100]].concat();
+    for (stage, offset) in [("first", 0), ("inside", 0x20), ("at br", 0x48)] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (_, gone) = world.compiled();
+        let stub = stub(&mut world, "vtable chunks", &code, 0);
+        // x29 is the caller's, and leads to a frame that is older; the call has been patched meanwhile, so that the return
+        // address does not look like one.
+        world.set(CALLER_SP + 0x40, 0x1234).set(CALLER_SP + 0x48, gone + 0x80);
+        let registers = [(LR, return_pc + 4)];
+        let frames = world.walk(stub + offset, CALLER_SP, CALLER_SP + 0x40, &registers);
+        assert_eq!(frames, [(Stub, stub + offset, 0), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
+/// Regression: in a collector's barrier x29 is the barrier's own, which is no interpreter frame, and x30 is gone.
+#[test]
+fn a_method_handles_entry_leads_to_the_interpreted_caller() {
+    // ldr x12, [x20], 8; enter; bl; leave; ldr x8, [x12, 64]; br x8; behind it another entry
+    let code = [0xf840_868c, ENTER[0], ENTER[1], BL, LEAVE[0], LEAVE[1], 0xf940_2188, 0xd61f_0100, NOP];
+    // The instruction, whether a record is pushed, whether x29 leads to it, whether x30 is the barrier's.
+    for (number, is_pushed, has_fp, has_called) in [
+        (0, false, false, false),
+        (1, false, false, false),
+        (2, true, false, false),
+        (3, true, true, false),
+        (4, true, true, true),
+        (5, true, true, true),
+        (6, false, false, false),
+        (7, false, false, false),
+        (8, false, false, false),
+    ] {
+        let mut world = World::new();
+        let (root, root_pc) = compiled_caller(&mut world);
+        let (outer, outer_code) = world.method();
+        let (inner, inner_code) = world.method();
+        let outer_fp = CALLER_SP - 0x20;
+        let inner_fp = outer_fp - 0x100;
+        interpreted_frame(&mut world, outer_fp, outer, outer_code + 3, root_pc, (CALLER_SP, 0x1234));
+        interpreted_frame(&mut world, inner_fp, inner, inner_code + 2, DISPATCH, (inner_fp + 0x20, outer_fp));
+        let entry = stub(&mut world, "MethodHandles adapters", &code, 0);
+        let top = inner_fp - 0x60;
+        if is_pushed {
+            world.set(top - 16, inner_fp).set(top - 8, DISPATCH);
+        }
+        let sp = if is_pushed { top - 16 } else { top };
+        let fp = if has_fp { top - 16 } else { inner_fp };
+        let lr = if has_called { entry + 16 } else { DISPATCH };
+        let pc = entry + 4 * number;
+        let frames = world.walk(pc, sp, fp, &[(LR, lr)]);
+        let expected = [(Stub, pc, 0), (Interpreted, inner, 2), (Interpreted, outer, 3), (Compiled, root, 7)];
+        assert_eq!(frames, expected, "instruction {number}");
+    }
+}
+
+/// What the entry barrier's stub tells the VM of the thread's last frame before it makes its own, its frame, four words for
+/// the VM's answer, the call, and both ways out.
+fn entry_barrier(world: &mut World) -> u64 {
+    // mov x8, sp; str x8, [x28, 0x80]; enter; add x9, sp, 8; sub sp, sp, 32; stp x0, x1, [sp, -32]!; bl; ldp x0, x1, [sp], 32;
+    // cbnz x8, 12; leave; ret; ldp x8, x29, [sp]; ldp x30, x9, [sp, 16]; mov sp, x8; br x9
+    let code = [
+        0x9100_03e8,
+        0xf900_4388,
+        ENTER[0],
+        ENTER[1],
+        0x9100_23e9,
+        0xd100_83ff,
+        0xa9be_07e0,
+        BL,
+        0xa8c2_07e0,
+        0xb500_0088,
+        LEAVE[0],
+        LEAVE[1],
+        RET,
+        0xa940_77e8,
+        0xa941_27fe,
+        0x9100_011f,
+        0xd61f_0120,
+    ];
+    let start = stub(world, "StubRoutines (2)", &code, 0);
+    world.layout.stubs.method_entry_barrier = CodeRange { start, end: start + 4 * code.len() as u64 };
+    start
+}
+
+/// The method's x29 may be near above the stack's end as well, an older frame's.
+#[test]
+fn the_entry_barriers_stub_leads_to_the_method_that_has_called_it() {
+    // The instruction, SP below the method's, whether x29 leads to the record, whether x30 is the stub's.
+    for (number, below, has_fp, has_called) in [
+        (0, 0, false, false),
+        (2, 0, false, false),
+        (3, 16, false, false),
+        (4, 16, true, false),
+        (6, 48, true, false),
+        (7, 80, true, false),
+        (8, 80, true, true),
+        (9, 48, true, true),
+        (10, 48, true, true),
+        (11, 16, true, true),
+        (12, 0, false, false),
+    ] {
+        for methods_fp in [0x1234, CALLER_SP + 0x40] {
+            let mut world = World::new();
+            let (caller, return_pc) = compiled_caller(&mut world);
+            let (_, gone) = world.compiled();
+            let barrier = entry_barrier(&mut world);
+            world.memory.put(CALL_STUB_RETURN - 4, CALL);
+            // Below the record older calls have left their return addresses, and above what the method's x29 leads to is one.
+            for word in 3..0x14 {
+                world.set(CALLER_SP - 8 * word, gone + 0x80);
+            }
+            world.set(CALLER_SP - 16, methods_fp).set(CALLER_SP - 8, return_pc);
+            world.set(CALLER_SP + 0x48, gone + 0x80);
+            let fp = if has_fp { CALLER_SP - 16 } else { methods_fp };
+            let lr = if has_called { barrier + 32 } else { return_pc };
+            let pc = barrier + 4 * number;
+            let frames = world.walk(pc, CALLER_SP - below, fp, &[(LR, lr)]);
+            assert_eq!(
+                frames,
+                [(Stub, pc, 0), (Compiled, caller, 7)],
+                "instruction {number}, x29 {methods_fp:#x}"
+            );
+        }
+    }
+}
+
+/// Regression: where a method was about to be looked up again by its caller, x29 and then x30 passed for the stub's own, and
+/// the caller was passed over or not found.
+#[test]
+fn the_entry_barriers_stub_leads_past_a_method_that_is_resolved_again() {
+    // The instruction, whether x29 is the caller's already, whether x30 has the return address, whether SP is the caller's.
+    for (number, has_fp, in_lr, is_left) in
+        [(13, false, false, false), (14, true, false, false), (15, true, true, false), (16, true, true, true)]
+    {
+        for callers_fp in [0x1234, CALLER_SP + 0x40] {
+            let mut world = World::new();
+            let (caller, return_pc) = compiled_caller(&mut world);
+            let (_, gone) = world.compiled();
+            let barrier = entry_barrier(&mut world);
+            let own_fp = CALLER_SP - 0x210;
+            let answer = own_fp - 32;
+            world.set(own_fp, 0x1234).set(own_fp + 8, gone + 0x80);
+            world.set(answer, CALLER_SP).set(answer + 8, callers_fp);
+            world.set(answer + 16, return_pc).set(answer + 24, 0x5678);
+            world.set(CALLER_SP + 0x48, gone + 0x80);
+            let sp = if is_left { CALLER_SP } else { answer };
+            let fp = if has_fp { callers_fp } else { own_fp };
+            let lr = if in_lr { return_pc } else { barrier + 32 };
+            let pc = barrier + 4 * number;
+            let frames = world.walk(pc, sp, fp, &[(LR, lr)]);
+            assert_eq!(
+                frames,
+                [(Stub, pc, 0), (Compiled, caller, 7)],
+                "instruction {number}, x29 {callers_fp:#x}"
+            );
+        }
+    }
+}
+
+/// Regression: where JNI's fast getters call the slow ones, SP with their record passed for the caller's.
+#[test]
+fn a_leaf_stub_below_native_code_returns_by_x30_or_its_record() {
+    // nop…; ret; enter; nop; blr x8; leave; ret
+    let code = [&[NOP; 4][..], &[RET], &ENTER, &[NOP, 0xd63f_0100], &LEAVE, &[RET]].concat();
+    // The instruction, whether a record is pushed, whether x29 leads to it, whether x30 is the stub's.
+    for (number, is_pushed, has_fp, has_called) in [
+        (0, false, false, false),
+        (4, false, false, false),
+        (5, false, false, false),
+        (6, true, false, false),
+        (7, true, true, false),
+        (8, true, true, false),
+        (9, true, true, true),
+        (10, true, true, true),
+        (11, false, false, false),
+    ] {
+        let mut world = World::new();
+        world.java_thread = 0;
+        // A frame of two words, and what ends the stack.
+        let end = rule(CfaRule::EndOfStack, FpRule::Same);
+        world.objects = object(&[rule(CfaRule::SpPlus(0x10), FpRule::Same), end], 42);
+        world.memory.put_u64(0x100, 42).put(BASE + 0x7c, CALL);
+        let stub = stub(&mut world, "jni_fast_GetLongField", &code, 0);
+        let caller_sp = STACK + 0x100;
+        world.set(caller_sp + 8, BASE + 0x180);
+        if is_pushed {
+            world.set(caller_sp - 16, 0x1234).set(caller_sp - 8, BASE + 0x80);
+        }
+        let sp = caller_sp - if is_pushed { 16 } else { 0 };
+        let fp = if has_fp { caller_sp - 16 } else { 0x1234 };
+        let lr = if has_called { stub + 0x24 } else { BASE + 0x80 };
+        let pc = stub + 4 * number;
+        let frames = world.walk(pc, sp, fp, &[(LR, lr)]);
+        let expected = [(Stub, pc, 0), (Native, BASE + 0x7f, 3), (Native, BASE + 0x17f, 3)];
+        assert_eq!(frames, expected, "instruction {number}");
+    }
+    // What is no return address is not followed.
+    let mut world = World::new();
+    world.java_thread = 0;
+    world.objects = object(&[rule(CfaRule::EndOfStack, FpRule::Same)], 42);
+    world.memory.put_u64(0x100, 42);
+    let stub = stub(&mut world, "jni_fast_GetLongField", &code, 0);
+    let frames = world.walk(stub, STACK + 0x100, 0, &[(LR, BASE + 0x20)]);
+    assert_eq!(frames, [(Stub, stub, 0), (Unwalkable, stub, WalkError::UnknownCode as i32)]);
 }
