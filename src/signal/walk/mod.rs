@@ -51,6 +51,7 @@ mod arch {
     pub(super) mod continuation_exit;
     pub(super) mod exception_stage;
     pub(super) mod forward_exception_stage;
+    mod frameless_entry;
     mod instructions;
     pub(super) mod interpreter_frame;
     pub(super) mod interpreter_stage;

@@ -10,7 +10,7 @@
 //! | until the sender SP is saved | `x29[1]` | the same | `x29[0]` | x12 |
 //! | exit, behind `ldp x29, x30, [sp], 16` | x30 | x9 (others than returns: x20) | x29 | lost |
 //!
-//! An intrinsic's entry has no frame; those that call out keep x30 in x19 or x23 (generate_math_entry).
+//! An intrinsic's entry has no frame ([`super::frameless_entry`]).
 
 use super::instructions::INSTRUCTION_BYTES;
 use crate::core::memory::Memory;
@@ -32,14 +32,15 @@ impl<M: Memory> Walk<'_, M> {
         let code = &vm.stubs.interpreter_code;
         let caller = |pc, sp, fp| Cursor { pc, sp, fp, interrupted: false };
         if let Some(entry) = code.entry_at(pc) {
+            if entry.push_fp == 0 {
+                // Behind a call the method is in no register any more, and the sample belongs to the caller.
+                let _ = self.entered_method(vm, registers, sink);
+                return self.frameless_caller(vm, entry, cursor, registers);
+            }
             let sender_sp = registers.by_dwarf_number(code.sender_sp_register).unwrap_or(0);
-            let has_frame = entry.push_fp != 0 && pc > entry.push_fp;
-            if !has_frame {
+            if pc <= entry.push_fp {
                 self.entered_method(vm, registers, sink)?;
-                let kept = [registers.lr(), registers.x23(), registers.x19()];
-                let is_return = |pc: &u64| !entry.code.contains(*pc) && self.is_return_address(vm, *pc);
-                let return_pc = kept.into_iter().find(is_return).unwrap_or_else(|| registers.lr());
-                return Ok(caller(return_pc, sender_sp, cursor.fp));
+                return Ok(caller(registers.lr(), sender_sp, cursor.fp));
             }
             if pc < entry.sender_sp_saved {
                 self.entered_method(vm, registers, sink)?;
@@ -56,16 +57,6 @@ impl<M: Memory> Walk<'_, M> {
             return caller;
         }
         self.interpreted_step(vm, cursor, Some(registers.x22()), sink)
-    }
-
-    /// The caller of a frameless entry that has called a stub or C function. The return address is in a register that is
-    /// gone; x29 is the caller's, whose frame is taken for that of the entry.
-    pub(in crate::signal::walk) fn frameless_entry_caller(
-        &self,
-        _vm: &VmLayout,
-        _cursor: &Cursor,
-    ) -> Option<Cursor> {
-        None
     }
 
     /// The caller of an interpreter frame that an exception has removed, while its handler is looked for: above the

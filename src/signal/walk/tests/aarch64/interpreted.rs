@@ -2,12 +2,15 @@
 
 use super::machine::*;
 use crate::core::interpreter_code::{InterpreterCode, InterpreterEntry, InterpreterExit};
-use crate::core::record::FrameKind::{Compiled, Interpreted};
+use crate::core::record::FrameKind::{Compiled, Interpreted, Stub};
 use crate::core::vm_layout::CodeRange;
 use crate::signal::walk::tests::vm_world::*;
 
 const X9: usize = 9;
 const METHOD: usize = 12;
+const X13: usize = 13;
+const X19: usize = 19;
+const X23: usize = 23;
 const SENDER_SP: usize = SENDER_SP_REGISTER as usize;
 const X20: usize = 20;
 const BCP: usize = 22;
@@ -105,4 +108,167 @@ fn an_interpreted_callers_stack_pointer_may_lie_below_the_callee() {
     interpreted_frame(&mut world, inner_fp, inner, inner_code + 2, DISPATCH, (inner_fp - 0x40, outer_fp));
     let frames = world.walk(DISPATCH, inner_fp - 0x60, inner_fp, &[]);
     assert_eq!(frames, [(Interpreted, inner, 2), (Interpreted, outer, 3), (Compiled, root, 7)]);
+}
+
+/// An entry without a frame.
+static FRAMELESS: InterpreterEntry = InterpreterEntry {
+    code: CodeRange { start: INTERPRETER.start + 0x600, end: INTERPRETER.start + 0x640 },
+    return_in_register: CodeRange { start: 0, end: 0 },
+    push_fp: 0,
+    sender_sp_saved: 0,
+    method_saved: 0,
+};
+
+/// A world with this code as an entry without a frame.
+fn world_with_entry(code: &[u32], sender_sp_register: u8) -> World {
+    let mut world = World::new();
+    let mut interpreter = vec![0x90; 0x1000];
+    interpreter[0x600..0x600 + 4 * code.len()].copy_from_slice(&bytes(code));
+    world.memory.put(INTERPRETER.start, interpreter);
+    world.layout.stubs.interpreter_code = InterpreterCode {
+        entries: std::slice::from_ref(&FRAMELESS),
+        sender_sp_register,
+        ..InterpreterCode::default()
+    };
+    world
+}
+
+/// Regression: behind the call of an entry without a frame (`Math.sin`) the method was asked for, which is in no register any
+/// more, and the sender's SP, which is in x13 no more (11 and 17).
+#[test]
+fn each_stage_of_an_entry_that_calls_leads_to_the_caller() {
+    // ldr d0, [x20]; mov sp, x19; mov x23, x30; mov x8, 0; blr x8; br x23; and 17's, by x13 and x19
+    let new = [0xfd40_0280, 0x9100_027f, 0xaa1e_03f7, 0xd280_0008, 0xd63f_0100, 0xd61f_02e0];
+    let old = [0xfd40_0280, 0x9100_01bf, 0xaa1e_03f3, 0xd280_0008, 0xd63f_0100, 0xd61f_0260];
+    for (code, sender_sp, kept, has_sender_sp) in [(new, X19, X23, true), (old, X13, X19, false)] {
+        // Whether SP is the sender's, whether the call has returned.
+        for (number, is_taken, has_called) in
+            [(0, false, false), (1, false, false), (2, true, false), (4, true, false), (5, true, true)]
+        {
+            let mut world = world_with_entry(&code, sender_sp as u8);
+            let (caller, return_pc) = compiled_caller(&mut world);
+            let (method, _) = world.method();
+            let pc = FRAMELESS.code.start + 4 * number;
+            let sp = CALLER_SP - if is_taken { 0 } else { 0x20 };
+            let lr = if has_called { pc } else { return_pc };
+            let x12 = if has_called { 0x4242 } else { method };
+            let sender = if has_called && !has_sender_sp { 0x4242 } else { CALLER_SP };
+            let mut registers = vec![(LR, lr), (METHOD, x12), (sender_sp, sender)];
+            if number > 2 {
+                registers.push((kept, return_pc));
+            }
+            let frames = world.walk(pc, sp, ENTRY_FP, &registers);
+            let expected = [(Interpreted, method, 0), (Compiled, caller, 7)];
+            assert_eq!(frames, expected[usize::from(has_called)..], "instruction {number}, x{sender_sp}");
+        }
+    }
+}
+
+/// Regression: in a collector's barrier in an entry without a frame (`Reference.get`) x29 is the barrier's own, and passed for
+/// the caller's.
+#[test]
+fn each_stage_of_a_barrier_in_an_entry_leads_to_the_caller() {
+    // [mov x19, x13;] ldr x0, [x20]; stp; mov x29, sp; bl; mov sp, x29; ldp; and sp, x19, -16; ret
+    let new = [0xf940_0280, 0xa9bf_7bfd, 0x9100_03fd, BL, 0x9100_03bf, 0xa8c1_7bfd, 0x927c_ee7f, RET];
+    let old = [&[0xaa0d_03f3][..], &new].concat();
+    for (code, sender_sp, first) in [(&new[..], X19, 0), (&old, X13, 1)] {
+        // The instruction of 21's, whether a record is pushed, whether x29 leads to it, whether x30 is gone.
+        for (number, is_pushed, has_fp, has_called) in [
+            (0, false, false, false),
+            (1, false, false, false),
+            (2, true, false, false),
+            (3, true, true, false),
+            (4, true, true, true),
+            (5, true, true, true),
+            (6, false, false, false),
+            (7, false, false, false),
+        ] {
+            for is_interpreted in [false, true] {
+                let mut world = world_with_entry(code, sender_sp as u8);
+                let (root, root_pc) = compiled_caller(&mut world);
+                let (method, _) = world.method();
+                let (caller, caller_code) = world.method();
+                let caller_fp = CALLER_SP - 0x20;
+                let bcp = caller_code + 3;
+                interpreted_frame(&mut world, caller_fp, caller, bcp, root_pc, (CALLER_SP, ENTRY_FP));
+                let (return_pc, fp, sender) = match is_interpreted {
+                    true => (DISPATCH, caller_fp, caller_fp - 0x60),
+                    false => (root_pc, ENTRY_FP, CALLER_SP),
+                };
+                let pc = FRAMELESS.code.start + 4 * (first + number);
+                // Arguments lie between.
+                let top = sender - 0x20;
+                world.set(top - 16, fp).set(top - 8, return_pc);
+                let sp = match number {
+                    7 => sender,
+                    _ if is_pushed => top - 16,
+                    _ => top,
+                };
+                let own_fp = if has_fp { top - 16 } else { fp };
+                let lr = if has_called { pc } else { return_pc };
+                // x19 is kept over the call, and the others are not.
+                let over_call = |value| if number > 3 { 0x4242 } else { value };
+                let registers =
+                    [(LR, lr), (METHOD, over_call(method)), (X13, over_call(sender)), (X19, sender)];
+                let frames = world.walk(pc, sp, own_fp, &registers);
+                let mut expected = vec![(Interpreted, method, 0)];
+                expected.drain(..usize::from(number > 3));
+                if is_interpreted {
+                    expected.push((Interpreted, caller, 3));
+                }
+                expected.push((Compiled, root, 7));
+                assert_eq!(frames, expected, "instruction {number}, x{sender_sp}, {is_interpreted}");
+            }
+        }
+    }
+}
+
+/// Regression: the record of such a barrier, from which the VM was called, passed for an interpreter frame.
+#[test]
+fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
+    // stp; mov x29, sp; bl; mov sp, x29; ldp; ret; and an entry that calls without a record.
+    let with_record = [0xa9bf_7bfd, 0x9100_03fd, BL, 0x9100_03bf, 0xa8c1_7bfd, RET];
+    let without = [NOP, NOP, BL, NOP, NOP, RET];
+    for (code, has_record) in [(with_record, true), (without, false)] {
+        let mut world = world_with_entry(&code, SENDER_SP_REGISTER);
+        let (root, return_pc) = compiled_caller(&mut world);
+        let (method, bytecodes) = world.method();
+        let fp = CALLER_SP - 0x20;
+        interpreted_frame(&mut world, fp, method, bytecodes + 3, return_pc, (CALLER_SP, 0x1234));
+        let stub_code = bytes(&[RET]);
+        let spec = BlobSpec {
+            name: "StubRoutines (1)",
+            code: &stub_code,
+            frame_bytes: 0,
+            frame_complete: -1,
+            method: 0,
+        };
+        let stub = world.blob(&spec);
+        let record = fp - 0x80;
+        world.set(record, fp).set(record + 8, DISPATCH);
+        let own_fp = if has_record { record } else { fp };
+        let frames = world.walk(stub, record, own_fp, &[(LR, FRAMELESS.code.start + 12)]);
+        let expected = [(Stub, stub, 0), (Interpreted, method, 3), (Compiled, root, 7)];
+        assert_eq!(frames, expected, "{has_record}");
+    }
+}
+
+#[test]
+fn a_removed_interpreter_frame_leads_to_the_frame_that_is_to_handle_the_exception() {
+    const RETURN: u64 = INTERPRETER.start + 0x700;
+    // ldp x8, x12, [sp], 16; mov x1, x0; ldp x0, x30, [sp], 16; mov x3, x30; br x1
+    let leaves = bytes(&[0xa8c1_33e8, 0xaa00_03e1, 0xa8c1_7be0, 0xaa1e_03e3, 0xd61f_0020]);
+    let mut world = World::new();
+    let mut interpreter = vec![0x90; 0x1000];
+    interpreter[0x700..0x700 + leaves.len()].copy_from_slice(&leaves);
+    world.memory.put(INTERPRETER.start, interpreter);
+    let (caller, return_pc) = compiled_caller(&mut world);
+    let code = bytes(&[RET]);
+    let name = "StubRoutines (1)";
+    let stub = world.blob(&BlobSpec { name, code: &code, frame_bytes: 0, frame_complete: -1, method: 0 });
+    // The exception and the return address, below them a pair for the call.
+    let sp = CALLER_SP - 32;
+    world.set(sp + 16, 0x4242).set(sp + 24, return_pc);
+    let frames = world.walk(stub, sp, ENTRY_FP, &[(LR, RETURN)]);
+    assert_eq!(frames, [(Stub, stub, 0), (Compiled, caller, 7)]);
 }
