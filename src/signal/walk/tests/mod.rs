@@ -20,10 +20,13 @@ mod arch {
     mod adapters;
     mod call_stub;
     mod compiled;
+    mod deoptimization_handlers;
     mod exceptions;
     mod interpreted;
     pub(super) mod machine;
     mod stubs;
+    mod thaw_stages;
+    mod undescribed_code;
 }
 
 #[cfg(target_arch = "x86_64")]

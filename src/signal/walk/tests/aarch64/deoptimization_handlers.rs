@@ -1,0 +1,65 @@
+//! Deoptimisation handlers on aarch64: code at a method's end that puts its own address into x30 as the return address.
+
+use super::machine::*;
+use crate::core::record::FrameKind::{Compiled, Stub};
+use crate::signal::walk::tests::vm_world::*;
+
+/// From the blob.
+const HANDLER: u64 = 0xe00;
+/// The frame keeps its own PC at the slot that the method names.
+const ORIGINAL_PC: u64 = 16;
+
+#[test]
+fn a_deoptimisation_handler_is_a_return_address() {
+    // enter; nop…: registers being saved.
+    let code = bytes(&[&[0xa9bf_7bfd, 0x9100_03fd][..], &[NOP; 0x10]].concat());
+    // The offset, SP below the method's, whether x29 leads to the record, whether x30 is still the handler.
+    for (stage, offset, below, has_fp, in_lr) in [
+        ("at the push", 0, 0, false, true),
+        ("behind it", 4, 16, false, true),
+        ("inside", 0x20, 0x100, true, true),
+        ("inside, returned to", 0x20, 0x100, true, false),
+    ] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, method_code) = world.compiled();
+        let name = "DeoptimizationBlob";
+        let blob =
+            world.blob(&BlobSpec { name, code: &code, frame_bytes: 0x80, frame_complete: -1, method: 0 });
+        let handler = method_code - BLOB_HEADER + HANDLER;
+        let sp = CALLER_SP - 0x30;
+        world.set(CALLER_SP - 8, return_pc).set(sp + ORIGINAL_PC, method_code + 0x80);
+        world.set(sp - 16, 0x1234).set(sp - 8, if below == 0 { 0x4242 } else { handler });
+        let fp = if has_fp { sp - 16 } else { 0x1234 };
+        let lr = if in_lr { handler } else { blob + 0x1c };
+        let frames = world.walk(blob + offset, sp - below, fp, &[(LR, lr)]);
+        let expected = [(Stub, blob + offset, 0), (Compiled, method, 7), (Compiled, caller, 7)];
+        assert_eq!(frames, expected, "{stage}");
+    }
+}
+
+#[test]
+fn a_deoptimisation_handler_stands_for_the_frame_that_it_leaves() {
+    // adr x30, itself; b. And where a branch does not reach: adr; adrp x8; add x8, x8, 0; br x8.
+    let near = [0x1000_001e, 0x1400_0010];
+    let far = [0x1000_001e, 0x9000_0008, 0x9100_0108, 0xd61f_0100];
+    for code in [&near[..], &far] {
+        for number in 0..code.len() as u64 {
+            let mut world = World::new();
+            let (caller, return_pc) = compiled_caller(&mut world);
+            let (method, method_code) =
+                world.compiled_with(&[((HANDLER - BLOB_HEADER) as usize, &bytes(code))]);
+            let handler = method_code - BLOB_HEADER + HANDLER;
+            let sp = CALLER_SP - 0x30;
+            world.set(CALLER_SP - 8, return_pc).set(sp + ORIGINAL_PC, method_code + 0x80);
+            let lr = if number == 0 { 0x4242 } else { handler };
+            let frames = world.walk(handler + 4 * number, sp, 0x1234, &[(LR, lr)]);
+            assert_eq!(
+                frames,
+                [(Compiled, method, 7), (Compiled, caller, 7)],
+                "instruction {number} of {}",
+                code.len()
+            );
+        }
+    }
+}
