@@ -5,6 +5,8 @@
 mod jfr_support;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::process::Command;
 
 use jfr_support::converted::{attribute, convert, otlpprof, profiles, string, text};
 use jfr_support::synthetic::{self, Shape, recording};
@@ -443,26 +445,44 @@ fn what_is_no_recording_is_refused_and_a_cut_one_is_converted_as_far_as_it_goes(
     assert_eq!(code, 0, "{report}");
 }
 
-/// async-profiler writes its constants, and where they are, when it ends.
-#[test]
-fn a_recording_of_async_profiler_that_has_not_ended_is_converted_as_far_as_it_has_constants() {
-    let (_, mut bytes) = recordings(|name| name == "async-profiler").swap_remove(0);
-    let (whole, _) = convert(&corpus()["async-profiler"], &[]);
-    let constants: usize = u64::from_be_bytes(bytes[16..24].try_into().unwrap()).try_into().unwrap();
-    // The length and where the constants are.
-    bytes[8..24].fill(0);
-    let file = tempfile::Builder::new().suffix(".jfr").tempfile().unwrap();
-    std::fs::write(file.path(), &bytes).unwrap();
-    let (all, _) = convert(file.path(), &[]);
-    assert_eq!(sums(&all), sums(&whole));
+/// A chunk of async-profiler's as it is before it ends: without constants, and with a header that says 1 GiB and no
+/// positions (async-profiler 4.5 `flightRecorder.cpp`, `Recording::writeHeader`).
+fn in_flight(chunk: &[u8]) -> Vec<u8> {
+    let checkpoint = u64::from_be_bytes(chunk[16..24].try_into().unwrap());
+    let mut chunk = chunk[..checkpoint.try_into().unwrap()].to_vec();
+    chunk[8..16].copy_from_slice(&(1_u64 << 30).to_be_bytes());
+    chunk[16..32].fill(0);
+    chunk[40..48].fill(0);
+    chunk
+}
 
-    std::fs::write(file.path(), &bytes[..constants]).unwrap();
-    let output = tempfile::NamedTempFile::new().unwrap();
-    let (code, said) = otlpprof(&["convert", text(file.path()), "-o", text(output.path()), "--validate"]);
-    assert_eq!(code, 0, "{said}");
-    let none = ProfilesData::decode(&*std::fs::read(output.path()).unwrap()).unwrap();
-    assert_eq!(profiles(&none).count(), 0);
-    let told =
-        said.lines().filter(|line| line.contains(": 0 converted, ") && line.ends_with("without a stack"));
-    assert_eq!(told.count(), 4, "{said}");
+/// Regression: it was converted to a profile without samples, as if no event had a stack, and the exit code was 0.
+#[test]
+fn a_recording_that_async_profiler_is_still_writing_is_refused_in_one_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let (input, output) = (directory.path().join("in.jfr"), directory.path().join("out.otlp"));
+    let (_, whole) = recordings(|name| name == "async-profiler").remove(0);
+    let unfinished = in_flight(&whole);
+    const WHY: &str = "the chunk is still being written, and so far has none of the stacks and names";
+    // Within an event, and behind one.
+    for length in [unfinished.len() - 1, unfinished.len()] {
+        std::fs::write(&input, &unfinished[..length]).unwrap();
+        let (code, said) = otlpprof(&["convert", text(&input), "-o", text(&output)]);
+        assert!(code == 2 && said.contains(WHY) && said.lines().count() == 1, "{code} {said}");
+        assert!(!output.exists());
+        let mut follow = Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+        follow.args(["convert", "-", "--follow", "-o", text(&output)]).stdin(File::open(&input).unwrap());
+        let followed = follow.output().unwrap();
+        let said = String::from_utf8(followed.stderr).unwrap();
+        assert!(followed.status.code() == Some(2) && said.matches(WHY).count() == 1, "{said}");
+        std::fs::remove_file(&output).unwrap();
+    }
+    // Behind a chunk that is finished there is something to convert.
+    std::fs::write(&input, [whole, unfinished].concat()).unwrap();
+    let (code, said) = otlpprof(&["convert", text(&input), "-o", text(&output)]);
+    assert!(code == 2 && said.matches(WHY).count() == 1, "{code} {said}");
+    let sampled = said.lines().find(|line| line.starts_with("jdk.ExecutionSample: ")).unwrap();
+    assert!(!sampled.starts_with("jdk.ExecutionSample: 0 "), "{said}");
+    let (code, report) = otlpprof(&["validate", text(&output)]);
+    assert_eq!(code, 0, "{report}");
 }

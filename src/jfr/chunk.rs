@@ -122,6 +122,7 @@ impl<'a> OpenChunk<'a> {
         let mut problem = None;
         let mut metadata: Option<Result<(Arc<Metadata>, u64), JfrError>> = None;
         let mut checkpoints = Vec::new();
+        let mut has_events = false;
         while cursor.left() > 0 && !(size.is_none() && begins_chunk(&within[cursor.at()..])) {
             let frame = match Frame::read(&mut cursor) {
                 Ok(frame) => frame,
@@ -142,10 +143,15 @@ impl<'a> OpenChunk<'a> {
                     }
                 }
                 CHECKPOINT => checkpoints.push(frame),
-                _ => {}
+                _ => has_events = true,
             }
         }
         let end = cursor.at();
+        if has_events && checkpoints.is_empty() && !header.is_finished() {
+            // Says more than that it is cut as well.
+            problem = problem.filter(|error| error.problem != Problem::TruncatedChunk);
+            problem = problem.or(Some(cursor.error(Problem::NoConstants)));
+        }
         if size.is_none() && header.is_finished() && problem.is_none() {
             // Cut between two events, as only the header tells.
             problem = Some(cursor.error(Problem::TruncatedChunk));

@@ -64,6 +64,12 @@ pub enum Problem {
     /// Nothing in the chunk says what its events consist of.
     #[error("the chunk has no metadata so far, so its events cannot be read")]
     NoMetadata,
+    /// A chunk is being written by who writes what events refer to only when it ends (async-profiler 4.5
+    /// `flightRecorder.cpp`, `Recording::finishChunk`).
+    #[error(
+        "the chunk is still being written, and so far has none of the stacks and names that its events refer to"
+    )]
+    NoConstants,
     /// An event of another type is where the header says that metadata is, or a checkpoint.
     #[error("event of type {found}, expected {expected}")]
     WrongEvent {

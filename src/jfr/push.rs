@@ -51,6 +51,8 @@ pub struct PushParser {
 struct GrowingChunk {
     index: ChunkIndex,
     has_metadata: bool,
+    has_checkpoint: bool,
+    has_events: bool,
     /// The chunk's length, if its header says it and can be believed.
     size: Option<usize>,
     /// Up to where events have been told apart.
@@ -180,6 +182,8 @@ impl GrowingChunk {
                 pools: Pools::default(),
             },
             has_metadata: false,
+            has_checkpoint: false,
+            has_events: false,
             size,
             framed: HEADER_LEN,
             delivered: HEADER_LEN,
@@ -248,6 +252,11 @@ impl GrowingChunk {
         if !self.has_metadata {
             self.found(Problem::NoMetadata.at(self.index.base + self.framed as u64));
         }
+        if self.has_events && !self.has_checkpoint && !self.index.header.is_finished() {
+            // Says more than that it is cut as well.
+            self.problem = self.problem.filter(|error| error.problem != Problem::TruncatedChunk);
+            self.found(Problem::NoConstants.at(self.index.base + self.framed as u64));
+        }
         self.deliver(bytes, true, deliver);
         end
     }
@@ -281,12 +290,13 @@ impl GrowingChunk {
             },
             CHECKPOINT => {
                 self.checkpoints.push(*frame);
+                self.has_checkpoint = true;
                 let mut payload = cursor;
                 payload.seek(frame.payload);
                 let mask = Checkpoint::read(&mut payload).map_or(0, |checkpoint| checkpoint.mask);
                 self.is_flushed |= mask & FLUSH != 0;
             }
-            _ => {}
+            _ => self.has_events = true,
         }
         if self.is_flushed && self.has_metadata && self.times_told <= MOST_TIMES_TOLD {
             self.is_flushed = false;

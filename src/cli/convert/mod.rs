@@ -14,6 +14,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 
 use crate::convert::{AddError, ConvertOptions, JfrToOtlp, RequestedEvent};
+use crate::jfr::error::Problem;
 use output::Output;
 use progress::Progress;
 use summary::Summary;
@@ -92,6 +93,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut converter =
         JfrToOtlp::new(ConvertOptions { times: args.timestamps, events: args.events.clone(), only: None });
     let mut problems = Vec::new();
+    let mut is_without_constants = false;
     let progress = Progress::over(&args.files);
     for (path, window) in args.files.iter().zip(windows) {
         converter.set_window(window);
@@ -105,13 +107,20 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         match added {
             Ok(()) => {}
             Err(AddError::Io(error)) => return Err(error).with_context(|| path.display().to_string()),
-            Err(AddError::Jfr(error)) => problems.push(format!("{}: {error}", path.display())),
+            Err(AddError::Jfr(error)) => {
+                is_without_constants |= error.problem == Problem::NoConstants;
+                problems.push(format!("{}: {error}", path.display()));
+            }
         }
     }
     progress.end();
     let summary = Summary::of(&converter);
     if summary.is_empty() {
         bail!("no event in {}", problems.first().map_or("the recordings", String::as_str));
+    }
+    if is_without_constants && summary.converted() == 0 {
+        // That events have no stack would be said of each type, and not be so when the recording is finished.
+        bail!("{}", problems.join("; "));
     }
     problems.extend(summary::missing(&args.events, |name| summary.events().any(|known| known == name)));
     problems.extend(converter.problems().iter().cloned());

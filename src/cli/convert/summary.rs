@@ -35,6 +35,11 @@ impl Summary {
         self.counts.is_empty()
     }
 
+    /// How many events became samples.
+    pub(super) fn converted(&self) -> u64 {
+        self.counts.iter().map(|(_, count)| count.converted).sum()
+    }
+
     /// The names of the events that there were.
     pub(super) fn events(&self) -> impl Iterator<Item = &str> {
         self.counts.iter().map(|(name, _)| &**name)
