@@ -112,6 +112,7 @@ fn sampled_events_stand_for_those_that_the_budget_leaves_out() {
         assert!((ratio - 1.0).abs() < tolerance, "{}: {ratio:.3}, {limits:?}", run.label);
     }
 }
+
 /// The library of native allocations.
 const ALLOCATING: &str = env!("OTLPPROF_ALLOCATING");
 

@@ -59,10 +59,11 @@ public final class LocalRootProcessor implements SpanProcessor {
     @Override
     public void onEnd(ReadableSpan span) {
         KnownSpan known = span instanceof Span ? KnownSpan.of((Span) span) : null;
-        if (known != null) {
-            known.end();
+        if (known == null) {
+            return;
         }
-        LocalRoot root = known == null ? null : known.root;
+        known.end();
+        LocalRoot root = known.root;
         String endpoint = root == null || !root.isOf(span) ? null : root.lateEndpoint();
         if (endpoint != null) {
             profiler.recordTraceRoot(known.traceIdHigh, known.traceIdLow, known.spanId, endpoint, root.method());
