@@ -3,7 +3,7 @@
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
 
-use jfr_support::converted::{attribute, profiles, string};
+use jfr_support::converted::{attribute, otlpprof, profiles, string, text};
 use jfr_support::synthetic::{
     ATTRIBUTE, CONSTANT_POOLS, FieldOf, INT, LONG, STACK_TRACE, START_NANOS, Shape, THREAD, TypeOf,
     VALUE_TYPES, Writer, crafted, pools_of_constants,
@@ -177,4 +177,69 @@ fn ids_that_no_link_can_have_are_attributes() {
     assert_eq!(of_span(0, 0xabc, 0xdef), (None, [None, id(0xabc), id(0xdef)]));
     assert_eq!(of_span(2, 0, 0xdef), (None, [Some(format!("{:032x}", 2)), None, id(0xdef)]));
     assert_eq!(of_span(0, 0, 0), (None, [None, None, None]));
+}
+
+/// A chunk with events `app.Sent` of these fields, each given by their numbers.
+fn sent(fields: &'static [FieldOf], events: &[&[i64]]) -> Vec<u8> {
+    let event: TypeOf = (EVENT, "app.Sent", "jdk.jfr.Event", fields);
+    let write = |out: &mut Writer| {
+        for event in events {
+            assert_eq!(event.len(), fields.len());
+            out.event(EVENT, |out| event.iter().for_each(|&field| out.integer(field)));
+        }
+    };
+    let constants = |out: &mut Writer| pools_of_constants(out, SHAPE, 3);
+    crafted(&[VALUE_TYPES, &[event]].concat(), write, CONSTANT_POOLS, constants)
+}
+
+/// Regression: of a field that is no integer but a constant, keys were summed.
+/// A program's versions differ in their events. What has the field is summed, where it is 0 or less it adds nothing; what has
+/// not, or one that is no integer, is left out, which is said once. Events that are counted need no field.
+#[test]
+fn a_field_that_was_asked_for_may_be_missing_in_some_chunks() {
+    const BYTES: FieldOf = ("bytes", LONG, false, false);
+    const OTHER: FieldOf = ("count", LONG, false, false);
+    const TEXT: FieldOf = ("bytes", ATTRIBUTE, true, false);
+    const BARE: FieldOf = ("bytes", INT, false, false);
+    let with = sent(&[START, STACK, BYTES], &[&[10, 1, 100], &[20, 1, 0], &[30, 1, -7], &[40, 2, 5]]);
+    let without = sent(&[START, STACK, OTHER], &[&[10, 1, 1_000], &[20, 2, 1_000]]);
+    let of_text = sent(&[START, STACK, TEXT], &[&[10, 1, 1]]);
+    let without_stack = sent(&[START, BARE], &[&[10, 70_000]]);
+    let elsewhere = sent(&[BARE, STACK, START], &[&[30_000, 1, 10]]);
+    let whole = [&with[..], &without, &of_text, &without, &without_stack, &elsewhere].concat();
+
+    let sums = |events: &[&str]| {
+        let events = events.iter().map(|event| event.parse().unwrap()).collect();
+        let mut converter = JfrToOtlp::new(ConvertOptions { events, ..ConvertOptions::default() });
+        converter.add(&whole).unwrap();
+        let problems = converter.problems().to_vec();
+        let counts: Vec<_> = converter.counts().map(|(_, count)| count).collect();
+        let [count] = counts[..] else { panic!("{counts:?}") };
+        let data = encode(&converter.convert(), &EncodeOptions::default());
+        let data = ProfilesData::decode(&*data).unwrap();
+        (data, [count.converted, count.without_stack, count.other], problems)
+    };
+    let all_problems = [
+        "app.Sent has no field bytes",
+        "app.Sent: the field bytes is no integer",
+        "app.Sent has no stack trace",
+    ];
+    let (data, counts, problems) = sums(&["app.Sent:bytes"]);
+    assert_eq!(sum(&data, "bytes"), 100 + 5 + 30_000);
+    assert_eq!(problems, all_problems);
+    assert_eq!(counts, [5, 0, 6]);
+    let (data, counts, problems) = sums(&["app.Sent", "app.Sent:bytes"]);
+    assert_eq!((sum(&data, "events"), sum(&data, "bytes")), (4 + 2 + 1 + 2 + 1, 100 + 5 + 30_000));
+    assert_eq!(problems, all_problems);
+    assert_eq!(counts, [10, 0, 1]);
+
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), &whole).unwrap();
+    let arguments = ["convert", text(file.path()), "-o", "/dev/null", "--event", "app.Sent:bytes"];
+    let (code, said) = otlpprof(&arguments);
+    let lines: Vec<_> = said.lines().collect();
+    let mut expected = vec!["app.Sent: 5 converted, 0 without a stack", "not converted: app.Sent 6"];
+    let problems: Vec<_> = all_problems.iter().map(|problem| format!("otlpprof: {problem}")).collect();
+    expected.extend(problems.iter().map(String::as_str));
+    assert_eq!((code, lines), (2, expected));
 }

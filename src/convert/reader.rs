@@ -117,7 +117,8 @@ impl Reader {
                 wanted.push(Wanted { profile_type, measure, field, source, rank, period, only });
             }
         }
-        for (position, request) in requested.iter().enumerate().filter(|(_, request)| request.is_for(event)) {
+        let can_be = |request: &RequestedEvent| request.is_for(event) && request.problem(event).is_none();
+        for (position, request) in requested.iter().enumerate().filter(|(_, request)| can_be(request)) {
             let field = request.field().unwrap_or_default();
             let measure = if field.is_empty() { Measure::One } else { Measure::Field("") };
             let rank = CONVERSIONS.len() + position;
