@@ -104,7 +104,9 @@ impl Following {
         self.seen.extend(summary.events().map(str::to_owned));
         let problems = self.converter.problems().to_vec();
         let batch = self.converter.convert();
-        if !batch.profiles.is_empty() && self.output.append(&batch, &mut *self.to)? == Written::Invalid {
+        if !batch.profiles.is_empty()
+            && self.output.append(&batch, &mut *self.to, &mut io::stderr().lock())? == Written::Invalid
+        {
             self.verdict = Written::Invalid;
         }
         summary.print(&[])?;

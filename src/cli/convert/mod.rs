@@ -124,7 +124,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     problems.extend(summary::missing(&args.events, |name| summary.events().any(|known| known == name)));
     problems.extend(converter.problems().iter().cloned());
-    let written = output.write(&converter.convert())?;
+    let written = output.write(&converter.convert(), &mut std::io::stderr().lock())?;
     summary.print(&problems)?;
     Ok(match written {
         _ if !problems.is_empty() => ExitCode::from(super::EXIT_BAD_INPUT),

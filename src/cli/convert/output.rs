@@ -30,6 +30,8 @@ pub(super) struct Output {
     /// The recordings to be put in, with their lengths.
     payload: Option<Vec<(PathBuf, u64)>>,
     validate: bool,
+    /// The most bytes that a result may have.
+    largest: u64,
 }
 
 /// What the rules say to what was written.
@@ -57,16 +59,23 @@ impl Output {
         if length > LARGEST_MESSAGE {
             return Err(too_large(length));
         }
-        Ok(Self { path: args.output.clone(), format: args.format, options, payload, validate: args.validate })
+        Ok(Self {
+            path: args.output.clone(),
+            format: args.format,
+            options,
+            payload,
+            validate: args.validate,
+            largest: LARGEST_MESSAGE,
+        })
     }
 
-    /// Writes a batch.
+    /// Writes a batch, and to `said` what the rules say to it if they are asked.
     ///
     /// # Errors
     /// If the result is too large for a message, or cannot be written. A file is as it was before then.
-    pub(super) fn write(&self, batch: &Batch) -> anyhow::Result<Written> {
-        let verdict = self.verdict(batch)?;
+    pub(super) fn write(&self, batch: &Batch, said: &mut dyn Write) -> anyhow::Result<Written> {
         let parts = self.encode(batch)?;
+        let verdict = self.verdict(batch, &parts, said)?;
         if self.path == Path::new("-") {
             self.write_parts(&parts, &mut io::stdout().lock()).context("standard output")?;
             return Ok(verdict);
@@ -85,13 +94,18 @@ impl Output {
         Ok(Box::new(file))
     }
 
-    /// Writes a batch behind others: in protobuf behind its length as a big-endian u32, in JSON on lines of its own.
-    pub(super) fn append(&self, batch: &Batch, to: &mut dyn Write) -> anyhow::Result<Written> {
-        let verdict = self.verdict(batch)?;
+    /// The same behind other batches: in protobuf behind its length as a big-endian u32, in JSON on lines of its own.
+    pub(super) fn append(
+        &self,
+        batch: &Batch,
+        to: &mut dyn Write,
+        said: &mut dyn Write,
+    ) -> anyhow::Result<Written> {
         let parts = self.encode(batch)?;
+        let verdict = self.verdict(batch, &parts, said)?;
         let mut message = Vec::new();
         if self.options.format == otlp::Format::Proto {
-            // An `encode` that succeeds gives fewer than 2^31 bytes.
+            // An `encode` that succeeds gives fewer than 2^31 bytes, and without a payload all before it.
             message.extend((parts.before.len() as u32).to_be_bytes());
         }
         self.write_parts(&parts, &mut message)?;
@@ -102,12 +116,16 @@ impl Output {
         Ok(verdict)
     }
 
-    fn verdict(&self, batch: &Batch) -> anyhow::Result<Written> {
+    fn verdict(&self, batch: &Batch, parts: &Parts, said: &mut dyn Write) -> anyhow::Result<Written> {
         if !self.validate {
             return Ok(Written::Valid);
         }
-        let report = validate(&encode(batch, &self.options), SHOWN_BREACHES);
-        let is_valid = print_verdict(&self.path, &report, &mut io::stderr().lock())?;
+        let report = match self.payload {
+            None => validate(&parts.before, SHOWN_BREACHES),
+            // There is no rule for a payload's bytes, which are not in memory.
+            Some(_) => validate(&encode(batch, &self.options), SHOWN_BREACHES),
+        };
+        let is_valid = print_verdict(&self.path, &report, said)?;
         Ok(if is_valid { Written::Valid } else { Written::Invalid })
     }
 
@@ -115,7 +133,7 @@ impl Output {
         let Some(payload) = &self.payload else {
             let message = encode(batch, &self.options);
             return match self.options.format {
-                otlp::Format::Proto if message.len() as u64 > LARGEST_MESSAGE => {
+                otlp::Format::Proto if message.len() as u64 > self.largest => {
                     Err(too_large(message.len() as u64))
                 }
                 _ => Ok(Parts { before: message, after: Vec::new() }),
@@ -127,7 +145,7 @@ impl Output {
             bail!("no event was converted, so there is no profile to put the recordings into");
         };
         let whole = (parts.before.len() + parts.after.len()) as u64 + length;
-        if whole > LARGEST_MESSAGE { Err(too_large(whole)) } else { Ok(parts) }
+        if whole > self.largest { Err(too_large(whole)) } else { Ok(parts) }
     }
 
     fn write_parts(&self, parts: &Parts, to: &mut dyn Write) -> io::Result<()> {
@@ -199,6 +217,88 @@ fn copy_payload(files: &[(PathBuf, u64)], as_base64: bool, to: &mut dyn Write) -
             to.write_all(text.as_bytes())?;
         } else {
             to.write_all(&bytes[..filled])?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{AttributeSetId, LinkId, Profile, ProfileType, Resource, SampleIdentity, StackId};
+
+    /// A batch of one sample, whose resource has an attribute of this key.
+    fn batch(key: &str) -> Batch {
+        let mut profile =
+            Profile::new(ProfileType::custom("app.Sent", ("events", "count"), ("events", "count")), 1);
+        (profile.start_unix_nano, profile.duration_nano) = (1_700_000_000_000_000_000, 1);
+        let (stack, attributes, link) = (StackId::EMPTY, AttributeSetId::EMPTY, LinkId::NONE);
+        profile.add(SampleIdentity { stack, attributes, link }, 7, None);
+        let mut resource = Resource::default();
+        resource.set(key, "shop");
+        Batch { resource, profiles: vec![profile], ..Batch::default() }
+    }
+
+    /// Where to write in `directory`, with a recording there to be put in if there is to be a payload.
+    fn output(directory: &Path, format: OutputFormat, with_payload: bool, largest: u64) -> Output {
+        let recording = directory.join("recording");
+        std::fs::write(&recording, [7; 1_000]).unwrap();
+        let of = if format == OutputFormat::Proto { otlp::Format::Proto } else { otlp::Format::Json };
+        Output {
+            path: directory.join("out"),
+            format,
+            options: EncodeOptions { format: of, ..EncodeOptions::default() },
+            payload: with_payload.then(|| vec![(recording, 1_000)]),
+            validate: true,
+            largest,
+        }
+    }
+
+    /// Regression: held to the rules before its size was known, it was said to be valid first.
+    #[test]
+    fn what_is_too_large_is_refused_before_anything_is_written() {
+        let batch = batch("service.name");
+        for (format, with_payload) in [
+            (OutputFormat::Proto, false),
+            (OutputFormat::Proto, true),
+            (OutputFormat::Json, true),
+            (OutputFormat::JsonPretty, true),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let output = |largest| output(directory.path(), format, with_payload, largest);
+            let parts = output(u64::MAX).encode(&batch).unwrap();
+            let length =
+                (parts.before.len() + parts.after.len()) as u64 + if with_payload { 1_000 } else { 0 };
+            let mut said = Vec::new();
+            let refusal = output(length - 1).write(&batch, &mut said).unwrap_err();
+            let expected =
+                format!("the result would have {length} bytes, and a protobuf message ends at 2 GiB");
+            assert!(refusal.to_string().starts_with(&expected), "{format:?}: {refusal}");
+            assert!(said.is_empty() && !output(0).path.exists(), "{format:?}");
+            if !with_payload {
+                let mut followed = Vec::new();
+                output(length - 1).append(&batch, &mut followed, &mut said).unwrap_err();
+                assert!(said.is_empty() && followed.is_empty(), "{format:?}");
+                output(length).append(&batch, &mut followed, &mut said).unwrap();
+                assert_eq!(followed.len() as u64, 4 + length, "{format:?}");
+            }
+            assert_eq!(output(length).write(&batch, &mut said).unwrap(), Written::Valid, "{format:?}");
+            assert!(!said.is_empty() && output(0).path.exists(), "{format:?}");
+        }
+    }
+
+    #[test]
+    fn what_breaks_a_rule_is_written_and_said_to() {
+        // Not for profiles, by the semantic conventions.
+        let batch = batch("code.function.name");
+        let directory = tempfile::tempdir().unwrap();
+        for with_payload in [false, true] {
+            let mut output = output(directory.path(), OutputFormat::Proto, with_payload, LARGEST_MESSAGE);
+            let mut said = Vec::new();
+            assert_eq!(output.write(&batch, &mut said).unwrap(), Written::Invalid);
+            assert!(String::from_utf8(said).unwrap().contains("error: code-attribute: "));
+            assert!(std::fs::metadata(&output.path).unwrap().len() > 0);
+            output.validate = false;
+            assert_eq!(output.write(&batch, &mut Vec::new()).unwrap(), Written::Valid, "nobody asked");
         }
     }
 }

@@ -1,0 +1,151 @@
+//! What `otlpprof convert` says besides its result: how far it is, what became of the events, and what the rules say.
+
+#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
+mod jfr_support;
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::{FromRawFd as _, OwnedFd};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::ptr::null_mut;
+
+use jfr_support::converted::{otlpprof, text};
+use jfr_support::synthetic::{
+    CONSTANT_POOLS, FieldOf, LONG, STACK_TRACE, STRING, Shape, TypeOf, VALUE_TYPES, Writer, crafted,
+    pools_of_constants,
+};
+
+const SHAPE: Shape =
+    Shape { events: 1, depth: 4, repeated_percent: 0, contexts: 3, remote_frames: 0, compressed: true };
+
+const START: FieldOf = ("startTime", LONG, false, false);
+const STACK: FieldOf = ("stackTrace", STACK_TRACE, true, false);
+const THROWN: i64 = 200;
+const STARTED: i64 = 201;
+const VARIABLE: i64 = 202;
+const OF_NO_KNOWN_TYPE: i64 = 203;
+const TYPES: [TypeOf; 3] = [
+    (THROWN, "jdk.JavaExceptionThrow", "jdk.jfr.Event", &[START, STACK]),
+    (STARTED, "jdk.ThreadStart", "jdk.jfr.Event", &[START, STACK]),
+    (
+        VARIABLE,
+        "jdk.InitialEnvironmentVariable",
+        "jdk.jfr.Event",
+        &[START, ("key", STRING, false, false), ("value", STRING, false, false)],
+    ),
+];
+
+/// A recording with these events, in a file.
+fn recorded(events: impl FnOnce(&mut Writer)) -> tempfile::NamedTempFile {
+    let constants = |out: &mut Writer| pools_of_constants(out, SHAPE, 3);
+    let bytes = crafted(&[VALUE_TYPES, &TYPES].concat(), events, CONSTANT_POOLS, constants);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), bytes).unwrap();
+    file
+}
+
+/// An event with a stack of this id, of which there are 1 to 3.
+fn event(out: &mut Writer, of: i64, stack: i64) {
+    out.event(of, |out| [1, stack].into_iter().for_each(|field| out.long(field)));
+}
+
+#[test]
+fn events_without_a_stack_are_counted_and_said() {
+    let input = recorded(|out| {
+        for (of, stack) in [(THROWN, 1), (THROWN, 0), (THROWN, 2), (STARTED, 0), (STARTED, 3), (THROWN, 77)] {
+            event(out, of, stack);
+        }
+        out.event(VARIABLE, |out| {
+            out.long(1);
+            ["HOME", "/root"].into_iter().for_each(|text| out.text(text));
+        });
+    });
+    let arguments = ["convert", text(input.path()), "-o", "/dev/null"];
+    let (code, said) = otlpprof(&arguments);
+    let thrown = "jdk.JavaExceptionThrow: 2 converted, 2 without a stack\n";
+    let others = "not converted: jdk.InitialEnvironmentVariable 1, jdk.ThreadStart 2\n";
+    assert_eq!((code, said), (0, format!("{thrown}{others}")));
+    // A stack that the chunk does not have is none either.
+    let (code, said) = otlpprof(&[&arguments[..], &["--event", "jdk.ThreadStart"]].concat());
+    let started = "jdk.ThreadStart: 1 converted, 1 without a stack\n";
+    let others = "not converted: jdk.InitialEnvironmentVariable 1\n";
+    assert_eq!((code, said), (0, format!("{thrown}{started}{others}")));
+}
+
+/// The result is there all the same: who asks what is wrong with it wants to see it.
+#[test]
+fn what_breaks_a_rule_is_told_by_the_exit_code() {
+    // Attributes for code, which are not for profiles, can come from the environment of whoever was recorded.
+    let input = recorded(|out| {
+        event(out, THROWN, 1);
+        out.event(VARIABLE, |out| {
+            out.long(1);
+            ["OTEL_RESOURCE_ATTRIBUTES", "code.function.name=x"].into_iter().for_each(|text| out.text(text));
+        });
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let output = directory.path().join("out");
+    let mut convert = vec!["convert", text(input.path()), "-o", text(&output)];
+    let (code, said) = otlpprof(&convert);
+    assert!(code == 0 && !said.contains("code-attribute"), "nobody asked: {said}");
+    std::fs::remove_file(&output).unwrap();
+    convert.push("--validate");
+    let (code, said) = otlpprof(&convert);
+    let breach = format!("{}: error: code-attribute: ", output.display());
+    assert!(code == 1 && said.contains(&breach) && said.contains("1 errors, 0 warnings"), "{code} {said}");
+    assert!(said.contains("jdk.JavaExceptionThrow: 1 converted"), "{said}");
+    let (code, of_file) = otlpprof(&["validate", text(&output)]);
+    assert!(code == 1 && of_file.contains(&breach), "{code} {of_file}");
+    // So it is for each interval.
+    let mut follow = Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+    follow.args(["convert", "-", "--follow", "--validate", "-o", text(&output)]);
+    let followed = follow.stdin(File::open(input.path()).unwrap()).output().unwrap();
+    let said = String::from_utf8(followed.stderr).unwrap();
+    assert!(followed.status.code() == Some(1) && said.contains(&breach), "{} {said}", followed.status);
+}
+
+/// What a command whose standard error is a terminal writes there.
+fn on_a_terminal(arguments: &[&str]) -> String {
+    let (mut ours, mut its) = (0, 0);
+    let size = libc::winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the places are there, and a name and settings are not asked for.
+    let opened = unsafe { libc::openpty(&mut ours, &mut its, null_mut(), null_mut(), &size) };
+    assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: nobody else has what has been opened.
+    let [ours, its] = [ours, its].map(|descriptor| unsafe { OwnedFd::from_raw_fd(descriptor) });
+    let mut command = Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+    command.args(arguments).stdin(Stdio::null()).stderr(its).env("TERM", "xterm");
+    let mut child = command.spawn().unwrap();
+    // It has the terminal's other side alone.
+    drop(command);
+    let mut written = Vec::new();
+    // Read at its end, a terminal fails.
+    let _ = File::from(ours).read_to_end(&mut written);
+    assert!(child.wait().unwrap().success(), "{}", String::from_utf8_lossy(&written));
+    String::from_utf8(written).unwrap()
+}
+
+#[test]
+fn long_work_shows_how_far_it_is_on_a_terminal_alone() {
+    let with = |length: usize| {
+        recorded(|out| {
+            event(out, THROWN, 1);
+            out.event(OF_NO_KNOWN_TYPE, |out| out.bytes.resize(out.bytes.len() + length, 0));
+        })
+    };
+    let convert = |input: &Path| ["convert", text(input), "-o", "/dev/null"].map(str::to_owned);
+    let (short, long) = (with(1 << 20), with(64 << 20));
+    let arguments = convert(long.path());
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let shown = on_a_terminal(&arguments);
+    assert!(shown.contains(" of 64.0") && shown.contains(" left"), "{shown:?}");
+    let (code, said) = otlpprof(&arguments);
+    assert_eq!((code, &*said), (0, "jdk.JavaExceptionThrow: 1 converted, 0 without a stack\n"));
+    // The bar is gone when the summary comes.
+    assert!(shown.ends_with("jdk.JavaExceptionThrow: 1 converted, 0 without a stack\r\n"), "{shown:?}");
+    let arguments = convert(short.path());
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let shown = on_a_terminal(&arguments);
+    assert_eq!(shown, "jdk.JavaExceptionThrow: 1 converted, 0 without a stack\r\n");
+}
