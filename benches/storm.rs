@@ -1,5 +1,5 @@
-//! What each exception of a storm takes: without an agent, where each is sampled, and where a limit leaves few samples, which
-//! is what the VM does for each by itself. By the number of frames that it is thrown through.
+//! What each exception of a storm takes: without an agent, where each is sampled, where a limit leaves few samples, and where
+//! throws are sampled in place of what is made. By the number of frames that it is thrown through.
 //!
 //! The configurations take turns, each turn begins with another one, and each run is a process of its own. OTLPPROF is the
 //! agent's library, CLASSES the compiled test programs, JAVAS the `java` programs (separated by colons), TURNS the number of
@@ -12,11 +12,12 @@ use std::process::Command;
 use measure::Spread;
 
 /// What the agent is asked for besides exceptions; nothing where there is none.
-const CONFIGURATIONS: [(&str, Option<&str>); 4] = [
+const CONFIGURATIONS: [(&str, Option<&str>); 5] = [
     ("no agent", None),
     ("100 samples a second", Some("limit=exceptions:100")),
     ("10,000 samples a second", Some("limit=exceptions:10000")),
     ("each is sampled", Some("limit=off")),
+    ("throws, 100 a second", Some("limit=exceptions:100,exceptions.thrown")),
 ];
 const DEPTHS: [&str; 2] = ["1", "50"];
 const SECONDS: f64 = 2.0;

@@ -177,8 +177,8 @@ fn exceptions_are_counted_by_class_and_site() {
     for home in java_homes() {
         for arguments in kinds_of_threads(&home) {
             // The program throws in a period of four: which of them are sampled must not follow it.
-            for period in [1, 2, 4, 7] {
-                let options = &format!("exceptions={period}");
+            for (period, thrown) in [(1, false), (2, false), (4, false), (7, false), (1, true), (4, true)] {
+                let options = &format!("exceptions={period},exceptions.thrown={thrown},limit=off");
                 let run = run(&home, "Throws", arguments, options);
                 let stacks = stacks_of(&run.messages(), "exceptions", ("exceptions", "count"));
                 for (method, class, numbers) in truth(&run) {
@@ -188,6 +188,68 @@ fn exceptions_are_counted_by_class_and_site() {
                     assert_near(&run, &label, found, numbers[0], 5.0 * deviation);
                 }
             }
+        }
+    }
+}
+
+/// Those that are made once and thrown often, made and never thrown, thrown on by whoever has caught them, made in
+/// constructors, and those that the VM makes: where they are made, and where they are thrown. However little or much of it
+/// is compiled, and verified.
+#[test]
+fn exceptions_are_those_that_are_made_or_those_that_are_thrown() {
+    for home in java_homes() {
+        for arguments in kinds_of_threads(&home) {
+            for flags in
+                ["-XX:-OmitStackTraceInFastThrow", "-Xint", "-XX:TieredStopAtLevel=1", "-Xverify:all"]
+            {
+                for (way, option) in ["exceptions", "exceptions,exceptions.thrown"].into_iter().enumerate() {
+                    let mut run = JavaRun::new(&home, "MadeAndThrown").jvm_option(flags);
+                    run = run.jvm_option("-XX:-OmitStackTraceInFastThrow");
+                    for argument in *arguments {
+                        run = run.argument(argument);
+                    }
+                    let run = run.agent(&format!("cpu=off,limit=off,file=FILE,{option}"));
+                    let run = run.run().expect_success();
+                    let stacks = stacks_of(&run.messages(), "exceptions", ("exceptions", "count"));
+                    for (method, class, numbers) in truth(&run) {
+                        let found = sum(&run, &stacks, &method, EXCEPTION_TYPE, &class);
+                        let label = format!("{option} {flags} {arguments:?} {method} {class}");
+                        assert_eq!(found, numbers[way], "{}: {label}", run.label);
+                        // Nothing of it is told of another place.
+                        let is_class = |stack: &&Stack| stack.labels.get(EXCEPTION_TYPE) == Some(&class);
+                        let of_class: f64 =
+                            stacks.iter().filter(is_class).map(|stack| stack.value as f64).sum();
+                        let all = truth(&run).into_iter().filter(|(_, other, _)| *other == class);
+                        let all: f64 = all.map(|(_, _, numbers)| numbers[way]).sum();
+                        // A kept one has been made, once.
+                        let kept = if class.ends_with("Kept") && way == 0 { 1.0 } else { 0.0 };
+                        assert_eq!(of_class - kept, all, "{}: {label}", run.label);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Another agent, the JVM's own recorder among them, may have Throwable made anew while exceptions are sampled.
+#[test]
+fn exceptions_are_told_of_when_others_change_throwable() {
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "Throws").jvm_option("-XX:StartFlightRecording=filename=/dev/null");
+        let run =
+            run.agent("cpu=off,exceptions,limit=off,trace=java.lang.Throwable.fillInStackTrace:1h,file=FILE");
+        let mut run = run.run().expect_success();
+        // The recorder tells of its start there, too.
+        let is_told = |line: &&str| ["explicit ", "bare "].iter().any(|method| line.starts_with(method));
+        run.stdout = run.stdout.lines().filter(is_told).collect::<Vec<_>>().join("\n");
+        let stacks = stacks_of(&run.messages(), "exceptions", ("exceptions", "count"));
+        for (method, class, numbers) in truth(&run) {
+            assert_eq!(
+                sum(&run, &stacks, &method, EXCEPTION_TYPE, &class),
+                numbers[0],
+                "{}: {method}",
+                run.label
+            );
         }
     }
 }
@@ -219,23 +281,43 @@ fn a_clock_that_is_refused_is_one_line_and_the_other_engines_run() {
     }
 }
 
-/// The VM tells of exceptions only those who ask while it starts.
+/// The VM tells of throws only those who ask while it starts.
 #[test]
-fn exceptions_are_one_line_for_who_is_attached_later_and_the_other_engines_run() {
+fn throws_are_one_line_for_who_is_attached_later_and_the_other_engines_run() {
     for home in oldest_and_newest() {
         let mut jvm = JavaRun::new(&home, "AllocationLoop").argument(100).start();
         jvm.load_agent_by_jcmd("status");
-        jvm.load_agent("cpu=off,exceptions,alloc=8k,interval=1h,file=FILE");
+        jvm.load_agent("cpu=off,exceptions,exceptions.thrown,alloc=8k,interval=1h,file=FILE");
         let file = jvm.profiles().join("profile.otlp");
         jvm.wait_for_profiles("profile.otlp", "allocations", |messages| {
             profiles::profile_types(messages).contains("alloc-objects")
         });
         let said = jvm.stderr();
-        let line = "exceptions is off: the VM tells of exceptions only if the agent is loaded when it starts";
+        let line =
+            "exceptions.thrown is off: the VM tells of throws only if the agent is loaded when it starts";
         assert_eq!(said.matches(line).count(), 1, "{}: {said}", jvm.label);
         assert_eq!(said.matches("is off").count(), 1, "{}: {said}", jvm.label);
         let types = profiles::profile_types(&profiles::messages(&file));
         assert!(!types.contains("exceptions"), "{}: {types:?}", jvm.label);
+        jvm.terminate();
+        jvm.finish();
+    }
+}
+
+#[test]
+fn exceptions_are_told_to_who_is_attached_later_until_it_stops() {
+    for home in oldest_and_newest() {
+        let mut jvm = JavaRun::new(&home, "EventStorm").argument("exceptions").argument(100).start();
+        jvm.load_agent_by_jcmd("status");
+        for turn in 0..2 {
+            let file = format!("{turn}.otlp");
+            jvm.load_agent(&format!("start,cpu=off,exceptions,interval=1h,file=DIR/{file}"));
+            jvm.wait_for_profiles(&file, "exceptions", |messages| {
+                let stacks = stacks_of(messages, "exceptions", ("exceptions", "count"));
+                stacks.iter().any(|stack| stack.frames[0].name == "programs.EventStorm.fallThrough")
+            });
+            jvm.load_agent("stop");
+        }
         jvm.terminate();
         jvm.finish();
     }

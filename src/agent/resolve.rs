@@ -5,7 +5,7 @@ use crate::context::counts::{COUNTS, add};
 use crate::context::dictionary::DICTIONARY;
 use crate::context::slot_names::SLOT_NAMES;
 use crate::core::context::{SLOTS, ValueRef};
-use crate::core::record::{Engine, FrameKind, Subject};
+use crate::core::record::{Engine, FrameKind, FrameRecord, Subject};
 use crate::jvm::method_names::MethodNames;
 use crate::jvm::methods::MethodTable;
 use crate::jvm::stubs::StubTable;
@@ -115,6 +115,19 @@ impl FrameResolver {
         let class = self.class_attribute(tables, attribute_keys::MONITOR_CLASS, class);
         let attributes: Vec<_> = std::iter::once(kind).chain(class).collect();
         tables.attribute_set(&attributes)
+    }
+
+    /// Whether a Java frame is in such a method: the names of its class, as the VM has it, and its own.
+    pub(super) fn is_method(&mut self, frame: &FrameRecord, is_it: impl Fn(&str, &str) -> bool) -> bool {
+        if frame.kind == FrameKind::MethodId {
+            let name = self.method_names.as_mut().and_then(|names| names.get(frame.value));
+            return name.is_some_and(|name| is_it(&name.class, &name.method));
+        }
+        let resolved = self.methods.as_mut().and_then(|methods| {
+            let id = methods.resolve(&ProcessMemory, frame.value).ok()?;
+            methods.get(id)
+        });
+        resolved.is_some_and(|info| is_it(&info.class.internal_name, &info.name))
     }
 
     fn java(&mut self, tables: &mut Tables, method: u64, bci: i32) -> FrameId {

@@ -4,6 +4,7 @@
 //! [`VmLayout`](crate::core::vm_layout::VmLayout) for the handler's walker, and names for the aggregator. Imports
 //! `core` alone; `agent` and `aggregate` call it, never a signal handler.
 
+pub mod boot_classes;
 pub mod class_file;
 pub mod extension_events;
 pub mod flags;

@@ -1,8 +1,6 @@
-//! Classes that are changed while they are in use, by JVMTI's RetransformClasses, and classes that are defined.
+//! Classes that are changed while they are in use, by JVMTI's RetransformClasses.
 
-use std::ffi::CStr;
-
-use jni::sys::{JNIEnv, jclass, jint, jobject};
+use jni::sys::{jint, jobject};
 
 use super::jvmti::{Jvmti, check};
 use super::jvmti_error::JvmtiError;
@@ -36,61 +34,5 @@ impl Jvmti {
         // SAFETY: the caller answers for the references, of which there are that many.
         let code = unsafe { self.table().retransform_classes()(self.as_raw(), count, classes.as_ptr()) };
         check("RetransformClasses", code)
-    }
-}
-
-/// Lets the module of one class use the module of another.
-///
-/// # Safety
-/// `env` is the current thread's, `class` and `other` live references to classes.
-pub unsafe fn let_module_read(
-    jvmti: Jvmti,
-    env: *mut JNIEnv,
-    class: jclass,
-    other: jclass,
-) -> Result<(), JvmtiError> {
-    // SAFETY: by the contract; a class has a module, and the references are deleted once.
-    unsafe {
-        let modules = [class, other].map(|class| ((**env).v9.GetModule)(env, class));
-        let code = jvmti.table().add_module_reads()(jvmti.as_raw(), modules[0], modules[1]);
-        for module in modules {
-            ((**env).v1_2.DeleteLocalRef)(env, module);
-        }
-        check("AddModuleReads", code)
-    }
-}
-
-/// Takes back an exception, if there is one.
-///
-/// # Safety
-/// `env` is the current thread's.
-unsafe fn has_thrown(env: *mut JNIEnv) -> bool {
-    // SAFETY: by the contract.
-    unsafe {
-        let has_thrown = ((**env).v1_2.ExceptionCheck)(env);
-        if has_thrown {
-            ((**env).v1_1.ExceptionClear)(env);
-        }
-        has_thrown
-    }
-}
-
-/// Defines a class of the boot loader's, or finds it if it is there: a local reference; `None` if the VM refuses.
-///
-/// # Safety
-/// `env` is the current thread's, without a pending exception.
-pub unsafe fn boot_class(env: *mut JNIEnv, name: &CStr, class_file: &[u8]) -> Option<jclass> {
-    let length = jint::try_from(class_file.len()).ok()?;
-    // SAFETY: by the contract; the bytes are that many, and a null loader is the boot loader. An exception that has been
-    // thrown is taken back.
-    unsafe {
-        let no_loader = std::ptr::null_mut();
-        let bytes = class_file.as_ptr().cast();
-        let defined = ((**env).v1_1.DefineClass)(env, name.as_ptr(), no_loader, bytes, length);
-        if !has_thrown(env) {
-            return (!defined.is_null()).then_some(defined);
-        }
-        let found = ((**env).v1_1.FindClass)(env, name.as_ptr());
-        (!has_thrown(env) && !found.is_null()).then_some(found)
     }
 }

@@ -43,15 +43,16 @@ pub const fn is_stretched_at_its_source(engine: Engine) -> bool {
 pub fn thin(engine: Engine, values: [f64; 2]) -> Option<[f64; 2]> {
     let mut stretch = if is_stretched_at_its_source(engine) { 1 } else { STRETCHES.of(engine) };
     let limit = LIMITS.of(engine).filter(|limit| limit.is_set());
+    let now_ns = monotonic_ns();
     if let Some(limit) = limit {
-        stretch = stretch.max(limit.stretch(monotonic_ns()));
+        stretch = stretch.max(limit.stretch(now_ns));
     }
     if stretch == 1 {
         limit.inspect(|limit| limit.has_taken());
         return Some(values);
     }
     let chance = AMOUNTS.get(engine as usize)?.chance(amount(engine, values), stretch);
-    if !is_chosen(chance, monotonic_ns()) {
+    if !is_chosen(chance, now_ns) {
         COUNTERS.samples_thinned.add(engine, 1);
         return None;
     }

@@ -13,9 +13,17 @@ pub(super) fn acquire(jvmti: Jvmti, options: &mut Options) {
     acquire_for(jvmti, &mut options.live, "live", Capability::SampledObjectAllocEvents);
     acquire_for(jvmti, &mut options.lock, "lock", Capability::MonitorEvents);
     acquire_for(jvmti, &mut options.wait, "wait", Capability::MonitorEvents);
-    acquire_for(jvmti, &mut options.exceptions, "exceptions", Capability::ExceptionEvents);
-    let changes_classes = [Capability::AllClassHookEvents, Capability::RetransformClasses];
-    if !options.trace.is_empty() && !changes_classes.iter().all(|needed| grants(jvmti, "trace", *needed)) {
+    let changes_classes = |option| {
+        [Capability::AllClassHookEvents, Capability::RetransformClasses]
+            .iter()
+            .all(|needed| grants(jvmti, option, *needed))
+    };
+    if options.exceptions_thrown {
+        acquire_for(jvmti, &mut options.exceptions, "exceptions.thrown", Capability::ExceptionEvents);
+    } else if options.exceptions.is_some() && !changes_classes("exceptions") {
+        options.exceptions = None;
+    }
+    if !options.trace.is_empty() && !changes_classes("trace") {
         options.trace.clear();
     }
     if need_events(options)
@@ -54,7 +62,7 @@ fn reason(capability: Capability) -> &'static str {
             "another agent of this process has the VM's events of allocations; only one can"
         }
         Capability::ExceptionEvents => {
-            "the VM tells of exceptions only if the agent is loaded when it starts (-agentpath)"
+            "the VM tells of throws only if the agent is loaded when it starts (-agentpath)"
         }
         _ => "the VM does not have its events, or no longer gives them",
     }

@@ -1,15 +1,23 @@
-//! Exceptions, by JVMTI's Exception: where they are thrown, caught or not.
+//! Exceptions: where they are made (`new_throwables`), or, if that is asked for, where they are thrown, by JVMTI's Exception,
+//! caught or not.
+//!
+//! The VM makes each throw slow for any agent that may have that event, in compiled code above all: at each frame that the
+//! exception leaves it goes on in the interpreter (`exception_handler_for_pc_helper` in c1/c1_Runtime1.cpp,
+//! `OptoRuntime::handle_exception_C_helper` in opto/runtime.cpp; `JvmtiExport::can_post_on_exceptions`, 11-25), and that
+//! by the capability alone, which is never given back. So the capability is had only where throws are asked for.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use jni::sys::{JNIEnv, jlong, jmethodID, jobject};
 
 use super::gate::Gate;
-use super::own_sample;
+use super::{new_throwables, own_sample};
 use crate::agent::callbacks::guarded;
+use crate::agent::lifecycle::Agent;
+use crate::agent::options::Options;
 use crate::agent::vm::Vm;
 use crate::core::byte_sampling::mix;
-use crate::core::record::Engine;
+use crate::core::record::{Engine, Subject};
 use crate::jvm::jvmti_events::Event;
 use crate::jvm::jvmti_table::RawEnv;
 use crate::signal::sample::monotonic_ns;
@@ -22,43 +30,65 @@ static SAMPLING: OneInEach = OneInEach::new();
 /// in step with it.
 struct OneInEach {
     period: AtomicU64,
-    thrown: AtomicU64,
+    count: AtomicU64,
     seed: AtomicU64,
 }
 
 impl OneInEach {
     const fn new() -> Self {
-        Self { period: AtomicU64::new(1), thrown: AtomicU64::new(0), seed: AtomicU64::new(0) }
+        Self { period: AtomicU64::new(1), count: AtomicU64::new(0), seed: AtomicU64::new(0) }
     }
 
     fn begin(&self, period: u64, seed: u64) {
         self.period.store(period.max(1), Ordering::Relaxed);
-        self.thrown.store(0, Ordering::Relaxed);
+        self.count.store(0, Ordering::Relaxed);
         self.seed.store(seed, Ordering::Relaxed);
     }
 
-    /// One more has been thrown: for how many it stands, if it is sampled.
-    fn next(&self) -> Option<u64> {
+    /// One more: whether it is the one of its turn that is sampled, and stands for `period`.
+    fn is_next_due(&self) -> bool {
         let period = self.period.load(Ordering::Relaxed);
-        let number = self.thrown.fetch_add(1, Ordering::Relaxed);
+        let number = self.count.fetch_add(1, Ordering::Relaxed);
         let (turn, place) = (number / period, number % period);
         // Which one it is follows from the turn's number: threads that throw in the same turn agree, without a lock.
         let chosen = mix(self.seed.load(Ordering::Relaxed).wrapping_add(turn)) % period;
-        (place == chosen).then_some(period)
+        place == chosen
     }
 }
 
-/// Samples one of each `period` exceptions; none for `None`.
-pub(super) fn start(vm: &Vm, period: Option<u64>) {
-    let Some(period) = period else { return };
+/// Samples one of each so many exceptions, if that is asked for.
+pub(super) fn start(vm: &Vm, options: &Options) {
+    let Some(period) = options.exceptions else { return };
     SAMPLING.begin(period, monotonic_ns());
-    if let Err(error) = GATE.open_to(vm.jvmti, EVENTS) {
-        log::warn!("exceptions: the VM does not tell of them ({error})");
+    if options.exceptions_thrown {
+        if let Err(error) = GATE.open_to(vm.jvmti, EVENTS) {
+            log::warn!("exceptions is off: the VM does not tell of them ({error})");
+        }
+    } else if let Err(error) = new_throwables::start(vm) {
+        log::warn!("exceptions is off: the constructors of Throwable do not tell of them: {error}");
     }
 }
 
 pub(super) fn stop(vm: &Vm) {
     GATE.close_to(vm.jvmti, EVENTS);
+    new_throwables::stop(vm);
+}
+
+/// One more exception: whether it is sampled.
+pub(super) fn is_due() -> bool {
+    SAMPLING.is_next_due()
+}
+
+/// Takes a sample of one that is. `subject` says what class it is of.
+///
+/// # Safety
+/// Called in an event of the VM's or a native method, with the current thread's `env`.
+pub(super) unsafe fn sample(env: *mut JNIEnv, subject: impl FnOnce(&Agent) -> Subject) {
+    let period = SAMPLING.period.load(Ordering::Relaxed);
+    guarded("Exception", |agent| {
+        // SAFETY: by the contract.
+        unsafe { own_sample::take(agent, env, Engine::Exceptions, [period as f64, 0.0], || subject(agent)) };
+    });
 }
 
 pub(super) unsafe extern "system" fn exception(
@@ -72,14 +102,10 @@ pub(super) unsafe extern "system" fn exception(
     _catching_bci: jlong,
 ) {
     let Some(_inside) = GATE.enter() else { return };
-    let Some(period) = SAMPLING.next() else { return };
-    guarded("Exception", |agent| {
+    if is_due() {
         // SAFETY: the VM passes the current thread's environment and a live reference.
-        unsafe {
-            let subject = || own_sample::class_of(agent, env, exception);
-            own_sample::take(agent, env, Engine::Exceptions, [period as f64, 0.0], subject);
-        }
-    });
+        unsafe { sample(env, |agent| own_sample::class_of(agent, env, exception)) };
+    }
 }
 
 #[cfg(test)]
@@ -94,7 +120,7 @@ mod tests {
             let turns = 40_000;
             let mut sampled_at = [0_u64; 4];
             for number in 0..turns * period {
-                if sampling.next().is_some() {
+                if sampling.is_next_due() {
                     sampled_at[number as usize % 4] += 1;
                 }
             }

@@ -10,32 +10,28 @@
 //! 11-25): only classes with a chosen method are changed.
 
 use std::collections::HashMap;
-use std::ffi::{CStr, CString, c_char, c_uchar};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use jni::sys::{JNI_OK, JNIEnv, JNINativeMethod, jclass, jint, jlong, jobject};
+use jni::sys::{JNIEnv, jclass, jint, jlong, jobject};
 use parking_lot::Mutex;
 
 use super::gate::{self, Gate};
-use super::own_sample;
+use super::{class_hook, own_sample};
 use crate::agent::callbacks::guarded;
 use crate::agent::options::TracedMethods;
 use crate::agent::vm::Vm;
 use crate::core::record::{Engine, FrameKind, FrameRecord, Subject};
+use crate::jvm::boot_classes::{BootClassError, boot_class, class_of_native, let_module_read};
 use crate::jvm::class_file::ClassFileError;
-use crate::jvm::class_file::exit_class::{
-    EXIT_CLASS, RECORD, RECORD_CLASS, RECORD_DESCRIPTOR, exit_class, record_class,
-};
+use crate::jvm::class_file::exit_class::{EXIT_CLASS, RECORD, exit_class};
 use crate::jvm::class_file::timed_class::{Chosen, Left, timed_class};
 use crate::jvm::jvmti::{Jvmti, Phase};
 use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::Event;
-use crate::jvm::jvmti_table::RawEnv;
-use crate::jvm::retransform::{boot_class, let_module_read};
 
 static GATE: Gate = Gate::new();
-const EVENTS: &[Event] = &[Event::ClassFileLoadHook, Event::ClassPrepare];
+const EVENTS: &[Event] = &[Event::ClassPrepare];
 static TRACING: Mutex<Option<Arc<Tracing>>> = Mutex::new(None);
 /// So many classes are changed in one stop of the VM.
 const BATCH: usize = 64;
@@ -81,7 +77,11 @@ pub(super) fn start(vm: &Vm, methods: &[TracedMethods]) {
     let methods = methods.iter().cloned();
     let methods = methods.map(|methods| Traced { methods, is_met: AtomicBool::new(false) }).collect();
     *TRACING.lock() = Some(Arc::new(Tracing { methods, classes: Mutex::default() }));
-    if let Err(error) = GATE.open_to(vm.jvmti, EVENTS) {
+    let told = class_hook::listen(vm.jvmti).and_then(|()| {
+        let told = GATE.open_to(vm.jvmti, EVENTS);
+        told.inspect_err(|_| class_hook::ignore(vm.jvmti))
+    });
+    if let Err(error) = told {
         *TRACING.lock() = None;
         log::warn!("trace is off: the VM does not tell of classes ({error})");
         return;
@@ -99,6 +99,7 @@ pub(super) fn start(vm: &Vm, methods: &[TracedMethods]) {
 pub(super) fn stop(vm: &Vm) {
     let Some(tracing) = TRACING.lock().take() else { return };
     GATE.close_to(vm.jvmti, EVENTS);
+    class_hook::ignore(vm.jvmti);
     for traced in tracing.methods.iter().filter(|traced| !traced.is_met.load(Ordering::Relaxed)) {
         log::warn!("trace: no class with a method {} was loaded", traced.methods);
     }
@@ -132,44 +133,22 @@ unsafe fn make_classes(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), String> {
     if ARE_MADE.load(Ordering::Acquire) {
         return Ok(());
     }
-    let make = |name: &str, class_file: Result<Vec<u8>, ClassFileError>| {
-        let class_file = class_file.map_err(|error| error.to_string())?;
-        // SAFETY: by the contract.
-        let class = unsafe { boot_class(env, &c_string(name), &class_file) };
-        class.ok_or_else(|| format!("the VM does not take the class {name}, which traced methods call"))
-    };
-    let recording = make(RECORD_CLASS, record_class())?;
-    let (name, descriptor) = (c_string(RECORD), c_string(RECORD_DESCRIPTOR));
-    let native = JNINativeMethod {
-        name: name.as_ptr().cast_mut(),
-        signature: descriptor.as_ptr().cast_mut(),
-        fnPtr: record as *mut _,
-    };
-    // SAFETY: by the contract; the class has a native method of that type.
+    // SAFETY: by the contract; the function is one for that method, and the references are live until they are deleted.
     unsafe {
-        let registered = ((**env).v1_1.RegisterNatives)(env, recording, &raw const native, 1);
-        if ((**env).v1_2.ExceptionCheck)(env) {
-            ((**env).v1_1.ExceptionClear)(env);
-        }
-        if registered != JNI_OK {
-            return Err(format!("the VM does not take the native method of {RECORD_CLASS}"));
-        }
-    }
-    let called = make(EXIT_CLASS, exit_class())?;
-    // SAFETY: by the contract; the references are live until they are deleted.
-    unsafe {
-        let read = let_module_read(jvmti, env, called, recording);
-        ((**env).v1_2.DeleteLocalRef)(env, called);
+        let recording = class_of_native(env, RECORD, record as *mut _).map_err(|error| error.to_string())?;
+        let file = exit_class().map_err(|error| error.to_string())?;
+        let called = boot_class(env, EXIT_CLASS, &file).ok_or(BootClassError::Class(EXIT_CLASS));
+        let read = called.map(|called| {
+            let read = let_module_read(jvmti, env, called, recording);
+            ((**env).v1_2.DeleteLocalRef)(env, called);
+            read
+        });
         ((**env).v1_2.DeleteLocalRef)(env, recording);
-        read.map_err(|error| format!("java.base may not call the agent ({error})"))?;
+        read.map_err(|error| error.to_string())?
+            .map_err(|error| format!("java.base may not call the agent ({error})"))?;
     }
     ARE_MADE.store(true, Ordering::Release);
     Ok(())
-}
-
-/// A text without a zero, as C has it.
-fn c_string(text: &str) -> CString {
-    CString::new(text).unwrap_or_default()
 }
 
 /// The native method that timed methods come to: a call took so long.
@@ -272,48 +251,16 @@ pub(super) unsafe fn class_prepared(jvmti: Jvmti, class: jobject) {
     }
 }
 
-pub(super) unsafe extern "system" fn class_file_load_hook(
-    _: *mut RawEnv,
-    _: *mut JNIEnv,
-    class_being_redefined: jclass,
-    _loader: jobject,
-    name: *const c_char,
-    _protection_domain: jobject,
-    length: jint,
-    bytes: *const c_uchar,
-    new_length: *mut jint,
-    new_bytes: *mut *mut c_uchar,
-) {
-    // A class that is loaded is left alone: an error in it would be the program's.
-    if class_being_redefined.is_null() || name.is_null() {
-        return;
-    }
-    let Some(_inside) = GATE.enter() else { return };
-    let Some(tracing) = tracing() else { return };
-    guarded("ClassFileLoadHook", |agent| {
-        // SAFETY: the VM passes a C string and the bytes of the class, which live for the call.
-        let (name, bytes) = unsafe {
-            let length = usize::try_from(length).unwrap_or(0);
-            (CStr::from_ptr(name).to_string_lossy(), std::slice::from_raw_parts(bytes, length))
-        };
-        let Some(timed) = tracing.timed(&name, bytes) else { return };
-        let (Ok(memory), Ok(length)) = (agent.vm.jvmti.allocate(timed.len()), jint::try_from(timed.len()))
-        else {
-            return;
-        };
-        // SAFETY: the memory is that large, and the VM's from here on; the out parameters are valid.
-        unsafe {
-            memory.as_ptr().copy_from_nonoverlapping(timed.as_ptr(), timed.len());
-            new_bytes.write(memory.as_ptr());
-            new_length.write(length);
-        }
-    });
+/// The class with timed methods, where it is made anew; `None` for one that is none of ours.
+pub(super) fn changed(name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+    let _inside = GATE.enter()?;
+    tracing()?.timed(name, bytes)
 }
 
 impl Tracing {
     /// Whether classes of this name may have methods that are traced.
     fn is_about(&self, class: &str) -> bool {
-        ![EXIT_CLASS, RECORD_CLASS].contains(&class)
+        ![EXIT_CLASS, RECORD.class].contains(&class)
             && self.methods.iter().any(|traced| traced.methods.are_in(class))
             && self.classes.lock().get(class) != Some(&Outcome::Refused)
     }

@@ -5,9 +5,11 @@
 //! | Module | Duty |
 //! |---|---|
 //! | `allocations`, `monitors`, `exceptions` | an engine each, or two that share their events |
+//! | `new_throwables` | exceptions where they are made |
 //! | `method_traces` | calls of chosen methods that take long |
 //! | `native_memory` | native allocations, and what of them was not freed |
 //! | `live_objects`, `live_table` | the live heap: which sampled objects have survived collections |
+//! | `class_hook` | the VM's event in which classes are changed |
 //! | `capabilities` | what the VM must grant for them |
 //! | `gate` | lets samples through while an engine runs, and waits for those under way when it stops |
 //! | `parking` | threads that wait in `LockSupport.park` |
@@ -18,6 +20,7 @@
 
 mod allocations;
 mod capabilities;
+mod class_hook;
 mod exceptions;
 mod gate;
 mod live_objects;
@@ -25,6 +28,7 @@ mod live_table;
 mod method_traces;
 mod monitors;
 mod native_memory;
+mod new_throwables;
 mod own_sample;
 mod owners;
 mod parking;
@@ -35,9 +39,10 @@ use jni::sys::{JNIEnv, jobject};
 
 use super::lifecycle::Agent;
 use super::options::Options;
+use super::resolve::FrameResolver;
 use super::vm::Vm;
 use crate::aggregate::Alive;
-use crate::core::record::{Engine, FrameRecord};
+use crate::core::record::{Engine, FrameRecord, SampleHeader};
 use crate::jvm::jvmti_events::EventCallbacks;
 
 pub(super) use live_objects::{collection_ended, thinned};
@@ -70,7 +75,7 @@ pub(super) fn start(vm: &Vm, options: &Options) {
     wait_start::begin_session();
     monitors::start(vm, options.lock, options.wait);
     parking::start(vm, options.lock);
-    exceptions::start(vm, options.exceptions);
+    exceptions::start(vm, options);
     native_memory::start(options);
     method_traces::start(vm, &options.trace);
 }
@@ -158,10 +163,15 @@ pub(super) unsafe fn class_prepared(vm: &Vm, class: jobject) {
     unsafe { method_traces::class_prepared(vm.jvmti, class) };
 }
 
-/// The frames that a sample of an engine is about.
-pub(super) fn frames_of(engine: Engine, frames: &[FrameRecord]) -> &[FrameRecord] {
-    match engine {
+/// The frames that a sample is about.
+pub(super) fn frames_of<'a>(
+    header: &SampleHeader,
+    frames: &'a [FrameRecord],
+    resolver: &mut FrameResolver,
+) -> &'a [FrameRecord] {
+    match header.engine {
         Engine::Trace => method_traces::from_traced_method(frames),
+        Engine::Exceptions => new_throwables::from_creation(frames, header.subject, resolver),
         _ => frames,
     }
 }
@@ -169,7 +179,7 @@ pub(super) fn frames_of(engine: Engine, frames: &[FrameRecord]) -> &[FrameRecord
 /// Adds the engines' callbacks to the agent's.
 pub(super) fn add_callbacks(callbacks: EventCallbacks) -> EventCallbacks {
     EventCallbacks {
-        class_file_load_hook: Some(method_traces::class_file_load_hook),
+        class_file_load_hook: Some(class_hook::class_file_load_hook),
         exception: Some(exceptions::exception),
         monitor_wait: Some(monitors::monitor_wait),
         monitor_waited: Some(monitors::monitor_waited),

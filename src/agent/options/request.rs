@@ -236,6 +236,7 @@ impl Default for Draft {
                 nativemem: None,
                 nativemem_leaks: false,
                 exceptions: None,
+                exceptions_thrown: false,
                 recorded_events: RecordedEvents::None,
                 trace: Vec::new(),
                 cpu_clock: CpuClock::Auto,

@@ -78,6 +78,8 @@ pub struct Options {
     pub nativemem_leaks: bool,
     /// Of how many exceptions one is sampled; `None`: none is.
     pub exceptions: Option<u64>,
+    /// Whether those are the ones that are thrown, instead of those that are made.
+    pub exceptions_thrown: bool,
     /// The events that the JVM's own recorder has to offer.
     pub recorded_events: RecordedEvents,
     /// The methods whose long calls are recorded.

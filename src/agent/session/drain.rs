@@ -76,7 +76,7 @@ impl Drain {
                 for record in drained.records() {
                     recorded.samples[record.header.engine as usize] += 1;
                     recorded.periods += record.header.weight;
-                    let frames = engines::frames_of(record.header.engine, record.frames);
+                    let frames = engines::frames_of(&record.header, record.frames, resolver);
                     let frames = frames.iter().map(|frame| self_contained(drained, frame));
                     aggregator.add(&record.header, frames, resolver);
                 }

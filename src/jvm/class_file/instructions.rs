@@ -5,6 +5,7 @@ use super::ClassFileError::{Malformed, TooLarge, Truncated};
 use super::reader::Reader;
 
 pub(super) const LLOAD: u8 = 0x16;
+pub(super) const ALOAD_0: u8 = 0x2a;
 pub(super) const LSTORE: u8 = 0x37;
 pub(super) const LDC2_W: u8 = 0x14;
 pub(super) const INVOKESPECIAL: u8 = 0xb7;
@@ -24,6 +25,12 @@ pub(super) struct Instruction<'a> {
     pub(super) opcode: u8,
     /// All of it, the opcode included.
     pub(super) bytes: &'a [u8],
+}
+
+/// An instruction with a constant.
+pub(super) fn with_constant(opcode: u8, constant: u16) -> [u8; 3] {
+    let [high, low] = constant.to_be_bytes();
+    [opcode, high, low]
 }
 
 /// A method's instructions, in order.

@@ -79,13 +79,21 @@ impl ConstantPool {
 
     /// The name of a method that is referred to.
     pub(super) fn method_name(&self, index: u16) -> Option<&[u8]> {
-        let (tag, mut reader) = self.constant(index)?;
-        if ![METHODREF, INTERFACE_METHODREF].contains(&tag) {
-            return None;
-        }
-        reader.u16().ok()?;
-        let (tag, mut reader) = self.constant(reader.u16().ok()?)?;
+        let [_, name_and_type] = self.method(index)?;
+        let (tag, mut reader) = self.constant(name_and_type)?;
         (tag == NAME_AND_TYPE).then(|| self.text(reader.u16().ok()?))?
+    }
+
+    /// The index of the class of a method that is referred to.
+    pub(super) fn class_of_method(&self, index: u16) -> Option<u16> {
+        self.method(index).map(|[class, _]| class)
+    }
+
+    /// The indices of a method's class, and of its name and type.
+    fn method(&self, index: u16) -> Option<[u16; 2]> {
+        let (tag, mut reader) = self.constant(index)?;
+        let is_method = [METHODREF, INTERFACE_METHODREF].contains(&tag);
+        is_method.then(|| Some([reader.u16().ok()?, reader.u16().ok()?]))?
     }
 
     fn add(&mut self, tag: u8, content: &[u8]) -> Result<u16, ClassFileError> {

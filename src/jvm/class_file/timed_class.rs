@@ -1,15 +1,10 @@
 //! A class of which chosen methods tell how long their calls took.
 
 use super::ClassFileError;
+use super::changed_class::changed_class;
 use super::exit_class::{EXIT_CLASS, EXITED, EXITED_DESCRIPTOR};
 use super::pool::ConstantPool;
-use super::reader::{Reader, write_attribute};
-use super::timed_code::{Calls, Method, timed_code};
-
-const MAGIC: u32 = 0xcafe_babe;
-const ACC_STATIC: u16 = 0x0008;
-/// The first version whose classes the VM verifies by StackMapTables (JVM specification, 4.10).
-const FIRST_WITH_FRAMES: u16 = 50;
+use super::timed_code::{Calls, timed_code};
 
 /// What has become of a chosen method.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,67 +33,18 @@ pub fn timed_class(
     class_file: &[u8],
     mut choose: impl FnMut(&str) -> Option<i64>,
 ) -> Result<(Option<Vec<u8>>, Vec<Chosen>), ClassFileError> {
-    let mut reader = Reader(class_file);
-    if reader.u32()? != MAGIC {
-        return Err(ClassFileError::Malformed);
-    }
-    reader.u16()?;
-    let version = reader.u16()?;
-    let mut pool = ConstantPool::read(&mut reader)?;
-    let middle = reader.0;
-    let [_access, class, _super] = [reader.u16()?, reader.u16()?, reader.u16()?];
-    let interfaces = usize::from(reader.u16()?);
-    reader.take(2 * interfaces)?;
-    for _ in 0..reader.u16()? {
-        reader.take(6)?;
-        for _ in 0..reader.u16()? {
-            reader.attribute()?;
-        }
-    }
-    let before_methods = &middle[..middle.len() - reader.0.len()];
-    let method_count = reader.u16()?;
-    let (mut methods, mut chosen) = (method_count.to_be_bytes().to_vec(), Vec::new());
-    for _ in 0..method_count {
-        let [access, name, descriptor] = [reader.u16()?, reader.u16()?, reader.u16()?];
-        let name_bytes = pool.text(name).ok_or(ClassFileError::Malformed)?.to_vec();
-        let descriptor_bytes = pool.text(descriptor).ok_or(ClassFileError::Malformed)?.to_vec();
-        let text = String::from_utf8_lossy(&name_bytes).into_owned();
-        let shortest_ns = choose(&text);
-        let method = Method {
-            name: &name_bytes,
-            descriptor: &descriptor_bytes,
-            is_static: access & ACC_STATIC != 0,
-            class,
-            has_frames: version >= FIRST_WITH_FRAMES,
-        };
-        methods.extend([access, name, descriptor].map(u16::to_be_bytes).as_flattened());
-        let attributes = reader.u16()?;
-        methods.extend(attributes.to_be_bytes());
-        let mut left = Some(Left::NoCode);
-        for _ in 0..attributes {
-            let (attribute, content) = reader.attribute()?;
-            let mut timed = None;
-            if let (Some(shortest_ns), Some(b"Code")) = (shortest_ns, pool.text(attribute)) {
-                let calls = calls(&mut pool, shortest_ns);
-                let code = calls.and_then(|calls| timed_code(&mut pool, method, content, calls));
-                left = code.as_ref().err().map(|error| Left::Code(*error));
-                timed = code.ok();
-            }
-            write_attribute(&mut methods, attribute, timed.as_deref().unwrap_or(content))?;
-        }
-        if shortest_ns.is_some() {
-            chosen.push(Chosen { name: text, left });
-        }
-    }
-    if chosen.iter().all(|method| method.left.is_some()) {
-        return Ok((None, chosen));
-    }
-    let mut out = class_file[..8].to_vec();
-    pool.write(&mut out)?;
-    out.extend(before_methods);
-    out.extend(methods);
-    out.extend(reader.0);
-    Ok((Some(out), chosen))
+    let mut chosen = Vec::new();
+    let class = changed_class(class_file, |pool, method, code| {
+        let name = String::from_utf8_lossy(method.name).into_owned();
+        let Some(shortest_ns) = choose(&name) else { return Ok(None) };
+        let timed = code.ok_or(Left::NoCode).and_then(|code| {
+            let timed = calls(pool, shortest_ns).and_then(|calls| timed_code(pool, method, code, calls));
+            timed.map_err(Left::Code)
+        });
+        chosen.push(Chosen { name, left: timed.as_ref().err().copied() });
+        Ok(timed.ok())
+    })?;
+    Ok((class, chosen))
 }
 
 fn calls(pool: &mut ConstantPool, shortest_ns: i64) -> Result<Calls, ClassFileError> {

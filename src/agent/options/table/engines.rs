@@ -186,11 +186,20 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         value: "NUMBER|on|off",
         default: Some("off"),
         bare: Some("on"),
-        help: "sample one of so many exceptions that are thrown (on: 1, all); with -agentpath only",
+        help: "sample one of so many exceptions, where they are made (on: 1, all)",
         read: |draft, text| {
             let period = switchable(text, "1", |text| value::integer(text, 1, 1_000_000));
             set(&mut draft.options.exceptions, period.map(|period| period.map(|count| count as u64)))
         },
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "exceptions.thrown",
+        value: "BOOL",
+        default: Some("false"),
+        bare: Some("true"),
+        help: "with exceptions: where they are thrown, each time; makes all throws slow; with -agentpath only",
+        read: |draft, text| set(&mut draft.options.exceptions_thrown, value::boolean(text)),
         ..PLAIN
     },
     OptionSpec {

@@ -1,0 +1,201 @@
+//! Exceptions where they are made: while the engine runs, the constructors of `java.lang.Throwable` tell of each
+//! (`jvm::class_file::telling_class`). What the VM throws it makes by a constructor too, but for StackOverflowError, and what
+//! it has ready: OutOfMemoryErrors, and what compiled code throws without a stack trace where the same has been thrown often
+//! (`OmitStackTraceInFastThrow`).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jni::sys::{JNIEnv, jclass, jobject};
+use parking_lot::Mutex;
+
+use super::gate::{self, Gate};
+use super::{class_hook, exceptions, own_sample};
+use crate::agent::lifecycle::Agent;
+use crate::agent::resolve::FrameResolver;
+use crate::agent::vm::Vm;
+use crate::core::record::{FrameKind, FrameRecord, Subject};
+use crate::jvm::boot_classes::{class_of_native, let_module_read};
+use crate::jvm::class_file::telling_class::{CREATED, telling_class};
+use crate::jvm::jvmti::{Jvmti, Phase};
+
+const THROWABLE: &str = "java/lang/Throwable";
+const CONSTRUCTOR: &str = "<init>";
+
+static GATE: Gate = Gate::new();
+/// Whether the class tells, or has at least been given to the VM as one that does.
+static TELLS: AtomicBool = AtomicBool::new(false);
+/// For each class of exceptions, by its number, its name and those of its superclasses up to Throwable's: whose constructors
+/// run where one is made.
+static CONSTRUCTED: Mutex<Option<HashMap<Subject, Arc<[String]>>>> = Mutex::new(None);
+
+/// Has constructors tell.
+pub(super) fn start(vm: &Vm) -> Result<(), String> {
+    let env = vm.attach_as_daemon(c"otlpprof").ok_or("this thread cannot be attached to the VM")?;
+    class_hook::listen(vm.jvmti).map_err(|error| error.to_string())?;
+    GATE.open();
+    TELLS.store(false, Ordering::Relaxed);
+    // SAFETY: the current thread's environment.
+    let changed = unsafe {
+        let changed = prepare(vm.jvmti, env).and_then(|()| retransform(vm.jvmti, env));
+        changed.and_then(|()| {
+            let tells = TELLS.load(Ordering::Relaxed);
+            tells.then_some(()).ok_or_else(|| "its class file cannot be added to".to_owned())
+        })
+    };
+    changed.inspect_err(|_| stop(vm))
+}
+
+/// Gives the class back as it was; nothing where constructors do not tell.
+pub(super) fn stop(vm: &Vm) {
+    if !GATE.is_open() {
+        return;
+    }
+    GATE.close();
+    class_hook::ignore(vm.jvmti);
+    // It need not be given back where the VM goes with it.
+    if !TELLS.load(Ordering::Relaxed) || !gate::does_vm_go_on() || vm.jvmti.phase() != Ok(Phase::Live) {
+        return;
+    }
+    let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };
+    // SAFETY: the current thread's environment.
+    if let Err(error) = unsafe { retransform(vm.jvmti, env) } {
+        log::warn!("exceptions: constructors of Throwable go on calling the agent: {error}");
+    }
+}
+
+/// Makes the class that they call.
+///
+/// # Safety
+/// `env` is the current thread's, without a pending exception.
+unsafe fn prepare(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), String> {
+    // SAFETY: by the contract; the function is one for that method, and the references are live until they are deleted.
+    unsafe {
+        let called = class_of_native(env, CREATED, created as *mut _).map_err(|error| error.to_string())?;
+        let throwable = throwable_class(env);
+        let read = let_module_read(jvmti, env, throwable, called);
+        ((**env).v1_2.DeleteLocalRef)(env, throwable);
+        ((**env).v1_2.DeleteLocalRef)(env, called);
+        read.map_err(|error| format!("java.base may not call the agent ({error})"))
+    }
+}
+
+/// Has Throwable made anew.
+///
+/// # Safety
+/// As for [`prepare`].
+unsafe fn retransform(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), String> {
+    // SAFETY: by the contract; the reference is live until it is deleted.
+    unsafe {
+        let throwable = throwable_class(env);
+        let changed = jvmti.retransform_classes(&[throwable]);
+        ((**env).v1_2.DeleteLocalRef)(env, throwable);
+        changed.map_err(|error| format!("the VM does not make it anew ({error})"))
+    }
+}
+
+/// A local reference; the class is always there.
+///
+/// # Safety
+/// As for [`prepare`].
+unsafe fn throwable_class(env: *mut JNIEnv) -> jclass {
+    // SAFETY: by the contract; the name is a C string.
+    unsafe { ((**env).v1_2.FindClass)(env, c"java/lang/Throwable".as_ptr()) }
+}
+
+/// Throwable with constructors that tell, where it is made anew; `None` for another class.
+pub(super) fn changed(name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+    if name != THROWABLE || !GATE.is_open() {
+        return None;
+    }
+    let telling = telling_class(bytes);
+    TELLS.fetch_or(telling.is_ok(), Ordering::Relaxed);
+    telling.inspect_err(|error| log::warn!("exceptions: Throwable is not changed: {error}")).ok()
+}
+
+/// The native method that constructors come to: an exception has been made.
+unsafe extern "system" fn created(env: *mut JNIEnv, _class: jclass, exception: jobject) {
+    if !GATE.is_open() || !exceptions::is_due() {
+        return;
+    }
+    let Some(_inside) = GATE.enter() else { return };
+    // SAFETY: the VM passes the current thread's environment and a live reference; a native method's anchor is set.
+    unsafe { exceptions::sample(env, |agent| class_of(agent, env, exception)) };
+}
+
+/// The class of an exception. From then on it is known whose constructors have run.
+///
+/// # Safety
+/// As for [`own_sample::class_of`].
+unsafe fn class_of(agent: &Agent, env: *mut JNIEnv, exception: jobject) -> Subject {
+    // SAFETY: by the contract.
+    let subject = unsafe { own_sample::class_of(agent, env, exception) };
+    let is_known = CONSTRUCTED.lock().as_ref().is_some_and(|known| known.contains_key(&subject));
+    if !is_known && subject != Subject::NONE {
+        // SAFETY: by the contract. Nothing is locked while the VM is asked.
+        let names = unsafe { constructed_classes(agent.vm.jvmti, env, exception) };
+        CONSTRUCTED.lock().get_or_insert_default().insert(subject, names.into());
+    }
+    subject
+}
+
+/// The names of an exception's class and its superclasses, up to Throwable, as the VM has them.
+///
+/// # Safety
+/// As for [`class_of`].
+unsafe fn constructed_classes(jvmti: Jvmti, env: *mut JNIEnv, exception: jobject) -> Vec<String> {
+    let mut names = Vec::new();
+    // SAFETY: by the contract; each reference is live until it is deleted, once.
+    unsafe {
+        let mut class = ((**env).v1_2.GetObjectClass)(env, exception);
+        while !class.is_null() {
+            let signature = jvmti.class_signature(class).unwrap_or_default();
+            let name = signature.strip_prefix('L').and_then(|name| name.strip_suffix(';'));
+            // JVMTI writes a hidden class's suffix behind a dot (`Klass::signature_name`, oops/klass.cpp, 17-25).
+            let name = name.unwrap_or_default().replace('.', "+");
+            let is_last = name == THROWABLE;
+            names.push(name);
+            let superclass =
+                if is_last { std::ptr::null_mut() } else { ((**env).v1_2.GetSuperclass)(env, class) };
+            ((**env).v1_2.DeleteLocalRef)(env, class);
+            class = superclass;
+        }
+    }
+    names
+}
+
+/// The frames from where the exception was made on. Above are the native method, and the constructors that have come to it,
+/// as in the exception's own stack trace (`java_lang_Throwable::fill_in_stack_trace`, classfile/javaClasses.cpp, 11-25), and
+/// where the VM made it the stubs by which Java called the VM, and the VM the constructor.
+pub(super) fn from_creation<'a>(
+    frames: &'a [FrameRecord],
+    subject: Subject,
+    resolver: &mut FrameResolver,
+) -> &'a [FrameRecord] {
+    let is_java = |frame: &FrameRecord| frame.kind.is_java() || frame.kind == FrameKind::MethodId;
+    let mut java = frames.iter().enumerate().filter(|(_, frame)| is_java(frame));
+    let is_told = |class: &str, method: &str| (class, method) == (CREATED.class, CREATED.name);
+    let Some((mut last, _)) = java.next().filter(|(_, frame)| resolver.is_method(frame, is_told)) else {
+        return frames;
+    };
+    let known = CONSTRUCTED.lock().as_ref().and_then(|known| known.get(&subject).cloned());
+    let constructs = |class: &str, method: &str| {
+        let is_constructed = |known: &Arc<[String]>| known.iter().any(|name| name == class);
+        method == CONSTRUCTOR && known.as_ref().map_or(class == THROWABLE, is_constructed)
+    };
+    for (at, frame) in java {
+        if !resolver.is_method(frame, constructs) {
+            break;
+        }
+        last = at;
+    }
+    let mut from = frames.get(last + 1..).unwrap_or_default();
+    while let [first, rest @ ..] = from
+        && first.kind == FrameKind::Stub
+        && !rest.is_empty()
+    {
+        from = rest;
+    }
+    from
+}

@@ -1,0 +1,117 @@
+//! A class whose constructors tell of each object that they make, as soon as there is one: behind their call of the
+//! superclass's constructor, `created(this)` is called. That is `java.lang.Throwable`, so that all exceptions are told of;
+//! one that calls another constructor of its own class tells nothing, the other does.
+//!
+//! ```java
+//! package io.otlpprof.agent;
+//!
+//! public final class NewThrowable {
+//!     public static native void created(Object throwable);
+//! }
+//! ```
+
+use super::ClassFileError;
+use super::changed_class::changed_class;
+use super::instructions::{ALOAD_0, INVOKESTATIC, with_constant};
+use super::moved_code::{Code, Method};
+use super::own_class::OwnNativeMethod;
+use super::pool::ConstantPool;
+
+/// The native method that is called with each object.
+pub const CREATED: OwnNativeMethod = OwnNativeMethod {
+    class: "io/otlpprof/agent/NewThrowable",
+    name: "created",
+    descriptor: "(Ljava/lang/Object;)V",
+};
+
+/// The class with constructors that tell.
+///
+/// # Errors
+/// If the class cannot be read or added to, or has no constructor that can tell.
+pub fn telling_class(class_file: &[u8]) -> Result<Vec<u8>, ClassFileError> {
+    let class = changed_class(class_file, |pool, method, code| match code {
+        Some(code) if method.is_constructor() => telling_code(pool, method, code),
+        _ => Ok(None),
+    });
+    class?.ok_or(ClassFileError::Malformed)
+}
+
+fn telling_code(
+    pool: &mut ConstantPool,
+    method: Method<'_>,
+    attribute: &[u8],
+) -> Result<Option<Vec<u8>>, ClassFileError> {
+    let code = Code::read(attribute)?;
+    let Some(call) = code.call_of_other_constructor(pool) else { return Ok(None) };
+    let called = call.constant().and_then(|constant| pool.class_of_method(constant));
+    if called == Some(method.class) {
+        return Ok(None);
+    }
+    let created = pool.add_method(CREATED.class, CREATED.name, CREATED.descriptor)?;
+    let added = [&[ALOAD_0][..], &with_constant(INVOKESTATIC, created)].concat();
+    let behind = call.at + call.bytes.len();
+    let telling = code.with_added(&[], &added, |instruction| instruction.at == behind)?;
+    code.may_become(telling.code.len())?;
+    let most = (code.max_stack.max(1), code.max_locals);
+    telling.write(pool, method, most, &[], |_| Ok(())).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What each constructor calls, by the name and the class's index.
+    fn calls(class_file: &[u8]) -> Vec<Vec<(String, u16)>> {
+        let mut found = Vec::new();
+        changed_class(class_file, |pool, method, code| {
+            if method.is_constructor() {
+                let code = Code::read(code.unwrap())?;
+                let called = code.instructions.iter().filter_map(|instruction| {
+                    let constant = instruction.constant()?;
+                    let name = pool.method_name(constant)?;
+                    Some((String::from_utf8_lossy(name).into_owned(), pool.class_of_method(constant)?))
+                });
+                found.push(called.collect());
+            }
+            Ok(None)
+        })
+        .unwrap();
+        found
+    }
+
+    #[test]
+    fn constructors_tell_of_what_they_make_and_those_that_call_another_do_not() {
+        let path = concat!(env!("OTLPPROF_TEST_CLASSES"), "/programs/Constructed.class");
+        let bytes = std::fs::read(path).unwrap();
+        let telling = telling_class(&bytes).unwrap();
+        let (before, after) = (calls(&bytes), calls(&telling));
+        let told = |(name, _): &(String, u16)| name == CREATED.name;
+        let places: Vec<_> = after.iter().map(|called| called.iter().position(told)).collect();
+        // The first calls its superclass's, and tells behind that; the others call the first.
+        assert_eq!(places[1..], [None, None]);
+        let place = places[0].unwrap();
+        assert_eq!(after[0][place - 1].0, "<init>");
+        assert_eq!(after[0].iter().filter(|call| told(call)).count(), 1);
+        for (old, mut new) in before.into_iter().zip(after) {
+            new.retain(|call| !told(call));
+            assert_eq!(new, old);
+        }
+        // Once more: whoever else changes the class does it behind this.
+        assert!(telling_class(&telling).is_ok());
+    }
+
+    #[test]
+    fn what_is_cut_short_or_damaged_is_refused_or_read_to_its_end() {
+        let path = concat!(env!("OTLPPROF_TEST_CLASSES"), "/programs/Constructed.class");
+        let bytes = std::fs::read(path).unwrap();
+        for at in 0..bytes.len() {
+            let _ = telling_class(&bytes[..at]);
+            for damage in [0x00, 0x7f, 0xaa, 0xff] {
+                let mut damaged = bytes.clone();
+                damaged[at] = damage;
+                let _ = telling_class(&damaged);
+            }
+        }
+        assert_eq!(telling_class(&bytes[1..]), Err(ClassFileError::Malformed));
+    }
+}
