@@ -94,6 +94,20 @@ fn the_pairs_that_compiled_code_pushes_are_not_the_frames() {
     );
 }
 
+/// And where it copies arrays that may hold what the other must not, the arrays below those.
+#[test]
+fn the_arrays_below_the_classes_are_counted_too() {
+    // stp x3, x0, [sp, -16]!; ldr w3, [x3, 8]; b.eq cont; stp x3, x0, [sp, -16]!; bl; ldp x3, x0, [sp], 16; cbnz x3, cont; ldp x3,
+    // x0, [sp], 16; b; cont: ldp x3, x0, [sp], 16
+    let (push, pop) = (0xa9bf_03e3, 0xa8c1_03e3);
+    let copy =
+        bytes(&[push, 0xb940_0863, 0x5400_00e0, push, BL, pop, 0xb500_0063, pop, 0x1400_0010, pop, NOP]);
+    let below = [0x30, 0x40, 0x40, 0x40, 0x50, 0x50, 0x40, 0x40, 0x30, 0x40, 0x30];
+    let stages: Vec<_> =
+        (0..).zip(below).map(|(number, below)| ("in the copy", 0x60 + 4 * number, below, false)).collect();
+    assert_stages(&[(0x60, &copy)], 0..0, &stages);
+}
+
 /// Regression: a search in a string has a table on the stack, and the frame was looked for where the table is.
 #[test]
 fn the_table_of_a_search_in_a_string_is_not_the_frame() {

@@ -60,21 +60,21 @@ fn a_leaf_stub_leads_to_its_caller_whatever_it_has_pushed() {
 fn slow_subtype_check_leads_over_the_classes_that_its_caller_has_pushed() {
     // stp x0, x2, [sp, -32]!; stp x4, x5, [sp, 16]; nop; ldp x4, x5, [sp, 16]; ldp x0, x2, [sp], 32; ret
     let code = [0xa9be_0be0, 0xa901_17e4, NOP, 0xa941_17e4, 0xa8c2_0be0, RET];
-    // The caller: stp x4, x0, [sp, -16]!; bl; ldr x4, [sp], 16.
-    let call = bytes(&[0xa9bf_03e4, BL, 0xf841_07e4]);
-    for (offset, pushed) in [(0, 0), (4, 32), (8, 32), (16, 32), (20, 0)] {
-        let mut world = World::new();
-        let (root, root_pc) = compiled_caller(&mut world);
-        let (method, caller_code) = world.compiled_with(&[(0x60, &call)]);
-        let stub = stub(&mut world, "slow_subtype_check Runtime1 stub", &code, -8);
-        world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, root_pc);
-        let sp = CALLER_SP - 0x30 - 16 - pushed;
-        let frames = world.walk(stub + offset, sp, 0x1234, &[(LR, caller_code + 0x68)]);
-        assert_eq!(
-            frames,
-            [(Stub, stub + offset, 0), (Compiled, method, 7), (Compiled, root, 7)],
-            "{offset}"
-        );
+    // The caller: stp x4, x0, [sp, -16]!; bl; ldr x4, [sp], 16. And with the arrays below the classes.
+    let classes = [NOP, 0xa9bf_03e4, BL, 0xf841_07e4];
+    let arrays = [0xa9bf_03e4, 0xa9bf_03e4, BL, 0xa8c1_03e4];
+    for (call, passed) in [(bytes(&classes), 16), (bytes(&arrays), 32)] {
+        for (offset, pushed) in [(0, 0), (4, 32), (8, 32), (16, 32), (20, 0)] {
+            let mut world = World::new();
+            let (root, root_pc) = compiled_caller(&mut world);
+            let (method, caller_code) = world.compiled_with(&[(0x60, &call)]);
+            let stub = stub(&mut world, "slow_subtype_check Runtime1 stub", &code, -8);
+            world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, root_pc);
+            let sp = CALLER_SP - 0x30 - passed - pushed;
+            let frames = world.walk(stub + offset, sp, 0x1234, &[(LR, caller_code + 0x6c)]);
+            let expected = [(Stub, stub + offset, 0), (Compiled, method, 7), (Compiled, root, 7)];
+            assert_eq!(frames, expected, "{offset}, {passed}");
+        }
     }
 }
 
