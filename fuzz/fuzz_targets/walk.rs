@@ -8,6 +8,8 @@
 
 #[path = "../../src/signal/walk/tests/counted_memory.rs"]
 mod counted_memory;
+#[path = "../../src/signal/walk/tests/every_rule.rs"]
+mod every_rule;
 #[path = "../../src/signal/walk/tests/little_vm.rs"]
 mod little_vm;
 
@@ -23,7 +25,7 @@ use otlpprof::core::memory::{Memory, RecordedMemory};
 use otlpprof::core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, TextRange};
 use otlpprof::core::record::{FrameKind, FrameRecord};
 use otlpprof::core::stack_walker::StackWalker;
-use otlpprof::core::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule, UnwindTable};
+use otlpprof::core::unwind::UnwindTable;
 use otlpprof::core::vm_layout::*;
 use otlpprof::signal;
 use otlpprof::signal::walk::registers::Registers;
@@ -147,21 +149,7 @@ fn frozen_layout(stubs: &StubLayout, choice: Choice) -> FrozenLayout {
 
 /// An object with code of each kind of rule.
 fn objects(memory: &RecordedMemory, choice: Choice) -> ObjectMap {
-    let saved = ReturnAddressRule::AtCfaPlus(-8);
-    let rule = |cfa, fp, return_address| UnwindRule { cfa, fp, return_address };
-    let rules = [
-        rule(CfaRule::SpPlus(16), FpRule::Same, saved),
-        rule(CfaRule::SpPlus(-8), FpRule::Same, saved),
-        rule(CfaRule::SpPlus(8), FpRule::Same, ReturnAddressRule::LinkRegister),
-        rule(CfaRule::FpPlus(16), FpRule::AtCfaPlus(-16), saved),
-        rule(CfaRule::RegisterPlus(10, 8), FpRule::AtFpPlus(0), saved),
-        rule(CfaRule::FpDeref { at: -8, offset: -8 }, FpRule::AtFpPlus(0), saved),
-        rule(CfaRule::SpDeref { at: 8, offset: 8 }, FpRule::Undefined, saved),
-        rule(CfaRule::PltX86_64 { threshold: 11 }, FpRule::Same, saved),
-        rule(CfaRule::SignalFrame, FpRule::Same, saved),
-        rule(CfaRule::EndOfStack, FpRule::Same, saved),
-        rule(CfaRule::Unsupported, FpRule::Same, saved),
-    ];
+    let rules = every_rule::rules();
     let starts = (0..rules.len() as u32).map(|index| index * RULE_BYTES).collect();
     let indices = (0..rules.len() as u16).collect();
     let table = UnwindTable::new(ElfVaddr(0), starts, indices, rules.into()).expect("its parts fit");

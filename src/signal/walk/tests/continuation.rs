@@ -18,7 +18,7 @@ pub(super) const CONTINUATION: u64 = 0x62_0000;
 pub(super) const CHUNK: u64 = 0x63_0000;
 pub(super) const PARENT: u64 = 0x64_0000;
 pub(super) const BAD_MASK: u64 = 0x65_0000;
-const PREEMPT: CodeRange = CodeRange { start: 0x1f_a200, end: 0x1f_a300 };
+pub(super) const PREEMPT: CodeRange = CodeRange { start: 0x1f_a200, end: 0x1f_a300 };
 /// Words of a chunk's stack.
 pub(super) const SIZE: u32 = 64;
 pub(super) const HEADER: u64 = 48;

@@ -1,24 +1,39 @@
 //! Walks over states that no VM has: whatever is read, a walk ends, within its frames and a bounded number of loads.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
+use super::continuation::{
+    BAD_MASK, CHUNK, CHUNK_KLASS, CONTINUATION, CONTINUATION_KLASS, ENTRY, ENTRY_FIELD, FRAME, PARENT,
+    PREEMPT, SIZE, Scene,
+};
+use super::counted_memory::{CountedMemory, MOST_LOADS};
+use super::relocated::{INDEX, YOUNG, entry, forward, refer};
+use super::{every_rule, little_vm, machine, native, relocated};
+use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
 use crate::core::collections::COLLECTIONS;
+use crate::core::continuation::*;
 use crate::core::memory::Memory;
+use crate::core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, TextRange};
+use crate::core::record::FrameKind::{Compiled, Native};
 use crate::core::record::{FrameKind, FrameRecord};
 use crate::core::stack_walker::StackWalker;
+use crate::core::unwind::UnwindTable;
 use crate::core::vm_layout::CodeRange;
 use crate::signal::fault;
 use crate::signal::safe_load::ProcessMemory;
 use crate::signal::walk::registers::Registers;
-use crate::signal::walk::tests::continuation::{self, CHUNK, SIZE, Scene};
-use crate::signal::walk::tests::counted_memory::{CountedMemory, MOST_LOADS};
 use crate::signal::walk::tests::vm_world::*;
-use crate::signal::walk::tests::{little_vm, machine};
 use crate::signal::walk::{FrameSink, Start, Walk};
 
 const DEPTH: usize = 64;
 /// An emulator takes a hundred times as long.
 const CASES: u32 = if cfg!(target_arch = "x86_64") { 1500 } else { 40 };
+/// The word by which an object is known to be the one that was there.
+const IDENTITY: u64 = 42;
+/// Words that a whole chunk's frames take.
+const WHOLE: u32 = 2 * FRAME as u32;
 
 /// Walks with each walker.
 pub(super) fn assert_ends<M: Memory>(memory: &M, start: &Start<'_>) {
@@ -33,6 +48,82 @@ pub(super) fn assert_ends<M: Memory>(memory: &M, start: &Start<'_>) {
     }
 }
 
+const NARROW: References = References::Narrow { base: 0x60_0000, shift: 3 };
+
+/// How fields refer to objects, and of coloured pointers which remapping: others than the highest lead to where the chunk was.
+fn references() -> impl Strategy<Value = (References, u32)> {
+    let kind = prop_oneof![
+        Just(References::Plain),
+        Just(NARROW),
+        Just(References::Mapped { bad_mask: BAD_MASK }),
+        Just(References::Coloured { bad_mask: BAD_MASK }),
+    ];
+    (kind, 0..4_u32)
+}
+
+/// A world with native code of each rule.
+fn with_native_code(world: &mut World) {
+    world.objects = native::object(&every_rule::rules(), IDENTITY);
+    world.memory.put_u64(0x100, IDENTITY);
+}
+
+/// A virtual thread's world, with native code too, that refers to its chunk so.
+fn scene((references, remapping): (References, u32)) -> Scene {
+    let mut scene = relocated::scene(references);
+    with_native_code(&mut scene.world);
+    scene.world.memory.put(PREEMPT.start, vec![0x90; 0x100]);
+    match references {
+        References::Plain | References::Mapped { .. } => {
+            scene.world.memory.put_u64(BAD_MASK, 1 << 42 | 1 << 44);
+        }
+        References::Narrow { base, shift } => {
+            scene.object(CONTINUATION, CONTINUATION_KLASS, (CHUNK - base) >> shift);
+        }
+        References::Coloured { .. } => {
+            scene.world.memory.put_u64(BAD_MASK, machine::bad_mask(3));
+            scene.object(CONTINUATION, CONTINUATION_KLASS, machine::coloured(CHUNK, 3));
+            if remapping != 3 {
+                refer(&mut scene, remapping, 0);
+                for generation in [YOUNG, 1 - YOUNG] {
+                    forward(&mut scene, generation, &[entry(INDEX, CHUNK)], 0);
+                }
+            }
+        }
+    }
+    scene
+}
+
+/// The registers of a leaf whose caller is frozen: in Java code, or in native code that it called.
+fn registers_of_leaf(world: &mut World, code: u64, native_pc: Option<u64>) -> Registers {
+    let sp = ENTRY - 0x30;
+    world.set(ENTRY - 8, RETURN_BARRIER.start).set(sp - 8, code + 0x80);
+    let mut registers = Registers { pc: native_pc.unwrap_or(code + 0x80), ..Registers::default() };
+    registers.general[machine::SP] = if native_pc.is_some() { sp - 16 } else { sp };
+    registers
+}
+
+/// What is damaged below is walked through its native, its Java and its frozen frames as long as it is not.
+#[test]
+fn the_world_leads_through_frames_of_each_kind_before_it_is_damaged() {
+    for references in [
+        References::Plain,
+        NARROW,
+        References::Mapped { bad_mask: BAD_MASK },
+        References::Coloured { bad_mask: BAD_MASK },
+    ] {
+        for remapping in 0..4 {
+            let mut scene = scene((references, remapping));
+            let (leaf, code) = scene.world.compiled();
+            let pc = native::BASE + 0x10;
+            let registers = registers_of_leaf(&mut scene.world, code, Some(pc));
+            let [caller, enter] = scene.whole();
+            let frames = scene.walk_from(pc, registers.general[machine::SP], &[]);
+            let expected = [(Native, pc, 3), (Compiled, leaf, 7), caller, enter];
+            assert_eq!(frames, expected, "{references:?} {remapping}");
+        }
+    }
+}
+
 /// Something that means something to a walker, or nothing.
 fn word() -> impl Strategy<Value = u64> {
     prop_oneof![
@@ -41,7 +132,9 @@ fn word() -> impl Strategy<Value = u64> {
         2 => INTERPRETER.start..INTERPRETER.start + 0x800,
         1 => Just(CALL_STUB_RETURN),
         1 => Just(RETURN_BARRIER.start),
+        2 => native::BASE..native::BASE + 0x1000,
         1 => (METHODS / 8..METHODS / 8 + 0x400).prop_map(|word| word * 8),
+        2 => (0..4_u64).prop_map(|number| METHODS + number * METHOD_BYTES),
         1 => any::<u64>(),
         1 => 0..64_u64,
     ]
@@ -60,6 +153,7 @@ proptest! {
         code in proptest::collection::vec(prop_oneof![3 => Just(0x90_u8), 1 => any::<u8>()], 0x80),
     ) {
         let mut world = World::new();
+        with_native_code(&mut world);
         compiled_caller(&mut world);
         let (method, _) = world.method();
         let blobs = [
@@ -72,6 +166,7 @@ proptest! {
             ("SafepointBlob", 0x100, 0),
             ("ExceptionBlob", 16, -1),
             ("DeoptimizationBlob", 0x80, 0),
+            ("MethodHandles adapters", 0, -1),
         ];
         let starts = blobs.map(|(name, frame_bytes, frame_complete)| {
             world.blob(&BlobSpec { name, code: &code, frame_bytes, frame_complete, method })
@@ -106,21 +201,26 @@ proptest! {
     /// From a leaf on the stack whose caller is frozen, and from whatever thawing is at.
     #[test]
     fn a_walk_over_a_corrupted_continuation_ends(
+        references in references(),
         words in proptest::collection::vec((0..SIZE as usize, word()), 0..12),
-        (sp, max_thawing_size) in (0..2 * SIZE, 0..2 * SIZE),
-        parent in prop_oneof![Just(0), Just(CHUNK), word()],
-        thawing in prop_oneof![2 => Just(None), 1 => (CONT_THAW.start..RETURN_BARRIER.end).prop_map(Some)],
+        sp in prop_oneof![2 => Just(SIZE - WHOLE), 1 => 0..2 * SIZE],
+        max_thawing_size in prop_oneof![2 => Just(WHOLE), 2 => 0..2 * SIZE, 1 => any::<u32>()],
+        parent in prop_oneof![2 => Just(0), 2 => Just(PARENT), 1 => Just(CHUNK), 1 => word()],
+        (native_pc, thawing) in (
+            prop_oneof![Just(None), (native::BASE..native::BASE + 0x1000).prop_map(Some)],
+            prop_oneof![2 => Just(None), 1 => (CONT_THAW.start..PREEMPT.end).prop_map(Some)],
+        ),
         damage in proptest::collection::vec((any::<usize>(), any::<u8>()), 0..64),
     ) {
-        let mut scene = Scene::new();
+        let mut scene = scene(references);
         let mut stack = scene.usual_stack();
+        scene.chunk(PARENT, 0, SIZE - FRAME as u32, FRAME as u32, &stack);
         words.iter().for_each(|&(place, word)| stack[place] = word);
         scene.chunk(CHUNK, parent, sp, max_thawing_size, &stack);
         scene.tell_layout();
         let (_, code) = scene.world.compiled();
-        let mut registers = Registers { pc: thawing.unwrap_or(code + 0x80), ..Registers::default() };
-        registers.general[machine::SP] = continuation::ENTRY - 0x30;
-        scene.world.set(continuation::ENTRY - 8, RETURN_BARRIER.start);
+        let mut registers = registers_of_leaf(&mut scene.world, code, native_pc);
+        registers.pc = thawing.unwrap_or(registers.pc);
         let (memory, start) = scene.world.start(registers);
         assert_ends(memory, &start);
         damage.iter().for_each(|&(at, value)| scene.world.memory.corrupt(at, value));
@@ -139,6 +239,31 @@ impl Numbers {
         self.0 ^= self.0 << 17;
         self.0
     }
+}
+
+/// An object whose code begins at `start`, with each rule in turn.
+fn objects_at(start: u64, identity: RuntimeAddr) -> ObjectMap {
+    const CODE_BYTES: u64 = 0x2000;
+    const RULE_BYTES: u32 = 0x20;
+    let rules = every_rule::rules();
+    let starts = (0..CODE_BYTES as u32).step_by(RULE_BYTES as usize).collect();
+    let indices = (0..(CODE_BYTES as u32 / RULE_BYTES) as u16).map(|at| at % rules.len() as u16).collect();
+    let table = UnwindTable::new(ElfVaddr(0), starts, indices, rules.into()).unwrap();
+    let object = LoadedObject {
+        index: ObjectIndex(0),
+        load_bias: LoadBias(start),
+        build_id: None,
+        identity: IdentityWord { address: identity, value: IDENTITY },
+        unwind: table.into(),
+        frame_header: None,
+        text: ElfVaddr(0)..ElfVaddr(CODE_BYTES),
+    };
+    let range = TextRange {
+        start: RuntimeAddr(start),
+        end: RuntimeAddr(start + CODE_BYTES),
+        object: Arc::new(object),
+    };
+    ObjectMap::new(vec![range], 1)
 }
 
 /// The same over this process's memory, with pages that are not there, by the loads that a handler makes.
@@ -160,13 +285,21 @@ fn a_walk_over_this_processs_memory_ends() {
     };
     let end = base + PAGE * PAGES;
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
+    let (thread, entry) = (base + 2 * PAGE, base + 6 * PAGE);
+    let (continuation, chunk) = (base + 8 * PAGE, base + 9 * PAGE);
     let mut layout = little_vm::layout();
+    layout.continuation = Some(ContinuationLayout {
+        entry: ENTRY_FIELD as u32,
+        mounted: Some(MountedThreadLayout::Id(80)),
+        frozen: Some(Scene::new().frozen),
+    });
     layout.code_cache.low_bound = base;
     layout.code_cache.high_bound = base + 8;
     layout.code_cache.heaps[0] = base + 16;
     layout.stubs.interpreter = CodeRange { start: base + 4 * PAGE, end: base + 5 * PAGE };
     layout.stubs.call_stub = CodeRange { start: base + 5 * PAGE, end: base + 5 * PAGE + 0x100 };
     layout.stubs.call_stub_return = base + 5 * PAGE + 0x80;
+    let objects = objects_at(base + 12 * PAGE, RuntimeAddr(base + 48));
     let mut word = move || match numbers.next() % 8 {
         0 => numbers.next(),
         1 => numbers.next() % 256,
@@ -179,16 +312,27 @@ fn a_walk_over_this_processs_memory_ends() {
                 // SAFETY: a word of the area, in a page that is there.
                 unsafe { (address as *mut u64).write(word()) };
             }
-            // SAFETY: as before: the bounds of the code.
-            unsafe { (base as *mut [u64; 2]).write([base, end]) };
+            // SAFETY: as before: the bounds of the code, its heap, and the object's word of identity.
+            unsafe { (base as *mut [u64; 7]).write([base, end, base, end, base + PAGE, 7, IDENTITY]) };
+            let fields = [(thread + ENTRY_FIELD, entry), (entry + 16, continuation)];
+            let references = [(continuation, CONTINUATION_KLASS, chunk), (chunk, CHUNK_KLASS, continuation)];
+            let words = references.into_iter().flat_map(|(object, klass, reference)| {
+                [(object, 1), (object + 8, u64::from(klass)), (object + 16, reference)]
+            });
+            // Size, sp, bottom, and what is left for a thaw.
+            let bounds = [(chunk + 24, 0x1e0 | 8 << 32), (chunk + 32, 0x1e0 | 0x1d8 << 32)];
+            for (address, value) in fields.into_iter().chain(words).chain(bounds) {
+                // SAFETY: as before.
+                unsafe { (address as *mut u64).write(value) };
+            }
         }
         let registers = Registers { general: std::array::from_fn(|_| word()), pc: word() };
         assert_ends(
             &ProcessMemory,
             &Start {
                 vm: Some(&layout),
-                objects: &Default::default(),
-                java_thread: if round % 4 == 0 { 0 } else { word() },
+                objects: &objects,
+                java_thread: [0, word(), thread, thread][round % 4],
                 stack_high: if round % 2 == 0 { end } else { u64::MAX },
                 registers,
                 walker: StackWalker::Vm,

@@ -11,13 +11,13 @@ const FORWARDING: u64 = 0x82_0000;
 const FROM: u64 = 0x67_0040;
 const PAGE: u64 = 0x67_0000;
 /// The object's index in its page, and the first entry that is looked at for it in a table of 16.
-const INDEX: u64 = 8;
+pub(super) const INDEX: u64 = 8;
 const ENTRY: u64 = 6;
-const YOUNG: usize = 0;
+pub(super) const YOUNG: usize = 0;
 const OLD: usize = 1;
 
 /// The scene under ZGC, with an empty forwarding table. The highest of the four remappings is good.
-fn scene(references: References) -> Scene {
+pub(super) fn scene(references: References) -> Scene {
     let mut scene = Scene::new();
     scene.frozen.references = references;
     scene.frozen.forwarding = Some(ForwardingLayout {
@@ -49,12 +49,12 @@ fn coloured() -> Scene {
 }
 
 /// A coloured pointer with the remapped bit of this number, and the continuation's `tail`.
-fn refer(scene: &mut Scene, remapping: u32, colours: u64) {
+pub(super) fn refer(scene: &mut Scene, remapping: u32, colours: u64) {
     scene.object(CONTINUATION, CONTINUATION_KLASS, machine::coloured(FROM, remapping) | colours);
 }
 
 /// The page of `FROM` has a forwarding, with these entries from the first that is looked at on.
-fn forward(scene: &mut Scene, generation: usize, entries: &[u64], ref_count: i32) {
+pub(super) fn forward(scene: &mut Scene, generation: usize, entries: &[u64], ref_count: i32) {
     let memory = &mut scene.world.memory;
     memory.put_u64(TABLES[generation] + (PAGE >> 16) * 8, FORWARDING);
     memory.put_u64(FORWARDING + 40, u64::from(ref_count as u32));
@@ -63,7 +63,7 @@ fn forward(scene: &mut Scene, generation: usize, entries: &[u64], ref_count: i32
     }
 }
 
-const fn entry(index: u64, to: u64) -> u64 {
+pub(super) const fn entry(index: u64, to: u64) -> u64 {
     index << 46 | to << 1 | 1
 }
 

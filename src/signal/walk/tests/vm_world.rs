@@ -22,6 +22,8 @@ const HEAP: u64 = 0x2000;
 const SEGMAP: u64 = 0x3000;
 const NAMES: u64 = 0x5000;
 pub(super) const METHODS: u64 = 0x30_0000;
+/// From one method to the next.
+pub(super) const METHOD_BYTES: u64 = 0x1000;
 pub(super) const STACK: u64 = 0x70_0000;
 pub(super) const STACK_HIGH: u64 = 0x71_0000;
 pub(super) const THREAD: u64 = 0x60_0000;
@@ -155,7 +157,7 @@ impl World {
     /// A method with some bytecodes; returns the Method and where its bytecodes begin.
     pub(super) fn method(&mut self) -> (u64, u64) {
         let method = self.next_method;
-        self.next_method += 0x1000;
+        self.next_method += METHOD_BYTES;
         let (const_method, pool, holder) = (method + 0x100, method + 0x200, method + 0x300);
         self.memory.put_u64(method + 8, const_method).put_u64(const_method + 8, pool);
         self.memory.put_u64(pool + 8, holder).put(const_method + 16, 20_u16.to_le_bytes());
