@@ -8,49 +8,19 @@
 //! interpreted caller is found by x29 alone, and may have the return address in its own record that it is returned to at
 //! itself: nothing but the instructions tells whose record x29 leads to.
 
-use super::instructions::{INSTRUCTION_BYTES, POP_RECORD, PUSH_RECORD, pushed_record};
+use super::done_before::DoneBefore;
+use super::instructions::{instructions_before, pushed_record};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 use crate::signal::walk::blob::Blob;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk, WalkError};
 
-/// Adapters are smaller: what is longest in them saves all registers.
-const MAX_ADAPTER_BYTES: u64 = 4096;
+/// Adapters are shorter: what is longest in them moves arguments, or saves all registers.
+const MAX_INSTRUCTIONS: u64 = 1024;
 /// More than all registers take (`push_CPU_state`), those of SVE included.
 const MAX_SAVED_BYTES: u64 = 32 * 1024;
-/// How much of an adapter is looked at together.
-const WINDOW: usize = 64;
-/// `mov x13, sp` and `mov x19, sp`.
-const SET_SENDER_SP: [(u32, u8); 2] = [(0x9100_03ed, 13), (0x9100_03f3, 19)];
-/// `stp x10, x, [sp, -16]!` and `ldp x10, x, [sp], 16`, whatever the other register.
-const KEEP_X10: u32 = 0xa9bf_03ea;
-const RESTORE_X10: u32 = 0xa8c1_03ea;
 const PAIR_BYTES: u64 = 16;
-
-/// What the adapter has done on the way to an instruction; its branches lead over it or away.
-#[derive(Clone, Copy, Default)]
-struct Done {
-    /// The register in which C2I has saved the sender's SP. It does so once, behind I2C.
-    sender_sp: Option<u8>,
-    has_record: bool,
-    keeps_x10: bool,
-}
-
-impl Done {
-    fn note(&mut self, code: u32) {
-        match code {
-            PUSH_RECORD => self.has_record = true,
-            POP_RECORD => self.has_record = false,
-            _ if code & 0xffff_83ff == KEEP_X10 => self.keeps_x10 = true,
-            _ if code & 0xffff_83ff == RESTORE_X10 => self.keeps_x10 = false,
-            _ => {
-                let set = SET_SENDER_SP.iter().find(|(set, _)| *set == code);
-                self.sender_sp = self.sender_sp.or(set.map(|&(_, register)| register));
-            }
-        }
-    }
-}
 
 impl<M: Memory> Walk<'_, M> {
     /// The caller of the adapter that has called the VM, which C2I does to have its caller's call patched
@@ -76,9 +46,11 @@ impl<M: Memory> Walk<'_, M> {
         cursor: &Cursor,
         registers: &Registers,
     ) -> Result<Cursor, WalkError> {
-        let done = self.done_before(blob, cursor.pc)?;
-        let kept = if done.keeps_x10 { PAIR_BYTES } else { 0 };
-        if done.has_record {
+        // Its branches lead over what it does or away.
+        let before = instructions_before(self.memory, blob.code_begin, cursor.pc, MAX_INSTRUCTIONS);
+        let done = DoneBefore::by(before);
+        let kept = if done.keeps_x10() { PAIR_BYTES } else { 0 };
+        if done.has_record() {
             let record = pushed_record(self.memory, cursor.pc, cursor.sp, registers.fp());
             let caller = self.caller_by_record(cursor, registers, record)?;
             return Ok(Cursor { sp: caller.sp.wrapping_add(kept), ..caller });
@@ -93,22 +65,5 @@ impl<M: Memory> Walk<'_, M> {
             return Err(WalkError::BadStackPointer);
         }
         Ok(Cursor { pc: lr, sp, fp: registers.fp(), interrupted: false })
-    }
-
-    fn done_before(&self, blob: &Blob, pc: u64) -> Result<Done, WalkError> {
-        let mut done = Done::default();
-        let mut at = blob.code_begin.max(pc.wrapping_sub(MAX_ADAPTER_BYTES));
-        while at < pc {
-            let mut window = [0_u8; WINDOW];
-            let length = (pc.wrapping_sub(at) as usize).min(WINDOW);
-            let Some(code) = window.get_mut(..length) else { break };
-            if !self.memory.read_bytes(at, code) {
-                return Err(WalkError::Unreadable);
-            }
-            let (instructions, _) = code.as_chunks::<{ INSTRUCTION_BYTES as usize }>();
-            instructions.iter().for_each(|&code| done.note(u32::from_le_bytes(code)));
-            at = at.wrapping_add(WINDOW as u64);
-        }
-        Ok(done)
     }
 }

@@ -5,7 +5,8 @@
 //! (cpu/aarch64/templateInterpreterGenerator_aarch64.cpp, generate_math_entry, generate_Reference_get_entry;
 //! gc/g1/g1BarrierSetAssembler_aarch64.cpp, load_at; 11 to 25).
 
-use super::instructions::{INSTRUCTION_BYTES, POP_RECORD, PUSH_RECORD, is_call, leaves, pushed_record};
+use super::done_before::DoneBefore;
+use super::instructions::{instructions_before, is_call, leaves, pushed_record};
 use super::return_address::strip;
 use crate::core::interpreter_code::InterpreterEntry;
 use crate::core::memory::Memory;
@@ -15,20 +16,6 @@ use crate::signal::walk::{Cursor, Walk, WalkError};
 
 /// A barrier that saves all registers is shorter.
 const MAX_INSTRUCTIONS: u64 = 256;
-/// `mov x19, x13`
-const KEEP_SENDER_SP: u32 = 0xaa0d_03f3;
-const FP: u32 = 29;
-
-/// What an entry has done on the straight way to an instruction.
-#[derive(Clone, Copy, Default)]
-struct Done {
-    /// Whether a record is pushed or popped, whichever came last.
-    has_record: Option<bool>,
-    takes_sender_sp: bool,
-    keeps_sender_sp: bool,
-    /// The register that x30 was moved to.
-    keeps_return: Option<u8>,
-}
 
 impl<M: Memory> Walk<'_, M> {
     /// The caller of the frameless entry that was interrupted at `cursor`.
@@ -47,7 +34,7 @@ impl<M: Memory> Walk<'_, M> {
         } else {
             registers.by_dwarf_number(vm.stubs.interpreter_code.sender_sp_register).unwrap_or(0)
         };
-        if done.has_record == Some(true) {
+        if done.has_record() {
             let record = pushed_record(self.memory, cursor.pc, cursor.sp, cursor.fp);
             let caller = self.caller_by_record(cursor, registers, record)?;
             return Ok(Cursor { sp, ..caller });
@@ -68,40 +55,16 @@ impl<M: Memory> Walk<'_, M> {
         cursor: &Cursor,
     ) -> Option<Cursor> {
         let entry = vm.stubs.interpreter_code.entry_at(cursor.pc).filter(|entry| entry.push_fp == 0)?;
-        self.done_in_entry(entry, cursor.pc).has_record.filter(|&has_record| has_record)?;
+        self.done_in_entry(entry, cursor.pc).has_record().then_some(())?;
         let pc = self.load_return_address(cursor.fp.wrapping_add(8)).ok()?;
         let (sp, fp) = (cursor.fp.wrapping_add(16), self.memory.load_u64(cursor.fp)?);
         let caller = Cursor { pc, sp, fp, interrupted: false };
         vm.stubs.interpreter.contains(pc).then(|| self.check_progress(cursor, caller).ok())?
     }
 
-    fn done_in_entry(&self, entry: &InterpreterEntry, pc: u64) -> Done {
-        let mut done = Done::default();
-        let before = (1..=MAX_INSTRUCTIONS).map(|back| pc.wrapping_sub(back.wrapping_mul(INSTRUCTION_BYTES)));
-        let own = before.take_while(|&address| address >= entry.code.start && address < pc);
-        let straight = own
-            .map_while(|address| self.memory.load_u32(address))
-            .take_while(|&code| is_call(code) || !leaves(code));
-        for code in straight {
-            match code {
-                PUSH_RECORD | POP_RECORD => {
-                    done.has_record.get_or_insert(code == PUSH_RECORD);
-                }
-                KEEP_SENDER_SP => done.keeps_sender_sp = true,
-                _ if takes_sp(code) => done.takes_sender_sp = true,
-                _ => done.keeps_return = done.keeps_return.or(kept_return(code)),
-            }
-        }
-        done
+    /// What the entry has done on the straight way to `pc`.
+    fn done_in_entry(&self, entry: &InterpreterEntry, pc: u64) -> DoneBefore {
+        let before = instructions_before(self.memory, entry.code.start, pc, MAX_INSTRUCTIONS);
+        DoneBefore::by(before.take_while(|&code| is_call(code) || !leaves(code)))
     }
-}
-
-/// `mov sp, x` and `and sp, x, -16`, but for what leaves a frame.
-fn takes_sp(code: u32) -> bool {
-    matches!(code & 0xffff_fc1f, 0x9100_001f | 0x927c_ec1f) && code >> 5 & 0x1f != FP
-}
-
-/// The register of `mov x, x30`.
-fn kept_return(code: u32) -> Option<u8> {
-    (code & 0xffff_ffe0 == 0xaa1e_03e0).then_some((code & 0x1f) as u8)
 }

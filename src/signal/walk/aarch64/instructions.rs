@@ -165,12 +165,21 @@ impl Around {
 /// Whether code that begins at `begin` has a record of its own at `pc`, which it makes for some of its way (`enter`, calls,
 /// `leave`; collectors' barriers): what has been pushed last has not been popped.
 pub(super) fn has_pushed_record(memory: &impl Memory, begin: u64, pc: u64) -> bool {
-    let before = (1..=MAX_WITH_RECORD).map(|back| pc.wrapping_sub(back.wrapping_mul(INSTRUCTION_BYTES)));
-    let own = before.take_while(|&address| address >= begin && address < pc);
-    let mut changes = own
-        .filter_map(|address| memory.load_u32(address))
+    let mut changes = instructions_before(memory, begin, pc, MAX_WITH_RECORD)
         .filter(|&code| matches!(code, PUSH_RECORD | POP_RECORD));
     changes.next() == Some(PUSH_RECORD)
+}
+
+/// The instructions before `pc`, the last one first: back to `begin`, and so many at most.
+pub(super) fn instructions_before(
+    memory: &impl Memory,
+    begin: u64,
+    pc: u64,
+    most: u64,
+) -> impl Iterator<Item = u32> {
+    let before = (1..=most).map(move |back| pc.wrapping_sub(back.wrapping_mul(INSTRUCTION_BYTES)));
+    let own = before.take_while(move |&address| address >= begin && address < pc);
+    own.map_while(|address| memory.load_u32(address))
 }
 
 /// Where the record is that code before `pc` has pushed, and has x29 lead to right behind that.

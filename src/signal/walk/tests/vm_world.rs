@@ -229,6 +229,15 @@ impl World {
         blob + BLOB_HEADER
     }
 
+    /// A blob without a frame: stubs, entries of method handles. Gives the address of its code.
+    pub(super) fn frameless_blob(&mut self, name: &str, code: &[u8]) -> u64 {
+        self.blob(&BlobSpec { name, code, frame_bytes: 0, frame_complete: -1, method: 0 })
+    }
+
+    pub(super) fn adapter(&mut self, code: &[u8]) -> u64 {
+        self.frameless_blob("I2C/C2I adapters", code)
+    }
+
     /// A compiled method of the usual shape, with its frame of 0x30 bytes.
     pub(super) fn compiled(&mut self) -> (u64, u64) {
         self.compiled_with(&[])
@@ -318,6 +327,25 @@ pub(super) fn compiled_caller(world: &mut World) -> (u64, u64) {
     world.set(CALLER_SP + 0x20, ENTRY_FP).set(CALLER_SP + 0x28, CALL_STUB_RETURN);
     world.entry_frame(ENTRY_FP);
     (method, code + 0x80)
+}
+
+/// The frame of the younger of the [`interpreted_callers`].
+pub(super) const INTERPRETED_FP: u64 = CALLER_SP - 0x120;
+
+/// Two interpreted methods as a walk gives them: the younger one's frame is at `INTERPRETED_FP` and says that it was called
+/// from `return_pc` with `sender_sp`; the [`compiled_caller`] has called the other.
+pub(super) fn interpreted_callers(
+    world: &mut World,
+    return_pc: u64,
+    sender_sp: u64,
+) -> [(FrameKind, u64, i32); 3] {
+    let (root, root_pc) = compiled_caller(world);
+    let (outer, outer_code) = world.method();
+    let (inner, inner_code) = world.method();
+    let outer_fp = CALLER_SP - 0x20;
+    interpreted_frame(world, outer_fp, outer, outer_code + 3, root_pc, (CALLER_SP, 0x1234));
+    interpreted_frame(world, INTERPRETED_FP, inner, inner_code + 2, return_pc, (sender_sp, outer_fp));
+    [(FrameKind::Interpreted, inner, 2), (FrameKind::Interpreted, outer, 3), (FrameKind::Compiled, root, 7)]
 }
 
 /// An interpreted frame at `fp`, called from `return_pc` with `sender_sp` and `sender_fp`.

@@ -1,18 +1,12 @@
 //! Adapters on aarch64.
 
 use super::machine::*;
-use crate::core::record::FrameKind::{Compiled, Interpreted, Stub};
+use crate::core::record::FrameKind::{Compiled, Stub};
 use crate::signal::walk::tests::vm_world::*;
 
 const FRAME_RECORD: [u32; 2] = [0xa9bf_7bfd, 0x9100_03fd];
 const POP_RECORD: u32 = 0xa8c1_7bfd;
 const BR_X8: u32 = 0xd61f_0100;
-
-fn adapter(world: &mut World, code: &[u32]) -> u64 {
-    let code = bytes(code);
-    let name = "I2C/C2I adapters";
-    world.blob(&BlobSpec { name, code: &code, frame_bytes: 0, frame_complete: -1, method: 0 })
-}
 
 #[test]
 fn an_adapter_takes_the_senders_sp_from_the_register_once_it_is_there() {
@@ -32,7 +26,7 @@ fn an_adapter_takes_the_senders_sp_from_the_register_once_it_is_there() {
         ] {
             let mut world = World::new();
             let (caller, return_pc) = compiled_caller(&mut world);
-            let adapter = adapter(&mut world, &code);
+            let adapter = world.adapter(&bytes(&code));
             world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, return_pc);
             let fp = record.map_or(0x1234, |below| CALLER_SP - below);
             let registers = [(LR, return_pc), (register, sender_sp)];
@@ -75,7 +69,7 @@ fn a_record_that_is_gone_says_nothing_of_the_room_for_arguments() {
         for (number, (below, is_set, in_registers)) in (0..).zip(stages) {
             let mut world = World::new();
             let (caller, return_pc) = compiled_caller(&mut world);
-            let adapter = adapter(&mut world, &code);
+            let adapter = world.adapter(&bytes(&code));
             world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, return_pc);
             // x29 is the record's from the third instruction on, and x30 the adapter's behind the call.
             let fp = if in_registers || number == 1 { 0x1234 } else { CALLER_SP - 16 };
@@ -107,7 +101,7 @@ fn an_adapter_that_asks_for_the_methods_class_keeps_a_pair() {
     for (number, below) in (0..).zip(below) {
         let mut world = World::new();
         let (caller, return_pc) = compiled_caller(&mut world);
-        let adapter = adapter(&mut world, &code);
+        let adapter = world.adapter(&bytes(&code));
         world.set(CALLER_SP - 32, 0x1234).set(CALLER_SP - 24, return_pc);
         let fp = if matches!(number, 3..=5) { CALLER_SP - 32 } else { 0x1234 };
         let lr = if matches!(number, 4 | 5) { adapter + 16 } else { return_pc };
@@ -129,23 +123,15 @@ fn each_instruction_to_compiled_code_leads_to_the_interpreted_caller() {
     for (code, moves_sp) in [(&with_arguments[..], 1), (&without[..], usize::MAX)] {
         for number in 0..code.len() {
             let mut world = World::new();
-            let (root, root_pc) = compiled_caller(&mut world);
-            let (outer, outer_code) = world.method();
-            let (inner, inner_code) = world.method();
-            let outer_fp = CALLER_SP - 0x20;
-            let inner_fp = outer_fp - 0x100;
-            interpreted_frame(&mut world, outer_fp, outer, outer_code + 3, root_pc, (CALLER_SP, 0x1234));
-            let sender = (inner_fp + 0x20, outer_fp);
-            interpreted_frame(&mut world, inner_fp, inner, inner_code + 2, DISPATCH, sender);
+            let callers = interpreted_callers(&mut world, DISPATCH, INTERPRETED_FP + 0x20);
             // C2I, which lies behind, makes a record as well.
             let behind = [&[NOP; 4][..], &FRAME_RECORD, &[NOP, POP_RECORD, 0x9100_03f3]].concat();
-            let adapter = adapter(&mut world, &[code, &behind].concat());
-            let sp = inner_fp - 0x80 - if number > moves_sp { 0x20 } else { 0 };
+            let adapter = world.adapter(&bytes(&[code, &behind].concat()));
+            let sp = INTERPRETED_FP - 0x80 - if number > moves_sp { 0x20 } else { 0 };
             let pc = adapter + 4 * number as u64;
-            let registers = [(LR, DISPATCH), (20, inner_fp - 0x78), (19, inner_fp - 0x80)];
-            let frames = world.walk(pc, sp, inner_fp, &registers);
-            let expected =
-                [(Stub, pc, 0), (Interpreted, inner, 2), (Interpreted, outer, 3), (Compiled, root, 7)];
+            let registers = [(LR, DISPATCH), (20, INTERPRETED_FP - 0x78), (19, INTERPRETED_FP - 0x80)];
+            let frames = world.walk(pc, sp, INTERPRETED_FP, &registers);
+            let expected = [&[(Stub, pc, 0)][..], &callers].concat();
             assert_eq!(frames, expected, "instruction {number} of {}", code.len());
         }
     }
@@ -157,7 +143,7 @@ fn an_adapter_that_has_called_the_vm_is_left_by_its_record() {
     let mut world = World::new();
     let (caller, return_pc) = compiled_caller(&mut world);
     let (vm_method, vm_code) = world.compiled();
-    let adapter = adapter(&mut world, &[NOP; 0x40]);
+    let adapter = world.adapter(&bytes(&[NOP; 0x40]));
     world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, return_pc);
     let sp = CALLER_SP - 0x200;
     world.set(sp - 8, adapter + 0x40).set(sp - 16, CALLER_SP - 16);

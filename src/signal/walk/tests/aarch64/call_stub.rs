@@ -17,9 +17,7 @@ fn call_stub(world: &mut World) -> u64 {
     code.resize(0x10, NOP);
     code.extend([0x9100_03bf, 0xa8c1_7bfd, RET, NOP]);
     let code = bytes(&code);
-    let spec =
-        BlobSpec { name: "StubRoutines (1)", code: &code, frame_bytes: 0, frame_complete: -1, method: 0 };
-    let start = world.blob(&spec);
+    let start = world.frameless_blob("StubRoutines (1)", &code);
     world.layout.stubs.call_stub = CodeRange { start, end: start + code.len() as u64 };
     start
 }
@@ -96,9 +94,7 @@ fn forward_exception_leads_to_the_frame_that_has_the_exception() {
         let mut world = World::new();
         let (caller, return_pc) = compiled_caller(&mut world);
         let code = bytes(&code);
-        let spec =
-            BlobSpec { name: "StubRoutines (1)", code: &code, frame_bytes: 0, frame_complete: -1, method: 0 };
-        let start = world.blob(&spec);
+        let start = world.frameless_blob("StubRoutines (1)", &code);
         world.layout.stubs.forward_exception = CodeRange { start, end: start + code.len() as u64 };
         world.set(CALLER_SP - 8, STALE).set(CALLER_SP - 16, STALE);
         let pc = start + 4 * index;

@@ -99,15 +99,9 @@ fn behind_the_restored_record_the_interpreters_frame_is_the_callers() {
 #[test]
 fn an_interpreted_callers_stack_pointer_may_lie_below_the_callee() {
     let mut world = world();
-    let (root, return_pc) = compiled_caller(&mut world);
-    let (outer, outer_code) = world.method();
-    let (inner, inner_code) = world.method();
-    let outer_fp = CALLER_SP - 0x20;
-    let inner_fp = outer_fp - 0x100;
-    interpreted_frame(&mut world, outer_fp, outer, outer_code + 3, return_pc, (CALLER_SP, 0x1234));
-    interpreted_frame(&mut world, inner_fp, inner, inner_code + 2, DISPATCH, (inner_fp - 0x40, outer_fp));
-    let frames = world.walk(DISPATCH, inner_fp - 0x60, inner_fp, &[]);
-    assert_eq!(frames, [(Interpreted, inner, 2), (Interpreted, outer, 3), (Compiled, root, 7)]);
+    let callers = interpreted_callers(&mut world, DISPATCH, INTERPRETED_FP - 0x40);
+    let frames = world.walk(DISPATCH, INTERPRETED_FP - 0x60, INTERPRETED_FP, &[]);
+    assert_eq!(frames, callers);
 }
 
 /// An entry without a frame.
@@ -236,14 +230,7 @@ fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
         let fp = CALLER_SP - 0x20;
         interpreted_frame(&mut world, fp, method, bytecodes + 3, return_pc, (CALLER_SP, 0x1234));
         let stub_code = bytes(&[RET]);
-        let spec = BlobSpec {
-            name: "StubRoutines (1)",
-            code: &stub_code,
-            frame_bytes: 0,
-            frame_complete: -1,
-            method: 0,
-        };
-        let stub = world.blob(&spec);
+        let stub = world.frameless_blob("StubRoutines (1)", &stub_code);
         let record = fp - 0x80;
         world.set(record, fp).set(record + 8, DISPATCH);
         let own_fp = if has_record { record } else { fp };
@@ -265,7 +252,7 @@ fn a_removed_interpreter_frame_leads_to_the_frame_that_is_to_handle_the_exceptio
     let (caller, return_pc) = compiled_caller(&mut world);
     let code = bytes(&[RET]);
     let name = "StubRoutines (1)";
-    let stub = world.blob(&BlobSpec { name, code: &code, frame_bytes: 0, frame_complete: -1, method: 0 });
+    let stub = world.frameless_blob(name, &code);
     // The exception and the return address, below them a pair for the call.
     let sp = CALLER_SP - 32;
     world.set(sp + 16, 0x4242).set(sp + 24, return_pc);

@@ -1,7 +1,7 @@
 //! Stubs on aarch64.
 
 use super::machine::*;
-use crate::core::record::FrameKind::{Compiled, Interpreted, Native, Stub, Unwalkable};
+use crate::core::record::FrameKind::{Compiled, Native, Stub, Unwalkable};
 use crate::core::unwind::{CfaRule, FpRule};
 use crate::core::vm_layout::CodeRange;
 use crate::signal::walk::WalkError;
@@ -133,24 +133,18 @@ fn a_method_handles_entry_leads_to_the_interpreted_caller() {
         (8, false, false, false),
     ] {
         let mut world = World::new();
-        let (root, root_pc) = compiled_caller(&mut world);
-        let (outer, outer_code) = world.method();
-        let (inner, inner_code) = world.method();
-        let outer_fp = CALLER_SP - 0x20;
-        let inner_fp = outer_fp - 0x100;
-        interpreted_frame(&mut world, outer_fp, outer, outer_code + 3, root_pc, (CALLER_SP, 0x1234));
-        interpreted_frame(&mut world, inner_fp, inner, inner_code + 2, DISPATCH, (inner_fp + 0x20, outer_fp));
+        let callers = interpreted_callers(&mut world, DISPATCH, INTERPRETED_FP + 0x20);
         let entry = stub(&mut world, "MethodHandles adapters", &code, 0);
-        let top = inner_fp - 0x60;
+        let top = INTERPRETED_FP - 0x60;
         if is_pushed {
-            world.set(top - 16, inner_fp).set(top - 8, DISPATCH);
+            world.set(top - 16, INTERPRETED_FP).set(top - 8, DISPATCH);
         }
         let sp = if is_pushed { top - 16 } else { top };
-        let fp = if has_fp { top - 16 } else { inner_fp };
+        let fp = if has_fp { top - 16 } else { INTERPRETED_FP };
         let lr = if has_called { entry + 16 } else { DISPATCH };
         let pc = entry + 4 * number;
         let frames = world.walk(pc, sp, fp, &[(LR, lr)]);
-        let expected = [(Stub, pc, 0), (Interpreted, inner, 2), (Interpreted, outer, 3), (Compiled, root, 7)];
+        let expected = [&[(Stub, pc, 0)][..], &callers].concat();
         assert_eq!(frames, expected, "instruction {number}");
     }
 }

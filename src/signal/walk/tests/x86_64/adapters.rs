@@ -1,6 +1,6 @@
 //! Adapters.
 
-use crate::core::record::FrameKind::{Compiled, Interpreted, Stub};
+use crate::core::record::FrameKind::{Compiled, Stub};
 use crate::signal::walk::tests::vm_world::*;
 
 /// Regression: at a C2I adapter's barriers r13 still was what an earlier call had left there, and passed for the
@@ -25,8 +25,7 @@ fn an_adapter_takes_the_senders_sp_from_r13_only_once_it_is_there() {
     for (stage, code, offset, depth, in_rax, r13) in stages {
         let mut world = World::new();
         let (caller, return_pc) = compiled_caller(&mut world);
-        let spec = BlobSpec { name: "I2C/C2I adapters", code, frame_bytes: 0, frame_complete: -1, method: 0 };
-        let adapter = world.blob(&spec);
+        let adapter = world.adapter(code);
         let sp = CALLER_SP - depth;
         world.set(sp, if in_rax { 0 } else { return_pc });
         let rax = if in_rax { return_pc } else { 0 };
@@ -41,9 +40,7 @@ fn an_adapter_that_has_its_caller_patched_keeps_its_sp_in_r13() {
     let mut world = World::new();
     let (caller, return_pc) = compiled_caller(&mut world);
     let code = [&[0x90; 0x100][..], &[0x58, 0x4c, 0x8b, 0xec]].concat();
-    let spec =
-        BlobSpec { name: "I2C/C2I adapters", code: &code, frame_bytes: 0, frame_complete: -1, method: 0 };
-    let adapter = world.blob(&spec);
+    let adapter = world.adapter(&code);
     world.set(CALLER_SP - 8, return_pc);
     let frames = world.walk(adapter + 0x20, CALLER_SP - 0xa08, 0x1234, &[(0, DISPATCH), (13, CALLER_SP - 8)]);
     assert_eq!(frames, [(Stub, adapter + 0x20, 0), (Compiled, caller, 7)]);
@@ -62,9 +59,7 @@ fn an_adapter_that_has_called_the_vm_is_left_by_the_registers_that_it_has_saved(
         let mut code = vec![0x90; 0x100];
         code[0x40..0x4b].copy_from_slice(&[0xc5, 0xf8, 0x77, 0x48, 0x0f, 0xae, 0x0c, 0x24, 0x48, 0x81, 0xc4]);
         code[0x4b..0x4f].copy_from_slice(&(size as u32).to_le_bytes());
-        let spec =
-            BlobSpec { name: "I2C/C2I adapters", code: &code, frame_bytes: 0, frame_complete: -1, method: 0 };
-        let adapter = world.blob(&spec);
+        let adapter = world.adapter(&code);
         let sender = CALLER_SP - 8;
         let base = sender - padding - 144;
         let sp = base - size;
@@ -108,15 +103,8 @@ fn each_instruction_to_compiled_code_leads_to_the_interpreted_caller() {
         let (mut offset, mut sp, mut in_rax) = (0, sender_sp - 8, false);
         for (number, (bytes, change)) in instructions.iter().enumerate() {
             let mut world = World::new();
-            let (root, root_pc) = compiled_caller(&mut world);
+            let callers = interpreted_callers(&mut world, DISPATCH + 0x40, INTERPRETED_FP + 0x20);
             let (_, gone) = world.compiled();
-            let (outer, outer_code) = world.method();
-            let (inner, inner_code) = world.method();
-            let outer_fp = CALLER_SP - 0x20;
-            let inner_fp = outer_fp - 0x100;
-            interpreted_frame(&mut world, outer_fp, outer, outer_code + 3, root_pc, (CALLER_SP, 0x1234));
-            let sender = (inner_fp + 0x20, outer_fp);
-            interpreted_frame(&mut world, inner_fp, inner, inner_code + 2, DISPATCH + 0x40, sender);
             // An argument; below it earlier calls have left their return addresses.
             world.set(sender_sp, 0x4242);
             for word in 1..0x10 {
@@ -125,15 +113,10 @@ fn each_instruction_to_compiled_code_leads_to_the_interpreted_caller() {
             if !in_rax {
                 world.set(sp, DISPATCH);
             }
-            let adapter = adapter(&mut world, &code);
+            let adapter = world.adapter(&code);
             let rax = if in_rax { DISPATCH } else { 0x4242 };
-            let frames = world.walk(adapter + offset, sp, inner_fp, &[(0, rax), (13, sender_sp)]);
-            let expected = [
-                (Stub, adapter + offset, 0),
-                (Interpreted, inner, 2),
-                (Interpreted, outer, 3),
-                (Compiled, root, 7),
-            ];
+            let frames = world.walk(adapter + offset, sp, INTERPRETED_FP, &[(0, rax), (13, sender_sp)]);
+            let expected = [&[(Stub, adapter + offset, 0)][..], &callers].concat();
             assert_eq!(frames, expected, "instruction {number}, {bytes:x?}");
             offset += bytes.len() as u64;
             if let &Some((down, is_in_rax)) = change {
@@ -142,9 +125,4 @@ fn each_instruction_to_compiled_code_leads_to_the_interpreted_caller() {
             }
         }
     }
-}
-
-fn adapter(world: &mut World, code: &[u8]) -> u64 {
-    let name = "I2C/C2I adapters";
-    world.blob(&BlobSpec { name, code, frame_bytes: 0, frame_complete: -1, method: 0 })
 }

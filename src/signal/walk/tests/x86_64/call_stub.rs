@@ -13,9 +13,7 @@ fn call_stub(world: &mut World) -> u64 {
     let mut code = vec![0x55, 0x48, 0x8b, 0xec, 0x48, 0x83, 0xec, 0x60, 0x48, 0x89, 0x7d, 0xd0];
     code.resize(0x40, 0x90);
     code.extend([0x48, 0x83, 0xc4, 0x60, 0x5d, 0xc3, 0x90]);
-    let spec =
-        BlobSpec { name: "StubRoutines (1)", code: &code, frame_bytes: 0, frame_complete: -1, method: 0 };
-    let start = world.blob(&spec);
+    let start = world.frameless_blob("StubRoutines (1)", &code);
     world.layout.stubs.call_stub = CodeRange { start, end: start + code.len() as u64 };
     start
 }
@@ -83,9 +81,7 @@ fn forward_exception_leads_to_the_frame_that_has_the_exception() {
     ] {
         let mut world = World::new();
         let (caller, return_pc) = compiled_caller(&mut world);
-        let spec =
-            BlobSpec { name: "StubRoutines (1)", code: &code, frame_bytes: 0, frame_complete: -1, method: 0 };
-        let start = world.blob(&spec);
+        let start = world.frameless_blob("StubRoutines (1)", &code);
         world.layout.stubs.forward_exception = CodeRange { start, end: start + code.len() as u64 };
         world.set(CALLER_SP - 8, if in_rdx { 0x4242 } else { return_pc }).set(CALLER_SP - 16, 0x4242);
         let sp = if in_rdx { CALLER_SP } else { CALLER_SP - 8 - below };

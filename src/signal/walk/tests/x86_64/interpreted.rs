@@ -122,14 +122,7 @@ fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
         let (method, bytecodes) = world.method();
         let fp = CALLER_SP - 0x20;
         interpreted_frame(&mut world, fp, method, bytecodes + 3, return_pc, (CALLER_SP, 0x1234));
-        let spec = BlobSpec {
-            name: "StubRoutines (1)",
-            code: &[0xc3],
-            frame_bytes: 0,
-            frame_complete: -1,
-            method: 0,
-        };
-        let stub = world.blob(&spec);
+        let stub = world.frameless_blob("StubRoutines (1)", &[0xc3]);
         let sp = fp - 0x80;
         world.set(sp, MATH.code.start + 0x20).set(sp + 8 + padding, DISPATCH);
         let frames = world.walk(stub, sp, fp, &[]);
@@ -152,14 +145,7 @@ fn a_removed_interpreter_frame_leads_to_the_frame_that_is_to_handle_the_exceptio
         interpreter[0x70c..0x70c + leaves.len()].copy_from_slice(&leaves);
         world.memory.put(INTERPRETER.start, interpreter);
         let (caller, return_pc) = compiled_caller(&mut world);
-        let spec = BlobSpec {
-            name: "StubRoutines (1)",
-            code: &[0xc3],
-            frame_bytes: 0,
-            frame_complete: -1,
-            method: 0,
-        };
-        let stub = world.blob(&spec);
+        let stub = world.frameless_blob("StubRoutines (1)", &[0xc3]);
         // The return address and the exception, below them padding.
         world.set(CALLER_SP - 8, 0x4242).set(CALLER_SP - 16, return_pc);
         let sp = CALLER_SP - 16 - padding;

@@ -24,13 +24,7 @@ fn a_stub_with_a_frame_of_its_own_or_without_leads_to_the_caller() {
     ] {
         let mut world = World::new();
         let (caller, return_pc) = compiled_caller(&mut world);
-        let stub = world.blob(&BlobSpec {
-            name: "StubRoutines (1)",
-            code: &code,
-            frame_bytes: 0,
-            frame_complete: -1,
-            method: 0,
-        });
+        let stub = world.frameless_blob("StubRoutines (1)", &code);
         world.set(CALLER_SP - 8, return_pc).set(CALLER_SP - 16, 0x1234);
         let fp = if has_fp { CALLER_SP - 16 } else { 0x1234 };
         let frames = world.walk(stub + offset, CALLER_SP - 8 - above, fp, &[]);
@@ -100,9 +94,7 @@ fn a_stub_that_is_known_to_have_a_frame_leads_by_it() {
     let code = [&[0x55, 0x48, 0x8b, 0xec][..], &[0x90; 0x40]].concat();
     let mut world = World::new();
     let (caller, return_pc) = compiled_caller(&mut world);
-    let spec =
-        BlobSpec { name: "StubRoutines (1)", code: &code, frame_bytes: 0, frame_complete: -1, method: 0 };
-    let stub = world.blob(&spec);
+    let stub = world.frameless_blob("StubRoutines (1)", &code);
     FRAMES.add(CodeRange { start: stub, end: stub + code.len() as u64 });
     world.layout.stubs.framed = Some(&FRAMES);
     world.set(CALLER_SP - 8, return_pc).set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 0x30, DISPATCH);
@@ -246,13 +238,7 @@ fn a_leaf_stub_below_native_code_returns_by_the_top_of_the_stack() {
     world.objects = ObjectMap::new(vec![TextRange { start, end, object: Arc::new(object) }], 0);
     // call rax, behind which the return address is.
     world.memory.put_u64(NATIVE, 42).put(NATIVE + 0x80, [0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xd0]);
-    let stub = world.blob(&BlobSpec {
-        name: "jni_fast_GetLongField",
-        code: &[0x90; 0x40],
-        frame_bytes: 0,
-        frame_complete: -1,
-        method: 0,
-    });
+    let stub = world.frameless_blob("jni_fast_GetLongField", &[0x90; 0x40]);
     world.set(STACK + 0x100, NATIVE + 0x87);
     let frames = world.walk(stub + 8, STACK + 0x100, 0, &[]);
     assert_eq!(frames[..2], [(Stub, stub + 8, 0), (Native, NATIVE + 0x86, 7)]);
@@ -273,13 +259,7 @@ fn a_method_handles_entry_keeps_the_caller_while_the_return_address_is_in_a_regi
         let mut world = World::new();
         let (root, return_pc) = compiled_caller(&mut world);
         let (method, bytecodes) = world.method();
-        let entry = world.blob(&BlobSpec {
-            name: "MethodHandles adapters",
-            code: &[0x90; 0x40],
-            frame_bytes: 0,
-            frame_complete: -1,
-            method: 0,
-        });
+        let entry = world.frameless_blob("MethodHandles adapters", &[0x90; 0x40]);
         let fp = CALLER_SP - 0x20;
         interpreted_frame(&mut world, fp, method, bytecodes + 3, return_pc, (CALLER_SP, 0x1234));
         let sp = fp - 0x60;
@@ -302,9 +282,7 @@ fn vtable_and_itable_stubs_have_the_return_address_on_top() {
         let mut world = World::new();
         let (caller, return_pc) = compiled_caller(&mut world);
         let (_, gone) = world.compiled();
-        let spec =
-            BlobSpec { name: "vtable chunks", code: &code, frame_bytes: 0, frame_complete: -1, method: 0 };
-        let stub = world.blob(&spec);
+        let stub = world.frameless_blob("vtable chunks", &code);
         // RBP is the caller's, and leads to a frame that is older; the call is through an inline cache whose
         // instruction has been replaced meanwhile, so that the return address does not look like one.
         world
@@ -324,9 +302,7 @@ fn entry_barrier(world: &mut World) -> u64 {
     code.extend([0xc9, 0x48, 0x83, 0xc4, 0x08, 0xc3]);
     code.resize(0x60, 0x90);
     code.extend([0xc9, 0x48, 0x85, 0x24, 0x24, 0x48, 0x8b, 0x24, 0x24, 0xff, 0x64, 0x24, 0xf8]);
-    let spec =
-        BlobSpec { name: "StubRoutines (2)", code: &code, frame_bytes: 0, frame_complete: -1, method: 0 };
-    let stub = world.blob(&spec);
+    let stub = world.frameless_blob("StubRoutines (2)", &code);
     world.layout.stubs.method_entry_barrier = CodeRange { start: stub, end: stub + code.len() as u64 };
     stub
 }
