@@ -8,6 +8,10 @@ use crate::core::memory::Memory;
 use crate::core::record::FrameKind;
 use crate::core::vm_layout::VmLayout;
 
+/// What a C2I adapter makes room for at most: a method has 255 words of arguments or fewer (JVMS 4.3.3), and SP is aligned
+/// (cpu/*/sharedRuntime_*.cpp, gen_c2i_adapter, JDK 11-25).
+const MAX_ARGUMENT_BYTES: u64 = 256 * 8 + 16;
+
 /// Where a method's bytecodes are.
 #[derive(Clone, Copy)]
 pub(super) struct Bytecodes {
@@ -32,6 +36,12 @@ impl<M: Memory> Walk<'_, M> {
     /// A word of the frame at `fp`.
     pub(super) fn slot(&self, fp: u64, index: i64) -> Result<u64, WalkError> {
         self.load(fp.wrapping_add_signed(index.wrapping_mul(8)))
+    }
+
+    /// The sender's SP that code without a frame was told in a register, if arguments alone can be between `sp` and that.
+    pub(super) fn told_sender_sp(&self, sp: u64, told: u64) -> Option<u64> {
+        let is_above = told.wrapping_sub(sp) <= MAX_ARGUMENT_BYTES && told <= self.stack_high;
+        (is_above && told.is_multiple_of(8)).then_some(told)
     }
 
     /// Puts the Java frame of a complete interpreter frame into the sink and finds its caller. `bcp_register` is

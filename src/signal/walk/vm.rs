@@ -265,7 +265,9 @@ impl<M: Memory> Walk<'_, M> {
                     return caller.map(Step::Caller);
                 }
                 match interrupted {
-                    Some(registers) => self.interrupted_stub_caller(vm, &blob, cursor, registers),
+                    Some(registers) => self
+                        .interrupted_stub_caller(vm, &blob, cursor, registers)
+                        .and_then(|caller| self.without_frameless_entry(vm, caller, registers)),
                     None => self.returned_stub_caller(vm, &blob, cursor),
                 }
             }

@@ -62,6 +62,33 @@ impl<M: Memory> Walk<'_, M> {
         vm.stubs.interpreter.contains(pc).then(|| self.check_progress(cursor, caller).ok())?
     }
 
+    /// The caller of an interrupted stub, or, if that is a frameless entry that compiled code has called, the entry's. The
+    /// stubs that entries call leave the register alone that the return address is kept in, or save it right below their
+    /// record (macroAssembler_aarch64_trig.cpp, generate_dsin_dcos, 11 to 25).
+    pub(in crate::signal::walk) fn without_frameless_entry(
+        &self,
+        vm: &VmLayout,
+        caller: Cursor,
+        registers: &Registers,
+    ) -> Result<Cursor, WalkError> {
+        const SAVED_BELOW_SP: u64 = 32;
+        let entry = vm.stubs.interpreter_code.entry_at(caller.pc).filter(|entry| entry.push_fp == 0);
+        let Some(entry) = entry else { return Ok(caller) };
+        let done = self.done_in_entry(entry, caller.pc);
+        let kept = done.keeps_return.filter(|_| done.takes_sender_sp);
+        let Some(kept) = kept.and_then(|register| registers.by_dwarf_number(register)) else {
+            return Ok(caller);
+        };
+        let saved = self.load_return_address(caller.sp.wrapping_sub(SAVED_BELOW_SP)).unwrap_or(0);
+        let is_return = |&pc: &u64| self.is_java_code(vm, pc) && self.is_return_address(vm, pc);
+        let pc = [strip(kept), saved].into_iter().find(is_return);
+        // An interpreted caller is found by x29.
+        Ok(match pc.filter(|&pc| !vm.stubs.interpreter.contains(pc)) {
+            Some(pc) => Cursor { pc, ..caller },
+            None => caller,
+        })
+    }
+
     /// What the entry has done on the straight way to `pc`.
     fn done_in_entry(&self, entry: &InterpreterEntry, pc: u64) -> DoneBefore {
         let before = instructions_before(self.memory, entry.code.start, pc, MAX_INSTRUCTIONS);

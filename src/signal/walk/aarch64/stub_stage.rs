@@ -47,10 +47,14 @@ impl<M: Memory> Walk<'_, M> {
         };
         match blob.kind {
             BlobKind::Vtable => return leaf(sp),
-            // Those with a trailing MemberName may have a collector's barrier asked what that leads to.
+            // Those with a trailing MemberName may have a collector's barrier asked what that leads to. All are told the
+            // sender's SP.
             BlobKind::MethodHandleEntry => {
-                return own_record()
-                    .map_or_else(|| leaf(sp), |record| self.caller_by_record(cursor, registers, record));
+                let caller = own_record()
+                    .map_or_else(|| leaf(sp), |record| self.caller_by_record(cursor, registers, record))?;
+                let told = registers.by_dwarf_number(vm.stubs.interpreter_code.sender_sp_register);
+                let sp = told.and_then(|told| self.told_sender_sp(caller.sp, told));
+                return Ok(Cursor { sp: sp.unwrap_or(caller.sp), ..caller });
             }
             BlobKind::SlowSubtypeCheck => {
                 return leaf(self.sp_at_return(cursor)?.wrapping_add(self.bytes_below_subtype_check(lr)));

@@ -80,22 +80,6 @@ impl<M: Memory> Walk<'_, M> {
         self.interpreted_step(vm, cursor, Some(registers.r13()), sink)
     }
 
-    /// The caller of a frameless entry that has called a stub or C function (`Math.sin`, `CRC32.update`): the entry has
-    /// nothing on the stack but the return address, and a word of padding where SP was not aligned for C. `None` if
-    /// `cursor` is elsewhere, or its caller is compiled: the sender's SP is in a register that is gone.
-    pub(in crate::signal::walk) fn frameless_entry_caller(
-        &self,
-        vm: &VmLayout,
-        cursor: &Cursor,
-    ) -> Option<Cursor> {
-        vm.stubs.interpreter_code.entry_at(cursor.pc).filter(|entry| entry.push_fp == 0)?;
-        [0, 8].into_iter().find_map(|padding| {
-            let slot = cursor.sp.wrapping_add(padding);
-            let pc = self.memory.load_u64(slot).filter(|&pc| vm.stubs.interpreter.contains(pc))?;
-            Some(Cursor { pc, sp: slot.wrapping_add(8), fp: cursor.fp, interrupted: false })
-        })
-    }
-
     /// The caller of an interpreter frame that an exception has removed, while its handler is looked for: above the
     /// caller's frame lie the return address and the exception, and a word of padding where SP was not aligned for C.
     /// Behind the call come `mov rbx, rax; pop rdx; pop rax; jmp rbx`, after `add rsp, 8; jmp` where there is padding

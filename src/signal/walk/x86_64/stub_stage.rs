@@ -104,7 +104,7 @@ impl<M: Memory> Walk<'_, M> {
         caller(slot, fp)
     }
 
-    /// The interpreter's entries of method handles' intrinsics have no frame. Those with a trailing MemberName take the
+    /// The interpreter's entries of method handles' intrinsics have no frame, and are told the sender's SP in r13. Those with a trailing MemberName take the
     /// return address off the stack and put it back: `pop rax; pop rbx; push rax` (cpu/x86/methodHandles_x86.cpp,
     /// generate_method_handle_interpreter_entry, JDK 11-25).
     fn method_handle_entry_caller(
@@ -122,6 +122,7 @@ impl<M: Memory> Walk<'_, M> {
         if !self.is_return_address(vm, pc) {
             return Err(WalkError::NoFrameSize);
         }
+        let sp = self.told_sender_sp(sp, registers.r13()).unwrap_or(sp);
         Ok(Cursor { pc, sp, fp: registers.fp(), interrupted: false })
     }
 

@@ -240,6 +240,50 @@ fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
     }
 }
 
+/// Regression: a compiled caller of an entry without a frame was not looked for where that had called a stub, and x29, which
+/// leads past it, was taken for the frame of the entry's caller.
+#[test]
+fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_compiled_caller() {
+    // ldr d0, [x20]; mov sp, x19; mov x23, x30; mov x8, 0; blr x8; br x23; and 17's, by x13 and x19
+    let new = [0xfd40_0280, 0x9100_027f, 0xaa1e_03f7, 0xd280_0008, 0xd63f_0100, 0xd61f_02e0];
+    let old = [0xfd40_0280, 0x9100_01bf, 0xaa1e_03f3, 0xd280_0008, 0xd63f_0100, 0xd61f_0260];
+    // The stub's code, and what is in the register that the entry keeps x30 in: stp x29, x30, [sp, -16]!; mov x29, sp; stp
+    // x19, xzr, [sp, -16]!; nop; ldp x19, xzr, [sp], 16; ldp x29, x30, [sp], 16; ret.
+    let stub_code = [0xa9bf_7bfd, 0x9100_03fd, 0xa9bf_7ff3, NOP, 0xa8c1_7ff3, 0xa8c1_7bfd, RET];
+    for (code, sender_sp, kept) in [(new, X19, X23), (old, X13, X19)] {
+        // The stub's instruction, SP below the sender's, whether x29 leads to its record, whether x19 is its own.
+        for (number, below, has_fp, has_x19) in [
+            (0, 0, false, false),
+            (1, 16, false, false),
+            (2, 16, true, false),
+            (3, 32, true, true),
+            (4, 32, true, true),
+            (5, 16, true, false),
+            (6, 0, false, false),
+        ] {
+            let mut world = world_with_entry(&code, sender_sp as u8);
+            let (root, root_pc) = compiled_caller(&mut world);
+            let (method, bytecodes) = world.method();
+            // The compiled caller was called by an interpreted one, and keeps its x29.
+            let fp = CALLER_SP - 0x20;
+            interpreted_frame(&mut world, fp, method, bytecodes + 3, root_pc, (CALLER_SP, ENTRY_FP));
+            let (caller, caller_code) = world.compiled();
+            let (caller_sp, return_pc) = (fp - 0x80, caller_code + 0x80);
+            world.set(caller_sp + 0x20, fp).set(caller_sp + 0x28, DISPATCH);
+            let stub = world.frameless_blob("StubRoutines (1)", &bytes(&stub_code));
+            let returns_to = FRAMELESS.code.start + 20;
+            world.set(caller_sp - 16, fp).set(caller_sp - 8, returns_to).set(caller_sp - 32, return_pc);
+            let in_kept = if kept == X19 && has_x19 { 0x4242 } else { return_pc };
+            let own_fp = if has_fp { caller_sp - 16 } else { fp };
+            let pc = stub + 4 * number;
+            let frames = world.walk(pc, caller_sp - below, own_fp, &[(LR, returns_to), (kept, in_kept)]);
+            let expected =
+                [(Stub, pc, 0), (Compiled, caller, 7), (Interpreted, method, 3), (Compiled, root, 7)];
+            assert_eq!(frames, expected, "instruction {number}, x{kept}");
+        }
+    }
+}
+
 #[test]
 fn a_removed_interpreter_frame_leads_to_the_frame_that_is_to_handle_the_exception() {
     const RETURN: u64 = INTERPRETER.start + 0x700;

@@ -115,9 +115,10 @@ fn vtable_and_itable_stubs_have_the_return_address_in_x30() {
     }
 }
 
-/// Regression: in a collector's barrier x29 is the barrier's own, which is no interpreter frame, and x30 is gone.
+/// Regression: in a collector's barrier x29 is the barrier's own, which is no interpreter frame, and x30 is gone. Regression:
+/// where an adapter had made room for arguments, the caller's frame was looked for below where it is.
 #[test]
-fn a_method_handles_entry_leads_to_the_interpreted_caller() {
+fn a_method_handles_entry_leads_to_the_caller() {
     // ldr x12, [x20], 8; enter; bl; leave; ldr x8, [x12, 64]; br x8; behind it another entry
     let code = [0xf840_868c, ENTER[0], ENTER[1], BL, LEAVE[0], LEAVE[1], 0xf940_2188, 0xd61f_0100, NOP];
     // The instruction, whether a record is pushed, whether x29 leads to it, whether x30 is the barrier's.
@@ -132,20 +133,32 @@ fn a_method_handles_entry_leads_to_the_interpreted_caller() {
         (7, false, false, false),
         (8, false, false, false),
     ] {
-        let mut world = World::new();
-        let callers = interpreted_callers(&mut world, DISPATCH, INTERPRETED_FP + 0x20);
-        let entry = stub(&mut world, "MethodHandles adapters", &code, 0);
-        let top = INTERPRETED_FP - 0x60;
-        if is_pushed {
-            world.set(top - 16, INTERPRETED_FP).set(top - 8, DISPATCH);
+        for is_interpreted in [true, false] {
+            let mut world = World::new();
+            let (frames, return_pc, callers_fp, sender_sp) = if is_interpreted {
+                let callers = interpreted_callers(&mut world, DISPATCH, INTERPRETED_FP + 0x20);
+                (callers.to_vec(), DISPATCH, INTERPRETED_FP, INTERPRETED_FP - 0x60)
+            } else {
+                let (caller, return_pc) = compiled_caller(&mut world);
+                (vec![(Compiled, caller, 7)], return_pc, 0x1234, CALLER_SP)
+            };
+            let entry = stub(&mut world, "MethodHandles adapters", &code, 0);
+            let top = if is_interpreted { sender_sp } else { sender_sp - 0x20 };
+            if is_pushed {
+                world.set(top - 16, callers_fp).set(top - 8, return_pc);
+            }
+            let sp = if is_pushed { top - 16 } else { top };
+            let fp = if has_fp { top - 16 } else { callers_fp };
+            let lr = if has_called { entry + 16 } else { return_pc };
+            let pc = entry + 4 * number;
+            let registers = [(LR, lr), (usize::from(SENDER_SP_REGISTER), sender_sp)];
+            let expected = [&[(Stub, pc, 0)][..], &frames].concat();
+            assert_eq!(
+                world.walk(pc, sp, fp, &registers),
+                expected,
+                "instruction {number}, {is_interpreted}"
+            );
         }
-        let sp = if is_pushed { top - 16 } else { top };
-        let fp = if has_fp { top - 16 } else { INTERPRETED_FP };
-        let lr = if has_called { entry + 16 } else { DISPATCH };
-        let pc = entry + 4 * number;
-        let frames = world.walk(pc, sp, fp, &[(LR, lr)]);
-        let expected = [&[(Stub, pc, 0)][..], &callers].concat();
-        assert_eq!(frames, expected, "instruction {number}");
     }
 }
 

@@ -1,8 +1,9 @@
 //! Interpreter frames, and the stages of entering and leaving them.
 
 use crate::core::interpreter_code::{InterpreterCode, InterpreterEntry};
-use crate::core::record::FrameKind::{Compiled, Interpreted, Stub};
+use crate::core::record::FrameKind::{Compiled, Interpreted, Stub, Unwalkable};
 use crate::core::vm_layout::CodeRange;
+use crate::signal::walk::WalkError;
 use crate::signal::walk::tests::vm_world::*;
 
 #[test]
@@ -128,6 +129,41 @@ fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
         let frames = world.walk(stub, sp, fp, &[]);
         let expected = [(Stub, stub, 0), (Interpreted, method, 3), (Compiled, caller, 7)];
         assert_eq!(frames, expected, "{padding} bytes of padding");
+    }
+}
+
+/// Regression: a compiled caller of an entry without a frame was not looked for where that had called a stub, and RBP, which
+/// leads past it, was taken for a frame of the entry's.
+#[test]
+fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_compiled_caller() {
+    // One argument of two words, as 21 and 17 make room for it; r13 as the entry was told, and as a stub has left it.
+    for (room, is_kept) in [(16, true), (24, true), (16, false)] {
+        for padding in [0, 8] {
+            let mut world = World::new();
+            world.layout.stubs.interpreter_code =
+                InterpreterCode { entries: std::slice::from_ref(&MATH), ..InterpreterCode::default() };
+            let (root, root_pc) = compiled_caller(&mut world);
+            let (method, bytecodes) = world.method();
+            // The compiled caller was called by an interpreted one, and keeps its RBP.
+            let fp = CALLER_SP - 0x20;
+            interpreted_frame(&mut world, fp, method, bytecodes + 3, root_pc, (CALLER_SP, ENTRY_FP));
+            let (caller, code) = world.compiled();
+            let caller_sp = fp - 0x80;
+            world.set(caller_sp + 0x20, fp).set(caller_sp + 0x28, DISPATCH);
+            let stub = world.frameless_blob("StubRoutines (1)", &[0xc3]);
+            let slot = caller_sp - room - 8;
+            let sp = slot - 8 - padding;
+            world.set(slot, code + 0x80).set(sp, MATH.code.start + 0x20);
+            let r13 = if is_kept { caller_sp } else { 0x4242 };
+            let frames = world.walk(stub, sp, fp, &[(13, r13)]);
+            let mut expected =
+                vec![(Stub, stub, 0), (Compiled, caller, 7), (Interpreted, method, 3), (Compiled, root, 7)];
+            if !is_kept {
+                expected.truncate(1);
+                expected.push((Unwalkable, stub, WalkError::NoFrameSize as i32));
+            }
+            assert_eq!(frames, expected, "{room} bytes of arguments, {padding} of padding");
+        }
     }
 }
 

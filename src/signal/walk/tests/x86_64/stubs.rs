@@ -274,6 +274,23 @@ fn a_method_handles_entry_keeps_the_caller_while_the_return_address_is_in_a_regi
     }
 }
 
+/// Regression: where an adapter had made room for arguments, the caller's frame was looked for below where it is.
+#[test]
+fn a_method_handles_entry_that_compiled_code_has_called_takes_the_senders_sp_from_r13() {
+    for (stage, above, in_register) in
+        [("at the start", 0x28, false), ("return address popped", 0x20, true), ("put back", 0x20, false)]
+    {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let entry = world.frameless_blob("MethodHandles adapters", &[0x90; 0x40]);
+        let sp = CALLER_SP - above;
+        world.set(sp, if in_register { 0x99 } else { return_pc });
+        let rax = if in_register { return_pc } else { 0 };
+        let frames = world.walk(entry + 8, sp, 0x1234, &[(0, rax), (13, CALLER_SP)]);
+        assert_eq!(frames, [(Stub, entry + 8, 0), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
 #[test]
 fn vtable_and_itable_stubs_have_the_return_address_on_top() {
     // mov r10d, [rsi+8]; nop…; jmp [rbx+0x40]
