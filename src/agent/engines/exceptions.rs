@@ -83,12 +83,10 @@ pub(super) fn is_due() -> bool {
 ///
 /// # Safety
 /// Called in an event of the VM's or a native method, with the current thread's `env`.
-pub(super) unsafe fn sample(env: *mut JNIEnv, subject: impl FnOnce(&Agent) -> Subject) {
+pub(super) unsafe fn sample(agent: &Agent, env: *mut JNIEnv, subject: impl FnOnce() -> Subject) {
     let period = SAMPLING.period.load(Ordering::Relaxed);
-    guarded("Exception", |agent| {
-        // SAFETY: by the contract.
-        unsafe { own_sample::take(agent, env, Engine::Exceptions, [period as f64, 0.0], || subject(agent)) };
-    });
+    // SAFETY: by the contract.
+    unsafe { own_sample::take(agent, env, Engine::Exceptions, [period as f64, 0.0], subject) };
 }
 
 pub(super) unsafe extern "system" fn exception(
@@ -102,10 +100,13 @@ pub(super) unsafe extern "system" fn exception(
     _catching_bci: jlong,
 ) {
     let Some(_inside) = GATE.enter() else { return };
-    if is_due() {
-        // SAFETY: the VM passes the current thread's environment and a live reference.
-        unsafe { sample(env, |agent| own_sample::class_of(agent, env, exception)) };
+    if !is_due() {
+        return;
     }
+    guarded("Exception", |agent| {
+        // SAFETY: the VM passes the current thread's environment and a live reference.
+        unsafe { sample(agent, env, || own_sample::class_of(agent, env, exception)) };
+    });
 }
 
 #[cfg(test)]

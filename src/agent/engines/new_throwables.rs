@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use super::gate::{self, Gate};
 use super::{class_hook, exceptions, own_sample};
+use crate::agent::callbacks::guarded;
 use crate::agent::lifecycle::Agent;
 use crate::agent::resolve::FrameResolver;
 use crate::agent::vm::Vm;
@@ -120,8 +121,10 @@ unsafe extern "system" fn created(env: *mut JNIEnv, _class: jclass, exception: j
         return;
     }
     let Some(_inside) = GATE.enter() else { return };
-    // SAFETY: the VM passes the current thread's environment and a live reference; a native method's anchor is set.
-    unsafe { exceptions::sample(env, |agent| class_of(agent, env, exception)) };
+    guarded("a new exception", |agent| {
+        // SAFETY: the VM passes the current thread's environment and a live reference; a native method's anchor is set.
+        unsafe { exceptions::sample(agent, env, || class_of(agent, env, exception)) };
+    });
 }
 
 /// The class of an exception. From then on it is known whose constructors have run.
