@@ -21,9 +21,12 @@ pub enum BootClassError {
     /// The VM does not bind its method.
     #[error("the VM does not take the native method of {0}")]
     Method(&'static str),
+    /// The module of the changed classes may not use it.
+    #[error("java.base may not call the agent ({0})")]
+    Module(JvmtiError),
 }
 
-/// Lets the module of one class use the module of another.
+/// Lets the module of one class, which is java.base, use the module of another.
 ///
 /// # Safety
 /// `env` is the current thread's, `class` and `other` live references to classes.
@@ -32,7 +35,7 @@ pub unsafe fn let_module_read(
     env: *mut JNIEnv,
     class: jclass,
     other: jclass,
-) -> Result<(), JvmtiError> {
+) -> Result<(), BootClassError> {
     // SAFETY: by the contract; a class has a module, and the references are deleted once.
     unsafe {
         let modules = [class, other].map(|class| ((**env).v9.GetModule)(env, class));
@@ -40,7 +43,7 @@ pub unsafe fn let_module_read(
         for module in modules {
             ((**env).v1_2.DeleteLocalRef)(env, module);
         }
-        check("AddModuleReads", code)
+        check("AddModuleReads", code).map_err(BootClassError::Module)
     }
 }
 

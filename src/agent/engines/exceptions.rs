@@ -65,7 +65,7 @@ pub(super) fn start(vm: &Vm, options: &Options) {
             log::warn!("exceptions is off: the VM does not tell of them ({error})");
         }
     } else if let Err(error) = new_throwables::start(vm) {
-        log::warn!("exceptions is off: the constructors of Throwable do not tell of them: {error}");
+        log::warn!("exceptions is off: {error}");
     }
 }
 

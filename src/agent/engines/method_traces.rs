@@ -128,24 +128,23 @@ fn tracing() -> Option<Arc<Tracing>> {
 ///
 /// # Safety
 /// `env` is the current thread's, without a pending exception.
-unsafe fn make_classes(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), String> {
+unsafe fn make_classes(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), BootClassError> {
     static ARE_MADE: AtomicBool = AtomicBool::new(false);
     if ARE_MADE.load(Ordering::Acquire) {
         return Ok(());
     }
+    let file = exit_class().map_err(|error| BootClassError::File(EXIT_CLASS, error))?;
     // SAFETY: by the contract; the function is one for that method, and the references are live until they are deleted.
     unsafe {
-        let recording = class_of_native(env, RECORD, record as *mut _).map_err(|error| error.to_string())?;
-        let file = exit_class().map_err(|error| error.to_string())?;
+        let recording = class_of_native(env, RECORD, record as *mut _)?;
         let called = boot_class(env, EXIT_CLASS, &file).ok_or(BootClassError::Class(EXIT_CLASS));
-        let read = called.map(|called| {
+        let read = called.and_then(|called| {
             let read = let_module_read(jvmti, env, called, recording);
             ((**env).v1_2.DeleteLocalRef)(env, called);
             read
         });
         ((**env).v1_2.DeleteLocalRef)(env, recording);
-        read.map_err(|error| error.to_string())?
-            .map_err(|error| format!("java.base may not call the agent ({error})"))?;
+        read?;
     }
     ARE_MADE.store(true, Ordering::Release);
     Ok(())

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use jni::sys::{JNIEnv, jclass, jobject};
 use parking_lot::Mutex;
+use thiserror::Error;
 
 use super::gate::{self, Gate};
 use super::{class_hook, exceptions, own_sample};
@@ -17,9 +18,10 @@ use crate::agent::lifecycle::Agent;
 use crate::agent::resolve::FrameResolver;
 use crate::agent::vm::Vm;
 use crate::core::record::{FrameKind, FrameRecord, Subject};
-use crate::jvm::boot_classes::{class_of_native, let_module_read};
+use crate::jvm::boot_classes::{BootClassError, class_of_native, let_module_read};
 use crate::jvm::class_file::telling_class::{CREATED, telling_class};
 use crate::jvm::jvmti::{Jvmti, Phase};
+use crate::jvm::jvmti_error::JvmtiError;
 
 const THROWABLE: &str = "java/lang/Throwable";
 const CONSTRUCTOR: &str = "<init>";
@@ -31,21 +33,32 @@ static TELLS: AtomicBool = AtomicBool::new(false);
 /// run where one is made.
 static CONSTRUCTED: Mutex<Option<HashMap<Subject, Arc<[String]>>>> = Mutex::new(None);
 
+/// Why constructors do not tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(super) enum NotTold {
+    #[error("the VM does not attach this thread")]
+    NotAttached,
+    #[error("the VM does not tell of classes ({0})")]
+    NoHook(JvmtiError),
+    #[error(transparent)]
+    NoClass(BootClassError),
+    #[error("the VM does not make Throwable anew ({0})")]
+    Refused(JvmtiError),
+    /// A line has said why.
+    #[error("Throwable is not changed")]
+    NotChanged,
+}
+
 /// Has constructors tell.
-pub(super) fn start(vm: &Vm) -> Result<(), String> {
-    let env = vm.attach_as_daemon(c"otlpprof").ok_or("this thread cannot be attached to the VM")?;
-    class_hook::listen(vm.jvmti).map_err(|error| error.to_string())?;
-    GATE.open();
+pub(super) fn start(vm: &Vm) -> Result<(), NotTold> {
+    let env = vm.attach_as_daemon(c"otlpprof").ok_or(NotTold::NotAttached)?;
+    class_hook::listen(vm.jvmti).map_err(NotTold::NoHook)?;
     TELLS.store(false, Ordering::Relaxed);
+    GATE.open();
     // SAFETY: the current thread's environment.
-    let changed = unsafe {
-        let changed = prepare(vm.jvmti, env).and_then(|()| retransform(vm.jvmti, env));
-        changed.and_then(|()| {
-            let tells = TELLS.load(Ordering::Relaxed);
-            tells.then_some(()).ok_or_else(|| "its class file cannot be added to".to_owned())
-        })
-    };
-    changed.inspect_err(|_| stop(vm))
+    let changed = unsafe { prepare(vm.jvmti, env).and_then(|()| retransform(vm.jvmti, env)) };
+    let told = changed.and_then(|()| TELLS.load(Ordering::Relaxed).then_some(()).ok_or(NotTold::NotChanged));
+    told.inspect_err(|_| stop(vm))
 }
 
 /// Gives the class back as it was; nothing where constructors do not tell.
@@ -70,15 +83,15 @@ pub(super) fn stop(vm: &Vm) {
 ///
 /// # Safety
 /// `env` is the current thread's, without a pending exception.
-unsafe fn prepare(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), String> {
+unsafe fn prepare(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), NotTold> {
     // SAFETY: by the contract; the function is one for that method, and the references are live until they are deleted.
     unsafe {
-        let called = class_of_native(env, CREATED, created as *mut _).map_err(|error| error.to_string())?;
+        let called = class_of_native(env, CREATED, created as *mut _).map_err(NotTold::NoClass)?;
         let throwable = throwable_class(env);
         let read = let_module_read(jvmti, env, throwable, called);
         ((**env).v1_2.DeleteLocalRef)(env, throwable);
         ((**env).v1_2.DeleteLocalRef)(env, called);
-        read.map_err(|error| format!("java.base may not call the agent ({error})"))
+        read.map_err(NotTold::NoClass)
     }
 }
 
@@ -86,13 +99,13 @@ unsafe fn prepare(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), String> {
 ///
 /// # Safety
 /// As for [`prepare`].
-unsafe fn retransform(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), String> {
+unsafe fn retransform(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), NotTold> {
     // SAFETY: by the contract; the reference is live until it is deleted.
     unsafe {
         let throwable = throwable_class(env);
         let changed = jvmti.retransform_classes(&[throwable]);
         ((**env).v1_2.DeleteLocalRef)(env, throwable);
-        changed.map_err(|error| format!("the VM does not make it anew ({error})"))
+        changed.map_err(NotTold::Refused)
     }
 }
 
