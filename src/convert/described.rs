@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::jfr::values::{Struct, Value};
-use crate::model::{Resource, ResourceValue, label};
+use crate::model::{Resource, ResourceValue, label, percent_decoded};
 
 /// What recordings say of the process that they are of.
 #[derive(Debug, Default)]
@@ -87,7 +87,7 @@ impl Described {
         for (key, value) in
             self.listed.iter().flat_map(|list| list.split(',')).filter_map(split).take(MOST_LISTED)
         {
-            resource.set(label(key), label(value));
+            resource.set(label(&decoded(key)), label(&decoded(value)));
         }
         let mut said: Vec<_> = self.said.iter().collect();
         said.sort_by_key(|(key, _)| **key);
@@ -117,7 +117,37 @@ impl Described {
     }
 }
 
+/// What stands in a list, decoded; as it is where that cannot be.
+fn decoded(text: &str) -> String {
+    percent_decoded(text).unwrap_or_else(|_| text.to_owned())
+}
+
 fn split(pair: &str) -> Option<(&str, &str)> {
     let (key, value) = pair.split_once('=')?;
     Some((key.trim(), value.trim())).filter(|(key, value)| !key.is_empty() && !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: they were taken as they are written, unlike the agent's.
+    #[test]
+    fn listed_attributes_are_percent_decoded() {
+        let listed = "a=x%2Cy%3dz,h%3Di= j%20k ,b=%E2%82%AC%25,c=plain,d=100%,e=%zz,f=%ff,g=%+1";
+        let described = Described { listed: Some(listed.to_owned()), ..Described::default() };
+        let expected = [
+            ("a", "x,y=z"),
+            ("h=i", "j k"),
+            ("b", "\u{20ac}%"),
+            ("c", "plain"),
+            // What stands for nothing stays.
+            ("d", "100%"),
+            ("e", "%zz"),
+            ("f", "%ff"),
+            ("g", "%+1"),
+        ];
+        let expected = expected.map(|(key, value)| (key.to_owned(), ResourceValue::from(value)));
+        assert_eq!(described.all_say(), expected);
+    }
 }

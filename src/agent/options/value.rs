@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::model::{PercentError, percent_decoded};
 use crate::sampling::config::Config;
 
 type Read<T> = Result<T, String>;
@@ -144,22 +145,14 @@ pub(super) fn names(
     Ok(names)
 }
 
-/// Replaces %XX by the byte it stands for (RFC 3986, section 2.1).
 fn percent_decode(text: &str) -> Read<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let mut digit = || rest.next().and_then(|digit| char::from(digit).to_digit(16));
-        let (Some(high), Some(low)) = (digit(), digit()) else {
-            return Err("a % must be followed by two hexadecimal digits; write %25 for %".into());
+    percent_decoded(text).map_err(|error| {
+        let reason = match error {
+            PercentError::NoDigits => "a % must be followed by two hexadecimal digits; write %25 for %",
+            PercentError::NoText => "must be UTF-8 once its %XX are decoded",
         };
-        bytes.push((high << 4 | low) as u8);
-    }
-    String::from_utf8(bytes).map_err(|_| "must be UTF-8 once its %XX are decoded".into())
+        reason.into()
+    })
 }
 
 fn number_and_unit(text: &str) -> (Option<u64>, &str) {
