@@ -9,7 +9,7 @@ use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use jfr_support::synthetic::{self, Shape, recording};
+use jfr_support::synthetic::{self, Shape, VALUE_TYPES, Writer, crafted, recording};
 use otlpprof::convert::{ConvertOptions, JfrToOtlp};
 use otlpprof::otlp::validate::rules::Severity;
 use otlpprof::otlp::validate::validate;
@@ -160,6 +160,70 @@ fn large(files: &Files, length: u64) -> PathBuf {
     file.seek(SeekFrom::Start(length - 1)).unwrap();
     file.write_all(b"\0").unwrap();
     path
+}
+
+/// Regression: what is JSON, compressed or comes by standard input was read whole, and as a tree.
+#[test]
+fn payloads_larger_than_memory_come_out_of_every_form() {
+    let files = Files::new();
+    let input = files.path("large.jfr");
+    // Of no known type, which is passed.
+    let long = |out: &mut Writer| out.event(77, |out| out.bytes.resize(24 << 20, 7));
+    std::fs::write(&input, [recording(SHAPE), crafted(VALUE_TYPES, long, 0, |_| {})].concat()).unwrap();
+    let back = files.path("back.jfr");
+    let program = env!("CARGO_BIN_EXE_otlpprof");
+    // In kibibytes: what the program itself needs, some 24 MiB, and besides less than the payload has.
+    let limited = |command: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit -v 40960; {command}"), program]).arg(files.path("out")).arg(&back);
+        let ran = shell.output().unwrap();
+        assert!(ran.status.success(), "{command}: {}", String::from_utf8_lossy(&ran.stderr));
+        let same = Command::new("cmp").args([&input, &back]).status().unwrap();
+        assert!(same.success(), "{command}");
+        std::fs::remove_file(&back).unwrap();
+    };
+    for format in ["proto", "json", "json-pretty"] {
+        files.convert(&["large.jfr"], &["--include-payload", "--format", format]);
+        limited(r#"exec "$0" payload "$1" -o "$2""#);
+        limited(r#"cat "$1" | "$0" payload - -o "$2""#);
+        limited(r#"gzip -1 -c "$1" >"$1.gz" && "$0" payload "$1.gz" -o "$2""#);
+        limited(r#"cat "$1.gz" | "$0" payload - -o "$2""#);
+        limited(r#""$0" payload - -o - <"$1.gz" >"$2""#);
+    }
+    let cut = files.path("cut");
+    std::fs::write(&cut, [0x1f, 0x8b, 8, 0]).unwrap();
+    let (code, said) = otlpprof(&["payload", text(&cut), "-o", text(&back)]);
+    assert!(code == 2 && said.starts_with(&format!("otlpprof: {}: ", cut.display())), "{said}");
+    assert!(said.lines().count() == 1 && !back.exists(), "{said}");
+}
+
+#[test]
+fn payloads_that_cannot_follow_one_another_are_refused_in_a_line() {
+    let files = Files::new();
+    let with = |formats: &[&str]| {
+        files.convert(&["a.jfr"], &["--include-payload"]);
+        let mut data = ProfilesData::decode(&*std::fs::read(files.path("out")).unwrap()).unwrap();
+        let profiles = &mut data.resource_profiles[0].scope_profiles[0].profiles;
+        let one = profiles[0].clone();
+        *profiles = formats
+            .iter()
+            .map(|format| Profile { original_payload_format: (*format).to_owned(), ..one.clone() })
+            .collect();
+        std::fs::write(files.path("out"), data.encode_to_vec()).unwrap();
+        otlpprof(&["payload", text(&files.path("out")), "-o", text(&files.path("back.jfr"))])
+    };
+    let refused = |count: usize, formats: &str| {
+        let file = files.path("out");
+        let why =
+            format!("{count} payloads that cannot be put into one file, as their formats are {formats}");
+        (2, format!("otlpprof: {}: {why}\n", file.display()))
+    };
+    assert_eq!(with(&["jfr", "pprof", "jfr"]), refused(3, r#""jfr", "pprof""#));
+    assert_eq!(with(&["a\nb", "e", "", "d", "c"]), refused(5, r#""", "a\nb", "c", "d" and others"#));
+    assert!(!files.path("back.jfr").exists());
+    assert_eq!(with(&["jfr", "jfr"]), (0, String::new()));
+    assert!(std::fs::read(files.path("back.jfr")).unwrap() == recording(SHAPE).repeat(2));
+    assert_eq!(with(&["pprof"]).0, 0, "a single one may be anything");
 }
 
 #[test]

@@ -1,13 +1,12 @@
 //! Recordings that are made to cost more than they have bytes: what their conversion allocates, and how much it looks at,
-//! has a bound. Every byte of this binary goes through an allocator that keeps the peak.
+//! has a bound.
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
+mod peak_support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs::File;
 use std::io::Write as _;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jfr_support::synthetic::{
     FieldOf, LONG, STRING, Shape, TypeOf, Writer, crafted, metadata_with, recording,
@@ -15,55 +14,7 @@ use jfr_support::synthetic::{
 use otlpprof::convert::{AddError, ConvertOptions, JfrToOtlp};
 use otlpprof::jfr::error::Problem;
 use otlpprof::jfr::push::PushParser;
-use parking_lot::Mutex;
-
-static IN_USE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-struct Counting;
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-fn note(more: usize, less: usize) {
-    let now = IN_USE.fetch_add(more, Ordering::Relaxed).wrapping_add(more);
-    PEAK.fetch_max(now, Ordering::Relaxed);
-    IN_USE.fetch_sub(less, Ordering::Relaxed);
-}
-
-// SAFETY: the system's allocator, but for the count.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note(layout.size(), 0);
-        // SAFETY: the caller's contract is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        note(0, layout.size());
-        // SAFETY: as above.
-        unsafe { System.dealloc(memory, layout) }
-    }
-
-    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        note(size, layout.size());
-        // SAFETY: as above.
-        unsafe { System.realloc(memory, layout, size) }
-    }
-}
-
-/// The tests share one count.
-static SERIAL: Mutex<()> = Mutex::new(());
-
-const MIB: usize = 1 << 20;
-
-/// The most bytes that `work` had at once, besides those that were there before.
-fn peak_of<T>(work: impl FnOnce() -> T) -> (usize, T) {
-    let before = IN_USE.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
-    let done = work();
-    (PEAK.load(Ordering::Relaxed).saturating_sub(before), done)
-}
+use peak_support::{MIB, SERIAL, peak_of};
 
 /// How many events of a recording became samples.
 fn converted(converter: &JfrToOtlp) -> u64 {

@@ -1,22 +1,26 @@
 //! `otlpprof payload`: takes out what a profile was made of.
 
-use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, Read, Write};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use flate2::bufread::MultiGzDecoder;
 
-use super::input::Input;
 use super::whole_file;
-use crate::otlp::payload::find_payloads;
+use crate::otlp::is_gzip;
+use crate::otlp::payload::{PayloadPlace, copy_payload, find_payloads};
 
 /// Take the original payload out of a file: the recording that a profile was made of
 ///
 /// If several profiles of the file have one, all are written, one behind the other, as a recording may be.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A file of OTLP profiles: protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not
+    /// A file of OTLP profiles: protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
@@ -25,66 +29,92 @@ pub(super) struct Args {
     output: PathBuf,
 }
 
-/// As many bytes as tell what a file is.
-const TELLING: u64 = 64;
-
-/// Whether a file that begins so is protobuf, which can be read in parts. A message begins with 0x0a, which is a line feed:
-/// what follows tells it from JSON, but for messages of so few bytes that it does not matter.
-fn is_protobuf(first: &[u8]) -> bool {
-    let is_gzip = first.starts_with(&[0x1f, 0x8b]);
-    let text = first.trim_ascii_start();
-    !is_gzip && !text.is_empty() && !text.starts_with(b"{")
-}
+/// As much is kept of what cannot be read in place: some of the largest messages.
+const MOST_KEPT: u64 = 8 << 30;
+const COPY_LEN: usize = 1 << 16;
+/// As many bytes tell whether a file is compressed.
+const GZIP_LEN: u64 = 2;
+/// As many formats are named that payloads have.
+const SHOWN_FORMATS: usize = 4;
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let name = || args.file.display().to_string();
+    let mut file = BufReader::new(open(&args.file)?);
+    let places = find_payloads(&mut file).with_context(name)?;
+    check_formats(&args.file, &places)?;
+    write(&args.output, |to| places.iter().try_for_each(|place| copy_payload(&mut file, place, to)))
+}
+
+/// A file in which payloads can be looked for: the one of this name, or what it or standard input gives, decompressed.
+fn open(path: &Path) -> anyhow::Result<File> {
+    let name = || path.display().to_string();
+    let is_stdin = path == Path::new("-");
+    let file = match is_stdin {
+        true => io::stdin().as_fd().try_clone_to_owned().map(File::from),
+        false => File::open(path),
+    };
+    let file = file.with_context(name)?;
     let mut first = Vec::new();
-    if args.file != Path::new("-") {
-        let file = File::open(&args.file).with_context(name)?;
-        file.take(TELLING).read_to_end(&mut first).with_context(name)?;
+    (&file).take(GZIP_LEN).read_to_end(&mut first).with_context(name)?;
+    let is_compressed = is_gzip(&first);
+    if !is_stdin && !is_compressed && file.metadata().with_context(name)?.is_file() {
+        return Ok(file);
     }
-    if is_protobuf(&first) {
-        let mut file = BufReader::new(File::open(&args.file).with_context(name)?);
-        let places = find_payloads(&mut file).with_context(name)?;
-        check_formats(&args.file, places.iter().map(|place| &*place.format))?;
-        return write(&args.output, |to| {
-            for place in &places {
-                file.seek(SeekFrom::Start(place.bytes.start))?;
-                let length = place.bytes.end - place.bytes.start;
-                if io::copy(&mut file.by_ref().take(length), to)? != length {
-                    return Err(io::ErrorKind::UnexpectedEof.into());
-                }
-            }
-            Ok(())
-        });
+    let whole = BufReader::new(io::Cursor::new(first).chain(file));
+    match is_compressed {
+        true => kept(MultiGzDecoder::new(whole), path),
+        false => kept(whole, path),
     }
-    // JSON and what is compressed cannot be read in parts.
-    let input = Input::open(&args.file)?;
-    let messages = input.messages().collect::<anyhow::Result<Vec<_>>>()?;
-    let profiles = messages
-        .iter()
-        .flat_map(|message| &message.data.resource_profiles)
-        .flat_map(|resource| &resource.scope_profiles)
-        .flat_map(|scope| &scope.profiles)
-        .filter(|profile| !profile.original_payload.is_empty());
-    check_formats(&args.file, profiles.clone().map(|profile| &*profile.original_payload_format))?;
-    write(&args.output, |to| profiles.clone().try_for_each(|profile| to.write_all(&profile.original_payload)))
+}
+
+/// What comes of `path`, in a file that nobody else has and that goes with whoever has it.
+fn kept(mut from: impl Read, path: &Path) -> anyhow::Result<File> {
+    let directory = std::env::temp_dir();
+    let in_directory = || directory.display().to_string();
+    let mut file = nameless(&directory).with_context(in_directory)?;
+    let mut bytes = vec![0; COPY_LEN];
+    let mut length = 0;
+    loop {
+        let count = match from.read(&mut bytes) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error).with_context(|| path.display().to_string()),
+        };
+        length += count as u64;
+        if length > MOST_KEPT {
+            bail!("{}: more than {MOST_KEPT} bytes", path.display());
+        }
+        file.write_all(&bytes[..count]).with_context(in_directory)?;
+    }
+    Ok(file)
+}
+
+fn nameless(directory: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    options.clone().custom_flags(libc::O_TMPFILE).open(directory).or_else(|_| {
+        // Not all file systems have files without a name.
+        let path = directory.join(format!(".otlpprof-payload.{}.tmp", std::process::id()));
+        let file = options.create_new(true).open(&path)?;
+        fs::remove_file(&path)?;
+        Ok(file)
+    })
 }
 
 /// Fails without any payload, and with several that cannot follow one another.
-fn check_formats<'f>(file: &Path, formats: impl Iterator<Item = &'f str>) -> anyhow::Result<()> {
-    let formats: Vec<_> = formats.collect();
-    match &formats[..] {
-        [] => bail!("{}: no profile has an original payload", file.display()),
-        [_] => Ok(()),
-        several if several.iter().all(|format| *format == "jfr") => Ok(()),
-        several => bail!(
-            "{}: {} payloads that cannot be put into one file: {}",
-            file.display(),
-            several.len(),
-            several.join(", ")
-        ),
+fn check_formats(file: &Path, places: &[PayloadPlace]) -> anyhow::Result<()> {
+    if places.is_empty() {
+        bail!("{}: no profile has an original payload", file.display());
     }
+    if places.len() == 1 || places.iter().all(|place| place.format == "jfr") {
+        return Ok(());
+    }
+    let formats: BTreeSet<_> = places.iter().map(|place| format!("{:?}", place.format)).collect();
+    let more = if formats.len() > SHOWN_FORMATS { " and others" } else { "" };
+    let shown: Vec<_> = formats.into_iter().take(SHOWN_FORMATS).collect();
+    let (file, count, shown) = (file.display(), places.len(), shown.join(", "));
+    bail!("{file}: {count} payloads that cannot be put into one file, as their formats are {shown}{more}");
 }
 
 fn write(output: &Path, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<ExitCode> {
@@ -94,18 +124,4 @@ fn write(output: &Path, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> 
     }
     whole_file::write(output, body).with_context(|| output.display().to_string())?;
     Ok(ExitCode::SUCCESS)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_protobuf;
-
-    #[test]
-    fn a_message_is_not_taken_for_text_by_the_line_feed_that_it_begins_with() {
-        assert!(is_protobuf(b"\x0a\x80\x01\x0a\x10"), "resource_profiles of 128 bytes");
-        assert!(is_protobuf(b"\x00\x00\x01\x00\x0a\x80\x01"), "behind its length");
-        assert!(!is_protobuf(b"\n {\"resourceProfiles\":[]}"));
-        assert!(!is_protobuf(b"\x1f\x8b\x08"));
-        assert!(!is_protobuf(b""));
-    }
 }

@@ -27,7 +27,7 @@ pub enum Form {
 pub(super) const PREFIX: usize = 4;
 
 /// Whether these are the first bytes of a gzip stream (RFC 1952, 2.3.1).
-pub(super) fn is_gzip(bytes: &[u8]) -> bool {
+pub fn is_gzip(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x1f, 0x8b])
 }
 
@@ -70,8 +70,13 @@ pub(super) fn detect(bytes: &[u8]) -> Result<Form, ReadError> {
     }
 }
 
+/// Whether a file that begins so may be one of protobuf messages: [`detect`] says why.
+pub(super) fn may_be_protobuf(first: &[u8]) -> bool {
+    matches!(first.first(), Some(0..=7 | 0x0a | 0x12))
+}
+
 /// Says what a file is instead, where its first bytes tell.
-fn unknown(bytes: &[u8]) -> String {
+pub(super) fn unknown(bytes: &[u8]) -> String {
     let what = match bytes {
         [b'F', b'L', b'R', 0, ..] => "a JFR recording",
         [0x7f, b'E', b'L', b'F', ..] => "an ELF object",

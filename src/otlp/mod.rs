@@ -9,6 +9,8 @@ mod framing;
 mod functions;
 mod halve;
 pub mod json_indent;
+mod json_payload;
+mod json_text;
 mod json_transcode;
 mod json_tree;
 mod json_write;
@@ -30,6 +32,6 @@ pub mod validate;
 pub mod wire;
 
 pub use encode::{EncodeOptions, Format, NativeFrames, Parts, Payload, encode, encode_around};
-pub use framing::Form;
+pub use framing::{Form, is_gzip};
 pub use halve::halve;
 pub use split::{Message, Split, encode_split};

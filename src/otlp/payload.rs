@@ -1,11 +1,13 @@
-//! Where a file of protobuf messages holds original payloads: found by seeking, as a payload may be far larger than memory.
+//! Where a file holds original payloads, which may be far larger than memory: in protobuf messages they are found by seeking,
+//! in JSON ([`super::json_payload`]) as the text goes by.
 
-use std::io::{self, BufRead, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 
 use thiserror::Error;
 
-use super::framing::PREFIX;
+use super::framing::{PREFIX, may_be_protobuf, unknown};
+use super::json_payload;
 
 /// A profile's `original_payload`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +16,8 @@ pub struct PayloadPlace {
     pub format: String,
     /// Where its bytes are in the file.
     pub bytes: Range<u64>,
+    /// Whether they are base64, as in JSON.
+    pub is_base64: bool,
 }
 
 /// Why payloads cannot be found.
@@ -22,9 +26,23 @@ pub enum PayloadError {
     /// The file cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// It is no file of profiles.
+    #[error("{0}")]
+    UnknownFormat(String),
     /// This is no field.
     #[error("byte {0}: not a field of a protobuf message")]
     Malformed(u64),
+    /// This is no JSON, or none that such a message has.
+    #[error("byte {at}: bad JSON, where {expected} is expected")]
+    Json {
+        /// Where, in bytes from the start of the file.
+        at: u64,
+        /// What should be there.
+        expected: &'static str,
+    },
+    /// There are more payloads than any file should have.
+    #[error("more than {MOST_PAYLOADS} original payloads")]
+    TooMany,
 }
 
 /// The fields that lead from ProfilesData to a profile: resource_profiles, scope_profiles, profiles.
@@ -32,60 +50,138 @@ const PATH: [u64; 3] = [1, 2, 2];
 const FORMAT: u64 = 9;
 const PAYLOAD: u64 = 10;
 /// Longer ones are not read.
-const LONGEST_FORMAT: u64 = 64;
+const LONGEST_FORMAT: usize = 64;
+/// What is known of each is in memory.
+const MOST_PAYLOADS: usize = 1 << 16;
 
 const VARINT: u64 = 0;
 const FIXED64: u64 = 1;
 const LENGTH_DELIMITED: u64 = 2;
 const FIXED32: u64 = 5;
 
-/// The payloads of all profiles of a file: of one message, or of several behind their lengths.
+/// What has been found.
+#[derive(Debug, Default)]
+pub(super) struct Found(Vec<PayloadPlace>);
+
+impl Found {
+    /// Adds a profile's payload if there is something of it.
+    pub(super) fn add(
+        &mut self,
+        format: String,
+        bytes: Range<u64>,
+        is_base64: bool,
+    ) -> Result<(), PayloadError> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if self.0.len() == MOST_PAYLOADS {
+            return Err(PayloadError::TooMany);
+        }
+        let format = Some(format).filter(|format| format.len() <= LONGEST_FORMAT).unwrap_or_default();
+        self.0.push(PayloadPlace { format, bytes, is_base64 });
+        Ok(())
+    }
+}
+
+/// As many bytes as tell what a file is.
+const TELLING: u64 = 64;
+
+/// The payloads of all profiles of a file that is not compressed: of one protobuf message, of several behind their lengths, or
+/// of JSON documents.
 ///
 /// # Errors
 /// If the file cannot be read, or holds something else.
 pub fn find_payloads(file: &mut (impl BufRead + Seek)) -> Result<Vec<PayloadPlace>, PayloadError> {
-    let length = file.seek(SeekFrom::End(0))?;
-    let mut found = Vec::new();
-    for message in messages(file, length)? {
-        file.seek(SeekFrom::Start(message.start))?;
-        let mut walk = Walk { file, at: message.start };
-        walk.message(message.end, 0, &mut found)?;
-    }
-    Ok(found)
+    let mut first = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.by_ref().take(TELLING).read_to_end(&mut first)?;
+    let text = first.trim_ascii_start();
+    let json = |file: &mut _| {
+        Seek::seek(file, SeekFrom::Start(0))?;
+        json_payload::find(file)
+    };
+    let found = match (first.first(), text.first()) {
+        (Some(b'{'), _) => json(file),
+        // A line feed begins a message too, and 123 bytes of its first field go on like JSON.
+        (_, Some(b'{') | None) => match find_in_protobuf(file) {
+            Err(PayloadError::Malformed(_)) => json(file),
+            found => found,
+        },
+        _ => match find_in_protobuf(file) {
+            Err(PayloadError::Malformed(_)) if !may_be_protobuf(&first) => {
+                Err(PayloadError::UnknownFormat(unknown(&first)))
+            }
+            found => found,
+        },
+    };
+    found.map(|Found(places)| places)
 }
 
-/// Where the messages are. Lengths that lead exactly to the file's end are those of messages.
-fn messages(file: &mut (impl BufRead + Seek), length: u64) -> io::Result<Vec<Range<u64>>> {
-    let mut messages = Vec::new();
-    let mut at = 0;
-    while at < length {
-        let mut prefix = [0; PREFIX];
-        let start = at + PREFIX as u64;
-        file.seek(SeekFrom::Start(at))?;
-        let end = match length < start {
-            true => u64::MAX,
-            false => {
-                file.read_exact(&mut prefix)?;
-                start + u64::from(u32::from_be_bytes(prefix))
-            }
-        };
-        if end > length {
-            messages.clear();
-            messages.push(0..length);
-            break;
-        }
-        messages.push(start..end);
-        at = end;
+/// Copies a payload out of the file.
+///
+/// # Errors
+/// If the file cannot be read or is shorter by now, if the payload is not base64 where it should be, or if `to` fails.
+pub fn copy_payload(
+    file: &mut (impl BufRead + Seek),
+    place: &PayloadPlace,
+    to: &mut dyn Write,
+) -> io::Result<()> {
+    file.seek(SeekFrom::Start(place.bytes.start))?;
+    let mut bytes = file.take(place.bytes.end - place.bytes.start);
+    match place.is_base64 {
+        true => json_payload::copy_decoded(&mut bytes, to)?,
+        false => drop(io::copy(&mut bytes, to)?),
     }
-    Ok(messages)
+    if bytes.limit() == 0 { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+fn find_in_protobuf(file: &mut (impl BufRead + Seek)) -> Result<Found, PayloadError> {
+    let length = file.seek(SeekFrom::End(0))?;
+    let is_framed = lengths_fit(file, length)?;
+    file.seek(SeekFrom::Start(0))?;
+    let mut walk = Walk { file, at: 0, found: Found::default() };
+    if !is_framed {
+        walk.message(length, 0)?;
+    }
+    while walk.at < length {
+        let message = walk.prefix()?;
+        walk.message(walk.at + message, 0)?;
+    }
+    Ok(walk.found)
+}
+
+/// Whether lengths lead exactly to the file's end: those of messages.
+fn lengths_fit(file: &mut (impl BufRead + Seek), length: u64) -> io::Result<bool> {
+    file.seek(SeekFrom::Start(0))?;
+    let mut walk = Walk { file, at: 0, found: Found::default() };
+    while walk.at < length {
+        if length - walk.at < PREFIX as u64 {
+            return Ok(false);
+        }
+        let message = walk.prefix()?;
+        if message > length - walk.at {
+            return Ok(false);
+        }
+        walk.pass(message)?;
+    }
+    Ok(true)
 }
 
 struct Walk<'f, F> {
     file: &'f mut F,
     at: u64,
+    found: Found,
 }
 
 impl<F: BufRead + Seek> Walk<'_, F> {
+    /// The length of the message that follows.
+    fn prefix(&mut self) -> io::Result<u64> {
+        let mut prefix = [0; PREFIX];
+        self.file.read_exact(&mut prefix)?;
+        self.at += PREFIX as u64;
+        Ok(u32::from_be_bytes(prefix).into())
+    }
+
     fn varint(&mut self, end: u64) -> Result<u64, PayloadError> {
         let start = self.at;
         let mut value = 0;
@@ -113,7 +209,7 @@ impl<F: BufRead + Seek> Walk<'_, F> {
         }
     }
 
-    fn message(&mut self, end: u64, level: usize, found: &mut Vec<PayloadPlace>) -> Result<(), PayloadError> {
+    fn message(&mut self, end: u64, level: usize) -> Result<(), PayloadError> {
         let (mut format, mut payload) = (String::new(), None);
         while self.at < end {
             let start = self.at;
@@ -133,14 +229,16 @@ impl<F: BufRead + Seek> Walk<'_, F> {
             }
             let field = (key & 7 == LENGTH_DELIMITED).then_some(key >> 3);
             match (PATH.get(level), field) {
-                (Some(on), Some(field)) if *on == field => {
-                    self.message(self.at + length, level + 1, found)?
-                }
-                (None, Some(FORMAT)) if length <= LONGEST_FORMAT => {
+                (Some(on), Some(field)) if *on == field => self.message(self.at + length, level + 1)?,
+                (None, Some(FORMAT)) if length <= LONGEST_FORMAT as u64 => {
                     let mut bytes = Vec::new();
                     self.file.by_ref().take(length).read_to_end(&mut bytes)?;
                     self.at += length;
                     format = String::from_utf8_lossy(&bytes).into_owned();
+                }
+                (None, Some(FORMAT)) => {
+                    format.clear();
+                    self.pass(length)?;
                 }
                 (None, Some(PAYLOAD)) => {
                     payload = Some(self.at..self.at + length);
@@ -149,10 +247,7 @@ impl<F: BufRead + Seek> Walk<'_, F> {
                 _ => self.pass(length)?,
             }
         }
-        if let Some(bytes) = payload.filter(|bytes| !bytes.is_empty()) {
-            found.push(PayloadPlace { format, bytes });
-        }
-        Ok(())
+        payload.map_or(Ok(()), |bytes| self.found.add(format, bytes, false))
     }
 }
 
@@ -178,9 +273,14 @@ mod tests {
     }
 
     fn found(file: &[u8]) -> Vec<(String, Vec<u8>)> {
-        let places = find_payloads(&mut Cursor::new(file)).unwrap();
-        let bytes = |range: &Range<u64>| file[range.start as usize..range.end as usize].to_vec();
-        places.iter().map(|place| (place.format.clone(), bytes(&place.bytes))).collect()
+        let mut file = Cursor::new(file);
+        let places = find_payloads(&mut file).unwrap();
+        let mut bytes = |place: &PayloadPlace| {
+            let mut bytes = Vec::new();
+            copy_payload(&mut file, place, &mut bytes).unwrap();
+            bytes
+        };
+        places.iter().map(|place| (place.format.clone(), bytes(place))).collect()
     }
 
     #[test]
@@ -198,11 +298,44 @@ mod tests {
     }
 
     #[test]
+    fn payloads_of_json_are_found_and_decoded() {
+        let text = br#" {"resourceProfiles":[{"scopeProfiles":[{"profiles":[
+            {"originalPayload":"RkxSAA==","originalPayloadFormat":"jfr"}]}]}]}"#;
+        assert_eq!(found(text), [("jfr".to_owned(), b"FLR\0".to_vec())]);
+    }
+
+    #[test]
+    fn a_file_that_has_become_shorter_is_an_error() {
+        let file = message(&[b"FLR\0"]);
+        let place = &find_payloads(&mut Cursor::new(&file)).unwrap()[0];
+        let cut = &file[..place.bytes.end as usize - 1];
+        let error = copy_payload(&mut Cursor::new(cut), place, &mut Vec::new()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    /// 123 bytes of resource_profiles.
+    #[test]
+    fn a_message_that_begins_like_json_is_none() {
+        let begin = |bytes: usize| message(&[&vec![7; bytes]]);
+        let whole = (1..123).map(begin).find(|whole| whole[1] == b'{').unwrap();
+        assert!(whole.starts_with(b"\n{"));
+        let payload = found(&whole).remove(0).1;
+        assert!(payload.len() > 50 && payload.iter().all(|&byte| byte == 7));
+    }
+
+    #[test]
+    fn what_is_no_file_of_profiles_is_named() {
+        let error = |file: &[u8]| find_payloads(&mut Cursor::new(file)).unwrap_err().to_string();
+        assert_eq!(error(b"FLR\0\0\x02\0\0"), "not an OTLP profile: the file is a JFR recording");
+        assert_eq!(error(b"hello"), "not an OTLP profile: the file is of no known form");
+    }
+
+    #[test]
     fn what_is_no_message_is_an_error_and_cut_ones_are() {
         let whole = message(&[b"FLR\0"]);
-        for cut in 1..whole.len() {
+        // The first byte alone is a text too, of no documents.
+        for cut in 2..whole.len() {
             assert!(find_payloads(&mut Cursor::new(&whole[..cut])).is_err(), "{cut}");
         }
-        assert!(matches!(find_payloads(&mut Cursor::new(b"FLR\0")), Err(PayloadError::Malformed(0))));
     }
 }

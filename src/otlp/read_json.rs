@@ -251,20 +251,25 @@ fn base64(text: &str) -> Option<Vec<u8>> {
     for group in digits.chunks(4) {
         let mut bits = 0_u32;
         for &digit in group {
-            let value = match digit {
-                b'A'..=b'Z' => digit - b'A',
-                b'a'..=b'z' => digit - b'a' + 26,
-                b'0'..=b'9' => digit - b'0' + 52,
-                b'+' | b'-' => 62,
-                b'/' | b'_' => 63,
-                _ => return None,
-            };
-            bits = bits << 6 | u32::from(value);
+            bits = bits << 6 | base64_digit(digit)?;
         }
         bits <<= 6 * (4 - group.len());
         out.extend_from_slice(&bits.to_be_bytes()[1..group.len()]);
     }
     Some(out)
+}
+
+/// The six bits of a digit of either alphabet.
+pub(super) fn base64_digit(digit: u8) -> Option<u32> {
+    let value = match digit {
+        b'A'..=b'Z' => digit - b'A',
+        b'a'..=b'z' => digit - b'a' + 26,
+        b'0'..=b'9' => digit - b'0' + 52,
+        b'+' | b'-' => 62,
+        b'/' | b'_' => 63,
+        _ => return None,
+    };
+    Some(value.into())
 }
 
 #[cfg(test)]
