@@ -21,6 +21,9 @@ use otlpprof::core;
 use otlpprof::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
 use otlpprof::core::collections::COLLECTIONS;
 use otlpprof::core::continuation::*;
+use otlpprof::core::interpreter_code::{
+    InterpreterCode, InterpreterEntry, InterpreterExit, Kept, ThrowStage, ThrownTo,
+};
 use otlpprof::core::memory::{Memory, RecordedMemory};
 use otlpprof::core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, TextRange};
 use otlpprof::core::record::{FrameKind, FrameRecord};
@@ -40,6 +43,37 @@ const OBJECT: u64 = 0x140;
 const STUBS: u64 = 0x180;
 /// Code with each rule.
 const RULE_BYTES: u32 = 3;
+
+/// The interpreter's code: entries without a frame and with one, an exit, and where an exception is thrown.
+const INTERPRETER: CodeRange = CodeRange { start: STUBS, end: STUBS + 0x40 };
+static ENTRIES: [InterpreterEntry; 2] = [
+    InterpreterEntry {
+        code: CodeRange { start: STUBS, end: STUBS + 0x10 },
+        return_in_register: CodeRange { start: 0, end: 0 },
+        push_fp: 0,
+        sender_sp_saved: 0,
+        method_saved: 0,
+    },
+    InterpreterEntry {
+        code: CodeRange { start: STUBS + 0x10, end: STUBS + 0x20 },
+        return_in_register: CodeRange { start: STUBS + 0x12, end: STUBS + 0x14 },
+        push_fp: STUBS + 0x14,
+        sender_sp_saved: STUBS + 0x1a,
+        method_saved: STUBS + 0x1c,
+    },
+];
+static EXITS: [InterpreterExit; 1] = [InterpreterExit {
+    return_on_stack: CodeRange { start: STUBS + 0x20, end: STUBS + 0x24 },
+    return_in_register: CodeRange { start: STUBS + 0x24, end: STUBS + 0x28 },
+    native: false,
+}];
+static THROWS: [ThrowStage; 2] = [
+    ThrowStage {
+        start: STUBS + 0x28,
+        caller: Some(ThrownTo { return_address: Kept::AboveSp(8), sp: Kept::InRegister(3) }),
+    },
+    ThrowStage { start: STUBS + 0x2c, caller: None },
+];
 
 /// What the input chooses beside the content of memory.
 #[derive(Clone, Copy)]
@@ -81,7 +115,9 @@ fn layout(choice: Choice) -> VmLayout {
     layout.code_cache.high_bound = MEMORY + 8;
     layout.code_cache.heaps[0] = MEMORY + 16;
     let range = |start, bytes| CodeRange { start, end: start + bytes };
-    layout.stubs.interpreter = range(STUBS, 0x40);
+    layout.stubs.interpreter = INTERPRETER;
+    layout.stubs.interpreter_code =
+        InterpreterCode { entries: &ENTRIES, exits: &EXITS, throws: &THROWS, sender_sp_register: 13 };
     layout.stubs.call_stub = range(STUBS + 0x40, 0x20);
     layout.stubs.call_stub_return = STUBS + 0x48;
     layout.stubs.forward_exception = range(STUBS + 0x60, 0x20);

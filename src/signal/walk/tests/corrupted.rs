@@ -14,6 +14,7 @@ use super::{every_rule, little_vm, machine, native, relocated};
 use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
 use crate::core::collections::COLLECTIONS;
 use crate::core::continuation::*;
+use crate::core::interpreter_code::{Kept, ThrowStage, ThrownTo};
 use crate::core::memory::Memory;
 use crate::core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, TextRange};
 use crate::core::record::FrameKind::{Compiled, Native};
@@ -34,6 +35,14 @@ const CASES: u32 = if cfg!(target_arch = "x86_64") { 1500 } else { 40 };
 const IDENTITY: u64 = 42;
 /// Words that a whole chunk's frames take.
 const WHOLE: u32 = 2 * FRAME as u32;
+
+static THROWS: [ThrowStage; 2] = [
+    ThrowStage {
+        start: DISPATCH,
+        caller: Some(ThrownTo { return_address: Kept::AboveSp(16), sp: Kept::InRegister(3) }),
+    },
+    ThrowStage { start: DISPATCH + 0x80, caller: None },
+];
 
 /// Walks with each walker.
 pub(super) fn assert_ends<M: Memory>(memory: &M, start: &Start<'_>) {
@@ -177,6 +186,8 @@ proptest! {
         world.layout.stubs.catch_exception = stub(0x20);
         world.layout.stubs.forward_exception = stub(0x40);
         world.layout.stubs.method_entry_barrier = stub(0x60);
+        world.put_interpreter_code(FRAMELESS.code.start, &code[..0x40]);
+        world.layout.stubs.interpreter_code.throws = &THROWS;
         let mut registers = Registers { pc, ..Registers::default() };
         registers.general.copy_from_slice(&general);
         registers.general[machine::SP] = sp * 8;

@@ -28,6 +28,8 @@ pub(super) const STACK: u64 = 0x70_0000;
 pub(super) const STACK_HIGH: u64 = 0x71_0000;
 pub(super) const THREAD: u64 = 0x60_0000;
 pub(super) const INTERPRETER: CodeRange = CodeRange { start: 0x1f_0000, end: 0x1f_8000 };
+/// What can be read of it.
+const INTERPRETER_BYTES: usize = 0x1000;
 pub(super) const CALL_STUB_RETURN: u64 = 0x1f_9000;
 pub(super) const CONT_THAW: CodeRange = CodeRange { start: 0x1f_a000, end: 0x1f_a100 };
 pub(super) const RETURN_BARRIER: CodeRange = CodeRange { start: 0x1f_a100, end: 0x1f_a200 };
@@ -47,6 +49,14 @@ pub(super) const EXIT: InterpreterExit = InterpreterExit {
     return_on_stack: CodeRange { start: INTERPRETER.start + 0x201, end: INTERPRETER.start + 0x203 },
     return_in_register: CodeRange { start: INTERPRETER.start + 0x203, end: INTERPRETER.start + 0x209 },
     native: false,
+};
+/// An entry without a frame.
+pub(super) const FRAMELESS: InterpreterEntry = InterpreterEntry {
+    code: CodeRange { start: INTERPRETER.start + 0x600, end: INTERPRETER.start + 0x640 },
+    return_in_register: CodeRange { start: 0, end: 0 },
+    push_fp: 0,
+    sender_sp_saved: 0,
+    method_saved: 0,
 };
 /// In the middle of some bytecode.
 pub(super) const DISPATCH: u64 = INTERPRETER.start + 0x400;
@@ -117,13 +127,13 @@ impl World {
             ..StubLayout::default()
         };
         layout.stubs.interpreter_code = InterpreterCode {
-            entries: &[ENTRY],
+            entries: &[ENTRY, FRAMELESS],
             exits: &[EXIT],
             throws: &[],
             sender_sp_register: machine::SENDER_SP_REGISTER,
         };
         // The interpreter itself, and its segments: free, but for one blob at the end of this.
-        memory.put(INTERPRETER.start, vec![0x90; 0x1000]);
+        memory.put(INTERPRETER.start, vec![0x90; INTERPRETER_BYTES]);
         memory.put(SEGMAP, vec![0xff; ((CODE_END - CODE) >> SEGMENT_SHIFT) as usize]);
         let stack = vec![0; ((STACK_HIGH - STACK) / 8) as usize];
         for field in [0, 8, 16, little_vm::VFRAME_ARRAY_HEAD] {
@@ -151,6 +161,14 @@ impl World {
     /// A word of the stack.
     pub(super) fn set(&mut self, address: u64, value: u64) -> &mut Self {
         self.stack[((address - STACK) / 8) as usize] = value;
+        self
+    }
+
+    /// Has the interpreter's code be this at `address`.
+    pub(super) fn put_interpreter_code(&mut self, address: u64, code: &[u8]) -> &mut Self {
+        let mut interpreter = vec![0x90; INTERPRETER_BYTES];
+        interpreter[(address - INTERPRETER.start) as usize..][..code.len()].copy_from_slice(code);
+        self.memory.put(INTERPRETER.start, interpreter);
         self
     }
 

@@ -104,26 +104,11 @@ fn an_interpreted_callers_stack_pointer_may_lie_below_the_callee() {
     assert_eq!(frames, callers);
 }
 
-/// An entry without a frame.
-static FRAMELESS: InterpreterEntry = InterpreterEntry {
-    code: CodeRange { start: INTERPRETER.start + 0x600, end: INTERPRETER.start + 0x640 },
-    return_in_register: CodeRange { start: 0, end: 0 },
-    push_fp: 0,
-    sender_sp_saved: 0,
-    method_saved: 0,
-};
-
 /// A world with this code as an entry without a frame.
 fn world_with_entry(code: &[u32], sender_sp_register: u8) -> World {
     let mut world = World::new();
-    let mut interpreter = vec![0x90; 0x1000];
-    interpreter[0x600..0x600 + 4 * code.len()].copy_from_slice(&bytes(code));
-    world.memory.put(INTERPRETER.start, interpreter);
-    world.layout.stubs.interpreter_code = InterpreterCode {
-        entries: std::slice::from_ref(&FRAMELESS),
-        sender_sp_register,
-        ..InterpreterCode::default()
-    };
+    world.put_interpreter_code(FRAMELESS.code.start, &bytes(code));
+    world.layout.stubs.interpreter_code.sender_sp_register = sender_sp_register;
     world
 }
 
@@ -290,9 +275,7 @@ fn a_removed_interpreter_frame_leads_to_the_frame_that_is_to_handle_the_exceptio
     // ldp x8, x12, [sp], 16; mov x1, x0; ldp x0, x30, [sp], 16; mov x3, x30; br x1
     let leaves = bytes(&[0xa8c1_33e8, 0xaa00_03e1, 0xa8c1_7be0, 0xaa1e_03e3, 0xd61f_0020]);
     let mut world = World::new();
-    let mut interpreter = vec![0x90; 0x1000];
-    interpreter[0x700..0x700 + leaves.len()].copy_from_slice(&leaves);
-    world.memory.put(INTERPRETER.start, interpreter);
+    world.put_interpreter_code(RETURN, &leaves);
     let (caller, return_pc) = compiled_caller(&mut world);
     let code = bytes(&[RET]);
     let name = "StubRoutines (1)";

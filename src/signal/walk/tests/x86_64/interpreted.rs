@@ -1,8 +1,6 @@
 //! Interpreter frames, and the stages of entering and leaving them.
 
-use crate::core::interpreter_code::{InterpreterCode, InterpreterEntry};
 use crate::core::record::FrameKind::{Compiled, Interpreted, Stub, Unwalkable};
-use crate::core::vm_layout::CodeRange;
 use crate::signal::walk::WalkError;
 use crate::signal::walk::tests::vm_world::*;
 
@@ -63,15 +61,6 @@ fn after_leave_the_interpreters_frame_is_the_callers() {
     }
 }
 
-/// An entry without a frame.
-static MATH: InterpreterEntry = InterpreterEntry {
-    code: CodeRange { start: INTERPRETER.start + 0x600, end: INTERPRETER.start + 0x640 },
-    return_in_register: CodeRange { start: 0, end: 0 },
-    push_fp: 0,
-    sender_sp_saved: 0,
-    method_saved: 0,
-};
-
 /// Regression: at the end of an entry without a frame, and in a collector's barrier in it, the top of the stack was taken for
 /// the return address (`Thread.currentThread` on 21, `Reference.get` with Shenandoah).
 #[test]
@@ -92,11 +81,7 @@ fn each_stage_of_an_entry_without_a_frame_leads_to_the_caller() {
     ] {
         for has_method in [true, false] {
             let mut world = World::new();
-            let mut interpreter = vec![0x90; 0x1000];
-            interpreter[0x600..0x600 + code.len()].copy_from_slice(&code);
-            world.memory.put(INTERPRETER.start, interpreter);
-            world.layout.stubs.interpreter_code =
-                InterpreterCode { entries: std::slice::from_ref(&MATH), ..InterpreterCode::default() };
+            world.put_interpreter_code(FRAMELESS.code.start, &code);
             let (caller, return_pc) = compiled_caller(&mut world);
             let (method, _) = world.method();
             let slot = CALLER_SP - 0x20;
@@ -104,8 +89,12 @@ fn each_stage_of_an_entry_without_a_frame_leads_to_the_caller() {
             let sp = pushed.map_or(slot + 8, |pushed| slot - pushed);
             let rbx = if has_method { method } else { 0x1234 };
             let rdi = if in_rdi { return_pc } else { 0 };
-            let frames =
-                world.walk(MATH.code.start + offset, sp, ENTRY_FP, &[(3, rbx), (5, rdi), (13, CALLER_SP)]);
+            let frames = world.walk(
+                FRAMELESS.code.start + offset,
+                sp,
+                ENTRY_FP,
+                &[(3, rbx), (5, rdi), (13, CALLER_SP)],
+            );
             let expected = [(Interpreted, method, 0), (Compiled, caller, 7)];
             assert_eq!(frames, expected[usize::from(!has_method)..], "{stage}, {has_method}");
         }
@@ -117,15 +106,13 @@ fn each_stage_of_an_entry_without_a_frame_leads_to_the_caller() {
 fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
     for padding in [0, 8] {
         let mut world = World::new();
-        world.layout.stubs.interpreter_code =
-            InterpreterCode { entries: std::slice::from_ref(&MATH), ..InterpreterCode::default() };
         let (caller, return_pc) = compiled_caller(&mut world);
         let (method, bytecodes) = world.method();
         let fp = CALLER_SP - 0x20;
         interpreted_frame(&mut world, fp, method, bytecodes + 3, return_pc, (CALLER_SP, 0x1234));
         let stub = world.frameless_blob("StubRoutines (1)", &[0xc3]);
         let sp = fp - 0x80;
-        world.set(sp, MATH.code.start + 0x20).set(sp + 8 + padding, DISPATCH);
+        world.set(sp, FRAMELESS.code.start + 0x20).set(sp + 8 + padding, DISPATCH);
         let frames = world.walk(stub, sp, fp, &[]);
         let expected = [(Stub, stub, 0), (Interpreted, method, 3), (Compiled, caller, 7)];
         assert_eq!(frames, expected, "{padding} bytes of padding");
@@ -140,8 +127,6 @@ fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_compiled_caller(
     for (room, is_kept) in [(16, true), (24, true), (16, false)] {
         for padding in [0, 8] {
             let mut world = World::new();
-            world.layout.stubs.interpreter_code =
-                InterpreterCode { entries: std::slice::from_ref(&MATH), ..InterpreterCode::default() };
             let (root, root_pc) = compiled_caller(&mut world);
             let (method, bytecodes) = world.method();
             // The compiled caller was called by an interpreted one, and keeps its RBP.
@@ -153,7 +138,7 @@ fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_compiled_caller(
             let stub = world.frameless_blob("StubRoutines (1)", &[0xc3]);
             let slot = caller_sp - room - 8;
             let sp = slot - 8 - padding;
-            world.set(slot, code + 0x80).set(sp, MATH.code.start + 0x20);
+            world.set(slot, code + 0x80).set(sp, FRAMELESS.code.start + 0x20);
             let r13 = if is_kept { caller_sp } else { 0x4242 };
             let frames = world.walk(stub, sp, fp, &[(13, r13)]);
             let mut expected =
@@ -176,10 +161,7 @@ fn a_removed_interpreter_frame_leads_to_the_frame_that_is_to_handle_the_exceptio
     let leaves = [0x48, 0x8b, 0xd8, 0x5a, 0x58, 0xff, 0xe3];
     for (offset, padding) in [(0, 8), (padded.len() as u64, 0)] {
         let mut world = World::new();
-        let mut interpreter = vec![0x90; 0x1000];
-        interpreter[0x700..0x700 + padded.len()].copy_from_slice(&padded);
-        interpreter[0x70c..0x70c + leaves.len()].copy_from_slice(&leaves);
-        world.memory.put(INTERPRETER.start, interpreter);
+        world.put_interpreter_code(RETURN, &[&padded[..], &leaves].concat());
         let (caller, return_pc) = compiled_caller(&mut world);
         let stub = world.frameless_blob("StubRoutines (1)", &[0xc3]);
         // The return address and the exception, below them padding.
