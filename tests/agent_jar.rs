@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use agent_support::running::Finished;
 use agent_support::stacks::cpu_stacks;
-use agent_support::{JavaRun, agent, java_homes};
+use agent_support::{JavaRun, agent, java_homes, java_version};
 use tempfile::TempDir;
 
 /// The folder with the jar that has the agent that was built with this test.
@@ -337,6 +337,35 @@ fn without_a_library_for_the_machine_calls_do_nothing_and_say_so_once() {
     }
 }
 
+/// From JDK 24 on it may. A program then ended where it asked for the profiler, and a JVM with the jar as its agent did not
+/// start.
+#[test]
+fn where_the_jvm_denies_native_access_calls_do_nothing_and_say_so_once() {
+    let denying: Vec<_> = java_homes().into_iter().filter(|home| java_version(home) >= 24).collect();
+    assert!(!denying.is_empty(), "no JDK here denies native access");
+    for home in denying {
+        let folder = tempfile::tempdir().unwrap();
+        let denied =
+            |program| run_with_jar(&home, program, &folder).jvm_option("--illegal-native-access=deny");
+        let calls = denied("ContextCalls").argument(false);
+        let hello = denied("Hello").java_agent(&jar(), "cpu=1ms,file=FILE");
+        for (run, printed) in [(calls, "done\n"), (hello, "Hello\n")] {
+            let run = run.run().expect_success();
+            assert_eq!(run.stdout, printed, "{}: {}", run.label, run.stderr);
+            let said =
+                "the profiling agent is not in this process (Illegal native access from an unnamed module";
+            assert_eq!(run.stderr.matches(said).count(), 1, "{}: {}", run.label, run.stderr);
+            let remedy = "the option --enable-native-access=ALL-UNNAMED of the JVM allows it";
+            assert!(run.stderr.contains(remedy) && !run.stderr.contains("\tat "), "{}", run.stderr);
+        }
+        let allowed = denied("ContextLoaded").jvm_option("--enable-native-access=ALL-UNNAMED");
+        let allowed = allowed.variable("AGENT_OPTIONS", "cpu=1ms,file=FILE").run().expect_success();
+        assert_eq!(allowed.stdout, "done\n", "{}: {}", allowed.label, allowed.stderr);
+        assert!(!allowed.stderr.contains("restricted method"), "{}: {}", allowed.label, allowed.stderr);
+        assert_nothing_left(&allowed, &folder);
+    }
+}
+
 /// Classes and library of two versions: here a library whose `abi0` has another name, as one before it had none.
 #[test]
 fn a_library_of_another_version_is_refused_with_one_line() {
@@ -370,7 +399,9 @@ fn the_library_is_loaded_for_one_class_loader_or_by_the_jvm_for_all() {
         let run = JavaRun::new(&home, "JarLoaders").api(&jar()).argument(jar().display());
         let alone = run.run().expect_success();
         assert_eq!(alone.stdout, "true\nfalse\nfalse\n", "{}: {}", alone.label, alone.stderr);
-        assert!(alone.stderr.contains("for the classes of another class loader"), "{}", alone.stderr);
+        for said in ["for the classes of another class loader", "one that -agentpath loads serves all"] {
+            assert!(alone.stderr.contains(said), "{}: {}", alone.label, alone.stderr);
+        }
         let run = JavaRun::new(&home, "JarLoaders").api(&jar()).argument(jar().display());
         let by_jvm = run.agent("cpu=1ms,file=FILE").run().expect_success();
         assert_eq!(by_jvm.stdout, "true\ntrue\ntrue\n", "{}: {}", by_jvm.label, by_jvm.stderr);

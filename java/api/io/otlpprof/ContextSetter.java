@@ -230,7 +230,7 @@ public final class ContextSetter {
      * @param value its value; null clears the attribute
      * @return whether the thread now has both: as {@link #setTraceContext(String, String, int)} and
      *     {@link #setAttribute(int, String)}
-     * @throws IllegalArgumentException if the attribute is an id of the span
+     * @throws IllegalArgumentException with the agent, if the attribute is an id of the span
      * @throws IndexOutOfBoundsException if the offset is none of this setter's
      */
     public boolean setTraceContext(
@@ -249,7 +249,7 @@ public final class ContextSetter {
      * @param offset of the attribute, as {@link #offsetOf} gave it
      * @param value its value; null clears the attribute
      * @return as {@link #setTraceContext(long, long, long, int, int, String)}
-     * @throws IllegalArgumentException if the attribute is an id of the span
+     * @throws IllegalArgumentException with the agent, if the attribute is an id of the span
      * @throws IndexOutOfBoundsException if the offset is none of this setter's
      */
     public boolean setTraceContext(String traceId, String spanId, int flags, int offset, String value) {

@@ -51,7 +51,8 @@ public final class Otlpprof {
      * where there is none, in the jar of these classes. It is then loaded, but not started.
      *
      * <p>The library of the jar is unpacked to a file of {@code java.io.tmpdir} that only this user can read, and that is
-     * gone when it has been loaded. Classes of this package that several class loaders have share an agent that the JVM
+     * gone when it has been loaded. From JDK 24 on the JVM warns when Java loads a library, or forbids it, unless
+     * {@code --enable-native-access} allows it. Classes of this package that several class loaders have share an agent that the JVM
      * has loaded; one that Java loads is for the first class loader alone.
      *
      * <p>It may be called often. Where there is no agent it looks for one once a second, so that it finds one that is attached
@@ -128,12 +129,18 @@ public final class Otlpprof {
         String other = System.getProperty(LOADED);
         if (other != null) {
             // A second copy of the library would have contexts that the first one's samples do not see.
-            return withoutAgent("its library was loaded for the classes of another class loader, " + other);
+            return withoutAgent("its library was loaded for the classes of another class loader, " + other
+                    + ", and serves them alone; one that -agentpath loads serves all");
         }
         try {
             load.run();
         } catch (UnsatisfiedLinkError e) {
             return withoutAgent(e.getMessage());
+        } catch (IllegalCallerException e) {
+            // JDKs from 24 on can be told to, and later ones may do so unasked (JEP 472).
+            Module own = Otlpprof.class.getModule();
+            return withoutAgent(e.getMessage() + "; the option --enable-native-access="
+                    + (own.isNamed() ? own.getName() : "ALL-UNNAMED") + " of the JVM allows it");
         }
         System.setProperty(LOADED, String.valueOf(Otlpprof.class.getClassLoader()));
         Otlpprof linked = linked();
