@@ -104,6 +104,35 @@ fn what_a_program_tells_of_is_in_profiles_of_its_own() {
     }
 }
 
+/// Its span and attributes, and no name or id: those of its carrier are not its own.
+#[test]
+fn an_event_of_a_virtual_thread_has_that_threads_context() {
+    const THREADS: i64 = 100;
+    for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
+        let run = JavaRun::new(&home, "VirtualEvents").argument(THREADS);
+        let run = run.jvm_option("-Djdk.virtualThreadScheduler.parallelism=2");
+        let run = run.agent("cpu=10ms,file=FILE").run().expect_success();
+        let (mut with, mut without) = (0, 0);
+        for event in stacks_of(&run.messages(), "event", ("duration", "nanoseconds")) {
+            let label = |name: &str| event.labels.get(name).map(String::as_str);
+            assert_eq!((event.thread.as_str(), event.thread_id), ("", None), "{}: {event:?}", run.label);
+            let name = label("event.name").expect("each has one");
+            if let Some(number) = name.strip_prefix("with") {
+                let span = number.parse::<u64>().unwrap() + 1;
+                let link = Some(([1_u64, 2].map(u64::to_be_bytes).concat(), span.to_be_bytes().to_vec()));
+                let expected = (link, Some(format!("tenant{number}")), 1000);
+                assert_eq!((event.link.clone(), label("tenant").map(str::to_owned), event.value), expected);
+                with += 1;
+            } else {
+                let found = (&event.link, label("tenant"), event.value);
+                assert_eq!(found, (&None, None, THREADS / 2 * 1000), "{}", run.label);
+                without += 1;
+            }
+        }
+        assert_eq!((with, without), (THREADS / 2, 1), "{}", run.label);
+    }
+}
+
 #[test]
 fn only_registered_threads_are_sampled_where_that_is_asked_for() {
     for home in java_homes() {

@@ -59,6 +59,7 @@ public final class ContextCalls {
         values(setter, withAgent);
         ContextMistakes.hold(profiler, setter, withAgent);
         ids(setter, withAgent);
+        idsTakeNoRoom(setter, withAgent);
         threads(setter, withAgent);
         allocatesNothing(setter);
         System.out.println("done");
@@ -203,6 +204,15 @@ public final class ContextCalls {
         setter.clearAttribute("spanid");
         expect(false, hasSpan(setter));
         expect(false, setter.setAttribute("traceid", "no trace"));
+        setter.clear();
+    }
+
+    /** Ids that are set as attributes are no values: as those they would fill the dictionary, which reclaims what it can then. */
+    private static void idsTakeNoRoom(ContextSetter setter, boolean withAgent) {
+        for (long i = 0; i < 70_000; i++) {
+            String digits = Long.toHexString(i | 1L << 60);
+            expect(withAgent, setter.setAttribute("traceid", digits + digits) && setter.setAttribute("spanid", digits));
+        }
         setter.clear();
     }
 

@@ -1,0 +1,40 @@
+package programs;
+
+import io.otlpprof.ContextSetter;
+import io.otlpprof.Otlpprof;
+import java.util.List;
+
+/**
+ * Virtual threads that tell of events: {@code VirtualEvents THREADS}. Every second one has a context, and all yield before they
+ * tell, so that each is on the carrier that another has left.
+ */
+public final class VirtualEvents {
+    private static final Otlpprof PROFILER = Otlpprof.getInstance();
+    private static final ContextSetter CONTEXT = new ContextSetter(PROFILER, List.of("tenant"));
+
+    private VirtualEvents() {}
+
+    public static void main(String[] args) throws Exception {
+        Thread[] threads = new Thread[Integer.parseInt(args[0])];
+        for (int i = 0; i < threads.length; i++) {
+            int number = i;
+            threads[i] = Threads.startVirtual(() -> tell(number));
+        }
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        System.out.println("done");
+    }
+
+    private static void tell(int number) {
+        boolean hasContext = number % 2 == 0;
+        if (hasContext) {
+            CONTEXT.setTraceContext(1, 2, number + 1, 1);
+            CONTEXT.setAttribute(0, "tenant" + number);
+        }
+        Thread.yield();
+        if (!PROFILER.recordDuration(hasContext ? "with" + number : "alone", 0, 1000)) {
+            throw new AssertionError("not recorded");
+        }
+    }
+}
