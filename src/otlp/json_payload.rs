@@ -17,7 +17,7 @@ const COPY_LEN: usize = 1 << 16;
 pub(super) fn find(from: impl BufRead) -> Result<Found, PayloadError> {
     let mut text = JsonText::new(from);
     let mut found = Found::default();
-    while text.next()?.is_some() {
+    while text.next_document()?.is_some() {
         message(&mut text, 0, &mut found)?;
     }
     Ok(found)
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(found_in(text.as_bytes(), 1).unwrap(), expected);
         assert_eq!(found_by_reader(text.as_bytes()).unwrap(), expected);
         let other = r#"{"originalPayload":"AA==","scopeProfiles":[{"originalPayload":"AA=="}]}"#;
-        let documents = format!("{text} \n{other}\n{text}");
+        let documents = format!("{text} \n{other}\n\u{c}{text}\r\n");
         assert_eq!(found_in(documents.as_bytes(), 64).unwrap(), [expected.clone(), expected].concat());
         assert!(found_in(b"", 1).unwrap().is_empty() && found_in(b" \n", 1).unwrap().is_empty());
         let long = with_profiles(&format!(

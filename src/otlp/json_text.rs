@@ -65,6 +65,13 @@ impl<F: BufRead> JsonText<F> {
         self.peek()
     }
 
+    /// The first byte of the next document. A form feed, which JSON has not, may be in front of it, as the reader of whole
+    /// documents has it.
+    pub(super) fn next_document(&mut self) -> io::Result<Option<u8>> {
+        while self.take(|byte| byte.is_ascii_whitespace())?.is_some() {}
+        self.peek()
+    }
+
     fn digits(&mut self) -> Passed<()> {
         let mut count = 0_u64;
         while self.take(|byte| byte.is_ascii_digit())?.is_some() {
