@@ -9,7 +9,7 @@ use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use jfr_support::synthetic::{self, Shape, VALUE_TYPES, Writer, crafted, recording};
+use jfr_support::synthetic::{self, Shape, VALUE_TYPES, crafted, recording};
 use otlpprof::convert::{ConvertOptions, JfrToOtlp};
 use otlpprof::otlp::validate::rules::Severity;
 use otlpprof::otlp::validate::validate;
@@ -164,31 +164,33 @@ fn large(files: &Files, length: u64) -> PathBuf {
 
 /// Regression: what is JSON, compressed or comes by standard input was read whole, and as a tree.
 #[test]
-fn payloads_larger_than_memory_come_out_of_every_form() {
+fn payloads_larger_than_memory_go_into_every_form_and_come_out() {
     let files = Files::new();
-    let input = files.path("large.jfr");
+    let (input, back) = (files.path("large.jfr"), files.path("back.jfr"));
     // Of no known type, which is passed.
-    let long = |out: &mut Writer| out.event(77, |out| out.bytes.resize(24 << 20, 7));
-    std::fs::write(&input, [recording(SHAPE), crafted(VALUE_TYPES, long, 0, |_| {})].concat()).unwrap();
-    let back = files.path("back.jfr");
-    let program = env!("CARGO_BIN_EXE_otlpprof");
-    // In kibibytes: what the program itself needs, some 24 MiB, and besides less than the payload has.
+    let chunk = crafted(VALUE_TYPES, |out| out.event(77, |out| out.bytes.resize(1 << 20, 7)), 0, |_| {});
+    std::fs::write(&input, [recording(SHAPE), chunk.repeat(24)].concat()).unwrap();
+    // In kibibytes: what the program itself needs, some 24 MiB, and besides less than the recording has.
     let limited = |command: &str| {
         let mut shell = Command::new("sh");
-        shell.args(["-c", &format!("ulimit -v 40960; {command}"), program]).arg(files.path("out")).arg(&back);
-        let ran = shell.output().unwrap();
+        shell.args(["-c", &format!("ulimit -v 40960; {command}"), env!("CARGO_BIN_EXE_otlpprof")]);
+        let ran = shell.args([&files.path("out"), &back, &input]).output().unwrap();
         assert!(ran.status.success(), "{command}: {}", String::from_utf8_lossy(&ran.stderr));
-        let same = Command::new("cmp").args([&input, &back]).status().unwrap();
-        assert!(same.success(), "{command}");
-        std::fs::remove_file(&back).unwrap();
     };
     for format in ["proto", "json", "json-pretty"] {
-        files.convert(&["large.jfr"], &["--include-payload", "--format", format]);
-        limited(r#"exec "$0" payload "$1" -o "$2""#);
-        limited(r#"cat "$1" | "$0" payload - -o "$2""#);
-        limited(r#"gzip -1 -c "$1" >"$1.gz" && "$0" payload "$1.gz" -o "$2""#);
-        limited(r#"cat "$1.gz" | "$0" payload - -o "$2""#);
-        limited(r#""$0" payload - -o - <"$1.gz" >"$2""#);
+        limited(&format!(r#"exec "$0" convert "$3" -o "$1" --include-payload --validate --format {format}"#));
+        for command in [
+            r#"exec "$0" payload "$1" -o "$2""#,
+            r#"cat "$1" | "$0" payload - -o "$2""#,
+            r#"gzip -1 -c "$1" >"$1.gz" && "$0" payload "$1.gz" -o "$2""#,
+            r#"cat "$1.gz" | "$0" payload - -o "$2""#,
+            r#""$0" payload - -o - <"$1.gz" >"$2""#,
+        ] {
+            limited(command);
+            let same = Command::new("cmp").args([&input, &back]).status().unwrap();
+            assert!(same.success(), "{command}");
+            std::fs::remove_file(&back).unwrap();
+        }
     }
     let cut = files.path("cut");
     std::fs::write(&cut, [0x1f, 0x8b, 8, 0]).unwrap();
