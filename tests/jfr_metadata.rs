@@ -12,22 +12,17 @@ use std::process::Command;
 use jfr_support::{corpus, jfr_program, not_tested, recordings};
 use otlpprof::jfr::metadata::Metadata;
 use otlpprof::jfr::recording::Chunks;
-use otlpprof::jfr::types::{Annotation, Type};
+use otlpprof::jfr::types::{Annotation, Setting, Type};
 
-/// What a setting may be unless it is set: the JDK tells nobody what it reads of that, but these are what its sources have
-/// (JDK 25 `jdk.jfr.internal.settings`, `jdk.jfr.events`, HotSpot `metadata.xml`).
-const DEFAULTS: [(&str, &str); 11] = [
-    ("cutoff", "infinity"),
-    ("enabled", "false"),
-    ("enabled", "true"),
-    ("filter", ""),
-    ("level", "forRemoval"),
-    ("period", "endChunk"),
-    ("period", "everyChunk"),
-    ("stackTrace", "false"),
-    ("stackTrace", "true"),
-    ("threshold", "0 ns"),
-    ("throttle", "off"),
+/// What settings of the recorded program's events are unless they are set: what their annotations say, and else what JDK 25
+/// `jdk.jfr.internal.EventControl.defineEnabled` and the like have (`DEFAULT_VALUE` in `jdk.jfr.internal.settings`).
+const OF_PROGRAM: [&str; 6] = [
+    "programs.EveryField\tenabled\ttrue",
+    "programs.EveryField\tstackTrace\ttrue",
+    "programs.EveryField\tthreshold\t0 ns",
+    "programs.Late\tenabled\ttrue",
+    "programs.Late\tstackTrace\tfalse",
+    "programs.Late\tthreshold\t0 ns",
 ];
 
 /// What is said of the types of each chunk.
@@ -163,16 +158,30 @@ fn settings_are_those_that_the_jdk_reads() {
             let count = ours.iter().filter(|line| line.contains(&format!("\t{known}\t"))).count();
             assert!(count > 10, "{name}: {count} of {known}");
         }
-        let defaults = told(&bytes, |_, of| {
-            let settings = of.settings.iter();
-            let default = settings.map(|setting| {
-                let value = setting.default_value.as_deref().unwrap_or("none");
-                (setting.name.to_string(), value.to_owned())
-            });
-            default.collect()
+    }
+}
+
+/// The JVM that has made a recording, alive, says it itself.
+#[test]
+fn settings_that_are_not_set_are_what_the_jvm_itself_has_them_be() {
+    let classes = env!("OTLPPROF_TEST_CLASSES");
+    assert!(!classes.is_empty(), "the Java test programs were not built: no JDK with javac");
+    for (name, bytes) in recordings(|name| name.ends_with("-rich")) {
+        let jdks = Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache/jdks");
+        let java = jdks.join(name.trim_end_matches("-rich")).join("bin/java");
+        let said = run(&java, &[Path::new("-cp"), Path::new(classes), Path::new("programs.SettingDefaults")]);
+        let theirs: BTreeSet<_> = said.lines().map(str::to_owned).collect();
+        let ours = told(&bytes, |_, of| {
+            let settings = of.settings.iter().filter(|_| of.is_event());
+            let line = |setting: &Setting| {
+                [&*of.name, &setting.name, setting.default_value.as_deref().unwrap_or("none")].join("\t")
+            };
+            settings.map(line).collect()
         });
-        let known = |(name, value): &(String, String)| DEFAULTS.contains(&(name, value));
-        assert!(defaults.iter().all(known), "{name}: {defaults:?}");
-        assert!(defaults.len() >= 8, "{name}: {defaults:?}");
+        let (of_program, ours): (BTreeSet<_>, BTreeSet<_>) =
+            ours.into_iter().partition(|line| line.starts_with("programs."));
+        assert_same(name, &ours, &theirs);
+        assert!(ours.len() > 250, "{name}: {}", ours.len());
+        assert!(of_program.iter().eq(&OF_PROGRAM), "{name}: {of_program:?}");
     }
 }
