@@ -4,7 +4,7 @@
 #   otlpprof-VERSION.jar                 the classes of java/api (for Java 11 and later), and the agent's library
 #   otlpprof-opentelemetry-VERSION.jar   those of java/opentelemetry, which link samples to OpenTelemetry's current span
 #   each with -sources.jar, -javadoc.jar and .pom
-#   otlpprof-opentelemetry-extension-VERSION.jar   both in one, as an extension of the OpenTelemetry Java agent
+#   otlpprof-opentelemetry-extension-VERSION.jar   both's classes in one, as an extension of the OpenTelemetry Java agent
 #
 # Coordinates: io.otlpprof:NAME:VERSION. The library is the release build for this machine; with --library, given once
 # for each architecture, it is one that is built already. Needs a JDK, and Maven for
@@ -137,9 +137,13 @@ services=$companion/META-INF/services
 echo io.otlpprof.opentelemetry.ProfiledAutoConfiguration \
     >"$services/io.opentelemetry.sdk.autoconfigure.spi.AutoConfigurationCustomizerProvider"
 
-# All that the Java agent's loader of extensions needs in one file. That agent has its own way to a storage.
+# All classes that the Java agent's loader of extensions needs in one file. That agent has its own way to a storage. Without the
+# library: once loaded for them, it would serve none but these classes, which start no profiler.
 extension=$work/done/otlpprof-opentelemetry-extension-$version.jar
-jar --create --file "$extension" -C "$api" io -C "$api" META-INF/LICENSE
+mkdir "$work/extension"
+cp -r "$api/io" "$work/extension"
+rm -r "$work/extension/io/otlpprof"/linux-*
+jar --create --file "$extension" -C "$work/extension" io -C "$api" META-INF/LICENSE
 jar --update --file "$extension" -C "$companion" io -C "$companion" META-INF/services
 
 echo io.otlpprof.opentelemetry.ProfiledContextStorageProvider >"$services/io.opentelemetry.context.ContextStorageProvider"

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use agent_support::running::Finished;
 use agent_support::stacks::{cpu_stacks, stacks_of};
-use agent_support::{JavaRun, agent, java_builds, java_homes, java_version};
+use agent_support::{JavaRun, agent, java_builds, java_homes, java_version, oldest_and_newest};
 
 /// What scripts/package.sh makes, and the test programs, in one folder.
 static MADE: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -206,19 +206,20 @@ fn without_the_agent_neither_spans_nor_scopes_cost_anything() {
     }
 }
 
-/// A program under OpenTelemetry's Java agent with our extension.
-fn under_java_agent(home: &Path, name: &'static str, class_path: &str) -> Finished {
+/// What has OpenTelemetry's Java agent loaded, with our extension.
+fn java_agent_options() -> Vec<String> {
     let java_agent = printed_by(Command::new(script("fetch-opentelemetry.sh")).arg("--java-agent"));
     let extension = jars(&MADE, &["otlpprof-opentelemetry-extension"]);
-    program(home, name, class_path)
-        .jvm_option(&format!("-javaagent:{java_agent}"))
-        .jvm_option(&format!("-Dotel.javaagent.extensions={extension}"))
-        .jvm_option("-Dotel.traces.exporter=none")
-        .jvm_option("-Dotel.metrics.exporter=none")
-        .jvm_option("-Dotel.logs.exporter=none")
-        .agent(AGENT)
-        .run()
-        .expect_success()
+    let exporters = ["traces", "metrics", "logs"].map(|signal| format!("-Dotel.{signal}.exporter=none"));
+    let loaded = [format!("-javaagent:{java_agent}"), format!("-Dotel.javaagent.extensions={extension}")];
+    loaded.into_iter().chain(exporters).collect()
+}
+
+/// A program under OpenTelemetry's Java agent with our extension.
+fn under_java_agent(home: &Path, name: &'static str, class_path: &str) -> Finished {
+    let run = program(home, name, class_path);
+    let run = java_agent_options().iter().fold(run, |run, option| run.jvm_option(option));
+    run.agent(AGENT).run().expect_success()
 }
 
 #[test]
@@ -242,5 +243,25 @@ fn as_an_extension_of_the_java_agent_it_labels_requests_of_servlets() {
         let class_path = format!("{}:{}", opentelemetry(), jetty());
         let run = under_java_agent(&home, "OpenTelemetryServlet", &class_path);
         hold_to_announcements(&run, &["orders", "payment", "outside"]);
+    }
+}
+
+/// The extension brought a library of its own, loaded it, and so took it from our jar as a Java agent: nothing was profiled.
+#[test]
+fn the_extension_takes_the_library_from_nobody() {
+    for home in oldest_and_newest() {
+        let run = program(&home, "OpenTelemetryApi", &opentelemetry())
+            // What this variable has loads first.
+            .variable("JAVA_TOOL_OPTIONS", &java_agent_options().join(" "))
+            .java_agent(Path::new(&jars(&MADE, &["otlpprof"])), AGENT)
+            .run()
+            .expect_success();
+        let stacks = cpu_stacks(&run.messages());
+        let outer: Vec<_> = stacks.iter().filter(|stack| stack.has("programs.Burning.outer")).collect();
+        assert!(!outer.is_empty(), "{}: {}", run.label, run.stderr);
+        // The library serves the jar's classes alone, and the extension says so.
+        assert!(outer.iter().all(|stack| stack.link.is_none()), "{}", run.label);
+        let said = run.stderr.matches("the profiling agent is not in this process").count();
+        assert_eq!(said, 1, "{}: {}", run.label, run.stderr);
     }
 }
