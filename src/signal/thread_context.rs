@@ -43,16 +43,16 @@ impl InterruptedThread<'_> {
     }
 
     fn block(&self) -> Option<&'static ContextBlock> {
-        let entry = context::entry_of(self.os_tid);
+        let entry = || context::entry_of(self.os_tid);
         match self.carries_virtual_thread {
-            Some(false) => entry?.own_block(),
+            Some(false) => entry()?.own_block(),
             Some(true) => match self.walk.mounted_thread_id() {
                 Some(id) => virtual_block_of(id),
                 // The VM's events have the word, where there are any.
-                None => entry?.mounted_block(),
+                None => entry()?.mounted_block(),
             },
             None => {
-                let entry = entry?;
+                let entry = entry()?;
                 entry.mounted_block().or_else(|| entry.own_block())
             }
         }

@@ -16,7 +16,7 @@ pub fn carries_virtual_thread(memory: &impl Memory, vm: &VmLayout, java_thread: 
     if java_thread == 0 {
         return None;
     }
-    let Some(layout) = vm.continuation else {
+    let Some(layout) = &vm.continuation else {
         // There are none before 21.
         return (vm.java_version < 21).then_some(false);
     };
@@ -29,21 +29,22 @@ pub fn carries_virtual_thread(memory: &impl Memory, vm: &VmLayout, java_thread: 
 impl<M: Memory> Walk<'_, M> {
     /// The id of the virtual thread that the walk's thread, the current one, carries; `None` if it cannot be told now.
     pub fn mounted_thread_id(&self) -> Option<i64> {
-        let continuation = self.vm?.continuation?;
-        let layout = match continuation.mounted? {
-            MountedThreadLayout::Id(offset) => return self.thread_word(offset).map(u64::cast_signed),
+        // By reference: what is known of frozen frames is large, and each sample would copy it.
+        let continuation = self.vm?.continuation.as_ref()?;
+        let layout = match continuation.mounted.as_ref()? {
+            MountedThreadLayout::Id(offset) => return self.thread_word(*offset).map(u64::cast_signed),
             MountedThreadLayout::Object(layout) => layout,
         };
-        let frozen = continuation.frozen?;
+        let frozen = continuation.frozen.as_ref()?;
         let seen = self.collections.so_far()?;
         self.retain_anew();
-        let thread = match self.current_thread(&frozen, &layout) {
+        let thread = match self.current_thread(frozen, layout) {
             Some(thread) => thread,
             // The carrier is, while the virtual thread runs a few steps in its name.
-            None => self.thread_of_continuation(&frozen, &layout, self.thread_word(continuation.entry)?)?,
+            None => self.thread_of_continuation(frozen, layout, self.thread_word(continuation.entry)?)?,
         };
         let id = self.memory.load_u64(thread.wrapping_add(u64::from(layout.tid)))?;
-        (self.collections.are_still(seen) && self.are_pages_retained(&frozen)).then_some(id.cast_signed())
+        (self.collections.are_still(seen) && self.are_pages_retained(frozen)).then_some(id.cast_signed())
     }
 
     fn thread_word(&self, offset: u32) -> Option<u64> {

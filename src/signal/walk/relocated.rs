@@ -142,8 +142,10 @@ impl<M: Memory> Walk<'_, M> {
 
     /// Begins to read objects that have nothing to do with those that were read before.
     pub(super) fn retain_anew(&self) {
-        self.retained_pages.pages.set(Default::default());
-        self.retained_pages.bad_mask.set(0);
+        // No page is remembered before a reference was followed.
+        if self.retained_pages.bad_mask.replace(0) != 0 {
+            self.retained_pages.pages.set(Default::default());
+        }
     }
 
     /// Whether all objects that were read where they had been are still there, and no collection has begun to move objects
@@ -152,9 +154,12 @@ impl<M: Memory> Walk<'_, M> {
         let (References::Mapped { bad_mask } | References::Coloured { bad_mask }) = layout.references else {
             return true;
         };
-        let pages = self.retained_pages.pages.get();
         let first = self.retained_pages.bad_mask.get();
-        (first == 0 || self.memory.load_u64(bad_mask) == Some(first))
+        if first == 0 {
+            return true;
+        }
+        let pages = self.retained_pages.pages.get();
+        self.memory.load_u64(bad_mask) == Some(first)
             && pages.iter().filter(|page| page.forwarding != 0).all(|page| {
                 layout.forwarding.as_ref().is_some_and(|forwarding| self.is_retained(forwarding, page))
             })
