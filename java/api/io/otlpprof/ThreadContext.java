@@ -6,7 +6,6 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.IntBuffer;
 import java.nio.LongBuffer;
-import java.util.Arrays;
 
 /**
  * The calling thread's block, and how it is written.
@@ -50,16 +49,14 @@ final class ThreadContext extends WeakReference<Thread> {
     /** All counts; or this into the trace flags, in the second byte. */
     private static final int VALID = 1;
 
-    /** Places in {@link #POLLED}. */
-    private static final int EPOCH = 0;
-
-    private static final int NOTICES = 1;
-
-    /** In {@link #NOTICES}: changes are noted. */
+    /** In {@link #notices}: changes are noted. */
     private static final int NOTE = 1;
 
-    // A view of ints is read with fewer questions asked than a buffer of bytes.
-    private static final IntBuffer POLLED = Natives.epoch0().order(ByteOrder.nativeOrder()).asIntBuffer();
+    /**
+     * The epoch in the lower half, the notices in the upper: one load has both, as the library has them (little-endian alone).
+     * A view of longs is read with fewer questions asked than a buffer of bytes.
+     */
+    private static final LongBuffer POLLED = Natives.epoch0().order(ByteOrder.nativeOrder()).asLongBuffer();
 
     private static final ThreadLocal<ThreadContext> CURRENT = new ThreadLocal<>() {
         @Override
@@ -75,38 +72,6 @@ final class ThreadContext extends WeakReference<Thread> {
      * write it as they please: a thread takes none but its own.
      */
     private static final ThreadContext[] RECENT = new ThreadContext[RECENT_THREADS];
-
-    /** A value and its reference, good for one epoch. */
-    private static final class Known {
-        /** No value that anyone can set. */
-        static final Known NOTHING = new Known(null, 0);
-
-        final String value;
-
-        /** The epoch in the upper half, the reference in the lower: one load has both. */
-        final long word;
-
-        Known(String value, long word) {
-            this.value = value;
-            this.word = word;
-        }
-
-        int reference() {
-            return (int) word;
-        }
-
-        boolean isGood() {
-            return (int) (word >>> 32) == epoch();
-        }
-    }
-
-    private static final int KNOWN_VALUES = 4096;
-
-    /** Values by their hash, each in one of two neighbouring places. All threads read and write it as they please. */
-    private static final Known[] KNOWN = new Known[KNOWN_VALUES];
-
-    /** The same by the lowest bits of their reference. */
-    private static final Known[] BY_REFERENCE = new Known[KNOWN_VALUES];
 
     // A view of its own for each width, in the order in which the block has it, is written with fewer questions asked than a
     // buffer of bytes. Null if the thread can have no block.
@@ -134,15 +99,11 @@ final class ThreadContext extends WeakReference<Thread> {
 
     private final TextIds textIds = new TextIds();
 
-    /** By slot, the value that was set last. */
-    private final Known[] recentValues = new Known[SLOTS];
-
     /** Where changes are noted; null if none has been. */
     private ContextChanges changes;
 
     private ThreadContext(Thread current) {
         super(current);
-        Arrays.fill(recentValues, Known.NOTHING);
         ByteBuffer memory = Natives.block0();
         ints = memory == null ? null : memory.order(ByteOrder.nativeOrder()).asIntBuffer();
         ids = memory == null ? null : memory.order(ByteOrder.BIG_ENDIAN).asLongBuffer();
@@ -163,11 +124,21 @@ final class ThreadContext extends WeakReference<Thread> {
     }
 
     static int epoch() {
-        return POLLED.get(EPOCH);
+        return (int) polled();
+    }
+
+    /** The epoch in the lower half; the upper is 0 where nothing is to be done after a change. */
+    static long polled() {
+        return POLLED.get(0);
+    }
+
+    /** What is to be done after a change; 0 for nothing. */
+    private static int notices() {
+        return (int) (polled() >>> 32);
     }
 
     private static int publication() {
-        return POLLED.get(NOTICES) >>> 1;
+        return notices() >>> 1;
     }
 
     /**
@@ -176,7 +147,7 @@ final class ThreadContext extends WeakReference<Thread> {
      */
     private void changed() {
         VarHandle.releaseFence();
-        if (POLLED.get(NOTICES) != 0) {
+        if (notices() != 0) {
             heedNotices();
         }
     }
@@ -185,7 +156,7 @@ final class ThreadContext extends WeakReference<Thread> {
         if (publication() != publication) {
             joinPublication();
         }
-        if ((POLLED.get(NOTICES) & NOTE) != 0) {
+        if ((notices() & NOTE) != 0) {
             noteChange();
         }
     }
@@ -226,9 +197,29 @@ final class ThreadContext extends WeakReference<Thread> {
     }
 
     boolean setLabel(int slot, String value) {
+        if (setFast(slot, value)) {
+            return true;
+        }
         boolean isSet = putLabel(slot, value);
         changed();
         return isSet;
+    }
+
+    /**
+     * Sets a value that is known, where nothing else has to be done. One look behind one fence tells that: each fence has the
+     * compiler load anew what a look goes by. The thread does not keep what it has set: to store a reference costs more than to
+     * find it, most of all in an object that has become old.
+     */
+    private boolean setFast(int slot, String value) {
+        IntBuffer ints = intact;
+        KnownValue known = ints == null || value == null ? null : KnownValue.known(value);
+        if (known == null) {
+            return false;
+        }
+        long word = known.word;
+        ints.put(FIRST_SLOT + slot, (int) word);
+        VarHandle.releaseFence();
+        return polled() == word >>> 32;
     }
 
     private boolean putLabel(int slot, String value) {
@@ -240,18 +231,8 @@ final class ThreadContext extends WeakReference<Thread> {
             ints.put(FIRST_SLOT + slot, 0);
             return true;
         }
-        Known recent = recentValues[slot];
-        return recent.value == value && put(ints, slot, recent) || setOther(ints, slot, value);
-    }
-
-    /** Looks in the value's first place. */
-    private boolean setOther(IntBuffer ints, int slot, String value) {
-        Known known = KNOWN[index(value)];
-        if (known != null && (known.value == value || known.value.equals(value)) && put(ints, slot, known)) {
-            recentValues[slot] = known;
-            return true;
-        }
-        return setSlowly(slot, value);
+        KnownValue known = KnownValue.known(value);
+        return known != null && put(ints, slot, known) || setSlowly(slot, value);
     }
 
     /**
@@ -259,15 +240,10 @@ final class ThreadContext extends WeakReference<Thread> {
      * store and load matters to the compiler alone: whoever begins an epoch has all threads pass a barrier
      * (src/context/reclaim.rs). HotSpot's compilers keep every access on its side of the fence, more than its name says.
      */
-    private static boolean put(IntBuffer ints, int slot, Known known) {
+    private static boolean put(IntBuffer ints, int slot, KnownValue known) {
         ints.put(FIRST_SLOT + slot, known.reference());
         VarHandle.releaseFence();
         return known.isGood();
-    }
-
-    private static int index(String value) {
-        int hash = value.hashCode();
-        return (hash ^ hash >>> 16) & KNOWN_VALUES - 1;
     }
 
     private boolean setSlowly(int slot, String value) {
@@ -280,8 +256,8 @@ final class ThreadContext extends WeakReference<Thread> {
     }
 
     private boolean setAndPublish(PublishedRecord published, int slot, String value) {
-        Known known = value == null ? null : KNOWN[index(value)];
-        boolean isKnown = known != null && known.value.equals(value) && put(ints, slot, known);
+        KnownValue known = value == null ? null : KnownValue.known(value);
+        boolean isKnown = known != null && put(ints, slot, known);
         boolean isSet = isKnown || setInBlock(slot, value);
         published.setValue(slot, isSet ? value : null);
         return isSet;
@@ -289,36 +265,10 @@ final class ThreadContext extends WeakReference<Thread> {
 
     private boolean setInBlock(int slot, String value) {
         while (true) {
-            Known known = found(value);
+            KnownValue known = KnownValue.found(value);
             if (put(ints, slot, known) || known.reference() == 0) {
                 return value == null || known.reference() != 0;
             }
-        }
-    }
-
-    /** Looks in the value's second place, and then asks the dictionary; {@link Known#NOTHING} if that does not take it. */
-    private static Known found(String value) {
-        if (value == null) {
-            return Known.NOTHING;
-        }
-        int index = index(value);
-        Known second = KNOWN[index ^ 1];
-        boolean isSecond = second != null && second.isGood() && second.value.equals(value);
-        Known known = isSecond ? second : new Known(value, Natives.intern0(value));
-        if (known.reference() == 0) {
-            return Known.NOTHING;
-        }
-        keep(known, index);
-        BY_REFERENCE[known.reference() & KNOWN_VALUES - 1] = known;
-        return known;
-    }
-
-    /** What is used comes to the first place, and what was there to the second. */
-    private static void keep(Known known, int index) {
-        Known first = KNOWN[index];
-        KNOWN[index] = known;
-        if (first != null && first.isGood() && !first.value.equals(known.value)) {
-            KNOWN[index ^ 1] = first;
         }
     }
 
@@ -330,15 +280,6 @@ final class ThreadContext extends WeakReference<Thread> {
             }
             intact = published == null ? ints : null;
         }
-    }
-
-    /** The value that a slot of the calling thread's block refers to: it is in use, and so it is there. */
-    private static String value(int reference) {
-        Known known = BY_REFERENCE[reference & KNOWN_VALUES - 1];
-        if (known == null || known.reference() != reference || !known.isGood()) {
-            return Natives.value0(reference);
-        }
-        return known.value;
     }
 
     boolean setTrace(long traceIdHigh, long traceIdLow, long spanId, int flags) {
@@ -365,8 +306,8 @@ final class ThreadContext extends WeakReference<Thread> {
             long traceIdHigh, long traceIdLow, long spanId, int flags, int slot, String value) {
         boolean hasSpan = (traceIdHigh | traceIdLow) != 0 && spanId != 0;
         int state = hasSpan ? (flags & 0xff) << 8 | VALID : LABELS;
-        Known known = intact == null ? null : known(slot, value);
-        boolean isSet = known != null && writeBoth(traceIdHigh, traceIdLow, spanId, state, slot, known)
+        KnownValue known = value == null ? KnownValue.NOTHING : KnownValue.known(value);
+        boolean isSet = intact != null && known != null && writeBoth(traceIdHigh, traceIdLow, spanId, state, slot, known)
                 || setBothSlowly(traceIdHigh, traceIdLow, spanId, state, slot, value);
         isWaiting = false;
         changed();
@@ -379,20 +320,6 @@ final class ThreadContext extends WeakReference<Thread> {
         return setTraceAndLabel(ids.traceIdHigh, ids.traceIdLow, span, flags, slot, value);
     }
 
-    /** The value that was set last, or is in its first place; null if it is neither. */
-    private Known known(int slot, String value) {
-        Known recent = value == null ? Known.NOTHING : recentValues[slot];
-        if (recent.value == value) {
-            return recent;
-        }
-        Known known = KNOWN[index(value)];
-        if (known == null || !known.value.equals(value)) {
-            return null;
-        }
-        recentValues[slot] = known;
-        return known;
-    }
-
     private boolean setBothSlowly(
             long traceIdHigh, long traceIdLow, long spanId, int state, int slot, String value) {
         if (ints == null) {
@@ -400,9 +327,9 @@ final class ThreadContext extends WeakReference<Thread> {
         }
         mend();
         PublishedRecord published = beginPublished();
-        Known known = known(slot, value);
+        KnownValue known = value == null ? KnownValue.NOTHING : KnownValue.known(value);
         while (known == null || !writeBoth(traceIdHigh, traceIdLow, spanId, state, slot, known)) {
-            known = found(value);
+            known = KnownValue.found(value);
         }
         if (published != null) {
             boolean hasSpan = state != LABELS;
@@ -414,7 +341,7 @@ final class ThreadContext extends WeakReference<Thread> {
 
     /** As {@link #put}: if the reference is not good any longer, there is neither value nor span. */
     private boolean writeBoth(
-            long traceIdHigh, long traceIdLow, long spanId, int state, int slot, Known known) {
+            long traceIdHigh, long traceIdLow, long spanId, int state, int slot, KnownValue known) {
         IntBuffer ints = this.ints;
         LongBuffer ids = this.ids;
         try {
@@ -546,7 +473,7 @@ final class ThreadContext extends WeakReference<Thread> {
             int reference = ints.get(FIRST_SLOT + slot);
             if (reference != 0) {
                 values = values == null ? new String[SLOTS] : values;
-                values[slot] = value(reference);
+                values[slot] = KnownValue.text(reference);
             }
         }
         values = values == null ? ContextSnapshot.EMPTY.values : values;
