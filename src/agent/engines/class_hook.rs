@@ -74,3 +74,14 @@ pub(super) unsafe extern "system" fn class_file_load_hook(
         }
     });
 }
+
+/// A class's name, as class files have it; empty for an array.
+///
+/// # Safety
+/// `class` is a live reference to a class.
+pub(super) unsafe fn name_of(jvmti: Jvmti, class: jobject) -> String {
+    // SAFETY: by the contract.
+    let signature = unsafe { jvmti.class_signature(class) }.unwrap_or_default();
+    let name = signature.strip_prefix('L').and_then(|name| name.strip_suffix(';'));
+    name.unwrap_or_default().to_owned()
+}

@@ -16,12 +16,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use jni::sys::{JNIEnv, jclass, jint, jlong, jobject};
 use parking_lot::Mutex;
 
+use super::class_hook::name_of;
 use super::gate::{self, Gate};
-use super::{class_hook, own_sample};
+use super::{class_hook, java_frames, own_sample};
 use crate::agent::callbacks::guarded;
 use crate::agent::options::TracedMethods;
 use crate::agent::vm::Vm;
-use crate::core::record::{Engine, FrameKind, FrameRecord, Subject};
+use crate::core::record::{Engine, FrameRecord, Subject};
 use crate::jvm::boot_classes::{BootClassError, boot_class, class_of_native, let_module_read};
 use crate::jvm::class_file::ClassFileError;
 use crate::jvm::class_file::exit_class::{EXIT_CLASS, RECORD, exit_class};
@@ -161,9 +162,7 @@ unsafe extern "system" fn record(env: *mut JNIEnv, _class: jclass, took_ns: jlon
 
 /// The frames from the traced method on: above it are those of the two classes that it calls.
 pub(super) fn from_traced_method(frames: &[FrameRecord]) -> &[FrameRecord] {
-    let is_java = |frame: &FrameRecord| frame.kind.is_java() || frame.kind == FrameKind::MethodId;
-    let mut java = frames.iter().enumerate().filter(|(_, frame)| is_java(frame));
-    java.nth(1).and_then(|(at, _)| frames.get(at + 1..)).unwrap_or(frames)
+    java_frames(frames).nth(1).and_then(|(at, _)| frames.get(at + 1..)).unwrap_or(frames)
 }
 
 /// Has those of the classes that are in use made anew that are chosen, by their names or what they are, and tells which the
@@ -220,17 +219,6 @@ unsafe fn retransform(jvmti: Jvmti, classes: &[jobject], refused: &dyn Fn(&str, 
         // SAFETY: as above.
         (Err(_), _) => classes.iter().for_each(|class| unsafe { retransform(jvmti, &[*class], refused) }),
     }
-}
-
-/// A class's name, as class files have it; empty for an array.
-///
-/// # Safety
-/// `class` is a live reference to a class.
-unsafe fn name_of(jvmti: Jvmti, class: jobject) -> String {
-    // SAFETY: by the contract.
-    let signature = unsafe { jvmti.class_signature(class) }.unwrap_or_default();
-    let name = signature.strip_prefix('L').and_then(|name| name.strip_suffix(';'));
-    name.unwrap_or_default().to_owned()
 }
 
 /// A class has been prepared: none of its methods has run.

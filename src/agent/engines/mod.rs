@@ -42,7 +42,7 @@ use super::options::Options;
 use super::resolve::FrameResolver;
 use super::vm::Vm;
 use crate::aggregate::Alive;
-use crate::core::record::{Engine, FrameRecord, SampleHeader};
+use crate::core::record::{Engine, FrameKind, FrameRecord, SampleHeader};
 use crate::jvm::jvmti_events::EventCallbacks;
 
 pub(super) use live_objects::{collection_ended, thinned};
@@ -174,6 +174,12 @@ pub(super) fn frames_of<'a>(
         Engine::Exceptions => new_throwables::from_creation(frames, header.subject, resolver),
         _ => frames,
     }
+}
+
+/// Those that are Java's, and where each is.
+fn java_frames(frames: &[FrameRecord]) -> impl Iterator<Item = (usize, &FrameRecord)> {
+    let is_java = |frame: &FrameRecord| frame.kind.is_java() || frame.kind == FrameKind::MethodId;
+    frames.iter().enumerate().filter(move |(_, frame)| is_java(frame))
 }
 
 /// Adds the engines' callbacks to the agent's.

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use thiserror::Error;
 
 use super::gate::{self, Gate};
-use super::{class_hook, exceptions, own_sample};
+use super::{class_hook, exceptions, java_frames, own_sample};
 use crate::agent::callbacks::guarded;
 use crate::agent::lifecycle::Agent;
 use crate::agent::resolve::FrameResolver;
@@ -166,10 +166,8 @@ unsafe fn constructed_classes(jvmti: Jvmti, env: *mut JNIEnv, exception: jobject
     unsafe {
         let mut class = ((**env).v1_2.GetObjectClass)(env, exception);
         while !class.is_null() {
-            let signature = jvmti.class_signature(class).unwrap_or_default();
-            let name = signature.strip_prefix('L').and_then(|name| name.strip_suffix(';'));
             // JVMTI writes a hidden class's suffix behind a dot (`Klass::signature_name`, oops/klass.cpp, 17-25).
-            let name = name.unwrap_or_default().replace('.', "+");
+            let name = class_hook::name_of(jvmti, class).replace('.', "+");
             let is_last = name == THROWABLE;
             names.push(name);
             let superclass =
@@ -189,8 +187,7 @@ pub(super) fn from_creation<'a>(
     subject: Subject,
     resolver: &mut FrameResolver,
 ) -> &'a [FrameRecord] {
-    let is_java = |frame: &FrameRecord| frame.kind.is_java() || frame.kind == FrameKind::MethodId;
-    let mut java = frames.iter().enumerate().filter(|(_, frame)| is_java(frame));
+    let mut java = java_frames(frames);
     let is_told = |class: &str, method: &str| (class, method) == (CREATED.class, CREATED.name);
     let Some((mut last, _)) = java.next().filter(|(_, frame)| resolver.is_method(frame, is_told)) else {
         return frames;
