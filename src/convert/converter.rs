@@ -2,29 +2,23 @@
 
 use std::collections::HashMap;
 
-use foldhash::fast::RandomState;
-
+use super::alike::Alike;
 use super::described::{self, Described};
 use super::events::Only;
-use super::labels::{self, Labels};
+use super::identity::{Identified, Identities};
 use super::libraries::Libraries;
 use super::profiles::Profiles;
-use super::reader::{
-    DURATION, IS_FAILED, LOCAL_ROOT, OWNER, Reader, SPAN, STACK, START, STATE, SUBJECT, THREAD,
-};
+use super::reader::{Reader, START};
 use super::requested::RequestedEvent;
 use super::settings::{Clocks, Settings};
-use super::stacks::{self, Stacks};
-use super::witness::{Occurrence, Witness};
+use super::witness::Witness;
 use crate::jfr::chunk::Chunk;
 use crate::jfr::error::JfrError;
 use crate::jfr::events::{Event, Passed};
 use crate::jfr::push::PushParser;
 use crate::jfr::types::TypeIndex;
 use crate::jfr::values::Value;
-use crate::model::{
-    AttributeId, AttributeSetId, Batch, LinkId, SampleIdentity, Scope, StackId, Tables, attribute_keys, label,
-};
+use crate::model::{Batch, Scope, Tables, label};
 
 /// How to convert.
 #[derive(Clone, Debug, Default)]
@@ -68,7 +62,6 @@ pub struct JfrToOtlp {
     chunk: Option<Box<ChunkState>>,
     witness: Option<Box<dyn Witness>>,
     pub(super) parser: PushParser,
-    scratch: Vec<i64>,
 }
 
 /// A span of time, in nanoseconds since 1970-01-01 UTC. Without a bound it is the recording's.
@@ -104,9 +97,7 @@ struct ChunkState {
     metadata: u64,
     settings: Settings,
     clocks: Option<Clocks>,
-    stacks: Stacks,
-    labels: Labels,
-    spans: HashMap<(usize, i64), AttributeId, RandomState>,
+    identities: Identities,
     /// By the type's position.
     types: Vec<Option<(usize, Handling)>>,
 }
@@ -114,12 +105,21 @@ struct ChunkState {
 /// What is done with the events of a type.
 #[derive(Debug)]
 enum Handling {
-    Convert(Box<Reader>),
+    Convert(Box<Converted>),
     Setting,
     Library,
     Description,
     LostSamples,
     Nothing,
+}
+
+/// The events of a type that become samples.
+#[derive(Debug)]
+struct Converted {
+    reader: Reader,
+    /// What was read of the last one.
+    read: Vec<i64>,
+    alike: Alike,
 }
 
 /// Where no metadata is.
@@ -132,10 +132,28 @@ impl ChunkState {
             metadata,
             settings,
             clocks: None,
-            stacks: Stacks::default(),
-            labels: Labels::default(),
-            spans: HashMap::default(),
+            identities: Identities::default(),
             types: Vec::new(),
+        }
+    }
+}
+
+impl Converted {
+    fn new(reader: Reader) -> Self {
+        let (read, outcomes) = (vec![0; reader.slots()], reader.results.len());
+        let alike = Alike::new(reader.identity().collect(), outcomes);
+        Self { reader, read, alike }
+    }
+}
+
+impl EventCount {
+    /// Where an event is counted that has become this.
+    fn of(&mut self, identified: Identified) -> &mut u64 {
+        match identified {
+            Identified::LeftOut => &mut self.other,
+            Identified::WithoutStack => &mut self.without_stack,
+            Identified::Unwanted => &mut self.unwanted,
+            Identified::Known(_) => &mut self.converted,
         }
     }
 }
@@ -308,7 +326,7 @@ impl JfrToOtlp {
         let is_wanted = options.only.as_ref().is_none_or(|only| only.iter().any(|wanted| wanted == name));
         let reader = is_wanted.then(|| Reader::new(chunk, of, &options.events, profiles, tables)).flatten();
         let handling = match reader {
-            Some(reader) => Handling::Convert(Box::new(reader)),
+            Some(reader) => Handling::Convert(Box::new(Converted::new(reader))),
             None if name == Settings::EVENT => Handling::Setting,
             None if name == Libraries::EVENT => Handling::Library,
             None if name == "jdk.CPUTimeSamplesLost" => Handling::LostSamples,
@@ -357,13 +375,13 @@ impl JfrToOtlp {
 
     #[inline]
     fn add_in(&mut self, state: &mut ChunkState, event: &Event<'_>, position: usize) -> Result<(), JfrError> {
-        let ChunkState { settings, clocks, stacks, labels, spans, types, .. } = state;
-        let Some(Some((count, handling))) = types.get(position) else { return Ok(()) };
+        let ChunkState { settings, clocks, identities, types, .. } = state;
+        let Some(Some((count, handling))) = types.get_mut(position) else { return Ok(()) };
         let count = &mut self.counts[*count].1;
         let values = event.values();
         let chunk = values.chunk();
-        let reader = match handling {
-            Handling::Convert(reader) => reader,
+        let Converted { reader, read, alike } = match handling {
+            Handling::Convert(converted) => &mut **converted,
             Handling::Nothing => {
                 count.other += 1;
                 return Ok(());
@@ -383,13 +401,11 @@ impl JfrToOtlp {
                 return Ok(());
             }
         };
-        let mut read = std::mem::take(&mut self.scratch);
-        let weight = reader.read(&values, &mut read)?;
+        let weight = reader.read(&values, read)?;
         let clock = chunk.header().clock;
         let at = clock.unix_nano(read[START]);
         if !self.wanted.contains(at) {
             count.outside += 1;
-            self.scratch = read;
             return Ok(());
         }
         if self.window.is_some_and(|(start, end)| at < start || end <= at) {
@@ -397,105 +413,44 @@ impl JfrToOtlp {
             self.window = Some((start.min(at), end.max(at.saturating_add(1))));
         }
         let Self { tables, libraries, profiles, witness, .. } = self;
-        let thread = reader.numbers.constant(THREAD, &read);
-        let event_thread =
-            witness.as_ref().and(thread).map(|thread| labels.event_thread(chunk, thread)).unwrap_or_default();
-        if witness.as_ref().is_some_and(|witness| witness.leaves_out(event_thread)) {
-            count.other += 1;
-            self.scratch = read;
-            return Ok(());
-        }
-        let stack = reader.numbers.constant(STACK, &read);
-        let stack = stack.and_then(|stack| stacks.stack(chunk, stack, libraries, tables));
-        let is_failed = stack.is_none() && read[IS_FAILED] == 1;
-        let stack: Option<StackId> = if is_failed { Some(stacks::failed(tables)) } else { stack };
-        let Some(stack) = stack else {
-            count.without_stack += 1;
-            self.scratch = read;
-            return Ok(());
+        // What a witness knows of one event it may not know of another that is alike.
+        let (place, known) = alike.find(chunk, read);
+        let known = match known.filter(|_| witness.is_none()) {
+            Some(known) => known,
+            None => {
+                let witness = witness.as_deref_mut();
+                let known = match identities.identify(chunk, reader, read, witness, (libraries, tables)) {
+                    Identified::Known(known) => known,
+                    other => {
+                        *count.of(other) += 1;
+                        return Ok(());
+                    }
+                };
+                alike.put(place, read, known);
+                known
+            }
         };
-        let mut attributes =
-            thread.map_or(AttributeSetId::EMPTY, |thread| labels.thread(chunk, thread, tables));
-        if let Some(witness) = witness
-            && !witness.wants(tables.text_of(attributes, attribute_keys::THREAD_NAME), stack, tables)
-        {
-            count.unwanted += 1;
-            self.scratch = read;
-            return Ok(());
-        }
         count.converted += 1;
-        count.failed += u64::from(is_failed);
-        let known_state = reader.numbers.constant(STATE, &read);
-        let known_state = known_state.and_then(|of| labels.state(chunk, of, tables));
-        let class = reader.subject.and_then(|subject| {
-            labels.class(chunk, subject, reader.numbers.constant(SUBJECT, &read)?, tables)
-        });
-        for attribute in [known_state, reader.lock_kind, class].into_iter().flatten() {
-            attributes = labels.with(attributes, attribute, tables);
-        }
-        if let Some(owner) = reader.numbers.constant(OWNER, &read) {
-            for attribute in labels.owner(chunk, owner, tables).into_iter().flatten() {
-                attributes = labels.with(attributes, attribute, tables);
-            }
-        }
-        let mut link = LinkId::NONE;
-        for (field, key) in reader.contexts.iter().enumerate() {
-            let Some(value) = reader.numbers.constant(reader.first_context + field, &read) else { continue };
-            if reader.trace == Some(field) {
-                let trace = labels.trace(chunk, value);
-                link = trace.map_or(LinkId::NONE, |trace| labels::link(trace, read[SPAN], tables));
-            }
-            // A trace that is linked to needs no attribute.
-            if reader.trace != Some(field) || link == LinkId::NONE {
-                let attribute = labels.context(chunk, field, key, value, tables);
-                attributes =
-                    attribute.map_or(attributes, |attribute| labels.with(attributes, attribute, tables));
-            }
-        }
-        let occurrence = Occurrence {
-            thread: event_thread,
-            start_ticks: read[START],
-            end_ticks: read[START].saturating_add(if reader.has_duration { read[DURATION] } else { 0 }),
-            ticks_per_second: clock.ticks_per_second,
-            is_seen_by_another: reader.is_seen_by_another,
-        };
-        if let Some(known) = witness.as_mut().and_then(|witness| witness.context(occurrence)) {
-            for (key, value) in known.labels.iter() {
-                let attribute = tables.string_attribute(key, label(value));
-                attributes = labels.with(attributes, attribute, tables);
-            }
-            link = tables.links.intern(known.link);
-        }
-        for (slot, key) in [(SPAN, "otlpprof.span.id"), (LOCAL_ROOT, "otlpprof.local_root_span.id")] {
-            // A link needs the trace, which only some recordings have: a span's id is said all the same.
-            let is_linked = slot == SPAN && link != LinkId::NONE;
-            if read[slot] != 0 && !is_linked {
-                let attribute = *spans
-                    .entry((slot, read[slot]))
-                    .or_insert_with(|| tables.string_attribute(key, &format!("{:016x}", read[slot])));
-                attributes = labels.with(attributes, attribute, tables);
-            }
-        }
-        let identity = SampleIdentity { stack, attributes, link };
+        count.failed += u64::from(known.is_failed);
         let time = self.options.times.then(|| u64::try_from(at).unwrap_or(0));
-        let own_period = reader.period_ns(&read, clock);
-        for outcome in &reader.results {
+        let own_period = reader.period_ns(read, clock);
+        for (outcome, sample) in reader.results.iter().zip(alike.samples(place)) {
             if outcome.only != Only::All {
                 let clocks = *clocks.get_or_insert_with(|| settings.execution_clocks(chunk));
-                if !clocks.are(outcome.only, known_state.is_some()) {
+                if !clocks.are(outcome.only, known.has_state) {
                     continue;
                 }
             }
             if let Some(nanos) = own_period.filter(|_| outcome.has_period) {
-                profiles.add_measured(outcome.profile, identity, nanos, time);
+                profiles.add_measured(outcome.profile, known.identity, nanos, time);
                 continue;
             }
-            let value = outcome.value(&read, weight, clock);
+            let value = outcome.value(read, weight, clock);
             if value > 0 {
-                profiles.add(outcome.profile, identity, value, time);
+                let sample = *sample.get_or_insert_with(|| profiles.sample(outcome.profile, known.identity));
+                profiles.add_to(outcome.profile, sample, value, time);
             }
         }
-        self.scratch = read;
         Ok(())
     }
 }

@@ -10,6 +10,7 @@
 //! | [`events`] | which event becomes which profile, and what its value is |
 //! | [`requested`] | the events that a user asks for besides |
 //! | [`reader`] | how the events of one type are read |
+//! | [`identity`], [`alike`] | what makes events one sample, and what those have become that are alike |
 //! | [`stacks`], [`labels`], [`constants`] | a chunk's stacks, threads, states and contexts to the model's |
 //! | [`subjects`] | the classes that events are about |
 //! | [`libraries`] | the objects of remote frames |
@@ -18,12 +19,14 @@
 //! | [`growing`] | the files of a recording that a JVM is writing |
 //! | [`witness`] | what is known of events from elsewhere |
 
+mod alike;
 mod constants;
 mod converter;
 mod described;
 pub mod events;
 mod feed;
 mod growing;
+mod identity;
 mod labels;
 mod libraries;
 mod profiles;

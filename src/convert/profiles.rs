@@ -69,17 +69,22 @@ impl Profiles {
         ProfileIndex(self.all.len() - 1)
     }
 
-    /// Adds a value.
+    /// The position of a profile's sample with this identity, which is made if there is none.
+    pub(super) fn sample(&mut self, ProfileIndex(index): ProfileIndex, identity: SampleIdentity) -> u32 {
+        self.all[index].profile.sample(identity)
+    }
+
+    /// Adds a value to the sample at a position.
     #[inline]
-    pub(super) fn add(
+    pub(super) fn add_to(
         &mut self,
         ProfileIndex(index): ProfileIndex,
-        identity: SampleIdentity,
+        sample: u32,
         value: i64,
         unix_nano: Option<u64>,
     ) {
         let entry = &mut self.all[index];
-        entry.profile.add(identity, value, unix_nano);
+        entry.profile.add_to(sample, value, unix_nano);
         entry.in_chunk += i128::from(value);
     }
 
@@ -172,7 +177,8 @@ mod tests {
     fn samples_of_different_periods_stand_for_the_same_time_together() {
         let (mut profiles, mut tables) = (Profiles::default(), Tables::new());
         let cpu = profiles.find(&types::CPU, "a", 0, Some(PERIOD));
-        profiles.add(cpu, IDENTITY, 3, None);
+        let sample = profiles.sample(cpu, IDENTITY);
+        profiles.add_to(cpu, sample, 3, None);
         profiles.end_chunk(&Settings::default());
         profiles.add_measured(cpu, IDENTITY, 70, None);
         profiles.end_chunk(&Settings::default());
@@ -208,8 +214,10 @@ mod tests {
         let second = profiles.find(&types::CPU, "jdk.ExecutionSample", 2, Some(PERIOD));
         let first = profiles.find(&types::CPU, "jdk.CPUTimeSample", 1, Some(PERIOD));
         assert_eq!(first, profiles.find(&types::CPU, "jdk.CPUTimeSample", 1, Some(PERIOD)));
-        profiles.add(second, IDENTITY, 2, None);
-        profiles.add(first, IDENTITY, 1, None);
+        let sample = profiles.sample(second, IDENTITY);
+        profiles.add_to(second, sample, 2, None);
+        let sample = profiles.sample(first, IDENTITY);
+        profiles.add_to(first, sample, 1, None);
         profiles.end_chunk(&Settings::default());
         let made = profiles.finish((0, 1), &mut tables);
         assert_eq!([made[0].samples()[0].value, made[1].samples()[0].value], [1, 2]);

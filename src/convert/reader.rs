@@ -41,6 +41,9 @@ pub(super) const SUBJECT: usize = 9;
 /// Who had the monitor (`jdk.JavaMonitorEnter`).
 pub(super) const OWNER: usize = 10;
 
+/// Those that decide, with the contexts, what sample an event is.
+const IDENTITY: [usize; 8] = [STACK, THREAD, STATE, SPAN, LOCAL_ROOT, IS_FAILED, SUBJECT, OWNER];
+
 /// The first that a type has is the thread that an event is about.
 const THREAD_FIELDS: [&str; 3] = ["sampledThread", "eventThread", "thread"];
 
@@ -186,14 +189,23 @@ impl Reader {
         })
     }
 
+    /// How many slots [`Reader::read`] needs. Those that the type does not have are never written.
+    pub(super) fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// The slots that decide what sample an event is.
+    pub(super) fn identity(&self) -> impl Iterator<Item = usize> {
+        let all = IDENTITY.into_iter().chain(self.first_context..self.slots);
+        all.filter(|&slot| self.numbers.has(slot))
+    }
+
     /// Reads an event's numbers into `into`, and gives its weight, 1 if it has none.
     ///
     /// # Errors
     /// If the fields go on behind the end of the event.
     #[inline]
-    pub(super) fn read(&self, values: &Struct<'_>, into: &mut Vec<i64>) -> Result<f64, JfrError> {
-        into.clear();
-        into.resize(self.slots, 0);
+    pub(super) fn read(&self, values: &Struct<'_>, into: &mut [i64]) -> Result<f64, JfrError> {
         self.numbers.read(values, into)?;
         let Some(weight) = &self.weight else { return Ok(1.0) };
         let [weight] = weight.read(values)?;

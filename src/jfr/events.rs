@@ -69,6 +69,7 @@ impl<'c> Events<'c> {
 
     /// The next event of a type that is not to be passed. Most events of most recordings are of no use to most readers: this
     /// way each costs little more than to read its size.
+    #[inline(always)]
     pub fn next_but(&mut self, passed: &mut Passed) -> Option<Result<Event<'c>, JfrError>> {
         self.next_where(|type_id| !passed.pass(type_id))
     }

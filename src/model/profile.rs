@@ -83,25 +83,39 @@ impl Profile {
 
     /// Adds `value` to the sample of this identity. A time is kept besides, which takes 24 bytes each; pass none
     /// unless times are to be written.
+    #[inline]
     pub fn add(&mut self, identity: SampleIdentity, value: i64, at_unix_nano: Option<u64>) {
+        let sample = self.sample(identity);
+        self.add_to(sample, value, at_unix_nano);
+    }
+
+    /// The position in [`Profile::samples`] of the sample with this identity. If there is none it is made, without any
+    /// addition: whoever asks adds to it.
+    #[inline]
+    pub fn sample(&mut self, identity: SampleIdentity) -> u32 {
         let Self { samples, indices, hasher, .. } = self;
         let hash = hasher.hash_one(identity);
-        let index = match indices.find(hash, |&index| samples[index as usize].identity == identity) {
-            Some(&index) => index,
-            None => {
-                // SANITY: 2^32 samples of 32 bytes exhaust memory first.
-                let index = u32::try_from(samples.len()).expect("fewer than 2^32 samples");
-                samples.push(Sample { identity, value: 0, additions: 0 });
-                indices
-                    .insert_unique(hash, index, |&index| hasher.hash_one(samples[index as usize].identity));
-                index
-            }
-        };
-        let sample = &mut samples[index as usize];
-        sample.value = sample.value.saturating_add(value);
-        sample.additions += 1;
+        if let Some(&index) = indices.find(hash, |&index| samples[index as usize].identity == identity) {
+            return index;
+        }
+        // SANITY: 2^32 samples of 32 bytes exhaust memory first.
+        let index = u32::try_from(samples.len()).expect("fewer than 2^32 samples");
+        samples.push(Sample { identity, value: 0, additions: 0 });
+        indices.insert_unique(hash, index, |&index| hasher.hash_one(samples[index as usize].identity));
+        index
+    }
+
+    /// Adds to the sample at this position as [`Profile::add`] does.
+    ///
+    /// # Panics
+    /// If there is no such sample.
+    #[inline]
+    pub fn add_to(&mut self, sample: u32, value: i64, at_unix_nano: Option<u64>) {
+        let sum = &mut self.samples[sample as usize];
+        sum.value = sum.value.saturating_add(value);
+        sum.additions += 1;
         match at_unix_nano {
-            Some(unix_nano) => self.observations.push(Observation { sample: index, value, unix_nano }),
+            Some(unix_nano) => self.observations.push(Observation { sample, value, unix_nano }),
             None => self.untimed_additions += 1,
         }
     }

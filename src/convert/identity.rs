@@ -1,0 +1,135 @@
+//! What makes an event the same sample as others: its stack, its thread, and what that worked for.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use super::labels::{self, Labels};
+use super::libraries::Libraries;
+use super::reader::{
+    DURATION, IS_FAILED, LOCAL_ROOT, OWNER, Reader, SPAN, STACK, START, STATE, SUBJECT, THREAD,
+};
+use super::stacks::{self, Stacks};
+use super::witness::{Occurrence, Witness};
+use crate::jfr::chunk::Chunk;
+use crate::model::{
+    AttributeId, AttributeSetId, LinkId, SampleIdentity, StackId, Tables, attribute_keys, label,
+};
+
+/// What the constants of one chunk have become.
+#[derive(Debug, Default)]
+pub(super) struct Identities {
+    stacks: Stacks,
+    labels: Labels,
+    spans: HashMap<(usize, i64), AttributeId, RandomState>,
+}
+
+/// What an event is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Identified {
+    /// The witness says that it is none of the recording's.
+    LeftOut,
+    /// It has no stack.
+    WithoutStack,
+    /// The witness says that nobody wants it.
+    Unwanted,
+    /// A sample.
+    Known(Known),
+}
+
+/// What a sample is, and what else its profiles have to know of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    pub(super) identity: SampleIdentity,
+    /// Whether the JVM could not walk the stack, which a frame says instead.
+    pub(super) is_failed: bool,
+    /// Whether it says in what state the thread was.
+    pub(super) has_state: bool,
+}
+
+impl Identities {
+    /// What an event is that has these numbers.
+    pub(super) fn identify(
+        &mut self,
+        chunk: Chunk<'_>,
+        reader: &Reader,
+        read: &[i64],
+        mut witness: Option<&mut (dyn Witness + 'static)>,
+        (libraries, tables): (&mut Libraries, &mut Tables),
+    ) -> Identified {
+        let Self { stacks, labels, spans } = self;
+        let thread = reader.numbers.constant(THREAD, read);
+        let event_thread =
+            witness.as_ref().and(thread).map(|thread| labels.event_thread(chunk, thread)).unwrap_or_default();
+        if witness.as_ref().is_some_and(|witness| witness.leaves_out(event_thread)) {
+            return Identified::LeftOut;
+        }
+        let stack = reader.numbers.constant(STACK, read);
+        let stack = stack.and_then(|stack| stacks.stack(chunk, stack, libraries, tables));
+        let is_failed = stack.is_none() && read[IS_FAILED] == 1;
+        let stack: Option<StackId> = if is_failed { Some(stacks::failed(tables)) } else { stack };
+        let Some(stack) = stack else { return Identified::WithoutStack };
+        let mut attributes =
+            thread.map_or(AttributeSetId::EMPTY, |thread| labels.thread(chunk, thread, tables));
+        if let Some(witness) = &witness
+            && !witness.wants(tables.text_of(attributes, attribute_keys::THREAD_NAME), stack, tables)
+        {
+            return Identified::Unwanted;
+        }
+        let state = reader.numbers.constant(STATE, read);
+        let state = state.and_then(|of| labels.state(chunk, of, tables));
+        let class = reader.subject.and_then(|subject| {
+            labels.class(chunk, subject, reader.numbers.constant(SUBJECT, read)?, tables)
+        });
+        for attribute in [state, reader.lock_kind, class].into_iter().flatten() {
+            attributes = labels.with(attributes, attribute, tables);
+        }
+        if let Some(owner) = reader.numbers.constant(OWNER, read) {
+            for attribute in labels.owner(chunk, owner, tables).into_iter().flatten() {
+                attributes = labels.with(attributes, attribute, tables);
+            }
+        }
+        let mut link = LinkId::NONE;
+        for (field, key) in reader.contexts.iter().enumerate() {
+            let Some(value) = reader.numbers.constant(reader.first_context + field, read) else { continue };
+            if reader.trace == Some(field) {
+                let trace = labels.trace(chunk, value);
+                link = trace.map_or(LinkId::NONE, |trace| labels::link(trace, read[SPAN], tables));
+            }
+            // A trace that is linked to needs no attribute.
+            if reader.trace != Some(field) || link == LinkId::NONE {
+                let attribute = labels.context(chunk, field, key, value, tables);
+                attributes =
+                    attribute.map_or(attributes, |attribute| labels.with(attributes, attribute, tables));
+            }
+        }
+        if let Some(witness) = &mut witness {
+            let occurrence = Occurrence {
+                thread: event_thread,
+                start_ticks: read[START],
+                end_ticks: read[START].saturating_add(if reader.has_duration { read[DURATION] } else { 0 }),
+                ticks_per_second: chunk.header().clock.ticks_per_second,
+                is_seen_by_another: reader.is_seen_by_another,
+            };
+            if let Some(context) = witness.context(occurrence) {
+                for (key, value) in context.labels.iter() {
+                    let attribute = tables.string_attribute(key, label(value));
+                    attributes = labels.with(attributes, attribute, tables);
+                }
+                link = tables.links.intern(context.link);
+            }
+        }
+        for (slot, key) in [(SPAN, "otlpprof.span.id"), (LOCAL_ROOT, "otlpprof.local_root_span.id")] {
+            // A link needs the trace, which only some recordings have: a span's id is said all the same.
+            let is_linked = slot == SPAN && link != LinkId::NONE;
+            if read[slot] != 0 && !is_linked {
+                let attribute = *spans
+                    .entry((slot, read[slot]))
+                    .or_insert_with(|| tables.string_attribute(key, &format!("{:016x}", read[slot])));
+                attributes = labels.with(attributes, attribute, tables);
+            }
+        }
+        let identity = SampleIdentity { stack, attributes, link };
+        Identified::Known(Known { identity, is_failed, has_state: state.is_some() })
+    }
+}
