@@ -5,8 +5,8 @@ mod jfr_support;
 
 use jfr_support::converted::{attribute, otlpprof, profiles, string, text};
 use jfr_support::synthetic::{
-    ATTRIBUTE, CONSTANT_POOLS, FieldOf, INT, LONG, STACK_TRACE, START_NANOS, Shape, THREAD, TypeOf,
-    VALUE_TYPES, Writer, crafted, pools_of_constants,
+    ATTRIBUTE, BOOLEAN, CLASS, CONSTANT_POOLS, FieldOf, INT, LONG, STACK_TRACE, START_NANOS, Shape, THREAD,
+    THREAD_STATE, TypeOf, VALUE_TYPES, Writer, crafted, pools_of_constants,
 };
 use otlpprof::convert::{ConvertOptions, EventCount, JfrToOtlp};
 use otlpprof::otlp::wire::{Profile, ProfilesData, Sample};
@@ -177,6 +177,57 @@ fn ids_that_no_link_can_have_are_attributes() {
     assert_eq!(of_span(0, 0xabc, 0xdef), (None, [None, id(0xabc), id(0xdef)]));
     assert_eq!(of_span(2, 0, 0xdef), (None, [Some(format!("{:032x}", 2)), None, id(0xdef)]));
     assert_eq!(of_span(0, 0, 0), (None, [None, None, None]));
+}
+
+/// Samples are what differs in anything but time and values, however often one has come before another.
+#[test]
+fn events_that_differ_in_one_thing_are_samples_of_their_own() {
+    let fields = &[
+        START,
+        DURATION,
+        EVENT_THREAD,
+        STACK,
+        ("state", THREAD_STATE, true, false),
+        ("monitorClass", CLASS, true, false),
+        ("previousOwner", THREAD, true, false),
+        ("spanId", LONG, false, false),
+        ("localRootSpanId", LONG, false, false),
+        ("trace_id", ATTRIBUTE, true, false),
+        ("operation", ATTRIBUTE, true, false),
+        ("failed", BOOLEAN, false, false),
+    ];
+    const FIRST_OF_IDENTITY: usize = 2;
+    const STACK_AT: usize = 3;
+    const FAILED_AT: usize = 11;
+    let same = [10, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0];
+    let mut all = Vec::new();
+    for changed in FIRST_OF_IDENTITY..FAILED_AT {
+        let mut other = same;
+        other[changed] = if changed == 4 { 0 } else { 2 };
+        all.extend([same, other]);
+    }
+    let (mut failed, mut without_stack) = (same, same);
+    (failed[STACK_AT], failed[FAILED_AT]) = (0, 1);
+    without_stack[STACK_AT] = 0;
+    all.extend([failed, without_stack]);
+    let mut events = Vec::new();
+    for (position, event) in (0..).zip(all.iter().cycle().take(3 * all.len())) {
+        let mut event = *event;
+        (event[0], event[1]) = (10 + position, 1 + position);
+        events.push(event);
+    }
+    let as_slices: Vec<&[i64]> = events.iter().map(|event| &event[..]).collect();
+    let (data, count, _) = converted("jdk.JavaMonitorEnter", fields, &as_slices);
+    let differing = (FAILED_AT - FIRST_OF_IDENTITY) as u64;
+    assert_eq!((count.converted, count.failed, count.without_stack), (3 * (2 * differing + 1), 3, 3));
+    let mut counts: Vec<i64> =
+        profile(&data, "contentions").samples.iter().map(|sample| sample.values[0]).collect();
+    counts.sort_unstable();
+    let mut expected = vec![3; differing as usize + 1];
+    expected.push(3 * differing as i64);
+    assert_eq!(counts, expected);
+    let has_stack = events.iter().filter(|event| event[STACK_AT] != 0 || event[FAILED_AT] == 1);
+    assert_eq!(sum(&data, "delay"), has_stack.map(|event| event[1]).sum::<i64>());
 }
 
 /// A chunk with events `app.Sent` of these fields, each given by their numbers.

@@ -1,8 +1,8 @@
 //! Events of one type that are alike: what one of them has become, the next becomes without its constants being looked up
-//! again. Most events of most recordings are like one that came shortly before.
+//! again. Most events of most recordings are like one that came shortly before. A chunk's keys mean the same for all of its
+//! events: where it is still being written, those that refer to what is not known yet have not been delivered.
 
 use super::identity::Known;
-use crate::jfr::chunk::Chunk;
 
 /// So many different events are at hand, a power of two: as many as the processor's nearer caches have room for.
 const PLACES: usize = 512;
@@ -14,9 +14,6 @@ pub(super) struct Alike {
     slots: Vec<usize>,
     /// How many profiles an event adds to.
     outcomes: usize,
-    /// How many checkpoints the chunk had when these were put here: more may come while it is written, and tell what a key
-    /// means that meant nothing before.
-    checkpoints: usize,
     /// The numbers of each place, one behind the other. Nothing before the first event.
     numbers: Vec<i64>,
     known: Vec<Option<Known>>,
@@ -31,14 +28,14 @@ pub(super) struct Place(usize);
 impl Alike {
     /// Nothing yet.
     pub(super) fn new(slots: Vec<usize>, outcomes: usize) -> Self {
-        Self { slots, outcomes, checkpoints: 0, numbers: Vec::new(), known: Vec::new(), samples: Vec::new() }
+        Self { slots, outcomes, numbers: Vec::new(), known: Vec::new(), samples: Vec::new() }
     }
 
     /// The place of an event with these numbers, and what those that are alike have become, if one came shortly before.
     #[inline]
-    pub(super) fn find(&mut self, chunk: Chunk<'_>, read: &[i64]) -> (Place, Option<Known>) {
-        if self.known.is_empty() || self.checkpoints != chunk.checkpoint_count() {
-            self.clear(chunk);
+    pub(super) fn find(&mut self, read: &[i64]) -> (Place, Option<Known>) {
+        if self.known.is_empty() {
+            self.make_room();
         }
         // Multiplied, the low bits of the keys, in which they differ, are in the high ones.
         let mixed = self.slots.iter().fold(0, |mixed: u64, &slot| {
@@ -68,11 +65,9 @@ impl Alike {
     }
 
     #[cold]
-    fn clear(&mut self, chunk: Chunk<'_>) {
-        self.checkpoints = chunk.checkpoint_count();
-        self.numbers.resize(PLACES * self.slots.len(), 0);
-        self.known.clear();
-        self.known.resize(PLACES, None);
-        self.samples.resize(PLACES * self.outcomes, None);
+    fn make_room(&mut self) {
+        self.numbers = vec![0; PLACES * self.slots.len()];
+        self.known = vec![None; PLACES];
+        self.samples = vec![None; PLACES * self.outcomes];
     }
 }

@@ -414,7 +414,7 @@ impl JfrToOtlp {
         }
         let Self { tables, libraries, profiles, witness, .. } = self;
         // What a witness knows of one event it may not know of another that is alike.
-        let (place, known) = alike.find(chunk, read);
+        let (place, known) = alike.find(read);
         let known = match known.filter(|_| witness.is_none()) {
             Some(known) => known,
             None => {

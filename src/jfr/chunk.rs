@@ -248,13 +248,6 @@ impl<'c> Chunk<'c> {
         self.index.pools.count(of)
     }
 
-    /// How many checkpoints were read, which tell its constants: of a chunk that is being written it grows, and a key may
-    /// then mean what it did not before.
-    #[inline]
-    pub fn checkpoint_count(&self) -> usize {
-        self.index.pools.checkpoints()
-    }
-
     /// The text of a string, in place or in the pool, or of a constant that stands for one (`jdk.types.Symbol`).
     pub fn text(&self, value: Value<'c>) -> Option<Cow<'c, str>> {
         self.string(value)?.text()

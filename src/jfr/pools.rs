@@ -28,8 +28,6 @@ struct Pool {
 pub(super) struct Pools {
     /// By the type's position.
     by_type: Vec<Pool>,
-    /// How many checkpoints they are from.
-    checkpoints: usize,
     /// Those that have come since somebody took them, if somebody does.
     news: Option<Vec<Constant>>,
 }
@@ -75,12 +73,6 @@ impl Pools {
         self.by_type.get(of.0 as usize).map_or(0, |pool| pool.keys.len())
     }
 
-    /// How many checkpoints have been added.
-    #[inline]
-    pub(super) fn checkpoints(&self) -> usize {
-        self.checkpoints
-    }
-
     /// Adds what one checkpoint holds, as far as it can be read.
     pub(super) fn add(
         &mut self,
@@ -94,7 +86,6 @@ impl Pools {
             cursor.seek(frame.at);
             return Err(cursor.error(Problem::WrongEvent { found: frame.type_id, expected: CHECKPOINT }));
         }
-        self.checkpoints += 1;
         let checkpoint = Checkpoint::read(&mut cursor)?;
         if self.by_type.len() < metadata.all().len() {
             self.by_type.resize_with(metadata.all().len(), Pool::default);
