@@ -90,7 +90,8 @@ proptest! {
         let profiles = batch.profiles.iter().filter(|profile| !profile.is_empty());
         for (profile, written) in profiles.zip(&written) {
             let is_count = profile.profile_type.sample_unit == "count";
-            let observations = profile.observations();
+            let observations: Vec<_> =
+                (0..profile.samples().len()).flat_map(|sample| profile.observations(sample)).collect();
             let repeatable = observations.iter().all(|observation| observation.value > 0)
                 && observations.iter().map(|observation| i128::from(observation.value)).sum::<i128>() <= 1 << 20;
             let mut expected = Vec::new();

@@ -531,7 +531,7 @@ mod tests {
         aggregator.add(&header(1, 1, 500), frames(&[1]), &mut resolver);
         aggregator.add(&header(1, 1, 700), frames(&[1]), &mut resolver);
         let (_, profile) = cpu_profile(aggregator.take(), 1_000_000, no_attributes);
-        let times: Vec<u64> = profile.observations().iter().map(|seen| seen.unix_nano).collect();
+        let times: Vec<u64> = profile.observations(0).map(|seen| seen.unix_nano).collect();
         assert_eq!(times, [1_000_500, 1_000_700]);
         assert!(profile.is_timed());
     }

@@ -12,6 +12,7 @@ mod frame;
 mod intern;
 mod java_names;
 mod label;
+mod observations;
 mod percent;
 mod profile;
 mod profile_types;
@@ -25,8 +26,9 @@ pub use frame::{Execution, Frame, FrameType, Function, Mapping};
 pub use intern::{Id, Interner, SliceInterner, StringInterner};
 pub use java_names::{JavaMethod, java_class_name, java_type_name, normalise_class_name};
 pub use label::{LONGEST_LABEL, LONGEST_NAME, label};
+pub use observations::Observation;
 pub use percent::{PercentError, percent_decoded};
-pub use profile::{Observation, Profile, Sample, SampleIdentity};
+pub use profile::{Profile, Sample, SampleIdentity};
 pub use profile_types::{ProfileType, types};
 pub use remote_frame::{REMOTE_METHOD, RemoteFrame, native_frame_nowhere, unnamed_native_frame};
 pub use tables::{

@@ -5,6 +5,7 @@ use std::hash::BuildHasher;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
+use super::observations::{Observation, Observations};
 use super::profile_types::ProfileType;
 use super::tables::{AttributeSetId, LinkId, StackId};
 
@@ -30,17 +31,6 @@ pub struct Sample {
     pub additions: u64,
 }
 
-/// One addition with a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Observation {
-    /// The position of its sample in [`Profile::samples`].
-    pub sample: u32,
-    /// Its value.
-    pub value: i64,
-    /// When it was, in nanoseconds since 1970-01-01 UTC.
-    pub unix_nano: u64,
-}
-
 /// Samples of one [`ProfileType`].
 ///
 /// The window is `[start_unix_nano, start_unix_nano + duration_nano)`. Times of additions belong into it: one
@@ -60,8 +50,12 @@ pub struct Profile {
     samples: Vec<Sample>,
     indices: HashTable<u32>,
     hasher: RandomState,
-    observations: Vec<Observation>,
-    untimed_additions: u64,
+    /// Of each sample, up to the last that has any.
+    observations: Vec<Observations>,
+    additions: u64,
+    timed_additions: u64,
+    /// Whether no addition with a time has a value of 0 or less.
+    adds_only: bool,
 }
 
 impl Profile {
@@ -77,11 +71,13 @@ impl Profile {
             indices: HashTable::new(),
             hasher: RandomState::default(),
             observations: Vec::new(),
-            untimed_additions: 0,
+            additions: 0,
+            timed_additions: 0,
+            adds_only: true,
         }
     }
 
-    /// Adds `value` to the sample of this identity. A time is kept besides, which takes 24 bytes each; pass none
+    /// Adds `value` to the sample of this identity. A time is kept besides, which takes five to eight bytes each; pass none
     /// unless times are to be written.
     #[inline]
     pub fn add(&mut self, identity: SampleIdentity, value: i64, at_unix_nano: Option<u64>) {
@@ -114,10 +110,15 @@ impl Profile {
         let sum = &mut self.samples[sample as usize];
         sum.value = sum.value.saturating_add(value);
         sum.additions += 1;
-        match at_unix_nano {
-            Some(unix_nano) => self.observations.push(Observation { sample, value, unix_nano }),
-            None => self.untimed_additions += 1,
+        self.additions += 1;
+        let Some(unix_nano) = at_unix_nano else { return };
+        self.timed_additions += 1;
+        self.adds_only &= value > 0;
+        let sample = sample as usize;
+        if self.observations.len() <= sample {
+            self.observations.resize_with(sample + 1, Observations::default);
         }
+        self.observations[sample].push(Observation { value, unix_nano });
     }
 
     /// The same profile with other identities, which differ where these do.
@@ -140,14 +141,19 @@ impl Profile {
         &self.samples
     }
 
-    /// The additions with a time, in the order they were made.
-    pub fn observations(&self) -> &[Observation] {
-        &self.observations
+    /// The additions with a time to the sample at this position, in the order they were made.
+    pub fn observations(&self, sample: usize) -> impl Iterator<Item = Observation> {
+        self.observations.get(sample).into_iter().flat_map(Observations::iter)
     }
 
     /// Whether every addition had a time.
     pub fn is_timed(&self) -> bool {
-        self.untimed_additions == 0
+        self.additions == self.timed_additions
+    }
+
+    /// Whether no addition with a time had a value of 0 or less.
+    pub fn adds_only(&self) -> bool {
+        self.adds_only
     }
 
     /// Whether there is no sample.
@@ -157,7 +163,7 @@ impl Profile {
 
     /// How many additions were made.
     pub fn additions(&self) -> u64 {
-        self.observations.len() as u64 + self.untimed_additions
+        self.additions
     }
 }
 
@@ -198,9 +204,15 @@ mod tests {
         profile.add(identity(1, 0, 0), 1, Some(100));
         profile.add(identity(2, 0, 0), 4, Some(101));
         assert!(profile.is_timed());
-        assert_eq!(profile.observations()[1], Observation { sample: 1, value: 4, unix_nano: 101 });
+        profile.add(identity(1, 0, 0), 2, Some(90));
+        let of = |sample| profile.observations(sample).map(|seen| (seen.value, seen.unix_nano)).collect();
+        let of: [Vec<_>; 3] = [0, 1, 2].map(of);
+        assert_eq!(of, [vec![(1, 100), (2, 90)], vec![(4, 101)], vec![]]);
+        assert!(profile.adds_only());
         profile.add(identity(2, 0, 0), 1, None);
         assert!(!profile.is_timed());
-        assert_eq!(profile.additions(), 3);
+        assert_eq!(profile.additions(), 4);
+        profile.add(identity(2, 0, 0), 0, Some(102));
+        assert!(!profile.adds_only());
     }
 }

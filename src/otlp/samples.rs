@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::model::{Observation, Profile, SampleIdentity, StackId};
+use crate::model::{Profile, SampleIdentity, StackId};
 
 use super::dictionary::{Dictionary, WireIndex};
 
@@ -33,9 +33,7 @@ impl Shape {
             Self::Value
         } else if !profile.profile_type.is_count() {
             Self::ValuesAndTimes
-        } else if profile.observations().iter().all(|observation| observation.value > 0)
-            && times(profile, samples) <= MOST_TIMES
-        {
+        } else if profile.adds_only() && times(profile, samples) <= MOST_TIMES {
             Self::Times
         } else {
             Self::Value
@@ -99,9 +97,9 @@ pub(super) fn for_each_sample(
         (Cow::Borrowed(profile), range)
     };
     let window = Window::of(&profile, shape);
-    let by_sample = if shape == Shape::Value { BySample::default() } else { BySample::new(&profile, &range) };
     let (mut attributes, mut values, mut times) = (Vec::new(), Vec::new(), Vec::new());
-    for (position, sample) in profile.samples()[range].iter().enumerate() {
+    for position in range {
+        let sample = &profile.samples()[position];
         attributes.clear();
         values.clear();
         times.clear();
@@ -109,14 +107,14 @@ pub(super) fn for_each_sample(
         match shape {
             Shape::Value => values.push(sample.value),
             Shape::Times => {
-                for &(unix_nano, count) in by_sample.get(position) {
-                    times.resize(times.len() + count as usize, window.clamp(unix_nano));
+                for seen in profile.observations(position) {
+                    times.resize(times.len() + seen.value as usize, window.clamp(seen.unix_nano));
                 }
             }
             Shape::ValuesAndTimes => {
-                for &(unix_nano, value) in by_sample.get(position) {
-                    times.push(window.clamp(unix_nano));
-                    values.push(value);
+                for seen in profile.observations(position) {
+                    times.push(window.clamp(seen.unix_nano));
+                    values.push(seen.value);
                 }
             }
         }
@@ -140,51 +138,16 @@ fn merge_equal_stacks(dictionary: &mut Dictionary<'_>, profile: &Profile, range:
     };
     let mut merged = Profile::new(profile.profile_type, profile.period);
     (merged.start_unix_nano, merged.duration_nano) = (profile.start_unix_nano, profile.duration_nano);
-    if profile.is_timed() {
-        for observation in profile.observations() {
-            if range.contains(&(observation.sample as usize)) {
-                let identity = profile.samples()[observation.sample as usize].identity;
-                merged.add(canonical(identity), observation.value, Some(observation.unix_nano));
+    for position in range {
+        let sample = profile.samples()[position];
+        let identity = canonical(sample.identity);
+        if profile.is_timed() {
+            for seen in profile.observations(position) {
+                merged.add(identity, seen.value, Some(seen.unix_nano));
             }
-        }
-    } else {
-        for sample in &profile.samples()[range] {
-            merged.add(canonical(sample.identity), sample.value, None);
+        } else {
+            merged.add(identity, sample.value, None);
         }
     }
     merged
-}
-
-/// Observations, gathered by sample; each sample's stay in the order they were made.
-#[derive(Debug, Default)]
-struct BySample {
-    /// Where each sample's observations end; they begin at the previous one's end.
-    ends: Vec<usize>,
-    observations: Vec<(u64, i64)>,
-}
-
-impl BySample {
-    fn new(profile: &Profile, range: &Range<usize>) -> Self {
-        let in_range = |observation: &&Observation| range.contains(&(observation.sample as usize));
-        let mut next = vec![0; range.len()];
-        for observation in profile.observations().iter().filter(in_range) {
-            next[observation.sample as usize - range.start] += 1;
-        }
-        let mut total = 0;
-        for count in &mut next {
-            total += std::mem::replace(count, total);
-        }
-        let mut observations = vec![(0, 0); total];
-        for observation in profile.observations().iter().filter(in_range) {
-            let next = &mut next[observation.sample as usize - range.start];
-            observations[*next] = (observation.unix_nano, observation.value);
-            *next += 1;
-        }
-        Self { ends: next, observations }
-    }
-
-    fn get(&self, sample: usize) -> &[(u64, i64)] {
-        let start = if sample == 0 { 0 } else { self.ends[sample - 1] };
-        &self.observations[start..self.ends[sample]]
-    }
 }
