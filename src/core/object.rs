@@ -40,7 +40,7 @@ pub struct LoadedObject {
     pub identity: IdentityWord,
     /// Its unwind table, once compiled. An object without call frame information gets an empty one.
     pub unwind: OnceLock<UnwindTable>,
-    /// Where its `.eh_frame_hdr` is mapped, for as long as there is no unwind table.
+    /// Where its `.eh_frame_hdr` is mapped: for as long as there is no unwind table, and for what that does not have.
     pub frame_header: Option<RuntimeAddr>,
     /// The executable segments' range, as ELF virtual addresses.
     pub text: std::ops::Range<ElfVaddr>,

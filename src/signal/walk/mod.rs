@@ -11,6 +11,7 @@
 //! - `called`: what lies below a call from the VM, or from native code, for samples that a thread takes of itself.
 //! - `entry`: where native code has called Java, and what lies below.
 //! - [`native`]: one native frame by unwind table, else by frame pointer.
+//! - `kept_register`: what a register was where native code was called.
 //! - `code_cache`, `blob`: what the VM has put around a program counter.
 //! - `compiled`, `interpreted`, `deoptimized`: one kind of VM frame each, portable part.
 //! - `continuation`, `virtual_thread`: the frames of virtual threads that are frozen on the heap, and the ways there;
@@ -30,6 +31,7 @@ pub mod frame_info;
 mod frozen_reason;
 mod interpreted;
 mod java_only;
+mod kept_register;
 pub mod mounted_thread;
 pub mod native;
 mod relocated;
@@ -79,6 +81,7 @@ mod arch {
     pub(super) mod exception_stage;
     pub(super) mod forward_exception_stage;
     mod frameless_entry;
+    mod instructions;
     pub(super) mod interpreter_frame;
     pub(super) mod interpreter_stage;
     pub mod registers;

@@ -70,7 +70,7 @@ impl<'a, M: Memory> Walk<'a, M> {
     }
 
     /// The object whose code `pc` is in, if what is mapped there is still what was scanned.
-    fn object_at(&self, pc: u64) -> Option<&'a LoadedObject> {
+    pub(super) fn object_at(&self, pc: u64) -> Option<&'a LoadedObject> {
         let object = self.objects.find(RuntimeAddr(pc))?;
         let now = self.memory.load_u64(object.identity.address.0)?;
         (now == object.identity.value).then_some(object)

@@ -186,7 +186,7 @@ impl<M: Memory> Walk<'_, M> {
             return match interrupted {
                 Some(registers) => self.interrupted_interpreter_step(vm, cursor, registers, sink),
                 None => match self.frameless_interpreter_caller(vm, cursor, sink) {
-                    Some(caller) => Ok(caller),
+                    Some(caller) => caller,
                     None => self.interpreted_frames(vm, cursor, sink),
                 },
             }
@@ -306,11 +306,11 @@ impl<M: Memory> Walk<'_, M> {
         vm: &VmLayout,
         cursor: &Cursor,
         sink: &FrameSink<'_>,
-    ) -> Option<Cursor> {
+    ) -> Option<Result<Cursor, WalkError>> {
         if sink.last_method().is_some() {
             return None;
         }
-        self.frameless_entry_caller(vm, cursor).or_else(|| self.removed_activation_caller(cursor))
+        self.frameless_entry_caller(vm, cursor).or_else(|| self.removed_activation_caller(cursor).map(Ok))
     }
 
     /// The caller of a stub that has called out: by its size, else by the frame pointer that it keeps.

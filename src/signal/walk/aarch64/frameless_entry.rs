@@ -14,6 +14,8 @@ use crate::core::vm_layout::VmLayout;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk, WalkError};
 
+/// The register in which the sender's SP is kept over a barrier's call.
+const KEPT_SENDER_SP: u8 = 19;
 /// A barrier that saves all registers is shorter.
 const MAX_INSTRUCTIONS: u64 = 256;
 
@@ -46,20 +48,41 @@ impl<M: Memory> Walk<'_, M> {
         Ok(Cursor { pc, sp, fp: cursor.fp, interrupted: false })
     }
 
-    /// The caller of a frameless entry whose barrier has called out: x29 leads to its record. `None` where there is none: x29
-    /// is the caller's, whose frame is taken for that of the entry. So it is where the caller is compiled: the sender's SP
-    /// is in a register that is gone.
+    /// The caller of a frameless entry that has called a C function, in a barrier, whose record x29 leads to, or itself, for
+    /// which it keeps the return address in a register. `None` if `cursor` is elsewhere.
     pub(in crate::signal::walk) fn frameless_entry_caller(
         &self,
         vm: &VmLayout,
         cursor: &Cursor,
-    ) -> Option<Cursor> {
-        let entry = vm.stubs.interpreter_code.entry_at(cursor.pc).filter(|entry| entry.push_fp == 0)?;
-        self.done_in_entry(entry, cursor.pc).has_record().then_some(())?;
+    ) -> Option<Result<Cursor, WalkError>> {
+        let code = &vm.stubs.interpreter_code;
+        let entry = code.entry_at(cursor.pc).filter(|entry| entry.push_fp == 0)?;
+        let done = self.done_in_entry(entry, cursor.pc);
+        let caller = if done.has_record() {
+            let in_x19 = done.keeps_sender_sp || code.sender_sp_register == KEPT_SENDER_SP;
+            self.recorded_entry_caller(vm, cursor, in_x19)
+        } else {
+            let kept = done.keeps_return.filter(|_| done.takes_sender_sp)?;
+            self.kept_register(kept, cursor).map(strip).map(|pc| Cursor { pc, ..*cursor })
+        };
+        let is_return = |caller: &Cursor| {
+            self.is_java_code(vm, caller.pc)
+                && (caller.pc == vm.stubs.call_stub_return || self.is_return_address(vm, caller.pc))
+        };
+        Some(caller.filter(is_return).ok_or(WalkError::NoFrameSize))
+    }
+
+    /// The caller by the record that x29 leads to. One that is compiled has its SP above the arguments.
+    fn recorded_entry_caller(&self, vm: &VmLayout, cursor: &Cursor, has_sender_sp: bool) -> Option<Cursor> {
+        let (fp, above) = (self.memory.load_u64(cursor.fp)?, cursor.fp.wrapping_add(16));
         let pc = self.load_return_address(cursor.fp.wrapping_add(8)).ok()?;
-        let (sp, fp) = (cursor.fp.wrapping_add(16), self.memory.load_u64(cursor.fp)?);
-        let caller = Cursor { pc, sp, fp, interrupted: false };
-        vm.stubs.interpreter.contains(pc).then(|| self.check_progress(cursor, caller).ok())?
+        let sp = if vm.stubs.interpreter.contains(pc) || pc == vm.stubs.call_stub_return {
+            above
+        } else {
+            let told = self.kept_register(KEPT_SENDER_SP, cursor).filter(|_| has_sender_sp)?;
+            self.told_sender_sp(above, told)?
+        };
+        self.check_progress(cursor, Cursor { pc, sp, fp, interrupted: false }).ok()
     }
 
     /// The caller of an interrupted stub, or, if that is a frameless entry that compiled code has called, the entry's. The
@@ -82,11 +105,7 @@ impl<M: Memory> Walk<'_, M> {
         let saved = self.load_return_address(caller.sp.wrapping_sub(SAVED_BELOW_SP)).unwrap_or(0);
         let is_return = |&pc: &u64| self.is_java_code(vm, pc) && self.is_return_address(vm, pc);
         let pc = [strip(kept), saved].into_iter().find(is_return);
-        // An interpreted caller is found by x29.
-        Ok(match pc.filter(|&pc| !vm.stubs.interpreter.contains(pc)) {
-            Some(pc) => Cursor { pc, ..caller },
-            None => caller,
-        })
+        Ok(pc.map_or(caller, |pc| Cursor { pc, ..caller }))
     }
 
     /// What the entry has done on the straight way to `pc`.

@@ -1,7 +1,7 @@
 //! Call frame information read in place: the rule for one address, out of a mapped `.eh_frame`.
 //!
 //! A walk needs this for as long as an object's table is not compiled: at the start of a process, and for a moment when
-//! a library has been loaded. A look-up costs about a microsecond; the table's, tens of nanoseconds. Both read the same
+//! a library has been loaded; and for registers that tables do not have ([`kept_at`]). A look-up costs about a microsecond; the table's, tens of nanoseconds. Both read the same
 //! bytes and say the same (`tests/elf_unwind.rs` compares them over whole libraries).
 //!
 //! Found through the search table of `.eh_frame_hdr` (Linux Standard Base 5.0, "Exception Frames"), which linkers write
@@ -20,7 +20,7 @@ mod program;
 mod reader;
 
 use self::program::{Cfa, Saved, State};
-use crate::core::frame_rules::{Ops, Row, RowCfa, RowRegister, UNSUPPORTED, native};
+use crate::core::frame_rules::{Ops, Register, Row, RowCfa, RowRegister, UNSUPPORTED, native};
 use crate::core::memory::Memory;
 use crate::core::unwind::UnwindRule;
 
@@ -30,8 +30,27 @@ use crate::core::unwind::UnwindRule;
 /// Handlers may run on small stacks of the application's: the parts are not inlined into one large frame.
 pub fn rule_at<M: Memory>(memory: &M, header: u64, pc: u64) -> Option<UnwindRule> {
     let description = description::find(memory, header, pc)?;
-    let state = program::state_at(&description, pc);
+    let state = program::state_at(&description, pc, None);
     Some(state.map_or(UNSUPPORTED, |state| rule_of(memory, &state, description.common.is_signal_trampoline)))
+}
+
+/// Where the frame at `pc` has the value that `register` had in its caller, by the `.eh_frame_hdr` at run-time address
+/// `header`: in the register itself, or at this distance from the CFA. `None` if nothing describes `pc`, or the value is lost
+/// or elsewhere.
+pub(super) fn kept_at<M: Memory>(memory: &M, header: u64, pc: u64, register: Register) -> Option<Kept> {
+    let description = description::find(memory, header, pc)?;
+    match program::state_at(&description, pc, Some(register))?.asked {
+        Saved::Same => Some(Kept::InRegister),
+        Saved::AtCfaPlus(offset) => Some(Kept::AtCfaPlus(offset)),
+        Saved::Undefined | Saved::AtExpression(_) | Saved::Other => None,
+    }
+}
+
+/// Where a frame keeps a register of its caller's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    InRegister,
+    AtCfaPlus(i64),
 }
 
 #[inline(never)]

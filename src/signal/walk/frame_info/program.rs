@@ -84,13 +84,22 @@ pub(super) struct State {
     pub(super) cfa: Cfa,
     pub(super) fp: Saved,
     pub(super) return_address: Saved,
+    /// Of the register that is asked for.
+    pub(super) asked: Saved,
 }
 
-/// The row that holds at `pc`; `None` if the instructions cannot be followed so far.
+/// The row that holds at `pc`, with the column of the register `asked`, if one is; `None` if the instructions cannot be
+/// followed so far.
 #[inline(never)]
-pub(super) fn state_at<M: Memory>(description: &Description<'_, M>, pc: u64) -> Option<State> {
-    let state = State { cfa: Cfa::Register(0, 0), fp: Saved::Same, return_address: Saved::Same };
+pub(super) fn state_at<M: Memory>(
+    description: &Description<'_, M>,
+    pc: u64,
+    asked: Option<Register>,
+) -> Option<State> {
+    let same = Saved::Same;
+    let state = State { cfa: Cfa::Register(0, 0), fp: same, return_address: same, asked: same };
     let mut run = Run {
+        asked,
         description,
         state,
         initial: state,
@@ -105,6 +114,7 @@ pub(super) fn state_at<M: Memory>(description: &Description<'_, M>, pc: u64) -> 
 }
 
 struct Run<'r, 'm, M> {
+    asked: Option<Register>,
     description: &'r Description<'m, M>,
     state: State,
     /// What the CIE's instructions made.
@@ -241,18 +251,22 @@ impl<'m, M: Memory> Run<'_, 'm, M> {
     }
 
     fn save(&mut self, register: u64, saved: Saved) {
-        if register == u64::from(native::ARCHITECTURE.fp) {
-            self.state.fp = saved;
-        } else if register == u64::from(native::ARCHITECTURE.return_address) {
-            self.state.return_address = saved;
-        }
+        self.set(register, State { fp: saved, return_address: saved, asked: saved, ..self.state });
     }
 
     fn restore(&mut self, register: u64) {
+        self.set(register, self.initial);
+    }
+
+    /// Takes the register's column from `row`.
+    fn set(&mut self, register: u64, row: State) {
         if register == u64::from(native::ARCHITECTURE.fp) {
-            self.state.fp = self.initial.fp;
+            self.state.fp = row.fp;
         } else if register == u64::from(native::ARCHITECTURE.return_address) {
-            self.state.return_address = self.initial.return_address;
+            self.state.return_address = row.return_address;
+        }
+        if self.asked.is_some_and(|asked| register == u64::from(asked)) {
+            self.state.asked = row.asked;
         }
     }
 }

@@ -5,6 +5,7 @@ mod continuation;
 mod corrupted;
 mod counted_memory;
 mod deoptimized;
+mod described_code;
 mod every_rule;
 mod leaving;
 mod little_vm;

@@ -1,107 +1,130 @@
 //! The interpreter's entries that have no frame, on x86_64: intrinsics (`Thread.currentThread`, `Reference.get`,
 //! `CRC32.update`). They end with `pop R; mov rsp, r13; jmp R`, and a collector's barrier in them saves registers that it takes
-//! off the stack again by `add rsp, size` and `popf` (cpu/x86/templateInterpreterGenerator_x86.cpp;
-//! gc/shared/barrierSetAssembler_x86.cpp; `MacroAssembler::push_IU_state`, 11 to 25).
+//! off the stack again (cpu/x86/templateInterpreterGenerator_x86.cpp; gc/*/*BarrierSetAssembler_x86.cpp;
+//! `MacroAssembler::push_IU_state`, 11 to 25). The stubs that they call leave r13 alone, C functions keep it.
 
+use super::instructions::{MAX_BYTES, length};
+use crate::core::interpreter_code::InterpreterEntry;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk, WalkError};
 
-/// What lies between a barrier's saves and the end is shorter.
-const LONGEST_END_BYTES: usize = 192;
+/// More than a barrier has that saves all registers twice.
+const MAX_INSTRUCTIONS: usize = 512;
 const POP_FLAGS: u8 = 0x9d;
+const PUSH_FLAGS: u8 = 0x9c;
 /// `mov rsp, r13`.
 const TAKE_SENDER_SP: [u8; 3] = [0x49, 0x8b, 0xe5];
-
-/// What is below the return address of a stub that such an entry has called: nothing, or a word where SP was not aligned for C.
-const PADDING_BYTES: [u64; 2] = [0, 8];
+/// The DWARF number of the register in which an entry is told the sender's SP.
+const SENDER_SP: u8 = 13;
 
 impl<M: Memory> Walk<'_, M> {
-    /// The caller of a frameless entry that has called a stub or C function (`Math.sin`, `CRC32.update`): the entry has
-    /// nothing on the stack but the return address and padding. `None` if `cursor` is elsewhere, or its caller is compiled:
-    /// the sender's SP is in a register that is gone.
+    /// The caller of a frameless entry that has called a C function, itself (`Math.sin`) or in a barrier (`Reference.get`).
+    /// `None` if `cursor` is elsewhere.
     pub(in crate::signal::walk) fn frameless_entry_caller(
         &self,
         vm: &VmLayout,
         cursor: &Cursor,
-    ) -> Option<Cursor> {
-        vm.stubs.interpreter_code.entry_at(cursor.pc).filter(|entry| entry.push_fp == 0)?;
-        PADDING_BYTES.into_iter().find_map(|padding| {
-            let slot = cursor.sp.wrapping_add(padding);
-            let pc = self.memory.load_u64(slot).filter(|&pc| vm.stubs.interpreter.contains(pc))?;
-            Some(Cursor { pc, sp: slot.wrapping_add(8), fp: cursor.fp, interrupted: false })
-        })
+    ) -> Option<Result<Cursor, WalkError>> {
+        let entry = vm.stubs.interpreter_code.entry_at(cursor.pc).filter(|entry| entry.push_fp == 0)?;
+        Some(self.called_out_of_entry_caller(vm, entry, cursor, || self.kept_register(SENDER_SP, cursor)))
     }
 
-    /// The caller of an interrupted stub, or, if that is a frameless entry that compiled code has called, the entry's: the
-    /// stubs that entries call leave r13 alone, which has the sender's SP.
+    /// The caller of an interrupted stub, or, if that is a frameless entry, the entry's.
     pub(in crate::signal::walk) fn without_frameless_entry(
         &self,
         vm: &VmLayout,
         caller: Cursor,
         registers: &Registers,
     ) -> Result<Cursor, WalkError> {
-        let code = &vm.stubs.interpreter_code;
-        if code.entry_at(caller.pc).is_none_or(|entry| entry.push_fp != 0)
-            || self.frameless_entry_caller(vm, &caller).is_some()
-        {
-            return Ok(caller);
+        match vm.stubs.interpreter_code.entry_at(caller.pc) {
+            Some(entry) if entry.push_fp == 0 => {
+                self.called_out_of_entry_caller(vm, entry, &caller, || Some(registers.r13()))
+            }
+            _ => Ok(caller),
         }
-        let compiled = PADDING_BYTES.into_iter().find_map(|padding| {
-            let slot = caller.sp.wrapping_add(padding);
-            let pc = self.memory.load_u64(slot)?;
-            (self.is_java_code(vm, pc) && self.is_return_address(vm, pc)).then_some((pc, slot))
-        });
-        let Some((pc, slot)) = compiled else { return Ok(caller) };
-        let sp = self.told_sender_sp(slot.wrapping_add(8), registers.r13()).ok_or(WalkError::NoFrameSize)?;
-        Ok(Cursor { pc, sp, ..caller })
+    }
+
+    /// The caller of the frameless entry that is returned to at `cursor`. The one that is compiled has its SP above the
+    /// arguments, where `sender_sp` says.
+    fn called_out_of_entry_caller(
+        &self,
+        vm: &VmLayout,
+        entry: &InterpreterEntry,
+        cursor: &Cursor,
+        sender_sp: impl FnOnce() -> Option<u64>,
+    ) -> Result<Cursor, WalkError> {
+        let below = self.bytes_until_return(entry, cursor.pc).ok_or(WalkError::NoFrameSize)?;
+        let slot = cursor.sp.wrapping_add(below);
+        let (pc, above) = (self.load(slot)?, slot.wrapping_add(8));
+        let sp = match pc {
+            _ if vm.stubs.interpreter.contains(pc) || pc == vm.stubs.call_stub_return => Some(above),
+            _ if self.is_java_code(vm, pc) && self.is_return_address(vm, pc) => {
+                sender_sp().and_then(|told| self.told_sender_sp(above, told))
+            }
+            _ => None,
+        };
+        Ok(Cursor { pc, sp: sp.ok_or(WalkError::NoFrameSize)?, fp: cursor.fp, interrupted: false })
     }
 
     /// The return address of the frameless entry that was interrupted at `pc`.
     pub(in crate::signal::walk) fn frameless_return_address(
         &self,
+        entry: &InterpreterEntry,
         pc: u64,
         registers: &Registers,
     ) -> Result<u64, WalkError> {
-        let mut bytes = [0_u8; LONGEST_END_BYTES];
-        // Where fewer can be read, it has not begun to leave.
-        let _ = self.memory.read_bytes(pc, &mut bytes);
-        let jump = bytes.strip_prefix(&TAKE_SENDER_SP).unwrap_or(&bytes);
+        let code = self.instruction(pc);
+        let jump = code.strip_prefix(&TAKE_SENDER_SP).unwrap_or(&code);
         if let [0xff, to @ 0xe0..=0xe7, ..] = *jump {
             return Ok(in_order_of_encoding(registers, to & 7));
         }
-        self.load(registers.sp().wrapping_add(bytes_until_return(&bytes)))
+        let below = self.bytes_until_return(entry, pc).ok_or(WalkError::NoFrameSize)?;
+        self.load(registers.sp().wrapping_add(below))
     }
-}
 
-/// How many bytes the code takes off the stack before it pops the return address: none if it is still to save them.
-fn bytes_until_return(code: &[u8]) -> u64 {
-    let mut removed = 0_u64;
-    let mut rest = code;
-    loop {
-        let length = match *rest {
-            [pop @ 0x58..=0x5f, 0x49, 0x8b, 0xe5, 0xff, jump, ..]
-                if jump == pop.wrapping_add(0xe0 - 0x58) =>
-            {
-                return removed;
+    /// How many bytes lie between SP and the return address where the entry is at `pc`: what the code takes off the stack
+    /// on the straight way to its end, less what it puts there. `None` if that is not found.
+    fn bytes_until_return(&self, entry: &InterpreterEntry, mut pc: u64) -> Option<u64> {
+        let mut above = 0_u64;
+        for _ in 0..MAX_INSTRUCTIONS {
+            if !entry.code.contains(pc) {
+                return None;
             }
-            [0x48, 0x83 | 0x81, 0xec, ..] | [] => return 0,
-            [0x48, 0x83, 0xc4, size, ..] => {
-                removed = removed.wrapping_add(u64::from(size));
-                4
-            }
-            [0x48, 0x81, 0xc4, a, b, c, d, ..] => {
-                removed = removed.wrapping_add(u64::from(u32::from_le_bytes([a, b, c, d])));
-                7
-            }
-            [POP_FLAGS, ..] => {
-                removed = removed.wrapping_add(8);
-                1
-            }
-            _ => 1,
-        };
-        rest = rest.get(length..).unwrap_or_default();
+            let code = self.instruction(pc);
+            let length = length(&code)?;
+            let behind = pc.wrapping_add(length as u64);
+            let distance = |at: usize| Some(i32::from_le_bytes(*code.get(at..)?.first_chunk()?));
+            let (added, next) = match code {
+                [pop @ 0x58..=0x5f, 0x49, 0x8b, 0xe5, 0xff, jump, ..]
+                    if jump == pop.wrapping_add(0xe0 - 0x58) =>
+                {
+                    return Some(above);
+                }
+                [0x58..=0x5f | POP_FLAGS, ..] | [0x41, 0x58..=0x5f, ..] => (8, behind),
+                [0x50..=0x57 | PUSH_FLAGS, ..] | [0x41, 0x50..=0x57, ..] => (-8, behind),
+                [0x48, 0x83, 0xc4, size, ..] => (i64::from(size as i8), behind),
+                [0x48, 0x83, 0xec, size, ..] => (i64::from(size as i8).wrapping_neg(), behind),
+                [0x48, 0x81, 0xc4, ..] => (i64::from(distance(3)?), behind),
+                [0x48, 0x81, 0xec, ..] => (i64::from(distance(3)?).wrapping_neg(), behind),
+                [0xeb, to, ..] => (0, behind.wrapping_add_signed(i64::from(to as i8))),
+                [0xe9, ..] => (0, behind.wrapping_add_signed(i64::from(distance(1)?))),
+                // Elsewhere: it does not end here.
+                [0xc3, ..] | [0xff, 0xe0..=0xe7, ..] | [0x41, 0xff, 0xe0..=0xe7, ..] => return None,
+                _ => (0, behind),
+            };
+            above = above.wrapping_add_signed(added);
+            pc = next;
+        }
+        None
+    }
+
+    /// The bytes at `pc`, as many as an instruction can have; zeros where there are none.
+    fn instruction(&self, pc: u64) -> [u8; MAX_BYTES] {
+        let mut code = [0; MAX_BYTES];
+        let _ = self.memory.read_bytes(pc, &mut code);
+        code
     }
 }
 

@@ -39,7 +39,7 @@ impl<M: Memory> Walk<'_, M> {
             if entry.push_fp == 0 {
                 // Behind a barrier the method is in no register any more, and the sample belongs to the caller.
                 let _ = self.entered_method(vm, registers, sink);
-                let return_pc = self.frameless_return_address(pc, registers)?;
+                let return_pc = self.frameless_return_address(entry, pc, registers)?;
                 return Ok(caller(return_pc, registers.r13(), cursor.fp));
             }
             let has_frame = pc > entry.push_fp;

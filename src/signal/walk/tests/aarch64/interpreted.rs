@@ -2,8 +2,10 @@
 
 use super::machine::*;
 use crate::core::interpreter_code::{InterpreterCode, InterpreterEntry, InterpreterExit};
-use crate::core::record::FrameKind::{Compiled, Interpreted, Stub};
+use crate::core::record::FrameKind::{self, Compiled, Interpreted, Native, Stub, Unwalkable};
 use crate::core::vm_layout::CodeRange;
+use crate::signal::walk::WalkError;
+use crate::signal::walk::tests::described_code::{FUNCTION_BYTES, Function, NATIVE, load_functions, saved};
 use crate::signal::walk::tests::vm_world::*;
 
 const X9: usize = 9;
@@ -247,14 +249,8 @@ fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_compiled_caller(
             (6, 0, false, false),
         ] {
             let mut world = world_with_entry(&code, sender_sp as u8);
-            let (root, root_pc) = compiled_caller(&mut world);
-            let (method, bytecodes) = world.method();
-            // The compiled caller was called by an interpreted one, and keeps its x29.
-            let fp = CALLER_SP - 0x20;
-            interpreted_frame(&mut world, fp, method, bytecodes + 3, root_pc, (CALLER_SP, ENTRY_FP));
-            let (caller, caller_code) = world.compiled();
-            let (caller_sp, return_pc) = (fp - 0x80, caller_code + 0x80);
-            world.set(caller_sp + 0x20, fp).set(caller_sp + 0x28, DISPATCH);
+            let (Caller { pc: return_pc, sp: caller_sp, fp }, caller, callers) =
+                called_by_compiled(&mut world);
             let stub = world.frameless_blob("StubRoutines (1)", &bytes(&stub_code));
             let returns_to = FRAMELESS.code.start + 20;
             world.set(caller_sp - 16, fp).set(caller_sp - 8, returns_to).set(caller_sp - 32, return_pc);
@@ -262,9 +258,125 @@ fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_compiled_caller(
             let own_fp = if has_fp { caller_sp - 16 } else { fp };
             let pc = stub + 4 * number;
             let frames = world.walk(pc, caller_sp - below, own_fp, &[(LR, returns_to), (kept, in_kept)]);
-            let expected =
-                [(Stub, pc, 0), (Compiled, caller, 7), (Interpreted, method, 3), (Compiled, root, 7)];
+            let expected = [&[(Stub, pc, 0), (Compiled, caller, 7)][..], &callers].concat();
             assert_eq!(frames, expected, "instruction {number}, x{kept}");
+        }
+    }
+}
+
+/// Where a compiled method calls.
+struct Caller {
+    pc: u64,
+    sp: u64,
+    fp: u64,
+}
+
+/// A compiled method that an interpreted one has called, whose x29 it keeps: where it calls, itself, and its callers.
+fn called_by_compiled(world: &mut World) -> (Caller, u64, [(FrameKind, u64, i32); 2]) {
+    let (root, root_pc) = compiled_caller(world);
+    let (method, bytecodes) = world.method();
+    let fp = CALLER_SP - 0x20;
+    interpreted_frame(world, fp, method, bytecodes + 3, root_pc, (CALLER_SP, ENTRY_FP));
+    let (caller, code) = world.compiled();
+    let sp = fp - 0x80;
+    world.set(sp + 0x20, fp).set(sp + 0x28, DISPATCH);
+    (Caller { pc: code + 0x80, sp, fp }, caller, [(Interpreted, method, 3), (Compiled, root, 7)])
+}
+
+const FRAME_BYTES: u64 = 0x20;
+const OUTER_PC: u64 = NATIVE + FUNCTION_BYTES + 0x10;
+
+/// What two functions' descriptions can say of the register, of which the outer has called the inner, and where its value is: in
+/// the register, in the inner frame, in the outer; nowhere.
+fn each_way_to_keep(register: usize) -> [([u8; 2], [u8; 2], Option<usize>); 7] {
+    let (saved_here, other, lost) = (saved(register as u8, 2), saved(28, 3), [0x07, register as u8]);
+    // DW_CFA_nop.
+    let plain = [0, 0];
+    [
+        (plain, plain, Some(0)),
+        (other, other, Some(0)),
+        (saved_here, plain, Some(1)),
+        (saved_here, saved_here, Some(2)),
+        (plain, saved_here, Some(2)),
+        (plain, lost, None),
+        (lost, saved_here, Some(2)),
+    ]
+}
+
+/// Loads the two functions, of which the outer was called with `sp` and returns to `return_pc`, and has the register's value
+/// where it is. Gives SP in the inner, and what is in the register.
+fn call_functions(
+    world: &mut World,
+    (inner, outer, place): ([u8; 2], [u8; 2], Option<usize>),
+    (sp, return_pc): (u64, u64),
+    value: u64,
+) -> (u64, u64) {
+    let function = |program| Function { frame_bytes: FRAME_BYTES as u8, program };
+    load_functions(world, &[function(&inner), function(&outer)]);
+    let outer_sp = sp - FRAME_BYTES;
+    let inner_sp = outer_sp - FRAME_BYTES;
+    let at = |number| if place == Some(number) { value } else { 0x4242 };
+    world.set(outer_sp + 0x18, return_pc).set(outer_sp + 0x10, at(2));
+    world.set(inner_sp + 0x18, OUTER_PC).set(inner_sp + 0x10, at(1));
+    (inner_sp, at(0))
+}
+
+const NATIVE_FRAMES: [(FrameKind, u64, i32); 2] = [(Native, NATIVE + 4, 5), (Native, OUTER_PC - 1, 5)];
+
+/// Regression: behind a C function the return address was in no register that was known, and x29, which leads past the
+/// compiled caller, was taken for the frame of the entry's caller.
+#[test]
+fn a_c_function_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
+    // ldr d0, [x20]; mov sp, x19; mov x23, x30; mov x8, 0; blr x8; br x23; and 17's, by x13 and x19
+    let new = [0xfd40_0280, 0x9100_027f, 0xaa1e_03f7, 0xd280_0008, 0xd63f_0100, 0xd61f_02e0];
+    let old = [0xfd40_0280, 0x9100_01bf, 0xaa1e_03f3, 0xd280_0008, 0xd63f_0100, 0xd61f_0260];
+    let entry = FRAMELESS.code.start + 20;
+    for (code, sender_sp, kept) in [(new, X19, X23), (old, X13, X19)] {
+        for way in each_way_to_keep(kept) {
+            for is_interpreted in [false, true] {
+                let mut world = world_with_entry(&code, sender_sp as u8);
+                let (caller, method, callers) = called_by_compiled(&mut world);
+                let return_pc = if is_interpreted { DISPATCH } else { caller.pc };
+                let (sp, kept_now) = call_functions(&mut world, way, (caller.sp, entry), return_pc);
+                let frames = world.walk(NATIVE + 4, sp, caller.fp, &[(kept, kept_now), (LR, 0x4242)]);
+                let expected = match way.2 {
+                    None => vec![(Unwalkable, entry, WalkError::NoFrameSize as i32)],
+                    Some(_) if is_interpreted => callers.to_vec(),
+                    Some(_) => [&[(Compiled, method, 7)][..], &callers].concat(),
+                };
+                assert_eq!(frames, [&NATIVE_FRAMES[..], &expected].concat(), "{way:02x?}, x{kept}");
+            }
+        }
+    }
+}
+
+/// Regression: in a C function that a collector's barrier in an entry had called, the compiled caller was not looked for, and
+/// the barrier's record was taken for that of an interpreter frame.
+#[test]
+fn a_c_function_that_a_barrier_in_an_entry_has_called_leads_to_the_entrys_caller() {
+    // [mov x19, x13;] ldr x0, [x20]; stp; mov x29, sp; bl; mov sp, x29; ldp; and sp, x19, -16; ret
+    let new = [0xf940_0280, 0xa9bf_7bfd, 0x9100_03fd, BL, 0x9100_03bf, 0xa8c1_7bfd, 0x927c_ee7f, RET];
+    let old = [&[0xaa0d_03f3][..], &new].concat();
+    // Where the sender's SP is nowhere: as old, without the first instruction.
+    for (code, sender_sp, is_told) in [(&new[..], X19, true), (&old, X13, true), (&new, X13, false)] {
+        let entry = FRAMELESS.code.start + 4 * (code.len() as u64 - 4);
+        for way in each_way_to_keep(X19) {
+            for is_interpreted in [false, true] {
+                let mut world = world_with_entry(code, sender_sp as u8);
+                let (caller, method, callers) = called_by_compiled(&mut world);
+                // Arguments lie between, and the barrier has saved registers.
+                let record = caller.sp - 0x30;
+                let return_pc = if is_interpreted { DISPATCH } else { caller.pc };
+                world.set(record, caller.fp).set(record + 8, return_pc);
+                let (sp, x19) = call_functions(&mut world, way, (record - 0x40, entry), caller.sp);
+                let frames = world.walk(NATIVE + 4, sp, record, &[(X19, x19), (LR, 0x4242)]);
+                let expected = match way.2.filter(|_| is_told) {
+                    _ if is_interpreted => callers.to_vec(),
+                    None => vec![(Unwalkable, entry, WalkError::NoFrameSize as i32)],
+                    Some(_) => [&[(Compiled, method, 7)][..], &callers].concat(),
+                };
+                assert_eq!(frames, [&NATIVE_FRAMES[..], &expected].concat(), "{way:02x?}, x{sender_sp}");
+            }
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Interpreter frames, and the stages of entering and leaving them.
 
-use crate::core::record::FrameKind::{Compiled, Interpreted, Stub, Unwalkable};
+use crate::core::record::FrameKind::{self, Compiled, Interpreted, Native, Stub, Unwalkable};
 use crate::signal::walk::WalkError;
+use crate::signal::walk::tests::described_code::{FUNCTION_BYTES, Function, NATIVE, load_functions, saved};
 use crate::signal::walk::tests::vm_world::*;
 
 #[test]
@@ -62,22 +63,27 @@ fn after_leave_the_interpreters_frame_is_the_callers() {
 }
 
 /// Regression: at the end of an entry without a frame, and in a collector's barrier in it, the top of the stack was taken for
-/// the return address (`Thread.currentThread` on 21, `Reference.get` with Shenandoah).
+/// the return address (`Thread.currentThread` on 21, `Reference.get` with Shenandoah), and so it was where the barrier was
+/// still to save more.
 #[test]
 fn each_stage_of_an_entry_without_a_frame_leads_to_the_caller() {
-    // sub rsp, 0x80; mov [rsp+0x60], rbx; mov rbx, [rsp+0x60]; add rsp, 0x80; add rsp, 8; popf; pop rdi; mov rsp, r13; jmp rdi
+    // pushf; sub rsp, 8; sub rsp, 0x80; mov [rsp+0x60], rbx; mov rbx, [rsp+0x60]; add rsp, 0x80; add rsp, 8; popf; pop rdi; mov
+    // rsp, r13; jmp rdi
     let code = [
-        0x48, 0x81, 0xec, 0x80, 0, 0, 0, 0x48, 0x89, 0x5c, 0x24, 0x60, 0x48, 0x8b, 0x5c, 0x24, 0x60, 0x48,
-        0x81, 0xc4, 0x80, 0, 0, 0, 0x48, 0x83, 0xc4, 8, 0x9d, 0x5f, 0x49, 0x8b, 0xe5, 0xff, 0xe7,
+        0x9c, 0x48, 0x83, 0xec, 8, 0x48, 0x81, 0xec, 0x80, 0, 0, 0, 0x48, 0x89, 0x5c, 0x24, 0x60, 0x48, 0x8b,
+        0x5c, 0x24, 0x60, 0x48, 0x81, 0xc4, 0x80, 0, 0, 0, 0x48, 0x83, 0xc4, 8, 0x9d, 0x5f, 0x49, 0x8b, 0xe5,
+        0xff, 0xe7,
     ];
     for (stage, offset, pushed, in_rdi) in [
         ("before the barrier", 0, Some(0), false),
-        ("in the barrier", 7, Some(0x90), false),
-        ("at its last add", 24, Some(16), false),
-        ("at popf", 28, Some(8), false),
-        ("at pop", 29, Some(0), false),
-        ("at mov rsp", 30, None, true),
-        ("at jmp", 33, None, true),
+        ("flags saved", 1, Some(8), false),
+        ("at its second sub", 5, Some(16), false),
+        ("in the barrier", 12, Some(0x90), false),
+        ("at its last add", 29, Some(16), false),
+        ("at popf", 33, Some(8), false),
+        ("at pop", 34, Some(0), false),
+        ("at mov rsp", 35, None, true),
+        ("at jmp", 38, None, true),
     ] {
         for has_method in [true, false] {
             let mut world = World::new();
@@ -101,21 +107,53 @@ fn each_stage_of_an_entry_without_a_frame_leads_to_the_caller() {
     }
 }
 
+/// `call; pop rax; mov rsp, r13; jmp rax`, and the same where SP is aligned for the call: `sub rsp, 8; call; add rsp, 8; jmp`;
+/// and where the call is in a barrier that saves registers: `push rcx; sub rsp, 0x150; …; call; mov rcx, [rsp + 0x78];
+/// vmovdqu64 zmm1, [rsp + 64]; add rsp, 0x150; pop rcx`. With each the place behind the call, and the bytes below the return
+/// address.
+const CALLING: [(&[u8], u64, u64); 4] = [
+    (&[0xe8, 0, 0, 0, 0, 0x58, 0x49, 0x8b, 0xe5, 0xff, 0xe0], 5, 0),
+    (
+        &[
+            0x48, 0x83, 0xec, 8, 0xe8, 0, 0, 0, 0, 0x48, 0x83, 0xc4, 8, 0xe9, 5, 0, 0, 0, 0xe8, 0, 0, 0, 0,
+            0x58, 0x49, 0x8b, 0xe5, 0xff, 0xe0,
+        ],
+        9,
+        8,
+    ),
+    (
+        &[
+            0x51, 0x48, 0x81, 0xec, 0x50, 1, 0, 0, 0xe8, 0, 0, 0, 0, 0x48, 0x8b, 0x4c, 0x24, 0x78, 0x62,
+            0xf1, 0xfe, 0x48, 0x6f, 0x4c, 0x24, 1, 0x48, 0x81, 0xc4, 0x50, 1, 0, 0, 0x59, 0x5f, 0x49, 0x8b,
+            0xe5, 0xff, 0xe7,
+        ],
+        13,
+        0x158,
+    ),
+    // What is not understood: hlt.
+    (&[0xe8, 0, 0, 0, 0, 0xf4, 0x58, 0x49, 0x8b, 0xe5, 0xff, 0xe0], 5, 0),
+];
+
 /// Regression: the return into an entry without a frame passed for one into an interpreter frame.
 #[test]
 fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
-    for padding in [0, 8] {
+    for (number, (code, behind_call, below)) in CALLING.into_iter().enumerate() {
         let mut world = World::new();
+        world.put_interpreter_code(FRAMELESS.code.start, code);
         let (caller, return_pc) = compiled_caller(&mut world);
         let (method, bytecodes) = world.method();
         let fp = CALLER_SP - 0x20;
         interpreted_frame(&mut world, fp, method, bytecodes + 3, return_pc, (CALLER_SP, 0x1234));
         let stub = world.frameless_blob("StubRoutines (1)", &[0xc3]);
-        let sp = fp - 0x80;
-        world.set(sp, FRAMELESS.code.start + 0x20).set(sp + 8 + padding, DISPATCH);
+        let sp = fp - 0x200;
+        world.set(sp, FRAMELESS.code.start + behind_call).set(sp + 8 + below, DISPATCH);
         let frames = world.walk(stub, sp, fp, &[]);
-        let expected = [(Stub, stub, 0), (Interpreted, method, 3), (Compiled, caller, 7)];
-        assert_eq!(frames, expected, "{padding} bytes of padding");
+        let mut expected = vec![(Stub, stub, 0), (Interpreted, method, 3), (Compiled, caller, 7)];
+        if number == 3 {
+            expected.truncate(1);
+            expected.push((Unwalkable, stub, WalkError::NoFrameSize as i32));
+        }
+        assert_eq!(frames, expected, "{number}");
     }
 }
 
@@ -125,29 +163,93 @@ fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
 fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_compiled_caller() {
     // One argument of two words, as 21 and 17 make room for it; r13 as the entry was told, and as a stub has left it.
     for (room, is_kept) in [(16, true), (24, true), (16, false)] {
-        for padding in [0, 8] {
+        for (code, behind_call, below) in &CALLING[..3] {
             let mut world = World::new();
-            let (root, root_pc) = compiled_caller(&mut world);
-            let (method, bytecodes) = world.method();
-            // The compiled caller was called by an interpreted one, and keeps its RBP.
-            let fp = CALLER_SP - 0x20;
-            interpreted_frame(&mut world, fp, method, bytecodes + 3, root_pc, (CALLER_SP, ENTRY_FP));
-            let (caller, code) = world.compiled();
-            let caller_sp = fp - 0x80;
-            world.set(caller_sp + 0x20, fp).set(caller_sp + 0x28, DISPATCH);
+            world.put_interpreter_code(FRAMELESS.code.start, code);
+            let (caller, method, expected) = called_by_compiled(&mut world);
             let stub = world.frameless_blob("StubRoutines (1)", &[0xc3]);
-            let slot = caller_sp - room - 8;
-            let sp = slot - 8 - padding;
-            world.set(slot, code + 0x80).set(sp, FRAMELESS.code.start + 0x20);
-            let r13 = if is_kept { caller_sp } else { 0x4242 };
-            let frames = world.walk(stub, sp, fp, &[(13, r13)]);
-            let mut expected =
-                vec![(Stub, stub, 0), (Compiled, caller, 7), (Interpreted, method, 3), (Compiled, root, 7)];
+            let slot = caller.sp - room - 8;
+            let sp = slot - 8 - below;
+            world.set(slot, caller.pc).set(sp, FRAMELESS.code.start + behind_call);
+            let r13 = if is_kept { caller.sp } else { 0x4242 };
+            let frames = world.walk(stub, sp, caller.fp, &[(13, r13)]);
+            let mut expected = [&[(Stub, stub, 0), (Compiled, method, 7)][..], &expected].concat();
             if !is_kept {
                 expected.truncate(1);
                 expected.push((Unwalkable, stub, WalkError::NoFrameSize as i32));
             }
-            assert_eq!(frames, expected, "{room} bytes of arguments, {padding} of padding");
+            assert_eq!(frames, expected, "{room} bytes of arguments, {below} below the return address");
+        }
+    }
+}
+
+/// Where a compiled method calls.
+struct Caller {
+    pc: u64,
+    sp: u64,
+    fp: u64,
+}
+
+/// A compiled method that an interpreted one has called, whose RBP it keeps: where it calls, itself, and its callers.
+fn called_by_compiled(world: &mut World) -> (Caller, u64, [(FrameKind, u64, i32); 2]) {
+    let (root, root_pc) = compiled_caller(world);
+    let (method, bytecodes) = world.method();
+    let fp = CALLER_SP - 0x20;
+    interpreted_frame(world, fp, method, bytecodes + 3, root_pc, (CALLER_SP, ENTRY_FP));
+    let (caller, code) = world.compiled();
+    let sp = fp - 0x80;
+    world.set(sp + 0x20, fp).set(sp + 0x28, DISPATCH);
+    (Caller { pc: code + 0x80, sp, fp }, caller, [(Interpreted, method, 3), (Compiled, root, 7)])
+}
+
+/// Regression: behind a C function the sender's SP was in no register that was known, and RBP, which leads past the compiled
+/// caller, was taken for the frame of the entry's caller.
+#[test]
+fn a_c_function_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
+    const FRAME_BYTES: u64 = 0x20;
+    const RBX: u8 = 3;
+    const R13: u8 = 13;
+    const LOST: [u8; 2] = [0x07, R13];
+    let plain: &[u8] = &[];
+    let (saved_here, other) = (saved(R13, 2), saved(RBX, 3));
+    // What the inner and the outer function say of registers; where r13 is: in the register, in the inner frame, in the
+    // outer; nowhere.
+    for (inner, outer, place) in [
+        (plain, plain, Some(0)),
+        (&other, &other, Some(0)),
+        (&saved_here, plain, Some(1)),
+        (&saved_here, &saved_here, Some(2)),
+        (plain, &saved_here, Some(2)),
+        (plain, &LOST, None),
+        (&LOST, &saved_here, Some(2)),
+    ] {
+        for (code, behind_call, below) in &CALLING[..3] {
+            let mut world = World::new();
+            world.put_interpreter_code(FRAMELESS.code.start, code);
+            let function = |program| Function { frame_bytes: FRAME_BYTES as u8, program };
+            load_functions(&mut world, &[function(inner), function(outer)]);
+            let (caller, method, callers) = called_by_compiled(&mut world);
+            let slot = caller.sp - 0x18;
+            let outer_sp = slot - below - FRAME_BYTES;
+            let sp = outer_sp - FRAME_BYTES;
+            let outer_pc = NATIVE + FUNCTION_BYTES + 0x10;
+            world.set(slot, caller.pc).set(outer_sp + 0x18, FRAMELESS.code.start + behind_call);
+            world.set(sp + 0x18, outer_pc);
+            let at = |number| if place == Some(number) { caller.sp } else { caller.sp - 0x10 };
+            world.set(sp + 0x10, at(1)).set(outer_sp + 0x10, at(2));
+            let frames = world.walk(NATIVE + 4, sp, caller.fp, &[(13, at(0))]);
+            let native = [(Native, NATIVE + 4, 5), (Native, outer_pc - 1, 5)];
+            let mut expected = [&native[..], &[(Compiled, method, 7)], &callers].concat();
+            if place.is_none() {
+                expected.truncate(2);
+                let entry = FRAMELESS.code.start + behind_call;
+                expected.push((Unwalkable, entry, WalkError::NoFrameSize as i32));
+            }
+            assert_eq!(frames, expected, "{inner:02x?} {outer:02x?}, {below} below the return address");
+            // An interpreted caller is found without it.
+            world.set(slot, DISPATCH);
+            let frames = world.walk(NATIVE + 4, sp, caller.fp, &[]);
+            assert_eq!(frames, [native, callers].concat());
         }
     }
 }

@@ -1,0 +1,46 @@
+//! Registers that C functions keep for their callers: what one was where native code was called, which may have used it for
+//! something else since.
+
+use super::frame_info::{self, Kept};
+use super::{Cursor, Step, Walk};
+use crate::core::memory::Memory;
+
+/// Native code that has been called without a frame of the VM's is a function of mathematics or a collector's.
+const MAX_FRAMES: usize = 64;
+
+impl<M: Memory> Walk<'_, M> {
+    /// The value that the register with this DWARF number had in the frame at `frame`, which has called the native code that
+    /// was interrupted. Call frame information says where each function in between has saved it, and nothing else is
+    /// believed.
+    pub(super) fn kept_register(&self, number: u8, frame: &Cursor) -> Option<u64> {
+        let mut cursor = self.start();
+        let mut registers = Some(self.registers);
+        let mut value = self.registers.by_dwarf_number(number);
+        for _ in 0..MAX_FRAMES {
+            if (cursor.pc, cursor.sp) == (frame.pc, frame.sp) {
+                return value;
+            }
+            let kept = self.kept_at(&cursor, number);
+            let Some(Step::Caller(caller)) = self.described_step(&cursor, &mut registers) else {
+                return None;
+            };
+            value = match (registers, kept) {
+                // A signal frame has all registers of the frame that it interrupted.
+                (Some(interrupted), _) => interrupted.by_dwarf_number(number),
+                (None, Some(Kept::InRegister)) => value,
+                // A caller's SP is the callee's CFA.
+                (None, Some(Kept::AtCfaPlus(offset))) => {
+                    self.memory.load_u64(caller.sp.wrapping_add_signed(offset))
+                }
+                (None, None) => None,
+            };
+            cursor = caller;
+        }
+        None
+    }
+
+    fn kept_at(&self, cursor: &Cursor, number: u8) -> Option<Kept> {
+        let object = self.object_at(cursor.lookup_pc())?;
+        frame_info::kept_at(self.memory, object.frame_header?.0, cursor.lookup_pc(), number.into())
+    }
+}

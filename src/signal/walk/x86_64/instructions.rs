@@ -1,0 +1,140 @@
+//! Lengths of the instructions that entries without a frame consist of, on x86_64 (Intel 64 and IA-32 Architectures Software
+//! Developer's Manual, volume 2, chapter 2 and appendix A).
+
+/// The longest instruction.
+pub(super) const MAX_BYTES: usize = 15;
+
+const OPERAND_SIZE: u8 = 0x66;
+
+/// How many bytes the instruction at the start of `code` has; `None` if it is none of those, or is cut off.
+pub(super) fn length(code: &[u8]) -> Option<usize> {
+    let mut rest = code;
+    while let [OPERAND_SIZE | 0xf2 | 0xf3, more @ ..] = rest {
+        rest = more;
+    }
+    let (is_wide, rest) = match rest {
+        [rex @ 0x40..=0x4f, more @ ..] => (rex & 8 != 0, more),
+        _ => (false, rest),
+    };
+    let behind = match *rest {
+        [0x50..=0x5f | 0x90 | 0x98 | 0x99 | 0x9c | 0x9d | 0xc3, ref more @ ..] => more,
+        [0x70..=0x7f | 0xeb, ref more @ ..] => more.get(1..)?,
+        [0xe8 | 0xe9, ref more @ ..] => more.get(4..)?,
+        [0xb8..=0xbf, ref more @ ..] => more.get(if is_wide { 8 } else { 4 }..)?,
+        // Arithmetic and moves between a register and either.
+        [op @ 0x00..=0x3f, ref more @ ..] if op & 7 < 4 => operand(more, 0)?,
+        [0x63 | 0x84..=0x8b | 0x8d | 0xd1 | 0xd3 | 0xff, ref more @ ..] => operand(more, 0)?,
+        [0x6b | 0x80 | 0x83 | 0xc0 | 0xc1 | 0xc6, ref more @ ..] => operand(more, 1)?,
+        [0x69 | 0x81 | 0xc7, ref more @ ..] => operand(more, 4)?,
+        // Of these, only tests have a constant.
+        [op @ (0xf6 | 0xf7), ref more @ ..] => {
+            let is_test = more.first()? & 0x38 <= 8;
+            let size = if op == 0xf6 { 1 } else { 4 };
+            operand(more, if is_test { size } else { 0 })?
+        }
+        [0x0f, ref more @ ..] => two_bytes(more)?,
+        // VEX and EVEX: the map of opcodes, of which the third has a constant.
+        [0xc5, _, 0x77, ref more @ ..] => more,
+        [0xc5, _, _, ref more @ ..] => operand(more, 0)?,
+        [0xc4, map, _, _, ref more @ ..] => operand(more, usize::from(map & 0x1f == 3))?,
+        [0x62, map, _, _, _, ref more @ ..] => operand(more, usize::from(map & 7 == 3))?,
+        _ => return None,
+    };
+    code.len().checked_sub(behind.len())
+}
+
+/// What is behind an instruction whose opcode has a second byte, the first of `code`.
+fn two_bytes(code: &[u8]) -> Option<&[u8]> {
+    match *code {
+        [0x77 | 0xa2, ref more @ ..] => Some(more),
+        [0x80..=0x8f, ref more @ ..] => more.get(4..),
+        [0x70..=0x73 | 0xa4 | 0xac | 0xba | 0xc2 | 0xc4..=0xc6, ref more @ ..] => operand(more, 1),
+        [
+            0x10..=0x17
+            | 0x1f
+            | 0x28..=0x2f
+            | 0x40..=0x6f
+            | 0x74..=0x7f
+            | 0xaf
+            | 0xb6..=0xb8
+            | 0xbc..=0xbf
+            | 0xd0..,
+            ref more @ ..,
+        ] => operand(more, 0),
+        _ => None,
+    }
+}
+
+/// What is behind the operand that begins with a ModRM byte, and a constant of this many bytes.
+fn operand(code: &[u8], constant: usize) -> Option<&[u8]> {
+    let (&modrm, rest) = code.split_first()?;
+    let (mode, register) = (modrm >> 6, modrm & 7);
+    let (base, rest) = match (mode, register) {
+        (0..=2, 4) => rest.split_first().map(|(sib, rest)| (sib & 7, rest))?,
+        _ => (register, rest),
+    };
+    let displacement = match mode {
+        0 if base == 5 => 4,
+        1 => 1,
+        2 => 4,
+        _ => 0,
+    };
+    rest.get(displacement..)?.get(constant..)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What assemblers make of the instructions of all kinds.
+    #[test]
+    fn lengths_are_those_of_assemblers() {
+        for code in [
+            &[0x50][..],                                    // push rax
+            &[0x41, 0x5b],                                  // pop r11
+            &[0x9d],                                        // popf
+            &[0xc3],                                        // ret
+            &[0x75, 0x10],                                  // jne
+            &[0xe9, 0x00, 0x00, 0x00, 0x00],                // jmp
+            &[0x0f, 0x84, 0x00, 0x00, 0x00, 0x00],          // je
+            &[0xff, 0xe7],                                  // jmp rdi
+            &[0x41, 0xff, 0xd2],                            // call r10
+            &[0x49, 0xba, 1, 2, 3, 4, 5, 6, 7, 8],          // mov r10, constant
+            &[0xb8, 1, 2, 3, 4],                            // mov eax, constant
+            &[0x48, 0x83, 0xec, 0x08],                      // sub rsp, 8
+            &[0x48, 0x81, 0xc4, 0x50, 0x01, 0x00, 0x00],    // add rsp, 0x150
+            &[0x48, 0x8b, 0x44, 0x24, 0x08],                // mov rax, [rsp + 8]
+            &[0x48, 0x8b, 0x84, 0x24, 0x90, 0, 0, 0],       // mov rax, [rsp + 0x90]
+            &[0x4c, 0x8b, 0x1c, 0x24],                      // mov r11, [rsp]
+            &[0x8b, 0x40, 0x0c],                            // mov eax, [rax + 12]
+            &[0x48, 0x8b, 0x0d, 0x07, 0xa6, 0x6c, 0x16],    // mov rcx, [rip + distance]
+            &[0x49, 0x8b, 0xe5],                            // mov rsp, r13
+            &[0x48, 0x8d, 0x58, 0x10],                      // lea rbx, [rax + 16]
+            &[0x48, 0x33, 0xc0],                            // xor rax, rax
+            &[0x48, 0xc1, 0xe0, 0x03],                      // shl rax, 3
+            &[0x48, 0xd3, 0xe8],                            // shr rax, cl
+            &[0x41, 0x80, 0x7f, 0x38, 0x00],                // cmp byte [r15 + 0x38], 0
+            &[0x41, 0xf6, 0x47, 0x20, 0x11],                // test byte [r15 + 0x20], 0x11
+            &[0xf7, 0xc4, 0x0f, 0x00, 0x00, 0x00],          // test esp, 15
+            &[0x40, 0xf6, 0xc4, 0x0f],                      // test spl, 15
+            &[0xf7, 0xd0],                                  // not eax
+            &[0x48, 0x85, 0xc0],                            // test rax, rax
+            &[0xf2, 0x0f, 0x10, 0x44, 0x24, 0x08],          // movsd xmm0, [rsp + 8]
+            &[0xf2, 0x44, 0x0f, 0x10, 0x7c, 0x24, 0x78],    // movsd xmm15, [rsp + 0x78]
+            &[0xc5, 0xfb, 0x10, 0x44, 0x24, 0x08],          // vmovsd xmm0, [rsp + 8]
+            &[0xc5, 0xf8, 0x77],                            // vzeroupper
+            &[0xc4, 0xe3, 0x7d, 0x19, 0x04, 0x24, 0x01],    // vextractf128 [rsp], ymm0, 1
+            &[0xc4, 0xe2, 0xf1, 0xb9, 0xc2],                // vfmadd231sd xmm0, xmm1, xmm2
+            &[0x62, 0xf1, 0xfe, 0x48, 0x6f, 0x44, 0x24, 1], // vmovdqu64 zmm0, [rsp + 64]
+            &[0x66, 0x0f, 0x57, 0xc0],                      // xorpd xmm0, xmm0
+        ] {
+            let more = [code, &[0x90; MAX_BYTES]].concat();
+            assert_eq!(length(&more), Some(code.len()), "{code:02x?}");
+            assert_eq!(length(code), Some(code.len()), "{code:02x?}");
+            assert_eq!(length(&code[..code.len() - 1]), None, "{code:02x?}");
+        }
+        for unknown in [&[][..], &[0xcc], &[0xf4], &[0x0f, 0x0b], &[0x66]] {
+            assert_eq!(length(unknown), None, "{unknown:02x?}");
+        }
+    }
+}
