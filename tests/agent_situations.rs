@@ -30,7 +30,8 @@ struct Situation {
     flags: Vec<&'static str>,
     walker: StackWalker,
     least_percent: &'static str,
-    /// What the name of a frame contains that must be met, for the situation to have been there.
+    /// What the name of a frame contains that must be met, for the situation to have been there; where JDKs differ, any of
+    /// what `|` stands between.
     meets: Vec<&'static str>,
 }
 
@@ -114,7 +115,8 @@ impl Situation {
         assert!(checked.status.success() || !is_enough, "{label}");
         let stacks = if self.meets.is_empty() { vec![] } else { cpu_stacks(&run.messages()) };
         let is_met = |part: &&str| {
-            stacks.iter().any(|stack| stack.frames.iter().any(|frame| frame.name.contains(part)))
+            let is_it = |name: &str| part.split('|').any(|part| name.contains(part));
+            stacks.iter().any(|stack| stack.frames.iter().any(|frame| is_it(&frame.name)))
         };
         is_enough && self.meets.iter().all(is_met)
     }
@@ -230,6 +232,64 @@ fn faults_in_mapped_memory() {
 fn stubs_in_place_of_library_methods() {
     Situation::rare("intrinsics").meeting(&["checkcast_arraycopy", "byte_", "aes"]).assert_walked();
     Situation::rare("intrinsics").flags(&["-Xint"]).assert_walked();
+}
+
+/// Has compiled code call the interpreter's entries for functions of `java.lang.Math`: they are neither inlined nor made by
+/// the compiler itself, and never compiled.
+const BY_ENTRIES: [&str; 4] = [
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:CompileCommand=quiet",
+    "-XX:CompileCommand=dontinline,java.lang.Math::*",
+    "-XX:CompileCommand=option,programs.RareSituations$Functions::*,ccstrlist,DisableIntrinsic,\
+     _dsin _dcos _dtan _dlog _dlog10 _dexp _dpow",
+];
+
+/// Regression: the compiled caller of an interpreter's entry without a frame was not found where that had called a stub: of a
+/// program that computes sines five stacks of six broke off there.
+#[test]
+fn stubs_that_the_interpreters_entries_call_for_compiled_code() {
+    Situation::rare("functions")
+        .flags(&BY_ENTRIES)
+        .meeting(&["java.lang.Math.", "I2C/C2I adapters", "libmSin|dsin"])
+        .assert_walked();
+}
+
+/// Regression: and so it was where that had called a C function, on aarch64 and on x86_64: three stacks of four.
+#[test]
+fn c_functions_that_the_interpreters_entries_call_for_compiled_code() {
+    // On aarch64 there are stubs for some functions alone.
+    let flags = if cfg!(target_arch = "x86_64") { &["-XX:-UseLibmIntrinsic"][..] } else { &[] };
+    let situation = || Situation::rare("functions").flags(&BY_ENTRIES).flags(flags);
+    let meets = ["java.lang.Math.", "I2C/C2I adapters", "SharedRuntime::dpow"];
+    situation().meeting(&meets).assert_walked();
+    situation().by(StackWalker::Dwarf).assert_walked();
+}
+
+/// Regression: a barrier in an interpreter's entry without a frame, which calls the collector: one stack of six.
+#[test]
+fn barriers_that_the_interpreters_entries_have_for_compiled_code() {
+    let flags = [
+        "-XX:+UnlockDiagnosticVMOptions",
+        "-XX:CompileCommand=quiet",
+        "-XX:CompileCommand=dontinline,java.lang.ref.Reference::get",
+        "-XX:CompileCommand=exclude,java.lang.ref.Reference::get",
+        "-XX:CompileCommand=option,programs.RareSituations$References::*,ccstrlist,DisableIntrinsic,_Reference_get",
+        "-XX:+UnlockExperimentalVMOptions",
+        "-XX:+ExplicitGCInvokesConcurrent",
+    ];
+    let situation = || Situation::rare("references").flags(&flags);
+    // Each reference that is read while objects are marked is one more than the queue has room for.
+    let by_g1 = ["-XX:+UseG1GC", "-XX:G1SATBBufferSize=1"];
+    situation().flags(&by_g1).meeting(&["I2C/C2I adapters", "::enqueue_known_active"]).assert_walked();
+    let mut walked = 0;
+    for home in java_homes() {
+        if starts_with(&home, &["-XX:+UnlockExperimentalVMOptions", "-XX:+UseShenandoahGC"]) {
+            let by_shenandoah = situation().flags(&["-XX:+UseShenandoahGC"]);
+            by_shenandoah.meeting(&["I2C/C2I adapters", "ShenandoahRuntime::"]).assert_walked_on(&home);
+            walked += 1;
+        }
+    }
+    assert!(walked > 0);
 }
 
 #[test]

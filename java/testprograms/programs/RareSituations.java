@@ -2,6 +2,7 @@ package programs;
 
 import java.io.IOException;
 import java.io.RandomAccessFile;
+import java.lang.ref.WeakReference;
 import java.nio.MappedByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
@@ -35,6 +36,8 @@ public final class RareSituations {
                 return new Deoptimisation();
             case "faults":
                 return new Faults();
+            case "functions":
+                return new Functions();
             case "intrinsics":
                 return new Intrinsics();
             case "nulls":
@@ -43,6 +46,8 @@ public final class RareSituations {
                 return new Overflow();
             case "recursion":
                 return new Recursion();
+            case "references":
+                return new References();
             case "subtypes":
                 return new Subtypes();
             default:
@@ -182,6 +187,25 @@ public final class RareSituations {
         }
     }
 
+    /** Functions for which the interpreter has entries without a frame: stubs or C functions do the work. */
+    static final class Functions extends Situations.Situation {
+        @Override
+        void burn() {
+            for (int i = 0; i < 20; i++) {
+                Work.sink += (long) compute(i);
+            }
+        }
+
+        private static double compute(int i) {
+            double x = i;
+            for (int n = 0; n < 200; n++) {
+                x = Math.sin(x) + Math.cos(x) + Math.tan(x) + Math.exp(-x * x);
+                x += Math.log(x * x + 2) + Math.log10(x * x + 2) + Math.pow(x * x + 1, 0.3);
+            }
+            return x;
+        }
+    }
+
     /** Stubs that the VM has in place of library methods. */
     static final class Intrinsics extends Situations.Situation {
         private final byte[] bytes = new byte[16 * 1024 + 5];
@@ -297,6 +321,42 @@ public final class RareSituations {
                 return value;
             }
             return Work.mix(descend(depth - 1, x + depth));
+        }
+    }
+
+    /** Weak references that are read while collections mark what is alive, one after the other. */
+    static final class References extends Situations.Situation {
+        /** Enough to mark for some time. */
+        private static final Object[] ALIVE = new Object[2000];
+
+        static {
+            for (int i = 0; i < ALIVE.length; i++) {
+                Object[] objects = new Object[500];
+                Arrays.setAll(objects, n -> new Object());
+                ALIVE[i] = objects;
+            }
+            Thread collecting = new Thread(
+                    () -> {
+                        while (true) {
+                            System.gc();
+                        }
+                    },
+                    "collecting");
+            collecting.setDaemon(true);
+            collecting.start();
+        }
+
+        private final WeakReference<Object> reference = new WeakReference<>(ALIVE[0]);
+
+        @Override
+        void burn() {
+            for (int i = 0; i < 10_000; i++) {
+                Work.sink += read(reference);
+            }
+        }
+
+        private static int read(WeakReference<Object> reference) {
+            return reference.get() == ALIVE[0] ? 1 : 0;
         }
     }
 
