@@ -385,6 +385,28 @@ fn a_file_that_cannot_be_replaced_stays_as_it_was() {
     assert_eq!(names, ["a.jfr", "b.jfr", "out"]);
 }
 
+/// Regression: the profile took the recording's place, and with `--follow` the recording was emptied before it was read.
+#[test]
+fn what_is_read_is_not_written_over() {
+    let files = Files::new();
+    let recording = std::fs::read(files.path("a.jfr")).unwrap();
+    std::os::unix::fs::symlink("a.jfr", files.path("link.jfr")).unwrap();
+    for (output, more) in [("a.jfr", &[][..]), ("link.jfr", &[]), ("a.jfr", &["--follow"])] {
+        let (input, output) = (files.path("a.jfr"), files.path(output));
+        let (code, said) = otlpprof(&[&["convert", text(&input), "-o", text(&output)], more].concat());
+        let expected =
+            format!("otlpprof: {} is one of the recordings: write to another file\n", output.display());
+        assert_eq!((code, said), (2, expected), "{more:?}");
+        assert_eq!(std::fs::read(&input).unwrap(), recording, "{more:?}");
+    }
+    files.convert(&["a.jfr"], &["--include-payload"]);
+    let (output, profile) = (files.path("out"), std::fs::read(files.path("out")).unwrap());
+    let (code, said) = otlpprof(&["payload", text(&output), "-o", text(&output)]);
+    let expected = format!("otlpprof: {} is where the payload is: write to another file\n", output.display());
+    assert_eq!((code, said), (2, expected));
+    assert_eq!(std::fs::read(&output).unwrap(), profile);
+}
+
 #[test]
 fn a_file_is_replaced_behind_its_link_and_keeps_its_permissions() {
     use std::os::unix::fs::PermissionsExt;

@@ -39,6 +39,9 @@ const SHOWN_FORMATS: usize = 4;
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let name = || args.file.display().to_string();
+    if whole_file::is_same(&args.file, &args.output) {
+        bail!("{} is where the payload is: write to another file", name());
+    }
     let mut file = BufReader::new(open(&args.file)?);
     let places = find_payloads(&mut file).with_context(name)?;
     check_formats(&args.file, &places)?;

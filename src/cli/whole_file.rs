@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Writes a file by `body`: beside it, and then in its place, with the permissions that it has if it is there. What is no
@@ -29,6 +29,13 @@ pub(super) fn write(path: &Path, body: impl FnOnce(&mut dyn Write) -> io::Result
     write_through(&temporary.file, body)?;
     temporary.name()?;
     fs::rename(&temporary.path, &place)
+}
+
+/// Whether both are the same file, of which what is written to the one is the end of the other: a terminal or a pipe is not.
+pub(super) fn is_same(one: &Path, other: &Path) -> bool {
+    let identity =
+        |path| fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|file| (file.dev(), file.ino()));
+    identity(one).is_some_and(|of_one| identity(other) == Some(of_one))
 }
 
 /// A file that is gone if it is not renamed.

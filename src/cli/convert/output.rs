@@ -47,8 +47,11 @@ impl Output {
     /// What the arguments say.
     ///
     /// # Errors
-    /// If the recordings cannot be put into any message.
+    /// If the recordings cannot be put into any message, or would be lost.
     pub(super) fn new(args: &Args) -> anyhow::Result<Self> {
+        if args.files.iter().any(|file| whole_file::is_same(file, &args.output)) {
+            bail!("{} is one of the recordings: write to another file", args.output.display());
+        }
         let format = match args.format {
             OutputFormat::Proto => otlp::Format::Proto,
             OutputFormat::Json | OutputFormat::JsonPretty => otlp::Format::Json,
