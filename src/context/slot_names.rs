@@ -15,9 +15,16 @@ pub enum SlotNameError {
     /// It is empty, too long or not for people.
     #[error("an attribute's name has 1 to {LONGEST_NAME} bytes and no control characters")]
     Form,
-    /// All slots have other names.
-    #[error("a process has {SLOTS} context attributes at most, and these are taken: {0}")]
-    Taken(String),
+    /// All slots have other names, and too few are left for these.
+    #[error(
+        "a process has {SLOTS} context attributes at most: it has {taken}, and there is no room for {wanted}"
+    )]
+    Taken {
+        /// The names that slots have, with commas between them.
+        taken: String,
+        /// Those that were wanted and have none.
+        wanted: String,
+    },
 }
 
 /// Whether a slot may have this name.
@@ -48,7 +55,10 @@ impl SlotNames {
             let known = names.iter().position(|taken| taken == name);
             if known.is_none() && names.len() == SLOTS {
                 names.truncate(before);
-                return Err(SlotNameError::Taken(names.join(", ")));
+                let wanted = wanted.iter().map(AsRef::as_ref);
+                let wanted = wanted.filter(|name| !names.iter().any(|taken| taken == name));
+                let wanted = wanted.collect::<Vec<_>>().join(", ");
+                return Err(SlotNameError::Taken { taken: names.join(", "), wanted });
             }
             let slot = known.unwrap_or_else(|| {
                 names.push(name.to_owned());
@@ -78,7 +88,11 @@ mod tests {
         }
         assert_eq!(names.slots_of(&["name4", "name0"]), Ok(vec![4, 0]));
         let refused = names.slots_of(&["name9"]).unwrap_err();
-        assert!(refused.to_string().contains("name0, name1"), "{refused}");
+        let all = (0..9).map(|slot| format!("name{slot}")).collect::<Vec<_>>().join(", ");
+        let expected = format!(
+            "a process has 9 context attributes at most: it has {all}, and there is no room for name9"
+        );
+        assert_eq!(refused.to_string(), expected);
         for name in ["", "a\nb", &"n".repeat(256)] {
             assert_eq!(names.slots_of(&[name]), Err(SlotNameError::Form));
         }
@@ -92,8 +106,9 @@ mod tests {
         assert!(names.list().is_empty());
         let eight: Vec<String> = (0..8).map(|number| format!("name{number}")).collect();
         names.slots_of(&eight).unwrap();
-        let refused = names.slots_of(&["ninth", "tenth"]).unwrap_err();
-        assert!(matches!(&refused, SlotNameError::Taken(taken) if !taken.contains("ninth")), "{refused}");
+        // One of them alone would have had room.
+        let refused = names.slots_of(&["ninth", "name3", "tenth"]).unwrap_err().to_string();
+        assert!(refused.ends_with(", name7, and there is no room for ninth, tenth"), "{refused}");
         assert_eq!(names.slots_of(&["another"]), Ok(vec![8]));
     }
 }
