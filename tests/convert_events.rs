@@ -284,6 +284,10 @@ fn a_field_that_was_asked_for_may_be_missing_in_some_chunks() {
     assert_eq!(problems, all_problems);
     assert_eq!(counts, [10, 0, 1]);
 
+    // Regression: what was asked for twice counted twice.
+    let (data, ..) = sums(&["app.Sent:bytes", "app.Sent", "app.Sent:bytes", "app.Sent"]);
+    assert_eq!((sum(&data, "events"), sum(&data, "bytes")), (4 + 2 + 1 + 2 + 1, 100 + 5 + 30_000));
+
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), &whole).unwrap();
     let arguments = ["convert", text(file.path()), "-o", "/dev/null", "--event", "app.Sent:bytes"];

@@ -166,9 +166,15 @@ impl Window {
 }
 
 impl JfrToOtlp {
-    /// Nothing yet.
+    /// Nothing yet. An event that is asked for twice counts once.
     pub fn new(options: ConvertOptions) -> Self {
-        Self { options, ..Self::default() }
+        let mut events: Vec<RequestedEvent> = Vec::new();
+        for event in options.events {
+            if !events.contains(&event) {
+                events.push(event);
+            }
+        }
+        Self { options: ConvertOptions { events, ..options }, ..Self::default() }
     }
 
     /// Who knows of the events what they do not say themselves.
