@@ -6,8 +6,8 @@ mod jfr_support;
 use std::io::{self, Read};
 
 use jfr_support::recordings;
-use jfr_support::synthetic::{Shape, recording};
-use otlpprof::convert::{AddError, ConvertOptions, JfrToOtlp};
+use jfr_support::synthetic::{START_NANOS, Shape, recording};
+use otlpprof::convert::{AddError, ConvertOptions, JfrToOtlp, Window};
 use otlpprof::otlp::validate::rules::Severity;
 use otlpprof::otlp::validate::validate;
 use otlpprof::otlp::wire::ProfilesData;
@@ -104,6 +104,39 @@ fn a_reader_that_fails_is_told_and_what_it_gave_before_is_added() {
         converter.add(&two).unwrap();
         assert!(data_of(&mut converter) == whole(&two), "{end}");
     }
+}
+
+/// Regression: each batch with the beginning of a chunk had the whole window that had been asked for.
+#[test]
+fn windows_of_what_comes_in_parts_follow_one_another() {
+    const SECOND: i64 = 1_000_000_000;
+    let at = |seconds: i64| START_NANOS + seconds * SECOND;
+    let chunk = |seconds: i64| {
+        let mut chunk = recording(SHAPE);
+        chunk[32..40].copy_from_slice(&at(seconds).to_be_bytes());
+        chunk
+    };
+    let asked_for =
+        |start: i64, end: i64| Window { start_unix_nano: Some(at(start)), end_unix_nano: Some(at(end)) };
+    let mut converter = converter();
+    converter.set_window(asked_for(-60, 60));
+    let mut window_of = |seconds: i64| {
+        converter.push(&chunk(seconds)).unwrap();
+        let batch = converter.convert();
+        let profile = &batch.profiles[0];
+        let start = profile.start_unix_nano as i64;
+        (start - START_NANOS, start + profile.duration_nano as i64 - START_NANOS)
+    };
+    let (first, second) = (window_of(0), window_of(10));
+    assert!(first.0 == 0 && first.1 > 0 && first.1 < SECOND, "{first:?}");
+    assert!(second.0 == first.1 && second.1 > 10 * SECOND && second.1 < 11 * SECOND, "{second:?}");
+    // What has come whole has the window that was asked for.
+    let mut converter = self::converter();
+    converter.set_window(asked_for(-60, 60));
+    converter.add(&chunk(0)).unwrap();
+    let profile = &converter.convert().profiles[0];
+    assert_eq!(profile.start_unix_nano as i64, at(-60));
+    assert_eq!(profile.duration_nano as i64, 120 * SECOND);
 }
 
 proptest! {

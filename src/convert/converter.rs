@@ -163,6 +163,17 @@ impl Window {
         let lasts = self.start_unix_nano.is_none_or(|start| start <= unix_nano);
         lasts && self.end_unix_nano.is_none_or(|end| unix_nano < end)
     }
+
+    /// This window; what it does not say is as given.
+    fn or(&self, start: i64, end: i64) -> (i64, i64) {
+        (self.start_unix_nano.unwrap_or(start), self.end_unix_nano.unwrap_or(end))
+    }
+
+    /// What lies in this window of another: the time that is to come belongs to the batches that have it.
+    fn clip(&self, start: i64, end: i64) -> (i64, i64) {
+        let start = self.start_unix_nano.map_or(start, |first| start.max(first));
+        (start, self.end_unix_nano.map_or(end, |last| end.min(last)))
+    }
 }
 
 impl JfrToOtlp {
@@ -182,7 +193,8 @@ impl JfrToOtlp {
         self.witness = Some(witness);
     }
 
-    /// The window of the recordings that are added from now on: events outside of it are left out.
+    /// The window of the recordings that are added from now on: events outside of it are left out. Its bounds are those of the
+    /// profiles; of a recording that comes as it is written ([`JfrToOtlp::push`]), each batch has as much of it as has come.
     pub fn set_window(&mut self, window: Window) {
         self.wanted = window;
     }
@@ -247,7 +259,7 @@ impl JfrToOtlp {
     /// Adds all events of a chunk.
     pub(super) fn add_chunk(&mut self, chunk: Chunk<'_>) -> Result<(), JfrError> {
         self.end_chunk();
-        self.begin(chunk);
+        self.begin(chunk, Window::or);
         self.note_libraries(chunk)?;
         let mut passed = Passed::default();
         let added = self.add_events(chunk, &mut passed);
@@ -287,15 +299,17 @@ impl JfrToOtlp {
         Ok(())
     }
 
-    /// Begins a chunk, or goes on in one whose types have been told anew.
-    fn begin(&mut self, chunk: Chunk<'_>) {
+    /// Begins a chunk, or goes on in one whose types have been told anew. `bounds` says what of its time is wanted.
+    fn begin(&mut self, chunk: Chunk<'_>, bounds: impl FnOnce(&Window, i64, i64) -> (i64, i64)) {
         let (offset, metadata) = (chunk.offset(), chunk.metadata_offset());
         let settings = match self.chunk.take() {
             Some(before) if before.offset == offset => before.settings,
             _ => {
                 let header = chunk.header();
                 let start = header.clock.start_unix_nano;
-                self.extend_window(start, start.saturating_add(header.duration_ns.max(0)));
+                let end = start.saturating_add(header.duration_ns.max(0));
+                let (start, end) = bounds(&self.wanted, start, end);
+                self.extend_window(start, end.max(start));
                 Settings::default()
             }
         };
@@ -303,8 +317,6 @@ impl JfrToOtlp {
     }
 
     fn extend_window(&mut self, start: i64, end: i64) {
-        let start = self.wanted.start_unix_nano.unwrap_or(start);
-        let end = self.wanted.end_unix_nano.unwrap_or(end).max(start);
         let (first, last) = self.window.unwrap_or((start, end));
         self.window = Some((first.min(start), last.max(end)));
     }
@@ -355,7 +367,7 @@ impl JfrToOtlp {
             if self.chunk.as_ref().is_some_and(|state| state.offset != place.0) {
                 self.end_chunk();
             }
-            self.begin(chunk);
+            self.begin(chunk, Window::clip);
         }
         let position = of.position();
         let known = self.chunk.as_ref().and_then(|state| state.types.get(position));
