@@ -203,16 +203,54 @@ fn bad_input_is_refused_in_one_line() {
     assert_refused(&["check-stacks", &cut], &[&cut, "truncated"]);
 }
 
-#[test]
-fn a_file_without_any_message_is_refused() {
+fn gzip(bytes: &[u8]) -> Vec<u8> {
     use std::io::Write as _;
 
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(bytes).unwrap();
+    gzip.finish().unwrap()
+}
+
+/// Regression: offsets were those after decompression, which was said of some alone.
+#[test]
+fn places_in_compressed_files_say_so() {
+    let files = Files::new();
+    let bytes = framed(&valid());
+    let good = files.add("good.gz", &gzip(&bytes));
+    let text = stdout(&["print", &good]);
+    assert!(text.contains(" of length-prefixed protobuf at byte 4 after decompression\n"), "{text}");
+    let cut = files.add("cut.gz", &gzip(&[&bytes[..], &[0, 0, 1, 0, 0x0a]].concat()));
+    let place = format!("byte {} after decompression", bytes.len());
+    assert_refused(&["print", &cut], &[&format!(" at {place} (message 1) ")]);
+    assert_refused(&["validate", &cut], &[&format!("frame-truncated: {place}: truncated")]);
+    // Field 2 of a message, dictionary, as a number.
+    let of_field = files.add("field.gz", &gzip(&[0x10, 1]));
+    assert_refused(&["validate", &of_field], &["byte 0 after decompression"]);
+    // A field that no message has, behind the first byte of a length.
+    let unknown = files.add("unknown.gz", &gzip(&[&bytes[..], &[0, 0, 0, 3, 0xf8, 0x7f, 1]].concat()));
+    let output = otlpprof(&["validate", &unknown]).get_output().clone();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains(&format!("at byte {} after decompression", bytes.len() + 4)), "{text}");
+    let back = files.0.path().join("back").into_os_string().into_string().unwrap();
+    for (name, bytes, place) in [
+        ("bad.json.gz", &b"{\"resourceProfiles\":7}"[..], "byte 20: bad JSON, where an array is expected"),
+        ("bad.otlp.gz", b"\x0a\x05\x12\xff\xff\xff\xff", "byte 3: not a field of a protobuf message"),
+    ] {
+        let file = files.add(name, &gzip(bytes));
+        let says = format!("otlpprof: {file}: after decompression: {place}\n");
+        assert_refused(&["payload", &file, "-o", &back], &[&says]);
+        let plain = files.add("plain", bytes);
+        let says = format!("otlpprof: {plain}: {place}\n");
+        assert_refused(&["payload", &plain, "-o", &back], &[&says]);
+    }
+}
+
+#[test]
+fn a_file_without_any_message_is_refused() {
     let files = Files::new();
     let good = files.add("good", &framed(&valid()));
     let empty = files.add("empty", b"");
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(b"").unwrap();
-    let gzip = files.add("empty.gz", &gzip.finish().unwrap());
+    let gzip = files.add("empty.gz", &gzip(b""));
     for command in ["print", "check-stacks"] {
         for file in [&*empty, &gzip, "/dev/null"] {
             let says = format!("otlpprof: {file}: no message in its ");

@@ -266,6 +266,9 @@ fn errors_are_told_in_the_encoding_of_the_request() {
     assert!(status["message"].as_str().is_some_and(|message| !message.is_empty()));
     let answer = receiving.ask(&post(&format!("{PROTOBUF}Content-Encoding: gzip\r\n"), b"no gzip"));
     assert_eq!((answer.status, answer.status_message().code), (400, 3));
+    let answer = receiving.ask(&post(&format!("{PROTOBUF}Content-Encoding: gzip\r\n"), &gzip(b"\xff\xff")));
+    let message = answer.status_message().message;
+    assert!(message.contains(" at byte 0 after decompression "), "{message}");
     assert_eq!(receiving.files(), 0);
 }
 

@@ -42,14 +42,21 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if whole_file::is_same(&args.file, &args.output) {
         bail!("{} is where the payload is: write to another file", name());
     }
-    let mut file = BufReader::new(open(&args.file)?);
-    let places = find_payloads(&mut file).with_context(name)?;
+    let (file, is_compressed) = open(&args.file)?;
+    let mut file = BufReader::new(file);
+    let places = find_payloads(&mut file);
+    let places = match is_compressed {
+        true => places.context("after decompression"),
+        false => places.map_err(Into::into),
+    };
+    let places = places.with_context(name)?;
     check_formats(&args.file, &places)?;
     write(&args.output, |to| places.iter().try_for_each(|place| copy_payload(&mut file, place, to)))
 }
 
-/// A file in which payloads can be looked for: the one of this name, or what it or standard input gives, decompressed.
-fn open(path: &Path) -> anyhow::Result<File> {
+/// A file in which payloads can be looked for: the one of this name, or what it or standard input gives, decompressed; and
+/// whether that was compressed.
+fn open(path: &Path) -> anyhow::Result<(File, bool)> {
     let name = || path.display().to_string();
     let is_stdin = path == Path::new("-");
     let file = match is_stdin {
@@ -61,13 +68,14 @@ fn open(path: &Path) -> anyhow::Result<File> {
     (&file).take(GZIP_LEN).read_to_end(&mut first).with_context(name)?;
     let is_compressed = is_gzip(&first);
     if !is_stdin && !is_compressed && file.metadata().with_context(name)?.is_file() {
-        return Ok(file);
+        return Ok((file, false));
     }
     let whole = BufReader::new(io::Cursor::new(first).chain(file));
-    match is_compressed {
-        true => kept(MultiGzDecoder::new(whole), path),
-        false => kept(whole, path),
-    }
+    let kept = match is_compressed {
+        true => kept(MultiGzDecoder::new(whole), path)?,
+        false => kept(whole, path)?,
+    };
+    Ok((kept, is_compressed))
 }
 
 /// What comes of `path`, in a file that nobody else has and that goes with whoever has it.

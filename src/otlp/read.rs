@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 
 use super::framing::{self, Form, PREFIX};
-use super::read_error::{ErrorKind, Notes, ReadError};
+use super::read_error::{BytePlace, ErrorKind, Notes, ReadError};
 use super::wire::ProfilesData;
 use super::{read_json, read_protobuf};
 
@@ -38,10 +38,19 @@ pub struct Message {
     pub form: Form,
     /// Where its first byte is, after decompression and without its length prefix.
     pub offset: u64,
+    /// Whether the file is compressed.
+    pub compressed: bool,
     /// Its encoded size in bytes.
     pub size: u64,
     /// What is odd about its encoding.
     pub notes: Notes,
+}
+
+impl Message {
+    /// Where a byte of it is in the file, for people.
+    pub(crate) fn place(&self, offset: u64) -> BytePlace {
+        BytePlace { offset: self.offset + offset, compressed: self.compressed }
+    }
 }
 
 /// Reads a file.
@@ -64,7 +73,8 @@ pub fn read_within(bytes: &[u8], limits: Limits) -> Messages<'_> {
 /// Decodes the protobuf body of a request.
 pub fn decode_protobuf(body: &[u8]) -> Result<Message, ReadError> {
     let (data, notes) = read_protobuf::decode(body)?;
-    Ok(Message { data, index: 0, form: Form::Plain, offset: 0, size: body.len() as u64, notes })
+    let (form, size) = (Form::Plain, body.len() as u64);
+    Ok(Message { data, index: 0, form, offset: 0, compressed: false, size, notes })
 }
 
 /// Decodes the JSON body of a request, which is one document.
@@ -74,7 +84,8 @@ pub fn decode_json(body: &[u8]) -> Result<Message, ReadError> {
         let detail = "bytes after the end of the JSON document";
         return Err(ReadError::new(ErrorKind::JsonMalformed, size as u64, detail));
     }
-    Ok(Message { data, index: 0, form: Form::Json, offset: 0, size: size as u64, notes })
+    let (form, size) = (Form::Json, size as u64);
+    Ok(Message { data, index: 0, form, offset: 0, compressed: false, size, notes })
 }
 
 /// The messages of a file. It ends after the first error.
@@ -146,7 +157,8 @@ impl Messages<'_> {
             }
         };
         self.at = offset + size;
-        Ok(Some(Message { data, index: self.index, form, offset: offset as u64, size: size as u64, notes }))
+        let (index, compressed, offset, size) = (self.index, self.compressed, offset as u64, size as u64);
+        Ok(Some(Message { data, index, form, offset, compressed, size, notes }))
     }
 }
 

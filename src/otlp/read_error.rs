@@ -48,6 +48,22 @@ impl ErrorKind {
     }
 }
 
+/// A place in a file. It prints as `byte 17`, or as `byte 17 after decompression`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BytePlace {
+    /// In bytes from the start of the file; of what it decompresses to, if `compressed`.
+    pub offset: u64,
+    /// Whether the file is compressed.
+    pub compressed: bool,
+}
+
+impl fmt::Display for BytePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "byte {}", self.offset)?;
+        if self.compressed { write!(f, " after decompression") } else { Ok(()) }
+    }
+}
+
 /// Why and where reading stopped. It prints as one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadError {
@@ -75,15 +91,16 @@ impl ReadError {
     pub(super) fn at(self, path: String) -> Self {
         Self { path, ..self }
     }
+
+    /// Where, for people.
+    pub fn place(&self) -> BytePlace {
+        BytePlace { offset: self.offset, compressed: self.compressed }
+    }
 }
 
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at byte {}", self.detail, self.offset)?;
-        if self.compressed {
-            write!(f, " after decompression")?;
-        }
-        write!(f, " (message {}", self.message)?;
+        write!(f, "{} at {} (message {}", self.detail, self.place(), self.message)?;
         if !self.path.is_empty() {
             write!(f, ", {}", self.path)?;
         }

@@ -8,6 +8,7 @@ use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use super::message::{Answer, Encoding, Head};
 use crate::otlp::lookup::Lookup;
 use crate::otlp::read;
+use crate::otlp::read_error::ReadError;
 use crate::otlp::wire::ProfilesData;
 
 const PATH: &str = "/v1development/profiles";
@@ -97,7 +98,8 @@ pub(super) fn receive(accepted: Accepted, body: Vec<u8>) -> Result<Received, Ans
         Encoding::Protobuf => read::decode_protobuf(&body),
         Encoding::Json => read::decode_json(&body),
     };
-    let data = decoded.map_err(|error| refused(&error.to_string()))?.data;
+    let compressed = accepted.coding != Coding::Identity;
+    let data = decoded.map_err(|error| refused(&ReadError { compressed, ..error }.to_string()))?.data;
     let profiles: Vec<_> = data
         .resource_profiles
         .iter()

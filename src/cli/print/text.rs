@@ -23,8 +23,8 @@ pub(super) fn print_message(
         Form::LengthPrefixed => "length-prefixed protobuf",
         Form::Json => "JSON",
     };
-    let (file, index, size, offset) = (path.display(), message.index, message.size, message.offset);
-    writeln!(out, "{file}: message {index}: {size} bytes of {form} at byte {offset}")?;
+    let (file, index, size, place) = (path.display(), message.index, message.size, message.place(0));
+    writeln!(out, "{file}: message {index}: {size} bytes of {form} at {place}")?;
     let mut profiles = 0..;
     for resource in &message.data.resource_profiles {
         writeln!(out, "resource")?;

@@ -27,7 +27,7 @@ pub(super) fn check(message: &Message, report: &mut Report) {
             kept += 1;
             let detail = || match message.form {
                 Form::Json => String::new(),
-                Form::Plain | Form::LengthPrefixed => format!("at byte {}", message.offset + note.offset),
+                Form::Plain | Form::LengthPrefixed => format!("at {}", message.place(note.offset)),
             };
             report.add(rule, || Place::Field(message.index, note.path.clone()), detail);
         }
@@ -60,12 +60,12 @@ pub(super) fn unreadable(error: &ReadError, report: &mut Report) {
     report.add(
         rule,
         || match &*error.path {
-            "" => Place::Byte(error.offset),
+            "" => Place::Byte(error.place()),
             path => Place::Field(error.message, path.to_owned()),
         },
         || match &*error.path {
             "" => error.detail.clone(),
-            _ => format!("{} (byte {})", error.detail, error.offset),
+            _ => format!("{} ({})", error.detail, error.place()),
         },
     );
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::super::read_error::BytePlace;
 use super::rules::{RuleId, Severity};
 
 /// Where in a file something was found. Messages, resources, profiles and samples are counted from 0; profiles
@@ -12,7 +13,7 @@ pub enum Place {
     /// The whole file.
     File,
     /// A byte of the file.
-    Byte(u64),
+    Byte(BytePlace),
     /// A message.
     Message(usize),
     /// A field of a message, by its path.
@@ -52,7 +53,7 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File => write!(f, "file"),
-            Self::Byte(offset) => write!(f, "byte {offset}"),
+            Self::Byte(place) => write!(f, "{place}"),
             Self::Message(message) => write!(f, "message {message}"),
             Self::Field(message, path) => write!(f, "message {message}, {path}"),
             Self::Part(message, part) => write!(f, "message {message}, {part}"),
