@@ -269,6 +269,27 @@ fn events_of_threads_and_stacks_that_are_not_wanted_are_left_out_and_counted() {
     assert!(exceptions(&run).iter().all(Option::is_none), "{}", run.label);
 }
 
+/// Regression: of an event without a stack, a field that is none to be summed, and an event that nobody has, nothing was said.
+#[test]
+fn what_is_asked_for_in_vain_is_said_once() {
+    for home in java_homes() {
+        let events =
+            format!("jdk.CPULoad+jdk.ThreadSleep:none+{OWN_EVENT}:eventThread+{OWN_EVENT}+app.None+jdk.None");
+        let run = recorded(&home, &["600", "3"], &format!("jfr={},interval=1s,cpu=off", events));
+        let said = run.stderr.lines().filter_map(|line| line.split_once("warning: jfr: "));
+        let said: BTreeSet<_> = said.map(|(_, said)| said.to_owned()).collect();
+        let expected = [
+            "app.None: the JVM has had no event of this name".to_owned(),
+            "jdk.CPULoad has no stack trace".to_owned(),
+            "jdk.ThreadSleep has no field none".to_owned(),
+            format!("{OWN_EVENT}: the field eventThread is no integer"),
+            "this JVM has no event jdk.None".to_owned(),
+        ];
+        assert_eq!(said, BTreeSet::from(expected), "{}: {}", run.label, run.stderr);
+        assert_eq!(run.stderr.matches("warning: jfr: ").count(), 5, "{}: {}", run.label, run.stderr);
+    }
+}
+
 #[test]
 fn a_jvm_without_the_recorder_says_so_in_one_line_and_is_profiled() {
     for home in java_homes() {

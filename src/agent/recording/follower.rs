@@ -1,5 +1,6 @@
 //! The thread that starts a recording, reads it as it grows, and converts it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -81,8 +82,10 @@ impl Follower {
             selection.names.len(),
             recorder.repository.display()
         );
+        let own = selection.names.iter().filter(|name| !known.contains(name));
+        let own: Vec<_> = own.map(String::as_str).collect();
         // SAFETY: by the contract.
-        let followed = unsafe { self.follow(env, &recorder) };
+        let followed = unsafe { self.follow(env, &recorder, &own) };
         // At the JVM's end the recorder has removed everything itself, and would complain.
         if recorder.repository.exists() {
             // SAFETY: by the contract.
@@ -105,19 +108,29 @@ impl Follower {
         converter
     }
 
+    /// `own` are the events that the JVM did not have when the recording began.
+    ///
     /// # Safety
     ///
     /// As for [`Follower::record`].
-    unsafe fn follow(&self, env: *mut JNIEnv, recorder: &Recorder) -> Result<(), RecorderError> {
+    unsafe fn follow(
+        &self,
+        env: *mut JNIEnv,
+        recorder: &Recorder,
+        own: &[&str],
+    ) -> Result<(), RecorderError> {
         let opened = Growing::open(&recorder.repository);
         let mut growing =
             opened.map_err(|error| RecorderError::Repository(recorder.repository.clone(), error))?;
         let mut bytes = vec![0; READ_LEN];
         let mut finished = Instant::now();
         let mut has_failed = false;
+        let mut told = BTreeSet::new();
         loop {
             let is_last = self.wait();
             if is_last {
+                // SAFETY: by the contract.
+                unsafe { say_missing(env, own) };
                 // SAFETY: by the contract.
                 unsafe { recorder.stop(env) };
             } else if !recorder.is_streamed && finished.elapsed() >= ROTATION {
@@ -135,8 +148,9 @@ impl Follower {
                 self.read_clocks(&ticks);
                 match grown {
                     Ok(Grown::By(count)) => {
-                        let pushed = self.shared.converter.lock().push(&bytes[..count]);
-                        pushed.unwrap_or_else(say_damaged);
+                        let mut converter = self.shared.converter.lock();
+                        converter.push(&bytes[..count]).unwrap_or_else(say_damaged);
+                        say_problems(&converter, &mut told);
                     }
                     Ok(Grown::NotYet | Grown::ToItsEnd) => break,
                     Err(error) => {
@@ -150,7 +164,9 @@ impl Follower {
                 }
             }
             if is_last {
-                self.shared.converter.lock().finish().unwrap_or_else(say_damaged);
+                let mut converter = self.shared.converter.lock();
+                converter.finish().unwrap_or_else(say_damaged);
+                say_problems(&converter, &mut told);
                 return Ok(());
             }
         }
@@ -173,6 +189,37 @@ impl Follower {
             self.shared.changed.wait_for(&mut progress, PERIOD);
         }
         *progress != Progress::Following
+    }
+}
+
+/// Says what keeps events that were asked for from being converted, as far as it has not been said.
+fn say_problems(converter: &JfrToOtlp, told: &mut BTreeSet<String>) {
+    for problem in converter.problems() {
+        if !told.contains(problem) {
+            log::warn!("jfr: {problem}");
+            told.insert(problem.clone());
+        }
+    }
+}
+
+/// Says which of these events the JVM has not come to have: their names may be wrong.
+///
+/// # Safety
+///
+/// As for [`recorder::event_names`].
+unsafe fn say_missing(env: *mut JNIEnv, names: &[&str]) {
+    if names.is_empty() {
+        return;
+    }
+    // SAFETY: by the contract.
+    match unsafe { recorder::event_names(env) } {
+        Ok(known) => {
+            for name in names.iter().filter(|name| !known.iter().any(|known| known == *name)) {
+                log::warn!("jfr: {name}: the JVM has had no event of this name");
+            }
+        }
+        // At the JVM's end.
+        Err(error) => log::debug!("jfr: {error}"),
     }
 }
 
