@@ -6,8 +6,8 @@ use std::io::Read as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use otlp_fixture::{BUILD_ID, DURATION, TIME, framed, valid};
-use otlpprof::otlp::wire::{ProfilesData, ProfilesDictionary};
+use otlp_fixture::{BUILD_ID, DURATION, Dictionary, TIME, framed, valid};
+use otlpprof::otlp::wire::{ProfilesData, ProfilesDictionary, Sample};
 use prost::Message as _;
 use tempfile::TempDir;
 
@@ -65,23 +65,78 @@ top 2 of 2 stacks: samples/count by cpu/nanoseconds, total 42
       {BUILD_ID}.<remote>(0x1234)
       com.example.Burn.spin (Burn.java:42)
       java.lang.Thread.run (Thread.java:840)
+    with thread.name = "worker", thread.id = 17, trace {trace} span {span}
           12  28.57 %
       com.example.Burn.spin (Burn.java:42)
       com.example.Burn.main (Burn.java:7)
+    with thread.name = "main", thread.id = 1
 
 top 2 of 2 stacks: samples/count by wall/nanoseconds, total 3
            2  66.67 %
       com.example.Burn.spin (Burn.java:42)
       com.example.Burn.main (Burn.java:7)
+    with thread.name = "main", thread.id = 1
            1  33.33 %
       {BUILD_ID}.<remote>(0x1234)
       com.example.Burn.spin (Burn.java:42)
       java.lang.Thread.run (Thread.java:840)
+    with thread.name = "worker", thread.id = 17
 
 "#,
         size = bytes.len() - 4,
+        trace = "aa".repeat(16),
+        span = "bb".repeat(8),
     );
     assert_eq!(text, expected);
+}
+
+/// Samples of one stack that differ in labels, over several messages.
+#[test]
+fn a_stack_is_shown_with_the_labels_that_most_of_its_samples_have() {
+    let files = Files::new();
+    let labelled = |labels: &[(&str, i64)], unlabelled: i64| {
+        let mut data = valid();
+        let dictionary = data.dictionary.take().unwrap();
+        let mut tables = Dictionary(dictionary);
+        let profiles = &mut data.resource_profiles[0].scope_profiles[0].profiles;
+        profiles.truncate(1);
+        let sample = profiles[0].samples[1].clone();
+        let with = |indices: Vec<i32>, value| Sample {
+            attribute_indices: indices,
+            values: vec![value],
+            link_index: 0,
+            ..sample.clone()
+        };
+        let mut samples: Vec<_> = labels
+            .iter()
+            .map(|&(text, value)| with(vec![tables.text("rest_endpoint", text)], value))
+            .collect();
+        samples.push(with(Vec::new(), unlabelled));
+        profiles[0].samples = samples;
+        data.dictionary = Some(tables.0);
+        framed(&data)
+    };
+    let messages = [labelled(&[("/a", 5), ("/b", 1), ("/c", 2)], 4), labelled(&[("/d", 1), ("/c", 8)], 0)];
+    let file = files.add("file", &messages.concat());
+    let text = stdout(&["print", &file]);
+    let expected = "
+          21 100.00 %
+      com.example.Burn.spin (Burn.java:42)
+      com.example.Burn.main (Burn.java:7)
+    10 with rest_endpoint = \"/c\"
+    5 with rest_endpoint = \"/a\"
+    4 without labels
+    2 with 2 other sets of labels
+";
+    assert!(text.contains(expected), "{text}");
+    let document: serde_json::Value =
+        serde_json::from_str(&stdout(&["print", "--format", "json", &file])).unwrap();
+    let stack = &document["top"][0]["stacks"][0];
+    assert_eq!((&stack["total"], &stack["labelSetCount"]), (&21.into(), &5.into()));
+    assert_eq!(stack["labels"].as_array().unwrap().len(), 3);
+    assert_eq!(stack["labels"][0]["attributes"]["rest_endpoint"], "/c");
+    assert_eq!(stack["labels"][0]["total"], 10);
+    assert_eq!(stack["labels"][2]["link"], serde_json::Value::Null);
 }
 
 #[test]
@@ -163,6 +218,9 @@ fn json_has_the_same_content() {
     assert_eq!(sample["frames"][1]["line"], 42);
     assert_eq!(message["dictionary"]["strings"][0], "");
     assert_eq!(document["top"][0]["stacks"][0]["total"], 30);
+    let labels = &document["top"][0]["stacks"][0]["labels"][0];
+    assert_eq!((&labels["total"], &labels["attributes"]["thread.id"]), (&30.into(), &17.into()));
+    assert_eq!(labels["link"]["traceId"], "aa".repeat(16));
     assert_eq!(document["top"][0]["frames"][0]["self"], 30);
 }
 

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use super::labels::span_json;
 use super::summary::{ProfileSummary, SampleView};
-use super::top::Tops;
+use super::top::{SHOWN_LABELS, TopStack, Tops};
 use super::{Args, value};
 use crate::otlp::Form;
 use crate::otlp::frames::Frame;
@@ -22,13 +23,27 @@ pub(super) fn document(messages: Vec<Value>, tops: &Tops, args: &Args) -> Value 
             "kind": kind,
             "total": number(top.total),
             "stackCount": top.stack_count(),
-            "stacks": stacks.map(|(frames, sum)| json!({ "total": number(sum), "frames": frames })).collect::<Value>(),
+            "stacks": stacks.map(|stack| self::stack(&stack, tops)).collect::<Value>(),
             "frames": frames
                 .map(|(frame, sums)| json!({ "frame": frame, "self": number(sums.own), "total": number(sums.total) }))
                 .collect::<Value>(),
         })
     });
     json!({ "messages": messages, "top": kinds.collect::<Value>() })
+}
+
+/// A stack with its sum, and what most of its samples are labelled with.
+fn stack(stack: &TopStack<'_>, tops: &Tops) -> Value {
+    let labels = stack.labels(SHOWN_LABELS).into_iter().map(|(set, sum)| {
+        let set = tops.labels(set);
+        json!({ "total": number(sum), "attributes": set.attributes, "link": set.link })
+    });
+    json!({
+        "total": number(stack.total),
+        "frames": stack.frames,
+        "labelSetCount": stack.label_set_count(),
+        "labels": labels.collect::<Value>(),
+    })
 }
 
 /// One message.
@@ -112,14 +127,11 @@ fn profile(tables: Lookup<'_>, profile: &Profile, all: bool) -> Value {
 }
 
 fn sample(tables: Lookup<'_>, view: &SampleView<'_>) -> Value {
-    let link = view.link.map(|link| {
-        json!({ "traceId": value::hexadecimal(&link.trace_id), "spanId": value::hexadecimal(&link.span_id) })
-    });
     json!({
         "values": view.sample.values,
         "timestampsUnixNano": view.sample.timestamps_unix_nano,
         "attributes": map(tables, view.attributes.iter().copied()),
-        "link": link,
+        "link": span_json(view.link),
         "frames": view.frames.iter().map(frame).collect::<Value>(),
     })
 }
@@ -154,9 +166,7 @@ fn dictionary(tables: Lookup<'_>) -> Value {
             "filename": function.filename_strindex, "startLine": function.start_line,
         })
     });
-    let links = dictionary.link_table.iter().map(|link| {
-        json!({ "traceId": value::hexadecimal(&link.trace_id), "spanId": value::hexadecimal(&link.span_id) })
-    });
+    let links = dictionary.link_table.iter().map(|link| span_json(Some(link)));
     let attributes = dictionary.attribute_table.iter().map(|attribute| {
         let value = attribute.value.as_ref().and_then(|value| value.value.as_ref());
         json!({

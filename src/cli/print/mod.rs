@@ -1,6 +1,7 @@
 //! `otlpprof print`: files of OTLP profiles for people and for scripts.
 
 mod json;
+mod labels;
 mod raw;
 mod summary;
 mod text;
@@ -19,7 +20,7 @@ use top::Tops;
 /// Show what is in files of OTLP profiles
 ///
 /// Prints each message's resource, scope and profiles, and then, over all files, the stacks that the most was
-/// observed of. If a file cannot be read to its end, one line says what is wrong where, and nothing is printed.
+/// observed of, each with the labels (attributes and span) that most of its samples have. If a file cannot be read to its end, one line says what is wrong where, and nothing is printed.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Files to print: OTLP protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not; - is standard input

@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use super::labels::span_text;
 use super::summary::{ProfileSummary, SampleView};
-use super::top::Tops;
+use super::top::{SHOWN_LABELS, TopStack, Tops};
 use super::{Args, raw, time, value};
 use crate::otlp::Form;
 use crate::otlp::lookup::Lookup;
@@ -109,8 +110,7 @@ fn print_sample(
     writeln!(out, "  sample {index}: {}", view.total)?;
     print_attributes(tables, view.attributes.iter().copied(), "    ", out)?;
     if let Some(link) = view.link {
-        let (trace, span) = (value::hexadecimal(&link.trace_id), value::hexadecimal(&link.span_id));
-        writeln!(out, "    trace {trace} span {span}")?;
+        writeln!(out, "    {}", span_text(link))?;
     }
     for (position, &at) in view.sample.timestamps_unix_nano.iter().enumerate() {
         match view.sample.values.get(position) {
@@ -124,6 +124,29 @@ fn print_sample(
     Ok(())
 }
 
+/// What a stack's samples are labelled with, a line for each of the sets that have most of them.
+fn print_labels(stack: &TopStack<'_>, tops: &Tops, out: &mut dyn Write) -> io::Result<()> {
+    let labels = stack.labels(SHOWN_LABELS);
+    if let [(one, _)] = labels[..] {
+        return match &*tops.labels(one).text {
+            "" => Ok(()),
+            text => writeln!(out, "    with {text}"),
+        };
+    }
+    let mut shown = 0;
+    for &(set, sum) in &labels {
+        shown += sum;
+        match &*tops.labels(set).text {
+            "" => writeln!(out, "    {sum} without labels")?,
+            text => writeln!(out, "    {sum} with {text}")?,
+        }
+    }
+    match stack.label_set_count() - labels.len() {
+        0 => Ok(()),
+        others => writeln!(out, "    {} with {others} other sets of labels", stack.total - shown),
+    }
+}
+
 pub(super) fn print_tops(tops: &Tops, args: &Args, out: &mut dyn Write) -> io::Result<()> {
     for (kind, top) in tops.kinds() {
         if args.top_stacks() > 0 {
@@ -135,11 +158,12 @@ pub(super) fn print_tops(tops: &Tops, args: &Args, out: &mut dyn Write) -> io::R
                 top.stack_count(),
                 top.total
             )?;
-            for (stack, sum) in stacks {
-                writeln!(out, "{sum:>12} {:>6.2} %", top.percent(sum))?;
-                for frame in stack {
+            for stack in stacks {
+                writeln!(out, "{:>12} {:>6.2} %", stack.total, top.percent(stack.total))?;
+                for frame in stack.frames {
                     writeln!(out, "      {frame}")?;
                 }
+                print_labels(&stack, tops, out)?;
             }
             writeln!(out)?;
         }
