@@ -65,22 +65,22 @@ top 2 of 2 stacks: samples/count by cpu/nanoseconds, total 42
       {BUILD_ID}.<remote>(0x1234)
       com.example.Burn.spin (Burn.java:42)
       java.lang.Thread.run (Thread.java:840)
-    with thread.name = "worker", thread.id = 17, trace {trace} span {span}
+    with thread.id = 17, thread.name = "worker", trace {trace} span {span}
           12  28.57 %
       com.example.Burn.spin (Burn.java:42)
       com.example.Burn.main (Burn.java:7)
-    with thread.name = "main", thread.id = 1
+    with thread.id = 1, thread.name = "main"
 
 top 2 of 2 stacks: samples/count by wall/nanoseconds, total 3
            2  66.67 %
       com.example.Burn.spin (Burn.java:42)
       com.example.Burn.main (Burn.java:7)
-    with thread.name = "main", thread.id = 1
+    with thread.id = 1, thread.name = "main"
            1  33.33 %
       {BUILD_ID}.<remote>(0x1234)
       com.example.Burn.spin (Burn.java:42)
       java.lang.Thread.run (Thread.java:840)
-    with thread.name = "worker", thread.id = 17
+    with thread.id = 17, thread.name = "worker"
 
 "#,
         size = bytes.len() - 4,
@@ -116,6 +116,21 @@ fn a_stack_is_shown_with_the_labels_that_most_of_its_samples_have() {
         data.dictionary = Some(tables.0);
         framed(&data)
     };
+    // Labels in another order are the same ones.
+    let in_order = |keys: [&str; 2]| {
+        let mut data = valid();
+        let mut tables = Dictionary(data.dictionary.take().unwrap());
+        let labels = keys.map(|key| tables.text(key, "x"));
+        data.resource_profiles[0].scope_profiles[0].profiles.truncate(1);
+        let samples = &mut data.resource_profiles[0].scope_profiles[0].profiles[0].samples;
+        samples.remove(0);
+        samples[0].attribute_indices = labels.to_vec();
+        data.dictionary = Some(tables.0);
+        framed(&data)
+    };
+    let both = files.add("both", &[in_order(["a", "b"]), in_order(["b", "a"])].concat());
+    let text = stdout(&["print", &both]);
+    assert!(text.contains("(Burn.java:7)\n    with a = \"x\", b = \"x\"\n"), "{text}");
     let messages = [labelled(&[("/a", 5), ("/b", 1), ("/c", 2)], 4), labelled(&[("/d", 1), ("/c", 8)], 0)];
     let file = files.add("file", &messages.concat());
     let text = stdout(&["print", &file]);

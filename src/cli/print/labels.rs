@@ -21,7 +21,7 @@ pub(super) struct LabelSets {
 /// What a sample is labelled with.
 #[derive(Debug)]
 pub(super) struct LabelSet {
-    /// `key = value` for each, then `trace ID span ID`; empty without labels.
+    /// `key = value` for each, by key, then `trace ID span ID`; empty without labels.
     pub(super) text: String,
     /// Attributes by key.
     pub(super) attributes: Value,
@@ -30,16 +30,17 @@ pub(super) struct LabelSet {
 }
 
 impl LabelSets {
-    /// The set that a sample has.
+    /// The set that a sample has, in whatever order it has them.
     pub(super) fn of(&mut self, tables: Lookup<'_>, sample: &Sample) -> LabelSetId {
         let link = tables.link(sample.link_index);
-        let labels = || tables.attributes(&sample.attribute_indices);
-        let attributes = labels().map(|(key, value)| format!("{key} = {}", value::text(tables, value)));
+        let mut labels: Vec<_> = tables.attributes(&sample.attribute_indices).collect();
+        labels.sort_by_key(|&(key, _)| key);
+        let attributes = labels.iter().map(|&(key, value)| format!("{key} = {}", value::text(tables, value)));
         let text = attributes.chain(link.map(span_text)).collect::<Vec<_>>().join(", ");
         if let Some(&known) = self.by_text.get(&text) {
             return known;
         }
-        let attributes = labels().map(|(key, value)| (key.to_owned(), value::to_json(tables, value)));
+        let attributes = labels.iter().map(|&(key, value)| (key.to_owned(), value::to_json(tables, value)));
         let attributes = attributes.collect::<Map<_, _>>().into();
         self.all.push(LabelSet { text: text.clone(), attributes, link: span_json(link) });
         self.by_text.insert(text, self.all.len() - 1);

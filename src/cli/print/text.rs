@@ -143,6 +143,7 @@ fn print_labels(stack: &TopStack<'_>, tops: &Tops, out: &mut dyn Write) -> io::R
     }
     match stack.label_set_count() - labels.len() {
         0 => Ok(()),
+        1 => writeln!(out, "    {} with another set of labels", stack.total - shown),
         others => writeln!(out, "    {} with {others} other sets of labels", stack.total - shown),
     }
 }
