@@ -120,6 +120,32 @@ fn a_running_jvm_is_recorded_over_jmx_and_converted_as_it_goes() {
     }
 }
 
+/// Regression: a number of seconds that is none ended it with a stack trace, and what JMX says has several lines.
+#[test]
+fn mistakes_in_what_to_stream_are_told_in_one_line() {
+    let Some(home) = jdks().pop() else { return };
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("java/recorder/RecordingStream.java");
+    // Compiled once, and not for each.
+    let classes = tempfile::tempdir().unwrap();
+    let mut compiler = Command::new(home.join("bin/javac"));
+    assert!(compiler.arg("-d").args([classes.path(), &source]).status().unwrap().success());
+    for (arguments, says) in [
+        (&["1", "--seconds"][..], "--seconds needs a value"),
+        (&["1", "--seconds", "x"], "--seconds x: not a whole number of seconds above 0"),
+        (&["1", "--seconds", "-3"], "--seconds -3: not a whole number of seconds above 0"),
+        (&["1", "2"], "what is '2'?"),
+        (&["localhost:1"], "localhost:1: "),
+        (&["none"], "cannot attach to process none: "),
+    ] {
+        let mut program = Command::new(home.join("bin/java"));
+        let ran =
+            program.arg("-cp").arg(classes.path()).arg("RecordingStream").args(arguments).output().unwrap();
+        let said = String::from_utf8(ran.stderr).unwrap();
+        assert!(said.starts_with(&format!("RecordingStream: {says}")), "{arguments:?}: {said}");
+        assert_eq!((ran.status.code(), said.lines().count()), (Some(2), 1), "{arguments:?}: {said}");
+    }
+}
+
 #[test]
 fn a_jvm_with_a_jmx_server_is_recorded_by_its_address() {
     if let Some(home) = jdks().first() {

@@ -3,6 +3,7 @@ import java.io.OutputStream;
 import java.io.PrintStream;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
 import javax.management.JMX;
 import javax.management.MBeanServerConnection;
 import javax.management.ObjectName;
@@ -33,9 +34,12 @@ public final class RecordingStream {
 
     private static final int BLOCK = 1 << 20;
 
+    /** As many as are a number of nanoseconds. */
+    private static final long MOST_SECONDS = Long.MAX_VALUE / 1_000_000_000L;
+
     public static void main(String[] args) throws Exception {
         String settings = "default";
-        long seconds = Long.MAX_VALUE / 1_000_000_000L;
+        long seconds = MOST_SECONDS;
         Map<String, String> enabled = new HashMap<>();
         String target = null;
         for (int i = 0; i < args.length; i++) {
@@ -43,7 +47,7 @@ public final class RecordingStream {
             if (args[i].equals("--settings") && hasValue) {
                 settings = args[++i];
             } else if (args[i].equals("--seconds") && hasValue) {
-                seconds = Long.parseLong(args[++i]);
+                seconds = seconds(args[++i]);
             } else if (args[i].equals("--event") && hasValue) {
                 String event = args[++i];
                 enabled.put(event + "#enabled", "true");
@@ -51,6 +55,8 @@ public final class RecordingStream {
                 enabled.put(event + "#stackTrace", "true");
             } else if (target == null && !args[i].startsWith("--")) {
                 target = args[i];
+            } else if (!hasValue && Set.of("--settings", "--seconds", "--event").contains(args[i])) {
+                fail(args[i] + " needs a value");
             } else {
                 fail("what is '" + args[i] + "'?");
             }
@@ -64,7 +70,7 @@ public final class RecordingStream {
         System.setOut(System.err);
         try (JMXConnector connector = JMXConnectorFactory.connect(address(target))) {
             record(connector.getMBeanServerConnection(), settings, enabled, seconds, out);
-        } catch (IOException e) {
+        } catch (IOException | RuntimeException e) {
             // The JVM has ended: what there was of its recording has been written.
             if (!hasBegun) {
                 fail(target + ": " + e.getMessage());
@@ -72,10 +78,24 @@ public final class RecordingStream {
         }
     }
 
+    private static long seconds(String text) {
+        try {
+            long seconds = Long.parseLong(text);
+            if (seconds > 0 && seconds <= MOST_SECONDS) {
+                return seconds;
+            }
+        } catch (NumberFormatException e) {
+            // It is none.
+        }
+        fail("--seconds " + text + ": not a whole number of seconds above 0");
+        return 0;
+    }
+
     private static volatile boolean hasBegun;
 
     private static void fail(String why) {
-        System.err.println("RecordingStream: " + why);
+        // What the JDK says may have several lines.
+        System.err.println("RecordingStream: " + why.replaceAll("\\s*\\R\\s*", " "));
         System.exit(2);
     }
 
