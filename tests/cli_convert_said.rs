@@ -73,6 +73,37 @@ fn events_without_a_stack_are_counted_and_said() {
     assert_eq!((code, said), (0, format!("{thrown}{started}{others}")));
 }
 
+/// Regression: standard input that was named twice was converted once, and other mistakes were told without what to do.
+#[test]
+fn mistakes_in_what_to_convert_are_one_line_that_says_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, output) = (directory.path().join("in"), directory.path().join("out"));
+    let refused = |arguments: &[&str]| {
+        let (code, said) = otlpprof(&[&["convert", "-o", text(&output)], arguments].concat());
+        assert!(code == 2 && said.lines().count() == 1 && !output.exists(), "{code} {said}");
+        said
+    };
+    assert_eq!(refused(&["-", "-"]), "otlpprof: - is given twice: standard input can be read once\n");
+    let path = text(directory.path());
+    let expected = format!("otlpprof: {path}: a directory; --follow takes one that is a JVM's repository\n");
+    assert_eq!(refused(&[path]), expected);
+    std::fs::write(&file, b"").unwrap();
+    assert_eq!(refused(&[text(&file)]), format!("otlpprof: no event in {}\n", file.display()));
+    assert_eq!(refused(&[text(&file), text(&file)]), "otlpprof: no event in the recordings\n");
+    let packed: [(&[u8], &str); 5] = [
+        (b"\x1f\x8b\x08", "'FLR\\0'; it is compressed with gzip: decompress it first\n"),
+        (b"\x28\xb5\x2f\xfd", "; it is compressed with zstd: decompress it first\n"),
+        (b"\x04\x22\x4d\x18", "; it is compressed with lz4: decompress it first\n"),
+        (b"PK\x03\x04", "; it is a ZIP archive: unpack it first\n"),
+        (b"hello", "'FLR\\0'\n"),
+    ];
+    for (bytes, ending) in packed {
+        std::fs::write(&file, [bytes, &[0; 100]].concat()).unwrap();
+        let said = refused(&[text(&file)]);
+        assert!(said.ends_with(ending), "{said}");
+    }
+}
+
 /// The result is there all the same: who asks what is wrong with it wants to see it.
 #[test]
 fn what_breaks_a_rule_is_told_by_the_exit_code() {

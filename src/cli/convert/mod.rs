@@ -2,11 +2,13 @@
 
 mod follow;
 mod output;
+mod packed;
 mod progress;
 mod summary;
 mod windows;
 
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -89,6 +91,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return follow::run(args, args.interval);
     }
     let windows = windows::of_inputs(&args.start, &args.end, args.files.len())?;
+    if args.files.iter().filter(|path| *path == Path::new("-")).count() > 1 {
+        bail!("- is given twice: standard input can be read once");
+    }
     let output = Output::new(args)?;
     let mut converter =
         JfrToOtlp::new(ConvertOptions { times: args.timestamps, events: args.events.clone(), only: None });
@@ -106,17 +111,25 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         };
         match added {
             Ok(()) => {}
+            Err(AddError::Io(error)) if error.kind() == io::ErrorKind::IsADirectory => {
+                bail!("{}: a directory; --follow takes one that is a JVM's repository", path.display());
+            }
             Err(AddError::Io(error)) => return Err(error).with_context(|| path.display().to_string()),
             Err(AddError::Jfr(error)) => {
                 is_without_constants |= error.problem == Problem::NoConstants;
-                problems.push(format!("{}: {error}", path.display()));
+                let packed = if error.at == 0 { packed::hint(path) } else { "" };
+                problems.push(format!("{}: {error}{packed}", path.display()));
             }
         }
     }
     progress.end();
     let summary = Summary::of(&converter);
     if summary.is_empty() {
-        bail!("no event in {}", problems.first().map_or("the recordings", String::as_str));
+        let recordings = match &args.files[..] {
+            [one] => one.display().to_string(),
+            _ => "the recordings".to_owned(),
+        };
+        bail!("no event in {}", problems.first().unwrap_or(&recordings));
     }
     if is_without_constants && summary.converted() == 0 {
         // That events have no stack would be said of each type, and not be so when the recording is finished.
