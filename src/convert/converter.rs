@@ -37,12 +37,37 @@ pub struct ConvertOptions {
 /// ([`JfrToOtlp::add`]) or as they come ([`JfrToOtlp::push`]). [`JfrToOtlp::convert`] gives the batch, which
 /// [`crate::otlp::encode`] writes, and begins anew.
 ///
-/// ```
+/// ```no_run
 /// use otlpprof::convert::{ConvertOptions, JfrToOtlp};
+/// use otlpprof::otlp::{EncodeOptions, encode};
 ///
-/// let mut converter = JfrToOtlp::new(ConvertOptions::default());
-/// assert!(converter.add(b"no recording").is_err());
-/// assert!(converter.convert().profiles.is_empty());
+/// let events = vec!["jdk.ThreadStart".parse()?, "app.Sent:bytes".parse()?];
+/// let mut converter = JfrToOtlp::new(ConvertOptions { events, ..ConvertOptions::default() });
+/// converter.add_file("monday.jfr")?;
+/// converter.add_reader(std::io::stdin().lock())?;
+/// for (event, count) in converter.counts() {
+///     eprintln!("{event}: {} converted, {} without a stack", count.converted, count.without_stack);
+/// }
+/// std::fs::write("both.otlp", encode(&converter.convert(), &EncodeOptions::default()))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// What is wrong in a recording is an error, and what could be read besides is there all the same. A recording that is still
+/// being written gives a batch whenever one is wanted:
+///
+/// ```
+/// use otlpprof::convert::JfrToOtlp;
+///
+/// let mut converter = JfrToOtlp::default();
+/// for part in [&b"FL"[..], b"R\0", b"and no chunk, which is seen when there is as much as a header"] {
+///     if let Err(error) = converter.push(part) {
+///         eprintln!("{error}");
+///     }
+///     let batch = converter.convert();
+///     assert!(batch.profiles.is_empty());
+/// }
+/// assert!(converter.finish().is_err());
+/// assert!(converter.add(b"no recording").is_err(), "it can be used again");
 /// ```
 #[derive(Debug, Default)]
 pub struct JfrToOtlp {
