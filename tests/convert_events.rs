@@ -83,6 +83,17 @@ fn traced_methods_become_calls_and_latencies() {
     assert_eq!((sum(&data, "calls"), sum(&data, "latency")), (2, 1_000));
 }
 
+/// No recording of the corpus has one.
+#[test]
+fn pinned_virtual_threads_become_the_time_that_they_kept_their_carrier() {
+    let fields = &[START, DURATION, EVENT_THREAD, STACK];
+    let (data, count, _) =
+        converted("jdk.VirtualThreadPinned", fields, &[&[10, 700, 1, 1], &[20, 300, 2, 2]]);
+    assert_eq!((count.converted, sum(&data, "delay")), (2, 1_000));
+    let of = attribute(&data, &profile(&data, "delay").attribute_indices, "profile.type");
+    assert_eq!(of.as_deref(), Some("virtual-thread-pinned"));
+}
+
 #[test]
 fn native_locks_are_a_kind_of_contention() {
     let fields = &[START, DURATION, EVENT_THREAD, STACK];
