@@ -1,8 +1,9 @@
 //! Call frame information read in place: the rule for one address, out of a mapped `.eh_frame`.
 //!
 //! A walk needs this for as long as an object's table is not compiled: at the start of a process, and for a moment when
-//! a library has been loaded; and for registers that tables do not have ([`kept_at`]). A look-up costs about a microsecond; the table's, tens of nanoseconds. Both read the same
-//! bytes and say the same (`tests/elf_unwind.rs` compares them over whole libraries).
+//! a library has been loaded; and for registers that tables do not have ([`kept_at`]). A look-up costs about a
+//! microsecond; the table's, tens of nanoseconds. Both read the same bytes and say the same (`tests/elf_unwind.rs`
+//! compares them over whole libraries).
 //!
 //! Found through the search table of `.eh_frame_hdr` (Linux Standard Base 5.0, "Exception Frames"), which linkers write
 //! sorted, as pairs of 32-bit offsets. What has another form gives no rule, as has code without a description.
