@@ -254,7 +254,7 @@ fn sent(fields: &'static [FieldOf], events: &[&[i64]]) -> Vec<u8> {
     crafted(&[VALUE_TYPES, &[event]].concat(), write, CONSTANT_POOLS, constants)
 }
 
-/// Regression: of a field that is no integer but a constant, keys were summed.
+/// Regression: of a field that is no integer but a constant, keys were summed; what adds nothing counted as converted.
 /// A program's versions differ in their events. What has the field is summed, where it is 0 or less it adds nothing; what has
 /// not, or one that is no integer, is left out, which is said once. Events that are counted need no field.
 #[test]
@@ -279,7 +279,7 @@ fn a_field_that_was_asked_for_may_be_missing_in_some_chunks() {
         let [count] = counts[..] else { panic!("{counts:?}") };
         let data = encode(&converter.convert(), &EncodeOptions::default());
         let data = ProfilesData::decode(&*data).unwrap();
-        (data, [count.converted, count.without_stack, count.other], problems)
+        (data, [count.converted, count.without_stack, count.without_value, count.other], problems)
     };
     let all_problems = [
         "app.Sent has no field bytes",
@@ -289,11 +289,11 @@ fn a_field_that_was_asked_for_may_be_missing_in_some_chunks() {
     let (data, counts, problems) = sums(&["app.Sent:bytes"]);
     assert_eq!(sum(&data, "bytes"), 100 + 5 + 30_000);
     assert_eq!(problems, all_problems);
-    assert_eq!(counts, [5, 0, 6]);
+    assert_eq!(counts, [3, 0, 2, 6]);
     let (data, counts, problems) = sums(&["app.Sent", "app.Sent:bytes"]);
     assert_eq!((sum(&data, "events"), sum(&data, "bytes")), (4 + 2 + 1 + 2 + 1, 100 + 5 + 30_000));
     assert_eq!(problems, all_problems);
-    assert_eq!(counts, [10, 0, 1]);
+    assert_eq!(counts, [10, 0, 0, 1]);
 
     // Regression: what was asked for twice counted twice.
     let (data, ..) = sums(&["app.Sent:bytes", "app.Sent", "app.Sent:bytes", "app.Sent"]);
@@ -304,7 +304,8 @@ fn a_field_that_was_asked_for_may_be_missing_in_some_chunks() {
     let arguments = ["convert", text(file.path()), "-o", "/dev/null", "--event", "app.Sent:bytes"];
     let (code, said) = otlpprof(&arguments);
     let lines: Vec<_> = said.lines().collect();
-    let mut expected = vec!["app.Sent: 5 converted, 0 without a stack", "not converted: app.Sent 6"];
+    let converted = "app.Sent: 3 converted, 0 without a stack, 2 with no value above 0";
+    let mut expected = vec![converted, "not converted: app.Sent 6"];
     let problems: Vec<_> = all_problems.iter().map(|problem| format!("otlpprof: {problem}")).collect();
     expected.extend(problems.iter().map(String::as_str));
     assert_eq!((code, lines), (2, expected));

@@ -107,6 +107,8 @@ pub struct EventCount {
     pub failed: u64,
     /// Those that could have but have no stack.
     pub without_stack: u64,
+    /// Those that could have but have a value of 0 or less, which adds nothing.
+    pub without_value: u64,
     /// Those that lie outside of the window that was asked for.
     pub outside: u64,
     /// Those that could have been, which the witness says are not wanted.
@@ -473,10 +475,9 @@ impl JfrToOtlp {
                 known
             }
         };
-        count.converted += 1;
-        count.failed += u64::from(known.is_failed);
         let time = self.options.times.then(|| u64::try_from(at).unwrap_or(0));
         let own_period = reader.period_ns(read, clock);
+        let mut adds = false;
         for (outcome, sample) in reader.results.iter().zip(alike.samples(place)) {
             if outcome.only != Only::All {
                 let clocks = *clocks.get_or_insert_with(|| settings.execution_clocks(chunk));
@@ -486,13 +487,21 @@ impl JfrToOtlp {
             }
             if let Some(nanos) = own_period.filter(|_| outcome.has_period) {
                 profiles.add_measured(outcome.profile, known.identity, nanos, time);
+                adds = true;
                 continue;
             }
             let value = outcome.value(read, weight, clock);
             if value > 0 {
                 let sample = *sample.get_or_insert_with(|| profiles.sample(outcome.profile, known.identity));
                 profiles.add_to(outcome.profile, sample, value, time);
+                adds = true;
             }
+        }
+        if adds {
+            count.converted += 1;
+            count.failed += u64::from(known.is_failed);
+        } else {
+            count.without_value += 1;
         }
         Ok(())
     }

@@ -49,7 +49,7 @@ impl Summary {
     pub(super) fn print(&self, problems: &[String]) -> io::Result<()> {
         let mut said = io::stderr().lock();
         for (name, count) in &self.counts {
-            if count.converted + count.without_stack + count.outside == 0 {
+            if count.converted + count.without_stack + count.without_value + count.outside == 0 {
                 continue;
             }
             write!(said, "{name}: {} converted, {} without a stack", count.converted, count.without_stack)?;
@@ -59,6 +59,9 @@ impl Summary {
                     ", {} of those converted with a stack that the JVM could not walk",
                     count.failed
                 )?;
+            }
+            if count.without_value > 0 {
+                write!(said, ", {} with no value above 0", count.without_value)?;
             }
             if count.outside > 0 {
                 write!(said, ", {} outside of the window", count.outside)?;
