@@ -331,12 +331,41 @@ fn a_stack_for_signals_that_is_too_small_is_left_alone() {
     });
 }
 
-/// Runs `body` with a stack for signals that has so many bytes beside the kernel's own frame, which takes 1 to 3.4 KiB by what
-/// registers the processor has, above a page that nobody may touch.
+/// Runs `body` with a stack for signals that has so many bytes beside the kernel's own frame, above a page that nobody may
+/// touch.
 fn on_alternate_stack(bytes: usize, body: impl FnOnce()) {
-    // SAFETY: getauxval takes any number; 0 says that the kernel does not tell.
-    let kernels = (unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize).max(libc::MINSIGSTKSZ);
-    let size = (bytes + kernels).next_multiple_of(16);
+    on_stack_of((bytes + kernel_frame_bytes()).next_multiple_of(16), body);
+}
+
+/// How many bytes the kernel takes for a signal's frame, 1 to 3.4 KiB by what registers the processor has. What it tells
+/// (AT_MINSIGSTKSZ) has room besides for those that nobody has who has not asked for them (8 KiB for AMX).
+fn kernel_frame_bytes() -> usize {
+    const SIGNAL: i32 = libc::SIGUSR2;
+    static BELOW: AtomicUsize = AtomicUsize::new(0);
+    extern "C" fn note(_: i32) {
+        let here = 0_u8;
+        BELOW.store(&raw const here as usize, Ordering::Relaxed);
+    }
+    let mut top = 0;
+    on_stack_of(64 << 10, || {
+        // SAFETY: the handler stores a number, and is taken back.
+        unsafe {
+            let mut stack: libc::stack_t = mem::zeroed();
+            assert_eq!(libc::sigaltstack(ptr::null(), &raw mut stack), 0);
+            top = stack.ss_sp as usize + stack.ss_size;
+            let mut action: libc::sigaction = mem::zeroed();
+            (action.sa_sigaction, action.sa_flags) = (note as *const () as usize, libc::SA_ONSTACK);
+            let mut before = mem::zeroed();
+            assert_eq!(libc::sigaction(SIGNAL, &raw const action, &raw mut before), 0);
+            assert_eq!(libc::raise(SIGNAL), 0);
+            assert_eq!(libc::sigaction(SIGNAL, &raw const before, ptr::null_mut()), 0);
+        }
+    });
+    top - BELOW.load(Ordering::Relaxed)
+}
+
+/// Runs `body` with a stack for signals of this size.
+fn on_stack_of(size: usize, body: impl FnOnce()) {
     let pages = 4096 + size.next_multiple_of(4096);
     // SAFETY: fresh pages, of which the lowest is shut and the stack takes the highest, until it is taken back.
     unsafe {
