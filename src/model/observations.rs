@@ -1,4 +1,4 @@
-//! The times and values of one sample's additions, packed: most take five to eight bytes, of which recordings have tens of
+//! The times and values of one sample's additions, packed: most take three to eight bytes, of which recordings have tens of
 //! millions.
 
 /// One addition with a time.

@@ -77,7 +77,7 @@ impl Profile {
         }
     }
 
-    /// Adds `value` to the sample of this identity. A time is kept besides, which takes five to eight bytes each; pass none
+    /// Adds `value` to the sample of this identity. A time is kept besides, which mostly takes three to eight bytes; pass none
     /// unless times are to be written.
     #[inline]
     pub fn add(&mut self, identity: SampleIdentity, value: i64, at_unix_nano: Option<u64>) {
