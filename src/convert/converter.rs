@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::alike::Alike;
 use super::described::{self, Described};
 use super::events::Only;
-use super::identity::{Identified, Identities};
+use super::identity::{Identities, NoSample};
 use super::libraries::Libraries;
 use super::profiles::Profiles;
 use super::reader::{Reader, START};
@@ -174,13 +174,12 @@ impl Converted {
 }
 
 impl EventCount {
-    /// Where an event is counted that has become this.
-    fn of(&mut self, identified: Identified) -> &mut u64 {
-        match identified {
-            Identified::LeftOut => &mut self.other,
-            Identified::WithoutStack => &mut self.without_stack,
-            Identified::Unwanted => &mut self.unwanted,
-            Identified::Known(_) => &mut self.converted,
+    /// Where an event is counted that is no sample.
+    fn of(&mut self, why: NoSample) -> &mut u64 {
+        match why {
+            NoSample::LeftOut => &mut self.other,
+            NoSample::WithoutStack => &mut self.without_stack,
+            NoSample::Unwanted => &mut self.unwanted,
         }
     }
 }
@@ -465,9 +464,9 @@ impl JfrToOtlp {
             None => {
                 let witness = witness.as_deref_mut();
                 let known = match identities.identify(chunk, reader, read, witness, (libraries, tables)) {
-                    Identified::Known(known) => known,
-                    other => {
-                        *count.of(other) += 1;
+                    Ok(known) => known,
+                    Err(why) => {
+                        *count.of(why) += 1;
                         return Ok(());
                     }
                 };

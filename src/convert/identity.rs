@@ -24,17 +24,15 @@ pub(super) struct Identities {
     spans: HashMap<(usize, i64), AttributeId, RandomState>,
 }
 
-/// What an event is.
+/// Why an event is no sample.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Identified {
+pub(super) enum NoSample {
     /// The witness says that it is none of the recording's.
     LeftOut,
     /// It has no stack.
     WithoutStack,
     /// The witness says that nobody wants it.
     Unwanted,
-    /// A sample.
-    Known(Known),
 }
 
 /// What a sample is, and what else its profiles have to know of it.
@@ -56,25 +54,25 @@ impl Identities {
         read: &[i64],
         mut witness: Option<&mut (dyn Witness + 'static)>,
         (libraries, tables): (&mut Libraries, &mut Tables),
-    ) -> Identified {
+    ) -> Result<Known, NoSample> {
         let Self { stacks, labels, spans } = self;
         let thread = reader.numbers.constant(THREAD, read);
         let event_thread =
             witness.as_ref().and(thread).map(|thread| labels.event_thread(chunk, thread)).unwrap_or_default();
         if witness.as_ref().is_some_and(|witness| witness.leaves_out(event_thread)) {
-            return Identified::LeftOut;
+            return Err(NoSample::LeftOut);
         }
         let stack = reader.numbers.constant(STACK, read);
         let stack = stack.and_then(|stack| stacks.stack(chunk, stack, libraries, tables));
         let is_failed = stack.is_none() && read[IS_FAILED] == 1;
         let stack: Option<StackId> = if is_failed { Some(stacks::failed(tables)) } else { stack };
-        let Some(stack) = stack else { return Identified::WithoutStack };
+        let stack = stack.ok_or(NoSample::WithoutStack)?;
         let mut attributes =
             thread.map_or(AttributeSetId::EMPTY, |thread| labels.thread(chunk, thread, tables));
         if let Some(witness) = &witness
             && !witness.wants(tables.text_of(attributes, attribute_keys::THREAD_NAME), stack, tables)
         {
-            return Identified::Unwanted;
+            return Err(NoSample::Unwanted);
         }
         let state = reader.numbers.constant(STATE, read);
         let state = state.and_then(|of| labels.state(chunk, of, tables));
@@ -130,6 +128,6 @@ impl Identities {
             }
         }
         let identity = SampleIdentity { stack, attributes, link };
-        Identified::Known(Known { identity, is_failed, has_state: state.is_some() })
+        Ok(Known { identity, is_failed, has_state: state.is_some() })
     }
 }
