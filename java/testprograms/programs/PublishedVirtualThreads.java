@@ -14,9 +14,9 @@ import java.util.concurrent.locks.LockSupport;
 
 /**
  * Virtual threads, of which every second one has a context: {@code PublishedVirtualThreads BOARD THREADS SECONDS}. While a
- * thread burns, its place in the file BOARD, of eight bytes for each thread, has the kernel's id of its carrier, and 0
- * otherwise. The first half of its trace id is its number and one, the second counts how often it has set it, and the span id
- * follows from both. Needs Java 21, reached by reflection.
+ * thread burns, its place in the file BOARD, of sixteen bytes for each thread, begins with the kernel's id of its carrier, and
+ * with 0 otherwise; then comes how often it has burnt, each time mounted anew. The first half of its trace id is its number and
+ * one, the second counts how often it has set it, and the span id follows from both. Needs Java 21, reached by reflection.
  */
 public final class PublishedVirtualThreads {
     private static final ContextSetter CONTEXT = new ContextSetter(Otlpprof.getInstance(), List.of("worker"));
@@ -42,7 +42,7 @@ public final class PublishedVirtualThreads {
     private static LongBuffer map(Path file, int threads) throws IOException {
         try (FileChannel channel = FileChannel.open(
                 file, StandardOpenOption.CREATE, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
-            return channel.map(FileChannel.MapMode.READ_WRITE, 0, 8L * threads)
+            return channel.map(FileChannel.MapMode.READ_WRITE, 0, 16L * threads)
                     .order(ByteOrder.LITTLE_ENDIAN)
                     .asLongBuffer();
         }
@@ -59,9 +59,10 @@ public final class PublishedVirtualThreads {
                 CONTEXT.setTraceContext(id, set, id << 32 ^ set * 0x9e3779b97f4a7c15L, 1);
                 CONTEXT.setAttribute(0, worker);
             }
-            board.put(number, carrier);
+            board.put(2 * number + 1, turn);
+            board.put(2 * number, carrier);
             burn(turn);
-            board.put(number, 0);
+            board.put(2 * number, 0);
             if (turn % 3 == 0) {
                 LockSupport.parkNanos(50_000);
             } else {
