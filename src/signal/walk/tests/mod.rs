@@ -7,6 +7,7 @@ mod counted_memory;
 mod deoptimized;
 mod described_code;
 mod every_rule;
+mod frameless_entry_callers;
 mod leaving;
 mod little_vm;
 mod modes;

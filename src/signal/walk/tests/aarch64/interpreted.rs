@@ -2,10 +2,10 @@
 
 use super::machine::*;
 use crate::core::interpreter_code::{InterpreterCode, InterpreterEntry, InterpreterExit};
-use crate::core::record::FrameKind::{self, Compiled, Interpreted, Native, Stub, Unwalkable};
+use crate::core::record::FrameKind::{Compiled, Interpreted, Stub, Unwalkable};
 use crate::core::vm_layout::CodeRange;
 use crate::signal::walk::WalkError;
-use crate::signal::walk::tests::described_code::{FUNCTION_BYTES, Function, NATIVE, load_functions, saved};
+use crate::signal::walk::tests::frameless_entry_callers::*;
 use crate::signal::walk::tests::vm_world::*;
 
 const X9: usize = 9;
@@ -264,65 +264,6 @@ fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_compiled_caller(
     }
 }
 
-/// Where a compiled method calls.
-struct Caller {
-    pc: u64,
-    sp: u64,
-    fp: u64,
-}
-
-/// A compiled method that an interpreted one has called, whose x29 it keeps: where it calls, itself, and its callers.
-fn called_by_compiled(world: &mut World) -> (Caller, u64, [(FrameKind, u64, i32); 2]) {
-    let (root, root_pc) = compiled_caller(world);
-    let (method, bytecodes) = world.method();
-    let fp = CALLER_SP - 0x20;
-    interpreted_frame(world, fp, method, bytecodes + 3, root_pc, (CALLER_SP, ENTRY_FP));
-    let (caller, code) = world.compiled();
-    let sp = fp - 0x80;
-    world.set(sp + 0x20, fp).set(sp + 0x28, DISPATCH);
-    (Caller { pc: code + 0x80, sp, fp }, caller, [(Interpreted, method, 3), (Compiled, root, 7)])
-}
-
-const FRAME_BYTES: u64 = 0x20;
-const OUTER_PC: u64 = NATIVE + FUNCTION_BYTES + 0x10;
-
-/// What two functions' descriptions can say of the register, of which the outer has called the inner, and where its value is: in
-/// the register, in the inner frame, in the outer; nowhere.
-fn each_way_to_keep(register: usize) -> [([u8; 2], [u8; 2], Option<usize>); 7] {
-    let (saved_here, other, lost) = (saved(register as u8, 2), saved(28, 3), [0x07, register as u8]);
-    // DW_CFA_nop.
-    let plain = [0, 0];
-    [
-        (plain, plain, Some(0)),
-        (other, other, Some(0)),
-        (saved_here, plain, Some(1)),
-        (saved_here, saved_here, Some(2)),
-        (plain, saved_here, Some(2)),
-        (plain, lost, None),
-        (lost, saved_here, Some(2)),
-    ]
-}
-
-/// Loads the two functions, of which the outer was called with `sp` and returns to `return_pc`, and has the register's value
-/// where it is. Gives SP in the inner, and what is in the register.
-fn call_functions(
-    world: &mut World,
-    (inner, outer, place): ([u8; 2], [u8; 2], Option<usize>),
-    (sp, return_pc): (u64, u64),
-    value: u64,
-) -> (u64, u64) {
-    let function = |program| Function { frame_bytes: FRAME_BYTES as u8, program };
-    load_functions(world, &[function(&inner), function(&outer)]);
-    let outer_sp = sp - FRAME_BYTES;
-    let inner_sp = outer_sp - FRAME_BYTES;
-    let at = |number| if place == Some(number) { value } else { 0x4242 };
-    world.set(outer_sp + 0x18, return_pc).set(outer_sp + 0x10, at(2));
-    world.set(inner_sp + 0x18, OUTER_PC).set(inner_sp + 0x10, at(1));
-    (inner_sp, at(0))
-}
-
-const NATIVE_FRAMES: [(FrameKind, u64, i32); 2] = [(Native, NATIVE + 4, 5), (Native, OUTER_PC - 1, 5)];
-
 /// Regression: behind a C function the return address was in no register that was known, and x29, which leads past the
 /// compiled caller, was taken for the frame of the entry's caller.
 #[test]
@@ -338,7 +279,7 @@ fn a_c_function_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
                 let (caller, method, callers) = called_by_compiled(&mut world);
                 let return_pc = if is_interpreted { DISPATCH } else { caller.pc };
                 let (sp, kept_now) = call_functions(&mut world, way, (caller.sp, entry), return_pc);
-                let frames = world.walk(NATIVE + 4, sp, caller.fp, &[(kept, kept_now), (LR, 0x4242)]);
+                let frames = world.walk(INNER_PC, sp, caller.fp, &[(kept, kept_now), (LR, 0x4242)]);
                 let expected = match way.2 {
                     None => vec![(Unwalkable, entry, WalkError::NoFrameSize as i32)],
                     Some(_) if is_interpreted => callers.to_vec(),
@@ -369,7 +310,7 @@ fn a_c_function_that_a_barrier_in_an_entry_has_called_leads_to_the_entrys_caller
                 let return_pc = if is_interpreted { DISPATCH } else { caller.pc };
                 world.set(record, caller.fp).set(record + 8, return_pc);
                 let (sp, x19) = call_functions(&mut world, way, (record - 0x40, entry), caller.sp);
-                let frames = world.walk(NATIVE + 4, sp, record, &[(X19, x19), (LR, 0x4242)]);
+                let frames = world.walk(INNER_PC, sp, record, &[(X19, x19), (LR, 0x4242)]);
                 let expected = match way.2.filter(|_| is_told) {
                     _ if is_interpreted => callers.to_vec(),
                     None => vec![(Unwalkable, entry, WalkError::NoFrameSize as i32)],

@@ -1,8 +1,8 @@
 //! Interpreter frames, and the stages of entering and leaving them.
 
-use crate::core::record::FrameKind::{self, Compiled, Interpreted, Native, Stub, Unwalkable};
+use crate::core::record::FrameKind::{Compiled, Interpreted, Stub, Unwalkable};
 use crate::signal::walk::WalkError;
-use crate::signal::walk::tests::described_code::{FUNCTION_BYTES, Function, NATIVE, load_functions, saved};
+use crate::signal::walk::tests::frameless_entry_callers::*;
 use crate::signal::walk::tests::vm_world::*;
 
 #[test]
@@ -183,73 +183,30 @@ fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_compiled_caller(
     }
 }
 
-/// Where a compiled method calls.
-struct Caller {
-    pc: u64,
-    sp: u64,
-    fp: u64,
-}
-
-/// A compiled method that an interpreted one has called, whose RBP it keeps: where it calls, itself, and its callers.
-fn called_by_compiled(world: &mut World) -> (Caller, u64, [(FrameKind, u64, i32); 2]) {
-    let (root, root_pc) = compiled_caller(world);
-    let (method, bytecodes) = world.method();
-    let fp = CALLER_SP - 0x20;
-    interpreted_frame(world, fp, method, bytecodes + 3, root_pc, (CALLER_SP, ENTRY_FP));
-    let (caller, code) = world.compiled();
-    let sp = fp - 0x80;
-    world.set(sp + 0x20, fp).set(sp + 0x28, DISPATCH);
-    (Caller { pc: code + 0x80, sp, fp }, caller, [(Interpreted, method, 3), (Compiled, root, 7)])
-}
-
 /// Regression: behind a C function the sender's SP was in no register that was known, and RBP, which leads past the compiled
 /// caller, was taken for the frame of the entry's caller.
 #[test]
 fn a_c_function_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
-    const FRAME_BYTES: u64 = 0x20;
-    const RBX: u8 = 3;
-    const R13: u8 = 13;
-    const LOST: [u8; 2] = [0x07, R13];
-    let plain: &[u8] = &[];
-    let (saved_here, other) = (saved(R13, 2), saved(RBX, 3));
-    // What the inner and the outer function say of registers; where r13 is: in the register, in the inner frame, in the
-    // outer; nowhere.
-    for (inner, outer, place) in [
-        (plain, plain, Some(0)),
-        (&other, &other, Some(0)),
-        (&saved_here, plain, Some(1)),
-        (&saved_here, &saved_here, Some(2)),
-        (plain, &saved_here, Some(2)),
-        (plain, &LOST, None),
-        (&LOST, &saved_here, Some(2)),
-    ] {
+    const R13: usize = 13;
+    for way in each_way_to_keep(R13) {
         for (code, behind_call, below) in &CALLING[..3] {
             let mut world = World::new();
             world.put_interpreter_code(FRAMELESS.code.start, code);
-            let function = |program| Function { frame_bytes: FRAME_BYTES as u8, program };
-            load_functions(&mut world, &[function(inner), function(outer)]);
             let (caller, method, callers) = called_by_compiled(&mut world);
             let slot = caller.sp - 0x18;
-            let outer_sp = slot - below - FRAME_BYTES;
-            let sp = outer_sp - FRAME_BYTES;
-            let outer_pc = NATIVE + FUNCTION_BYTES + 0x10;
-            world.set(slot, caller.pc).set(outer_sp + 0x18, FRAMELESS.code.start + behind_call);
-            world.set(sp + 0x18, outer_pc);
-            let at = |number| if place == Some(number) { caller.sp } else { caller.sp - 0x10 };
-            world.set(sp + 0x10, at(1)).set(outer_sp + 0x10, at(2));
-            let frames = world.walk(NATIVE + 4, sp, caller.fp, &[(13, at(0))]);
-            let native = [(Native, NATIVE + 4, 5), (Native, outer_pc - 1, 5)];
-            let mut expected = [&native[..], &[(Compiled, method, 7)], &callers].concat();
-            if place.is_none() {
-                expected.truncate(2);
-                let entry = FRAMELESS.code.start + behind_call;
-                expected.push((Unwalkable, entry, WalkError::NoFrameSize as i32));
-            }
-            assert_eq!(frames, expected, "{inner:02x?} {outer:02x?}, {below} below the return address");
+            let entry = FRAMELESS.code.start + behind_call;
+            let (sp, r13) = call_functions(&mut world, way, (slot - below, entry), caller.sp);
+            world.set(slot, caller.pc);
+            let frames = world.walk(INNER_PC, sp, caller.fp, &[(R13, r13)]);
+            let expected = match way.2 {
+                None => vec![(Unwalkable, entry, WalkError::NoFrameSize as i32)],
+                Some(_) => [&[(Compiled, method, 7)][..], &callers].concat(),
+            };
+            assert_eq!(frames, [&NATIVE_FRAMES[..], &expected].concat(), "{way:02x?}, {below} bytes below");
             // An interpreted caller is found without it.
             world.set(slot, DISPATCH);
-            let frames = world.walk(NATIVE + 4, sp, caller.fp, &[]);
-            assert_eq!(frames, [native, callers].concat());
+            let frames = world.walk(INNER_PC, sp, caller.fp, &[]);
+            assert_eq!(frames, [NATIVE_FRAMES, callers].concat());
         }
     }
 }
