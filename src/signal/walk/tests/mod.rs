@@ -45,6 +45,7 @@ mod arch {
     mod stubs;
     mod subtype_checks;
     mod thaw_stages;
+    mod undescribed_code;
 }
 
 use arch::machine;
