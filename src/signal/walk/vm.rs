@@ -231,7 +231,7 @@ impl<M: Memory> Walk<'_, M> {
                 let stage = interrupted.map(|_| self.interrupted_stage(vm, &blob, cursor.pc));
                 let part = stage.and_then(Result::ok).map_or(Part::Body, |(part, _)| part);
                 let decoded = self.compiled_frames(vm, &blob, cursor, part, sink)?;
-                if decoded == Decoded::ByPc && !cursor.interrupted {
+                if decoded == Decoded::ByPc && !cursor.interrupted && blob.frame_bytes != 0 {
                     repeated.put(cursor.pc, first..sink.len(), frame_bytes);
                 }
                 if let Some(carrier) = self.yielded(vm, cursor, sink) {
@@ -241,6 +241,7 @@ impl<M: Memory> Walk<'_, M> {
                     Some((registers, stage)) => {
                         self.interrupted_compiled_caller(vm, &blob, cursor, registers, stage?.1)
                     }
+                    None if blob.frame_bytes == 0 => self.called_out_of_frameless_caller(vm, &blob, cursor),
                     None => self.sized_caller(cursor, frame_bytes),
                 }?;
                 if self.is_frozen_by_yield(vm, &caller, sink) {
@@ -254,7 +255,7 @@ impl<M: Memory> Walk<'_, M> {
             }
             (BlobKind::Adapter, None) => {
                 sink.stub(cursor.lookup_pc());
-                self.called_out_of_adapter_caller(vm, cursor).ok_or(WalkError::NoFrameSize)
+                self.called_out_of_adapter_caller(vm, &blob, cursor).ok_or(WalkError::NoFrameSize)
             }
             (_, interrupted) => {
                 sink.stub(cursor.lookup_pc());
@@ -315,6 +316,11 @@ impl<M: Memory> Walk<'_, M> {
 
     /// The caller of a stub that has called out: by its size, else by the frame pointer that it keeps.
     fn returned_stub_caller(&self, vm: &VmLayout, blob: &Blob, cursor: &Cursor) -> Result<Cursor, WalkError> {
+        if blob.kind == BlobKind::MethodHandleEntry
+            && let Some(caller) = self.called_out_of_method_handle_entry_caller(vm, blob, cursor)
+        {
+            return Ok(caller);
+        }
         if let Ok(caller) = self.sized_caller(cursor, blob.frame_bytes)
             && self.is_java_code(vm, caller.pc)
         {

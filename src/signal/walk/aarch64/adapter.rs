@@ -24,10 +24,11 @@ const PAIR_BYTES: u64 = 16;
 
 impl<M: Memory> Walk<'_, M> {
     /// The caller of the adapter that has called the VM, which C2I does to have its caller's call patched
-    /// (`patch_callers_callsite`): x29 leads to its record.
+    /// (`patch_callers_callsite`), or in a barrier: x29 leads to its record.
     pub(in crate::signal::walk) fn called_out_of_adapter_caller(
         &self,
         vm: &VmLayout,
+        _blob: &Blob,
         cursor: &Cursor,
     ) -> Option<Cursor> {
         if cursor.fp.wrapping_sub(cursor.sp) >= MAX_SAVED_BYTES {

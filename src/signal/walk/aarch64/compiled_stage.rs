@@ -88,6 +88,23 @@ impl<M: Memory> Walk<'_, M> {
         cursor
     }
 
+    /// The caller of a method without a frame that has called native code. Wrappers of method handles' intrinsics
+    /// (`linkToStatic`) do so in a collector's barrier, around which they have a record
+    /// (cpu/aarch64/sharedRuntime_aarch64.cpp, gen_special_dispatch; gc/*/*BarrierSetAssembler_aarch64.cpp, JDK 11-25).
+    pub(in crate::signal::walk) fn called_out_of_frameless_caller(
+        &self,
+        vm: &VmLayout,
+        _blob: &Blob,
+        cursor: &Cursor,
+    ) -> Result<Cursor, WalkError> {
+        let pc = self.load_return_address(cursor.fp.wrapping_add(8))?;
+        if !self.is_return_address(vm, pc) {
+            return Err(WalkError::NoFrameSize);
+        }
+        let (sp, fp) = (cursor.fp.wrapping_add(16), self.load(cursor.fp)?);
+        self.check_progress(cursor, Cursor { pc, sp, fp, interrupted: false })
+    }
+
     /// The caller of what was interrupted at `cursor`, whose frame record is at `record`.
     pub(super) fn caller_by_record(
         &self,

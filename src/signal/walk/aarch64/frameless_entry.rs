@@ -11,6 +11,7 @@ use super::return_address::strip;
 use crate::core::interpreter_code::InterpreterEntry;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
+use crate::signal::walk::blob::Blob;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk, WalkError};
 
@@ -83,6 +84,17 @@ impl<M: Memory> Walk<'_, M> {
             self.told_sender_sp(above, told)?
         };
         self.check_progress(cursor, Cursor { pc, sp, fp, interrupted: false }).ok()
+    }
+
+    /// The caller of an interpreter's entry of a method handle's intrinsic that has called the collector. It has a record then,
+    /// as stubs have: `None`.
+    pub(in crate::signal::walk) fn called_out_of_method_handle_entry_caller(
+        &self,
+        _vm: &VmLayout,
+        _blob: &Blob,
+        _cursor: &Cursor,
+    ) -> Option<Cursor> {
+        None
     }
 
     /// The caller of an interrupted stub, or, if that is a frameless entry that compiled code has called, the entry's. The

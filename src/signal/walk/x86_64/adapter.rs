@@ -47,8 +47,14 @@ impl<M: Memory> Walk<'_, M> {
         cursor: &Cursor,
         registers: &Registers,
     ) -> Result<Cursor, WalkError> {
+        let barriers_caller = self.adapter_in_barrier_caller(vm, blob, cursor);
+        let is_on_top = barriers_caller.is_some_and(|caller| caller.sp == cursor.sp.wrapping_add(8));
+        if let Some(caller) = barriers_caller.filter(|_| !is_on_top) {
+            return Ok(Cursor { fp: registers.fp(), ..caller });
+        }
         let on_stack = self.load(cursor.sp)?;
-        let is_popped = self.puts_return_back(cursor.pc);
+        // A barrier saves rax by the same instruction.
+        let is_popped = self.puts_return_back(cursor.pc) && !is_on_top;
         let is_on_stack = self.in_code_cache(on_stack) && !is_popped;
         let r13 = registers.r13();
         let is_near =
@@ -73,12 +79,31 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The caller of the adapter that has called the VM, which C2I does to have its caller's call patched
-    /// (`patch_callers_callsite`): all registers are saved, its own SP in r13 and the return address in rax among them.
+    /// (`patch_callers_callsite`), or in a barrier.
     pub(in crate::signal::walk) fn called_out_of_adapter_caller(
         &self,
         vm: &VmLayout,
+        blob: &Blob,
         cursor: &Cursor,
     ) -> Option<Cursor> {
+        self.patching_adapter_caller(vm, cursor).or_else(|| self.adapter_in_barrier_caller(vm, blob, cursor))
+    }
+
+    /// The caller of an adapter whose barrier has saved registers: C2I looks whether the method's class is alive, which calls
+    /// the collector for some (gc/shared/barrierSetAssembler_x86.cpp, c2i_entry_barrier, JDK 17-25).
+    fn adapter_in_barrier_caller(&self, vm: &VmLayout, blob: &Blob, cursor: &Cursor) -> Option<Cursor> {
+        let slot = self.return_slot_of_frameless(vm, blob, cursor)?;
+        Some(Cursor {
+            pc: self.memory.load_u64(slot)?,
+            sp: slot.wrapping_add(8),
+            fp: cursor.fp,
+            interrupted: false,
+        })
+    }
+
+    /// While the caller's call is patched, all registers are saved, the adapter's own SP in r13 and the return address in rax
+    /// among them.
+    fn patching_adapter_caller(&self, vm: &VmLayout, cursor: &Cursor) -> Option<Cursor> {
         let mut code = [0_u8; RESTORING_BYTES];
         if !self.memory.read_bytes(cursor.pc, &mut code) {
             return None;

@@ -8,7 +8,7 @@
 //! are known.
 
 use crate::core::memory::Memory;
-use crate::core::vm_layout::VmLayout;
+use crate::core::vm_layout::{CodeRange, VmLayout};
 use crate::signal::walk::blob::Blob;
 use crate::signal::walk::compiled::Part;
 use crate::signal::walk::registers::Registers;
@@ -160,6 +160,9 @@ impl<M: Memory> Walk<'_, M> {
     /// Before `frame_complete`: the frame is there once its `sub` has been executed.
     fn entry_stage(&self, blob: &Blob, pc: u64, complete_at: u64) -> Stage {
         let frame = blob.frame_bytes;
+        if frame == 0 {
+            return Stage::Bare(self.bytes_above_jump(blob, pc, complete_at).unwrap_or(0));
+        }
         let mut code = [0_u8; PROLOGUE_BYTES];
         let from = blob.code_begin.max(complete_at.wrapping_sub(PROLOGUE_BYTES as u64));
         let length = (complete_at.wrapping_sub(from) as usize).min(PROLOGUE_BYTES);
@@ -192,6 +195,30 @@ impl<M: Memory> Walk<'_, M> {
             return Stage::FpPushed;
         }
         Stage::Bare(0)
+    }
+
+    /// How many bytes a wrapper of a method handle's intrinsic (`linkToStatic`) has on the return address at `pc`: it has no
+    /// frame, nor ever a complete one, and a collector's barrier in it saves registers
+    /// (cpu/x86/sharedRuntime_x86_64.cpp, gen_special_dispatch; methodHandles_x86.cpp, JDK 11-25).
+    fn bytes_above_jump(&self, blob: &Blob, pc: u64, end: u64) -> Option<u64> {
+        self.bytes_until_jump(CodeRange { start: blob.code_begin, end }, pc)
+    }
+
+    /// The caller of a method without a frame that has called native code.
+    pub(in crate::signal::walk) fn called_out_of_frameless_caller(
+        &self,
+        vm: &VmLayout,
+        blob: &Blob,
+        cursor: &Cursor,
+    ) -> Result<Cursor, WalkError> {
+        let end = blob.code_begin.wrapping_add_signed(self.frame_complete(vm, blob)?);
+        let above = self.bytes_above_jump(blob, cursor.pc, end).ok_or(WalkError::NoFrameSize)?;
+        let slot = cursor.sp.wrapping_add(above);
+        let (pc, sp) = (self.load_return_address(slot)?, slot.wrapping_add(8));
+        if !self.is_return_address(vm, pc) {
+            return Err(WalkError::NoFrameSize);
+        }
+        self.check_progress(cursor, Cursor { pc, sp, fp: cursor.fp, interrupted: false })
     }
 
     fn is_after_push(&self, pc: u64, sub: u64) -> bool {

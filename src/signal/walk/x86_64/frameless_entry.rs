@@ -6,14 +6,26 @@
 use super::instructions::{MAX_BYTES, length};
 use crate::core::interpreter_code::InterpreterEntry;
 use crate::core::memory::Memory;
-use crate::core::vm_layout::VmLayout;
+use crate::core::vm_layout::{CodeRange, VmLayout};
+use crate::signal::walk::blob::Blob;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk, WalkError};
 
 /// More than a barrier has that saves all registers twice.
 const MAX_INSTRUCTIONS: usize = 512;
+/// All registers are smaller, saved twice.
+const MAX_SAVED_BYTES: u64 = 8192;
 const POP_FLAGS: u8 = 0x9d;
 const PUSH_FLAGS: u8 = 0x9c;
+/// How code without a frame ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// By the return address, which it has taken off the stack: `pop R; mov rsp, r13; jmp R`.
+    Return,
+    /// By a jump to other code, to which the return address is left.
+    Jump,
+}
+
 /// `mov rsp, r13`.
 const TAKE_SENDER_SP: [u8; 3] = [0x49, 0x8b, 0xe5];
 /// The DWARF number of the register in which an entry is told the sender's SP.
@@ -86,11 +98,49 @@ impl<M: Memory> Walk<'_, M> {
 
     /// How many bytes lie between SP and the return address where the entry is at `pc`: what the code takes off the stack
     /// on the straight way to its end, less what it puts there. `None` if that is not found.
-    fn bytes_until_return(&self, entry: &InterpreterEntry, mut pc: u64) -> Option<u64> {
+    fn bytes_until_return(&self, entry: &InterpreterEntry, pc: u64) -> Option<u64> {
+        self.bytes_until(entry.code, pc, End::Return)
+    }
+
+    /// The same of code that leaves by a jump, with the return address on top of the stack.
+    pub(super) fn bytes_until_jump(&self, code: CodeRange, pc: u64) -> Option<u64> {
+        self.bytes_until(code, pc, End::Jump).filter(|&above| above < MAX_SAVED_BYTES)
+    }
+
+    /// Where the return address is in a blob whose code has no frame and leaves by jumps; `None` if it is in a register.
+    pub(super) fn return_slot_of_frameless(
+        &self,
+        vm: &VmLayout,
+        blob: &Blob,
+        cursor: &Cursor,
+    ) -> Option<u64> {
+        let size = self.load_i32(blob.address.wrapping_add(u64::from(vm.code_blob.size))).ok()?;
+        let end = blob.address.wrapping_add_signed(i64::from(size));
+        let above = self.bytes_until_jump(CodeRange { start: blob.code_begin, end }, cursor.pc)?;
+        let slot = cursor.sp.wrapping_add(above);
+        let is_there = self.memory.load_u64(slot).is_some_and(|pc| self.is_return_address(vm, pc));
+        is_there.then_some(slot)
+    }
+
+    /// The caller of an interpreter's entry of a method handle's intrinsic that has called the collector.
+    pub(in crate::signal::walk) fn called_out_of_method_handle_entry_caller(
+        &self,
+        vm: &VmLayout,
+        blob: &Blob,
+        cursor: &Cursor,
+    ) -> Option<Cursor> {
+        let slot = self.return_slot_of_frameless(vm, blob, cursor)?;
+        let (pc, above) = (self.memory.load_u64(slot)?, slot.wrapping_add(8));
+        let told = self.kept_register(SENDER_SP, cursor);
+        let sp = told.and_then(|told| self.told_sender_sp(above, told)).unwrap_or(above);
+        Some(Cursor { pc, sp, fp: cursor.fp, interrupted: false })
+    }
+
+    fn bytes_until(&self, range: CodeRange, mut pc: u64, end: End) -> Option<u64> {
         let mut above = 0_u64;
         for _ in 0..MAX_INSTRUCTIONS {
-            if !entry.code.contains(pc) {
-                return None;
+            if !range.contains(pc) {
+                return (end == End::Jump).then_some(above);
             }
             let code = self.instruction(pc);
             let length = length(&code)?;
@@ -100,6 +150,19 @@ impl<M: Memory> Walk<'_, M> {
                 [pop @ 0x58..=0x5f, 0x49, 0x8b, 0xe5, 0xff, jump, ..]
                     if jump == pop.wrapping_add(0xe0 - 0x58) =>
                 {
+                    return (end == End::Return).then_some(above);
+                }
+                // pop rax, or lea r13, [rsp + 8]: an adapter has been through its barriers.
+                [0x58, 0x4c, 0x8b, 0xec, ..]
+                | [0x58, 0x49, 0x89, 0xe5, ..]
+                | [0x4c, 0x8d, 0x6c, 0x24, 0x08, ..]
+                    if end == End::Jump =>
+                {
+                    return Some(above);
+                }
+                // pop rax; pop rbx; push rax: from here on the return address is elsewhere.
+                [0x58, 0x5b, 0x50, ..] if end == End::Jump => return None,
+                [0xff, to, ..] | [0x41, 0xff, to, ..] if end == End::Jump && to & 0x38 == 0x20 => {
                     return Some(above);
                 }
                 [0x58..=0x5f | POP_FLAGS, ..] | [0x41, 0x58..=0x5f, ..] => (8, behind),

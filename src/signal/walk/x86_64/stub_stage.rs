@@ -41,7 +41,7 @@ impl<M: Memory> Walk<'_, M> {
             return caller(sp, fp);
         }
         if blob.kind == BlobKind::MethodHandleEntry {
-            return self.method_handle_entry_caller(vm, cursor, registers);
+            return self.method_handle_entry_caller(vm, blob, cursor, registers);
         }
         if blob.kind == BlobKind::Exception {
             return self.exception_blob_caller(blob, cursor, registers);
@@ -105,17 +105,19 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The interpreter's entries of method handles' intrinsics have no frame, and are told the sender's SP in r13. Those with a trailing MemberName take the
-    /// return address off the stack and put it back: `pop rax; pop rbx; push rax` (cpu/x86/methodHandles_x86.cpp,
+    /// return address off the stack and put it back: `pop rax; pop rbx; push rax`. A barrier in them saves registers (cpu/x86/methodHandles_x86.cpp,
     /// generate_method_handle_interpreter_entry, JDK 11-25).
     fn method_handle_entry_caller(
         &self,
         vm: &VmLayout,
+        blob: &Blob,
         cursor: &Cursor,
         registers: &Registers,
     ) -> Result<Cursor, WalkError> {
-        let on_stack = self.load(cursor.sp)?;
+        let slot = self.return_slot_of_frameless(vm, blob, cursor).unwrap_or(cursor.sp);
+        let on_stack = self.load(slot)?;
         let (pc, sp) = if self.is_return_address(vm, on_stack) {
-            (on_stack, cursor.sp.wrapping_add(8))
+            (on_stack, slot.wrapping_add(8))
         } else {
             (registers.rax(), cursor.sp)
         };

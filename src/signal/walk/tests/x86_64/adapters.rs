@@ -1,5 +1,6 @@
 //! Adapters.
 
+use super::machine::{BARRIER, BARRIER_RETURNED, barrier_stages};
 use crate::core::record::FrameKind::{Compiled, Stub};
 use crate::signal::walk::tests::vm_world::*;
 
@@ -122,6 +123,35 @@ fn each_instruction_to_compiled_code_leads_to_the_interpreted_caller() {
             if let &Some((down, is_in_rax)) = change {
                 sp = if number == 0 { sender_sp } else { sp - down };
                 in_rax = is_in_rax;
+            }
+        }
+    }
+}
+
+/// Regression: a barrier in a C2I adapter saves registers, and calls the collector for the class of some methods: what lay on
+/// top of the stack passed for the return address, or there was none (17 to 25).
+#[test]
+fn an_adapter_in_a_barrier_is_left_over_what_that_has_saved() {
+    for (number, (offset, saved)) in barrier_stages().into_iter().enumerate() {
+        for is_called in [false, true] {
+            let mut world = World::new();
+            let (caller, return_pc) = compiled_caller(&mut world);
+            let (vm_method, vm_code) = world.compiled();
+            // lea r13, [rsp + 8]; pop rax
+            let code =
+                [&BARRIER.concat()[..], &[0x4c, 0x8d, 0x6c, 0x24, 0x08, 0x58, 0x50, 0xff, 0xe1]].concat();
+            let adapter = world.adapter(&code);
+            let sp = CALLER_SP - 8 - saved;
+            world.set(CALLER_SP - 8, return_pc);
+            let expected = [(Stub, adapter + offset, 0), (Compiled, caller, 7)];
+            if !is_called {
+                let frames = world.walk(adapter + offset, sp, 0x1234, &[(0, 0x4242), (13, CALLER_SP + 0x40)]);
+                assert_eq!(frames, expected, "instruction {number}");
+            } else if offset == BARRIER_RETURNED {
+                world.set(sp - 8, adapter + offset).set(sp - 16, 0x1234);
+                let frames = world.walk(vm_code + 0x80, sp - 0x30, 0x1234, &[]);
+                assert_eq!(frames[0], (Compiled, vm_method, 7));
+                assert_eq!(frames[1..], [(Stub, adapter + offset - 1, 0), expected[1]]);
             }
         }
     }

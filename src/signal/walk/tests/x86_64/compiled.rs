@@ -1,7 +1,7 @@
 //! Compiled methods: the stages of entering and leaving them, and their own stubs.
 
-use super::machine::FRAME_COMPLETE;
-use crate::core::record::FrameKind::{Compiled, Unwalkable};
+use super::machine::{BARRIER, BARRIER_RETURNED, FRAME_COMPLETE, barrier_stages};
+use crate::core::record::FrameKind::{self, Compiled, Unwalkable};
 use crate::signal::walk::tests::vm_world::*;
 
 /// Asserts that a method with these bytes at these offsets, interrupted at `offset`, has no frame: its return address is at the
@@ -366,6 +366,39 @@ fn each_instruction_of_c2s_entries_leads_to_the_caller() {
             let label = format!("{stage} of {frame_bytes:#x} bytes");
             let bci = bci_beside_scopes(offset, frame_complete, 0..0);
             assert_eq!(frames, [(Compiled, method, bci), (Compiled, caller, 7)], "{label}");
+        }
+    }
+}
+
+/// Regression: a wrapper of a method handle's intrinsic has no frame, and its barrier saves registers: what lay on top of the
+/// stack passed for the return address (all versions).
+#[test]
+fn a_method_handles_wrapper_is_left_over_what_its_barrier_has_saved() {
+    // jmp [rbx + 0x40]
+    let code = [&BARRIER.concat()[..], &[0xff, 0x63, 0x40]].concat();
+    let jump = (code.len() as u64 - 3, 0);
+    for (offset, saved) in barrier_stages().into_iter().chain([jump]) {
+        for is_called in [false, true] {
+            let mut world = World::new();
+            let (caller, return_pc) = compiled_caller(&mut world);
+            let (vm_method, vm_code) = world.compiled();
+            let (method, _) = world.method();
+            let frame_complete = code.len() as i32;
+            let name = "native nmethod";
+            let start = world.blob(&BlobSpec { name, code: &code, frame_bytes: 0, frame_complete, method });
+            let sp = CALLER_SP - 8 - saved;
+            world.set(CALLER_SP - 8, return_pc);
+            let methods = |frames: Vec<(FrameKind, u64, i32)>| -> Vec<u64> {
+                frames.into_iter().map(|frame| frame.1).collect()
+            };
+            if !is_called {
+                let frames = world.walk(start + offset, sp, 0x1234, &[]);
+                assert_eq!(methods(frames), [method, caller], "at {offset}");
+            } else if offset == BARRIER_RETURNED {
+                world.set(sp - 8, start + offset).set(sp - 16, 0x1234);
+                let frames = world.walk(vm_code + 0x80, sp - 0x30, 0x1234, &[]);
+                assert_eq!(methods(frames), [vm_method, method, caller]);
+            }
         }
     }
 }

@@ -99,3 +99,33 @@ pub(in crate::signal::walk::tests) fn coloured(address: u64, remapping: u32) -> 
 pub(in crate::signal::walk::tests) fn bad_mask(remapping: u32) -> u64 {
     0xf000 ^ 0x1000 << remapping
 }
+
+/// A collector's barrier in code without a frame: push rax; push rcx; sub rsp, 0x20; movsd [rsp], xmm0; test spl, 15; jz; sub
+/// rsp, 8; call; add rsp, 8; jmp; call; movsd xmm0, [rsp]; add rsp, 0x20; pop rcx; pop rax.
+pub(in crate::signal::walk::tests) const BARRIER: [&[u8]; 15] = [
+    &[0x50],
+    &[0x51],
+    &[0x48, 0x83, 0xec, 0x20],
+    &[0xf2, 0x0f, 0x11, 0x04, 0x24],
+    &[0x40, 0xf6, 0xc4, 0x0f],
+    &[0x0f, 0x84, 0x12, 0, 0, 0],
+    &[0x48, 0x83, 0xec, 0x08],
+    &[0xe8, 0, 0, 0, 0x10],
+    &[0x48, 0x83, 0xc4, 0x08],
+    &[0xe9, 5, 0, 0, 0],
+    &[0xe8, 0, 0, 0, 0x10],
+    &[0xf2, 0x0f, 0x10, 0x04, 0x24],
+    &[0x48, 0x83, 0xc4, 0x20],
+    &[0x59],
+    &[0x58],
+];
+/// Behind the second call.
+pub(in crate::signal::walk::tests) const BARRIER_RETURNED: u64 = 44;
+
+/// Where each of its instructions is, and what it has on the stack then.
+pub(in crate::signal::walk::tests) fn barrier_stages() -> Vec<(u64, u64)> {
+    let saved = [0, 8, 16, 0x30, 0x30, 0x30, 0x30, 0x38, 0x38, 0x30, 0x30, 0x30, 0x30, 16, 8];
+    let lengths = BARRIER.map(|code| code.len() as u64);
+    let start = |number: usize| lengths[..number].iter().sum();
+    saved.into_iter().enumerate().map(|(number, saved)| (start(number), saved)).collect()
+}

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use super::machine::{BARRIER, BARRIER_RETURNED, barrier_stages};
 use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
 use crate::core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, TextRange};
 use crate::core::record::FrameKind::{Compiled, Interpreted, Native, Stub, Unwalkable};
@@ -288,6 +289,37 @@ fn a_method_handles_entry_that_compiled_code_has_called_takes_the_senders_sp_fro
         let rax = if in_register { return_pc } else { 0 };
         let frames = world.walk(entry + 8, sp, 0x1234, &[(0, rax), (13, CALLER_SP)]);
         assert_eq!(frames, [(Stub, entry + 8, 0), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
+/// Regression: the entry was left by RBP, the caller's own, where its barrier had called the collector, and by what lay on top
+/// of the stack where it had saved registers (all versions).
+#[test]
+fn a_method_handles_entry_is_left_over_what_its_barrier_has_saved() {
+    // pop rax; pop rbx; push rax; …; jmp [rbx + 0x40]
+    let before = [0x58, 0x5b, 0x50];
+    let code = [&before[..], &BARRIER.concat(), &[0xff, 0x63, 0x40]].concat();
+    for (offset, saved) in barrier_stages() {
+        for is_called in [false, true] {
+            let mut world = World::new();
+            let (caller, return_pc) = compiled_caller(&mut world);
+            let (_, vm_code) = world.compiled();
+            let entry = world.frameless_blob("MethodHandles adapters", &code);
+            let pc = entry + before.len() as u64 + offset;
+            let sp = CALLER_SP - 8 - saved;
+            world.set(CALLER_SP - 8, return_pc);
+            // What RBP leads to is a frame, too, but not the next one.
+            let fp = CALLER_SP + 0x40;
+            world.set(fp, CALLER_SP + 0x80).set(fp + 8, return_pc);
+            if !is_called {
+                let frames = world.walk(pc, sp, fp, &[(0, 0x4242), (13, CALLER_SP)]);
+                assert_eq!(frames, [(Stub, pc, 0), (Compiled, caller, 7)], "at {offset}");
+            } else if offset == BARRIER_RETURNED {
+                world.set(sp - 8, pc).set(sp - 16, fp);
+                let frames = world.walk(vm_code + 0x80, sp - 0x30, 0x1234, &[]);
+                assert_eq!(frames[1..], [(Stub, pc - 1, 0), (Compiled, caller, 7)]);
+            }
+        }
     }
 }
 
