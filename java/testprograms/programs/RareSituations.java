@@ -2,6 +2,10 @@ package programs;
 
 import java.io.IOException;
 import java.io.RandomAccessFile;
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.lang.invoke.MutableCallSite;
 import java.lang.ref.WeakReference;
 import java.nio.MappedByteBuffer;
 import java.nio.channels.FileChannel;
@@ -34,12 +38,16 @@ public final class RareSituations {
                 return new Critical();
             case "deoptimisation":
                 return new Deoptimisation();
+            case "entries":
+                return new Entries();
             case "faults":
                 return new Faults();
             case "functions":
                 return new Functions();
             case "intrinsics":
                 return new Intrinsics();
+            case "invalidation":
+                return new Invalidation();
             case "nulls":
                 return new Nulls();
             case "overflow":
@@ -53,6 +61,19 @@ public final class RareSituations {
             default:
                 throw new IllegalArgumentException(name);
         }
+    }
+
+    /** Has collections follow one another for as long as the program runs. */
+    private static void keepCollecting() {
+        Thread collecting = new Thread(
+                () -> {
+                    while (true) {
+                        System.gc();
+                    }
+                },
+                "collecting");
+        collecting.setDaemon(true);
+        collecting.start();
     }
 
     /** Native code that holds arrays by GetPrimitiveArrayCritical, so that no collection may move them. */
@@ -150,6 +171,37 @@ public final class RareSituations {
                 Class<?> type = new Loader().loadClass(Victim.class.getName());
                 Work.sink = ((LongSupplier) type.getDeclaredConstructor().newInstance()).getAsLong();
             } catch (ReflectiveOperationException e) {
+                throw new IllegalStateException(e);
+            }
+        }
+    }
+
+    /** Many compiled methods, each of which is looked at once more when it is first entered in a collection. */
+    static final class Entries extends Situations.Situation {
+        private static final int METHODS = 2_000;
+        private static final MethodHandle[] ENTERED = new MethodHandle[METHODS];
+
+        static {
+            MethodType type = MethodType.methodType(long.class, long.class, int.class);
+            try {
+                for (int number = 1; number <= METHODS; number++) {
+                    Class<?> one = MethodHandles.lookup().defineClass(StormClass.bytes(number));
+                    String name = StormClass.methodName(number);
+                    ENTERED[number - 1] = MethodHandles.lookup().findStatic(one, name, type);
+                }
+            } catch (ReflectiveOperationException e) {
+                throw new ExceptionInInitializerError(e);
+            }
+            keepCollecting();
+        }
+
+        @Override
+        void burn() {
+            try {
+                for (MethodHandle method : ENTERED) {
+                    Work.sink += (long) method.invokeExact(1L, 1);
+                }
+            } catch (Throwable e) {
                 throw new IllegalStateException(e);
             }
         }
@@ -264,6 +316,58 @@ public final class RareSituations {
         }
     }
 
+    /**
+     * A recursion whose code becomes invalid when it is deepest, by another target of a call that it has inlined: each of
+     * its frames is deoptimised when it is returned to.
+     */
+    static final class Invalidation extends Situations.Situation {
+        private static final int DEPTH = 300;
+        private static final MethodHandle[] TARGETS = {target("one"), target("other")};
+        private static final MutableCallSite SITE = new MutableCallSite(TARGETS[0]);
+        private static final MethodHandle CALL = SITE.dynamicInvoker();
+        private int round;
+
+        private static MethodHandle target(String name) {
+            try {
+                MethodType type = MethodType.methodType(long.class, long.class);
+                return MethodHandles.lookup().findStatic(Invalidation.class, name, type);
+            } catch (ReflectiveOperationException e) {
+                throw new ExceptionInInitializerError(e);
+            }
+        }
+
+        @Override
+        void burn() {
+            try {
+                // Enough to be compiled.
+                for (int i = 0; i < 100; i++) {
+                    Work.sink = descend(DEPTH, i, null);
+                }
+                Work.sink = descend(DEPTH, 0, TARGETS[++round & 1]);
+            } catch (Throwable e) {
+                throw new IllegalStateException(e);
+            }
+        }
+
+        private static long descend(int depth, long x, MethodHandle target) throws Throwable {
+            if (depth > 0) {
+                return descend(depth - 1, (long) CALL.invokeExact(x), target) + 1;
+            }
+            if (target != null) {
+                SITE.setTarget(target);
+            }
+            return x;
+        }
+
+        private static long one(long x) {
+            return x * 31 + 1;
+        }
+
+        private static long other(long x) {
+            return x * 37 + 2;
+        }
+    }
+
     /** Null pointers that the hardware finds: the VM's handler turns the fault into an exception. */
     static final class Nulls extends Situations.Situation {
         private long value;
@@ -335,15 +439,7 @@ public final class RareSituations {
                 Arrays.setAll(objects, n -> new Object());
                 ALIVE[i] = objects;
             }
-            Thread collecting = new Thread(
-                    () -> {
-                        while (true) {
-                            System.gc();
-                        }
-                    },
-                    "collecting");
-            collecting.setDaemon(true);
-            collecting.start();
+            keepCollecting();
         }
 
         private final WeakReference<Object> reference = new WeakReference<>(ALIVE[0]);
