@@ -289,6 +289,60 @@ fn a_vm_that_describes_itself_wrongly_is_asked_for_its_java_frames() {
     }
 }
 
+/// Options of the JVM that take things away from what it tells of itself.
+fn without(things: &[&str]) -> String {
+    let agent = |thing: &&str| format!("-agentpath:{}={thing}", env!("OTLPPROF_VM_DAMAGE"));
+    things.iter().map(agent).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_vm_without_async_get_call_trace_has_java_frames_by_its_structures() {
+    for home in java_homes() {
+        for walker in [StackWalker::Fp, StackWalker::Dwarf] {
+            let run = JavaRun::new(&home, "Demo")
+                .argument(1)
+                .variable("JAVA_TOOL_OPTIONS", &without(&["AsyncGetCallTrace"]))
+                .agent(&format!("cpu=250us,file=FILE,cstack={}", walker.name()))
+                .run()
+                .expect_success();
+            let label = format!("{} {walker:?}: {}", run.label, run.stderr);
+            assert_eq!(run.stderr.matches("this JVM has no AsyncGetCallTrace").count(), 1, "{label}");
+            assert_eq!(run.counter("handler.call_traces"), 0, "{label}");
+            let stacks = cpu_stacks(&run.messages());
+            let samples = |wanted: &dyn Fn(&Stack) -> bool| -> i64 {
+                stacks.iter().filter(|stack| wanted(stack)).map(|stack| stack.value).sum()
+            };
+            let spins = |stack: &Stack| stack.has("programs.Native.spin");
+            let spinning = samples(&spins);
+            let whole = samples(&|stack| spins(stack) && stack.has("java.lang.Thread.run"));
+            assert!(spinning > 10 && whole == spinning, "{label}: {whole} of {spinning}");
+        }
+    }
+}
+
+/// Nothing is left by which Java frames could be known.
+#[test]
+fn a_vm_that_cannot_be_asked_either_runs_on_without_java_frames() {
+    for home in java_homes() {
+        for walker in [StackWalker::Vm, StackWalker::Dwarf, StackWalker::No] {
+            let run = JavaRun::new(&home, "UserLoop")
+                .argument(1)
+                .variable("JAVA_TOOL_OPTIONS", &without(&["AsyncGetCallTrace", "gHotSpotVMStructs"]))
+                .agent(&format!("cpu=1ms,file=FILE,cstack={}", walker.name()))
+                .run()
+                .expect_success();
+            let label = format!("{} {walker:?}: {}", run.label, run.stderr);
+            assert_eq!(run.stderr.matches("does not describe itself").count(), 1, "{label}");
+            assert_eq!(run.stderr.matches(": no Java frames").count(), 1, "{label}");
+            assert!(!run.stderr.contains("its own structures are read"), "{label}");
+            let stacks = cpu_stacks(&run.messages());
+            let of_java = |stack: &&Stack| stack.frames.iter().any(|frame| frame.frame_type == "jvm");
+            assert_eq!(stacks.iter().filter(of_java).count(), 0, "{label}");
+            assert!(stacks.iter().map(|stack| stack.value).sum::<i64>() > 100, "{label}");
+        }
+    }
+}
+
 /// Regression: on 11 AsyncGetCallTrace ended one stack in a hundred at a method handle.
 #[test]
 fn no_call_trace_ends_at_a_method_handle() {

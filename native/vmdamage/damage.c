@@ -1,10 +1,11 @@
-/* An agent that damages the tables by which HotSpot describes itself, before another agent reads them:
+/* An agent that damages what HotSpot tells of itself, before another agent reads it:
  *
  *     -agentpath:libvmdamage.so=Method::_constMethod                       a field is elsewhere
  *     -agentpath:libvmdamage.so=Abstract_VM_Version::_vm_major_version     a static variable has another value
  *     -agentpath:libvmdamage.so=gHotSpotVMStructs                          there are none
+ *     -agentpath:libvmdamage.so=AsyncGetCallTrace                          this function has another name
  *
- * The VM does not read these tables itself (runtime/vmStructs.hpp; they are for the serviceability agent). */
+ * The VM does not read its tables itself (runtime/vmStructs.hpp; they are for the serviceability agent). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -32,8 +33,23 @@ static void make_writable(const void *field, size_t size) {
     mprotect((void *)page, (uintptr_t)field + size - page, PROT_READ | PROT_WRITE);
 }
 
+/* Whoever looks for the function finds none: the dynamic linker compares names. */
+static int rename_function(const char *name) {
+    Dl_info info;
+    void *function = dlsym(RTLD_DEFAULT, name);
+    if (!function || !dladdr(function, &info) || !info.dli_sname || strcmp(info.dli_sname, name) != 0) {
+        fprintf(stderr, "vmdamage: no function %s\n", name);
+        return -1;
+    }
+    make_writable(info.dli_sname, 1);
+    *(char *)info.dli_sname = '?';
+    return 0;
+}
+
 __attribute__((visibility("default"))) int Agent_OnLoad(void *vm, char *field, void *reserved) {
     (void)vm, (void)reserved;
+    if (strcmp(field, "AsyncGetCallTrace") == 0)
+        return rename_function(field);
     char **entries = dlsym(RTLD_DEFAULT, "gHotSpotVMStructs");
     if (entries && strcmp(field, "gHotSpotVMStructs") == 0) {
         make_writable(entries, sizeof *entries);

@@ -229,7 +229,10 @@ impl Vm {
         }
         let (Some(function), Some(env)) = (self.async_get_call_trace, self.attach_as_daemon(c"otlpprof"))
         else {
-            log::warn!("this JVM has no AsyncGetCallTrace: its own structures are read for Java frames");
+            // Where they are not known either, there is a word already.
+            if self.layout().is_some() {
+                log::warn!("this JVM has no AsyncGetCallTrace: its own structures are read for Java frames");
+            }
             return;
         };
         // SAFETY: the current thread's environment.
