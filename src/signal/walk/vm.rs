@@ -316,10 +316,8 @@ impl<M: Memory> Walk<'_, M> {
 
     /// The caller of a stub that has called out: by its size, else by the frame pointer that it keeps.
     fn returned_stub_caller(&self, vm: &VmLayout, blob: &Blob, cursor: &Cursor) -> Result<Cursor, WalkError> {
-        if blob.kind == BlobKind::MethodHandleEntry
-            && let Some(caller) = self.called_out_of_method_handle_entry_caller(vm, blob, cursor)
-        {
-            return Ok(caller);
+        if blob.kind == BlobKind::MethodHandleEntry {
+            return self.called_out_of_method_handle_entry_caller(vm, blob, cursor);
         }
         if let Ok(caller) = self.sized_caller(cursor, blob.frame_bytes)
             && self.is_java_code(vm, caller.pc)

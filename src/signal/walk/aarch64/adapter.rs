@@ -20,7 +20,6 @@ use crate::signal::walk::{Cursor, Walk, WalkError};
 const MAX_INSTRUCTIONS: u64 = 1024;
 /// More than all registers take (`push_CPU_state`), those of SVE included.
 const MAX_SAVED_BYTES: u64 = 32 * 1024;
-const PAIR_BYTES: u64 = 16;
 
 impl<M: Memory> Walk<'_, M> {
     /// The caller of the adapter that has called the VM, which C2I does to have its caller's call patched
@@ -28,14 +27,15 @@ impl<M: Memory> Walk<'_, M> {
     pub(in crate::signal::walk) fn called_out_of_adapter_caller(
         &self,
         vm: &VmLayout,
-        _blob: &Blob,
+        blob: &Blob,
         cursor: &Cursor,
     ) -> Option<Cursor> {
         if cursor.fp.wrapping_sub(cursor.sp) >= MAX_SAVED_BYTES {
             return None;
         }
         let pc = self.load_return_address(cursor.fp.wrapping_add(8)).ok()?;
-        let (sp, fp) = (cursor.fp.wrapping_add(16), self.memory.load_u64(cursor.fp)?);
+        let kept = done_in_adapter_before(self.memory, blob, cursor.pc).bytes_kept();
+        let (sp, fp) = (cursor.fp.wrapping_add(16).wrapping_add(kept), self.memory.load_u64(cursor.fp)?);
         self.is_java_code(vm, pc).then_some(Cursor { pc, sp, fp, interrupted: false })
     }
 
@@ -47,10 +47,8 @@ impl<M: Memory> Walk<'_, M> {
         cursor: &Cursor,
         registers: &Registers,
     ) -> Result<Cursor, WalkError> {
-        // Its branches lead over what it does or away.
-        let before = instructions_before(self.memory, blob.code_begin, cursor.pc, MAX_INSTRUCTIONS);
-        let done = DoneBefore::by(before);
-        let kept = if done.keeps_x10() { PAIR_BYTES } else { 0 };
+        let done = done_in_adapter_before(self.memory, blob, cursor.pc);
+        let kept = done.bytes_kept();
         if done.has_record() {
             let record = pushed_record(self.memory, cursor.pc, cursor.sp, registers.fp());
             let caller = self.caller_by_record(cursor, registers, record)?;
@@ -67,4 +65,9 @@ impl<M: Memory> Walk<'_, M> {
         }
         Ok(Cursor { pc: lr, sp, fp: registers.fp(), interrupted: false })
     }
+}
+
+/// Its branches lead over what it does or away.
+fn done_in_adapter_before(memory: &impl Memory, blob: &Blob, pc: u64) -> DoneBefore {
+    DoneBefore::by(instructions_before(memory, blob.code_begin, pc, MAX_INSTRUCTIONS))
 }

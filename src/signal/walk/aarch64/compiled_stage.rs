@@ -5,7 +5,10 @@
 //! b.hi stub; ret` (17 on) or `ldr x8, [x28, x]; ldr wzr, [x8]; ret` (11), or with an exception in a jump
 //! (cpu/aarch64/aarch64.ad MachPrologNode, MachEpilogNode and RethrowException, c1_LIRAssembler_aarch64.cpp).
 
-use super::instructions::{Around, DROP_PAIR, INSTRUCTION_BYTES, RESTORE_AFTER_CALL, Record, saves_record};
+use super::instructions::{
+    Around, DROP_PAIR, INSTRUCTION_BYTES, RESTORE_AFTER_CALL, Record, has_pushed_record, pushed_record,
+    saves_record,
+};
 use super::string_stage::TABLE_BYTES;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -36,6 +39,9 @@ impl<M: Memory> Walk<'_, M> {
         registers: &Registers,
         stage: Stage,
     ) -> Result<Cursor, WalkError> {
+        if blob.frame_bytes == 0 {
+            return self.frameless_method_caller(blob, cursor, registers);
+        }
         if let Stage::Moving(record) = stage {
             return self.caller_by_record(cursor, registers, record);
         }
@@ -88,15 +94,32 @@ impl<M: Memory> Walk<'_, M> {
         cursor
     }
 
-    /// The caller of a method without a frame that has called native code. Wrappers of method handles' intrinsics
-    /// (`linkToStatic`) do so in a collector's barrier, around which they have a record
-    /// (cpu/aarch64/sharedRuntime_aarch64.cpp, gen_special_dispatch; gc/*/*BarrierSetAssembler_aarch64.cpp, JDK 11-25).
+    /// The caller of an interrupted method without a frame, a wrapper of a method handle's intrinsic (`linkToStatic`). A
+    /// collector's barrier in it has a record around its call (cpu/aarch64/sharedRuntime_aarch64.cpp, gen_special_dispatch;
+    /// gc/*/*BarrierSetAssembler_aarch64.cpp, JDK 11-25).
+    fn frameless_method_caller(
+        &self,
+        blob: &Blob,
+        cursor: &Cursor,
+        registers: &Registers,
+    ) -> Result<Cursor, WalkError> {
+        let record = match has_pushed_record(self.memory, blob.code_begin, cursor.pc) {
+            true => pushed_record(self.memory, cursor.pc, cursor.sp, cursor.fp),
+            false => Record::InRegisters(0),
+        };
+        self.caller_by_record(cursor, registers, record)
+    }
+
+    /// The caller of a method without a frame that has called native code.
     pub(in crate::signal::walk) fn called_out_of_frameless_caller(
         &self,
         vm: &VmLayout,
-        _blob: &Blob,
+        blob: &Blob,
         cursor: &Cursor,
     ) -> Result<Cursor, WalkError> {
+        if !has_pushed_record(self.memory, blob.code_begin, cursor.pc) {
+            return Err(WalkError::NoFrameSize);
+        }
         let pc = self.load_return_address(cursor.fp.wrapping_add(8))?;
         if !self.is_return_address(vm, pc) {
             return Err(WalkError::NoFrameSize);

@@ -40,9 +40,9 @@ impl DoneBefore {
         self.record == Some(true)
     }
 
-    /// Whether a pair with x10 lies above the record.
-    pub(super) fn keeps_x10(&self) -> bool {
-        self.x10 == Some(true)
+    /// What a pair with x10 takes above the record, where there is one.
+    pub(super) fn bytes_kept(&self) -> u64 {
+        if self.x10 == Some(true) { 16 } else { 0 }
     }
 
     fn note(&mut self, code: u32) {

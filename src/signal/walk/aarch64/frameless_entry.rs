@@ -6,7 +6,7 @@
 //! gc/g1/g1BarrierSetAssembler_aarch64.cpp, load_at; 11 to 25).
 
 use super::done_before::DoneBefore;
-use super::instructions::{instructions_before, is_call, leaves, pushed_record};
+use super::instructions::{has_pushed_record, instructions_before, is_call, leaves, pushed_record};
 use super::return_address::strip;
 use crate::core::interpreter_code::InterpreterEntry;
 use crate::core::memory::Memory;
@@ -86,15 +86,19 @@ impl<M: Memory> Walk<'_, M> {
         self.check_progress(cursor, Cursor { pc, sp, fp, interrupted: false }).ok()
     }
 
-    /// The caller of an interpreter's entry of a method handle's intrinsic that has called the collector. It has a record then,
-    /// as stubs have: `None`.
+    /// The caller of an interpreter's entry of a method handle's intrinsic that has called the collector. x13, in which 11 and 17
+    /// tell the sender's SP, is kept by nobody.
     pub(in crate::signal::walk) fn called_out_of_method_handle_entry_caller(
         &self,
-        _vm: &VmLayout,
-        _blob: &Blob,
-        _cursor: &Cursor,
-    ) -> Option<Cursor> {
-        None
+        vm: &VmLayout,
+        blob: &Blob,
+        cursor: &Cursor,
+    ) -> Result<Cursor, WalkError> {
+        if !has_pushed_record(self.memory, blob.code_begin, cursor.pc) {
+            return Err(WalkError::NoFrameSize);
+        }
+        let in_x19 = vm.stubs.interpreter_code.sender_sp_register == KEPT_SENDER_SP;
+        self.recorded_entry_caller(vm, cursor, in_x19).ok_or(WalkError::NoFrameSize)
     }
 
     /// The caller of an interrupted stub, or, if that is a frameless entry that compiled code has called, the entry's. The

@@ -17,6 +17,11 @@ const MAX_INSTRUCTIONS: usize = 512;
 const MAX_SAVED_BYTES: u64 = 8192;
 const POP_FLAGS: u8 = 0x9d;
 const PUSH_FLAGS: u8 = 0x9c;
+/// `mov rsp, r13`.
+const TAKE_SENDER_SP: [u8; 3] = [0x49, 0x8b, 0xe5];
+/// The DWARF number of the register in which an entry is told the sender's SP.
+const SENDER_SP: u8 = 13;
+
 /// How code without a frame ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
@@ -25,11 +30,6 @@ enum End {
     /// By a jump to other code, to which the return address is left.
     Jump,
 }
-
-/// `mov rsp, r13`.
-const TAKE_SENDER_SP: [u8; 3] = [0x49, 0x8b, 0xe5];
-/// The DWARF number of the register in which an entry is told the sender's SP.
-const SENDER_SP: u8 = 13;
 
 impl<M: Memory> Walk<'_, M> {
     /// The caller of a frameless entry that has called a C function, itself (`Math.sin`) or in a barrier (`Reference.get`).
@@ -58,8 +58,7 @@ impl<M: Memory> Walk<'_, M> {
         }
     }
 
-    /// The caller of the frameless entry that is returned to at `cursor`. The one that is compiled has its SP above the
-    /// arguments, where `sender_sp` says.
+    /// The caller of the frameless entry that is returned to at `cursor`.
     fn called_out_of_entry_caller(
         &self,
         vm: &VmLayout,
@@ -68,7 +67,18 @@ impl<M: Memory> Walk<'_, M> {
         sender_sp: impl FnOnce() -> Option<u64>,
     ) -> Result<Cursor, WalkError> {
         let below = self.bytes_until_return(entry, cursor.pc).ok_or(WalkError::NoFrameSize)?;
-        let slot = cursor.sp.wrapping_add(below);
+        self.entry_caller_at(vm, cursor, cursor.sp.wrapping_add(below), sender_sp)
+    }
+
+    /// The caller of the interpreter's entry at `cursor` whose return address is at `slot`. The one that is compiled has its SP
+    /// above the arguments, where `sender_sp` says.
+    fn entry_caller_at(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+        slot: u64,
+        sender_sp: impl FnOnce() -> Option<u64>,
+    ) -> Result<Cursor, WalkError> {
         let (pc, above) = (self.load(slot)?, slot.wrapping_add(8));
         let sp = match pc {
             _ if vm.stubs.interpreter.contains(pc) || pc == vm.stubs.call_stub_return => Some(above),
@@ -128,12 +138,9 @@ impl<M: Memory> Walk<'_, M> {
         vm: &VmLayout,
         blob: &Blob,
         cursor: &Cursor,
-    ) -> Option<Cursor> {
-        let slot = self.return_slot_of_frameless(vm, blob, cursor)?;
-        let (pc, above) = (self.memory.load_u64(slot)?, slot.wrapping_add(8));
-        let told = self.kept_register(SENDER_SP, cursor);
-        let sp = told.and_then(|told| self.told_sender_sp(above, told)).unwrap_or(above);
-        Some(Cursor { pc, sp, fp: cursor.fp, interrupted: false })
+    ) -> Result<Cursor, WalkError> {
+        let slot = self.return_slot_of_frameless(vm, blob, cursor).ok_or(WalkError::NoFrameSize)?;
+        self.entry_caller_at(vm, cursor, slot, || self.kept_register(SENDER_SP, cursor))
     }
 
     fn bytes_until(&self, range: CodeRange, mut pc: u64, end: End) -> Option<u64> {

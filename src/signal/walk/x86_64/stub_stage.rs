@@ -104,9 +104,9 @@ impl<M: Memory> Walk<'_, M> {
         caller(slot, fp)
     }
 
-    /// The interpreter's entries of method handles' intrinsics have no frame, and are told the sender's SP in r13. Those with a trailing MemberName take the
-    /// return address off the stack and put it back: `pop rax; pop rbx; push rax`. A barrier in them saves registers (cpu/x86/methodHandles_x86.cpp,
-    /// generate_method_handle_interpreter_entry, JDK 11-25).
+    /// The interpreter's entries of method handles' intrinsics have no frame, and are told the sender's SP in r13. Those with
+    /// a trailing MemberName take the return address off the stack and put it back: `pop rax; pop rbx; push rax`. A barrier
+    /// in them saves registers (cpu/x86/methodHandles_x86.cpp, generate_method_handle_interpreter_entry, JDK 11-25).
     fn method_handle_entry_caller(
         &self,
         vm: &VmLayout,

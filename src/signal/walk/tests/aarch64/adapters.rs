@@ -108,6 +108,13 @@ fn an_adapter_that_asks_for_the_methods_class_keeps_a_pair() {
         let pc = adapter + 4 * number;
         let frames = world.walk(pc, CALLER_SP - below, fp, &[(LR, lr)]);
         assert_eq!(frames, [(Stub, pc, 0), (Compiled, caller, 7)], "instruction {number}");
+        if number == 4 {
+            let (vm_method, vm_code) = world.compiled();
+            let sp = CALLER_SP - below;
+            world.set(sp - 16, fp).set(sp - 8, pc);
+            let frames = world.walk(vm_code + 0x80, sp - 0x30, 0x1234, &[]);
+            assert_eq!(frames, [(Compiled, vm_method, 7), (Stub, pc - 1, 0), (Compiled, caller, 7)]);
+        }
     }
 }
 

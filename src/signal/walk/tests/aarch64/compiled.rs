@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::machine::*;
-use crate::core::record::FrameKind::Compiled;
+use crate::core::record::FrameKind::{self, Compiled};
 use crate::signal::walk::tests::vm_world::*;
 
 /// The signature of a return address lies above it.
@@ -169,6 +169,62 @@ fn a_call_of_the_vm_leaves_another_pair_on_the_frame() {
     world.set(pair - 16, 0x1234).set(pair - 8, code + 0x68);
     let frames = world.walk(leaf_code + 0x80, pair - 0x30, 0x4242, &[]);
     assert_eq!(frames, [(Compiled, leaf, 7), (Compiled, method, 7), (Compiled, caller, 7)]);
+}
+
+/// Regression: a wrapper of a method handle's intrinsic has no frame but the record around its barrier's call: x30, which that
+/// call has taken, passed for the return address, and where it had called nothing was known of its caller.
+#[test]
+fn a_method_handles_wrapper_is_left_by_its_barriers_record() {
+    // stp x29, x30, [sp, -16]!; mov x29, sp; stp x0, x1, [sp, -16]!; bl; ldp x0, x1, [sp], 16; mov sp, x29; ldp x29, x30, [sp],
+    // 16; ldr x8, [x12, 64]; br x8
+    let code = [
+        0xa9bf_7bfd,
+        0x9100_03fd,
+        0xa9bf_07e0,
+        BL,
+        0xa8c1_07e0,
+        0x9100_03bf,
+        0xa8c1_7bfd,
+        0xf940_2188,
+        0xd61f_0100,
+    ];
+    // SP below the caller's, whether x29 leads to the record, whether x30 is the caller's.
+    let stages = [
+        (0, false, true),
+        (16, false, true),
+        (16, true, true),
+        (32, true, true),
+        (32, true, false),
+        (16, true, false),
+        (16, true, false),
+        (0, false, true),
+        (0, false, true),
+    ];
+    for (number, (below, has_fp, has_lr)) in (0..).zip(stages) {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (vm_method, vm_code) = world.compiled();
+        let (method, _) = world.method();
+        let code = bytes(&code);
+        let (name, frame_complete) = ("native nmethod", code.len() as i32);
+        let start = world.blob(&BlobSpec { name, code: &code, frame_bytes: 0, frame_complete, method });
+        let record = CALLER_SP - 16;
+        if below > 0 {
+            world.set(record, 0x1234).set(record + 8, return_pc);
+        }
+        let (pc, sp) = (start + 4 * number, CALLER_SP - below);
+        let fp = if has_fp { record } else { 0x1234 };
+        let lr = if has_lr { return_pc } else { start + 16 };
+        let methods = |frames: Vec<(FrameKind, u64, i32)>| -> Vec<u64> {
+            frames.into_iter().map(|frame| frame.1).collect()
+        };
+        assert_eq!(methods(world.walk(pc, sp, fp, &[(LR, lr)])), [method, caller], "instruction {number}");
+        if !has_lr && number == 4 {
+            world.set(sp - 16, record).set(sp - 8, pc);
+            let frames = world.walk(vm_code + 0x80, sp - 0x30, 0x4242, &[]);
+            assert_eq!(methods(frames), [vm_method, method, caller]);
+        }
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::core::record::FrameKind::{Compiled, Native, Stub, Unwalkable};
 use crate::core::unwind::{CfaRule, FpRule};
 use crate::core::vm_layout::CodeRange;
 use crate::signal::walk::WalkError;
+use crate::signal::walk::tests::frameless_entry_callers::*;
 use crate::signal::walk::tests::native::{BASE, object, rule};
 use crate::signal::walk::tests::vm_world::*;
 
@@ -158,6 +159,38 @@ fn a_method_handles_entry_leads_to_the_caller() {
                 expected,
                 "instruction {number}, {is_interpreted}"
             );
+        }
+    }
+}
+
+/// Regression: a compiled caller, whose SP is above the arguments, was taken to be right above the record.
+#[test]
+fn a_c_function_that_a_method_handles_entry_has_called_leads_to_the_entrys_caller() {
+    const X13: u8 = 13;
+    const X19: u8 = 19;
+    let code = [0xf840_868c, ENTER[0], ENTER[1], BL, LEAVE[0], LEAVE[1], 0xf940_2188, 0xd61f_0100];
+    for sender_sp_register in [X19, X13] {
+        for way in each_way_to_keep(X19.into()) {
+            for is_interpreted in [false, true] {
+                let mut world = World::new();
+                world.layout.stubs.interpreter_code.sender_sp_register = sender_sp_register;
+                let (caller, method, callers) = called_by_compiled(&mut world);
+                let pc = stub(&mut world, "MethodHandles adapters", &code, 0) + 16;
+                // Arguments lie between, and the barrier has saved registers.
+                let record = caller.sp - 0x30;
+                let return_pc = if is_interpreted { DISPATCH } else { caller.pc };
+                world.set(record, caller.fp).set(record + 8, return_pc);
+                let (sp, x19) = call_functions(&mut world, way, (record - 0x40, pc), caller.sp);
+                let registers = [(usize::from(X19), x19), (LR, 0x4242)];
+                let frames = world.walk(INNER_PC, sp, record, &registers);
+                let expected = match way.2.filter(|_| sender_sp_register == X19) {
+                    _ if is_interpreted => callers.to_vec(),
+                    None => vec![(Unwalkable, pc, WalkError::NoFrameSize as i32)],
+                    Some(_) => [&[(Compiled, method, 7)][..], &callers].concat(),
+                };
+                let entry = [&NATIVE_FRAMES[..], &[(Stub, pc - 1, 0)]].concat();
+                assert_eq!(frames, [&entry[..], &expected].concat(), "{way:02x?}, x{sender_sp_register}");
+            }
         }
     }
 }

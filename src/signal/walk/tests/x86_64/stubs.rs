@@ -9,6 +9,7 @@ use crate::core::record::FrameKind::{Compiled, Interpreted, Native, Stub, Unwalk
 use crate::core::stub_frames::StubFrames;
 use crate::core::vm_layout::CodeRange;
 use crate::signal::walk::WalkError;
+use crate::signal::walk::tests::frameless_entry_callers::*;
 use crate::signal::walk::tests::vm_world::*;
 
 #[test]
@@ -292,34 +293,48 @@ fn a_method_handles_entry_that_compiled_code_has_called_takes_the_senders_sp_fro
     }
 }
 
-/// Regression: the entry was left by RBP, the caller's own, where its barrier had called the collector, and by what lay on top
-/// of the stack where it had saved registers (all versions).
+/// Regression: where the entry's barrier had saved registers, what lay on top of the stack passed for the return address (all
+/// versions).
 #[test]
 fn a_method_handles_entry_is_left_over_what_its_barrier_has_saved() {
     // pop rax; pop rbx; push rax; …; jmp [rbx + 0x40]
     let before = [0x58, 0x5b, 0x50];
     let code = [&before[..], &BARRIER.concat(), &[0xff, 0x63, 0x40]].concat();
     for (offset, saved) in barrier_stages() {
-        for is_called in [false, true] {
-            let mut world = World::new();
-            let (caller, return_pc) = compiled_caller(&mut world);
-            let (_, vm_code) = world.compiled();
-            let entry = world.frameless_blob("MethodHandles adapters", &code);
-            let pc = entry + before.len() as u64 + offset;
-            let sp = CALLER_SP - 8 - saved;
-            world.set(CALLER_SP - 8, return_pc);
-            // What RBP leads to is a frame, too, but not the next one.
-            let fp = CALLER_SP + 0x40;
-            world.set(fp, CALLER_SP + 0x80).set(fp + 8, return_pc);
-            if !is_called {
-                let frames = world.walk(pc, sp, fp, &[(0, 0x4242), (13, CALLER_SP)]);
-                assert_eq!(frames, [(Stub, pc, 0), (Compiled, caller, 7)], "at {offset}");
-            } else if offset == BARRIER_RETURNED {
-                world.set(sp - 8, pc).set(sp - 16, fp);
-                let frames = world.walk(vm_code + 0x80, sp - 0x30, 0x1234, &[]);
-                assert_eq!(frames[1..], [(Stub, pc - 1, 0), (Compiled, caller, 7)]);
-            }
-        }
+        let mut world = World::new();
+        let (caller, method, callers) = called_by_compiled(&mut world);
+        let entry = world.frameless_blob("MethodHandles adapters", &code);
+        let pc = entry + before.len() as u64 + offset;
+        let slot = caller.sp - 0x18;
+        world.set(slot, caller.pc);
+        let frames = world.walk(pc, slot - saved, caller.fp, &[(0, 0x4242), (13, caller.sp)]);
+        assert_eq!(frames, [&[(Stub, pc, 0), (Compiled, method, 7)][..], &callers].concat(), "at {offset}");
+    }
+}
+
+/// Regression: the entry was left by RBP, the caller's own (all versions).
+#[test]
+fn a_c_function_that_a_method_handles_entry_has_called_leads_to_the_entrys_caller() {
+    const R13: usize = 13;
+    let code = [&BARRIER.concat()[..], &[0xff, 0x63, 0x40]].concat();
+    let (_, saved) = barrier_stages().into_iter().find(|stage| stage.0 == BARRIER_RETURNED).unwrap();
+    for way in each_way_to_keep(R13) {
+        let mut world = World::new();
+        let (caller, method, callers) = called_by_compiled(&mut world);
+        let pc = world.frameless_blob("MethodHandles adapters", &code) + BARRIER_RETURNED;
+        let slot = caller.sp - 0x18;
+        let (sp, r13) = call_functions(&mut world, way, (slot - saved, pc), caller.sp);
+        world.set(slot, caller.pc);
+        let entry = [&NATIVE_FRAMES[..], &[(Stub, pc - 1, 0)]].concat();
+        let expected = match way.2 {
+            None => vec![(Unwalkable, pc, WalkError::NoFrameSize as i32)],
+            Some(_) => [&[(Compiled, method, 7)][..], &callers].concat(),
+        };
+        let frames = world.walk(INNER_PC, sp, caller.fp, &[(R13, r13)]);
+        assert_eq!(frames, [&entry[..], &expected].concat(), "{way:02x?}");
+        // An interpreted caller is found without it.
+        world.set(slot, DISPATCH);
+        assert_eq!(world.walk(INNER_PC, sp, caller.fp, &[]), [&entry[..], &callers].concat());
     }
 }
 
