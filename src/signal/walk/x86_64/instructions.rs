@@ -18,8 +18,8 @@ pub(super) fn length(code: &[u8]) -> Option<usize> {
     };
     let behind = match *rest {
         [0x50..=0x5f | 0x90 | 0x98 | 0x99 | 0x9c | 0x9d | 0xc3, ref more @ ..] => more,
-        [0x70..=0x7f | 0xeb, ref more @ ..] => more.get(1..)?,
-        [0xe8 | 0xe9, ref more @ ..] => more.get(4..)?,
+        [0x70..=0x7f | 0xa8 | 0xeb, ref more @ ..] => more.get(1..)?,
+        [0xa9 | 0xe8 | 0xe9, ref more @ ..] => more.get(4..)?,
         [0xb8..=0xbf, ref more @ ..] => more.get(if is_wide { 8 } else { 4 }..)?,
         // Arithmetic and moves between a register and either.
         [op @ 0x00..=0x3f, ref more @ ..] if op & 7 < 4 => operand(more, 0)?,
@@ -117,6 +117,8 @@ mod tests {
             &[0x41, 0xf6, 0x47, 0x20, 0x11],                // test byte [r15 + 0x20], 0x11
             &[0xf7, 0xc4, 0x0f, 0x00, 0x00, 0x00],          // test esp, 15
             &[0x40, 0xf6, 0xc4, 0x0f],                      // test spl, 15
+            &[0xa8, 0xff],                                  // test al, 255
+            &[0xa9, 0x0f, 0x00, 0x00, 0x00],                // test eax, 15
             &[0xf7, 0xd0],                                  // not eax
             &[0x48, 0x85, 0xc0],                            // test rax, rax
             &[0xf2, 0x0f, 0x10, 0x44, 0x24, 0x08],          // movsd xmm0, [rsp + 8]
