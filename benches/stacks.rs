@@ -63,6 +63,12 @@ const fn situation(name: &'static str, command: &'static [&'static str]) -> Prog
     }
 }
 
+/// Virtual threads whose frames a collector moves all the time where they are frozen.
+const fn collected(name: &'static str, flags: &'static [&'static str]) -> Program {
+    let program = situation(name, &["programs.VirtualThreadTree", "SECONDS"]);
+    Program { flags, grammar: None, needs: Need::VirtualThreads, ..program }
+}
+
 const PROGRAMS: &[Program] = &[
     situation("upcalls", &["programs.Situations", "upcalls", "SECONDS"]),
     Program {
@@ -90,6 +96,11 @@ const PROGRAMS: &[Program] = &[
         needs: Need::VirtualThreads,
         ..situation("virtual threads", &["programs.VirtualThreads", "SECONDS"])
     },
+    collected("virtual threads, G1", &["-XX:+UseG1GC"]),
+    collected("virtual threads, Parallel", &["-XX:+UseParallelGC"]),
+    collected("virtual threads, Serial", &["-XX:+UseSerialGC"]),
+    collected("virtual threads, Shenandoah", &["-XX:+UseShenandoahGC"]),
+    collected("virtual threads, ZGC", &["-XX:+UseZGC"]),
     Program {
         grammar: None,
         needs: Need::H2,

@@ -258,6 +258,16 @@ fn methods_that_are_entered_by_method_handles_while_objects_are_marked() {
     }
 }
 
+/// Of the application's own, which the profiler's signal comes into.
+#[test]
+fn handlers_of_signals() {
+    let meets = ["burn_in_handler", "programs.Native.signalled"];
+    Situation::rare("signals").meeting(&meets).assert_walked();
+    for walker in [StackWalker::Vmx, StackWalker::Dwarf, StackWalker::Fp] {
+        Situation::rare("signals").by(walker).meeting(&meets).assert_walked();
+    }
+}
+
 #[test]
 fn faults_in_mapped_memory() {
     Situation::rare("faults").assert_walked();

@@ -25,6 +25,9 @@ uint64_t ddprof_sort(size_t elements);
 uint64_t ddprof_copy(size_t bytes, uint32_t times);
 uint64_t ddprof_system_calls(uint32_t calls);
 
+/* signals.c: work in a signal's handler. Returns 0, or an errno. */
+int ddprof_signalled(uint64_t rounds);
+
 /* threads.c: work on threads that the JVM knows nothing of. Both return 0, or an errno. */
 int ddprof_pthreads(uint32_t threads, uint32_t milliseconds);
 int ddprof_short_pthreads(uint32_t threads, uint64_t rounds);

@@ -51,6 +51,14 @@ JNIEXPORT jlong JNICALL Java_programs_Native_systemCalls(JNIEnv *env, jclass typ
     RETURN_LONG(ddprof_system_calls((uint32_t)calls));
 }
 
+JNIEXPORT jint JNICALL Java_programs_Native_signalled(JNIEnv *env, jclass type, jlong rounds)
+{
+    (void)env, (void)type;
+    int result = ddprof_signalled((uint64_t)rounds);
+    DDPROF_KEEP(result);
+    return result;
+}
+
 JNIEXPORT jint JNICALL Java_programs_Native_pthreads(JNIEnv *env, jclass type, jint threads, jint milliseconds)
 {
     (void)env, (void)type;

@@ -1,6 +1,7 @@
 package programs;
 
 import java.lang.invoke.MethodHandles;
+import java.lang.management.ManagementFactory;
 import java.lang.reflect.Array;
 import java.lang.reflect.Method;
 
@@ -8,7 +9,7 @@ import java.lang.reflect.Method;
  * Defines, runs and drops classes by the thousand, so that their metadata's memory is used again and again while
  * samples that point to it wait: {@code HiddenClassStorm [SECONDS [THREADS [ROUNDS]]]}. The names of each class
  * agree with each other (see {@link StormClass}), so that a profile that mixes two up shows it. Hidden classes where
- * there are some (Java 15), else a class loader for each. Prints how many classes there were.
+ * there are some (Java 15), else a class loader for each. Prints how many classes there were, and how many the VM unloaded.
  */
 public final class HiddenClassStorm {
     private static final int CLASSES_PER_COLLECTION = 200;
@@ -43,7 +44,8 @@ public final class HiddenClassStorm {
             storm[i].join();
             total += classes[i];
         }
-        System.out.println("classes=" + total);
+        long unloaded = ManagementFactory.getClassLoadingMXBean().getUnloadedClassCount();
+        System.out.println("classes=" + total + " unloaded=" + unloaded);
     }
 
     private static long run(Clock clock, Definer definer, int first, int step, int rounds) {

@@ -30,6 +30,9 @@ final class Native {
     /** Burns in the kernel, reading /dev/zero; returns how many reads were answered. */
     static native long systemCalls(int calls);
 
+    /** Burns in a signal's handler; returns an errno. */
+    static native int signalled(long rounds);
+
     /** Burns on pthreads that are never attached to the JVM, all at once; returns an errno. */
     static native int pthreads(int threads, int milliseconds);
 

@@ -56,6 +56,8 @@ public final class RareSituations {
                 return new Recursion();
             case "references":
                 return new References();
+            case "signals":
+                return new Signals();
             case "subtypes":
                 return new Subtypes();
             default:
@@ -479,6 +481,14 @@ public final class RareSituations {
     private static class Few implements I0, I1, I2, I3, I4 {}
 
     private static final class Many extends Few implements I5, I6, I7, I8 {}
+
+    /** A signal's handler in native code that Java has called. */
+    static final class Signals extends Situations.Situation {
+        @Override
+        void burn() {
+            Work.sink += Native.signalled(50_000);
+        }
+    }
 
     /** Questions for types that only a search through all interfaces answers. */
     static final class Subtypes extends Situations.Situation {
