@@ -78,6 +78,7 @@ mod arch {
     pub(super) mod compiled_stage;
     pub(super) mod compiled_stub;
     pub(super) mod continuation_exit;
+    mod done_later;
     pub(super) mod exception_stage;
     pub(super) mod forward_exception_stage;
     mod frameless_entry;

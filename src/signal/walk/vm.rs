@@ -319,6 +319,11 @@ impl<M: Memory> Walk<'_, M> {
         if blob.kind == BlobKind::MethodHandleEntry {
             return self.called_out_of_method_handle_entry_caller(vm, blob, cursor);
         }
+        if blob.kind == BlobKind::CollectorStub
+            && let Some(caller) = self.collector_stub_caller(vm, blob, cursor)
+        {
+            return Ok(caller);
+        }
         if let Ok(caller) = self.sized_caller(cursor, blob.frame_bytes)
             && self.is_java_code(vm, caller.pc)
         {

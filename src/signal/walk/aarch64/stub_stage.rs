@@ -30,6 +30,16 @@ impl<M: Memory> Walk<'_, M> {
         Ok(fp.wrapping_add(8))
     }
 
+    /// The caller of a collector's stub that compiled code calls: it makes a record, as others do, before it calls out.
+    pub(in crate::signal::walk) fn collector_stub_caller(
+        &self,
+        _vm: &VmLayout,
+        _blob: &Blob,
+        _cursor: &Cursor,
+    ) -> Option<Cursor> {
+        None
+    }
+
     /// The caller of the stub that was interrupted at `cursor`.
     pub(in crate::signal::walk) fn interrupted_stub_caller(
         &self,

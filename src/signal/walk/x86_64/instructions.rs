@@ -55,6 +55,7 @@ fn two_bytes(code: &[u8]) -> Option<&[u8]> {
             | 0x28..=0x2f
             | 0x40..=0x6f
             | 0x74..=0x7f
+            | 0xae
             | 0xaf
             | 0xb6..=0xb8
             | 0xbc..=0xbf
@@ -129,6 +130,7 @@ mod tests {
             &[0xc4, 0xe2, 0xf1, 0xb9, 0xc2],                // vfmadd231sd xmm0, xmm1, xmm2
             &[0x62, 0xf1, 0xfe, 0x48, 0x6f, 0x44, 0x24, 1], // vmovdqu64 zmm0, [rsp + 64]
             &[0x66, 0x0f, 0x57, 0xc0],                      // xorpd xmm0, xmm0
+            &[0x0f, 0xae, 0x0c, 0x24],                      // fxrstor [rsp]
         ] {
             let more = [code, &[0x90; MAX_BYTES]].concat();
             assert_eq!(length(&more), Some(code.len()), "{code:02x?}");

@@ -4,6 +4,7 @@
 //! `pop rbp; ret`; in between RBP leads to the caller. Small leaf stubs have no frame and keep RBP.
 
 use super::compiled_stage::is_pop_to_stack;
+use super::done_later::End;
 use crate::core::address::RuntimeAddr;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -42,6 +43,11 @@ impl<M: Memory> Walk<'_, M> {
         }
         if blob.kind == BlobKind::MethodHandleEntry {
             return self.method_handle_entry_caller(vm, blob, cursor, registers);
+        }
+        if blob.kind == BlobKind::CollectorStub
+            && let Some(caller) = self.collector_stub_caller(vm, blob, cursor)
+        {
+            return Ok(caller);
         }
         if blob.kind == BlobKind::Exception {
             return self.exception_blob_caller(blob, cursor, registers);
@@ -102,6 +108,24 @@ impl<M: Memory> Walk<'_, M> {
         }
         let slot = pushed.next().ok_or(WalkError::NoFrameSize)?;
         caller(slot, fp)
+    }
+
+    /// The caller of a collector's stub that compiled code calls: it saves all registers one by one, makes a frame below
+    /// them, and calls out (gc/shenandoah/shenandoahBarrierSetAssembler_x86.cpp, generate_shenandoah_lrb, JDK 11).
+    pub(in crate::signal::walk) fn collector_stub_caller(
+        &self,
+        vm: &VmLayout,
+        blob: &Blob,
+        cursor: &Cursor,
+    ) -> Option<Cursor> {
+        let fp_above = cursor.fp.wrapping_sub(cursor.sp);
+        let above = self.bytes_until(self.code_of(vm, blob)?, cursor.pc, Some(fp_above), End::Ret)?;
+        let slot = self.return_slot(vm, cursor.sp.wrapping_add(above))?;
+        let has_frame = (cursor.sp..slot).contains(&cursor.fp);
+        let fp = if has_frame { self.memory.load_u64(cursor.fp)? } else { cursor.fp };
+        let caller =
+            Cursor { pc: self.memory.load_u64(slot)?, sp: slot.wrapping_add(8), fp, interrupted: false };
+        self.check_progress(cursor, caller).ok()
     }
 
     /// The interpreter's entries of method handles' intrinsics have no frame, and are told the sender's SP in r13. Those with

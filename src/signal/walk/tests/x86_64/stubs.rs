@@ -338,6 +338,85 @@ fn a_c_function_that_a_method_handles_entry_has_called_leads_to_the_entrys_calle
     }
 }
 
+/// Regression: the stub of 11's load reference barrier has fourteen registers between its frame and its return address: where
+/// it had called the collector there was no caller, and RBP led past it where it was interrupted.
+#[test]
+fn a_collectors_stub_is_left_over_the_registers_that_it_has_pushed() {
+    // push rdi; push r8; mov rdi, rax; test r8, r8; jnz; pop r8; pop rdi; ret; push rcx; push rdx; push rdi; push r8 … r15;
+    // push rbp; mov rbp, rsp; and rsp, -16; sub rsp, 0x200; fxsave [rsp]; call; fxrstor [rsp]; add rsp, 0x200; mov rsp, rbp;
+    // pop rbp; pop r15 … r8; pop rdi; pop rdx; pop rcx; pop r8; pop rdi; ret
+    let slow: [(&[u8], u64); 15] = [
+        (&[0x51, 0x52, 0x57], 3),
+        (
+            &[0x41, 0x50, 0x41, 0x51, 0x41, 0x52, 0x41, 0x53, 0x41, 0x54, 0x41, 0x55, 0x41, 0x56, 0x41, 0x57],
+            8,
+        ),
+        (&[0x55], 1),
+        (&[0x48, 0x8b, 0xec], 0),
+        (&[0x48, 0x83, 0xe4, 0xf0], 0),
+        (&[0x48, 0x81, 0xec, 0, 2, 0, 0], 64),
+        (&[0x0f, 0xae, 0x04, 0x24], 0),
+        (&[0xe8, 0, 0, 0, 0x10], 0),
+        (&[0x0f, 0xae, 0x0c, 0x24], 0),
+        (&[0x48, 0x81, 0xc4, 0, 2, 0, 0], 0),
+        (&[0x48, 0x8b, 0xe5], 0),
+        (&[0x5d], 0),
+        (
+            &[0x41, 0x5f, 0x41, 0x5e, 0x41, 0x5d, 0x41, 0x5c, 0x41, 0x5b, 0x41, 0x5a, 0x41, 0x59, 0x41, 0x58],
+            0,
+        ),
+        (&[0x5f, 0x5a, 0x59, 0x41, 0x58, 0x5f], 0),
+        (&[0xc3], 0),
+    ];
+    let fast = [0x57, 0x41, 0x50, 0x48, 0x8b, 0xf8, 0x4d, 0x85, 0xc0, 0x75, 4, 0x41, 0x58, 0x5f, 0xc3];
+    let code = [&fast[..], &slow.map(|(code, _)| code).concat()].concat();
+    let offset_of = |number: usize| {
+        fast.len() as u64 + slow[..number].iter().map(|(code, _)| code.len() as u64).sum::<u64>()
+    };
+    // What is pushed, in words, at each of these instructions; whether RBP leads to the frame then.
+    let stages = [
+        (0, 0, false),
+        (1, 1, false),
+        (3, 2, false),
+        (13, 1, false),
+        (14, 0, false),
+        (offset_of(0), 2, false),
+        (offset_of(1), 5, false),
+        (offset_of(2), 13, false),
+        (offset_of(3), 14, false),
+        (offset_of(5), 14, true),
+        (offset_of(7), 14 + 64, true),
+        (offset_of(8), 14 + 64, true),
+        (offset_of(10), 14, true),
+        (offset_of(11), 14, true),
+        (offset_of(12), 13, false),
+        (offset_of(13), 5, false),
+        (offset_of(14), 0, false),
+    ];
+    for (offset, pushed, has_frame) in stages {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (vm_method, vm_code) = world.compiled();
+        let stub = world.frameless_blob("shenandoah_barrier_stubs", &code);
+        // What the caller keeps in RBP leads to a frame, too, but not the next one.
+        let callers_fp = CALLER_SP + 0x40;
+        world.set(callers_fp, CALLER_SP + 0x80).set(callers_fp + 8, return_pc);
+        let frame = CALLER_SP - 8 - 14 * 8;
+        world.set(CALLER_SP - 8, return_pc).set(frame, callers_fp);
+        let (sp, fp) = (CALLER_SP - 8 - 8 * pushed, if has_frame { frame } else { callers_fp });
+        let frames = world.walk(stub + offset, sp, fp, &[]);
+        assert_eq!(frames, [(Stub, stub + offset, 0), (Compiled, caller, 7)], "at {offset}");
+        if offset == offset_of(8) {
+            world.set(sp - 8, stub + offset).set(sp - 16, frame);
+            let frames = world.walk(vm_code + 0x80, sp - 0x30, 0x1234, &[]);
+            assert_eq!(
+                frames,
+                [(Compiled, vm_method, 7), (Stub, stub + offset - 1, 0), (Compiled, caller, 7)]
+            );
+        }
+    }
+}
+
 #[test]
 fn vtable_and_itable_stubs_have_the_return_address_on_top() {
     // mov r10d, [rsi+8]; nop…; jmp [rbx+0x40]
