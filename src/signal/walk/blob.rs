@@ -25,7 +25,7 @@ pub(super) enum BlobKind {
     Exception,
     /// "SafepointBlob": what compiled code polls into.
     Safepoint,
-    /// "shenandoah_barrier_stubs": what code calls to have a reference looked at (11).
+    /// "shenandoah_barrier_stubs" and "zgc_load_barrier_stubs": what code calls to have a reference looked at (11).
     CollectorStub,
     /// Any other: runtime stubs, StubRoutines.
     Other,
@@ -78,6 +78,7 @@ const UNCOMMON_TRAP: u64 = name_word(b"Uncommon");
 const EXCEPTION: u64 = name_word(b"Exceptio");
 const SAFEPOINT: u64 = name_word(b"Safepoin");
 const VTABLE: u64 = name_word(b"vtable c");
+const ZGC_BARRIER: u64 = name_word(b"zgc_load");
 /// "shenandoah_barrier_stubs", and not C1's "shenandoah_pre_barrier_slow".
 const SHENANDOAH: u64 = name_word(b"shenando");
 const COLLECTOR_STUB: u64 = name_word(b"ah_barri");
@@ -100,6 +101,7 @@ impl<M: Memory> Walk<'_, M> {
                 _ => BlobKind::Other,
             },
             METHOD_HANDLE_ENTRY => BlobKind::MethodHandleEntry,
+            ZGC_BARRIER => BlobKind::CollectorStub,
             SHENANDOAH if self.load(name.wrapping_add(8)) == Ok(COLLECTOR_STUB) => BlobKind::CollectorStub,
             DEOPTIMIZATION | UNCOMMON_TRAP => BlobKind::Deoptimization,
             EXCEPTION => BlobKind::Exception,

@@ -110,8 +110,9 @@ impl<M: Memory> Walk<'_, M> {
         caller(slot, fp)
     }
 
-    /// The caller of a collector's stub that compiled code calls: it saves all registers one by one, makes a frame below
-    /// them, and calls out (gc/shenandoah/shenandoahBarrierSetAssembler_x86.cpp, generate_shenandoah_lrb, JDK 11).
+    /// The caller of a collector's stub that compiled code calls: it saves registers one by one, and calls out, Shenandoah's
+    /// in a frame below them (gc/shenandoah/shenandoahBarrierSetAssembler_x86.cpp, generate_shenandoah_lrb;
+    /// gc/z/zBarrierSetAssembler_x86.cpp, generate_load_barrier_stub, JDK 11).
     pub(in crate::signal::walk) fn collector_stub_caller(
         &self,
         vm: &VmLayout,

@@ -417,6 +417,37 @@ fn a_collectors_stub_is_left_over_the_registers_that_it_has_pushed() {
     }
 }
 
+/// Regression: and so has ZGC's stub of 11, without a frame.
+#[test]
+fn a_collectors_stub_without_a_frame_is_left_over_the_registers_that_it_has_pushed() {
+    // push rax, rcx, rdx, rdi, r8; mov rsi, r11; mov rdi, [r11]; call; mov r11, rax; pop r8, rdi, rdx, rcx, rax; ret
+    let code = [
+        &[0x50, 0x51, 0x52, 0x57, 0x41, 0x50, 0x49, 0x8b, 0xf3, 0x49, 0x8b, 0x3b, 0xe8, 0, 0, 0, 0x10][..],
+        &[0x4c, 0x8b, 0xd8, 0x41, 0x58, 0x5f, 0x5a, 0x59, 0x58, 0xc3],
+    ]
+    .concat();
+    const RETURNED: u64 = 17;
+    for (offset, pushed) in
+        [(0, 0), (1, 1), (4, 4), (6, 5), (12, 5), (RETURNED, 5), (20, 5), (22, 4), (25, 1), (26, 0)]
+    {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (vm_method, vm_code) = world.compiled();
+        let stub = world.frameless_blob("zgc_load_barrier_stubs", &code);
+        let callers_fp = CALLER_SP + 0x40;
+        world.set(callers_fp, CALLER_SP + 0x80).set(callers_fp + 8, return_pc).set(CALLER_SP - 8, return_pc);
+        let sp = CALLER_SP - 8 - 8 * pushed;
+        let frames = world.walk(stub + offset, sp, callers_fp, &[]);
+        assert_eq!(frames, [(Stub, stub + offset, 0), (Compiled, caller, 7)], "at {offset}");
+        if offset == RETURNED {
+            world.set(sp - 8, stub + offset).set(sp - 16, callers_fp);
+            let frames = world.walk(vm_code + 0x80, sp - 0x30, 0x1234, &[]);
+            let expected = [(Compiled, vm_method, 7), (Stub, stub + offset - 1, 0), (Compiled, caller, 7)];
+            assert_eq!(frames, expected);
+        }
+    }
+}
+
 #[test]
 fn vtable_and_itable_stubs_have_the_return_address_on_top() {
     // mov r10d, [rsi+8]; nop…; jmp [rbx+0x40]
