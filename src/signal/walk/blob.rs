@@ -134,9 +134,13 @@ impl<M: Memory> Walk<'_, M> {
     /// The compiled method's stubs.
     pub(super) fn stubs(&self, vm: &VmLayout, blob: &Blob) -> Option<Stubs> {
         let begin = self.blob_part(blob.address, vm.nmethod.stub_begin).ok()?;
-        let size = self.load_i32(blob.address.wrapping_add(u64::from(vm.code_blob.size))).ok()?;
-        let end = blob.address.wrapping_add_signed(i64::from(size));
-        Some(Stubs { code_begin: blob.code_begin, begin, end })
+        Some(Stubs { code_begin: blob.code_begin, begin, end: self.blob_end(vm, blob).ok()? })
+    }
+
+    /// Where the blob ends.
+    pub(super) fn blob_end(&self, vm: &VmLayout, blob: &Blob) -> Result<u64, WalkError> {
+        let size = self.load_i32(blob.address.wrapping_add(u64::from(vm.code_blob.size)))?;
+        Ok(blob.address.wrapping_add_signed(i64::from(size)))
     }
 
     /// `_frame_complete_offset`: where, from the code's start, the frame is said to be complete.

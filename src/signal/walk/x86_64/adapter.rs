@@ -147,8 +147,7 @@ impl<M: Memory> Walk<'_, M> {
 
     /// Whether the instruction that saves the sender's SP in r13 comes at or behind `pc`.
     fn sets_sender_sp_later(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> Result<bool, WalkError> {
-        let size = self.load_i32(blob.address.wrapping_add(u64::from(vm.code_blob.size)))?;
-        let end = blob.address.wrapping_add_signed(i64::from(size)).min(pc.wrapping_add(MAX_ADAPTER_BYTES));
+        let end = self.blob_end(vm, blob)?.min(pc.wrapping_add(MAX_ADAPTER_BYTES));
         // At `mov r13, rsp` the `pop rax` has been executed.
         let mut at = pc.wrapping_sub(1);
         while at < end {

@@ -150,8 +150,7 @@ impl<M: Memory> Walk<'_, M> {
             Ok(size) => ends_with_add_rsp(entry, size),
             Err(_) => false,
         };
-        let size = self.load_i32(blob.address.wrapping_add(u64::from(vm.code_blob.size)))?;
-        let end = blob.address.wrapping_add_signed(i64::from(size));
+        let end = self.blob_end(vm, blob)?;
         let distance = i64::from(i32::from_le_bytes([*a, *b, *c, *d]));
         let target = pc.wrapping_add(5).wrapping_add_signed(distance);
         Ok(removes_frame && !(blob.address <= target && target < end))

@@ -49,8 +49,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     pub(super) fn code_of(&self, vm: &VmLayout, blob: &Blob) -> Option<CodeRange> {
-        let size = self.load_i32(blob.address.wrapping_add(u64::from(vm.code_blob.size))).ok()?;
-        Some(CodeRange { start: blob.code_begin, end: blob.address.wrapping_add_signed(i64::from(size)) })
+        Some(CodeRange { start: blob.code_begin, end: self.blob_end(vm, blob).ok()? })
     }
 
     /// How many bytes lie between SP and the return address where the code is at `pc`: what it takes off the stack on the
