@@ -1,8 +1,9 @@
 //! Where to upload to.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ureq::http::Uri;
+use ureq::http::uri::Authority;
 
 /// The path that OTLP/HTTP gives profiles.
 pub const PROFILES_PATH: &str = "/v1development/profiles";
@@ -19,6 +20,35 @@ pub enum EndpointError {
     /// A user name or a password in it: they would end up in logs. The URL is left out for the same reason.
     #[error("the URL contains a user name or password; send credentials as a header instead")]
     Credentials,
+    /// Its host or its port cannot be.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    /// A character in its path or query that RFC 3986 does not allow there. The text is left out: a query may hold a
+    /// secret.
+    #[error("the URL's path or query has a character that does not belong there; write it as %XX")]
+    Path,
+    /// A part that no client sends.
+    #[error("the URL ends in a fragment (#...), which is never sent; leave it out")]
+    Fragment,
+}
+
+/// A host and port that nobody can be reached by, though HTTP libraries take them and connect elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AuthorityError {
+    /// Neither an address nor a name.
+    #[error("host {host}: {reason}")]
+    Host {
+        /// What was given.
+        host: String,
+        /// What it has to be.
+        reason: &'static str,
+    },
+    /// Text behind the host's colon that is no port.
+    #[error("port {port:?}: must be a number from 0 to 65535")]
+    Port {
+        /// What was given.
+        port: String,
+    },
 }
 
 /// The URL that messages are posted to.
@@ -74,15 +104,77 @@ impl Endpoint {
 }
 
 fn parse(url: &str) -> Result<Uri, EndpointError> {
-    let not_http = || EndpointError::NotHttp { url: url.to_owned() };
+    // A query may hold a secret.
+    let not_http = || EndpointError::NotHttp { url: url.split('?').next().unwrap_or_default().to_owned() };
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
     if authority.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@')) {
         return Err(EndpointError::Credentials);
     }
     let uri: Uri = url.trim().parse().map_err(|_| not_http())?;
     let http = matches!(uri.scheme_str(), Some("http" | "https"));
-    let host = uri.host().is_some_and(|host| !host.is_empty());
-    if http && host { Ok(uri) } else { Err(not_http()) }
+    let authority = uri.authority().filter(|authority| http && !authority.host().is_empty());
+    check_authority(authority.ok_or_else(not_http)?)?;
+    if url.contains('#') {
+        return Err(EndpointError::Fragment);
+    }
+    if !uri.path_and_query().is_none_or(|text| is_path(text.as_str())) {
+        return Err(EndpointError::Path);
+    }
+    Ok(uri)
+}
+
+/// Checks host and port. An [`Authority`] may have a port of any text, and an HTTP client then takes the scheme's.
+pub(super) fn check_authority(authority: &Authority) -> Result<(), AuthorityError> {
+    let host = authority.host();
+    let refused = |reason| Err(AuthorityError::Host { host: host.to_owned(), reason });
+    if let Some(address) = host.strip_prefix('[') {
+        if address.strip_suffix(']').is_none_or(|address| address.parse::<Ipv6Addr>().is_err()) {
+            return refused("not an IPv6 address");
+        }
+    } else if !is_host_name(host) {
+        return refused("must be an address, or a name of letters, digits, hyphens and dots");
+    } else if ends_in_number(host) && host.parse::<Ipv4Addr>().is_err() {
+        return refused("ends in a number, but is not an IPv4 address");
+    }
+    let port = authority.as_str().rsplit_once('@').map_or(authority.as_str(), |(_, rest)| rest);
+    let port = port.strip_prefix(host).unwrap_or(port);
+    match port.strip_prefix(':') {
+        None => Ok(()),
+        Some(digits) if is_number(digits) && digits.parse::<u16>().is_ok() => Ok(()),
+        Some(port) => Err(AuthorityError::Port { port: port.to_owned() }),
+    }
+}
+
+/// Labels of at most 63 characters, 253 with the dots (RFC 1035, section 2.3.4), and perhaps a last dot. Underscores
+/// are none of a host name's characters, but names of containers have them.
+fn is_host_name(host: &str) -> bool {
+    let name = host.strip_suffix('.').unwrap_or(host);
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    name.len() <= 253 && name.split('.').all(is_label)
+}
+
+/// Whether resolvers take a host for an IPv4 address (URL Standard, "ends in a number checker").
+fn ends_in_number(host: &str) -> bool {
+    let last = host.rsplit('.').next().unwrap_or(host).to_ascii_lowercase();
+    let hexadecimal = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_number(&last) || last.strip_prefix("0x").is_some_and(hexadecimal)
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether all characters are those of a path and a query (RFC 3986, sections 3.3 and 3.4).
+fn is_path(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?".contains(&byte);
+    let mut pieces = text.split('%');
+    let is_escape =
+        |piece: &str| piece.len() >= 2 && piece.bytes().take(2).all(|byte| byte.is_ascii_hexdigit());
+    pieces.next().is_none_or(|first| first.bytes().all(is_plain))
+        && pieces.all(|piece| is_escape(piece) && piece.bytes().all(is_plain))
 }
 
 fn origin(url: &Uri) -> (&str, &str) {
@@ -113,6 +205,69 @@ mod tests {
             let error = Endpoint::base(url).unwrap_err();
             assert_eq!(error, EndpointError::NotHttp { url: url.to_owned() });
         }
+    }
+
+    /// The HTTP library takes such a URL, and posts to the scheme's own port.
+    #[test]
+    fn a_port_beyond_65535_is_an_error_and_no_other_port_is_used() {
+        for port in ["99999", "65536", "+80", "x", "", "4318x", "-1", "18446744073709551617"] {
+            for url in [format!("http://127.0.0.1:{port}"), format!("https://[::1]:{port}/x")] {
+                let error = AuthorityError::Port { port: port.to_owned() }.into();
+                assert_eq!(Endpoint::base(&url), Err(error), "{url}");
+            }
+        }
+        for (url, port) in [("http://h:0", 0), ("http://h:65535", 65535), ("http://h:04318", 4318)] {
+            assert_eq!(Endpoint::base(url).unwrap().url().port_u16(), Some(port), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_an_address_or_a_name() {
+        let long = format!("http://{}.example", "a".repeat(64));
+        for url in [
+            "http://999.1.1.1",
+            "http://127.1:4318",
+            "http://1",
+            "http://0x7f.1",
+            "http://h.0x7f000001",
+            "http://a..b",
+            "http://.h",
+            "http://h:1,g:2",
+            "http://a,b",
+            "http://a!b:4318",
+            "http://[127.0.0.1]:1",
+            "http://[fe80::1%25eth0]:1",
+            &long,
+        ] {
+            let error = Endpoint::base(url).unwrap_err();
+            let is_refused = matches!(error, EndpointError::Authority(_) | EndpointError::NotHttp { .. });
+            assert!(is_refused, "{url}: {error}");
+        }
+        for url in [
+            "http://otel_collector:4318",
+            "http://collector.monitoring.svc.cluster.local.:4318",
+            "http://10.0.0.1",
+            "http://1and1.example",
+            "http://[::ffff:10.0.0.1]:1",
+            "HTTP://Host",
+        ] {
+            assert!(Endpoint::base(url).is_ok(), "{url}: {:?}", Endpoint::base(url));
+        }
+    }
+
+    #[test]
+    fn paths_and_queries_have_their_own_characters_alone() {
+        for url in
+            ["http://h/%zz", "http://h/%", "http://h/{tenant}", "http://h/\u{e9}", "http://h/?a=\"secret"]
+        {
+            let error = Endpoint::base(url).unwrap_err();
+            assert!(matches!(error, EndpointError::Path | EndpointError::NotHttp { .. }), "{url}: {error}");
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+        for url in ["http://h/#x", "http://h#/x"] {
+            assert_eq!(Endpoint::base(url), Err(EndpointError::Fragment), "{url}");
+        }
+        assert!(Endpoint::base("http://h/a%20b/~c;d?e=f&g=(h)/?@").is_ok());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use flate2::write::GzEncoder;
 use ureq::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use ureq::{Agent, Body, Error, Timeout};
 
+use super::endpoint::{AuthorityError, check_authority};
 use super::notice::printable;
 use super::response;
 use super::retry::parse_retry_after;
@@ -73,8 +74,15 @@ pub enum ConfigError {
         "a client's certificate and its key go together: set client_certificate and client_key, or neither"
     )]
     HalfAClient,
-    /// A header that HTTP does not allow. Its value is left out: it may be a secret.
-    #[error("header {name:?}: its name or value is not allowed in HTTP")]
+    /// The proxy that the environment names (`HTTPS_PROXY` and its like) has an address that nobody can be reached by.
+    #[error("the proxy that the environment names (ALL_PROXY, HTTPS_PROXY or HTTP_PROXY): {0}")]
+    Proxy(#[from] AuthorityError),
+    /// A header whose name HTTP does not allow. The name is left out: of a header that is written with a colon it has
+    /// the value as well, which may be a secret.
+    #[error("a header's name is not allowed in HTTP; headers are NAME=VALUE")]
+    HeaderName,
+    /// A header whose value HTTP does not allow. The value is left out: it may be a secret.
+    #[error("header {name:?}: its value is not allowed in HTTP")]
     Header {
         /// The header's name.
         name: String,
@@ -177,8 +185,12 @@ impl Client {
             let tls = ureq::tls::TlsConfig::builder().root_certs(trusted).client_cert(client).build();
             builder = builder.tls_config(tls);
         }
+        let settings = builder.build();
+        if let Some(authority) = settings.proxy().and_then(|proxy| proxy.uri().authority()) {
+            check_authority(authority)?;
+        }
         Ok(Self {
-            agent: builder.build().new_agent(),
+            agent: settings.new_agent(),
             endpoint: config.endpoint.clone(),
             headers: header_map(config.headers)?,
             compression: config.compression,
