@@ -90,6 +90,22 @@ fn grpc_is_refused_in_one_line() {
     }
 }
 
+/// As all of OpenTelemetry in the process.
+#[test]
+fn opentelemetry_that_is_off_profiles_nothing_in_one_line() {
+    for home in java_homes().into_iter().take(1) {
+        let off = |name: &str, run: JavaRun| {
+            let run = run.agent("strict,file=FILE").run().expect_success();
+            assert_eq!(run.stdout, "Hello\n", "{}", run.label);
+            let lines: Vec<_> = run.stderr.lines().filter(|line| line.contains("otlpprof")).collect();
+            assert_eq!(lines, [format!("[otlpprof] {name}=true: nothing is profiled")], "{}", run.label);
+            assert!(run.files().is_empty(), "{}", run.label);
+        };
+        off("OTEL_SDK_DISABLED", JavaRun::new(&home, "Hello").variable("OTEL_SDK_DISABLED", "true"));
+        off("-Dotel.sdk.disabled", JavaRun::new(&home, "Hello").jvm_option("-Dotel.sdk.disabled=true"));
+    }
+}
+
 /// Commands before the VM is live once ended the process: no thread can be attached so early.
 #[test]
 fn commands_at_the_jvms_start_end_nothing() {
@@ -133,10 +149,24 @@ fn strict_fails_the_start_for_what_cannot_be_written_to_or_uploaded() {
             ),
             ("endpoint=https://localhost:1,certificate=/nowhere.pem".into(), "certificate /nowhere.pem: "),
             ("endpoint=http://localhost:1,headers=a b=c".into(), "not allowed in HTTP"),
+            // Posted to port 80 once.
+            ("endpoint=http://127.0.0.1:99999".into(), "port \"99999\": must be a number from 0 to 65535"),
         ] {
             let run = JavaRun::new(&home, "Hello").agent(&format!("strict,{options}")).run();
             assert!(!run.succeeded(), "{options}: {}", run.stderr);
             assert!(run.stderr.contains(says), "{options}: {}", run.stderr);
         }
+    }
+}
+
+/// The HTTP library takes the scheme's own port where a proxy's is none.
+#[test]
+fn a_proxy_whose_port_is_none_is_refused() {
+    for home in java_homes().into_iter().take(1) {
+        let run = JavaRun::new(&home, "Hello").agent("strict,endpoint=http://collector.example:4318");
+        let run = run.variable("HTTP_PROXY", "http://user:hunter2@proxy.example:99999").run();
+        assert!(!run.succeeded(), "{}", run.stderr);
+        let says = "HTTP_PROXY): port \"99999\": must be a number from 0 to 65535";
+        assert!(run.stderr.contains(says) && !run.stderr.contains("hunter2"), "{}", run.stderr);
     }
 }

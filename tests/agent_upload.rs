@@ -224,3 +224,29 @@ fn the_environment_configures_a_real_jvm() {
         assert!(!text.contains("hidden"), "{label} {text}");
     }
 }
+
+/// OpenTelemetry's Java agent reads them, and the profiler beside it did not, without a word.
+#[test]
+fn opentelemetrys_system_properties_configure_a_real_jvm() {
+    for home in oldest_and_newest() {
+        let server = FaultServer::start([]);
+        let run = JavaRun::new(&home, "Demo")
+            .argument(1)
+            .agent("cpu=2ms,file=FILE")
+            .variable("OTEL_SERVICE_NAME", "variable")
+            .variable("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+            .jvm_option("-Dotel.service.name=property")
+            .jvm_option(&format!("-Dotel.exporter.otlp.endpoint=http://{}/base", server.address))
+            .jvm_option("-Dotel.exporter.otlp.headers=api-key=secret")
+            .jvm_option("-Dotel.exporter.otlp.compression=zip")
+            .run()
+            .expect_success();
+        let label = format!("{}: {}", run.label, run.stderr);
+        let request = server.request();
+        assert_eq!(request.line, "POST /base/v1development/profiles HTTP/1.1", "{label}");
+        assert_eq!(request.header("api-key"), ["secret"], "{label}");
+        assert!(run.stderr.contains("-Dotel.exporter.otlp.compression=zip is ignored: "), "{label}");
+        let text = format!("{:?}", run.messages()[0].data.resource_profiles[0].resource);
+        assert!(text.contains("\"property\"") && !text.contains("\"variable\""), "{label} {text}");
+    }
+}

@@ -1,6 +1,6 @@
 //! What the JVM calls when it loads and unloads the agent.
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::panic::catch_unwind;
 
 use jni::sys::{JNI_ERR, JNI_OK, JavaVM, jint};
@@ -10,6 +10,7 @@ use super::lifecycle;
 use super::logging;
 use super::options::{self, Environment, Request};
 use super::session;
+use crate::jvm::jvmti::Jvmti;
 
 /// Loaded at the JVM's start: `-agentpath:…/libotlpprof.so=OPTIONS`.
 ///
@@ -77,7 +78,9 @@ pub(super) unsafe fn load_with(vm: *mut JavaVM, options: &[u8]) -> jint {
         if lifecycle::agent().is_none() {
             logging::set_level(LevelFilter::Info);
         }
-        let request = options::parse_bytes(options, &Environment::of_process());
+        // SAFETY: by the contract.
+        let environment = unsafe { environment(vm) };
+        let request = options::parse_bytes(options, &environment);
         // SAFETY: by the contract.
         unsafe { obey(vm, request) }
     });
@@ -85,6 +88,24 @@ pub(super) unsafe fn load_with(vm: *mut JavaVM, options: &[u8]) -> jint {
         logging::say("error: internal error at start; the JVM runs on without profiling");
         JNI_OK
     })
+}
+
+/// The variables of this process, and the system properties that stand for some of them.
+///
+/// # Safety
+/// `vm` is the JavaVM of this process.
+pub(super) unsafe fn environment(vm: *mut JavaVM) -> Environment {
+    let environment = Environment::of_process();
+    // SAFETY: by the contract.
+    let Ok(jvmti) = (unsafe { Jvmti::new(vm) }) else { return environment };
+    let property = |name: String| {
+        let value = jvmti.system_property(&CString::new(name.as_str()).ok()?).ok()??;
+        Some((name, value))
+    };
+    let environment = environment.with_properties(options::property_names().filter_map(property));
+    // SAFETY: the one copy is not used again.
+    let _ = unsafe { jvmti.dispose() };
+    environment
 }
 
 /// Does what is asked. A mistake leaves the JVM running, unless `strict` says otherwise.
@@ -109,6 +130,10 @@ unsafe fn obey(vm: *mut JavaVM, request: Result<Request, options::OptionError>) 
                 Ok(()) => JNI_OK,
                 Err(error) => failed(&error.to_string(), strict),
             }
+        }
+        Ok(Request::Disabled(name)) => {
+            logging::say(&format!("{name}=true: nothing is profiled"));
+            JNI_OK
         }
         Ok(Request::Help) => {
             print!("{}", options::help());

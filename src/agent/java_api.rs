@@ -15,7 +15,7 @@ use jni::sys::{
 use super::entry;
 use super::events::{Event, EventKind};
 use super::lifecycle::{self, Agent};
-use super::options::{self, Environment, Request};
+use super::options::{self, Request};
 use super::{logging, publication, virtual_contexts};
 use crate::context::counts::{COUNTS, add};
 use crate::context::dictionary::{DICTIONARY, Interned, LONGEST_VALUE, MAX_VALUES};
@@ -186,28 +186,33 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_start0(
     })
 }
 
-/// What begins with `options: ` is the caller's mistake.
+/// What begins with `options: ` is the caller's mistake, and what begins with `disabled: ` the user's wish.
 ///
 /// # Safety
 /// `env` is the current thread's; `options` a live reference to a string.
 unsafe fn start(env: *mut JNIEnv, options: jstring) -> Result<(), String> {
     // SAFETY: by the contract.
     let text = unsafe { text_of(env, options, usize::MAX) }.unwrap_or_default();
-    let request = options::parse(&text, &Environment::of_process());
-    let options = match request.map_err(|error| format!("options: {}", error.message))? {
-        Request::Start(options) => *options,
-        _ => return Err("options: a command; there are methods for that".into()),
-    };
     let mut vm = null_mut();
     // SAFETY: by the contract; the out parameter is valid. The VM says that it is its own.
-    unsafe {
+    let environment = unsafe {
         ((**env).v1_1.GetJavaVM)(env, &mut vm);
-        let is_profiling = lifecycle::agent().is_some_and(Agent::is_profiling);
-        if !is_profiling {
-            logging::set_level(options.log_level);
+        entry::environment(vm)
+    };
+    let request = options::parse(&text, &environment);
+    let options = match request.map_err(|error| format!("options: {}", error.message))? {
+        Request::Start(options) => *options,
+        Request::Disabled(name) => {
+            logging::say(&format!("{name}=true: nothing is profiled"));
+            return Err(format!("disabled: {name}"));
         }
-        lifecycle::start(vm, options).map_err(|error| error.to_string())
+        _ => return Err("options: a command; there are methods for that".into()),
+    };
+    if !lifecycle::agent().is_some_and(Agent::is_profiling) {
+        logging::set_level(options.log_level);
     }
+    // SAFETY: as above.
+    unsafe { lifecycle::start(vm, options) }.map_err(|error| error.to_string())
 }
 
 /// `Natives.stop0`.

@@ -351,7 +351,7 @@ impl Agent {
             Request::Flush if self.flush(env) => logging::say("flushed"),
             Request::Flush => logging::say(self.what_is_not_running()),
             Request::Status => logging::say(&self.status()),
-            Request::Start(_) | Request::Help => {}
+            Request::Start(_) | Request::Help | Request::Disabled(_) => {}
         }
     }
 

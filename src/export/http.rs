@@ -236,15 +236,23 @@ impl Client {
     }
 }
 
+/// Looks whether requests can have these headers.
+///
+/// # Errors
+/// HTTP does not allow one, or the exporter sets it itself.
+pub fn check_headers(headers: &[(String, String)]) -> Result<(), ConfigError> {
+    header_map(headers).map(drop)
+}
+
 fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, ConfigError> {
     let mut map = HeaderMap::new();
     for (name, value) in headers {
-        let not_allowed = || ConfigError::Header { name: printable(name) };
-        let name = HeaderName::from_bytes(name.trim().as_bytes()).map_err(|_| not_allowed())?;
+        let name = HeaderName::from_bytes(name.trim().as_bytes()).map_err(|_| ConfigError::HeaderName)?;
         if RESERVED.contains(&name.as_str()) {
             return Err(ConfigError::ReservedHeader { name: name.to_string() });
         }
-        let mut value = HeaderValue::from_str(value.trim()).map_err(|_| not_allowed())?;
+        let not_allowed = |_| ConfigError::Header { name: name.to_string() };
+        let mut value = HeaderValue::from_str(value.trim()).map_err(not_allowed)?;
         value.set_sensitive(true);
         map.append(name, value);
     }

@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::http::{Answer, Client, ClientConfig, Encoded};
-pub use super::http::{Compression, ConfigError};
+pub use super::http::{Compression, ConfigError, check_headers};
 use super::retry::Jitter;
 pub use super::retry::RetryPolicy;
 use super::stats::{Loss, Tally, UploadStats};

@@ -80,7 +80,102 @@ fn grpc_says_what_to_set_and_is_never_silent() {
     assert_eq!(url(&named).as_deref(), Some("http://h:4318/v1development/profiles"));
     assert_eq!(error_in("", [grpc, ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://h:4318")]).message, message);
     assert_eq!(url(&start_in("file=/f", [grpc])), None, "nothing is uploaded");
+    assert_eq!(start_in("file=/f,endpoint=off", [grpc]).warnings, [] as [&str; 0]);
     assert_eq!(start("endpoint=http://h:4317").warnings.len(), 1, "the gRPC port draws a warning");
+}
+
+/// Such variables once kept the agent from starting, where it had a file to write to.
+#[test]
+fn variables_that_rule_an_upload_out_do_not_cost_the_file() {
+    let grpc = ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
+    for endpoint in ["http://collector:4317", "collector:4317", "http://collector:99999"] {
+        let general = ("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint);
+        for variables in
+            [vec![grpc, general], vec![("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"), general]]
+        {
+            let options = start_in("file=/f", variables.clone());
+            assert_eq!(options.file.as_deref(), Some("/f"));
+            if endpoint == "http://collector:4317" && variables[0] != grpc {
+                assert_eq!(options.upload.unwrap().endpoint.url().port_u16(), Some(4317));
+                continue;
+            }
+            assert_eq!((options.upload, options.warnings.len()), (None, 1), "{:?}", options.warnings);
+            let names = if variables[0] == grpc { "PROTOCOL=grpc: " } else { "ENDPOINT: " };
+            let says = format!("nothing is uploaded: OTEL_EXPORTER_OTLP_{names}");
+            assert!(options.warnings[0].starts_with(&says), "{:?}", options.warnings);
+        }
+    }
+}
+
+/// A header that HTTP does not allow passed the reader, and then kept the agent from starting.
+#[test]
+fn malformed_headers_of_the_environment_warn_and_are_ignored() {
+    for text in [
+        "authorization:secret",
+        "Authorization: Basic c2VjcmV0=",
+        "no token=secret",
+        "x=secret%0Ay: secret",
+        "content-type=secret",
+        "good=1,host=secret",
+    ] {
+        let options = start_in("", [("OTEL_EXPORTER_OTLP_HEADERS", text)]);
+        assert_eq!(options.warnings.len(), 1, "{text}: {:?}", options.warnings);
+        let warning = &options.warnings[0];
+        assert!(warning.starts_with("OTEL_EXPORTER_OTLP_HEADERS is ignored: "), "{warning}");
+        assert!(!warning.contains("ecret") && !warning.contains("c2Vj"), "{warning}");
+        assert_eq!(upload(options).headers, []);
+    }
+}
+
+#[test]
+fn system_properties_stand_for_variables_and_come_first() {
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://variable:4318"),
+        ("OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL", "http/json"),
+        ("OTEL_SERVICE_NAME", "variable"),
+    ];
+    let properties = [
+        ("otel.exporter.otlp.endpoint", "http://property:4318"),
+        ("otel.exporter.otlp.client.key", "/property.key"),
+        ("otel.exporter.otlp.timeout", "never"),
+        ("otel.exporter.otlp.headers", ""),
+        ("otel.service.name", "property"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let environment = Environment::from_iter(variables).with_properties(properties);
+    let Ok(Request::Start(options)) = parse("", &environment) else { panic!() };
+    assert_eq!(url(&options).as_deref(), Some("http://property:4318/v1development/profiles"));
+    assert_eq!(options.encode.format, Format::Json);
+    assert_eq!(options.resource, [("service.name".to_owned(), "property".to_owned())]);
+    let says = "-Dotel.exporter.otlp.timeout=never is ignored: ";
+    assert!(options.warnings.len() == 1 && options.warnings[0].starts_with(says), "{:?}", options.warnings);
+    assert_eq!(upload(*options).client_key.as_deref(), Some(Path::new("/property.key")));
+    let read: Vec<_> = otel::property_names().collect();
+    assert_eq!(read.len(), 19);
+    for (name, _) in
+        [("otel.exporter.otlp.profiles.client.certificate", ""), ("otel.resource.attributes", "")]
+    {
+        assert!(read.iter().any(|known| known == name), "{name}");
+    }
+}
+
+#[test]
+fn opentelemetry_that_is_off_is_off_for_profiles() {
+    let parsed = |text, value: &str| parse(text, &Environment::from_iter([("OTEL_SDK_DISABLED", value)]));
+    for value in ["true", "TRUE", " True "] {
+        for text in ["", "file=/f", "strict"] {
+            let says = Request::Disabled("OTEL_SDK_DISABLED".into());
+            assert_eq!(parsed(text, value), Ok(says), "{text} {value}");
+        }
+        assert_eq!(parsed("stop", value), Ok(Request::Stop));
+    }
+    for (value, warnings) in [("false", 0), ("False", 0), ("1", 1), ("yes", 1)] {
+        let Ok(Request::Start(options)) = parsed("", value) else { panic!("{value}") };
+        assert_eq!(options.warnings.len(), warnings, "{value}: {:?}", options.warnings);
+    }
+    let property = [("otel.sdk.disabled".to_owned(), "true".to_owned())];
+    let both = Environment::from_iter([("OTEL_SDK_DISABLED", "false")]).with_properties(property);
+    assert_eq!(parse("", &both), Ok(Request::Disabled("-Dotel.sdk.disabled".into())));
 }
 
 #[test]

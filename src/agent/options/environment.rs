@@ -8,6 +8,8 @@ use std::ffi::OsString;
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     variables: BTreeMap<String, String>,
+    /// By the name of a variable that a system property stands for: how the user knows it.
+    properties: BTreeMap<String, String>,
     /// Names, as far as they can be shown, of variables that are not UTF-8.
     unreadable: Vec<String>,
 }
@@ -31,6 +33,23 @@ impl Environment {
         }
         environment.unreadable.sort();
         environment
+    }
+
+    /// These system properties too, over the variables that they stand for: `otel.service.name` is `OTEL_SERVICE_NAME`
+    /// (OpenTelemetry Java, "Environment variables and system properties").
+    #[must_use]
+    pub fn with_properties(mut self, properties: impl IntoIterator<Item = (String, String)>) -> Self {
+        for (property, value) in properties.into_iter().filter(|(_, value)| !value.is_empty()) {
+            let variable = property.to_uppercase().replace(['.', '-'], "_");
+            self.properties.insert(variable.clone(), format!("-D{property}"));
+            self.variables.insert(variable, value);
+        }
+        self
+    }
+
+    /// What the user calls a variable: its name, or that of the system property in its place.
+    pub(super) fn shown<'a>(&'a self, name: &'a str) -> &'a str {
+        self.properties.get(name).map_or(name, String::as_str)
     }
 
     /// The names, as far as they can be shown, that begin with `prefix` and that are not UTF-8 or whose value is not.

@@ -18,8 +18,8 @@ pub fn help() -> String {
         let _ = writeln!(text, "  {name:<8}{help}");
     }
     text.push_str(
-        "\nOptions; each is also read from the variable in parentheses. BOOL is true/false, yes/no, y/n, on/off, 1/0 \
-         or\nthe bare key. DURATION is a number with ns, us, ms, s, m or h; SIZE one with k, m or g.\n",
+        "\nOptions; each is also read from the variable in parentheses. BOOL is true/false, t/f, yes/no, y/n, on/off,\n\
+         1/0 or the bare key. DURATION is a number with ns, us, ms, s, m or h; SIZE one with k, m or g.\n",
     );
     for option in table::all() {
         let _ = write!(text, "  {}={}", option.name, option.value);
@@ -29,8 +29,10 @@ pub fn help() -> String {
         let _ = writeln!(text, " ({})\n      {}", option.environment_variable(), option.help);
     }
     text.push_str(
-        "\nAlso read: OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES and OTEL_EXPORTER_OTLP_{ENDPOINT,HEADERS,COMPRESSION,\n\
-         TIMEOUT,PROTOCOL,CERTIFICATE,CLIENT_CERTIFICATE,CLIENT_KEY}, each of these also as OTEL_EXPORTER_OTLP_PROFILES_...\n",
+        "\nAlso read: OTEL_SDK_DISABLED, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES and\n\
+         OTEL_EXPORTER_OTLP_{ENDPOINT,HEADERS,COMPRESSION,TIMEOUT,PROTOCOL,CERTIFICATE,CLIENT_CERTIFICATE,CLIENT_KEY},\n\
+         each of these also as OTEL_EXPORTER_OTLP_PROFILES_..., and\n\
+         all of them as system properties, such as -Dotel.service.name=NAME, which come before the variables.\n",
     );
     text
 }

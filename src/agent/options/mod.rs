@@ -2,10 +2,10 @@
 //!
 //! [`parse`] is the way in. `table` defines every option once; `value` reads single values; `agent_string` splits
 //! the string; `otel` reads the standard OTEL_* variables; `help` prints the table. Nothing here looks at the
-//! process: the environment is passed in.
+//! process: the environment is passed in, with the system properties that stand for variables.
 //!
 //! Precedence, for each option on its own: agent string, then `OTLPPROF_*`, then `OTEL_EXPORTER_OTLP_PROFILES_*`,
-//! then `OTEL_*`, then the table's default. Empty variables count as unset.
+//! then `OTEL_*`, then the table's default; of a variable and its system property (`-Dotel.*`) the property. Empty variables count as unset.
 //!
 //! A mistake in what was said to otlpprof itself (agent string, `OTLPPROF_*`) is an error. The OTEL_* variables are
 //! shared with other programs: a value of theirs that cannot be used is a warning and is ignored, as the
@@ -26,6 +26,7 @@ mod value;
 pub use environment::Environment;
 pub use error::OptionError;
 pub use help::help;
+pub use otel::property_names;
 pub use request::{Request, parse, parse_bytes};
 pub use traced_methods::TracedMethods;
 pub use types::{ContextPublication, CpuClock, Options, RecordedEvents, StackWalker};

@@ -1,5 +1,6 @@
 //! The standard OTEL_* variables for transport and resource (OpenTelemetry specification: "OTLP Exporter
-//! Configuration", "Environment Variable Specification", "Resource SDK").
+//! Configuration", "Environment Variable Specification", "Resource SDK"), and the system properties that
+//! OpenTelemetry's Java agent and SDK read in their place.
 
 use std::time::Duration;
 
@@ -8,18 +9,59 @@ use super::request::{Destination, Draft};
 use super::table::COMPRESSIONS;
 use super::value;
 use crate::export::Endpoint;
+use crate::export::upload::check_headers;
 use crate::otlp::Format;
+
+const SDK_DISABLED: &str = "OTEL_SDK_DISABLED";
+const RESOURCE_ATTRIBUTES: &str = "OTEL_RESOURCE_ATTRIBUTES";
+const SERVICE_NAME: &str = "OTEL_SERVICE_NAME";
+const OWN: &str = "OTEL_EXPORTER_OTLP_PROFILES_";
+const GENERAL: &str = "OTEL_EXPORTER_OTLP_";
+/// What follows the two.
+const SUFFIXES: [&str; 8] = [
+    "ENDPOINT",
+    "HEADERS",
+    "COMPRESSION",
+    "TIMEOUT",
+    "PROTOCOL",
+    "CERTIFICATE",
+    "CLIENT_CERTIFICATE",
+    "CLIENT_KEY",
+];
+
+/// The names of the system properties that stand for the variables which are read here.
+pub fn property_names() -> impl Iterator<Item = String> {
+    let exporter =
+        SUFFIXES.iter().flat_map(|suffix| [OWN, GENERAL].map(|prefix| format!("{prefix}{suffix}")));
+    let other = [SDK_DISABLED, RESOURCE_ATTRIBUTES, SERVICE_NAME].map(str::to_owned);
+    other.into_iter().chain(exporter).map(|variable| variable.to_lowercase().replace('_', "."))
+}
+
+/// By what all of OpenTelemetry is off in this process, profiles included: only `true` says so, in any case
+/// ("Environment Variable Specification", "Boolean value").
+pub(super) fn disabled_by(environment: &Environment) -> Option<&str> {
+    let value = environment.get(SDK_DISABLED)?.trim();
+    value.eq_ignore_ascii_case("true").then(|| environment.shown(SDK_DISABLED))
+}
 
 /// Reads what is set into the draft; the profiles' own form of a variable hides the general one.
 pub(super) fn apply(environment: &Environment, draft: &mut Draft) {
+    if let Some(value) = environment.get(SDK_DISABLED).map(str::trim)
+        && !["true", "false"].iter().any(|known| value.eq_ignore_ascii_case(known))
+    {
+        let name = environment.shown(SDK_DISABLED);
+        draft.options.warnings.push(format!("{name}={value} is ignored: must be true or false"));
+    }
     resource(environment, draft);
     endpoint(environment, draft);
     protocol(environment, draft);
     if let Some((name, text)) = exporter_variable(environment, "HEADERS") {
         // Headers carry credentials: the warning does not repeat them.
-        use_or_warn(draft, &name, None, value::pairs(text, ','), |draft, headers| {
-            draft.upload.headers = headers
+        let headers = value::pairs(text, ',').and_then(|headers| {
+            check_headers(&headers).map_err(|error| error.to_string())?;
+            Ok(headers)
         });
+        use_or_warn(draft, &name, None, headers, |draft, headers| draft.upload.headers = headers);
     }
     if let Some((name, text)) = exporter_variable(environment, "COMPRESSION") {
         let compression = value::choice(text, &COMPRESSIONS);
@@ -43,11 +85,12 @@ pub(super) fn apply(environment: &Environment, draft: &mut Draft) {
     }
 }
 
-/// `OTEL_EXPORTER_OTLP_PROFILES_<suffix>`, else `OTEL_EXPORTER_OTLP_<suffix>`: name and value.
+/// `OTEL_EXPORTER_OTLP_PROFILES_<suffix>`, else `OTEL_EXPORTER_OTLP_<suffix>`: what the user calls it, and its value.
 fn exporter_variable<'a>(environment: &'a Environment, suffix: &str) -> Option<(String, &'a str)> {
-    ["OTEL_EXPORTER_OTLP_PROFILES_", "OTEL_EXPORTER_OTLP_"].iter().find_map(|prefix| {
+    debug_assert!(SUFFIXES.contains(&suffix));
+    [OWN, GENERAL].iter().find_map(|prefix| {
         let name = format!("{prefix}{suffix}");
-        environment.get(&name).map(|value| (name, value.trim()))
+        environment.get(&name).map(|value| (environment.shown(&name).to_owned(), value.trim()))
     })
 }
 
@@ -69,13 +112,13 @@ fn use_or_warn<T>(
 
 /// A mistake in one item discards the whole variable, as the specification asks.
 fn resource(environment: &Environment, draft: &mut Draft) {
-    const ATTRIBUTES: &str = "OTEL_RESOURCE_ATTRIBUTES";
-    if let Some(text) = environment.get(ATTRIBUTES) {
-        use_or_warn(draft, ATTRIBUTES, Some(text), value::pairs(text, ','), |draft, pairs| {
+    if let Some(text) = environment.get(RESOURCE_ATTRIBUTES) {
+        let name = environment.shown(RESOURCE_ATTRIBUTES);
+        use_or_warn(draft, name, Some(text), value::pairs(text, ','), |draft, pairs| {
             draft.add_resource(pairs)
         });
     }
-    if let Some(name) = environment.get("OTEL_SERVICE_NAME") {
+    if let Some(name) = environment.get(SERVICE_NAME) {
         draft.add_resource([("service.name".to_owned(), name.to_owned())]);
     }
 }
@@ -83,15 +126,9 @@ fn resource(environment: &Environment, draft: &mut Draft) {
 /// The profiles' own endpoint is used as it is; to the general one the signal's path is appended. One that cannot
 /// be used is an error unless a better source names another.
 fn endpoint(environment: &Environment, draft: &mut Draft) {
-    const OWN: &str = "OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT";
-    const GENERAL: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
-    let (name, endpoint) = if let Some(text) = environment.get(OWN) {
-        (OWN, Endpoint::signal(text))
-    } else if let Some(text) = environment.get(GENERAL) {
-        (GENERAL, Endpoint::base(text))
-    } else {
-        return;
-    };
+    let Some((name, text)) = exporter_variable(environment, "ENDPOINT") else { return };
+    let is_own = environment.get(&format!("{OWN}ENDPOINT")).is_some();
+    let endpoint = if is_own { Endpoint::signal(text) } else { Endpoint::base(text) };
     draft.destination = match endpoint {
         Ok(endpoint) => Destination::Collector(endpoint),
         Err(error) => Destination::Unusable(format!("{name}: {error}")),

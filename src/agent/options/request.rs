@@ -34,6 +34,8 @@ pub enum Request {
     Status,
     /// Print the help.
     Help,
+    /// Nothing: OpenTelemetry is off in this process, by the variable or the property of this name.
+    Disabled(String),
 }
 
 /// [`parse`] for an agent string of any bytes, as the JVM passes it.
@@ -60,6 +62,9 @@ pub fn parse(agent_string: &str, environment: &Environment) -> Result<Request, O
 
 fn request(agent_string: &str, environment: &Environment) -> Result<Request, String> {
     let (command, given) = agent_string::split(agent_string)?;
+    if let (Command::Start, Some(name)) = (command, otel::disabled_by(environment)) {
+        return Ok(Request::Disabled(name.to_owned()));
+    }
     Ok(match command {
         Command::Start => Request::Start(Box::new(options(&given, environment)?)),
         Command::Stop => Request::Stop,
@@ -162,23 +167,30 @@ impl Draft {
             return Err("loop needs a file whose name has the time: say file=PATH with %t in it".into());
         }
         let endpoint = match destination {
-            Destination::Unsaid | Destination::Off if options.file.is_some() => {
+            Destination::Off if options.file.is_none() => {
+                return Err("endpoint=off leaves nowhere to send profiles to: say file=PATH".into());
+            }
+            Destination::Off => return Ok(options),
+            Destination::Unsaid if options.file.is_some() => {
                 options
                     .warnings
                     .extend(unusable_protocol.map(|message| format!("nothing is uploaded: {message}")));
                 return Ok(options);
             }
-            Destination::Unsaid => upload.endpoint,
-            Destination::Off => {
-                return Err("endpoint=off leaves nowhere to send profiles to: say file=PATH".into());
-            }
-            Destination::Collector(endpoint) => endpoint,
-            // The protocol is the likelier cause of an odd endpoint, and says more.
-            Destination::Unusable(message) => return Err(unusable_protocol.unwrap_or(message)),
+            Destination::Unsaid => Ok(upload.endpoint),
+            Destination::Collector(endpoint) => Ok(endpoint),
+            Destination::Unusable(message) => Err(message),
         };
-        if let Some(message) = unusable_protocol {
-            return Err(message);
-        }
+        // The protocol is the likelier cause of an odd endpoint, and says more.
+        let endpoint = match unusable_protocol.map_or(endpoint, Err) {
+            Ok(endpoint) => endpoint,
+            // A mistake in variables that other programs share costs no file.
+            Err(message) if options.file.is_some() => {
+                options.warnings.push(format!("nothing is uploaded: {message}"));
+                return Ok(options);
+            }
+            Err(message) => return Err(message),
+        };
         if endpoint.url().port_u16() == Some(4317) {
             options
                 .warnings

@@ -7,12 +7,12 @@ use crate::sampling::config::Config;
 
 type Read<T> = Result<T, String>;
 
-/// true/false, yes/no, y/n, on/off, 1/0, in any case; nothing else.
+/// true/false, t/f, yes/no, y/n, on/off, 1/0, in any case; nothing else.
 pub(super) fn boolean(text: &str) -> Read<bool> {
     match text.to_ascii_lowercase().as_str() {
-        "true" | "yes" | "y" | "on" | "1" => Ok(true),
-        "false" | "no" | "n" | "off" | "0" => Ok(false),
-        _ => Err("must be true or false (or yes/no, y/n, on/off, 1/0)".into()),
+        "true" | "t" | "yes" | "y" | "on" | "1" => Ok(true),
+        "false" | "f" | "no" | "n" | "off" | "0" => Ok(false),
+        _ => Err("must be true or false (or t/f, yes/no, y/n, on/off, 1/0)".into()),
     }
 }
 
@@ -182,13 +182,13 @@ mod tests {
 
     #[test]
     fn booleans_are_what_people_write_and_nothing_else() {
-        for yes in ["true", "yes", "y", "on", "1", "TRUE", "Yes"] {
+        for yes in ["true", "t", "yes", "y", "on", "1", "TRUE", "T", "Yes"] {
             assert_eq!(boolean(yes), Ok(true), "{yes}");
         }
-        for no in ["false", "no", "n", "off", "0", "FALSE", "No"] {
+        for no in ["false", "f", "no", "n", "off", "0", "FALSE", "F", "No"] {
             assert_eq!(boolean(no), Ok(false), "{no}");
         }
-        for bad in ["", "invalid", "tru", "2", "01", " true", "t", "f", "enabled"] {
+        for bad in ["", "invalid", "tru", "2", "01", " true", "tr", "ff", "enabled"] {
             assert!(boolean(bad).is_err(), "{bad}");
         }
     }

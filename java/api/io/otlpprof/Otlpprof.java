@@ -206,7 +206,8 @@ public final class Otlpprof {
      * Starts to profile.
      *
      * @param options as they follow the library's name in {@code -agentpath}; may be empty
-     * @return whether it profiles now; false without the agent
+     * @return whether it profiles now; false without the agent, and where {@code OTEL_SDK_DISABLED} or
+     *     {@code -Dotel.sdk.disabled} is true
      * @throws IllegalArgumentException if an option is wrong, and nothing has been started
      * @throws IllegalStateException if it profiles already, or cannot; nothing has changed
      */
@@ -218,6 +219,9 @@ public final class Otlpprof {
         String problem = Natives.start0(options);
         if (problem == null) {
             return true;
+        }
+        if (problem.startsWith("disabled: ")) {
+            return false;
         }
         if (problem.startsWith("options: ")) {
             throw new IllegalArgumentException(problem.substring("options: ".length()));
