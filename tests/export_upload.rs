@@ -251,11 +251,58 @@ fn a_partial_success_is_recorded_and_never_retried() {
     uploader.submit(message(10, 3));
     uploader.submit(message(10, 3));
     let stats = uploader.shutdown(AMPLE);
-    assert_eq!((stats.sent, stats.retries), (tally(2, 6, 20), 0));
+    assert_eq!((stats.sent, stats.retries), (tally(1, 3, 10), 0));
+    assert_lost(&stats, Loss::RejectedInPart, tally(1, 3, 10));
+    assert_eq!(stats.lost_by(Fate::Rejected), tally(1, 3, 10));
+    assert_eq!(stats.accounted(), stats.submitted);
     assert_eq!((stats.partial_answers, stats.partial_rejected_profiles), (1, 2));
     let partial = stats.last_partial.unwrap();
     assert_eq!((partial.rejected_profiles, partial.error_message.as_str()), (2, "too old"));
     assert_eq!(server.further_requests(), 2);
+}
+
+#[test]
+fn a_warning_without_anything_rejected_is_a_success() {
+    // partial_success { error_message: "deprecated" }
+    let (stats, _) = upload_one(vec![Step::protobuf(200, "", b"\x0a\x0c\x12\x0adeprecated")]);
+    assert_eq!((stats.sent, stats.partial_answers), (tally(1, 3, 10), 1));
+}
+
+/// A login page of a proxy, for example: each such message counted as delivered.
+#[test]
+fn a_success_that_is_no_answer_of_otlp_is_a_failure() {
+    keep_warnings();
+    let page = b"<!DOCTYPE html><html><title>Sign in</title></html>".to_vec();
+    for (mime, body, what) in [
+        ("text/html; charset=utf-8", page.clone(), "text/html"),
+        ("text/plain", b"OK".to_vec(), "text/plain"),
+        ("", b"OK".to_vec(), "a body of no content type"),
+        ("application/json", page.clone(), "application/json that does not decode"),
+        ("application/json", b"[]".to_vec(), "application/json that does not decode"),
+        ("application/x-protobuf", page, "application/x-protobuf that does not decode"),
+    ] {
+        for status in [200, 202] {
+            let server = FaultServer::start([Step::Answer(status, "", mime, body.clone())]);
+            let uploader = start(&server);
+            uploader.submit(message(10, 3));
+            let stats = uploader.shutdown(AMPLE);
+            assert_lost(&stats, Loss::NotOtlp, tally(1, 3, 10));
+            assert_eq!((stats.lost_by(Fate::Rejected), stats.retries), (tally(1, 3, 10), 0));
+            let lines = warnings_with(&server.address.to_string());
+            let says = format!("answered {status} with {what}");
+            assert!(lines.len() == 1 && lines[0].contains(&says), "{says}: {lines:?}");
+        }
+    }
+    for (mime, body) in [
+        ("text/html", &b""[..]),
+        ("application/json; charset=utf-8", b"{}"),
+        ("application/json", b"{\"partialSuccess\":{}}"),
+        ("application/x-protobuf", b"\x0a\x00"),
+        ("application/protobuf", b"\x0a\x00"),
+    ] {
+        let (stats, _) = upload_one(vec![Step::Answer(200, "", mime, body.to_vec())]);
+        assert_eq!(stats.sent, tally(1, 3, 10), "{mime}");
+    }
 }
 
 /// Halves a message, down to pieces of 10 bytes.
@@ -463,7 +510,7 @@ fn settings_that_cannot_work_are_refused() {
     };
     for (name, value) in [("a b", "x"), ("", "x"), ("a", "x\r\nb: y"), ("a", "\u{7f}secret")] {
         let error = with(name, value);
-        assert!(matches!(&error, ConfigError::Header { .. }), "{error}");
+        assert!(matches!(&error, ConfigError::Header { .. } | ConfigError::HeaderName), "{error}");
         assert!(!error.to_string().contains("secret"));
     }
     for name in ["Content-Type", "otlp-profiles-development-version", "host"] {

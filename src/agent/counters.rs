@@ -12,7 +12,9 @@
 //! `samples` of files and uploads are a profile's, each of which stands for all records of one stack and thread;
 //! `agent.threads_ns` is what the profiler's threads have used but the one that reads the JVM's recording, whose is
 //! `agent.recording_ns`; `agent.signals_ns` what the kernel needed to deliver its signals, by what one costs.
-//! `pending` is what waits to be uploaded now, `context.blocks` for how many threads at once there has been memory. A profile that is divided into messages has its counts in the first.
+//! `upload.rejected_in_part` are messages of which a collector took some profiles and not others, with all of their
+//! samples: which were not taken it does not say, but how many (`upload.partial_rejected_profiles`).
+//! `pending` is what waits to be uploaded, or to be written once more, now, `context.blocks` for how many threads at once there has been memory. A profile that is divided into messages has its counts in the first.
 
 use std::sync::atomic::Ordering;
 

@@ -125,6 +125,8 @@ pub(super) struct Encoded {
 pub(super) enum Answer {
     /// 2xx.
     Accepted(Option<PartialSuccess>),
+    /// 2xx, with a body that no OTLP receiver answers.
+    NotOtlp { status: u16, found: String },
     /// 413, or 400 with a text about a size limit.
     TooLarge(String),
     /// 429, 502, 503, 504: to be retried, not before the given time from now.
@@ -272,12 +274,16 @@ fn read_answer(mut response: Response<Body>) -> Answer {
     let retry_after = header("retry-after").and_then(|value| parse_retry_after(value, SystemTime::now()));
     let mut body = Vec::new();
     // The status is what counts; a body that breaks off leaves it as it is.
-    let _ = response.body_mut().as_reader().take(ANSWER_LIMIT).read_to_end(&mut body);
+    let end = response.body_mut().as_reader().take(ANSWER_LIMIT).read_to_end(&mut body);
+    let is_whole = end.is_ok_and(|length| (length as u64) < ANSWER_LIMIT);
+    let code = status.as_u16();
     if status.is_success() {
-        return Answer::Accepted(response::partial_success(&mime, &body));
+        return match response::foreign(&mime, &body, is_whole) {
+            Some(found) => Answer::NotOtlp { status: code, found },
+            None => Answer::Accepted(response::partial_success(&mime, &body)),
+        };
     }
     let message = response::error_message(&mime, &body);
-    let code = status.as_u16();
     match status {
         StatusCode::PAYLOAD_TOO_LARGE => Answer::TooLarge(message),
         StatusCode::BAD_REQUEST if response::says_too_large(&message) => Answer::TooLarge(message),

@@ -32,6 +32,26 @@ pub(super) fn partial_success(mime: &str, body: &[u8]) -> Option<PartialSuccess>
     (partial != PartialSuccess::default()).then_some(partial)
 }
 
+/// What a successful answer is instead of one of OTLP/HTTP ("OTLP/HTTP Response": protobuf or JSON, and its type says
+/// which); none if it is one, or has no body. A body that is not `whole` is judged by its type alone.
+pub(super) fn foreign(mime: &str, body: &[u8], whole: bool) -> Option<String> {
+    let kind = mime.split(';').next().unwrap_or_default().trim();
+    let is_protobuf = ["application/x-protobuf", "application/protobuf"].contains(&kind);
+    if body.is_empty() && whole {
+        None
+    } else if kind.is_empty() {
+        Some("a body of no content type".to_owned())
+    } else if !is_protobuf && kind != "application/json" {
+        Some(printable(kind))
+    } else {
+        let decodes = || match is_protobuf {
+            true => Fields(body).are_whole(),
+            false => serde_json::from_slice(body).is_ok_and(|document: Value| document.is_object()),
+        };
+        (whole && !decodes()).then(|| format!("{kind} that does not decode"))
+    }
+}
+
 /// Reads the text of an error answer: `google.rpc.Status.message`, or the body if that is plain text.
 pub(super) fn error_message(mime: &str, body: &[u8]) -> String {
     let text = if is_json(mime) {
@@ -106,6 +126,16 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
+    /// Whether all of the message is fields.
+    fn are_whole(mut self) -> bool {
+        while !self.0.is_empty() {
+            if self.next().is_none() {
+                return false;
+            }
+        }
+        true
+    }
+
     fn bytes(&mut self, length: usize) -> Option<&'a [u8]> {
         let (bytes, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;

@@ -73,11 +73,16 @@ pub enum Loss {
     Tls,
     /// Given up: what answered does not speak HTTP, or the HTTP client failed in itself.
     Protocol,
+    /// Rejected: answered with a success that is none of OTLP/HTTP, such as a web page.
+    NotOtlp,
+    /// Rejected: a partial success said that not all of the message's profiles were taken. Which were, and so which
+    /// samples, it does not say.
+    RejectedInPart,
 }
 
 impl Loss {
     /// All of them, in the order of declaration.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::QueueFull,
         Self::Closed,
         Self::Refused,
@@ -87,6 +92,8 @@ impl Loss {
         Self::ShutDown,
         Self::Tls,
         Self::Protocol,
+        Self::NotOtlp,
+        Self::RejectedInPart,
     ];
 
     /// Its name in counters, lower-case with underscores.
@@ -101,6 +108,8 @@ impl Loss {
             Self::ShutDown => "shut_down",
             Self::Tls => "tls",
             Self::Protocol => "protocol",
+            Self::NotOtlp => "not_otlp",
+            Self::RejectedInPart => "rejected_in_part",
         }
     }
 
@@ -108,7 +117,9 @@ impl Loss {
     pub const fn fate(self) -> Fate {
         match self {
             Self::QueueFull | Self::Closed => Fate::Dropped,
-            Self::Refused | Self::TooLarge | Self::Redirected => Fate::Rejected,
+            Self::Refused | Self::TooLarge | Self::Redirected | Self::NotOtlp | Self::RejectedInPart => {
+                Fate::Rejected
+            }
             Self::RetriesExhausted | Self::ShutDown | Self::Tls | Self::Protocol => Fate::GivenUp,
         }
     }
@@ -130,7 +141,7 @@ pub struct PartialSuccess {
 pub struct UploadStats {
     /// All that was handed over, the pieces of split messages included.
     pub submitted: Tally,
-    /// Taken by the collector, partial successes included.
+    /// Taken by the collector, whole.
     pub sent: Tally,
     /// Replaced by smaller messages, which count as submitted in their turn.
     pub split: Tally,
@@ -145,7 +156,7 @@ pub struct UploadStats {
     /// Answers that carried a partial success.
     pub partial_answers: u64,
     /// Sum of the profiles that partial successes said were rejected. (OTLP counts profiles there, not
-    /// samples, so that nothing can be subtracted from `sent`.)
+    /// samples: their messages are lost as [`Loss::RejectedInPart`], whole.)
     pub partial_rejected_profiles: u64,
     /// The latest partial success.
     pub last_partial: Option<PartialSuccess>,
@@ -195,7 +206,7 @@ mod tests {
             *tally = Tally { messages: 1 << index, samples: 10, bytes: 100 };
         }
         let ways = [Fate::Dropped, Fate::Rejected, Fate::GivenUp].map(|fate| stats.lost_by(fate));
-        assert_eq!(ways.map(|way| way.messages), [0b11, 0b11100, 0b1_1110_0000]);
+        assert_eq!(ways.map(|way| way.messages), [0b11, 0b110_0001_1100, 0b1_1110_0000]);
         assert_eq!(ways.into_iter().sum::<Tally>(), stats.accounted());
     }
 }

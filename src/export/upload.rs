@@ -294,11 +294,19 @@ impl Exporter {
         };
         match answer {
             Answer::Accepted(partial) => {
+                let rejects = partial.as_ref().is_some_and(|partial| partial.rejected_profiles > 0);
                 if let Some(partial) = partial {
                     self.ledger.partial(partial);
                 }
-                Verdict::Final(Outcome::Sent)
+                Verdict::Final(if rejects { Outcome::Lost(Loss::RejectedInPart) } else { Outcome::Sent })
             }
+            Answer::NotOtlp { status, found } => lost(
+                Loss::NotOtlp,
+                format!(
+                    "answered {status} with {found}, which is no answer of OTLP: nothing counts as delivered; is it a \
+                     proxy's page, or is the path of the URL wrong?"
+                ),
+            ),
             Answer::TooLarge(message) => Verdict::Final(Outcome::TooLarge(message)),
             Answer::Busy { status, retry_after, message } => retry(
                 Notice::Busy,

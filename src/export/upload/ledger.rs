@@ -261,7 +261,10 @@ impl Ledger {
 
     pub(super) fn partial(&self, partial: PartialSuccess) {
         let rejected = u64::try_from(partial.rejected_profiles).unwrap_or(0);
-        let line = format!("took a message but {rejected} profiles of it: {}", partial.error_message);
+        let line = match rejected {
+            0 => format!("took a message, with a warning: {}", partial.error_message),
+            _ => format!("took a message but {rejected} profiles of it: {}", partial.error_message),
+        };
         let mut state = self.state.lock();
         state.stats.partial_answers += 1;
         state.stats.partial_rejected_profiles =
