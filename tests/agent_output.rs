@@ -218,3 +218,40 @@ fn assert_times_are_inside(run: &Finished) {
         }
     }
 }
+
+/// Messages were counted, and not what was in them.
+#[test]
+fn samples_that_could_not_be_written_are_counted() {
+    for home in oldest_and_newest() {
+        let run = JavaRun::new(&home, "Demo").argument(1.2).agent("cpu=2ms,interval=300ms,file=/dev/full");
+        let run = run.run().expect_success();
+        let label = format!("{}: {}", run.label, run.stderr);
+        assert!(run.stderr.contains("file=/dev/full: No space left on device"), "{label}");
+        let [messages, samples] =
+            ["messages", "samples"].map(|what| run.counter(&format!("file.failed.{what}")));
+        assert!(messages >= 2 && samples >= messages, "{label}");
+        assert_eq!(run.counter("file.written.messages"), 0, "{label}");
+        let says = format!("{messages} profiles of {samples} samples could not be written, and are lost");
+        assert!(run.stderr.contains(&says), "{label}");
+    }
+}
+
+#[test]
+fn a_second_run_with_the_same_file_says_that_it_appends() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("p.otlp");
+    for home in oldest_and_newest().into_iter().take(1) {
+        for turn in 0..2 {
+            let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+            let options = format!("cpu=2ms,file={}", file.display());
+            let run = JavaRun::new(&home, "Demo").argument(0.5).agent(&options).run().expect_success();
+            let says = format!(
+                "file={}: has {bytes} bytes of profiles already; this run appends to it",
+                file.display()
+            );
+            assert_eq!(run.stderr.contains("appends to it"), turn == 1, "{}", run.stderr);
+            assert_eq!(run.stderr.contains(&says), turn == 1, "{}", run.stderr);
+            assert!(file.metadata().unwrap().len() > bytes, "{}", run.stderr);
+        }
+    }
+}

@@ -103,8 +103,12 @@ impl Snapshot {
             counts.push(("otlpprof.upload.wire_bytes".into(), upload.wire_bytes));
         }
         if let Some(file) = file {
-            counts.push(("otlpprof.file.written.messages".into(), file.written.messages));
-            counts.push(("otlpprof.file.failed.messages".into(), file.failed.messages));
+            for (name, tally) in [("written", file.written), ("failed", file.failed)] {
+                counts.push((format!("otlpprof.file.{name}.messages"), tally.messages));
+                counts.push((format!("otlpprof.file.{name}.samples"), tally.samples));
+            }
+            levels.push(("otlpprof.file.pending.messages".into(), file.pending.messages));
+            levels.push(("otlpprof.file.pending.samples".into(), file.pending.samples));
         }
         Self { counts, of_engines: of_engines(&recorded), levels }
     }

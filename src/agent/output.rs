@@ -70,6 +70,12 @@ impl Output {
     pub(super) fn new(options: &Options) -> Result<Self, OutputError> {
         let file = options.file.as_deref().map(FileExporter::new).transpose()?;
         let file = file.map(|file| file.rolling(options.file_period));
+        if let Some((path, bytes)) = file.as_ref().and_then(FileExporter::continued) {
+            log::info!(
+                "file={}: has {bytes} bytes of profiles already; this run appends to it",
+                path.display()
+            );
+        }
         let start = |config| Uploader::start(config, Some(Box::new(halves)), own_threads::spawn);
         let uploader = options.upload.clone().map(start).transpose()?;
         let limit_bytes =
@@ -89,6 +95,9 @@ impl Output {
         self.count(&split);
         let any = !split.messages.is_empty();
         let content_type = content_type(self.encoding.format);
+        if let Some(file) = &self.file {
+            file.retry();
+        }
         for (number, part) in split.messages.into_iter().enumerate() {
             let message = Message { body: part.bytes, content_type, samples: part.samples };
             if let Some(file) = &self.file {
@@ -137,6 +146,9 @@ impl Output {
 
     /// Sends what is pending, within the limit, and ends.
     pub(super) fn shutdown(&self, within: Duration) {
+        if let Some(file) = &self.file {
+            file.give_up();
+        }
         if let Some(uploader) = &self.uploader {
             uploader.shutdown(within);
         }

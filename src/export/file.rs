@@ -1,16 +1,20 @@
 //! Messages to files.
 //!
-//! A name without `%t`, or with a period for which its files grow, is a file that grows: protobuf messages with their length as a big-endian u32 before
-//! each (the framing of the OpenTelemetry collector's file exporter), or one JSON document a line. Another name with
+//! A name without `%t`, or with a period for which its files grow, is a file that grows: protobuf messages with their
+//! length as a big-endian u32 before each (the framing of the OpenTelemetry collector's file exporter), or one JSON
+//! document a line. Another name with
 //! `%t` is a file for every message, which appears under its name when it is whole, and holds nothing but the
 //! message.
 //!
 //! The file is opened for every message: it may be rotated away at any time, and no descriptor is kept in
-//! somebody else's process. Nothing is synced to the disk: profiles are not worth a stall.
+//! somebody else's process. Nothing is synced to the disk: profiles are not worth a stall. Files are the user's alone
+//! (mode 0600).
+//!
+//! A message that cannot be written is kept, within [`KEPT`], until [`FileExporter::retry`] tries it again.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -19,12 +23,19 @@ use parking_lot::Mutex;
 
 use super::notice::Notices;
 use super::pattern::{PathPattern, PatternError};
+use super::queue::{Limits, Queue};
 use super::stats::{FileStats, Tally};
 use super::{ContentType, Message};
+
+mod shared_folders;
 
 /// How often, and how long each time, the lock of another process on the file is waited for.
 const LOCK_ATTEMPTS: u32 = 100;
 const LOCK_WAIT: Duration = Duration::from_millis(10);
+/// How much is kept of what could not be written. Where there is more, the oldest is given up.
+const KEPT: Limits = Limits { messages: 64, bytes: 32 << 20 };
+/// For the user alone: stacks and labels tell of a program.
+const MODE: u32 = 0o600;
 /// Names that a message's file may be given when the first choices exist.
 const COLLISIONS: u32 = 1_000;
 
@@ -64,6 +75,25 @@ pub enum FileError {
         /// What it is instead.
         found: &'static str,
     },
+    /// A link where others could have put it.
+    #[error(
+        "file={}: {} is a symbolic link in a folder that others can write, and is not followed; name what it leads to, or \
+         take the others' right from the folder",
+        path.display(),
+        link.display()
+    )]
+    Link {
+        /// The file.
+        path: PathBuf,
+        /// What of its path is the link.
+        link: PathBuf,
+    },
+    /// A file that another user has made, where everybody can.
+    #[error("file={}: belongs to another user, in a folder that others can write; name another file", path.display())]
+    Owner {
+        /// The file.
+        path: PathBuf,
+    },
     /// Another process has held the file's lock for too long.
     #[error("file={}: locked by another process", path.display())]
     Locked {
@@ -97,7 +127,14 @@ impl FileError {
                 io::ErrorKind::FileTooLarge => 9,
                 _ => 10,
             },
+            Self::Link { .. } => 11,
+            Self::Owner { .. } => 12,
         }
+    }
+
+    /// Whether the message itself is what is wrong.
+    fn is_final(&self) -> bool {
+        matches!(self, Self::TooLong { .. })
     }
 }
 
@@ -111,13 +148,29 @@ pub struct FileExporter {
     notices: Notices,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     stats: FileStats,
+    /// What could not be written.
+    kept: Queue,
     /// Device and inode of the file whose content was checked.
     checked: Option<(u64, u64)>,
     /// The file that grows for the period, and when that began.
     current: Option<(SystemTime, PathBuf)>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self { stats: FileStats::default(), kept: Queue::new(KEPT), checked: None, current: None }
+    }
+}
+
+impl State {
+    /// Keeps a message for another attempt. What has no room is given up.
+    fn keep(&mut self, message: Message) {
+        let given_up = self.kept.push(message);
+        self.stats.failed += given_up.iter().map(Tally::of).sum();
+    }
 }
 
 impl FileExporter {
@@ -137,6 +190,16 @@ impl FileExporter {
         Self { period: period.filter(|_| self.pattern.has_time()), ..self }
     }
 
+    /// The file that messages will be appended to, if it has content already, and how many bytes that is.
+    pub fn continued(&self) -> Option<(PathBuf, u64)> {
+        if self.pattern.has_time() {
+            return None;
+        }
+        let path = self.pattern.expand(SystemTime::now(), 0);
+        let bytes = path.metadata().ok().filter(Metadata::is_file)?.len();
+        (bytes > 0).then_some((path, bytes))
+    }
+
     /// Looks whether messages of this kind can follow what is in the file, if there is one that grows.
     ///
     /// # Errors
@@ -153,31 +216,71 @@ impl FileExporter {
     /// Writes one message whole, or leaves nothing of it. Returns the file it is in now.
     ///
     /// # Errors
-    /// It could not be written. The failure is counted, and logged the first time of its kind.
+    /// It could not be written, and is kept for another attempt unless none can succeed. Logged the first time of its kind.
     pub fn write(&self, message: &Message) -> Result<PathBuf, FileError> {
         let mut state = self.state.lock();
-        let result = match self.period {
-            Some(period) => {
-                let path = self.current_file(&mut state.current, period);
-                self.append(path, &mut state.checked, message)
-            }
-            None if self.pattern.has_time() => self.write_own_file(message),
-            None => self.append(self.pattern.expand(SystemTime::now(), 0), &mut state.checked, message),
-        };
-        let tally = Tally::of(message);
+        let result = self.attempt(&mut state, message);
         match &result {
-            Ok(_) => state.stats.written += tally,
+            Ok(_) => state.stats.written += Tally::of(message),
             Err(error) => {
-                state.stats.failed += tally;
+                if error.is_final() {
+                    state.stats.failed += Tally::of(message);
+                } else {
+                    state.keep(message.clone());
+                }
                 self.notices.warn(error.kind(), &error.to_string());
             }
         }
         result
     }
 
+    /// Writes what could not be written before, up to the first message that still cannot be.
+    pub fn retry(&self) {
+        let mut state = self.state.lock();
+        let mut kept = state.kept.drain().into_iter();
+        let mut written = 0;
+        while let Some(message) = kept.next() {
+            if self.attempt(&mut state, &message).is_err() {
+                state.keep(message);
+                kept.by_ref().for_each(|message| state.keep(message));
+            } else {
+                written += 1;
+                state.stats.written += Tally::of(&message);
+            }
+        }
+        drop(state);
+        if written > 0 {
+            log::info!("file: {written} profiles that could not be written before have been written");
+        }
+    }
+
+    /// What is kept counts as failed: there will be no other attempt.
+    pub fn give_up(&self) {
+        let mut state = self.state.lock();
+        let kept: Tally = state.kept.drain().iter().map(Tally::of).sum();
+        state.stats.failed += kept;
+        drop(state);
+        if kept.messages > 0 {
+            let (messages, samples) = (kept.messages, kept.samples);
+            log::warn!("file: {messages} profiles of {samples} samples could not be written, and are lost");
+        }
+    }
+
+    fn attempt(&self, state: &mut State, message: &Message) -> Result<PathBuf, FileError> {
+        match self.period {
+            Some(period) => {
+                let path = self.current_file(&mut state.current, period);
+                self.append(path, &mut state.checked, message)
+            }
+            None if self.pattern.has_time() => self.write_own_file(message),
+            None => self.append(self.pattern.expand(SystemTime::now(), 0), &mut state.checked, message),
+        }
+    }
+
     /// The counters.
     pub fn stats(&self) -> FileStats {
-        self.state.lock().stats
+        let state = self.state.lock();
+        FileStats { pending: state.kept.tally(), ..state.stats }
     }
 
     /// Writes the message under a temporary name and gives it the first free one of its own.
@@ -186,6 +289,7 @@ impl FileExporter {
         let path = self.pattern.expand(now, 0);
         let failed = |reason| FileError::Io { path: path.clone(), reason };
         let folder = folder_of(&path)?;
+        shared_folders::check_links(&path)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let temporary = folder.join(format!(".{name}.{}.tmp", std::process::id()));
         let result = write_new(&temporary, &message.body).and_then(|()| {
@@ -231,11 +335,22 @@ impl FileExporter {
         message: &Message,
     ) -> Result<PathBuf, FileError> {
         let record = frame(&path, message)?;
-        folder_of(&path)?;
+        let folder = folder_of(&path)?;
+        shared_folders::check_links(&path)?;
         check_kind(&path)?;
         let failed = |reason| FileError::Io { path: path.clone(), reason };
-        let mut file = OpenOptions::new().append(true).read(true).create(true).open(&path).map_err(failed)?;
+        let is_shared = shared_folders::others_can_write(&folder);
+        let mut options = OpenOptions::new();
+        options.append(true).read(true).create(true).mode(MODE);
+        if is_shared {
+            // A link may have come since.
+            options.custom_flags(libc::O_NOFOLLOW);
+        }
+        let mut file = options.open(&path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
+        if is_shared {
+            shared_folders::check_owner(&path, &metadata)?;
+        }
         if !metadata.is_file() {
             file.write_all(&record).map_err(failed)?;
             return Ok(path);
@@ -277,10 +392,11 @@ fn frame(path: &Path, message: &Message) -> Result<Vec<u8>, FileError> {
 
 fn write_new(path: &Path, body: &[u8]) -> io::Result<()> {
     // A file of that name was left by a process that died; it had this one's id.
-    let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
+    let create = || OpenOptions::new().write(true).create_new(true).mode(MODE).open(path);
+    let mut file = match create() {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             fs::remove_file(path)?;
-            OpenOptions::new().write(true).create_new(true).open(path)?
+            create()?
         }
         other => other?,
     };
@@ -323,7 +439,13 @@ fn check_kind(path: &Path) -> Result<(), FileError> {
 
 fn check_writable(path: &Path) -> Result<(), FileError> {
     let folder = folder_of(path)?;
+    shared_folders::check_links(path)?;
     check_kind(path)?;
+    if shared_folders::others_can_write(&folder)
+        && let Ok(metadata) = path.metadata()
+    {
+        shared_folders::check_owner(path, &metadata)?;
+    }
     let wanted = if path.exists() {
         access(path, AccessFlags::W_OK)
     } else {

@@ -179,13 +179,15 @@ impl UploadStats {
     }
 }
 
-/// What a [`FileExporter`](super::FileExporter) has done so far.
+/// What a [`FileExporter`](super::FileExporter) has done so far. All that it was given is in one of the three.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileStats {
     /// Messages written whole.
     pub written: Tally,
     /// Messages of which nothing is left in any file.
     pub failed: Tally,
+    /// Messages that could not be written, and are to be tried again.
+    pub pending: Tally,
 }
 
 #[cfg(test)]
