@@ -405,3 +405,48 @@ fn a_block_goes_from_an_ended_thread_to_the_next_without_what_was_in_it() {
         assert_eq!(run.counter("context.blocks"), 1024, "{}", run.stderr);
     }
 }
+
+/// `traceid=trace1`, as in many an example, left no trace in profiles and none in the log.
+#[test]
+fn text_in_place_of_ids_is_an_attribute_and_what_is_refused_is_said_once() {
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "ContextIdForms").agent("cpu=1ms,file=FILE").run().expect_success();
+        let label = format!("{}: {}", run.label, run.stderr);
+        for line in run.stdout.lines() {
+            let (form, is_set) = line.split_once('=').unwrap();
+            let expected = !["refused", "root", "null", "zero", "long"].contains(&form);
+            assert_eq!(is_set, expected.to_string(), "{form}: {label}");
+        }
+        let half = [[0; 8], *b"\xb7\xad\x6b\x71\x69\x20\x33\x31"].concat();
+        let whole = b"\x0a\xf7\x65\x19\x16\xcd\x43\xdd\x84\x48\xeb\x21\x1c\x80\x31\x9c".to_vec();
+        let span = b"\x00\xf0\x67\xaa\x0b\xa9\x02\xb7".to_vec();
+        let mut seen = std::collections::BTreeSet::new();
+        for stack in cpu_stacks(&run.messages()) {
+            if !stack.has("programs.ContextIdForms.work") {
+                continue;
+            }
+            let text = |name: &str| stack.labels.get(name).map(String::as_str);
+            let texts = (text("traceid"), text("spanid"));
+            let (expected, link) = match &*stack.thread {
+                "text" | "ids-then-text" => ((Some("trace1"), Some("span1")), None),
+                "half" | "half-attributes" => ((None, None), Some((half.clone(), span.clone()))),
+                "text-then-ids" => ((None, None), Some((whole.clone(), span.clone()))),
+                _ => ((None, None), None),
+            };
+            assert_eq!((texts, &stack.link), (expected, &link), "{}: {label}", stack.thread);
+            seen.insert(stack.thread.clone());
+        }
+        assert_eq!(seen.len(), 11, "{seen:?}: {label}");
+        assert_eq!(run.counter("context.ids_refused"), 6, "{label}");
+        assert_eq!(run.counter("context.values_dropped_long"), 1, "{label}");
+        for call in [
+            "setTraceContext(\"trace1\", \"00f067aa0ba902b7\") at programs.ContextIdForms.",
+            "recordTraceRoot(\"trace1\", \"span1\") at programs.ContextIdForms.",
+            "setAttribute(\"tttttttttttttttttttttttttttttttttttttttt...\") at programs.ContextIdForms.",
+        ] {
+            assert_eq!(run.stderr.matches(call).count(), 1, "{call}: {label}");
+        }
+        assert_eq!(run.stderr.matches(" is refused: ").count(), 3, "{label}");
+        assert!(run.stderr.contains("ContextIdForms.java:"), "{label}");
+    }
+}

@@ -135,7 +135,7 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_version0(
 }
 
 /// The `ABI` of `Natives.java` that this file implements.
-const ABI: jint = 6;
+const ABI: jint = 7;
 
 /// `Natives.abi0`.
 ///
@@ -528,6 +528,27 @@ fn intern(text: &str) -> Option<Interned> {
     // The agent's thread was not fast enough, or there is none.
     let has_room = lifecycle::agent()?.reclaim_values();
     DICTIONARY.intern(text).ok().filter(|_| has_room)
+}
+
+/// `Natives.refused0`.
+///
+/// # Safety
+/// Called by the JVM alone.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_refused0(
+    env: *mut JNIEnv,
+    _: jclass,
+    is_of_ids: jboolean,
+    line: jstring,
+) {
+    guarded((), || {
+        add(&COUNTS.ids_refused, u64::from(is_of_ids));
+        // SAFETY: by the contract.
+        if let Some(line) = unsafe { text_of(env, line, 1 << 16) } {
+            let line = line.replace(char::is_control, " ");
+            log::warn!("{line} (logged once; further calls are only counted)");
+        }
+    });
 }
 
 /// `Natives.value0`.

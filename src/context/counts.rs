@@ -11,6 +11,8 @@ counts! {
         values_dropped_full,
         /// Values that were not set because they are longer than a value may be.
         values_dropped_long,
+        /// Calls of the program whose trace or span id was none.
+        ids_refused,
         /// Threads that have no context because there are as many blocks as there may be.
         threads_without_block,
         /// Labels that are missing because their value had been reclaimed: one for each set of labels that lacks it and each

@@ -27,9 +27,12 @@ import java.util.Objects;
  * one that is set and no longer in use takes no room.
  *
  * <p>Attributes belong to the process: setters that name the same attribute share it. There are nine at most, and they
- * keep their meaning until the process ends. The names {@code traceid} and {@code spanid} are no attributes of samples
- * but the two parts of the link: their values are hexadecimal, as those of
- * {@link #setTraceContext(String, String, int)}. Set {@code traceid} first: another trace forgets the span.
+ * keep their meaning until the process ends. The names {@code traceid} and {@code spanid} are the two parts of the link
+ * where their values are ids, as those of {@link #setTraceContext(String, String, int)}. Set {@code traceid} first: another
+ * trace forgets the span. A value that is no id is kept as that of an attribute, which takes one of the nine.
+ *
+ * <p>The agent's log has the first call of each kind whose argument is not recorded, with its place in the program;
+ * {@code otlpprof.context.ids_refused} and {@code otlpprof.context.values_dropped_long} count them.
  *
  * <p>A virtual thread has a context of its own, which it takes along from carrier to carrier; where the JVM has no
  * continuations and virtual threads are platform threads by another name, they have none. It follows them at no cost; from
@@ -41,9 +44,6 @@ import java.util.Objects;
 public final class ContextSetter {
     /** The most attributes of a setter, and of a process. */
     public static final int MAX_ATTRIBUTES = 9;
-
-    private static final String TRACE_ID = "traceid";
-    private static final String SPAN_ID = "spanid";
 
     private final String[] names;
     /** Where each name's value goes: a slot, one of the link's two parts, or, without the agent, nowhere. */
@@ -82,7 +82,7 @@ public final class ContextSetter {
         long given = Natives.slots0(names.stream().filter(name -> !isOfLink(name)).toArray(String[]::new));
         for (int i = 0; i < this.names.length; i++) {
             if (isOfLink(this.names[i])) {
-                this.slots[i] = this.names[i].equals(TRACE_ID) ? ThreadContext.TRACE : ThreadContext.SPAN;
+                this.slots[i] = this.names[i].equals(IdTexts.TRACE_ID) ? ThreadContext.TRACE : ThreadContext.SPAN;
             } else {
                 this.slots[i] = (int) given & 0xf;
                 given >>>= 4;
@@ -91,7 +91,7 @@ public final class ContextSetter {
     }
 
     private static boolean isOfLink(String name) {
-        return name.equals(TRACE_ID) || name.equals(SPAN_ID);
+        return name.equals(IdTexts.TRACE_ID) || name.equals(IdTexts.SPAN_ID);
     }
 
     /**
@@ -115,8 +115,9 @@ public final class ContextSetter {
      *
      * @param offset as {@link #offsetOf} gave it
      * @param value the value; null clears the attribute
-     * @return whether the attribute now has this value. If not, it has none: the value is longer than 255 bytes, or not
-     *     hexadecimal where it has to be, the dictionary is full, the thread can have no context, or there is no agent
+     * @return whether the attribute now has this value. If not, it has none: the value is longer than 255 bytes, the
+     *     dictionary is full, an id is zero, text in place of an id has no attribute left, the thread can have no context, or
+     *     there is no agent
      * @throws IndexOutOfBoundsException if the offset is none of this setter's
      */
     public boolean setAttribute(int offset, String value) {
@@ -124,7 +125,7 @@ public final class ContextSetter {
         if (slot >= 0) {
             return ThreadContext.current().setLabel(slot, value);
         }
-        return slot != ThreadContext.NOWHERE && ThreadContext.current().setId(slot, value);
+        return slot != ThreadContext.NOWHERE && IdTexts.set(slot, value);
     }
 
     /**
@@ -191,7 +192,7 @@ public final class ContextSetter {
     /**
      * Sets the span that the calling thread works for.
      *
-     * @param traceId 32 hexadecimal digits, not all zero
+     * @param traceId 32 hexadecimal digits, not all zero; 16 are a trace id of 64 bits
      * @param spanId 16 hexadecimal digits, not all zero
      * @param flags W3C trace flags, of which the lowest eight bits count
      * @return whether the thread now has this span. If not, it has none: an id is null, not of this form or zero, the
@@ -243,7 +244,7 @@ public final class ContextSetter {
     /**
      * The same with ids as text.
      *
-     * @param traceId 32 hexadecimal digits
+     * @param traceId 32 hexadecimal digits; 16 are a trace id of 64 bits
      * @param spanId 16 hexadecimal digits; the thread works for no span if one of the ids is null, not of this form or zero
      * @param flags W3C trace flags, of which the lowest eight bits count
      * @param offset of the attribute, as {@link #offsetOf} gave it

@@ -65,6 +65,7 @@ final class KnownValue {
             known = new KnownValue(value, Natives.intern0(value));
         }
         if (known.reference() == 0) {
+            Refusal.ofValue(value);
             return NOTHING;
         }
         keep(known, index(value));

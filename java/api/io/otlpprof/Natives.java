@@ -5,7 +5,7 @@ import java.nio.ByteBuffer;
 /** What the agent's library implements. Linked when the agent is in the process, however it was loaded. */
 final class Natives {
     /** Changes whenever these methods do, or the layout of what they give. The library's is in {@code agent::java_api}. */
-    static final int ABI = 6;
+    static final int ABI = 7;
 
     private Natives() {}
 
@@ -73,6 +73,9 @@ final class Natives {
 
     /** The epoch in the upper half, in the lower a value's reference, or 0 if it is too long or there is no room. */
     static native long intern0(String value);
+
+    /** Counts a call whose argument is not taken, if it is one of ids, and says so in the log unless the line is null. */
+    static native void refused0(boolean isOfIds, String line);
 
     /** The value that a reference stands for; null if it has been reclaimed. */
     static native String value0(int reference);

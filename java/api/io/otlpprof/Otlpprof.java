@@ -303,32 +303,27 @@ public final class Otlpprof {
      * PROFILER.recordTraceRoot("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", "/cart/{id}", "GET");
      * }</pre>
      *
-     * @param traceId 32 hexadecimal digits, not all zero
+     * @param traceId 32 hexadecimal digits, not all zero; 16 are a trace id of 64 bits
      * @param spanId the root span's id: 16 hexadecimal digits, not all zero
      * @param endpoint for example a route
      * @param operation for example a method; may be null
      * @return whether it is recorded. If not, it does not profile, there are too many events, or an id is null or not of its
-     *     form
+     *     form, which the agent's log says once, and {@code otlpprof.context.ids_refused} counts
      * @throws NullPointerException if the endpoint is null
      */
     public boolean recordTraceRoot(String traceId, String spanId, String endpoint, String operation) {
         Objects.requireNonNull(endpoint, "endpoint");
-        if (!available || !isHexadecimal(traceId, 32) || !isHexadecimal(spanId, 16)) {
+        if (!available) {
             return false;
         }
-        return recordTraceRoot(
-                Long.parseUnsignedLong(traceId.substring(0, 16), 16),
-                Long.parseUnsignedLong(traceId.substring(16), 16),
-                Long.parseUnsignedLong(spanId, 16),
-                endpoint,
-                operation);
-    }
-
-    /** As the JDK reads numbers, a sign and other scripts' digits would do. */
-    private static boolean isHexadecimal(String id, int length) {
-        return id != null
-                && id.length() == length
-                && id.chars().allMatch(character -> character < 128 && Character.digit(character, 16) >= 0);
+        TextIds ids = new TextIds();
+        if (!ids.readTraceId(traceId) || !ids.readSpanId(spanId)) {
+            if (traceId != null && spanId != null) {
+                Refusal.TRACE_ROOT.count("recordTraceRoot", traceId, spanId);
+            }
+            return false;
+        }
+        return recordTraceRoot(ids.traceIdHigh, ids.traceIdLow, ids.spanId, endpoint, operation);
     }
 
     /**

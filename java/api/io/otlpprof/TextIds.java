@@ -14,7 +14,7 @@ final class TextIds {
     /** The span id, or whatever 16 digits were read last. */
     long spanId;
 
-    /** Reads a trace id into {@link #traceIdHigh} and {@link #traceIdLow}. */
+    /** Reads a trace id, of 128 bits or of 64, into {@link #traceIdHigh} and {@link #traceIdLow}. */
     boolean readTraceId(String text) {
         if (text == null) {
             return false;
@@ -22,7 +22,10 @@ final class TextIds {
         if (text == traceText) {
             return true;
         }
-        if (text.length() != 32 || !parse(text, 16)) {
+        if (text.length() != 32) {
+            return readHalfTraceId(text);
+        }
+        if (!parse(text, 16)) {
             return false;
         }
         long low = spanId;
@@ -31,6 +34,17 @@ final class TextIds {
         }
         traceIdHigh = spanId;
         traceIdLow = low;
+        traceText = text;
+        return true;
+    }
+
+    /** Reads a trace id of 64 bits, as the lower half of one. */
+    private boolean readHalfTraceId(String text) {
+        if (!readSpanId(text)) {
+            return false;
+        }
+        traceIdHigh = 0;
+        traceIdLow = spanId;
         traceText = text;
         return true;
     }

@@ -316,7 +316,9 @@ final class ThreadContext extends WeakReference<Thread> {
 
     boolean setTraceAndLabel(String traceId, String spanId, int flags, int slot, String value) {
         TextIds ids = textIds;
-        long span = ids.readTraceId(traceId) && ids.readSpanId(spanId) ? ids.spanId : 0;
+        long span = ids.readTraceId(traceId) && ids.readSpanId(spanId)
+                ? ids.spanId
+                : Refusal.ofTraceContext(ids, traceId, spanId);
         return setTraceAndLabel(ids.traceIdHigh, ids.traceIdLow, span, flags, slot, value);
     }
 
@@ -391,7 +393,17 @@ final class ThreadContext extends WeakReference<Thread> {
             return setTrace(textIds.traceIdHigh, textIds.traceIdLow, textIds.spanId, flags);
         }
         clearTrace();
+        Refusal.ofTraceContext(textIds, traceId, spanId);
         return false;
+    }
+
+    boolean hasBlock() {
+        return ints != null;
+    }
+
+    /** Whether a text has the form of one of the two ids, zero included, which is none. */
+    boolean isId(int which, String text) {
+        return which == TRACE ? textIds.readTraceId(text) : textIds.readSpanId(text);
     }
 
     /** Sets one of the two ids, of which only both together are a span. Null, or what is no id, clears it. */

@@ -1,0 +1,65 @@
+package io.otlpprof;
+
+/**
+ * The attributes {@code traceid} and {@code spanid}: an id is part of the thread's span, and any other value is kept as that
+ * of an attribute, which takes one of the process's nine when the first such value is set.
+ */
+final class IdTexts {
+    static final String TRACE_ID = "traceid";
+    static final String SPAN_ID = "spanid";
+
+    /** In place of a slot: no value has been text so far. */
+    private static final int UNUSED = -1;
+    /** In place of a slot: none was left. */
+    private static final int NO_ROOM = -2;
+
+    // A thread that does not see the other's slot has set nothing there.
+    private static int traceSlot = UNUSED;
+    private static int spanSlot = UNUSED;
+
+    private IdTexts() {}
+
+    /**
+     * @param which {@link ThreadContext#TRACE} or {@link ThreadContext#SPAN}
+     * @return whether the attribute has this value now
+     */
+    static boolean set(int which, String value) {
+        ThreadContext context = ThreadContext.current();
+        boolean isSet = context.setId(which, value);
+        boolean isText = !isSet && value != null && !context.isId(which, value);
+        int slot = which == ThreadContext.TRACE ? traceSlot : spanSlot;
+        if (!isText) {
+            if (slot >= 0) {
+                context.setLabel(slot, null);
+            }
+            return isSet;
+        }
+        if (!context.hasBlock()) {
+            return false;
+        }
+        if (slot == UNUSED) {
+            slot = takeSlot(which);
+        }
+        if (slot < 0) {
+            Refusal.ID.count("setAttribute", which == ThreadContext.TRACE ? TRACE_ID : SPAN_ID, value);
+            return false;
+        }
+        return context.setLabel(slot, value);
+    }
+
+    private static synchronized int takeSlot(int which) {
+        int slot;
+        try {
+            slot = (int) Natives.slots0(new String[] {which == ThreadContext.TRACE ? TRACE_ID : SPAN_ID}) & 0xf;
+        } catch (IllegalArgumentException e) {
+            // Attributes keep their slots until the process ends.
+            slot = NO_ROOM;
+        }
+        if (which == ThreadContext.TRACE) {
+            traceSlot = slot;
+        } else {
+            spanSlot = slot;
+        }
+        return slot;
+    }
+}
