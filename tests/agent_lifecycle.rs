@@ -120,18 +120,39 @@ fn children_have_nothing_of_it() {
     }
 }
 
+/// All that the agent asks of the VM by JNI: every engine, the JVM's recorder, walkers that have it make ids, and the Java API
+/// with its sessions and mistakes.
 #[test]
 fn the_jvms_own_checks_find_nothing() {
+    const ENGINES: &str = "cpu=2ms,wall=5ms,alloc,live=64k,lock=1ns,wait=1ns,exceptions,nativemem,nativemem.leaks,jfr,\
+                           trace=programs.MixedWork.*";
+    let folder = std::env::current_exe().unwrap().parent().unwrap().display().to_string();
     for home in java_homes() {
-        let run = JavaRun::new(&home, "Demo")
-            .argument(2)
-            .jvm_option("-Xcheck:jni")
-            .agent("cpu=2ms,interval=400ms,file=FILE")
-            .run()
-            .expect_success();
-        let said = format!("{}\n{}", run.stdout, run.stderr);
-        for complaint in ["FATAL ERROR in native method", "WARNING in native method", "WARNING: JNI"] {
-            assert!(!said.contains(complaint), "{}: {said}", run.label);
+        let run = |program, arguments: &[&str], options: &str| {
+            let run = JavaRun::new(&home, program).jvm_option("-Xcheck:jni");
+            let run = run.jvm_option(&format!("-Djava.library.path={folder}"));
+            let run = run.variable("AGENT_OPTIONS", "cpu=1ms,lock,exceptions,file=FILE");
+            let run = arguments.iter().fold(run, JavaRun::argument);
+            match options {
+                "" => run.run(),
+                options => run.agent(&format!("{options},interval=400ms,file=FILE")).run(),
+            }
+        };
+        let runs = [
+            run("Demo", &["2"], "cpu=2ms"),
+            run("MixedWork", &["2"], ENGINES),
+            run("MixedWork", &["1"], "cpu=2ms,cstack=dwarf,exceptions,exceptions.thrown"),
+            run("ContextStress", &["2", "1", "20"], "cpu=2ms,jfr,context.publish=attributes"),
+            run("ContextCalls", &["true"], "cpu=2ms"),
+            run("Events", &[], "cpu=2ms"),
+            run("StopsAndFlushes", &["3"], ""),
+        ];
+        for run in runs {
+            let said = format!("{}\n{}", run.stdout, run.stderr);
+            assert!(!run.stderr.contains("error: "), "{}: {said}", run.label);
+            for complaint in ["FATAL ERROR in native method", "WARNING in native method", "WARNING: JNI"] {
+                assert!(!said.contains(complaint), "{}: {said}", run.label);
+            }
         }
     }
 }

@@ -75,13 +75,3 @@ fn a_wait_that_begins_does_not_wait_for_virtual_threads_to_unmount() {
         assert_eq!(waits.iter().filter(is_door).count(), 1, "{}", run.label);
     }
 }
-
-/// `SetEventNotificationMode`, by which engines stop, waits as well.
-#[test]
-fn the_end_of_the_vm_does_not_wait_for_virtual_threads_to_unmount() {
-    for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
-        let run = JavaRun::new(&home, "InterruptedUnmount").argument("exit");
-        let run = run.agent("cpu=off,file=FILE,lock=1ms,wait=1ms").run().expect_success();
-        assert_eq!(run.stdout, "", "{}", run.label);
-    }
-}

@@ -15,6 +15,7 @@ use crate::context::threads as contexts;
 use crate::core::collections::COLLECTIONS;
 use crate::jvm::jvmti_events::EventCallbacks;
 use crate::jvm::jvmti_table::RawEnv;
+use crate::jvm::live_phase;
 use crate::jvm::method_ids;
 use crate::sampling::threads;
 
@@ -51,7 +52,8 @@ unsafe extern "system" fn vm_init(_: *mut RawEnv, env: *mut JNIEnv, _thread: job
 
 unsafe extern "system" fn vm_death(_: *mut RawEnv, env: *mut JNIEnv) {
     guarded("VMDeath", |agent| {
-        engines::vm_ends();
+        // First of all: from here on nothing waits for a thread that may wait for this one.
+        live_phase::end();
         // SAFETY: as above.
         unsafe { agent.vm_ends(env) }
     });

@@ -114,7 +114,7 @@ unsafe fn throw(env: *mut JNIEnv, class: &CStr, message: &str) {
         if !message.is_null() {
             let arguments = [jvalue { l: message }];
             let exception = ((**env).v1_2.NewObjectA)(env, class, constructor, arguments.as_ptr());
-            if !exception.is_null() {
+            if !((**env).v1_2.ExceptionCheck)(env) && !exception.is_null() {
                 ((**env).v1_1.Throw)(env, exception);
             }
         }

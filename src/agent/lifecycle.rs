@@ -24,6 +24,7 @@ use crate::jvm::jvmti::{Capability, Jvmti, Phase};
 use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::Event;
 use crate::jvm::jvmti_table::Capabilities;
+use crate::jvm::live_phase;
 use crate::sampling::{cpu, own_threads};
 
 /// How long a command that drives the agent, or the JVM's end, waits for what is pending to be sent.
@@ -46,12 +47,9 @@ impl Pending {
     }
 }
 
-/// The right to start or to stop a session, with what bears on it.
+/// The right to start or to stop a session.
 #[derive(Default)]
-struct Change {
-    /// Whether the VM has ended: nothing begins after.
-    has_vm_ended: bool,
-}
+struct Change;
 
 /// Why the agent does not start.
 #[derive(Debug, Error)]
@@ -229,7 +227,7 @@ impl Agent {
         if delay.is_zero() {
             return self.begin(change, options);
         }
-        if change.has_vm_ended {
+        if live_phase::has_ended() {
             return Err(StartError::Ended);
         }
         let pending = Pending::new(options);
@@ -264,8 +262,8 @@ impl Agent {
         pending.map_or(Ok(()), |pending| self.begin(&change, pending.options))
     }
 
-    fn begin(&'static self, change: &MutexGuard<'_, Change>, options: Options) -> Result<(), StartError> {
-        if change.has_vm_ended {
+    fn begin(&'static self, _: &MutexGuard<'_, Change>, options: Options) -> Result<(), StartError> {
+        if live_phase::has_ended() {
             return Err(StartError::Ended);
         }
         if self.session.read().is_some() {
@@ -306,15 +304,24 @@ impl Agent {
     /// # Safety
     /// `env` is the current thread's.
     pub(super) unsafe fn vm_ends(&self, env: *mut JNIEnv) {
-        let mut change = self.changing.lock();
-        change.has_vm_ended = true;
         self.forget_pending();
-        self.end_running(Some(env));
+        self.end_for_good(Some(env));
     }
 
     /// The library is about to be unloaded.
     pub(super) fn unload(&self) {
-        self.end(None);
+        self.end_for_good(None);
+    }
+
+    /// Ends the session, if there is one. A thread that starts or stops one is waited for within a limit: it may be in the VM,
+    /// and wait there for the caller.
+    fn end_for_good(&self, env: Option<*mut JNIEnv>) {
+        match self.changing.try_lock_for(FAREWELL) {
+            Some(_changing) => drop(self.end_running(env)),
+            None => log::warn!(
+                "the JVM ends while a thread waits in it to start or stop profiling: what was pending is lost"
+            ),
+        }
     }
 
     fn end(&self, env: Option<*mut JNIEnv>) -> Option<Arc<Session>> {

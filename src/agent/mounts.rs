@@ -6,7 +6,6 @@
 //! 25). So whatever runs between the two is the virtual thread's.
 
 use jni::sys::{JNIEnv, jobject};
-use parking_lot::Mutex;
 
 use super::callbacks::guarded;
 use super::event_cost::counted;
@@ -15,13 +14,14 @@ use crate::jvm::extension_events::{VIRTUAL_THREAD_MOUNT, VIRTUAL_THREAD_UNMOUNT}
 use crate::jvm::jvmti::Jvmti;
 use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_table::RawEnv;
+use crate::jvm::live_phase::LivePhaseMutex;
 
 /// The number of those who want to know.
-static LISTENERS: Mutex<usize> = Mutex::new(0);
+static LISTENERS: LivePhaseMutex<usize> = LivePhaseMutex::new(0);
 
 /// One more wants to know.
 pub(super) fn listen(jvmti: Jvmti) -> Result<(), JvmtiError> {
-    let mut listeners = LISTENERS.lock();
+    let Some(mut listeners) = LISTENERS.lock() else { return Ok(()) };
     if *listeners == 0 {
         // SAFETY: functions of this library, which stays loaded; panics are stopped in them.
         unsafe {
@@ -40,7 +40,7 @@ pub(super) fn listen(jvmti: Jvmti) -> Result<(), JvmtiError> {
 
 /// One less wants to know.
 pub(super) fn ignore(jvmti: Jvmti) {
-    let mut listeners = LISTENERS.lock();
+    let Some(mut listeners) = LISTENERS.lock() else { return };
     *listeners -= 1;
     if *listeners == 0 {
         for event in [VIRTUAL_THREAD_UNMOUNT, VIRTUAL_THREAD_MOUNT] {

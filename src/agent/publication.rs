@@ -54,11 +54,13 @@ pub(super) fn begin(vm: &Vm, options: &Options, resource: &Resource) {
 
 /// Takes back what was published.
 pub(super) fn end(vm: &Vm) {
-    take_back(vm, &mut PUBLICATION.lock());
+    let publication = PUBLICATION.lock().take();
+    take_back(vm, publication);
 }
 
-fn take_back(vm: &Vm, publication: &mut Option<Publication>) {
-    if publication.take().is_some() {
+/// Not to be called with the lock, which VMDeath waits for: the VM may wait for a thread here.
+fn take_back(vm: &Vm, publication: Option<Publication>) {
+    if publication.is_some() {
         published_threads::close();
         virtual_contexts::show_outside(vm, false);
     }
@@ -77,10 +79,10 @@ pub(super) fn names_changed() {
 
 /// Gives way to another publisher that has come later and did not look.
 pub(super) fn give_way(vm: &Vm) {
-    let mut publication = PUBLICATION.lock();
-    if publication.as_ref().is_some_and(|publication| publication.context.is_contested()) {
+    let contested = PUBLICATION.lock().take_if(|publication| publication.context.is_contested());
+    if contested.is_some() {
         log::info!("{}: ours is withdrawn", ProcessContextError::Taken);
-        take_back(vm, &mut publication);
+        take_back(vm, contested);
     }
 }
 

@@ -7,7 +7,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jni::sys::{JNIEnv, jobject};
-use parking_lot::Mutex;
 
 use super::callbacks::guarded;
 use super::lifecycle::Agent;
@@ -18,6 +17,7 @@ use crate::jvm::jvmti::{Capability, Jvmti};
 use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::Event;
 use crate::jvm::jvmti_table::{Capabilities, RawEnv};
+use crate::jvm::live_phase::LivePhaseMutex;
 
 /// What has been asked of the VM.
 struct Asked {
@@ -29,7 +29,8 @@ struct Asked {
     is_showing: bool,
 }
 
-static ASKED: Mutex<Asked> = Mutex::new(Asked { are_enabled: None, are_shown: false, is_showing: false });
+static ASKED: LivePhaseMutex<Asked> =
+    LivePhaseMutex::new(Asked { are_enabled: None, are_shown: false, is_showing: false });
 
 /// Whether virtual threads may have contexts from now on. Waits for whoever is just asking the VM.
 pub(super) fn enable(vm: &Vm) -> bool {
@@ -37,7 +38,7 @@ pub(super) fn enable(vm: &Vm) -> bool {
     if ARE_ENABLED.load(Ordering::Acquire) {
         return true;
     }
-    let mut asked = ASKED.lock();
+    let Some(mut asked) = ASKED.lock() else { return false };
     if let Some(are_enabled) = asked.are_enabled {
         return are_enabled;
     }
@@ -54,7 +55,7 @@ pub(super) fn enable(vm: &Vm) -> bool {
 
 /// Has outside readers find the contexts of virtual threads that are mounted, or no longer.
 pub(super) fn show_outside(vm: &Vm, is_wanted: bool) {
-    let mut asked = ASKED.lock();
+    let Some(mut asked) = ASKED.lock() else { return };
     asked.are_shown = is_wanted;
     asked.show(vm.jvmti);
 }

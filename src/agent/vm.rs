@@ -15,6 +15,7 @@ use crate::jvm::java_threads;
 use crate::jvm::jvmti::Jvmti;
 use crate::jvm::layout::{self, Probe};
 use crate::jvm::libjvm::Libjvm;
+use crate::jvm::live_phase;
 use crate::jvm::method_ids;
 use crate::jvm::method_names::MethodNames;
 use crate::jvm::stubs::StubTable;
@@ -268,8 +269,11 @@ impl Vm {
         }
     }
 
-    /// The JNI environment of the current thread; attached as a daemon if it was not. `None` if the VM refuses.
+    /// The JNI environment of the current thread; attached as a daemon if it was not. `None` if the VM refuses, or ends.
     pub(super) fn attach_as_daemon(&self, name: &std::ffi::CStr) -> Option<*mut JNIEnv> {
+        if live_phase::has_ended() {
+            return None;
+        }
         let mut env = std::ptr::null_mut();
         let mut arguments = jni::sys::JavaVMAttachArgs {
             version: jni::sys::JNI_VERSION_1_8,

@@ -36,10 +36,11 @@ pub unsafe fn let_module_read(
     class: jclass,
     other: jclass,
 ) -> Result<(), BootClassError> {
+    let table = jvmti.live_table("AddModuleReads").map_err(BootClassError::Module)?;
     // SAFETY: by the contract; a class has a module, and the references are deleted once.
     unsafe {
         let modules = [class, other].map(|class| ((**env).v9.GetModule)(env, class));
-        let code = jvmti.table().add_module_reads()(jvmti.as_raw(), modules[0], modules[1]);
+        let code = table.add_module_reads()(jvmti.as_raw(), modules[0], modules[1]);
         for module in modules {
             ((**env).v1_2.DeleteLocalRef)(env, module);
         }

@@ -82,11 +82,12 @@ impl Jvmti {
         callback: ExtensionCallback,
     ) -> Result<(), JvmtiError> {
         let index = self.extension_event(id)?;
+        let table = self.live_table("SetExtensionEventCallback")?;
         // SAFETY: the caller answers for the callback; a null thread means all threads.
         unsafe {
-            let code = self.table().set_extension_event_callback()(self.as_raw(), index, callback);
+            let code = table.set_extension_event_callback()(self.as_raw(), index, callback);
             check("SetExtensionEventCallback", code)?;
-            let code = self.table().set_event_notification_mode()(self.as_raw(), 1, index, null_mut());
+            let code = table.set_event_notification_mode()(self.as_raw(), 1, index, null_mut());
             check("SetEventNotificationMode", code)
         }
     }
@@ -94,8 +95,9 @@ impl Jvmti {
     /// Undoes [`Jvmti::enable_extension_event`].
     pub fn disable_extension_event(self, id: &CStr) -> Result<(), JvmtiError> {
         let index = self.extension_event(id)?;
+        let table = self.live_table("SetEventNotificationMode")?;
         // SAFETY: a null thread means all threads.
-        let code = unsafe { self.table().set_event_notification_mode()(self.as_raw(), 0, index, null_mut()) };
+        let code = unsafe { table.set_event_notification_mode()(self.as_raw(), 0, index, null_mut()) };
         check("SetEventNotificationMode", code)
     }
 }

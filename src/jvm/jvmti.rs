@@ -7,7 +7,8 @@ use jni::sys::{JavaVM, jint, jmethodID, jobject};
 
 use super::jvmti_error::{JvmtiError, NOT_AVAILABLE};
 use super::jvmti_events::{Event, EventCallbacks};
-use super::jvmti_table::{AgentThreadMain, Capabilities, Interface, RawEnv, RawThreadInfo};
+use super::jvmti_table::{AgentThreadMain, Capabilities, Interface, LiveInterface, RawEnv, RawThreadInfo};
+use super::live_phase;
 use super::modified_utf8;
 
 /// `JVMTI_VERSION_11`, the oldest that is asked for.
@@ -133,6 +134,11 @@ impl Jvmti {
         unsafe { &**self.env.as_ptr() }
     }
 
+    /// The functions that may wait for a thread, stop the VM or run Java code: refused once VMDeath has begun.
+    pub(super) fn live_table(&self, function: &'static str) -> Result<LiveInterface<'_>, JvmtiError> {
+        live_phase::check(function).map(|()| LiveInterface(self.table()))
+    }
+
     /// The version of JVMTI: `0x30000000 | major << 16 | minor << 8 | micro`.
     pub fn version_number(self) -> Result<i32, JvmtiError> {
         let mut version = 0;
@@ -141,8 +147,11 @@ impl Jvmti {
         check("GetVersionNumber", code).map(|()| version)
     }
 
-    /// The VM's phase.
+    /// The VM's phase; it is over for the agent from the beginning of VMDeath on.
     pub fn phase(self) -> Result<Phase, JvmtiError> {
+        if live_phase::has_ended() {
+            return Ok(Phase::Dead);
+        }
         let mut phase = 0;
         // SAFETY: the out parameter is valid.
         let code = unsafe { self.table().get_phase()(self.as_raw(), &mut phase) };
@@ -187,16 +196,18 @@ impl Jvmti {
     /// They are called from JVMTI until they are replaced or the environment is disposed of, and must not unwind.
     pub unsafe fn set_event_callbacks(self, callbacks: &EventCallbacks) -> Result<(), JvmtiError> {
         let size = size_of::<EventCallbacks>() as jint;
+        let table = self.live_table("SetEventCallbacks")?;
         // SAFETY: JVMTI copies the structure; the caller answers for the callbacks.
-        let code = unsafe { self.table().set_event_callbacks()(self.as_raw(), callbacks, size) };
+        let code = unsafe { table.set_event_callbacks()(self.as_raw(), callbacks, size) };
         check("SetEventCallbacks", code)
     }
 
     /// Enables or disables an event for all threads.
     pub fn set_event_enabled(self, event: Event, enabled: bool) -> Result<(), JvmtiError> {
+        let table = self.live_table("SetEventNotificationMode")?;
         // SAFETY: a null thread means all threads.
         let code = unsafe {
-            self.table().set_event_notification_mode()(
+            table.set_event_notification_mode()(
                 self.as_raw(),
                 jint::from(enabled),
                 event as jint,
@@ -208,8 +219,9 @@ impl Jvmti {
 
     /// Sends an event again for everything that exists; live phase only. The callbacks have run when it returns.
     pub fn generate_events(self, event: Event) -> Result<(), JvmtiError> {
+        let table = self.live_table("GenerateEvents")?;
         // SAFETY: takes an event number.
-        let code = unsafe { self.table().generate_events()(self.as_raw(), event as jint) };
+        let code = unsafe { table.generate_events()(self.as_raw(), event as jint) };
         check("GenerateEvents", code)
     }
 
@@ -366,10 +378,10 @@ impl Jvmti {
         main: AgentThreadMain,
         argument: *const c_void,
     ) -> Result<(), JvmtiError> {
+        let table = self.live_table("RunAgentThread")?;
         // SAFETY: the caller answers for all parameters.
-        let code = unsafe {
-            self.table().run_agent_thread()(self.as_raw(), thread, main, argument, NORMAL_PRIORITY)
-        };
+        let code =
+            unsafe { table.run_agent_thread()(self.as_raw(), thread, main, argument, NORMAL_PRIORITY) };
         check("RunAgentThread", code)
     }
 

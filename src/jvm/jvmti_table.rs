@@ -46,12 +46,31 @@ pub struct RawThreadInfo {
 /// `jvmtiStartFunction`: what an agent thread runs.
 pub type AgentThreadMain = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, *mut c_void);
 
-macro_rules! functions {
-    ($($slot:literal $name:ident $accessor:ident ($($arg:ty),* $(,)?) $(, $variadic:tt)?;)*) => {
-        /// The functions typed here with their slots, numbered from 1 as the specification does.
-        pub const FUNCTIONS: &[(&str, usize)] = &[$((stringify!($name), $slot)),*];
+/// The functions of a table that may wait for a thread, stop the VM or run Java code; see [`Jvmti::live_table`].
+///
+/// [`Jvmti::live_table`]: super::jvmti::Jvmti
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LiveInterface<'a>(pub(super) &'a Interface);
 
-        impl Interface {
+impl Interface {
+    /// The function in a slot, numbered from 1.
+    const fn slot(&self, slot: usize) -> *const c_void {
+        self.slots[slot - 1]
+    }
+}
+
+impl LiveInterface<'_> {
+    const fn slot(&self, slot: usize) -> *const c_void {
+        self.0.slot(slot)
+    }
+}
+
+macro_rules! functions {
+    ($($table:ty { $($slot:literal $name:ident $accessor:ident ($($arg:ty),* $(,)?) $(, $variadic:tt)?;)* })*) => {
+        /// The functions typed here with their slots, numbered from 1 as the specification does.
+        pub const FUNCTIONS: &[(&str, usize)] = &[$($((stringify!($name), $slot),)*)*];
+
+        $(impl $table {
             $(
                 #[doc = concat!("The function `", stringify!($name), "`.")]
                 pub(super) fn $accessor(
@@ -59,42 +78,46 @@ macro_rules! functions {
                 ) -> unsafe extern "C" fn(*mut RawEnv, $($arg),* $(, $variadic)?) -> c_int {
                     const { assert!($slot >= 1 && $slot <= SLOTS) };
                     // SAFETY: the specification gives the slot this function with these parameters.
-                    unsafe { std::mem::transmute(self.slots[$slot - 1]) }
+                    unsafe { std::mem::transmute(self.slot($slot)) }
                 }
             )*
-        }
+        })*
     };
 }
 
 functions! {
-    2 SetEventNotificationMode set_event_notification_mode(jint, jint, jobject), ...;
-    4 GetAllThreads get_all_threads(*mut jint, *mut *mut jobject);
-    9 GetThreadInfo get_thread_info(jobject, *mut RawThreadInfo);
-    12 RunAgentThread run_agent_thread(jobject, AgentThreadMain, *const c_void, jint);
-    18 GetCurrentThread get_current_thread(*mut jobject);
-    45 IsModifiableClass is_modifiable_class(jobject, *mut jboolean);
-    46 Allocate allocate(jlong, *mut *mut c_uchar);
-    47 Deallocate deallocate(*mut c_uchar);
-    48 GetClassSignature get_class_signature(jobject, *mut *mut c_char, *mut *mut c_char);
-    49 GetClassStatus get_class_status(jobject, *mut jint);
-    52 GetClassMethods get_class_methods(jobject, *mut jint, *mut *mut jmethodID);
-    64 GetMethodName get_method_name(jmethodID, *mut *mut c_char, *mut *mut c_char, *mut *mut c_char);
-    65 GetMethodDeclaringClass get_method_declaring_class(jmethodID, *mut jobject);
-    78 GetLoadedClasses get_loaded_classes(*mut jint, *mut *mut jobject);
-    88 GetVersionNumber get_version_number(*mut jint);
-    89 GetCapabilities get_capabilities(*mut Capabilities);
-    94 AddModuleReads add_module_reads(jobject, jobject);
-    122 SetEventCallbacks set_event_callbacks(*const EventCallbacks, jint);
-    123 GenerateEvents generate_events(jint);
-    125 GetExtensionEvents get_extension_events(*mut jint, *mut *mut RawExtensionEvent);
-    126 SetExtensionEventCallback set_extension_event_callback(jint, ExtensionCallback);
-    127 DisposeEnvironment dispose_environment();
-    131 GetSystemProperty get_system_property(*const c_char, *mut *mut c_char);
-    133 GetPhase get_phase(*mut jint);
-    140 GetPotentialCapabilities get_potential_capabilities(*mut Capabilities);
-    142 AddCapabilities add_capabilities(*const Capabilities);
-    147 GetEnvironmentLocalStorage get_environment_local_storage(*mut *mut c_void);
-    148 SetEnvironmentLocalStorage set_environment_local_storage(*const c_void);
-    152 RetransformClasses retransform_classes(jint, *const jobject);
-    156 SetHeapSamplingInterval set_heap_sampling_interval(jint);
+    Interface {
+        4 GetAllThreads get_all_threads(*mut jint, *mut *mut jobject);
+        9 GetThreadInfo get_thread_info(jobject, *mut RawThreadInfo);
+        18 GetCurrentThread get_current_thread(*mut jobject);
+        45 IsModifiableClass is_modifiable_class(jobject, *mut jboolean);
+        46 Allocate allocate(jlong, *mut *mut c_uchar);
+        47 Deallocate deallocate(*mut c_uchar);
+        48 GetClassSignature get_class_signature(jobject, *mut *mut c_char, *mut *mut c_char);
+        49 GetClassStatus get_class_status(jobject, *mut jint);
+        52 GetClassMethods get_class_methods(jobject, *mut jint, *mut *mut jmethodID);
+        64 GetMethodName get_method_name(jmethodID, *mut *mut c_char, *mut *mut c_char, *mut *mut c_char);
+        65 GetMethodDeclaringClass get_method_declaring_class(jmethodID, *mut jobject);
+        78 GetLoadedClasses get_loaded_classes(*mut jint, *mut *mut jobject);
+        88 GetVersionNumber get_version_number(*mut jint);
+        89 GetCapabilities get_capabilities(*mut Capabilities);
+        125 GetExtensionEvents get_extension_events(*mut jint, *mut *mut RawExtensionEvent);
+        127 DisposeEnvironment dispose_environment();
+        131 GetSystemProperty get_system_property(*const c_char, *mut *mut c_char);
+        133 GetPhase get_phase(*mut jint);
+        140 GetPotentialCapabilities get_potential_capabilities(*mut Capabilities);
+        142 AddCapabilities add_capabilities(*const Capabilities);
+        147 GetEnvironmentLocalStorage get_environment_local_storage(*mut *mut c_void);
+        148 SetEnvironmentLocalStorage set_environment_local_storage(*const c_void);
+        156 SetHeapSamplingInterval set_heap_sampling_interval(jint);
+    }
+    LiveInterface<'_> {
+        2 SetEventNotificationMode set_event_notification_mode(jint, jint, jobject), ...;
+        12 RunAgentThread run_agent_thread(jobject, AgentThreadMain, *const c_void, jint);
+        94 AddModuleReads add_module_reads(jobject, jobject);
+        122 SetEventCallbacks set_event_callbacks(*const EventCallbacks, jint);
+        123 GenerateEvents generate_events(jint);
+        126 SetExtensionEventCallback set_extension_event_callback(jint, ExtensionCallback);
+        152 RetransformClasses retransform_classes(jint, *const jobject);
+    }
 }

@@ -8,6 +8,7 @@ use jni::sys::{JNIEnv, jobject};
 use super::jvmti::Jvmti;
 use super::jvmti_error::JvmtiError;
 use super::jvmti_events::Event;
+use super::local_references;
 
 /// The events in which ids are made of what is loaded from now on. AsyncGetCallTrace refuses to work unless ClassLoad
 /// is enabled (prims/forte.cpp, JvmtiExport::should_post_class_load).
@@ -31,7 +32,10 @@ pub unsafe fn make_all_ids(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), JvmtiEr
     for event in EVENTS {
         jvmti.set_event_enabled(event, true)?;
     }
-    for class in jvmti.loaded_classes()? {
+    let classes = jvmti.loaded_classes()?;
+    // SAFETY: by the contract.
+    unsafe { local_references::expect(env, classes.len()) };
+    for class in classes {
         // SAFETY: the reference is this thread's own, and not used after its deletion.
         unsafe {
             make_ids_of(jvmti, class);

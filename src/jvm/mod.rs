@@ -18,6 +18,8 @@ pub mod jvmti_table;
 pub mod layout;
 pub mod libjvm;
 pub mod line_table;
+pub mod live_phase;
+pub mod local_references;
 pub mod methods;
 pub mod modified_utf8;
 pub mod monitor_owner;

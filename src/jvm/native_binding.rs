@@ -14,6 +14,7 @@ use jni::sys::{JNI_OK, JNIEnv, JNINativeMethod, jclass};
 use parking_lot::Mutex;
 use thiserror::Error;
 
+use super::live_phase;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::MethodLayout;
 
@@ -29,6 +30,9 @@ pub enum RebindError {
     /// Our class in the boot loader cannot be made: there is one of that name.
     #[error("another copy of this agent is in this process")]
     AnotherCopy,
+    /// VMDeath has begun.
+    #[error("the VM ends")]
+    Ended,
     /// RegisterNatives has no effect.
     #[error("the VM refuses to bind it")]
     Refused,
@@ -156,6 +160,10 @@ struct FunctionAddress(usize);
 ///
 /// As for [`Binding::bind`].
 unsafe fn register(env: *mut JNIEnv, method: NativeMethod, function: *mut c_void) -> Result<(), RebindError> {
+    // RegisterNatives may stop the VM to have compiled wrappers forgotten, and the class's method is Java code.
+    if live_phase::has_ended() {
+        return Err(RebindError::Ended);
+    }
     // SAFETY: by the contract.
     let class = unsafe { registering_class(env) }?;
     // One at a time: a caller that comes between would have its method registered by the other.
@@ -168,7 +176,9 @@ unsafe fn register(env: *mut JNIEnv, method: NativeMethod, function: *mut c_void
         if !entry.is_null() {
             ((**env).v1_2.CallStaticVoidMethodA)(env, class.0, entry, std::ptr::null());
         }
-        ((**env).v1_2.ExceptionClear)(env);
+        if ((**env).v1_2.ExceptionCheck)(env) {
+            ((**env).v1_2.ExceptionClear)(env);
+        }
     }
     Ok(())
 }

@@ -31,8 +31,9 @@ impl Jvmti {
     /// `classes` must be live references to classes.
     pub unsafe fn retransform_classes(self, classes: &[jobject]) -> Result<(), JvmtiError> {
         let count = jint::try_from(classes.len()).unwrap_or(jint::MAX);
+        let table = self.live_table("RetransformClasses")?;
         // SAFETY: the caller answers for the references, of which there are that many.
-        let code = unsafe { self.table().retransform_classes()(self.as_raw(), count, classes.as_ptr()) };
+        let code = unsafe { table.retransform_classes()(self.as_raw(), count, classes.as_ptr()) };
         check("RetransformClasses", code)
     }
 }

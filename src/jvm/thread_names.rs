@@ -8,6 +8,7 @@ use thiserror::Error;
 use super::java_threads;
 use super::jvmti::Jvmti;
 use super::jvmti_error::{JvmtiError, THREAD_NOT_ALIVE};
+use super::local_references;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::ThreadLayout;
 
@@ -93,7 +94,10 @@ impl ThreadNames {
     ) -> Result<Vec<NamedThread>, ThreadNamesError> {
         let mut named = Vec::new();
         let mut failure = None;
-        for thread in jvmti.all_threads()? {
+        let threads = jvmti.all_threads()?;
+        // SAFETY: by the contract.
+        unsafe { local_references::expect(env, threads.len()) };
+        for thread in threads {
             // SAFETY: the reference is this thread's own and not used after its deletion.
             unsafe {
                 match self.name_one(jvmti, env, thread, memory, layout) {

@@ -1,13 +1,20 @@
 package programs;
 
+import io.otlpprof.ContextSetter;
+import io.otlpprof.Otlpprof;
 import java.io.IOException;
 import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.spi.AbstractInterruptibleChannel;
+import java.util.Arrays;
+import java.util.List;
 
 /**
  * A thread that waits for a monitor while it interrupts a virtual thread, which is on its way from its carrier and has to wait for
  * that to be over ({@code VirtualThread.interruptLock}, which {@code interrupt} has while it closes the channel and {@code unmount}
- * takes). The monitor is let go whatever they do. With {@code exit} it ends the VM instead of waiting.
+ * takes). The monitor is let go whatever they do.
+ *
+ * <p>With {@code exit} the thread ends the VM instead of waiting, with {@code context} another virtual thread has had a context
+ * before, and with {@code stop} yet another thread stops the profiler while the virtual thread is on its way.
  */
 public final class InterruptedUnmount {
     private static final long HELD_MS = 1000;
@@ -18,6 +25,7 @@ public final class InterruptedUnmount {
 
     private static final Door DOOR = new Door();
     private static volatile boolean exits;
+    private static volatile boolean stops;
     private static volatile boolean isHeld;
     private static volatile boolean isBlocked;
     private static volatile boolean isInterrupted;
@@ -48,6 +56,10 @@ public final class InterruptedUnmount {
         protected void implCloseChannel() {
             isInterrupted = true;
             sleep(ON_ITS_WAY_MS);
+            if (stops) {
+                new Thread(() -> Otlpprof.getInstance().stop(), "stopper").start();
+                sleep(ON_ITS_WAY_MS);
+            }
             if (exits) {
                 System.exit(0);
             }
@@ -58,7 +70,13 @@ public final class InterruptedUnmount {
     }
 
     public static void main(String[] args) throws Exception {
-        exits = args.length > 0;
+        List<String> wanted = Arrays.asList(args);
+        exits = wanted.contains("exit");
+        stops = wanted.contains("stop");
+        if (wanted.contains("context")) {
+            ContextSetter context = new ContextSetter(Otlpprof.getInstance(), List.of("worker"));
+            Threads.startVirtual(() -> context.setTraceContext(1, 2, 3, 1)).join();
+        }
         new Thread(InterruptedUnmount::hold, "holder").start();
         Channel channel = new Channel();
         Thread blocked = Threads.startVirtual(channel::block);

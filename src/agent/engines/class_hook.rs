@@ -3,22 +3,21 @@
 use std::ffi::{CStr, c_char, c_uchar};
 
 use jni::sys::{JNIEnv, jclass, jint, jobject};
-use parking_lot::Mutex;
 
-use super::gate::does_vm_go_on;
 use super::{method_traces, new_throwables};
 use crate::agent::callbacks::guarded;
 use crate::jvm::jvmti::Jvmti;
 use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::Event;
 use crate::jvm::jvmti_table::RawEnv;
+use crate::jvm::live_phase::LivePhaseMutex;
 
 /// The number of engines that want it.
-static LISTENERS: Mutex<usize> = Mutex::new(0);
+static LISTENERS: LivePhaseMutex<usize> = LivePhaseMutex::new(0);
 
 /// One more wants it.
 pub(super) fn listen(jvmti: Jvmti) -> Result<(), JvmtiError> {
-    let mut listeners = LISTENERS.lock();
+    let Some(mut listeners) = LISTENERS.lock() else { return Ok(()) };
     if *listeners == 0 {
         jvmti.set_event_enabled(Event::ClassFileLoadHook, true)?;
     }
@@ -28,9 +27,9 @@ pub(super) fn listen(jvmti: Jvmti) -> Result<(), JvmtiError> {
 
 /// One less wants it.
 pub(super) fn ignore(jvmti: Jvmti) {
-    let mut listeners = LISTENERS.lock();
+    let Some(mut listeners) = LISTENERS.lock() else { return };
     *listeners -= 1;
-    if *listeners == 0 && does_vm_go_on() {
+    if *listeners == 0 {
         // What is still sent is not changed.
         let _ = jvmti.set_event_enabled(Event::ClassFileLoadHook, false);
     }

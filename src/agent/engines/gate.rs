@@ -1,6 +1,6 @@
 //! Lets samples through while an engine runs, and waits for those under way when it stops.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,20 +13,6 @@ const OPEN: u64 = 1 << 63;
 
 /// How long a stop waits for a thread inside. It waits for the VM at most, for one safepoint.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// The VM is about to end.
-static VM_ENDS: AtomicBool = AtomicBool::new(false);
-
-/// The VM sends its last event; those that it is not told to stop sending stop by themselves.
-pub(super) fn vm_ends() {
-    VM_ENDS.store(true, Ordering::Relaxed);
-}
-
-/// Whether the VM goes on, and events have to be stopped. While it ends, that is not asked for: on 21 `SetEventNotificationMode`
-/// waits until no virtual thread is on its way to a carrier or from one, and whoever ends the VM may have what one waits for.
-pub(super) fn does_vm_go_on() -> bool {
-    !VM_ENDS.load(Ordering::Relaxed)
-}
 
 /// An engine's gate.
 #[derive(Debug)]
@@ -59,7 +45,7 @@ impl Gate {
         if self.0.load(Ordering::SeqCst) & OPEN == 0 {
             return;
         }
-        for event in events.iter().filter(|_| does_vm_go_on()) {
+        for event in events {
             // What is still sent is not let in.
             let _ = jvmti.set_event_enabled(*event, false);
         }

@@ -13,11 +13,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use jni::sys::{JNIEnv, jclass, jint, jlong, jobject};
+use jni::sys::{JNIEnv, jclass, jlong, jobject};
 use parking_lot::Mutex;
 
 use super::class_hook::name_of;
-use super::gate::{self, Gate};
+use super::gate::Gate;
 use super::{class_hook, java_frames, own_sample};
 use crate::agent::callbacks::guarded;
 use crate::agent::options::TracedMethods;
@@ -30,15 +30,13 @@ use crate::jvm::class_file::timed_class::{Chosen, Left, timed_class};
 use crate::jvm::jvmti::{Jvmti, Phase};
 use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::Event;
+use crate::jvm::local_references;
 
 static GATE: Gate = Gate::new();
 const EVENTS: &[Event] = &[Event::ClassPrepare];
 static TRACING: Mutex<Option<Arc<Tracing>>> = Mutex::new(None);
 /// So many classes are changed in one stop of the VM.
 const BATCH: usize = 64;
-
-/// More are refused (`MaxJNILocalCapacity` in runtime/globals.hpp, 11-25).
-const MOST_LOCAL_REFERENCES: usize = 65_536;
 
 /// What is traced.
 struct Tracing {
@@ -105,7 +103,7 @@ pub(super) fn stop(vm: &Vm) {
         log::warn!("trace: no class with a method {} was loaded", traced.methods);
     }
     // Classes need not be given back where the VM goes with them.
-    if !gate::does_vm_go_on() || vm.jvmti.phase() != Ok(Phase::Live) {
+    if vm.jvmti.phase() != Ok(Phase::Live) {
         return;
     }
     let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };
@@ -180,8 +178,8 @@ unsafe fn retransform_loaded(
         log::warn!("trace: the VM does not list its classes ({error})");
         Vec::new()
     });
-    // SAFETY: by the contract. It is -Xcheck:jni that wants to know; what is refused here works all the same.
-    unsafe { ((**env).v1_2.EnsureLocalCapacity)(env, classes.len().min(MOST_LOCAL_REFERENCES) as jint) };
+    // SAFETY: by the contract.
+    unsafe { local_references::expect(env, classes.len()) };
     let mut chosen = Vec::new();
     for class in classes {
         // SAFETY: the reference is this thread's own, and not used after its deletion.

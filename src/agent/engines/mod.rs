@@ -149,11 +149,6 @@ pub(super) unsafe fn virtual_thread_mounted(agent: &Agent, env: *mut JNIEnv, thr
     unsafe { parking::mounted(agent, env, thread) };
 }
 
-/// The VM is about to end.
-pub(super) fn vm_ends() {
-    gate::vm_ends();
-}
-
 /// A class has been prepared, none of whose methods has run.
 ///
 /// # Safety

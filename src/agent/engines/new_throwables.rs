@@ -11,7 +11,7 @@ use jni::sys::{JNIEnv, jclass, jobject};
 use parking_lot::Mutex;
 use thiserror::Error;
 
-use super::gate::{self, Gate};
+use super::gate::Gate;
 use super::{class_hook, exceptions, java_frames, own_sample};
 use crate::agent::callbacks::guarded;
 use crate::agent::lifecycle::Agent;
@@ -69,7 +69,7 @@ pub(super) fn stop(vm: &Vm) {
     GATE.close();
     class_hook::ignore(vm.jvmti);
     // It need not be given back where the VM goes with it.
-    if !TELLS.load(Ordering::Relaxed) || !gate::does_vm_go_on() || vm.jvmti.phase() != Ok(Phase::Live) {
+    if !TELLS.load(Ordering::Relaxed) || vm.jvmti.phase() != Ok(Phase::Live) {
         return;
     }
     let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };

@@ -15,9 +15,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::time::Duration;
 
 use jni::sys::{JNIEnv, jboolean, jfieldID, jlong, jobject};
-use parking_lot::Mutex;
 
-use super::gate::{self, Gate};
+use super::gate::Gate;
 use super::own_sample;
 use super::owners;
 use super::wait_start::{self, WaitKind};
@@ -28,6 +27,7 @@ use crate::agent::mounts;
 use crate::agent::vm::Vm;
 use crate::core::record::{Engine, Owner};
 use crate::jvm::jvmti::Capability;
+use crate::jvm::live_phase::LivePhaseMutex;
 use crate::jvm::native_binding::{Binding, NativeMethod};
 use crate::signal::safe_load::ProcessMemory;
 use crate::signal::sample::monotonic_ns;
@@ -43,7 +43,7 @@ static SHORTEST_NS: AtomicU64 = AtomicU64::new(0);
 /// The VM's function for `Unsafe.park`; never null once ours has taken its place.
 static ORIGINAL: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 /// What a session has changed.
-static CHANGED: Mutex<Changed> = Mutex::new(Changed { binding: None, listens: false });
+static CHANGED: LivePhaseMutex<Changed> = LivePhaseMutex::new(Changed { binding: None, listens: false });
 
 struct Changed {
     binding: Option<Binding>,
@@ -60,7 +60,7 @@ pub(super) fn start(vm: &Vm, shortest: Option<Duration>) {
         log::warn!("lock: this JVM does not say what threads are parked for: monitors alone are recorded");
         return;
     }
-    let mut changed = CHANGED.lock();
+    let Some(mut changed) = CHANGED.lock() else { return };
     // SAFETY: as above.
     match unsafe { take_over(vm, env) } {
         Ok(binding) => changed.binding = Some(binding),
@@ -81,11 +81,11 @@ pub(super) fn start(vm: &Vm, shortest: Option<Duration>) {
     GATE.open();
 }
 
-/// Records nothing more from when it returns on.
+/// Records nothing more from when it returns on. In a VM that ends [`park`] stays in its place, and passes calls on.
 pub(super) fn stop(vm: &Vm) {
     GATE.close();
-    let mut changed = CHANGED.lock();
-    if std::mem::take(&mut changed.listens) && gate::does_vm_go_on() {
+    let Some(mut changed) = CHANGED.lock() else { return };
+    if std::mem::take(&mut changed.listens) {
         mounts::ignore(vm.jvmti);
     }
     let (Some(binding), Some(env)) = (changed.binding.take(), vm.attach_as_daemon(c"otlpprof")) else {

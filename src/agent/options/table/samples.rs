@@ -133,6 +133,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "context.publish.virtual",
         value: "BOOL",
+        bare: Some("true"),
         // The VM's events of each mount and unmount are dear.
         default: Some("false"),
         help: "they may read those of virtual threads too, from the first that sets a context on, at a price for each mount",
