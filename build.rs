@@ -11,6 +11,7 @@
 //! | `OTLPPROF_HANDLER_GUARD` | `libhandlerguard.so` | ends a process whose signal handler allocates or blocks |
 //! | | `libhandlertimer.so` | measures how long a signal handler runs |
 //! | `OTLPPROF_VM_DAMAGE` | | an agent that moves a field in the VM's description of itself |
+//! | `OTLPPROF_UNWINDING_MALLOC` | | an allocator that unwinds, and ends a process that allocates while the linker's list is visited |
 //! | `OTLPPROF_ALLOCATING` | | a library that allocates native memory in known places |
 //! | `OTLPPROF_PLUGIN_A`, `_B` | | two libraries alike, to be loaded and unloaded in turn |
 //! | `OTLPPROF_API_CLASSES` | `api/` | the compiled Java API; empty without a JDK |
@@ -61,6 +62,11 @@ fn main() {
     let damage = out_dir.join("libvmdamage.so");
     run(shared_library(&damage, false).arg("native/vmdamage/damage.c").arg("-ldl"));
     println!("cargo::rustc-env=OTLPPROF_VM_DAMAGE={}", damage.display());
+    let unwinding = out_dir.join("libunwindingmalloc.so");
+    let mut command = shared_library(&unwinding, false);
+    // Without builtins: it defines functions that compilers know by name.
+    run(command.arg("-fno-builtin").arg("native/unwindingmalloc/allocator.c").arg("-ldl"));
+    println!("cargo::rustc-env=OTLPPROF_UNWINDING_MALLOC={}", unwinding.display());
     let allocating = out_dir.join("liballocating.so");
     run(shared_library(&allocating, false).arg("native/allocating/allocating.c").arg("-ldl"));
     println!("cargo::rustc-env=OTLPPROF_ALLOCATING={}", allocating.display());

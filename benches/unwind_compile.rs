@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Instant;
 
 use jdk_support::{java_builds, libjvm};
-use otlpprof::elf::image::for_each_loaded_object;
+use otlpprof::elf::loader_list::loaded_objects;
 use otlpprof::elf::unwind::FrameSections;
 
 fn main() {
@@ -23,13 +23,8 @@ fn main() {
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
         assert!(!handle.is_null(), "dlopen {}", path.display());
         let copy = || {
-            for_each_loaded_object(|image| {
-                if image.name() == path {
-                    ControlFlow::Break(FrameSections::of_image(image))
-                } else {
-                    ControlFlow::Continue(())
-                }
-            })
+            let image = loaded_objects().images.into_iter().find(|image| image.name() == path)?;
+            Some(FrameSections::of_image(&image))
         };
         let sections = copy().expect("a loaded object").expect("call frame information");
         let copy_ms = best_of(10, || drop(copy()));

@@ -53,16 +53,15 @@ fn resident_kib() -> usize {
 
 /// The words through which this program calls pthread_create, as their contents.
 fn imports() -> Vec<u64> {
-    use otlpprof::elf::image::for_each_loaded_object;
+    use otlpprof::elf::loader_list::loaded_objects;
     use otlpprof::elf::relocations::import_slots;
     let mut words = Vec::new();
-    for_each_loaded_object(|image| {
-        for slot in import_slots(image, &["pthread_create"]).unwrap().slots {
+    for image in loaded_objects().images {
+        for slot in import_slots(&image, &["pthread_create"]).unwrap().slots {
             // SAFETY: the slot is a word of a loaded object.
             words.push(unsafe { *(slot.address.0 as *const u64) });
         }
-        std::ops::ControlFlow::<()>::Continue(())
-    });
+    }
     words
 }
 

@@ -11,8 +11,8 @@ use crate::aggregate::{ObjectCounts, UnnamedFrame};
 use crate::core::address::{ElfVaddr, RuntimeAddr};
 use crate::core::object::ObjectIndex;
 use crate::core::record::{FrameKind, NO_OBJECT};
-use crate::elf::image::LoadCounts;
 use crate::elf::kernel::{KERNEL_NAME, Kernel};
+use crate::elf::loader_list::LoadCounts;
 use crate::elf::objects::ObjectDetails;
 use crate::model::{Frame, FrameType, Mapping, Tables, native_frame_nowhere, unnamed_native_frame};
 

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::core::address::{ElfVaddr, RuntimeAddr};
 use crate::core::object::{ObjectIndex, ObjectMap};
-use crate::elf::image::{LoadCounts, load_counts};
+use crate::elf::loader_list::{LoadCounts, load_counts};
 use crate::elf::objects::{ObjectDetails, ObjectRegistry};
 use crate::elf::symbols::Symbolizer;
 use crate::model::{Mapping, MappingId, Tables, unnamed_native_frame};

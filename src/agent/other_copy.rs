@@ -2,12 +2,12 @@
 //! events, stands in for the same functions and samples the same threads. The first that is started stays the only one.
 
 use std::ffi::{CStr, CString};
-use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::elf::image::for_each_loaded_object;
+use crate::elf::image::LoadedImage;
+use crate::elf::loader_list::loaded_objects;
 
 /// 1 once this copy has been started. All copies have it by the same name, and so a later version must too.
 #[unsafe(export_name = "otlpprof_is_started")]
@@ -24,12 +24,8 @@ pub(super) fn started() -> Option<PathBuf> {
     if IS_STARTED.load(Ordering::Acquire) != 0 {
         return None;
     }
-    let mut names = Vec::new();
-    for_each_loaded_object(|object| {
-        names.push(object.name().to_owned());
-        ControlFlow::<()>::Continue(())
-    });
-    names.into_iter().find(|name| is_started(name))
+    let images = loaded_objects().images;
+    images.iter().map(LoadedImage::name).find(|name| is_started(name)).map(Path::to_owned)
 }
 
 /// Whether the object of this name is another copy, and was started.

@@ -40,7 +40,7 @@ use crate::context::reclaim;
 use crate::context::slot_names::{SLOT_NAMES, SlotNameError};
 use crate::core::record::Engine;
 use crate::core::stack_walker::StackWalker;
-use crate::elf::image::{LoadCounts, load_counts};
+use crate::elf::loader_list::{LoadCounts, load_counts};
 use crate::jvm::methods::{MethodTable, MethodTableLimits};
 use crate::model::Resource;
 use crate::sampling::wall::{self, WallConfig};

@@ -1,26 +1,13 @@
-//! Loaded objects as the dynamic linker lists them, and reading one's image.
+//! The image of a loaded object, and reading it.
 
-use std::ffi::{CStr, OsStr, c_int, c_void};
-use std::ops::{ControlFlow, Range};
-use std::os::unix::ffi::OsStrExt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use goblin::elf::program_header::program_header64;
-
+use super::loader_list::{TRIES, counts_if_listed};
 use super::process_memory::ProcessMemory;
 use super::program_header::ProgramHeader;
 use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
 use crate::core::memory::Memory;
-
-/// How many objects the dynamic linker has loaded and unloaded in this process's life, in all namespaces.
-/// musl counts loads only: it never unloads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LoadCounts {
-    /// Objects loaded.
-    pub loaded: u64,
-    /// Objects unloaded.
-    pub unloaded: u64,
-}
 
 /// An object's image: its name, where it lies and its program headers, copied. Reading it is safe at any
 /// time; what is read belongs to this object only as long as the object stays loaded.
@@ -101,14 +88,23 @@ impl LoadedImage {
         self.program_headers.iter().any(|header| header.is_load() && header.vaddrs().contains(&vaddr))
     }
 
-    /// Calls `work` while the dynamic linker's lock keeps an image like this one loaded; `None` if there is
-    /// none (any longer). What holds for [`for_each_loaded_object`]'s `visit` holds for `work`.
-    pub fn while_loaded<T>(&self, work: impl FnOnce(&Self) -> T) -> Option<T> {
-        let mut work = Some(work);
-        for_each_loaded_object(|image| match work.take_if(|_| image == self) {
-            Some(work) => ControlFlow::Break(work(image)),
-            None => ControlFlow::Continue(()),
-        })
+    /// The value that `read` gives of an image like this one; `None` if there is none (any longer).
+    ///
+    /// The dynamic linker's lock is not held meanwhile, so that `read` may allocate: it is called again if an object was
+    /// unloaded. Where that happens all the time the image counts as loaded if it is still listed in the end; a file that
+    /// took the place of another of the same name, address and headers is the one thing that then goes unnoticed.
+    pub fn read_while_loaded<T>(&self, read: impl Fn(&Self) -> T) -> Option<T> {
+        let mut before = counts_if_listed(self)?;
+        for _ in 0..TRIES {
+            let value = read(self);
+            let after = counts_if_listed(self)?;
+            if after.unloaded == before.unloaded {
+                return Some(value);
+            }
+            before = after;
+        }
+        let value = read(self);
+        counts_if_listed(self).map(|_| value)
     }
 
     /// The pages that the dynamic linker made read-only after relocation (`PT_GNU_RELRO`), as glibc and musl
@@ -127,93 +123,14 @@ pub fn page_size() -> u64 {
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as u64 }
 }
 
-/// Calls `visit` with every loaded object of this namespace until it breaks, and returns what it broke with.
-///
-/// The lock of the dynamic linker's list is held meanwhile: no object comes or goes, so `visit` may also write to the
-/// images, but glibc may be relocating one, or making its pages read-only, at the same time; and it must not load or unload objects, nor wait for a thread that might, and should be brief.
-///
-/// # Panics
-/// If `visit` does; the lock is released first.
-pub fn for_each_loaded_object<B>(mut visit: impl FnMut(&LoadedImage) -> ControlFlow<B>) -> Option<B> {
-    for_each_counted(|image, _| visit(image))
-}
-
-/// The same, with the counts as they are during this iteration.
-pub(super) fn for_each_counted<B>(
-    mut visit: impl FnMut(&LoadedImage, LoadCounts) -> ControlFlow<B>,
-) -> Option<B> {
-    iterate(|info, counts| {
-        // SAFETY: the dynamic linker passes a valid name (or none) and `dlpi_phnum` valid program headers,
-        // which live while the call-back runs. Both types are the gABI's Elf64_Phdr.
-        let (name, headers) = unsafe {
-            let name = if info.dlpi_name.is_null() { c"" } else { CStr::from_ptr(info.dlpi_name) };
-            let headers = if info.dlpi_phdr.is_null() {
-                &[]
-            } else {
-                let headers = info.dlpi_phdr.cast::<program_header64::ProgramHeader>();
-                std::slice::from_raw_parts(headers, usize::from(info.dlpi_phnum))
-            };
-            (name, headers)
-        };
-        let image = LoadedImage {
-            name: OsStr::from_bytes(name.to_bytes()).into(),
-            load_bias: LoadBias(info.dlpi_addr),
-            program_headers: headers.iter().map(|&header| ProgramHeader::from(&header.into())).collect(),
-        };
-        visit(&image, counts)
-    })
-}
-
-/// How often objects came and went until now. Much cheaper than looking at them.
-pub fn load_counts() -> LoadCounts {
-    iterate(|_, counts| ControlFlow::Break(counts)).unwrap_or_default()
-}
-
-/// `dl_iterate_phdr` with a closure; a panic is carried across the C frames.
-fn iterate<B>(mut visit: impl FnMut(&libc::dl_phdr_info, LoadCounts) -> ControlFlow<B>) -> Option<B> {
-    struct State<'a, B> {
-        visit: &'a mut dyn FnMut(&libc::dl_phdr_info, LoadCounts) -> ControlFlow<B>,
-        outcome: Option<std::thread::Result<B>>,
-    }
-
-    unsafe extern "C" fn call_back<B>(
-        info: *mut libc::dl_phdr_info,
-        size: libc::size_t,
-        state: *mut c_void,
-    ) -> c_int {
-        // SAFETY: `state` is the `State` below, which nothing else uses during the iteration; `info` is valid
-        // for `size` bytes, and glibc and musl have given the whole structure since 2.4 and 1.1.
-        let (info, state) = unsafe { (&*info, &mut *state.cast::<State<'_, B>>()) };
-        let counts = if size >= size_of::<libc::dl_phdr_info>() {
-            LoadCounts { loaded: info.dlpi_adds, unloaded: info.dlpi_subs }
-        } else {
-            LoadCounts::default()
-        };
-        let visited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (state.visit)(info, counts)));
-        state.outcome = match visited {
-            Ok(ControlFlow::Continue(())) => None,
-            Ok(ControlFlow::Break(value)) => Some(Ok(value)),
-            Err(panic) => Some(Err(panic)),
-        };
-        c_int::from(state.outcome.is_some())
-    }
-
-    let mut state = State { visit: &mut visit, outcome: None };
-    // SAFETY: `call_back` gets the pointer to `state`, which outlives the call, and does not unwind.
-    unsafe { libc::dl_iterate_phdr(Some(call_back::<B>), (&raw mut state).cast()) };
-    state.outcome.map(|outcome| outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::elf::loader_list::loaded_objects;
 
     fn image_with_this_function() -> LoadedImage {
         let here = RuntimeAddr(image_with_this_function as *const () as u64);
-        for_each_loaded_object(|image| {
-            if image.contains(here) { ControlFlow::Break(image.clone()) } else { ControlFlow::Continue(()) }
-        })
-        .unwrap()
+        loaded_objects().images.into_iter().find(|image| image.contains(here)).unwrap()
     }
 
     #[test]
@@ -235,25 +152,11 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_passes_through_the_iteration_and_releases_its_lock() {
-        let caught = std::panic::catch_unwind(|| for_each_loaded_object::<()>(|_| panic!("in the visit")));
-        assert!(caught.is_err());
-        // Another thread could not iterate if the lock were still held.
-        std::thread::spawn(load_counts).join().unwrap();
-    }
-
-    #[test]
-    fn loading_is_counted() {
-        let before = load_counts();
-        assert!(before.loaded > 1);
-        // SAFETY: the library has no constructor with effects; the handle is closed at once.
-        unsafe {
-            let handle = libc::dlopen(c"libBrokenLocale.so.1".as_ptr(), libc::RTLD_NOW);
-            assert!(!handle.is_null(), "libBrokenLocale.so.1 belongs to glibc");
-            let during = load_counts();
-            assert!(during.loaded > before.loaded);
-            libc::dlclose(handle);
-            assert!(load_counts().unloaded > during.unloaded);
-        }
+    fn an_image_that_is_not_listed_is_not_read() {
+        let image = image_with_this_function();
+        assert_eq!(image.read_while_loaded(|_| 7), Some(7));
+        let bias = LoadBias(image.load_bias().0.wrapping_add(4096));
+        let elsewhere = LoadedImage::new(image.name().into(), bias, image.program_headers().to_vec());
+        assert_eq!(elsewhere.read_while_loaded(|_| -> i32 { panic!("read") }), None);
     }
 }

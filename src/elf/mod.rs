@@ -31,6 +31,7 @@ pub mod file;
 pub mod htlhash;
 pub mod image;
 pub mod kernel;
+pub mod loader_list;
 pub mod notes;
 pub mod objects;
 pub mod process_memory;

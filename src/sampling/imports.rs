@@ -3,14 +3,20 @@
 //! An object is in the dynamic linker's list before it is relocated (glibc 2.36, elf/dl-load.c and elf/dl-open.c), and what is
 //! held while the list is visited does not keep it from being so: a word that is not relocated yet is left alone, and so is
 //! one in pages that the linker is still to make read-only, since it may do that at any moment. They are looked at again.
+//!
+//! Which words are to be written is found out first, without the linker's lock, since that allocates. They are written with
+//! the lock, if no object has been unloaded since.
 
 use std::collections::HashMap;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::core::address::{ElfVaddr, RuntimeAddr};
-use crate::elf::image::{LoadCounts, LoadedImage, for_each_loaded_object, page_size};
+use crate::core::memory::Memory;
+use crate::elf::image::{LoadedImage, page_size};
+use crate::elf::loader_list::{LoadCounts, LoadedObjects, TRIES, loaded_objects, while_none_is_unloaded};
 use crate::elf::objects::memory_maps::MemoryMaps;
+use crate::elf::process_memory::ProcessMemory;
 use crate::elf::relocations::{SlotKind, import_slots};
 
 /// How often objects are looked at when some have come or gone: the linker may bind what was led by the first look anew.
@@ -72,55 +78,98 @@ impl Redirection {
         }
         self.looks += 1;
         self.is_left = false;
-        let Self { names, hooks, groups, saved, is_left, .. } = self;
-        for group in groups {
-            // Of this look at the list: an object may be loaded between two, where another was.
-            let mut pages = Pages::default();
-            for_each_object(names, |image, slots| {
-                let import = |slot: &Slot| {
-                    let value = slot.value();
-                    let led = value == hooks[slot.name];
-                    let value = saved.get(&slot.address).filter(|_| led).copied().unwrap_or(value);
-                    Import { name: slot.name, value }
-                };
-                let imports: Vec<_> = slots.iter().map(import).collect();
-                for (slot, import) in
-                    slots.iter().zip(&imports).filter(|(slot, _)| group.contains(&slot.name))
+        for number in 0..self.groups.len() {
+            let group = self.groups[number].clone();
+            let written = write_words(|objects| self.words_to_lead(objects, group.clone(), &leads));
+            // An object was unloaded at each try.
+            self.is_left |= written.is_none();
+            self.saved.extend(written.into_iter().flatten().map(|word| (word.slot.address, word.before)));
+        }
+    }
+
+    /// The words of a group of names that are to lead to us, in objects as they are now. Notes whether some are to be looked
+    /// at again.
+    fn words_to_lead(
+        &mut self,
+        objects: &LoadedObjects,
+        group: Range<usize>,
+        leads: &impl Fn(&LoadedImage, &[Import], Import) -> bool,
+    ) -> Vec<Word> {
+        let Self { names, hooks, saved, is_left, .. } = self;
+        let mut pages = Pages::default();
+        let mut words = Vec::new();
+        for_each_object(objects, names, |image, slots| {
+            let import = |(slot, value): &(Slot, u64)| {
+                let led = *value == hooks[slot.name];
+                let value = saved.get(&slot.address).filter(|_| led).copied().unwrap_or(*value);
+                Import { name: slot.name, value }
+            };
+            let imports: Vec<_> = slots.iter().map(import).collect();
+            for ((slot, value), import) in
+                slots.iter().zip(&imports).filter(|((slot, _), _)| group.contains(&slot.name))
+            {
+                if is_unrelocated(image, import.value) {
+                    // A weak import that nobody defines stays 0 for good.
+                    let is_final = slot.in_relro && pages.are_read_only(slot.address);
+                    *is_left = *is_left || !is_final;
+                } else if *value == import.value
+                    && import.value != hooks[slot.name]
+                    && leads(image, &imports, *import)
                 {
-                    if is_unrelocated(image, import.value) {
-                        // A weak import that nobody defines stays 0 for good.
-                        let is_final = slot.in_relro && pages.are_read_only(slot.address);
-                        *is_left = *is_left || !is_final;
-                    } else if slot.value() == import.value
-                        && import.value != hooks[slot.name]
-                        && leads(image, &imports, *import)
-                    {
-                        if slot.in_relro && !pages.are_read_only(slot.address) {
-                            *is_left = true;
-                        } else if slot.replace(import.value, hooks[slot.name], slot.in_relro) {
-                            saved.insert(slot.address, import.value);
-                        }
+                    if slot.in_relro && !pages.are_read_only(slot.address) {
+                        *is_left = true;
+                    } else {
+                        let (before, after) = (import.value, hooks[slot.name]);
+                        words.push(Word { slot: *slot, before, after, is_read_only: slot.in_relro });
                     }
                 }
-            });
-        }
+            }
+        });
+        words
     }
 
     /// Gives every import back what it held. Threads that are on their way at this moment may still come by.
     pub(super) fn remove(self) {
         let Self { names, hooks, saved, .. } = self;
-        let mut pages = Pages::default();
-        for_each_object(&names, |_, slots| {
-            for slot in slots {
+        write_words(|objects| {
+            let mut pages = Pages::default();
+            let mut words = Vec::new();
+            for_each_object(objects, &names, |_, slots| {
                 // Only if it is ours: the object may be another one by now, or somebody has taken it over.
-                if let Some(value) = saved.get(&slot.address).filter(|_| slot.value() == hooks[slot.name]) {
+                for (slot, value) in slots.iter().filter(|(slot, value)| *value == hooks[slot.name]) {
+                    let Some(after) = saved.get(&slot.address) else { continue };
                     // One that was led is relocated; who has made its pages writable since has reasons.
                     let is_read_only = slot.in_relro && pages.are_read_only(slot.address);
-                    slot.replace(hooks[slot.name], *value, is_read_only);
+                    words.push(Word { slot: *slot, before: *value, after: *after, is_read_only });
                 }
-            }
+            });
+            words
         });
     }
+}
+
+/// A word that is to be written.
+struct Word {
+    slot: Slot,
+    /// The value that it is written in place of, if that is still there.
+    before: u64,
+    after: u64,
+    /// Whether its page is read-only, and is to be so again.
+    is_read_only: bool,
+}
+
+/// Writes the words that `choose` finds in the objects that are loaded, and returns those that were written; `None` if objects
+/// were unloaded all the time.
+fn write_words(mut choose: impl FnMut(&LoadedObjects) -> Vec<Word>) -> Option<Vec<Word>> {
+    (0..TRIES).find_map(|_| {
+        let objects = loaded_objects();
+        let mut words = choose(&objects);
+        // `retain` writes within the vector: nothing is allocated, and what is dropped has no destructor.
+        while_none_is_unloaded(objects.counts, || {
+            words.retain(|word| word.slot.replace(word.before, word.after, word.is_read_only));
+        })?;
+        Some(words)
+    })
 }
 
 /// Whether a word is as it lies in the object's file: nothing, or a place in the object that its load bias is still to be
@@ -144,8 +193,8 @@ struct Pages {
 }
 
 impl Pages {
-    /// To be asked while the object is visited: it was in the linker's list when the first one was, all mapped. Its read-only
-    /// pages stay so then, and it is relocated: the linker makes them read-only behind that, all at once.
+    /// To be asked of an object that was listed before, which was all mapped then. Its read-only pages stay so, and it is
+    /// relocated: the linker makes them read-only behind that, all at once.
     fn are_read_only(&mut self, address: RuntimeAddr) -> bool {
         let page = page_of(address);
         if let Some((_, is_read_only)) = self.last.filter(|(last, _)| *last == page) {
@@ -163,6 +212,7 @@ fn page_of(address: RuntimeAddr) -> u64 {
 }
 
 /// A word through which an object calls a function.
+#[derive(Clone, Copy)]
 struct Slot {
     /// The function's place among the names.
     name: usize,
@@ -172,26 +222,24 @@ struct Slot {
 }
 
 impl Slot {
-    fn word(&self) -> &AtomicU64 {
-        // SAFETY: an aligned word of the object's data, which stays loaded while it is visited; the dynamic linker and its
-        // stubs read and write it as a word, too.
-        unsafe { AtomicU64::from_ptr(self.address.0 as *mut u64) }
-    }
-
-    fn value(&self) -> u64 {
-        self.word().load(Ordering::Relaxed)
+    /// What it holds; `None` if the object has just been unloaded.
+    fn value(&self) -> Option<u64> {
+        ProcessMemory.load_u64(self.address.0)
     }
 
     /// Puts `value` in place of `before`, if that is still there. A page that `is_read_only` is writable meanwhile; no other
-    /// page's protection is touched.
+    /// page's protection is touched. To be called while the object cannot be unloaded.
     fn replace(&self, before: u64, value: u64, is_read_only: bool) -> bool {
         let page = page_of(self.address) as *mut libc::c_void;
-        // SAFETY: a whole page of the object, which stays loaded while it is visited.
+        // SAFETY: a whole page of the object, which the caller keeps loaded.
         let protect = |protection| unsafe { libc::mprotect(page, page_size() as usize, protection) == 0 };
         if is_read_only && !protect(libc::PROT_READ | libc::PROT_WRITE) {
             return false;
         }
-        let result = self.word().compare_exchange(before, value, Ordering::AcqRel, Ordering::Relaxed);
+        // SAFETY: an aligned word of the object's data, as above; the dynamic linker and its stubs read and write it as a
+        // word, too.
+        let word = unsafe { AtomicU64::from_ptr(self.address.0 as *mut u64) };
+        let result = word.compare_exchange(before, value, Ordering::AcqRel, Ordering::Relaxed);
         if is_read_only {
             protect(libc::PROT_READ);
         }
@@ -199,27 +247,28 @@ impl Slot {
     }
 }
 
-/// Visits every object with the words through which it calls the functions, by their place among the names, if there are any.
-/// Words in data are left alone: they are the application's own to compare and to change.
-fn for_each_object(names: &[&str], mut visit: impl FnMut(&LoadedImage, &[Slot])) {
-    for_each_loaded_object(|image: &LoadedImage| {
+/// Visits every object with the words through which it calls the functions and what they hold, by their place among the names,
+/// if there are any. Words in data are left alone: they are the application's own to compare and to change.
+fn for_each_object(
+    objects: &LoadedObjects,
+    names: &[&str],
+    mut visit: impl FnMut(&LoadedImage, &[(Slot, u64)]),
+) {
+    for image in &objects.images {
         // An object whose tables are broken runs all the same.
-        let Ok(imports) = import_slots(image, names) else {
-            return ControlFlow::<()>::Continue(());
-        };
+        let Ok(imports) = import_slots(image, names) else { continue };
         let called = imports.slots.iter().filter(|slot| slot.kind != SlotKind::Data);
         let slots: Vec<_> = called
-            .map(|slot| Slot {
-                name: slot.symbol,
-                address: slot.address,
-                in_relro: imports.relro.as_ref().is_some_and(|relro| relro.contains(&slot.address)),
+            .filter_map(|slot| {
+                let in_relro = imports.relro.as_ref().is_some_and(|relro| relro.contains(&slot.address));
+                let slot = Slot { name: slot.symbol, address: slot.address, in_relro };
+                Some((slot, slot.value()?))
             })
             .collect();
         if !slots.is_empty() {
             visit(image, &slots);
         }
-        ControlFlow::Continue(())
-    });
+    }
 }
 
 #[cfg(test)]
@@ -246,7 +295,7 @@ mod tests {
             assert_eq!(is_read_only, before == libc::PROT_READ);
             assert!(slot.replace(0, 7, is_read_only));
             assert!(!slot.replace(0, 8, is_read_only), "another value is there");
-            assert_eq!((slot.value(), protection(slot.address)), (7, Some(before)));
+            assert_eq!((slot.value(), protection(slot.address)), (Some(7), Some(before)));
             // SAFETY: the mapping above, which nothing refers to.
             unsafe { libc::munmap(page, page_size() as usize) };
         }
@@ -255,13 +304,8 @@ mod tests {
     #[test]
     fn a_word_that_the_linker_has_not_written_is_known() {
         let own = a_word_that_the_linker_has_not_written_is_known as *const () as u64;
-        let image = for_each_loaded_object(|image| {
-            if image.contains(RuntimeAddr(own)) {
-                ControlFlow::Break(image.clone())
-            } else {
-                ControlFlow::Continue(())
-            }
-        });
+        let mut images = loaded_objects().images.into_iter();
+        let image = images.find(|image| image.contains(RuntimeAddr(own)));
         let image = image.unwrap();
         assert_ne!(image.load_bias(), LoadBias(0), "the tests' program may lie anywhere");
         assert!(is_unrelocated(&image, 0));

@@ -13,7 +13,7 @@ use super::imports::{Import, Redirection};
 use super::random::random;
 use super::threads;
 use crate::core::address::RuntimeAddr;
-use crate::elf::image::{LoadCounts, load_counts};
+use crate::elf::loader_list::{LoadCounts, load_counts};
 use crate::signal::native_memory::{Function, SAMPLER};
 
 /// How long a stop waits for a thread that is taking a sample: it waits for nobody itself.

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use super::imports::Redirection;
 use super::{own_threads, threads};
-use crate::elf::image::load_counts;
+use crate::elf::loader_list::load_counts;
 use crate::signal::cpu::SESSION;
 
 type StartRoutine = extern "C" fn(*mut libc::c_void) -> *mut libc::c_void;

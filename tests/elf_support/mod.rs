@@ -7,13 +7,13 @@ pub(crate) mod generated;
 mod jdk_support;
 
 use std::ffi::CString;
-use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use otlpprof::core::address::RuntimeAddr;
-use otlpprof::elf::image::{LoadedImage, for_each_loaded_object};
+use otlpprof::elf::image::LoadedImage;
+use otlpprof::elf::loader_list::loaded_objects;
 
 /// libjvm.so of a JDK of each version.
 pub(crate) fn libjvms() -> Vec<PathBuf> {
@@ -27,21 +27,13 @@ pub(crate) fn libc_path() -> PathBuf {
 
 /// The loaded object around an address.
 pub(crate) fn image_at(address: u64) -> LoadedImage {
-    for_each_loaded_object(|image| {
-        if image.contains(RuntimeAddr(address)) {
-            ControlFlow::Break(image.clone())
-        } else {
-            ControlFlow::Continue(())
-        }
-    })
-    .expect("an object at this address")
+    let mut images = loaded_objects().images.into_iter();
+    images.find(|image| image.contains(RuntimeAddr(address))).expect("an object at this address")
 }
 
 /// The loaded object with this file name.
 pub(crate) fn image_of(path: &Path) -> Option<LoadedImage> {
-    for_each_loaded_object(|image| {
-        if image.name() == path { ControlFlow::Break(image.clone()) } else { ControlFlow::Continue(()) }
-    })
+    loaded_objects().images.into_iter().find(|image| image.name() == path)
 }
 
 /// A library that stays loaded until this is dropped.

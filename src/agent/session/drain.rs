@@ -6,7 +6,7 @@ use crate::agent::options::Options;
 use crate::agent::resolve::FrameResolver;
 use crate::aggregate::{Aggregator, ObjectCounts, RawFrame};
 use crate::core::record::{Engine, FrameKind, FrameRecord};
-use crate::elf::image::LoadCounts;
+use crate::elf::loader_list::LoadCounts;
 use crate::sampling::wall;
 use crate::signal::buffer::{Drained, SampleBuffer};
 use crate::signal::sample;

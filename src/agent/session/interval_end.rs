@@ -14,7 +14,7 @@ use crate::agent::thread_labels::{self, OwnerLabels, ThreadLabel};
 use crate::aggregate::{Interval, ThreadKey};
 use crate::core::record::Engine;
 use crate::core::stack_walker::StackWalker;
-use crate::elf::image::load_counts;
+use crate::elf::loader_list::load_counts;
 use crate::model::{Batch, Profile, Scope, Tables};
 use crate::sampling::wall;
 use crate::signal::rate_limit::LIMITS;

@@ -89,7 +89,7 @@ pub fn build_id_of_mapped(
 fn is_mapped(file: &FileSource, identity: Option<FileIdentity>, image: &LoadedImage) -> bool {
     let found = file.file().metadata().ok().map(|metadata| FileIdentity::of(&metadata));
     (found.is_some() && found == identity)
-        || image.while_loaded(|image| holds_what_is_mapped(file, image)).unwrap_or(false)
+        || image.read_while_loaded(|image| holds_what_is_mapped(file, image)).unwrap_or(false)
 }
 
 fn holds_what_is_mapped(file: &FileSource, image: &LoadedImage) -> bool {

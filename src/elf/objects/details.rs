@@ -87,12 +87,13 @@ impl ObjectDetails {
         *self.htlhash.get_or_init(|| HtlHash::of(&self.open_file().ok()?).ok())
     }
 
-    /// Calls `work` while the image is certainly this object's; `None` if it was unloaded.
-    pub fn while_loaded<T>(&self, work: impl FnOnce(&LoadedImage) -> T) -> Option<T> {
+    /// The value that `read` gives of the image while that is this object's; `None` if it was unloaded. See
+    /// [`LoadedImage::read_while_loaded`].
+    pub fn read_while_loaded<T>(&self, read: impl Fn(&LoadedImage) -> T) -> Option<T> {
         match self.kind {
             // The kernel never unmaps it, and not every dynamic linker lists it.
-            ObjectKind::Vdso => Some(work(&self.image)),
-            ObjectKind::Program | ObjectKind::Library => self.image.while_loaded(work),
+            ObjectKind::Vdso => Some(read(&self.image)),
+            ObjectKind::Program | ObjectKind::Library => self.image.read_while_loaded(read),
         }
     }
 }

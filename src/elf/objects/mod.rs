@@ -34,7 +34,7 @@ pub use self::details::{CodeSegment, ObjectDetails, ObjectKind};
 use self::memory_maps::MemoryMaps;
 use self::scan::Sighting;
 use super::file::ElfFile;
-use super::image::{LoadCounts, load_counts};
+use super::loader_list::{LoadCounts, load_counts};
 use super::program_header::ProgramHeader;
 use super::unwind::sections::executable_range;
 use super::unwind::{FrameSections, UnwindError};
@@ -171,7 +171,7 @@ impl ObjectRegistry {
 }
 
 fn compile(details: &ObjectDetails) -> Result<UnwindTable, UnwindError> {
-    let mut sections = details.while_loaded(FrameSections::of_image).ok_or(UnwindError::Unloaded)??;
+    let mut sections = details.read_while_loaded(FrameSections::of_image).ok_or(UnwindError::Unloaded)??;
     if let Some(file) = details.open_file().ok().and_then(|file| ElfFile::parse(file).ok())
         && let Err(error) = sections.add_debug_frame(&file)
     {

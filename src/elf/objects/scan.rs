@@ -1,14 +1,13 @@
 //! One look at all loaded objects.
 
-use std::ops::ControlFlow;
-
 use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
 use crate::core::build_id::BuildId;
 use crate::core::memory::Memory;
 use crate::core::object::IdentityWord;
 use crate::elf::build_id;
 use crate::elf::file::ElfFile;
-use crate::elf::image::{LoadCounts, LoadedImage, for_each_counted, page_size};
+use crate::elf::image::{LoadedImage, page_size};
+use crate::elf::loader_list::{LoadCounts, LoadedObjects, TRIES, load_counts, loaded_objects};
 use crate::elf::process_memory::ProcessMemory;
 
 /// What was seen of one object. Two equal sightings are taken for the same loading.
@@ -33,16 +32,19 @@ pub struct Scan {
     pub counts: LoadCounts,
 }
 
-/// Looks at all loaded objects. Their images are read while none can go away.
+/// Looks at all loaded objects. What was read of their images counts if none was unloaded meanwhile.
 pub fn scan() -> Scan {
     // SAFETY: getauxval has no preconditions.
     let vdso = RuntimeAddr(unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) });
     let mut found = Scan::default();
-    for_each_counted(|image, counts| {
-        found.counts = counts;
-        found.objects.extend(sight(image, vdso));
-        ControlFlow::<()>::Continue(())
-    });
+    for _ in 0..TRIES {
+        let LoadedObjects { images, counts } = loaded_objects();
+        let objects = images.iter().filter_map(|image| sight(image, vdso)).collect();
+        found = Scan { objects, counts };
+        if load_counts().unloaded == counts.unloaded {
+            break;
+        }
+    }
     if vdso.0 != 0 && !found.objects.iter().any(|object| object.is_vdso) {
         found.objects.extend(vdso_image(vdso).and_then(|image| sight(&image, vdso)));
     }

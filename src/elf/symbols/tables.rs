@@ -65,7 +65,7 @@ impl Symbols {
         let text = executable_range(details.image()).ok_or(SymbolsError::NoTable)?;
         let in_file = details.open_file().map_err(SymbolsError::from);
         match in_file.and_then(|file| Self::of_file(file, &text)) {
-            Err(error) => match details.while_loaded(|image| Self::of_image(image, &text)) {
+            Err(error) => match details.read_while_loaded(|image| Self::of_image(image, &text)) {
                 Some(Ok(symbols)) => Ok(symbols),
                 _ => Err(error),
             },

@@ -83,7 +83,7 @@ impl EhFrameCopy {
 }
 
 impl FrameSections {
-    /// Copies what `image` has in memory. Call it while the object cannot be unloaded. An object without
+    /// Copies what `image` has in memory, to be called by [`LoadedImage::read_while_loaded`]. An object without
     /// `PT_GNU_EH_FRAME` gives no rows, unless [`FrameSections::add_debug_frame`] has some.
     ///
     /// # Errors

@@ -1,0 +1,190 @@
+/*
+ * Preloaded by tests: an allocator that unwinds inside malloc, as heap profilers do: it visits the dynamic linker's list while it
+ * holds its own lock. Whoever allocates while visiting that list would sooner or later wait for a thread that waits for the list.
+ * That is made certain here: an allocation, or a lock of pthreads, inside a call-back of dl_iterate_phdr ends the process with
+ * status 86 and a line on stderr.
+ *
+ * With UNWINDING_MALLOC_SELF_CHECK=malloc or =mutex it does so itself. At the end it writes how much it has seen.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define PER_THREAD static __thread __attribute__((tls_model("initial-exec")))
+
+/* glibc's own, under the names that it keeps for allocators in its place. */
+extern void *__libc_malloc(size_t);
+extern void *__libc_calloc(size_t, size_t);
+extern void *__libc_realloc(void *, size_t);
+extern void *__libc_memalign(size_t, size_t);
+extern void __libc_free(void *);
+
+typedef int call_back(struct dl_phdr_info *, size_t, void *);
+
+static int (*real_iterate)(call_back *, void *);
+static int (*real_mutex_lock)(pthread_mutex_t *);
+static atomic_flag heap_lock = ATOMIC_FLAG_INIT;
+static atomic_ulong visits, unwindings;
+/* Call-backs that the thread is in, and whether it is in the allocator. */
+PER_THREAD int visiting;
+PER_THREAD int allocating;
+
+static void forbid(const char *function) {
+    if (!visiting) {
+        return;
+    }
+    char line[128];
+    size_t length = 0;
+    for (const char *part = "unwinding malloc: "; *part; part++) {
+        line[length++] = *part;
+    }
+    while (*function && length < 64) {
+        line[length++] = *function++;
+    }
+    for (const char *part = " while the dynamic linker's list is visited\n"; *part; part++) {
+        line[length++] = *part;
+    }
+    ssize_t written = write(2, line, length);
+    _exit(written < 0 ? 87 : 86);
+}
+
+static int look(struct dl_phdr_info *info, size_t size, void *data) {
+    (void)info, (void)size, (void)data;
+    return 0;
+}
+
+/* Takes the heap's lock and unwinds, unless this thread has the lock: the linker may allocate when it is first called. */
+static int enter(const char *function) {
+    forbid(function);
+    if (allocating || !real_iterate) {
+        return 0;
+    }
+    allocating = 1;
+    while (atomic_flag_test_and_set_explicit(&heap_lock, memory_order_acquire)) {
+        usleep(50);
+    }
+    atomic_fetch_add_explicit(&unwindings, 1, memory_order_relaxed);
+    real_iterate(look, NULL);
+    return 1;
+}
+
+static void leave(int entered) {
+    if (entered) {
+        atomic_flag_clear_explicit(&heap_lock, memory_order_release);
+        allocating = 0;
+    }
+}
+
+EXPORT void *malloc(size_t size) {
+    int entered = enter("malloc");
+    void *block = __libc_malloc(size);
+    leave(entered);
+    return block;
+}
+
+EXPORT void *calloc(size_t count, size_t size) {
+    int entered = enter("calloc");
+    void *block = __libc_calloc(count, size);
+    leave(entered);
+    return block;
+}
+
+EXPORT void *realloc(void *old, size_t size) {
+    int entered = enter("realloc");
+    void *block = __libc_realloc(old, size);
+    leave(entered);
+    return block;
+}
+
+EXPORT void *memalign(size_t alignment, size_t size) {
+    int entered = enter("memalign");
+    void *block = __libc_memalign(alignment, size);
+    leave(entered);
+    return block;
+}
+
+EXPORT void *aligned_alloc(size_t alignment, size_t size) {
+    return memalign(alignment, size);
+}
+
+EXPORT int posix_memalign(void **block, size_t alignment, size_t size) {
+    if (alignment % sizeof(void *) || alignment & (alignment - 1) || !alignment) {
+        return EINVAL;
+    }
+    void *aligned = memalign(alignment, size);
+    if (!aligned) {
+        return ENOMEM;
+    }
+    *block = aligned;
+    return 0;
+}
+
+EXPORT void free(void *block) {
+    int entered = enter("free");
+    __libc_free(block);
+    leave(entered);
+}
+
+EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex) {
+    forbid("pthread_mutex_lock");
+    if (!real_mutex_lock) {
+        real_mutex_lock = (int (*)(pthread_mutex_t *))dlsym(RTLD_NEXT, "pthread_mutex_lock");
+    }
+    return real_mutex_lock(mutex);
+}
+
+struct visit {
+    call_back *visit;
+    void *data;
+};
+
+static int guarded(struct dl_phdr_info *info, size_t size, void *data) {
+    struct visit *visit = data;
+    visiting++;
+    int result = visit->visit(info, size, visit->data);
+    visiting--;
+    return result;
+}
+
+EXPORT int dl_iterate_phdr(call_back *visit, void *data) {
+    struct visit state = {visit, data};
+    atomic_fetch_add_explicit(&visits, 1, memory_order_relaxed);
+    if (!real_iterate) {
+        real_iterate = (int (*)(call_back *, void *))dlsym(RTLD_NEXT, "dl_iterate_phdr");
+    }
+    return real_iterate(guarded, &state);
+}
+
+static int misbehave(struct dl_phdr_info *info, size_t size, void *data) {
+    (void)info, (void)size;
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    if (strcmp(data, "malloc") == 0) {
+        void *volatile block = malloc(1);
+        free(block);
+    } else {
+        pthread_mutex_lock(&mutex);
+    }
+    return 0;
+}
+
+__attribute__((constructor)) static void begin(void) {
+    real_iterate = (int (*)(call_back *, void *))dlsym(RTLD_NEXT, "dl_iterate_phdr");
+    char *check = getenv("UNWINDING_MALLOC_SELF_CHECK");
+    if (check) {
+        dl_iterate_phdr(misbehave, check);
+    }
+}
+
+__attribute__((destructor)) static void end(void) {
+    dprintf(2, "unwinding malloc: %lu visits guarded, %lu allocations unwound\n", visits, unwindings);
+}
