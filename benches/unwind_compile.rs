@@ -4,7 +4,6 @@
 mod jdk_support;
 
 use std::ffi::CString;
-use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Instant;
 
