@@ -5,13 +5,13 @@
 
 mod sampling_support;
 
-use std::ffi::c_void;
+use std::ffi::{CStr, CString, c_void};
 use std::mem::{self, MaybeUninit};
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use otlpprof::core::thread::ClockKind;
+use otlpprof::core::thread::{ClockKind, ThreadRecord};
 use otlpprof::sampling::config::Config;
 use otlpprof::sampling::cpu;
 use sampling_support::*;
@@ -241,14 +241,7 @@ fn handlers_over_ours_make_no_circle() {
     let code = in_child(|| {
         set_handler(libc::SIGPROF, libc::SIG_IGN, 0, None);
         start(&config(ClockKind::Timer)).stop();
-        // SAFETY: the call writes a whole sigaction.
-        let ours = unsafe {
-            let mut action: libc::sigaction = mem::zeroed();
-            libc::sigaction(libc::SIGPROF, ptr::null(), &raw mut action);
-            action.sa_sigaction
-        };
-        OVER_OURS.store(ours, Ordering::SeqCst);
-        set_handler(libc::SIGPROF, chaining as *const () as usize, libc::SA_SIGINFO, None);
+        install_chaining();
         // Through theirs our signals still come.
         let session = start(&config(ClockKind::Timer));
         must(is_sampled_for(ClockKind::Timer, Duration::from_millis(100)), 51);
@@ -293,4 +286,125 @@ fn signals_that_come_too_late_are_swallowed() {
         });
         assert_eq!(code, 0, "{}", kind.name());
     }
+}
+
+/// Has a chaining handler installed over ours, which it calls.
+fn install_chaining() {
+    // SAFETY: the call writes a whole sigaction.
+    let ours = unsafe {
+        let mut action: libc::sigaction = mem::zeroed();
+        libc::sigaction(libc::SIGPROF, ptr::null(), &raw mut action);
+        action.sa_sigaction
+    };
+    OVER_OURS.store(ours, Ordering::SeqCst);
+    set_handler(libc::SIGPROF, chaining as *const () as usize, libc::SA_SIGINFO, None);
+}
+
+/// Regression: a program's own handler that calls the one that it found had ours apply the default action of the one before
+/// it, which ended the process; also where ours is put before the program's again.
+#[test]
+fn a_handler_over_ours_that_calls_ours_does_not_end_the_process() {
+    let _guard = serially();
+    let code = in_child(|| {
+        let session = start(&config(ClockKind::Timer));
+        install_chaining();
+        raise(libc::SIGPROF);
+        must(FOREIGN.load(Ordering::SeqCst) == 1, 71);
+        session.stop();
+        raise(libc::SIGPROF);
+        must(FOREIGN.load(Ordering::SeqCst) == 2, 72);
+        // On top of the program's.
+        let _session = start(&config(ClockKind::Timer));
+        raise(libc::SIGPROF);
+        must(FOREIGN.load(Ordering::SeqCst) == 3, 73);
+    });
+    assert_eq!(code, 0);
+}
+
+/// All signals that the current thread has blocked, bit `n - 1` for signal `n`.
+fn blocked() -> u64 {
+    (1..=64).map(|signal| u64::from(is_blocked(signal)) << (signal - 1)).sum()
+}
+
+static SEEN_BLOCKED: AtomicU64 = AtomicU64::new(0);
+
+unsafe fn note_blocked(_: &ThreadRecord, _: *mut c_void, _: u64) {
+    SEEN_BLOCKED.store(blocked() | 1 << 63, Ordering::SeqCst);
+}
+
+/// Regression: signals of two engines nested on one small alternate stack.
+#[test]
+fn handlers_block_the_signals_of_all_engines_and_no_fault() {
+    let _guard = serially();
+    let code = in_child(|| {
+        let _session = cpu::start(&config(ClockKind::Timer), note_blocked).unwrap();
+        while SEEN_BLOCKED.load(Ordering::SeqCst) == 0 {
+            burn(Duration::from_millis(1));
+        }
+        let is_blocked = |signal: i32| SEEN_BLOCKED.load(Ordering::SeqCst) & 1 << (signal - 1) != 0;
+        for (_, signal) in Config::NAMED_SIGNALS {
+            must(is_blocked(signal), 80);
+        }
+        must((libc::SIGRTMIN()..libc::SIGRTMAX()).all(is_blocked), 81);
+        for fault in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS] {
+            must(!is_blocked(fault), 82);
+        }
+        must(blocked() == 0, 83);
+    });
+    assert_eq!(code, 0);
+}
+
+extern "C" fn note_all_blocked(_: i32) {
+    SEEN_BLOCKED.store(blocked(), Ordering::SeqCst);
+}
+
+/// What a handler finds blocked, with and without a session.
+#[test]
+fn a_foreign_handler_has_the_mask_that_it_would_have_without_us() {
+    let _guard = serially();
+    for flags in [0, libc::SA_NODEFER] {
+        let code = in_child(|| {
+            let handler = note_all_blocked as *const () as usize;
+            set_handler(libc::SIGPROF, handler, flags, Some(libc::SIGUSR1));
+            // SAFETY: the set is valid.
+            unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set_of(libc::SIGWINCH), ptr::null_mut()) };
+            raise(libc::SIGPROF);
+            let without = SEEN_BLOCKED.swap(0, Ordering::SeqCst);
+            must(without & 1 << (libc::SIGWINCH - 1) != 0, 84);
+            let _session = start(&config(ClockKind::Timer));
+            raise(libc::SIGPROF);
+            must(SEEN_BLOCKED.load(Ordering::SeqCst) == without, 85);
+        });
+        assert_eq!(code, 0, "flags {flags:x}");
+    }
+}
+
+/// A function of the sample library.
+fn library_function(name: &CStr) -> *mut c_void {
+    let path = CString::new(env!("OTLPPROF_DDPROFTEST")).unwrap();
+    // SAFETY: C strings; the library stays loaded.
+    let found = unsafe { libc::dlsym(libc::dlopen(path.as_ptr(), libc::RTLD_NOW), name.as_ptr()) };
+    assert!(!found.is_null(), "{name:?}");
+    found
+}
+
+/// A handler that does not return leaves blocked what it would leave blocked without us, and none of the engines' signals.
+#[test]
+fn a_foreign_handler_that_leaves_by_siglongjmp_leaves_none_of_our_signals_blocked() {
+    let _guard = serially();
+    // SAFETY: the functions' C types.
+    let (install, leave): (extern "C" fn(i32) -> i32, extern "C" fn(i32) -> u64) = unsafe {
+        let install = library_function(c"ddprof_install_leaving_handler");
+        (mem::transmute(install), mem::transmute(library_function(c"ddprof_leave_handler")))
+    };
+    let code = in_child(|| {
+        let signal = libc::SIGVTALRM;
+        must(install(signal) == 0, 91);
+        let without = leave(signal);
+        must(without == 1 << (signal - 1), 92);
+        let _session = start(&Config { signal, ..config(ClockKind::Timer) });
+        must(leave(signal) == without, 93);
+        must(is_sampled_for(ClockKind::Timer, Duration::from_millis(100)), 94);
+    });
+    assert_eq!(code, 0);
 }

@@ -28,6 +28,14 @@ uint64_t ddprof_system_calls(uint32_t calls);
 /* signals.c: work in a signal's handler. Returns 0, or an errno. */
 int ddprof_signalled(uint64_t rounds);
 
+/* small_stacks.c: work where a signal's handler has little room. The first three return how many bytes below the stack were
+ * written to, or -errno; the others are about a handler that does not return. */
+int64_t ddprof_alternate_stack(size_t bytes, void (*work)(void *), void *argument);
+int64_t ddprof_small_thread(size_t bytes, uint64_t rounds);
+int64_t ddprof_fiber(size_t bytes, uint64_t rounds);
+uint64_t ddprof_leave_handler(int signal);
+int ddprof_install_leaving_handler(int signal);
+
 /* threads.c: work on threads that the JVM knows nothing of. Both return 0, or an errno. */
 int ddprof_pthreads(uint32_t threads, uint32_t milliseconds);
 int ddprof_short_pthreads(uint32_t threads, uint64_t rounds);

@@ -110,6 +110,37 @@ JNIEXPORT void JNICALL Java_programs_Native_upcall(JNIEnv *env, jclass type, job
     (*env)->DeleteLocalRef(env, runnable);
 }
 
+struct upcall {
+    JNIEnv *env;
+    jobject task;
+};
+
+static void run_task(void *argument)
+{
+    struct upcall *upcall = argument;
+    Java_programs_Native_upcall(upcall->env, NULL, upcall->task);
+}
+
+/* Runs `task` on a thread with a small alternate signal stack. */
+JNIEXPORT jlong JNICALL Java_programs_Native_alternateStack(JNIEnv *env, jclass type, jint bytes, jobject task)
+{
+    (void)type;
+    struct upcall upcall = {env, task};
+    RETURN_LONG(ddprof_alternate_stack((size_t)bytes, run_task, &upcall));
+}
+
+JNIEXPORT jlong JNICALL Java_programs_Native_smallThread(JNIEnv *env, jclass type, jint bytes, jlong rounds)
+{
+    (void)env, (void)type;
+    RETURN_LONG(ddprof_small_thread((size_t)bytes, (uint64_t)rounds));
+}
+
+JNIEXPORT jlong JNICALL Java_programs_Native_fiber(JNIEnv *env, jclass type, jint bytes, jlong rounds)
+{
+    (void)env, (void)type;
+    RETURN_LONG(ddprof_fiber((size_t)bytes, (uint64_t)rounds));
+}
+
 /* Does what a JVM does to load an agent into itself, but for the JVM's part: no attach, no other process. The
  * library is one of the -agentpath kind; returns what Agent_OnAttach does, or -1000 where there is none. */
 JNIEXPORT jint JNICALL Java_programs_Native_driveAgent(JNIEnv *env, jclass type, jstring library, jstring options)

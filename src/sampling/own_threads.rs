@@ -10,10 +10,7 @@ use parking_lot::Mutex;
 
 use super::clock;
 use super::threads::{exclude_current_thread, excluded_tids, gettid};
-
-/// Signals that a thread raises by what it executes. Blocked, they would end the process: a load that may fail
-/// is one, the VM's own implicit checks are others, and so are breakpoints that another agent has put into the VM.
-const FAULTS: [libc::c_int; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP];
+use crate::signal::chain::FAULTS;
 
 /// All that were started here and run, by the kernel's id.
 static NAMES: Mutex<Vec<(i32, String)>> = Mutex::new(Vec::new());

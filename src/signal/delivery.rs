@@ -65,13 +65,13 @@ extern "C" fn handle<const LINK: usize>(
         SignalOwner::Foreign => {
             add(&COUNTERS.foreign_signals, 1);
             // SAFETY: these are this handler's own arguments.
-            unsafe { forward(LINK, signal, info, ucontext) };
+            unsafe { forward(LINK, HANDLER_OF, signal, info, ucontext) };
         }
         // A handler bears one signal too many; the default action would end the process for it.
         SignalOwner::PerhapsForeign if has_handler(LINK) => {
             add(&COUNTERS.foreign_signals, 1);
             // SAFETY: as above.
-            unsafe { forward(LINK, signal, info, ucontext) };
+            unsafe { forward(LINK, HANDLER_OF, signal, info, ucontext) };
         }
         SignalOwner::PerhapsForeign => add(&COUNTERS.stale_signals, 1),
     }

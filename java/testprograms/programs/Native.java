@@ -57,6 +57,18 @@ final class Native {
     /** Runs the task from native code. */
     static native void upcall(Runnable task);
 
+    /**
+     * Runs the task with an alternate signal stack of so many bytes; returns by how many that was overrun, or an errno below
+     * zero.
+     */
+    static native long alternateStack(int bytes, Runnable task);
+
+    /** Burns on a pthread with a stack of so many bytes, which is never attached to the JVM; returns the same. */
+    static native long smallThread(int bytes, long rounds);
+
+    /** Burns on a stack of so many bytes that belongs to no thread; returns the same. */
+    static native long fiber(int bytes, long rounds);
+
     /** Calls {@code Agent_OnAttach} of an agent's library, as the JVM would; returns what it returns. */
     static native int driveAgent(String library, String options);
 
