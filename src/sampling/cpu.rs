@@ -20,6 +20,7 @@ use crate::signal::chain::ChainError;
 use crate::signal::cpu::{SESSION, SampleFn};
 use crate::signal::cpu_counters::{COUNTERS, CpuCounts};
 use crate::signal::delivery::install_handler;
+use crate::signal::handler_stack;
 use crate::signal::thread_table::SignalToken;
 
 /// Why CPU sampling could not start.
@@ -129,6 +130,9 @@ pub fn start(config: &Config, sample: SampleFn) -> Result<Session, StartError> {
     // Before events take the last descriptors.
     let mut tasks = Tasks::open().map_err(StartError::Tasks)?;
     SignalToken::choose_cookie(random::system_random());
+    if !handler_stack::prepare() {
+        log::warn!("no memory for the stacks of signal handlers: threads with small stacks are not sampled");
+    }
     handle_forks();
     if !threads::make_key() {
         log::warn!("no pthread key left: the ends of threads are noticed late");

@@ -101,8 +101,10 @@ counters! {
     samples_dropped_full,
     /// Lost: buffer or object map were not there.
     samples_dropped_not_ready,
-    /// Lost: the thread takes signals on a stack of its own that has no room for a walk.
+    /// Lost: the thread's stack has no room for a sample, and no stack of the handlers' own was free.
     samples_dropped_small_stack,
+    /// Signals that the kernel had no room for on the thread's alternate stack.
+    signals_undelivered,
     /// CPU time of the handlers, from entry to exit, by CLOCK_MONOTONIC.
     handler_ns,
     /// Time in the VM's events that take no sample: where waits begin, and virtual threads are mounted and unmounted.
@@ -154,6 +156,15 @@ impl Counters {
     #[inline]
     pub fn signal_has_come(&self, engine: Engine) {
         self.engine_signals.add(engine, 1);
+    }
+
+    /// Counts a sample of the engine that was not even begun: there is no stack for it.
+    #[inline]
+    pub fn has_no_stack(&self, engine: Engine) {
+        self.signal_has_come(engine);
+        self.samples_taken.add(engine, 1);
+        self.samples_dropped.add(engine, 1);
+        add(&self.samples_dropped_small_stack, 1);
     }
 
     /// Counts a walk error.

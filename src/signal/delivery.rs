@@ -1,6 +1,7 @@
 //! The signal handler itself.
 
 use crate::core::record::Engine;
+use crate::core::thread::ThreadRecord;
 
 use super::chain::{
     ChainError, HandlerOf, MAX_LINKS, forward, has_handler, has_other_handler, install, is_ours,
@@ -8,6 +9,7 @@ use super::chain::{
 use super::counters::COUNTERS as SAMPLE_COUNTERS;
 use super::cpu::{Occasion, SignalOwner, owner_of, take_sample};
 use super::cpu_counters::{COUNTERS, add};
+use super::handler_stack::with_room;
 use super::{event, wall};
 
 type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
@@ -45,21 +47,12 @@ extern "C" fn handle<const LINK: usize>(
     let saved = unsafe { *errno };
     // SAFETY: `info` is the kernel's.
     match unsafe { owner_of(info) } {
-        SignalOwner::Own(record, Occasion::Asked) => {
-            SAMPLE_COUNTERS.signal_has_come(Engine::Wall);
-            // SAFETY: the record is this thread's, the context this handler's.
-            unsafe { wall::take_sample(record, ucontext) };
-        }
-        SignalOwner::Own(record, Occasion::Counted) => {
-            SAMPLE_COUNTERS.signal_has_come(Engine::Event);
-            // SAFETY: the record is this thread's, the context this handler's.
-            unsafe { event::take_sample(record, ucontext) };
-        }
         SignalOwner::Own(record, occasion) => {
-            SAMPLE_COUNTERS.signal_has_come(Engine::Cpu);
             // SAFETY: the record is this thread's, the context this handler's.
-            let live = unsafe { take_sample(record, occasion, ucontext) };
-            add(if live { &COUNTERS.own_signals } else { &COUNTERS.stale_signals }, 1);
+            let sample = || unsafe { take_sample_of(record, occasion, ucontext) };
+            if with_room(record, ucontext, sample).is_none() {
+                SAMPLE_COUNTERS.has_no_stack(engine_of(occasion));
+            }
         }
         SignalOwner::Stale => add(&COUNTERS.stale_signals, 1),
         SignalOwner::Foreign => {
@@ -77,4 +70,32 @@ extern "C" fn handle<const LINK: usize>(
     }
     // SAFETY: as above.
     unsafe { *errno = saved };
+}
+
+const fn engine_of(occasion: Occasion) -> Engine {
+    match occasion {
+        Occasion::Asked => Engine::Wall,
+        Occasion::Counted => Engine::Event,
+        Occasion::Overflow | Occasion::Expiry { .. } | Occasion::Itimer { .. } => Engine::Cpu,
+    }
+}
+
+/// Has the engine whose signal it is take its sample.
+///
+/// # Safety
+/// The record is this thread's, and `ucontext` its handler's.
+unsafe fn take_sample_of(record: &'static ThreadRecord, occasion: Occasion, ucontext: *mut libc::c_void) {
+    let engine = engine_of(occasion);
+    SAMPLE_COUNTERS.signal_has_come(engine);
+    // SAFETY: by the contract.
+    unsafe {
+        match engine {
+            Engine::Wall => drop(wall::take_sample(record, ucontext)),
+            Engine::Event => drop(event::take_sample(record, ucontext)),
+            _ => {
+                let live = take_sample(record, occasion, ucontext);
+                add(if live { &COUNTERS.own_signals } else { &COUNTERS.stale_signals }, 1);
+            }
+        }
+    }
 }

@@ -1,14 +1,16 @@
 //! The SIGSEGV and SIGBUS handler behind the fault-tolerant loads.
 //!
 //! HotSpot takes SIGSEGV all the time (implicit null checks, safepoint polls), so this handler stands before
-//! the JVM's, looks at the program counter alone, and passes on everything that is not one of our loads.
+//! the JVM's, looks at the program counter, and passes on everything that is not one of our loads, and does not stand for
+//! a signal that the kernel had no room for (`undelivered`).
 
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libc::{c_int, c_void, siginfo_t};
 
-use super::safe_load;
+use super::counters::{COUNTERS, add};
+use super::{safe_load, undelivered};
 
 /// The handler that was there before, by signal. Written before ours is installed, then read-only: fields of
 /// `struct sigaction`, each in an atomic, because a handler in another thread may read while `install` runs.
@@ -63,6 +65,10 @@ extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void
     // SAFETY: the kernel passes a valid ucontext to a handler installed with SA_SIGINFO.
     if unsafe { safe_load::fail_if_load(context) } {
         return;
+    }
+    // SAFETY: as above.
+    if signal == libc::SIGSEGV && unsafe { undelivered::stands_for_signal(info, context) } {
+        return add(&COUNTERS.signals_undelivered, 1);
     }
     let previous = if signal == libc::SIGBUS { &PREVIOUS_BUS } else { &PREVIOUS_SEGV };
     match previous.handler.load(Ordering::Acquire) {

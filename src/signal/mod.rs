@@ -9,7 +9,9 @@
 //!   buffer is half full; for a thread's first signal `gettid`, its CPU clock, `timer_settime` or `ioctl`, which
 //!   put its clock into step; its CPU clock behind each wall-clock sample;
 //!   `read` of the thread's perf event before and behind each sample of it; `gettid` where the process's timer is in use; and for a signal that is not ours
-//!   those that hand it on (`rt_sigprocmask`, `rt_sigaction`, `tgkill`);
+//!   those that hand it on (`rt_sigprocmask`, `rt_sigaction`, `tgkill`); on an alternate stack that may be too small
+//!   `rt_sigaction` and `sigaltstack`;
+//! - takes a sample on a stack of the handlers' own where the thread's may be too small ([`handler_stack`]);
 //! - reads thread-specific data by `pthread_getspecific` alone (a key below 32 has no lazily allocated block in
 //!   glibc), never a `thread_local!`;
 //! - reads memory of the JVM and of other objects by fault-tolerant loads ([`safe_load`]);
@@ -51,6 +53,7 @@ pub mod delivery;
 pub mod doorbell;
 pub mod event;
 pub mod fault;
+pub mod handler_stack;
 pub mod kernel_stack;
 pub mod native_memory;
 pub mod rate_limit;
@@ -60,5 +63,6 @@ mod sample_gate;
 pub mod stretch;
 pub mod thread_context;
 pub mod thread_table;
+mod undelivered;
 pub mod walk;
 pub mod wall;

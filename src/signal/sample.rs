@@ -1,12 +1,14 @@
 //! Taking one sample: hold a strip, walk, write the record.
 
 use std::ffi::c_void;
+use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use super::buffer::{self, NoStrip};
 use super::call_trace::{AsyncGetCallTrace, CallTraceSource, RootMethods};
 use super::counters::{COUNTERS, add};
 use super::doorbell::Doorbell;
+use super::handler_stack::{self, Room};
 use super::kernel_stack;
 use super::safe_load::ProcessMemory;
 use super::stretch::thin;
@@ -147,7 +149,8 @@ impl Sample {
 /// anchor set, as it is in JVMTI's events and in native methods.
 pub unsafe fn take_of_caller(sample: &Sample, thread: &ThreadRecord) -> bool {
     // SAFETY: by the contract.
-    unsafe { take_at(sample, thread, Place::CalledByVm) }.is_ok()
+    let take = || unsafe { take_at(sample, thread, Place::CalledByVm) };
+    take_where_is_room(sample.engine, thread, take)
 }
 
 /// Takes a sample of the current thread, which has called one of the functions that stand in for others: its stack begins
@@ -157,7 +160,21 @@ pub unsafe fn take_of_caller(sample: &Sample, thread: &ThreadRecord) -> bool {
 /// `thread` is the current thread's, and `caller` its own frame.
 pub unsafe fn take_of_native_caller(sample: &Sample, thread: &ThreadRecord, caller: Cursor) -> bool {
     // SAFETY: by the contract.
-    unsafe { take_at(sample, thread, Place::CalledByNative(caller)) }.is_ok()
+    let take = || unsafe { take_at(sample, thread, Place::CalledByNative(caller)) };
+    take_where_is_room(sample.engine, thread, take)
+}
+
+/// Takes a sample where there is a stack for it, for a thread that was not interrupted.
+fn take_where_is_room(
+    engine: Engine,
+    thread: &ThreadRecord,
+    take: impl FnOnce() -> Result<(), NotRecorded>,
+) -> bool {
+    let recorded = handler_stack::with_room(thread, ptr::null_mut(), take);
+    if recorded.is_none() {
+        COUNTERS.has_no_stack(engine);
+    }
+    matches!(recorded, Some(Ok(())))
 }
 
 /// Where the current thread is.
@@ -169,6 +186,16 @@ enum Place {
     CalledByVm,
     /// In a call by native code, with this frame.
     CalledByNative(Cursor),
+}
+
+impl Place {
+    /// The interrupted `ucontext_t`; null if the thread was not interrupted.
+    fn context(self) -> *mut c_void {
+        match self {
+            Self::Interrupted(context) => context,
+            Self::CalledByVm | Self::CalledByNative(_) => ptr::null_mut(),
+        }
+    }
 }
 
 /// Takes a sample of the current thread, interrupted at `context`.
@@ -185,9 +212,10 @@ pub unsafe fn take(sample: &Sample, thread: &ThreadRecord, context: *mut c_void)
 unsafe fn take_at(sample: &Sample, thread: &ThreadRecord, place: Place) -> Result<(), NotRecorded> {
     let start_ns = monotonic_ns();
     COUNTERS.samples_taken.add(sample.engine, 1);
-    let recorded = match has_room_on_stack(place) {
-        true => record(sample, thread, place, start_ns),
-        false => Err(NotRecorded::SmallStack),
+    let room = handler_stack::room(thread, place.context());
+    let recorded = match room {
+        Room::Ample | Room::ForWalk => record(sample, thread, place, start_ns, room),
+        Room::TooLittle => Err(NotRecorded::SmallStack),
     };
     if let Err(NotRecorded::Filtered) = recorded {
         COUNTERS.samples_filtered.add(sample.engine, 1);
@@ -218,24 +246,8 @@ pub enum NotRecorded {
     Filtered,
     /// There is no room.
     NoStrip(NoStrip),
-    /// There is none on the stack that the thread has for signals.
+    /// There is none on the stack.
     SmallStack,
-}
-
-/// What [`record`] and all that it calls take of the stack at most, unoptimised ones included.
-const WALK_STACK_BYTES: usize = 5 << 10;
-
-/// Whether the handler has room for a walk. A thread may have a small stack for signals (sigaltstack), such as the 8 KiB of
-/// Rust's threads, of which the kernel's own frame takes up to 3.4 where the processor has AVX-512: to go past its end would
-/// end the process.
-fn has_room_on_stack(place: Place) -> bool {
-    let Place::Interrupted(context) = place else { return true };
-    // SAFETY: the caller's, which the kernel passed to the handler.
-    let stack = unsafe { (*context.cast::<libc::ucontext_t>()).uc_stack };
-    let here = (&raw const stack).addr();
-    let room = here.wrapping_sub(stack.ss_sp.addr());
-    // On a stack that is not the one for signals there is as much room as the code that was interrupted has left.
-    room >= stack.ss_size || room >= WALK_STACK_BYTES
 }
 
 #[inline(never)] // What it needs of the stack is not taken before it is known to be there.
@@ -244,6 +256,7 @@ fn record(
     thread: &ThreadRecord,
     place: Place,
     monotonic_ns: u64,
+    room_on_stack: Room,
 ) -> Result<(), NotRecorded> {
     let os_tid = thread.os_tid.load(Ordering::Relaxed);
     // One record for a truncation or error mark behind the last frame.
@@ -279,7 +292,7 @@ fn record(
         Place::Interrupted(context) => context,
         Place::CalledByVm | Place::CalledByNative(_) => (&raw const NOT_INTERRUPTED).cast_mut().cast(),
     };
-    let call_trace = call_trace(java_thread, ucontext, vm.is_some());
+    let call_trace = call_trace(java_thread, ucontext, vm.is_some()).filter(|_| room_on_stack == Room::Ample);
     let collections = &COLLECTIONS;
     let start = Start { vm, objects, java_thread, stack_high, registers, walker, call_trace, collections };
     let walk = Walk::new(&ProcessMemory, start);

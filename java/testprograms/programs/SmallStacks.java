@@ -1,0 +1,63 @@
+package programs;
+
+import java.util.stream.IntStream;
+
+/**
+ * Works where a signal's handler has little room: {@code SmallStacks SECONDS KIND BYTES...}. The kinds are {@code alternate}
+ * (Java code, shallow and deep, on a thread with an alternate signal stack of so many bytes), {@code thread} (a pthread with
+ * such a stack) and {@code fiber} (native code on a stack of its own). A line for each size says by how many bytes the stack
+ * was overrun.
+ */
+public final class SmallStacks {
+    private static final int DEEP = 1_500;
+    /** A burst of native work takes some milliseconds. */
+    private static final long ROUNDS = 10_000_000;
+
+    private SmallStacks() {}
+
+    public static void main(String[] args) throws Exception {
+        for (int i = 2; i < args.length; i++) {
+            int bytes = Integer.parseInt(args[i]);
+            Clock clock = new Clock(args, 1);
+            long overrun = args[1].equals("alternate") ? onLargeThread(clock, bytes) : inNative(clock, args[1], bytes);
+            System.out.println(args[1] + " " + bytes + " overrun by " + overrun);
+        }
+    }
+
+    private static long inNative(Clock clock, String kind, int bytes) {
+        long overrun = 0;
+        while (clock.isRunning() && overrun == 0) {
+            overrun = kind.equals("fiber") ? Native.fiber(bytes, ROUNDS) : Native.smallThread(bytes, ROUNDS);
+        }
+        return overrun;
+    }
+
+    private static long onLargeThread(Clock clock, int bytes) throws InterruptedException {
+        long[] overrun = new long[1];
+        Runnable task = () -> {
+            for (int i = 0; clock.isRunning(); i++) {
+                Work.sink += descend(i % 4 == 0 ? DEEP : i % 40);
+            }
+        };
+        Thread thread = new Thread(null, () -> overrun[0] = Native.alternateStack(bytes, task), "small", 16 << 20);
+        thread.start();
+        thread.join();
+        return overrun[0];
+    }
+
+    private static long descend(int depth) {
+        return depth == 0 ? work() : descend(depth - 1) + 1;
+    }
+
+    /** Compiled and inlined code, and native code of the JDK's. */
+    private static long work() {
+        long sum = 0;
+        for (int i = 0; i < 20; i++) {
+            sum += IntStream.range(0, 50).mapToObj(Integer::toString).filter(text -> text.length() > 1).count();
+            sum = Work.mix(sum);
+        }
+        byte[] bytes = new byte[2_000];
+        System.arraycopy(bytes, 0, bytes, 100, 1_000);
+        return sum + bytes[7];
+    }
+}

@@ -1,0 +1,50 @@
+//! What [`super`] asks, for x86-64.
+
+use std::ptr;
+
+/// `X86_TRAP_GP` (arch/x86/include/asm/trapnr.h): an access to an address that cannot be raises a SIGSEGV of the same code. The
+/// number of the last trap is in every frame.
+const GENERAL_PROTECTION: i64 = 13;
+
+/// Where the size of the registers' area is in it (arch/x86/include/uapi/asm/sigcontext.h, `_fpx_sw_bytes`, which are the
+/// last 48 of 512 bytes: a mark, then the size).
+const MARK_OFFSET: usize = 464;
+const MARK: u32 = 0x4650_5853;
+/// The area without the registers of later processors.
+const LEGACY_BYTES: usize = 512;
+
+/// What may be lost to the alignment of area and frame.
+const ALIGNMENT_BYTES: usize = 64 + 16;
+/// Below the stack pointer, where the interrupted function may have data.
+const RED_ZONE_BYTES: usize = 128;
+
+/// Whether the thread has an alternate stack on which such a frame as this one would not fit.
+pub(super) fn has_no_room_for_frame(context: &libc::ucontext_t) -> bool {
+    let stack = &context.uc_stack;
+    if stack.ss_flags & libc::SS_DISABLE != 0 || stack.ss_size == 0 {
+        return false;
+    }
+    let register = |number: i32| context.uc_mcontext.gregs.get(number as usize).copied().unwrap_or(0);
+    if register(libc::REG_TRAPNO) == GENERAL_PROTECTION {
+        return false;
+    }
+    let below = (register(libc::REG_RSP) as usize).wrapping_sub(stack.ss_sp.addr());
+    let room = if below < stack.ss_size { below.saturating_sub(RED_ZONE_BYTES) } else { stack.ss_size };
+    room < frame_bytes(context).wrapping_add(ALIGNMENT_BYTES)
+}
+
+/// The size of the frame that `context` is in: from the return address below it to the end of the registers' area.
+fn frame_bytes(context: &libc::ucontext_t) -> usize {
+    let area = context.uc_mcontext.fpregs;
+    if area.is_null() {
+        return size_of::<libc::ucontext_t>();
+    }
+    // SAFETY: the kernel has put the area there, whose first 512 bytes are always the same.
+    let (mark, bytes) = unsafe {
+        let mark = area.byte_add(MARK_OFFSET).cast::<u32>();
+        (mark.read_unaligned(), mark.add(1).read_unaligned())
+    };
+    let area_bytes = if mark == MARK { bytes as usize } else { LEGACY_BYTES };
+    let frame = ptr::from_ref(context).addr().wrapping_sub(size_of::<usize>());
+    area.addr().wrapping_add(area_bytes).wrapping_sub(frame)
+}

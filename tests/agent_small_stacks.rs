@@ -1,0 +1,70 @@
+//! Threads whose stack has little room for a signal's handler: alternate signal stacks, small threads, and stacks that belong
+//! to no thread. Nothing is written below them, and nothing is lost.
+
+mod agent_support;
+
+use std::path::Path;
+
+use agent_support::stacks::cpu_stacks;
+use agent_support::{JavaRun, java_homes, oldest_and_newest};
+
+/// 2,048 bytes are less than the kernel's own frame takes where the processor has AVX-512: nothing can be delivered there.
+const ALTERNATE: [&str; 5] = ["2048", "4096", "8192", "16384", "65536"];
+
+/// Runs the program's scenario, and returns how many samples AsyncGetCallTrace had a part in.
+fn assert_not_overrun(home: &Path, kind: &str, sizes: &[&str], options: &str) -> u64 {
+    let run = JavaRun::new(home, "SmallStacks").argument(0.6).argument(kind);
+    let run = sizes.iter().fold(run, |run, size| run.argument(size));
+    let run = run.agent(&format!("{options},file=FILE")).run().expect_success();
+    let said: String = sizes.iter().map(|size| format!("{kind} {size} overrun by 0\n")).collect();
+    assert_eq!(run.stdout, said, "{}: {options}: {}", run.label, run.stderr);
+    let lost = run.counter("handler.samples_dropped_small_stack");
+    assert_eq!(lost, 0, "{}: {options}: {}", run.label, run.stderr);
+    let undelivered = run.counter("handler.signals_undelivered");
+    assert!(undelivered == 0 || sizes.contains(&"2048"), "{}: {options}: {}", run.label, run.stderr);
+    if kind != "alternate" {
+        let is_met = |stack: &agent_support::stacks::Stack| {
+            stack.frames.iter().any(|frame| frame.name == "ddprof_spin")
+        };
+        assert!(cpu_stacks(&run.messages()).iter().any(is_met), "{}: {options}: no sample", run.label);
+    }
+    run.counter("handler.call_traces")
+}
+
+/// Regression: AsyncGetCallTrace went up to 11 KiB past the end, and so did the walk, and a frame of 3.3 KiB on 2 KiB ended
+/// the process.
+#[test]
+fn alternate_stacks_are_not_overrun() {
+    for home in java_homes() {
+        for options in
+            ["cpu=500us,wall=1ms,cstack=vm", "cpu=500us,wall=1ms,cstack=fp", "cpu=500us,cstack=dwarf"]
+        {
+            assert_not_overrun(&home, "alternate", &ALTERNATE, options);
+        }
+        // On a small stack of the thread's the VM is asked all the same.
+        let asked = assert_not_overrun(&home, "alternate", &["8192"], "cpu=500us,cstack=fp");
+        assert!(asked > 0, "{}", home.display());
+    }
+}
+
+/// Regression: SIGSEGV by handlers of three engines on 16 KiB.
+#[test]
+fn small_threads_are_not_overrun() {
+    for home in oldest_and_newest() {
+        for cstack in ["vm", "fp", "dwarf"] {
+            let options = format!("cpu=500us,wall=1ms,event=page-faults:1,cstack={cstack}");
+            assert_not_overrun(&home, "thread", &["16384"], &options);
+        }
+    }
+}
+
+/// Regression: SIGSEGV by handlers of two engines on 8 KiB.
+#[test]
+fn fibers_are_not_overrun() {
+    for home in oldest_and_newest() {
+        for cstack in ["vm", "fp", "dwarf"] {
+            let options = format!("cpu=500us,wall=1ms,cstack={cstack}");
+            assert_not_overrun(&home, "fiber", &["8192"], &options);
+        }
+    }
+}
