@@ -14,6 +14,7 @@ mod json_text;
 mod json_transcode;
 mod json_tree;
 mod json_write;
+mod locations;
 pub mod lookup;
 mod message_write;
 pub mod payload;
