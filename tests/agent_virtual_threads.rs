@@ -6,6 +6,7 @@ mod agent_support;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use agent_support::profiles::counted_in_profiles;
 use agent_support::running::Finished;
@@ -440,5 +441,24 @@ fn frozen_frames_are_marked_where_their_layout_is_not_recognised() {
         let others = tally.marked - frozen.map(|(_, times)| times).sum::<i64>();
         assert!(others * 100 <= tally.marked, "{label}");
         assert_marks_are_counted(&run, &messages, &stacks);
+    }
+}
+
+/// While the VM is to tell of virtual threads each of them spends time in doing so where it begins and ends, outside of
+/// `VirtualThread.run`. Those stacks are whole.
+#[test]
+fn a_crowd_of_virtual_threads_loses_no_frames_between_its_own_and_its_carriers() {
+    for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
+        let run =
+            JavaRun::new(&home, "CrowdOfVirtualThreads").argument(2).argument(20_000).argument(2).argument(1);
+        let run = run.agent("cpu=500us,lock,file=FILE").run().expect_success();
+        let checked = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+            .args(["check-stacks", "--known-roots", "--format", "json"])
+            .args(run.files())
+            .output()
+            .unwrap();
+        let report = String::from_utf8(checked.stdout).unwrap();
+        assert!(report.contains("\"virtual\": "), "{}: no virtual thread: {report}", run.label);
+        assert!(!report.contains("virtual-middle"), "{}: {report}", run.label);
     }
 }
