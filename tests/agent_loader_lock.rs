@@ -1,5 +1,6 @@
-//! An allocator that unwinds inside malloc, as heap profilers do, waits for the dynamic linker's lock with its own lock held:
-//! nothing of the agent's may allocate, or take a lock, with the linker's (`native/unwindingmalloc` ends a process that does).
+//! An allocator that unwinds inside malloc, as heap profilers do, waits for the dynamic linker's lock with
+//! its own lock held: nothing of the agent's may allocate, or take a lock, with the linker's
+//! (`native/unwindingmalloc` ends a process that does).
 
 mod agent_support;
 

@@ -4,6 +4,27 @@ mod agent_support;
 
 use agent_support::{JavaRun, java_homes};
 
+/// A user who asks for nothing special reads one line at the start and one at the end; counters are for `debug`.
+#[test]
+fn one_line_is_said_at_the_start_and_one_at_the_end() {
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "UserLoop").argument(0.5);
+        let run = run.agent("loglevel=info,wall=20ms,lock,file=FILE").run().expect_success();
+        let said: Vec<_> = run.stderr.lines().filter(|line| line.starts_with("[otlpprof] ")).collect();
+        let [start, end] = said[..] else { panic!("{}: {}", run.label, run.stderr) };
+        let file = run.files()[0].display().to_string();
+        let version = env!("CARGO_PKG_VERSION");
+        for part in [version, "cpu every 10ms", "wall every 20ms", "lock", " clock", "stack walker vm", &file]
+        {
+            assert!(start.contains(part), "{}: no {part} in {start}", run.label);
+        }
+        for part in ["profiling has ended after ", " taken", &format!(" written to {file}")] {
+            assert!(end.contains(part), "{}: no {part} in {end}", run.label);
+        }
+        assert!(!run.stderr.contains("handler."), "{}: counters: {}", run.label, run.stderr);
+    }
+}
+
 #[test]
 fn a_mistake_is_one_line_and_the_program_runs() {
     for home in java_homes() {

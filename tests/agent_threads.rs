@@ -53,6 +53,25 @@ fn threads_that_were_never_attached_have_the_kernels_id_alone() {
     }
 }
 
+/// Compilers, which have a JavaThread that Java does not show, and collectors, which have none.
+#[test]
+fn threads_of_the_vm_have_the_kernels_names() {
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "AllocationLoop").argument(2);
+        let run =
+            run.jvm_option("-XX:+UseParallelGC").jvm_option("-Xmx64m").jvm_option("-XX:ParallelGCThreads=2");
+        let run = run.agent("cpu=100us,interval=500ms,file=FILE").run().expect_success();
+        let stacks = cpu_stacks(&run.messages());
+        let of_vm: Vec<_> = stacks.iter().filter(|stack| stack.os_id.is_some()).collect();
+        for kind in ["C1 CompilerThre", "GC Thread#", "VM Thread"] {
+            let is_there = of_vm.iter().any(|stack| stack.thread.starts_with(kind));
+            let names: std::collections::BTreeSet<_> = of_vm.iter().map(|stack| &stack.thread).collect();
+            assert!(is_there, "{}: no sample of {kind} among {names:?}", run.label);
+        }
+        assert!(of_vm.iter().all(|stack| stack.thread.len() <= 15), "{}", run.label);
+    }
+}
+
 #[test]
 fn every_sample_says_of_which_thread_it_is() {
     for home in java_homes() {
@@ -64,10 +83,12 @@ fn every_sample_says_of_which_thread_it_is() {
         let (mut java, mut all) = (0, 0);
         for stack in cpu_stacks(&run.messages()) {
             assert!(!stack.thread.is_empty() || stack.os_id.is_some(), "{}: {stack:?}", run.label);
-            assert_eq!(stack.thread.is_empty(), stack.thread_id.is_none(), "{}: {stack:?}", run.label);
+            assert!(!stack.thread.is_empty() || stack.thread_id.is_none(), "{}: {stack:?}", run.label);
+            // The kernel's id tells threads that are not Java's, whether they have a name or not.
+            assert_eq!(stack.os_id.is_some(), stack.thread_id.is_none(), "{}: {stack:?}", run.label);
             if stack.frames.iter().any(|frame| frame.name.starts_with("programs.ShortThreads.")) {
                 all += stack.value;
-                java += if stack.thread.is_empty() { 0 } else { stack.value };
+                java += if stack.thread_id.is_none() { 0 } else { stack.value };
             }
         }
         // Threads of some milliseconds are named, though they are gone when the interval ends.

@@ -1,5 +1,5 @@
-//! The end of the VM while a virtual thread is on its way from its carrier, which it cannot leave before the VM has ended.
-//! On 21 JVMTI's `SetEventNotificationMode` waits for such a thread.
+//! The end of the VM while a virtual thread is on its way from its carrier, which it cannot leave before the
+//! VM has ended. On 21 JVMTI's `SetEventNotificationMode` waits for such a thread.
 
 mod agent_support;
 
@@ -57,7 +57,8 @@ fn published_contexts_do_not_wait_for_virtual_threads_to_unmount() {
     }
 }
 
-/// The thread that stops the session waits in the VM for the virtual thread, and has what the end of a session needs.
+/// The thread that stops the session waits in the VM for the virtual thread, and has what the end of a
+/// session needs.
 #[test]
 fn a_session_that_another_thread_cannot_stop_is_given_up() {
     for home in homes_with_virtual_threads() {

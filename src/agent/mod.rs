@@ -39,6 +39,7 @@ mod lifecycle;
 mod logging;
 mod mounts;
 mod native_frames;
+mod native_thread_names;
 mod objects;
 pub mod options;
 mod other_copy;

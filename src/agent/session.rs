@@ -1,5 +1,6 @@
 //! One run of the profiler: samples are drained, and at every interval summed up and sent.
 
+mod announcement;
 mod cpu_clock;
 mod drain;
 mod held_signals;
@@ -26,6 +27,7 @@ use super::events::Events;
 use super::first_upload::first_interval;
 use super::lifecycle;
 use super::native_frames::NativeFrames;
+use super::native_thread_names::NativeThreadNames;
 use super::objects::Objects;
 use super::options::Options;
 use super::output::{EncodeStats, Output, OutputError};
@@ -33,7 +35,7 @@ use super::publication;
 use super::recording::Recording;
 use super::resolve::FrameResolver;
 use super::resource;
-use super::thread_labels::{ThreadLabel, ThreadLabels};
+use super::thread_labels::{IntervalLabels, ThreadLabel, ThreadLabels};
 use super::vm::{STUBS, Vm};
 use crate::aggregate::{Aggregator, ObjectCounts, Survivors};
 use crate::context::reclaim;
@@ -85,6 +87,7 @@ pub(super) struct Session {
     drain: Mutex<Drain>,
     budget: Mutex<Budget>,
     pub(super) labels: ThreadLabels,
+    native_names: NativeThreadNames,
     pub(super) events: Events,
     recording: Recording,
     output: Output,
@@ -170,6 +173,7 @@ impl Session {
                 options.interval,
             )),
             labels: ThreadLabels::default(),
+            native_names: NativeThreadNames::default(),
             events,
             recording: Recording::default(),
             output,
@@ -201,7 +205,17 @@ impl Session {
             join_kernel_readers();
         })?;
         publication::begin(session.vm, &session.options, &session.resource);
+        log::info!("{}", session.start_line());
         Ok(session)
+    }
+
+    /// The line that says what the session does.
+    fn start_line(&self) -> String {
+        let mut options = self.options.clone();
+        // Refused when they were started, which a line has said.
+        options.wall.take_if(|_| self.wall.lock().is_none());
+        options.event.take_if(|_| self.event.lock().is_none());
+        announcement::start_line(&options, self.clock.get().copied())
     }
 
     /// Arms the clocks, lets the engines begin, and begins to drain.
@@ -254,6 +268,7 @@ impl Session {
             let until_flush = end.map_or(next, |end| end.min(next)).saturating_duration_since(now);
             self.buffer.drain_bell.wait(until_flush.min(DRAIN_PERIOD));
             self.drain_now();
+            self.native_names.look();
             let unnamed = self.drain.lock().aggregator.new_unnamed_frames();
             self.native_frames.find(unnamed);
             if self.stopping.load(Ordering::Acquire) {
@@ -336,8 +351,11 @@ impl Session {
 
     /// What threads are called. Asks the VM, which may wait for a safepoint: not under the drain's lock. Threads
     /// are told apart by the sampling engine's records: not after it has stopped.
-    fn thread_labels(&self, env: Option<*mut JNIEnv>) -> HashMap<u32, ThreadLabel> {
-        self.labels.of_interval(self.live_threads(env))
+    fn thread_labels(&self, env: Option<*mut JNIEnv>) -> IntervalLabels {
+        let java = self.labels.of_interval(self.live_threads(env));
+        let java_names = java.values().map(|label| label.name.as_str());
+        let native = self.native_names.of_interval(java_names, |incarnation| java.contains_key(&incarnation));
+        IntervalLabels { java, native }
     }
 
     /// Looks which sampled objects are still there.
@@ -394,7 +412,10 @@ impl Session {
         unsafe { engines::forget(self.vm, &self.options, env) };
         self.output.shutdown(deadline.saturating_duration_since(Instant::now()));
         self.objects.stop();
-        log::info!("{}", self.summary());
+        let counters = self.counters(self.drain.lock().recorded);
+        let counts = counters.since(&self.counters_at_start);
+        log::info!("{}", announcement::end_line(&self.options, self.started.elapsed(), &counts));
+        log::debug!("{}", as_text(&counts));
     }
 
     /// Waits until the session's threads have ended, so that nothing of it is left. Not in the VM's death, in which a
@@ -429,15 +450,15 @@ impl Session {
     }
 
     fn summary(&self) -> String {
-        let recorded = self.drain.lock().recorded;
-        let counts: Vec<String> = self
-            .counters(recorded)
-            .since(&self.counters_at_start)
-            .into_iter()
-            .map(|(name, count)| format!("{}={count}", name.trim_start_matches("otlpprof.")))
-            .collect();
-        counts.join(" ")
+        let counters = self.counters(self.drain.lock().recorded);
+        as_text(&counters.since(&self.counters_at_start))
     }
+}
+
+/// The counters as `NAME=COUNT`, without what all names begin with.
+fn as_text(counts: &[(&str, u64)]) -> String {
+    let text = |(name, count): &(&str, u64)| format!("{}={count}", name.trim_start_matches("otlpprof."));
+    counts.iter().map(text).collect::<Vec<_>>().join(" ")
 }
 
 /// Whether any engine takes samples: then threads and loaded objects have to be known.

@@ -1,4 +1,4 @@
-//! Names and ids of Java threads.
+//! Names and ids of threads.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -16,6 +16,25 @@ pub(super) struct ThreadLabel {
     pub(super) name: String,
     /// `Thread.threadId()`.
     pub(super) id: i64,
+}
+
+/// What the threads of an interval are called.
+#[derive(Debug, Default)]
+pub(super) struct IntervalLabels {
+    /// Java threads, by incarnation.
+    pub(super) java: HashMap<u32, ThreadLabel>,
+    /// The kernel's names of others, by its ids.
+    pub(super) native: HashMap<i32, String>,
+}
+
+impl IntervalLabels {
+    /// The name that the samples of a thread have, if it has one.
+    pub(super) fn name(&self, thread: ThreadKey) -> Option<&str> {
+        match self.java.get(&thread.java_incarnation) {
+            Some(label) => Some(&label.name),
+            None => self.native.get(&thread.os_tid).map(String::as_str),
+        }
+    }
 }
 
 /// At most so many ended threads are remembered for the rest of an interval.
@@ -54,23 +73,18 @@ impl ThreadLabels {
 }
 
 /// The attributes of the samples of one thread: a Java thread's name and managed id, or, where there is no Java
-/// thread, the kernel's id. A virtual thread has its carrier's name and no id: its own would be one more series
+/// thread, the kernel's name and id. A virtual thread has its carrier's name and no id: its own would be one more series
 /// for each of a million threads.
-pub(super) fn attributes(
-    tables: &mut Tables,
-    thread: ThreadKey,
-    label: Option<&ThreadLabel>,
-) -> AttributeSetId {
-    let Some(label) = label else {
-        let id = tables.int_attribute("otlpprof.thread.os_id", i64::from(thread.os_tid), "");
-        return tables.attribute_set(&[id]);
+pub(super) fn attributes(tables: &mut Tables, thread: ThreadKey, labels: &IntervalLabels) -> AttributeSetId {
+    let name = labels.name(thread);
+    let name = name.map(|name| tables.string_attribute(attribute_keys::THREAD_NAME, model::label(name)));
+    let id = match labels.java.get(&thread.java_incarnation) {
+        None => Some(tables.int_attribute("otlpprof.thread.os_id", i64::from(thread.os_tid), "")),
+        Some(_) if thread.is_virtual => None,
+        Some(label) => Some(tables.int_attribute("thread.id", label.id, "")),
     };
-    let name = tables.string_attribute(attribute_keys::THREAD_NAME, model::label(&label.name));
-    if thread.is_virtual {
-        return tables.attribute_set(&[name]);
-    }
-    let id = tables.int_attribute("thread.id", label.id, "");
-    tables.attribute_set(&[name, id])
+    let attributes: Vec<_> = name.into_iter().chain(id).collect();
+    tables.attribute_set(&attributes)
 }
 
 /// The threads of an interval, as those that have what others wait for.
@@ -145,7 +159,8 @@ mod tests {
         let mut tables = Tables::new();
         let thread = ThreadKey { os_tid: 7, java_incarnation: 1, is_virtual: true };
         let label = ThreadLabel { name: "worker ".repeat(1_000), id: 1 };
-        let set = attributes(&mut tables, thread, Some(&label));
+        let labels = IntervalLabels { java: HashMap::from([(1, label.clone())]), native: HashMap::new() };
+        let set = attributes(&mut tables, thread, &labels);
         let AttributeValue::Str(name) = tables.attributes.get(tables.attributes_of(set)[0]).value else {
             panic!("thread.name is text");
         };

@@ -1,9 +1,10 @@
 //! The dynamic linker's list of loaded objects.
 //!
-//! `dl_iterate_phdr` calls back with the linker's lock held. Another thread may be inside an allocator that unwinds (a heap
-//! profiler), where it holds the allocator's locks and waits for the linker's: so nothing is allocated, and no lock taken,
-//! while the list is visited. Call-backs count, copy into memory that is there already, compare, and write single words.
-//! All else happens afterwards, and counts if nothing was unloaded meanwhile. Nobody else calls `dl_iterate_phdr`.
+//! `dl_iterate_phdr` calls back with the linker's lock held. Another thread may be inside an allocator that
+//! unwinds (a heap profiler), where it holds the allocator's locks and waits for the linker's: so nothing is
+//! allocated, and no lock taken, while the list is visited. Call-backs count, copy into memory that is there
+//! already, compare, and write single words. All else happens afterwards, and counts if nothing was unloaded
+//! meanwhile. Nobody else calls `dl_iterate_phdr`.
 
 use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::ops::ControlFlow;
@@ -67,10 +68,11 @@ pub(super) fn counts_if_listed(image: &LoadedImage) -> Option<LoadCounts> {
     )
 }
 
-/// Calls `work` while no object comes or goes, if none has been unloaded since the counts were these; `None` otherwise.
+/// Calls `work` while no object comes or goes, if none has been unloaded since the counts were these; `None`
+/// otherwise.
 ///
-/// The linker's lock is held: `work` must not allocate, take a lock, load or unload objects or panic, and should be brief.
-/// glibc may be relocating an object, or making its pages read-only, at the same time.
+/// The linker's lock is held: `work` must not allocate, take a lock, load or unload objects or panic, and
+/// should be brief. glibc may be relocating an object, or making its pages read-only, at the same time.
 pub fn while_none_is_unloaded<T>(since: LoadCounts, work: impl FnOnce() -> T) -> Option<T> {
     let mut work = Some(work);
     iterate(|entry| {
@@ -172,8 +174,8 @@ impl Copies {
     }
 }
 
-/// `dl_iterate_phdr` with a closure, which must do nothing that is forbidden with the linker's lock. A panic is carried
-/// across the C frames.
+/// `dl_iterate_phdr` with a closure, which must do nothing that is forbidden with the linker's lock. A panic
+/// is carried across the C frames.
 fn iterate<B>(mut visit: impl FnMut(&Entry<'_>) -> ControlFlow<B>) -> Option<B> {
     struct State<'a, B> {
         visit: &'a mut dyn FnMut(&Entry<'_>) -> ControlFlow<B>,

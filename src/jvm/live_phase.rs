@@ -1,14 +1,15 @@
-//! The VM's live phase as the agent has it: it ends where VMDeath begins, and nothing that may wait for a thread is asked of
-//! the VM from then on.
+//! The VM's live phase as the agent has it: it ends where VMDeath begins, and nothing that may wait for a
+//! thread is asked of the VM from then on.
 //!
-//! The thread that ends the VM may hold what another thread waits for, and that thread may be what the VM waits for. On 21
-//! `SetEventNotificationMode` waits until no virtual thread is on its way to a carrier or from one
-//! (`JvmtiVTMSTransitionDisabler` in prims/jvmtiThreadState.cpp), RetransformClasses waits for other threads' redefinitions and
-//! for a safepoint, and Java code waits for whatever it locks. An ending VM sends no more events and needs nothing restored,
-//! so that all of them can be left out.
+//! The thread that ends the VM may hold what another thread waits for, and that thread may be what the VM
+//! waits for. On 21 `SetEventNotificationMode` waits until no virtual thread is on its way to a carrier or
+//! from one (`JvmtiVTMSTransitionDisabler` in prims/jvmtiThreadState.cpp), RetransformClasses waits for other
+//! threads' redefinitions and for a safepoint, and Java code waits for whatever it locks. An ending VM sends
+//! no more events and needs nothing restored, so that all of them can be left out.
 //!
-//! The gate is here and nowhere else: [`Jvmti`](super::jvmti::Jvmti) refuses such functions as the VM itself does in the wrong
-//! phase, and a [`LivePhaseMutex`], which threads hold while they call such a function, is not waited for.
+//! The gate is here and nowhere else: [`Jvmti`](super::jvmti::Jvmti) refuses such functions as the VM itself
+//! does in the wrong phase, and a [`LivePhaseMutex`], which threads hold while they call such a function, is
+//! not waited for.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

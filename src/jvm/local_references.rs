@@ -5,7 +5,8 @@ use jni::sys::{JNIEnv, jint};
 /// More are refused (`MaxJNILocalCapacity` in runtime/globals.hpp, 11-25).
 const MOST: usize = 65_536;
 
-/// Says that the current thread has so many references more. The VM makes them all the same: -Xcheck:jni wants to know.
+/// Says that the current thread has so many references more. The VM makes them all the same: -Xcheck:jni
+/// wants to know.
 ///
 /// # Safety
 ///

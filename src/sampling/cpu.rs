@@ -158,7 +158,7 @@ pub fn start(config: &Config, sample: SampleFn) -> Result<Session, StartError> {
     session.poller = Some(poller::start(account, tasks)?);
     if let Some(clock) = session.clock {
         let (interval, reason) = (config.interval, &session.clock_reason);
-        log::info!("CPU sampling every {interval:?} of CPU time by {} ({reason})", clock.name());
+        log::debug!("CPU sampling every {interval:?} of CPU time by {} ({reason})", clock.name());
     }
     Ok(session)
 }

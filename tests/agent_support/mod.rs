@@ -186,6 +186,8 @@ impl JavaRun {
         }
         // Tests sample more often than their machine can afford. Options win over it.
         command.env("OTLPPROF_BUDGET", "off").env("OTLPPROF_LIMIT", "off");
+        // Counters are told at this level.
+        command.env("OTLPPROF_LOGLEVEL", "debug");
         // Cargo's, which leads to agents of other builds.
         command.env_remove("LD_LIBRARY_PATH");
         let variables = self.variables.iter().map(|(name, value)| (name, with_paths(value, &profiles)));

@@ -324,7 +324,7 @@ impl Finished {
         messages
     }
 
-    /// A counter of the line with which the agent says good-bye; 0 if it is not there.
+    /// A counter of the line with all of them, the agent's last; 0 if it is not there.
     ///
     /// # Panics
     /// If there is no such line.

@@ -1,6 +1,5 @@
 //! The end of an interval: its sums become profiles, which are sent.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use parking_lot::MutexGuard;
@@ -10,7 +9,7 @@ use crate::agent::counters::Snapshot;
 use crate::agent::engine_profiles::{profiles_of, profiles_of_survivors};
 use crate::agent::engines;
 use crate::agent::options::Options;
-use crate::agent::thread_labels::{self, OwnerLabels, ThreadLabel};
+use crate::agent::thread_labels::{self, IntervalLabels, OwnerLabels};
 use crate::aggregate::{Interval, ThreadKey};
 use crate::core::record::Engine;
 use crate::core::stack_walker::StackWalker;
@@ -33,7 +32,7 @@ impl Session {
     pub(super) fn end_interval(
         &self,
         mut interval_start: MutexGuard<'_, IntervalStart>,
-        labels: &HashMap<u32, ThreadLabel>,
+        labels: &IntervalLabels,
         patience: Duration,
         may_wait: impl Fn() -> bool,
     ) {
@@ -56,9 +55,8 @@ impl Session {
         let mut left_out = self.leave_out(&mut interval, labels);
         let start = interval_start.clone();
         interval_start.monotonic_ns = end_ns;
-        let attributes_of = |tables: &mut Tables, thread: ThreadKey| {
-            thread_labels::attributes(tables, thread, labels.get(&thread.java_incarnation))
-        };
+        let attributes_of =
+            |tables: &mut Tables, thread: ThreadKey| thread_labels::attributes(tables, thread, labels);
         let (alive, mut survivors) = (engines::alive(&self.options), self.survivors.lock());
         let numbered = interval.numbered_samples(attributes_of);
         survivors.forget_dead(&alive);
@@ -76,7 +74,7 @@ impl Session {
             }
         });
         survivors.update(&interval.tables, &numbered, &alive, &stretches);
-        let mut owners = OwnerLabels::new(labels);
+        let mut owners = OwnerLabels::new(&labels.java);
         let kinds = |engine| profiles_of(engine, &self.options, stretches[engine as usize]);
         let (mut tables, mut profiles) =
             interval.into_profiles(kinds, unix_offset_ns, attributes_of, |tables, owner| {
@@ -139,14 +137,13 @@ impl Session {
     }
 
     /// Leaves out what the user does not want. Returns the number of samples.
-    fn leave_out(&self, interval: &mut Interval, labels: &HashMap<u32, ThreadLabel>) -> u64 {
+    fn leave_out(&self, interval: &mut Interval, labels: &IntervalLabels) -> u64 {
         let Options { threads, frames, .. } = &self.options;
         if threads.is_everything() && frames.is_everything() {
             return 0;
         }
-        let name = |thread: ThreadKey| labels.get(&thread.java_incarnation).map(|label| label.name.as_str());
         interval.leave_out(
-            |thread| threads.selects(name(thread).into_iter()),
+            |thread| threads.selects(labels.name(thread).into_iter()),
             |tables, stack| frames.selects_stack(tables, stack),
         )
     }

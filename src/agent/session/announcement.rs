@@ -1,0 +1,139 @@
+//! The two lines by which a user knows that profiling has begun, and that it has ended.
+
+use std::time::Duration;
+
+use crate::agent::options::{Options, RecordedEvents};
+
+/// The line at the start: version, engines, clock, stack walker and destination. `clock` is the name of the
+/// CPU clock.
+pub(super) fn start_line(options: &Options, clock: Option<&str>) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let engines = engines(options).join(", ");
+    let clock = clock.map(|clock| format!(" by the {clock} clock")).unwrap_or_default();
+    let walker = options.stack_walker.name();
+    let destinations = destinations(options).join(" and ");
+    let interval = options.interval;
+    format!(
+        "version {version} profiles {engines}{clock}; stack walker {walker}; every {interval:?} to \
+         {destinations}"
+    )
+}
+
+/// The line at the end. `counts` are the session's counters by name.
+pub(super) fn end_line(options: &Options, elapsed: Duration, counts: &[(&str, u64)]) -> String {
+    let count = |wanted: &str| {
+        let wanted = format!("otlpprof.{wanted}");
+        counts.iter().find(|(name, _)| *name == wanted).map_or(0, |(_, count)| *count)
+    };
+    let samples = numbered(count("handler.samples_recorded"), "sample");
+    let mut line = format!("profiling has ended after {:.1}s: {samples} taken", elapsed.as_secs_f64());
+    let mut add = |count: u64, text: String| {
+        if count > 0 {
+            line.push_str(&text);
+        }
+    };
+    let dropped = count("handler.samples_dropped");
+    add(dropped, format!(", {dropped} dropped"));
+    let recorded = count("jfr.events");
+    add(recorded, format!(", and {} of the JVM's recorder", numbered(recorded, "event")));
+    if let Some(file) = &options.file {
+        let written = numbered(count("file.written.messages"), "message");
+        add(1, format!("; {written} written to {file}"));
+        let failed = count("file.failed.messages");
+        add(failed, format!(", {failed} not written"));
+    }
+    if let Some(upload) = &options.upload {
+        let sent = numbered(count("upload.sent.messages"), "message");
+        add(1, format!("; {sent} uploaded to {}", upload.endpoint.shown()));
+        // Those that were split are submitted again, as their parts.
+        let arrived = count("upload.sent.messages") + count("upload.split.messages");
+        let missing = count("upload.submitted.messages").saturating_sub(arrived);
+        add(missing, format!(", {missing} not uploaded"));
+    }
+    line
+}
+
+/// The engines that are on, with the intervals of those that sample time.
+fn engines(options: &Options) -> Vec<String> {
+    let with =
+        |name: &str, interval: Option<Duration>| interval.map(|every| format!("{name} every {every:?}"));
+    let mut engines: Vec<_> =
+        [with("cpu", options.cpu), with("wall", options.wall)].into_iter().flatten().collect();
+    engines.extend(options.event.as_ref().map(|event| format!("event {}", event.name)));
+    let others = [
+        ("alloc", options.alloc.is_some()),
+        ("live", options.live.is_some()),
+        ("lock", options.lock.is_some()),
+        ("wait", options.wait.is_some()),
+        ("nativemem", options.nativemem.is_some()),
+        ("exceptions", options.exceptions.is_some()),
+        ("trace", !options.trace.is_empty()),
+        ("jfr", options.recorded_events != RecordedEvents::None),
+    ];
+    engines.extend(others.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name.to_owned()));
+    if engines.is_empty() {
+        engines.push("no engine".to_owned());
+    }
+    engines
+}
+
+/// The file and the collector, as far as each is asked for.
+fn destinations(options: &Options) -> Vec<String> {
+    let upload = options.upload.as_ref().map(|upload| upload.endpoint.shown());
+    options.file.iter().cloned().chain(upload).collect()
+}
+
+fn numbered(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::options::{Environment, Request, parse};
+
+    fn options(text: &str) -> Options {
+        match parse(text, &Environment::default()) {
+            Ok(Request::Start(options)) => *options,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_start_is_one_line_with_engines_clock_walker_and_destinations() {
+        let options =
+            options("wall=20ms,alloc,event=page-faults,jfr,file=/tmp/a.otlp,endpoint=http://c:4318?k=v");
+        let version = env!("CARGO_PKG_VERSION");
+        assert_eq!(
+            start_line(&options, Some("perf")),
+            format!(
+                "version {version} profiles cpu every 10ms, wall every 20ms, event page-faults, alloc, jfr \
+                 by the perf clock; stack walker vm; every 10s to /tmp/a.otlp and \
+                 http://c:4318/v1development/profiles"
+            )
+        );
+    }
+
+    #[test]
+    fn the_end_is_one_line_in_words_and_says_what_is_missing() {
+        let both = options("file=/tmp/a.otlp,endpoint=http://c:4318");
+        let counts = [
+            ("otlpprof.handler.samples_recorded", 1),
+            ("otlpprof.handler.samples_dropped", 7),
+            ("otlpprof.file.written.messages", 3),
+            ("otlpprof.upload.submitted.messages", 5),
+            ("otlpprof.upload.sent.messages", 2),
+            ("otlpprof.upload.split.messages", 1),
+        ];
+        assert_eq!(
+            end_line(&both, Duration::from_millis(1_260), &counts),
+            "profiling has ended after 1.3s: 1 sample taken, 7 dropped; 3 messages written to /tmp/a.otlp; \
+             2 messages uploaded to http://c:4318/v1development/profiles, 2 not uploaded"
+        );
+        assert_eq!(
+            end_line(&options("file=/x"), Duration::from_secs(2), &[("otlpprof.jfr.events", 4)]),
+            "profiling has ended after 2.0s: 0 samples taken, and 4 events of the JVM's recorder; \
+             0 messages written to /x"
+        );
+    }
+}
