@@ -1,6 +1,6 @@
 //! Builds what is not Rust: the sample library (`native/ddproftest`, two ways), the guard that tests preload
 //! (`native/interposer`), what a benchmark preloads (`native/handlertimer`), an agent that misleads ours
-//! (`native/vmdamage`), what allocates (`native/allocating`), the Java API (`java/api`) and the Java test programs (`java/testprograms`).
+//! (`native/vmdamage`), what allocates (`native/allocating`), a clock that jumps (`native/jumpingclock`), the Java API (`java/api`) and the Java test programs (`java/testprograms`).
 //!
 //! Tests find the products by `env!`; scripts find copies beside the agent, in `target/<profile>/`:
 //!
@@ -13,6 +13,7 @@
 //! | `OTLPPROF_VM_DAMAGE` | | an agent that moves a field in the VM's description of itself |
 //! | `OTLPPROF_UNWINDING_MALLOC` | | an allocator that unwinds, and ends a process that allocates while the linker's list is visited |
 //! | `OTLPPROF_ALLOCATING` | | a library that allocates native memory in known places |
+//! | `OTLPPROF_JUMPING_CLOCK` | | a clock_gettime that jumps where the profiler calls it |
 //! | `OTLPPROF_PLUGIN_A`, `_B` | | two libraries alike, to be loaded and unloaded in turn |
 //! | `OTLPPROF_API_CLASSES` | `api/` | the compiled Java API; empty without a JDK |
 //! | `OTLPPROF_TEST_CLASSES` | `testprograms/` | the compiled Java programs; empty without a JDK |
@@ -70,6 +71,9 @@ fn main() {
     let allocating = out_dir.join("liballocating.so");
     run(shared_library(&allocating, false).arg("native/allocating/allocating.c").arg("-ldl"));
     println!("cargo::rustc-env=OTLPPROF_ALLOCATING={}", allocating.display());
+    let clock = out_dir.join("libjumpingclock.so");
+    run(shared_library(&clock, false).arg("native/jumpingclock/clock.c").arg("-ldl"));
+    println!("cargo::rustc-env=OTLPPROF_JUMPING_CLOCK={}", clock.display());
     for (name, variable, function) in [
         ("libplugin-a.so", "OTLPPROF_PLUGIN_A", "ddprof_plugin_a"),
         ("libplugin-b.so", "OTLPPROF_PLUGIN_B", "ddprof_plugin_b"),

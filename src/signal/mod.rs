@@ -5,10 +5,11 @@
 //!
 //! - imports `core` and `libc` alone;
 //! - allocates nothing, blocks on nothing: a strip of the sample buffer is tried, never waited for;
-//! - makes these system calls at most: `clock_gettime` (the vDSO's), and `futex` to wake the drainer when a
+//! - makes these system calls at most: `clock_gettime` (the vDSO's: [`clock`]), and `futex` to wake the drainer when a
 //!   buffer is half full; for a thread's first signal `gettid`, its CPU clock, `timer_settime` or `ioctl`, which
 //!   put its clock into step; its CPU clock behind each wall-clock sample;
-//!   `read` of the thread's perf event before and behind each sample of it; `gettid` where the process's timer is in use; and for a signal that is not ours
+//!   `read` of the thread's perf event before and behind each sample of it; `gettid` where the process's timer is in use;
+//!   `getpid` and `gettid` where wall-clock signals come by `tgkill`; and for a signal that is not ours
 //!   those that hand it on (`rt_sigprocmask`, `rt_sigaction`, `tgkill`); on an alternate stack that may be too small
 //!   `rt_sigaction` and `sigaltstack`;
 //! - takes a sample on a stack of the handlers' own where the thread's may be too small ([`handler_stack`]);
@@ -45,6 +46,7 @@
 pub mod buffer;
 pub mod call_trace;
 pub mod chain;
+mod clock;
 pub mod counters;
 pub mod cpu;
 pub mod cpu_account;
@@ -64,5 +66,6 @@ pub mod stretch;
 pub mod thread_context;
 pub mod thread_table;
 mod undelivered;
+mod vdso;
 pub mod walk;
 pub mod wall;

@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use jni::sys::{JNIEnv, jclass, jlong, jobject};
 use parking_lot::Mutex;
@@ -31,8 +31,11 @@ use crate::jvm::jvmti::{Jvmti, Phase};
 use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::Event;
 use crate::jvm::local_references;
+use crate::signal::sample::monotonic_ns;
 
 static GATE: Gate = Gate::new();
+/// CLOCK_MONOTONIC when the engine began.
+static STARTED_NS: AtomicU64 = AtomicU64::new(0);
 const EVENTS: &[Event] = &[Event::ClassPrepare];
 static TRACING: Mutex<Option<Arc<Tracing>>> = Mutex::new(None);
 /// So many classes are changed in one stop of the VM.
@@ -77,6 +80,7 @@ pub(super) fn start(vm: &Vm, methods: &[TracedMethods]) {
     let methods = methods.map(|methods| Traced { methods, is_met: AtomicBool::new(false) }).collect();
     *TRACING.lock() = Some(Arc::new(Tracing { methods, classes: Mutex::default() }));
     let told = class_hook::listen(vm.jvmti).and_then(|()| {
+        STARTED_NS.store(monotonic_ns(), Ordering::Relaxed);
         let told = GATE.open_to(vm.jvmti, EVENTS);
         told.inspect_err(|_| class_hook::ignore(vm.jvmti))
     });
@@ -152,6 +156,9 @@ unsafe fn make_classes(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), BootClassEr
 /// The native method that timed methods come to: a call took so long.
 unsafe extern "system" fn record(env: *mut JNIEnv, _class: jclass, took_ns: jlong) {
     let Some(_inside) = GATE.enter() else { return };
+    // By Java's clock, which a preloaded library may have made jump: no call that is measured began before the engine.
+    let since_start_ns = monotonic_ns().saturating_sub(STARTED_NS.load(Ordering::Relaxed));
+    let took_ns = took_ns.max(0).cast_unsigned().min(since_start_ns);
     guarded("a traced call", |agent| {
         // SAFETY: the VM passes the current thread's environment; a native method's anchor is set.
         unsafe { own_sample::take(agent, env, Engine::Trace, [1.0, took_ns as f64], || Subject::NONE) };

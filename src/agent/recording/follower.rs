@@ -8,6 +8,7 @@ use jni::sys::JNIEnv;
 
 use super::clocks::Reading;
 use super::contexts::Present;
+use super::java_clock::nano_time;
 use super::recorder::{self, Recorder, RecorderError};
 use super::selection::Selection;
 use super::{Progress, Shared};
@@ -15,7 +16,6 @@ use crate::agent::options::Options;
 use crate::agent::vm::Vm;
 use crate::convert::{ConvertOptions, Growing, Grown, JfrToOtlp};
 use crate::jfr::error::JfrError;
-use crate::signal::sample::monotonic_ns;
 
 /// How often the file is looked at, and changes of contexts are taken.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -175,7 +175,7 @@ impl Follower {
     /// Reads the clocks, and then the changes of contexts, of which some may be later.
     fn read_clocks(&self, ticks: &dyn Fn() -> Option<i64>) {
         if let Some(contexts) = &self.shared.contexts {
-            let reading = Reading::take(ticks, || monotonic_ns().cast_signed());
+            let reading = Reading::take(ticks, nano_time);
             let mut contexts = contexts.lock();
             reading.into_iter().for_each(|reading| contexts.clocks.note(reading));
             contexts.take_changes();

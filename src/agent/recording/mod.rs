@@ -14,6 +14,7 @@
 mod clocks;
 mod contexts;
 mod follower;
+mod java_clock;
 mod recorder;
 mod selection;
 

@@ -1,0 +1,114 @@
+//! The clocks of all code of this library: the kernel's, whatever `clock_gettime` is in the process.
+//!
+//! A library that is preloaded to change the time for a program, such as libfaketime, has a `clock_gettime` of its own in front
+//! of the C library's. A clock that jumps would make samples stand for time that has not passed. So this library has a
+//! function of that name too. The symbol is hidden: only the references of this library are bound to it, those of Rust's
+//! standard library and of other crates included, and no other object sees it.
+//!
+//! It calls the vDSO, without which it makes the system call.
+
+use core::arch::global_asm;
+use std::mem::transmute;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::safe_load::ProcessMemory;
+use super::vdso;
+
+/// The name of the vDSO's function (vdso(7)).
+#[cfg(target_arch = "x86_64")]
+pub(super) const VDSO_FUNCTION: &[u8] = b"__vdso_clock_gettime";
+/// The same.
+#[cfg(target_arch = "aarch64")]
+pub(super) const VDSO_FUNCTION: &[u8] = b"__kernel_clock_gettime";
+
+type ClockGettime = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> libc::c_int;
+
+#[cfg(target_arch = "x86_64")]
+global_asm!(
+    ".hidden clock_gettime",
+    ".globl clock_gettime",
+    ".type clock_gettime, @function",
+    "clock_gettime:",
+    "jmp {function}",
+    ".size clock_gettime, . - clock_gettime",
+    function = sym kernel_clock_gettime,
+);
+#[cfg(target_arch = "aarch64")]
+global_asm!(
+    ".hidden clock_gettime",
+    ".globl clock_gettime",
+    ".type clock_gettime, %function",
+    "clock_gettime:",
+    "b {function}",
+    ".size clock_gettime, . - clock_gettime",
+    function = sym kernel_clock_gettime,
+);
+
+/// Not looked for yet.
+const UNKNOWN: u64 = 0;
+/// There is none.
+const NONE: u64 = 1;
+
+/// The vDSO's function.
+static IN_VDSO: AtomicU64 = AtomicU64::new(UNKNOWN);
+
+/// As `clock_gettime` (clock_gettime(2)): 0, or -1 with `errno` set.
+unsafe extern "C" fn kernel_clock_gettime(clock: libc::clockid_t, time: *mut libc::timespec) -> libc::c_int {
+    let function = match IN_VDSO.load(Ordering::Relaxed) {
+        UNKNOWN => find(),
+        known => known,
+    };
+    if function == NONE {
+        // SAFETY: the caller's contract is that of the system call.
+        return unsafe { libc::syscall(libc::SYS_clock_gettime, clock, time) } as libc::c_int;
+    }
+    // SAFETY: the address is that of the vDSO's function of this type, which stays mapped; the caller's contract is its.
+    let result = unsafe { transmute::<*const (), ClockGettime>(function as *const ())(clock, time) };
+    if result >= 0 {
+        return result;
+    }
+    // SAFETY: the C library's own location, always valid.
+    unsafe { *libc::__errno_location() = result.wrapping_neg() };
+    -1
+}
+
+/// Looks for the vDSO's function. Several threads may, and find the same.
+#[cold]
+fn find() -> u64 {
+    // SAFETY: getauxval has no preconditions, and reads what the process was started with.
+    let image = unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) };
+    let found = if image == 0 { None } else { vdso::function(&ProcessMemory, image, VDSO_FUNCTION) };
+    let function = found.unwrap_or(NONE);
+    IN_VDSO.store(function, Ordering::Relaxed);
+    function
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: a preloaded `clock_gettime` was the agent's clock.
+    #[test]
+    fn the_clock_of_this_binary_is_not_the_one_that_others_have() {
+        // SAFETY: the name is a C string; nothing is loaded.
+        let others = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"clock_gettime".as_ptr()) };
+        assert!(!others.is_null());
+        assert_ne!(libc::clock_gettime as *const () as usize, others as usize);
+    }
+
+    #[test]
+    fn it_shows_what_the_kernel_says_and_fails_as_the_system_call_does() {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the kernel writes one timespec.
+        assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) }, 0);
+        let mut later = time;
+        // SAFETY: as above.
+        let result = unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, &raw mut later) };
+        assert_eq!(result, 0);
+        assert!((time.tv_sec, time.tv_nsec) <= (later.tv_sec, later.tv_nsec));
+        assert!(IN_VDSO.load(Ordering::Relaxed) > NONE, "there is a vDSO");
+        // SAFETY: the kernel refuses a clock that it does not have.
+        assert_eq!(unsafe { libc::clock_gettime(12_345, &raw mut time) }, -1);
+        assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EINVAL));
+    }
+}
