@@ -27,6 +27,7 @@
 //! | `stoppable_thread` | what the poller and the wall-clock sampler run in |
 //! | `reconcile` | the safety net: threads and periods that nothing told of |
 //! | `tasks` | the kernel's list of threads |
+//! | `foreign_proc` | their ids, where /proc is another PID namespace's |
 //! | `process_account` | the process's CPU time against that of its threads |
 //! | `run_delay` | how long threads have waited for a processor |
 //! | [`wall`] | wall-clock sampling: who is signalled, and who need not be |
@@ -35,6 +36,7 @@
 mod clock;
 pub mod config;
 pub mod cpu;
+mod foreign_proc;
 mod handler_wait;
 mod handler_watch;
 mod imports;

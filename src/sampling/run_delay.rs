@@ -8,12 +8,15 @@
 use std::fs::File;
 use std::io::Read;
 
+use super::foreign_proc;
+
 /// The nanoseconds that a thread of the process has been ready to run and had no processor, since it began; a wait that is not
 /// over is not in it. `None` if the thread is gone, or the kernel does not say (Documentation/scheduler/sched-stats.rst,
 /// "/proc/<pid>/schedstat").
 fn run_delay_of(tid: i32) -> Option<i64> {
     let mut text = [0; 64];
-    let length = File::open(format!("/proc/self/task/{tid}/schedstat")).ok()?.read(&mut text).ok()?;
+    let number = foreign_proc::number_of(tid)?;
+    let length = File::open(format!("/proc/self/task/{number}/schedstat")).ok()?.read(&mut text).ok()?;
     run_delay(text.get(..length)?)
 }
 

@@ -2,11 +2,13 @@
 
 use std::io;
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use nix::dir::Dir;
 use nix::fcntl::OFlag;
 use nix::sys::stat::{Mode, fstat};
+
+use super::foreign_proc;
 
 /// The descriptor of the open list, for a forked child to close; -1 if there is none.
 static FD: AtomicI32 = AtomicI32::new(-1);
@@ -19,6 +21,15 @@ impl Tasks {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let directory = Dir::open("/proc/self/task", flags, Mode::empty())?;
         FD.store(directory.as_raw_fd(), Ordering::Relaxed);
+        if foreign_proc::notice() {
+            static HAS_SAID: AtomicBool = AtomicBool::new(false);
+            if !HAS_SAID.swap(true, Ordering::Relaxed) {
+                log::warn!(
+                    "/proc is that of another PID namespace, in which this process's threads have other numbers: each thread \
+                     is looked up there, which takes longer"
+                );
+            }
+        }
         Ok(Self(directory))
     }
 
@@ -34,7 +45,7 @@ impl Tasks {
         for entry in self.0.iter() {
             ids.extend(entry?.file_name().to_str().ok().and_then(|name| name.parse::<i32>().ok()));
         }
-        Ok(ids)
+        Ok(foreign_proc::own_ids(ids))
     }
 }
 

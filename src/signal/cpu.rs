@@ -144,6 +144,7 @@ struct SigInfo {
 const SI_TIMER: i32 = -2;
 const SI_QUEUE: i32 = -1;
 const SI_USER: i32 = 0;
+const SI_TKILL: i32 = -6;
 const SI_KERNEL: i32 = 0x80;
 /// The first and last of SIGIO's codes, which F_SETSIG keeps for other signals.
 const POLL_CODES: std::ops::RangeInclusive<i32> = 1..=6;
@@ -169,6 +170,9 @@ pub unsafe fn owner_of(info: *const libc::siginfo_t) -> SignalOwner {
                 return SignalOwner::Foreign;
             }
             own(token.record(), Occasion::Asked)
+        }
+        SI_TKILL if wall::SESSION.asks_by_kill() && wall::SESSION.sends(info.signo) => {
+            owner_of_kill(info._timer_id)
         }
         // The kernel had no memory, or no leave, to queue what came with it (kernel/signal.c, `__send_signal_locked`,
         // `collect_signal`): others in this PID namespace say who they are.
@@ -201,6 +205,19 @@ fn own(record: Option<&'static ThreadRecord>, occasion: Occasion) -> SignalOwner
     match record {
         Some(record) if is_current(record) => SignalOwner::Own(record, occasion),
         _ => SignalOwner::Stale,
+    }
+}
+
+/// Whose a signal by `tgkill` is that the sampler may have sent; `sender` is the process that says to have sent it.
+fn owner_of_kill(sender: i32) -> SignalOwner {
+    // SAFETY: getpid takes nothing and cannot fail.
+    if sender != unsafe { libc::getpid() } {
+        return SignalOwner::Foreign;
+    }
+    // SAFETY: gettid takes nothing and cannot fail.
+    match record_of_tid(unsafe { libc::gettid() }) {
+        Some(record) if record.wall.owes_sample() => SignalOwner::Own(record, Occasion::Asked),
+        _ => SignalOwner::PerhapsForeign,
     }
 }
 

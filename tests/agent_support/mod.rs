@@ -5,12 +5,12 @@
 
 #[path = "../jdk_support/mod.rs"]
 mod jdk_support;
-mod perf_denied;
 #[path = "../profcheck_support/mod.rs"]
 mod profcheck_support;
 pub(crate) mod profiles;
 #[path = "../python_support/mod.rs"]
 mod python_support;
+mod refused_calls;
 pub(crate) mod restricted;
 pub(crate) mod running;
 pub(crate) mod stacks;
@@ -51,7 +51,8 @@ pub(crate) struct JavaRun {
     api: PathBuf,
     java_agent: Option<(PathBuf, String)>,
     variables: Vec<(&'static str, String)>,
-    perf_denied: bool,
+    refused_calls: Vec<libc::c_long>,
+    in_pid_namespace: bool,
     denied_capabilities: Vec<libc::c_ulong>,
     locks_no_memory: bool,
     lasting: Duration,
@@ -70,7 +71,8 @@ impl JavaRun {
             api: env!("OTLPPROF_API_CLASSES").into(),
             java_agent: None,
             variables: Vec::new(),
-            perf_denied: false,
+            refused_calls: Vec::new(),
+            in_pid_namespace: false,
             denied_capabilities: Vec::new(),
             locks_no_memory: false,
             lasting: Duration::ZERO,
@@ -120,8 +122,19 @@ impl JavaRun {
     }
 
     /// Has the system refuse perf events, as containers' do.
-    pub(crate) fn without_perf_events(mut self) -> Self {
-        self.perf_denied = true;
+    pub(crate) fn without_perf_events(self) -> Self {
+        self.without_call(libc::SYS_perf_event_open)
+    }
+
+    /// Has the system refuse a call.
+    pub(crate) fn without_call(mut self, call: libc::c_long) -> Self {
+        self.refused_calls.push(call);
+        self
+    }
+
+    /// Has it run in a PID namespace of its own, with the /proc of the one outside; for root alone.
+    pub(crate) fn in_pid_namespace(mut self) -> Self {
+        self.in_pid_namespace = true;
         self
     }
 
@@ -161,7 +174,14 @@ impl JavaRun {
         let folder = tempfile::tempdir().unwrap();
         let profiles = folder.path().join("profiles");
         fs::create_dir(&profiles).unwrap();
-        let mut command = Command::new(self.home.join("bin/java"));
+        let java = self.home.join("bin/java");
+        let mut command = if self.in_pid_namespace {
+            let mut command = Command::new("unshare");
+            command.args(["--pid", "--fork", "--kill-child"]).arg(java);
+            command
+        } else {
+            Command::new(java)
+        };
         for options in &self.agent_options {
             let mut argument = OsString::from("-agentpath:");
             argument.push(agent());
@@ -194,8 +214,8 @@ impl JavaRun {
         command.envs(variables);
         let output = |name| File::create(folder.path().join(name)).unwrap();
         command.stdin(Stdio::null()).stdout(output("stdout")).stderr(output("stderr"));
-        if self.perf_denied {
-            perf_denied::deny(&mut command);
+        for call in &self.refused_calls {
+            refused_calls::refuse(&mut command, *call);
         }
         for capability in &self.denied_capabilities {
             restricted::without_capability(&mut command, *capability);

@@ -1,16 +1,16 @@
-//! A process to which perf events are not granted, on any machine.
+//! A process to which a system call is not granted, on any machine.
 
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Has perf_event_open fail with EPERM in the process, by the same means as container runtimes (seccomp(2)).
-pub(super) fn deny(command: &mut Command) {
+/// Has a system call fail with EPERM in the process, by the same means as container runtimes (seccomp(2)).
+pub(super) fn refuse(command: &mut Command, call: libc::c_long) {
     // SAFETY: what runs between fork and exec makes two system calls and allocates nothing.
-    unsafe { command.pre_exec(deny_here) };
+    unsafe { command.pre_exec(move || refuse_here(call)) };
 }
 
-fn deny_here() -> io::Result<()> {
+fn refuse_here(call: libc::c_long) -> io::Result<()> {
     let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
     // `struct seccomp_data` begins with the system call's number.
     let mut program = [
@@ -19,7 +19,7 @@ fn deny_here() -> io::Result<()> {
             code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
             jt: 0,
             jf: 1,
-            k: libc::SYS_perf_event_open as u32,
+            k: call as u32,
         },
         statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
         statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),

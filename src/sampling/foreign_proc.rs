@@ -1,0 +1,116 @@
+//! A /proc that is not of this process's PID namespace, as in a container that has the host's.
+//!
+//! There a thread has the number that it has in the other namespace, which is not the one that it knows itself by, and that
+//! clocks, timers and signals go by. Its status says both (proc_pid_status(5), `NSpid`).
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+
+use parking_lot::Mutex;
+
+use super::clock::cpu_time_of;
+
+/// Threads by their numbers in /proc; `None` where those are their ids.
+static NUMBERS: Mutex<Option<Numbers>> = Mutex::new(None);
+
+#[derive(Debug, Default)]
+struct Numbers {
+    ids: HashMap<i32, i32>,
+}
+
+/// Looks whether /proc is another namespace's.
+pub(super) fn notice() -> bool {
+    let is_foreign = fs::read_to_string("/proc/self/status").is_ok_and(|status| is_of_outer(&status));
+    *NUMBERS.lock() = is_foreign.then(Numbers::default);
+    is_foreign
+}
+
+/// The ids of the threads of these numbers in /proc.
+pub(super) fn own_ids(listed: Vec<i32>) -> Vec<i32> {
+    match &mut *NUMBERS.lock() {
+        None => listed,
+        Some(numbers) => numbers.own_ids(listed, id_of, |id| cpu_time_of(id).is_some()),
+    }
+}
+
+/// The number by which /proc knows a thread.
+pub(super) fn number_of(tid: i32) -> Option<i32> {
+    match &*NUMBERS.lock() {
+        None => Some(tid),
+        Some(numbers) => numbers.ids.iter().find(|(_, id)| **id == tid).map(|(number, _)| *number),
+    }
+}
+
+impl Numbers {
+    /// `read` tells the id of a thread by its number, and takes long; `is_alive` whether there is a thread of this id.
+    fn own_ids(
+        &mut self,
+        listed: Vec<i32>,
+        read: impl Fn(i32) -> Option<i32>,
+        is_alive: impl Fn(i32) -> bool,
+    ) -> Vec<i32> {
+        let present: HashSet<i32> = listed.iter().copied().collect();
+        // Another thread may have the number of one that has ended, and another the id.
+        self.ids.retain(|number, id| present.contains(number) && is_alive(*id));
+        let mut known = HashSet::new();
+        if !self.ids.values().all(|id| known.insert(*id)) {
+            self.ids.clear();
+        }
+        for number in listed {
+            if !self.ids.contains_key(&number)
+                && let Some(id) = read(number)
+            {
+                // The thread that was known by this id has ended.
+                self.ids.retain(|_, other| *other != id);
+                self.ids.insert(number, id);
+            }
+        }
+        self.ids.values().copied().collect()
+    }
+}
+
+fn id_of(number: i32) -> Option<i32> {
+    numbers(&fs::read_to_string(format!("/proc/self/task/{number}/status")).ok()?).last()
+}
+
+/// The thread's numbers, from that in the namespace of this /proc to that in its own.
+fn numbers(status: &str) -> impl Iterator<Item = i32> {
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or("");
+    line.split_ascii_whitespace().filter_map(|number| number.parse().ok())
+}
+
+/// Whether the thread has another number in a namespace within the one of this /proc.
+fn is_of_outer(status: &str) -> bool {
+    numbers(status).count() > 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_number_is_the_thread_s_own() {
+        let status = "Name:\tjava\nTgid:\t4711\nNSpid:\t4711\t23\t7\nThreads:\t3\n";
+        assert_eq!(numbers(status).last(), Some(7));
+        assert!(is_of_outer(status));
+        assert!(!is_of_outer("NSpid:\t4711\n"));
+        assert!(!is_of_outer("Name:\tjava\n"), "an old kernel");
+    }
+
+    #[test]
+    fn a_number_that_another_thread_has_is_read_again() {
+        let mut numbers = Numbers::default();
+        let mut ids = |listed: &[i32], threads: &[(i32, i32)]| {
+            let read = |number| threads.iter().find(|(of, _)| *of == number).map(|(_, id)| *id);
+            let is_alive = |id| threads.iter().any(|(_, of)| *of == id);
+            let mut ids = numbers.own_ids(listed.to_vec(), read, is_alive);
+            ids.sort_unstable();
+            ids
+        };
+        assert_eq!(ids(&[100, 101], &[(100, 1), (101, 2)]), [1, 2]);
+        assert_eq!(ids(&[100, 101], &[(100, 1), (101, 3)]), [1, 3]);
+        // Nobody reads what is known: this one's id is that of a thread by another number.
+        assert_eq!(ids(&[100, 102], &[(100, 9), (102, 1)]), [1]);
+        assert_eq!(ids(&[100, 102], &[(100, 9), (102, 1)]), [1, 9]);
+    }
+}
