@@ -21,9 +21,11 @@ pub(super) fn profiles_of_survivors(engine: Engine, options: &Options) -> Engine
 }
 
 /// The profiles that an engine's samples become, when it has sampled up to `stretch` times as seldom as was asked for
-/// (`agent::budget`): that is their period. Values that are in periods are so many fewer.
+/// (`agent::budget`): that is their period. Values that are in periods are so many fewer. The wall clock's period stays: the
+/// time of a thread that waits is known to the nanosecond, and would be rounded to a multiple of a stretched one.
 pub(super) fn profiles_of(engine: Engine, options: &Options, stretch: u32) -> EngineProfiles {
-    let is_in_periods = matches!(engine, Engine::Cpu | Engine::Wall | Engine::Event);
+    let stretch = if engine == Engine::Wall { 1 } else { stretch };
+    let is_in_periods = matches!(engine, Engine::Cpu | Engine::Event);
     let scale = if is_in_periods { 1.0 / f64::from(stretch) } else { 1.0 };
     unstretched(engine, options).map(|kind| {
         kind.map(|kind| ProfileKind { period: kind.period.saturating_mul(i64::from(stretch)), scale, ..kind })

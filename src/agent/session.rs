@@ -55,6 +55,9 @@ use crate::signal::sample::{self, SETUP};
 /// How long records wait in the buffer at most, unless it is half full before.
 const DRAIN_PERIOD: Duration = Duration::from_millis(250);
 
+/// The least rounds of the wall-clock sampler in an interval, if there are not too many threads.
+const ROUNDS_PER_INTERVAL: u32 = 4;
+
 /// How long a profile of many messages may take to find room in the upload's queue.
 const LONGEST_FLUSH: Duration = Duration::from_secs(10);
 
@@ -238,7 +241,9 @@ impl Session {
         self.vm.note_existing_threads();
         if let Some(interval) = self.options.wall {
             SETUP.wall_interval_ns.store(interval.as_nanos() as u64, Ordering::Relaxed);
-            match wall::start(&WallConfig { interval, signal: self.options.wall_signal }, sample::take_wall) {
+            let longest_round = self.options.interval / ROUNDS_PER_INTERVAL;
+            let config = WallConfig { interval, signal: self.options.wall_signal, longest_round };
+            match wall::start(&config, sample::take_wall) {
                 Ok(session) => *self.wall.lock() = Some(session),
                 Err(error) => log::warn!("wall is off: {error}"),
             }

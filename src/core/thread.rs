@@ -150,6 +150,8 @@ impl ThreadClock {
 /// What the wall-clock sampler and the handler tell each other. `signal::wall` has the order.
 #[derive(Debug, Default)]
 pub struct WallAccount {
+    /// CLOCK_MONOTONIC when the thread began, or began to be sampled.
+    pub born_ns: AtomicU64,
     /// The nanoseconds that the next sample stands for.
     pub due_ns: AtomicU64,
     /// The number of the sample that the thread was asked for last.
@@ -166,13 +168,23 @@ pub struct WallAccount {
     pub was_waiting: AtomicBool,
     /// Whether the thread was not one of those that are to be sampled: nobody's is the time that it waits on.
     pub is_unwanted: AtomicBool,
+    /// Whether the thread's last sample cannot be repeated, though the sampler takes it for one that can.
+    pub is_forgotten: AtomicBool,
     /// Whether a handler is taking one at this moment.
     pub busy: AtomicBool,
 }
 
 impl WallAccount {
-    /// Forgets what is due and asked for.
-    pub fn reset(&self) {
+    /// Whether the thread has been asked for a sample that it has not taken.
+    pub fn owes_sample(&self) -> bool {
+        self.asked.load(Ordering::Acquire) != self.taken.load(Ordering::Acquire)
+    }
+
+    /// Forgets what is due and asked for: the thread is a new one at `now_ns`.
+    pub fn reset(&self, now_ns: u64) {
+        self.born_ns.store(now_ns, Ordering::Relaxed);
+        self.is_forgotten.store(false, Ordering::Relaxed);
+        self.is_unwanted.store(false, Ordering::Relaxed);
         self.due_ns.store(0, Ordering::Relaxed);
         self.asked.store(0, Ordering::Relaxed);
         self.taken.store(0, Ordering::Relaxed);

@@ -55,6 +55,11 @@ impl<'a> Translation<'a> {
         self.to
     }
 
+    /// Says which frame of the other tables a frame is, in place of looking for an equal one.
+    pub fn frame_is(&mut self, from: FrameId, to: FrameId) {
+        self.frames.insert(from, to);
+    }
+
     /// The same sample in the other tables.
     pub fn identity(&mut self, identity: SampleIdentity) -> SampleIdentity {
         SampleIdentity {

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use parking_lot::Mutex;
 
 use crate::core::thread::{RecordState, ThreadRecord};
+use crate::signal::sample::monotonic_ns;
 use crate::signal::thread_table::{
     RECORDS_PER_CHUNK, RecordChunk, forget_tid, note_tid, publish_records, record, record_of_tid,
 };
@@ -52,7 +53,7 @@ impl Records {
             field.store(0, Ordering::Relaxed);
         }
         record.java_incarnation.store(0, Ordering::Relaxed);
-        record.wall.reset();
+        record.wall.reset(monotonic_ns());
         record.clock.clear();
         record.state.store(RecordState::Arming as u32, Ordering::SeqCst);
         if !note_tid(tid, index) {

@@ -4,7 +4,7 @@
 //! when it has been taken, and where the thread's CPU clock stood then: a thread whose clock stands still has not moved from
 //! there, and need not be woken to see that.
 
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use crate::core::thread::{RecordState, ThreadRecord};
 
@@ -27,6 +27,8 @@ pub struct WallSession {
     gate: SampleGate<WallSampleFn>,
     /// What the sampler sends, or sent last; 0 before.
     signal: AtomicI32,
+    /// Whether it sends that by `tgkill`, without the token of the thread's record.
+    by_kill: AtomicBool,
 }
 
 /// The one session.
@@ -34,6 +36,7 @@ pub static SESSION: WallSession = WallSession {
     // SAFETY: it is a function pointer.
     gate: unsafe { SampleGate::closed() },
     signal: AtomicI32::new(0),
+    by_kill: AtomicBool::new(false),
 };
 
 impl WallSession {
@@ -46,6 +49,16 @@ impl WallSession {
     /// From now on they are stale. Handlers at work show in [`WallAccount::busy`](crate::core::thread::WallAccount).
     pub fn close(&self) {
         self.gate.close();
+    }
+
+    /// Whether threads are asked by `tgkill`.
+    pub fn asks_by_kill(&self) -> bool {
+        self.by_kill.load(Ordering::Acquire)
+    }
+
+    /// From now on they are, for good.
+    pub fn ask_by_kill(&self) {
+        self.by_kill.store(true, Ordering::Release);
     }
 
     /// Whether it is the sampler's signal, of which one may still come when the session has ended.

@@ -45,19 +45,26 @@ impl Drain {
     /// `loads` are from before: the next drain's samples are all taken after that.
     pub(super) fn drain(&mut self, buffer: &SampleBuffer, loads: LoadCounts) {
         self.take_samples(buffer);
-        let Self { options, aggregator, is_over, .. } = self;
+        let Self { aggregator, is_over, .. } = self;
         if *is_over {
             return;
         }
         aggregator.sampled_since(ObjectCounts { loaded: loads.loaded, unloaded: loads.unloaded });
-        for repeat in wall::take_repeats() {
-            if !aggregator.repeat(repeat.number, sample::wall_values(repeat.ns), repeat.monotonic_ns) {
-                wall::give_back(&repeat);
-            }
-        }
+        self.take_repeats();
+        let Self { options, aggregator, .. } = self;
         if aggregator.numbered_count() > MOST_NUMBERED {
             let alive = engines::alive(options);
             aggregator.retain_numbered(|engine, number| alive.contains_key(&(engine, number)));
+        }
+    }
+
+    /// Takes the wall-clock time of threads that were where their last samples found them.
+    pub(super) fn take_repeats(&mut self) {
+        for repeat in wall::take_repeats() {
+            let values = sample::wall_values(repeat.ns);
+            if !self.aggregator.repeat(repeat.number, values, repeat.monotonic_ns) {
+                wall::give_back(&repeat);
+            }
         }
     }
 

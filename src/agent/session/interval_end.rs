@@ -42,8 +42,9 @@ impl Session {
             let mut drain = self.drain.lock();
             drain.drain(self.buffer, loads);
             let (end_ns, unix_offset_ns) = clocks();
-            let interval = drain.aggregator.take();
-            wall::interval_ended();
+            let repeatable = wall::settle(end_ns);
+            drain.take_repeats();
+            let interval = drain.aggregator.take(&repeatable);
             if let Some(methods) = &mut drain.resolver.methods {
                 methods.advance_interval();
             }

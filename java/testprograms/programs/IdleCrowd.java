@@ -1,0 +1,39 @@
+package programs;
+
+import java.util.concurrent.CountDownLatch;
+
+/**
+ * Threads that wait for the program's end, as many as the first argument says, for as many seconds as the second says after
+ * the last has begun to wait. Prints the nanoseconds since 1970 at which that was, and at which the first may end.
+ */
+public class IdleCrowd {
+    private static final CountDownLatch END = new CountDownLatch(1);
+
+    public static void main(String[] arguments) throws Exception {
+        int count = Integer.parseInt(arguments[0]);
+        CountDownLatch waiting = new CountDownLatch(count);
+        for (int i = 0; i < count; i++) {
+            Thread thread = new Thread(null, () -> await(waiting), "idle", 256 << 10);
+            thread.setDaemon(true);
+            thread.start();
+        }
+        waiting.await();
+        System.out.println(now());
+        Thread.sleep(1000 * Long.parseLong(arguments[1]));
+        System.out.println(now());
+    }
+
+    private static void await(CountDownLatch waiting) {
+        waiting.countDown();
+        try {
+            END.await();
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    private static long now() {
+        java.time.Instant now = java.time.Instant.now();
+        return now.getEpochSecond() * 1_000_000_000L + now.getNano();
+    }
+}

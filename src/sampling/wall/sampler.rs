@@ -1,0 +1,356 @@
+//! The rounds of the wall-clock sampler: who is visited when, who is asked for a sample, and whose time goes where.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::signals::Sender;
+use super::{COUNTS, Repeat, WallConfig, count};
+use crate::core::record::Engine;
+use crate::core::thread::{RecordState, ThreadRecord};
+use crate::sampling::clock::cpu_time_of;
+use crate::sampling::random::random;
+use crate::sampling::run_delay::RunAccount;
+use crate::sampling::thread_records::all_records;
+use crate::signal::sample::{SETUP, monotonic_ns};
+use crate::signal::stretch::STRETCHES;
+
+/// The most threads that are looked at in a second: a look takes some 300 ns.
+pub const VISITS_PER_S: f64 = 20_000.0;
+/// The most signals that are sent in a second: with the thread's way in and out of the kernel one takes some 10 µs.
+pub const SIGNALS_PER_S: f64 = 4_000.0;
+/// Threads that are visited at one time.
+const BATCH: f64 = 8.0;
+/// Between two batches.
+const SHORTEST_TICK: Duration = Duration::from_millis(1);
+/// A place that was empty in more rounds than that is visited no more until a thread has it.
+const MOST_EMPTY_ROUNDS: u32 = 16;
+/// What a thread uses from the end of a handler to where it waits again.
+const WAY_BACK_NS: i64 = 20_000;
+/// A signal that has not been handled for so long was lost, or is blocked: another is sent.
+const LOST_AFTER_NS: u64 = 1_000_000_000;
+
+/// What the sampler knows of one place that is visited, and of the thread in it.
+#[derive(Clone, Copy, Debug)]
+struct Visited {
+    generation: u32,
+    /// In how many rounds there was nobody in it, until now.
+    empty_rounds: u32,
+    /// When the place was visited last.
+    at_ns: u64,
+    /// The number of the last sample that it was asked for; 0: none.
+    asked: u32,
+    asked_at_ns: u64,
+    /// The last interval in which that sample can be repeated.
+    interval: u32,
+    /// Whether it was asked although it had not moved before, as far as could be told.
+    confirms: bool,
+    /// Its CPU clock when it was seen to have gone back to waiting.
+    idle_cpu_ns: Option<i64>,
+    /// The thread's time since it was asked for which others' samples stand.
+    stood_for_ns: u64,
+    /// What has been told of its running and waiting for a processor.
+    run: RunAccount,
+}
+
+impl Visited {
+    /// A thread that has not been asked yet, in a place that was visited at `at_ns`.
+    fn new(generation: u32, at_ns: u64) -> Self {
+        Self {
+            generation,
+            empty_rounds: 0,
+            at_ns,
+            asked: 0,
+            asked_at_ns: 0,
+            interval: 0,
+            confirms: false,
+            idle_cpu_ns: None,
+            stood_for_ns: 0,
+            run: RunAccount::default(),
+        }
+    }
+
+    /// The time since the place was visited last, which is now.
+    fn take_elapsed(&mut self, now_ns: u64) -> u64 {
+        let elapsed_ns = now_ns.saturating_sub(self.at_ns);
+        self.at_ns = self.at_ns.max(now_ns);
+        elapsed_ns
+    }
+}
+
+pub(super) struct Sampler {
+    config: WallConfig,
+    sender: Sender,
+    started_ns: u64,
+    /// The number of the current interval of profiles.
+    interval: u32,
+    /// By place.
+    visited: Vec<Option<Visited>>,
+    next_number: u32,
+    pub(super) repeats: Vec<Repeat>,
+    /// Time of threads that were not asked, since there are too many: the next sample stands for it.
+    unmet_ns: u64,
+    /// The places that are still to be visited in this round.
+    round: Vec<&'static ThreadRecord>,
+    /// How long a round is to take, and how many places of threads there were when it began.
+    round_time: Duration,
+    places: usize,
+    /// How many of those who are to be asked are.
+    chance: f64,
+    /// How many were to be asked in this round.
+    wanted: u32,
+    visits_due: f64,
+}
+
+impl Sampler {
+    pub(super) fn new(config: WallConfig) -> Self {
+        Self {
+            config,
+            sender: Sender::new(config.signal),
+            started_ns: monotonic_ns(),
+            interval: 1,
+            visited: Vec::new(),
+            next_number: 0,
+            repeats: Vec::new(),
+            unmet_ns: 0,
+            round: Vec::new(),
+            round_time: config.interval,
+            places: 0,
+            chance: 1.0,
+            wanted: 0,
+            visits_due: 0.0,
+        }
+    }
+
+    /// How long to wait before the next batch of visits; begins a round where one is over.
+    pub(super) fn next_tick(&mut self) -> Duration {
+        if self.round.is_empty() {
+            self.begin_round();
+        }
+        let batch = self.round_time.mul_f64((BATCH / self.places.max(1) as f64).min(1.0));
+        let tick = batch.max(SHORTEST_TICK.min(self.round_time));
+        // At random, not in step with what the application does at intervals.
+        tick.mul_f64(0.5 + (random() % 1024) as f64 / 1024.0)
+    }
+
+    /// Visits as many places as are due when so much time has passed.
+    pub(super) fn visit_due(&mut self, elapsed: Duration) {
+        self.visits_due += self.places as f64 * elapsed.as_secs_f64() / self.round_time.as_secs_f64();
+        let visits = (self.visits_due as usize).min(self.round.len());
+        self.visits_due = (self.visits_due - visits as f64).min(BATCH);
+        for _ in 0..visits {
+            if let Some(record) = self.round.pop() {
+                self.visit(record);
+            }
+        }
+    }
+
+    /// Plans a round: the places of all threads, how long it takes, and how many of them are asked.
+    ///
+    /// A round fits into an interval of profiles, however much more seldom the profiler's budget wants samples: what is left
+    /// of that makes fewer threads be asked.
+    fn begin_round(&mut self) {
+        let mut fresh = 0_u32;
+        for record in all_records() {
+            let place = record.index.load(Ordering::Relaxed) as usize;
+            if place >= self.visited.len() {
+                self.visited.resize(place + 1, None);
+            }
+            let is_known = self.visited[place].is_some();
+            if record.state() == RecordState::Armed || is_known {
+                self.round.push(record);
+                fresh += u32::from(!is_known);
+            }
+        }
+        self.places = self.round.len();
+        let WallConfig { interval, longest_round, .. } = self.config;
+        let wanted_pace = interval.saturating_mul(STRETCHES.of(Engine::Wall));
+        let visits_time = Duration::from_secs_f64(self.places as f64 / VISITS_PER_S);
+        self.round_time = wanted_pace.min(longest_round).max(interval).max(visits_time);
+        if visits_time > interval {
+            count(&COUNTS.long_rounds);
+        }
+        let wanted = std::mem::take(&mut self.wanted).max(fresh).max(1);
+        let round_s = self.round_time.as_secs_f64();
+        let by_budget = round_s / wanted_pace.as_secs_f64();
+        self.chance = by_budget.min(SIGNALS_PER_S * round_s / f64::from(wanted)).min(1.0);
+    }
+
+    fn visit(&mut self, record: &'static ThreadRecord) {
+        let (index, generation) =
+            (record.index.load(Ordering::Relaxed), record.generation.load(Ordering::Relaxed));
+        let now_ns = monotonic_ns();
+        let born_ns = record.wall.born_ns.load(Ordering::Relaxed).max(self.started_ns);
+        let place = &mut self.visited[index as usize];
+        let visited = place.get_or_insert_with(|| Visited::new(generation, born_ns.min(now_ns)));
+        let elapsed_ns = visited.take_elapsed(now_ns);
+        if record.state() != RecordState::Armed {
+            visited.empty_rounds += 1;
+            // Threads take the lowest places that are free: this one was needed for a crowd that has gone.
+            if visited.empty_rounds > MOST_EMPTY_ROUNDS {
+                *place = None;
+            }
+            return;
+        }
+        visited.empty_rounds = 0;
+        let tid = record.os_tid.load(Ordering::Relaxed);
+        let Some(cpu_ns) = cpu_time_of(tid) else { return };
+        count(&COUNTS.visits);
+        if visited.generation != generation {
+            *visited = Visited::new(generation, now_ns);
+        }
+        let account = &record.wall;
+        let is_taken = account.taken.load(Ordering::Acquire) == visited.asked;
+        if visited.asked != 0 && !is_taken && now_ns.saturating_sub(visited.asked_at_ns) < LOST_AFTER_NS {
+            // Under way: it will stand for this time too.
+            account.due_ns.fetch_add(elapsed_ns, Ordering::AcqRel);
+            let is_runnable = account.is_runnable.load(Ordering::Relaxed);
+            let is_runnable = visited.run.goes_on(cpu_ns, elapsed_ns, is_runnable);
+            account.is_runnable.store(is_runnable, Ordering::Relaxed);
+            return;
+        }
+        if visited.asked != 0 && !is_taken {
+            count(&COUNTS.signals_lost);
+        }
+        if account.is_forgotten.swap(false, Ordering::AcqRel) {
+            visited.interval = 0;
+        }
+        let seems_idle = is_taken
+            && visited.asked != 0
+            && visited.interval == self.interval
+            && account.was_waiting.load(Ordering::Relaxed)
+            && match visited.idle_cpu_ns {
+                Some(idle_cpu_ns) => cpu_ns == idle_cpu_ns,
+                None => cpu_ns - account.cpu_ns.load(Ordering::Relaxed) < WAY_BACK_NS,
+            };
+        // On its way back the thread may as well have gone to wait elsewhere: it is believed when it was found twice.
+        if seems_idle && (visited.confirms || visited.idle_cpu_ns.is_some()) {
+            visited.idle_cpu_ns = Some(cpu_ns);
+            count(&COUNTS.idle);
+            if account.is_unwanted.load(Ordering::Relaxed) {
+                return;
+            }
+            let number = visited.asked;
+            self.repeats.push(Repeat { number, ns: elapsed_ns, monotonic_ns: now_ns, index, generation });
+            return;
+        }
+        self.wanted += 1;
+        if self.chance < 1.0 && (random() >> 11) as f64 >= self.chance * (1_u64 << 53) as f64 {
+            count(&COUNTS.unasked);
+            let unmet_ns = unmet(record, visited, elapsed_ns);
+            visited.stood_for_ns += unmet_ns;
+            self.unmet_ns += unmet_ns;
+            return;
+        }
+        self.next_number = self.next_number.wrapping_add(1).max(1);
+        let was_waiting = is_taken && account.was_waiting.load(Ordering::Relaxed);
+        // Where the kernel does not say it is taken to run.
+        let since_asked_ns = now_ns.saturating_sub(visited.asked_at_ns);
+        let run_delay_ns = visited.run.run_delay_of(tid, cpu_ns, since_asked_ns);
+        let told_ns = elapsed_ns + visited.stood_for_ns;
+        let is_runnable = run_delay_ns.is_some_and(|run_delay_ns| {
+            visited.run.ask(cpu_ns, run_delay_ns, told_ns, was_waiting, random())
+        });
+        account.is_runnable.store(is_runnable, Ordering::Relaxed);
+        *visited = Visited {
+            asked: self.next_number,
+            asked_at_ns: now_ns,
+            interval: self.interval,
+            confirms: seems_idle,
+            idle_cpu_ns: None,
+            stood_for_ns: 0,
+            ..*visited
+        };
+        let mut due_ns = elapsed_ns;
+        if !account.is_unwanted.load(Ordering::Relaxed) {
+            due_ns += std::mem::take(&mut self.unmet_ns);
+        }
+        account.due_ns.fetch_add(due_ns, Ordering::AcqRel);
+        account.asked.store(self.next_number, Ordering::Release);
+        count(&COUNTS.signals);
+        self.sender.ask(record);
+    }
+
+    /// The interval of profiles ends now: gives the time that passed until then to its samples, and begins the next. Returns the
+    /// numbers of the samples that the next one may repeat.
+    pub(super) fn settle(&mut self, end_ns: u64) -> Vec<u32> {
+        let (mut met, mut repeatable) = (Vec::new(), Vec::new());
+        let next_interval = self.interval.wrapping_add(1).max(1);
+        for record in all_records() {
+            let (index, generation) =
+                (record.index.load(Ordering::Relaxed), record.generation.load(Ordering::Relaxed));
+            let place = index as usize;
+            if place >= self.visited.len() {
+                self.visited.resize(place + 1, None);
+            }
+            let is_armed = record.state() == RecordState::Armed;
+            let born_ns = record.wall.born_ns.load(Ordering::Relaxed).max(self.started_ns);
+            let visited = match &mut self.visited[place] {
+                Some(visited) => visited,
+                none if is_armed && born_ns < end_ns => none.insert(Visited::new(generation, born_ns)),
+                None => continue,
+            };
+            let elapsed_ns = visited.take_elapsed(end_ns);
+            if !is_armed {
+                continue;
+            }
+            if visited.generation != generation {
+                *visited = Visited::new(generation, visited.at_ns);
+            }
+            let account = &record.wall;
+            let repeat = |ns| Repeat {
+                number: visited.asked,
+                ns,
+                monotonic_ns: end_ns.saturating_sub(1),
+                index,
+                generation,
+            };
+            let is_taken = account.taken.load(Ordering::Acquire) == visited.asked;
+            if visited.asked == 0 || visited.interval != self.interval {
+                self.unmet_ns += unmet(record, visited, elapsed_ns);
+            } else if is_taken {
+                if account.is_unwanted.load(Ordering::Relaxed) {
+                    continue;
+                }
+                self.repeats.push(repeat(elapsed_ns));
+                met.push(repeat(0));
+                if visited.idle_cpu_ns.is_some() {
+                    repeatable.push(visited.asked);
+                    visited.interval = next_interval;
+                }
+            } else {
+                account.due_ns.fetch_add(elapsed_ns, Ordering::AcqRel);
+                // Of a thread that is met for the first time, or seems to wait, nobody knows when it handles the signal. One
+                // that runs does so soon, and its next sample is its own.
+                if account.taken.load(Ordering::Acquire) == 0 || visited.confirms {
+                    self.unmet_ns += account.due_ns.swap(0, Ordering::AcqRel);
+                }
+            }
+        }
+        self.spread_unmet(met);
+        self.interval = next_interval;
+        repeatable
+    }
+
+    /// Has the samples of threads that were met in this interval stand for those that were not, each for as much.
+    fn spread_unmet(&mut self, met: Vec<Repeat>) {
+        let Ok(count) = u64::try_from(met.len()) else { return };
+        let Some(each_ns) = self.unmet_ns.checked_div(count) else { return };
+        self.unmet_ns %= count;
+        if each_ns > 0 {
+            self.repeats.extend(met.into_iter().map(|repeat| Repeat { ns: each_ns, ..repeat }));
+        }
+    }
+}
+
+/// What of a thread's time others' samples are to stand for, since it is not asked now. Where it is not known whether the thread
+/// is to be sampled at all, its own next sample is.
+fn unmet(record: &ThreadRecord, visited: &Visited, elapsed_ns: u64) -> u64 {
+    if record.wall.is_unwanted.load(Ordering::Relaxed) {
+        return 0;
+    }
+    if visited.asked == 0 && SETUP.filter.load(Ordering::Relaxed) {
+        record.wall.due_ns.fetch_add(elapsed_ns, Ordering::AcqRel);
+        return 0;
+    }
+    elapsed_ns
+}

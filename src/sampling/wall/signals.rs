@@ -1,0 +1,98 @@
+//! The signal by which a thread is asked for a wall-clock sample.
+//!
+//! It carries the token of the thread's record, which makes it ours. A sandbox may refuse that (`rt_tgsigqueueinfo`): then it
+//! comes by `tgkill`, which carries nothing, and the handler takes it for ours while the thread owes a sample.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::core::thread::ThreadRecord;
+use crate::signal::thread_table::SignalToken;
+use crate::signal::wall::SESSION;
+
+/// Who sends the signals.
+#[derive(Clone, Copy)]
+pub(super) struct Sender {
+    signal: i32,
+    pid: i32,
+    uid: u32,
+}
+
+/// The part of a `siginfo_t` that a queued signal has (include/uapi/asm-generic/siginfo.h, `_rt`).
+#[repr(C)]
+struct QueuedInfo {
+    signo: i32,
+    errno: i32,
+    code: i32,
+    _pad: i32,
+    pid: i32,
+    uid: u32,
+    value: u64,
+}
+
+/// Whether each of the two refusals has been said.
+static HAS_SAID_REFUSED: AtomicBool = AtomicBool::new(false);
+static HAS_SAID_UNREACHABLE: AtomicBool = AtomicBool::new(false);
+
+impl Sender {
+    pub(super) fn new(signal: i32) -> Self {
+        // SAFETY: getpid and getuid take nothing and cannot fail.
+        unsafe { Self { signal, pid: libc::getpid(), uid: libc::getuid() } }
+    }
+
+    /// Asks the thread of `record` for a sample.
+    pub(super) fn ask(&self, record: &ThreadRecord) {
+        let tid = record.os_tid.load(Ordering::Relaxed);
+        if SESSION.asks_by_kill() {
+            return self.kill(tid);
+        }
+        match self.queue(record, tid) {
+            Ok(()) => {}
+            Err(error) if is_of_thread(&error) => log::debug!("a thread cannot be signalled: {error}"),
+            Err(error) => {
+                if !HAS_SAID_REFUSED.swap(true, Ordering::Relaxed) {
+                    log::warn!(
+                        "wall: the system refuses rt_tgsigqueueinfo ({error}): threads are signalled by tgkill, and a signal \
+                         {} that the program sends one of them may be taken for the profiler's",
+                        self.signal
+                    );
+                }
+                SESSION.ask_by_kill();
+                self.kill(tid);
+            }
+        }
+    }
+
+    fn queue(&self, record: &ThreadRecord, tid: i32) -> io::Result<()> {
+        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+        let Self { signal, pid, uid } = *self;
+        let value = SignalToken::of(record).0;
+        let queued = QueuedInfo { signo: signal, errno: 0, code: libc::SI_QUEUE, _pad: 0, pid, uid, value };
+        // SAFETY: a siginfo_t is larger than this part, which begins it, and is aligned for it.
+        unsafe { info.as_mut_ptr().cast::<QueuedInfo>().write(queued) };
+        // SAFETY: the kernel reads one siginfo_t.
+        let result =
+            unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, pid, tid, signal, info.as_mut_ptr()) };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    fn kill(&self, tid: i32) {
+        // SAFETY: the call takes three numbers.
+        let result = unsafe { libc::syscall(libc::SYS_tgkill, self.pid, tid, self.signal) };
+        if result == 0 {
+            return;
+        }
+        let error = io::Error::last_os_error();
+        if is_of_thread(&error) {
+            log::debug!("a thread cannot be signalled: {error}");
+        } else if !HAS_SAID_UNREACHABLE.swap(true, Ordering::Relaxed) {
+            log::warn!("wall: the system refuses tgkill as well ({error}): there are no wall-clock samples");
+        }
+    }
+}
+
+/// Whether the error says something of one thread or moment: it has ended, or too many signals are queued.
+fn is_of_thread(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ESRCH | libc::EAGAIN))
+}
