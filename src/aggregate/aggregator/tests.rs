@@ -1,3 +1,5 @@
+//! What the aggregator makes of records.
+
 use super::*;
 use crate::aggregate::ProfileKind;
 use crate::core::record::{Owner, OwnerThread};
