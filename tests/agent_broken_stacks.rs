@@ -31,7 +31,7 @@ fn mark(error: WalkError) -> String {
 
 fn assert_gaps_are_marked(home: &Path, walker: StackWalker) {
     let options = format!("cpu=500us,interval=400ms,timestamps,file=FILE,cstack={}", walker.name());
-    let run = JavaRun::new(home, "BrokenStacks").argument(1.5).agent(&options).run().expect_success();
+    let run = JavaRun::new(home, "BrokenStacks").argument(1).agent(&options).run().expect_success();
     let messages = run.messages();
     assert!(messages.len() > 1, "{}: one interval is no sum of several", run.label);
     let stacks = cpu_stacks(&messages);

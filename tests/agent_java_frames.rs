@@ -269,3 +269,24 @@ fn storm(home: &Path, seconds: u32, walker: StackWalker, jvm_options: &[&str]) -
     let unloaded = run.stdout.trim().split_once("unloaded=").expect("the count").1;
     (right, unloaded.parse().expect("a number"))
 }
+
+/// Regression: samples in the intrinsic that compresses UTF-16, which pushes a word on 11 to 21, were marked.
+#[test]
+fn strings_that_are_compressed_have_their_callers() {
+    for home in java_homes() {
+        // Compiled before it goes on, however busy the machine is.
+        let run = JavaRun::new(&home, "CompressedStrings").argument(40_000).jvm_option("-Xbatch");
+        let run = run.agent("cpu=200us,file=FILE").run().expect_success();
+        let mut all = 0;
+        for stack in cpu_stacks(&run.messages()) {
+            let names: Vec<&str> = stack.frames.iter().map(|frame| &*frame.name).collect();
+            if names.first() != Some(&"java.lang.StringUTF16.compress") {
+                continue;
+            }
+            all += stack.value;
+            assert!(names.contains(&"programs.CompressedStrings.main"), "{}: {names:#?}", run.label);
+            assert!(!names.iter().any(|name| name.starts_with("[unwalkable")), "{}: {names:#?}", run.label);
+        }
+        assert!(all > 20, "{}: {all} samples in the intrinsic", run.label);
+    }
+}

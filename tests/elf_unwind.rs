@@ -126,6 +126,7 @@ fn agrees(rule: UnwindRule, row: &OracleRow) -> bool {
         }
         CfaRule::SignalFrame => return cfa == "exp" && row.is_signal_trampoline,
         CfaRule::PltX86_64 { .. } | CfaRule::FpDeref { .. } | CfaRule::SpDeref { .. } => cfa == "exp",
+        CfaRule::IndexedSpDeref { .. } => cfa == "exp" && row.has_indexed_cfa,
         CfaRule::EndOfStack | CfaRule::Unsupported => false,
     };
     let fp_agrees = match rule.fp {

@@ -40,6 +40,14 @@ int ddprof_install_leaving_handler(int signal);
 int ddprof_pthreads(uint32_t threads, uint32_t milliseconds);
 int ddprof_short_pthreads(uint32_t threads, uint64_t rounds);
 
+/* by_register.c: work below a function whose frame a register leads to. */
+uint64_t ddprof_by_register(uint64_t rounds);
+
+/* hand_written.c: work in undescribed functions whose callers can be found. */
+uint64_t ddprof_pushing(uint64_t rounds);
+uint64_t ddprof_aligning(uint64_t rounds);
+uint64_t ddprof_jumped_back_to(uint64_t rounds);
+
 /* undescribed.c: work in a function that no walker gets out of. The second returns 0, or an errno. */
 void ddprof_undescribed(uint64_t rounds);
 int ddprof_undescribed_pthread(uint64_t rounds);

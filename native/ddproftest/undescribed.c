@@ -1,5 +1,6 @@
-/* A function whose caller nobody can find: it has no call frame information, keeps no frame pointer, and has moved
- * the stack pointer. Written by hand, as code of libraries is that profilers meet: compilers describe theirs. */
+/* A function whose caller nobody can find: it has no call frame information, keeps no frame pointer, and has its return
+ * address complemented while it is at work. Written by hand, as code of libraries is that profilers meet: compilers describe
+ * theirs. */
 #define _GNU_SOURCE
 #include <pthread.h>
 
@@ -13,13 +14,16 @@ __asm__(".pushsection .text\n"
 #if defined(__x86_64__)
         "pushq %rbp\n"
         "subq $64, %rsp\n"
+        "notq 72(%rsp)\n"
         "xorl %ebp, %ebp\n"
         "1: subq $1, %rdi\n"
         "jnz 1b\n"
+        "notq 72(%rsp)\n"
         "addq $64, %rsp\n"
         "popq %rbp\n"
         "ret\n"
 #elif defined(__aarch64__)
+        "mvn x30, x30\n"
         "stp x29, x30, [sp, #-80]!\n"
         "mov x29, xzr\n"
         /* It would lead to the caller, as it does in a function that calls none. */
@@ -27,6 +31,7 @@ __asm__(".pushsection .text\n"
         "1: subs x0, x0, #1\n"
         "b.ne 1b\n"
         "ldp x29, x30, [sp], #80\n"
+        "mvn x30, x30\n"
         "ret\n"
 #else
 #error "not written for this architecture"

@@ -14,8 +14,8 @@ pub enum CfaRule {
     SpPlus(i32),
     /// `CFA = FP + offset` (rbp on x86_64, x29 on aarch64)
     FpPlus(i32),
-    /// `CFA = register + offset`, a DWARF register number other than SP and FP. Its value is known at the
-    /// interrupted frame alone.
+    /// `CFA = register + offset`, a DWARF register number other than SP and FP. A walk knows its value at the
+    /// interrupted frame, and elsewhere if the functions that were called since have saved it.
     RegisterPlus(u8, i32),
     /// `CFA = *(FP + at) + offset`: a realigned stack's saved argument pointer.
     FpDeref {
@@ -27,6 +27,18 @@ pub enum CfaRule {
     /// `CFA = *(SP + at) + offset`: hand-written code that keeps the caller's SP in its frame.
     SpDeref {
         /// Added to SP before the load.
+        at: i16,
+        /// Added to the loaded value.
+        offset: i16,
+    },
+    /// `CFA = *(SP + register * scale + at) + offset`: OpenSSL's and BoringSSL's multiplications keep the caller's SP
+    /// behind an array on the stack. The register is found as that of [`CfaRule::RegisterPlus`] is.
+    IndexedSpDeref {
+        /// DWARF register number of the index.
+        register: u8,
+        /// What the index is multiplied by.
+        scale: u8,
+        /// Added to SP and the scaled index before the load.
         at: i16,
         /// Added to the loaded value.
         offset: i16,

@@ -113,6 +113,8 @@ counters! {
     remote_pool_exhausted,
     /// Frames walked by call frame information in place because their object's unwind table was not there yet.
     frames_before_tables,
+    /// Native frames without call frame information whose callers their instructions, or the stack, have told.
+    undescribed_callers,
     /// Frames walked by frame pointer because nothing else describes their code.
     frame_pointer_fallbacks,
     /// Walks that left out native frames and went on at the thread's Java frame anchor.

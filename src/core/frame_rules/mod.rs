@@ -51,6 +51,8 @@ pub enum Op {
     Ge,
     /// Addition.
     Plus,
+    /// Multiplication.
+    Multiply,
     /// Left shift.
     Shl,
 }
@@ -173,6 +175,22 @@ impl Architecture {
                 (register, at, offset)
             }
             [Op::RegisterPlus(register, offset)] => return self.register_cfa(register, offset),
+            [
+                Op::RegisterPlus(base, at),
+                Op::RegisterPlus(index, 0),
+                Op::Constant(scale),
+                Op::Multiply,
+                Op::Plus,
+                Op::Deref,
+                Op::PlusConstant(offset),
+            ] if base == self.sp => {
+                return Some(CfaRule::IndexedSpDeref {
+                    register: u8::try_from(index).ok()?,
+                    scale: u8::try_from(scale).ok()?,
+                    at: i16::try_from(at).ok()?,
+                    offset: i16::try_from(offset).ok()?,
+                });
+            }
             _ => return (self.special_cfa)(ops),
         };
         let (at, offset) = (i16::try_from(at).ok()?, i16::try_from(offset).ok()?);

@@ -75,6 +75,7 @@ fn known(operation: &gimli::Operation<Bytes<'_>>) -> Option<Op> {
         Operation::And => Op::And,
         Operation::Ge => Op::Ge,
         Operation::Plus => Op::Plus,
+        Operation::Mul => Op::Multiply,
         Operation::Shl => Op::Shl,
         _ => return None,
     })

@@ -5,13 +5,14 @@ use super::frame_info::{self, Kept};
 use super::{Cursor, Step, Walk};
 use crate::core::memory::Memory;
 
-/// Native code that has been called without a frame of the VM's is a function of mathematics or a collector's.
+/// Native code that is called without a frame of the VM's is a function of mathematics, a collector's, or the dynamic linker's.
 const MAX_FRAMES: usize = 64;
 
 impl<M: Memory> Walk<'_, M> {
     /// The value that the register with this DWARF number had in the frame at `frame`, which has called the native code that
     /// was interrupted. Call frame information says where each function in between has saved it, and nothing else is
-    /// believed.
+    /// believed. A function in between whose own frame is found by a register is not looked through.
+    #[inline(never)] // Few frames need this, and a handler's stack may be small.
     pub(super) fn kept_register(&self, number: u8, frame: &Cursor) -> Option<u64> {
         let mut cursor = self.start();
         let mut registers = Some(self.registers);
@@ -21,7 +22,8 @@ impl<M: Memory> Walk<'_, M> {
                 return value;
             }
             let kept = self.kept_at(&cursor, number);
-            let Some(Step::Caller(caller)) = self.described_step(&cursor, &mut registers) else {
+            let Some(Step::Caller(caller)) = self.described_step_with(&cursor, &mut registers, |_| None)
+            else {
                 return None;
             };
             value = match (registers, kept) {

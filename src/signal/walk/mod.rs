@@ -11,6 +11,7 @@
 //! - `called`: what lies below a call from the VM, or from native code, for samples that a thread takes of itself.
 //! - `entry`: where native code has called Java, and what lies below.
 //! - [`native`]: one native frame by unwind table, else by frame pointer.
+//! - `undescribed`: the caller of native code that has neither.
 //! - `kept_register`: what a register was where native code was called.
 //! - `code_cache`, `blob`: what the VM has put around a program counter.
 //! - `compiled`, `interpreted`, `deoptimized`: one kind of VM frame each, portable part.
@@ -38,6 +39,7 @@ mod relocated;
 mod repeated;
 mod sink;
 mod thawing;
+mod undescribed;
 mod virtual_thread;
 pub mod vm;
 
@@ -61,11 +63,13 @@ mod arch {
     pub mod registers;
     pub(super) mod return_address;
     pub(super) mod safepoint_stage;
+    mod stack_search;
     pub(super) mod string_stage;
     pub(super) mod stub_stage;
     pub(super) mod subtype_check_stage;
     pub(super) mod thaw_stage;
     pub(super) mod undescribed_code;
+    mod way_out;
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -88,11 +92,13 @@ mod arch {
     pub mod registers;
     pub(super) mod return_address;
     pub(super) mod safepoint_stage;
+    mod stack_search;
     pub(super) mod string_stage;
     pub(super) mod stub_stage;
     pub(super) mod subtype_check_stage;
     pub(super) mod thaw_stage;
     pub(super) mod undescribed_code;
+    mod way_out;
 }
 
 pub use arch::registers;

@@ -35,7 +35,11 @@ impl<'a, M: Memory> Walk<'a, M> {
         }
         let described = object.and_then(|object| self.rule_at(object, lookup));
         if let Some(rule) = described.or_else(|| arch::undescribed_code::rule_at(self.memory, cursor.pc)) {
-            return self.apply(&rule, cursor, known, registers);
+            return self.apply(&rule, cursor, known, registers, |number| self.kept_register(number, cursor));
+        }
+        if let Some(caller) = self.undescribed_caller(cursor, known.as_ref()) {
+            add(&COUNTERS.undescribed_callers, 1);
+            return Ok(Step::Caller(caller));
         }
         if object.is_none() {
             // A PC in no object: a jump through a bad pointer, or code that another agent has generated. Only
@@ -49,13 +53,23 @@ impl<'a, M: Memory> Walk<'a, M> {
     /// The caller of the native frame at `cursor` by call frame information alone; `registers` as in
     /// [`Walk::native_step`].
     pub(super) fn described_step(&self, cursor: &Cursor, registers: &mut Option<Registers>) -> Option<Step> {
+        self.described_step_with(cursor, registers, |number| self.kept_register(number, cursor))
+    }
+
+    /// [`Walk::described_step`], in which `kept` says what a register is that `registers` does not have.
+    pub(super) fn described_step_with(
+        &self,
+        cursor: &Cursor,
+        registers: &mut Option<Registers>,
+        kept: impl Fn(u8) -> Option<u64>,
+    ) -> Option<Step> {
         let object = self.object_at(cursor.lookup_pc())?;
         let rule = self.rule_at(object, cursor.lookup_pc())?;
-        self.apply(&rule, cursor, registers.take(), registers).ok()
+        self.apply(&rule, cursor, registers.take(), registers, kept).ok()
     }
 
     /// The rule at `pc`, by the object's table, or until that is compiled by what it is compiled from.
-    fn rule_at(&self, object: &LoadedObject, pc: u64) -> Option<UnwindRule> {
+    pub(super) fn rule_at(&self, object: &LoadedObject, pc: u64) -> Option<UnwindRule> {
         if let Some(table) = object.unwind.get() {
             return table.rule_at(object.load_bias.to_elf(RuntimeAddr(pc)));
         }
@@ -82,14 +96,20 @@ impl<'a, M: Memory> Walk<'a, M> {
         cursor: &Cursor,
         known: Option<Registers>,
         registers: &mut Option<Registers>,
+        kept: impl Fn(u8) -> Option<u64>,
     ) -> Result<Step, WalkError> {
+        let register = |number: u8| {
+            let value = known.map_or_else(|| kept(number), |known| known.by_dwarf_number(number));
+            value.ok_or(WalkError::UnsupportedRule)
+        };
         let plus = |base: u64, offset: i32| base.wrapping_add_signed(i64::from(offset));
         let cfa = match rule.cfa {
             CfaRule::SpPlus(offset) => plus(cursor.sp, offset),
             CfaRule::FpPlus(offset) => plus(cursor.fp, offset),
-            CfaRule::RegisterPlus(number, offset) => {
-                let base = known.and_then(|known| known.by_dwarf_number(number));
-                plus(base.ok_or(WalkError::UnsupportedRule)?, offset)
+            CfaRule::RegisterPlus(number, offset) => plus(register(number)?, offset),
+            CfaRule::IndexedSpDeref { register: number, scale, at, offset } => {
+                let index = register(number)?.wrapping_mul(u64::from(scale));
+                plus(self.load(plus(cursor.sp.wrapping_add(index), i32::from(at)))?, i32::from(offset))
             }
             CfaRule::FpDeref { at, offset } => {
                 plus(self.load(plus(cursor.fp, i32::from(at)))?, i32::from(offset))

@@ -36,6 +36,7 @@ fn read_op<M: Memory>(expression: &mut Reader<'_, M>) -> Option<Op> {
         0x10 => expression.uleb().map(Op::Constant),
         0x11 => expression.sleb().and_then(constant),
         0x1a => Some(Op::And),
+        0x1e => Some(Op::Multiply),
         0x22 => Some(Op::Plus),
         0x23 => expression.uleb().map(Op::PlusConstant),
         0x24 => Some(Op::Shl),

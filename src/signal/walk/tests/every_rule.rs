@@ -14,6 +14,7 @@ pub(crate) fn rules() -> Vec<UnwindRule> {
         rule(CfaRule::RegisterPlus(10, 8), FpRule::AtFpPlus(0), saved),
         rule(CfaRule::FpDeref { at: -8, offset: -8 }, FpRule::AtFpPlus(0), saved),
         rule(CfaRule::SpDeref { at: 8, offset: 8 }, FpRule::Undefined, saved),
+        rule(CfaRule::IndexedSpDeref { register: 9, scale: 8, at: 8, offset: 8 }, FpRule::Same, saved),
         rule(CfaRule::PltX86_64 { threshold: 11 }, FpRule::Same, saved),
         rule(CfaRule::SignalFrame, FpRule::Same, saved),
         rule(CfaRule::EndOfStack, FpRule::Same, saved),

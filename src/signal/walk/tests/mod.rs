@@ -1,6 +1,7 @@
 //! The walkers over recorded states: a small VM built of bytes, in which each kind of frame is brought about.
 
 mod barrier_stubs;
+mod cfa_registers;
 mod continuation;
 mod corrupted;
 mod counted_memory;
@@ -25,6 +26,7 @@ mod arch {
     mod compiled;
     mod deoptimization_handlers;
     mod exceptions;
+    mod hand_written;
     mod interpreted;
     pub(super) mod machine;
     mod stubs;
@@ -40,6 +42,7 @@ mod arch {
     mod compiled;
     mod deoptimization_handlers;
     mod exceptions;
+    mod hand_written;
     mod interpreted;
     pub(super) mod machine;
     mod stubs;

@@ -9,7 +9,7 @@ use crate::core::memory::RecordedMemory;
 use crate::core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, TextRange};
 use crate::core::record::{FrameKind, FrameRecord};
 use crate::core::stack_walker::StackWalker;
-use crate::core::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule, UnwindTable};
+use crate::core::unwind::{CfaRule, FpRule, NO_RULE, ReturnAddressRule, UnwindRule, UnwindTable};
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{FrameSink, Start, Walk, WalkError};
 
@@ -38,6 +38,16 @@ pub(super) fn object(rules: &[UnwindRule], identity: u64) -> ObjectMap {
     let range =
         TextRange { start: RuntimeAddr(BASE), end: RuntimeAddr(BASE + 0x1000), object: Arc::new(object) };
     ObjectMap::new(vec![range], 1)
+}
+
+/// The same, with code behind that which no rule covers.
+pub(super) fn object_with_gap(rules: &[UnwindRule], identity: u64) -> ObjectMap {
+    let starts = (0..=rules.len() as u32).map(|index| index * 0x100).collect();
+    let indices = (0..rules.len() as u16).chain([NO_RULE]).collect();
+    let table = UnwindTable::new(ElfVaddr(0x1000), starts, indices, rules.into()).unwrap();
+    let map = object(&[], identity);
+    assert!(map.ranges()[0].object.unwind.set(table).is_ok());
+    map
 }
 
 fn walk(objects: &ObjectMap, words: &[(u64, u64)], pc: u64, sp: u64, fp: u64) -> Vec<(FrameKind, u64)> {

@@ -69,7 +69,9 @@ impl<M: Memory> Walk<'_, M> {
                 if caller.is_ok_and(|caller| self.is_code(caller.pc)) {
                     return caller;
                 }
-                self.caller_below_strings(vm, blob, cursor, registers).map_or(caller, Ok)
+                self.caller_below_strings(vm, blob, cursor, registers)
+                    .or_else(|| self.caller_below_pushes(vm, blob, cursor, registers))
+                    .map_or(caller, Ok)
             }
             Stage::WordPushed => {
                 let whole = Cursor { sp: cursor.sp.wrapping_add(8), ..*cursor };

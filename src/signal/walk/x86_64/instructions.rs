@@ -1,43 +1,57 @@
-//! Lengths of the instructions that entries without a frame consist of, on x86_64 (Intel 64 and IA-32 Architectures Software
-//! Developer's Manual, volume 2, chapter 2 and appendix A).
+//! Lengths of instructions of user-mode code on x86_64 (Intel 64 and IA-32 Architectures Software Developer's Manual,
+//! volume 2, chapter 2 and appendix A).
 
 /// The longest instruction.
 pub(super) const MAX_BYTES: usize = 15;
 
 const OPERAND_SIZE: u8 = 0x66;
 
-/// How many bytes the instruction at the start of `code` has; `None` if it is none of those, or is cut off.
+/// How many bytes the instruction at the start of `code` has; `None` if it is none that is known, traps, or is cut off.
 pub(super) fn length(code: &[u8]) -> Option<usize> {
     let mut rest = code;
-    while let [OPERAND_SIZE | 0xf2 | 0xf3, more @ ..] = rest {
+    let mut is_short = false;
+    // Operand size, repetition, lock, segments.
+    while let [
+        prefix @ (OPERAND_SIZE | 0xf0 | 0xf2 | 0xf3 | 0x26 | 0x2e | 0x36 | 0x3e | 0x64 | 0x65),
+        more @ ..,
+    ] = rest
+    {
+        is_short |= *prefix == OPERAND_SIZE;
         rest = more;
     }
     let (is_wide, rest) = match rest {
         [rex @ 0x40..=0x4f, more @ ..] => (rex & 8 != 0, more),
         _ => (false, rest),
     };
+    let word = if is_short && !is_wide { 2 } else { 4 };
     let behind = match *rest {
-        [0x50..=0x5f | 0x90 | 0x98 | 0x99 | 0x9c | 0x9d | 0xc3, ref more @ ..] => more,
-        [0x70..=0x7f | 0xa8 | 0xeb, ref more @ ..] => more.get(1..)?,
-        [0xa9 | 0xe8 | 0xe9, ref more @ ..] => more.get(4..)?,
-        [0xb8..=0xbf, ref more @ ..] => more.get(if is_wide { 8 } else { 4 }..)?,
-        // Arithmetic and moves between a register and either.
+        [0x50..=0x5f | 0x90..=0x99 | 0x9b..=0x9d | 0xa4..=0xa7 | 0xaa..=0xaf, ref more @ ..] => more,
+        [0xc3 | 0xc9 | 0xf5 | 0xf8 | 0xf9 | 0xfc | 0xfd, ref more @ ..] => more,
+        [0x6a | 0x70..=0x7f | 0xa8 | 0xb0..=0xb7 | 0xe0..=0xe3 | 0xeb, ref more @ ..] => more.get(1..)?,
+        [0xc2, ref more @ ..] => more.get(2..)?,
+        [0x68 | 0xe8 | 0xe9, ref more @ ..] => more.get(4..)?,
+        [0xa9, ref more @ ..] => more.get(word..)?,
+        [0xb8..=0xbf, ref more @ ..] => more.get(if is_wide { 8 } else { word }..)?,
+        // Arithmetic and moves between a register and either; with a constant for the accumulator.
         [op @ 0x00..=0x3f, ref more @ ..] if op & 7 < 4 => operand(more, 0)?,
-        [0x63 | 0x84..=0x8b | 0x8d | 0xd1 | 0xd3 | 0xff, ref more @ ..] => operand(more, 0)?,
+        [op @ 0x00..=0x3f, ref more @ ..] if op & 7 == 4 => more.get(1..)?,
+        [op @ 0x00..=0x3f, ref more @ ..] if op & 7 == 5 => more.get(word..)?,
+        [0x63 | 0x84..=0x8b | 0x8d | 0x8f | 0xd0..=0xd3 | 0xd8..=0xdf | 0xfe | 0xff, ref more @ ..] => {
+            operand(more, 0)?
+        }
         [0x6b | 0x80 | 0x83 | 0xc0 | 0xc1 | 0xc6, ref more @ ..] => operand(more, 1)?,
-        [0x69 | 0x81 | 0xc7, ref more @ ..] => operand(more, 4)?,
+        [0x69 | 0x81 | 0xc7, ref more @ ..] => operand(more, word)?,
         // Of these, only tests have a constant.
         [op @ (0xf6 | 0xf7), ref more @ ..] => {
             let is_test = more.first()? & 0x38 <= 8;
-            let size = if op == 0xf6 { 1 } else { 4 };
+            let size = if op == 0xf6 { 1 } else { word };
             operand(more, if is_test { size } else { 0 })?
         }
         [0x0f, ref more @ ..] => two_bytes(more)?,
-        // VEX and EVEX: the map of opcodes, of which the third has a constant.
-        [0xc5, _, 0x77, ref more @ ..] => more,
-        [0xc5, _, _, ref more @ ..] => operand(more, 0)?,
-        [0xc4, map, _, _, ref more @ ..] => operand(more, usize::from(map & 0x1f == 3))?,
-        [0x62, map, _, _, _, ref more @ ..] => operand(more, usize::from(map & 7 == 3))?,
+        // VEX and EVEX: the map of opcodes, and the opcode.
+        [0xc5, _, opcode, ref more @ ..] => vector(1, opcode, more)?,
+        [0xc4, map, _, opcode, ref more @ ..] => vector(map & 0x1f, opcode, more)?,
+        [0x62, map, _, _, opcode, ref more @ ..] => vector(map & 7, opcode, more)?,
         _ => return None,
     };
     code.len().checked_sub(behind.len())
@@ -46,24 +60,48 @@ pub(super) fn length(code: &[u8]) -> Option<usize> {
 /// What is behind an instruction whose opcode has a second byte, the first of `code`.
 fn two_bytes(code: &[u8]) -> Option<&[u8]> {
     match *code {
-        [0x77 | 0xa2, ref more @ ..] => Some(more),
+        [0x05 | 0x31 | 0x77 | 0xa2 | 0xc8..=0xcf, ref more @ ..] => Some(more),
         [0x80..=0x8f, ref more @ ..] => more.get(4..),
-        [0x70..=0x73 | 0xa4 | 0xac | 0xba | 0xc2 | 0xc4..=0xc6, ref more @ ..] => operand(more, 1),
+        // Three bytes: SSSE3 to AES, and those with a constant.
+        [0x38, _, ref more @ ..] => operand(more, 0),
+        [0x3a, _, ref more @ ..] => operand(more, 1),
+        [opcode, ref more @ ..] if has_constant(opcode) => operand(more, 1),
+        [0xa4 | 0xac | 0xba, ref more @ ..] => operand(more, 1),
         [
-            0x10..=0x17
-            | 0x1f
+            0x01
+            | 0x0d
+            | 0x10..=0x1f
             | 0x28..=0x2f
             | 0x40..=0x6f
             | 0x74..=0x7f
-            | 0xae
-            | 0xaf
-            | 0xb6..=0xb8
-            | 0xbc..=0xbf
-            | 0xd0..,
+            | 0x90..=0x9f
+            | 0xa3
+            | 0xa5
+            | 0xab
+            | 0xad..=0xb8
+            | 0xbb..=0xc1
+            | 0xc3
+            | 0xc7
+            | 0xd0..=0xfe,
             ref more @ ..,
         ] => operand(more, 0),
         _ => None,
     }
+}
+
+/// What is behind the opcode of a vector instruction of this map.
+fn vector(map: u8, opcode: u8, code: &[u8]) -> Option<&[u8]> {
+    match (map, opcode) {
+        // vzeroupper, vzeroall
+        (1, 0x77) => Some(code),
+        (1, opcode) => operand(code, usize::from(has_constant(opcode))),
+        (map, _) => operand(code, usize::from(map == 3)),
+    }
+}
+
+/// Whether vector instructions of this opcode in the map of two bytes have a constant: shuffles, shifts, comparisons, insertions.
+fn has_constant(opcode: u8) -> bool {
+    matches!(opcode, 0x70..=0x73 | 0xc2 | 0xc4..=0xc6)
 }
 
 /// What is behind the operand that begins with a ModRM byte, and a constant of this many bytes.
@@ -131,6 +169,36 @@ mod tests {
             &[0x62, 0xf1, 0xfe, 0x48, 0x6f, 0x44, 0x24, 1], // vmovdqu64 zmm0, [rsp + 64]
             &[0x66, 0x0f, 0x57, 0xc0],                      // xorpd xmm0, xmm0
             &[0x0f, 0xae, 0x0c, 0x24],                      // fxrstor [rsp]
+            &[0xc9],                                        // leave
+            &[0x6a, 0x10],                                  // push 16
+            &[0x68, 0, 1, 0, 0],                            // push 256
+            &[0xff, 0x70, 0x68],                            // push [rax + 0x68]
+            &[0x48, 0x8f, 0x44, 0x24, 8],                   // pop [rsp + 8]
+            &[0x48, 0x05, 0, 1, 0, 0],                      // add rax, 256
+            &[0x66, 0x05, 0, 1],                            // add ax, 256
+            &[0x66, 0xc7, 0x00, 0, 1],                      // mov word [rax], 256
+            &[0x66, 0x81, 0xf9, 0, 1],                      // cmp cx, 256
+            &[0x3c, 0x10],                                  // cmp al, 16
+            &[0xb2, 0x10],                                  // mov dl, 16
+            &[0xf3, 0xc3],                                  // rep ret
+            &[0xf3, 0xa4],                                  // rep movsb
+            &[0xf0, 0x0f, 0xb1, 0x0f],                      // lock cmpxchg [rdi], ecx
+            &[0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0], // mov rax, fs:[0x28]
+            &[0xf3, 0x0f, 0x1e, 0xfa],                      // endbr64
+            &[0x0f, 0x18, 0x0e],                            // prefetcht0 [rsi]
+            &[0x0f, 0x94, 0xc0],                            // sete al
+            &[0x0f, 0xc9],                                  // bswap ecx
+            &[0x49, 0x0f, 0xa3, 0xc1],                      // bt r9, rax
+            &[0x66, 0x0f, 0x38, 0xdc, 0xc1],                // aesenc xmm0, xmm1
+            &[0x66, 0x0f, 0x3a, 0x0f, 0xc1, 8],             // palignr xmm0, xmm1, 8
+            &[0x66, 0x0f, 0x70, 0xc0, 0x4e],                // pshufd xmm0, xmm0, 0x4e
+            &[0xc5, 0xf9, 0x70, 0xc0, 0x4e],                // vpshufd xmm0, xmm0, 0x4e
+            &[0xc5, 0xf5, 0x73, 0xd1, 0x20],                // vpsrlq ymm1, ymm1, 32
+            &[0xc4, 0xc1, 0x7d, 0x70, 0xc0, 0x4e],          // vpshufd ymm0, ymm8, 0x4e
+            &[0xc4, 0x62, 0x83, 0xf7, 0xfd],                // shrx r15, rbp, r15
+            &[0x62, 0xf1, 0x7d, 0x48, 0x70, 0xc0, 0x4e],    // vpshufd zmm0, zmm0, 0x4e
+            &[0xd9, 0x44, 0x24, 8],                         // fld [rsp + 8]
+            &[0xe3, 0x10],                                  // jrcxz
         ] {
             let more = [code, &[0x90; MAX_BYTES]].concat();
             assert_eq!(length(&more), Some(code.len()), "{code:02x?}");

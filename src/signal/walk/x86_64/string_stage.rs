@@ -5,6 +5,8 @@
 //!   rcx` (or `pop rax`).
 //! - `string_indexof` keeps the stack pointer in RCX while it copies short strings to the stack, then pushes it, behind up to
 //!   three more words, and takes it back by `pop rsp`.
+//! - `char_array_compress` pushes the length, `push rdx; …`, and takes it back by `pop rax`, or drops it by `add rsp, 8`
+//!   (11 to 21).
 
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -43,5 +45,22 @@ impl<M: Memory> Walk<'_, M> {
         };
         let found = kept.into_iter().find_map(caller);
         found.or_else(|| is_comparing().then(|| caller(cursor.sp.wrapping_add(8)))?)
+    }
+
+    /// The caller of a compiled frame that has some words more on the stack than its size says: its instructions take
+    /// them off before they remove the frame.
+    pub(in crate::signal::walk) fn caller_below_pushes(
+        &self,
+        vm: &VmLayout,
+        blob: &Blob,
+        cursor: &Cursor,
+        registers: &Registers,
+    ) -> Option<Cursor> {
+        let code = self.code_of(vm, blob)?;
+        let caller = self.way_out(cursor, Some(registers), |pc| code.contains(pc))?;
+        let frame_end = cursor.sp.wrapping_add_signed(blob.frame_bytes);
+        let pushed = caller.sp.wrapping_sub(frame_end);
+        let is_frame = pushed.is_multiple_of(8) && (8..=MOST_BYTES).contains(&pushed);
+        (is_frame && self.is_return_address(vm, caller.pc)).then_some(caller)
     }
 }

@@ -328,6 +328,31 @@ fn compiled_code_that_is_at_strings_has_more_on_the_stack() {
     assert_eq!(frames[1].0, Unwalkable);
 }
 
+/// Regression: `String.<init>` over `StringUTF16.compress` was marked on 11 to 21, whose intrinsic pushes the length, and takes
+/// it back by one of two instructions.
+#[test]
+fn compiled_code_that_compresses_strings_has_the_length_on_the_stack() {
+    // push rdx; nop…; je zero; nop; pop rax; jmp done; zero: xor eax, eax; add rsp, 8; done: nop…
+    let compress = [0x52, 0x90, 0x90, 0x74, 4, 0x90, 0x58, 0xeb, 6, 0x31, 0xc0, 0x48, 0x83, 0xc4, 8, 0x90];
+    // To where the return poll's branch leads: jmp, out of the method.
+    let poll_stub = [0xe9, 0, 0, 0x10, 0];
+    let frame_sp = CALLER_SP - 0x30;
+    for (offset, words) in [(0, 0), (1, 1), (2, 1), (3, 1), (5, 1), (6, 1), (7, 0), (9, 1), (11, 1), (15, 0)]
+    {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, code) = world.compiled_with(&[(0x40, &compress), (0x212, &poll_stub)]);
+        let sp = frame_sp - 8 * words;
+        world.set(sp, 0x42).set(CALLER_SP - 8, return_pc);
+        if words != 0 {
+            // What the size leads to.
+            world.set(CALLER_SP - 16, 0x99);
+        }
+        let frames = world.walk(code + 0x40 + offset, sp, 0x1234, &[]);
+        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "at {offset}");
+    }
+}
+
 /// C2's entries: RBP pushed, or put into the frame once that is there (small ones that need no stack check).
 #[test]
 fn each_instruction_of_c2s_entries_leads_to_the_caller() {

@@ -1,0 +1,291 @@
+//! Code that nothing describes, on aarch64: what it does to SP, x29 and x30 on its way to its return says where it returns to.
+//!
+//! A function undoes the same whichever way it returns. So one way is enough, and it is a short one: branches forward are
+//! taken, and loops are left.
+
+use super::instructions::{INSTRUCTION_BYTES, is_register_jump};
+use super::return_address::strip;
+use crate::core::memory::Memory;
+use crate::signal::walk::registers::Registers;
+use crate::signal::walk::{Cursor, Walk};
+
+/// How many instructions are followed, on all ways together: unrolled loops have hundreds.
+const MAX_INSTRUCTIONS: usize = 1024;
+/// How many branches are remembered that were not taken.
+const MAX_BRANCHES: usize = 12;
+/// How many jumps back are followed.
+const MAX_JUMPS_BACK: usize = 8;
+
+const FP: u32 = 29;
+const LR: u32 = 30;
+const SP: u32 = 31;
+/// `ret`, `retaa`, `retab`.
+const RETURNS: [u32; 3] = [0xd65f_03c0, 0xd65f_0bff, 0xd65f_0fff];
+
+/// Where the code is on its way, and what registers are there.
+#[derive(Clone, Copy)]
+struct State {
+    pc: u64,
+    sp: u64,
+    fp: u64,
+    /// `None` where the code had called and has not loaded it again.
+    lr: Option<u64>,
+    /// Where x29 and x30 have been stored on the way.
+    stored_fp: Option<u64>,
+    stored_lr: Option<u64>,
+    /// A register that has been given the stack pointer on the way.
+    keeper: Option<(u32, u64)>,
+}
+
+/// What an instruction leads to.
+enum Next {
+    /// The instruction behind it, or elsewhere in the function.
+    Here(State),
+    /// Either, of which the first is tried first.
+    Either(State, State),
+    /// To what x30 says.
+    Returned(State),
+    /// Nothing is known.
+    Lost,
+}
+
+/// A load or store of registers in memory.
+struct Access {
+    is_load: bool,
+    is_vector: bool,
+    /// The registers, and their size.
+    registers: [Option<u32>; 2],
+    bytes: u64,
+    base: u32,
+    /// Added to the base before the access, and after it.
+    before: i64,
+    after: i64,
+    /// Whether the base is changed by what is added before.
+    writes_back: bool,
+}
+
+impl<M: Memory> Walk<'_, M> {
+    /// The frame that the code at `cursor` returns to. `known` are the registers there, if it was interrupted, and
+    /// `is_inside` says of an address whether it is in the same code: a jump elsewhere is a call that returns to the
+    /// caller. The caller has to be checked.
+    #[inline(never)] // Few frames need this, and a handler's stack may be small.
+    pub(in crate::signal::walk) fn way_out(
+        &self,
+        cursor: &Cursor,
+        known: Option<&Registers>,
+        is_inside: impl Fn(u64) -> bool,
+    ) -> Option<Cursor> {
+        let mut state = State {
+            pc: cursor.pc,
+            sp: cursor.sp,
+            fp: cursor.fp,
+            lr: known.and_then(Registers::return_address),
+            stored_fp: None,
+            stored_lr: None,
+            keeper: None,
+        };
+        let mut branches = [state; MAX_BRANCHES];
+        let mut branch_count = 0_usize;
+        let mut jumps_back = 0_usize;
+        for _ in 0..MAX_INSTRUCTIONS {
+            let next = match self.follow(&state, cursor, known, &is_inside) {
+                // A loop that only branches leave: one of those leads on.
+                Next::Here(next) if next.pc < state.pc => {
+                    jumps_back = jumps_back.wrapping_add(1);
+                    (jumps_back <= MAX_JUMPS_BACK).then_some(next)
+                }
+                Next::Here(next) => Some(next),
+                Next::Either(first, second) => {
+                    if let Some(branch) = branches.get_mut(branch_count) {
+                        *branch = second;
+                        branch_count = branch_count.wrapping_add(1);
+                    }
+                    Some(first)
+                }
+                Next::Returned(State { sp, fp, lr, .. }) => {
+                    let caller = Cursor { pc: strip(lr?), sp, fp, interrupted: false };
+                    return self.check_progress(cursor, caller).ok();
+                }
+                Next::Lost => None,
+            };
+            state = match next {
+                Some(next) => next,
+                None => {
+                    branch_count = branch_count.checked_sub(1)?;
+                    *branches.get(branch_count)?
+                }
+            };
+        }
+        None
+    }
+
+    fn follow(
+        &self,
+        state: &State,
+        start: &Cursor,
+        known: Option<&Registers>,
+        is_inside: impl Fn(u64) -> bool,
+    ) -> Next {
+        let Some(code) = self.memory.load_u32(state.pc).filter(|&code| code >> 16 != 0) else {
+            return Next::Lost;
+        };
+        let behind = State { pc: state.pc.wrapping_add(INSTRUCTION_BYTES), ..*state };
+        let at = |distance: i64| State { pc: state.pc.wrapping_add_signed(distance), ..*state };
+        if RETURNS.contains(&code) {
+            return Next::Returned(*state);
+        }
+        if let Some(distance) = branch_distance(code) {
+            let target = at(distance);
+            return match () {
+                () if !is_inside(target.pc) => Next::Here(behind),
+                () if distance >= 0 => Next::Either(target, behind),
+                () => Next::Either(behind, target),
+            };
+        }
+        if code & 0xfc00_0000 == 0x1400_0000 {
+            let target = at(i64::from((code << 6) as i32 >> 4));
+            return if is_inside(target.pc) { Next::Here(target) } else { Next::Returned(*state) };
+        }
+        // Traps, returns to other registers, and jumps to registers.
+        if code & 0xff00_0000 == 0xd400_0000 && code & 0xffe0_001f != 0xd400_0001
+            || code & 0xffff_fc1f == 0xd65f_0000
+            || is_register_jump(code)
+        {
+            return Next::Lost;
+        }
+        self.changed(&behind, code, start, known).map_or(Next::Lost, Next::Here)
+    }
+
+    /// `state` behind an instruction that does not jump.
+    fn changed(&self, state: &State, code: u32, start: &Cursor, known: Option<&Registers>) -> Option<State> {
+        let register = |number: u32| match (number, state.keeper) {
+            (SP, _) => Some(state.sp),
+            (FP, _) => Some(state.fp),
+            (_, Some((keeper, sp))) if keeper == number => Some(sp),
+            _ => known?.by_dwarf_number(number as u8),
+        };
+        if let Some((to, from, bytes)) = added_constant(code) {
+            let value = register(from).map(|value| value.wrapping_add_signed(bytes));
+            return match (to, from) {
+                (SP, _) => Some(State { sp: value?, ..*state }),
+                (FP, _) => Some(State { fp: value.unwrap_or(state.fp), ..*state }),
+                (keeper, SP) if state.keeper.is_none() => {
+                    Some(State { keeper: value.map(|sp| (keeper, sp)), ..*state })
+                }
+                _ => Some(*state),
+            };
+        }
+        if is_other_change_of_sp(code) {
+            return None;
+        }
+        let Some(access) = Access::of(code).filter(|access| access.base == SP || access.base == FP) else {
+            return Some(*state);
+        };
+        let base = register(access.base)?;
+        let address = base.wrapping_add_signed(access.before);
+        let mut next = *state;
+        for (index, number) in access.registers.into_iter().enumerate() {
+            let slot = address.wrapping_add((index as u64).wrapping_mul(access.bytes));
+            // What has been stored on the way is loaded on the way; what lies above was not there yet.
+            let load = |stored: Option<u64>| {
+                self.memory.load_u64(slot).filter(|_| slot >= start.sp && stored != Some(slot))
+            };
+            match (number, access.is_load) {
+                _ if access.is_vector || access.bytes != 8 => {}
+                (Some(FP), true) => next.fp = load(state.stored_fp).unwrap_or(state.fp),
+                (Some(LR), true) => next.lr = load(state.stored_lr).or(state.lr),
+                (Some(FP), false) => next.stored_fp = Some(slot),
+                (Some(LR), false) => next.stored_lr = Some(slot),
+                _ => {}
+            }
+        }
+        let changed = match access.writes_back {
+            true => address.wrapping_add_signed(access.after),
+            false => base,
+        };
+        match access.base {
+            SP => next.sp = changed,
+            // x29 is loaded last where it is the base as well.
+            _ if access.writes_back => next.fp = changed,
+            _ => {}
+        }
+        Some(next)
+    }
+}
+
+/// `add` and `sub` of a constant, 64 bits: destination, source, what is added. `mov` from and to SP is one.
+fn added_constant(code: u32) -> Option<(u32, u32, i64)> {
+    if !matches!(code & 0xff80_0000, 0x9100_0000 | 0xd100_0000) {
+        return None;
+    }
+    let constant = i64::from(code >> 10 & 0xfff);
+    let constant = if code & 1 << 22 == 0 { constant } else { constant << 12 };
+    let bytes = if code & 1 << 30 == 0 { constant } else { constant.wrapping_neg() };
+    Some((code & 0x1f, code >> 5 & 0x1f, bytes))
+}
+
+/// `add sp, …` and `sub sp, …` of registers, and `and sp, …`.
+fn is_other_change_of_sp(code: u32) -> bool {
+    code & 0x1f == SP && matches!(code & 0xffe0_0000, 0x8b20_0000 | 0xcb20_0000)
+        || code & 0xff80_001f == 0x9200_001f
+}
+
+/// How far a branch leads: `b.cond`, `cbz`, `cbnz`, `tbz`, `tbnz`.
+fn branch_distance(code: u32) -> Option<i64> {
+    let by_19_bits = i64::from((code << 8) as i32 >> 13 << 2);
+    if code & 0xff00_0000 == 0x5400_0000 || code & 0x7e00_0000 == 0x3400_0000 {
+        return Some(by_19_bits);
+    }
+    (code & 0x7e00_0000 == 0x3600_0000).then(|| i64::from((code << 13) as i32 >> 18 << 2))
+}
+
+impl Access {
+    /// `ldp`, `stp`, `ldr` and `str` with a constant (Arm Architecture Reference Manual, C4.1.94, "Loads and Stores").
+    fn of(code: u32) -> Option<Self> {
+        let is_vector = code & 1 << 26 != 0;
+        let (first, base) = (code & 0x1f, code >> 5 & 0x1f);
+        if code & 0x3a00_0000 == 0x2800_0000 {
+            let size = code >> 30;
+            let bytes = if is_vector { 4_u64.wrapping_shl(size) } else { 4_u64.wrapping_shl(size >> 1) };
+            let offset = i64::from((code << 10) as i32 >> 25).wrapping_mul(bytes as i64);
+            let kind = code >> 23 & 3;
+            return Some(Self {
+                is_load: code & 1 << 22 != 0,
+                is_vector,
+                registers: [Some(first), Some(code >> 10 & 0x1f)],
+                bytes,
+                base,
+                before: if kind == 1 { 0 } else { offset },
+                after: if kind == 1 { offset } else { 0 },
+                writes_back: kind & 1 == 1,
+            });
+        }
+        let size = code >> 30;
+        let bytes = 1_u64.wrapping_shl(size);
+        let is_load = code & 1 << 22 != 0;
+        let access = |before: i64, after: i64, writes_back: bool| Self {
+            is_load,
+            is_vector,
+            registers: [Some(first), None],
+            bytes,
+            base,
+            before,
+            after,
+            writes_back,
+        };
+        // With a constant that is not negative and counts the register's size.
+        if code & 0x3b00_0000 == 0x3900_0000 {
+            return Some(access(i64::from(code >> 10 & 0xfff).wrapping_mul(bytes as i64), 0, false));
+        }
+        if code & 0x3b20_0000 == 0x3800_0000 {
+            let offset = i64::from((code << 11) as i32 >> 23);
+            return match code >> 10 & 3 {
+                0 => Some(access(offset, 0, false)),
+                1 => Some(access(0, offset, true)),
+                3 => Some(access(offset, 0, true)),
+                _ => None,
+            };
+        }
+        None
+    }
+}
