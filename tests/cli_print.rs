@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use otlp_fixture::{BUILD_ID, DURATION, Dictionary, TIME, framed, valid};
-use otlpprof::otlp::wire::{ProfilesData, ProfilesDictionary, Sample};
+use otlpprof::otlp::wire::{ProfilesData, ProfilesDictionary, Sample, Value};
 use prost::Message as _;
 use tempfile::TempDir;
 
@@ -172,7 +172,7 @@ fn sums_go_over_all_messages_and_files() {
 fn frames_are_summed_alone_and_with_what_they_call() {
     let files = Files::new();
     let file = files.add("app", &valid().encode_to_vec());
-    let text = stdout(&["print", "--top-frames", "2", &file]);
+    let text = stdout(&["print", "--top-frames", "2", "--lines", &file]);
     assert!(!text.contains(" stacks: "), "stacks were not asked for");
     let cpu = text.split("frames: samples/count by cpu/nanoseconds, total 42\n").nth(1).unwrap();
     let rows: Vec<Vec<_>> =
@@ -180,6 +180,125 @@ fn frames_are_summed_alone_and_with_what_they_call() {
     let remote = format!("{BUILD_ID}.<remote>(0x1234)");
     assert_eq!(rows[0], ["30", "71.43", "%", "30", "71.43", "%", &remote]);
     assert_eq!(rows[1], ["12", "28.57", "%", "42", "100.00", "%", "com.example.Burn.spin", "(Burn.java:42)"]);
+}
+
+/// Regression: frames were summed by line, so that a method that is sampled in many lines was not on top.
+#[test]
+fn top_frames_are_functions_whatever_line_they_were_at() {
+    let files = Files::new();
+    let mut tables = Dictionary::new();
+    let leaf = tables.java("com.example.Other.leaf", 1);
+    let main = tables.java("com.example.Many.main", 7);
+    let mut samples = Vec::new();
+    // One method in fifty lines, recursively, and another in one line that has more than any of them.
+    for line in 0..50 {
+        let many =
+            [tables.java("com.example.Many.lines", 100 + line), tables.java("com.example.Many.lines", 9)];
+        let stack_index = tables.stack(vec![many[0], many[1], main]);
+        samples.push(Sample { stack_index, values: vec![2], ..Default::default() });
+    }
+    let stack_index = tables.stack(vec![leaf, main]);
+    samples.push(Sample { stack_index, values: vec![20], ..Default::default() });
+    let mut data = valid();
+    let profiles = &mut data.resource_profiles[0].scope_profiles[0].profiles;
+    profiles.truncate(1);
+    profiles[0].samples = samples;
+    profiles[0].attribute_indices.clear();
+    profiles[0].sample_type = tables.value_type("samples", "count");
+    profiles[0].period_type = tables.value_type("cpu", "nanoseconds");
+    data.dictionary = Some(tables.0);
+    let file = files.add("many", &framed(&data));
+    let rows = |arguments: &[&str]| -> Vec<Vec<String>> {
+        let text = stdout(&[&["print", "--top-frames", "3"], arguments, &[&file]].concat());
+        let sums = text.split("frames: samples/count by cpu/nanoseconds, total 120\n").nth(1).unwrap();
+        let lines = sums.lines().skip(1).take(3);
+        lines.map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
+    };
+    assert_eq!(
+        rows(&[]),
+        [
+            ["100", "83.33", "%", "100", "83.33", "%", "com.example.Many.lines", "(Many.java)"],
+            ["20", "16.67", "%", "20", "16.67", "%", "com.example.Other.leaf", "(Other.java)"],
+            ["0", "0.00", "%", "120", "100.00", "%", "com.example.Many.main", "(Many.java)"],
+        ]
+    );
+    let lines = rows(&["--lines"]);
+    assert_eq!(
+        lines[0],
+        ["20", "16.67", "%", "20", "16.67", "%", "com.example.Other.leaf", "(Other.java:1)"]
+    );
+    assert_eq!(lines[1][..4], ["2", "1.67", "%", "2"]);
+    otlpprof(&["print", "--lines", &file]).code(2);
+}
+
+/// Regression: what a file says was written raw to the terminal.
+#[test]
+fn nothing_of_a_file_controls_the_terminal() {
+    let files = Files::new();
+    const EVIL: &str = "\u{1b}]0;owned\u{7}\u{9b}2J\r\nfake: line\u{202e}\u{2066}\u{200b}\u{2028}\u{7f}";
+    let mut data = valid();
+    let dictionary = data.dictionary.as_mut().unwrap();
+    for text in dictionary.string_table.iter_mut().skip(1).filter(|text| !text.starts_with("otlpprof.")) {
+        text.push_str(EVIL);
+    }
+    for attribute in &mut dictionary.attribute_table {
+        if let Some(Value::StringValue(text)) =
+            attribute.value.as_mut().and_then(|value| value.value.as_mut())
+        {
+            text.push_str(EVIL);
+        }
+    }
+    let resource = &mut data.resource_profiles[0];
+    for attribute in &mut resource.resource.as_mut().unwrap().attributes {
+        attribute.key.push_str(EVIL);
+    }
+    let scope = resource.scope_profiles[0].scope.as_mut().unwrap();
+    scope.name.push_str(EVIL);
+    scope.version.push_str(EVIL);
+    let profile = &mut resource.scope_profiles[0].profiles[1];
+    profile.original_payload_format.push_str(EVIL);
+    let plain = files.add("plain", &framed(&data));
+    // A path is no better than what is in the file.
+    let named = files.add("na\u{1b}[31mme\n\u{202e}", &framed(&data));
+    let broken = files.add("broken\u{1b}c", &[framed(&data), vec![0, 0, 1, 0, 0x0a]].concat());
+    let jfr = files.add("recording\u{9b}", b"FLR\0\0\x02\0\x01");
+    let out = files.0.path().join("out\u{1b}");
+    let out = out.to_str().unwrap();
+    for arguments in [
+        &["print", &plain][..],
+        &["print", "--all", "--raw", "--top-frames", "99", &plain],
+        &["print", "--all", "--raw", "--top-frames", "99", "--lines", &named],
+        &["print", "--all", "--raw", "--top-frames", "99", "--format", "json", &named],
+        &["print", "--keep-going", &broken],
+        &["print", &broken],
+        &["print", &jfr],
+        &["validate", "--show", "1000", &named, &broken, &jfr],
+        &["validate", "--format", "json", &named],
+        &["check-stacks", &plain],
+        &["check-stacks", "--format", "json", &named],
+        &["check-stacks", &broken],
+        &["convert", &named, "-o", out],
+        &["payload", &broken, "-o", out],
+        &["payload", &jfr, "-o", out],
+        &["collect", "--out", &named],
+    ] {
+        let output =
+            assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof")).args(arguments).output().unwrap();
+        for text in [output.stdout, output.stderr] {
+            let text = String::from_utf8(text).unwrap();
+            let harmful = |char: char| {
+                char.is_control() && char != '\n'
+                    || ['\u{202e}', '\u{2066}', '\u{200b}', '\u{2028}'].contains(&char)
+            };
+            assert!(!text.contains(harmful), "{arguments:?}: {text:?}");
+            assert!(!text.lines().any(|line| line.starts_with("fake: line")), "{arguments:?}: {text}");
+        }
+    }
+    let text = stdout(&["print", &plain]);
+    assert!(
+        text.contains("com.example.Burn.spin\\u{1b}]0;owned\\u{7}\\u{9b}2J\\u{d}\\u{a}fake: line"),
+        "{text}"
+    );
 }
 
 #[test]

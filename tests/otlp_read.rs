@@ -9,13 +9,16 @@ use std::io::Write as _;
 use otlp_fixture::{framed, valid};
 use otlp_support::batches::{batch, profile_specs};
 use otlpprof::core::stack_walker::StackWalker;
+use otlpprof::otlp::encoded::EncodedMessage;
+use otlpprof::otlp::encoded_profiles::{EncodedProfile, EncodedResource, EncodedScope};
 use otlpprof::otlp::frames::frames;
 use otlpprof::otlp::lookup::Lookup;
 use otlpprof::otlp::read::{decode_json, decode_protobuf, read};
+use otlpprof::otlp::reader::{Failure, Reader};
 use otlpprof::otlp::roots::{Ends, classify};
 use otlpprof::otlp::validate::Validator;
 use otlpprof::otlp::validate::rules::{RuleId, Severity};
-use otlpprof::otlp::wire::ProfilesData;
+use otlpprof::otlp::wire::{ProfilesData, Sample};
 use otlpprof::otlp::{EncodeOptions, Format, encode};
 use proptest::prelude::*;
 use prost::Message as _;
@@ -38,7 +41,7 @@ proptest! {
         prop_assert_eq!(json.notes.first(), []);
 
         let mut validator = Validator::new(1);
-        validator.message(&proto);
+        validator.message(&EncodedMessage::of_protobuf(proto.data.encode_to_vec()).unwrap());
         let report = validator.finish();
         let errors = report.breaches().filter(|(rule, _)| rule.rule().severity >= Severity::Error);
         let unexpected: Vec<_> = errors.filter(|(rule, _)| !OF_THE_CONTENT.contains(rule)).collect();
@@ -140,23 +143,23 @@ fn forms() -> [Vec<u8>; 4] {
 fn use_all_of(bytes: &[u8]) {
     let mut validator = Validator::new(3);
     let mut end = 0;
-    for message in read(bytes) {
+    for message in Reader::new(bytes).unwrap() {
         match message {
             Ok(message) => {
                 assert!(message.offset >= end, "messages do not overlap");
                 end = message.offset + message.size;
                 validator.message(&message);
-                let tables = Lookup::new(&message.data);
-                for scope in
-                    message.data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles)
-                {
-                    for sample in scope.profiles.iter().flat_map(|profile| &profile.samples) {
-                        let frames = frames(tables, sample.stack_index);
-                        let _ = classify(&frames, Ends::Unmarked, StackWalker::Vm);
-                    }
+                let decoded = message.decode();
+                assert_eq!(all_samples(&message), all_decoded_samples(&decoded));
+                let (tables, lookup) = (message.tables(), Lookup::new(&decoded));
+                for sample in all_decoded_samples(&decoded) {
+                    let frames = self::frames(tables, sample.stack_index);
+                    assert_eq!(frames, self::frames(lookup, sample.stack_index));
+                    let _ = classify(&frames, Ends::Unmarked, StackWalker::Vm);
                 }
             }
-            Err(error) => {
+            Err(Failure::Io(error)) => panic!("memory can be read: {error}"),
+            Err(Failure::Read(error)) => {
                 assert!(error.compressed || error.offset <= bytes.len() as u64, "{error}");
                 assert_eq!(error.to_string().lines().count(), 1, "{error}");
                 validator.unreadable(&error);
@@ -164,4 +167,16 @@ fn use_all_of(bytes: &[u8]) {
         }
     }
     let _ = validator.finish();
+}
+
+/// The samples of a message that stays encoded.
+fn all_samples(message: &EncodedMessage) -> Vec<Sample> {
+    let scopes = message.resources().flat_map(EncodedResource::scopes);
+    scopes.flat_map(EncodedScope::profiles).flat_map(EncodedProfile::samples).collect()
+}
+
+/// Those of a decoded one.
+fn all_decoded_samples(data: &ProfilesData) -> Vec<Sample> {
+    let scopes = data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles);
+    scopes.flat_map(|scope| &scope.profiles).flat_map(|profile| &profile.samples).cloned().collect()
 }

@@ -409,7 +409,7 @@ fn every_rule_is_broken_by_its_file_and_no_other() {
     let first = RuleId::ALL.iter().map(|&rule| (rule, breaking(rule)));
     for (number, (rule, file)) in first.chain(breaking_otherwise()).enumerate() {
         let limits = match rule {
-            RuleId::TooLarge => Limits { max_bytes: framed(&valid()).len() },
+            RuleId::TooLarge => Limits { max_bytes: framed(&valid()).len(), ..Limits::default() },
             _ => Limits::default(),
         };
         let report = validate::validate_within(&file, 3, limits);
@@ -464,4 +464,43 @@ fn a_file_without_a_message_is_wrong() {
         let report = validate::validate(file, 1);
         assert_eq!((names(&report), report.count(Severity::Unreadable)), (vec!["file-empty"], 1));
     }
+}
+
+/// Regression: the zero entries that libraries of Go write, of which each part is there and empty, were
+/// errors.
+#[test]
+fn zero_entries_may_have_their_parts() {
+    let with = |mutate: &dyn Fn(&mut ProfilesDictionary)| {
+        let bytes = broken(|data| mutate(data.dictionary.as_mut().unwrap()));
+        names(&validate::validate(&bytes, 1))
+    };
+    let empty = || Some(AnyValue { value: None });
+    assert_eq!(with(&|tables| tables.attribute_table[0].value = empty()), Vec::<&str>::new());
+    let json = br#"{"dictionary":{"attributeTable":[{"value":{}}]}}"#;
+    assert!(!names(&validate::validate(json, 1)).contains(&"table-zero-value"));
+    let zero_bytes = |trace, span| {
+        with(&move |tables| {
+            tables.link_table[0] = Link { trace_id: vec![0; trace], span_id: vec![0; span] };
+        })
+    };
+    for (trace, span) in [(16, 8), (16, 0), (0, 8)] {
+        assert_eq!(zero_bytes(trace, span), ["link-zero-bytes"]);
+    }
+    assert_eq!(zero_bytes(15, 8), ["table-zero-value", "link-zero-bytes"]);
+    // An empty text is a value.
+    let text = || Some(AnyValue { value: Some(Value::StringValue(String::new())) });
+    assert_eq!(with(&|tables| tables.attribute_table[0].value = text()), ["table-zero-value"]);
+}
+
+/// Regression: a profile of OTLP 1.8 with an id was an error of its bytes, not of its layout.
+#[test]
+fn old_layouts_are_named() {
+    let file = |profile: &[u8]| field(1, &field(2, &field(2, profile)));
+    let (sample, id) = (field(2, &[0x08, 1, 0x12, 1, 5, 0x1a, 1, 1]), field(8, &[7; 16]));
+    let times = [&[0x19][..], &7_u64.to_le_bytes(), &[0x20, 9]].concat();
+    for profile in [sample.clone(), [sample.clone(), id.clone()].concat(), [sample, times, id].concat()] {
+        assert_eq!(names(&validate::validate(&file(&profile), 1)), ["old-sample-layout"]);
+    }
+    let json = br#"{"resourceProfiles":[{"scopeProfiles":[{"profiles":[{"sample":[{"stackIndex":1}]}]}]}]}"#;
+    assert_eq!(names(&validate::validate(json, 1)), ["old-sample-layout"]);
 }

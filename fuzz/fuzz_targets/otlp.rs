@@ -7,26 +7,28 @@
 use libfuzzer_sys::fuzz_target;
 use otlpprof::core::stack_walker::StackWalker;
 use otlpprof::otlp::frames::frames;
-use otlpprof::otlp::lookup::Lookup;
-use otlpprof::otlp::read::{Limits, read_within};
+use otlpprof::otlp::read::Limits;
+use otlpprof::otlp::reader::{Failure, Reader};
 use otlpprof::otlp::roots::{Ends, classify};
 use otlpprof::otlp::validate::Validator;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut validator = Validator::new(2);
-    for message in read_within(bytes, Limits { max_bytes: 1 << 20 }) {
+    let limits = Limits { max_bytes: 1 << 20, ..Limits::default() };
+    for message in Reader::within(bytes, limits).expect("memory can be read") {
         match message {
             Ok(message) => {
                 validator.message(&message);
-                let tables = Lookup::new(&message.data);
-                for stack in 0..tables.dictionary.stack_table.len().min(100) {
+                let tables = message.tables();
+                for stack in 0..tables.stacks().len().min(100) {
                     let frames = frames(tables, stack as i32);
                     for walker in StackWalker::ALL {
                         let _ = classify(&frames, Ends::Unmarked, walker);
                     }
                 }
             }
-            Err(error) => validator.unreadable(&error),
+            Err(Failure::Read(error)) => validator.unreadable(&error),
+            Err(Failure::Io(error)) => panic!("memory can be read: {error}"),
         }
     }
     let _ = validator.finish();

@@ -2,7 +2,8 @@
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
-use std::io::{self, BufWriter, Write};
+use std::hash::Hash;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -10,12 +11,14 @@ use serde_json::{Value, json};
 
 use super::call_grammar::CallGrammar;
 use super::input::Input;
+use super::terminal::{self, write_json};
 use super::{EXIT_FAILED, Format};
 use crate::core::stack_walker::StackWalker;
-use crate::otlp::frames::frames;
-use crate::otlp::lookup::Lookup;
+use crate::otlp::encoded::EncodedMessage;
+use crate::otlp::encoded_profiles::EncodedResource;
+use crate::otlp::frames::{Frame, frames};
 use crate::otlp::roots::{Ends, Verdict, classify};
-use crate::otlp::wire::{ProfilesData, Sample};
+use crate::otlp::wire::Sample;
 
 /// Count the samples whose stack reaches its root
 ///
@@ -54,6 +57,26 @@ pub(super) struct Args {
     format: Format,
 }
 
+/// Stacks whose observations are summed before they are judged.
+const STACKS_AT_A_TIME: usize = 1 << 17;
+/// As many names of each kind are counted apart, and bytes of each are kept.
+const NAMES: usize = 1 << 14;
+const NAME_BYTES: usize = 1 << 10;
+/// All names beyond these.
+const OTHERS: &str = "(others)";
+
+/// The part of a name that is kept.
+fn kept(name: &str) -> &str {
+    &name[..name.floor_char_boundary(NAME_BYTES)]
+}
+
+/// Adds to what a key has; to what `others` has where there are too many keys.
+fn add_to<K: Eq + Hash>(sums: &mut HashMap<K, u64>, key: K, count: u64, others: impl FnOnce() -> K) {
+    let is_known = sums.len() < NAMES || sums.contains_key(&key);
+    let sum = sums.entry(if is_known { key } else { others() }).or_default();
+    *sum = sum.saturating_add(count);
+}
+
 /// Observations by kind (a root's, a reason's) and by the frame that says so.
 type Histogram = HashMap<(&'static str, String), u64>;
 
@@ -71,17 +94,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let grammar = args.grammar.as_deref().map(CallGrammar::read).transpose()?;
     let mut tally = Tally { illegal: grammar.is_some().then(HashMap::new), ..Tally::default() };
     for input in Input::open_whole(&args.files)? {
-        for message in input.messages() {
-            tally.add(&message?.data, args, grammar.as_ref());
+        for message in input.messages()? {
+            tally.add(&message?, args, grammar.as_ref());
         }
     }
     if args.distinct_times && !tally.timed {
         anyhow::bail!("no sample has a time: --distinct-times is for profiles taken with timestamps=true");
     }
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = terminal::stdout();
     match args.format {
         Format::Text => tally.print(args.top, &mut out)?,
-        Format::Json => writeln!(out, "{:#}", tally.to_json(args.top))?,
+        Format::Json => write_json(&tally.to_json(args.top), &mut out)?,
     }
     out.flush()?;
     let enough =
@@ -136,32 +159,56 @@ fn percent(part: u64, whole: u64) -> f64 {
 }
 
 impl Tally {
-    fn add(&mut self, data: &ProfilesData, args: &Args, grammar: Option<&CallGrammar>) {
-        let tables = Lookup::new(data);
-        for scope in data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles) {
-            let name = scope.scope.as_ref().map_or("", |scope| &scope.name);
-            let ends = if args.known_roots { Ends::Unmarked } else { Ends::of_scope(name) };
-            for profile in &scope.profiles {
-                let named = tables.attribute_text(&profile.attribute_indices, StackWalker::KEY);
+    fn add(&mut self, message: &EncodedMessage, args: &Args, grammar: Option<&CallGrammar>) {
+        let tables = message.tables();
+        for scope in message.resources().flat_map(EncodedResource::scopes) {
+            let of_scope = scope.scope().unwrap_or_default();
+            let ends = if args.known_roots { Ends::Unmarked } else { Ends::of_scope(&of_scope.name) };
+            for profile in scope.profiles() {
+                let header = profile.header();
+                let named = tables.attribute_text(&header.attribute_indices, StackWalker::KEY);
                 let walker = named.and_then(StackWalker::from_name).unwrap_or(args.walker);
-                let (_, unit) = tables.value_type(profile.sample_type);
-                for sample in &profile.samples {
-                    let count = observations(sample, unit, args.distinct_times);
-                    self.timed |= !sample.timestamps_unix_nano.is_empty();
-                    let frames = frames(tables, sample.stack_index);
-                    if let Some(call) = grammar.and_then(|grammar| grammar.illegal_call(&frames)) {
-                        let sum = self.illegal.get_or_insert_default().entry(call).or_default();
-                        *sum = sum.saturating_add(count);
+                let (_, unit) = tables.value_type(header.sample_type);
+                // A stack is judged once, however many samples have it.
+                let mut by_stack = HashMap::<i32, u64>::new();
+                let mut judge = |by_stack: &mut HashMap<i32, u64>| {
+                    for (stack, count) in by_stack.drain() {
+                        self.judge(&frames(tables, stack), count, ends, walker, grammar);
                     }
-                    let (histogram, kind, frame) = match classify(&frames, ends, walker) {
-                        Verdict::Reached(root, frame) => (&mut self.reached, root.name(), frame),
-                        Verdict::Broken(reason, frame) => (&mut self.broken, reason.name(), frame),
-                    };
-                    let sum = histogram.entry((kind, frame.to_owned())).or_default();
-                    *sum = sum.saturating_add(count);
+                };
+                let mut timed = false;
+                for sample in profile.samples() {
+                    timed |= !sample.timestamps_unix_nano.is_empty();
+                    let sum = by_stack.entry(sample.stack_index).or_default();
+                    *sum = sum.saturating_add(observations(&sample, unit, args.distinct_times));
+                    if by_stack.len() >= STACKS_AT_A_TIME {
+                        judge(&mut by_stack);
+                    }
                 }
+                judge(&mut by_stack);
+                self.timed |= timed;
             }
         }
+    }
+
+    /// Counts a stack that was observed so often.
+    fn judge(
+        &mut self,
+        frames: &[Frame<'_>],
+        count: u64,
+        ends: Ends,
+        walker: StackWalker,
+        grammar: Option<&CallGrammar>,
+    ) {
+        if let Some((callee, caller)) = grammar.and_then(|grammar| grammar.illegal_call(frames)) {
+            let call = (kept(&callee).to_owned(), kept(&caller).to_owned());
+            add_to(self.illegal.get_or_insert_default(), call, count, || (OTHERS.into(), OTHERS.into()));
+        }
+        let (histogram, kind, frame) = match classify(frames, ends, walker) {
+            Verdict::Reached(root, frame) => (&mut self.reached, root.name(), frame),
+            Verdict::Broken(reason, frame) => (&mut self.broken, reason.name(), frame),
+        };
+        add_to(histogram, (kind, kept(frame).to_owned()), count, || (kind, OTHERS.into()));
     }
 
     /// Samples with a call that the grammar does not have.
@@ -199,7 +246,8 @@ impl Tally {
         }
         for (title, histogram) in [("roots", &self.reached), ("ends of broken stacks", &self.broken)] {
             if !histogram.is_empty() && most > 0 {
-                writeln!(out, "\n{title}:")?;
+                writeln!(out)?;
+                writeln!(out, "{title}:")?;
             }
             for (kind, name, count) in top(histogram, most) {
                 writeln!(out, "{count:>10} {:>8.3} %  {kind:<14} {name}", percent(count, all))?;
@@ -207,7 +255,8 @@ impl Tally {
         }
         if self.illegal.is_some() {
             let illegal = self.illegal_calls();
-            writeln!(out, "\n{illegal} samples with a call that cannot be ({:.3} %)", percent(illegal, all))?;
+            writeln!(out)?;
+            writeln!(out, "{illegal} samples with a call that cannot be ({:.3} %)", percent(illegal, all))?;
         }
         for (callee, caller, count) in self.top_illegal(most) {
             writeln!(out, "{count:>10} {:>8.3} %  {callee} called by {caller}", percent(count, all))?;

@@ -1,56 +1,71 @@
-//! Input files, whole, with names for messages.
+//! Input files as streams of messages, with names for errors.
 
-use std::io::Read as _;
+use std::fs::File;
+use std::io::{self, Read, Seek as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 
-use crate::otlp::read::{Message, read};
+use super::spool;
+use crate::otlp::encoded::EncodedMessage;
+use crate::otlp::reader::Reader;
 
-/// A file and its bytes.
+/// A file that can be read several times, a message at a time.
 #[derive(Debug)]
 pub(super) struct Input {
     /// Its path; `-` is standard input.
     pub(super) path: PathBuf,
-    bytes: Vec<u8>,
+    /// How many bytes it had when it was opened: whoever adds some meanwhile does not change what it says.
+    length: u64,
+    /// What can be read once only.
+    kept: Option<File>,
 }
 
 impl Input {
-    /// Reads a file.
+    /// Takes a file that can be opened.
     pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
-        let bytes = if path == Path::new("-") {
-            let mut bytes = Vec::new();
-            std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+        let name = || path.display().to_string();
+        let kept = if path == Path::new("-") {
+            Some(spool::kept(io::stdin().lock(), path)?)
         } else {
-            std::fs::read(path)
+            let file = File::open(path).with_context(name)?;
+            let is_file = file.metadata().with_context(name)?.is_file();
+            if is_file { None } else { Some(spool::kept(file, path)?) }
         };
-        let bytes = bytes.with_context(|| path.display().to_string())?;
-        Ok(Self { path: path.to_owned(), bytes })
+        let length = match &kept {
+            Some(file) => file.metadata(),
+            None => std::fs::metadata(path),
+        };
+        Ok(Self { path: path.to_owned(), length: length.with_context(name)?.len(), kept })
     }
 
-    /// Reads files that must be readable to their ends, so that nothing of them is shown where they are not.
+    /// Opens files that must be readable to their ends, so that nothing of them is shown where they are not.
     pub(super) fn open_whole(paths: &[PathBuf]) -> anyhow::Result<Vec<Self>> {
         let inputs = paths.iter().map(|path| Self::open(path)).collect::<Result<Vec<_>, _>>()?;
         for input in &inputs {
-            input.messages().try_for_each(|message| message.map(drop))?;
+            input.messages()?.try_for_each(|message| message.map(drop))?;
         }
         Ok(inputs)
     }
 
-    /// The bytes.
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
+    /// The bytes, from the first on.
+    pub(super) fn bytes(&self) -> anyhow::Result<impl Read + use<>> {
+        let file = match &self.kept {
+            Some(kept) => kept.try_clone().and_then(|mut file| file.rewind().map(|()| file)),
+            None => File::open(&self.path),
+        };
+        Ok(file.with_context(|| self.path.display().to_string())?.take(self.length))
     }
 
-    /// The messages; errors name the file. A file without any is an error, so that it is not
+    /// The messages, one at a time; errors name the file. A file without any is an error, so that it is not
     /// taken for one without samples.
-    pub(super) fn messages(&self) -> impl Iterator<Item = anyhow::Result<Message>> {
-        let file = self.path.display();
-        let mut messages = read(&self.bytes).peekable();
+    pub(super) fn messages(&self) -> anyhow::Result<impl Iterator<Item = anyhow::Result<EncodedMessage>>> {
+        let file = || self.path.display().to_string();
+        let mut messages = Reader::new(self.bytes()?).with_context(file)?.peekable();
         let none = messages.peek().is_none();
-        let none = none.then(|| Err(anyhow!("{file}: no message in its {} bytes", self.bytes.len())));
-        messages
+        let none = none.then(|| Err(anyhow!("{}: no message in its {} bytes", file(), self.length)));
+        Ok(messages
             .map(move |message| message.map_err(|error| anyhow!("{}: {error}", self.path.display())))
-            .chain(none)
+            .chain(none))
     }
 }

@@ -11,6 +11,9 @@ mod input;
 mod payload;
 mod print;
 mod signals;
+mod spool;
+mod sums;
+mod terminal;
 mod validate;
 mod whole_file;
 
@@ -75,7 +78,7 @@ pub fn run() -> ExitCode {
         // The reader has seen enough: `| head`.
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(io::stderr(), "otlpprof: {error:#}");
+            let _ = writeln!(terminal::stderr(), "otlpprof: {error:#}");
             ExitCode::from(EXIT_BAD_INPUT)
         }
     }

@@ -1,16 +1,16 @@
 //! `otlpprof payload`: takes out what a profile was made of.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use flate2::bufread::MultiGzDecoder;
 
+use super::spool::kept;
 use super::whole_file;
 use crate::otlp::is_gzip;
 use crate::otlp::payload::{PayloadPlace, copy_payload, find_payloads};
@@ -29,9 +29,6 @@ pub(super) struct Args {
     output: PathBuf,
 }
 
-/// As much is kept of what cannot be read in place: some of the largest messages.
-const MOST_KEPT: u64 = 8 << 30;
-const COPY_LEN: usize = 1 << 16;
 /// As many bytes tell whether a file is compressed.
 const GZIP_LEN: u64 = 2;
 /// As many formats are named that payloads have.
@@ -76,41 +73,6 @@ fn open(path: &Path) -> anyhow::Result<(File, bool)> {
         false => kept(whole, path)?,
     };
     Ok((kept, is_compressed))
-}
-
-/// What comes of `path`, in a file that nobody else has and that goes with whoever has it.
-fn kept(mut from: impl Read, path: &Path) -> anyhow::Result<File> {
-    let directory = std::env::temp_dir();
-    let in_directory = || directory.display().to_string();
-    let mut file = nameless(&directory).with_context(in_directory)?;
-    let mut bytes = vec![0; COPY_LEN];
-    let mut length = 0;
-    loop {
-        let count = match from.read(&mut bytes) {
-            Ok(0) => break,
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error).with_context(|| path.display().to_string()),
-        };
-        length += count as u64;
-        if length > MOST_KEPT {
-            bail!("{}: more than {MOST_KEPT} bytes", path.display());
-        }
-        file.write_all(&bytes[..count]).with_context(in_directory)?;
-    }
-    Ok(file)
-}
-
-fn nameless(directory: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).mode(0o600);
-    options.clone().custom_flags(libc::O_TMPFILE).open(directory).or_else(|_| {
-        // Not all file systems have files without a name.
-        let path = directory.join(format!(".otlpprof-payload.{}.tmp", std::process::id()));
-        let file = options.create_new(true).open(&path)?;
-        fs::remove_file(&path)?;
-        Ok(file)
-    })
 }
 
 /// Fails without any payload, and with several that cannot follow one another.

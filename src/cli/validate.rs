@@ -1,16 +1,18 @@
 //! `otlpprof validate`: holds files to every rule of OTLP profiles.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use super::input::Input;
+use super::terminal::{self, write_json};
 use super::{EXIT_BAD_INPUT, EXIT_FAILED, Format};
 use crate::otlp::validate::report::Report;
 use crate::otlp::validate::rules::{RULES, Severity};
-use crate::otlp::validate::validate;
+use crate::otlp::validate::validate_stream;
 
 /// Check files against every rule of OTLP profiles
 ///
@@ -37,7 +39,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = terminal::stdout();
     if args.rules {
         print_rules(args.format, &mut out)?;
         out.flush()?;
@@ -48,7 +50,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut worst = None;
     let mut documents = Vec::new();
     for input in &inputs {
-        let (path, report) = (&input.path, validate(input.bytes(), args.show));
+        let path = &input.path;
+        let report =
+            validate_stream(input.bytes()?, args.show).with_context(|| path.display().to_string())?;
         worst = worst.max(severities(&report, args.strict).max());
         match args.format {
             Format::Text => print_text(path, &report, args.strict, &mut out)?,
@@ -57,11 +61,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if let Some(line) = unreadable(path, &report, args.strict) {
             // In its place among the other lines, if both go to one terminal.
             out.flush()?;
-            let _ = writeln!(io::stderr(), "otlpprof: {line}");
+            let _ = writeln!(terminal::stderr(), "otlpprof: {line}");
         }
     }
     if args.format == Format::Json {
-        writeln!(out, "{:#}", Value::from(documents))?;
+        write_json(&Value::from(documents), &mut out)?;
     }
     out.flush()?;
     Ok(match worst {
@@ -113,7 +117,7 @@ fn print_rules(format: Format, out: &mut dyn Write) -> io::Result<()> {
                     "reason": rule.reason, "source": rule.source,
                 })
             };
-            writeln!(out, "{:#}", RULES.iter().map(rule).collect::<Value>())
+            write_json(&RULES.iter().map(rule).collect::<Value>(), out)
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::lookup::Lookup;
+use super::lookup::Tables;
 use super::wire::Location;
 use crate::core::address::ElfVaddr;
 use crate::core::build_id::BuildId;
@@ -52,32 +52,37 @@ impl fmt::Display for Frame<'_> {
 }
 
 /// The frames of a stack, leaf first. An index out of range becomes a frame that says so.
-pub fn frames<'a>(tables: Lookup<'a>, stack_index: i32) -> Vec<Frame<'a>> {
+pub fn frames<'a>(tables: impl Tables<'a>, stack_index: i32) -> Vec<Frame<'a>> {
     let Some(locations) = tables.stack(stack_index) else {
         return vec![unresolved(format!("[no stack {stack_index}]"))];
     };
     let mut frames = Vec::with_capacity(locations.len());
-    for &index in locations {
-        match tables.location(index) {
-            Some(location) => push_frames(tables, location, &mut frames),
-            None => frames.push(unresolved(format!("[no location {index}]"))),
-        }
+    for &index in &*locations {
+        push_location(tables, index, &mut frames);
     }
     frames
+}
+
+/// Adds the frames of a location, the innermost first.
+pub fn push_location<'a>(tables: impl Tables<'a>, index: i32, frames: &mut Vec<Frame<'a>>) {
+    match tables.location(index) {
+        Some(location) => push_frames(tables, &location, frames),
+        None => frames.push(unresolved(format!("[no location {index}]"))),
+    }
 }
 
 fn unresolved<'a>(text: String) -> Frame<'a> {
     Frame { text: text.into(), naming: Naming::Nothing, frame_type: "", file: "", line: 0 }
 }
 
-fn push_frames<'a>(tables: Lookup<'a>, location: &'a Location, frames: &mut Vec<Frame<'a>>) {
+fn push_frames<'a>(tables: impl Tables<'a>, location: &Location, frames: &mut Vec<Frame<'a>>) {
     let frame_type = tables.attribute_text(&location.attribute_indices, FrameType::KEY).unwrap_or_default();
     if location.lines.is_empty() {
         let (text, naming) = name_without_line(tables, location);
         frames.push(Frame { text, naming, frame_type, file: "", line: 0 });
     }
     for line in &location.lines {
-        let function = tables.function(line.function_index).copied().unwrap_or_default();
+        let function = tables.function(line.function_index).unwrap_or_default();
         let names = [function.name_strindex, function.system_name_strindex];
         let name = names.into_iter().map(|name| tables.text(name)).find(|name| !name.is_empty());
         let (text, naming) = match name {
@@ -101,7 +106,7 @@ fn naming_of(name: &str) -> Naming {
     }
 }
 
-fn name_without_line<'a>(tables: Lookup<'a>, location: &'a Location) -> (Cow<'a, str>, Naming) {
+fn name_without_line<'a>(tables: impl Tables<'a>, location: &Location) -> (Cow<'a, str>, Naming) {
     if let Some(text) = tables.attribute_text(&location.attribute_indices, RemoteFrame::KEY) {
         return (text.into(), Naming::Remote);
     }

@@ -7,8 +7,6 @@
 //! | JSON documents, with any white space between them | the collector's file exporter, `format=json` |
 //! | any of them, gzipped | |
 
-use std::io::Read as _;
-
 use super::read_error::{ErrorKind, ReadError};
 use super::read_protobuf;
 
@@ -31,25 +29,6 @@ pub fn is_gzip(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x1f, 0x8b])
 }
 
-/// Decompresses up to `limit` bytes. What could be decompressed comes with the error that stopped it.
-pub(super) fn gunzip(bytes: &[u8], limit: usize) -> (Vec<u8>, Option<ReadError>) {
-    let mut out = Vec::new();
-    let result = flate2::read::MultiGzDecoder::new(bytes).take(limit as u64 + 1).read_to_end(&mut out);
-    let error = match result {
-        Err(error) => {
-            let detail = format!("gzip stream broken: {error}");
-            Some(ReadError::new(ErrorKind::GzipCorrupt, out.len() as u64, detail))
-        }
-        Ok(_) if out.len() > limit => {
-            out.truncate(limit);
-            let detail = format!("more than {limit} bytes");
-            Some(ReadError::new(ErrorKind::TooLarge, limit as u64, detail))
-        }
-        Ok(_) => None,
-    };
-    (out, error)
-}
-
 /// The form of a file, by its first bytes.
 ///
 /// A plain message begins with the key of field 1 or 2, 0x0a or 0x12. A length's first byte is 0 below
@@ -68,6 +47,38 @@ pub(super) fn detect(bytes: &[u8]) -> Result<Form, ReadError> {
         Some(_) if read_protobuf::looks_like_message(bytes) => Ok(Form::Plain),
         Some(_) => Err(ReadError::new(ErrorKind::UnknownFormat, 0, unknown(bytes))),
     }
+}
+
+/// The form of a file, by its first bytes alone; `None` where all bytes decide. `whole` says that there are
+/// no others.
+pub(super) fn detect_by_first(first: &[u8], whole: bool) -> Option<Result<Form, ReadError>> {
+    if whole {
+        return Some(detect(first));
+    }
+    let text = first.trim_ascii_start();
+    match first[0] {
+        b'{' => Some(Ok(Form::Json)),
+        0..=7 => Some(Ok(Form::LengthPrefixed)),
+        // No message has so long a stretch of text without any byte of a key or a length.
+        _ if text.first() == Some(&b'{') && is_text(first) => Some(Ok(Form::Json)),
+        0x0a | 0x12 => None,
+        _ if may_begin_otherwise(first) => None,
+        _ => Some(Err(ReadError::new(ErrorKind::UnknownFormat, 0, unknown(first)))),
+    }
+}
+
+/// Whether these bytes are text, but for a character that they break off in.
+fn is_text(bytes: &[u8]) -> bool {
+    let is_control = |byte: &u8| *byte < b' ' && !byte.is_ascii_whitespace();
+    let is_utf8 = std::str::from_utf8(bytes).map_or_else(|error| error.error_len().is_none(), |_| true);
+    is_utf8 && !bytes.iter().any(is_control)
+}
+
+/// Whether a file that begins with neither a usual key nor a usual length may be one of messages all the
+/// same: of a length of 128 MiB and more, or with fields that are not known.
+fn may_begin_otherwise(first: &[u8]) -> bool {
+    let behind_a_length = first.get(PREFIX).is_some_and(|key| [0x0a, 0x12].contains(key));
+    behind_a_length || read_protobuf::begins_like_message(first)
 }
 
 /// Whether a file that begins so may be one of protobuf messages: [`detect`] says why.

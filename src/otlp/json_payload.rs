@@ -5,9 +5,9 @@ use std::io::{self, BufRead, Read, Write};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
+use super::json_scalar::base64_digit;
 use super::json_text::{Escapes, JsonText, Unescaped};
 use super::payload::{Found, PayloadError};
-use super::read_json::base64_digit;
 
 /// The keys that lead to a profile, and a profile's own, as the specification has them and as readers take them besides.
 const PATH: [[&str; 2]; 3] =

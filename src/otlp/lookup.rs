@@ -1,6 +1,24 @@
 //! Lookups in a message's dictionary that no index can break.
 
+use std::borrow::Cow;
+
 use super::wire::*;
+
+/// Tables that frames are made of, decoded or not. No index breaks a lookup, and 0 stands for none.
+pub trait Tables<'a>: Copy {
+    /// A string; empty for 0 and for an index out of range.
+    fn text(self, index: i32) -> &'a str;
+    /// A stack's locations, leaf first.
+    fn stack(self, index: i32) -> Option<Cow<'a, [i32]>>;
+    /// A location.
+    fn location(self, index: i32) -> Option<Cow<'a, Location>>;
+    /// A mapping.
+    fn mapping(self, index: i32) -> Option<Cow<'a, Mapping>>;
+    /// A function.
+    fn function(self, index: i32) -> Option<Function>;
+    /// The text of the attribute with this key, if it is there and is text.
+    fn attribute_text(self, indices: &[i32], key: &str) -> Option<&'a str>;
+}
 
 /// The tables of one message. A message without a dictionary has empty ones.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +83,10 @@ impl<'a> Lookup<'a> {
     }
 
     /// An attribute's key and value, of every valid index other than 0.
-    pub fn attributes(self, indices: &'a [i32]) -> impl Iterator<Item = (&'a str, Option<&'a Value>)> {
+    pub fn attributes<'i>(
+        self,
+        indices: &'i [i32],
+    ) -> impl Iterator<Item = (&'a str, Option<&'a Value>)> + use<'a, 'i> {
         let attributes = indices.iter().filter(|&&index| index != 0);
         attributes.filter_map(move |&index| {
             let attribute = entry(&self.dictionary.attribute_table, index)?;
@@ -75,7 +96,7 @@ impl<'a> Lookup<'a> {
     }
 
     /// The text of the attribute with this key, if it is there and is text.
-    pub fn attribute_text(self, indices: &'a [i32], key: &str) -> Option<&'a str> {
+    pub fn attribute_text(self, indices: &[i32], key: &str) -> Option<&'a str> {
         let (_, value) = self.attributes(indices).find(|&(found, _)| found == key)?;
         self.value_text(value?)
     }
@@ -101,6 +122,32 @@ impl<'a> Lookup<'a> {
     pub fn value_type(self, value_type: Option<ValueType>) -> (&'a str, &'a str) {
         let ValueType { type_strindex, unit_strindex } = value_type.unwrap_or_default();
         (self.text(type_strindex), self.text(unit_strindex))
+    }
+}
+
+impl<'a> Tables<'a> for Lookup<'a> {
+    fn text(self, index: i32) -> &'a str {
+        Lookup::text(self, index)
+    }
+
+    fn stack(self, index: i32) -> Option<Cow<'a, [i32]>> {
+        Lookup::stack(self, index).map(Cow::Borrowed)
+    }
+
+    fn location(self, index: i32) -> Option<Cow<'a, Location>> {
+        Lookup::location(self, index).map(Cow::Borrowed)
+    }
+
+    fn mapping(self, index: i32) -> Option<Cow<'a, Mapping>> {
+        Lookup::mapping(self, index).map(Cow::Borrowed)
+    }
+
+    fn function(self, index: i32) -> Option<Function> {
+        Lookup::function(self, index).copied()
+    }
+
+    fn attribute_text(self, indices: &[i32], key: &str) -> Option<&'a str> {
+        Lookup::attribute_text(self, indices, key)
     }
 }
 

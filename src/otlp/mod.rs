@@ -1,30 +1,36 @@
 //! OTLP profiles: writing, reading, validating.
 
+pub mod bounds;
 mod dictionary;
 mod encode;
+pub mod encoded;
+pub mod encoded_profiles;
 mod field_writer;
 mod fields;
 pub mod frames;
 mod framing;
 mod functions;
 mod halve;
+mod json_document;
 pub mod json_indent;
 mod json_payload;
+mod json_scalar;
 mod json_text;
 mod json_transcode;
-mod json_tree;
 mod json_write;
-mod locations;
 pub mod lookup;
 mod message_write;
+mod old_layout;
 pub mod payload;
 pub mod process_context;
 mod profile_id;
 mod proto_write;
+mod protobuf_cursor;
 pub mod read;
 pub mod read_error;
 mod read_json;
 mod read_protobuf;
+pub mod reader;
 pub mod roots;
 mod samples;
 mod schema;

@@ -1,29 +1,31 @@
-//! Reading OTLP profile files of any form, and request bodies.
+//! Reading OTLP profile files of any form, and request bodies, from memory.
 //!
-//! In: the bytes of a file or of a request's body. Out: its messages one after the other, each with what was
-//! odd about it, and one error where reading had to stop; messages before the error are delivered. Memory is
-//! bounded by what is there: one message is decoded at a time, no declared length is allocated before its bytes
-//! are seen, and decompression stops at a limit. A decoded message takes up to some 40 times its encoded size
-//! (an empty Location is 2 bytes and becomes 72).
+//! In: the bytes of a file or of a request's body. Out: its messages one after the other, decoded, each with
+//! what was odd about it, and one error where reading had to stop; messages before the error are delivered. A
+//! decoded message takes up to some 40 times its encoded size: [`super::reader`] reads files as they come,
+//! and leaves messages encoded.
 
-use std::borrow::Cow;
-
-use super::framing::{self, Form, PREFIX};
-use super::read_error::{BytePlace, ErrorKind, Notes, ReadError};
+use super::bounds::MESSAGE_BYTES;
+use super::encoded::EncodedMessage;
+use super::framing::Form;
+use super::read_error::{ErrorKind, Notes, ReadError};
+use super::read_json;
+use super::reader::{Failure, Reader};
 use super::wire::ProfilesData;
-use super::{read_json, read_protobuf};
 
 /// How much is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The most bytes that a compressed file may have after decompression.
     pub max_bytes: usize,
+    /// The most bytes of a message, after decompression.
+    pub max_message: usize,
 }
 
 impl Default for Limits {
-    /// 1 GiB.
+    /// 1 GiB of what is compressed, and 2 GiB of a message.
     fn default() -> Self {
-        Self { max_bytes: 1 << 30 }
+        Self { max_bytes: 1 << 30, max_message: MESSAGE_BYTES }
     }
 }
 
@@ -46,10 +48,11 @@ pub struct Message {
     pub notes: Notes,
 }
 
-impl Message {
-    /// Where a byte of it is in the file, for people.
-    pub(crate) fn place(&self, offset: u64) -> BytePlace {
-        BytePlace { offset: self.offset + offset, compressed: self.compressed }
+impl From<EncodedMessage> for Message {
+    fn from(encoded: EncodedMessage) -> Self {
+        let data = encoded.decode();
+        let EncodedMessage { index, form, offset, compressed, size, notes, .. } = encoded;
+        Self { data, index, form, offset, compressed, size, notes }
     }
 }
 
@@ -60,111 +63,49 @@ pub fn read(bytes: &[u8]) -> Messages<'_> {
 
 /// Reads a file within limits of the caller's.
 pub fn read_within(bytes: &[u8], limits: Limits) -> Messages<'_> {
-    let compressed = framing::is_gzip(bytes);
-    let (bytes, broken) = if compressed {
-        let (bytes, broken) = framing::gunzip(bytes, limits.max_bytes);
-        (Cow::Owned(bytes), broken)
-    } else {
-        (Cow::Borrowed(bytes), None)
-    };
-    Messages { bytes, at: 0, index: 0, form: None, compressed, broken, done: false }
+    Messages { reader: Reader::within(bytes, limits) }
 }
 
 /// Decodes the protobuf body of a request.
 pub fn decode_protobuf(body: &[u8]) -> Result<Message, ReadError> {
-    let (data, notes) = read_protobuf::decode(body)?;
-    let (form, size) = (Form::Plain, body.len() as u64);
-    Ok(Message { data, index: 0, form, offset: 0, compressed: false, size, notes })
+    EncodedMessage::of_protobuf(body.to_vec()).map(Message::from)
 }
 
 /// Decodes the JSON body of a request, which is one document.
 pub fn decode_json(body: &[u8]) -> Result<Message, ReadError> {
-    let (data, notes, size) = read_json::decode_first(body)?;
+    encoded_json(body).map(Message::from)
+}
+
+/// The JSON body of a request, which is one document, as protobuf.
+///
+/// # Errors
+/// It is none, or beyond [`super::bounds`].
+pub fn encoded_json(body: &[u8]) -> Result<EncodedMessage, ReadError> {
+    let (bytes, notes, size) = read_json::transcode_first(body)?;
     if !body[size..].trim_ascii().is_empty() {
         let detail = "bytes after the end of the JSON document";
         return Err(ReadError::new(ErrorKind::JsonMalformed, size as u64, detail));
     }
-    let (form, size) = (Form::Json, size as u64);
-    Ok(Message { data, index: 0, form, offset: 0, compressed: false, size, notes })
+    read_json::check(bytes, notes, size)
 }
 
 /// The messages of a file. It ends after the first error.
 #[derive(Debug)]
 pub struct Messages<'a> {
-    bytes: Cow<'a, [u8]>,
-    at: usize,
-    index: usize,
-    form: Option<Form>,
-    compressed: bool,
-    /// Why decompression stopped early. It explains the truncation that is met at the end.
-    broken: Option<ReadError>,
-    done: bool,
+    reader: Result<Reader<'a>, std::io::Error>,
 }
 
 impl Iterator for Messages<'_> {
     type Item = Result<Message, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
+        match self.reader.as_mut().ok()?.next()? {
+            Ok(message) => Some(Ok(message.into())),
+            Err(Failure::Read(error)) => Some(Err(error)),
+            // Memory can always be read.
+            Err(Failure::Io(_)) => None,
         }
-        let result = self.step().transpose();
-        if let Some(Ok(_)) = result {
-            self.index += 1;
-            return result;
-        }
-        self.done = true;
-        let error = match (self.broken.take(), result) {
-            (Some(broken), _) => broken,
-            (None, Some(Err(error))) => error,
-            (None, _) => return None,
-        };
-        Some(Err(ReadError { compressed: self.compressed, message: self.index, ..error }))
     }
-}
-
-impl Messages<'_> {
-    fn step(&mut self) -> Result<Option<Message>, ReadError> {
-        let form = match self.form {
-            Some(form) => form,
-            None => *self.form.insert(framing::detect(&self.bytes)?),
-        };
-        let rest = &self.bytes[self.at..];
-        let (data, notes, offset, size) = match form {
-            Form::Plain if rest.is_empty() => return Ok(None),
-            Form::Plain => {
-                let (data, notes) = read_protobuf::decode(rest)?;
-                (data, notes, self.at, rest.len())
-            }
-            Form::LengthPrefixed => {
-                let frame = framing::next_frame(rest)
-                    .map_err(|detail| ReadError::new(ErrorKind::FrameTruncated, self.at as u64, detail))?;
-                let Some(frame) = frame else { return Ok(None) };
-                let start = self.at + PREFIX;
-                let (data, notes) =
-                    read_protobuf::decode(frame.message).map_err(|error| shift(error, start))?;
-                (data, notes, start, frame.message.len())
-            }
-            Form::Json => {
-                let text = rest.trim_ascii_start();
-                if text.is_empty() {
-                    return Ok(None);
-                }
-                let start = self.bytes.len() - text.len();
-                let (data, notes, size) =
-                    read_json::decode_first(text).map_err(|error| shift(error, start))?;
-                (data, notes, start, size)
-            }
-        };
-        self.at = offset + size;
-        let (index, compressed, offset, size) = (self.index, self.compressed, offset as u64, size as u64);
-        Ok(Some(Message { data, index, form, offset, compressed, size, notes }))
-    }
-}
-
-/// The error of a message as an error of its file.
-fn shift(error: ReadError, start: usize) -> ReadError {
-    ReadError { offset: error.offset + start as u64, ..error }
 }
 
 #[cfg(test)]
@@ -264,7 +205,7 @@ mod tests {
     #[test]
     fn decompression_is_limited() {
         let bomb = gzip(&vec![0; 1 << 20]);
-        let mut messages = read_within(&bomb, Limits { max_bytes: 1 << 10 });
+        let mut messages = read_within(&bomb, Limits { max_bytes: 1 << 10, ..Limits::default() });
         let error = messages.find_map(Result::err).unwrap();
         assert_eq!((error.kind, error.offset), (ErrorKind::TooLarge, 1 << 10));
     }

@@ -9,7 +9,7 @@ pub enum ErrorKind {
     UnknownFormat,
     /// A gzip stream that breaks off or is corrupt.
     GzipCorrupt,
-    /// More bytes than [`Limits::max_bytes`](super::read::Limits) after decompression.
+    /// More bytes than [`Limits`](super::read::Limits), or more of something than [`super::bounds`].
     TooLarge,
     /// A length prefix that counts more bytes than follow it.
     FrameTruncated,
@@ -21,7 +21,7 @@ pub enum ErrorKind {
     WireUtf8,
     /// Messages nested deeper than any sender needs.
     TooDeep,
-    /// The Sample of OTLP v1.8 and v1.9, whose fields have other numbers.
+    /// Samples or profiles of OTLP v1.9 or older, whose fields have other numbers.
     OldSampleLayout,
     /// Not a JSON document.
     JsonMalformed,

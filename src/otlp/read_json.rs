@@ -1,38 +1,62 @@
-//! One OTLP/JSON document to `wire` types.
+//! One OTLP/JSON document to protobuf.
 //!
-//! A document is turned into protobuf bytes by the field table, which the decoder then reads: one table and one
-//! decoder for both encodings. The rules are the specification's (protocol, "JSON Protobuf Encoding") over
-//! proto3's JSON mapping: lowerCamelCase keys, 64-bit integers as decimal strings (numbers are taken too), ids in
-//! hexadecimal, other bytes in base64, null for absent. What the specification forbids and a collector may
-//! still take is read and noted; a value that its field cannot hold is an error.
+//! A document is turned into protobuf bytes by the field table as it is parsed, so that there is no tree of
+//! it; what reads messages then reads these: one table and one reader for both encodings. The rules are the
+//! specification's (protocol, "JSON Protobuf Encoding") over proto3's JSON mapping: lowerCamelCase keys,
+//! 64-bit integers as decimal strings (numbers are taken too), ids in hexadecimal, other bytes in base64,
+//! null for absent. What the specification forbids and a collector may still take is read and noted; a value
+//! that its field cannot hold is an error.
 
-use prost::Message as _;
-use prost::encoding::{WireType, encode_key, encode_varint};
+use std::fmt;
 
-use super::json_tree::Json;
+use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
+use serde_core::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::encoded::EncodedMessage;
+use super::framing::Form;
+use super::json_scalar::{Scalar, base64, double, encoded_integer, expected, hexadecimal, integer};
 use super::read_error::{ErrorKind, NoteKind, Notes, ReadError};
+use super::read_protobuf;
 use super::schema::{self, Field, Kind, Schema};
-use super::wire::ProfilesData;
 
-/// Decodes the first document of `text`; also says how many bytes it takes. Offsets in the error count from
-/// the first byte; notes have none.
-pub(super) fn decode_first(text: &[u8]) -> Result<(ProfilesData, Notes, usize), ReadError> {
-    let mut documents = serde_json::Deserializer::from_slice(text).into_iter::<Json>();
-    let document = match documents.next() {
-        Some(Ok(document)) => document,
-        Some(Err(error)) => {
-            let offset = offset_of(text, error.line(), error.column());
-            return Err(ReadError::new(ErrorKind::JsonMalformed, offset, format!("bad JSON: {error}")));
-        }
-        None => return Err(ReadError::new(ErrorKind::JsonMalformed, 0, "no JSON document")),
+/// A document may be as many bytes larger in protobuf than it is in JSON: only lists of zeros are.
+const GROWTH: usize = 1 << 20;
+
+/// The first document of `text` as protobuf; also says how many bytes of the text it takes. Offsets in the
+/// error count from the first byte; notes have none.
+pub(super) fn transcode_first(text: &[u8]) -> Result<(Vec<u8>, Notes, usize), ReadError> {
+    let mut transcoder = Transcoder {
+        path: Vec::new(),
+        notes: Notes::default(),
+        // Protobuf is the smaller one of both nearly always: nothing is moved as it grows.
+        out: Vec::with_capacity(text.len()),
+        most: text.len() + GROWTH,
+        failure: None,
     };
-    let length = documents.byte_offset();
-    let mut transcoder = Transcoder::default();
-    let mut bytes = Vec::new();
-    transcoder.message(&schema::PROFILES_DATA, &document, &mut bytes)?;
-    let data = ProfilesData::decode(&bytes[..])
-        .map_err(|error| ReadError::new(ErrorKind::TooDeep, 0, format!("undecodable: {error}")))?;
-    Ok((data, transcoder.notes, length))
+    if text.trim_ascii_start().is_empty() {
+        return Err(ReadError::new(ErrorKind::JsonMalformed, 0, "no JSON document"));
+    }
+    let mut documents = serde_json::Deserializer::from_slice(text);
+    let done = Target { transcoder: &mut transcoder, place: Place::Root }.deserialize(&mut documents);
+    match (transcoder.failure, done) {
+        (Some(failure), _) => Err(failure),
+        (None, Err(error)) => {
+            let offset = offset_of(text, error.line(), error.column());
+            Err(ReadError::new(ErrorKind::JsonMalformed, offset, format!("bad JSON: {error}")))
+        }
+        (None, Ok(())) => {
+            let length = documents.into_iter::<IgnoredAny>().byte_offset();
+            transcoder.out.shrink_to_fit();
+            Ok((transcoder.out, transcoder.notes, length))
+        }
+    }
+}
+
+/// A document that has become protobuf, held to the bounds of messages. Offsets in the error count from the
+/// document's start.
+pub(super) fn check(bytes: Vec<u8>, notes: Notes, size: usize) -> Result<EncodedMessage, ReadError> {
+    read_protobuf::check_bounds(&bytes).map_err(|error| ReadError { offset: 0, ..error })?;
+    EncodedMessage::walked(bytes, Form::Json, size as u64, notes)
 }
 
 /// The offset of a line and column, both from 1, the column in bytes.
@@ -42,151 +66,316 @@ fn offset_of(text: &[u8], line: usize, column: usize) -> u64 {
     (before + column.saturating_sub(1)).min(text.len()) as u64
 }
 
-#[derive(Default)]
+/// What was entered of a document.
+enum Step {
+    Key(&'static Field),
+    /// One that is not the field's own, or none's.
+    Other(String),
+    Index(usize),
+}
+
 struct Transcoder {
-    /// The keys and indices entered, as a JSON path.
-    path: Vec<String>,
+    path: Vec<Step>,
     notes: Notes,
+    out: Vec<u8>,
+    /// The most bytes of `out`.
+    most: usize,
+    /// Why the document is refused, though it may be JSON.
+    failure: Option<ReadError>,
 }
 
 impl Transcoder {
     fn path(&self) -> String {
         let mut text = String::new();
         for step in &self.path {
-            if !text.is_empty() && !step.starts_with('[') {
+            if !text.is_empty() && !matches!(step, Step::Index(_)) {
                 text.push('.');
             }
-            text.push_str(step);
+            match step {
+                Step::Key(field) => text.push_str(&field.json_name()),
+                Step::Other(key) => text.push_str(key),
+                Step::Index(index) => text.push_str(&format!("[{index}]")),
+            }
         }
         text
     }
 
     fn note(&mut self, kind: NoteKind) {
-        let path = self.path();
-        self.notes.add(kind, 0, || path);
+        // Of many notes few are kept.
+        let mut notes = std::mem::take(&mut self.notes);
+        notes.add(kind, 0, || self.path());
+        self.notes = notes;
     }
 
-    fn wrong(&self, expected: &str, value: &Json) -> ReadError {
-        let found = match value {
-            Json::String(text) if text.len() <= 40 => format!("{text:?}"),
-            Json::Unsigned(number) => number.to_string(),
-            Json::Negative(number) => number.to_string(),
-            Json::Float(number) => number.to_string(),
-            other => other.type_name().to_owned(),
-        };
+    fn wrong(&self, expected: &str, found: &dyn fmt::Display) -> ReadError {
         ReadError::new(ErrorKind::JsonValue, 0, format!("{expected} is expected and {found} is there"))
             .at(self.path())
     }
 
-    fn message(&mut self, schema: &Schema, value: &Json, out: &mut Vec<u8>) -> Result<(), ReadError> {
-        let Json::Object(entries) = value else { return Err(self.wrong("an object", value)) };
-        let mut seen = 0_u32;
-        for (key, value) in entries {
-            self.path.push(key.clone());
-            let by_name = |field: &&Field| *field.name == **key || field.json_name() == *key;
-            match schema.fields.iter().find(by_name) {
-                Some(field) => {
-                    if field.json_name() != *key {
-                        self.note(NoteKind::JsonSnakeCase);
-                    }
-                    if seen & 1 << field.number != 0 {
-                        self.note(NoteKind::JsonDuplicateKey);
-                    }
-                    seen |= 1 << field.number;
-                    self.field(field, value, out)?;
-                }
-                None => self.note(NoteKind::JsonUnknownKey),
-            }
-            self.path.pop();
-        }
+    /// Keeps why the document is refused, and ends the parser.
+    fn fail<E: Error>(&mut self, failure: ReadError) -> E {
+        self.failure = Some(failure);
+        E::custom("refused")
+    }
+
+    /// Writes a message: its fields are what `body` writes.
+    fn message<E: Error>(
+        &mut self,
+        field: &Field,
+        body: impl FnOnce(&mut Self) -> Result<(), E>,
+    ) -> Result<(), E> {
+        encode_key(field.number, WireType::LengthDelimited, &mut self.out);
+        let start = self.out.len();
+        // Room for the length of most messages.
+        self.out.push(0);
+        body(self)?;
+        let length = self.out.len() - start - 1;
+        let room = encoded_len_varint(length as u64);
+        self.out.resize(self.out.len() + room - 1, 0);
+        self.out.copy_within(start + 1..start + 1 + length, start + room);
+        let mut prefix = Vec::with_capacity(room);
+        encode_varint(length as u64, &mut prefix);
+        self.out[start..start + room].copy_from_slice(&prefix);
         Ok(())
     }
 
-    fn field(&mut self, field: &Field, value: &Json, out: &mut Vec<u8>) -> Result<(), ReadError> {
-        match value {
-            Json::Null => {}
-            Json::Array(elements) if field.repeated => {
-                for (index, element) in elements.iter().enumerate() {
-                    self.path.push(format!("[{index}]"));
-                    self.element(field, element, out)?;
-                    self.path.pop();
-                }
-            }
-            other if field.repeated => return Err(self.wrong("an array", other)),
-            other => self.element(field, other, out)?,
-        }
-        Ok(())
-    }
-
-    fn element(&mut self, field: &Field, value: &Json, out: &mut Vec<u8>) -> Result<(), ReadError> {
-        match field.kind {
-            Kind::Message(schema) => {
-                let mut inner = Vec::new();
-                self.message(schema, value, &mut inner)?;
-                delimited(field, &inner, out);
-            }
-            Kind::String => match value {
-                Json::String(text) => delimited(field, text.as_bytes(), out),
-                other => return Err(self.wrong("a string", other)),
-            },
-            Kind::Bytes => match value {
-                Json::String(text) => match base64(text) {
-                    Some(bytes) => {
-                        if text.contains(['-', '_']) || !text.len().is_multiple_of(4) {
-                            self.note(NoteKind::JsonBase64Form);
-                        }
-                        delimited(field, &bytes, out);
+    /// Writes one element that is neither a list nor an object.
+    fn scalar(&mut self, field: &Field, value: &Scalar<'_>) -> Result<(), ReadError> {
+        let wrong = |this: &Self| this.wrong(expected(field.kind), value);
+        let out = &mut self.out;
+        match (field.kind, value) {
+            (Kind::String, Scalar::Text(text)) => delimited(field, text.as_bytes(), out),
+            (Kind::Bytes, Scalar::Text(text)) => match base64(text) {
+                Some(bytes) => {
+                    delimited(field, &bytes, out);
+                    if text.contains(['-', '_']) || !text.len().is_multiple_of(4) {
+                        self.note(NoteKind::JsonBase64Form);
                     }
-                    None => return Err(self.wrong("base64", value)),
-                },
-                other => return Err(self.wrong("a base64 string", other)),
+                }
+                None => return Err(self.wrong("base64", value)),
             },
-            Kind::Id => delimited(field, &self.id(value)?, out),
-            Kind::Bool => match value {
-                Json::Bool(value) => varint(field, u64::from(*value), out),
-                other => return Err(self.wrong("true or false", other)),
+            (Kind::Id, Scalar::Text(text)) => match (hexadecimal(text), base64(text)) {
+                (Some(id), _) => delimited(field, &id, out),
+                (None, Some(id)) if [8, 16].contains(&id.len()) => {
+                    delimited(field, &id, out);
+                    self.note(NoteKind::JsonBase64Id);
+                }
+                _ => return Err(wrong(self)),
             },
-            Kind::Double => match double(value) {
+            (Kind::Bool, Scalar::Bool(value)) => varint(field, u64::from(*value), out),
+            (Kind::Double, _) => match double(value) {
                 Some(number) => eight(field, number.to_bits(), out),
-                None => return Err(self.wrong("a number", value)),
+                None => return Err(wrong(self)),
             },
-            Kind::Int32 => match integer(value).and_then(|value| i32::try_from(value).ok()) {
-                Some(number) => varint(field, i64::from(number) as u64, out),
-                None => return Err(self.wrong("a 32-bit integer", value)),
+            (kind, _) => match integer(value).and_then(|number| encoded_integer(kind, number)) {
+                Some(number) if matches!(kind, Kind::Fixed64) => eight(field, number, out),
+                Some(number) => varint(field, number, out),
+                None => return Err(wrong(self)),
             },
-            Kind::Uint32 => match integer(value).and_then(|value| u32::try_from(value).ok()) {
-                Some(number) => varint(field, u64::from(number), out),
-                None => return Err(self.wrong("an unsigned 32-bit integer", value)),
-            },
-            Kind::Int64 => match integer(value).and_then(|value| i64::try_from(value).ok()) {
-                Some(number) => varint(field, number as u64, out),
-                None => return Err(self.wrong("a 64-bit integer", value)),
-            },
-            Kind::Uint64 | Kind::Fixed64 => {
-                let number = integer(value).and_then(|value| u64::try_from(value).ok());
-                match (number, field.kind) {
-                    (Some(number), Kind::Fixed64) => eight(field, number, out),
-                    (Some(number), _) => varint(field, number, out),
-                    (None, _) => return Err(self.wrong("an unsigned 64-bit integer", value)),
-                }
-            }
         }
         let is_64_bits = matches!(field.kind, Kind::Int64 | Kind::Uint64 | Kind::Fixed64);
-        if is_64_bits && !matches!(value, Json::String(_)) {
+        if is_64_bits && !matches!(value, Scalar::Text(_)) {
             self.note(NoteKind::JsonInt64Number);
         }
+        self.check_size()
+    }
+
+    fn check_size(&self) -> Result<(), ReadError> {
+        match self.out.len() > self.most {
+            true => {
+                let detail = format!("a document that is larger in protobuf than in JSON by {GROWTH} bytes");
+                Err(ReadError::new(ErrorKind::TooLarge, 0, detail).at(self.path()))
+            }
+            false => Ok(()),
+        }
+    }
+}
+
+/// Where a value is.
+#[derive(Clone, Copy)]
+enum Place {
+    /// It is the document.
+    Root,
+    /// It is what a key has.
+    Of(&'static Field),
+    /// It is an element of a list.
+    In(&'static Field),
+}
+
+/// What a value becomes.
+struct Target<'t> {
+    transcoder: &'t mut Transcoder,
+    place: Place,
+}
+
+impl Target<'_> {
+    fn scalar<E: Error>(self, value: &Scalar<'_>) -> Result<(), E> {
+        let done = match (self.place, value) {
+            (Place::Of(_), Scalar::Null) => Ok(()),
+            (Place::Of(field), _) if field.repeated => Err(self.transcoder.wrong("an array", value)),
+            (Place::Of(field) | Place::In(field), _) => self.transcoder.scalar(field, value),
+            (Place::Root, _) => Err(self.transcoder.wrong("an object", value)),
+        };
+        done.map_err(|failure| self.transcoder.fail(failure))
+    }
+
+    fn wrong<E: Error>(self, found: &str) -> E {
+        let expected = match self.place {
+            Place::Root => "an object",
+            Place::Of(field) if field.repeated => "an array",
+            Place::Of(field) | Place::In(field) => expected(field.kind),
+        };
+        let failure = self.transcoder.wrong(expected, &found);
+        self.transcoder.fail(failure)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Target<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Target<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        self.scalar(&Scalar::Null)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
+        self.scalar(&Scalar::Bool(value))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
+        self.scalar(&Scalar::Unsigned(value))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
+        self.scalar(&Scalar::Negative(value))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<(), E> {
+        self.scalar(&Scalar::Float(value))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<(), E> {
+        self.scalar(&Scalar::Text(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
+        let Place::Of(field) = self.place else { return Err(self.wrong("an array")) };
+        if !field.repeated {
+            return Err(self.wrong("an array"));
+        }
+        let transcoder = self.transcoder;
+        for index in 0.. {
+            transcoder.path.push(Step::Index(index));
+            let element = Target { transcoder, place: Place::In(field) };
+            if elements.next_element_seed(element)?.is_none() {
+                break;
+            }
+            transcoder.path.pop();
+        }
+        transcoder.path.pop();
         Ok(())
     }
 
-    fn id(&mut self, value: &Json) -> Result<Vec<u8>, ReadError> {
-        let Json::String(text) = value else { return Err(self.wrong("an id in hexadecimal", value)) };
-        if let Some(id) = hexadecimal(text) {
-            return Ok(id);
+    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<(), A::Error> {
+        let field = match self.place {
+            Place::Root => return fields(self.transcoder, &schema::PROFILES_DATA, entries),
+            Place::Of(field) if field.repeated => return Err(self.wrong("an object")),
+            Place::Of(field) | Place::In(field) => field,
+        };
+        match field.kind {
+            Kind::Message(schema) => {
+                self.transcoder.message(field, |transcoder| fields(transcoder, schema, entries))?;
+                self.transcoder.check_size().map_err(|failure| self.transcoder.fail(failure))
+            }
+            _ => Err(self.wrong("an object")),
         }
-        let id = base64(text).filter(|id| [8, 16].contains(&id.len()));
-        let id = id.ok_or_else(|| self.wrong("an id in hexadecimal", value))?;
-        self.note(NoteKind::JsonBase64Id);
-        Ok(id)
+    }
+}
+
+/// Writes the fields of an object.
+fn fields<'de, A: MapAccess<'de>>(
+    transcoder: &mut Transcoder,
+    schema: &'static Schema,
+    mut entries: A,
+) -> Result<(), A::Error> {
+    let mut seen = 0_u32;
+    while let Some(key) = entries.next_key_seed(Key { schema })? {
+        let Some((field, step)) = key.known else {
+            let is_old = std::ptr::eq(schema, &schema::PROFILE) && key.unknown == "sample";
+            transcoder.path.push(Step::Other(key.unknown));
+            if is_old {
+                let detail = "profiles of OTLP v1.8 or older, whose fields have other names than v1.10's";
+                let failure = ReadError::new(ErrorKind::OldSampleLayout, 0, detail).at(transcoder.path());
+                return Err(transcoder.fail(failure));
+            }
+            transcoder.note(NoteKind::JsonUnknownKey);
+            entries.next_value::<IgnoredAny>()?;
+            transcoder.path.pop();
+            continue;
+        };
+        let is_snake_case = matches!(step, Step::Other(_));
+        transcoder.path.push(step);
+        if is_snake_case {
+            transcoder.note(NoteKind::JsonSnakeCase);
+        }
+        if seen & 1 << field.number != 0 {
+            transcoder.note(NoteKind::JsonDuplicateKey);
+        }
+        seen |= 1 << field.number;
+        entries.next_value_seed(Target { transcoder, place: Place::Of(field) })?;
+        transcoder.path.pop();
+    }
+    Ok(())
+}
+
+/// A key of an object of this type.
+struct Key {
+    schema: &'static Schema,
+}
+
+/// The field that a key names, or the key.
+struct FoundKey {
+    known: Option<(&'static Field, Step)>,
+    unknown: String,
+}
+
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = FoundKey;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<FoundKey, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Key {
+    type Value = FoundKey;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E: Error>(self, key: &str) -> Result<FoundKey, E> {
+        let fields = self.schema.fields;
+        let known = match fields.iter().find(|field| field.has_json_name(key)) {
+            Some(field) => Some((field, Step::Key(field))),
+            None => {
+                let field = fields.iter().find(|field| field.name == key);
+                field.map(|field| (field, Step::Other(key.to_owned())))
+            }
+        };
+        let unknown = if known.is_none() { key.to_owned() } else { String::new() };
+        Ok(FoundKey { known, unknown })
     }
 }
 
@@ -206,79 +395,14 @@ fn eight(field: &Field, value: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-/// An integer as a number or a decimal string. `1.0` and `1e3` are integers to proto3's JSON mapping.
-fn integer(value: &Json) -> Option<i128> {
-    /// Above this, not every integer is a floating-point number.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    match value {
-        Json::Unsigned(number) => Some(i128::from(*number)),
-        Json::Negative(number) => Some(i128::from(*number)),
-        Json::Float(number) if number.fract() == 0.0 && number.abs() <= EXACT => Some(*number as i128),
-        Json::String(text) if !text.starts_with('+') => text.parse().ok(),
-        _ => None,
-    }
-}
-
-fn double(value: &Json) -> Option<f64> {
-    match value {
-        Json::Unsigned(number) => Some(*number as f64),
-        Json::Negative(number) => Some(*number as f64),
-        Json::Float(number) => Some(*number),
-        Json::String(text) => match &**text {
-            "NaN" => Some(f64::NAN),
-            "Infinity" => Some(f64::INFINITY),
-            "-Infinity" => Some(f64::NEG_INFINITY),
-            number => number.parse().ok().filter(|number: &f64| number.is_finite()),
-        },
-        _ => None,
-    }
-}
-
-fn hexadecimal(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
-    pairs.iter().map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?)).collect()
-}
-
-/// Base64 of either alphabet, padded or not (proto3's JSON mapping; RFC 4648, 4 and 5).
-fn base64(text: &str) -> Option<Vec<u8>> {
-    let digits = text.trim_end_matches('=').as_bytes();
-    let padding = text.len() - digits.len();
-    if digits.len() % 4 == 1 || padding > 2 || (padding > 0 && !text.len().is_multiple_of(4)) {
-        return None;
-    }
-    let mut out = Vec::with_capacity(digits.len() / 4 * 3 + 2);
-    for group in digits.chunks(4) {
-        let mut bits = 0_u32;
-        for &digit in group {
-            bits = bits << 6 | base64_digit(digit)?;
-        }
-        bits <<= 6 * (4 - group.len());
-        out.extend_from_slice(&bits.to_be_bytes()[1..group.len()]);
-    }
-    Some(out)
-}
-
-/// The six bits of a digit of either alphabet.
-pub(super) fn base64_digit(digit: u8) -> Option<u32> {
-    let value = match digit {
-        b'A'..=b'Z' => digit - b'A',
-        b'a'..=b'z' => digit - b'a' + 26,
-        b'0'..=b'9' => digit - b'0' + 52,
-        b'+' | b'-' => 62,
-        b'/' | b'_' => 63,
-        _ => return None,
-    };
-    Some(value.into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::wire::*;
     use super::*;
 
     fn decode(text: &str) -> Result<(ProfilesData, Notes), ReadError> {
-        decode_first(text.as_bytes()).map(|(data, notes, _)| (data, notes))
+        let (bytes, notes, _) = transcode_first(text.as_bytes())?;
+        Ok((prost::Message::decode(&*bytes).unwrap(), notes))
     }
 
     /// The document whose one profile is `profile`.
@@ -410,18 +534,5 @@ mod tests {
         assert_eq!(decode("{\"a\":\"").unwrap_err().kind, ErrorKind::JsonMalformed);
         let deep = "{\"a\":".repeat(100_000);
         assert_eq!(decode(&deep).unwrap_err().kind, ErrorKind::JsonMalformed);
-    }
-
-    #[test]
-    fn base64_is_read_in_all_its_forms() {
-        assert_eq!(base64("").unwrap(), b"");
-        assert_eq!(base64("Zg==").unwrap(), b"f");
-        assert_eq!(base64("Zg").unwrap(), b"f");
-        assert_eq!(base64("Zm9vYmE=").unwrap(), b"fooba");
-        assert_eq!(base64("Zm9vYmFy").unwrap(), b"foobar");
-        assert_eq!(base64("+/-_").unwrap(), [0xfb, 0xff, 0xbf]);
-        for bad in ["Z", "Zg=", "Z===", "=", "Zg==Zg==", "Z g="] {
-            assert_eq!(base64(bad), None, "{bad}");
-        }
     }
 }

@@ -1,142 +1,74 @@
-//! One protobuf message to `wire` types.
+//! One protobuf message, walked before it is read.
 //!
-//! The bytes are walked by the field table before they are decoded: the decoder knows neither where an error
-//! is nor which layout a Sample has, silently drops the upper half of an oversized index and every unknown
-//! field, and merges two concatenated messages into one whose indices point into the wrong tables. The walk
-//! allocates nothing but what it reports, so a declared length costs nothing until its bytes are there.
+//! The bytes are walked by the field table before anything is decoded: the decoder knows neither where an
+//! error is nor which layout a Sample has, silently drops the upper half of an oversized index and every
+//! unknown field, and merges two concatenated messages into one whose indices point into the wrong tables.
+//! The walk allocates nothing but what it reports, so a declared length costs nothing until its bytes are
+//! there.
 
-use prost::Message as _;
-
+use super::bounds::{self, Bounds};
+use super::old_layout::{self, SampleLayout, SeenFields};
+use super::protobuf_cursor::{Cursor, WireType};
 use super::read_error::{ErrorKind, NoteKind, Notes, ReadError};
 use super::schema::{self, Field, Kind, Schema};
-use super::wire::ProfilesData;
 
 /// Nesting allowed below the top. Values of attributes may nest; everything else needs six levels. The
 /// decoder's own limit is 100.
 const MAX_DEPTH: usize = 64;
 
 /// Decodes one message. Offsets in the error and the notes count from its start.
-pub(super) fn decode(bytes: &[u8]) -> Result<(ProfilesData, Notes), ReadError> {
-    let mut walk = Walk::default();
-    walk.message(&schema::PROFILES_DATA, bytes, 0)?;
-    walk.samples.decide()?;
-    let data = ProfilesData::decode(bytes)
+#[cfg(test)]
+fn decode(bytes: &[u8]) -> Result<(super::wire::ProfilesData, Notes), ReadError> {
+    let notes = check(bytes)?;
+    let data = prost::Message::decode(bytes)
         .map_err(|error| ReadError::new(ErrorKind::WireMalformed, 0, format!("undecodable: {error}")))?;
-    Ok((data, walk.notes))
+    Ok((data, notes))
+}
+
+/// Walks one message: whatever reads it afterwards meets no error. Offsets in the error and the notes count
+/// from its start.
+pub(super) fn check(bytes: &[u8]) -> Result<Notes, ReadError> {
+    let (walk, walked) = walk(bytes);
+    walk.samples.decide(walked)?;
+    Ok(walk.notes)
+}
+
+/// Walks one message whose fields are known to be today's.
+pub(super) fn check_bounds(bytes: &[u8]) -> Result<(), ReadError> {
+    walk(bytes).1
+}
+
+fn walk(bytes: &[u8]) -> (Walk, Result<(), ReadError>) {
+    let (notes, samples, bounds) = (Notes::default(), SampleLayout::default(), Bounds::of(bytes));
+    let mut walk = Walk { path: Vec::new(), notes, samples, bounds };
+    let walked = walk.message(&schema::PROFILES_DATA, bytes, 0);
+    (walk, walked)
 }
 
 /// Whether the bytes are a sequence of whole fields, those of a message's numbers with its wire types.
 pub(super) fn looks_like_message(bytes: &[u8]) -> bool {
-    let mut rest = Cursor { bytes, at: 0 };
+    has_fields_of_message(bytes, false)
+}
+
+/// Whether the bytes may be the first of a message: as [`looks_like_message`], and the last field may break
+/// off.
+pub(super) fn begins_like_message(bytes: &[u8]) -> bool {
+    has_fields_of_message(bytes, true)
+}
+
+fn has_fields_of_message(bytes: &[u8], may_break_off: bool) -> bool {
+    let mut rest = Cursor::new(bytes);
     while !rest.is_empty() {
         let Ok((number, wire_type)) = rest.key() else { return false };
         let field = schema::PROFILES_DATA.by_number(number);
-        if field.is_some_and(|(_, field)| field.kind.wire_type() != wire_type)
-            || rest.value(wire_type).is_err()
-        {
+        if field.is_some_and(|(_, field)| field.kind.wire_type() != wire_type) {
             return false;
+        }
+        if rest.value(wire_type).is_err() {
+            return may_break_off;
         }
     }
     true
-}
-
-/// How a field is encoded (protobuf's encoding guide, "Message Structure"). Groups are not used since 2009.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WireType {
-    Varint,
-    Eight,
-    Delimited,
-    Four,
-}
-
-impl WireType {
-    fn text(self) -> &'static str {
-        match self {
-            Self::Varint => "a varint",
-            Self::Eight => "8 bytes",
-            Self::Delimited => "length-delimited",
-            Self::Four => "4 bytes",
-        }
-    }
-}
-
-impl Kind {
-    fn wire_type(self) -> WireType {
-        match self {
-            Self::Int32 | Self::Uint32 | Self::Int64 | Self::Uint64 | Self::Bool => WireType::Varint,
-            Self::Fixed64 | Self::Double => WireType::Eight,
-            Self::String | Self::Bytes | Self::Id | Self::Message(_) => WireType::Delimited,
-        }
-    }
-}
-
-/// Reads forward through bytes; `at` is where it is.
-struct Cursor<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Cursor<'a> {
-    fn is_empty(&self) -> bool {
-        self.at >= self.bytes.len()
-    }
-
-    fn take(&mut self, count: u64) -> Result<&'a [u8], String> {
-        let left = self.bytes.len() - self.at;
-        let count = usize::try_from(count)
-            .ok()
-            .filter(|&count| count <= left)
-            .ok_or_else(|| format!("truncated: {count} bytes are announced and {left} follow"))?;
-        let taken = &self.bytes[self.at..self.at + count];
-        self.at += count;
-        Ok(taken)
-    }
-
-    fn varint(&mut self) -> Result<u64, String> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let Some(&byte) = self.bytes.get(self.at) else {
-                return Err("truncated within a varint".into());
-            };
-            self.at += 1;
-            // The tenth byte has room for bit 63 alone.
-            if shift == 63 && byte > 1 {
-                break;
-            }
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Ok(value);
-            }
-        }
-        Err("a varint of more than 64 bits".into())
-    }
-
-    fn key(&mut self) -> Result<(u32, WireType), String> {
-        let key = self.varint()?;
-        let number = u32::try_from(key >> 3).ok().filter(|number| (1..1 << 29).contains(number));
-        let number = number.ok_or_else(|| format!("field number {}, which cannot be", key >> 3))?;
-        let wire_type = match key & 7 {
-            0 => WireType::Varint,
-            1 => WireType::Eight,
-            2 => WireType::Delimited,
-            5 => WireType::Four,
-            other => return Err(format!("wire type {other}, which no OTLP message uses")),
-        };
-        Ok((number, wire_type))
-    }
-
-    /// The payload of a field whose key was just read. Varints have none: their value is returned instead.
-    fn value(&mut self, wire_type: WireType) -> Result<(u64, &'a [u8]), String> {
-        match wire_type {
-            WireType::Varint => Ok((self.varint()?, &[])),
-            WireType::Eight => Ok((0, self.take(8)?)),
-            WireType::Four => Ok((0, self.take(4)?)),
-            WireType::Delimited => {
-                let length = self.varint()?;
-                Ok((0, self.take(length)?))
-            }
-        }
-    }
 }
 
 /// A field that was entered, and which of its occurrences.
@@ -156,11 +88,11 @@ fn path_text(steps: impl Iterator<Item = Step>) -> String {
     text
 }
 
-#[derive(Default)]
 struct Walk {
     path: Vec<Step>,
     notes: Notes,
     samples: SampleLayout,
+    bounds: Bounds,
 }
 
 impl Walk {
@@ -178,10 +110,13 @@ impl Walk {
             let detail = format!("messages nested deeper than {MAX_DEPTH}");
             return Err(self.error(ErrorKind::TooDeep, base, detail, None));
         }
+        self.bounds
+            .enter(schema, bytes.len())
+            .map_err(|detail| self.error(ErrorKind::TooLarge, base, detail, None))?;
         let is_sample = std::ptr::eq(schema, &schema::SAMPLE);
         let mut seen = SeenFields::default();
         let mut counts = [0_usize; MAX_FIELDS];
-        let mut rest = Cursor { bytes, at: 0 };
+        let mut rest = Cursor::new(bytes);
         while !rest.is_empty() {
             let start = base + rest.at as u64;
             let malformed =
@@ -206,16 +141,25 @@ impl Walk {
             if wire_type == expected {
                 self.value(here, value, payload, payload_start)?;
             } else if field.repeated && wire_type == WireType::Delimited {
-                self.packed(here, payload, payload_start)?;
+                counts[position] = self.packed(here, payload, payload_start)?;
             } else if is_sample && (number, wire_type) == (3, WireType::Delimited) {
                 // The old layout's attributes, or an error of today's: all samples together decide.
                 self.samples
                     .packed_link
                     .get_or_insert_with(|| (start, path_text(self.path.iter().copied().chain([here]))));
             } else {
+                if old_layout::explains(schema, number, wire_type) {
+                    self.samples.explained.get_or_insert(start);
+                }
                 let (message, name) = (schema.name, field.name);
                 let detail = format!("{message}.{name} is {}, not {}", wire_type.text(), expected.text());
                 return Err(self.error(ErrorKind::WireType, start, detail, Some(here)));
+            }
+            if let Some(most) = bounds::longest_list(schema, field)
+                && counts[position] > most
+            {
+                let detail = format!("more than {most} values");
+                return Err(self.error(ErrorKind::TooLarge, start, detail, Some(here)));
             }
             if !field.repeated && counts[position] == 2 {
                 self.note(NoteKind::RepeatedSingular, start, here);
@@ -236,6 +180,10 @@ impl Walk {
                 self.path.pop();
             }
             Kind::String => {
+                if here.0.repeated {
+                    let counted = self.bounds.string(payload.len());
+                    counted.map_err(|detail| self.error(ErrorKind::TooLarge, start, detail, Some(here)))?;
+                }
                 if let Err(error) = std::str::from_utf8(payload) {
                     let at = start + error.valid_up_to() as u64;
                     let detail = "text that is not UTF-8".to_owned();
@@ -255,8 +203,9 @@ impl Walk {
     }
 
     /// The elements of a packed field, none of which is a message or a string.
-    fn packed(&mut self, (field, first): Step, bytes: &[u8], base: u64) -> Result<(), ReadError> {
-        let mut rest = Cursor { bytes, at: 0 };
+    /// How many there are now, with those before.
+    fn packed(&mut self, (field, first): Step, bytes: &[u8], base: u64) -> Result<usize, ReadError> {
+        let mut rest = Cursor::new(bytes);
         let mut here = (field, first);
         while !rest.is_empty() {
             let start = base + rest.at as u64;
@@ -266,91 +215,17 @@ impl Walk {
             self.value(here, value, payload, start)?;
             here.1 += 1;
         }
-        Ok(())
+        Ok(here.1)
     }
 }
 
 /// The most fields that a message has.
 const MAX_FIELDS: usize = 11;
 
-/// Which layout the samples of a message have.
-///
-/// v1.8 and v1.9 had `values` as field 2, `attribute_indices` 3 and `link_index` 4; today these are 4, 2 and 3.
-/// Decoding one layout as the other succeeds. What tells: a link is never length-delimited, and a sample has
-/// values or timestamps. Repeated numbers are usually packed but need not be (async-profiler does not pack), so
-/// a varint says nothing by itself. One sample may fit both layouts; a message's samples are of one.
-#[derive(Default)]
-struct SampleLayout {
-    /// The first length-delimited field 3, offset and path.
-    packed_link: Option<(u64, String)>,
-    /// The first sample that fits the old layout alone.
-    only_old: Option<u64>,
-    /// Whether a sample fits today's alone.
-    only_new: bool,
-    /// The first sample that fits both and looks like the old one.
-    rather_old: Option<u64>,
-    /// Whether a sample fits both and looks like today's.
-    rather_new: bool,
-}
-
-/// Which fields one sample has, by how they are encoded.
-#[derive(Default)]
-struct SeenFields {
-    packed: [bool; 5],
-    varints: [u32; 5],
-    times: bool,
-}
-
-impl SeenFields {
-    fn see(&mut self, number: u32, wire_type: WireType) {
-        let number = number as usize;
-        match wire_type {
-            _ if number >= self.packed.len() => self.times = true,
-            WireType::Delimited => self.packed[number] = true,
-            _ => self.varints[number] = self.varints[number].saturating_add(1),
-        }
-    }
-
-    fn has(&self, number: usize) -> bool {
-        self.packed[number] || self.varints[number] > 0
-    }
-}
-
-impl SampleLayout {
-    fn add(&mut self, seen: &SeenFields, offset: u64) {
-        let fits_new = (seen.has(4) || seen.times) && !seen.packed[3];
-        let fits_old = (seen.has(2) || seen.times) && !seen.packed[4] && seen.varints[4] <= 1;
-        match (fits_old, fits_new) {
-            (true, false) => drop(self.only_old.get_or_insert(offset)),
-            (false, true) => self.only_new = true,
-            // Who packs field 2 would pack values in field 4 too: it is a link.
-            (true, true) if seen.packed[2] && seen.varints[4] == 1 => {
-                self.rather_old.get_or_insert(offset);
-            }
-            (true, true) => self.rather_new = true,
-            (false, false) => {}
-        }
-    }
-
-    fn decide(self) -> Result<(), ReadError> {
-        let old = self.only_old.or(if self.rather_new { None } else { self.rather_old });
-        match (old, self.packed_link) {
-            (Some(offset), _) if !self.only_new => Err(ReadError::new(
-                ErrorKind::OldSampleLayout,
-                offset,
-                "samples of OTLP v1.8 or v1.9, whose fields are numbered differently from v1.10's",
-            )),
-            (_, Some((offset, path))) => {
-                let detail = "Sample.link_index is length-delimited, not a varint";
-                Err(ReadError::new(ErrorKind::WireType, offset, detail).at(path))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use prost::Message as _;
+
     use super::*;
     use crate::otlp::wire::*;
 
@@ -387,6 +262,41 @@ mod tests {
             let error = decode(&with_sample(sample)).unwrap_err();
             assert_eq!(error.kind, ErrorKind::OldSampleLayout, "{sample:x?}: {error}");
         }
+    }
+
+    /// Regression: a profile of an older layout with a field that is of another type today was an error of
+    /// the bytes.
+    #[test]
+    fn old_layouts_of_profiles_are_named_whatever_else_they_have() {
+        let (sample, value_type) = (&[0x08, 1, 0x12, 1, 9][..], &[0x08, 1, 0x10, 2][..]);
+        let (packed, id) = (&[1, 2, 3][..], &[0xfe; 16][..]);
+        let number = |key: u8| vec![key << 3, 5];
+        let fields: [&[&[u8]]; 8] = [
+            &[&field(2, sample), &field(8, id)],             // v1.8: profile_id
+            &[&field(2, sample), &field(8, id), &number(9)], // and dropped_attributes_count
+            &[&field(2, sample), &number(9)],                // v1.8 without an id
+            &[&field(2, sample), &number(7)],                // v1.8: comment_strindices, unpacked
+            &[&field(2, sample), &field(11, &[0xff])],       // v1.8: original_payload
+            &[&field(8, id)],                                // v1.8 without samples
+            &[&field(2, &[0x08, 1, 0x10, 3, 0x1a, 1, 9]), &field(3, packed)], // v1.7: location_indices
+            &[&field(2, &[0x1a, 1, 9, 0x28, 1])],            // v1.7: link_index
+        ];
+        let whole = |profile: &[u8]| field(1, &field(2, &field(2, profile)));
+        for profile in fields {
+            let error = decode(&whole(&profile.concat())).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::OldSampleLayout, "{profile:x?}: {error}");
+        }
+        let times = [number(4), number(5), field(6, value_type), number(7)].concat();
+        let error = decode(&whole(&times)).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::OldSampleLayout, "v1.7 without samples: {error}");
+        let no_link = field(2, &[0x10, 1, 0x1a, 1, 9, 0x22, 1, 2]);
+        let error = decode(&whole(&no_link)).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::OldSampleLayout, "v1.7: a sample alone: {error}");
+        let attribute = field(2, &field(6, &field(1, b"key")));
+        assert_eq!(decode(&attribute).unwrap_err().kind, ErrorKind::OldSampleLayout, "v1.7: KeyValue");
+        // With a sample of today's it is an error of the bytes.
+        let today = [field(2, &[0x08, 1, 0x22, 1, 9]), field(8, id)].concat();
+        assert_eq!(decode(&whole(&today)).unwrap_err().kind, ErrorKind::WireType);
     }
 
     #[test]

@@ -61,6 +61,21 @@ impl Schema {
 }
 
 impl Field {
+    /// Whether this is the field's name in OTLP/JSON.
+    pub(super) fn has_json_name(&self, name: &str) -> bool {
+        let mut letters = name.bytes();
+        let mut words = self.name.split('_');
+        let is_next = |letters: &mut std::str::Bytes<'_>, letter| letters.next() == Some(letter);
+        let is_first =
+            words.next().is_some_and(|word| word.bytes().all(|letter| is_next(&mut letters, letter)));
+        let are_others = words.all(|word| {
+            let (first, others) = word.as_bytes().split_at(1);
+            is_next(&mut letters, first[0].to_ascii_uppercase())
+                && others.iter().all(|&letter| is_next(&mut letters, letter))
+        });
+        is_first && are_others && letters.next().is_none()
+    }
+
     /// The field's name in OTLP/JSON: lowerCamelCase.
     pub(super) fn json_name(&self) -> String {
         let mut upper = false;
@@ -228,5 +243,12 @@ mod tests {
         assert_eq!(json(&STACK), ["locationIndices"]);
         assert_eq!(json(&SAMPLE)[4], "timestampsUnixNano");
         assert_eq!(json(&KEY_VALUE)[0], "key");
+        let name = |name| VALUE_TYPE.fields[0].has_json_name(name);
+        assert!(name("typeStrindex"));
+        assert!(
+            !["", "type", "type_strindex", "typeStrinde", "typeStrindexx", "typestrindex"]
+                .into_iter()
+                .any(name)
+        );
     }
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 
 use super::super::signals::Signals;
+use super::super::terminal;
 use super::output::{Output, Written};
 use super::summary::{self, Summary};
 use super::{Args, windows};
@@ -105,7 +106,7 @@ impl Following {
         let problems = self.converter.problems().to_vec();
         let batch = self.converter.convert();
         if !batch.profiles.is_empty()
-            && self.output.append(&batch, &mut *self.to, &mut io::stderr().lock())? == Written::Invalid
+            && self.output.append(&batch, &mut *self.to, &mut terminal::stderr())? == Written::Invalid
         {
             self.verdict = Written::Invalid;
         }
@@ -115,7 +116,7 @@ impl Following {
 
     /// Says what has not been said yet.
     fn tell(&mut self, problems: &[String]) -> anyhow::Result<()> {
-        let mut to = io::stderr().lock();
+        let mut to = terminal::stderr();
         for problem in problems {
             if self.told.insert(problem.clone()) {
                 writeln!(to, "otlpprof: {problem}")?;
@@ -126,7 +127,7 @@ impl Following {
 
     fn say_damaged(&mut self, name: &str, error: &JfrError) -> anyhow::Result<()> {
         self.is_damaged = true;
-        Ok(writeln!(io::stderr().lock(), "otlpprof: {name}: {error}")?)
+        Ok(writeln!(terminal::stderr(), "otlpprof: {name}: {error}")?)
     }
 }
 

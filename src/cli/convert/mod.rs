@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
+use super::terminal;
 use crate::convert::{AddError, ConvertOptions, JfrToOtlp, RequestedEvent};
 use crate::jfr::error::Problem;
 use output::Output;
@@ -97,7 +98,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let output = Output::new(args)?;
     let mut converter =
         JfrToOtlp::new(ConvertOptions { times: args.timestamps, events: args.events.clone(), only: None });
-    return_large_blocks();
     let mut problems = Vec::new();
     let mut is_without_constants = false;
     let progress = Progress::over(&args.files);
@@ -138,23 +138,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     problems.extend(summary::missing(&args.events, |name| summary.events().any(|known| known == name)));
     problems.extend(converter.problems().iter().cloned());
-    let written = output.write(&converter.convert(), &mut std::io::stderr().lock())?;
+    let written = output.write(&converter.convert(), &mut terminal::stderr())?;
     summary.print(&problems)?;
     Ok(match written {
         _ if !problems.is_empty() => ExitCode::from(super::EXIT_BAD_INPUT),
         output::Written::Valid => ExitCode::SUCCESS,
         output::Written::Invalid => ExitCode::from(super::EXIT_FAILED),
     })
-}
-
-/// Has large blocks of memory go back to the kernel when they are freed. By default glibc raises the size from which on
-/// blocks have a mapping of their own to that of the largest freed one (mallopt(3)): a recording's bytes would leave holes
-/// that the result does not fit into.
-fn return_large_blocks() {
-    #[cfg(target_env = "gnu")]
-    {
-        const LARGE: libc::c_int = 256 << 10;
-        // SAFETY: mallopt sets a number of the allocator's and may be called at any time; the parameter is one of malloc.h.
-        unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE) };
-    }
 }

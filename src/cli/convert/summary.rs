@@ -2,6 +2,7 @@
 
 use std::io::{self, Write as _};
 
+use super::super::terminal;
 use crate::convert::{EventCount, JfrToOtlp, RequestedEvent};
 
 /// Events of which no profile is made though they belong to some that are: what that means.
@@ -47,7 +48,7 @@ impl Summary {
 
     /// Prints a line for each type that can be converted, one for all others, and one for each problem.
     pub(super) fn print(&self, problems: &[String]) -> io::Result<()> {
-        let mut said = io::stderr().lock();
+        let mut said = terminal::stderr();
         for (name, count) in &self.counts {
             if count.converted + count.without_stack + count.without_value + count.outside == 0 {
                 continue;

@@ -1,85 +1,226 @@
-//! Messages and sums as one JSON document, with all indices resolved. It is not OTLP/JSON.
+//! Messages and sums as one JSON document, with all indices resolved. It is not OTLP/JSON. It is written as
+//! it is made: no more of it is in memory than a sample.
 
+use std::cell::Cell;
+use std::io::Write;
 use std::path::Path;
 
+use serde_core::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::labels::span_json;
-use super::summary::{ProfileSummary, SampleView};
-use super::top::{SHOWN_LABELS, TopStack, Tops};
-use super::{Args, value};
+use super::super::input::Input;
+use super::super::sums::labels::{SHOWN_LABELS, span_json};
+use super::super::sums::{Sums, TopStack, value};
+use super::super::terminal::JsonWriter;
+use super::summary::{LongStacks, ProfileSummary, SampleView, ShownFrames};
+use super::{Args, each_message};
 use crate::otlp::Form;
+use crate::otlp::encoded::{EncodedMessage, EncodedTables};
+use crate::otlp::encoded_profiles::{EncodedProfile, EncodedResource, EncodedScope};
 use crate::otlp::frames::Frame;
-use crate::otlp::lookup::Lookup;
-use crate::otlp::read::Message;
-use crate::otlp::wire::{self, KeyValue, Profile};
+use crate::otlp::wire::{self, KeyValue};
 
-/// Messages and sums of all files.
-pub(super) fn document(messages: Vec<Value>, tops: &Tops, args: &Args) -> Value {
-    let kinds = tops.kinds().map(|(kind, top)| {
-        let stacks = top.stacks(args.top_stacks()).into_iter();
-        let frames = top.frames(args.top_frames.unwrap_or(0)).into_iter();
+/// Prints the messages and sums of all files. The first of `broken` says where a file could not be read any
+/// further.
+pub(super) fn print(
+    inputs: &[Input],
+    args: &Args,
+    sums: &mut Sums,
+    broken: &mut Option<anyhow::Error>,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let mut json = JsonWriter::new(out);
+    json.raw("{\"messages\":[")?;
+    let mut is_first = true;
+    each_message(inputs, broken, |input, message| {
+        sums.add(message);
+        if !std::mem::take(&mut is_first) {
+            json.raw(",")?;
+        }
+        Ok(json.value(&MessageJson { path: &input.path, message, args })?)
+    })?;
+    json.raw("],\"top\":")?;
+    json.value(&tops(sums, args))?;
+    json.raw("}")?;
+    Ok(json.finish()?)
+}
+
+/// The sums of each kind of profile.
+fn tops(sums: &Sums, args: &Args) -> Value {
+    let kinds = sums.kinds().map(|(kind, top)| {
+        let stacks = sums.stacks(top, args.top_stacks()).into_iter();
+        let frames = sums.functions(top, args.top_frames.unwrap_or(0)).into_iter();
         json!({
             "kind": kind,
             "total": number(top.total),
             "stackCount": top.stack_count(),
-            "stacks": stacks.map(|stack| self::stack(&stack, tops)).collect::<Value>(),
+            "stacks": stacks.map(|stack| self::stack(&stack, sums)).collect::<Value>(),
             "frames": frames
-                .map(|(frame, sums)| json!({ "frame": frame, "self": number(sums.own), "total": number(sums.total) }))
+                .map(|(frame, sum)| json!({ "frame": frame, "self": number(sum.own), "total": number(sum.total) }))
                 .collect::<Value>(),
         })
     });
-    json!({ "messages": messages, "top": kinds.collect::<Value>() })
+    kinds.collect()
 }
 
 /// A stack with its sum, and what most of its samples are labelled with.
-fn stack(stack: &TopStack<'_>, tops: &Tops) -> Value {
+fn stack(stack: &TopStack<'_>, sums: &Sums) -> Value {
     let labels = stack.labels(SHOWN_LABELS).into_iter().map(|(set, sum)| {
-        let set = tops.labels(set);
-        json!({ "total": number(sum), "attributes": set.attributes, "link": set.link })
+        let set = sums.labels(set);
+        json!({ "total": number(sum), "attributes": set.attributes(), "link": set.link() })
     });
     json!({
         "total": number(stack.total),
-        "frames": stack.frames,
+        "frames": stack.frames.iter().map(|&frame| sums.frame(frame)).collect::<Value>(),
         "labelSetCount": stack.label_set_count(),
         "labels": labels.collect::<Value>(),
     })
 }
 
+/// A list that is made as it is written, once.
+struct Each<I>(Cell<Option<I>>);
+
+impl<I> Each<I> {
+    fn of(items: I) -> Self {
+        Self(Cell::new(Some(items)))
+    }
+}
+
+impl<I: Iterator<Item: Serialize>> Serialize for Each<I> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.0.take().into_iter().flatten())
+    }
+}
+
 /// One message.
-pub(super) fn message(path: &Path, message: &Message, args: &Args) -> Value {
-    let tables = Lookup::new(&message.data);
-    let resources = message.data.resource_profiles.iter().map(|resource| {
-        let scopes = resource.scope_profiles.iter().map(|scope| {
-            let profiles = scope.profiles.iter().map(|one| profile(tables, one, args.all));
-            json!({
-                "name": scope.scope.as_ref().map(|scope| &scope.name),
-                "version": scope.scope.as_ref().map(|scope| &scope.version),
-                "attributes": inline(tables, scope.scope.iter().flat_map(|scope| &scope.attributes)),
-                "profiles": profiles.collect::<Value>(),
-            })
-        });
-        json!({
-            "attributes": inline(tables, resource.resource.iter().flat_map(|resource| &resource.attributes)),
-            "scopes": scopes.collect::<Value>(),
-        })
-    });
-    let mut document = json!({
-        "file": path.display().to_string(),
-        "index": message.index,
-        "form": match message.form {
+struct MessageJson<'a> {
+    path: &'a Path,
+    message: &'a EncodedMessage,
+    args: &'a Args,
+}
+
+impl Serialize for MessageJson<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self { path, message, args } = *self;
+        let tables = message.tables();
+        let form = match message.form {
             Form::Plain => "protobuf",
             Form::LengthPrefixed => "length-prefixed",
             Form::Json => "json",
-        },
-        "offset": message.offset,
-        "size": message.size,
-        "resources": resources.collect::<Value>(),
-    });
-    if args.raw {
-        document["dictionary"] = dictionary(tables);
+        };
+        let resources = message.resources();
+        let resources = resources.map(|resource| ResourceJson { tables, resource, all: args.all });
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("file", &path.display().to_string())?;
+        map.serialize_entry("index", &message.index)?;
+        map.serialize_entry("form", form)?;
+        map.serialize_entry("offset", &message.offset)?;
+        map.serialize_entry("size", &message.size)?;
+        map.serialize_entry("resources", &Each::of(resources))?;
+        if args.raw {
+            map.serialize_entry("dictionary", &DictionaryJson(tables))?;
+        }
+        map.end()
     }
-    document
+}
+
+struct ResourceJson<'a> {
+    tables: EncodedTables<'a>,
+    resource: EncodedResource<'a>,
+    all: bool,
+}
+
+impl Serialize for ResourceJson<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self { tables, resource, all } = *self;
+        let scopes = resource.scopes().map(|scope| ScopeJson { tables, scope, all });
+        let attributes = resource.resource().unwrap_or_default().attributes;
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("attributes", &inline(tables, &attributes))?;
+        map.serialize_entry("scopes", &Each::of(scopes))?;
+        map.end()
+    }
+}
+
+struct ScopeJson<'a> {
+    tables: EncodedTables<'a>,
+    scope: EncodedScope<'a>,
+    all: bool,
+}
+
+impl Serialize for ScopeJson<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self { tables, scope, all } = *self;
+        let of_scope = scope.scope();
+        let profiles = scope.profiles().map(|profile| ProfileJson { tables, profile, all });
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("name", &of_scope.as_ref().map(|scope| &scope.name))?;
+        map.serialize_entry("version", &of_scope.as_ref().map(|scope| &scope.version))?;
+        map.serialize_entry("attributes", &inline(tables, &of_scope.unwrap_or_default().attributes))?;
+        map.serialize_entry("profiles", &Each::of(profiles))?;
+        map.end()
+    }
+}
+
+struct ProfileJson<'a> {
+    tables: EncodedTables<'a>,
+    profile: EncodedProfile<'a>,
+    all: bool,
+}
+
+impl Serialize for ProfileJson<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self { tables, profile, all } = *self;
+        let summary = ProfileSummary::new(tables, profile);
+        let header = &summary.header;
+        let value_type = |(name, unit)| json!({ "type": name, "unit": unit });
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("sampleType", &value_type(summary.sample_type))?;
+        map.serialize_entry("periodType", &value_type(summary.period_type))?;
+        map.serialize_entry("period", &header.period)?;
+        map.serialize_entry("timeUnixNano", &header.time_unix_nano)?;
+        map.serialize_entry("durationNano", &header.duration_nano)?;
+        map.serialize_entry("profileId", &value::hexadecimal(&header.profile_id))?;
+        map.serialize_entry("droppedAttributes", &header.dropped_attributes_count)?;
+        map.serialize_entry("originalPayloadFormat", &header.original_payload_format)?;
+        map.serialize_entry("originalPayloadBytes", &profile.payload().len())?;
+        map.serialize_entry("sampleCount", &summary.samples)?;
+        map.serialize_entry("total", &number(summary.total))?;
+        map.serialize_entry("attributes", &Attributes { tables, indices: &header.attribute_indices })?;
+        if all {
+            let mut shown = LongStacks::new();
+            let samples = profile.samples().enumerate().map(|(number, one)| SampleJson {
+                tables,
+                view: SampleView::new(tables, number, one, &mut shown),
+            });
+            map.serialize_entry("samples", &Each::of(samples))?;
+        }
+        map.end()
+    }
+}
+
+struct SampleJson<'a> {
+    tables: EncodedTables<'a>,
+    view: SampleView<'a>,
+}
+
+impl Serialize for SampleJson<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let view = &self.view;
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("values", &view.sample.values)?;
+        map.serialize_entry("timestampsUnixNano", &view.sample.timestamps_unix_nano)?;
+        map.serialize_entry(
+            "attributes",
+            &Attributes { tables: self.tables, indices: &view.sample.attribute_indices },
+        )?;
+        map.serialize_entry("link", &span_json(view.link.as_ref()))?;
+        match &view.frames {
+            ShownFrames::All(frames) => map.serialize_entry("frames", &Each::of(frames.iter().map(frame)))?,
+            ShownFrames::OfSample(first) => map.serialize_entry("framesOfSample", first)?,
+        }
+        map.end()
+    }
 }
 
 /// A sum. Those beyond 64 bits are no JSON integers to most readers.
@@ -87,53 +228,25 @@ fn number(sum: i128) -> Value {
     i64::try_from(sum).map_or_else(|_| json!(sum.to_string()), Value::from)
 }
 
-fn inline<'a>(tables: Lookup<'a>, attributes: impl Iterator<Item = &'a KeyValue>) -> Value {
-    let entry = |attribute: &'a KeyValue| {
+fn inline(tables: EncodedTables<'_>, attributes: &[KeyValue]) -> Value {
+    let entry = |attribute: &KeyValue| {
         let value = attribute.value.as_ref().and_then(|value| value.value.as_ref());
-        (tables.key(attribute), value)
+        (tables.key(attribute).to_owned(), value::to_json(tables, value))
     };
-    map(tables, attributes.map(entry))
+    attributes.iter().map(entry).collect::<Map<_, _>>().into()
 }
 
-fn map<'a>(
-    tables: Lookup<'a>,
-    attributes: impl Iterator<Item = (&'a str, Option<&'a wire::Value>)>,
-) -> Value {
-    let entries = attributes.map(|(key, value)| (key.to_owned(), value::to_json(tables, value)));
-    entries.collect::<Map<_, _>>().into()
+/// Attributes of the table, by key.
+struct Attributes<'a> {
+    tables: EncodedTables<'a>,
+    indices: &'a [i32],
 }
 
-fn profile(tables: Lookup<'_>, profile: &Profile, all: bool) -> Value {
-    let summary = ProfileSummary::new(tables, profile);
-    let mut document = json!({
-        "sampleType": { "type": summary.sample_type.0, "unit": summary.sample_type.1 },
-        "periodType": { "type": summary.period_type.0, "unit": summary.period_type.1 },
-        "period": profile.period,
-        "timeUnixNano": profile.time_unix_nano,
-        "durationNano": profile.duration_nano,
-        "profileId": value::hexadecimal(&profile.profile_id),
-        "droppedAttributes": profile.dropped_attributes_count,
-        "originalPayloadFormat": profile.original_payload_format,
-        "originalPayloadBytes": profile.original_payload.len(),
-        "sampleCount": profile.samples.len(),
-        "total": number(summary.total),
-        "attributes": map(tables, summary.attributes.iter().copied()),
-    });
-    if all {
-        let samples = profile.samples.iter().map(|one| sample(tables, &SampleView::new(tables, one)));
-        document["samples"] = samples.collect();
+impl Serialize for Attributes<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let attributes = self.tables.attributes(self.indices);
+        to.collect_map(attributes.map(|(key, value)| (key, value::to_json(self.tables, value.as_ref()))))
     }
-    document
-}
-
-fn sample(tables: Lookup<'_>, view: &SampleView<'_>) -> Value {
-    json!({
-        "values": view.sample.values,
-        "timestampsUnixNano": view.sample.timestamps_unix_nano,
-        "attributes": map(tables, view.attributes.iter().copied()),
-        "link": span_json(view.link),
-        "frames": view.frames.iter().map(frame).collect::<Value>(),
-    })
 }
 
 fn frame(frame: &Frame<'_>) -> Value {
@@ -141,47 +254,50 @@ fn frame(frame: &Frame<'_>) -> Value {
 }
 
 /// The tables, their indices as they are.
-fn dictionary(tables: Lookup<'_>) -> Value {
-    let dictionary = tables.dictionary;
-    let mappings = dictionary.mapping_table.iter().map(|mapping| {
-        json!({
-            "memoryStart": mapping.memory_start, "memoryLimit": mapping.memory_limit,
-            "fileOffset": mapping.file_offset, "filename": mapping.filename_strindex,
-            "attributes": mapping.attribute_indices,
-        })
-    });
-    let locations = dictionary.location_table.iter().map(|location| {
-        let line = |line: &wire::Line| {
-            json!({ "function": line.function_index, "line": line.line, "column": line.column })
-        };
-        json!({
-            "mapping": location.mapping_index, "address": location.address,
-            "lines": location.lines.iter().map(line).collect::<Value>(),
-            "attributes": location.attribute_indices,
-        })
-    });
-    let functions = dictionary.function_table.iter().map(|function| {
-        json!({
-            "name": function.name_strindex, "systemName": function.system_name_strindex,
-            "filename": function.filename_strindex, "startLine": function.start_line,
-        })
-    });
-    let links = dictionary.link_table.iter().map(|link| span_json(Some(link)));
-    let attributes = dictionary.attribute_table.iter().map(|attribute| {
-        let value = attribute.value.as_ref().and_then(|value| value.value.as_ref());
-        json!({
-            "key": attribute.key_strindex, "unit": attribute.unit_strindex,
-            "value": value::to_json(tables, value),
-        })
-    });
-    let stacks = dictionary.stack_table.iter().map(|stack| &stack.location_indices);
-    json!({
-        "mappings": mappings.collect::<Value>(),
-        "locations": locations.collect::<Value>(),
-        "functions": functions.collect::<Value>(),
-        "links": links.collect::<Value>(),
-        "strings": dictionary.string_table,
-        "attributes": attributes.collect::<Value>(),
-        "stacks": stacks.map(|stack| json!(stack)).collect::<Value>(),
-    })
+struct DictionaryJson<'a>(EncodedTables<'a>);
+
+impl Serialize for DictionaryJson<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let tables = self.0;
+        let mappings = tables.mappings().map(|mapping| {
+            json!({
+                "memoryStart": mapping.memory_start, "memoryLimit": mapping.memory_limit,
+                "fileOffset": mapping.file_offset, "filename": mapping.filename_strindex,
+                "attributes": mapping.attribute_indices,
+            })
+        });
+        let locations = tables.locations().map(|location| {
+            let line = |line: &wire::Line| {
+                json!({ "function": line.function_index, "line": line.line, "column": line.column })
+            };
+            json!({
+                "mapping": location.mapping_index, "address": location.address,
+                "lines": location.lines.iter().map(line).collect::<Value>(),
+                "attributes": location.attribute_indices,
+            })
+        });
+        let functions = tables.functions().map(|function| {
+            json!({
+                "name": function.name_strindex, "systemName": function.system_name_strindex,
+                "filename": function.filename_strindex, "startLine": function.start_line,
+            })
+        });
+        let links = tables.links().map(|link| span_json(Some(&link)));
+        let attributes = tables.attribute_table().map(|attribute| {
+            let value = attribute.value.as_ref().and_then(|value| value.value.as_ref());
+            json!({
+                "key": attribute.key_strindex, "unit": attribute.unit_strindex,
+                "value": value::to_json(tables, value),
+            })
+        });
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("mappings", &Each::of(mappings))?;
+        map.serialize_entry("locations", &Each::of(locations))?;
+        map.serialize_entry("functions", &Each::of(functions))?;
+        map.serialize_entry("links", &Each::of(links))?;
+        map.serialize_entry("strings", &Each::of(tables.strings()))?;
+        map.serialize_entry("attributes", &Each::of(attributes))?;
+        map.serialize_entry("stacks", &Each::of(tables.stacks()))?;
+        map.end()
+    }
 }

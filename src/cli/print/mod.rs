@@ -1,21 +1,20 @@
 //! `otlpprof print`: files of OTLP profiles for people and for scripts.
 
 mod json;
-mod labels;
 mod raw;
 mod summary;
 mod text;
 mod time;
-mod top;
-mod value;
 
-use std::io::{self, BufWriter, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::Format;
 use super::input::Input;
-use top::Tops;
+use super::sums::{By, Sums};
+use super::terminal;
+use crate::otlp::encoded::EncodedMessage;
 
 /// Show what is in files of OTLP profiles
 ///
@@ -29,9 +28,12 @@ pub(super) struct Args {
     /// Print this many stacks [default: 10, or none with --top-frames]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
-    /// Print this many frames, with what was observed in them (self) and in or below them (total)
+    /// Print this many functions, with what was observed in them (self) and in or below them (total)
     #[arg(long, value_name = "N")]
     top_frames: Option<usize>,
+    /// Of --top-frames: the lines of functions instead, each by itself
+    #[arg(long, requires = "top_frames")]
+    lines: bool,
     /// Print every sample
     #[arg(long)]
     all: bool,
@@ -57,33 +59,43 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         true => args.files.iter().map(|path| Input::open(path)).collect::<Result<_, _>>()?,
         false => Input::open_whole(&args.files)?,
     };
-    let mut out = BufWriter::new(io::stdout().lock());
-    let mut tops = Tops::new(args.top_frames.is_some());
-    let mut documents = Vec::new();
+    let mut out = terminal::stdout();
+    let by = if args.lines { By::Line } else { By::Function };
+    let mut sums = Sums::new(args.top_frames.map(|_| by));
     let mut broken = None;
-    for input in &inputs {
-        for message in input.messages() {
-            let message = match message {
-                Ok(message) => message,
-                Err(error) => {
-                    broken = broken.or(Some(error));
-                    break;
-                }
-            };
-            tops.add(&message.data);
-            match args.format {
-                Format::Text => text::print_message(&input.path, &message, args, &mut out)?,
-                Format::Json => documents.push(json::message(&input.path, &message, args)),
-            }
-        }
-    }
-    match args.format {
-        Format::Text => text::print_tops(&tops, args, &mut out)?,
-        Format::Json => writeln!(out, "{:#}", json::document(documents, &tops, args))?,
+    if args.format == Format::Json {
+        json::print(&inputs, args, &mut sums, &mut broken, &mut out)?;
+    } else {
+        each_message(&inputs, &mut broken, |input, message| {
+            sums.add(message);
+            Ok(text::print_message(&input.path, message, args, &mut out)?)
+        })?;
+        text::print_tops(&sums, args, &mut out)?;
     }
     out.flush()?;
     match broken {
         Some(error) => Err(error),
         None => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// Calls `take` with every message up to the end of its file, or to where that cannot be read any further,
+/// which the first of `broken` says.
+fn each_message(
+    inputs: &[Input],
+    broken: &mut Option<anyhow::Error>,
+    mut take: impl FnMut(&Input, &EncodedMessage) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    for input in inputs {
+        for message in input.messages()? {
+            match message {
+                Ok(message) => take(input, &message)?,
+                Err(error) => {
+                    broken.get_or_insert(error);
+                    break;
+                }
+            }
+        }
+    }
+    Ok(())
 }

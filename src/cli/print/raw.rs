@@ -2,21 +2,20 @@
 
 use std::io::{self, Write};
 
-use super::value;
-use crate::otlp::lookup::Lookup;
+use super::super::sums::value;
+use crate::otlp::encoded::EncodedTables;
 
-pub(super) fn print(tables: Lookup<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let dictionary = tables.dictionary;
-    for (index, text) in dictionary.string_table.iter().enumerate() {
+pub(super) fn print(tables: EncodedTables<'_>, out: &mut dyn Write) -> io::Result<()> {
+    for (index, text) in tables.strings().enumerate() {
         writeln!(out, "string_table[{index}] {text:?}")?;
     }
-    for (index, attribute) in dictionary.attribute_table.iter().enumerate() {
+    for (index, attribute) in tables.attribute_table().enumerate() {
         let value = attribute.value.as_ref().and_then(|value| value.value.as_ref());
         let (key, unit) = (attribute.key_strindex, attribute.unit_strindex);
         let text = value::text(tables, value);
         writeln!(out, "attribute_table[{index}] key {key} {:?} unit {unit} value {text}", tables.text(key))?;
     }
-    for (index, mapping) in dictionary.mapping_table.iter().enumerate() {
+    for (index, mapping) in tables.mappings().enumerate() {
         let (start, limit, offset) = (mapping.memory_start, mapping.memory_limit, mapping.file_offset);
         let (name, attributes) = (mapping.filename_strindex, &mapping.attribute_indices);
         let file = tables.text(name);
@@ -25,14 +24,14 @@ pub(super) fn print(tables: Lookup<'_>, out: &mut dyn Write) -> io::Result<()> {
             "mapping_table[{index}] {start:#x}..{limit:#x} from {offset:#x} of {name} {file:?} attributes {attributes:?}"
         )?;
     }
-    for (index, function) in dictionary.function_table.iter().enumerate() {
+    for (index, function) in tables.functions().enumerate() {
         let [name, system, file] =
             [function.name_strindex, function.system_name_strindex, function.filename_strindex]
                 .map(|index| format!("{index} {:?}", tables.text(index)));
         let line = function.start_line;
         writeln!(out, "function_table[{index}] name {name} system {system} file {file} line {line}")?;
     }
-    for (index, location) in dictionary.location_table.iter().enumerate() {
+    for (index, location) in tables.locations().enumerate() {
         let (mapping, address, attributes) =
             (location.mapping_index, location.address, &location.attribute_indices);
         write!(
@@ -44,12 +43,12 @@ pub(super) fn print(tables: Lookup<'_>, out: &mut dyn Write) -> io::Result<()> {
         }
         writeln!(out)?;
     }
-    for (index, link) in dictionary.link_table.iter().enumerate() {
+    for (index, link) in tables.links().enumerate() {
         let (trace, span) = (value::hexadecimal(&link.trace_id), value::hexadecimal(&link.span_id));
         writeln!(out, "link_table[{index}] trace {trace:?} span {span:?}")?;
     }
-    for (index, stack) in dictionary.stack_table.iter().enumerate() {
-        writeln!(out, "stack_table[{index}] {:?}", stack.location_indices)?;
+    for (index, stack) in tables.stacks().enumerate() {
+        writeln!(out, "stack_table[{index}] {:?}", stack)?;
     }
     Ok(())
 }

@@ -1,52 +1,49 @@
 //! What is said of a profile, whatever the format.
 
+use std::collections::HashMap;
+
+use super::super::sums::{kind_of, total};
+use crate::otlp::encoded::EncodedTables;
+use crate::otlp::encoded_profiles::EncodedProfile;
 use crate::otlp::frames::{Frame, frames};
-use crate::otlp::lookup::Lookup;
-use crate::otlp::wire::{Link, Profile, Sample, Value};
+use crate::otlp::wire::{Link, Profile, Sample};
+
+/// The frames of a longer stack are shown once for each profile. No profiler walks as deep.
+const LONG_STACK: usize = 4096;
 
 /// A profile's header and totals.
 #[derive(Debug)]
 pub(super) struct ProfileSummary<'a> {
+    /// The profile without its samples and payload.
+    pub(super) header: Profile,
     /// The kind and unit of values.
     pub(super) sample_type: (&'a str, &'a str),
     /// The kind and unit of the period.
     pub(super) period_type: (&'a str, &'a str),
+    /// What was sampled, in one line without totals.
+    pub(super) kind: String,
+    /// How many samples there are.
+    pub(super) samples: usize,
     /// The sum of all values.
     pub(super) total: i128,
-    /// Attributes by key.
-    pub(super) attributes: Vec<(&'a str, Option<&'a Value>)>,
 }
 
 impl<'a> ProfileSummary<'a> {
-    pub(super) fn new(tables: Lookup<'a>, profile: &'a Profile) -> Self {
-        Self {
-            sample_type: tables.value_type(profile.sample_type),
-            period_type: tables.value_type(profile.period_type),
-            total: profile.samples.iter().map(total).sum(),
-            attributes: tables.attributes(&profile.attribute_indices).collect(),
+    pub(super) fn new(tables: EncodedTables<'a>, profile: EncodedProfile<'a>) -> Self {
+        let header = profile.header();
+        let (mut samples, mut sum) = (0, 0);
+        for sample in profile.samples() {
+            samples += 1;
+            sum += total(&sample);
         }
-    }
-
-    /// What was sampled, in one line without totals.
-    pub(super) fn kind(&self) -> String {
-        kind(self.sample_type, self.period_type)
-    }
-}
-
-/// `samples/count by cpu/nanoseconds`.
-pub(super) fn kind(sample_type: (&str, &str), period_type: (&str, &str)) -> String {
-    let name = |(name, unit): (&str, &str)| match (name, unit) {
-        ("", "") => "?".to_owned(),
-        (name, unit) => format!("{name}/{unit}"),
-    };
-    format!("{} by {}", name(sample_type), name(period_type))
-}
-
-/// All that was observed by a sample: the sum of its values, or, where it has none, one for each timestamp.
-pub(super) fn total(sample: &Sample) -> i128 {
-    match &*sample.values {
-        [] => sample.timestamps_unix_nano.len() as i128,
-        values => values.iter().map(|&value| i128::from(value)).sum(),
+        Self {
+            sample_type: tables.value_type(header.sample_type),
+            period_type: tables.value_type(header.period_type),
+            kind: kind_of(tables, header.sample_type, header.period_type),
+            samples,
+            total: sum,
+            header,
+        }
     }
 }
 
@@ -54,20 +51,41 @@ pub(super) fn total(sample: &Sample) -> i128 {
 #[derive(Debug)]
 pub(super) struct SampleView<'a> {
     pub(super) total: i128,
-    pub(super) sample: &'a Sample,
-    pub(super) frames: Vec<Frame<'a>>,
-    pub(super) attributes: Vec<(&'a str, Option<&'a Value>)>,
-    pub(super) link: Option<&'a Link>,
+    pub(super) sample: Sample,
+    pub(super) frames: ShownFrames<'a>,
+    pub(super) link: Option<Link>,
 }
 
+/// The frames of a sample.
+#[derive(Debug)]
+pub(super) enum ShownFrames<'a> {
+    /// Leaf first.
+    All(Vec<Frame<'a>>),
+    /// Those of an earlier sample of the profile.
+    OfSample(usize),
+}
+
+/// The long stacks of a profile that have been shown, by index, and the samples that had them.
+pub(super) type LongStacks = HashMap<i32, usize>;
+
 impl<'a> SampleView<'a> {
-    pub(super) fn new(tables: Lookup<'a>, sample: &'a Sample) -> Self {
-        Self {
-            total: total(sample),
-            sample,
-            frames: frames(tables, sample.stack_index),
-            attributes: tables.attributes(&sample.attribute_indices).collect(),
-            link: tables.link(sample.link_index),
-        }
+    /// The sample of this number.
+    pub(super) fn new(
+        tables: EncodedTables<'a>,
+        number: usize,
+        sample: Sample,
+        shown: &mut LongStacks,
+    ) -> Self {
+        let frames = match shown.get(&sample.stack_index) {
+            Some(&first) => ShownFrames::OfSample(first),
+            None => {
+                let frames = frames(tables, sample.stack_index);
+                if frames.len() > LONG_STACK {
+                    shown.insert(sample.stack_index, number);
+                }
+                ShownFrames::All(frames)
+            }
+        };
+        Self { total: total(&sample), frames, link: tables.link(sample.link_index), sample }
     }
 }

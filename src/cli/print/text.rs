@@ -3,22 +3,22 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::labels::span_text;
-use super::summary::{ProfileSummary, SampleView};
-use super::top::{SHOWN_LABELS, TopStack, Tops};
-use super::{Args, raw, time, value};
+use super::super::sums::labels::{SHOWN_LABELS, span_text};
+use super::super::sums::{Sums, TopStack, value};
+use super::summary::{LongStacks, ProfileSummary, SampleView, ShownFrames};
+use super::{Args, raw, time};
 use crate::otlp::Form;
-use crate::otlp::lookup::Lookup;
-use crate::otlp::read::Message;
-use crate::otlp::wire::{KeyValue, Profile, Value};
+use crate::otlp::encoded::{EncodedMessage, EncodedTables};
+use crate::otlp::encoded_profiles::EncodedProfile;
+use crate::otlp::wire::{KeyValue, Value};
 
 pub(super) fn print_message(
     path: &Path,
-    message: &Message,
+    message: &EncodedMessage,
     args: &Args,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let tables = Lookup::new(&message.data);
+    let tables = message.tables();
     let form = match message.form {
         Form::Plain => "protobuf",
         Form::LengthPrefixed => "length-prefixed protobuf",
@@ -27,15 +27,15 @@ pub(super) fn print_message(
     let (file, index, size, place) = (path.display(), message.index, message.size, message.place(0));
     writeln!(out, "{file}: message {index}: {size} bytes of {form} at {place}")?;
     let mut profiles = 0..;
-    for resource in &message.data.resource_profiles {
+    for resource in message.resources() {
         writeln!(out, "resource")?;
-        let attributes = resource.resource.iter().flat_map(|resource| &resource.attributes);
-        print_inline(tables, attributes, out)?;
-        for scope in &resource.scope_profiles {
-            let name = scope.scope.as_ref().map(|scope| format!("{} {}", scope.name, scope.version));
+        print_inline(tables, resource.resource().unwrap_or_default().attributes, out)?;
+        for scope in resource.scopes() {
+            let of_scope = scope.scope();
+            let name = of_scope.as_ref().map(|scope| format!("{} {}", scope.name, scope.version));
             writeln!(out, "scope {}", name.as_deref().unwrap_or("(none)").trim_end())?;
-            print_inline(tables, scope.scope.iter().flat_map(|scope| &scope.attributes), out)?;
-            for (profile, index) in scope.profiles.iter().zip(&mut profiles) {
+            print_inline(tables, of_scope.unwrap_or_default().attributes, out)?;
+            for (profile, index) in scope.profiles().zip(&mut profiles) {
                 print_profile(tables, index, profile, args.all, out)?;
             }
         }
@@ -46,70 +46,69 @@ pub(super) fn print_message(
     writeln!(out)
 }
 
-fn print_inline<'a>(
-    tables: Lookup<'a>,
-    attributes: impl Iterator<Item = &'a KeyValue>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let attributes = attributes.map(|attribute| {
+fn print_inline(tables: EncodedTables<'_>, attributes: Vec<KeyValue>, out: &mut dyn Write) -> io::Result<()> {
+    for attribute in &attributes {
         let value = attribute.value.as_ref().and_then(|value| value.value.as_ref());
-        (tables.key(attribute), value)
-    });
-    print_attributes(tables, attributes, "  ", out)
-}
-
-fn print_attributes<'a>(
-    tables: Lookup<'a>,
-    attributes: impl Iterator<Item = (&'a str, Option<&'a Value>)>,
-    indent: &str,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    for (key, value) in attributes {
-        writeln!(out, "{indent}{key} = {}", value::text(tables, value))?;
+        print_attribute(tables, (tables.key(attribute), value), "  ", out)?;
     }
     Ok(())
 }
 
+fn print_attribute(
+    tables: EncodedTables<'_>,
+    (key, value): (&str, Option<&Value>),
+    indent: &str,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(out, "{indent}{key} = {}", value::text(tables, value))
+}
+
 fn print_profile(
-    tables: Lookup<'_>,
+    tables: EncodedTables<'_>,
     index: usize,
-    profile: &Profile,
+    profile: EncodedProfile<'_>,
     all: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let summary = ProfileSummary::new(tables, profile);
-    writeln!(out, "profile {index}: {}, period {}", summary.kind(), profile.period)?;
-    let (start, length) = (time::utc(profile.time_unix_nano), time::seconds(profile.duration_nano));
+    let header = &summary.header;
+    writeln!(out, "profile {index}: {}, period {}", summary.kind, header.period)?;
+    let (start, length) = (time::utc(header.time_unix_nano), time::seconds(header.duration_nano));
     writeln!(out, "  from {start} for {length}")?;
-    writeln!(out, "  {} samples, total {}", profile.samples.len(), summary.total)?;
-    if !profile.profile_id.is_empty() {
-        writeln!(out, "  id {}", value::hexadecimal(&profile.profile_id))?;
+    writeln!(out, "  {} samples, total {}", summary.samples, summary.total)?;
+    if !header.profile_id.is_empty() {
+        writeln!(out, "  id {}", value::hexadecimal(&header.profile_id))?;
     }
-    if !profile.original_payload.is_empty() {
-        let (bytes, format) = (profile.original_payload.len(), &profile.original_payload_format);
+    if !profile.payload().is_empty() {
+        let (bytes, format) = (profile.payload().len(), &header.original_payload_format);
         writeln!(out, "  original payload of {bytes} bytes, {format}")?;
     }
-    print_attributes(tables, summary.attributes.iter().copied(), "  ", out)?;
-    if profile.dropped_attributes_count > 0 {
-        writeln!(out, "  {} attributes dropped", profile.dropped_attributes_count)?;
+    for (key, value) in tables.attributes(&header.attribute_indices) {
+        print_attribute(tables, (key, value.as_ref()), "  ", out)?;
+    }
+    if header.dropped_attributes_count > 0 {
+        writeln!(out, "  {} attributes dropped", header.dropped_attributes_count)?;
     }
     if all {
-        for (index, sample) in profile.samples.iter().enumerate() {
-            print_sample(tables, index, &SampleView::new(tables, sample), out)?;
+        let mut shown = LongStacks::new();
+        for (index, sample) in profile.samples().enumerate() {
+            print_sample(tables, index, &SampleView::new(tables, index, sample, &mut shown), out)?;
         }
     }
     Ok(())
 }
 
 fn print_sample(
-    tables: Lookup<'_>,
+    tables: EncodedTables<'_>,
     index: usize,
     view: &SampleView<'_>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     writeln!(out, "  sample {index}: {}", view.total)?;
-    print_attributes(tables, view.attributes.iter().copied(), "    ", out)?;
-    if let Some(link) = view.link {
+    for (key, value) in tables.attributes(&view.sample.attribute_indices) {
+        print_attribute(tables, (key, value.as_ref()), "    ", out)?;
+    }
+    if let Some(link) = &view.link {
         writeln!(out, "    {}", span_text(link))?;
     }
     for (position, &at) in view.sample.timestamps_unix_nano.iter().enumerate() {
@@ -118,17 +117,17 @@ fn print_sample(
             None => writeln!(out, "    at {}", time::utc(at))?,
         }
     }
-    for frame in &view.frames {
-        writeln!(out, "      {frame}")?;
+    match &view.frames {
+        ShownFrames::All(frames) => frames.iter().try_for_each(|frame| writeln!(out, "      {frame}")),
+        ShownFrames::OfSample(first) => writeln!(out, "      the frames of sample {first}"),
     }
-    Ok(())
 }
 
 /// What a stack's samples are labelled with, a line for each of the sets that have most of them.
-fn print_labels(stack: &TopStack<'_>, tops: &Tops, out: &mut dyn Write) -> io::Result<()> {
+fn print_labels(stack: &TopStack<'_>, sums: &Sums, out: &mut dyn Write) -> io::Result<()> {
     let labels = stack.labels(SHOWN_LABELS);
     if let [(one, _)] = labels[..] {
-        return match &*tops.labels(one).text {
+        return match &*sums.labels(one).text {
             "" => Ok(()),
             text => writeln!(out, "    with {text}"),
         };
@@ -136,7 +135,7 @@ fn print_labels(stack: &TopStack<'_>, tops: &Tops, out: &mut dyn Write) -> io::R
     let mut shown = 0;
     for &(set, sum) in &labels {
         shown += sum;
-        match &*tops.labels(set).text {
+        match &*sums.labels(set).text {
             "" => writeln!(out, "    {sum} without labels")?,
             text => writeln!(out, "    {sum} with {text}")?,
         }
@@ -148,10 +147,10 @@ fn print_labels(stack: &TopStack<'_>, tops: &Tops, out: &mut dyn Write) -> io::R
     }
 }
 
-pub(super) fn print_tops(tops: &Tops, args: &Args, out: &mut dyn Write) -> io::Result<()> {
-    for (kind, top) in tops.kinds() {
+pub(super) fn print_tops(sums: &Sums, args: &Args, out: &mut dyn Write) -> io::Result<()> {
+    for (kind, top) in sums.kinds() {
         if args.top_stacks() > 0 {
-            let stacks = top.stacks(args.top_stacks());
+            let stacks = sums.stacks(top, args.top_stacks());
             writeln!(
                 out,
                 "top {} of {} stacks: {kind}, total {}",
@@ -161,20 +160,20 @@ pub(super) fn print_tops(tops: &Tops, args: &Args, out: &mut dyn Write) -> io::R
             )?;
             for stack in stacks {
                 writeln!(out, "{:>12} {:>6.2} %", stack.total, top.percent(stack.total))?;
-                for frame in stack.frames {
-                    writeln!(out, "      {frame}")?;
+                for &frame in stack.frames {
+                    writeln!(out, "      {}", sums.frame(frame))?;
                 }
-                print_labels(&stack, tops, out)?;
+                print_labels(&stack, sums, out)?;
             }
             writeln!(out)?;
         }
         if let Some(most) = args.top_frames {
-            let frames = top.frames(most);
+            let frames = sums.functions(top, most);
             writeln!(out, "top {} frames: {kind}, total {}", frames.len(), top.total)?;
             writeln!(out, "{:>12} {:>8} {:>12} {:>8}", "self", "", "total", "")?;
-            for (frame, sums) in frames {
-                let (own, total) = (top.percent(sums.own), top.percent(sums.total));
-                writeln!(out, "{:>12} {own:>6.2} % {:>12} {total:>6.2} %  {frame}", sums.own, sums.total)?;
+            for (frame, sum) in frames {
+                let (own, total) = (top.percent(sum.own), top.percent(sum.total));
+                writeln!(out, "{:>12} {own:>6.2} % {:>12} {total:>6.2} %  {frame}", sum.own, sum.total)?;
             }
             writeln!(out)?;
         }

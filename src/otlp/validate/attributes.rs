@@ -24,24 +24,24 @@ const MOST_LABELS: usize = 30;
 
 pub(super) fn check(check: &mut Check<'_>) {
     let data = check.data;
-    if let Some(dictionary) = &data.dictionary {
-        table(check, dictionary);
-        mappings(check, dictionary);
-        locations(check, dictionary);
+    if check.tables.are_there() {
+        table(check);
+        mappings(check);
+        locations(check);
     }
     let mut profiles = 0..;
-    for (resource_index, resource) in data.resource_profiles.iter().enumerate() {
+    for (resource_index, resource) in data.resources().enumerate() {
         let part = Part::Resource(resource_index);
-        let of_resource = resource.resource.as_ref().map_or(&[][..], |resource| &resource.attributes);
-        inline(check, part, of_resource);
-        for (scope_index, scope) in resource.scope_profiles.iter().enumerate() {
+        let of_resource = resource.resource().unwrap_or_default().attributes;
+        inline(check, part, &of_resource);
+        for (scope_index, scope) in resource.scopes().enumerate() {
             let part = Part::Scope(resource_index, scope_index);
-            let of_scope = scope.scope.as_ref().map_or(&[][..], |scope| &scope.attributes);
-            inline(check, part, of_scope);
+            let of_scope = scope.scope().unwrap_or_default().attributes;
+            inline(check, part, &of_scope);
             let outer = of_resource.len() + of_scope.len();
-            for (profile, profile_index) in scope.profiles.iter().zip(&mut profiles) {
-                unique(check, Part::Profile(profile_index), &profile.attribute_indices);
-                for (sample_index, sample) in profile.samples.iter().enumerate() {
+            for (profile, profile_index) in scope.profiles().zip(&mut profiles) {
+                unique(check, Part::Profile(profile_index), &profile.header().attribute_indices);
+                for (sample_index, sample) in profile.samples().enumerate() {
                     let part = Part::Sample(profile_index, sample_index);
                     unique(check, part, &sample.attribute_indices);
                     let labels = outer + sample.attribute_indices.len();
@@ -55,9 +55,9 @@ pub(super) fn check(check: &mut Check<'_>) {
 }
 
 /// Elements of the attribute table.
-fn table(check: &mut Check<'_>, dictionary: &ProfilesDictionary) {
+fn table(check: &mut Check<'_>) {
     let tables = check.tables;
-    for (index, attribute) in dictionary.attribute_table.iter().enumerate().skip(1) {
+    for (index, attribute) in tables.attribute_table().enumerate().skip(1) {
         let part = Part::Entry("attribute_table", index);
         let key = tables.text(attribute.key_strindex);
         if tables.string(attribute.key_strindex) == Some("") {
@@ -102,12 +102,12 @@ fn table(check: &mut Check<'_>, dictionary: &ProfilesDictionary) {
     }
 }
 
-fn mappings(check: &mut Check<'_>, dictionary: &ProfilesDictionary) {
+fn mappings(check: &mut Check<'_>) {
     let tables = check.tables;
-    for (index, mapping) in dictionary.mapping_table.iter().enumerate().skip(1) {
+    for (index, mapping) in tables.mappings().enumerate().skip(1) {
         let part = Part::Entry("mapping_table", index);
         unique(check, part, &mapping.attribute_indices);
-        let has = |key| tables.attributes(&mapping.attribute_indices).any(|(found, _)| found == key);
+        let has = |key| tables.attribute_keys(&mapping.attribute_indices).any(|found| found == key);
         let name = || shorten(tables.text(mapping.filename_strindex)).to_owned();
         if !has(GNU) && !has(GO) && !has(HTLHASH) {
             check.breach(RuleId::BuildIdMissing, part, name);
@@ -117,12 +117,12 @@ fn mappings(check: &mut Check<'_>, dictionary: &ProfilesDictionary) {
     }
 }
 
-fn locations(check: &mut Check<'_>, dictionary: &ProfilesDictionary) {
+fn locations(check: &mut Check<'_>) {
     let tables = check.tables;
-    for (index, location) in dictionary.location_table.iter().enumerate().skip(1) {
+    for (index, location) in tables.locations().enumerate().skip(1) {
         let part = Part::Entry("location_table", index);
         unique(check, part, &location.attribute_indices);
-        if !tables.attributes(&location.attribute_indices).any(|(key, _)| key == FrameType::KEY) {
+        if !tables.attribute_keys(&location.attribute_indices).any(|key| key == FrameType::KEY) {
             check.breach(RuleId::FrameTypeMissing, part, String::new);
         }
         let Some(text) = tables.attribute_text(&location.attribute_indices, RemoteFrame::KEY) else {
@@ -209,7 +209,7 @@ fn nested_keys(check: &mut Check<'_>, part: Part, value: Option<&Value>) {
 /// Attributes of the table, by their indices.
 fn unique(check: &mut Check<'_>, part: Part, indices: &[i32]) {
     if indices.len() > 1 {
-        let keys = check.tables.attributes(indices).map(|(key, _)| key).collect();
+        let keys = check.tables.attribute_keys(indices).collect();
         repeated_keys(check, part, keys);
     }
 }

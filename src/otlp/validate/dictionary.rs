@@ -1,48 +1,53 @@
 //! The dictionary: its tables, their elements, and the indices into them.
 
-use std::collections::HashMap;
-use std::hash::Hash;
+use std::hash::{BuildHasher as _, RandomState};
 
 use prost::Message as _;
 
 use super::super::wire::*;
 use super::Check;
 use super::references::{self, Table};
+use super::repeated;
 use super::report::{Part, Place};
 use super::rules::RuleId;
 
 pub(super) fn check(check: &mut Check<'_>) {
-    let Some(dictionary) = &check.data.dictionary else {
+    if !check.tables.are_there() {
         let message = check.message;
         check.report.add(RuleId::DictionaryMissing, || Place::Message(message), String::new);
         return;
-    };
-    zero_values(check, dictionary);
-    elements(check, dictionary);
-    duplicates(check, dictionary);
-    indices(check, dictionary);
+    }
+    zero_values(check);
+    elements(check);
+    duplicates(check);
+    indices(check);
 }
 
-fn zero_values(check: &mut Check<'_>, dictionary: &ProfilesDictionary) {
-    fn is_zero<T: Default + PartialEq>(table: &[T]) -> Option<bool> {
-        table.first().map(|entry| *entry == T::default())
+fn zero_values(check: &mut Check<'_>) {
+    fn is_zero<T: Default + PartialEq>(mut table: impl Iterator<Item = T>) -> Option<bool> {
+        table.next().map(|entry| entry == T::default())
     }
+    let tables = check.tables;
     let zero_bytes = |id: &[u8], length| id.len() == length && id.iter().all(|&byte| byte == 0);
     for table in Table::ALL {
         let zero = match table {
-            Table::Mapping => is_zero(&dictionary.mapping_table),
-            Table::Location => is_zero(&dictionary.location_table),
-            Table::Function => is_zero(&dictionary.function_table),
-            Table::String => is_zero(&dictionary.string_table),
-            Table::Attribute => is_zero(&dictionary.attribute_table),
-            Table::Stack => is_zero(&dictionary.stack_table),
-            Table::Link => match dictionary.link_table.first() {
-                Some(link) if zero_bytes(&link.trace_id, 16) && zero_bytes(&link.span_id, 8) => {
+            Table::Mapping => is_zero(tables.mappings()),
+            Table::Location => is_zero(tables.locations()),
+            Table::Function => is_zero(tables.functions()),
+            Table::String => is_zero(tables.strings()),
+            // Libraries of Go write the value, empty, of an attribute without one.
+            Table::Attribute => is_zero(tables.attribute_table().map(|attribute| KeyValueAndUnit {
+                value: attribute.value.filter(|value| value.value.is_some()),
+                ..attribute
+            })),
+            Table::Stack => is_zero(tables.stacks()),
+            Table::Link => tables.links().next().map(|link| {
+                let [trace_id, span_id] = [(&link.trace_id, 16), (&link.span_id, 8)];
+                if zero_bytes(trace_id.0, trace_id.1) || zero_bytes(span_id.0, span_id.1) {
                     check.breach(RuleId::LinkZeroBytes, Part::Entry(table.name(), 0), String::new);
-                    Some(true)
                 }
-                _ => is_zero(&dictionary.link_table),
-            },
+                [trace_id, span_id].into_iter().all(|(id, length)| id.is_empty() || zero_bytes(id, length))
+            }),
         };
         match zero {
             Some(true) => {}
@@ -56,15 +61,16 @@ fn zero_values(check: &mut Check<'_>, dictionary: &ProfilesDictionary) {
     }
 }
 
-fn elements(check: &mut Check<'_>, dictionary: &ProfilesDictionary) {
-    for (index, function) in dictionary.function_table.iter().enumerate().skip(1) {
+fn elements(check: &mut Check<'_>) {
+    let tables = check.tables;
+    for (index, function) in tables.functions().enumerate().skip(1) {
         let names = [function.name_strindex, function.system_name_strindex, function.filename_strindex];
-        if names.iter().all(|&name| check.tables.string(name) == Some("")) {
+        if names.iter().all(|&name| tables.string(name) == Some("")) {
             check.breach(RuleId::FunctionNameless, Part::Entry("function_table", index), String::new);
         }
     }
-    for (index, location) in dictionary.location_table.iter().enumerate().skip(1) {
-        let Some(mapping) = check.tables.mapping(location.mapping_index) else { continue };
+    for (index, location) in tables.locations().enumerate().skip(1) {
+        let Some(mapping) = tables.mapping(location.mapping_index) else { continue };
         let inside = (mapping.memory_start..mapping.memory_limit).contains(&location.address);
         if location.address != 0 && mapping.memory_limit != 0 && !inside {
             let (address, start, limit) = (location.address, mapping.memory_start, mapping.memory_limit);
@@ -73,13 +79,12 @@ fn elements(check: &mut Check<'_>, dictionary: &ProfilesDictionary) {
             });
         }
     }
-    for (index, link) in dictionary.link_table.iter().enumerate() {
+    // Which the first may be is a rule of its own.
+    for (index, link) in tables.links().enumerate().skip(1) {
         let part = Part::Entry("link_table", index);
         let lengths = (link.trace_id.len(), link.span_id.len());
         let zero = |id: &[u8]| id.iter().all(|&byte| byte == 0);
-        if index == 0 {
-            // What it may be is a rule of its own.
-        } else if lengths != (16, 8) {
+        if lengths != (16, 8) {
             let detail = || format!("{} and {} bytes", lengths.0, lengths.1);
             check.breach(RuleId::LinkIdLength, part, detail);
         } else if zero(&link.trace_id) || zero(&link.span_id) {
@@ -88,30 +93,30 @@ fn elements(check: &mut Check<'_>, dictionary: &ProfilesDictionary) {
     }
 }
 
-fn duplicates(check: &mut Check<'_>, dictionary: &ProfilesDictionary) {
-    fn find<K: Hash + Eq>(check: &mut Check<'_>, table: Table, keys: impl Iterator<Item = K>) {
-        let mut first = HashMap::new();
-        for (index, key) in keys.enumerate() {
-            let earlier = *first.entry(key).or_insert(index);
-            if earlier != index {
-                check.breach(RuleId::DictionaryDuplicate, Part::Entry(table.name(), index), || {
-                    format!("equals [{earlier}]")
-                });
-            }
-        }
+fn duplicates(check: &mut Check<'_>) {
+    fn find<I: Iterator<Item = u64>>(check: &mut Check<'_>, table: Table, hashes: impl Fn() -> I) {
+        repeated::find(hashes, |index, earlier| {
+            check.breach(RuleId::DictionaryDuplicate, Part::Entry(table.name(), index), || {
+                format!("equals [{earlier}]")
+            });
+        });
     }
-    find(check, Table::Mapping, dictionary.mapping_table.iter());
-    find(check, Table::Location, dictionary.location_table.iter());
-    find(check, Table::Function, dictionary.function_table.iter());
-    find(check, Table::Link, dictionary.link_table.iter());
-    find(check, Table::String, dictionary.string_table.iter());
-    // Values may be floating-point numbers, which are no keys; their encoding is.
-    find(check, Table::Attribute, dictionary.attribute_table.iter().map(|entry| entry.encode_to_vec()));
-    find(check, Table::Stack, dictionary.stack_table.iter());
+    let (hasher, tables) = (&RandomState::new(), check.tables);
+    find(check, Table::Mapping, || tables.mappings().map(|entry| hasher.hash_one(entry)));
+    find(check, Table::Location, || tables.locations().map(|entry| hasher.hash_one(entry)));
+    find(check, Table::Function, || tables.functions().map(|entry| hasher.hash_one(entry)));
+    find(check, Table::Link, || tables.links().map(|entry| hasher.hash_one(entry)));
+    find(check, Table::String, || tables.strings().map(|entry| hasher.hash_one(entry)));
+    // Values may be floating-point numbers, which have no hash; their encoding has.
+    find(check, Table::Attribute, || {
+        tables.attribute_table().map(|entry| hasher.hash_one(entry.encode_to_vec()))
+    });
+    find(check, Table::Stack, || tables.stacks().map(|entry| hasher.hash_one(entry)));
 }
 
-fn indices(check: &mut Check<'_>, dictionary: &ProfilesDictionary) {
-    let mut used = Table::ALL.map(|table| vec![false; table.len(dictionary)]);
+fn indices(check: &mut Check<'_>) {
+    let tables = check.tables;
+    let mut used = Table::ALL.map(|table| vec![false; table.len(tables)]);
     let mut all_in_range = true;
     let data = check.data;
     references::visit(data, &mut |reference| {
@@ -140,7 +145,9 @@ fn indices(check: &mut Check<'_>, dictionary: &ProfilesDictionary) {
     for (table, used) in Table::ALL.into_iter().zip(used) {
         for (index, _) in used.iter().enumerate().skip(1).filter(|(_, used)| !**used) {
             let detail = || match table {
-                Table::String => format!("{:?}", shorten(&dictionary.string_table[index])),
+                Table::String => {
+                    format!("{:?}", shorten(i32::try_from(index).map_or("", |index| tables.text(index))))
+                }
                 _ => String::new(),
             };
             check.breach(RuleId::DictionaryOrphan, Part::Entry(table.name(), index), detail);

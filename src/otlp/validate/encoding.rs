@@ -1,7 +1,8 @@
 //! What reading saw: why it stopped, and what was odd about the bytes.
 
+use super::super::encoded::EncodedMessage;
+use super::super::encoded_profiles::{EncodedResource, EncodedScope};
 use super::super::framing::Form;
-use super::super::read::Message;
 use super::super::read_error::{ErrorKind, NoteKind, ReadError};
 use super::report::{Place, Report};
 use super::rules::RuleId;
@@ -9,7 +10,7 @@ use super::rules::RuleId;
 /// The most bytes of a request that a collector takes, after decompression.
 const HTTP_LIMIT: u64 = 20 << 20;
 
-pub(super) fn check(message: &Message, report: &mut Report) {
+pub(super) fn check(message: &EncodedMessage, report: &mut Report) {
     let kinds = [
         (NoteKind::UnknownField, RuleId::UnknownField),
         (NoteKind::IntegerOverflow, RuleId::IntegerOverflow),
@@ -37,8 +38,8 @@ pub(super) fn check(message: &Message, report: &mut Report) {
     if message.size > HTTP_LIMIT {
         report.add(RuleId::MessageTooLarge, place, || format!("{} bytes", message.size));
     }
-    let scopes = message.data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles);
-    if scopes.flat_map(|scope| &scope.profiles).next().is_none() {
+    let scopes = message.resources().flat_map(EncodedResource::scopes);
+    if scopes.flat_map(EncodedScope::profiles).next().is_none() {
         report.add(RuleId::NoProfiles, place, String::new);
     }
 }

@@ -8,13 +8,17 @@ mod dictionary;
 mod encoding;
 mod profiles;
 mod references;
+mod repeated;
 pub mod report;
 pub mod rules;
 
-use super::lookup::Lookup;
-use super::read::{self, Limits, Message};
+use std::io::{self, Read};
+
+use super::encoded::{EncodedMessage, EncodedTables};
+use super::encoded_profiles::{EncodedResource, EncodedScope};
+use super::read::Limits;
 use super::read_error::ReadError;
-use super::wire::ProfilesData;
+use super::reader::{Failure, Reader};
 use report::{Part, Place, Report};
 use rules::RuleId;
 
@@ -26,13 +30,22 @@ pub fn validate(bytes: &[u8], keep: usize) -> Report {
 /// Validates a file within limits of the caller's.
 pub fn validate_within(bytes: &[u8], keep: usize, limits: Limits) -> Report {
     let mut validator = Validator::new(keep);
-    for message in read::read_within(bytes, limits) {
-        match message {
-            Ok(message) => validator.message(&message),
-            Err(error) => validator.unreadable(&error),
-        }
-    }
+    let messages = Reader::within(bytes, limits);
+    // SANITY: memory can always be read.
+    let _ = messages.map_err(Failure::Io).and_then(|messages| validator.all(messages));
     validator.finish()
+}
+
+/// Validates a file as it comes. The report keeps the first `keep` breaches of each rule.
+///
+/// # Errors
+/// The file's bytes do not come.
+pub fn validate_stream(from: impl Read, keep: usize) -> io::Result<Report> {
+    let mut validator = Validator::new(keep);
+    match validator.all(Reader::new(from)?) {
+        Err(Failure::Io(error)) => Err(error),
+        Ok(()) | Err(Failure::Read(_)) => Ok(validator.finish()),
+    }
 }
 
 /// Validates the messages of one file, as they are read.
@@ -48,20 +61,32 @@ impl Validator {
         Self { report: Report::new(keep), profile_ids: profiles::ProfileIds::default() }
     }
 
+    /// Validates messages up to the first that cannot be read, which it notes.
+    fn all(&mut self, messages: Reader<'_>) -> Result<(), Failure> {
+        for message in messages {
+            match message {
+                Ok(message) => self.message(&message),
+                Err(Failure::Read(error)) => self.unreadable(&error),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
     /// Validates the next message.
-    pub fn message(&mut self, message: &Message) {
-        let profiles = || message.data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles);
-        let profiles = || profiles().flat_map(|scope| &scope.profiles);
+    pub fn message(&mut self, message: &EncodedMessage) {
+        let profiles =
+            || message.resources().flat_map(EncodedResource::scopes).flat_map(EncodedScope::profiles);
         self.report.messages += 1;
         self.report.profiles += profiles().count() as u64;
-        self.report.samples += profiles().map(|profile| profile.samples.len() as u64).sum::<u64>();
+        self.report.samples += profiles().map(|profile| profile.sample_count() as u64).sum::<u64>();
 
         encoding::check(message, &mut self.report);
         let mut check = Check {
             report: &mut self.report,
             message: message.index,
-            data: &message.data,
-            tables: Lookup::new(&message.data),
+            data: message,
+            tables: message.tables(),
         };
         dictionary::check(&mut check);
         attributes::check(&mut check);
@@ -86,8 +111,8 @@ impl Validator {
 struct Check<'a> {
     report: &'a mut Report,
     message: usize,
-    data: &'a ProfilesData,
-    tables: Lookup<'a>,
+    data: &'a EncodedMessage,
+    tables: EncodedTables<'a>,
 }
 
 impl Check<'_> {

@@ -1,42 +1,51 @@
 //! Profiles and their samples.
 
 use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
 
+use super::super::encoded_profiles::EncodedProfile;
 use super::super::wire::*;
 use super::Check;
+use super::repeated;
 use super::report::Part;
 use super::rules::RuleId;
 
-/// The profile ids of a file so far.
-pub(super) type ProfileIds = HashSet<Vec<u8>>;
+/// The profile ids of a file so far: the first [`KEPT_IDS`] of them.
+pub(super) type ProfileIds = HashSet<[u8; 16]>;
+
+/// More than so many ids of a file are not held against one another.
+const KEPT_IDS: usize = 1 << 19;
 
 pub(super) fn check(check: &mut Check<'_>, ids: &mut ProfileIds) {
     let mut profiles = 0..;
     let mut seen = HashSet::new();
-    for (resource_index, resource) in check.data.resource_profiles.iter().enumerate() {
-        if resource.resource.is_none() {
+    let (data, hasher) = (check.data, RandomState::new());
+    for (resource_index, resource) in data.resources().enumerate() {
+        let of_resource = resource.resource();
+        if of_resource.is_none() {
             check.breach(RuleId::ResourceMissing, Part::Resource(resource_index), String::new);
         }
-        for (scope_index, scope) in resource.scope_profiles.iter().enumerate() {
+        for (scope_index, scope) in resource.scopes().enumerate() {
             let part = Part::Scope(resource_index, scope_index);
-            if scope.scope.is_none() {
+            let of_scope = scope.scope();
+            if of_scope.is_none() {
                 check.breach(RuleId::ScopeMissing, part, String::new);
             }
             // Values may be floating-point numbers, which are no keys; their encoding is.
             let encoded = |part: Option<Vec<u8>>| part.unwrap_or_default();
-            let origin = (
-                encoded(resource.resource.as_ref().map(prost::Message::encode_to_vec)),
-                encoded(scope.scope.as_ref().map(prost::Message::encode_to_vec)),
-            );
-            for (profile, profile_index) in scope.profiles.iter().zip(&mut profiles) {
-                let part = Part::Profile(profile_index);
-                if !seen.insert((origin.clone(), Window::of(profile))) {
-                    let name = check.tables.value_type(profile.sample_type).0;
+            let origin = hasher.hash_one((
+                encoded(of_resource.as_ref().map(prost::Message::encode_to_vec)),
+                encoded(of_scope.as_ref().map(prost::Message::encode_to_vec)),
+            ));
+            for (profile, profile_index) in scope.profiles().zip(&mut profiles) {
+                let (part, of_profile) = (Part::Profile(profile_index), profile.header());
+                if !seen.insert(hasher.hash_one((origin, Window::of(&of_profile)))) {
+                    let name = check.tables.value_type(of_profile.sample_type).0;
                     check.breach(RuleId::ProfileDuplicate, part, || name.to_owned());
                 }
-                header(check, part, profile);
-                profile_id(check, part, &profile.profile_id, ids);
-                samples(check, profile_index, profile);
+                header(check, part, &of_profile, profile);
+                profile_id(check, part, &of_profile.profile_id, ids);
+                samples(check, profile_index, &of_profile, profile);
             }
         }
     }
@@ -60,7 +69,7 @@ impl Window {
     }
 }
 
-fn header(check: &mut Check<'_>, part: Part, profile: &Profile) {
+fn header(check: &mut Check<'_>, part: Part, profile: &Profile, encoded: EncodedProfile<'_>) {
     let named = |value_type: Option<ValueType>| value_type.is_some_and(|named| named.type_strindex != 0);
     if !named(profile.sample_type) {
         check.breach(RuleId::SampleTypeMissing, part, String::new);
@@ -80,12 +89,12 @@ fn header(check: &mut Check<'_>, part: Part, profile: &Profile) {
     if profile.time_unix_nano == 0 {
         check.breach(RuleId::TimeMissing, part, String::new);
     }
-    if profile.samples.is_empty() {
+    if encoded.sample_count() == 0 {
         check.breach(RuleId::ProfileEmpty, part, String::new);
     }
     let format = &*profile.original_payload_format;
-    if format.is_empty() != profile.original_payload.is_empty() {
-        let bytes = profile.original_payload.len();
+    let bytes = encoded.payload().len();
+    if format.is_empty() != (bytes == 0) {
         check.breach(RuleId::PayloadFormat, part, || format!("{bytes} bytes of format {format:?}"));
     } else if !["", "jfr", "pprof", "linux_perf"].contains(&format) {
         check.breach(RuleId::PayloadFormatUnknown, part, || format!("{format:?}"));
@@ -100,8 +109,12 @@ fn profile_id(check: &mut Check<'_>, part: Part, id: &[u8], ids: &mut ProfileIds
         check.breach(RuleId::ProfileIdLength, part, || format!("{} bytes", id.len()));
     } else if id.iter().all(|&byte| byte == 0) {
         check.breach(RuleId::ProfileIdZero, part, String::new);
-    } else if !ids.insert(id.to_vec()) {
-        check.breach(RuleId::ProfileIdDuplicate, part, String::new);
+    } else if let Ok(id) = id.try_into() {
+        if ids.contains(&id) {
+            check.breach(RuleId::ProfileIdDuplicate, part, String::new);
+        } else if ids.len() < KEPT_IDS {
+            ids.insert(id);
+        }
     }
 }
 
@@ -113,12 +126,11 @@ enum Shape {
     Both,
 }
 
-fn samples(check: &mut Check<'_>, profile_index: usize, profile: &Profile) {
+fn samples(check: &mut Check<'_>, profile_index: usize, profile: &Profile, encoded: EncodedProfile<'_>) {
     let start = profile.time_unix_nano;
     let window = start..start.saturating_add(profile.duration_nano);
-    let mut identities = HashSet::with_capacity(profile.samples.len());
     let mut shape_of_all = None;
-    for (sample_index, sample) in profile.samples.iter().enumerate() {
+    for (sample_index, sample) in encoded.samples().enumerate() {
         let part = Part::Sample(profile_index, sample_index);
         let (values, timestamps) = (sample.values.len(), sample.timestamps_unix_nano.len());
         let shape = match (values, timestamps) {
@@ -156,11 +168,16 @@ fn samples(check: &mut Check<'_>, profile_index: usize, profile: &Profile) {
                 format!("{time} is not in {}..{}", window.start, window.end)
             });
         }
-        let mut attributes = sample.attribute_indices.clone();
+    }
+    let hasher = RandomState::new();
+    let identity = |sample: Sample| {
+        let mut attributes = sample.attribute_indices;
         attributes.sort_unstable();
         attributes.dedup();
-        if !identities.insert((sample.stack_index, attributes, sample.link_index)) {
-            check.breach(RuleId::SampleDuplicate, part, String::new);
-        }
-    }
+        hasher.hash_one((sample.stack_index, attributes, sample.link_index))
+    };
+    repeated::find(
+        || encoded.samples().map(identity),
+        |index, _| check.breach(RuleId::SampleDuplicate, Part::Sample(profile_index, index), String::new),
+    );
 }

@@ -1,5 +1,7 @@
 //! Every index in a message, one after the other.
 
+use super::super::encoded::{EncodedMessage, EncodedTables};
+use super::super::encoded_profiles::EncodedProfile;
 use super::super::wire::*;
 use super::report::Part;
 
@@ -38,15 +40,15 @@ impl Table {
         }
     }
 
-    pub(super) fn len(self, dictionary: &ProfilesDictionary) -> usize {
+    pub(super) fn len(self, tables: EncodedTables<'_>) -> usize {
         match self {
-            Self::Mapping => dictionary.mapping_table.len(),
-            Self::Location => dictionary.location_table.len(),
-            Self::Function => dictionary.function_table.len(),
-            Self::Link => dictionary.link_table.len(),
-            Self::String => dictionary.string_table.len(),
-            Self::Attribute => dictionary.attribute_table.len(),
-            Self::Stack => dictionary.stack_table.len(),
+            Self::Mapping => tables.mappings().len(),
+            Self::Location => tables.locations().len(),
+            Self::Function => tables.functions().len(),
+            Self::Link => tables.links().len(),
+            Self::String => tables.strings().len(),
+            Self::Attribute => tables.attribute_table().len(),
+            Self::Stack => tables.stacks().len(),
         }
     }
 }
@@ -61,21 +63,19 @@ pub(super) struct Reference {
 }
 
 /// Calls `visit` with every index of a message.
-pub(super) fn visit(data: &ProfilesData, visit: &mut dyn FnMut(Reference)) {
+pub(super) fn visit(data: &EncodedMessage, visit: &mut dyn FnMut(Reference)) {
     let mut visitor = Visitor { visit };
-    if let Some(dictionary) = &data.dictionary {
-        visitor.dictionary(dictionary);
-    }
+    visitor.dictionary(data.tables());
     let mut profiles = 0..;
-    for (resource_index, resource) in data.resource_profiles.iter().enumerate() {
-        for attribute in resource.resource.iter().flat_map(|resource| &resource.attributes) {
+    for (resource_index, resource) in data.resources().enumerate() {
+        for attribute in resource.resource().iter().flat_map(|resource| &resource.attributes) {
             visitor.key_value(Part::Resource(resource_index), attribute);
         }
-        for (scope_index, scope) in resource.scope_profiles.iter().enumerate() {
-            for attribute in scope.scope.iter().flat_map(|scope| &scope.attributes) {
+        for (scope_index, scope) in resource.scopes().enumerate() {
+            for attribute in scope.scope().iter().flat_map(|scope| &scope.attributes) {
                 visitor.key_value(Part::Scope(resource_index, scope_index), attribute);
             }
-            for (profile, profile_index) in scope.profiles.iter().zip(&mut profiles) {
+            for (profile, profile_index) in scope.profiles().zip(&mut profiles) {
                 visitor.profile(profile_index, profile);
             }
         }
@@ -97,13 +97,13 @@ impl Visitor<'_> {
         }
     }
 
-    fn dictionary(&mut self, dictionary: &ProfilesDictionary) {
-        for (entry, mapping) in dictionary.mapping_table.iter().enumerate() {
+    fn dictionary(&mut self, tables: EncodedTables<'_>) {
+        for (entry, mapping) in tables.mappings().enumerate() {
             let from = Part::Entry(Table::Mapping.name(), entry);
             self.one(from, "filename_strindex", Table::String, mapping.filename_strindex);
             self.attributes(from, &mapping.attribute_indices);
         }
-        for (entry, location) in dictionary.location_table.iter().enumerate() {
+        for (entry, location) in tables.locations().enumerate() {
             let from = Part::Entry(Table::Location.name(), entry);
             self.one(from, "mapping_index", Table::Mapping, location.mapping_index);
             for line in &location.lines {
@@ -111,21 +111,21 @@ impl Visitor<'_> {
             }
             self.attributes(from, &location.attribute_indices);
         }
-        for (entry, function) in dictionary.function_table.iter().enumerate() {
+        for (entry, function) in tables.functions().enumerate() {
             let from = Part::Entry(Table::Function.name(), entry);
             self.one(from, "name_strindex", Table::String, function.name_strindex);
             self.one(from, "system_name_strindex", Table::String, function.system_name_strindex);
             self.one(from, "filename_strindex", Table::String, function.filename_strindex);
         }
-        for (entry, attribute) in dictionary.attribute_table.iter().enumerate() {
+        for (entry, attribute) in tables.attribute_table().enumerate() {
             let from = Part::Entry(Table::Attribute.name(), entry);
             self.one(from, "key_strindex", Table::String, attribute.key_strindex);
             self.one(from, "unit_strindex", Table::String, attribute.unit_strindex);
             self.any_value(from, attribute.value.as_ref());
         }
-        for (entry, stack) in dictionary.stack_table.iter().enumerate() {
+        for (entry, stack) in tables.stacks().enumerate() {
             let from = Part::Entry(Table::Stack.name(), entry);
-            for &index in &stack.location_indices {
+            for index in stack {
                 self.one(from, "location_indices", Table::Location, index);
             }
         }
@@ -150,14 +150,14 @@ impl Visitor<'_> {
         }
     }
 
-    fn profile(&mut self, profile_index: usize, profile: &Profile) {
-        let from = Part::Profile(profile_index);
+    fn profile(&mut self, profile_index: usize, encoded: EncodedProfile<'_>) {
+        let (from, profile) = (Part::Profile(profile_index), encoded.header());
         for value_type in [profile.sample_type, profile.period_type].into_iter().flatten() {
             self.one(from, "type_strindex", Table::String, value_type.type_strindex);
             self.one(from, "unit_strindex", Table::String, value_type.unit_strindex);
         }
         self.attributes(from, &profile.attribute_indices);
-        for (sample_index, sample) in profile.samples.iter().enumerate() {
+        for (sample_index, sample) in encoded.samples().enumerate() {
             let from = Part::Sample(profile_index, sample_index);
             self.one(from, "stack_index", Table::Stack, sample.stack_index);
             self.one(from, "link_index", Table::Link, sample.link_index);

@@ -64,13 +64,13 @@ rules! {
     // Reading.
     Unreadable UnknownFormat "unknown-format" "a file is OTLP protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not" "OTLP; collector file exporter";
     Unreadable GzipCorrupt "gzip-corrupt" "a gzip stream is whole" "RFC 1952";
-    Unreadable TooLarge "input-too-large" "a file decompresses to no more than the reader's limit" "otlpprof";
+    Unreadable TooLarge "input-too-large" "a file, a message and its parts are no larger than the reader's limits" "otlpprof";
     Unreadable FrameTruncated "frame-truncated" "a length prefix counts bytes that are there" "collector file exporter";
     Unreadable WireMalformed "wire-malformed" "every byte belongs to a well-formed protobuf field" "protobuf encoding";
     Unreadable WireType "wire-type" "a field has the wire type of its declaration" "profiles.proto v1.10";
     Unreadable WireUtf8 "wire-utf8" "text is UTF-8" "protobuf encoding; Pyroscope answers 400";
     Unreadable TooDeep "too-deep" "messages nest no deeper than decoders go" "protobuf decoders";
-    Unreadable OldSampleLayout "old-sample-layout" "samples have the field numbers of v1.10, not those of v1.8 and v1.9" "profiles.proto v1.10";
+    Unreadable OldSampleLayout "old-sample-layout" "samples and profiles have the field numbers of v1.10, not those of v1.9 and older" "profiles.proto v1.10";
     Unreadable JsonMalformed "json-malformed" "a document is JSON" "RFC 8259";
     Unreadable JsonValue "json-value" "a JSON value is one that its field can hold" "proto3 JSON mapping; OTLP/JSON";
 

@@ -2,16 +2,19 @@
 
 use serde_json::json;
 
-use crate::otlp::lookup::Lookup;
+use crate::otlp::encoded::EncodedTables;
 use crate::otlp::wire::{AnyValue, KeyValue, Value};
 
+/// Text that a value refers to is cut behind so many bytes.
+const LONGEST_REFERENCE: usize = 4096;
+
 /// Bytes in hexadecimal.
-pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+pub(in crate::cli) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A value as text: strings quoted, bytes in hexadecimal.
-pub(super) fn text(tables: Lookup<'_>, value: Option<&Value>) -> String {
+pub(in crate::cli) fn text(tables: EncodedTables<'_>, value: Option<&Value>) -> String {
     match value {
         None => "(none)".into(),
         Some(Value::BytesValue(bytes)) => format!("0x{}", hexadecimal(bytes)),
@@ -21,12 +24,16 @@ pub(super) fn text(tables: Lookup<'_>, value: Option<&Value>) -> String {
 }
 
 /// A value as JSON: bytes as hexadecimal text.
-pub(super) fn to_json(tables: Lookup<'_>, value: Option<&Value>) -> serde_json::Value {
+pub(in crate::cli) fn to_json(tables: EncodedTables<'_>, value: Option<&Value>) -> serde_json::Value {
     let any = |value: Option<&AnyValue>| to_json(tables, value.and_then(|value| value.value.as_ref()));
     match value {
         None => serde_json::Value::Null,
         Some(Value::StringValue(text)) => json!(text),
-        Some(Value::StringValueStrindex(index)) => json!(tables.text(*index)),
+        Some(Value::StringValueStrindex(index)) => {
+            // One value may refer to one text any number of times.
+            let text = tables.text(*index);
+            json!(&text[..text.floor_char_boundary(LONGEST_REFERENCE)])
+        }
         Some(Value::BoolValue(value)) => json!(value),
         Some(Value::IntValue(value)) => json!(value),
         // JSON has no infinities; null would hide them.

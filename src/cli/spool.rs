@@ -1,0 +1,47 @@
+//! What can be read once, kept where it can be read again.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+
+/// As much is kept of what cannot be read in place: some of the largest messages.
+const MOST_KEPT: u64 = 8 << 30;
+const COPY_LEN: usize = 1 << 16;
+
+/// What comes of `path`, in a file that nobody else has and that goes with whoever has it.
+pub(super) fn kept(mut from: impl Read, path: &Path) -> anyhow::Result<File> {
+    let directory = std::env::temp_dir();
+    let in_directory = || directory.display().to_string();
+    let mut file = nameless(&directory).with_context(in_directory)?;
+    let mut bytes = vec![0; COPY_LEN];
+    let mut length = 0;
+    loop {
+        let count = match from.read(&mut bytes) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error).with_context(|| path.display().to_string()),
+        };
+        length += count as u64;
+        if length > MOST_KEPT {
+            bail!("{}: more than {MOST_KEPT} bytes", path.display());
+        }
+        file.write_all(&bytes[..count]).with_context(in_directory)?;
+    }
+    Ok(file)
+}
+
+fn nameless(directory: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    options.clone().custom_flags(libc::O_TMPFILE).open(directory).or_else(|_| {
+        // Not all file systems have files without a name.
+        let path = directory.join(format!(".otlpprof-kept.{}.tmp", std::process::id()));
+        let file = options.create_new(true).open(&path)?;
+        fs::remove_file(&path)?;
+        Ok(file)
+    })
+}

@@ -1,0 +1,139 @@
+//! What was observed in functions, or in their lines: with them as leaf, and with them anywhere in the stack.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use super::frames::{FrameId, FrameTable, Moved};
+
+/// What frames are summed by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum By {
+    /// Name and file.
+    Function,
+    /// Name, file and line.
+    Line,
+}
+
+/// What was observed in a function.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::cli) struct FunctionSum {
+    /// With the function as leaf.
+    pub(in crate::cli) own: i128,
+    /// With the function anywhere in the stack, once for each stack however often it is there.
+    pub(in crate::cli) total: i128,
+}
+
+/// Sums by function.
+#[derive(Debug, Default)]
+pub(super) struct FunctionSums {
+    sums: HashMap<FrameId, FunctionSum>,
+    /// By frame, the last stack that had it: so a recursive function is in its stack once.
+    seen: Vec<u64>,
+    stacks: u64,
+}
+
+/// Bytes that a function's sum takes.
+const OF_ENTRY: usize = 64;
+
+impl FunctionSums {
+    /// Some bytes more or less.
+    pub(super) fn bytes(&self) -> usize {
+        self.sums.len() * OF_ENTRY + self.seen.len() * size_of::<u64>()
+    }
+
+    /// Adds what was observed of a stack, leaf first.
+    pub(super) fn add(&mut self, stack: &[FrameId], by: By, frames: &FrameTable, value: i128) {
+        self.stacks += 1;
+        self.seen.resize(frames.frame_count(), 0);
+        for (depth, &frame) in stack.iter().enumerate() {
+            let function = match by {
+                By::Function => frames.function(frame),
+                By::Line => frame,
+            };
+            let last = std::mem::replace(&mut self.seen[function as usize], self.stacks);
+            if last != self.stacks {
+                let sum = self.sums.entry(function).or_default();
+                sum.total += value;
+                sum.own += if depth == 0 { value } else { 0 };
+            }
+        }
+    }
+
+    /// Whether there is a sum of a function.
+    pub(super) fn has(&self, function: FrameId) -> bool {
+        self.sums.contains_key(&function)
+    }
+
+    /// Keeps one of so many, those with the highest sums.
+    pub(super) fn give_up(&mut self, of: usize) {
+        let mut sums: Vec<_> = self.sums.drain().collect();
+        sums.sort_unstable_by_key(|&(function, sum)| (Reverse(sum.own), Reverse(sum.total), function));
+        sums.truncate(sums.len().div_ceil(of));
+        self.sums = sums.into_iter().collect();
+    }
+
+    /// Has the numbers of another table.
+    pub(super) fn translate(&mut self, moved: &Moved) {
+        let sums = std::mem::take(&mut self.sums);
+        let moved = |(function, sum)| Some((moved.frames[function as usize]?, sum));
+        self.sums = sums.into_iter().filter_map(moved).collect();
+        self.seen = Vec::new();
+    }
+
+    /// The functions with the highest sums of their own.
+    pub(super) fn top<'f>(&self, most: usize, frames: &'f FrameTable) -> Vec<(&'f str, FunctionSum)> {
+        let mut sums: Vec<_> =
+            self.sums.iter().map(|(&function, &sum)| (frames.text(function), sum)).collect();
+        sums.sort_unstable_by_key(|&(text, sum)| (Reverse(sum.own), Reverse(sum.total), text));
+        sums.truncate(most);
+        sums
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+    use crate::otlp::frames::{Frame, Naming};
+
+    fn frame(name: &'static str, line: i64) -> Frame<'static> {
+        let text = Cow::Borrowed(name);
+        Frame { text, naming: Naming::Function, frame_type: "jvm", file: "F.java", line }
+    }
+
+    fn sums(by: By, stacks: &[(&[Frame<'_>], i128)]) -> Vec<(String, i128, i128)> {
+        let (mut frames, mut sums) = (FrameTable::default(), FunctionSums::default());
+        for (stack, value) in stacks {
+            let stack = frames.add_all(stack);
+            sums.add(&stack, by, &frames, *value);
+        }
+        let top = sums.top(9, &frames);
+        top.into_iter().map(|(text, sum)| (text.to_owned(), sum.own, sum.total)).collect()
+    }
+
+    /// Regression: sums were by line, so that a function with many lines was on top of nothing.
+    #[test]
+    fn a_function_of_many_lines_is_one_and_recursion_counts_once() {
+        let one = [frame("fib", 3), frame("fib", 4), frame("main", 1)];
+        let other = [frame("fib", 5), frame("fib", 5), frame("main", 1)];
+        let leaf = [frame("leaf", 9), frame("fib", 3), frame("main", 2)];
+        let stacks = [(&one[..], 3), (&other[..], 4), (&leaf[..], 5)];
+        let of = |name: &str, own, total| (name.to_owned(), own, total);
+        assert_eq!(
+            sums(By::Function, &stacks),
+            [of("fib (F.java)", 7, 12), of("leaf (F.java)", 5, 5), of("main (F.java)", 0, 12)]
+        );
+        assert_eq!(
+            sums(By::Line, &stacks),
+            [
+                of("leaf (F.java:9)", 5, 5),
+                of("fib (F.java:5)", 4, 4),
+                of("fib (F.java:3)", 3, 8),
+                of("main (F.java:1)", 0, 7),
+                of("main (F.java:2)", 0, 5),
+                of("fib (F.java:4)", 0, 3),
+            ]
+        );
+    }
+}

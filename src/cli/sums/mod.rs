@@ -1,0 +1,243 @@
+//! What was observed of stacks, functions and lines, summed over messages, in bounded memory.
+//!
+//! In: messages, one after the other. Out: for each kind of profile its total, the stacks with the highest
+//! sums and what their samples are labelled with, and the functions or lines with the highest sums. Used by
+//! commands that say where the time went.
+//!
+//! Sums keep some [`LEAST_KEPT`] bytes, and as many more as the largest message has. Where that is not
+//! enough, the stacks, functions and sets of labels with the lowest sums are given up, and counted as others:
+//! totals stay exact, and of what is met again afterwards a part is missing.
+
+mod frames;
+mod functions;
+mod kind;
+pub(super) mod labels;
+pub(super) mod value;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{BuildHasher as _, RandomState};
+
+use crate::otlp::encoded::{EncodedMessage, EncodedTables};
+use crate::otlp::encoded_profiles::{EncodedResource, EncodedScope};
+use crate::otlp::wire::{Sample, ValueType};
+
+use frames::{FrameId, FrameTable, StackId};
+use kind::KindSums;
+use labels::{LabelSet, LabelSetId, LabelSets};
+
+pub(super) use functions::{By, FunctionSum};
+pub(super) use kind::TopStack;
+
+/// Bytes that sums may take in any case.
+const LEAST_KEPT: usize = 16 << 20;
+/// Entries of the tables that translate one message's indices into those of the sums.
+const TRANSLATED: usize = 1 << 17;
+
+/// Sums of each kind of profile.
+#[derive(Debug)]
+pub(super) struct Sums {
+    /// Whether sums by function, or line, are wanted.
+    by: Option<By>,
+    kinds: BTreeMap<String, KindSums>,
+    frames: FrameTable,
+    labels: LabelSets,
+    /// As many bytes are kept.
+    most: usize,
+}
+
+impl Sums {
+    /// No sums yet; those by function or line only where they are wanted.
+    pub(super) fn new(by: Option<By>) -> Self {
+        Self {
+            by,
+            kinds: BTreeMap::new(),
+            frames: FrameTable::default(),
+            labels: LabelSets::default(),
+            most: LEAST_KEPT,
+        }
+    }
+
+    /// Adds a message's samples.
+    pub(super) fn add(&mut self, message: &EncodedMessage) {
+        self.most = self.most.max(LEAST_KEPT + message.bytes().len());
+        let mut translation = Translation::new(message.tables());
+        let scopes = message.resources().flat_map(EncodedResource::scopes);
+        for profile in scopes.flat_map(EncodedScope::profiles) {
+            let header = profile.header();
+            let kind = kind_of(message.tables(), header.sample_type, header.period_type);
+            // What is of one stack and one set of labels is summed before the stack is looked at.
+            let mut observed = HashMap::<(i32, LabelSetId), i128>::new();
+            for sample in profile.samples() {
+                let labels = translation.labels(&sample, &mut self.labels);
+                *observed.entry((sample.stack_index, labels)).or_default() += total(&sample);
+                if observed.len() >= TRANSLATED {
+                    self.add_observed(&kind, observed.drain(), &mut translation);
+                }
+            }
+            self.add_observed(&kind, observed.drain(), &mut translation);
+        }
+    }
+
+    fn add_observed(
+        &mut self,
+        kind: &str,
+        observed: impl Iterator<Item = ((i32, LabelSetId), i128)>,
+        translation: &mut Translation<'_>,
+    ) {
+        if !self.kinds.contains_key(kind) {
+            self.kinds.insert(kind.to_owned(), KindSums::default());
+        }
+        for ((stack_index, labels), value) in observed {
+            let stack = translation.stack(stack_index, &mut self.frames);
+            if let Some(sums) = self.kinds.get_mut(kind) {
+                sums.add(stack, labels, value);
+                if let Some(by) = self.by {
+                    sums.functions.add(self.frames.stack(stack), by, &self.frames, value);
+                }
+            }
+            if self.kept_bytes() > self.most {
+                self.give_up_some();
+                *translation = Translation::new(translation.tables);
+            }
+        }
+    }
+
+    fn kept_bytes(&self) -> usize {
+        self.frames.bytes() + self.labels.bytes() + self.kinds.values().map(KindSums::bytes).sum::<usize>()
+    }
+
+    /// Gives up what has the lowest sums, until half of what may be kept is left.
+    fn give_up_some(&mut self) {
+        let mut part = 2;
+        loop {
+            self.kinds.values_mut().for_each(|sums| sums.give_up(part));
+            let used = |id: StackId| self.kinds.values().any(|sums| sums.has(id));
+            let is_function = |id: FrameId| self.kinds.values().any(|sums| sums.functions.has(id));
+            let (frames, moved) = self.frames.with_only(used, is_function);
+            self.frames = frames;
+            self.kinds.values_mut().for_each(|sums| sums.translate(&moved));
+            let used: HashSet<_> = self.kinds.values().flat_map(KindSums::label_sets).collect();
+            self.labels.forget(|set| used.contains(&set));
+            if self.kept_bytes() <= self.most / 2 || part >= 1 << 20 {
+                return;
+            }
+            part *= 2;
+        }
+    }
+
+    /// What the set of labels of this number says.
+    pub(super) fn labels(&self, set: LabelSetId) -> &LabelSet {
+        self.labels.get(set)
+    }
+
+    /// The text of a frame.
+    pub(super) fn frame(&self, frame: FrameId) -> &str {
+        self.frames.text(frame)
+    }
+
+    /// The kinds, by name.
+    pub(super) fn kinds(&self) -> impl Iterator<Item = (&str, &KindSums)> {
+        self.kinds.iter().map(|(kind, sums)| (&**kind, sums))
+    }
+
+    /// The stacks of a kind with the highest sums.
+    pub(super) fn stacks<'s>(&'s self, kind: &'s KindSums, most: usize) -> Vec<TopStack<'s>> {
+        kind.stacks(most, &self.frames)
+    }
+
+    /// The functions or lines of a kind with the highest sums of their own.
+    pub(super) fn functions(&self, kind: &KindSums, most: usize) -> Vec<(&str, FunctionSum)> {
+        kind.functions.top(most, &self.frames)
+    }
+}
+
+/// What one message's indices are in the sums.
+struct Translation<'m> {
+    tables: EncodedTables<'m>,
+    stacks: HashMap<i32, StackId>,
+    locations: HashMap<i32, Box<[FrameId]>>,
+    /// By a hash of a sample's attributes and link.
+    labels: HashMap<u64, LabelSetId>,
+    hasher: RandomState,
+}
+
+impl<'m> Translation<'m> {
+    fn new(tables: EncodedTables<'m>) -> Self {
+        Self {
+            tables,
+            stacks: HashMap::new(),
+            locations: HashMap::new(),
+            labels: HashMap::new(),
+            hasher: RandomState::new(),
+        }
+    }
+
+    fn labels(&mut self, sample: &Sample, sets: &mut LabelSets) -> LabelSetId {
+        let key = self.hasher.hash_one((&sample.attribute_indices, sample.link_index));
+        if let Some(&known) = self.labels.get(&key) {
+            return known;
+        }
+        if self.labels.len() >= TRANSLATED {
+            self.labels.clear();
+        }
+        let set = sets.of(self.tables, sample);
+        self.labels.insert(key, set);
+        set
+    }
+
+    fn stack(&mut self, index: i32, frames: &mut FrameTable) -> StackId {
+        if let Some(&known) = self.stacks.get(&index) {
+            return known;
+        }
+        if self.stacks.len() >= TRANSLATED {
+            self.stacks.clear();
+        }
+        let locations = self.tables.stack(index);
+        let ids = match locations {
+            Some(locations) => {
+                locations.iter().flat_map(|&location| self.location(location, frames).to_vec()).collect()
+            }
+            None => frames.add_all(&crate::otlp::frames::frames(self.tables, index)),
+        };
+        let stack = frames.add_stack(&ids);
+        self.stacks.insert(index, stack);
+        stack
+    }
+
+    fn location(&mut self, index: i32, frames: &mut FrameTable) -> &[FrameId] {
+        if self.locations.len() >= TRANSLATED {
+            self.locations.clear();
+        }
+        self.locations.entry(index).or_insert_with(|| {
+            let mut found = Vec::new();
+            crate::otlp::frames::push_location(self.tables, index, &mut found);
+            frames.add_all(&found).into()
+        })
+    }
+}
+
+/// `samples/count by cpu/nanoseconds`.
+pub(super) fn kind_of(
+    tables: EncodedTables<'_>,
+    sample_type: Option<ValueType>,
+    period_type: Option<ValueType>,
+) -> String {
+    let name = |value_type| match tables.value_type(value_type) {
+        ("", "") => "?".to_owned(),
+        (name, unit) => format!("{name}/{unit}"),
+    };
+    format!("{} by {}", name(sample_type), name(period_type))
+}
+
+/// All that was observed by a sample: the sum of its values, or, where it has none, one for each timestamp.
+pub(super) fn total(sample: &Sample) -> i128 {
+    match &*sample.values {
+        [] => sample.timestamps_unix_nano.len() as i128,
+        values => values.iter().map(|&value| i128::from(value)).sum(),
+    }
+}
+
+/// A sum as a percentage of another.
+pub(super) fn percent(part: i128, whole: i128) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
+}

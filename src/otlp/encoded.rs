@@ -1,0 +1,377 @@
+//! A message that stays encoded: an element is decoded when it is asked for.
+//!
+//! In: the bytes of a message, which are walked first. Out: its tables by index, and its profiles in turn
+//! (`encoded_profiles`). Besides the bytes, four more are held for each element of a table.
+
+use std::borrow::Cow;
+
+use prost::Message;
+
+use super::bounds::{FRAMES, FRAMES_FOR_EACH_BYTE, STACK_FRAMES};
+use super::encoded_profiles::EncodedResource;
+use super::framing::Form;
+use super::lookup::Tables;
+use super::protobuf_cursor::{Cursor, RawField, fields, payloads};
+use super::read_error::{BytePlace, ErrorKind, Notes, ReadError};
+use super::read_protobuf;
+use super::wire::*;
+
+/// A message of a file, and what was seen while it was read.
+#[derive(Clone, Debug)]
+pub struct EncodedMessage {
+    /// As protobuf, whatever the file's form.
+    bytes: Vec<u8>,
+    tables: TableIndex,
+    /// Which message of the file it is, from 0.
+    pub index: usize,
+    /// The file's form.
+    pub form: Form,
+    /// Where its first byte is, after decompression and without its length prefix.
+    pub offset: u64,
+    /// Whether the file is compressed.
+    pub compressed: bool,
+    /// Its size in the file in bytes.
+    pub size: u64,
+    /// What is odd about its encoding.
+    pub notes: Notes,
+}
+
+/// Where the elements of the dictionary's tables are, by field number less one: the byte behind the key.
+#[derive(Clone, Debug, Default)]
+struct TableIndex {
+    has_dictionary: bool,
+    elements: [Vec<u32>; TABLES],
+}
+
+const TABLES: usize = 7;
+/// Field numbers of the dictionary, less one.
+const MAPPINGS: usize = 0;
+const LOCATIONS: usize = 1;
+const FUNCTIONS: usize = 2;
+const LINKS: usize = 3;
+const STRINGS: usize = 4;
+const ATTRIBUTES: usize = 5;
+const STACKS: usize = 6;
+/// Fields of ProfilesData.
+const RESOURCE_PROFILES: u32 = 1;
+const DICTIONARY: u32 = 2;
+/// Location.lines.
+const LINES: u32 = 3;
+/// A location of so many lines cannot make a stack longer than the bounds allow for each byte.
+const FEW_LINES: usize = FRAMES_FOR_EACH_BYTE;
+
+impl EncodedMessage {
+    /// Walks a message in protobuf.
+    ///
+    /// # Errors
+    /// It is none, or beyond [`super::bounds`].
+    pub fn of_protobuf(bytes: Vec<u8>) -> Result<Self, ReadError> {
+        let notes = read_protobuf::check(&bytes)?;
+        let size = bytes.len() as u64;
+        Self::walked(bytes, Form::Plain, size, notes)
+    }
+
+    /// Takes bytes that `read_protobuf` has walked.
+    pub(super) fn walked(bytes: Vec<u8>, form: Form, size: u64, notes: Notes) -> Result<Self, ReadError> {
+        let tables = TableIndex::of(&bytes)
+            .ok_or_else(|| ReadError::new(ErrorKind::TooLarge, 0, "a message of 4 GiB or more"))?;
+        let message = Self { bytes, tables, index: 0, form, offset: 0, compressed: false, size, notes };
+        message.check_frames()?;
+        Ok(message)
+    }
+
+    /// The message as protobuf.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The message as protobuf, without its index.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// All of it, decoded: some 40 times as large as its bytes in the worst case.
+    pub fn decode(&self) -> ProfilesData {
+        // SANITY: it has been walked, so that nothing of it fails to decode; if it did, it would be empty.
+        ProfilesData::decode(&*self.bytes).unwrap_or_default()
+    }
+
+    /// The tables.
+    pub fn tables(&self) -> EncodedTables<'_> {
+        EncodedTables { message: self }
+    }
+
+    /// The profiles by resource.
+    pub fn resources(&self) -> impl Iterator<Item = EncodedResource<'_>> {
+        payloads(&self.bytes, RESOURCE_PROFILES).map(EncodedResource::new)
+    }
+
+    /// Where a byte of it is in the file, for people.
+    pub(crate) fn place(&self, offset: u64) -> BytePlace {
+        BytePlace { offset: self.offset + offset, compressed: self.compressed }
+    }
+
+    /// Refuses stacks that stand for more frames than their bytes can be meant to.
+    fn check_frames(&self) -> Result<(), ReadError> {
+        let tables = self.tables();
+        let lines = |location| payloads(location, LINES).count();
+        let many: std::collections::HashMap<_, _> = (0..)
+            .zip(tables.raw(LOCATIONS))
+            .map(|(index, location)| (index, lines(location)))
+            .filter(|&(_, lines)| lines > FEW_LINES)
+            .collect();
+        if many.is_empty() {
+            return Ok(());
+        }
+        let most = FRAMES.max(self.bytes.len() * FRAMES_FOR_EACH_BYTE);
+        let mut of_all = 0;
+        for stack in tables.stacks() {
+            let frames = stack.iter().map(|index| many.get(index).copied().unwrap_or(1)).sum::<usize>();
+            of_all += frames;
+            if frames > STACK_FRAMES || of_all > most {
+                let detail = format!("more than {STACK_FRAMES} frames of a stack, or {most} of all");
+                return Err(
+                    ReadError::new(ErrorKind::TooLarge, 0, detail).at("dictionary.stack_table".into())
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+impl TableIndex {
+    /// `None` where an offset does not fit 32 bits.
+    fn of(bytes: &[u8]) -> Option<Self> {
+        u32::try_from(bytes.len()).ok()?;
+        let dictionaries = || payloads(bytes, DICTIONARY);
+        let mut counts = [0; TABLES];
+        for field in dictionaries().flat_map(fields) {
+            if let Some(count) = table(&field).and_then(|table| counts.get_mut(table)) {
+                *count += 1;
+            }
+        }
+        let mut elements = counts.map(Vec::with_capacity);
+        for field in dictionaries().flat_map(fields) {
+            if let Some(of_table) = table(&field).and_then(|table| elements.get_mut(table)) {
+                let offset = field.whole.as_ptr() as usize - bytes.as_ptr() as usize;
+                of_table.push(u32::try_from(offset).ok()?);
+            }
+        }
+        Some(Self { has_dictionary: dictionaries().next().is_some(), elements })
+    }
+}
+
+fn table(field: &RawField<'_>) -> Option<usize> {
+    usize::try_from(field.number).ok()?.checked_sub(1)
+}
+
+/// The tables of a message. No index breaks a lookup.
+#[derive(Clone, Copy, Debug)]
+pub struct EncodedTables<'a> {
+    message: &'a EncodedMessage,
+}
+
+impl<'a> EncodedTables<'a> {
+    /// Whether there is a dictionary.
+    pub fn are_there(self) -> bool {
+        self.message.tables.has_dictionary
+    }
+
+    fn at(self, table: usize, index: usize) -> Option<&'a [u8]> {
+        let offset = *self.message.tables.elements[table].get(index)?;
+        let mut rest = Cursor::new(self.message.bytes.get(usize::try_from(offset).ok()?..)?);
+        let (_, wire_type) = rest.key().ok()?;
+        Some(rest.value(wire_type).ok()?.1)
+    }
+
+    fn entry(self, table: usize, index: i32) -> Option<&'a [u8]> {
+        self.at(table, usize::try_from(index).ok()?)
+    }
+
+    fn raw(self, table: usize) -> impl ExactSizeIterator<Item = &'a [u8]> {
+        (0..self.message.tables.elements[table].len())
+            .map(move |index| self.at(table, index).unwrap_or_default())
+    }
+
+    fn all<T: Message + Default>(self, table: usize) -> impl ExactSizeIterator<Item = T> {
+        self.raw(table).map(decoded)
+    }
+
+    /// The mappings.
+    pub fn mappings(self) -> impl ExactSizeIterator<Item = Mapping> {
+        self.all(MAPPINGS)
+    }
+
+    /// The locations.
+    pub fn locations(self) -> impl ExactSizeIterator<Item = Location> {
+        self.all(LOCATIONS)
+    }
+
+    /// The functions.
+    pub fn functions(self) -> impl ExactSizeIterator<Item = Function> {
+        self.all(FUNCTIONS)
+    }
+
+    /// The links.
+    pub fn links(self) -> impl ExactSizeIterator<Item = Link> {
+        self.all(LINKS)
+    }
+
+    /// The strings.
+    pub fn strings(self) -> impl ExactSizeIterator<Item = &'a str> {
+        self.raw(STRINGS).map(text_of)
+    }
+
+    /// The attributes.
+    pub fn attribute_table(self) -> impl ExactSizeIterator<Item = KeyValueAndUnit> {
+        self.all(ATTRIBUTES)
+    }
+
+    /// The stacks' locations, each leaf first.
+    pub fn stacks(self) -> impl ExactSizeIterator<Item = Vec<i32>> {
+        self.all::<Stack>(STACKS).map(|stack| stack.location_indices)
+    }
+
+    /// A string.
+    pub fn string(self, index: i32) -> Option<&'a str> {
+        self.entry(STRINGS, index).map(text_of)
+    }
+
+    /// A string; empty for 0 and for an index out of range.
+    pub fn text(self, index: i32) -> &'a str {
+        self.string(index).unwrap_or_default()
+    }
+
+    /// A stack's locations, leaf first.
+    pub fn stack(self, index: i32) -> Option<Vec<i32>> {
+        self.entry(STACKS, index).map(|stack| decoded::<Stack>(stack).location_indices)
+    }
+
+    /// A location.
+    pub fn location(self, index: i32) -> Option<Location> {
+        self.entry(LOCATIONS, index).map(decoded)
+    }
+
+    /// A mapping; none for 0.
+    pub fn mapping(self, index: i32) -> Option<Mapping> {
+        self.entry(MAPPINGS, index).filter(|_| index != 0).map(decoded)
+    }
+
+    /// A function; none for 0.
+    pub fn function(self, index: i32) -> Option<Function> {
+        self.entry(FUNCTIONS, index).filter(|_| index != 0).map(decoded)
+    }
+
+    /// A link; none for 0.
+    pub fn link(self, index: i32) -> Option<Link> {
+        self.entry(LINKS, index).filter(|_| index != 0).map(decoded)
+    }
+
+    /// An attribute's key and value, of every valid index other than 0.
+    pub fn attributes<'i>(
+        self,
+        indices: &'i [i32],
+    ) -> impl Iterator<Item = (&'a str, Option<Value>)> + use<'a, 'i> {
+        let attributes = indices.iter().filter(|&&index| index != 0);
+        attributes.filter_map(move |&index| {
+            let attribute: KeyValueAndUnit = decoded(self.entry(ATTRIBUTES, index)?);
+            Some((self.text(attribute.key_strindex), attribute.value.and_then(|value| value.value)))
+        })
+    }
+
+    /// The keys of attributes, of every valid index other than 0.
+    pub fn attribute_keys<'i>(self, indices: &'i [i32]) -> impl Iterator<Item = &'a str> + use<'a, 'i> {
+        let attributes = indices.iter().filter(|&&index| index != 0);
+        attributes.filter_map(move |&index| Some(self.key_of(self.entry(ATTRIBUTES, index)?)))
+    }
+
+    /// The text of the attribute with this key, if it is there and is text.
+    pub fn attribute_text(self, indices: &[i32], key: &str) -> Option<&'a str> {
+        let attributes = indices.iter().filter(|&&index| index != 0);
+        let mut attributes = attributes.filter_map(|&index| self.entry(ATTRIBUTES, index));
+        self.encoded_text(attributes.find(|attribute| self.key_of(attribute) == key)?)
+    }
+
+    /// The key of an encoded KeyValueAndUnit.
+    fn key_of(self, attribute: &[u8]) -> &'a str {
+        let key = fields(attribute).filter(|field| field.number == 1).last();
+        self.text(key.map_or(0, |key| key.value as i32))
+    }
+
+    /// The value of an encoded KeyValueAndUnit, if it is text. Of several the last one counts.
+    fn encoded_text(self, attribute: &'a [u8]) -> Option<&'a str> {
+        let values = payloads(attribute, 2).flat_map(fields);
+        let value = values.filter(|value| (1..=8).contains(&value.number)).last()?;
+        match value.number {
+            1 => Some(text_of(value.payload)),
+            8 => self.string(value.value as i32),
+            _ => None,
+        }
+    }
+
+    /// A value's text, if it is text.
+    pub fn value_text<'v>(self, value: &'v Value) -> Option<&'v str>
+    where
+        'a: 'v,
+    {
+        match value {
+            Value::StringValue(text) => Some(text),
+            Value::StringValueStrindex(index) => self.string(*index),
+            _ => None,
+        }
+    }
+
+    /// A written-out attribute's key.
+    pub fn key<'k>(self, attribute: &'k KeyValue) -> &'k str
+    where
+        'a: 'k,
+    {
+        match &*attribute.key {
+            "" => self.text(attribute.key_strindex),
+            key => key,
+        }
+    }
+
+    /// A value kind's name and unit; both empty if there is none.
+    pub fn value_type(self, value_type: Option<ValueType>) -> (&'a str, &'a str) {
+        let ValueType { type_strindex, unit_strindex } = value_type.unwrap_or_default();
+        (self.text(type_strindex), self.text(unit_strindex))
+    }
+}
+
+impl<'a> Tables<'a> for EncodedTables<'a> {
+    fn text(self, index: i32) -> &'a str {
+        EncodedTables::text(self, index)
+    }
+
+    fn stack(self, index: i32) -> Option<Cow<'a, [i32]>> {
+        EncodedTables::stack(self, index).map(Cow::Owned)
+    }
+
+    fn location(self, index: i32) -> Option<Cow<'a, Location>> {
+        EncodedTables::location(self, index).map(Cow::Owned)
+    }
+
+    fn mapping(self, index: i32) -> Option<Cow<'a, Mapping>> {
+        EncodedTables::mapping(self, index).map(Cow::Owned)
+    }
+
+    fn function(self, index: i32) -> Option<Function> {
+        EncodedTables::function(self, index)
+    }
+
+    fn attribute_text(self, indices: &[i32], key: &str) -> Option<&'a str> {
+        EncodedTables::attribute_text(self, indices, key)
+    }
+}
+
+/// A part of a message that has been walked.
+pub(super) fn decoded<T: Message + Default>(bytes: &[u8]) -> T {
+    // SANITY: what has been walked decodes.
+    T::decode(bytes).unwrap_or_default()
+}
+
+fn text_of(bytes: &[u8]) -> &str {
+    // SANITY: what has been walked is UTF-8.
+    std::str::from_utf8(bytes).unwrap_or_default()
+}

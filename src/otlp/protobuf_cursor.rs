@@ -1,0 +1,138 @@
+//! Protobuf fields one after the other, as they are on the wire.
+
+use super::schema::Kind;
+
+/// How a field is encoded (protobuf's encoding guide, "Message Structure"). Groups are not used since 2009.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WireType {
+    Varint,
+    Eight,
+    Delimited,
+    Four,
+}
+
+impl WireType {
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::Varint => "a varint",
+            Self::Eight => "8 bytes",
+            Self::Delimited => "length-delimited",
+            Self::Four => "4 bytes",
+        }
+    }
+}
+
+impl Kind {
+    pub(super) fn wire_type(self) -> WireType {
+        match self {
+            Self::Int32 | Self::Uint32 | Self::Int64 | Self::Uint64 | Self::Bool => WireType::Varint,
+            Self::Fixed64 | Self::Double => WireType::Eight,
+            Self::String | Self::Bytes | Self::Id | Self::Message(_) => WireType::Delimited,
+        }
+    }
+}
+
+/// Reads forward through bytes; `at` is where it is.
+pub(super) struct Cursor<'a> {
+    bytes: &'a [u8],
+    pub(super) at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    fn take(&mut self, count: u64) -> Result<&'a [u8], String> {
+        let left = self.bytes.len() - self.at;
+        let count = usize::try_from(count)
+            .ok()
+            .filter(|&count| count <= left)
+            .ok_or_else(|| format!("truncated: {count} bytes are announced and {left} follow"))?;
+        let taken = &self.bytes[self.at..self.at + count];
+        self.at += count;
+        Ok(taken)
+    }
+
+    pub(super) fn varint(&mut self) -> Result<u64, String> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let Some(&byte) = self.bytes.get(self.at) else {
+                return Err("truncated within a varint".into());
+            };
+            self.at += 1;
+            // The tenth byte has room for bit 63 alone.
+            if shift == 63 && byte > 1 {
+                break;
+            }
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err("a varint of more than 64 bits".into())
+    }
+
+    pub(super) fn key(&mut self) -> Result<(u32, WireType), String> {
+        let key = self.varint()?;
+        let number = u32::try_from(key >> 3).ok().filter(|number| (1..1 << 29).contains(number));
+        let number = number.ok_or_else(|| format!("field number {}, which cannot be", key >> 3))?;
+        let wire_type = match key & 7 {
+            0 => WireType::Varint,
+            1 => WireType::Eight,
+            2 => WireType::Delimited,
+            5 => WireType::Four,
+            other => return Err(format!("wire type {other}, which no OTLP message uses")),
+        };
+        Ok((number, wire_type))
+    }
+
+    /// The payload of a field whose key was just read. Varints have none: their value is returned instead.
+    pub(super) fn value(&mut self, wire_type: WireType) -> Result<(u64, &'a [u8]), String> {
+        match wire_type {
+            WireType::Varint => Ok((self.varint()?, &[])),
+            WireType::Eight => Ok((0, self.take(8)?)),
+            WireType::Four => Ok((0, self.take(4)?)),
+            WireType::Delimited => {
+                let length = self.varint()?;
+                Ok((0, self.take(length)?))
+            }
+        }
+    }
+}
+
+/// A field as it is on the wire.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RawField<'a> {
+    /// Its number.
+    pub(super) number: u32,
+    /// The number that a varint is.
+    pub(super) value: u64,
+    /// The payload of all others.
+    pub(super) payload: &'a [u8],
+    /// Key, length and payload.
+    pub(super) whole: &'a [u8],
+}
+
+/// The fields of a message that has been walked. It ends where one cannot be read.
+pub(super) fn fields(bytes: &[u8]) -> impl Iterator<Item = RawField<'_>> {
+    let mut rest = Cursor::new(bytes);
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let start = rest.at;
+        let (number, wire_type) = rest.key().ok()?;
+        let (value, payload) = rest.value(wire_type).ok()?;
+        Some(RawField { number, value, payload, whole: &bytes[start..rest.at] })
+    })
+}
+
+/// The payloads of a length-delimited field of a message that has been walked.
+pub(super) fn payloads(bytes: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
+    fields(bytes).filter(move |field| field.number == number).map(|field| field.payload)
+}

@@ -1,0 +1,352 @@
+//! A file of any form as a stream of messages: one is in memory at a time.
+//!
+//! In: bytes as they come, gzipped or not. Out: messages that have been walked and stay encoded, and one
+//! error where reading had to stop; messages before the error are delivered. No declared length is allocated
+//! before its bytes are there, and [`Limits`] say how many there may be.
+
+use std::io::{self, Read};
+
+use flate2::read::MultiGzDecoder;
+
+use super::encoded::EncodedMessage;
+use super::framing::{self, Form, PREFIX};
+use super::json_document::DocumentEnd;
+use super::read::Limits;
+use super::read_error::{ErrorKind, ReadError};
+use super::{read_json, read_protobuf};
+
+/// Bytes that are read at a time, and that a file's form is guessed by.
+const PART: usize = 1 << 16;
+/// Bytes that tell whether a file is compressed.
+const MAGIC: usize = 2;
+
+/// Why there is no further message.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The bytes do not come.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// They are not what they should be.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+/// The messages of a file. It ends after the first error.
+pub struct Reader<'r> {
+    from: Source<'r>,
+    form: Option<Form>,
+    index: usize,
+    limits: Limits,
+    done: bool,
+}
+
+impl std::fmt::Debug for Reader<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").field("form", &self.form).field("index", &self.index).finish_non_exhaustive()
+    }
+}
+
+impl<'r> Reader<'r> {
+    /// Reads a file within the usual limits.
+    ///
+    /// # Errors
+    /// Its first bytes cannot be read.
+    pub fn new(from: impl Read + 'r) -> io::Result<Self> {
+        Self::within(from, Limits::default())
+    }
+
+    /// Reads a file within limits of the caller's.
+    ///
+    /// # Errors
+    /// Its first bytes cannot be read.
+    pub fn within(mut from: impl Read + 'r, limits: Limits) -> io::Result<Self> {
+        let mut first = Vec::new();
+        from.by_ref().take(MAGIC as u64).read_to_end(&mut first)?;
+        let compressed = framing::is_gzip(&first);
+        let whole = io::Cursor::new(first).chain(from);
+        let from: Box<dyn Read + 'r> = match compressed {
+            true => Box::new(MultiGzDecoder::new(whole)),
+            false => Box::new(whole),
+        };
+        let most = if compressed { limits.max_bytes as u64 } else { u64::MAX };
+        let from =
+            Source { from, compressed, most, kept: Vec::new(), start: 0, at: 0, ended: false, broken: None };
+        Ok(Self { from, form: None, index: 0, limits, done: false })
+    }
+
+    /// How many bytes have been read, after decompression.
+    pub fn bytes_read(&self) -> u64 {
+        self.from.at
+    }
+
+    fn step(&mut self) -> Result<Option<EncodedMessage>, Failure> {
+        let form = match self.form {
+            Some(form) => form,
+            None => {
+                let form = self.detect()?;
+                *self.form.insert(form)
+            }
+        };
+        let start = self.from.at;
+        let (mut message, start) = match form {
+            Form::Plain => {
+                let bytes = self.from.take_all(self.limits.max_message)?;
+                if bytes.is_empty() || self.from.broken.is_some() {
+                    return Ok(None);
+                }
+                (of_protobuf(bytes, form)?, start)
+            }
+            Form::LengthPrefixed => {
+                let Some(bytes) = self.frame()? else { return Ok(None) };
+                let start = start + PREFIX as u64;
+                (of_protobuf(bytes, form).map_err(|error| shift(error, start))?, start)
+            }
+            Form::Json => {
+                self.from.skip_space()?;
+                let start = self.from.at;
+                let text = self.document()?;
+                if text.is_empty() || self.from.broken.is_some() {
+                    return Ok(None);
+                }
+                let (bytes, notes, size) =
+                    read_json::transcode_first(&text).map_err(|error| shift(error, start))?;
+                drop(text);
+                (read_json::check(bytes, notes, size).map_err(|error| shift(error, start))?, start)
+            }
+        };
+        let (index, compressed) = (self.index, self.from.compressed);
+        (message.index, message.compressed, message.offset) = (index, compressed, start);
+        Ok(Some(message))
+    }
+
+    /// The form, by the first bytes alone where they tell; else by all.
+    fn detect(&mut self) -> Result<Form, Failure> {
+        let first = self.from.peek(PART)?;
+        let whole = first.len() < PART;
+        match framing::detect_by_first(first, whole) {
+            Some(form) => Ok(form?),
+            None => {
+                let bytes = self.from.take_all(self.limits.max_message)?;
+                let form = framing::detect(&bytes);
+                self.from.give_back(bytes);
+                Ok(form?)
+            }
+        }
+    }
+
+    /// The bytes of the next length-prefixed message; none at the end.
+    fn frame(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+        let start = self.from.at;
+        let error = |kind, detail: String| ReadError::new(kind, start, detail);
+        let prefix = self.from.take(PREFIX)?;
+        let Ok(prefix) = <[u8; PREFIX]>::try_from(&*prefix) else {
+            let detail = format!("truncated: {} of a length's {PREFIX} bytes", prefix.len());
+            let truncated = error(ErrorKind::FrameTruncated, detail);
+            return if prefix.is_empty() { Ok(None) } else { Err(truncated.into()) };
+        };
+        let length = u32::from_be_bytes(prefix) as usize;
+        if length > self.limits.max_message {
+            let most = self.limits.max_message;
+            let detail = format!("a message of {length} bytes: more than {most}");
+            return Err(error(ErrorKind::TooLarge, detail).into());
+        }
+        let bytes = self.from.take(length)?;
+        if bytes.len() < length {
+            let detail =
+                format!("truncated: a message of {length} bytes is announced and {} follow", bytes.len());
+            return Err(error(ErrorKind::FrameTruncated, detail).into());
+        }
+        Ok(Some(bytes))
+    }
+
+    /// The text of the next document; all that there is where it does not end.
+    fn document(&mut self) -> Result<Vec<u8>, Failure> {
+        let mut text = Vec::new();
+        let mut end = DocumentEnd::default();
+        loop {
+            let part = self.from.peek(1)?;
+            let (length, ends) = match end.position(part) {
+                Some(position) => (position + 1, true),
+                None => (part.len(), part.is_empty()),
+            };
+            self.from.take_to(&mut text, length)?;
+            if ends {
+                return Ok(text);
+            }
+            if text.len() > self.limits.max_message {
+                let start = self.from.at - text.len() as u64;
+                let detail = format!("a document of more than {} bytes", self.limits.max_message);
+                return Err(ReadError::new(ErrorKind::TooLarge, start, detail).into());
+            }
+        }
+    }
+}
+
+impl Iterator for Reader<'_> {
+    type Item = Result<EncodedMessage, Failure>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let result = self.step().transpose();
+        if let Some(Ok(_)) = result {
+            self.index += 1;
+            return result;
+        }
+        self.done = true;
+        // Why decompression stopped explains the truncation that is met at the end.
+        let error = match (self.from.broken.take(), result) {
+            (_, Some(Err(Failure::Io(error)))) => return Some(Err(Failure::Io(error))),
+            (Some(broken), _) => broken,
+            (None, Some(Err(Failure::Read(error)))) => error,
+            (None, _) => return None,
+        };
+        Some(Err(ReadError { compressed: self.from.compressed, message: self.index, ..error }.into()))
+    }
+}
+
+fn of_protobuf(bytes: Vec<u8>, form: Form) -> Result<EncodedMessage, ReadError> {
+    let notes = read_protobuf::check(&bytes)?;
+    let size = bytes.len() as u64;
+    EncodedMessage::walked(bytes, form, size, notes)
+}
+
+/// The error of a message as an error of its file.
+fn shift(error: ReadError, start: u64) -> ReadError {
+    ReadError { offset: error.offset + start, ..error }
+}
+
+/// Room for more bytes, without as much again in reserve.
+fn reserve(bytes: &mut Vec<u8>, more: usize) {
+    if bytes.capacity() - bytes.len() < more {
+        bytes.reserve_exact(more.max(bytes.len() / 4));
+    }
+}
+
+/// Bytes as they come, some of which are kept for later.
+struct Source<'r> {
+    from: Box<dyn Read + 'r>,
+    compressed: bool,
+    /// How many bytes may come.
+    most: u64,
+    /// Bytes that have come; those before `start` have been taken.
+    kept: Vec<u8>,
+    start: usize,
+    /// How many bytes have been taken.
+    at: u64,
+    ended: bool,
+    /// Why decompression stopped early.
+    broken: Option<ReadError>,
+}
+
+impl Source<'_> {
+    /// Reads more bytes to the kept ones; at the end it adds none.
+    fn fill(&mut self) -> io::Result<()> {
+        self.kept.drain(..self.start);
+        self.start = 0;
+        let before = self.kept.len();
+        let came = self.at + before as u64;
+        while !self.ended {
+            self.kept.resize(before + PART, 0);
+            let read = self.from.read(&mut self.kept[before..]);
+            let left = usize::try_from(self.most - came).unwrap_or(usize::MAX);
+            self.kept.truncate(before + read.as_ref().map_or(0, |&count| count.min(left)));
+            match read {
+                Ok(count) => {
+                    self.ended = count == 0 || count > left;
+                    if count > left {
+                        let detail = format!("more than {} bytes", self.most);
+                        self.broken = Some(ReadError::new(ErrorKind::TooLarge, self.most, detail));
+                    }
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // What the system refuses is no fault of the bytes.
+                Err(error) if self.compressed && error.raw_os_error().is_none() => {
+                    let detail = format!("gzip stream broken: {error}");
+                    self.broken = Some(ReadError::new(ErrorKind::GzipCorrupt, came, detail));
+                    self.ended = true;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The next bytes, as many as these at least if there are so many.
+    fn peek(&mut self, count: usize) -> io::Result<&[u8]> {
+        while self.kept.len() - self.start < count && !self.ended {
+            self.fill()?;
+        }
+        Ok(&self.kept[self.start..])
+    }
+
+    /// Takes so many bytes; fewer where they end.
+    fn take(&mut self, count: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.take_to(&mut bytes, count)?;
+        Ok(bytes)
+    }
+
+    fn take_to(&mut self, bytes: &mut Vec<u8>, count: usize) -> io::Result<()> {
+        let end = bytes.len() + count;
+        while bytes.len() < end {
+            let part = self.peek(1)?;
+            let part = &part[..part.len().min(end - bytes.len())];
+            if part.is_empty() {
+                break;
+            }
+            reserve(bytes, part.len());
+            bytes.extend_from_slice(part);
+            let taken = part.len();
+            self.skip(taken);
+        }
+        Ok(())
+    }
+
+    /// Takes all that there is, `most` bytes at most.
+    fn take_all(&mut self, most: usize) -> Result<Vec<u8>, Failure> {
+        let bytes = match self.ended && self.start == 0 {
+            // All has been kept already, for its form was not clear before.
+            true => {
+                self.at += self.kept.len() as u64;
+                std::mem::take(&mut self.kept)
+            }
+            false => self.take(most.saturating_add(1))?,
+        };
+        match bytes.len() > most {
+            true => Err(ReadError::new(
+                ErrorKind::TooLarge,
+                self.at - bytes.len() as u64,
+                format!("a message of more than {most} bytes"),
+            )
+            .into()),
+            false => Ok(bytes),
+        }
+    }
+
+    /// Has bytes come once more that were all that there was.
+    fn give_back(&mut self, bytes: Vec<u8>) {
+        self.at -= bytes.len() as u64;
+        (self.kept, self.start) = (bytes, 0);
+    }
+
+    /// Passes over bytes that were looked at.
+    fn skip(&mut self, count: usize) {
+        self.start += count;
+        self.at += count as u64;
+    }
+
+    fn skip_space(&mut self) -> io::Result<()> {
+        loop {
+            let part = self.peek(1)?;
+            let space = part.len() - part.trim_ascii_start().len();
+            let is_all = space > 0 && space == part.len();
+            self.skip(space);
+            if !is_all {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What occurs again in a long sequence, in eight bytes for each element.
+
+/// Calls `found` with each element that occurred before, and with its first occurrence, in order. Elements
+/// are known by their hashes, which `hashes` gives twice.
+pub(super) fn find<I: Iterator<Item = u64>>(hashes: impl Fn() -> I, mut found: impl FnMut(usize, usize)) {
+    let mut all = Vec::with_capacity(hashes().count());
+    all.extend(hashes());
+    all.sort_unstable();
+    let mut repeated = 0;
+    for at in 1..all.len() {
+        let is_known = repeated > 0 && all[repeated - 1] == all[at];
+        if all[at] == all[at - 1] && !is_known {
+            // At most every second element is one: what is overwritten has been compared.
+            all[repeated] = all[at];
+            repeated += 1;
+        }
+    }
+    all.truncate(repeated);
+    if all.is_empty() {
+        return;
+    }
+    let mut first = vec![None; all.len()];
+    for (index, hash) in hashes().enumerate() {
+        let Ok(place) = all.binary_search(&hash) else { continue };
+        match first[place] {
+            Some(earlier) => found(index, earlier as usize),
+            None => first[place] = u32::try_from(index).ok(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_further_occurrence_is_found() {
+        let found_in = |hashes: &[u64]| {
+            let mut all = Vec::new();
+            find(|| hashes.iter().copied(), |index, earlier| all.push((index, earlier)));
+            all
+        };
+        assert_eq!(found_in(&[5, 1, 5, 2, 1, 5, 3]), [(2, 0), (4, 1), (5, 0)]);
+        assert_eq!(found_in(&[7; 4]), [(1, 0), (2, 0), (3, 0)]);
+        assert_eq!(found_in(&[]), []);
+        assert_eq!(found_in(&[1, 2, 3]), []);
+    }
+}
