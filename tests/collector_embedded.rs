@@ -288,7 +288,7 @@ fn bodies_over_the_limit_are_refused_in_every_form() {
     );
     for request in [post(&compressed, &gzip(&large)), declared.into(), endless.into(), chunk.into()] {
         let answer = receiving.ask(&request);
-        assert_eq!(answer.status, 400, "{answer:?}");
+        assert_eq!(answer.status, 413, "{answer:?}");
         assert!(answer.status_message().message.contains("too large"));
     }
     // One byte less is not over it, whatever else it is.

@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
+use super::memory::Share;
 use super::message::{Answer, BodySize, Head};
 
 /// Limits on what a client may make the receiver keep, and for how long.
@@ -27,12 +28,24 @@ pub(super) enum Failure {
     Bad(Answer),
     /// A body over the limit.
     TooLarge,
+    /// A body that there is no memory for now.
+    TooMany,
 }
 
 impl From<io::Error> for Failure {
     fn from(_: io::Error) -> Self {
         Self::Gone
     }
+}
+
+/// The end of a chunk.
+const CHUNK_END: &[u8] = b"\r\n";
+
+/// A body that is being read.
+struct Body<'s> {
+    bytes: Vec<u8>,
+    share: &'s mut Share,
+    deadline: Instant,
 }
 
 /// A connection with what was read from it and not used yet.
@@ -74,19 +87,25 @@ impl Connection {
         self.stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")
     }
 
-    /// Reads a body of `limit` bytes at most.
-    pub(super) fn read_body(&mut self, size: BodySize, limit: usize) -> Result<Vec<u8>, Failure> {
-        let deadline = Instant::now() + BODY_TIME;
+    /// Reads a body of `limit` bytes at most into memory of the request's share.
+    pub(super) fn read_body(
+        &mut self,
+        size: BodySize,
+        limit: usize,
+        share: &mut Share,
+    ) -> Result<Vec<u8>, Failure> {
+        let mut body = Body { bytes: Vec::new(), share, deadline: Instant::now() + BODY_TIME };
         match size {
             BodySize::Bytes(length) => {
                 let length = usize::try_from(length).map_err(|_| Failure::TooLarge)?;
                 if length > limit {
                     return Err(Failure::TooLarge);
                 }
-                self.read_exactly(length, deadline)
+                self.read_to(&mut body, length)?;
             }
-            BodySize::Chunked => self.read_chunks(limit, deadline),
+            BodySize::Chunked => self.read_chunks(&mut body, limit)?,
         }
+        Ok(body.bytes)
     }
 
     /// Sends an answer; `close` tells the client that it is the last one.
@@ -106,9 +125,9 @@ impl Connection {
         }
     }
 
-    fn read_chunks(&mut self, limit: usize, deadline: Instant) -> Result<Vec<u8>, Failure> {
+    fn read_chunks(&mut self, body: &mut Body<'_>, limit: usize) -> Result<(), Failure> {
         let malformed = || Failure::Bad(Answer::plain(400, "", "malformed chunked body"));
-        let mut body = Vec::new();
+        let deadline = body.deadline;
         loop {
             let line = self.read_line(CHUNK_LINE_LIMIT, deadline)?.ok_or_else(malformed)?;
             let size = match httparse::parse_chunk_size(&line) {
@@ -116,14 +135,14 @@ impl Connection {
                 _ => return Err(malformed()),
             };
             let size = usize::try_from(size).map_err(|_| Failure::TooLarge)?;
-            if size > limit - body.len() {
+            if size > limit - body.bytes.len() {
                 return Err(Failure::TooLarge);
             }
             if size == 0 {
                 break;
             }
-            body.append(&mut self.read_exactly(size, deadline)?);
-            if self.read_exactly(2, deadline)? != b"\r\n" {
+            self.read_to(body, size)?;
+            if self.read_line(CHUNK_END.len(), deadline)?.is_none_or(|line| line != CHUNK_END) {
                 return Err(malformed());
             }
         }
@@ -131,8 +150,8 @@ impl Connection {
         let mut left = HEAD_LIMIT;
         loop {
             let line = self.read_line(left, deadline)?.ok_or_else(malformed)?;
-            if line == b"\r\n" {
-                return Ok(body);
+            if line == CHUNK_END {
+                return Ok(());
             }
             left -= line.len();
         }
@@ -151,12 +170,24 @@ impl Connection {
         }
     }
 
-    fn read_exactly(&mut self, length: usize, deadline: Instant) -> Result<Vec<u8>, Failure> {
-        while self.buffer.len() < length {
-            self.fill_or_time_out(deadline)?;
+    /// Moves bytes to the body as they come.
+    fn read_to(&mut self, body: &mut Body<'_>, length: usize) -> Result<(), Failure> {
+        let end = body.bytes.len() + length;
+        while body.bytes.len() < end {
+            if self.buffer.is_empty() {
+                self.fill_or_time_out(body.deadline)?;
+            }
+            let part = self.buffer.len().min(end - body.bytes.len());
+            if !body.share.grow(part) {
+                return Err(Failure::TooMany);
+            }
+            if body.bytes.capacity() - body.bytes.len() < part {
+                // A quarter more at a time, rather than twice as much.
+                body.bytes.reserve_exact(part.max(body.bytes.len() / 4));
+            }
+            body.bytes.extend(self.buffer.drain(..part));
         }
-        let rest = self.buffer.split_off(length);
-        Ok(std::mem::replace(&mut self.buffer, rest))
+        Ok(())
     }
 
     /// Reads what there is, or says that the client was too slow.

@@ -106,7 +106,7 @@ impl Answer {
 /// The gRPC code that stands for an HTTP status (`google/rpc/code.proto`).
 const fn grpc_code(status: u16) -> i32 {
     match status {
-        400 | 415 => 3,
+        400 | 413 | 415 => 3,
         503 => 14,
         _ => 13,
     }
@@ -119,6 +119,7 @@ const fn reason(status: u16) -> &'static str {
         404 => "Not Found",
         405 => "Method Not Allowed",
         408 => "Request Timeout",
+        413 => "Content Too Large",
         415 => "Unsupported Media Type",
         431 => "Request Header Fields Too Large",
         501 => "Not Implemented",

@@ -5,9 +5,14 @@
 //! as it came, decompressed; and a line on stdout. What does not decode is refused and stored nowhere. A message that
 //! cannot be stored is a line on stderr, unless the one before could not be for the same reason.
 //!
+//! However many requests come and whatever is in them, it takes less than 256 MB (`memory`): a body has 20
+//! MiB at most, before and after decompression, and its parts the bounds of all messages (`otlp::bounds`),
+//! else the answer is 413; a request that there is no memory for is told to come again, by 503.
+//!
 //! Called by the command line. For the main job on one machine: it speaks no TLS and knows no users.
 
 mod connection;
+mod memory;
 mod message;
 mod protocol;
 mod server;
@@ -23,6 +28,7 @@ use std::time::Duration;
 use anyhow::Context;
 
 use super::signals::Signals;
+use super::terminal;
 
 pub use server::{Report, Server};
 pub use store::{Store, Stored};
@@ -46,6 +52,7 @@ pub struct Args {
 /// # Errors
 /// The folder is not there or cannot be written, or the address cannot be listened at.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    memory::give_back_at_once();
     let store = Store::open(&args.out)?;
     let listener = TcpListener::bind(&args.listen).with_context(|| format!("--listen {}", args.listen))?;
     let address = listener.local_addr().context("the listening socket has no address")?;
@@ -68,11 +75,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Prints a line at once. Nobody reading is no reason to end.
 fn say(line: &str) {
-    let mut stdout = io::stdout().lock();
+    let mut stdout = terminal::stdout();
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }
 
 /// Prints a line about what is wrong. Nobody reading is no reason to end.
 fn complain(line: &str) {
-    let _ = writeln!(io::stderr(), "otlpprof: {line}");
+    let _ = writeln!(terminal::stderr(), "otlpprof: {line}");
 }

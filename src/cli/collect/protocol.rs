@@ -6,15 +6,17 @@ use std::io::Read;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 
 use super::message::{Answer, Encoding, Head};
-use crate::otlp::lookup::Lookup;
+use crate::otlp::encoded::EncodedMessage;
+use crate::otlp::encoded_profiles::{EncodedResource, EncodedScope};
 use crate::otlp::read;
-use crate::otlp::read_error::ReadError;
-use crate::otlp::wire::ProfilesData;
+use crate::otlp::read_error::{ErrorKind, ReadError};
 
 const PATH: &str = "/v1development/profiles";
 const VERSION_HEADER: &str = "otlp-profiles-development-version";
 /// The limit of OpenTelemetry collectors, before and after decompression.
 pub(super) const BODY_LIMIT: usize = 20 << 20;
+/// Room that is made for a decompressed body at first.
+const DECOMPRESSED: usize = 1 << 16;
 
 /// How the body is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,39 +83,44 @@ pub(super) fn accept(head: &Head) -> Result<Accepted, Answer> {
     Ok(Accepted { encoding, coding })
 }
 
-/// Decompresses and decodes a request's body.
+/// Decompresses a request's body and looks at what is in it. Of its messages nothing is decoded.
 pub(super) fn receive(accepted: Accepted, body: Vec<u8>) -> Result<Received, Answer> {
     let encoding = accepted.encoding;
     let refused = |message: &str| Answer::error(encoding, 400, message);
-    let body = match accepted.coding {
+    let decompressed = match accepted.coding {
         Coding::Identity => Ok(body),
         Coding::Gzip => decompress(MultiGzDecoder::new(&body[..])),
         Coding::Deflate => decompress(ZlibDecoder::new(&body[..])),
-    }
-    .map_err(|error| refused(&format!("the body does not decompress: {error}")))?;
+    };
+    let body = decompressed.map_err(|error| refused(&format!("the body does not decompress: {error}")))?;
     if body.len() > BODY_LIMIT {
         return Err(too_large(encoding));
     }
-    let decoded = match encoding {
-        Encoding::Protobuf => read::decode_protobuf(&body),
-        Encoding::Json => read::decode_json(&body),
-    };
     let compressed = accepted.coding != Coding::Identity;
-    let data = decoded.map_err(|error| refused(&ReadError { compressed, ..error }.to_string()))?.data;
-    let profiles: Vec<_> = data
-        .resource_profiles
-        .iter()
-        .flat_map(|resource| &resource.scope_profiles)
-        .flat_map(|scope| &scope.profiles)
-        .collect();
-    let samples = profiles.iter().map(|profile| profile.samples.len()).sum();
-    let (services, profiles) = (services(&data), profiles.len());
+    let told = |error: ReadError| {
+        let error = ReadError { compressed, ..error };
+        match error.kind {
+            ErrorKind::TooLarge => Answer::error(encoding, 413, &error.to_string()),
+            _ => refused(&error.to_string()),
+        }
+    };
+    let (message, body) = match encoding {
+        Encoding::Protobuf => (EncodedMessage::of_protobuf(body).map_err(told)?, None),
+        Encoding::Json => (read::encoded_json(&body).map_err(told)?, Some(body)),
+    };
+    let (mut profiles, mut samples) = (0, 0);
+    for profile in message.resources().flat_map(EncodedResource::scopes).flat_map(EncodedScope::profiles) {
+        profiles += 1;
+        samples += profile.sample_count();
+    }
+    let services = services(&message);
+    let body = body.unwrap_or_else(|| message.into_bytes());
     Ok(Received { encoding, services, profiles, samples, body })
 }
 
-/// The answer to a body over the limit, which the OpenTelemetry collector gives as 400 too.
+/// The answer to a body over the limit.
 pub(super) fn too_large(encoding: Encoding) -> Answer {
-    Answer::error(encoding, 400, &format!("request body too large: the limit is {BODY_LIMIT} bytes"))
+    Answer::error(encoding, 413, &format!("request body too large: the limit is {BODY_LIMIT} bytes"))
 }
 
 /// The value of a header that is there once.
@@ -123,21 +130,39 @@ fn only<'a>(head: &'a Head, name: &'a str) -> Option<&'a str> {
     if values.next().is_none() { first } else { None }
 }
 
-/// Decompresses, one byte beyond the limit at most.
-fn decompress(decoder: impl Read) -> std::io::Result<Vec<u8>> {
-    let mut body = Vec::new();
-    decoder.take(BODY_LIMIT as u64 + 1).read_to_end(&mut body)?;
-    Ok(body)
+/// The answer to a request that there is no memory for now.
+pub(super) fn too_many(encoding: Encoding) -> Answer {
+    Answer::error(encoding, 503, "too many requests at once: come again")
 }
 
-fn services(data: &ProfilesData) -> Vec<String> {
-    let lookup = Lookup::new(data);
+/// Decompresses, one byte beyond the limit at most.
+fn decompress(decoder: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut decoder = decoder.take(BODY_LIMIT as u64 + 1);
+    let mut body = Vec::new();
+    loop {
+        // A quarter more at a time, rather than twice as much.
+        body.reserve_exact(DECOMPRESSED.max(body.len() / 4));
+        let room = body.capacity() - body.len();
+        if decoder.by_ref().take(room as u64).read_to_end(&mut body)? == 0 {
+            return Ok(body);
+        }
+    }
+}
+
+/// More is shown of no name, and no more names.
+const LONGEST_SERVICE: usize = 256;
+const MOST_SERVICES: usize = 16;
+
+/// The names of the services, each once.
+fn services(message: &EncodedMessage) -> Vec<String> {
+    let tables = message.tables();
     let mut services: Vec<String> = Vec::new();
-    for resource in data.resource_profiles.iter().filter_map(|profiles| profiles.resource.as_ref()) {
-        let named = resource.attributes.iter().find(|attribute| lookup.key(attribute) == "service.name");
+    for resource in message.resources().filter_map(EncodedResource::resource) {
+        let named = resource.attributes.iter().find(|attribute| tables.key(attribute) == "service.name");
         let value = named.and_then(|attribute| attribute.value.as_ref()?.value.as_ref());
-        let name = value.and_then(|value| lookup.value_text(value)).unwrap_or("unknown_service");
-        if !services.iter().any(|service| service == name) {
+        let name = value.and_then(|value| tables.value_text(value)).unwrap_or("unknown_service");
+        let name = &name[..name.floor_char_boundary(LONGEST_SERVICE)];
+        if services.len() < MOST_SERVICES && !services.iter().any(|service| service == name) {
             services.push(name.to_owned());
         }
     }

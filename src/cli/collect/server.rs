@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::connection::{Connection, Failure};
+use super::memory::Memory;
 use super::message::{Answer, BodySize, Encoding};
 use super::protocol::{self, BODY_LIMIT, Received};
 use super::store::{Store, Stored};
@@ -31,6 +32,7 @@ pub struct Server {
 }
 
 struct Shared {
+    memory: Arc<Memory>,
     store: Store,
     report: Report,
     /// Why the last request could not be stored, if it could not.
@@ -62,8 +64,8 @@ impl Server {
         listener.set_nonblocking(true)?;
         let (woken, wake) = io::pipe()?;
         let connections = Mutex::new(Connections::default());
-        let shared =
-            Arc::new(Shared { store, report, failing: Mutex::default(), connections, ended: Condvar::new() });
+        let (memory, failing, ended) = (Memory::new(), Mutex::default(), Condvar::new());
+        let shared = Arc::new(Shared { memory, store, report, failing, connections, ended });
         let for_thread = shared.clone();
         let acceptor = std::thread::Builder::new()
             .name("accept".to_owned())
@@ -157,7 +159,7 @@ fn serve(mut connection: Connection, shared: &Shared, id: u64) {
         let (answer, keep) = match exchange(&mut connection, shared) {
             Ok(answered) => answered,
             Err(Failure::Bad(answer)) => (answer, false),
-            Err(Failure::Gone | Failure::TooLarge) => return,
+            Err(Failure::Gone | Failure::TooLarge | Failure::TooMany) => return,
         };
         let keep = keep && !shared.connections.lock().stopping;
         if connection.answer(&answer, !keep).is_err() {
@@ -180,11 +182,14 @@ fn exchange(connection: &mut Connection, shared: &Shared) -> Result<(Answer, boo
     if head.expects_continue {
         connection.send_continue()?;
     }
-    let body = match connection.read_body(head.body, BODY_LIMIT) {
+    let mut share = shared.memory.share();
+    let body = match connection.read_body(head.body, BODY_LIMIT, &mut share) {
         Ok(body) => body,
+        Err(Failure::TooMany) => return Ok((protocol::too_many(accepted.encoding), false)),
         Err(Failure::TooLarge) => return Ok((protocol::too_large(accepted.encoding), false)),
         Err(failure) => return Err(failure),
     };
+    let _place = shared.memory.place();
     let answer = match protocol::receive(accepted, body) {
         Ok(received) => store(&received, accepted.encoding, shared),
         Err(answer) => answer,

@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 
+use super::super::terminal::is_harmful;
 use super::message::Encoding;
 use super::protocol::Received;
 
@@ -99,7 +100,7 @@ impl Store {
 impl fmt::Display for Stored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Names come from the network: they must not break out of their line.
-        let printable = |c: char| if c.is_control() || c.is_whitespace() { '_' } else { c };
+        let printable = |c: char| if c.is_whitespace() || is_harmful(c) { '_' } else { c };
         let services = self.services.join("+").chars().map(printable).collect::<String>();
         let Self { profiles, samples, bytes, .. } = self;
         write!(f, "service={services} profiles={profiles} samples={samples} bytes={bytes}")?;

@@ -1,0 +1,114 @@
+//! Memory that requests may take together, however many there are.
+//!
+//! Bodies come into [`BODIES`] bytes; who finds none left is told to come again. [`AT_WORK`] requests at a
+//! time are decompressed, looked at and stored, each with some three times the largest body.
+
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+
+/// Bytes of bodies that have come and are not stored.
+const BODIES: usize = 64 << 20;
+/// Requests that are looked at at a time.
+const AT_WORK: usize = 2;
+
+/// What there is for all requests.
+#[derive(Debug)]
+pub(super) struct Memory {
+    left: Mutex<Left>,
+    given_back: Condvar,
+}
+
+#[derive(Debug)]
+struct Left {
+    bytes: usize,
+    places: usize,
+}
+
+impl Memory {
+    pub(super) fn new() -> Arc<Self> {
+        let left = Left { bytes: BODIES, places: AT_WORK };
+        Arc::new(Self { left: Mutex::new(left), given_back: Condvar::new() })
+    }
+
+    /// A share without any bytes yet.
+    pub(super) fn share(self: &Arc<Self>) -> Share {
+        Share { memory: self.clone(), bytes: 0 }
+    }
+
+    /// Waits for one of the places at work.
+    pub(super) fn place(self: &Arc<Self>) -> Place {
+        let mut left = self.left.lock();
+        while left.places == 0 {
+            self.given_back.wait(&mut left);
+        }
+        left.places -= 1;
+        Place { memory: self.clone() }
+    }
+}
+
+/// Bytes of one request, which are given back with it.
+#[derive(Debug)]
+pub(super) struct Share {
+    memory: Arc<Memory>,
+    bytes: usize,
+}
+
+impl Share {
+    /// Takes so many bytes more; false where there are not so many.
+    pub(super) fn grow(&mut self, more: usize) -> bool {
+        let mut left = self.memory.left.lock();
+        let Some(rest) = left.bytes.checked_sub(more) else { return false };
+        left.bytes = rest;
+        self.bytes += more;
+        true
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.memory.left.lock().bytes += self.bytes;
+    }
+}
+
+/// A place at work, which is given back with it.
+#[derive(Debug)]
+pub(super) struct Place {
+    memory: Arc<Memory>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.memory.left.lock().places += 1;
+        self.memory.given_back.notify_one();
+    }
+}
+
+/// Has large buffers go back to the system as soon as they are freed, whichever thread had them: the
+/// allocator would keep some for each of its arenas.
+pub(super) fn give_back_at_once() {
+    #[cfg(target_env = "gnu")]
+    for (parameter, value) in [(libc::M_ARENA_MAX, 2), (libc::M_MMAP_THRESHOLD, 128 << 10)] {
+        // SAFETY: it sets a number; no other thread is there yet.
+        unsafe { libc::mallopt(parameter, value) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_of_one_whole_and_come_back() {
+        let memory = Memory::new();
+        let (mut one, mut other) = (memory.share(), memory.share());
+        assert!(one.grow(BODIES - 1) && other.grow(1));
+        assert!(!one.grow(1) && !other.grow(1));
+        drop(one);
+        assert!(other.grow(BODIES - 1) && !other.grow(1));
+        let places: Vec<_> = (0..AT_WORK).map(|_| memory.place()).collect();
+        assert_eq!(memory.left.lock().places, 0);
+        drop(places);
+        assert_eq!(memory.left.lock().places, AT_WORK);
+    }
+}
