@@ -10,7 +10,7 @@ use super::libraries::Libraries;
 use super::profiles::Profiles;
 use super::reader::{Reader, START};
 use super::requested::RequestedEvent;
-use super::settings::{Clocks, Settings};
+use super::settings::{self, Clocks, KeptSettings, Settings};
 use super::witness::Witness;
 use crate::jfr::chunk::Chunk;
 use crate::jfr::error::JfrError;
@@ -75,6 +75,8 @@ pub struct JfrToOtlp {
     tables: Tables,
     profiles: Profiles,
     libraries: Libraries,
+    /// Those of the recording's chunks before the current one.
+    settings: KeptSettings,
     described: Described,
     counts: Vec<(String, EventCount)>,
     counts_by_name: HashMap<String, usize>,
@@ -273,12 +275,14 @@ impl JfrToOtlp {
     /// Ends a recording: what is said of a process is said of another one from now on.
     pub(super) fn end_recording(&mut self) {
         self.end_chunk();
+        self.settings = KeptSettings::default();
         self.described.end_recording();
     }
 
     fn end_chunk(&mut self) {
         if let Some(chunk) = self.chunk.take() {
             self.profiles.end_chunk(&chunk.settings);
+            self.settings.put(chunk.settings);
         }
     }
 
@@ -336,7 +340,7 @@ impl JfrToOtlp {
                 let end = start.saturating_add(header.duration_ns.max(0));
                 let (start, end) = bounds(&self.wanted, start, end);
                 self.extend_window(start, end.max(start));
-                Settings::default()
+                self.settings.take(chunk)
             }
         };
         self.chunk = Some(Box::new(ChunkState::new(offset, metadata, settings)));
@@ -366,12 +370,16 @@ impl JfrToOtlp {
                 self.problems.push(problem);
             }
         }
-        let Self { profiles, tables, options, .. } = self;
+        let Self { profiles, tables, options, chunk: state, .. } = self;
+        let none = Settings::default();
+        let settings = state.as_ref().map_or(&none, |state| &state.settings);
         let is_wanted = options.only.as_ref().is_none_or(|only| only.iter().any(|wanted| wanted == name));
-        let reader = is_wanted.then(|| Reader::new(chunk, of, &options.events, profiles, tables)).flatten();
+        let reader = is_wanted
+            .then(|| Reader::new(chunk, of, (&options.events, settings), profiles, tables))
+            .flatten();
         let handling = match reader {
             Some(reader) => Handling::Convert(Box::new(Converted::new(reader))),
-            None if name == Settings::EVENT => Handling::Setting,
+            None if name == settings::SETTING => Handling::Setting,
             None if name == Libraries::EVENT => Handling::Library,
             None if name == "jdk.CPUTimeSamplesLost" => Handling::LostSamples,
             None if described::EVENTS.contains(&name) => Handling::Description,
@@ -479,7 +487,7 @@ impl JfrToOtlp {
         let mut adds = false;
         for (outcome, sample) in reader.results.iter().zip(alike.samples(place)) {
             if outcome.only != Only::All {
-                let clocks = *clocks.get_or_insert_with(|| settings.execution_clocks(chunk));
+                let clocks = *clocks.get_or_insert_with(|| settings.execution_clocks());
                 if !clocks.are(outcome.only, known.has_state) {
                     continue;
                 }

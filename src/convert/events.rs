@@ -33,15 +33,18 @@ pub enum Measure {
     Weighted(&'static str, &'static str),
 }
 
-/// Where the period of samples in nanoseconds is to be found.
+/// Where the period of samples is to be found, in the unit of the profile's period.
 #[derive(Clone, Copy, Debug)]
 pub struct Period {
     /// The event's own field.
     pub field: Option<&'static str>,
-    /// Settings that the recording notes, by event and name; the first that is there.
+    /// Settings that the recording notes, by event and name; the first that is there counts. A setting of 0 asks for the
+    /// writer's default.
     pub settings: &'static [(&'static str, &'static str)],
-    /// The writer's default.
-    pub default_ns: i64,
+    /// The default of the writer that has the event.
+    pub default: i64,
+    /// async-profiler's default, where it has the event too.
+    pub async_profiler_default: i64,
 }
 
 /// Events of one type that mean two things.
@@ -49,7 +52,8 @@ pub struct Period {
 pub enum Only {
     /// No such type: all.
     All,
-    /// Those that a clock of CPU time has caused.
+    /// Those that a clock of CPU time has caused, or another event that async-profiler counts in its place: then they are
+    /// a profile of that event.
     CpuClock,
     /// Those that a wall clock has.
     WallClock,
@@ -62,10 +66,47 @@ const MILLISECOND: i64 = 1_000_000;
 
 /// HotSpot's default settings (JDK 17 `default.jfc`).
 const HOTSPOT_PERIOD_NS: i64 = 20 * MILLISECOND;
-/// async-profiler's, also those that an interval of 0 asks for (`DEFAULT_INTERVAL` in its `arguments.h`, and five times
-/// that on the wall clock).
+/// async-profiler 4.6: `DEFAULT_INTERVAL` in its `arguments.h`, and five times that on the wall clock (`WallClock::start`).
+const ASYNC_PROFILER_CPU_NS: i64 = 10 * MILLISECOND;
 const ASYNC_PROFILER_WALL_NS: i64 = 50 * MILLISECOND;
-const DATADOG_PERIOD_NS: i64 = 10 * MILLISECOND;
+/// Datadog's profiler 1.49: `DEFAULT_CPU_INTERVAL` and `DEFAULT_WALL_INTERVAL` in its `arguments.h`.
+const DATADOG_CPU_NS: i64 = 10 * MILLISECOND;
+const DATADOG_WALL_NS: i64 = 50 * MILLISECOND;
+
+/// How many of an event make a sample of async-profiler's, unless its user says it (4.6, `PerfEventType::AVAILABLE_EVENTS`
+/// in `perfEvents_linux.cpp`). Of tracepoints, probes, breakpoints and methods each makes one.
+const ASYNC_PROFILER_EVENTS: &[(&str, i64)] = &[
+    ("context-switches", 2),
+    ("cycles", 1_000_000),
+    ("instructions", 1_000_000),
+    ("cache-references", 1_000_000),
+    ("cache-misses", 1_000),
+    ("branch-instructions", 1_000_000),
+    ("branch-misses", 1_000),
+    ("bus-cycles", 1_000_000),
+    ("ref-cycles", 1_000_000),
+    ("L1-dcache-load-misses", 1_000_000),
+    ("LLC-load-misses", 1_000),
+    ("dTLB-load-misses", 1_000),
+];
+/// The same of events by the processor's own code (`rNNN`, `pmu/event-descriptor/`).
+const ASYNC_PROFILER_RAW_EVENTS: i64 = 1_000;
+
+/// The period of async-profiler's samples by an event other than a clock.
+pub(super) fn period_of_counted(event: &str) -> Period {
+    let is_raw = event.ends_with('/')
+        || event.strip_prefix('r').is_some_and(|code| {
+            code.starts_with(|first: char| first.is_ascii_digit()) && u64::from_str_radix(code, 16).is_ok()
+        });
+    let known = ASYNC_PROFILER_EVENTS.iter().find(|(name, _)| *name == event).map(|(_, period)| *period);
+    let default = known.unwrap_or(if is_raw { ASYNC_PROFILER_RAW_EVENTS } else { 1 });
+    Period {
+        field: None,
+        settings: &[("jdk.ExecutionSample", "interval")],
+        default,
+        async_profiler_default: default,
+    }
+}
 
 const fn counted(event: &'static str, profile_type: &'static ProfileType) -> Conversion {
     Conversion { event, profile_type, value: Measure::One, source: "", period: None, only: Only::All }
@@ -91,9 +132,9 @@ const fn sampled(
     event: &'static str,
     profile_type: &'static ProfileType,
     settings: &'static [(&'static str, &'static str)],
-    default_ns: i64,
+    default: i64,
 ) -> Conversion {
-    let period = Some(Period { field: None, settings, default_ns });
+    let period = Some(Period { field: None, settings, default, async_profiler_default: default });
     Conversion { period, source: event, ..counted(event, profile_type) }
 }
 
@@ -115,25 +156,27 @@ pub static CONVERSIONS: &[Conversion] = &[
             "datadog.ExecutionSample",
             &types::CPU,
             &[("datadog.ExecutionSample", "interval")],
-            DATADOG_PERIOD_NS,
+            DATADOG_CPU_NS,
         )
     },
     Conversion {
         period: Some(Period {
             field: Some("samplingPeriod"),
             settings: &[("jdk.CPUTimeSample", "throttle")],
-            default_ns: HOTSPOT_PERIOD_NS,
+            default: HOTSPOT_PERIOD_NS,
+            async_profiler_default: HOTSPOT_PERIOD_NS,
         }),
         ..sampled("jdk.CPUTimeSample", &types::CPU, &[], 0)
     },
     Conversion {
         only: Only::CpuClock,
-        ..sampled(
-            "jdk.ExecutionSample",
-            &types::CPU,
-            &[("jdk.ExecutionSample", "period"), ("jdk.ExecutionSample", "interval")],
-            HOTSPOT_PERIOD_NS,
-        )
+        period: Some(Period {
+            field: None,
+            settings: &[("jdk.ExecutionSample", "period"), ("jdk.ExecutionSample", "interval")],
+            default: HOTSPOT_PERIOD_NS,
+            async_profiler_default: ASYNC_PROFILER_CPU_NS,
+        }),
+        ..sampled("jdk.ExecutionSample", &types::CPU, &[], 0)
     },
     // Wall-clock time.
     Conversion {
@@ -142,7 +185,7 @@ pub static CONVERSIONS: &[Conversion] = &[
             "datadog.MethodSample",
             &types::WALL,
             &[("datadog.MethodSample", "interval")],
-            DATADOG_PERIOD_NS,
+            DATADOG_WALL_NS,
         )
     },
     Conversion {
@@ -237,6 +280,24 @@ pub(super) fn lock_kind(event: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counted_events_have_their_writers_periods() {
+        for (event, period) in [
+            ("page-faults", 1),
+            ("context-switches", 2),
+            ("cycles", 1_000_000),
+            ("LLC-load-misses", 1_000),
+            ("r1a8", 1_000),
+            ("cpu/mem-loads/", 1_000),
+            ("sched:sched_switch", 1),
+            ("java.lang.Object.wait", 1),
+            ("read", 1),
+            ("recvfrom", 1),
+        ] {
+            assert_eq!(period_of_counted(event).default, period, "{event}");
+        }
+    }
 
     #[test]
     fn no_event_counts_twice_in_one_profile() {

@@ -105,7 +105,7 @@ impl Profiles {
         for entry in &mut self.all {
             let samples = std::mem::take(&mut entry.in_chunk);
             let Some(period) = &entry.period else { continue };
-            let noted = settings.period_ns(period);
+            let noted = settings.period(period);
             entry.samples += samples;
             entry.nanos += samples * i128::from(noted);
             let measured = std::mem::take(&mut entry.measured);
@@ -171,7 +171,8 @@ mod tests {
 
     const IDENTITY: SampleIdentity =
         SampleIdentity { stack: StackId(1), attributes: AttributeSetId::EMPTY, link: LinkId::NONE };
-    const PERIOD: Period = Period { field: None, settings: &[("a", "period")], default_ns: 20 };
+    const PERIOD: Period =
+        Period { field: None, settings: &[("a", "period")], default: 20, async_profiler_default: 20 };
 
     #[test]
     fn samples_of_different_periods_stand_for_the_same_time_together() {
@@ -197,7 +198,7 @@ mod tests {
             (&[3_100, 9_300], 3_100, 4),
         ] {
             let (mut profiles, mut tables) = (Profiles::default(), Tables::new());
-            let noted = Period { default_ns: 2_000, ..PERIOD };
+            let noted = Period { default: 2_000, ..PERIOD };
             let cpu = profiles.find(&types::CPU, "a", 0, Some(noted));
             for &nanos in times {
                 profiles.add_measured(cpu, IDENTITY, nanos, None);

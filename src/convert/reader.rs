@@ -1,8 +1,9 @@
 //! How the events of one type in one chunk are read.
 
-use super::events::{CONVERSIONS, FAILED, Measure, Only, Period, lock_kind};
+use super::events::{CONVERSIONS, FAILED, Measure, Only, Period, lock_kind, period_of_counted};
 use super::profiles::{ProfileIndex, Profiles};
 use super::requested::RequestedEvent;
+use super::settings::Settings;
 use super::subjects::Subject;
 use crate::jfr::chunk::Chunk;
 use crate::jfr::clock::Clock;
@@ -12,7 +13,7 @@ use crate::jfr::projection::Projection;
 use crate::jfr::types::{Field, TypeIndex, Unit};
 use crate::jfr::values::Struct;
 use crate::model::attribute_keys::LOCK_KIND;
-use crate::model::{AttributeId, Tables};
+use crate::model::{AttributeId, ProfileType, Tables, label};
 
 /// What is read of every event, each in the slot of its position here.
 const FIELDS: [&str; 11] = [
@@ -87,7 +88,7 @@ pub(super) struct Outcome {
 
 /// A conversion of the table or of the user's.
 struct Wanted<'a> {
-    profile_type: &'static crate::model::ProfileType,
+    profile_type: &'static ProfileType,
     measure: Measure,
     field: &'a str,
     source: &'a str,
@@ -101,7 +102,7 @@ impl Reader {
     pub(super) fn new(
         chunk: Chunk<'_>,
         of: TypeIndex,
-        requested: &[RequestedEvent],
+        (requested, settings): (&[RequestedEvent], &Settings),
         profiles: &mut Profiles,
         tables: &mut Tables,
     ) -> Option<Self> {
@@ -115,8 +116,14 @@ impl Reader {
                     Measure::One | Measure::Weight(_) => "",
                 };
                 let (measure, source) = (conversion.value, conversion.source);
-                let (period, only) = (conversion.period, conversion.only);
-                let profile_type = conversion.profile_type;
+                let (mut period, only) = (conversion.period, conversion.only);
+                let mut profile_type = conversion.profile_type;
+                if only == Only::CpuClock
+                    && let Some(event) = settings.counted_event().map(label)
+                {
+                    profile_type = ProfileType::perf_event(event);
+                    period = Some(period_of_counted(event));
+                }
                 wanted.push(Wanted { profile_type, measure, field, source, rank, period, only });
             }
         }

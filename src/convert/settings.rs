@@ -6,22 +6,77 @@ use super::events::{Only, Period};
 use crate::jfr::chunk::Chunk;
 use crate::jfr::values::{Struct, Value};
 
-/// The settings of one chunk (`jdk.ActiveSetting`), by event and name.
+/// The event that notes a setting.
+pub(super) const SETTING: &str = "jdk.ActiveSetting";
+
+/// A program that writes chunks. Those of several may follow one another in a recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Writer {
+    /// The JVM, or a native image.
+    #[default]
+    Jvm,
+    AsyncProfiler,
+    Datadog,
+}
+
+impl Writer {
+    const ALL: usize = 3;
+
+    /// The writer of a chunk, by types that are in all of its chunks and in none of the others'.
+    fn of(chunk: Chunk<'_>) -> Self {
+        let has = |name| chunk.metadata().find_by_name(name).is_some();
+        if has("datadog.ExecutionSample") {
+            Self::Datadog
+        } else if has("profiler.Log") {
+            Self::AsyncProfiler
+        } else {
+            Self::Jvm
+        }
+    }
+}
+
+/// The settings of a recording that no chunk is at hand of, by their writer.
+#[derive(Debug, Default)]
+pub(super) struct KeptSettings {
+    of: [Settings; Writer::ALL],
+}
+
+impl KeptSettings {
+    /// The settings that hold at the beginning of a chunk: the last ones of its writer. async-profiler notes its own in a
+    /// recording's first chunk alone (4.6, `Recording::switchChunk` in `flightRecorder.cpp`).
+    pub(super) fn take(&mut self, chunk: Chunk<'_>) -> Settings {
+        let writer = Writer::of(chunk);
+        let values = std::mem::take(&mut self.of[writer as usize].values);
+        Settings { writer, is_inherited: true, values }
+    }
+
+    /// Keeps the settings of a chunk that has ended.
+    pub(super) fn put(&mut self, settings: Settings) {
+        let writer = settings.writer;
+        self.of[writer as usize] = settings;
+    }
+}
+
+/// The settings that hold in one chunk (`jdk.ActiveSetting`), by event and name.
 #[derive(Debug, Default)]
 pub(super) struct Settings {
+    writer: Writer,
+    /// Whether all of them are of a chunk before. The first of this chunk's own replaces them all: a writer that notes
+    /// settings notes all that it has.
+    is_inherited: bool,
     values: HashMap<(String, String), String>,
 }
 
 impl Settings {
-    /// The event that notes a setting.
-    pub(super) const EVENT: &'static str = "jdk.ActiveSetting";
-
     /// Takes a setting.
     pub(super) fn note(&mut self, setting: &Struct<'_>) {
         let chunk = setting.chunk();
         let text = |name| setting.get(name).and_then(|value| chunk.text(value));
         let id = setting.get("id").as_ref().and_then(Value::as_i64).and_then(|id| chunk.metadata().find(id));
         if let (Some(of), Some(name), Some(value)) = (id, text("name"), text("value")) {
+            if std::mem::take(&mut self.is_inherited) {
+                self.values.clear();
+            }
             let event = chunk.metadata().get(of).name.to_string();
             self.values.insert((event, name.into_owned()), value.into_owned());
         }
@@ -31,21 +86,23 @@ impl Settings {
         self.values.get(&(event.to_owned(), name.to_owned())).map(String::as_str)
     }
 
-    /// How far samples are apart in nanoseconds, where the events do not say it themselves.
-    pub(super) fn period_ns(&self, period: &Period) -> i64 {
-        let noted = period.settings.iter().filter_map(|(event, name)| self.get(event, name));
-        let mut noted = noted.filter_map(parse_period);
-        noted.next().unwrap_or(period.default_ns)
+    /// How far samples are apart in the unit of the profile's period, where the events do not say it themselves.
+    pub(super) fn period(&self, period: &Period) -> i64 {
+        let mut noted = period.settings.iter().filter_map(|(event, name)| self.get(event, name));
+        let default = match self.writer {
+            Writer::AsyncProfiler => period.async_profiler_default,
+            Writer::Jvm | Writer::Datadog => period.default,
+        };
+        noted.find_map(parse_period).filter(|&period| period > 0).unwrap_or(default)
     }
 
     /// Which clocks have caused `jdk.ExecutionSample`: with async-profiler this may be the wall clock alone, or both, when
     /// each event's state tells them apart.
-    pub(super) fn execution_clocks(&self, chunk: Chunk<'_>) -> Clocks {
-        // Its own type of log messages is in every chunk of async-profiler's, and in none of HotSpot's.
-        if chunk.metadata().find_by_name("profiler.Log").is_none() {
+    pub(super) fn execution_clocks(&self) -> Clocks {
+        if self.writer != Writer::AsyncProfiler {
             return Clocks::Cpu;
         }
-        let event = self.get("jdk.ActiveRecording", "event");
+        let event = self.event();
         if event == Some("wall") {
             Clocks::Wall
         } else if self.get("jdk.ExecutionSample", "wall").is_none() {
@@ -56,7 +113,19 @@ impl Settings {
             Clocks::ByState
         }
     }
+
+    /// The event that async-profiler samples by, if that is no clock: a hardware counter, a tracepoint, a method.
+    pub(super) fn counted_event(&self) -> Option<&str> {
+        self.event().filter(|event| self.writer == Writer::AsyncProfiler && !CLOCKS.contains(event))
+    }
+
+    fn event(&self) -> Option<&str> {
+        self.get("jdk.ActiveRecording", "event").filter(|event| !event.is_empty())
+    }
 }
+
+/// async-profiler's names of clocks; `cpu-clock` is what it asks the kernel for as `cpu`.
+const CLOCKS: [&str; 5] = ["cpu", "cpu-clock", "ctimer", "itimer", "wall"];
 
 /// What samples of one type were caused by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +152,7 @@ impl Clocks {
     }
 }
 
-/// `20 ms`, `1 s` and the like, or a bare number of nanoseconds; 0, which asks for the writer's default, is none.
+/// `20 ms`, `1 s` and the like in nanoseconds, or a bare number, 0 included.
 fn parse_period(text: &str) -> Option<i64> {
     let (number, unit) = text.split_once(' ').unwrap_or((text, "ns"));
     let nanos = match unit {
@@ -93,7 +162,7 @@ fn parse_period(text: &str) -> Option<i64> {
         "s" => 1_000_000_000,
         _ => return None,
     };
-    number.parse::<i64>().ok()?.checked_mul(nanos).filter(|&period| period > 0)
+    number.parse::<i64>().ok()?.checked_mul(nanos).filter(|&period| period >= 0)
 }
 
 #[cfg(test)]
@@ -102,19 +171,54 @@ mod tests {
 
     fn settings(of: &[(&str, &str, &str)]) -> Settings {
         let owned = |&(event, name, value): &(&str, &str, &str)| ((event.into(), name.into()), value.into());
-        Settings { values: of.iter().map(owned).collect() }
+        Settings { values: of.iter().map(owned).collect(), ..Settings::default() }
+    }
+
+    fn of_async_profiler(of: &[(&str, &str, &str)]) -> Settings {
+        Settings { writer: Writer::AsyncProfiler, ..settings(of) }
     }
 
     #[test]
     fn the_first_setting_that_is_a_time_counts() {
-        let period = Period { field: None, settings: &[("a", "period"), ("a", "interval")], default_ns: 7 };
-        assert_eq!(settings(&[]).period_ns(&period), 7);
-        assert_eq!(settings(&[("a", "interval", "2000000")]).period_ns(&period), 2_000_000);
-        assert_eq!(settings(&[("a", "interval", "0")]).period_ns(&period), 7);
+        let period = Period {
+            field: None,
+            settings: &[("a", "period"), ("a", "interval")],
+            default: 7,
+            async_profiler_default: 8,
+        };
+        assert_eq!(settings(&[]).period(&period), 7);
+        assert_eq!(settings(&[("a", "interval", "2000000")]).period(&period), 2_000_000);
+        assert_eq!(settings(&[("a", "interval", "0")]).period(&period), 7);
         let both = settings(&[("a", "interval", "1"), ("a", "period", "20 ms")]);
-        assert_eq!(both.period_ns(&period), 20_000_000);
+        assert_eq!(both.period(&period), 20_000_000);
         let unclear = settings(&[("a", "period", "everyChunk"), ("a", "interval", "3 us")]);
-        assert_eq!(unclear.period_ns(&period), 3_000);
+        assert_eq!(unclear.period(&period), 3_000);
+    }
+
+    /// Regression: a wall clock by default had the interval of the CPU's clock, and that by default the JVM's period.
+    #[test]
+    fn a_setting_of_0_asks_for_the_writers_default() {
+        let period = Period {
+            field: None,
+            settings: &[("a", "wall"), ("a", "interval")],
+            default: 7,
+            async_profiler_default: 8,
+        };
+        let both = [("a", "wall", "0"), ("a", "interval", "1000")];
+        assert_eq!((settings(&both).period(&period), of_async_profiler(&both).period(&period)), (7, 8));
+        assert_eq!(of_async_profiler(&both[1..]).period(&period), 1_000);
+        assert_eq!(of_async_profiler(&[]).period(&period), 8);
+    }
+
+    #[test]
+    fn only_async_profiler_samples_by_events_that_are_no_clocks() {
+        let by = |event| [("jdk.ActiveRecording", "event", event)];
+        for clock in ["", "cpu", "cpu-clock", "ctimer", "itimer", "wall"] {
+            assert_eq!(of_async_profiler(&by(clock)).counted_event(), None, "{clock}");
+        }
+        assert_eq!(of_async_profiler(&[]).counted_event(), None);
+        assert_eq!(of_async_profiler(&by("page-faults")).counted_event(), Some("page-faults"));
+        assert_eq!(settings(&by("page-faults")).counted_event(), None);
     }
 
     #[test]

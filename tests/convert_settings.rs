@@ -1,0 +1,274 @@
+//! Settings that recordings note of themselves: how far samples are apart, and which clock or event has caused them.
+
+#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
+mod jfr_support;
+
+use std::collections::BTreeMap;
+
+use jfr_support::converted::{attribute, otlpprof, profiles, string, text};
+use jfr_support::synthetic::{
+    CONSTANT_POOLS, FieldOf, INT, LONG, STACK_TRACE, STRING, Shape, THREAD, THREAD_STATE, TypeOf,
+    VALUE_TYPES, Writer, crafted, pools_of_constants,
+};
+use otlpprof::otlp::wire::ProfilesData;
+use prost::Message as _;
+
+const SHAPE: Shape =
+    Shape { events: 1, depth: 4, repeated_percent: 0, contexts: 3, remote_frames: 0, compressed: true };
+
+const EXECUTION: i64 = 101;
+const WALL_CLOCK: i64 = 102;
+const RECORDING: i64 = 107;
+const SETTING: i64 = 110;
+const LOG: i64 = 111;
+const METHOD_SAMPLE: i64 = 112;
+
+const START: FieldOf = ("startTime", LONG, false, false);
+const SAMPLED: FieldOf = ("sampledThread", THREAD, true, false);
+const STACK: FieldOf = ("stackTrace", STACK_TRACE, true, false);
+const STATE: FieldOf = ("state", THREAD_STATE, true, false);
+
+/// The types of the JVM's own recorder.
+const OF_JVM: [TypeOf; 3] = [
+    (EXECUTION, "jdk.ExecutionSample", "jdk.jfr.Event", &[START, SAMPLED, STACK, STATE]),
+    (RECORDING, "jdk.ActiveRecording", "jdk.jfr.Event", &[START]),
+    (
+        SETTING,
+        "jdk.ActiveSetting",
+        "jdk.jfr.Event",
+        &[START, ("id", LONG, false, false), ("name", STRING, false, false), ("value", STRING, false, false)],
+    ),
+];
+/// Those that async-profiler has besides.
+const OF_ASYNC_PROFILER: [TypeOf; 2] = [
+    (
+        WALL_CLOCK,
+        "profiler.WallClockSample",
+        "jdk.jfr.Event",
+        &[START, SAMPLED, STACK, STATE, ("samples", INT, false, false)],
+    ),
+    (LOG, "profiler.Log", "jdk.jfr.Event", &[START]),
+];
+/// Those of Datadog's profiler.
+const OF_DATADOG: [TypeOf; 2] = [
+    (EXECUTION, "datadog.ExecutionSample", "jdk.jfr.Event", &[START, SAMPLED, STACK]),
+    (METHOD_SAMPLE, "datadog.MethodSample", "jdk.jfr.Event", &[START, SAMPLED, STACK]),
+];
+
+/// A setting: the event's type, name and value.
+type Setting = (i64, &'static str, &'static str);
+
+/// What a chunk has: settings, and so many samples of a type, in a state of this key.
+struct Content<'a> {
+    settings: &'a [Setting],
+    samples: &'a [(i64, usize, i64)],
+}
+
+fn chunk(types: &[TypeOf], content: &Content<'_>) -> Vec<u8> {
+    let events = |out: &mut Writer| {
+        for (of, name, value) in content.settings {
+            out.event(SETTING, |out| {
+                out.long(1);
+                out.long(*of);
+                out.text(name);
+                out.text(value);
+            });
+        }
+        for (of, count, state) in content.samples {
+            for position in 0..*count {
+                out.event(*of, |out| {
+                    [2 + position as i64, 1, 1].into_iter().for_each(|field| out.long(field));
+                    if *of == EXECUTION || *of == WALL_CLOCK {
+                        out.long(*state);
+                    }
+                    if *of == WALL_CLOCK {
+                        out.int(3);
+                    }
+                });
+            }
+        }
+    };
+    let constants = |out: &mut Writer| pools_of_constants(out, SHAPE, 3);
+    crafted(&[VALUE_TYPES, types].concat(), events, CONSTANT_POOLS, constants)
+}
+
+fn by_async_profiler(content: &Content<'_>) -> Vec<u8> {
+    chunk(&[&OF_JVM[..], &OF_ASYNC_PROFILER].concat(), content)
+}
+
+fn by_jvm(content: &Content<'_>) -> Vec<u8> {
+    chunk(&OF_JVM, content)
+}
+
+/// The period, and the sum of the samples' values, by profile type, period's type and event.
+type Sums = BTreeMap<(String, String, String), (i64, i64)>;
+
+/// What becomes of recordings.
+fn converted(recordings: &[&[u8]]) -> Sums {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    let mut files = Vec::new();
+    for (position, recording) in recordings.iter().enumerate() {
+        let file = directory.path().join(position.to_string());
+        std::fs::write(&file, recording).unwrap();
+        files.push(text(&file).to_owned());
+    }
+    let mut arguments = vec!["convert", "--validate", "-o", text(&out)];
+    arguments.extend(files.iter().map(String::as_str));
+    let (code, said) = otlpprof(&arguments);
+    assert_eq!(code, 0, "{said}");
+    let data = ProfilesData::decode(&*std::fs::read(out).unwrap()).unwrap();
+    let of = |profile: &otlpprof::otlp::wire::Profile| {
+        let key = |key| attribute(&data, &profile.attribute_indices, key).unwrap_or_default();
+        let period_type = string(&data, profile.period_type.as_ref().unwrap().type_strindex).to_owned();
+        let values = profile.samples.iter().flat_map(|sample| &sample.values);
+        let key = (key("profile.type"), period_type, key("otlpprof.jfr.event"));
+        (key, (profile.period, values.sum()))
+    };
+    profiles(&data).map(of).collect()
+}
+
+fn sums(of: &[(&str, &str, &str, i64, i64)]) -> Sums {
+    let sum = |&(profile, period, event, nanos, value): &(&str, &str, &str, i64, i64)| {
+        ((profile.to_owned(), period.to_owned(), event.to_owned()), (nanos, value))
+    };
+    of.iter().map(sum).collect()
+}
+
+const MS: i64 = 1_000_000;
+
+/// Regression: an interval of 0, which asks for the default, was taken for the JVM's default of 20 ms.
+#[test]
+fn async_profilers_default_interval_is_its_own() {
+    let of_cpu = |period| sums(&[("cpu", "cpu", "jdk.ExecutionSample", period, 5)]);
+    let samples: &[(i64, usize, i64)] = &[(EXECUTION, 5, 0)];
+    for event in ["cpu", "ctimer", "itimer", "cpu-clock"] {
+        let settings = [(RECORDING, "event", event), (EXECUTION, "interval", "0")];
+        let recording = by_async_profiler(&Content { settings: &settings, samples });
+        assert_eq!(converted(&[&recording]), of_cpu(10 * MS), "{event}");
+    }
+    let nothing = Content { settings: &[], samples };
+    assert_eq!(converted(&[&by_async_profiler(&nothing)]), of_cpu(10 * MS));
+    assert_eq!(converted(&[&by_jvm(&nothing)]), of_cpu(20 * MS));
+    let settings = [(EXECUTION, "period", "10 ms")];
+    assert_eq!(converted(&[&by_jvm(&Content { settings: &settings, samples })]), of_cpu(10 * MS));
+}
+
+/// Regression: beside a clock of CPU time the wall clock's default was taken for that clock's interval.
+#[test]
+fn async_profilers_default_wall_interval_is_its_own() {
+    for (settings, cpu, wall) in [
+        (
+            &[(RECORDING, "event", "ctimer"), (EXECUTION, "interval", "1000000"), (EXECUTION, "wall", "0")],
+            1,
+            50,
+        ),
+        (
+            &[(RECORDING, "event", "ctimer"), (EXECUTION, "interval", "0"), (EXECUTION, "wall", "7000000")],
+            10,
+            7,
+        ),
+    ] {
+        let recording = by_async_profiler(&Content {
+            settings,
+            samples: &[(EXECUTION, 5, 0), (EXECUTION, 2, 1), (WALL_CLOCK, 4, 1)],
+        });
+        let expected = sums(&[
+            ("cpu", "cpu", "jdk.ExecutionSample", cpu * MS, 5),
+            ("wall", "wall", "profiler.WallClockSample", wall * MS, 12),
+            ("wall", "jdk.ExecutionSample", "jdk.ExecutionSample", wall * MS, 2),
+        ]);
+        assert_eq!(converted(&[&recording]), expected, "{settings:?}");
+    }
+    let settings = [(RECORDING, "event", "wall"), (EXECUTION, "interval", "0")];
+    let recording = by_async_profiler(&Content { settings: &settings, samples: &[(EXECUTION, 4, 1)] });
+    assert_eq!(converted(&[&recording]), sums(&[("wall", "wall", "jdk.ExecutionSample", 50 * MS, 4)]));
+}
+
+/// Datadog's profiler notes no setting of a clock whose interval is the default in some versions.
+#[test]
+fn datadogs_default_intervals_are_its_own() {
+    let types = [&OF_DATADOG[..], &OF_JVM[1..]].concat();
+    let samples: &[(i64, usize, i64)] = &[(METHOD_SAMPLE, 3, 0)];
+    let recording = chunk(&types, &Content { settings: &[], samples });
+    let wall = |period| sums(&[("wall", "wall", "datadog.MethodSample", period, 3)]);
+    assert_eq!(converted(&[&recording]), wall(50 * MS));
+    let settings = [(METHOD_SAMPLE, "interval", "10000000")];
+    assert_eq!(converted(&[&chunk(&types, &Content { settings: &settings, samples })]), wall(10 * MS));
+}
+
+/// Regression: chunks behind the first, which alone has settings, had periods by default, and wall-clock samples in them
+/// were CPU time.
+#[test]
+fn settings_hold_until_the_same_writer_notes_others() {
+    let settings =
+        [(RECORDING, "event", "ctimer"), (EXECUTION, "interval", "2000000"), (EXECUTION, "wall", "30000000")];
+    let samples: &[(i64, usize, i64)] = &[(EXECUTION, 5, 0), (EXECUTION, 2, 1)];
+    let first = by_async_profiler(&Content { settings: &settings, samples });
+    let later = by_async_profiler(&Content { settings: &[], samples });
+    let both = |cpu: (i64, i64), wall: (i64, i64)| {
+        let cpu = ("cpu", "cpu", "jdk.ExecutionSample", cpu.0, cpu.1);
+        sums(&[cpu, ("wall", "wall", "jdk.ExecutionSample", wall.0, wall.1)])
+    };
+    let three = [&first[..], &later, &later].concat();
+    assert_eq!(converted(&[&three]), both((2 * MS, 15), (30 * MS, 6)));
+
+    // Another writer's chunks in between, as those of `jfrsync`, have their own, and change nothing of it.
+    let of_jvm =
+        by_jvm(&Content { settings: &[(EXECUTION, "period", "2 ms")], samples: &[(EXECUTION, 3, 1)] });
+    assert_eq!(
+        converted(&[&[&first[..], &of_jvm, &later].concat()]),
+        both((2 * MS, 13), (30 * MS, 4)),
+        "the JVM's samples have a state too, and are CPU time"
+    );
+
+    // A recording that follows notes all of its own: no wall clock is left of the one before.
+    let other = [(RECORDING, "event", "itimer"), (EXECUTION, "interval", "2000000")];
+    let other = by_async_profiler(&Content { settings: &other, samples });
+    assert_eq!(
+        converted(&[&[&first[..], &later, &other, &later].concat()]),
+        both((2 * MS, 24), (30 * MS, 4))
+    );
+
+    // Another file knows nothing of it.
+    let of_cpu = sums(&[("cpu", "cpu", "jdk.ExecutionSample", 10 * MS, 7)]);
+    assert_eq!(converted(&[&later]), of_cpu);
+    let short = by_async_profiler(&Content { settings: &settings[..2], samples: &[(EXECUTION, 5, 0)] });
+    // Five of 2 ms, and seven of 10 ms.
+    let mean = (5 * 2 * MS + 7 * 10 * MS + 6) / 12;
+    assert_eq!(converted(&[&short, &later]), sums(&[("cpu", "cpu", "jdk.ExecutionSample", mean, 12)]));
+}
+
+/// Regression: what another event had caused was CPU time, so many nanoseconds as there were events in a period.
+#[test]
+fn samples_by_another_event_are_a_profile_of_that_event() {
+    for (event, interval, period) in [
+        ("page-faults", "10", 10),
+        ("page-faults", "0", 1),
+        ("cache-misses", "0", 1_000),
+        ("sched:sched_switch", "0", 1),
+        ("java.lang.String.indexOf", "0", 1),
+        ("java.lang.String.indexOf", "1000", 1_000),
+    ] {
+        let settings = [(RECORDING, "event", event), (EXECUTION, "interval", interval)];
+        let samples: &[(i64, usize, i64)] = &[(EXECUTION, 5, 0)];
+        let first = by_async_profiler(&Content { settings: &settings, samples });
+        let later = by_async_profiler(&Content { settings: &[], samples });
+        let expected = sums(&[(event, event, "jdk.ExecutionSample", period, 10)]);
+        assert_eq!(converted(&[&[first, later].concat()]), expected, "{event} {interval}");
+    }
+    // Beside a wall clock, whose samples have a state.
+    let settings =
+        [(RECORDING, "event", "page-faults"), (EXECUTION, "interval", "7"), (EXECUTION, "wall", "0")];
+    let samples: &[(i64, usize, i64)] = &[(EXECUTION, 5, 0), (EXECUTION, 2, 1)];
+    let recording = by_async_profiler(&Content { settings: &settings, samples });
+    let expected = sums(&[
+        ("page-faults", "page-faults", "jdk.ExecutionSample", 7, 5),
+        ("wall", "wall", "jdk.ExecutionSample", 50 * MS, 2),
+    ]);
+    assert_eq!(converted(&[&recording]), expected);
+    // The JVM has no such setting.
+    let settings = [(RECORDING, "event", "page-faults")];
+    let recording = by_jvm(&Content { settings: &settings, samples });
+    assert_eq!(converted(&[&recording]), sums(&[("cpu", "cpu", "jdk.ExecutionSample", 20 * MS, 7)]));
+}
