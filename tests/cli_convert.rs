@@ -81,15 +81,6 @@ const KNOWN: &[Known] = &[
     ("datadog.HeapLiveObject", "live-heap", "inuse_space", "datadog.HeapLiveObject", "size*weight"),
 ];
 
-/// Whether an event can become a sample: it has a stack with frames, or says why not.
-fn has_stack(event: &Event<'_>) -> bool {
-    let values = event.values();
-    let trace = values.get("stackTrace").and_then(|stack| stack.as_struct(values.chunk()));
-    let frames = trace.and_then(|trace| trace.get("frames"));
-    matches!(frames, Some(Value::Array(frames)) if !frames.is_empty())
-        || values.get("failed").is_some_and(|failed| failed.as_i64() == Some(1))
-}
-
 /// What an event adds, field by field and by nothing but the parser.
 fn value(event: &Event<'_>, of: &str) -> Option<i64> {
     if of == "1" {
@@ -116,7 +107,7 @@ fn value(event: &Event<'_>, of: &str) -> Option<i64> {
 fn sums_of_recording(bytes: &[u8]) -> Sums {
     let mut sums = Sums::new();
     for chunk in Chunks::new(bytes).map(Result::unwrap) {
-        for event in chunk.contents().events().map(Result::unwrap).filter(has_stack) {
+        for event in chunk.contents().events().map(Result::unwrap) {
             for (_, profile_type, sample_type, source, of) in
                 KNOWN.iter().filter(|(name, ..)| *name == &*event.type_of().name)
             {
@@ -228,7 +219,7 @@ fn events_of_one_type_by_two_clocks_become_two_profiles() {
         assert_eq!(cpu + wall, all, "{said}");
         let mut without_state = 0;
         for chunk in Chunks::new(&bytes).map(Result::unwrap) {
-            for event in chunk.contents().events().map(Result::unwrap).filter(has_stack) {
+            for event in chunk.contents().events().map(Result::unwrap) {
                 let state = event.values().get("state").and_then(|state| chunk.contents().text(state));
                 let is_sample = &*event.type_of().name == "jdk.ExecutionSample";
                 without_state += i64::from(is_sample && state.as_deref() == Some("STATE_DEFAULT"));
@@ -365,7 +356,7 @@ fn events_that_are_asked_for_are_counted_and_summed() {
         let (data, said) = convert(&jfr_support::corpus()[name], &more);
         let (mut events, mut sum) = (0, 0);
         for chunk in Chunks::new(&bytes).map(Result::unwrap) {
-            for event in chunk.contents().events().map(Result::unwrap).filter(has_stack) {
+            for event in chunk.contents().events().map(Result::unwrap) {
                 if &*event.type_of().name == "programs.EveryField" {
                     events += 1;
                     sum += value(&event, "bytes").unwrap();

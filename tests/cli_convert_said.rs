@@ -63,12 +63,12 @@ fn events_without_a_stack_are_counted_and_said() {
     });
     let arguments = ["convert", text(input.path()), "-o", "/dev/null"];
     let (code, said) = otlpprof(&arguments);
-    let thrown = "jdk.JavaExceptionThrow: 2 converted, 2 without a stack\n";
+    let thrown = "jdk.JavaExceptionThrow: 4 converted, 2 of those without a stack\n";
     let others = "not converted: jdk.InitialEnvironmentVariable 1, jdk.ThreadStart 2\n";
     assert_eq!((code, said), (0, format!("{thrown}{others}")));
     // A stack that the chunk does not have is none either.
     let (code, said) = otlpprof(&[&arguments[..], &["--event", "jdk.ThreadStart"]].concat());
-    let started = "jdk.ThreadStart: 1 converted, 1 without a stack\n";
+    let started = "jdk.ThreadStart: 2 converted, 1 of those without a stack\n";
     let others = "not converted: jdk.InitialEnvironmentVariable 1\n";
     assert_eq!((code, said), (0, format!("{thrown}{started}{others}")));
 }

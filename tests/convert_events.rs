@@ -6,9 +6,9 @@ mod jfr_support;
 use jfr_support::converted::{attribute, otlpprof, profiles, string, text};
 use jfr_support::synthetic::{
     ATTRIBUTE, BOOLEAN, CLASS, CONSTANT_POOLS, FieldOf, INT, LONG, STACK_TRACE, START_NANOS, Shape, THREAD,
-    THREAD_STATE, TypeOf, VALUE_TYPES, Writer, crafted, pools_of_constants,
+    THREAD_STATE, TypeOf, VALUE_TYPES, Writer, crafted, pools_of_constants, recording,
 };
-use otlpprof::convert::{ConvertOptions, EventCount, JfrToOtlp};
+use otlpprof::convert::{ConvertOptions, EventCount, JfrToOtlp, Links};
 use otlpprof::otlp::wire::{Profile, ProfilesData, Sample};
 use otlpprof::otlp::{EncodeOptions, encode};
 use prost::Message as _;
@@ -32,12 +32,8 @@ fn converted(
     encoded(name, fields, events, &EncodeOptions::default())
 }
 
-fn encoded(
-    name: &'static str,
-    fields: &'static [FieldOf],
-    events: &[&[i64]],
-    options: &EncodeOptions,
-) -> (ProfilesData, EventCount, u64) {
+/// A recording that has events of one type, each given by its fields' numbers.
+fn recorded(name: &'static str, fields: &'static [FieldOf], events: &[&[i64]]) -> Vec<u8> {
     let event: TypeOf = (EVENT, name, "jdk.jfr.Event", fields);
     let write = |out: &mut Writer| {
         for event in events {
@@ -46,7 +42,16 @@ fn encoded(
         }
     };
     let types = [VALUE_TYPES, &[event]].concat();
-    let recording = crafted(&types, write, CONSTANT_POOLS, |out| pools_of_constants(out, SHAPE, 3));
+    crafted(&types, write, CONSTANT_POOLS, |out| pools_of_constants(out, SHAPE, 3))
+}
+
+fn encoded(
+    name: &'static str,
+    fields: &'static [FieldOf],
+    events: &[&[i64]],
+    options: &EncodeOptions,
+) -> (ProfilesData, EventCount, u64) {
+    let recording = recorded(name, fields, events);
     let keep = ConvertOptions { times: options.timestamps, ..ConvertOptions::default() };
     let mut converter = JfrToOtlp::new(keep);
     converter.add(&recording).unwrap();
@@ -153,8 +158,47 @@ fn times_are_those_of_the_events() {
     assert_eq!(times_and_values(&data, "delay"), (vec![10, 60, 80], vec![30, 7, 9]));
 }
 
+/// The frames of a sample's stack, leaf first.
+fn frames<'d>(data: &'d ProfilesData, sample: &Sample) -> Vec<&'d str> {
+    let dictionary = data.dictionary.as_ref().unwrap();
+    let locations = &dictionary.stack_table[sample.stack_index as usize].location_indices;
+    let lines = locations.iter().flat_map(|&location| &dictionary.location_table[location as usize].lines);
+    let functions = lines.map(|line| &dictionary.function_table[line.function_index as usize]);
+    functions.map(|function| string(data, function.name_strindex)).collect()
+}
+
+/// Regression: such events were left out of every sum.
+#[test]
+fn events_without_a_stack_count_with_a_frame_that_says_so() {
+    const BYTES: FieldOf = ("bytesRead", LONG, false, false);
+    const ABSENT: i64 = 99;
+    let fields = &[START, DURATION, EVENT_THREAD, STACK, BYTES];
+    let events: [&[i64]; 4] =
+        [&[10, 700, 1, 1, 50], &[20, 300, 1, 0, 8], &[30, 40, 1, ABSENT, 4], &[40, 2, 2, 0, 1]];
+    let (data, count, _) = converted("jdk.SocketRead", fields, &events);
+    assert_eq!((count.converted, count.without_stack, count.other), (4, 3, 0));
+    assert_eq!((sum(&data, "delay"), sum(&data, "io_space")), (1_042, 63));
+    let samples = &profile(&data, "io_space").samples;
+    let without: Vec<_> = samples.iter().filter(|sample| frames(&data, sample) == ["[no stack]"]).collect();
+    // One for each thread.
+    let values: Vec<_> = without.iter().map(|sample| sample.values[0]).collect();
+    assert_eq!((samples.len(), values), (3, vec![12, 1]));
+    assert!(without.iter().all(|sample| sample_attribute(&data, sample, "thread.name").is_some()));
+
+    // A writer may leave the field out altogether, as the settings of a recording may have it.
+    let fields = &[START, EVENT_THREAD, ("weight", LONG, false, false)];
+    let (data, count, _) = converted("jdk.ObjectAllocationSample", fields, &[&[10, 1, 70], &[20, 1, 5]]);
+    assert_eq!((count.converted, count.without_stack), (2, 2));
+    assert_eq!((sum(&data, "samples"), sum(&data, "alloc_space")), (2, 75));
+    assert_eq!(frames(&data, &profile(&data, "samples").samples[0]), ["[no stack]"]);
+}
+
 /// The link and the attributes of a sample with these ids of trace, span and local root.
 fn of_span(trace: i64, span: i64, local_root: i64) -> (Option<String>, [Option<String>; 3]) {
+    linked_to(Links::Auto, trace, span, local_root)
+}
+
+fn linked_to(links: Links, trace: i64, span: i64, local_root: i64) -> (Option<String>, [Option<String>; 3]) {
     let fields = &[
         START,
         EVENT_THREAD,
@@ -164,7 +208,12 @@ fn of_span(trace: i64, span: i64, local_root: i64) -> (Option<String>, [Option<S
         ("localRootSpanId", LONG, false, false),
         ("trace_id", ATTRIBUTE, true, false),
     ];
-    let (data, ..) = converted("datadog.ExecutionSample", fields, &[&[10, 1, 1, 1, span, local_root, trace]]);
+    let events: [&[i64]; 1] = [&[10, 1, 1, 1, span, local_root, trace]];
+    let recording = recorded("datadog.ExecutionSample", fields, &events);
+    let mut converter = JfrToOtlp::new(ConvertOptions { links, ..ConvertOptions::default() });
+    converter.add(&recording).unwrap();
+    let encoded = encode(&converter.convert(), &EncodeOptions::default());
+    let data = ProfilesData::decode(&*encoded).unwrap();
     let sample = &profile(&data, "samples").samples[0];
     let link = &data.dictionary.as_ref().unwrap().link_table[sample.link_index as usize];
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
@@ -185,9 +234,44 @@ fn a_span_is_linked_to_and_its_local_root_is_told() {
 #[test]
 fn ids_that_no_link_can_have_are_attributes() {
     let id = |id: i64| Some(format!("{id:016x}"));
-    assert_eq!(of_span(0, 0xabc, 0xdef), (None, [None, id(0xabc), id(0xdef)]));
+    assert_eq!(of_span(0, 0xabc, 0), (None, [None, id(0xabc), None]));
+    assert_eq!(of_span(0, 0, 0xdef), (None, [None, None, id(0xdef)]));
     assert_eq!(of_span(2, 0, 0xdef), (None, [Some(format!("{:032x}", 2)), None, id(0xdef)]));
     assert_eq!(of_span(0, 0, 0), (None, [None, None, None]));
+}
+
+/// Regression: without a trace id, which Datadog's own recordings mostly lack, there was no link. In the form of its
+/// converter a link has the id of the local root span as that of the trace.
+#[test]
+fn a_span_without_a_trace_is_linked_to_by_its_local_root() {
+    let id = |id: i64| Some(format!("{id:016x}"));
+    let link = |trace: i64| Some(format!("{trace:032x}/{:016x}", 0xabc));
+    let root = 0xdef;
+    assert_eq!(of_span(0, 0xabc, root), (link(root), [None, None, id(root)]));
+    // The highest bit is one of the id's, and no sign.
+    let negative = i64::MIN | 5;
+    let expected = Some(format!("{:016x}{negative:016x}/{:016x}", 0, 0xabc));
+    assert_eq!(of_span(0, 0xabc, negative).0, expected);
+    // By option the trace alone counts, or the local root whatever the trace is, which is an attribute then.
+    assert_eq!(linked_to(Links::Trace, 0, 0xabc, root), (None, [None, id(0xabc), id(root)]));
+    assert_eq!(linked_to(Links::Trace, 2, 0xabc, root), (link(2), [None, None, id(root)]));
+    let trace = Some(format!("{:032x}", 2));
+    assert_eq!(linked_to(Links::LocalRoot, 2, 0xabc, root), (link(root), [trace, None, id(root)]));
+    assert_eq!(linked_to(Links::LocalRoot, 0, 0xabc, 0), (None, [None, id(0xabc), None]));
+
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), recording(SHAPE)).unwrap();
+    let out = tempfile::NamedTempFile::new().unwrap();
+    for (links, is_of_root) in [("auto", false), ("trace", false), ("local-root", true)] {
+        let arguments = ["convert", text(file.path()), "-o", text(out.path()), "--links", links];
+        let (code, said) = otlpprof(&arguments);
+        assert_eq!(code, 0, "{said}");
+        let data = ProfilesData::decode(&*std::fs::read(out.path()).unwrap()).unwrap();
+        let link = &data.dictionary.as_ref().unwrap().link_table[1];
+        // `recording` writes trace 1 for the local root 1 << 31 | 7.
+        let trace: u128 = if is_of_root { 1 << 31 | 7 } else { 1 };
+        assert_eq!(link.trace_id, trace.to_be_bytes(), "{links}");
+    }
 }
 
 /// Samples are what differs in anything but time and values, however often one has come before another.
@@ -230,15 +314,14 @@ fn events_that_differ_in_one_thing_are_samples_of_their_own() {
     let as_slices: Vec<&[i64]> = events.iter().map(|event| &event[..]).collect();
     let (data, count, _) = converted("jdk.JavaMonitorEnter", fields, &as_slices);
     let differing = (FAILED_AT - FIRST_OF_IDENTITY) as u64;
-    assert_eq!((count.converted, count.failed, count.without_stack), (3 * (2 * differing + 1), 3, 3));
+    assert_eq!((count.converted, count.failed, count.without_stack), (3 * (2 * differing + 2), 3, 3));
     let mut counts: Vec<i64> =
         profile(&data, "contentions").samples.iter().map(|sample| sample.values[0]).collect();
     counts.sort_unstable();
-    let mut expected = vec![3; differing as usize + 1];
+    let mut expected = vec![3; differing as usize + 2];
     expected.push(3 * differing as i64);
     assert_eq!(counts, expected);
-    let has_stack = events.iter().filter(|event| event[STACK_AT] != 0 || event[FAILED_AT] == 1);
-    assert_eq!(sum(&data, "delay"), has_stack.map(|event| event[1]).sum::<i64>());
+    assert_eq!(sum(&data, "delay"), events.iter().map(|event| event[1]).sum::<i64>());
 }
 
 /// A chunk with events `app.Sent` of these fields, each given by their numbers.

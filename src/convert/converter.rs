@@ -7,6 +7,7 @@ use super::described::{self, Described};
 use super::events::Only;
 use super::identity::{Identities, NoSample};
 use super::libraries::Libraries;
+use super::links::Links;
 use super::profiles::Profiles;
 use super::reader::{Reader, START};
 use super::requested::RequestedEvent;
@@ -29,6 +30,8 @@ pub struct ConvertOptions {
     pub events: Vec<RequestedEvent>,
     /// The names of all events to convert; `None`: whatever can be.
     pub only: Option<Vec<String>>,
+    /// How samples are linked to spans.
+    pub links: Links,
 }
 
 /// Collects recordings of JDK Flight Recorder, and makes one batch of them in which each sample is the sum over all.
@@ -46,7 +49,7 @@ pub struct ConvertOptions {
 /// converter.add_file("monday.jfr")?;
 /// converter.add_reader(std::io::stdin().lock())?;
 /// for (event, count) in converter.counts() {
-///     eprintln!("{event}: {} converted, {} without a stack", count.converted, count.without_stack);
+///     eprintln!("{event}: {} converted, {} of them without a stack", count.converted, count.without_stack);
 /// }
 /// std::fs::write("both.otlp", encode(&converter.convert(), &EncodeOptions::default()))?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -107,7 +110,7 @@ pub struct EventCount {
     pub converted: u64,
     /// Of these, those whose stack the JVM could not walk, which a frame says instead.
     pub failed: u64,
-    /// Those that could have but have no stack.
+    /// Of those that became samples, those without a stack, which the frame `[no stack]` says.
     pub without_stack: u64,
     /// Those that could have but have a value of 0 or less, which adds nothing.
     pub without_value: u64,
@@ -179,8 +182,7 @@ impl EventCount {
     /// Where an event is counted that is no sample.
     fn of(&mut self, why: NoSample) -> &mut u64 {
         match why {
-            NoSample::LeftOut => &mut self.other,
-            NoSample::WithoutStack => &mut self.without_stack,
+            NoSample::LeftOut | NoSample::Unfinished => &mut self.other,
             NoSample::Unwanted => &mut self.unwanted,
         }
     }
@@ -464,13 +466,14 @@ impl JfrToOtlp {
             let (start, end) = self.window.unwrap_or((at, at));
             self.window = Some((start.min(at), end.max(at.saturating_add(1))));
         }
-        let Self { tables, libraries, profiles, witness, .. } = self;
+        let Self { tables, libraries, profiles, witness, options, .. } = self;
         // What a witness knows of one event it may not know of another that is alike.
         let (place, known) = alike.find(read);
         let known = match known.filter(|_| witness.is_none()) {
             Some(known) => known,
             None => {
                 let witness = witness.as_deref_mut();
+                let reader = (&*reader, options.links);
                 let known = match identities.identify(chunk, reader, read, witness, (libraries, tables)) {
                     Ok(known) => known,
                     Err(why) => {
@@ -482,7 +485,7 @@ impl JfrToOtlp {
                 known
             }
         };
-        let time = self.options.times.then(|| u64::try_from(at).unwrap_or(0));
+        let time = options.times.then(|| u64::try_from(at).unwrap_or(0));
         let own_period = reader.period_ns(read, clock);
         let mut adds = false;
         for (outcome, sample) in reader.results.iter().zip(alike.samples(place)) {
@@ -507,6 +510,7 @@ impl JfrToOtlp {
         if adds {
             count.converted += 1;
             count.failed += u64::from(known.is_failed);
+            count.without_stack += u64::from(known.is_without_stack);
         } else {
             count.without_value += 1;
         }

@@ -6,6 +6,7 @@ use foldhash::fast::RandomState;
 
 use super::labels::{self, Labels};
 use super::libraries::Libraries;
+use super::links::Links;
 use super::reader::{
     DURATION, IS_FAILED, LOCAL_ROOT, OWNER, Reader, SPAN, STACK, START, STATE, SUBJECT, THREAD,
 };
@@ -29,8 +30,8 @@ pub(super) struct Identities {
 pub(super) enum NoSample {
     /// The witness says that it is none of the recording's.
     LeftOut,
-    /// It has no stack.
-    WithoutStack,
+    /// Its stack cannot be known yet: the chunk's writer has not written any constant.
+    Unfinished,
     /// The witness says that nobody wants it.
     Unwanted,
 }
@@ -41,16 +42,18 @@ pub(super) struct Known {
     pub(super) identity: SampleIdentity,
     /// Whether the JVM could not walk the stack, which a frame says instead.
     pub(super) is_failed: bool,
+    /// Whether there is no stack, which a frame says instead.
+    pub(super) is_without_stack: bool,
     /// Whether it says in what state the thread was.
     pub(super) has_state: bool,
 }
 
 impl Identities {
-    /// What an event is that has these numbers.
+    /// The sample that an event with these numbers belongs to.
     pub(super) fn identify(
         &mut self,
         chunk: Chunk<'_>,
-        reader: &Reader,
+        (reader, links): (&Reader, Links),
         read: &[i64],
         mut witness: Option<&mut (dyn Witness + 'static)>,
         (libraries, tables): (&mut Libraries, &mut Tables),
@@ -65,8 +68,15 @@ impl Identities {
         let stack = reader.numbers.constant(STACK, read);
         let stack = stack.and_then(|stack| stacks.stack(chunk, stack, libraries, tables));
         let is_failed = stack.is_none() && read[IS_FAILED] == 1;
-        let stack: Option<StackId> = if is_failed { Some(stacks::failed(tables)) } else { stack };
-        let stack = stack.ok_or(NoSample::WithoutStack)?;
+        let is_without_stack = stack.is_none() && !is_failed;
+        if is_without_stack && !chunk.has_checkpoint() {
+            return Err(NoSample::Unfinished);
+        }
+        let stack: StackId = match stack {
+            Some(stack) => stack,
+            None if is_failed => stacks::failed(tables),
+            None => stacks::none(tables),
+        };
         let mut attributes =
             thread.map_or(AttributeSetId::EMPTY, |thread| labels.thread(chunk, thread, tables));
         if let Some(witness) = &witness
@@ -90,7 +100,7 @@ impl Identities {
         let mut link = LinkId::NONE;
         for (field, key) in reader.contexts.iter().enumerate() {
             let Some(value) = reader.numbers.constant(reader.first_context + field, read) else { continue };
-            if reader.trace == Some(field) {
+            if reader.trace == Some(field) && links != Links::LocalRoot {
                 let trace = labels.trace(chunk, value);
                 link = trace.map_or(LinkId::NONE, |trace| labels::link(trace, read[SPAN], tables));
             }
@@ -100,6 +110,9 @@ impl Identities {
                 attributes =
                     attribute.map_or(attributes, |attribute| labels.with(attributes, attribute, tables));
             }
+        }
+        if link == LinkId::NONE && links != Links::Trace {
+            link = labels::link(labels::trace_of_local_root(read[LOCAL_ROOT]), read[SPAN], tables);
         }
         if let Some(witness) = &mut witness {
             let occurrence = Occurrence {
@@ -128,6 +141,6 @@ impl Identities {
             }
         }
         let identity = SampleIdentity { stack, attributes, link };
-        Ok(Known { identity, is_failed, has_state: state.is_some() })
+        Ok(Known { identity, is_failed, is_without_stack, has_state: state.is_some() })
     }
 }

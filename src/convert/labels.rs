@@ -201,6 +201,11 @@ pub(super) fn link(trace_id: [u8; 16], span_id: i64, tables: &mut Tables) -> Lin
     tables.links.intern(Link { trace_id, span_id: span_id.to_be_bytes() })
 }
 
+/// The trace id by which a local root span stands for its trace ([`super::links::Links::LocalRoot`]).
+pub(super) fn trace_of_local_root(local_root: i64) -> [u8; 16] {
+    u128::from(local_root.cast_unsigned()).to_be_bytes()
+}
+
 /// Whether a context's field of this name holds the trace id.
 pub(super) fn names_trace(field: &str) -> bool {
     let letters: String = field.chars().filter(char::is_ascii_alphabetic).collect();

@@ -13,6 +13,7 @@
 //! | [`identity`], [`alike`] | what makes events one sample, and what those have become that are alike |
 //! | [`stacks`], [`labels`], [`constants`] | a chunk's stacks, threads, states and contexts to the model's |
 //! | [`subjects`] | the classes that events are about |
+//! | [`links`] | the trace that a sample's link names |
 //! | [`libraries`] | the objects of remote frames |
 //! | [`settings`], [`profiles`] | what samples stand for, and the profiles that they add to |
 //! | [`described`] | resource attributes |
@@ -29,6 +30,7 @@ mod growing;
 mod identity;
 mod labels;
 mod libraries;
+mod links;
 mod profiles;
 mod reader;
 mod requested;
@@ -40,5 +42,6 @@ mod witness;
 pub use converter::{ConvertOptions, EventCount, JfrToOtlp, Window};
 pub use feed::AddError;
 pub use growing::{Growing, Grown};
+pub use links::Links;
 pub use requested::{InvalidEvent, RequestedEvent};
 pub use witness::{EventThread, KnownContext, Labels, Occurrence, Witness};

@@ -107,7 +107,6 @@ impl Reader {
         tables: &mut Tables,
     ) -> Option<Self> {
         let event = chunk.metadata().get(of);
-        event.field("stackTrace")?;
         let mut wanted: Vec<Wanted<'_>> = Vec::new();
         for (rank, conversion) in CONVERSIONS.iter().enumerate() {
             if conversion.event == &*event.name {

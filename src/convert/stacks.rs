@@ -194,6 +194,13 @@ impl Stacks {
     }
 }
 
+/// The stack of an event that has none, or one that the recording lacks.
+pub(super) fn none(tables: &mut Tables) -> StackId {
+    let none = marker("[no stack]", tables);
+    let frame = tables.frames.intern(none);
+    tables.stacks.intern(&[frame])
+}
+
 /// The stack of an event whose own stack the JVM could not walk.
 pub(super) fn failed(tables: &mut Tables) -> StackId {
     let failed = marker("[unwalkable: failed]", tables);

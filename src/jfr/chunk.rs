@@ -243,6 +243,12 @@ impl<'c> Chunk<'c> {
         self.index.pools.position(constant.of, constant.key)
     }
 
+    /// Whether the chunk has a checkpoint. A writer that writes constants only when its chunk ends (async-profiler) leaves
+    /// none in a chunk that has not ended, so no reference of such a chunk can be resolved.
+    pub fn has_checkpoint(&self) -> bool {
+        self.index.pools.has_checkpoint()
+    }
+
     /// How many constants of a type there are.
     pub fn constant_count(&self, of: TypeIndex) -> usize {
         self.index.pools.count(of)

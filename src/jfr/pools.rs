@@ -28,6 +28,8 @@ struct Pool {
 pub(super) struct Pools {
     /// By the type's position.
     by_type: Vec<Pool>,
+    /// Whether there has been a checkpoint.
+    has_checkpoint: bool,
     /// Those that have come since somebody took them, if somebody does.
     news: Option<Vec<Constant>>,
 }
@@ -73,6 +75,11 @@ impl Pools {
         self.by_type.get(of.0 as usize).map_or(0, |pool| pool.keys.len())
     }
 
+    /// Whether any checkpoint has been added, even one without constants.
+    pub(super) fn has_checkpoint(&self) -> bool {
+        self.has_checkpoint
+    }
+
     /// Adds what one checkpoint holds, as far as it can be read.
     pub(super) fn add(
         &mut self,
@@ -80,6 +87,7 @@ impl Pools {
         bytes: Cursor<'_>,
         metadata: &Metadata,
     ) -> Result<Checkpoint, JfrError> {
+        self.has_checkpoint = true;
         let mut cursor = bytes.up_to(frame.end);
         cursor.seek(frame.payload);
         if frame.type_id != CHECKPOINT {

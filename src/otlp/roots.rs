@@ -157,7 +157,7 @@ const NO_JAVA_FRAME: &str = "[no_Java_frame]";
 /// Frames that stand for a walk that broke off: ours by how they begin, async-profiler's by name
 /// (`Profiler::asgctError`, `StackWalker::walkVM`, `FrameName::name` in its 4.5).
 pub fn is_marker(text: &str) -> bool {
-    const OURS: [&str; 4] = ["[unwalkable", "[truncated", "[frozen", "[unknown"];
+    const OURS: [&str; 5] = ["[unwalkable", "[truncated", "[frozen", "[unknown", "[no stack"];
     const ASYNC_PROFILER: [&str; 10] = [
         "[not_walkable_Java]",
         "[not_walkable_not_Java]",

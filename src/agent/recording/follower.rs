@@ -99,6 +99,7 @@ impl Follower {
             times: self.options.encode.timestamps,
             events: selection.requested.clone(),
             only: Some(selection.names.clone()),
+            ..ConvertOptions::default()
         });
         converter.set_witness(Box::new(Present {
             contexts: self.shared.contexts.clone(),

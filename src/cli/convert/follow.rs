@@ -16,7 +16,7 @@ use super::super::terminal;
 use super::output::{Output, Written};
 use super::summary::{self, Summary};
 use super::{Args, windows};
-use crate::convert::{ConvertOptions, Growing, JfrToOtlp};
+use crate::convert::{Growing, JfrToOtlp};
 use crate::jfr::error::JfrError;
 
 /// How many bytes are read at a time, and how many such parts wait for the conversion.
@@ -28,8 +28,7 @@ pub(super) fn run(args: &Args, interval: Duration) -> anyhow::Result<ExitCode> {
     let [input] = &args.files[..] else { bail!("--follow takes one recording") };
     let window = windows::of_inputs(&args.start, &args.end, 1)?;
     let output = Output::new(args)?;
-    let mut converter =
-        JfrToOtlp::new(ConvertOptions { times: args.timestamps, events: args.events.clone(), only: None });
+    let mut converter = JfrToOtlp::new(args.convert_options());
     window.into_iter().for_each(|window| converter.set_window(window));
     let name = input.display().to_string();
     let from: Box<dyn Read + Send> = match input == Path::new("-") {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 
 use super::terminal;
-use crate::convert::{AddError, ConvertOptions, JfrToOtlp, RequestedEvent};
+use crate::convert::{AddError, ConvertOptions, JfrToOtlp, Links, RequestedEvent};
 use crate::jfr::error::Problem;
 use output::Output;
 use progress::Progress;
@@ -49,6 +49,10 @@ pub(super) struct Args {
     #[arg(long = "event", value_name = "NAME[:VALUE_FIELD]")]
     events: Vec<RequestedEvent>,
 
+    /// How samples are linked to spans, where a recording has ids of spans (Datadog's profiler)
+    #[arg(long, value_enum, default_value_t)]
+    links: LinksTo,
+
     /// Leave out what lies before: a time such as 2026-01-31T12:00:00Z, or seconds since 1970; for all recordings, or for
     /// each of them in turn
     #[arg(long, value_name = "TIME", value_parser = windows::parse_time)]
@@ -75,6 +79,29 @@ pub(super) struct Args {
     validate: bool,
 }
 
+/// What the trace id of a link is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum LinksTo {
+    /// The trace's, where the recording has it among the context's attributes (traceid), else the local root span's
+    #[default]
+    Auto,
+    /// The trace's alone: without it there is no link
+    Trace,
+    /// The local root span's, as Datadog's own converter has it
+    LocalRoot,
+}
+
+impl Args {
+    fn convert_options(&self) -> ConvertOptions {
+        let links = match self.links {
+            LinksTo::Auto => Links::Auto,
+            LinksTo::Trace => Links::Trace,
+            LinksTo::LocalRoot => Links::LocalRoot,
+        };
+        ConvertOptions { times: self.timestamps, events: self.events.clone(), only: None, links }
+    }
+}
+
 /// The encodings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum OutputFormat {
@@ -96,8 +123,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         bail!("- is given twice: standard input can be read once");
     }
     let output = Output::new(args)?;
-    let mut converter =
-        JfrToOtlp::new(ConvertOptions { times: args.timestamps, events: args.events.clone(), only: None });
+    let mut converter = JfrToOtlp::new(args.convert_options());
     let mut problems = Vec::new();
     let mut is_without_constants = false;
     let progress = Progress::over(&args.files);

@@ -50,10 +50,15 @@ impl Summary {
     pub(super) fn print(&self, problems: &[String]) -> io::Result<()> {
         let mut said = terminal::stderr();
         for (name, count) in &self.counts {
-            if count.converted + count.without_stack + count.without_value + count.outside == 0 {
+            if count.converted + count.without_value + count.outside == 0 {
                 continue;
             }
-            write!(said, "{name}: {} converted, {} without a stack", count.converted, count.without_stack)?;
+            let of_those = if count.without_stack > 0 { " of those" } else { "" };
+            write!(
+                said,
+                "{name}: {} converted, {}{of_those} without a stack",
+                count.converted, count.without_stack
+            )?;
             if count.failed > 0 {
                 write!(
                     said,
