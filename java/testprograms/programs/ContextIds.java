@@ -36,6 +36,8 @@ public final class ContextIds {
                 // Not in the method of which each sample is to have it.
                 boolean isSet = CONTEXT.setAttribute(0, "/endpoint" + number);
                 refused[number] = (isSet ? 0 : 1) + burn(number, count);
+                // Not in the method either.
+                CONTEXT.clear();
             }, "setter-" + i);
             threads[i].start();
         }
@@ -70,7 +72,6 @@ public final class ContextIds {
                 refused += 1_000_000_000;
             }
         }
-        CONTEXT.clear();
         return refused;
     }
 }
