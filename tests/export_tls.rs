@@ -2,6 +2,7 @@
 #![cfg(feature = "tls")]
 
 mod export_support;
+mod warnings_support;
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -11,7 +12,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use export_support::{message, missing, read_request};
+use export_support::collector::Collector;
+use export_support::{FaultServer, Step, message, missing, read_request};
 use otlpprof::export::stats::{Loss, Tally, UploadStats};
 use otlpprof::export::upload::ConfigError;
 use otlpprof::export::{Endpoint, UploadConfig, Uploader};
@@ -19,27 +21,53 @@ use otlpprof::sampling::own_threads;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
+use warnings_support::{keep_warnings, warnings_with};
 
 const AMPLE: Duration = Duration::from_secs(60);
 const ONE: Tally = Tally { messages: 1, samples: 3, bytes: 10 };
 
-/// A certificate for `localhost` that signs itself, and its key. None, said loudly, without `openssl`.
-fn certificate(folder: &Path) -> Option<(PathBuf, PathBuf)> {
-    let (certificate, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
-    let arguments = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost \
-                     -addext subjectAltName=DNS:localhost -addext basicConstraints=critical,CA:FALSE";
-    let mut command = Command::new("openssl");
-    command.args(arguments.split_whitespace()).arg("-out").arg(&certificate).arg("-keyout").arg(&key);
-    match command.output() {
+const NEW_KEY: &str = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=localhost";
+
+/// Runs `openssl` with these arguments, in a folder. None, said loudly, without it.
+fn openssl(folder: &Path, arguments: &str) -> Option<()> {
+    match Command::new("openssl").args(arguments.split_whitespace()).current_dir(folder).output() {
         Ok(output) => {
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            Some((certificate, key))
+            Some(())
         }
         Err(_) => {
             missing("openssl");
             None
         }
     }
+}
+
+/// A certificate for `localhost` that signs itself, and its key.
+fn certificate(folder: &Path) -> Option<(PathBuf, PathBuf)> {
+    self_signed(folder, "-addext basicConstraints=critical,CA:FALSE")
+}
+
+fn self_signed(folder: &Path, extensions: &str) -> Option<(PathBuf, PathBuf)> {
+    let names = "-out certificate.pem -keyout key.pem -addext subjectAltName=DNS:localhost";
+    openssl(folder, &format!("req -x509 {NEW_KEY} -days 2 {names} {extensions}"))?;
+    Some((folder.join("certificate.pem"), folder.join("key.pem")))
+}
+
+/// The same as an authority's (CA:TRUE), good from one time to another.
+fn dated_authority(folder: &Path, from: &str, until: &str) -> Option<(PathBuf, PathBuf)> {
+    let configuration = "[ca]\ndefault_ca = own\n\
+                         [own]\ndatabase = index\nnew_certs_dir = .\nserial = serial\ndefault_md = sha256\n\
+                         policy = names\nx509_extensions = extensions\n\
+                         [names]\ncommonName = supplied\n\
+                         [extensions]\nsubjectAltName = DNS:localhost\nbasicConstraints = critical,CA:TRUE\n";
+    for (name, text) in [("configuration", configuration), ("index", ""), ("serial", "01\n")] {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    openssl(folder, &format!("req -new {NEW_KEY} -out request.pem -keyout key.pem"))?;
+    let dates = format!("-startdate {from} -enddate {until}");
+    let files = "-config configuration -keyfile key.pem -in request.pem -out certificate.pem";
+    openssl(folder, &format!("ca -batch -notext -selfsign {dates} {files}"))?;
+    Some((folder.join("certificate.pem"), folder.join("key.pem")))
 }
 
 /// Answers every request 200, over TLS. Returns its port.
@@ -106,6 +134,141 @@ fn only_a_trusted_certificate_of_the_right_host_is_talked_to() {
     assert_eq!((stats.lost(Loss::Tls), stats.retries), (ONE, 0), "not trusted: {stats:?}");
     let stats = upload(&format!("https://127.0.0.1:{port}"), Some(&certificate));
     assert_eq!((stats.lost(Loss::Tls), stats.retries), (ONE, 0), "another host: {stats:?}");
+}
+
+/// What is made of a certificate that `openssl req -x509` marks as an authority's unless it is asked not to.
+fn assert_refused(port: u16, host: &str, trusted: &Path, says: &str) {
+    let stats = upload(&format!("https://{host}:{port}"), Some(trusted));
+    assert_eq!((stats.lost(Loss::Tls), stats.retries), (ONE, 0), "{says}: {stats:?}");
+    let lines = warnings_with(&format!("{host}:{port}"));
+    assert!(lines.iter().any(|line| line.contains(says)), "{says}: {lines:?}");
+}
+
+/// As curl takes it. It was refused, as the certificate of an authority and so of no server.
+#[test]
+fn a_self_signed_authority_is_talked_to_if_it_is_the_very_certificate_that_is_given() {
+    keep_warnings();
+    let folders: Vec<_> = (0..4).map(|_| tempfile::tempdir().unwrap()).collect();
+    let folder = |number: usize| folders[number].path();
+    let usual = "-addext keyUsage=keyCertSign";
+    let (Some(server), Some(other)) = (self_signed(folder(0), usual), self_signed(folder(1), usual)) else {
+        return;
+    };
+    let text =
+        Command::new("openssl").args(["x509", "-noout", "-text", "-in"]).arg(&server.0).output().unwrap();
+    assert!(String::from_utf8_lossy(&text.stdout).contains("CA:TRUE"));
+    let port = serve(&server.0, &server.1);
+    // Among others, too.
+    let both = folder(0).join("both.pem");
+    let pem = [&other.0, &server.0].map(|path| std::fs::read_to_string(path).unwrap()).concat();
+    std::fs::write(&both, pem).unwrap();
+    for trusted in [&server.0, &both] {
+        let stats = upload(&format!("https://localhost:{port}"), Some(trusted));
+        assert_eq!(stats.sent, ONE, "{stats:?}");
+    }
+    assert_refused(port, "127.0.0.1", &server.0, "(subjectAltName)");
+    // Of the same names, by another key.
+    assert_refused(port, "localhost", &other.0, "name that very certificate by certificate=PATH");
+    for (number, from, until) in
+        [(2, "20000101000000Z", "20010101000000Z"), (3, "20900101000000Z", "20910101000000Z")]
+    {
+        let Some(dated) = dated_authority(folder(number), from, until) else { return };
+        let port = serve(&dated.0, &dated.1);
+        assert_refused(
+            port,
+            "localhost",
+            &dated.0,
+            "renew the server's certificate, or set this machine's clock",
+        );
+    }
+    let Some(dated) = dated_authority(folder(2), "20000101000000Z", "20900101000000Z") else { return };
+    let port = serve(&dated.0, &dated.1);
+    assert_eq!(upload(&format!("https://localhost:{port}"), Some(&dated.0)).sent, ONE);
+}
+
+/// A port that sends this as soon as somebody connects or, if it `asks`, has sent something, and leaves.
+fn speaks(bytes: &'static [u8], asks: bool) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            if asks {
+                let _ = std::io::Read::read(&mut stream, &mut [0; 1]);
+            }
+            let _ = stream.write_all(bytes);
+        }
+    });
+    port
+}
+
+fn assert_says(endpoint: &str, says: &str) {
+    keep_warnings();
+    // More than a connection takes that nobody reads.
+    for bytes in [10, 8 << 20] {
+        let mut config = UploadConfig::new(Endpoint::base(endpoint).unwrap());
+        config.compression = otlpprof::export::upload::Compression::None;
+        let uploader = Uploader::start(config, None, own_threads::spawn).unwrap();
+        uploader.submit(message(bytes, 3));
+        let stats = uploader.shutdown(AMPLE);
+        assert_eq!(stats.lost(Loss::Protocol).messages, 1, "{endpoint}: {stats:?}");
+    }
+    let lines = warnings_with(endpoint);
+    assert!(!lines.is_empty() && lines.iter().all(|line| line.contains(says)), "{says}: {lines:?}");
+}
+
+#[test]
+fn https_to_a_port_of_plain_http_says_so() {
+    let port = speaks(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", true);
+    assert_says(&format!("https://localhost:{port}"), "speaks plain HTTP: write http://");
+}
+
+#[test]
+fn http_to_a_port_of_tls_says_so() {
+    let says = "speaks TLS: write https://";
+    let folder = tempfile::tempdir().unwrap();
+    let Some((certificate, key)) = certificate(folder.path()) else { return };
+    assert_says(&format!("http://localhost:{}", serve(&certificate, &key)), says);
+    // An alert, decode_error.
+    assert_says(&format!("http://localhost:{}", speaks(&[0x15, 3, 1, 0, 2, 2, 50], true)), says);
+    // As the OpenTelemetry collector answers.
+    let text = b"Client sent an HTTP request to an HTTPS server.\n".to_vec();
+    for mime in ["text/plain", ""] {
+        let server = FaultServer::start(vec![Step::Answer(400, "", mime, text.clone()); 2]);
+        assert_says(&format!("http://{}", server.address), says);
+    }
+}
+
+#[test]
+fn a_port_of_grpc_alone_says_so() {
+    let says = "as gRPC does: name the port of OTLP over HTTP";
+    let settings = &[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0x40, 0];
+    for asks in [false, true] {
+        assert_says(&format!("http://127.0.0.1:{}", speaks(settings, asks)), says);
+    }
+    let Some(collector) = Collector::start_grpc() else { return };
+    assert_says(&collector.endpoint(), says);
+}
+
+/// Nothing listens as TLS there, and nothing is said of it: the message is tried again.
+#[test]
+fn a_handshake_that_breaks_off_says_what_it_may_be() {
+    keep_warnings();
+    let port = speaks(b"", true);
+    let uploader = Uploader::start(
+        UploadConfig::new(Endpoint::base(&format!("https://localhost:{port}")).unwrap()),
+        None,
+        own_threads::spawn,
+    );
+    let uploader = uploader.unwrap();
+    uploader.submit(message(10, 3));
+    while warnings_with(&format!("localhost:{port}")).is_empty() {
+        thread::yield_now();
+    }
+    let stats = uploader.shutdown(Duration::ZERO);
+    assert_eq!(stats.lost(Loss::ShutDown), ONE, "{stats:?}");
+    let lines = warnings_with(&format!("localhost:{port}"));
+    let says = "ended in the TLS handshake; if the port speaks plain HTTP, write http://";
+    assert!(lines[0].contains(says), "{lines:?}");
 }
 
 /// The system's authorities are read where OpenSSL has them, which variables can move: in a process of its own.

@@ -7,23 +7,30 @@ use std::time::{Duration, SystemTime};
 
 use flate2::Compression as Level;
 use flate2::write::GzEncoder;
+#[cfg(feature = "tls")]
+use ureq::Proxy;
 use ureq::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{ConnectProxyConnector, Connector, TcpConnector};
 use ureq::{Agent, Body, Error, Timeout};
 
 use super::endpoint::{AuthorityError, check_authority};
 use super::notice::printable;
+use super::peer::{Protocol, Seen, Watch};
 use super::response;
 use super::retry::parse_retry_after;
 use super::stats::PartialSuccess;
-#[cfg(feature = "tls")]
-use super::trust;
 use super::{ContentType, Endpoint, Message};
+#[cfg(feature = "tls")]
+use super::{tls, trust};
 
 /// The version of the profiles signal that is written, as collectors from 0.163 on check it.
 const VERSION_HEADER: (&str, &str) = ("otlp-profiles-development-version", "1");
 const USER_AGENT: &str = concat!("otlpprof/", env!("CARGO_PKG_VERSION"));
 /// An answer is a few bytes; of a page that something else serves, the start is enough.
 const ANSWER_LIMIT: u64 = 64 * 1024;
+const SPEAKS_TLS: &str =
+    "the port speaks TLS: write https:// in place of http://, or name the port of plain HTTP";
 /// Headers that describe the body or the connection: the exporter alone knows them.
 const RESERVED: [&str; 7] = [
     "connection",
@@ -104,7 +111,6 @@ pub(super) struct ClientConfig<'a> {
     pub(super) endpoint: &'a Endpoint,
     pub(super) headers: &'a [(String, String)],
     pub(super) compression: Compression,
-    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "only TLS has certificates"))]
     pub(super) ca_certificate: Option<&'a PathBuf>,
     #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "only TLS has certificates"))]
     pub(super) client_certificate: Option<&'a PathBuf>,
@@ -143,6 +149,8 @@ pub(super) enum Answer {
     Tls(String),
     /// What answered does not speak HTTP, or the client failed in itself.
     Protocol(String),
+    /// What answered speaks another protocol, and what to do about it.
+    OtherProtocol(&'static str),
 }
 
 /// An HTTP client for one endpoint.
@@ -152,6 +160,11 @@ pub(super) struct Client {
     endpoint: Endpoint,
     headers: HeaderMap,
     compression: Compression,
+    /// What comes over the wire.
+    outside: Seen,
+    /// What comes over TLS; the same without.
+    inside: Seen,
+    has_authorities: bool,
 }
 
 impl Client {
@@ -173,29 +186,31 @@ impl Client {
         if config.endpoint.is_loopback() {
             builder = builder.proxy(None);
         }
-        #[cfg(feature = "tls")]
-        if config.endpoint.is_https() {
-            let trusted = match config.ca_certificate {
-                Some(path) => trust::of_file(path)?,
-                None => trust::of_system(),
-            };
-            let client = match (config.client_certificate, config.client_key) {
-                (Some(certificate), Some(key)) => Some(trust::of_client(certificate, key)?),
-                (None, None) => None,
-                _ => return Err(ConfigError::HalfAClient),
-            };
-            let tls = ureq::tls::TlsConfig::builder().root_certs(trusted).client_cert(client).build();
-            builder = builder.tls_config(tls);
-        }
         let settings = builder.build();
         if let Some(authority) = settings.proxy().and_then(|proxy| proxy.uri().authority()) {
             check_authority(authority)?;
         }
+        let (outside, inside) = (Seen::default(), Seen::default());
+        let tcp = ().chain(ConnectProxyConnector::default()).chain(TcpConnector::default());
+        let watched = tcp.chain(Watch(outside.clone()));
+        let resolver = DefaultResolver::default();
+        #[cfg(feature = "tls")]
+        let agent = match tls_connector(config, settings.proxy())? {
+            Some(tls) => {
+                Agent::with_parts(settings, watched.chain(tls).chain(Watch(inside.clone())), resolver)
+            }
+            None => Agent::with_parts(settings, watched.chain(Watch(inside.clone())), resolver),
+        };
+        #[cfg(not(feature = "tls"))]
+        let agent = Agent::with_parts(settings, watched.chain(Watch(inside.clone())), resolver);
         Ok(Self {
-            agent: settings.new_agent(),
+            agent,
             endpoint: config.endpoint.clone(),
             headers: header_map(config.headers)?,
             compression: config.compression,
+            outside,
+            inside,
+            has_authorities: config.ca_certificate.is_some(),
         })
     }
 
@@ -218,9 +233,24 @@ impl Client {
         // The client spawns a thread to resolve names and panics where the system refuses one.
         let answer = catch_unwind(AssertUnwindSafe(|| match self.exchange(message, timeout) {
             Ok(response) => read_answer(response),
-            Err(error) => failed(error),
+            Err(error) => self.other_protocol().unwrap_or_else(|| failed(error, self.has_authorities)),
         }));
         answer.unwrap_or_else(|_| Answer::Broken("the HTTP client panicked".to_owned()))
+    }
+
+    /// What speaks another protocol than the URL says.
+    fn other_protocol(&self) -> Option<Answer> {
+        let advice = match (self.endpoint.is_https(), self.outside.protocol(), self.inside.protocol()) {
+            (true, Some(Protocol::Http), None) => {
+                "the port speaks plain HTTP: write http:// in place of https://, or name the port of TLS"
+            }
+            (false, Some(Protocol::Tls), _) => SPEAKS_TLS,
+            (_, _, Some(Protocol::Http2)) | (_, Some(Protocol::Http2), _) => {
+                "the port speaks HTTP/2 alone, as gRPC does: name the port of OTLP over HTTP, usually 4318 in place of 4317"
+            }
+            _ => return None,
+        };
+        Some(Answer::OtherProtocol(advice))
     }
 
     fn exchange(&self, message: &Encoded, timeout: Duration) -> Result<Response<Body>, Error> {
@@ -267,6 +297,24 @@ fn gzip(body: &[u8]) -> Vec<u8> {
     encoder.write_all(body).and_then(|()| encoder.finish()).expect("gzip to memory")
 }
 
+#[cfg(feature = "tls")]
+fn tls_connector(
+    config: &ClientConfig<'_>,
+    proxy: Option<&Proxy>,
+) -> Result<Option<tls::TlsConnector>, ConfigError> {
+    let is_proxy_https = proxy.is_some_and(|proxy| proxy.uri().scheme_str() == Some("https"));
+    if !config.endpoint.is_https() && !is_proxy_https {
+        return Ok(None);
+    }
+    let client = match (config.client_certificate, config.client_key) {
+        (Some(certificate), Some(key)) => Some((certificate.as_path(), key.as_path())),
+        (None, None) => None,
+        _ => return Err(ConfigError::HalfAClient),
+    };
+    let trusted = config.ca_certificate.map(PathBuf::as_path);
+    trust::client_config(trusted, client).map(|config| Some(tls::TlsConnector(config.into())))
+}
+
 fn read_answer(mut response: Response<Body>) -> Answer {
     let status = response.status();
     let header = |name| response.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
@@ -287,6 +335,7 @@ fn read_answer(mut response: Response<Body>) -> Answer {
     match status {
         StatusCode::PAYLOAD_TOO_LARGE => Answer::TooLarge(message),
         StatusCode::BAD_REQUEST if response::says_too_large(&message) => Answer::TooLarge(message),
+        StatusCode::BAD_REQUEST if response::says_tls(&body) => Answer::OtherProtocol(SPEAKS_TLS),
         StatusCode::TOO_MANY_REQUESTS
         | StatusCode::BAD_GATEWAY
         | StatusCode::SERVICE_UNAVAILABLE
@@ -296,8 +345,17 @@ fn read_answer(mut response: Response<Body>) -> Answer {
     }
 }
 
-fn failed(error: Error) -> Answer {
+#[cfg_attr(not(feature = "tls"), expect(unused_variables, reason = "only TLS has authorities"))]
+fn failed(error: Error, has_authorities: bool) -> Answer {
     let text = printable(&error.to_string());
+    #[cfg(feature = "tls")]
+    if let Error::Io(error) = &error
+        && let Some(error) = tls::rustls_error(error)
+    {
+        let advice = tls::advice(error, has_authorities);
+        let separator = if advice.is_empty() { "" } else { "; " };
+        return Answer::Tls(format!("{}{separator}{advice}", printable(&error.to_string())));
+    }
     match error {
         Error::Timeout(Timeout::Resolve | Timeout::Connect)
         | Error::HostNotFound
@@ -305,8 +363,6 @@ fn failed(error: Error) -> Answer {
         | Error::ConnectProxyFailed(_) => Answer::Unreachable(text),
         Error::Timeout(_) => Answer::Broken(text),
         Error::Io(error) => match error.kind() {
-            // rustls reports what is wrong with a peer's certificate or handshake as invalid data.
-            io::ErrorKind::InvalidData => Answer::Tls(text),
             io::ErrorKind::BrokenPipe
             | io::ErrorKind::ConnectionAborted
             | io::ErrorKind::ConnectionReset
@@ -318,8 +374,6 @@ fn failed(error: Error) -> Answer {
             _ => Answer::Unreachable(text),
         },
         Error::Tls(_) => Answer::Tls(text),
-        #[cfg(feature = "tls")]
-        Error::Rustls(_) | Error::Pem(_) => Answer::Tls(text),
         _ => Answer::Protocol(text),
     }
 }

@@ -14,11 +14,14 @@ mod http;
 pub mod message;
 pub mod notice;
 pub mod pattern;
+mod peer;
 pub mod process_context;
 mod queue;
 mod response;
 mod retry;
 pub mod stats;
+#[cfg(feature = "tls")]
+mod tls;
 #[cfg(feature = "tls")]
 mod trust;
 pub mod upload;

@@ -66,6 +66,21 @@ pub(super) fn error_message(mime: &str, body: &[u8]) -> String {
     printable(&text.unwrap_or_default())
 }
 
+/// Whether the body of a 400 says that the port speaks TLS: servers that take the first bytes of plain HTTP for no
+/// handshake answer so. (Go's net/http, and so the OpenTelemetry collector: "Client sent an HTTP request to an HTTPS
+/// server."; nginx: "The plain HTTP request was sent to HTTPS port"; Apache: "speaking plain HTTP to an SSL-enabled server
+/// port".)
+pub(super) fn says_tls(body: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(body).to_ascii_lowercase();
+    [
+        "http request to an https server",
+        "plain http request was sent to https port",
+        "plain http to an ssl-enabled server",
+    ]
+    .iter()
+    .any(|words| text.contains(words))
+}
+
 /// Whether the text of a 400 says that the request was over a size limit: collectors answer so where HTTP has
 /// 413 for it. (Go's `http.MaxBytesReader`, which the OpenTelemetry collector uses, says "request body too
 /// large".)

@@ -3,68 +3,148 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, parse_pem};
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::verify_server_name;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
 use super::http::ConfigError;
 
-/// Only the certificates of that file, as OTLP exporters understand the setting.
-pub(super) fn of_file(path: &Path) -> Result<RootCerts, ConfigError> {
-    certificates(path).map(RootCerts::from)
+/// What connections are made with: the certificates of the file `trusted`, or else the system's authorities, and a
+/// client's certificate with its key, if there is one.
+pub(super) fn client_config(
+    trusted: Option<&Path>,
+    client: Option<(&Path, &Path)>,
+) -> Result<ClientConfig, ConfigError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone());
+    // SANITY: the provider has cipher suites of all versions.
+    let builder = builder.with_safe_default_protocol_versions().expect("versions of TLS");
+    let builder = match trusted {
+        None => builder.with_root_certificates(of_system()),
+        Some(path) => {
+            let verifier = GivenCertificates::of_file(path, provider)?;
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
+        }
+    };
+    let mut config = match client {
+        None => builder.with_no_client_auth(),
+        Some((certificate, key)) => {
+            let chain = certificates(certificate)?;
+            let failed = |reason: String| ConfigError::ClientKey { path: PathBuf::from(key), reason };
+            let pem = std::fs::read(key).map_err(|error| failed(error.to_string()))?;
+            let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|error| failed(error.to_string()))?;
+            builder.with_client_auth_cert(chain, key).map_err(|error| failed(error.to_string()))?
+        }
+    };
+    // A server that speaks nothing but HTTP/2 then says so.
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
 }
 
-fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, ConfigError> {
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ConfigError> {
     let failed = |reason: String| ConfigError::Certificate { path: PathBuf::from(path), reason };
     let pem = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
-    let mut certificates = Vec::new();
-    for item in parse_pem(&pem) {
-        match item.map_err(|error| failed(error.to_string()))? {
-            PemItem::Certificate(certificate) => certificates.push(certificate),
-            _ => log::debug!("certificate {}: an item that is no certificate is ignored", path.display()),
-        }
-    }
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    let certificates = certificates.map_err(|error| failed(error.to_string()))?;
     if certificates.is_empty() {
         return Err(failed("no certificate in it; a PEM file of certificates is needed".to_owned()));
     }
     Ok(certificates)
 }
 
-/// The certificate, with those that vouch for it, and the key of mutual TLS.
-pub(super) fn of_client(certificate: &Path, key: &Path) -> Result<ClientCert, ConfigError> {
-    let chain = certificates(certificate)?;
-    let failed = |reason: String| ConfigError::ClientKey { path: PathBuf::from(key), reason };
-    let pem = std::fs::read(key).map_err(|error| failed(error.to_string()))?;
-    let key = PrivateKey::from_pem(&pem).map_err(|error| failed(error.to_string()))?;
-    check_pair(&chain, &key).map_err(failed)?;
-    Ok(ClientCert::new_with_certs(&chain, key))
-}
-
-/// ureq makes the same of them at the first connection, and panics if it cannot.
-fn check_pair(chain: &[Certificate<'_>], key: &PrivateKey<'_>) -> Result<(), String> {
-    let chain = chain.iter().map(|certificate| CertificateDer::from(certificate.der().to_vec())).collect();
-    let key = PrivateKeyDer::try_from(key.der().to_vec())?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map(|builder| builder.with_root_certificates(rustls::RootCertStore::empty()))
-        .and_then(|builder| builder.with_client_auth_cert(chain, key))
-        .map(drop)
-        .map_err(|error| error.to_string())
-}
-
 /// The authorities that the system trusts, or that SSL_CERT_FILE and SSL_CERT_DIR name. On one that has none, such
 /// as a small container, those that Mozilla does.
-pub(super) fn of_system() -> RootCerts {
+fn of_system() -> RootCertStore {
     let found = rustls_native_certs::load_native_certs();
     for error in &found.errors {
         log::debug!("the system's certificate authorities: {error}");
     }
-    if found.certs.is_empty() {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
         log::info!(
             "this system has no certificate authorities: https endpoints are checked against Mozilla's"
         );
-        return RootCerts::WebPki;
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     }
-    let certificates = found.certs.iter().map(|found| Certificate::from_der(found).to_owned());
-    RootCerts::from(certificates.collect::<Vec<_>>())
+    roots
+}
+
+/// Only the certificates of one file are trusted, as OTLP exporters understand the setting: as authorities, and each as the
+/// server's own.
+///
+/// The second is for certificates that sign themselves and are marked as an authority's (CA:TRUE), which is what `openssl
+/// req -x509` makes. As an authority such a one vouches for others, and rustls refuses it as a server's own. The user has
+/// named this very certificate, and whoever shows it must have its key: nothing else is left to be vouched for. Its dates
+/// and its names count all the same.
+#[derive(Debug)]
+struct GivenCertificates {
+    authorities: Arc<WebPkiServerVerifier>,
+    given: Vec<CertificateDer<'static>>,
+}
+
+impl GivenCertificates {
+    fn of_file(path: &Path, provider: Arc<CryptoProvider>) -> Result<Self, ConfigError> {
+        let given = certificates(path)?;
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(given.iter().cloned());
+        let authorities = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+        let authorities = authorities.map_err(|error| {
+            let reason = format!("no certificate in it can be used ({error})");
+            ConfigError::Certificate { path: PathBuf::from(path), reason }
+        })?;
+        Ok(Self { authorities, given })
+    }
+}
+
+impl ServerCertVerifier for GivenCertificates {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verdict =
+            self.authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        match verdict {
+            // A certificate's dates are looked at before anything else of it: these two say that they are right. (webpki,
+            // check_issuer_independent_properties; tests hold it to that.)
+            Err(Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::Other(_)))
+                if self.given.iter().any(|given| given == end_entity) =>
+            {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verdict => verdict,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.authorities.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.authorities.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.authorities.supported_verify_schemes()
+    }
 }

@@ -327,6 +327,7 @@ impl Exporter {
                 lost(Loss::Refused, format!("answered {status}: {message}{hint}"))
             }
             Answer::Tls(reason) => lost(Loss::Tls, format!("TLS failed: {reason}")),
+            Answer::OtherProtocol(advice) => lost(Loss::Protocol, advice.to_owned()),
             Answer::Protocol(reason) => lost(Loss::Protocol, format!("no HTTP answer: {reason}")),
         }
     }

@@ -22,6 +22,15 @@ pub(crate) struct Collector {
 impl Collector {
     /// None, said loudly, if there is no collector to be had.
     pub(crate) fn start() -> Option<Self> {
+        Self::start_with("http")
+    }
+
+    /// One that speaks gRPC alone.
+    pub(crate) fn start_grpc() -> Option<Self> {
+        Self::start_with("grpc")
+    }
+
+    fn start_with(protocol: &str) -> Option<Self> {
         let binary = binary()?;
         let folder = tempfile::tempdir().unwrap();
         // The port is free now; nothing else on the machine is likely to take it within the second.
@@ -29,7 +38,7 @@ impl Collector {
         let configuration = folder.path().join("collector.yaml");
         let [proto, json] = ["proto", "json"].map(|format| folder.path().join(format).display().to_string());
         let text = format!(
-            "receivers: {{otlp: {{protocols: {{http: {{endpoint: '{address}'}}}}}}}}\n\
+            "receivers: {{otlp: {{protocols: {{{protocol}: {{endpoint: '{address}'}}}}}}}}\n\
              exporters: {{file/proto: {{path: '{proto}', format: proto}}, file/json: {{path: '{json}'}}}}\n\
              service:\n  telemetry: {{metrics: {{level: none}}}}\n  pipelines:\n    profiles: \
              {{receivers: [otlp], exporters: [file/proto, file/json]}}\n"

@@ -1,0 +1,131 @@
+//! What the other end of a connection speaks, by the first bytes that it sends: an HTTP client only says that they are no
+//! answer, and a user has to know why.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use ureq::Error;
+use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, NextTimeout, Transport};
+
+/// What a connection's first bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    /// An answer of HTTP/1.
+    Http,
+    /// A record of TLS: an alert, or a handshake.
+    Tls,
+    /// A frame of HTTP/2, as gRPC servers send before they are asked anything.
+    Http2,
+}
+
+impl Protocol {
+    fn of(bytes: &[u8]) -> Option<Self> {
+        match bytes {
+            [b'H', b'T', b'T', b'P', b'/', ..] => Some(Self::Http),
+            // RFC 8446, section 5.1: an alert or a handshake, and the major version of TLS and SSL 3.
+            [0x15 | 0x16, 3, ..] => Some(Self::Tls),
+            // RFC 9113, section 4.1: SETTINGS or GOAWAY, of less than 64 KiB, of stream 0.
+            [0, _, _, 4 | 7, _, 0, 0, 0, 0, ..] => Some(Self::Http2),
+            _ => None,
+        }
+    }
+}
+
+/// What was seen of the latest connection.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen(Arc<Mutex<Option<Protocol>>>);
+
+impl Seen {
+    pub(super) fn protocol(&self) -> Option<Protocol> {
+        *self.0.lock()
+    }
+}
+
+/// Looks at what comes over the connections of the connector before it.
+#[derive(Debug)]
+pub(super) struct Watch(pub(super) Seen);
+
+impl<In: Transport> Connector<In> for Watch {
+    type Out = Watched<In>;
+
+    fn connect(&self, _: &ConnectionDetails<'_>, chained: Option<In>) -> Result<Option<Self::Out>, Error> {
+        *self.0.0.lock() = None;
+        Ok(chained.map(|inner| Watched { inner, seen: self.0.clone(), is_fresh: true }))
+    }
+}
+
+/// A connection whose first bytes are looked at.
+#[derive(Debug)]
+pub(super) struct Watched<T> {
+    inner: T,
+    seen: Seen,
+    is_fresh: bool,
+}
+
+impl<T: Transport> Watched<T> {
+    fn look(&mut self) {
+        if self.is_fresh {
+            self.is_fresh = false;
+            *self.seen.0.lock() = Protocol::of(self.inner.buffers().input());
+        }
+    }
+}
+
+impl<T: Transport> Transport for Watched<T> {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        self.inner.buffers()
+    }
+
+    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
+        let result = self.inner.transmit_output(amount, timeout);
+        // Whoever closes a connection in the middle of a request may have said why before. The connection has ended, so
+        // that this does not wait.
+        if let Err(Error::Io(error)) = &result
+            && matches!(error.kind(), std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset)
+            && self.is_fresh
+            && (!self.inner.buffers().input().is_empty()
+                || self.inner.await_input(timeout).is_ok_and(|is_there| is_there))
+        {
+            self.look();
+        }
+        result
+    }
+
+    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
+        let is_there = self.inner.await_input(timeout)?;
+        if is_there {
+            self.look();
+        }
+        Ok(is_there)
+    }
+
+    fn is_open(&mut self) -> bool {
+        self.inner.is_open()
+    }
+
+    fn is_tls(&self) -> bool {
+        self.inner.is_tls()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_bytes_tell_a_protocol() {
+        for (bytes, protocol) in [
+            (&b"HTTP/1.0 400 Bad Request\r\n"[..], Some(Protocol::Http)),
+            (&[0x15, 3, 1, 0, 2, 2, 70], Some(Protocol::Tls)),
+            (&[0x16, 3, 3, 0, 90], Some(Protocol::Tls)),
+            // The settings that Go's gRPC server begins with.
+            (&[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0x40, 0], Some(Protocol::Http2)),
+            (&[0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0], Some(Protocol::Http2)),
+            (&[0, 0, 6, 4, 0, 0, 0, 0], None),
+            (b"220 mail.example.com ESMTP", None),
+            (b"", None),
+        ] {
+            assert_eq!(Protocol::of(bytes), protocol, "{bytes:?}");
+        }
+    }
+}
