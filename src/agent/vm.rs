@@ -9,6 +9,7 @@ use jni::sys::{JNIEnv, JavaVM};
 use super::resource::JvmProperties;
 use crate::core::memory::Memory;
 use crate::core::stack_walker::StackWalker;
+use crate::core::thread::current_os_tid;
 use crate::core::vm_layout::VmLayout;
 use crate::jvm::flags;
 use crate::jvm::java_threads;
@@ -259,8 +260,7 @@ impl Vm {
             // This one at least, which at the JVM's start is the main thread; the others tell of themselves.
             let env = self.attach_as_daemon(c"otlpprof").filter(|_| self.names_by_ids());
             if let Some(env) = env {
-                // SAFETY: gettid takes nothing and cannot fail.
-                threads::note_java_thread(unsafe { libc::gettid() }, env as u64);
+                threads::note_java_thread(current_os_tid(), env as u64);
             }
             return;
         };

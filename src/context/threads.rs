@@ -22,6 +22,7 @@ use super::{thread_end, virtual_blocks};
 use crate::core::context::{
     BlockEntry, BlockEntryChunk, ContextBlock, NOBODY, THREADS_PER_CHUNK, entry_of, publish_chunk,
 };
+use crate::core::thread::current_os_tid;
 
 /// What a kernel thread knows of itself. Without destructors, so that it is there until the thread's last moment.
 struct Current {
@@ -46,8 +47,7 @@ impl Current {
     /// The thread's place in the map; `None` for an id that no kernel gives.
     fn entry(&self) -> Option<&'static BlockEntry> {
         if self.entry.get().is_none() {
-            // SAFETY: gettid takes nothing and cannot fail.
-            let os_tid = unsafe { libc::gettid() };
+            let os_tid = current_os_tid();
             if entry_of(os_tid).is_none() {
                 let chunk: BlockEntryChunk = [const { BlockEntry::new() }; THREADS_PER_CHUNK];
                 // Another thread's chunk may have come first; this one is then lost, once in the process's life.
@@ -218,8 +218,7 @@ mod tests {
     use crate::core::virtual_blocks::virtual_block_of;
 
     fn entry() -> Option<&'static BlockEntry> {
-        // SAFETY: gettid takes nothing and cannot fail.
-        entry_of(unsafe { libc::gettid() })
+        entry_of(current_os_tid())
     }
 
     fn seen() -> Option<*const ContextBlock> {
@@ -255,8 +254,7 @@ mod tests {
             let ended = std::thread::spawn(|| {
                 let own = platform_block(false).unwrap();
                 virtual_thread_mounted(-9);
-                // SAFETY: gettid takes nothing and cannot fail.
-                (unsafe { libc::gettid() }, ptr::from_ref(own).addr())
+                (current_os_tid(), ptr::from_ref(own).addr())
             });
             let (os_tid, own) = ended.join().unwrap();
             let entry = entry_of(os_tid).unwrap();

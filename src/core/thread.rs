@@ -8,6 +8,16 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, 
 
 use super::event_ring::EventRing;
 
+/// The kernel's id of the current thread, by a system call that sets no `errno`. The function `gettid` is missing from
+/// the C library before glibc 2.30, where a library that refers to it cannot be loaded.
+#[must_use]
+pub fn current_os_tid() -> i32 {
+    // SAFETY: SYS_gettid takes no argument and cannot fail.
+    let os_tid = unsafe { libc::syscall(libc::SYS_gettid) };
+    // Kernel ids are 32-bit integers.
+    os_tid as i32
+}
+
 /// One profiled thread. Records live as long as the process and are reused; the handler finds the current
 /// thread's through the value that its timer's signal carries, through its event's descriptor, or through a
 /// pthread key.

@@ -8,7 +8,7 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -177,10 +177,11 @@ fn memory_file() -> Option<OwnedFd> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // Kernels before 6.3 do not know the first.
     [flags | MFD_NOEXEC_SEAL, flags].into_iter().find_map(|flags| {
+        // The system call: the function memfd_create is missing from the C library before glibc 2.27.
         // SAFETY: the name is a C string; a descriptor that comes of it is nobody else's.
         let file = unsafe {
-            let descriptor = libc::memfd_create(NAME.as_ptr(), flags);
-            (descriptor >= 0).then(|| OwnedFd::from_raw_fd(descriptor))
+            let descriptor = libc::syscall(libc::SYS_memfd_create, NAME.as_ptr(), flags);
+            (descriptor >= 0).then(|| OwnedFd::from_raw_fd(descriptor as RawFd))
         }?;
         // SAFETY: an open descriptor.
         let is_sized = unsafe { libc::ftruncate(file.as_raw_fd(), size_of::<Header>() as libc::off_t) } == 0;

@@ -16,7 +16,7 @@ use perf_event_open_sys as perf;
 use super::config::ArmedConfig;
 use super::kernel_rings::KernelFramesRefusal;
 use super::{kernel_rings, perf_descriptor};
-use crate::core::thread::{ClockKind, ThreadRecord};
+use crate::core::thread::{ClockKind, ThreadRecord, current_os_tid};
 use crate::signal::cpu::{SESSION, TimerStart, set_timer};
 use crate::signal::cpu_counters::{COUNTERS, add};
 use crate::signal::delivery::install_handler;
@@ -99,8 +99,7 @@ pub(super) fn check_kernel_frames() -> Result<(), KernelFramesRefusal> {
 
 /// Whether the process may have a POSIX timer on a thread's CPU clock.
 pub(super) fn probe_timer(signal: i32) -> io::Result<()> {
-    // SAFETY: gettid takes nothing and cannot fail.
-    create_timer(unsafe { libc::gettid() }, signal, SignalToken(0)).map(delete_timer)
+    create_timer(current_os_tid(), signal, SignalToken(0)).map(delete_timer)
 }
 
 fn arm_perf(record: &ThreadRecord, config: ArmedConfig) -> io::Result<()> {

@@ -9,7 +9,8 @@ use std::{io, ptr};
 use parking_lot::Mutex;
 
 use super::clock;
-use super::threads::{exclude_current_thread, excluded_tids, gettid};
+use super::threads::{exclude_current_thread, excluded_tids};
+use crate::core::thread::current_os_tid;
 use crate::signal::chain::FAULTS;
 
 /// All that were started here and run, by the kernel's id.
@@ -59,7 +60,7 @@ struct Named(i32);
 
 impl Named {
     fn new(name: String) -> Self {
-        let tid = gettid();
+        let tid = current_os_tid();
         NAMES.lock().push((tid, name));
         Self(tid)
     }

@@ -95,9 +95,9 @@ impl RunAccount {
 
 #[cfg(test)]
 mod tests {
-    use super::super::threads::gettid;
     use super::*;
     use crate::core::byte_sampling::Random;
+    use crate::core::thread::current_os_tid;
 
     #[test]
     fn it_is_the_second_number() {
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_kernel_tells_it_of_a_thread_that_is_there() {
-        assert!(run_delay_of(gettid()).is_none_or(|delay| delay >= 0));
+        assert!(run_delay_of(current_os_tid()).is_none_or(|delay| delay >= 0));
         assert_eq!(run_delay_of(i32::MAX), None);
     }
 

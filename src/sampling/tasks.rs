@@ -67,12 +67,12 @@ pub(super) fn close_inherited() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::thread::current_os_tid;
 
     #[test]
     fn the_list_has_this_thread_each_time_it_is_read() {
         let mut tasks = Tasks::open().unwrap();
-        // SAFETY: gettid takes nothing and cannot fail.
-        let tid = unsafe { libc::gettid() };
+        let tid = current_os_tid();
         for _ in 0..2 {
             assert!(tasks.ids().unwrap().contains(&tid));
             assert!(tasks.count().unwrap() >= 1);

@@ -20,7 +20,7 @@ use super::random::random;
 use super::tasks::Tasks;
 use super::thread_records::{all_records, claim, release};
 use super::{clock, kernel_rings, perf_events};
-use crate::core::thread::{ClockKind, RecordState, ThreadRecord};
+use crate::core::thread::{ClockKind, RecordState, ThreadRecord, current_os_tid};
 use crate::signal::cpu::{SESSION, thread_cpu_ns};
 use crate::signal::cpu_counters::{COUNTERS, add};
 use crate::signal::thread_table::{record, record_of_tid};
@@ -56,12 +56,6 @@ pub(super) fn unsampled_count() -> usize {
 /// Forgets the threads that could not be sampled and are gone: another thread may come to have such an id.
 pub(super) fn forget_unsampled_but(is_alive: impl Fn(i32) -> bool) {
     UNSAMPLED.lock().retain(|tid| is_alive(*tid));
-}
-
-/// The current thread's id.
-pub(super) fn gettid() -> i32 {
-    // SAFETY: gettid takes nothing and cannot fail.
-    unsafe { libc::gettid() }
 }
 
 /// Arms the thread `tid`, whose CPU clock counts from `base_ns` on, unless it has been armed already. `prepare`
@@ -200,7 +194,7 @@ extern "C" fn thread_ends(mark: *mut libc::c_void) {
 }
 
 fn current_thread_ends(mark: usize) {
-    let tid = gettid();
+    let tid = current_os_tid();
     match mark {
         mark if mark == Mark::Sampled as usize => set_mark(Mark::SampledUntilNow),
         mark if mark == Mark::Excluded as usize => {
@@ -232,7 +226,7 @@ pub(super) fn is_own_or_forked() -> bool {
 /// Says that the current thread is the profiler's own: it is never sampled, nor are the threads that it creates.
 pub fn exclude_current_thread() {
     make_key();
-    let tid = gettid();
+    let tid = current_os_tid();
     EXCLUDED.lock().get_or_insert_default().insert(tid);
     set_mark(Mark::Excluded);
     if let Some(record) = record_of_tid(tid) {
@@ -245,7 +239,7 @@ pub(super) fn current_thread_born() {
     if !SESSION.is_open() || FORKED.load(Ordering::Relaxed) {
         return;
     }
-    let tid = gettid();
+    let tid = current_os_tid();
     // Either a thread of the same id ended unnoticed, or the poller was faster and knows less.
     if let Some(record) = record_of_tid(tid) {
         retire(record);
@@ -260,7 +254,7 @@ fn current_record() -> Option<&'static ThreadRecord> {
     if FORKED.load(Ordering::Relaxed) || is_excluded() {
         return None;
     }
-    let tid = gettid();
+    let tid = current_os_tid();
     if let Some(record) = record_of_tid(tid) {
         describe_current_thread(record);
     } else {
@@ -308,7 +302,7 @@ pub fn current() -> CurrentThread {
     if is_excluded() {
         return CurrentThread::Own;
     }
-    let os_tid = gettid();
+    let os_tid = current_os_tid();
     record_of_tid(os_tid).map_or(CurrentThread::Unknown { os_tid }, CurrentThread::Known)
 }
 
@@ -336,7 +330,7 @@ pub fn java_thread_started(java_thread: u64) {
 /// The current thread is no Java thread any longer; it goes on being sampled. For JVMTI's ThreadEnd. Gives the
 /// incarnation that has ended, if the thread is sampled.
 pub fn java_thread_ended() -> Option<u32> {
-    let record = record_of_tid(gettid())?;
+    let record = record_of_tid(current_os_tid())?;
     record.java_thread.store(0, Ordering::Release);
     Some(record.java_incarnation.load(Ordering::Relaxed))
 }

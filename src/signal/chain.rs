@@ -24,6 +24,8 @@ use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 pub const FAULTS: [libc::c_int; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
 
+use crate::core::thread::current_os_tid;
+
 /// How often handlers can be installed in the life of a process.
 pub const MAX_LINKS: usize = 8;
 
@@ -273,6 +275,6 @@ fn default_action(signal: i32) {
     unsafe {
         let action: libc::sigaction = mem::zeroed();
         libc::sigaction(signal, &raw const action, ptr::null_mut());
-        libc::syscall(libc::SYS_tgkill, libc::getpid(), libc::gettid(), signal);
+        libc::syscall(libc::SYS_tgkill, libc::getpid(), current_os_tid(), signal);
     }
 }

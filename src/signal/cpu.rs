@@ -7,7 +7,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::core::record::Engine;
-use crate::core::thread::{ClockKind, RecordState, ThreadRecord};
+use crate::core::thread::{ClockKind, RecordState, ThreadRecord, current_os_tid};
 
 use super::cpu_account::{due_periods, epoch_at_first_tick, inherit, next_due_ns, settle};
 use super::cpu_counters::{COUNTERS, add};
@@ -227,8 +227,7 @@ fn owner_of_itimer(periods: i64) -> SignalOwner {
     }
     // The thread's id is asked for and no thread-local is trusted: threads made by a raw clone may share their
     // creator's.
-    // SAFETY: gettid takes nothing and cannot fail.
-    match record_of_tid(unsafe { libc::gettid() }) {
+    match record_of_tid(current_os_tid()) {
         None => {
             add(&COUNTERS.itimer_unknown_thread, 1);
             SignalOwner::Stale
@@ -250,8 +249,7 @@ fn is_current(record: &ThreadRecord) -> bool {
     if record.thread_pointer.load(Ordering::Relaxed) == thread_pointer {
         return true;
     }
-    // SAFETY: gettid takes nothing and cannot fail.
-    let is_current = unsafe { libc::gettid() } == record.os_tid.load(Ordering::Relaxed);
+    let is_current = current_os_tid() == record.os_tid.load(Ordering::Relaxed);
     if is_current {
         record.thread_pointer.store(thread_pointer, Ordering::Relaxed);
     }

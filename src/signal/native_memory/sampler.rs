@@ -8,7 +8,7 @@ use super::mappings::MAPPINGS;
 use crate::core::byte_sampling::estimate;
 use crate::core::counts::counts;
 use crate::core::record::Engine;
-use crate::core::thread::ThreadRecord;
+use crate::core::thread::{ThreadRecord, current_os_tid};
 use crate::signal::counters::add;
 use crate::signal::sample::{Sample, take_of_native_caller};
 use crate::signal::stretch::thin;
@@ -137,8 +137,7 @@ impl Sampler {
     }
 
     fn take(&self, allocated: Allocated, bytes: u64, interval: u64, caller: *const CallerFrame) {
-        // SAFETY: gettid takes nothing and cannot fail.
-        let os_tid = unsafe { libc::gettid() };
+        let os_tid = current_os_tid();
         let unknown = ThreadRecord::default();
         let thread = record_of_tid(os_tid).unwrap_or_else(|| {
             unknown.os_tid.store(os_tid, Ordering::Relaxed);

@@ -3,6 +3,7 @@
 use jni::sys::JNIEnv;
 
 use super::super::LayoutError;
+use crate::core::thread::current_os_tid;
 
 /// What is known of the current thread and of one method without the layout.
 #[derive(Clone, Copy, Debug)]
@@ -45,8 +46,7 @@ impl Probe {
         };
         Ok(Self {
             jni_environment: env as u64,
-            // SAFETY: gettid has no parameters and cannot fail.
-            os_tid: unsafe { libc::gettid() },
+            os_tid: current_os_tid(),
             stack_address: &raw const local as u64,
             method,
             method_name: "java.lang.Thread.run()V",
