@@ -5,9 +5,11 @@ use std::hash::{BuildHasher, RandomState};
 /// Sixteen random bytes, not all zero.
 pub(super) fn new_profile_id() -> [u8; 16] {
     let mut id = [0u8; 16];
+    // The system call: the function getrandom is missing from the C library before glibc 2.25.
     // SAFETY: the buffer is ours and as long as said. The call returns at once: without GRND_NONBLOCK it could
     // wait early in a machine's boot.
-    let filled = unsafe { libc::getrandom(id.as_mut_ptr().cast(), id.len(), libc::GRND_NONBLOCK) };
+    let filled =
+        unsafe { libc::syscall(libc::SYS_getrandom, id.as_mut_ptr(), id.len(), libc::GRND_NONBLOCK) };
     if usize::try_from(filled) != Ok(id.len()) || id == [0; 16] {
         // The standard library's hash keys are random per process and differ with every RandomState.
         let halves = [RandomState::new().hash_one(0), RandomState::new().hash_one(1) | 1];

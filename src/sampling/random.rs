@@ -17,7 +17,8 @@ pub(super) fn random() -> u64 {
 /// A number from the kernel's generator; the clock's where that is refused.
 pub(super) fn system_random() -> u64 {
     let mut number = 0_u64;
+    // The system call: the function getrandom is missing from the C library before glibc 2.25.
     // SAFETY: the kernel writes at most eight bytes.
-    let got = unsafe { libc::getrandom((&raw mut number).cast(), 8, libc::GRND_NONBLOCK) };
+    let got = unsafe { libc::syscall(libc::SYS_getrandom, &raw mut number, 8_usize, libc::GRND_NONBLOCK) };
     if got == 8 { number } else { thread_cpu_ns().cast_unsigned() ^ u64::from(std::process::id()) << 32 }
 }
