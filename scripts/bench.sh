@@ -3,6 +3,7 @@
 #
 #   size             bytes of the release library
 #   startup          what profiling adds to a program that prints one line, beside async-profiler
+#   recording_start  how long after the session the recording of `jfr` begins, beside `new Recording().start()`
 #   storm            what each exception of a storm costs, by how many are sampled and how deep they are thrown
 #   handler          nanoseconds of one sample, by depth
 #   encode           throughput of the OTLP writers
@@ -17,7 +18,7 @@ cd "$(dirname "$0")/.."
 
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-names=(size startup storm handler encode unwind_compile jfr context)
+names=(size startup recording_start storm handler encode unwind_compile jfr context)
 if [ $# -gt 0 ]; then
     case " ${names[*]} " in
     *" $1 "*) names=("$1") ;;

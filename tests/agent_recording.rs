@@ -3,7 +3,8 @@
 mod agent_support;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use agent_support::running::Finished;
 use agent_support::stacks::{Stack, stacks_of};
@@ -299,5 +300,64 @@ fn a_jvm_without_the_recorder_says_so_in_one_line_and_is_profiled() {
         assert_eq!(lines.len(), 1, "{}: {}", run.label, run.stderr);
         assert!(lines[0].contains("no module jdk.jfr"), "{}", lines[0]);
         assert!(!stacks_of(&run.messages(), "cpu", ("samples", "count")).is_empty(), "{}", run.label);
+    }
+}
+
+/// The JVM's repositories in a folder: without links, and with the agent's mark or without.
+fn repositories(folder: &Path, is_marked: bool) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let folders = entries.filter(|path| path.is_dir() && path.join("otlpprof.mark").exists() == is_marked);
+    folders.filter(|path| fs::read_dir(path).is_ok_and(|mut files| files.next().is_some())).collect()
+}
+
+/// A JVM whose repository is in this folder, with the agent's recording.
+fn recording_in(home: &Path, folder: &Path) -> JavaRun {
+    let run = JavaRun::new(home, "UserLoop").argument("600");
+    let run = run.jvm_option(&format!("-Djava.io.tmpdir={}", folder.display()));
+    run.agent("file=FILE,cpu=off,jfr=jdk.ThreadSleep,loglevel=debug")
+}
+
+/// Regression: each JVM that was killed left up to 64 MB of its recording for good.
+#[test]
+fn the_repository_of_a_killed_jvm_goes_with_the_next_start() {
+    for home in java_homes() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut killed = recording_in(&home, folder.path()).start();
+        killed.wait_until("marked", |_| repositories(folder.path(), true).len() == 1);
+        let abandoned = repositories(folder.path(), true).remove(0);
+        let mut living = recording_in(&home, folder.path()).start();
+        living.wait_until("marked", |_| repositories(folder.path(), true).len() == 2);
+        drop(killed);
+        assert!(abandoned.exists(), "{}: the JVM has removed it itself", home.display());
+
+        let mut next = recording_in(&home, folder.path()).start();
+        next.wait_until("rid of the old one", |_| !abandoned.exists());
+        next.wait_until("marked", |_| repositories(folder.path(), true).len() == 2);
+        for jvm in [living, next] {
+            jvm.terminate();
+            jvm.finish();
+        }
+        let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let left = left.iter().find(|path| path.is_dir() && path.join("otlpprof.mark").exists());
+        assert_eq!(left, None, "{}", home.display());
+    }
+}
+
+#[test]
+fn a_killed_jvms_repository_that_had_another_recording_stays() {
+    for home in java_homes() {
+        let folder = tempfile::tempdir().unwrap();
+        let other = "-XX:StartFlightRecording=name=theirs";
+        let mut killed = recording_in(&home, folder.path()).jvm_option(other).start();
+        killed.wait_until("recording", |jvm| jvm.stderr().contains("ms after the session began"));
+        killed.wait_until("writing", |_| repositories(folder.path(), false).len() == 1);
+        let theirs = repositories(folder.path(), false).remove(0);
+        drop(killed);
+        let mut next = recording_in(&home, folder.path()).start();
+        next.wait_until("marked", |_| repositories(folder.path(), true).len() == 1);
+        // What is removed is removed before its own mark can go.
+        next.terminate();
+        next.finish();
+        assert!(fs::read_dir(&theirs).is_ok_and(|mut files| files.next().is_some()), "{}", home.display());
     }
 }

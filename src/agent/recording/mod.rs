@@ -9,6 +9,7 @@
 //! | `selection` | which events, with which settings |
 //! | `recorder` | the JVM's recorder |
 //! | `follower` | the thread |
+//! | `repository` | the JVM's folder of recordings, and those of killed JVMs |
 //! | `contexts`, `clocks` | what a thread worked for at an event's time |
 
 mod clocks;
@@ -16,6 +17,7 @@ mod contexts;
 mod follower;
 mod java_clock;
 mod recorder;
+mod repository;
 mod selection;
 
 use std::sync::Arc;

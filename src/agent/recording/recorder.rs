@@ -48,7 +48,7 @@ type Method = (&'static std::ffi::CStr, &'static std::ffi::CStr);
 
 const GET_RECORDER: Method = (c"getFlightRecorder", c"()Ljdk/jfr/FlightRecorder;");
 
-/// The names of the events that the JVM has now, asked before any recording is there.
+/// The names of the events that the JVM has now.
 ///
 /// # Safety
 ///
@@ -157,6 +157,28 @@ impl Recorder {
     pub(super) unsafe fn ticks(&self, env: *mut JNIEnv) -> Option<i64> {
         // SAFETY: by the contract; the class is kept.
         self.jvm.map(|(_, clock)| unsafe { clock.call(env) })
+    }
+
+    /// Whether the JVM has no other recording, running or kept.
+    ///
+    /// # Safety
+    ///
+    /// As for [`event_names`].
+    pub(super) unsafe fn is_only_one(&self, env: *mut JNIEnv) -> Result<bool, CallError> {
+        // SAFETY: by the contract; the reference is kept.
+        unsafe {
+            in_frame(env, |java| {
+                let list = (c"getRecordings", c"()Ljava/util/List;");
+                let recordings = java.call(self.recorder, list, &[])?;
+                let recordings = java.call(recordings, (c"iterator", c"()Ljava/util/Iterator;"), &[])?;
+                let mut count = 0;
+                while java.ask(recordings, c"hasNext")? {
+                    java.call(recordings, (c"next", c"()Ljava/lang/Object;"), &[])?;
+                    count += 1;
+                }
+                Ok(count <= 1)
+            })
+        }
     }
 
     /// Has the JVM finish the file that it writes, and go on with another.

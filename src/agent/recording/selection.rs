@@ -1,5 +1,7 @@
 //! Which events are recorded, and with which settings.
 
+use std::ops::Range;
+
 use crate::agent::options::{Options, RecordedEvents};
 use crate::convert::{RequestedEvent, events::CONVERSIONS};
 
@@ -11,9 +13,16 @@ const THRESHOLD: &str = "1 ms";
 struct Known {
     name: &'static str,
     settings: &'static [(&'static str, &'static str)],
-    /// Another that says the same, and is better where the JVM has it.
-    unless: &'static str,
+    /// The first version of Java that has it, and the first one that has a better event in its place. Versions later than
+    /// that of a JVM need no entry: a recording ignores settings of events that it does not know.
+    versions: Range<u32>,
 }
+
+/// In every version that the agent runs on, as far as the JVM has it.
+const ALL_VERSIONS: Range<u32> = 0..u32::MAX;
+
+/// The first version with `jdk.ObjectAllocationSample` (JDK-8257602).
+const ALLOCATION_SAMPLES_SINCE: u32 = 16;
 
 /// JDK 25 leaves some events out if they are many.
 const UNTHROTTLED: (&str, &str) = ("throttle", "off");
@@ -25,7 +34,7 @@ const NEEDED: (&str, &str) = ("jdk.JavaExceptionThrow", "jdk.JavaErrorThrow");
 const LASTING: &[(&str, &str)] = &[("threshold", THRESHOLD), UNTHROTTLED];
 
 const fn lasting(name: &'static str) -> Known {
-    Known { name, settings: LASTING, unless: "" }
+    Known { name, settings: LASTING, versions: ALL_VERSIONS }
 }
 
 /// The period is what the conversion takes for HotSpot's default.
@@ -34,11 +43,15 @@ const PERIOD: &[(&str, &str)] = &[("period", "20 ms")];
 /// All that are recorded if nobody chooses. Not `jdk.OldObjectSample`, which tells of the same objects again and again, nor
 /// `jdk.MethodTrace`, which must be told of which methods, nor the events of [`ONLY_BY_NAME`].
 const USUAL: &[Known] = &[
-    Known { name: "jdk.ExecutionSample", settings: PERIOD, unless: "" },
-    Known { name: "jdk.NativeMethodSample", settings: PERIOD, unless: "" },
-    Known { name: "jdk.ObjectAllocationSample", settings: &[("throttle", "150/s")], unless: "" },
-    Known { name: "jdk.ObjectAllocationInNewTLAB", settings: &[], unless: "jdk.ObjectAllocationSample" },
-    Known { name: "jdk.ObjectAllocationOutsideTLAB", settings: &[], unless: "jdk.ObjectAllocationSample" },
+    Known { name: "jdk.ExecutionSample", settings: PERIOD, versions: ALL_VERSIONS },
+    Known { name: "jdk.NativeMethodSample", settings: PERIOD, versions: ALL_VERSIONS },
+    Known {
+        name: "jdk.ObjectAllocationSample",
+        settings: &[("throttle", "150/s")],
+        versions: ALLOCATION_SAMPLES_SINCE..u32::MAX,
+    },
+    Known { name: "jdk.ObjectAllocationInNewTLAB", settings: &[], versions: 0..ALLOCATION_SAMPLES_SINCE },
+    Known { name: "jdk.ObjectAllocationOutsideTLAB", settings: &[], versions: 0..ALLOCATION_SAMPLES_SINCE },
     lasting("jdk.JavaMonitorEnter"),
     lasting("jdk.JavaMonitorWait"),
     lasting("jdk.ThreadPark"),
@@ -49,13 +62,13 @@ const USUAL: &[Known] = &[
     lasting("jdk.FileRead"),
     lasting("jdk.FileWrite"),
     lasting("jdk.ClassLoad"),
-    Known { name: "jdk.JavaExceptionThrow", settings: &[UNTHROTTLED], unless: "" },
+    Known { name: "jdk.JavaExceptionThrow", settings: &[UNTHROTTLED], versions: ALL_VERSIONS },
 ];
 
 /// Events that are recorded only where the user names them. `jdk.CPUTimeSample` is experimental in JDK 25, and has aborted
 /// JVMs of 25 and 26 in production: the recorder's thread fails in `JfrStorage::write` (DataDog/dd-trace-java issue 11749).
 const ONLY_BY_NAME: &[Known] =
-    &[Known { name: "jdk.CPUTimeSample", settings: &[("throttle", "20 ms")], unless: "" }];
+    &[Known { name: "jdk.CPUTimeSample", settings: &[("throttle", "20 ms")], versions: ALL_VERSIONS }];
 
 /// The option of the engine that measures what this event tells of.
 fn engine_of(event: &str, options: &Options) -> Option<&'static str> {
@@ -79,6 +92,8 @@ fn engine_of(event: &str, options: &Options) -> Option<&'static str> {
 pub(super) struct Selection {
     /// The events' names.
     pub(super) names: Vec<String>,
+    /// Those that the user has named.
+    chosen: Vec<String>,
     /// Those with no profile of their own.
     pub(super) requested: Vec<RequestedEvent>,
     /// Settings of the recording, `NAME#SETTING` and value.
@@ -88,38 +103,47 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// What is wanted, in a JVM that has the events of these names. Others may be registered later by the program.
-    pub(super) fn new(options: &Options, has: impl Fn(&str) -> bool) -> Self {
+    /// What is wanted, in a JVM of this version of Java. The JVM is not asked which events it has: that takes longer than to
+    /// start a recording, and others may be registered later by the program.
+    pub(super) fn new(options: &Options, java_version: u32) -> Self {
         let mut selection = Self::default();
         match &options.recorded_events {
             RecordedEvents::None => {}
             RecordedEvents::Usual => {
-                let usual = USUAL.iter().filter(|event| has(event.name));
-                let usual = usual.filter(|event| event.unless.is_empty() || !has(event.unless));
+                let usual = USUAL.iter().filter(|event| event.versions.contains(&java_version));
                 usual
                     .filter(|event| engine_of(event.name, options).is_none())
                     .for_each(|event| selection.add(event.name));
             }
             RecordedEvents::These(events) => {
                 for event in events {
-                    selection.choose(event, options, &has);
+                    selection.choose(event, options);
                 }
             }
         }
         selection
     }
 
-    fn choose(&mut self, event: &RequestedEvent, options: &Options, has: &impl Fn(&str) -> bool) {
+    /// Of the events that the user has named those that a JVM with `known` events lacks: first the JVM's own, which it will
+    /// never have, then the program's, which may be registered later.
+    pub(super) fn missing(&self, known: &[String]) -> (Vec<&str>, Vec<&str>) {
+        let missing = self.chosen.iter().map(String::as_str);
+        missing.filter(|name| !known.iter().any(|known| known == name)).partition(|name| is_jvms_own(name))
+    }
+
+    /// Whether there is none that a JVM without the events `never` has or can come to have.
+    pub(super) fn is_in_vain(&self, never: &[&str]) -> bool {
+        self.names.iter().all(|name| never.contains(&name.as_str()))
+    }
+
+    fn choose(&mut self, event: &RequestedEvent, options: &Options) {
         let name = event.name();
         if let Some(engine) = engine_of(name, options) {
             self.warnings.push(format!("jfr: {name} is left out, for which `{engine}` is there"));
             return;
         }
-        if name.starts_with("jdk.") && !has(name) {
-            self.warnings.push(format!("jfr: this JVM has no event {name}"));
-            return;
-        }
         self.add(name);
+        self.chosen.push(name.to_owned());
         let is_of_table = CONVERSIONS.iter().any(|conversion| conversion.event == name);
         if !is_of_table || event.field().is_some() {
             self.requested.push(event.clone());
@@ -144,22 +168,26 @@ impl Selection {
     }
 }
 
+fn is_jvms_own(name: &str) -> bool {
+    name.starts_with("jdk.")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::agent::options::{Environment, Request, parse};
 
-    fn select(text: &str, has: impl Fn(&str) -> bool) -> Selection {
+    fn select(text: &str, java_version: u32) -> Selection {
         let Request::Start(options) = parse(&format!("file=x,{text}"), &Environment::default()).unwrap()
         else {
             panic!("a start")
         };
-        Selection::new(&options, has)
+        Selection::new(&options, java_version)
     }
 
     #[test]
     fn what_an_engine_measures_is_left_out() {
-        let names = |text: &str| select(text, |_| true).names.join(" ");
+        let names = |text: &str| select(text, 25).names.join(" ");
         let all = names("cpu=off,jfr");
         for event in
             ["ExecutionSample", "NativeMethodSample", "ObjectAllocationSample", "ThreadPark", "ThreadSleep"]
@@ -173,39 +201,49 @@ mod tests {
         assert_eq!(names("jfr=off"), "");
         let chosen = "jfr=jdk.OldObjectSample+jdk.MethodTrace";
         assert_eq!(names(chosen), "jdk.OldObjectSample jdk.MethodTrace");
-        let left = select(&format!("live,trace=a.B.c:1ms,{chosen}"), |_| true);
+        let left = select(&format!("live,trace=a.B.c:1ms,{chosen}"), 25);
         assert_eq!((left.names.len(), left.warnings.len()), (0, 2), "{left:?}");
     }
 
     /// Regression: without the engine `cpu`, `jfr=true` switched on an event that has aborted JVMs of 25 and 26.
     #[test]
     fn the_jvms_own_cpu_time_samples_are_recorded_only_by_name() {
-        let all = select("cpu=off,jfr", |_| true);
+        let all = select("cpu=off,jfr", 25);
         assert!(!all.settings.iter().any(|(setting, _)| setting.contains("CPUTimeSample")), "{all:?}");
         assert!(all.names.iter().any(|name| name == "jdk.ExecutionSample"), "{all:?}");
-        let named = select("cpu=off,jfr=jdk.CPUTimeSample", |_| true);
+        let named = select("cpu=off,jfr=jdk.CPUTimeSample", 25);
         assert_eq!(named.names, ["jdk.CPUTimeSample"]);
         let throttle = ("jdk.CPUTimeSample#throttle".to_owned(), "20 ms".to_owned());
         assert!(named.settings.contains(&throttle), "{named:?}");
-        assert_eq!(select("jfr=jdk.CPUTimeSample", |_| true).warnings.len(), 1);
+        assert_eq!(select("jfr=jdk.CPUTimeSample", 25).warnings.len(), 1);
     }
 
     #[test]
     fn an_older_jvm_has_other_events_for_the_same() {
-        let names = select("cpu=off,jfr", |name| name != "jdk.ObjectAllocationSample").names;
-        assert!(names.iter().any(|name| name == "jdk.ObjectAllocationInNewTLAB"), "{names:?}");
+        let allocations = |java_version| {
+            let names = select("cpu=off,jfr", java_version).names;
+            names.into_iter().filter(|name| name.contains("Allocation")).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(allocations(11), "jdk.ObjectAllocationInNewTLAB jdk.ObjectAllocationOutsideTLAB");
+        assert_eq!(allocations(17), "jdk.ObjectAllocationSample");
     }
 
     #[test]
     fn chosen_events_are_recorded_and_what_cannot_be_is_said() {
-        let selection =
-            select("jfr=jdk.ThreadSleep+app.Sent:bytes+app.Done+jdk.No+jdk.ExecutionSample", |name| {
-                name != "jdk.No"
-            });
-        assert_eq!(selection.names, ["jdk.ThreadSleep", "app.Sent", "app.Done"]);
+        let selection = select("jfr=jdk.ThreadSleep+app.Sent:bytes+app.Done+jdk.No+jdk.ExecutionSample", 25);
+        assert_eq!(selection.names, ["jdk.ThreadSleep", "app.Sent", "app.Done", "jdk.No"]);
         let requested: Vec<_> = selection.requested.iter().map(RequestedEvent::name).collect();
-        assert_eq!(requested, ["app.Sent", "app.Done"]);
-        assert_eq!(selection.warnings.len(), 2, "{:?}", selection.warnings);
+        assert_eq!(requested, ["app.Sent", "app.Done", "jdk.No"]);
+        assert_eq!(selection.warnings.len(), 1, "{:?}", selection.warnings);
+        let known = ["jdk.ThreadSleep", "jdk.ThreadPark", "app.Done"].map(str::to_owned);
+        let (never, not_yet) = selection.missing(&known);
+        assert_eq!((never, not_yet), (vec!["jdk.No"], vec!["app.Sent"]));
+        let in_vain = |text: &str| {
+            let selection = select(text, 25);
+            selection.is_in_vain(&selection.missing(&known).0)
+        };
+        assert!(in_vain("jfr=jdk.No+jdk.Neither") && !in_vain("jfr=jdk.No+app.Later"));
+        assert!(!in_vain("jfr"), "what the JVM lacks of the usual ones is not said");
         let setting = |name: &str| {
             selection.settings.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
         };

@@ -1,0 +1,87 @@
+//! How long after the session begins the recording of `jfr` begins, on each JDK, beside what `new Recording().start()` alone
+//! takes in the main thread of such a JVM.
+//!
+//! The two take turns, and each run is a process of its own. OTLPPROF is the agent's library, CLASSES the compiled test
+//! programs, JAVAS the `java` programs (separated by colons), TURNS the number of turns.
+
+mod measure;
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use measure::Spread;
+
+/// The most that the agent's may take, by what the other takes.
+const GOAL: f64 = 1.2;
+
+fn main() {
+    let (Ok(agent), Ok(classes)) = (std::env::var("OTLPPROF"), std::env::var("CLASSES")) else {
+        println!("recording_start: NOT MEASURED, OTLPPROF and CLASSES are not set (scripts/bench.sh does)");
+        return;
+    };
+    let turns = std::env::var("TURNS").ok().and_then(|turns| turns.parse().ok()).unwrap_or(21);
+    let profile = std::env::temp_dir().join(format!("otlpprof-recording-{}.otlp", std::process::id()));
+    let options = format!("-agentpath:{agent}=jfr,loglevel=debug,file={}", profile.display());
+    for java in std::env::var("JAVAS").unwrap_or_else(|_| "java".to_owned()).split(':') {
+        let (mut alone, mut by_agent) = (Vec::new(), Vec::new());
+        for turn in 0..=turns {
+            let (first, second) = (alone_ms(java, &classes), by_agent_ms(java, &classes, &options));
+            // The first turn fills the page cache.
+            if turn > 0 {
+                alone.push(first);
+                by_agent.push(second);
+            }
+        }
+        let (alone, by_agent) = (Spread::of(alone), Spread::of(by_agent));
+        println!("recording_start, {java} ({turns} alternating turns; median [quartiles])");
+        for (name, spread) in [("new Recording().start()", &alone), ("otlpprof, jfr", &by_agent)] {
+            println!(
+                "  {name:<24} {:>7.1} ms [{:.1} {:.1}]",
+                spread.median, spread.lower_quartile, spread.upper_quartile
+            );
+        }
+        println!("  ratio {:.2} (goal: at most {GOAL})", by_agent.median / alone.median);
+    }
+    let _ = std::fs::remove_file(profile);
+}
+
+fn program(java: &str, classes: &str) -> Command {
+    let mut command = Command::new(java);
+    command.args(["-cp", classes]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn spawn(command: &mut Command) -> Child {
+    command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+/// What the program has measured itself.
+fn alone_ms(java: &str, classes: &str) -> f64 {
+    let child = spawn(program(java, classes).args(["programs.RecordingStart", "alone"]));
+    let output = child.wait_with_output().expect("the program's output");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let ns: f64 = text.trim().parse().unwrap_or_else(|error| panic!("{text:?}: {error}"));
+    ns / 1e6
+}
+
+/// What the agent says, after which the program is let go.
+fn by_agent_ms(java: &str, classes: &str, options: &str) -> f64 {
+    let mut command = program(java, classes);
+    // The options go before the class.
+    let mut child = spawn(command.arg(options).arg("programs.RecordingStart"));
+    let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+    let mut began = None;
+    for line in stderr.lines() {
+        let line = line.expect("a line");
+        if let Some(ms) =
+            line.strip_suffix(" ms after the session began").filter(|line| line.contains("jfr: "))
+        {
+            let ms = ms.rsplit(' ').next().and_then(|ms| ms.parse().ok());
+            began = Some(ms.unwrap_or_else(|| panic!("{line}")));
+            // It ends with its standard input.
+            drop(child.stdin.take());
+        }
+    }
+    assert!(child.wait().expect("the program's end").success());
+    began.expect("the agent says when the recording began")
+}
