@@ -186,7 +186,12 @@ fn time_that_a_thread_waited_before_it_was_registered_is_nobodys() {
         let run = run.agent("cpu=off,wall=10ms,filter=true,file=FILE").run().expect_success();
         let stacks = stacks_of(&run.messages(), "wall", ("samples", "count"));
         let late: i64 = stacks.iter().filter(|stack| stack.thread == "late").map(|stack| stack.value).sum();
-        // It works for 500 ms, and has waited for 2 s before.
-        assert!((25..=100).contains(&late), "{}: {late} periods of 10 ms", run.label);
+        // It has waited for 2 s before. A busy machine makes of its 500 ms more, and may end it before its last visit: what it
+        // knows is how long it was there at most, and that it worked until then.
+        let there_ms: i64 = run.stdout.trim().parse().unwrap();
+        let label = format!("{}: {late} periods of 10 ms in {there_ms} ms", run.label);
+        assert!(late > 0 && 10 * late <= there_ms + 20, "{label}");
+        let is_idle = there_ms < 600;
+        assert!(!is_idle || late >= 25, "{label}");
     }
 }

@@ -35,15 +35,23 @@ fn assert_near(run: &Finished, what: &str, found: f64, expected: f64, tolerance:
     assert!((ratio - 1.0).abs() <= tolerance, "{}: {what}: {found} of {expected} ({ratio:.4})", run.label);
 }
 
+/// However long the machine took for the program: no more samples than the limit allows in the time of the profiles. The first
+/// tenth of a second of a storm has some more, and so has a window that a storm begins in again.
+fn assert_within_limit(run: &Finished, taken: u64, per_second: f64) {
+    let seconds = run.messages().iter().map(profiles::duration_ns).sum::<u64>() as f64 / 1e9;
+    let most = per_second * (1.2 * seconds + 1.0);
+    assert!(taken as f64 <= most, "{}: {taken} in {seconds} s", run.label);
+}
+
 #[test]
 fn allocations_beyond_the_limit_are_made_up_for() {
     for home in oldest_and_newest() {
         let run = run(&home, "AllocationLoop", &["5"], "interval=1h,alloc=256,limit=100000+alloc:2000");
         let limit = limit_of(&run, "alloc");
         assert!(limit >= 16, "{}: {limit}", run.label);
-        // Of five seconds and what comes before and behind; the first tenth of a second has some more.
         let taken = run.counter("handler.samples_taken");
-        assert!((1_000..=15_000).contains(&taken), "{}: {taken}", run.label);
+        assert!(taken >= 1_000, "{}: {taken}", run.label);
+        assert_within_limit(&run, taken, 2_000.0);
         assert!(run.counter("handler.samples_thinned") > taken, "{}", run.stderr);
         let objects = stacks_of(&run.messages(), "alloc-objects", ("alloc_objects", "count"));
         let found = sum(&objects, |stack| stack.has("programs.AllocationLoop.allocate"));
@@ -59,8 +67,7 @@ fn exceptions_beyond_the_limit_are_made_up_for() {
     for home in oldest_and_newest() {
         let run = run(&home, "Throws", &[], "exceptions,limit=exceptions:2000");
         assert!(limit_of(&run, "exceptions") >= 2, "{}", run.label);
-        let taken = run.counter("handler.samples_taken");
-        assert!(taken < 30_000, "{}: {taken}", run.label);
+        assert_within_limit(&run, run.counter("handler.samples_taken"), 2_000.0);
         assert!(run.counter("handler.samples_thinned") > 10_000, "{}", run.stderr);
         let exceptions = stacks_of(&run.messages(), "exceptions", ("exceptions", "count"));
         for line in run.stdout.lines() {
@@ -82,7 +89,8 @@ fn calls_beyond_the_limit_are_made_up_for() {
         let run = run(&home, "AllocationLoop", &["3"], options);
         assert!(limit_of(&run, "trace") >= 4, "{}", run.label);
         let taken = run.counter("handler.samples_taken");
-        assert!((1_000..=9_000).contains(&taken), "{}: {taken}", run.label);
+        assert!(taken >= 1_000, "{}: {taken}", run.label);
+        assert_within_limit(&run, taken, 2_000.0);
         assert!(run.counter("handler.samples_thinned") > taken, "{}", run.stderr);
         let calls = stacks_of(&run.messages(), "trace", ("calls", "count"));
         // A call makes a hundred objects.
@@ -164,7 +172,8 @@ fn live_objects_beyond_the_limit_are_made_up_for() {
         let limit = limit_of(&run, "live");
         assert!(limit >= 16, "{}: {limit}", run.label);
         let (taken, thinned) = (run.counter("live.samples_taken"), run.counter("live.samples_thinned"));
-        assert!((1_000..=20_000).contains(&taken) && thinned > 50_000, "{}: {taken}, {thinned}", run.label);
+        assert!(taken >= 1_000 && thinned > 50_000, "{}: {taken}, {thinned}", run.label);
+        assert_within_limit(&run, taken, 2_000.0);
         let messages = run.messages();
         let profiles = [("inuse_space", "bytes"), ("inuse_objects", "count")]
             .map(|kind| stacks_of(&messages, "live-heap", kind));
@@ -206,11 +215,9 @@ fn perf_events_beyond_the_limit_are_made_up_for() {
         let limit = limit_of(&run, "event");
         assert!(limit >= 16, "{}: {limit}", run.label);
         let messages = run.messages();
-        let seconds = messages.iter().map(profiles::duration_ns).sum::<u64>() as f64 / 1e9;
         let (taken, thinned) = (run.counter("event.samples_taken"), run.counter("event.samples_thinned"));
-        // A storm's first tenth of a second has some more.
-        let is_bounded = taken > 1_000 && taken as f64 <= 1_200.0 * seconds + 1_000.0;
-        assert!(is_bounded && thinned > 50_000, "{}: {taken}, {thinned} in {seconds} s", run.label);
+        assert!(taken > 1_000 && thinned > 50_000, "{}: {taken}, {thinned}", run.label);
+        assert_within_limit(&run, taken, 1_000.0);
         let faults = stacks_of(&messages, "page-faults", ("samples", "count"));
         for line in run.stdout.lines() {
             let [thread, number, _] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };

@@ -2,15 +2,20 @@ package programs;
 
 import io.otlpprof.Otlpprof;
 
-/** A thread that waits for long, and then registers itself to be sampled while it works. */
+/**
+ * A thread that waits for long, and then registers itself to be sampled while it works. Prints how many milliseconds passed from
+ * its registration until it had ended.
+ */
 public final class LateRegistration {
+    private static volatile long registeredNanos;
+
     private LateRegistration() {}
 
     public static void main(String[] args) throws Exception {
         Thread thread = new Thread(LateRegistration::run, "late");
         thread.start();
         thread.join();
-        System.out.println("done");
+        System.out.println((System.nanoTime() - registeredNanos) / 1_000_000);
     }
 
     private static void run() {
@@ -19,6 +24,7 @@ public final class LateRegistration {
         } catch (InterruptedException e) {
             throw new IllegalStateException(e);
         }
+        registeredNanos = System.nanoTime();
         if (!Otlpprof.getInstance().addThread()) {
             throw new AssertionError();
         }
