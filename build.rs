@@ -17,6 +17,10 @@
 //! | `OTLPPROF_PLUGIN_A`, `_B` | | two libraries alike, to be loaded and unloaded in turn |
 //! | `OTLPPROF_API_CLASSES` | `api/` | the compiled Java API; empty without a JDK |
 //! | `OTLPPROF_TEST_CLASSES` | `testprograms/` | the compiled Java programs; empty without a JDK |
+//!
+//! With `OTLPPROF_PORTABLE` set the build is a release that loads on older systems (`scripts/build-release.sh`): zig links,
+//! against an older C library. The test libraries are still for this machine: its own C compiler makes them, or nothing
+//! does where the release is for another machine.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -31,6 +35,7 @@ fn main() {
         println!("cargo::rerun-if-changed={path}");
     }
     println!("cargo::rerun-if-env-changed=JAVA_HOME");
+    println!("cargo::rerun-if-env-changed=OTLPPROF_PORTABLE");
     link_agent();
     export_thread_context();
 
@@ -44,22 +49,37 @@ fn main() {
         // A file that is never there: looks for a JDK again at the next build.
         println!("cargo::rerun-if-changed={}", out_dir.join("no-jdk").display());
     }
+    if !is_portable() || is_for_this_machine() {
+        build_test_libraries(&out_dir, jdk.as_deref());
+    }
+    let (mut api, mut programs) = (PathBuf::new(), PathBuf::new());
+    if let Some(jdk) = &jdk {
+        api = compile_java(jdk, &out_dir, "api", "java/api/io/otlpprof", "io/otlpprof", None);
+        programs =
+            compile_java(jdk, &out_dir, "testprograms", "java/testprograms/programs", "programs", Some(&api));
+    }
+    println!("cargo::rustc-env=OTLPPROF_API_CLASSES={}", api.display());
+    println!("cargo::rustc-env=OTLPPROF_TEST_CLASSES={}", programs.display());
+}
+
+/// Builds what is in `native/`.
+fn build_test_libraries(out_dir: &Path, jdk: Option<&Path>) {
     for (name, variable, frame_pointers) in [
         ("libddproftest.so", "OTLPPROF_DDPROFTEST", false),
         ("libddproftest-fp.so", "OTLPPROF_DDPROFTEST_FP", true),
     ] {
         let library = out_dir.join(name);
-        build_sample_library(&library, frame_pointers, jdk.as_deref());
-        copy(&library, &profile_dir(&out_dir).join(name));
+        build_sample_library(&library, frame_pointers, jdk);
+        copy(&library, &profile_dir(out_dir).join(name));
         println!("cargo::rustc-env={variable}={}", library.display());
     }
     let guard = out_dir.join("libhandlerguard.so");
     build_handler_guard(&guard);
-    copy(&guard, &profile_dir(&out_dir).join("libhandlerguard.so"));
+    copy(&guard, &profile_dir(out_dir).join("libhandlerguard.so"));
     println!("cargo::rustc-env=OTLPPROF_HANDLER_GUARD={}", guard.display());
     let timer = out_dir.join("libhandlertimer.so");
     run(shared_library(&timer, false).arg("native/handlertimer/timer.c").arg("-ldl"));
-    copy(&timer, &profile_dir(&out_dir).join("libhandlertimer.so"));
+    copy(&timer, &profile_dir(out_dir).join("libhandlertimer.so"));
     let damage = out_dir.join("libvmdamage.so");
     run(shared_library(&damage, false).arg("native/vmdamage/damage.c").arg("-ldl"));
     println!("cargo::rustc-env=OTLPPROF_VM_DAMAGE={}", damage.display());
@@ -84,27 +104,35 @@ fn main() {
         run(command.arg("native/ddproftest/plugin/plugin.c"));
         println!("cargo::rustc-env={variable}={}", library.display());
     }
-    let (mut api, mut programs) = (PathBuf::new(), PathBuf::new());
-    if let Some(jdk) = &jdk {
-        api = compile_java(jdk, &out_dir, "api", "java/api/io/otlpprof", "io/otlpprof", None);
-        programs =
-            compile_java(jdk, &out_dir, "testprograms", "java/testprograms/programs", "programs", Some(&api));
-    }
-    println!("cargo::rustc-env=OTLPPROF_API_CLASSES={}", api.display());
-    println!("cargo::rustc-env=OTLPPROF_TEST_CLASSES={}", programs.display());
+}
+
+/// Whether the build is to load on systems older than this one.
+fn is_portable() -> bool {
+    env::var_os("OTLPPROF_PORTABLE").is_some()
+}
+
+/// Whether what is built runs on the machine that builds it.
+fn is_for_this_machine() -> bool {
+    env::var_os("HOST").expect("cargo sets HOST") == env::var_os("TARGET").expect("cargo sets TARGET")
 }
 
 /// The agent needs a build-id, by which its own frames are named, and must stay mapped: HotSpot closes the library
-/// of an attach that failed, while a signal handler or a thread of ours may still be inside it.
+/// of an attach that failed, while a signal handler or a thread of ours may still be inside it. A symbol that no library
+/// has is an error here, and not in the process that loads the agent.
 fn link_agent() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,--build-id=sha1");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-z,defs");
 }
 
 /// The thread-local `otel_thread_ctx_v1` is exported by LLD alone: where Rust exports a symbol, it refers to it as to data
-/// from an object of its own, and GNU ld refuses a thread-local one in its place. LLD comes with Rust.
+/// from an object of its own, and GNU ld refuses a thread-local one in its place. LLD comes with Rust, and is zig's linker.
 fn export_thread_context() {
     println!("cargo::rustc-check-cfg=cfg(exports_thread_context)");
+    if is_portable() {
+        println!("cargo::rustc-cfg=exports_thread_context");
+        return;
+    }
     let Some(lld) = find_lld() else {
         println!(
             "cargo::warning=no LLD in Rust's folder: the agent will not publish contexts to other processes"
@@ -137,6 +165,10 @@ fn profile_dir(out_dir: &Path) -> PathBuf {
 fn shared_library(library: &Path, frame_pointers: bool) -> Command {
     let mut build = cc::Build::new();
     build.opt_level(2).debug(true).pic(true).force_frame_pointer(frame_pointers).cargo_metadata(false);
+    if is_portable() {
+        // Else it would be zig's, for the release's C library.
+        build.compiler("cc");
+    }
     let mut command = build.get_compiler().to_command();
     let frame_pointer_flag = if frame_pointers { "-fno-omit-frame-pointer" } else { "-fomit-frame-pointer" };
     command.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", frame_pointer_flag]);

@@ -90,5 +90,6 @@ mkdir -p "$HOME_DIR"
         install_debians_rust >&2
         echo "export RUSTC='$HOME_DIR/bin/rustc' CLIPPY_DRIVER='$HOME_DIR/bin/clippy-driver'"
     fi
-} >"$HOME_DIR/environment.new"
-mv "$HOME_DIR/environment.new" "$HOME_DIR/environment"
+} >"$HOME_DIR/environment.$$"
+# Whole, whoever else reads or writes it.
+mv "$HOME_DIR/environment.$$" "$HOME_DIR/environment"

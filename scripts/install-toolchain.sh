@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs those of the named tools that are missing:
-# scripts/install-toolchain.sh [rust] [cc] [jdk] [python] [go] [openssl] [maven] [allocators]
+# scripts/install-toolchain.sh [rust] [cc] [jdk] [python] [go] [openssl] [maven] [allocators] [zig]
 #
 #   rust     cargo, rustfmt and clippy, through rustup
 #   cc       a C compiler and binutils (addr2line, readelf)
@@ -11,6 +11,7 @@
 #   openssl  the command that makes certificates for tests of TLS
 #   maven    mvn, which fetches the Java libraries that tests run
 #   allocators  jemalloc and tcmalloc, which tests have in the C library's place
+#   zig      zig and cargo-zigbuild in .cache/zig, which link what is released
 #
 # Without a name: rust, cc, jdk and python. Nothing happens for what is there. System packages need Debian and root or sudo.
 # What cannot be had ends it with one line.
@@ -19,6 +20,8 @@ cd "$(dirname "$0")/.."
 
 # What the collector of scripts/collector.sh asks for.
 readonly GO_VERSION=1.25.0
+# Of PyPI. They are tried together.
+readonly ZIG_PACKAGES=(ziglang==0.15.2 cargo-zigbuild==0.24.1)
 # From this one on Go fetches by itself the version that a module asks for.
 readonly GO_FETCHES_ITSELF=1.21
 
@@ -175,10 +178,24 @@ install_allocators() {
     apt_install "$package"
 }
 
+install_zig() {
+    local said
+    [ "$(cat .cache/zig/packages 2>/dev/null)" = "${ZIG_PACKAGES[*]}" ] &&
+        .cache/zig/bin/python3 -m ziglang version >/dev/null 2>&1 && return
+    python3 -c 'import ensurepip, venv' 2>/dev/null || apt_install python3 python3-venv
+    say "installing ${ZIG_PACKAGES[*]}"
+    mkdir -p .cache
+    python3 -m venv --clear .cache/zig
+    said=$(.cache/zig/bin/pip install --quiet "${ZIG_PACKAGES[@]}" 2>&1 </dev/null) ||
+        fail "pip cannot install ${ZIG_PACKAGES[*]} ($(last_words <<<"$said"));" \
+            "\`cargo build --release\` builds for systems as new as this one"
+    echo "${ZIG_PACKAGES[*]}" >.cache/zig/packages
+}
+
 [ $# -gt 0 ] || set -- rust cc jdk python
 for tool in "$@"; do
     case "$tool" in
-    rust | cc | cross | jdk | python | go | openssl | maven | allocators) "install_$tool" ;;
-    *) fail "unknown tool '$tool': one of rust cc cross jdk python go openssl maven allocators" ;;
+    rust | cc | cross | jdk | python | go | openssl | maven | allocators | zig) "install_$tool" ;;
+    *) fail "unknown tool '$tool': one of rust cc cross jdk python go openssl maven allocators zig" ;;
     esac
 done

@@ -6,8 +6,8 @@
 #   each with -sources.jar, -javadoc.jar and .pom
 #   otlpprof-opentelemetry-extension-VERSION.jar   both's classes in one, as an extension of the OpenTelemetry Java agent
 #
-# Coordinates: io.otlpprof:NAME:VERSION. The library is the release build for this machine; with --library, given once
-# for each architecture, it is one that is built already. Needs a JDK, and Maven for
+# Coordinates: io.otlpprof:NAME:VERSION. The library is that of scripts/build-release.sh for this machine; with
+# --library, given once for each architecture, it is one that is built already. Needs a JDK, and Maven for
 # OpenTelemetry's jars.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -34,8 +34,7 @@ for tool in javac javadoc jar; do
     command -v "$tool" >/dev/null || fail "needs $tool (scripts/install-toolchain.sh jdk)"
 done
 if [ ${#libraries[@]} = 0 ]; then
-    cargo build --release --locked --lib </dev/null >&2
-    libraries=("$target/release/libotlpprof.so")
+    libraries=("$(scripts/build-release.sh)/libotlpprof.so")
 fi
 
 # e_machine of the ELF header, as two bytes (elf.h: EM_X86_64, EM_AARCH64).

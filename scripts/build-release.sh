@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Builds what is released: scripts/build-release.sh [x86_64|aarch64]
+#
+# The library and the command for one architecture, this machine's unless another is named, which load on every Linux with
+# glibc 2.17 (2012) or later, whatever this machine has. zig links them, against the symbols that this C library had;
+# scripts/check-loads.sh checks the result. Prints the folder in which they are. For this machine's architecture the folder
+# also has what scripts/demo.sh and scripts/soak.sh run: the test libraries and the Java classes.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# The C library of RHEL 7, and the first one for aarch64.
+readonly GLIBC=2.17
+
+fail() {
+    echo "build-release: $*" >&2
+    exit 1
+}
+
+export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+machine=${1:-$(uname -m)}
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+case $machine in
+x86_64 | aarch64) triple=$machine-unknown-linux-gnu ;;
+*) fail "no architecture that the agent runs on: $machine (x86_64 or aarch64)" ;;
+esac
+
+scripts/install-toolchain.sh rust cc jdk zig
+if [ "$machine" != "$(uname -m)" ]; then
+    [ "$machine" = aarch64 ] || fail "for $machine only on such a machine"
+    # The standard library of the target, and where rustup has none the compiler that fits another one.
+    scripts/install-aarch64.sh
+    . .cache/aarch64/environment
+    unset CARGO_BUILD_TARGET CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER
+fi
+zig=$(realpath .cache/zig)
+export PATH="$zig/bin:$PATH"
+export OTLPPROF_PORTABLE=true CARGO_TARGET_DIR=$target
+export CARGO_ZIGBUILD_PYTHON_PATH=$zig/bin/python3 CARGO_ZIGBUILD_CACHE_DIR=$zig/wrappers
+export ZIG_GLOBAL_CACHE_DIR=$zig/cache ZIG_LOCAL_CACHE_DIR=$zig/cache
+cargo zigbuild --release --locked --quiet --target "$triple.$GLIBC" </dev/null >&2
+scripts/check-loads.sh "$GLIBC" "$target/$triple/release/libotlpprof.so" "$target/$triple/release/otlpprof" >&2
+echo "$target/$triple/release"

@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# Runs the released library in a JVM, and the released command, on Debian 11's C library: scripts/test-old-glibc.sh FOLDER
+#
+# FOLDER is that of scripts/build-release.sh. The C library is unpacked into .cache/debian11 from Debian's own package; what is
+# tested runs in a root of its own with that library, the JDK and the folder, and nothing else of this system. Needs root, or
+# user namespaces, and a Debian to download from.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly DEBIAN=$PWD/.cache/debian11
+
+scratch=
+trap '[ -z "$scratch" ] || rm -rf "$scratch"' EXIT
+
+fail() {
+    echo "test-old-glibc: $*" >&2
+    exit 1
+}
+
+# Loud, and a failure where every test has to run.
+not_tested() {
+    [ -z "${CI:-}" ] || fail "$*"
+    echo "test-old-glibc: NOT TESTED: $*" >&2
+    exit 0
+}
+
+# apt-get over Debian 11's list alone: nothing is installed.
+debian11() {
+    apt-get -qq -o Dir::Etc::sourcelist="$scratch/sources.list" -o Dir::Etc::sourceparts=/dev/null \
+        -o Dir::State="$scratch/state" -o Dir::State::status="$scratch/state/status" -o Dir::Cache="$scratch/cache" \
+        -o APT::Architectures="$(dpkg --print-architecture)" -o APT::Sandbox::User=root "$@" </dev/null 2>&1
+}
+
+install_debian11() {
+    [ -x "$DEBIAN/sbin/ldconfig" ] && return
+    command -v apt-get >/dev/null || not_tested "no apt-get to download Debian 11's C library with"
+    # The mirror that this system has its own packages from.
+    local mirror said
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -m1 '/debian/$' || true)
+    [ -n "$mirror" ] || not_tested "this system is no Debian, whose mirror would have Debian 11's C library"
+    mkdir -p "$DEBIAN"
+    scratch=$(mktemp -d "$DEBIAN/.download.XXXXXX")
+    mkdir -p "$scratch/state/lists/partial" "$scratch/cache/archives/partial" "$scratch/root"
+    : >"$scratch/state/status"
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror bullseye main" >"$scratch/sources.list"
+    said=$(debian11 update && cd "$scratch" && debian11 download libc6 libc-bin) ||
+        fail "Debian 11's C library cannot be downloaded: $(tail -n1 <<<"$said" | cut -c 1-200)"
+    local package
+    for package in "$scratch"/*.deb; do
+        dpkg-deb -x "$package" "$scratch/root"
+    done
+    rm -rf "$scratch/root/usr/share" "${DEBIAN:?}"/{lib,lib64,sbin,usr,etc,bin}
+    mv "$scratch/root"/* "$DEBIAN/"
+}
+
+# The newest JDK of which every library that a JVM needs is in it or in the C library.
+find_jdk() {
+    local jdk foreign
+    for jdk in $(printf '%s\n' .cache/jdks/* | sort -rV); do
+        foreign=$(readelf -dW "$jdk"/bin/java "$jdk"/lib/server/libjvm.so "$jdk"/lib/lib{jli,java,zip,net,nio,jimage}.so 2>/dev/null |
+            sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(lib(jvm|jli|java|zip|net|nio|jimage|verify|c|m|dl|rt|pthread)|ld-linux-.*)\.so' ||
+            true)
+        if [ -z "$foreign" ] && scripts/check-loads.sh 2.31 "$(realpath "$jdk")/lib/server/libjvm.so" >/dev/null 2>&1; then
+            realpath "$jdk"
+            return
+        fi
+    done
+    fail "no JDK in .cache/jdks runs on glibc 2.31 (scripts/install-jdks.sh)"
+}
+
+[ $# = 1 ] && [ -f "$1/libotlpprof.so" ] || fail "usage: scripts/test-old-glibc.sh FOLDER (of scripts/build-release.sh)"
+folder=$(realpath "$1")
+if [ "$(id -u)" = 0 ]; then
+    alone=(unshare --mount --fork)
+else
+    alone=(unshare --user --map-root-user --mount --pid --fork)
+fi
+"${alone[@]}" true 2>/dev/null || not_tested "no mount namespace: neither root nor user namespaces"
+install_debian11
+jdk=$(find_jdk)
+work=$(mktemp -d)
+trap 'rm -rf "$work" "$scratch"' EXIT
+mkdir "$work/root" "$work/out"
+export DEBIAN
+
+# Runs a program in a root of its own: in_debian11 PROGRAM [ARGUMENT...]
+in_debian11() {
+    # What is mounted goes with the namespace.
+    timeout 120 "${alone[@]}" bash -euc '
+        root=$1 jdk=$2 folder=$3 out=$4
+        shift 4
+        mount -t tmpfs none "$root"
+        mkdir "$root"/{proc,dev,tmp,jdk,release,out}
+        mount --rbind /proc "$root/proc"
+        mount --rbind /dev "$root/dev"
+        for part in lib lib64 usr; do
+            mkdir "$root/$part"
+            mount --bind "$DEBIAN/$part" "$root/$part"
+        done
+        mount --bind "$jdk" "$root/jdk"
+        mount --bind "$folder" "$root/release"
+        mount --bind "$out" "$root/out"
+        exec chroot "$root" "$@"' bash "$work/root" "$jdk" "$folder" "$work/out" "$@" </dev/null
+}
+
+options=file=/out/profiles.otlp,interval=1s,cpu=1ms,wall,jfr
+in_debian11 /jdk/bin/java "-agentpath:/release/libotlpprof.so=$options" -cp /release/testprograms programs.UserLoop 3 \
+    >"$work/java.log" 2>&1 || fail "the JVM failed: $(cat "$work/java.log")"
+[ -s "$work/out/profiles.otlp" ] || fail "no profile: $(cat "$work/java.log")"
+in_debian11 /release/otlpprof validate /out/profiles.otlp >"$work/validate.log" 2>&1 || fail "$(cat "$work/validate.log")"
+in_debian11 /release/otlpprof print /out/profiles.otlp >"$work/print.log" 2>&1 || fail "$(cat "$work/print.log")"
+grep -q 'programs\.UserLoop' "$work/print.log" || fail "no method of the program: $(cat "$work/print.log")"
+echo "test-old-glibc: $(basename "$jdk") is profiled on glibc 2.31"

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Runs each file of tests three times beside four processes that do nothing but spin: scripts/test-under-load.sh [NAME...]
+#
+# A test holds on a busy machine as on a quiet one. NAME is a file in tests/ without its ending, or `lib` for the unit tests;
+# without any, all are run. The ledger, target/under-load/ledger, has a line for each run: result, seconds, file, and the
+# digest of the program that ran. A later run resumes it: what has passed three times as it is built now is not run again, what
+# has failed is. TURNS and SPINNERS change the numbers. What a failed run printed is beside the ledger. Exits 0 if all have passed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+turns=${TURNS:-3} spinners=${SPINNERS:-4}
+# Longer than any file of tests takes on a quiet machine, by far.
+readonly LIMIT_S=3600
+folder=$(realpath -m "${CARGO_TARGET_DIR:-target}")/under-load
+ledger=$folder/ledger
+mkdir -p "$folder"
+touch "$ledger"
+
+# Name and program of each file of tests, as cargo has built them.
+cargo test --locked --no-run --message-format=json </dev/null |
+    python3 -c '
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("reason") == "compiler-artifact" and message["profile"]["test"] and message["executable"]:
+        target = message["target"]
+        print("lib" if "lib" in target["kind"] or "cdylib" in target["kind"] else target["name"], message["executable"])
+' >"$folder/programs"
+[ -s "$folder/programs" ] || {
+    echo "test-under-load: cargo has built no tests" >&2
+    exit 2
+}
+for name in "$@"; do
+    grep -q "^$name " "$folder/programs" || {
+        echo "test-under-load: no file of tests: $name" >&2
+        exit 2
+    }
+done
+
+pids=()
+trap '[ ${#pids[@]} = 0 ] || kill "${pids[@]}" 2>/dev/null || true' EXIT
+for ((n = 0; n < spinners; n++)); do
+    (while :; do :; done) &
+    pids+=($!)
+done
+
+# Runs of a program that the ledger has with a result.
+count() {
+    grep -c "^$1 .* $2 $3\$" "$ledger" || true
+}
+
+red=0
+while read -r name program; do
+    [ $# = 0 ] || [[ " $* " == *" $name "* ]] || continue
+    digest=$(sha256sum "$program" | cut -c 1-16)
+    for ((turn = $(count passed "$name" "$digest"); turn < turns; turn++)); do
+        start=$SECONDS
+        which=(--test "$name")
+        [ "$name" != lib ] || which=(--lib)
+        result=passed
+        timeout "$LIMIT_S" cargo test --locked "${which[@]}" </dev/null >"$folder/$name.output" 2>&1 || result=failed
+        echo "$result $((SECONDS - start)) $name $digest" | tee -a "$ledger"
+        if [ "$result" = failed ]; then
+            mv "$folder/$name.output" "$folder/$name.failed-$(date +%H%M%S)"
+            red=$((red + 1))
+        else
+            rm -f "$folder/$name.output"
+        fi
+    done
+done <"$folder/programs"
+echo "test-under-load: $red runs failed; the ledger is $ledger"
+[ "$red" = 0 ]
