@@ -11,6 +11,8 @@ mod enlarge;
 mod measure;
 #[path = "jfr/ours.rs"]
 mod ours;
+#[path = "../tests/jfr_support/random_frames.rs"]
+mod random_frames;
 #[path = "../tests/jfr_support/synthetic.rs"]
 mod synthetic;
 
@@ -19,7 +21,8 @@ use std::hint::black_box;
 use measure::{Contender, compare};
 use otlpprof::convert::{ConvertOptions, JfrToOtlp};
 use otlpprof::otlp::{EncodeOptions, encode};
-use synthetic::{Shape, recording};
+use random_frames::RandomShape;
+use synthetic::Shape;
 
 const GRID_TURNS: usize = 11;
 
@@ -30,7 +33,9 @@ fn main() {
     {
         return ours::serve(work);
     }
-    grid();
+    grid("shared roots", of_shared_roots);
+    grid("random frames", of_random_frames);
+    largest_cell();
     let Ok(recordings) = std::env::var("RECORDINGS") else {
         println!("large recordings: NOT MEASURED, RECORDINGS is not set (scripts/bench.sh does)");
         return;
@@ -54,18 +59,16 @@ fn convert(recording: &[u8]) -> Vec<u8> {
     encode(&converter.convert(), &EncodeOptions::default())
 }
 
-/// 50, 500 and 5,000 events, of depth 10, 50 and 100, of which 0, 70 and 90 % have a stack that others have, in 100 and
-/// 1,000 traces.
-fn grid() {
-    for contexts in [100, 1_000] {
+/// The grid's recordings: 50, 500 and 5,000 events of depth 10, 50 and 100, of which 0, 70 and 90 % have a stack that others
+/// have, in 100 and 1,000 traces.
+///
+/// `recording` makes one of a number of events, a depth, a percentage of repeated stacks and a number of traces.
+fn grid(frames: &str, recording: impl Fn(usize, usize, usize, usize) -> Vec<u8>) {
+    for traces in [100, 1_000] {
         for repeated_percent in [0, 70, 90] {
             for events in [50, 500, 5_000] {
-                let recordings = [10, 50, 100].map(|depth| {
-                    let compressed = true;
-                    let shape =
-                        Shape { events, depth, repeated_percent, contexts, remote_frames: 0, compressed };
-                    (depth, recording(shape))
-                });
+                let recordings =
+                    [10, 50, 100].map(|depth| (depth, recording(events, depth, repeated_percent, traces)));
                 let contenders = recordings.iter().map(|(depth, bytes)| {
                     let work = [("events", events as f64), ("B", bytes.len() as f64)];
                     Contender::new(&format!("depth {depth}"), &work, || {
@@ -73,10 +76,34 @@ fn grid() {
                     })
                 });
                 let title = format!(
-                    "convert {events} events, {repeated_percent} % of stacks repeated, {contexts} traces"
+                    "convert {events} events of {frames}, {repeated_percent} % of stacks repeated, {traces} traces"
                 );
                 compare(&title, GRID_TURNS, contenders.collect());
             }
         }
     }
+}
+
+/// Stacks that share their roots: 500 methods.
+fn of_shared_roots(events: usize, depth: usize, repeated_percent: usize, contexts: usize) -> Vec<u8> {
+    let (remote_frames, compressed) = (0, true);
+    synthetic::recording(Shape { events, depth, repeated_percent, contexts, remote_frames, compressed })
+}
+
+/// Stacks that share nothing, as in the Java converter's own grid.
+fn of_random_frames(events: usize, depth: usize, repeated_percent: usize, spans: usize) -> Vec<u8> {
+    let event = "datadog.ExecutionSample";
+    random_frames::recording(RandomShape { event, events, depth, repeated_percent, spans })
+}
+
+/// The grid's largest cell of random frames, a file converted to a file: processes beside jfrconv's, warm and cold, with
+/// their memory. The events are `jdk.ExecutionSample`, since jfrconv knows no other.
+fn largest_cell() {
+    let event = "jdk.ExecutionSample";
+    let (events, depth, repeated_percent, spans) = (5_000, 100, 0, 1_000);
+    let bytes = random_frames::recording(RandomShape { event, events, depth, repeated_percent, spans });
+    let path = std::env::temp_dir().join(format!("otlpprof-bench-grid.{}.jfr", std::process::id()));
+    std::fs::write(&path, bytes).expect("the recording");
+    contest::convert(&path.to_string_lossy());
+    std::fs::remove_file(&path).expect("the recording");
 }

@@ -55,9 +55,14 @@ struct Worker {
 pub(crate) fn run(path: &str) {
     let bytes = std::fs::metadata(path).expect("the recording").len();
     println!("{path}: {bytes} B");
+    compare_all("read every event with its stack", &readers(path), bytes, None);
+    convert(path);
+}
+
+/// Measures the converters with one recording.
+pub(crate) fn convert(path: &str) {
+    let bytes = std::fs::metadata(path).expect("the recording").len();
     let out = std::env::temp_dir().join(format!("otlpprof-bench-jfr.{}", std::process::id()));
-    let readers = readers(path);
-    compare_all("read every event with its stack", &readers, bytes, None);
     compare_all("convert to OTLP", &converters(path, &out), bytes, Some(&out));
     let _ = std::fs::remove_file(&out);
 }

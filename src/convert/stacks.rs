@@ -21,9 +21,7 @@ use crate::model::{
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
     stacks: Made<StackId>,
-    /// By method, line and kind, which are keys.
-    frames: HashMap<[i64; 3], FrameId, RandomState>,
-    /// Some of these, each where its keys say: most of a chunk's frames are few.
+    /// Frames by method, line and kind, which are keys. Each is where its keys say; most of a chunk's frames are few.
     recent: Vec<([i64; 3], FrameId)>,
     functions: HashMap<i64, FunctionId, RandomState>,
     kinds: Made<Kind>,
@@ -109,7 +107,8 @@ impl Stacks {
         let read = numbers.each::<3>(&frames, |key| {
             let known = &mut recent[recent_place(key)];
             if known.0 != key || known.1 == NO_FRAME {
-                *known = (key, self.id_of_frame(chunk, &numbers, key, libraries, tables));
+                let frame = self.frame(chunk, &numbers, key, libraries, tables);
+                *known = (key, tables.frames.intern(frame));
             }
             stack.push(known.1);
         });
@@ -127,24 +126,6 @@ impl Stacks {
     }
 
     #[inline(never)]
-    fn id_of_frame(
-        &mut self,
-        chunk: Chunk<'_>,
-        numbers: &Numbers,
-        key: [i64; 3],
-        libraries: &mut Libraries,
-        tables: &mut Tables,
-    ) -> FrameId {
-        if let Some(&known) = self.frames.get(&key) {
-            return known;
-        }
-        let frame = self.frame(chunk, numbers, key, libraries, tables);
-        let id = tables.frames.intern(frame);
-        self.frames.insert(key, id);
-        id
-    }
-
-    #[cold]
     fn frame(
         &mut self,
         chunk: Chunk<'_>,
@@ -155,14 +136,14 @@ impl Stacks {
     ) -> Frame {
         let kind = numbers.constant(TYPE, &key).and_then(|kind| self.kind(chunk, kind));
         let kind = kind.unwrap_or(Kind::Java(None));
-        let method = numbers.constant(METHOD, &key).and_then(|method| chunk.resolve(method));
-        let Some(Value::Struct(method)) = method else { return marker("[unknown]", tables) };
         let line = u32::try_from(key[1]).unwrap_or(0);
         if let Kind::Java(execution) = kind
             && let Some(&function) = self.functions.get(&key[METHOD])
         {
             return Frame::Java { function, line, execution };
         }
+        let method = numbers.constant(METHOD, &key).and_then(|method| chunk.resolve(method));
+        let Some(Value::Struct(method)) = method else { return marker("[unknown]", tables) };
         let of = method.type_index();
         if self.methods.as_ref().is_none_or(|(known, _)| *known != of) {
             self.methods = Some((of, Projection::new(chunk, of, METHOD_FIELDS)));

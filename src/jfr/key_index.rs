@@ -10,42 +10,44 @@ use std::hash::BuildHasher as _;
 const FREE: u32 = u32::MAX;
 const FEWEST_SLOTS: usize = 16;
 
-/// Keys in the order in which they were added, and where each is.
+/// Where each key is among all keys, in the order in which they were added.
 #[derive(Clone, Debug)]
 pub(super) struct KeyIndex {
-    keys: Vec<i64>,
+    /// How many keys there are.
+    len: usize,
     /// The positions of the keys below its length, or [`FREE`].
     direct: Vec<u32>,
-    /// The positions of the others, or [`FREE`]; a power of two of them, at most half in use.
+    /// The other keys, with their positions.
+    hashed: Vec<(i64, u32)>,
+    /// Where in `hashed` each of these is, or [`FREE`]; a power of two of them, at most half in use.
     slots: Vec<u32>,
     seed: u64,
-    /// At so many keys the tables are made anew.
-    next_growth: usize,
 }
 
 impl Default for KeyIndex {
     fn default() -> Self {
         let seed = RandomState::new().hash_one(0);
-        Self { keys: Vec::new(), direct: Vec::new(), slots: Vec::new(), seed, next_growth: 0 }
+        Self { len: 0, direct: Vec::new(), hashed: Vec::new(), slots: Vec::new(), seed }
     }
 }
 
 impl KeyIndex {
     /// How many keys there are.
     pub(super) fn len(&self) -> usize {
-        self.keys.len()
+        self.len
     }
 
     /// The position of a key.
     #[inline]
     pub(super) fn find(&self, key: i64) -> Option<usize> {
-        if let Some(&position) = usize::try_from(key).ok().and_then(|key| self.direct.get(key)) {
-            return (position != FREE).then_some(position as usize);
-        }
-        if self.slots.is_empty() {
-            return None;
-        }
-        let position = self.slots[self.slot(key)];
+        let position = match usize::try_from(key).ok().and_then(|key| self.direct.get(key)) {
+            Some(&position) => position,
+            None if self.slots.is_empty() => FREE,
+            None => match self.slots[self.slot(key)] {
+                FREE => FREE,
+                place => self.hashed[place as usize].1,
+            },
+        };
         (position != FREE).then_some(position as usize)
     }
 
@@ -53,24 +55,26 @@ impl KeyIndex {
     /// many keys may be looked up directly, whether there are so many or not: four bytes each.
     #[inline]
     pub(super) fn add(&mut self, key: i64, room: usize) -> Option<usize> {
-        if self.keys.len() >= self.next_growth {
+        if self.hashed.len() >= self.slots.len() / 2 {
             self.grow(room);
         }
-        let place = match usize::try_from(key).ok().filter(|&key| key < self.direct.len()) {
-            Some(key) => &mut self.direct[key],
-            None => {
-                let slot = self.slot(key);
-                &mut self.slots[slot]
-            }
-        };
-        if *place != FREE {
-            return None;
-        }
-        let position = self.keys.len();
+        let position = self.len;
         // Each key has at least one byte of a chunk, so 2^32 are out of reach of what is in memory in practice;
         // those behind are not found.
-        *place = u32::try_from(position).ok().filter(|&position| position != FREE)?;
-        self.keys.push(key);
+        let stored = u32::try_from(position).ok().filter(|&position| position != FREE)?;
+        match usize::try_from(key).ok().and_then(|key| self.direct.get_mut(key)) {
+            Some(place) if *place == FREE => *place = stored,
+            Some(_) => return None,
+            None => {
+                let slot = self.slot(key);
+                if self.slots[slot] != FREE {
+                    return None;
+                }
+                self.slots[slot] = self.hashed.len() as u32;
+                self.hashed.push((key, stored));
+            }
+        }
+        self.len += 1;
         Some(position)
     }
 
@@ -80,8 +84,8 @@ impl KeyIndex {
         let mask = self.slots.len() - 1;
         let mut slot = self.hash(key) & mask;
         loop {
-            let position = self.slots[slot];
-            if position == FREE || self.keys[position as usize] == key {
+            let place = self.slots[slot];
+            if place == FREE || self.hashed[place as usize].0 == key {
                 return slot;
             }
             slot = (slot + 1) & mask;
@@ -95,25 +99,30 @@ impl KeyIndex {
         (product as u64 ^ (product >> 64) as u64) as usize
     }
 
+    /// Moves hashed keys that are small enough to where they are looked up directly, and makes room among the slots for as
+    /// many keys again as remain.
     #[cold]
     fn grow(&mut self, room: usize) {
-        let len = (self.slots.len() * 2).max(FEWEST_SLOTS);
-        self.next_growth = len / 2;
-        self.slots = vec![FREE; len];
+        let Self { direct, hashed, .. } = self;
+        let direct_place = |&(key, _): &(i64, u32)| usize::try_from(key).ok();
         // Twice as many as there are now, if keys go on as they have begun.
-        let small =
-            self.keys.iter().filter_map(|&key| usize::try_from(key).ok()).filter(|&key| key < room / 2);
-        let direct = small.max().map_or(0, |largest| (2 * largest + 2).min(room));
-        self.direct.clear();
-        self.direct.resize(direct, FREE);
-        for position in 0..self.keys.len() {
-            let key = self.keys[position];
-            if let Some(place) = usize::try_from(key).ok().and_then(|key| self.direct.get_mut(key)) {
-                *place = position as u32;
-                continue;
-            }
-            let slot = self.slot(key);
-            self.slots[slot] = position as u32;
+        let largest = hashed.iter().filter_map(direct_place).filter(|&key| key < room / 2).max();
+        let places = largest.map_or(0, |largest| (2 * largest + 2).min(room));
+        if places > direct.len() {
+            direct.resize(places, FREE);
+            hashed.retain(|of| match direct_place(of).and_then(|key| direct.get_mut(key)) {
+                Some(place) => {
+                    *place = of.1;
+                    false
+                }
+                None => true,
+            });
+        }
+        self.slots.clear();
+        self.slots.resize((4 * self.hashed.len()).next_power_of_two().max(FEWEST_SLOTS), FREE);
+        for place in 0..self.hashed.len() {
+            let slot = self.slot(self.hashed[place].0);
+            self.slots[slot] = place as u32;
         }
     }
 }

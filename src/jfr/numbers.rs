@@ -154,36 +154,46 @@ impl Numbers {
         array: &Array<'_>,
         mut with: impl FnMut([i64; N]),
     ) -> Result<(), JfrError> {
+        let (chunk, mut cursor) = (array.chunk(), array.cursor());
+        let four = self.four.as_ref().and_then(|four| Some((four, four.of_slots.first_chunk::<N>()?)));
         if array.kind() != FieldKind::Struct(self.of) {
             // References to them, as JMC writes frames.
             for value in array.values() {
-                if let Some(of) = value?.as_struct(array.chunk()).filter(|of| of.of == self.of) {
-                    let mut numbers = [0; N];
-                    self.read(&of, &mut numbers)?;
-                    with(numbers);
+                if let Some(of) = value?.as_struct(chunk).filter(|of| of.of == self.of) {
+                    with(self.next(&mut of.cursor(), chunk, four, |_| Ok(()))?);
                 }
             }
             return Ok(());
         }
-        let (chunk, mut cursor) = (array.chunk(), array.cursor());
-        let four = self.four.as_ref().and_then(|four| Some((four, four.of_slots.first_chunk::<N>()?)));
         for _ in 0..array.len() {
-            if let Some((four, of_slots)) = four {
-                if let Some(values) = cursor.four_short() {
-                    with(four.slots(of_slots, values.map(u64::from)));
-                    continue;
-                }
-                if let Some(values) = cursor.within_a_word::<4>() {
-                    with(four.slots(of_slots, values));
-                    continue;
-                }
-            }
-            let mut numbers = [0; N];
-            self.read_at(&mut cursor, chunk, &mut numbers)?;
-            self.after.skip(&mut cursor, chunk.metadata())?;
-            with(numbers);
+            let pass_rest = |cursor: &mut Cursor<'_>| self.after.skip(cursor, chunk.metadata());
+            with(self.next(&mut cursor, chunk, four, pass_rest)?);
         }
         Ok(())
+    }
+
+    /// Reads the numbers at the cursor, by way of `four` where they are short. What follows the last number is left to
+    /// `pass_rest`.
+    #[inline(always)]
+    fn next<'c, const N: usize>(
+        &self,
+        cursor: &mut Cursor<'c>,
+        chunk: Chunk<'_>,
+        four: Option<(&Four, &[u8; N])>,
+        pass_rest: impl FnOnce(&mut Cursor<'c>) -> Result<(), JfrError>,
+    ) -> Result<[i64; N], JfrError> {
+        if let Some((four, of_slots)) = four {
+            if let Some(values) = cursor.four_short() {
+                return Ok(four.slots(of_slots, values.map(u64::from)));
+            }
+            if let Some(values) = cursor.within_a_word::<4>() {
+                return Ok(four.slots(of_slots, values));
+            }
+        }
+        let mut numbers = [0; N];
+        self.read_at(cursor, chunk, &mut numbers)?;
+        pass_rest(cursor)?;
+        Ok(numbers)
     }
 
     #[inline]

@@ -9,6 +9,7 @@ use std::marker::PhantomData;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 
 /// A dense index into one interner, with a type of its own so that the tables cannot be mixed up.
 pub trait Id: Copy + Debug + Eq + Hash + Ord {
@@ -60,13 +61,16 @@ impl<T: Hash + Eq, I: Id> Interner<T, I> {
     pub fn intern(&mut self, value: T) -> I {
         let Self { values, indices, hasher, .. } = self;
         let hash = hasher.hash_one(&value);
-        if let Some(&index) = indices.find(hash, |&index| values[index as usize] == value) {
-            return I::from_index(index);
+        let is_value = |&index: &u32| values[index as usize] == value;
+        match indices.entry(hash, is_value, |&index| hasher.hash_one(&values[index as usize])) {
+            Entry::Occupied(known) => I::from_index(*known.get()),
+            Entry::Vacant(place) => {
+                let id: I = next_id(values.len());
+                place.insert(id.index() as u32);
+                values.push(value);
+                id
+            }
         }
-        let id: I = next_id(values.len());
-        values.push(value);
-        indices.insert_unique(hash, id.index() as u32, |&index| hasher.hash_one(&values[index as usize]));
-        id
     }
 
     /// An id whose value is not known yet; until [`Interner::define`] says what it is, it has `meanwhile`, which nobody finds.

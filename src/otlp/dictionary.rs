@@ -12,6 +12,7 @@ use crate::model::{
 
 use super::encode::NativeFrames;
 use super::functions::{EnteredFunction, Functions};
+use super::locations::{Locations, WireLocation};
 
 /// An index into a table of the message. It is written as int32: the tables of one message hold fewer than 2³¹
 /// values, as a protobuf message ends at 2 GiB.
@@ -68,18 +69,6 @@ pub(super) struct WireFunction {
 const FRAME_TYPES: usize = 3;
 /// How many [`Execution`] has.
 const EXECUTIONS: usize = 5;
-
-/// An entry of the location table: at most one line, as inlined calls are frames of their own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct WireLocation {
-    pub(super) mapping: WireIndex,
-    pub(super) address: ElfVaddr,
-    /// Zero: no line.
-    pub(super) function: WireIndex,
-    pub(super) line: u32,
-    /// `profile.frame.type` and, unless zero, the remote frame's text, or how a Java frame was executed.
-    pub(super) attributes: [WireIndex; 2],
-}
 
 /// An entry of the mapping table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -150,7 +139,7 @@ pub(super) struct Dictionary<'a> {
     /// Of the functions, once all are known.
     system_names: Vec<WireIndex>,
     mappings: Interner<WireMapping, WireIndex>,
-    locations: Interner<WireLocation, WireIndex>,
+    locations: Locations,
     stacks: SliceInterner<WireIndex, WireIndex>,
     attributes: Interner<WireAttribute, WireIndex>,
     links: Vec<LinkId>,
@@ -181,7 +170,7 @@ impl<'a> Dictionary<'a> {
             functions: Functions::with_capacity(tables.functions.len()),
             system_names: Vec::new(),
             mappings: Interner::default(),
-            locations: Interner::with_capacity(tables.frames.len()),
+            locations: Locations::new(),
             stacks: SliceInterner::default(),
             attributes: Interner::default(),
             links: vec![LinkId::NONE],
@@ -198,7 +187,6 @@ impl<'a> Dictionary<'a> {
             stacks_merged: false,
         };
         dictionary.mappings.intern(WireMapping::default());
-        dictionary.locations.intern(WireLocation::default());
         dictionary.stacks.intern(&[]);
         dictionary.attributes.intern(WireAttribute {
             key: WireIndex::ZERO,
@@ -356,9 +344,14 @@ impl<'a> Dictionary<'a> {
         let plain = WireLocation { attributes: frame_type, ..WireLocation::default() };
         let location = match frame {
             Frame::Java { function, line, execution } => {
+                let function = self.function(function);
                 let execution = execution.map_or(WireIndex::ZERO, |execution| self.execution(execution));
-                let attributes = [plain.attributes[0], execution];
-                WireLocation { function: self.function(function), line, attributes, ..plain }
+                // Different methods are different functions here, and a marker has no line.
+                if line != 0 && self.functions.is_method(function) {
+                    let place = self.locations.push_distinct(id);
+                    return self.frame_places.set(id, place);
+                }
+                java_location(function, line, [plain.attributes[0], execution])
             }
             Frame::RemoteNative { mapping, address } => self.remote_location(mapping, address, plain),
             Frame::Native { mapping, address, function, line } => WireLocation {
@@ -380,6 +373,18 @@ impl<'a> Dictionary<'a> {
         let place = self.locations.intern(location);
         self.locations_merged |= self.locations.len() == known;
         self.frame_places.set(id, place)
+    }
+
+    /// The location of a Java frame that has entered as a distinct one, and with it all that it refers to.
+    fn distinct_location(&self, id: FrameId) -> WireLocation {
+        let Frame::Java { function, line, execution } = *self.tables.frames.get(id) else {
+            // SANITY: `enter_location` adds Java frames alone as distinct ones.
+            unreachable!("a distinct location of no Java frame");
+        };
+        let function = self.function_places.get(function).unwrap_or_default();
+        let execution = execution.map(|execution| self.fixed_places[FRAME_TYPES + execution as usize]);
+        let frame_type = self.fixed_places[FrameType::Jvm as usize];
+        java_location(function, line, [frame_type, execution.unwrap_or_default()])
     }
 
     /// An unsymbolized frame. A line would make backends take it for symbolized; so the text is an attribute,
@@ -450,6 +455,10 @@ impl<'a> Dictionary<'a> {
     }
 }
 
+fn java_location(function: WireIndex, line: u32, attributes: [WireIndex; 2]) -> WireLocation {
+    WireLocation { function, line, attributes, ..WireLocation::default() }
+}
+
 const GNU_BUILD_ID_KEY: &str = "process.executable.build_id.gnu";
 const HTLHASH_KEY: &str = "process.executable.build_id.htlhash";
 
@@ -473,8 +482,8 @@ impl<'a> Dictionary<'a> {
         self.mappings.values()
     }
 
-    pub(super) fn locations(&self) -> &[WireLocation] {
-        self.locations.values()
+    pub(super) fn locations(&self) -> impl Iterator<Item = WireLocation> {
+        self.locations.iter(|frame| self.distinct_location(frame))
     }
 
     pub(super) fn stacks(&self) -> impl Iterator<Item = &[WireIndex]> {

@@ -43,6 +43,11 @@ impl Functions {
         self.0.intern(function)
     }
 
+    /// Whether a function is a method of a class. No two methods of the model's tables are one of these.
+    pub(super) fn is_method(&self, function: WireIndex) -> bool {
+        self.0.get(function).is_method
+    }
+
     /// In the order of the table.
     pub(super) fn entered(&self) -> &[EnteredFunction] {
         self.0.values()

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::model::{AttributeValue, Batch, Profile, ProfileType, ResourceValue, Scope};
 
-use super::dictionary::{AnyValueRef, Dictionary, WireFunction, WireIndex, WireLocation, WireMapping};
+use super::dictionary::{AnyValueRef, Dictionary, WireFunction, WireIndex, WireMapping};
 use super::encode::{EncodeOptions, Payload};
 use super::field_writer::FieldWriter;
 use super::fields::{
@@ -12,6 +12,7 @@ use super::fields::{
     profile as field, profiles_data, resource, resource_profiles, sample, scope, scope_profiles, stack,
     value_type,
 };
+use super::locations::WireLocation;
 use super::profile_id::new_profile_id;
 use super::samples::{Shape, Window, for_each_sample};
 
@@ -184,7 +185,7 @@ fn write_dictionary<W: FieldWriter>(w: &mut W, dictionary: &Dictionary<'_>) {
     });
     w.repeated(table::LOCATION_TABLE, |w| {
         for entry in dictionary.locations() {
-            w.element(table::LOCATION_TABLE, |w| write_location(w, entry));
+            w.element(table::LOCATION_TABLE, |w| write_location(w, &entry));
         }
     });
     w.repeated(table::FUNCTION_TABLE, |w| {

@@ -18,6 +18,7 @@ mod json_scalar;
 mod json_text;
 mod json_transcode;
 mod json_write;
+mod locations;
 pub mod lookup;
 mod message_write;
 mod old_layout;

@@ -12,6 +12,7 @@ mod profcheck_support;
 pub(crate) mod converted;
 pub(crate) mod jdk_json;
 pub(crate) mod jmc_json;
+pub(crate) mod random_frames;
 pub(crate) mod synthetic;
 
 use std::collections::HashMap;

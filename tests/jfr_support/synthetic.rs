@@ -47,7 +47,7 @@ pub(crate) const CLASS: i64 = 21;
 pub(crate) const METHOD: i64 = 22;
 pub(crate) const SYMBOL: i64 = 23;
 pub(crate) const FRAME_TYPE: i64 = 24;
-const STACK_FRAME: i64 = 25;
+pub(crate) const STACK_FRAME: i64 = 25;
 pub(crate) const STACK_TRACE: i64 = 26;
 pub(crate) const THREAD_STATE: i64 = 27;
 const TIMESTAMP: i64 = 28;
@@ -207,7 +207,8 @@ pub(crate) fn pools_of_constants(out: &mut Writer, shape: Shape, stacks: usize) 
     });
 }
 
-fn threads(out: &mut Writer) {
+/// Eight threads, with keys from 1 on.
+pub(crate) fn threads(out: &mut Writer) {
     out.pool(THREAD, 1..9, |out, key| {
         out.text(&format!("worker-{key}"));
         out.long(1_000 + key);

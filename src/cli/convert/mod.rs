@@ -124,6 +124,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let output = Output::new(args)?;
     let mut converter = JfrToOtlp::new(args.convert_options());
+    return_large_blocks();
     let mut problems = Vec::new();
     let mut is_without_constants = false;
     let progress = Progress::over(&args.files);
@@ -171,4 +172,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         output::Written::Valid => ExitCode::SUCCESS,
         output::Written::Invalid => ExitCode::from(super::EXIT_FAILED),
     })
+}
+
+/// Has large blocks of memory go back to the kernel when they are freed. By default glibc raises the size from which on
+/// blocks have a mapping of their own to that of the largest freed one (mallopt(3)): a recording's bytes would leave holes
+/// that the result does not fit into.
+fn return_large_blocks() {
+    #[cfg(target_env = "gnu")]
+    {
+        const LARGE: libc::c_int = 256 << 10;
+        // SAFETY: mallopt sets a number of the allocator's and may be called at any time; the parameter is one of malloc.h.
+        unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE) };
+    }
 }
