@@ -296,7 +296,7 @@ fn a_jvm_without_the_recorder_says_so_in_one_line_and_is_profiled() {
     for home in java_homes() {
         let run = JavaRun::new(&home, "UserLoop").jvm_option("--limit-modules=java.base").argument("1");
         let run = run.agent("file=FILE,jfr,cpu=1ms").run().expect_success();
-        let lines: Vec<_> = run.stderr.lines().filter(|line| line.contains("jfr")).collect();
+        let lines: Vec<_> = run.stderr.lines().filter(|line| line.contains("warning: jfr")).collect();
         assert_eq!(lines.len(), 1, "{}: {}", run.label, run.stderr);
         assert!(lines[0].contains("no module jdk.jfr"), "{}", lines[0]);
         assert!(!stacks_of(&run.messages(), "cpu", ("samples", "count")).is_empty(), "{}", run.label);

@@ -30,7 +30,9 @@ fn a_thread_that_renames_itself_is_called_by_its_new_name() {
 }
 
 #[test]
-fn threads_that_were_never_attached_have_the_kernels_id_alone() {
+fn threads_that_were_never_attached_have_the_kernels_name_and_id() {
+    // The library names each of them; one that has ended before anybody has looked has no name.
+    const NAMES: [&str; 2] = ["ddprof-pthread", ""];
     for home in java_homes() {
         let run = JavaRun::new(&home, "NativePthreads")
             .argument(2)
@@ -42,7 +44,8 @@ fn threads_that_were_never_attached_have_the_kernels_id_alone() {
             let is_long = stack.has("burn_for_milliseconds");
             let is_short = stack.has("burn_rounds");
             if is_long || is_short {
-                assert_eq!((&*stack.thread, stack.thread_id), ("", None), "{}: {stack:?}", run.label);
+                assert!(NAMES.contains(&&*stack.thread), "{}: {stack:?}", run.label);
+                assert_eq!(stack.thread_id, None, "{}: {stack:?}", run.label);
                 assert!(stack.os_id.is_some(), "{}: {stack:?}", run.label);
                 *if is_long { &mut long } else { &mut short } += stack.value;
             } else if stack.thread == "main" {
@@ -64,7 +67,7 @@ fn threads_of_the_vm_have_the_kernels_names() {
         let stacks = cpu_stacks(&run.messages());
         let of_vm: Vec<_> = stacks.iter().filter(|stack| stack.os_id.is_some()).collect();
         for kind in ["C1 CompilerThre", "GC Thread#", "VM Thread"] {
-            let is_there = of_vm.iter().any(|stack| stack.thread.starts_with(kind));
+            let is_there = of_vm.iter().any(|stack| stack.thread.contains(kind));
             let names: std::collections::BTreeSet<_> = of_vm.iter().map(|stack| &stack.thread).collect();
             assert!(is_there, "{}: no sample of {kind} among {names:?}", run.label);
         }

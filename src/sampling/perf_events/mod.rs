@@ -79,7 +79,7 @@ pub fn start(
     let has_failed = AtomicBool::new(false);
     let armed = Armed { attributes, period: event.period, extra, signal, kernel_frames, has_failed };
     *ARMED.lock() = Some(Arc::new(armed));
-    log::info!("sampling every {} of {}", event.period, event.name);
+    log::debug!("sampling every {} of {}", event.period, event.name);
     let watched = handler_watch::begin(Watch {
         signal,
         samples: "samples by a perf event",

@@ -141,7 +141,7 @@ pub fn start(config: &WallConfig, sample: WallSampleFn) -> Result<Session, Start
         option: "wall.signal",
         replaced: &COUNTS.handler_replaced,
     });
-    log::info!("wall-clock sampling every {:?}", config.interval);
+    log::debug!("wall-clock sampling every {:?}", config.interval);
     Ok(Session { sampler: Some(sampler), _watched: watched })
 }
 
