@@ -10,13 +10,17 @@ use crate::core::memory::Memory;
 
 /// How many callers in a row are taken for proof, each behind a call.
 const MAX_CHECKED_FRAMES: usize = 64;
+/// How many of the callers may be undescribed as well. A library's initializers run before the agent knows the library.
+const MAX_UNDESCRIBED_CALLERS: usize = 8;
 
 impl<M: Memory> Walk<'_, M> {
     /// The caller of the undescribed native code at `cursor`, if it is certain. `known` are the registers there, if it was
     /// interrupted.
     pub(super) fn undescribed_caller(&self, cursor: &Cursor, known: Option<&Registers>) -> Option<Cursor> {
         let followed = self.way_out(cursor, known, |pc| self.is_undescribed(pc));
-        followed.filter(|&caller| self.leads_to_an_end(caller)).or_else(|| self.searched_caller(cursor))
+        followed
+            .filter(|&caller| self.leads_to_an_end(caller, MAX_UNDESCRIBED_CALLERS))
+            .or_else(|| self.searched_caller(cursor))
     }
 
     /// Whether no call frame information is of the native code at `pc`.
@@ -25,8 +29,8 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// Whether `caller` has made a call, and call frame information leads from there to Java, to the thread's entry, or
-    /// through as many frames as are looked at.
-    pub(super) fn leads_to_an_end(&self, caller: Cursor) -> bool {
+    /// through as many frames as are looked at. So many of the frames may have none and be followed.
+    pub(super) fn leads_to_an_end(&self, caller: Cursor, mut undescribed: usize) -> bool {
         let mut cursor = caller;
         for _ in 0..MAX_CHECKED_FRAMES {
             if self.java_thread != 0 && self.in_code_cache(cursor.pc) {
@@ -40,6 +44,14 @@ impl<M: Memory> Walk<'_, M> {
                     return self.is_behind_call(cursor.pc)
                         && self.anchor().is_none()
                         && !self.must_have_java_frames();
+                }
+                None if self.is_behind_call(cursor.pc) && self.is_undescribed(cursor.lookup_pc()) => {
+                    let Some(left) = undescribed.checked_sub(1) else { return false };
+                    undescribed = left;
+                    match self.way_out(&cursor, None, |pc| self.is_undescribed(pc)) {
+                        Some(caller) => cursor = caller,
+                        None => return false,
+                    }
                 }
                 _ => return false,
             }

@@ -179,6 +179,19 @@ fn a_way_out_is_not_believed_if_nothing_leads_on_from_there() {
     assert!(WalkError::ALL.contains(&WalkError::NoUnwindRule));
 }
 
+/// Regression: initializers of a library that the agent does not know yet ended their native frames.
+#[test]
+fn undescribed_code_that_undescribed_code_has_called_leads_to_the_caller() {
+    // add rsp, 0x10; ret; call; pop rbx; ret
+    const RETURN_TO: u64 = 10;
+    let mut world = world(&[0x48, 0x83, 0xc4, 0x10, 0xc3, 0xe8, 0xf6, 0xff, 0xff, 0xff, 0x5b, 0xc3]);
+    world.set(CALLER_STACK - 24, CODE_START + RETURN_TO);
+    let frames = named(world.walk(CODE_START, CALLER_STACK - 40, CALLER_FP, &[]));
+    let mut expected = whole(0, CALLER_PC);
+    expected.insert(1, (Native, CODE_START + RETURN_TO - 1));
+    assert_eq!(frames, expected);
+}
+
 /// `jmp rel32` out of the code, `jmp [rip + distance]`: the callee returns to the caller.
 #[test]
 fn a_jump_to_described_code_is_a_call_in_the_last_place() {
