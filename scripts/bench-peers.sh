@@ -6,6 +6,8 @@
 #   peer_handler
 #            time in the signal handler, by depth
 #   engines  CPU time that each engine adds to work of its kind, and bytes written
+#   applications
+#            how many stacks of real applications reach their root (scripts/bench-applications.sh)
 #   agreement
 #            each method's share of the CPU time by both, and by what programs were built to spend
 #
@@ -16,7 +18,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-names=(stacks cost peer_handler engines agreement)
+names=(stacks cost peer_handler engines agreement applications)
 if [[ $# -gt 0 ]]; then
     [[ $# -eq 1 && " ${names[*]} " == *" $1 "* ]] || {
         echo "usage: scripts/bench-peers.sh [${names[*]}]" >&2
@@ -51,6 +53,10 @@ echo "load average: $(cut -d' ' -f1-3 /proc/loadavg)" >&2
 for name in "${names[@]}"; do
     case $name in
     stacks) default=$all ;;
+    applications)
+        scripts/bench-applications.sh
+        continue
+        ;;
     *) default=$installed ;;
     esac
     JDKS=${JDKS:-$default} cargo bench --locked --bench "$name" </dev/null

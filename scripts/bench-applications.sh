@@ -1,0 +1,154 @@
+#!/usr/bin/env bash
+# Counts the stacks that do not reach their root in applications from Maven Central, beside async-profiler:
+# scripts/bench-applications.sh, or scripts/bench-peers.sh applications
+#
+# Each application is driven by a program in benches/applications, whose first lines say what it needs: libraries, the JVM's
+# options, the oldest and the newest JDK. A cell is one application on one JDK under one profiler, and ends with SAMPLES (20000)
+# stacks at least; its runs are in the ledger, so that a later run goes on behind the last cell. One definition, that of
+# `otlpprof check-stacks --known-roots`, holds for both. Counts do not depend on what else the machine does.
+#
+# APPLICATIONS and JDKS (homes) choose cells, separated by colons; SECONDS_EACH (10) is how long a run lasts. The agent and the
+# command are those of PROFILE (release). The ledger is target/applications/ledger.tsv; another agent begins it anew.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly MOST_RUNS=30
+samples_wanted=${SAMPLES:-20000}
+seconds=${SECONDS_EACH:-10}
+profile=${PROFILE:-release}
+export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+export OTLPPROF_BUDGET=off OTLPPROF_LIMIT=off
+
+scripts/install-toolchain.sh rust cc jdk maven
+scripts/install-jdks.sh >&2
+cargo build --quiet --locked --profile "$profile" </dev/null
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+agent=$target/${profile/#dev/debug}/libotlpprof.so
+command=$target/${profile/#dev/debug}/otlpprof
+peer=$(scripts/fetch-async-profiler.sh)
+work=$target/applications
+mkdir -p "$work"
+
+# The runs of another agent are another table's.
+ledger=$work/ledger.tsv
+identity=$(sha256sum "$agent" | cut -c 1-16)
+if [ "$(head -n1 "$ledger" 2>/dev/null)" != "# agent $identity" ]; then
+    echo "# agent $identity" >"$ledger"
+fi
+
+if [ -n "${JDKS:-}" ]; then
+    IFS=: read -ra jdks <<<"$JDKS"
+else
+    jdks=()
+    for version in 17 25; do
+        # One that can compile, if there is one.
+        for home in .cache/jdks/"$version"-*; do
+            chosen=$home
+            [ ! -x "$home/bin/javac" ] || break
+        done
+        jdks+=("$chosen")
+    done
+fi
+if [ -n "${APPLICATIONS:-}" ]; then
+    IFS=: read -ra applications <<<"$APPLICATIONS"
+else
+    applications=()
+    for source in benches/applications/*.java; do
+        applications+=("$(basename "$source" .java)")
+    done
+fi
+
+# What a program's head says: head NAME WORD, one a line.
+head_of() {
+    sed -n "s|^// $2: ||p" "benches/applications/$1.java"
+}
+
+# Fetches an application's libraries and compiles its program, which says why if it cannot be had; its class path.
+prepare() {
+    local name=$1 libraries='' artifacts
+    readarray -t artifacts < <(head_of "$name" Maven)
+    if [ ${#artifacts[@]} -gt 0 ]; then
+        libraries=$(scripts/fetch-maven.sh --with-dependencies "${artifacts[@]}") || return
+    fi
+    mkdir -p "$work/$name"
+    javac --release 17 -nowarn -Xlint:none -d "$work/$name" -cp "$libraries" "benches/applications/$name.java" >&2 || return
+    echo "$work/$name:$libraries"
+}
+
+# Stacks and broken ones of a cell so far, and its runs: sum JDK NAME PROFILER
+sum() {
+    awk -F '\t' -v jdk="$1" -v name="$2" -v profiler="$3" \
+        '$1 == jdk && $2 == name && $3 == profiler { all += $4; broken += $5; runs++ }
+         END { print all + 0, broken + 0, runs + 0 }' "$ledger"
+}
+
+# One run of a cell, which adds a line to the ledger.
+run() {
+    local home=$1 name=$2 profiler=$3 classes=$4 jdk options option file said
+    jdk=$(basename "$home")
+    file=$work/$name-$jdk-$profiler.otlp
+    rm -f "$file"
+    case $profiler in
+    otlpprof) option="-agentpath:$agent=cpu=1ms,interval=10s,loglevel=error,native_frames=name,file=$file" ;;
+    *) option="-agentpath:$peer=start,event=cpu,interval=1ms,cstack=vm,jstackdepth=2048,otlp,file=$file" ;;
+    esac
+    readarray -t options < <(head_of "$name" Options | tr ' ' '\n')
+    # Options that this JDK does not know yet are left out.
+    (cd "$work" && timeout $((seconds * 6 + 120)) "$home/bin/java" "$option" -XX:+IgnoreUnrecognizedVMOptions \
+        "${options[@]}" -cp "$classes" "$name" "$seconds") >"$work/$name-$jdk-$profiler.log" 2>&1 || {
+        echo "bench-applications: $name on $jdk under $profiler has failed: $work/$name-$jdk-$profiler.log" >&2
+        return 1
+    }
+    # Broken stacks make it end with 1.
+    said=$("$command" check-stacks --known-roots --walker vm "$file" || true)
+    said=$(sed -n 's/^\([0-9]*\) samples: .*, \([0-9]*\) do not$/\1\t\2/p' <<<"$said")
+    [ -n "$said" ] || {
+        echo "bench-applications: $file cannot be read" >&2
+        return 1
+    }
+    printf '%s\t%s\t%s\t%s\n' "$jdk" "$name" "$profiler" "$said" >>"$ledger"
+}
+
+version_of() {
+    "$1/bin/java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p'
+}
+
+for name in "${applications[@]}"; do
+    classes=$(prepare "$name") || {
+        echo "bench-applications: $name is left out: its libraries or its program cannot be had" >&2
+        continue
+    }
+    oldest=$(head_of "$name" Oldest) newest=$(head_of "$name" Newest)
+    for home in "${jdks[@]}"; do
+        home=$(realpath "$home")
+        version=$(version_of "$home")
+        [ "$version" -ge "${oldest:-0}" ] && [ "$version" -le "${newest:-99}" ] || continue
+        for profiler in otlpprof async-profiler; do
+            while read -r all _ runs < <(sum "$(basename "$home")" "$name" "$profiler") &&
+                [ "$all" -lt "$samples_wanted" ] && [ "$runs" -lt "$MOST_RUNS" ]; do
+                run "$home" "$name" "$profiler" "$classes" || break
+            done
+        done
+    done
+done
+
+# Per cent of stacks, with how many.
+share() {
+    awk -v all="$1" -v broken="$2" 'BEGIN { printf all ? "%d | %.4f %%" : " | ", all, 100 * broken / (all ? all : 1) }'
+}
+
+echo "| Application | JDK | otlpprof: stacks | broken | async-profiler: stacks | broken |"
+echo "|---|---|---:|---:|---:|---:|"
+all_ours=0 broken_ours=0 all_theirs=0 broken_theirs=0
+for name in "${applications[@]}"; do
+    for home in "${jdks[@]}"; do
+        jdk=$(basename "$home")
+        read -r ours broken _ < <(sum "$jdk" "$name" otlpprof)
+        read -r theirs their_broken _ < <(sum "$jdk" "$name" async-profiler)
+        [ "$ours" -gt 0 ] || [ "$theirs" -gt 0 ] || continue
+        echo "| $name | $jdk | $(share "$ours" "$broken") | $(share "$theirs" "$their_broken") |"
+        all_ours=$((all_ours + ours)) broken_ours=$((broken_ours + broken))
+        all_theirs=$((all_theirs + theirs)) broken_theirs=$((broken_theirs + their_broken))
+    done
+done
+echo "| all | | $(share "$all_ours" "$broken_ours") | $(share "$all_theirs" "$broken_theirs") |"
