@@ -3,7 +3,7 @@
 
 mod agent_support;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use agent_support::running::Finished;
 use agent_support::{JavaRun, java_homes, java_version};
@@ -17,7 +17,7 @@ fn homes_with_virtual_threads() -> impl Iterator<Item = PathBuf> {
 }
 
 /// Runs the program to the VM's end.
-fn end(home: &PathBuf, arguments: &[&str], options: &str) -> Finished {
+fn end(home: &Path, arguments: &[&str], options: &str) -> Finished {
     let run = JavaRun::new(home, "InterruptedUnmount").argument("exit");
     let run = arguments.iter().fold(run, JavaRun::argument);
     let run = run.agent(&format!("{options},file=FILE")).run().expect_success();
