@@ -6,7 +6,10 @@
 mod sampling_support;
 
 use std::ffi::{CStr, CString, c_void};
+use std::io::ErrorKind;
 use std::mem::{self, MaybeUninit};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -407,4 +410,35 @@ fn a_foreign_handler_that_leaves_by_siglongjmp_leaves_none_of_our_signals_blocke
         must(is_sampled_for(ClockKind::Timer, Duration::from_millis(100)), 94);
     });
     assert_eq!(code, 0);
+}
+
+/// The time that is left of the process's timer; 0 if it does not run.
+fn itimer_us() -> i64 {
+    let mut itimer = MaybeUninit::<libc::itimerval>::zeroed();
+    // SAFETY: the kernel writes one itimerval.
+    let itimer = unsafe {
+        libc::getitimer(libc::ITIMER_PROF, itimer.as_mut_ptr());
+        itimer.assume_init()
+    };
+    itimer.it_value.tv_sec * 1_000_000 + itimer.it_value.tv_usec
+}
+
+/// Regression: the process's timer, alone of all clocks, lives on in the program that a process replaces itself by, and its first
+/// signal was the end of that. A program that cannot be executed leaves the timer as it was.
+#[test]
+fn a_program_that_the_process_replaces_itself_by_gets_no_signal_of_ours() {
+    let _guard = serially();
+    for kind in thread_clocks().into_iter().chain([ClockKind::Itimer]) {
+        let code = in_child(|| {
+            let _session = start(&config(kind));
+            let error = Command::new("/no/such/program").exec();
+            must(error.kind() == ErrorKind::NotFound, 101);
+            must((itimer_us() > 0) == (kind == ClockKind::Itimer), 102);
+            // It computes for many periods.
+            let work = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exit 7";
+            let _ = Command::new("/bin/sh").args(["-c", work]).exec();
+            must(false, 103);
+        });
+        assert_eq!(code, 7, "{}", kind.name());
+    }
 }

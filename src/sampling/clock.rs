@@ -15,7 +15,7 @@ use perf_event_open_sys as perf;
 
 use super::config::ArmedConfig;
 use super::kernel_rings::KernelFramesRefusal;
-use super::{kernel_rings, perf_descriptor};
+use super::{exec, kernel_rings, perf_descriptor};
 use crate::core::thread::{ClockKind, ThreadRecord, current_os_tid};
 use crate::signal::cpu::{SESSION, TimerStart, set_timer};
 use crate::signal::cpu_counters::{COUNTERS, add};
@@ -213,12 +213,14 @@ impl Itimer {
         SESSION.expect_itimer(periods);
         self.set(periods * SESSION.interval_ns() / 1_000)?;
         self.running = true;
+        exec::begin();
         Ok(())
     }
 
     /// Stops it, if it is ours.
     pub(super) fn stop(&mut self) {
         if mem::take(&mut self.running) {
+            exec::end();
             let _ = self.set(0);
             SESSION.forget_itimer();
         }

@@ -37,6 +37,7 @@ mod clock;
 pub mod config;
 pub mod cpu;
 mod foreign_proc;
+mod exec;
 mod handler_wait;
 mod handler_watch;
 mod imports;

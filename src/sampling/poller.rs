@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::process_account::ProcessAccount;
 use super::stoppable_thread::{Stop, StoppableThread};
 use super::tasks::Tasks;
-use super::{handler_watch, reconcile, thread_records, thread_start, threads};
+use super::{exec, handler_watch, reconcile, thread_records, thread_start, threads};
 
 /// How long a thread made in an unusual way may go unnoticed: twice this.
 const LOOK: Duration = Duration::from_millis(100);
@@ -29,6 +29,7 @@ fn run(stop: &Stop, mut tasks: Tasks, mut account: Option<ProcessAccount>) {
     let mut all_were_sampled = true;
     while !stop.comes_within(LOOK) {
         thread_start::install();
+        exec::install();
         let known = thread_records::thread_count() + threads::excluded_tids().len();
         if (!unarmed.is_empty() || tasks.count().is_ok_and(|count| count != known))
             && let Err(error) = reconcile::reconcile_with_tasks(&mut tasks, &mut unarmed)
