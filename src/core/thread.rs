@@ -176,6 +176,8 @@ pub struct WallAccount {
     /// Whether the thread was waiting in a system call then. One that was not may come to wait elsewhere at once, and of one
     /// whose sample was lost nobody knows where it waits.
     pub was_waiting: AtomicBool,
+    /// The stack pointer then, and the address behind the system call.
+    pub waiting_at: [AtomicU64; 2],
     /// Whether the thread was not one of those that are to be sampled: nobody's is the time that it waits on.
     pub is_unwanted: AtomicBool,
     /// Whether the thread's last sample cannot be repeated, though the sampler takes it for one that can.
@@ -185,6 +187,13 @@ pub struct WallAccount {
 }
 
 impl WallAccount {
+    /// Where the last sample found the thread waiting: the stack pointer, and the address behind the system call.
+    pub fn waiting_place(&self) -> Option<(u64, u64)> {
+        let [sp, pc] = &self.waiting_at;
+        let place = (sp.load(Ordering::Relaxed), pc.load(Ordering::Relaxed));
+        self.was_waiting.load(Ordering::Relaxed).then_some(place)
+    }
+
     /// Whether the thread has been asked for a sample that it has not taken.
     pub fn owes_sample(&self) -> bool {
         self.asked.load(Ordering::Acquire) != self.taken.load(Ordering::Acquire)

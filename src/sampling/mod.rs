@@ -36,8 +36,8 @@
 mod clock;
 pub mod config;
 pub mod cpu;
-mod foreign_proc;
 mod exec;
+mod foreign_proc;
 mod handler_wait;
 mod handler_watch;
 mod imports;

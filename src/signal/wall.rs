@@ -92,7 +92,11 @@ pub unsafe fn take_sample(record: &'static ThreadRecord, ucontext: *mut libc::c_
         }
         // SAFETY: by the contract the context is the kernel's.
         let registers = unsafe { Registers::from_context(ucontext) };
-        let is_waiting = registers.is_in_waiting_system_call(&ProcessMemory);
+        let waiting_pc = registers.behind_waiting_system_call(&ProcessMemory);
+        let is_waiting = waiting_pc.is_some();
+        let [sp, pc] = &account.waiting_at;
+        sp.store(registers.sp(), Ordering::Relaxed);
+        pc.store(waiting_pc.unwrap_or(0), Ordering::Relaxed);
         account.was_waiting.store(is_waiting && !is_lost, Ordering::Relaxed);
         account.is_unwanted.store(is_unwanted, Ordering::Relaxed);
         account.cpu_ns.store(thread_cpu_ns(), Ordering::Relaxed);

@@ -5,8 +5,8 @@
 //! thread that lives shorter than a round is met as seldom as its life is short, and then stands for the others that were
 //! there and were not met. A thread whose CPU clock has not moved since its last sample is where that
 //! sample found it: it is not woken, and the time goes to that sample ([`Repeat`]), in later intervals of profiles too. What
-//! it uses to go back to waiting, behind a sample, is enough to come to wait elsewhere; so it is asked once more before that
-//! is believed.
+//! it uses to go back to waiting, behind a sample, is enough to come to wait elsewhere: the kernel is asked where it waits
+//! (`waiting_place`), and the thread once more where that is not the place.
 //!
 //! The cost is bounded however many threads there are. A round takes as long as [`VISITS_PER_S`] wants, if that is longer
 //! than the interval. Of the threads that are to be asked in it so many are, at random, as [`SIGNALS_PER_S`] and the budget
@@ -15,6 +15,7 @@
 
 mod sampler;
 mod signals;
+mod waiting_place;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::signals::Sender;
+use super::waiting_place::{Whereabouts, whereabouts};
 use super::{COUNTS, Repeat, WallConfig, count};
 use crate::core::record::Engine;
 use crate::core::thread::{RecordState, ThreadRecord};
@@ -214,16 +215,16 @@ impl Sampler {
         if account.is_forgotten.swap(false, Ordering::AcqRel) {
             visited.interval = 0;
         }
+        let is_still = visited.idle_cpu_ns == Some(cpu_ns);
         let seems_idle = is_taken
             && visited.asked != 0
             && visited.interval == self.interval
             && account.was_waiting.load(Ordering::Relaxed)
-            && match visited.idle_cpu_ns {
-                Some(idle_cpu_ns) => cpu_ns == idle_cpu_ns,
-                None => cpu_ns - account.cpu_ns.load(Ordering::Relaxed) < WAY_BACK_NS,
-            };
-        // On its way back the thread may as well have gone to wait elsewhere: it is believed when it was found twice.
-        if seems_idle && (visited.confirms || visited.idle_cpu_ns.is_some()) {
+            && (is_still || cpu_ns - account.cpu_ns.load(Ordering::Relaxed) < WAY_BACK_NS);
+        // On its way back the thread may as well have gone to wait elsewhere. It is woken again to see that only if the kernel
+        // says so: a system call that waits may fail each time.
+        let is_found_twice = visited.confirms && visited.idle_cpu_ns.is_none();
+        if seems_idle && (is_still || is_found_twice || whereabouts(tid, account) != Whereabouts::Other) {
             visited.idle_cpu_ns = Some(cpu_ns);
             count(&COUNTS.idle);
             if account.is_unwanted.load(Ordering::Relaxed) {

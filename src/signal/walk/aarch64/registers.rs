@@ -78,15 +78,23 @@ impl Registers {
         unsafe { (*context.cast::<ucontext_t>()).uc_mcontext.pc }
     }
 
-    /// Whether a system call was waiting when the thread was interrupted. The kernel has it end with EINTR, or sets the
-    /// program counter back to it, to make it again (arch/arm64/kernel/signal.c, `do_signal`).
+    /// Whether a system call was waiting when the thread was interrupted.
     pub fn is_in_waiting_system_call<M: Memory>(&self, memory: &M) -> bool {
+        self.behind_waiting_system_call(memory).is_some()
+    }
+
+    /// The address behind the system call that was waiting when the thread was interrupted. The kernel has it end with EINTR,
+    /// or sets the program counter back to it, to make it again (arch/arm64/kernel/signal.c, `do_signal`).
+    pub fn behind_waiting_system_call<M: Memory>(&self, memory: &M) -> Option<u64> {
         /// `svc #0`.
         const SVC: u32 = 0xd400_0001;
         let is_call_at = |pc: u64| memory.load_u32(pc) == Some(SVC);
-        is_call_at(self.pc)
-            || self.x0() as i32 == libc::EINTR.wrapping_neg()
-                && is_call_at(self.pc.wrapping_sub(Self::SYSTEM_CALL_BYTES))
+        if is_call_at(self.pc) {
+            return Some(self.pc.wrapping_add(Self::SYSTEM_CALL_BYTES));
+        }
+        let has_ended = self.x0() as i32 == libc::EINTR.wrapping_neg()
+            && is_call_at(self.pc.wrapping_sub(Self::SYSTEM_CALL_BYTES));
+        has_ended.then_some(self.pc)
     }
 
     /// Has the thread, which has faulted in a load of `signal::safe_load`, go on at `behind` that load, with the

@@ -108,14 +108,23 @@ impl Registers {
         }
     }
 
-    /// Whether a system call was waiting when the thread was interrupted. The kernel has it end with EINTR, or sets the
-    /// program counter back to it, to make it again (arch/x86/kernel/signal.c, `handle_signal`, `arch_do_signal_or_restart`).
+    /// Whether a system call was waiting when the thread was interrupted.
     pub fn is_in_waiting_system_call<M: Memory>(&self, memory: &M) -> bool {
+        self.behind_waiting_system_call(memory).is_some()
+    }
+
+    /// The address behind the system call that was waiting when the thread was interrupted. The kernel has it end with EINTR,
+    /// or sets the program counter back to it, to make it again (arch/x86/kernel/signal.c, `handle_signal`,
+    /// `arch_do_signal_or_restart`).
+    pub fn behind_waiting_system_call<M: Memory>(&self, memory: &M) -> Option<u64> {
         const SYSCALL: u16 = 0x050f;
         let is_call_at = |pc: u64| memory.load_u16(pc) == Some(SYSCALL);
-        is_call_at(self.pc)
-            || self.rax() as i32 == libc::EINTR.wrapping_neg()
-                && is_call_at(self.pc.wrapping_sub(Self::SYSTEM_CALL_BYTES))
+        if is_call_at(self.pc) {
+            return Some(self.pc.wrapping_add(Self::SYSTEM_CALL_BYTES));
+        }
+        let has_ended = self.rax() as i32 == libc::EINTR.wrapping_neg()
+            && is_call_at(self.pc.wrapping_sub(Self::SYSTEM_CALL_BYTES));
+        has_ended.then_some(self.pc)
     }
 
     /// The return address of a function that has not saved it: none, calls push it.

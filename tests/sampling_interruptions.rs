@@ -1,0 +1,107 @@
+//! How often the wall-clock sampler interrupts threads that wait.
+
+mod sampling_support;
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use std::{io, thread};
+
+use otlpprof::core::thread::ThreadRecord;
+use otlpprof::sampling::config::{ClockChoice, Config};
+use otlpprof::sampling::cpu;
+use otlpprof::sampling::wall::{self, WallConfig};
+use otlpprof::signal::sample::NotRecorded;
+use parking_lot::Mutex;
+use sampling_support::*;
+
+const WALL: WallConfig = WallConfig {
+    interval: Duration::from_millis(10),
+    signal: libc::SIGVTALRM,
+    longest_round: Duration::from_secs(1),
+};
+const THREADS: usize = 16;
+/// By thread id modulo the array's length: how many samples were taken, and the number of the last.
+static TAKEN: [(AtomicU32, AtomicU32); 1 << 16] = [const { (AtomicU32::new(0), AtomicU32::new(0)) }; 1 << 16];
+
+fn taken(tid: i32) -> &'static (AtomicU32, AtomicU32) {
+    &TAKEN[tid as usize % TAKEN.len()]
+}
+
+unsafe fn take(record: &ThreadRecord, _: *mut c_void, _: u64, number: u32) -> Result<(), NotRecorded> {
+    let (count, last) = taken(record.os_tid.load(Ordering::Relaxed));
+    count.fetch_add(1, Ordering::Relaxed);
+    last.store(number, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Waits for the pipe's other end to be closed, and returns how often it was interrupted.
+fn poll_to_the_end(pipe: &impl AsRawFd) -> u32 {
+    let mut interruptions = 0;
+    loop {
+        let mut wanted = libc::pollfd { fd: pipe.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one pollfd.
+        if unsafe { libc::poll(&raw mut wanted, 1, -1) } >= 0 {
+            return interruptions;
+        }
+        assert_eq!(io::Error::last_os_error().raw_os_error(), Some(libc::EINTR));
+        interruptions += 1;
+    }
+}
+
+/// Regression: a thread that had come to wait was interrupted a second time, to see whether it was still there. Here each of
+/// them may be for want of luck, if it takes long to go back to waiting; that one is not is enough.
+#[test]
+fn a_thread_that_waits_where_it_was_found_is_not_interrupted_again() {
+    let _guard = serially();
+    let config = Config { clock: ClockChoice::None, ..Config::default() };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let session = cpu::start(&config, |_, _, _| ()).unwrap();
+    loop {
+        TAKEN.iter().for_each(|(count, _)| count.store(0, Ordering::Relaxed));
+        let (waiting, end) = io::pipe().unwrap();
+        let tids = Mutex::new(Vec::new());
+        let found = thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS)
+                .map(|_| {
+                    scope.spawn(|| {
+                        tids.lock().push(gettid());
+                        (gettid(), poll_to_the_end(&waiting))
+                    })
+                })
+                .collect();
+            while tids.lock().len() < THREADS {
+                thread::sleep(Duration::from_millis(1));
+            }
+            let wall = wall::start(&WALL, take).unwrap();
+            let mut repeated: HashMap<u32, u32> = HashMap::new();
+            // Until all have been asked, and then for some rounds.
+            while tids.lock().iter().any(|tid| taken(*tid).0.load(Ordering::Relaxed) == 0)
+                || repeated.values().sum::<u32>() < 20 * THREADS as u32 && Instant::now() < deadline
+            {
+                thread::sleep(Duration::from_millis(5));
+                for repeat in wall::take_repeats() {
+                    *repeated.entry(repeat.number).or_default() += 1;
+                }
+            }
+            drop(wall);
+            drop(end);
+            let interruptions: HashMap<_, _> =
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+            let is_left_alone = |tid: &i32| {
+                let (count, last) = taken(*tid);
+                count.load(Ordering::Relaxed) == 1
+                    && interruptions[tid] <= 1
+                    && repeated.contains_key(&last.load(Ordering::Relaxed))
+            };
+            tids.lock().iter().any(is_left_alone)
+        });
+        if found {
+            break;
+        }
+        assert!(Instant::now() < deadline, "every thread that waits was interrupted at least twice");
+    }
+    session.stop();
+}
