@@ -7,7 +7,7 @@
 # stacks at least; its runs are in the ledger, so that a later run goes on behind the last cell. One definition, that of
 # `otlpprof check-stacks --known-roots`, holds for both. Counts do not depend on what else the machine does.
 #
-# APPLICATIONS and JDKS (homes) choose cells, separated by colons; SECONDS_EACH (10) is how long a run lasts. The agent and the
+# APPLICATIONS and JDKS (absolute homes) choose cells, separated by colons; SECONDS_EACH (10) is how long a run lasts. The agent and the
 # command are those of PROFILE (release). The ledger is target/applications/ledger.tsv; another agent begins it anew.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -42,7 +42,7 @@ else
     jdks=()
     for version in 17 25; do
         # One that can compile, if there is one.
-        for home in .cache/jdks/"$version"-*; do
+        for home in "$PWD/.cache/jdks/$version"-*; do
             chosen=$home
             [ ! -x "$home/bin/javac" ] || break
         done
@@ -120,7 +120,6 @@ for name in "${applications[@]}"; do
     }
     oldest=$(head_of "$name" Oldest) newest=$(head_of "$name" Newest)
     for home in "${jdks[@]}"; do
-        home=$(realpath "$home")
         version=$(version_of "$home")
         [ "$version" -ge "${oldest:-0}" ] && [ "$version" -le "${newest:-99}" ] || continue
         for profiler in otlpprof async-profiler; do
