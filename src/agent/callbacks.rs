@@ -9,6 +9,7 @@ use super::engines;
 use super::lifecycle::{self, Agent};
 use super::session::Session;
 use super::thread_labels::ThreadLabel;
+use super::thread_renames;
 use super::virtual_contexts::virtual_thread_end;
 use super::vm::STUBS;
 use crate::context::threads as contexts;
@@ -59,11 +60,13 @@ unsafe extern "system" fn vm_death(_: *mut RawEnv, env: *mut JNIEnv) {
     });
 }
 
-unsafe extern "system" fn thread_start(_: *mut RawEnv, env: *mut JNIEnv, _thread: jobject) {
+unsafe extern "system" fn thread_start(_: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
     guarded("ThreadStart", |agent| {
         if let Some(java_thread) = agent.vm.java_thread(env) {
             threads::java_thread_started(java_thread);
         }
+        // SAFETY: the VM passes the current thread's environment and a live reference to it.
+        unsafe { thread_renames::thread_started(agent, env, thread) };
     });
 }
 

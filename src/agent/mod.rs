@@ -50,5 +50,7 @@ mod resolve;
 pub mod resource;
 mod session;
 mod thread_labels;
+mod thread_names;
+mod thread_renames;
 mod virtual_contexts;
 mod vm;

@@ -36,6 +36,7 @@ use super::recording::Recording;
 use super::resolve::FrameResolver;
 use super::resource;
 use super::thread_labels::{IntervalLabels, ThreadLabel, ThreadLabels};
+use super::thread_renames;
 use super::vm::{STUBS, Vm};
 use crate::aggregate::{Aggregator, ObjectCounts, Survivors};
 use crate::context::reclaim;
@@ -196,6 +197,7 @@ impl Session {
         drains(&session);
         session.sample().inspect_err(|_| {
             engines::stop(session.vm);
+            thread_renames::stop(session.vm);
             session.recording.stop(Instant::now() + LONGEST_FLUSH);
             drop(session.wall.lock().take());
             drop(session.event.lock().take());
@@ -239,6 +241,9 @@ impl Session {
             *self.cpu.lock() = Some(cpu);
         }
         self.vm.note_existing_threads();
+        if is_sampling(&self.options) {
+            thread_renames::start(self.vm);
+        }
         if let Some(interval) = self.options.wall {
             SETUP.wall_interval_ns.store(interval.as_nanos() as u64, Ordering::Relaxed);
             let longest_round = self.options.interval / ROUNDS_PER_INTERVAL;
@@ -351,7 +356,7 @@ impl Session {
         let labels = self.thread_labels(env);
         // So long, at most, does a profile of many messages hold up the next, and not the end.
         let patience = (self.options.interval / 2).min(LONGEST_FLUSH);
-        self.end_interval(interval_start, &labels, patience, || !self.leaving.load(Ordering::Acquire));
+        self.end_interval(interval_start, labels, patience, || !self.leaving.load(Ordering::Acquire));
     }
 
     /// What threads are called. Asks the VM, which may wait for a safepoint: not under the drain's lock. Threads
@@ -406,11 +411,12 @@ impl Session {
         if let Some(cpu) = self.cpu.lock().take() {
             cpu.stop();
         }
+        thread_renames::stop(self.vm);
         self.recording.stop(deadline);
         self.vm.unset_call_trace();
         self.stopping.store(true, Ordering::Release);
         self.buffer.drain_bell.ring();
-        self.end_interval(interval_start, &labels, within, || true);
+        self.end_interval(interval_start, labels, within, || true);
         // The buffer is the next session's.
         self.drain.lock().is_over = true;
         // SAFETY: as in `sweep`.

@@ -1,10 +1,11 @@
 //! Names and ids of threads.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 
+use super::thread_names::THREAD_NAMES;
 use crate::aggregate::ThreadKey;
 use crate::core::record::{Owner, OwnerThread};
 use crate::model::{self, AttributeSetId, Tables, attribute_keys};
@@ -64,12 +65,24 @@ impl ThreadLabels {
         thread_records::for_each_thread(|record| {
             let incarnation = record.java_incarnation.load(Ordering::Relaxed);
             if let Some(label) = live.remove(&record.os_tid.load(Ordering::Relaxed)) {
+                THREAD_NAMES.compare(incarnation, &label.name);
                 // A thread that has just ended keeps the name it ended with.
                 labels.entry(incarnation).or_insert(label);
             }
         });
         labels
     }
+}
+
+/// Puts the names of all lives in which threads were sampled until now into `labels`; to be done when the samples have been
+/// drained.
+pub(super) fn put_names_of_lives(labels: &mut HashMap<u32, ThreadLabel>) {
+    THREAD_NAMES.put_into(labels);
+    let mut present = HashSet::new();
+    thread_records::for_each_thread(|record| {
+        present.insert(record.java_incarnation.load(Ordering::Relaxed));
+    });
+    THREAD_NAMES.forget_all_but(&present);
 }
 
 /// The attributes of the samples of one thread: a Java thread's name and managed id, or, where there is no Java
@@ -106,9 +119,7 @@ impl<'a> OwnerLabels<'a> {
             None => (None, None),
             Some(OwnerThread::ThreadId(id)) => {
                 let by_incarnation = self.by_incarnation;
-                let by_id = self
-                    .by_id
-                    .get_or_insert_with(|| by_incarnation.values().map(|label| (label.id, label)).collect());
+                let by_id = self.by_id.get_or_insert_with(|| present_by_id(by_incarnation));
                 (by_id.get(&id).copied(), Some(id))
             }
             Some(OwnerThread::Incarnation(incarnation)) => {
@@ -123,6 +134,13 @@ impl<'a> OwnerLabels<'a> {
         let attributes: Vec<_> = name.into_iter().chain(id).collect();
         tables.attribute_set(&attributes)
     }
+}
+
+/// Labels by the threads' ids, each that of the thread's last life.
+fn present_by_id(by_incarnation: &HashMap<u32, ThreadLabel>) -> HashMap<i64, &ThreadLabel> {
+    let mut last: Vec<_> = by_incarnation.iter().collect();
+    last.sort_unstable_by_key(|(incarnation, _)| **incarnation);
+    last.into_iter().map(|(_, label)| (label.id, label)).collect()
 }
 
 #[cfg(test)]

@@ -156,7 +156,7 @@ pub struct SampleHeader {
     pub owner: Owner,
     /// The kernel's thread id.
     pub os_tid: i32,
-    /// Which life of the thread as a Java thread it was; 0 for one that never was a Java thread.
+    /// Which life of the thread as a Java thread it was, under one name; 0 for one that never was a Java thread.
     pub java_incarnation: u32,
     /// What it is about.
     pub subject: Subject,

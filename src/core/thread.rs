@@ -34,9 +34,11 @@ pub struct ThreadRecord {
     pub state: AtomicU32,
     /// HotSpot's `JavaThread*` while the thread is a live Java thread, else 0.
     pub java_thread: AtomicU64,
-    /// Names this life of the thread as a Java thread: attaching again makes it another one, and so does a new
-    /// thread with an old kernel id. 0 while it is none and has been none.
+    /// Names this life of the thread as a Java thread: attaching again makes it another one, and so does another
+    /// name, or a new thread with an old kernel id. 0 while it is none and has been none.
     pub java_incarnation: AtomicU32,
+    /// The life in which the thread was sampled last.
+    pub sampled_incarnation: AtomicU32,
     /// The lowest and one past the highest address of the thread's stack; 0 if not known.
     pub stack_low: AtomicU64,
     /// See `stack_low`.

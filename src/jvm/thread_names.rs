@@ -80,6 +80,16 @@ impl ThreadNames {
         unsafe { self.long_field(env, thread, self.tid) }
     }
 
+    /// The `JavaThread*` of a thread; 0 before it starts and once it has ended.
+    ///
+    /// # Safety
+    ///
+    /// As for [`ThreadNames::thread_id`].
+    pub unsafe fn java_thread(&self, env: *mut JNIEnv, thread: jobject) -> u64 {
+        // SAFETY: the caller answers for both.
+        unsafe { self.long_field(env, thread, self.eetop) as u64 }
+    }
+
     /// All live platform threads with their names as they are now.
     ///
     /// # Safety

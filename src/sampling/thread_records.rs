@@ -53,6 +53,7 @@ impl Records {
             field.store(0, Ordering::Relaxed);
         }
         record.java_incarnation.store(0, Ordering::Relaxed);
+        record.sampled_incarnation.store(0, Ordering::Relaxed);
         record.wall.reset(monotonic_ns());
         record.clock.clear();
         record.state.store(RecordState::Arming as u32, Ordering::SeqCst);

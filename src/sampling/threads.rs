@@ -288,11 +288,15 @@ fn describe_current_thread(record: &ThreadRecord) {
 /// The incarnations given out, over the life of the process; 0 is none.
 static INCARNATIONS: AtomicU32 = AtomicU32::new(0);
 
+/// A number for another life of a Java thread.
+pub fn next_incarnation() -> u32 {
+    INCARNATIONS.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1)
+}
+
 fn becomes_java_thread(record: &ThreadRecord, java_thread: u64) {
     // Told twice, by the VM's event and by its list, it is still the same thread.
     if record.java_thread.load(Ordering::Relaxed) != java_thread {
-        let incarnation = INCARNATIONS.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        record.java_incarnation.store(incarnation, Ordering::Relaxed);
+        record.java_incarnation.store(next_incarnation(), Ordering::Relaxed);
         record.java_thread.store(java_thread, Ordering::Release);
     }
 }

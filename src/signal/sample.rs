@@ -320,6 +320,8 @@ fn record(
     let frame_count = u16::try_from(sink.len()).unwrap_or(u16::MAX);
     // Of the others' samples nobody asks it.
     let is_waiting = sample.engine == Engine::Wall && registers.is_in_waiting_system_call(&ProcessMemory);
+    let java_incarnation = thread.java_incarnation.load(Ordering::Relaxed);
+    thread.sampled_incarnation.store(java_incarnation, Ordering::Relaxed);
     held.commit(SampleHeader {
         monotonic_ns,
         weight: sample.weight,
@@ -327,7 +329,7 @@ fn record(
         context: interrupted.context(),
         owner: sample.owner,
         os_tid,
-        java_incarnation: thread.java_incarnation.load(Ordering::Relaxed),
+        java_incarnation,
         subject: sample.subject,
         number: sample.number,
         frame_count,

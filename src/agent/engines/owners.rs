@@ -39,7 +39,12 @@ pub(super) fn of_pending_monitor(agent: &Agent, env: *mut JNIEnv) -> Owner {
 fn incarnation(java_thread: u64, os_tid: i32) -> Option<u32> {
     let record = record_of_tid(os_tid)?;
     let incarnation = record.java_incarnation.load(Ordering::Relaxed);
-    (record.java_thread.load(Ordering::Relaxed) == java_thread).then_some(incarnation)
+    let is_it = record.java_thread.load(Ordering::Relaxed) == java_thread;
+    if is_it {
+        // A sample will refer to it by what it is called now.
+        record.sampled_incarnation.store(incarnation, Ordering::Relaxed);
+    }
+    is_it.then_some(incarnation)
 }
 
 /// The owner of the lock of `java.util.concurrent` that a thread is parked for, if that is what `blocker` is.

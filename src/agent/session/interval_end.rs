@@ -32,7 +32,7 @@ impl Session {
     pub(super) fn end_interval(
         &self,
         mut interval_start: MutexGuard<'_, IntervalStart>,
-        labels: &IntervalLabels,
+        mut labels: IntervalLabels,
         patience: Duration,
         may_wait: impl Fn() -> bool,
     ) {
@@ -50,6 +50,8 @@ impl Session {
             }
             (interval, drain.recorded, end_ns, unix_offset_ns)
         };
+        thread_labels::put_names_of_lives(&mut labels.java);
+        let labels = &labels;
         interval.name_frames(|tables, frame| self.native_frames.frame(tables, frame));
         self.objects.interval_ends(map_number);
         // A collection's begin waits for the drain's lock: not under it.

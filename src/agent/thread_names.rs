@@ -1,0 +1,169 @@
+//! What Java threads were called, life by life: told at a thread's start, and wherever it is renamed.
+//!
+//! A thread that is renamed is another life of it from then on, if it has been sampled under the name before. So each sample has
+//! the name of its time, and a pool that renames its threads for each task costs no more lives than there are samples.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::Ordering;
+
+use parking_lot::Mutex;
+
+use super::thread_labels::ThreadLabel;
+use crate::core::thread::ThreadRecord;
+use crate::sampling::threads::next_incarnation;
+
+/// Threads rename themselves side by side: their names are kept apart by so many locks.
+const SHARDS: usize = 64;
+/// The most names that one of the locks guards. Of what is told beyond nothing is kept.
+const MOST_OF_SHARD: usize = 4_096;
+
+/// Labels by incarnation.
+pub(super) struct ThreadNames([Mutex<BTreeMap<u32, Known>>; SHARDS]);
+
+#[derive(Clone, Debug)]
+struct Known {
+    label: ThreadLabel,
+    /// Whether the life was over when an interval ended: its samples have been drained by the end of the next.
+    is_over: bool,
+    /// The name that the VM had for it at an interval's end, where that is another one. If it still has at the next, somebody
+    /// has renamed the thread unnoticed, and not itself in that moment.
+    other_name: Option<String>,
+}
+
+/// Those of this process.
+pub(super) static THREAD_NAMES: ThreadNames = ThreadNames([const { Mutex::new(BTreeMap::new()) }; SHARDS]);
+
+impl ThreadNames {
+    fn shard(&self, incarnation: u32) -> &Mutex<BTreeMap<u32, Known>> {
+        &self.0[incarnation as usize % SHARDS]
+    }
+
+    /// This life is called so. `false` if there is no room for it.
+    pub(super) fn insert(&self, incarnation: u32, label: ThreadLabel) -> bool {
+        let mut shard = self.shard(incarnation).lock();
+        let has_room = shard.len() < MOST_OF_SHARD || shard.contains_key(&incarnation);
+        if has_room {
+            shard.insert(incarnation, Known { label, is_over: false, other_name: None });
+        }
+        has_room
+    }
+
+    /// The Java thread of this record is called so from now on.
+    pub(super) fn renamed(&self, record: &ThreadRecord, label: ThreadLabel) {
+        let present = record.java_incarnation.load(Ordering::Relaxed);
+        if record.sampled_incarnation.load(Ordering::Relaxed) != present {
+            self.insert(present, label);
+            return;
+        }
+        let next = next_incarnation();
+        // The name first: a sample of the new life may come at any time.
+        if self.insert(next, label) {
+            record.java_incarnation.store(next, Ordering::Release);
+        }
+    }
+
+    /// An interval ends, and the VM has this name for the life that a thread is in.
+    pub(super) fn compare(&self, incarnation: u32, name: &str) {
+        if let Some(known) = self.shard(incarnation).lock().get_mut(&incarnation) {
+            if known.label.name == name {
+                known.other_name = None;
+            } else if known.other_name.as_deref() == Some(name) {
+                name.clone_into(&mut known.label.name);
+                known.other_name = None;
+            } else {
+                known.other_name = Some(name.to_owned());
+            }
+        }
+    }
+
+    /// Puts all that are known into `labels`.
+    pub(super) fn put_into(&self, labels: &mut HashMap<u32, ThreadLabel>) {
+        for shard in &self.0 {
+            labels
+                .extend(shard.lock().iter().map(|(incarnation, known)| (*incarnation, known.label.clone())));
+        }
+    }
+
+    /// An interval has ended, with threads in these lives: forgets those that were over before.
+    pub(super) fn forget_all_but(&self, present: &HashSet<u32>) {
+        for shard in &self.0 {
+            shard.lock().retain(|incarnation, known| {
+                let was_over = std::mem::replace(&mut known.is_over, !present.contains(incarnation));
+                !(was_over && known.is_over)
+            });
+        }
+    }
+
+    /// Forgets all.
+    pub(super) fn clear(&self) {
+        self.0.iter().for_each(|shard| shard.lock().clear());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> ThreadNames {
+        ThreadNames([const { Mutex::new(BTreeMap::new()) }; SHARDS])
+    }
+
+    fn label(name: &str) -> ThreadLabel {
+        ThreadLabel { name: name.to_owned(), id: 1 }
+    }
+
+    fn all(names: &ThreadNames) -> Vec<(u32, String)> {
+        let mut labels = HashMap::new();
+        names.put_into(&mut labels);
+        let mut all: Vec<_> = labels.into_iter().map(|(life, label)| (life, label.name)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    #[test]
+    fn a_life_that_was_sampled_keeps_its_name_and_another_begins() {
+        let (names, record, first) = (names(), ThreadRecord::default(), next_incarnation());
+        record.java_incarnation.store(first, Ordering::Relaxed);
+        for name in ["a", "b"] {
+            names.renamed(&record, label(name));
+        }
+        assert_eq!(all(&names), [(first, "b".to_owned())], "nobody has seen the first");
+        record.sampled_incarnation.store(first, Ordering::Relaxed);
+        names.renamed(&record, label("c"));
+        let present = record.java_incarnation.load(Ordering::Relaxed);
+        assert_ne!(present, first);
+        let labels: HashMap<u32, String> = all(&names).into_iter().collect();
+        assert_eq!((labels[&first].as_str(), labels[&present].as_str()), ("b", "c"));
+    }
+
+    #[test]
+    fn a_life_that_is_over_is_forgotten_at_the_end_of_the_next_interval() {
+        let names = names();
+        names.insert(1, label("a"));
+        names.insert(2, label("b"));
+        for (end, count) in [(1, 2), (2, 1), (3, 1)] {
+            names.forget_all_but(&HashSet::from([2]));
+            assert_eq!(all(&names).len(), count, "{end}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_another_thread_has_given_is_believed_at_the_second_interval_s_end() {
+        let names = names();
+        names.insert(1, label("a"));
+        names.compare(1, "b");
+        names.compare(1, "a");
+        names.compare(1, "b");
+        assert_eq!(all(&names), [(1, "a".to_owned())]);
+        names.compare(1, "b");
+        assert_eq!(all(&names), [(1, "b".to_owned())]);
+    }
+
+    #[test]
+    fn names_take_no_more_than_their_room() {
+        let names = names();
+        let kept = (0..300_000).filter(|life| names.insert(*life, label(""))).count();
+        assert_eq!(kept, SHARDS * MOST_OF_SHARD);
+        assert!(names.insert(0, label("a")), "one that is known may be renamed");
+    }
+}

@@ -1,0 +1,152 @@
+//! Follows what Java threads are called while they run: a sample has the name that its thread had then.
+//!
+//! The VM has no event of it. `Thread.setName` calls `Thread.setNativeName`, a native method, of a platform thread that
+//! renames itself, and before 21 of one that another renames: a function of ours takes its place, which calls the VM's. From
+//! then on the thread is sampled as another life of it (`thread_names`). A virtual thread's samples have the name of its
+//! carrier, which nobody changes.
+
+use std::ffi::c_void;
+use std::mem::transmute;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+use jni::sys::{JNIEnv, jobject, jstring};
+
+use super::callbacks::guarded;
+use super::lifecycle::Agent;
+use super::thread_labels::ThreadLabel;
+use super::thread_names::THREAD_NAMES;
+use super::vm::Vm;
+use crate::jvm::java_threads;
+use crate::jvm::live_phase::LivePhaseMutex;
+use crate::jvm::native_binding::{Binding, NativeMethod};
+use crate::sampling::threads;
+use crate::signal::safe_load::ProcessMemory;
+use crate::signal::thread_table::record_of_tid;
+
+/// `JVM_SetNativeThreadName` (java.base's Thread.c, 11-25).
+const SET_NATIVE_NAME: NativeMethod =
+    NativeMethod { class: c"java/lang/Thread", name: c"setNativeName", descriptor: c"(Ljava/lang/String;)V" };
+
+type SetNativeName = unsafe extern "system" fn(*mut JNIEnv, jobject, jstring);
+
+/// The most of a name that is read, in UTF-16 units: labels are cut at as many bytes.
+const LONGEST: i32 = 1024;
+
+/// The VM's function; never null once ours has taken its place.
+static ORIGINAL: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+/// Whether renames are followed.
+static IS_FOLLOWING: AtomicBool = AtomicBool::new(false);
+/// What a session has changed.
+static CHANGED: LivePhaseMutex<Option<Binding>> = LivePhaseMutex::new(None);
+
+/// Follows renames from now on.
+pub(super) fn start(vm: &Vm) {
+    let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };
+    let Some(mut changed) = CHANGED.lock() else { return };
+    THREAD_NAMES.clear();
+    // SAFETY: the current thread's environment.
+    match unsafe { take_over(vm, env) } {
+        Ok(binding) => *changed = Some(binding),
+        Err(reason) => {
+            log::debug!("threads have the names that they have when an interval ends: {reason}");
+            return;
+        }
+    }
+    IS_FOLLOWING.store(true, Ordering::Release);
+    let (Some(names), Some(layout)) = (vm.names(), vm.layout()) else { return };
+    // SAFETY: as above.
+    let present = unsafe { names.list(vm.jvmti, env, &ProcessMemory, &layout.thread) };
+    for thread in present.unwrap_or_default() {
+        if let Some(record) = record_of_tid(thread.os_tid) {
+            let incarnation = record.java_incarnation.load(Ordering::Relaxed);
+            THREAD_NAMES.insert(incarnation, ThreadLabel { name: thread.name, id: thread.thread_id });
+        }
+    }
+}
+
+/// Follows them no more. In a VM that ends [`set_native_name`] stays in its place, and passes calls on.
+pub(super) fn stop(vm: &Vm) {
+    IS_FOLLOWING.store(false, Ordering::Release);
+    let Some(binding) = CHANGED.lock().and_then(|mut changed| changed.take()) else { return };
+    let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };
+    // SAFETY: the current thread's environment; the function stays.
+    if let Err(error) = unsafe { binding.unbind(env, &ProcessMemory, set_native_name as *mut c_void) } {
+        log::debug!("Thread.setNativeName goes on calling the agent, which passes it on: {error}");
+    }
+}
+
+/// Puts [`set_native_name`] in the place of the VM's function.
+///
+/// # Safety
+/// `env` is the current thread's, without a pending exception.
+unsafe fn take_over(vm: &Vm, env: *mut JNIEnv) -> Result<Binding, String> {
+    let layout = vm.layout().ok_or("this JVM's layout is not known")?;
+    // SAFETY: by the contract; a VM with a layout is before 26.
+    let binding = unsafe { Binding::find(env, &ProcessMemory, &layout.method, SET_NATIVE_NAME) };
+    let binding = binding.map_err(|error| error.to_string())?;
+    ORIGINAL.store(binding.original() as *mut c_void, Ordering::Release);
+    // SAFETY: as above; the function is one for this method, and this library stays loaded.
+    let bound = unsafe { binding.bind(env, &ProcessMemory, set_native_name as *mut c_void) };
+    bound.map_err(|error| error.to_string())?;
+    Ok(binding)
+}
+
+/// The current thread has just begun as this life of a Java thread.
+///
+/// # Safety
+/// `env` is the current thread's, and `thread` a live reference to it.
+pub(super) unsafe fn thread_started(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
+    if !IS_FOLLOWING.load(Ordering::Acquire) {
+        return;
+    }
+    let (Some(names), threads::CurrentThread::Known(record)) = (agent.vm.names(), threads::current()) else {
+        return;
+    };
+    // SAFETY: by the contract. The group and loader in what the VM tells are local references, which go when its event
+    // is over.
+    let (info, id) = unsafe { (agent.vm.jvmti.thread_info(thread), names.thread_id(env, thread)) };
+    if let Ok(info) = info {
+        let incarnation = record.java_incarnation.load(Ordering::Relaxed);
+        THREAD_NAMES.insert(incarnation, ThreadLabel { name: info.name, id });
+    }
+}
+
+/// `Thread.setNativeName`.
+unsafe extern "system" fn set_native_name(env: *mut JNIEnv, thread: jobject, name: jstring) {
+    let original = ORIGINAL.load(Ordering::Acquire);
+    // SAFETY: set before this function takes its place, to the VM's function of this type.
+    unsafe { transmute::<*mut c_void, SetNativeName>(original)(env, thread, name) };
+    if IS_FOLLOWING.load(Ordering::Acquire) {
+        // SAFETY: the VM has called this function with the current thread's environment, and live references.
+        guarded("Thread.setNativeName", |agent| unsafe { renamed(agent, env, thread, name) });
+    }
+}
+
+/// # Safety
+/// `env` is the current thread's, without a pending exception; the references are live ones, to a thread and a string.
+unsafe fn renamed(agent: &Agent, env: *mut JNIEnv, thread: jobject, name: jstring) {
+    let (Some(names), Some(layout)) = (agent.vm.names(), agent.vm.layout()) else { return };
+    // SAFETY: by the contract.
+    let java_thread = unsafe { names.java_thread(env, thread) };
+    let os_tid = java_threads::os_tid(&ProcessMemory, &layout.thread, java_thread);
+    let Some(record) = os_tid.and_then(record_of_tid) else { return };
+    if record.java_thread.load(Ordering::Relaxed) == java_thread {
+        // SAFETY: as above.
+        let (id, name) = unsafe { (names.thread_id(env, thread), text_of(env, name)) };
+        THREAD_NAMES.renamed(record, ThreadLabel { name, id });
+    }
+}
+
+/// # Safety
+/// `env` is the current thread's; `string` a live reference to a string.
+unsafe fn text_of(env: *mut JNIEnv, string: jstring) -> String {
+    let mut units = [0; LONGEST as usize];
+    // SAFETY: by the contract; the region is within the string, and there is room for it.
+    let length = unsafe {
+        let length = ((**env).v1_1.GetStringLength)(env, string).clamp(0, LONGEST);
+        ((**env).v1_2.GetStringRegion)(env, string, 0, length, units.as_mut_ptr());
+        length
+    };
+    String::from_utf16_lossy(&units[..length as usize])
+}

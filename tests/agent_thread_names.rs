@@ -1,0 +1,47 @@
+//! Names of threads: a sample has the one that its thread had when it was taken.
+
+mod agent_support;
+
+use std::collections::BTreeSet;
+
+use agent_support::stacks::{Stack, stacks_of};
+use agent_support::{JavaRun, java_homes, java_version};
+
+/// The names of the threads that were in a method of the program.
+fn names_in(stacks: &[Stack], method: &str) -> BTreeSet<String> {
+    let method = format!("programs.RenamedTasks.{method}");
+    stacks.iter().filter(|stack| stack.has(&method)).map(|stack| stack.thread.clone()).collect()
+}
+
+/// Regression: a thread that was renamed gave the whole interval to its last name.
+#[test]
+fn a_thread_that_renames_itself_for_each_task_has_each_task_s_samples_under_its_name() {
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "RenamedTasks").argument("1.5");
+        // In compiled code frames of the program may be inlined, and are told all the same.
+        let run = run.agent("cpu=1ms,wall=5ms,interval=300ms,file=FILE").run().expect_success();
+        for profile_type in ["cpu", "wall"] {
+            let stacks = stacks_of(&run.messages(), profile_type, ("samples", "count"));
+            for (method, name) in [("before", "before"), ("a", "task-a"), ("b", "task-b")] {
+                let found = names_in(&stacks, method);
+                let expected = BTreeSet::from([name.to_owned()]);
+                assert_eq!(found, expected, "{}: {profile_type}: {method}", run.label);
+            }
+        }
+    }
+}
+
+/// Samples of virtual threads have their carrier's name, which nobody changes.
+#[test]
+fn a_virtual_thread_that_is_renamed_leaves_its_carrier_its_name() {
+    for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
+        let run = JavaRun::new(&home, "RenamedTasks").argument("0.5").argument("virtual");
+        let run = run.agent("cpu=1ms,wall=5ms,interval=300ms,file=FILE").run().expect_success();
+        let stacks = stacks_of(&run.messages(), "cpu", ("samples", "count"));
+        for method in ["a", "b"] {
+            let found = names_in(&stacks, method);
+            let is_carrier = |name: &String| name.starts_with("ForkJoinPool-1-worker-");
+            assert!(!found.is_empty() && found.iter().all(is_carrier), "{}: {method}: {found:?}", run.label);
+        }
+    }
+}
