@@ -68,6 +68,19 @@ fn within_handshake(error: io::Error) -> Error {
     }
 }
 
+/// The alert that came before a connection ended, if there is one: it says more than that the connection has ended. A stream
+/// that cannot write does not read it.
+fn why(stream: &mut StreamOwned<ClientConnection, TransportAdapter>, error: io::Error) -> Error {
+    if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
+        while stream.conn.read_tls(&mut stream.sock).is_ok_and(|bytes| bytes > 0) {
+            if let Err(alert) = stream.conn.process_new_packets() {
+                return of_rustls(alert);
+            }
+        }
+    }
+    Error::from(error)
+}
+
 /// A connection over TLS.
 pub(super) struct TlsTransport {
     buffers: LazyBuffers,
@@ -88,14 +101,13 @@ impl Transport for TlsTransport {
     fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
         self.stream.sock.set_timeout(timeout);
         let output = &self.buffers.output()[..amount];
-        self.stream.write_all(output)?;
-        Ok(())
+        self.stream.write_all(output).map_err(|error| why(&mut self.stream, error))
     }
 
     fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
         self.stream.sock.set_timeout(timeout);
         let input = self.buffers.input_append_buf();
-        let amount = self.stream.read(input)?;
+        let amount = self.stream.read(input).map_err(|error| why(&mut self.stream, error))?;
         self.buffers.input_appended(amount);
         Ok(amount > 0)
     }
