@@ -116,7 +116,7 @@ fn a_function_without_a_frame_returns_to_what_x30_has() {
 /// `b` to described code: the callee returns to the caller.
 #[test]
 fn a_jump_to_described_code_is_a_call_in_the_last_place() {
-    assert_each_stage_leads_to_the_caller(&[(NOP, 0, None), (0x17ff_ff00, 0, None)]);
+    assert_each_stage_leads_to_the_caller(&[(NOP, 0, None), (0x17ff_ff3f, 0, None)]);
 }
 
 #[test]
