@@ -28,8 +28,8 @@ const MARK: &str = "otlpprof.mark";
 /// The mark while nobody holds its lock yet.
 const UNLOCKED_MARK: &str = "otlpprof.mark.new";
 
-/// How names of recordings end. JDK 11 adds to one that it has not finished (`RepositoryChunk`).
-const RECORDED: [&str; 2] = [".jfr", ".jfr.part"];
+/// How names of recordings end. JDK 11 has a file of the second kind beside each that it has not finished (`RepositoryChunk`).
+const RECORDED: [&str; 2] = [".jfr", ".part"];
 
 /// A repository's mark, which goes with this.
 #[derive(Debug)]
@@ -139,7 +139,7 @@ mod tests {
     fn abandoned(folder: &Path, name: &str) -> PathBuf {
         let repository = folder.join(name);
         fs::create_dir(&repository).unwrap();
-        for name in ["2026_01_31_12_00_00.jfr", "2026_01_31_12_00_01.jfr.part"] {
+        for name in ["2026_01_31_12_00_00.jfr", "2026_01_31_12_00_00.part"] {
             fs::write(repository.join(name), "FLR").unwrap();
         }
         fs::write(repository.join(MARK), boot_id().unwrap()).unwrap();
