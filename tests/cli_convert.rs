@@ -14,7 +14,6 @@ use jfr_support::{corpus, recordings};
 use otlpprof::jfr::events::Event;
 use otlpprof::jfr::recording::Chunks;
 use otlpprof::jfr::types::Unit;
-use otlpprof::jfr::values::Value;
 use otlpprof::otlp::wire::{self, Profile, ProfilesData};
 use prost::Message as _;
 

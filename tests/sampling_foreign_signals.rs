@@ -395,10 +395,12 @@ fn library_function(name: &CStr) -> *mut c_void {
 #[test]
 fn a_foreign_handler_that_leaves_by_siglongjmp_leaves_none_of_our_signals_blocked() {
     let _guard = serially();
-    // SAFETY: the functions' C types.
-    let (install, leave): (extern "C" fn(i32) -> i32, extern "C" fn(i32) -> u64) = unsafe {
-        let install = library_function(c"ddprof_install_leaving_handler");
-        (mem::transmute(install), mem::transmute(library_function(c"ddprof_leave_handler")))
+    let install = library_function(c"ddprof_install_leaving_handler");
+    let leave = library_function(c"ddprof_leave_handler");
+    // SAFETY: native/ddproftest/ddproftest.h declares them with these types.
+    let (install, leave) = unsafe {
+        let install = mem::transmute::<*mut c_void, extern "C" fn(i32) -> i32>(install);
+        (install, mem::transmute::<*mut c_void, extern "C" fn(i32) -> u64>(leave))
     };
     let code = in_child(|| {
         let signal = libc::SIGVTALRM;
