@@ -41,7 +41,7 @@ fn two_gibibytes(begin: &[u8]) -> [(usize, u64, Option<u64>); 2] {
     let at = match added {
         Ok(()) => None,
         Err(AddError::Jfr(error)) => Some(error.at),
-        Err(AddError::Io(error)) => panic!("{error}"),
+        Err(error @ (AddError::Io(_) | AddError::Packed(_))) => panic!("{error}"),
     };
     let whole = (peak, converted(&converter), at);
     let mut converter = JfrToOtlp::new(ConvertOptions::default());

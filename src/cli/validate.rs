@@ -76,12 +76,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Prints what the rules say to something that is to be written there. Whether there is no error.
-pub(super) fn print_verdict(path: &Path, report: &Report, out: &mut dyn Write) -> io::Result<bool> {
-    print_text(path, report, false, out)?;
-    if let Some(line) = unreadable(path, report, false) {
+pub(super) fn print_verdict(
+    path: &Path,
+    report: &Report,
+    strict: bool,
+    out: &mut dyn Write,
+) -> io::Result<bool> {
+    print_text(path, report, strict, out)?;
+    if let Some(line) = unreadable(path, report, strict) {
         writeln!(out, "otlpprof: {line}")?;
     }
-    Ok(severities(report, false).all(|severity| severity == Severity::Warning))
+    Ok(severities(report, strict).all(|severity| severity == Severity::Warning))
 }
 
 fn severity(of_rule: Severity, strict: bool) -> Severity {

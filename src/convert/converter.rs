@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::alike::Alike;
 use super::described::{self, Described};
-use super::events::Only;
+use super::events::{Only, known_name};
 use super::identity::{Identities, NoSample};
 use super::libraries::Libraries;
 use super::links::Links;
@@ -89,6 +89,8 @@ pub struct JfrToOtlp {
     wanted: Window,
     /// From the first chunk's start to the last one's end, as far as it is wanted.
     window: Option<(i64, i64)>,
+    /// The same, wanted or not.
+    recorded: Option<(i64, i64)>,
     chunk: Option<Box<ChunkState>>,
     witness: Option<Box<dyn Witness>>,
     pub(super) parser: PushParser,
@@ -239,6 +241,11 @@ impl JfrToOtlp {
         self.lost_samples
     }
 
+    /// From when to when the recordings so far are, in nanoseconds since 1970-01-01 UTC, as their chunks say.
+    pub fn recorded(&self) -> Option<(i64, i64)> {
+        self.recorded
+    }
+
     /// What keeps events that were asked for from being converted, one line each.
     pub fn problems(&self) -> &[String] {
         &self.problems
@@ -340,6 +347,7 @@ impl JfrToOtlp {
                 let header = chunk.header();
                 let start = header.clock.start_unix_nano;
                 let end = start.saturating_add(header.duration_ns.max(0));
+                self.recorded = Some(joined(self.recorded, (start, end)));
                 let (start, end) = bounds(&self.wanted, start, end);
                 self.extend_window(start, end.max(start));
                 self.settings.take(chunk)
@@ -349,8 +357,7 @@ impl JfrToOtlp {
     }
 
     fn extend_window(&mut self, start: i64, end: i64) {
-        let (first, last) = self.window.unwrap_or((start, end));
-        self.window = Some((first.min(start), last.max(end)));
+        self.window = Some(joined(self.window, (start, end)));
     }
 
     /// What is done with the events of a type, decided once for each chunk.
@@ -358,7 +365,7 @@ impl JfrToOtlp {
     fn handling(&mut self, chunk: Chunk<'_>, of: TypeIndex) -> (usize, Handling) {
         let event = chunk.metadata().get(of);
         // Any number of types may have one long name.
-        let name = label(&event.name);
+        let name = label(known_name(&event.name));
         let count = match self.counts_by_name.get(name) {
             Some(&count) => count,
             None => {
@@ -445,7 +452,7 @@ impl JfrToOtlp {
                 match noted {
                     Handling::Setting => settings.note(&values),
                     Handling::Library => self.libraries.note(&values),
-                    Handling::Description => self.described.note(&event.type_of().name, &values),
+                    Handling::Description => self.described.note(known_name(&event.type_of().name), &values),
                     Handling::LostSamples => {
                         let lost = values.get("lostSamples").as_ref().and_then(Value::as_i64);
                         self.lost_samples += lost.and_then(|lost| u64::try_from(lost).ok()).unwrap_or(0);
@@ -516,4 +523,9 @@ impl JfrToOtlp {
         }
         Ok(())
     }
+}
+
+/// From the first moment of both spans to the last.
+fn joined(one: Option<(i64, i64)>, (start, end): (i64, i64)) -> (i64, i64) {
+    one.map_or((start, end), |(first, last)| (first.min(start), last.max(end)))
 }

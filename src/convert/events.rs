@@ -265,6 +265,12 @@ pub static CONVERSIONS: &[Conversion] = &[
     summed("jdk.ClassLoad", &types::CLASS_LOAD_TIME, "duration"),
 ];
 
+/// The name that JDK 11 and later give an event: JDK 9 and 10 have `com.oracle.jdk.SocketRead` (JMC 9
+/// `OracleJdkTypeIDsPre11`).
+pub(super) fn known_name(name: &str) -> &str {
+    name.strip_prefix("com.oracle.").filter(|rest| rest.starts_with("jdk.")).unwrap_or(name)
+}
+
 /// What a thread waited for, where an event is about that: the value of `otlpprof.lock.kind`.
 pub(super) fn lock_kind(event: &str) -> Option<&'static str> {
     Some(match event {
@@ -296,6 +302,18 @@ mod tests {
             ("recvfrom", 1),
         ] {
             assert_eq!(period_of_counted(event).default, period, "{event}");
+        }
+    }
+
+    #[test]
+    fn events_of_jdk_9_and_10_are_known_by_their_later_names() {
+        for (name, known) in [
+            ("com.oracle.jdk.SocketRead", "jdk.SocketRead"),
+            ("jdk.SocketRead", "jdk.SocketRead"),
+            ("com.oracle.shop.Order", "com.oracle.shop.Order"),
+            ("com.example.Order", "com.example.Order"),
+        ] {
+            assert_eq!(known_name(name), known);
         }
     }
 

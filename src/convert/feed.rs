@@ -7,6 +7,7 @@ use std::path::Path;
 use thiserror::Error;
 
 use super::converter::JfrToOtlp;
+use super::packed::{PackedError, Unpacked};
 use crate::jfr::chunk::OpenChunk;
 use crate::jfr::error::JfrError;
 use crate::jfr::reading::ChunkReader;
@@ -20,10 +21,22 @@ const READ_LEN: usize = 1 << 16;
 pub enum AddError {
     /// It cannot be read.
     #[error(transparent)]
-    Io(#[from] io::Error),
+    Io(io::Error),
     /// Something in it is wrong; what could be read besides has been added.
     #[error(transparent)]
     Jfr(#[from] JfrError),
+    /// It is compressed, and cut or damaged; what could be read before has been added.
+    #[error(transparent)]
+    Packed(PackedError),
+}
+
+impl From<io::Error> for AddError {
+    fn from(error: io::Error) -> Self {
+        match error.downcast() {
+            Ok(packed) => Self::Packed(packed),
+            Err(error) => Self::Io(error),
+        }
+    }
 }
 
 impl JfrToOtlp {
@@ -37,7 +50,7 @@ impl JfrToOtlp {
         added
     }
 
-    /// Adds the recording in a file. One chunk at a time is in memory.
+    /// Adds the recording in a file, compressed with gzip or zstd or not. One chunk at a time is in memory.
     ///
     /// # Errors
     /// If the file cannot be read, or something in it is wrong.
@@ -45,13 +58,13 @@ impl JfrToOtlp {
         self.add_reader(File::open(path)?)
     }
 
-    /// Adds a recording from a reader. One chunk at a time is in memory: as much as it says that it has, up to 256 MiB, and
+    /// Adds a recording from a reader, compressed with gzip or zstd or not. One chunk at a time is in memory: as much as it says that it has, up to 256 MiB, and
     /// of a longer one, or one that is not finished, as much as is one event after the other.
     ///
     /// # Errors
     /// If the reader fails, or something in the recording is wrong; what could be read before has been added.
     pub fn add_reader(&mut self, from: impl Read) -> Result<(), AddError> {
-        let mut chunks = ChunkReader::new(from);
+        let mut chunks = ChunkReader::new(Unpacked::new(from)?);
         let mut first_problem = Ok(());
         let added = loop {
             match chunks.next_chunk() {

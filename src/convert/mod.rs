@@ -5,7 +5,7 @@
 //!
 //! | Module | Duty |
 //! |---|---|
-//! | [`feed`] | how recordings come in |
+//! | [`feed`], [`packed`] | how recordings come in, compressed or not |
 //! | [`converter`] | what becomes of each event |
 //! | [`events`] | which event becomes which profile, and what its value is |
 //! | [`requested`] | the events that a user asks for besides |
@@ -31,6 +31,7 @@ mod identity;
 mod labels;
 mod libraries;
 mod links;
+mod packed;
 mod profiles;
 mod reader;
 mod requested;
@@ -43,5 +44,6 @@ pub use converter::{ConvertOptions, EventCount, JfrToOtlp, Window};
 pub use feed::AddError;
 pub use growing::{Growing, Grown};
 pub use links::Links;
+pub use packed::{PackedError, Unpacked};
 pub use requested::{InvalidEvent, RequestedEvent};
 pub use witness::{EventThread, KnownContext, Labels, Occurrence, Witness};

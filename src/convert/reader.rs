@@ -1,6 +1,6 @@
 //! How the events of one type in one chunk are read.
 
-use super::events::{CONVERSIONS, FAILED, Measure, Only, Period, lock_kind, period_of_counted};
+use super::events::{CONVERSIONS, FAILED, Measure, Only, Period, known_name, lock_kind, period_of_counted};
 use super::profiles::{ProfileIndex, Profiles};
 use super::requested::RequestedEvent;
 use super::settings::Settings;
@@ -109,7 +109,7 @@ impl Reader {
         let event = chunk.metadata().get(of);
         let mut wanted: Vec<Wanted<'_>> = Vec::new();
         for (rank, conversion) in CONVERSIONS.iter().enumerate() {
-            if conversion.event == &*event.name {
+            if conversion.event == known_name(&event.name) {
                 let field = match conversion.value {
                     Measure::Field(field) | Measure::Weighted(field, _) => field,
                     Measure::One | Measure::Weight(_) => "",
@@ -186,7 +186,8 @@ impl Reader {
             trace,
             contexts,
             first_context,
-            lock_kind: lock_kind(&event.name).map(|kind| tables.string_attribute(LOCK_KIND, kind)),
+            lock_kind: lock_kind(known_name(&event.name))
+                .map(|kind| tables.string_attribute(LOCK_KIND, kind)),
             subject: subject.map(|(_, subject)| subject),
             has_duration: unit(FIELDS[DURATION]) == Some(Unit::TimespanTicks),
             is_seen_by_another: names[THREAD] == THREAD_FIELDS[0],

@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use super::events::known_name;
 use crate::jfr::types::{Type, Unit};
 use crate::model::ProfileType;
 
@@ -28,7 +29,7 @@ impl std::str::FromStr for RequestedEvent {
         if name.is_empty() || field == Some("") {
             return Err(InvalidEvent);
         }
-        Ok(Self { name: name.to_owned(), field: field.map(str::to_owned) })
+        Ok(Self { name: known_name(name).to_owned(), field: field.map(str::to_owned) })
     }
 }
 
@@ -44,7 +45,7 @@ impl RequestedEvent {
     }
 
     pub(super) fn is_for(&self, event: &Type) -> bool {
-        *self.name == *event.name
+        self.name == known_name(&event.name)
     }
 
     /// What keeps events of this type from being converted.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::events::{Only, Period};
+use super::events::{Only, Period, known_name};
 use crate::jfr::chunk::Chunk;
 use crate::jfr::values::{Struct, Value};
 
@@ -77,7 +77,7 @@ impl Settings {
             if std::mem::take(&mut self.is_inherited) {
                 self.values.clear();
             }
-            let event = chunk.metadata().get(of).name.to_string();
+            let event = known_name(&chunk.metadata().get(of).name).to_owned();
             self.values.insert((event, name.into_owned()), value.into_owned());
         }
     }

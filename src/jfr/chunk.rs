@@ -10,6 +10,7 @@ use super::framing::{CHECKPOINT, Frame, METADATA};
 use super::header::{ChunkHeader, HEADER_LEN};
 use super::known_metadata::KnownMetadata;
 use super::metadata::Metadata;
+use super::next_chunk::{self, Found};
 use super::pools::Pools;
 use super::strings::RawString;
 use super::types::TypeIndex;
@@ -64,6 +65,10 @@ impl<'a> OpenChunk<'a> {
         let header = ChunkHeader::parse(bytes, base)?;
         let size = usize::try_from(header.size).ok().filter(|&size| size >= HEADER_LEN);
         let size = size.filter(|&size| size <= bytes.len() && header.is_finished());
+        // A chunk that has been cut may have another recording behind it, within the size that it says.
+        if let Found::At(next) = next_chunk::find(bytes, &header) {
+            return Self::by_events(known, &bytes[..next], None, header, base);
+        }
         if let Some(size) = size
             && let Ok(chunk) = Self::by_header(known, &bytes[..size], header, base)
         {
@@ -285,17 +290,17 @@ impl<'c> Chunk<'c> {
 }
 
 /// The event that begins at an offset of the header's.
-fn frame_at(mut cursor: Cursor<'_>, offset: i64) -> Result<Frame, JfrError> {
+pub(super) fn frame_at(mut cursor: Cursor<'_>, offset: i64) -> Result<Frame, JfrError> {
     let at = usize::try_from(offset).ok().filter(|&at| at >= HEADER_LEN && at < cursor.end());
     let Some(at) = at else { return Err(cursor.error(Problem::OutOfBounds)) };
     cursor.seek(at);
     Frame::read(&mut cursor)
 }
 
-/// Whether another chunk begins here: magic, version 2, small minor version. As an event it would have 70 bytes, the type
-/// 76 and an unlikely beginning.
+/// Whether another chunk begins here: magic, version 1 or 2, small minor version. As an event it would have 70 bytes, the
+/// type 76 and an unlikely beginning.
 pub(super) fn begins_chunk(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"FLR\0\0\x02\0")
+    bytes.starts_with(b"FLR\0\0\x02\0") || bytes.starts_with(b"FLR\0\0\x01\0")
 }
 
 /// Whether the event at the cursor has a size that there may be, but for the end of the bytes.

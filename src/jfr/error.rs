@@ -22,8 +22,10 @@ pub enum Problem {
         /// Bytes left.
         left: usize,
     },
-    /// Versions 0 (Oracle JDK 7 and 8) and 1 (JDK 9 and 10) are other formats.
-    #[error("JFR version {major}.{minor} is not supported, only 2.x (JDK 11 and later, 8u262 and later)")]
+    /// Version 0 (Oracle JDK 7 and 8) is another format.
+    #[error(
+        "JFR version {major}.{minor} is not supported, only 1.x and 2.x (JDK 9 and later, 8u262 and later)"
+    )]
     UnsupportedVersion {
         /// Major version.
         major: u16,

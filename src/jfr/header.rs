@@ -8,15 +8,18 @@ use super::error::{JfrError, Problem};
 pub const HEADER_LEN: usize = 68;
 
 const MAGIC: [u8; 4] = *b"FLR\0";
+/// The versions that are read.
+const MAJOR_VERSIONS: [u16; 2] = [1, 2];
 /// The byte `state` while HotSpot rewrites the header.
 const STATE_BEING_WRITTEN: u8 = 255;
 
 /// What a chunk says of itself. Of a chunk that is still being written, only versions and flags can be relied on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkHeader {
-    /// 2 is the only version that is read.
+    /// 1: JDK 9, 10 and early builds of 11, in the same format, with other names of types; 2: all later ones. The JDK's
+    /// own reader takes both (JDK 25 `jdk.jfr.internal.consumer.ChunkHeader`).
     pub major: u16,
-    /// 0: JDK 11, 8u, async-profiler; 1: JDK 17 and later.
+    /// 0: JDK 9 to 11, 8u, async-profiler; 1: JDK 17 and later.
     pub minor: u16,
     /// Bytes from the header's first to the chunk's last. HotSpot: up to the last flush while the chunk is written;
     /// others reserve the field, some as 1 GiB.
@@ -52,7 +55,7 @@ impl ChunkHeader {
             i64::from_be_bytes(word)
         };
         let (major, minor) = (u16_at(4), u16_at(6));
-        if major != 2 {
+        if !MAJOR_VERSIONS.contains(&major) {
             return Err(Problem::UnsupportedVersion { major, minor }.at(base + 4));
         }
         Ok(Self {
@@ -124,7 +127,9 @@ mod tests {
         assert_eq!(error(b""), Problem::TruncatedHeader { left: 0 }.at(10));
         assert_eq!(error(&header()[..67]), Problem::TruncatedHeader { left: 67 }.at(10));
         let mut old = header();
+        old[5] = 0;
+        assert_eq!(error(&old), Problem::UnsupportedVersion { major: 0, minor: 1 }.at(14));
         old[5] = 1;
-        assert_eq!(error(&old), Problem::UnsupportedVersion { major: 1, minor: 1 }.at(14));
+        assert_eq!(ChunkHeader::parse(&old, 0).unwrap().major, 1);
     }
 }

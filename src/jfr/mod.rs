@@ -18,6 +18,7 @@
 //! | [`chunk`] | one chunk: finds its metadata and constants |
 //! | [`push`], [`references`] | a recording whose bytes come bit by bit |
 //! | [`extent`] | how far a chunk goes whose header does not say it |
+//! | [`next_chunk`] | where the next chunk begins behind one that has been cut |
 //! | [`header`], [`clock`] | a chunk's header; its ticks as times |
 //! | [`framing`], [`events`] | where events begin and end; their types |
 //! | [`elements`], [`metadata`], [`types`], [`known_metadata`] | the types of a chunk, and of the next one |
@@ -42,6 +43,7 @@ mod key_index;
 pub mod known_metadata;
 mod layout;
 pub mod metadata;
+mod next_chunk;
 pub mod numbers;
 mod pools;
 pub mod projection;

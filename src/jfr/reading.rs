@@ -7,6 +7,7 @@ use super::error::JfrError;
 use super::extent::Extent;
 use super::header::{ChunkHeader, HEADER_LEN};
 use super::known_metadata::KnownMetadata;
+use super::next_chunk::{self, Found};
 use super::recording::Chunks;
 
 /// How many bytes of what has no known length are read at a time.
@@ -15,6 +16,9 @@ const READ_LEN: usize = 1 << 16;
 /// Up to this length a chunk is read whole, as it says that it has it, even if events cannot be told apart in it: its
 /// constants may lie behind. Async-profiler's chunks have 100 MB, HotSpot's 12 MB.
 const LONGEST_BELIEVED: usize = 256 << 20;
+
+/// So often more is read to tell whether another chunk begins within one that has been cut.
+const MOST_READS_AHEAD: usize = 16;
 
 /// Gives a reader's chunks: each as much as it says that it has, up to 256 MiB, and of a longer one, or one that is not
 /// finished, as much as is one event after the other. Behind what is no chunk, or one whose end cannot be found, nothing
@@ -70,6 +74,7 @@ impl<R: Read> ChunkReader<R> {
             while extent.is_open(self.rest().0) && self.read_more(READ_LEN)? {}
             self.read_more(HEADER_LEN)?;
         }
+        self.read_to_next_chunk(&header)?;
         let mut chunks = Chunks::after(std::mem::take(&mut self.known), &self.read[self.passed..], self.base);
         let chunk = chunks.next();
         match chunks.next_at() {
@@ -78,6 +83,18 @@ impl<R: Read> ChunkReader<R> {
         }
         self.known = chunks.into_known();
         Ok(chunk)
+    }
+
+    /// Reads on where another chunk may begin within one that has been cut, until that can be told.
+    fn read_to_next_chunk(&mut self, header: &ChunkHeader) -> io::Result<()> {
+        for _ in 0..MOST_READS_AHEAD {
+            let Found::Perhaps { needed } = next_chunk::find(self.rest().0, header) else { break };
+            let missing = needed.saturating_sub(self.rest().0.len());
+            if needed > LONGEST_BELIEVED || !self.read_more(missing.max(READ_LEN))? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// What has been read and was in no chunk that was given, and its offset in the recording.

@@ -4,6 +4,7 @@ use super::chunk::{OpenChunk, begins_chunk};
 use super::error::JfrError;
 use super::header::{ChunkHeader, HEADER_LEN};
 use super::known_metadata::KnownMetadata;
+use super::next_chunk::{self, Found};
 
 /// Goes through a recording's chunks.
 ///
@@ -46,7 +47,8 @@ impl<'a> Chunks<'a> {
     }
 
     /// Where to go on behind a chunk that begins here and can be read for `readable` bytes: where its header says that it
-    /// ends, if a chunk begins there, else where it cannot be read any more, if one does. All else has no end.
+    /// ends, if a chunk begins there, else where it cannot be read any more, if one does, else where the next one can be
+    /// found, as behind a chunk that has been cut. All else has no end.
     fn behind(&self, readable: usize) -> Option<usize> {
         let rest = &self.bytes[self.at..];
         let declared = ChunkHeader::parse(rest, 0).ok().and_then(|header| usize::try_from(header.size).ok());
@@ -54,7 +56,12 @@ impl<'a> Chunks<'a> {
         let begins = |&end: &usize| rest.get(end..).is_some_and(begins_chunk);
         // A chunk that could be read to its end is followed by another, or by what is none and an error.
         let is_whole = readable >= HEADER_LEN && declared == Some(readable);
-        let end = ends.clone().find(begins).or(Some(readable).filter(|_| is_whole));
+        let end = ends.clone().find(begins);
+        let found = || match next_chunk::find(rest, &ChunkHeader::parse(rest, 0).ok()?) {
+            Found::At(next) => Some(next),
+            Found::Perhaps { .. } | Found::Nothing => None,
+        };
+        let end = end.or_else(found).or(Some(readable).filter(|_| is_whole));
         end.map(|end| self.at + end)
     }
 }

@@ -16,7 +16,7 @@ use super::super::terminal;
 use super::output::{Output, Written};
 use super::summary::{self, Summary};
 use super::{Args, windows};
-use crate::convert::{Growing, JfrToOtlp};
+use crate::convert::{Growing, JfrToOtlp, Unpacked};
 use crate::jfr::error::JfrError;
 
 /// How many bytes are read at a time, and how many such parts wait for the conversion.
@@ -26,17 +26,21 @@ const MOST_WAITING: usize = 16;
 /// Converts one input as it comes, until it ends.
 pub(super) fn run(args: &Args, interval: Duration) -> anyhow::Result<ExitCode> {
     let [input] = &args.files[..] else { bail!("--follow takes one recording") };
-    let window = windows::of_inputs(&args.start, &args.end, 1)?;
+    let bounds = windows::of_inputs(&args.start, &args.end, 1)?.pop().unwrap_or_default();
+    if bounds.are_relative() {
+        bail!("--follow takes times for --start and --end, no spans behind a recording's beginning");
+    }
     let output = Output::new(args)?;
     let mut converter = JfrToOtlp::new(args.convert_options());
-    window.into_iter().for_each(|window| converter.set_window(window));
+    converter.set_window(bounds.window(None));
     let name = input.display().to_string();
     let from: Box<dyn Read + Send> = match input == Path::new("-") {
-        true => Box::new(io::stdin()),
+        true => Box::new(Unpacked::new(io::stdin())?),
         false => Box::new(Growing::open(input).with_context(|| name.clone())?),
     };
     let parts = read_in_background(from)?;
     let mut following = Following {
+        args,
         converter,
         to: output.open()?,
         output,
@@ -44,6 +48,7 @@ pub(super) fn run(args: &Args, interval: Duration) -> anyhow::Result<ExitCode> {
         seen: BTreeSet::new(),
         told: BTreeSet::new(),
         is_damaged: false,
+        has_converted: false,
     };
     let mut next = Instant::now() + interval;
     let is_told_to_end = loop {
@@ -73,10 +78,20 @@ pub(super) fn run(args: &Args, interval: Duration) -> anyhow::Result<ExitCode> {
     if following.seen.is_empty() && !following.is_damaged {
         bail!("no event in {name}");
     }
+    if !following.has_converted {
+        let why = match bounds.are_none() {
+            true => "profiles are made of none of its events; --event NAME converts others",
+            false => "the window of --start and --end has no event",
+        };
+        writeln!(terminal::stderr(), "otlpprof: nothing to convert in {name}: {why}")?;
+    }
     let missing = summary::missing(&args.events, |name| following.seen.contains(name));
     following.tell(&missing)?;
     Ok(match following.verdict {
-        _ if following.is_damaged || !following.told.is_empty() => {
+        _ if following.is_damaged
+            || !following.told.is_empty()
+            || (!following.has_converted && bounds.are_none()) =>
+        {
             ExitCode::from(super::super::EXIT_BAD_INPUT)
         }
         Written::Valid => ExitCode::SUCCESS,
@@ -84,7 +99,8 @@ pub(super) fn run(args: &Args, interval: Duration) -> anyhow::Result<ExitCode> {
     })
 }
 
-struct Following {
+struct Following<'a> {
+    args: &'a Args,
     converter: JfrToOtlp,
     output: Output,
     to: Box<dyn Write>,
@@ -95,15 +111,18 @@ struct Following {
     told: BTreeSet<String>,
     /// Something was wrong with the recording.
     is_damaged: bool,
+    /// Some event became a sample.
+    has_converted: bool,
 }
 
-impl Following {
+impl Following<'_> {
     /// Writes what has come since the last time, and says what became of it.
     fn write(&mut self) -> anyhow::Result<()> {
         let summary = Summary::of(&self.converter);
         self.seen.extend(summary.events().map(str::to_owned));
         let problems = self.converter.problems().to_vec();
-        let batch = self.converter.convert();
+        self.has_converted |= summary.converted() > 0;
+        let batch = self.args.name(self.converter.convert());
         if !batch.profiles.is_empty()
             && self.output.append(&batch, &mut *self.to, &mut terminal::stderr())? == Written::Invalid
         {

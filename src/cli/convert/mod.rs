@@ -8,7 +8,7 @@ mod summary;
 mod windows;
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,11 +16,14 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 
 use super::terminal;
-use crate::convert::{AddError, ConvertOptions, JfrToOtlp, Links, RequestedEvent};
+use crate::convert::{AddError, ConvertOptions, JfrToOtlp, Links, RequestedEvent, Unpacked};
 use crate::jfr::error::Problem;
+use crate::jfr::header::{ChunkHeader, HEADER_LEN};
+use crate::model::{Batch, label};
 use output::Output;
 use progress::Progress;
 use summary::Summary;
+use windows::{Bound, Bounds};
 
 /// Convert recordings of JDK Flight Recorder to OTLP profiles
 ///
@@ -29,11 +32,11 @@ use summary::Summary;
 /// and the exit code is 2.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Recordings; - is standard input. With --follow also a JVM's repository of recordings, which is a directory
+    /// Recordings, compressed with gzip or zstd or not; - is standard input. With --follow also a JVM's repository of recordings, which is a directory
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Where to write; - is standard output
+    /// Where to write; - is standard output. What ends in .gz is compressed
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
@@ -53,14 +56,22 @@ pub(super) struct Args {
     #[arg(long, value_enum, default_value_t)]
     links: LinksTo,
 
-    /// Leave out what lies before: a time such as 2026-01-31T12:00:00Z, or seconds since 1970; for all recordings, or for
-    /// each of them in turn
-    #[arg(long, value_name = "TIME", value_parser = windows::parse_time)]
-    start: Vec<i64>,
+    /// Leave out what lies before: a time such as 2026-01-31T12:00:00Z or 2026-01-31T14:00:00+02:00, seconds since 1970, or a
+    /// span of time from a recording's beginning, such as +1m30s; for all recordings, or for each of them in turn
+    #[arg(long, value_name = "TIME", value_parser = windows::parse_bound)]
+    start: Vec<Bound>,
 
     /// Leave out what does not lie before
-    #[arg(long, value_name = "TIME", value_parser = windows::parse_time)]
-    end: Vec<i64>,
+    #[arg(long, value_name = "TIME", value_parser = windows::parse_bound)]
+    end: Vec<Bound>,
+
+    /// The resource attribute service.name of the result, whatever the recordings say
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    service: Option<String>,
+
+    /// A resource attribute of the result, whatever the recordings say
+    #[arg(long = "resource", value_name = "KEY=VALUE", value_parser = parse_attribute)]
+    resource: Vec<(String, String)>,
 
     /// Put the recordings into the result, from which `otlpprof payload` takes them out again
     #[arg(long)]
@@ -77,6 +88,10 @@ pub(super) struct Args {
     /// Hold the result to every rule before it is written, as `otlpprof validate` does
     #[arg(long)]
     validate: bool,
+
+    /// Count warnings of --validate as errors, as `otlpprof validate --strict` does
+    #[arg(long, requires = "validate")]
+    strict: bool,
 }
 
 /// What the trace id of a link is.
@@ -91,7 +106,23 @@ enum LinksTo {
     LocalRoot,
 }
 
+/// A resource attribute as it is given.
+fn parse_attribute(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("an attribute is KEY=VALUE".to_owned()),
+    }
+}
+
 impl Args {
+    /// Gives a batch the resource attributes that were asked for.
+    fn name(&self, mut batch: Batch) -> Batch {
+        let service = self.service.iter().map(|name| ("service.name", name));
+        let attributes = self.resource.iter().map(|(key, value)| (&**key, value)).chain(service);
+        attributes.for_each(|(key, value)| batch.resource.set(label(key), label(value)));
+        batch
+    }
+
     fn convert_options(&self) -> ConvertOptions {
         let links = match self.links {
             LinksTo::Auto => Links::Auto,
@@ -128,12 +159,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut problems = Vec::new();
     let mut is_without_constants = false;
     let progress = Progress::over(&args.files);
-    for (path, window) in args.files.iter().zip(windows) {
-        converter.set_window(window);
+    for (path, bounds) in args.files.iter().zip(&windows) {
         let added = match path == Path::new("-") {
-            true => converter.add_reader(progress.count(std::io::stdin().lock())),
+            true => add(&mut converter, bounds, progress.count(io::stdin().lock())),
             false => match File::open(path) {
-                Ok(file) => converter.add_reader(progress.count(file)),
+                Ok(file) => add(&mut converter, bounds, progress.count(file)),
                 Err(error) => Err(error.into()),
             },
         };
@@ -148,15 +178,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 let packed = if error.at == 0 { packed::hint(path) } else { "" };
                 problems.push(format!("{}: {error}{packed}", path.display()));
             }
+            Err(AddError::Packed(error)) => problems.push(format!("{}: {error}", path.display())),
         }
     }
     progress.end();
     let summary = Summary::of(&converter);
+    let recordings = match &args.files[..] {
+        [one] => one.display().to_string(),
+        _ => "the recordings".to_owned(),
+    };
     if summary.is_empty() {
-        let recordings = match &args.files[..] {
-            [one] => one.display().to_string(),
-            _ => "the recordings".to_owned(),
-        };
         bail!("no event in {}", problems.first().unwrap_or(&recordings));
     }
     if is_without_constants && summary.converted() == 0 {
@@ -165,7 +196,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     problems.extend(summary::missing(&args.events, |name| summary.events().any(|known| known == name)));
     problems.extend(converter.problems().iter().cloned());
-    let written = output.write(&converter.convert(), &mut terminal::stderr())?;
+    if summary.converted() == 0 {
+        problems.push(summary.nothing(&recordings, converter.recorded()));
+        summary.print(&problems)?;
+        return Ok(ExitCode::from(super::EXIT_BAD_INPUT));
+    }
+    let written = output.write(&args.name(converter.convert()), &mut terminal::stderr())?;
     summary.print(&problems)?;
     Ok(match written {
         _ if !problems.is_empty() => ExitCode::from(super::EXIT_BAD_INPUT),
@@ -184,4 +220,17 @@ fn return_large_blocks() {
         // SAFETY: mallopt sets a number of the allocator's and may be called at any time; the parameter is one of malloc.h.
         unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE) };
     }
+}
+
+/// Adds a recording's events in a window.
+fn add(converter: &mut JfrToOtlp, bounds: &Bounds, from: impl Read) -> Result<(), AddError> {
+    let mut from = Unpacked::new(from)?;
+    let mut first = Vec::new();
+    if bounds.are_relative() {
+        from.by_ref().take(HEADER_LEN as u64).read_to_end(&mut first)?;
+    }
+    // Without a header there is no event either, which the parser says.
+    let begins = ChunkHeader::parse(&first, 0).ok().map(|header| header.clock.start_unix_nano);
+    converter.set_window(bounds.window(begins));
+    converter.add_reader(io::Cursor::new(first).chain(from))
 }

@@ -6,10 +6,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use base64::Engine as _;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use super::super::validate::print_verdict;
 use super::super::whole_file;
 use super::{Args, OutputFormat};
+use crate::convert::Unpacked;
 use crate::model::Batch;
 use crate::otlp::json_indent::Indenter;
 use crate::otlp::validate::validate;
@@ -30,6 +33,10 @@ pub(super) struct Output {
     /// The recordings to be put in, with their lengths.
     payload: Option<Vec<(PathBuf, u64)>>,
     validate: bool,
+    /// Whether warnings count as errors.
+    strict: bool,
+    /// Whether the result is compressed with gzip.
+    is_compressed: bool,
     /// The most bytes that a result may have.
     largest: u64,
 }
@@ -68,6 +75,8 @@ impl Output {
             options,
             payload,
             validate: args.validate,
+            strict: args.strict,
+            is_compressed: is_gzip_name(&args.output)?,
             largest: LARGEST_MESSAGE,
         })
     }
@@ -83,7 +92,7 @@ impl Output {
             self.write_parts(&parts, &mut io::stdout().lock()).context("standard output")?;
             return Ok(verdict);
         }
-        whole_file::write(&self.path, |to| self.write_parts(&parts, to))
+        whole_file::write(&self.path, |to| self.write_in_form(&parts, to))
             .with_context(|| self.path.display().to_string())?;
         Ok(verdict)
     }
@@ -115,6 +124,12 @@ impl Output {
         if self.format == OutputFormat::Json {
             message.push(b'\n');
         }
+        if self.is_compressed {
+            // A member for each message: what has been written can be read while more comes.
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+            encoder.write_all(&message)?;
+            message = encoder.finish()?;
+        }
         to.write_all(&message).and_then(|()| to.flush()).with_context(|| self.path.display().to_string())?;
         Ok(verdict)
     }
@@ -128,7 +143,7 @@ impl Output {
             // There is no rule for a payload's bytes, which are not in memory.
             Some(_) => validate(&encode(batch, &self.options), SHOWN_BREACHES),
         };
-        let is_valid = print_verdict(&self.path, &report, said)?;
+        let is_valid = print_verdict(&self.path, &report, self.strict, said)?;
         Ok(if is_valid { Written::Valid } else { Written::Invalid })
     }
 
@@ -149,6 +164,15 @@ impl Output {
         };
         let whole = (parts.before.len() + parts.after.len()) as u64 + length;
         if whole > self.largest { Err(too_large(whole)) } else { Ok(parts) }
+    }
+
+    fn write_in_form(&self, parts: &Parts, to: &mut dyn Write) -> io::Result<()> {
+        if !self.is_compressed {
+            return self.write_parts(parts, to);
+        }
+        let mut encoder = GzEncoder::new(to, Compression::default());
+        self.write_parts(parts, &mut encoder)?;
+        encoder.finish().map(drop)
     }
 
     fn write_parts(&self, parts: &Parts, to: &mut dyn Write) -> io::Result<()> {
@@ -177,22 +201,47 @@ fn too_large(bytes: u64) -> anyhow::Error {
     )
 }
 
-/// The lengths of files.
+/// Whether a file of this name is to be compressed with gzip.
+///
+/// # Errors
+/// If its name says another compression.
+fn is_gzip_name(path: &Path) -> anyhow::Result<bool> {
+    let extension = path.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
+    match extension.as_deref() {
+        Some("gz") => Ok(true),
+        Some(other @ ("zst" | "zstd" | "lz4" | "xz" | "bz2" | "zip")) => {
+            bail!("{}: a result cannot be compressed as .{other}, only as .gz", path.display())
+        }
+        _ => Ok(false),
+    }
+}
+
+/// The lengths of recordings, decompressed.
 fn lengths(files: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, u64)>> {
     let length = |path: &PathBuf| {
         if path == Path::new("-") {
             bail!("--include-payload needs files, not standard input");
         }
-        let file = std::fs::metadata(path).with_context(|| path.display().to_string())?;
-        Ok((path.clone(), file.len()))
+        let length = unpacked_len(path).with_context(|| path.display().to_string())?;
+        Ok((path.clone(), length))
     };
     files.iter().map(length).collect()
 }
 
-/// Copies the files, each in the length that was announced.
+/// The length of a recording, which is counted if the file is compressed.
+fn unpacked_len(path: &Path) -> io::Result<u64> {
+    let file = std::fs::metadata(path)?;
+    if !file.is_file() {
+        return Ok(file.len());
+    }
+    let mut recording = Unpacked::new(File::open(path)?)?;
+    if recording.is_packed() { io::copy(&mut recording, &mut io::sink()) } else { Ok(file.len()) }
+}
+
+/// Copies the recordings, decompressed, each in the length that was announced.
 fn copy_payload(files: &[(PathBuf, u64)], as_base64: bool, to: &mut dyn Write) -> io::Result<()> {
     let mut files = files.iter();
-    let mut open: Option<io::Take<File>> = None;
+    let mut open: Option<io::Take<Unpacked<File>>> = None;
     let mut bytes = vec![0; COPY_LEN];
     let mut text = String::new();
     loop {
@@ -200,7 +249,7 @@ fn copy_payload(files: &[(PathBuf, u64)], as_base64: bool, to: &mut dyn Write) -
         while filled < bytes.len() {
             let Some(file) = &mut open else {
                 let Some((path, length)) = files.next() else { break };
-                open = Some(File::open(path)?.take(*length));
+                open = Some(Unpacked::new(File::open(path)?)?.take(*length));
                 continue;
             };
             match file.read(&mut bytes[filled..])? {
@@ -252,6 +301,8 @@ mod tests {
             options: EncodeOptions { format: of, ..EncodeOptions::default() },
             payload: with_payload.then(|| vec![(recording, 1_000)]),
             validate: true,
+            strict: false,
+            is_compressed: false,
             largest,
         }
     }

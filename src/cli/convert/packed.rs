@@ -1,4 +1,4 @@
-//! Recordings that somebody has compressed.
+//! Recordings that somebody has compressed in a form that is not read.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -10,8 +10,6 @@ pub(super) fn hint(path: &Path) -> &'static str {
     let read = File::open(path).and_then(|file| file.take(4).read_to_end(&mut first));
     match &first[..] {
         _ if read.is_err() => "",
-        [0x1f, 0x8b, ..] => "; it is compressed with gzip: decompress it first",
-        [0x28, 0xb5, 0x2f, 0xfd] => "; it is compressed with zstd: decompress it first",
         [0x04, 0x22, 0x4d, 0x18] => "; it is compressed with lz4: decompress it first",
         [b'P', b'K', 3, 4] => "; it is a ZIP archive: unpack it first",
         _ => "",

@@ -1,6 +1,7 @@
 //! What became of the events.
 
 use std::io::{self, Write as _};
+use std::time::{Duration, UNIX_EPOCH};
 
 use super::super::terminal;
 use crate::convert::{EventCount, JfrToOtlp, RequestedEvent};
@@ -39,6 +40,26 @@ impl Summary {
     /// How many events became samples.
     pub(super) fn converted(&self) -> u64 {
         self.counts.iter().map(|(_, count)| count.converted).sum()
+    }
+
+    /// That no event became a sample, and why. The recordings are of `recorded`, in nanoseconds since 1970-01-01 UTC.
+    pub(super) fn nothing(&self, recordings: &str, recorded: Option<(i64, i64)>) -> String {
+        let outside: u64 = self.counts.iter().map(|(_, count)| count.outside).sum();
+        if outside == 0 {
+            return format!(
+                "nothing to convert in {recordings}: profiles are made of none of its events; --event NAME converts others"
+            );
+        }
+        let time = |unix_nano: i64| {
+            let since = Duration::from_nanos(unix_nano.max(0).cast_unsigned());
+            humantime::format_rfc3339_millis(UNIX_EPOCH + since).to_string()
+        };
+        let are_of =
+            recorded.map(|(start, end)| format!("; the recording is of {} to {}", time(start), time(end)));
+        format!(
+            "nothing to convert in {recordings}: the window of --start and --end has no event, and {outside} lie outside{}",
+            are_of.unwrap_or_default()
+        )
     }
 
     /// The names of the events that there were.

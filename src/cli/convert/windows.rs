@@ -8,17 +8,92 @@ use crate::convert::Window;
 
 const NANOS_PER_SECOND: f64 = 1e9;
 
-/// A time in nanoseconds since 1970-01-01 UTC, from RFC 3339 or from seconds, whole or not.
-pub(super) fn parse_time(text: &str) -> Result<i64, String> {
+/// A bound of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bound {
+    /// This time, in nanoseconds since 1970-01-01 UTC.
+    At(i64),
+    /// So many nanoseconds behind the recording's beginning.
+    Behind(i64),
+}
+
+/// A window whose bounds may depend on where the recording begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Bounds {
+    start: Option<Bound>,
+    end: Option<Bound>,
+}
+
+impl Bounds {
+    /// Whether the window depends on where the recording begins.
+    pub(super) fn are_relative(&self) -> bool {
+        [self.start, self.end].iter().any(|bound| matches!(bound, Some(Bound::Behind(_))))
+    }
+
+    /// Whether no window was asked for.
+    pub(super) fn are_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The window of a recording that begins at this time, if that is known.
+    pub(super) fn window(&self, begins_unix_nano: Option<i64>) -> Window {
+        let of = |bound: Option<Bound>| match bound? {
+            Bound::At(unix_nano) => Some(unix_nano),
+            Bound::Behind(nanos) => begins_unix_nano.map(|begins| begins.saturating_add(nanos)),
+        };
+        Window { start_unix_nano: of(self.start), end_unix_nano: of(self.end) }
+    }
+
+    fn are_empty(&self) -> bool {
+        match (self.start, self.end) {
+            (Some(Bound::At(start)), Some(Bound::At(end)))
+            | (Some(Bound::Behind(start)), Some(Bound::Behind(end))) => end <= start,
+            _ => false,
+        }
+    }
+}
+
+/// A time by RFC 3339, with an offset from UTC or not, in seconds since 1970-01-01 UTC, whole or not, or, behind a `+`, as a
+/// span of time such as `1m30s` from the recording's beginning.
+pub(super) fn parse_bound(text: &str) -> Result<Bound, String> {
+    if let Some(span) = text.strip_prefix('+') {
+        let span = humantime::parse_duration(span).ok();
+        let nanos = span.and_then(|span| i64::try_from(span.as_nanos()).ok());
+        return nanos.map(Bound::Behind).ok_or_else(no_time);
+    }
     let nanos = match text.parse::<f64>() {
         Ok(seconds) if seconds >= 0.0 && seconds.is_finite() => Some((seconds * NANOS_PER_SECOND) as i64),
         Ok(_) => None,
-        Err(_) => humantime::parse_rfc3339_weak(text)
-            .ok()
-            .and_then(|time| time.duration_since(UNIX_EPOCH).ok())
-            .and_then(|since| i64::try_from(since.as_nanos()).ok()),
+        Err(_) => parse_rfc3339(text),
     };
-    nanos.ok_or_else(|| "a time is like 2026-01-31T12:00:00Z, or seconds since 1970".to_owned())
+    nanos.map(Bound::At).ok_or_else(no_time)
+}
+
+fn no_time() -> String {
+    "a time is like 2026-01-31T12:00:00Z or 2026-01-31T14:00:00+02:00, or seconds since 1970, or like +1m30s from the \
+     recording's beginning"
+        .to_owned()
+}
+
+fn parse_rfc3339(text: &str) -> Option<i64> {
+    let (local, ahead_seconds) = split_offset(text)?;
+    let since = humantime::parse_rfc3339_weak(local).ok()?.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_nanos()).ok()?.checked_sub(ahead_seconds * 1_000_000_000)
+}
+
+/// A time without its offset, and how far that is ahead of UTC in seconds: `+02:00`, `-0330`, `+02`.
+fn split_offset(text: &str) -> Option<(&str, i64)> {
+    const DATE_AND_TIME: usize = "2026-01-31T12:00:00".len();
+    let Some(sign) = text.get(DATE_AND_TIME..).and_then(|rest| rest.find(['+', '-'])) else {
+        return Some((text, 0));
+    };
+    let (local, offset) = text.split_at(DATE_AND_TIME + sign);
+    let digits = offset[1..].replacen(':', "", 1);
+    let is_number = [2, 4].contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit());
+    let number: i64 = digits.parse().ok().filter(|_| is_number)?;
+    let (hours, minutes) = if digits.len() == 2 { (number, 0) } else { (number / 100, number % 100) };
+    let seconds = (hours < 24 && minutes < 60).then_some(hours * 3_600 + minutes * 60)?;
+    Some((local, if offset.starts_with('-') { -seconds } else { seconds }))
 }
 
 /// How long an interval is, such as `10s`.
@@ -28,20 +103,16 @@ pub(super) fn parse_interval(text: &str) -> Result<Duration, String> {
 }
 
 /// The window of each input: one start or end is for all, as many as there are inputs are for each in turn.
-pub(super) fn of_inputs(starts: &[i64], ends: &[i64], inputs: usize) -> anyhow::Result<Vec<Window>> {
+pub(super) fn of_inputs(starts: &[Bound], ends: &[Bound], inputs: usize) -> anyhow::Result<Vec<Bounds>> {
     for (option, times) in [("--start", starts), ("--end", ends)] {
         if times.len() > 1 && times.len() != inputs {
             bail!("{} {option} for {inputs} recordings: give one for all, or one for each", times.len());
         }
     }
-    let at = |times: &[i64], input: usize| times.get(if times.len() == 1 { 0 } else { input }).copied();
-    let windows: Vec<_> = (0..inputs)
-        .map(|input| Window { start_unix_nano: at(starts, input), end_unix_nano: at(ends, input) })
-        .collect();
-    let is_empty = |window: &Window| {
-        window.start_unix_nano.zip(window.end_unix_nano).is_some_and(|(start, end)| end <= start)
-    };
-    if windows.iter().any(is_empty) {
+    let at = |times: &[Bound], input: usize| times.get(if times.len() == 1 { 0 } else { input }).copied();
+    let windows: Vec<_> =
+        (0..inputs).map(|input| Bounds { start: at(starts, input), end: at(ends, input) }).collect();
+    if windows.iter().any(Bounds::are_empty) {
         bail!("--end is not after --start");
     }
     Ok(windows)
@@ -53,22 +124,58 @@ mod tests {
 
     #[test]
     fn times_are_dates_or_seconds() {
-        assert_eq!(parse_time("1970-01-01T00:00:02Z"), Ok(2_000_000_000));
-        assert_eq!(parse_time("1970-01-01 00:00:02"), Ok(2_000_000_000));
-        assert_eq!(parse_time("2.5"), Ok(2_500_000_000));
+        assert_eq!(parse_bound("1970-01-01T00:00:02Z"), Ok(Bound::At(2_000_000_000)));
+        assert_eq!(parse_bound("1970-01-01 00:00:02"), Ok(Bound::At(2_000_000_000)));
+        assert_eq!(parse_bound("2.5"), Ok(Bound::At(2_500_000_000)));
         for text in ["", "yesterday", "-1", "NaN", "inf"] {
-            assert!(parse_time(text).is_err(), "{text}");
+            assert!(parse_bound(text).is_err(), "{text}");
+        }
+    }
+
+    /// Regression: times with an offset from UTC, as `date --iso-8601=seconds` gives them, were refused.
+    #[test]
+    fn times_may_have_an_offset_from_utc() {
+        for (text, seconds) in [
+            ("1970-01-02T00:00:00+02:00", 79_200),
+            ("1970-01-02T00:00:00-03:30", 99_000),
+            ("1970-01-02T00:00:00-0330", 99_000),
+            ("1970-01-02 00:00:00+02", 79_200),
+            ("1970-01-02T00:00:00.000+00:00", 86_400),
+        ] {
+            assert_eq!(parse_bound(text), Ok(Bound::At(seconds * 1_000_000_000)), "{text}");
+        }
+        for text in [
+            "1970-01-02T00:00:00+",
+            "1970-01-02T00:00:00+2:00",
+            "1970-01-02T00:00:00+02:60",
+            "1970-01-02T00:00:00+24:00",
+            "1970-01-02T00:00:00+02:00Z",
+            "1970-01-01T00:00:00+02:00 ",
+        ] {
+            assert!(parse_bound(text).is_err(), "{text}");
         }
     }
 
     #[test]
-    fn a_bound_is_for_all_inputs_or_each_has_its_own() {
+    fn times_may_be_spans_from_the_recordings_beginning() {
+        assert_eq!(parse_bound("+1m30s"), Ok(Bound::Behind(90_000_000_000)));
+        assert!(parse_bound("+").is_err() && parse_bound("+30").is_err() && parse_bound("+-1s").is_err());
+        let bounds = Bounds { start: Some(Bound::Behind(5)), end: Some(Bound::At(200)) };
         let window = |start, end| Window { start_unix_nano: start, end_unix_nano: end };
-        assert_eq!(of_inputs(&[], &[], 1).unwrap(), [Window::default()]);
-        assert_eq!(of_inputs(&[1], &[], 2).unwrap(), [window(Some(1), None); 2]);
-        let each = [window(Some(1), Some(5)), window(Some(2), Some(5))];
-        assert_eq!(of_inputs(&[1, 2], &[5], 2).unwrap(), each);
-        assert!(of_inputs(&[1, 2], &[], 3).is_err());
-        assert!(of_inputs(&[5], &[5], 1).is_err());
+        assert_eq!(bounds.window(Some(100)), window(Some(105), Some(200)));
+        assert_eq!(bounds.window(None), window(None, Some(200)));
+    }
+
+    #[test]
+    fn a_bound_is_for_all_inputs_or_each_has_its_own() {
+        let [one, two, five] = [1, 2, 5].map(Bound::At);
+        let window = |start, end| Bounds { start, end };
+        assert_eq!(of_inputs(&[], &[], 1).unwrap(), [Bounds::default()]);
+        assert_eq!(of_inputs(&[one], &[], 2).unwrap(), [window(Some(one), None); 2]);
+        let each = [window(Some(one), Some(five)), window(Some(two), Some(five))];
+        assert_eq!(of_inputs(&[one, two], &[five], 2).unwrap(), each);
+        assert!(of_inputs(&[one, two], &[], 3).is_err());
+        assert!(of_inputs(&[five], &[five], 1).is_err());
+        assert!(of_inputs(&[Bound::Behind(5)], &[Bound::Behind(5)], 1).is_err());
     }
 }

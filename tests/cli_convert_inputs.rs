@@ -1,0 +1,418 @@
+//! What recordings `otlpprof convert` takes, and how: compressed, of an old version, cut, with nothing to convert; and what a
+//! user says of the result besides.
+
+#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
+mod jfr_support;
+
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+use jfr_support::converted::{otlpprof, profiles, text};
+use jfr_support::recordings;
+use jfr_support::synthetic::{
+    CONSTANT_POOLS, FieldOf, LONG, STACK_TRACE, START_NANOS, STRING, Shape, THREAD, TypeOf, VALUE_TYPES,
+    Writer, crafted, pools_of_constants, recording, sum_of_weights,
+};
+use otlpprof::convert::JfrToOtlp;
+use otlpprof::otlp::wire::{self, ProfilesData};
+use otlpprof::otlp::{EncodeOptions, encode};
+use prost::Message as _;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+
+const SHAPE: Shape =
+    Shape { events: 40, depth: 5, repeated_percent: 50, contexts: 3, remote_frames: 0, compressed: true };
+const OTHER: Shape = Shape { events: 9, ..SHAPE };
+
+const START: FieldOf = ("startTime", LONG, false, false);
+const DURATION: FieldOf = ("duration", LONG, false, false);
+const EVENT_THREAD: FieldOf = ("eventThread", THREAD, true, false);
+const STACK: FieldOf = ("stackTrace", STACK_TRACE, true, false);
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    compress_to_vec(bytes, CompressionLevel::Fastest)
+}
+
+/// A directory, and what is converted there.
+struct Place {
+    directory: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// Converts a recording in a file: exit code, and what is said.
+    fn convert(&self, recording: &[u8], more: &[&str]) -> (i32, String) {
+        let input = self.file("in.jfr", recording);
+        let out = self.path("out");
+        let _ = std::fs::remove_file(&out);
+        otlpprof(&[&["convert", text(&input), "-o", text(&out)], more].concat())
+    }
+
+    fn data(&self) -> ProfilesData {
+        ProfilesData::decode(&*std::fs::read(self.path("out")).unwrap()).unwrap()
+    }
+
+    /// The sum of all values of the result.
+    fn sum(&self) -> i64 {
+        let data = self.data();
+        let samples = profiles(&data).flat_map(|profile| &profile.samples);
+        samples.flat_map(|sample| &sample.values).sum()
+    }
+}
+
+/// Converts standard input: exit code, and what is said.
+fn convert_stdin(bytes: &[u8], out: &Path, more: &[&str]) -> (i32, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+        .args(["convert", "-", "-o", text(out)])
+        .args(more)
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(bytes).unwrap();
+    let output = child.wait_with_output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+/// Regression: they were refused, with the advice to decompress them first.
+#[test]
+fn compressed_recordings_are_read_as_those_that_are_not() {
+    let place = Place::new();
+    let (one, two) = (recording(SHAPE), recording(OTHER));
+    let both = sum_of_weights(SHAPE) + sum_of_weights(OTHER);
+    let skipped = [&0x184d_2a53_u32.to_le_bytes()[..], &3_u32.to_le_bytes(), b"any"].concat();
+    let whole = [&one[..], &two].concat();
+    for (form, bytes) in [
+        ("gzip", gzip(&whole)),
+        ("gzip members", [gzip(&one), gzip(&two)].concat()),
+        ("gzip members that part a chunk", [gzip(&whole[..1_000]), gzip(&whole[1_000..])].concat()),
+        ("zstd", zstd(&whole)),
+        ("zstd frames", [&skipped[..], &zstd(&one), &skipped, &zstd(&two)].concat()),
+        ("zstd frames that part a chunk", [zstd(&whole[..1_000]), zstd(&whole[1_000..])].concat()),
+    ] {
+        let (code, said) = place.convert(&bytes, &[]);
+        assert_eq!((code, place.sum()), (0, both), "{form}: {said}");
+        let out = place.path("from-stdin");
+        let (code, followed) = convert_stdin(&bytes, &out, &[]);
+        assert_eq!((code, &followed), (0, &said), "{form}");
+        let (code, said) = convert_stdin(&bytes, &out, &["--follow"]);
+        assert!(code == 0 && said.contains("49 converted"), "{form}: {said}");
+        // The recordings themselves are put in.
+        let (code, said) = place.convert(&bytes, &["--include-payload"]);
+        assert_eq!(code, 0, "{form}: {said}");
+        let back = place.path("back.jfr");
+        assert_eq!(otlpprof(&["payload", text(&place.path("out")), "-o", text(&back)]).0, 0, "{form}");
+        assert!(std::fs::read(&back).unwrap() == whole, "{form}");
+    }
+    let mut converter = JfrToOtlp::default();
+    converter.add_file(place.file("library.jfr.zst", &zstd(&one))).unwrap();
+    let data = ProfilesData::decode(&*encode(&converter.convert(), &EncodeOptions::default())).unwrap();
+    assert!(profiles(&data).count() > 0);
+}
+
+#[test]
+fn compressed_recordings_that_are_cut_are_converted_as_far_as_they_go() {
+    let place = Place::new();
+    let (one, two) = (recording(SHAPE), recording(OTHER));
+    for (form, mut bytes) in
+        [("gzip", [gzip(&one), gzip(&two)].concat()), ("zstd", [zstd(&one), zstd(&two)].concat())]
+    {
+        bytes.truncate(bytes.len() - 30);
+        let (code, said) = place.convert(&bytes, &[]);
+        let expected = format!("in.jfr: the {form} stream is cut or damaged");
+        assert!(code == 2 && said.matches(&expected).count() == 1, "{said}");
+        assert!(place.sum() >= sum_of_weights(SHAPE), "{form}");
+        // Others are converted all the same.
+        let other = place.file("other.jfr", &one);
+        let (code, said) = place.convert(&bytes, &[text(&other)]);
+        assert!(code == 2 && said.matches(&expected).count() == 1, "{said}");
+        assert!(place.sum() >= 2 * sum_of_weights(SHAPE), "{form}");
+    }
+}
+
+/// Regression: the second recording was lost, whole as it is.
+#[test]
+fn a_whole_recording_behind_one_that_is_cut_is_converted() {
+    let place = Place::new();
+    let (first, whole) = (recording(SHAPE), recording(Shape { events: 500, ..SHAPE }));
+    let expected = sum_of_weights(Shape { events: 500, ..SHAPE });
+    let mut cuts: Vec<usize> = (68..first.len()).step_by(first.len() / 23).collect();
+    cuts.extend([69, 70, first.len() - 40]);
+    for cut in cuts {
+        let bytes = [&first[..cut], &whole].concat();
+        let (code, said) = place.convert(&bytes, &[]);
+        assert_eq!(code, 2, "{cut}: {said}");
+        // What comes before the cut has no metadata.
+        assert_eq!(place.sum(), expected, "{cut}: {said}");
+        assert_eq!(convert_stdin(&bytes, &place.path("from-stdin"), &[]).0, 2, "{cut}");
+        assert!(said.contains("in.jfr: byte "), "{cut}: {said}");
+        let mut converter = JfrToOtlp::default();
+        assert!(converter.add(&bytes).is_err(), "{cut}");
+        let counts: Vec<_> = converter.counts().map(|(_, count)| count.converted).collect();
+        assert_eq!(counts, [500], "{cut}");
+        // So it is between two that are whole.
+        let (code, said) = place.convert(&[&whole[..], &bytes].concat(), &[]);
+        assert_eq!((code, place.sum()), (2, 2 * expected), "{cut}: {said}");
+    }
+}
+
+/// The sums of what a converter has, by type.
+fn sums(converter: &mut JfrToOtlp) -> Vec<(String, i64)> {
+    let batch = converter.convert();
+    let sum = |profile: &otlpprof::model::Profile| {
+        let source = profile.profile_type;
+        let values = profile.samples().iter().map(|sample| sample.value).sum();
+        (format!("{}/{}/{}", source.name, source.sample_type, source.period_type), values)
+    };
+    batch.profiles.iter().map(sum).collect()
+}
+
+/// HotSpot's chunks hold copies of their headers, and metadata at several places.
+#[test]
+fn real_recordings_that_are_cut_do_not_hide_what_follows() {
+    for (name, bytes) in recordings(|name| name.ends_with("-rich") || name == "async-profiler") {
+        for cut in [bytes.len() / 3, bytes.len() * 2 / 3 + 1, bytes.len() - 10] {
+            let mut apart = JfrToOtlp::default();
+            assert!(apart.add(&bytes[..cut]).is_err(), "{name} {cut}");
+            apart.add(&bytes).unwrap();
+            let mut joined = JfrToOtlp::default();
+            let joined_bytes = [&bytes[..cut], &bytes].concat();
+            assert!(joined.add_reader(&*joined_bytes).is_err(), "{name} {cut}");
+            assert_eq!(sums(&mut joined), sums(&mut apart), "{name} {cut}");
+        }
+    }
+}
+
+/// Regression: version 1.0, which the JDK's own reader takes, was refused.
+#[test]
+fn recordings_of_jdk_9_and_10_are_read() {
+    const READ: i64 = 200;
+    const SETTING: i64 = 201;
+    const SAMPLE: i64 = 202;
+    const PROPERTY: i64 = 203;
+    let texts = |names: [&'static str; 2]| names.map(|name| (name, STRING, false, false));
+    let [name, value] = texts(["name", "value"]);
+    let [key, of] = texts(["key", "value"]);
+    let setting: &'static [FieldOf] = vec![START, ("id", LONG, false, false), name, value].leak();
+    let property: &'static [FieldOf] = vec![START, key, of].leak();
+    let types: [TypeOf; 4] = [
+        (
+            READ,
+            "com.oracle.jdk.SocketRead",
+            "jdk.jfr.Event",
+            &[START, DURATION, EVENT_THREAD, STACK, ("bytesRead", LONG, false, false)],
+        ),
+        (SETTING, "com.oracle.jdk.ActiveSetting", "jdk.jfr.Event", setting),
+        (SAMPLE, "com.oracle.jdk.ExecutionSample", "jdk.jfr.Event", &[START, STACK]),
+        (PROPERTY, "com.oracle.jdk.InitialSystemProperty", "jdk.jfr.Event", property),
+    ];
+    let events = |out: &mut Writer| {
+        out.event(SETTING, |out| {
+            [1, SAMPLE].into_iter().for_each(|field| out.long(field));
+            ["period", "10 ms"].into_iter().for_each(|text| out.text(text));
+        });
+        out.event(PROPERTY, |out| {
+            out.long(1);
+            ["java.vm.version", "9+181"].into_iter().for_each(|text| out.text(text));
+        });
+        out.event(READ, |out| [10, 700, 1, 1, 50].into_iter().for_each(|field| out.long(field)));
+        out.event(SAMPLE, |out| [10, 1].into_iter().for_each(|field| out.long(field)));
+    };
+    let constants = |out: &mut Writer| pools_of_constants(out, SHAPE, 3);
+    let mut bytes = crafted(&[VALUE_TYPES, &types].concat(), events, CONSTANT_POOLS, constants);
+    bytes[4..8].copy_from_slice(&[0, 1, 0, 0]);
+    let place = Place::new();
+    let two = [&bytes[..], &bytes].concat();
+    let (code, said) = place.convert(&two, &["--event", "com.oracle.jdk.SocketRead:bytesRead"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("jdk.SocketRead: 2 converted") && said.contains("jdk.ExecutionSample: 2 conv"),
+        "{said}"
+    );
+    assert_eq!(place.sum(), 2 * (700 + 50 + 1 + 50));
+    let data = place.data();
+    assert!(profiles(&data).any(|profile| profile.period == 10_000_000), "{said}");
+    let resource = data.resource_profiles[0].resource.as_ref().unwrap();
+    assert!(resource.attributes.iter().any(|attribute| attribute.key == "process.runtime.version"));
+    // What comes bit by bit is read as well.
+    let (code, said) = convert_stdin(&two, &place.path("followed"), &["--follow"]);
+    assert!(code == 0 && said.contains("jdk.SocketRead: 2 converted"), "{said}");
+    let mut old = bytes;
+    old[5] = 0;
+    let (code, said) = place.convert(&old, &[]);
+    assert!(code == 2 && said.contains("JFR version 0.0 is not supported, only 1.x and 2.x"), "{said}");
+}
+
+/// Regression: an empty profile was written, and the exit code was 0.
+#[test]
+fn a_recording_with_nothing_to_convert_is_said_to_have_none() {
+    const STARTED: i64 = 200;
+    let types: [TypeOf; 1] = [(STARTED, "jdk.ThreadStart", "jdk.jfr.Event", &[START, STACK])];
+    let events = |out: &mut Writer| {
+        out.event(STARTED, |out| [1, 1].into_iter().for_each(|field| out.long(field)));
+    };
+    let constants = |out: &mut Writer| pools_of_constants(out, SHAPE, 3);
+    let bytes = crafted(&[VALUE_TYPES, &types].concat(), events, CONSTANT_POOLS, constants);
+    let place = Place::new();
+    let (code, said) = place.convert(&bytes, &[]);
+    let input = place.path("in.jfr");
+    let why = "profiles are made of none of its events; --event NAME converts others";
+    let nothing = format!("otlpprof: nothing to convert in {}: {why}\n", input.display());
+    assert_eq!((code, said), (2, format!("not converted: jdk.ThreadStart 1\n{nothing}")));
+    assert!(!place.path("out").exists());
+    let (code, said) = convert_stdin(&bytes, &place.path("out"), &["--follow"]);
+    assert!(code == 2 && said.contains(&format!("otlpprof: nothing to convert in -: {why}\n")), "{said}");
+    assert_eq!(place.convert(&bytes, &["--event", "jdk.ThreadStart"]).0, 0);
+}
+
+/// Regression: the result was empty without a word.
+#[test]
+fn a_window_without_events_is_said_to_have_none() {
+    let place = Place::new();
+    let (code, said) = place.convert(&recording(SHAPE), &["--end", "1000"]);
+    assert_eq!(code, 2, "{said}");
+    let nothing = "the window of --start and --end has no event, and 40 lie outside; the recording is of \
+                   2023-11-14T22:13:20.000Z to 2023-11-14T22:13:20.000Z\n";
+    assert!(said.contains("0 converted, 0 without a stack, 40 outside") && said.ends_with(nothing), "{said}");
+    assert!(!place.path("out").exists());
+    let (_, said) = convert_stdin(&recording(SHAPE), &place.path("out"), &["--follow", "--end", "1000"]);
+    assert!(said.contains("nothing to convert in -: the window of --start and --end has no event"), "{said}");
+}
+
+/// The synthetic recordings' events are 10 µs apart, the first 1 µs behind the beginning.
+#[test]
+fn windows_may_be_given_by_spans_and_with_offsets_from_utc() {
+    let place = Place::new();
+    let converted = |more: &[&str]| {
+        let (code, said) = place.convert(&recording(SHAPE), more);
+        assert_eq!(code, 0, "{said}");
+        let count = said.split(": ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+        count.parse::<u32>().unwrap()
+    };
+    assert_eq!(converted(&["--start", "+15us", "--end", "+95us"]), 8);
+    assert_eq!(converted(&["--start", "+385us"]), 1);
+    let local = ["2023-11-15T00:13:20+02:00", "2023-11-14T18:43:20.000095-0330"];
+    assert_eq!(converted(&["--start", local[0], "--end", local[1]]), 10);
+    assert_eq!(START_NANOS, 1_700_000_000_000_000_000);
+    // Each recording begins at a time of its own.
+    let mut later = recording(SHAPE);
+    later[32..40].copy_from_slice(&(START_NANOS + 3_600_000_000_000).to_be_bytes());
+    let later = place.file("later.jfr.gz", &gzip(&later));
+    assert_eq!(converted(&[text(&later), "--end", "+95us"]), 20);
+    for more in
+        [&["--start", "+"][..], &["--start", "2023-11-15T00:13:20+2"], &["--start", "+1s", "--follow"]]
+    {
+        let (code, said) = place.convert(&recording(SHAPE), more);
+        assert_eq!(code, 2, "{more:?}: {said}");
+    }
+}
+
+#[test]
+fn a_result_has_the_resource_attributes_that_are_asked_for() {
+    let place = Place::new();
+    let (code, said) = place.convert(
+        &recording(SHAPE),
+        &["--service", "shop", "--resource", "deployment.environment.name=test", "--resource", "note=a=b"],
+    );
+    assert_eq!(code, 0, "{said}");
+    let check = |data: &ProfilesData| {
+        let attributes = &data.resource_profiles[0].resource.as_ref().unwrap().attributes;
+        for (key, value) in
+            [("service.name", "shop"), ("deployment.environment.name", "test"), ("note", "a=b")]
+        {
+            let found: Vec<_> = attributes.iter().filter(|attribute| attribute.key == key).collect();
+            let [attribute] = found[..] else { panic!("{key}: {attributes:?}") };
+            let of = attribute.value.as_ref().and_then(|value| value.value.clone());
+            assert_eq!(of, Some(wire::Value::StringValue(value.to_owned())), "{key}");
+        }
+    };
+    check(&place.data());
+    let followed = ["--follow", "--service", "shop", "--resource", "deployment.environment.name=test"];
+    let out = place.path("out");
+    let (code, said) =
+        convert_stdin(&recording(SHAPE), &out, &[&followed[..], &["--resource", "note=a=b"]].concat());
+    assert_eq!(code, 0, "{said}");
+    check(&ProfilesData::decode(&std::fs::read(&out).unwrap()[4..]).unwrap());
+    for wrong in [["--resource", "novalue"], ["--resource", "=x"], ["--service", ""]] {
+        assert_eq!(place.convert(&recording(SHAPE), &wrong).0, 2, "{wrong:?}");
+    }
+}
+
+/// Regression: what was to be compressed by its name was not.
+#[test]
+fn results_are_compressed_as_their_name_says() {
+    let place = Place::new();
+    let input = place.file("in.jfr", &recording(SHAPE));
+    for (name, more) in [
+        ("out.otlp.gz", &[][..]),
+        ("out.json.gz", &["--format", "json-pretty", "--include-payload"][..]),
+        ("out.GZ", &["--follow"][..]),
+    ] {
+        let out = place.path(name);
+        let (code, said) = match more {
+            ["--follow"] => convert_stdin(&recording(SHAPE), &out, more),
+            _ => otlpprof(&[&["convert", text(&input), "-o", text(&out)], more].concat()),
+        };
+        assert_eq!(code, 0, "{said}");
+        let bytes = std::fs::read(&out).unwrap();
+        assert_eq!(bytes[..2], [0x1f, 0x8b], "{name}");
+        let mut unpacked = Vec::new();
+        MultiGzDecoder::new(&*bytes).read_to_end(&mut unpacked).unwrap();
+        assert!(unpacked.len() > bytes.len(), "{name}");
+        let (code, said) = otlpprof(&["validate", "--strict", text(&out)]);
+        assert_eq!(code, 0, "{name}: {said}");
+    }
+    for name in ["out.zst", "out.xz"] {
+        let (code, said) = otlpprof(&["convert", text(&input), "-o", text(&place.path(name))]);
+        assert!(code == 2 && said.lines().count() == 1 && said.contains("only as .gz"), "{said}");
+        assert!(!place.path(name).exists());
+    }
+}
+
+/// Regression: what `convert --timestamps --validate` had found good, `validate --strict` did not.
+#[test]
+fn the_rules_say_the_same_before_a_result_is_written_and_behind() {
+    const SLEPT: i64 = 200;
+    let types: [TypeOf; 1] =
+        [(SLEPT, "jdk.ThreadSleep", "jdk.jfr.Event", &[START, DURATION, EVENT_THREAD, STACK])];
+    let events = |out: &mut Writer| {
+        for time in [10, 60] {
+            out.event(SLEPT, |out| [time, 30, 1, 1].into_iter().for_each(|field| out.long(field)));
+        }
+    };
+    let constants = |out: &mut Writer| pools_of_constants(out, SHAPE, 3);
+    let bytes = crafted(&[VALUE_TYPES, &types].concat(), events, CONSTANT_POOLS, constants);
+    let place = Place::new();
+    let out = place.path("out");
+    for times in [&[][..], &["--timestamps"]] {
+        for strict in [&[][..], &["--strict"]] {
+            let (code, said) = place.convert(&bytes, &[&["--validate"], times, strict].concat());
+            let (of_result, report) = otlpprof(&[&["validate", text(&out)], strict].concat());
+            assert_eq!(code, of_result, "{times:?} {strict:?}: {said}{report}");
+            let of_convert: Vec<_> = said.lines().filter(|line| line.starts_with(text(&out))).collect();
+            assert_eq!(of_convert, report.lines().collect::<Vec<_>>(), "{times:?} {strict:?}");
+        }
+    }
+}
