@@ -55,7 +55,7 @@ fn spawn(command: &mut Command) -> Child {
     command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
-/// What the program has measured itself.
+/// Milliseconds that the program measures itself, without an agent.
 fn alone_ms(java: &str, classes: &str) -> f64 {
     let child = spawn(program(java, classes).args(["programs.RecordingStart", "alone"]));
     let output = child.wait_with_output().expect("the program's output");
@@ -64,7 +64,7 @@ fn alone_ms(java: &str, classes: &str) -> f64 {
     ns / 1e6
 }
 
-/// What the agent says, after which the program is let go.
+/// Milliseconds that the agent logs. The program ends when the agent has logged them.
 fn by_agent_ms(java: &str, classes: &str, options: &str) -> f64 {
     let mut command = program(java, classes);
     // The options go before the class.

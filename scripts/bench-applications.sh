@@ -58,7 +58,7 @@ else
     done
 fi
 
-# What a program's head says: head NAME WORD, one a line.
+# Values of a keyword in the head of a driver program, one a line: head_of NAME WORD
 head_of() {
     sed -n "s|^// $2: ||p" "benches/applications/$1.java"
 }

@@ -85,7 +85,7 @@ export DEBIAN
 
 # Runs a program in a root of its own: in_debian11 PROGRAM [ARGUMENT...]
 in_debian11() {
-    # What is mounted goes with the namespace.
+    # The mounts end with the namespace.
     timeout 120 "${alone[@]}" bash -euc '
         root=$1 jdk=$2 folder=$3 out=$4
         shift 4

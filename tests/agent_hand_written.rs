@@ -8,7 +8,7 @@ use agent_support::stacks::{Stack, cpu_stacks};
 use agent_support::{JavaRun, LIBRARIES, java_homes};
 use otlpprof::core::stack_walker::StackWalker;
 
-/// What every function that `programs.HandWritten` burns in is called by.
+/// The callers of every function that `programs.HandWritten` burns in.
 const CALLERS: [&str; 4] =
     ["ddprof_call", "Java_programs_Native_call", "programs.Native.call", "programs.HandWritten.burn"];
 

@@ -355,7 +355,7 @@ fn a_killed_jvms_repository_that_had_another_recording_stays() {
         drop(killed);
         let mut next = recording_in(&home, folder.path()).start();
         next.wait_until("marked", |_| repositories(folder.path(), true).len() == 1);
-        // What is removed is removed before its own mark can go.
+        // An abandoned repository is removed before the next JVM's own mark can go.
         next.terminate();
         next.finish();
         assert!(fs::read_dir(&theirs).is_ok_and(|mut files| files.next().is_some()), "{}", home.display());

@@ -192,7 +192,7 @@ fn large_messages_are_read_in_four_times_their_size() {
             assert_read(&run(largest, arguments, &file), &format!("{name} {arguments:?}"));
         }
     }
-    // What is in memory is the largest message, however many there are and whatever they have.
+    // Only the largest message is in memory, however many there are and whatever they contain.
     let messages: Vec<_> = (0..24).map(|seed| self::usual(seed, 6_000, 30)).collect();
     let largest = messages.iter().map(|data| data.encoded_len()).max().unwrap();
     let frames: Vec<u8> = messages.iter().flat_map(|data| framed(&data.encode_to_vec())).collect();
@@ -251,7 +251,7 @@ fn elements_that_grow_are_bounded() {
         ("a million of samples", in_profile(&[0x12, 0].repeat(1_000_000)), false),
     ] {
         let file = files.add("hostile", &message);
-        // What is refused is refused by what they all read with.
+        // One reader serves all commands: a refusal needs no more than two of them.
         for arguments in if refused { &READERS[2..4] } else { &READERS[..] } {
             let output = run(message.len(), arguments, &file);
             let stderr = String::from_utf8_lossy(&output.stderr);

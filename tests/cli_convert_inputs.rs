@@ -1,5 +1,5 @@
-//! What recordings `otlpprof convert` takes, and how: compressed, of an old version, cut, with nothing to convert; and what a
-//! user says of the result besides.
+//! Inputs of `otlpprof convert`: recordings that are compressed, of an old version, cut, or have nothing to convert. And the
+//! options that name the result's resource.
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
@@ -164,7 +164,7 @@ fn a_whole_recording_behind_one_that_is_cut_is_converted() {
         let bytes = [&first[..cut], &whole].concat();
         let (code, said) = place.convert(&bytes, &[]);
         assert_eq!(code, 2, "{cut}: {said}");
-        // What comes before the cut has no metadata.
+        // The part before the cut has no metadata.
         assert_eq!(place.sum(), expected, "{cut}: {said}");
         assert_eq!(convert_stdin(&bytes, &place.path("from-stdin"), &[]).0, 2, "{cut}");
         assert!(said.contains("in.jfr: byte "), "{cut}: {said}");
@@ -256,7 +256,7 @@ fn recordings_of_jdk_9_and_10_are_read() {
     assert!(profiles(&data).any(|profile| profile.period == 10_000_000), "{said}");
     let resource = data.resource_profiles[0].resource.as_ref().unwrap();
     assert!(resource.attributes.iter().any(|attribute| attribute.key == "process.runtime.version"));
-    // What comes bit by bit is read as well.
+    // Bytes that come bit by bit are read as well.
     let (code, said) = convert_stdin(&two, &place.path("followed"), &["--follow"]);
     assert!(code == 0 && said.contains("jdk.SocketRead: 2 converted"), "{said}");
     let mut old = bytes;

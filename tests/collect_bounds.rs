@@ -10,7 +10,7 @@ use std::time::Duration;
 use otlpprof::cli::collect::{Server, Store};
 use peak_support::{MIB, SERIAL, peak_of};
 
-/// What the receiver may take, with what the senders take here.
+/// Bytes that receiver and senders may take together.
 const MOST: usize = 256_000_000;
 /// Requests at once.
 const CONNECTIONS: usize = 12;
@@ -25,7 +25,7 @@ struct Request {
     unit: Vec<u8>,
     times: usize,
     tail: Vec<u8>,
-    /// What is answered, if not that there are too many.
+    /// The answer's status, unless there are too many requests.
     status: u16,
 }
 
@@ -106,7 +106,7 @@ fn ask(address: SocketAddr, request: &Request) -> Option<(u16, String)> {
         stream.write_all(&request.unit.repeat(request.times % 1024))?;
         stream.write_all(&request.tail)
     };
-    // What is refused is not taken to its end.
+    // A refused request is not read to its end.
     let _ = send();
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);

@@ -39,7 +39,7 @@ const OF_JVM: [TypeOf; 3] = [
         &[START, ("id", LONG, false, false), ("name", STRING, false, false), ("value", STRING, false, false)],
     ),
 ];
-/// Those that async-profiler has besides.
+/// Types that async-profiler has besides.
 const OF_ASYNC_PROFILER: [TypeOf; 2] = [
     (
         WALL_CLOCK,
@@ -49,7 +49,7 @@ const OF_ASYNC_PROFILER: [TypeOf; 2] = [
     ),
     (LOG, "profiler.Log", "jdk.jfr.Event", &[START]),
 ];
-/// Those of Datadog's profiler.
+/// Types of Datadog's profiler.
 const OF_DATADOG: [TypeOf; 2] = [
     (EXECUTION, "datadog.ExecutionSample", "jdk.jfr.Event", &[START, SAMPLED, STACK]),
     (METHOD_SAMPLE, "datadog.MethodSample", "jdk.jfr.Event", &[START, SAMPLED, STACK]),
@@ -58,7 +58,7 @@ const OF_DATADOG: [TypeOf; 2] = [
 /// A setting: the event's type, name and value.
 type Setting = (i64, &'static str, &'static str);
 
-/// What a chunk has: settings, and so many samples of a type, in a state of this key.
+/// A chunk's content: settings, and so many samples of a type, in a state of this key.
 struct Content<'a> {
     settings: &'a [Setting],
     samples: &'a [(i64, usize, i64)],
@@ -103,7 +103,7 @@ fn by_jvm(content: &Content<'_>) -> Vec<u8> {
 /// The period, and the sum of the samples' values, by profile type, period's type and event.
 type Sums = BTreeMap<(String, String, String), (i64, i64)>;
 
-/// What becomes of recordings.
+/// The sums of converted recordings.
 fn converted(recordings: &[&[u8]]) -> Sums {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("out");

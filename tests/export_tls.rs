@@ -136,7 +136,7 @@ fn only_a_trusted_certificate_of_the_right_host_is_talked_to() {
     assert_eq!((stats.lost(Loss::Tls), stats.retries), (ONE, 0), "another host: {stats:?}");
 }
 
-/// What is made of a certificate that `openssl req -x509` marks as an authority's unless it is asked not to.
+/// Uploads, and asserts that nothing arrives, that nothing is retried, and that a line `says` why.
 fn assert_refused(port: u16, host: &str, trusted: &Path, says: &str) {
     let stats = upload(&format!("https://{host}:{port}"), Some(trusted));
     assert_eq!((stats.lost(Loss::Tls), stats.retries), (ONE, 0), "{says}: {stats:?}");
@@ -144,7 +144,8 @@ fn assert_refused(port: u16, host: &str, trusted: &Path, says: &str) {
     assert!(lines.iter().any(|line| line.contains(says)), "{says}: {lines:?}");
 }
 
-/// As curl takes it. It was refused, as the certificate of an authority and so of no server.
+/// Regression: a certificate that `openssl req -x509` makes, which marks it as an authority's, was refused as no server's. curl
+/// takes it.
 #[test]
 fn a_self_signed_authority_is_talked_to_if_it_is_the_very_certificate_that_is_given() {
     keep_warnings();

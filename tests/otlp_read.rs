@@ -175,7 +175,7 @@ fn all_samples(message: &EncodedMessage) -> Vec<Sample> {
     scopes.flat_map(EncodedScope::profiles).flat_map(EncodedProfile::samples).collect()
 }
 
-/// Those of a decoded one.
+/// The samples of a decoded message.
 fn all_decoded_samples(data: &ProfilesData) -> Vec<Sample> {
     let scopes = data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles);
     scopes.flat_map(|scope| &scope.profiles).flat_map(|profile| &profile.samples).cloned().collect()

@@ -361,7 +361,7 @@ extern "C" fn note_all_blocked(_: i32) {
     SEEN_BLOCKED.store(blocked(), Ordering::SeqCst);
 }
 
-/// What a handler finds blocked, with and without a session.
+/// The signals that a handler finds blocked are the same with and without a session.
 #[test]
 fn a_foreign_handler_has_the_mask_that_it_would_have_without_us() {
     let _guard = serially();

@@ -186,7 +186,7 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_start0(
     })
 }
 
-/// What begins with `options: ` is the caller's mistake, and what begins with `disabled: ` the user's wish.
+/// An answer that begins with `options: ` is the caller's mistake, one that begins with `disabled: ` the user's wish.
 ///
 /// # Safety
 /// `env` is the current thread's; `options` a live reference to a string.

@@ -60,7 +60,7 @@ impl NativeThreadNames {
     }
 }
 
-/// What the kernel keeps of a Java thread's name.
+/// The part of a Java thread's name that the kernel keeps.
 fn as_kept(name: &str) -> &[u8] {
     let bytes = name.as_bytes();
     &bytes[..bytes.len().min(LONGEST)]

@@ -19,7 +19,7 @@ pub(super) struct ThreadLabel {
     pub(super) id: i64,
 }
 
-/// What the threads of an interval are called.
+/// Names of the threads that an interval has samples of.
 #[derive(Debug, Default)]
 pub(super) struct IntervalLabels {
     /// Java threads, by incarnation.

@@ -1,4 +1,4 @@
-//! What Java threads were called, life by life: told at a thread's start, and wherever it is renamed.
+//! Names of Java threads, life by life: noted at a thread's start and at each renaming.
 //!
 //! A thread that is renamed is another life of it from then on, if it has been sampled under the name before. So each sample has
 //! the name of its time, and a pool that renames its threads for each task costs no more lives than there are samples.
@@ -30,7 +30,7 @@ struct Known {
     other_name: Option<String>,
 }
 
-/// Those of this process.
+/// The names of this process's threads.
 pub(super) static THREAD_NAMES: ThreadNames = ThreadNames([const { Mutex::new(BTreeMap::new()) }; SHARDS]);
 
 impl ThreadNames {

@@ -37,7 +37,7 @@ const LONGEST: i32 = 1024;
 static ORIGINAL: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 /// Whether renames are followed.
 static IS_FOLLOWING: AtomicBool = AtomicBool::new(false);
-/// What a session has changed.
+/// The binding of `Thread.setNativeName` that a session has replaced.
 static CHANGED: LivePhaseMutex<Option<Binding>> = LivePhaseMutex::new(None);
 
 /// Follows renames from now on.

@@ -17,7 +17,7 @@ pub(super) struct Input {
     pub(super) path: PathBuf,
     /// How many bytes it had when it was opened: whoever adds some meanwhile does not change what it says.
     length: u64,
-    /// What can be read once only.
+    /// A copy of an input that can be read only once.
     kept: Option<File>,
 }
 

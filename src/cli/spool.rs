@@ -1,4 +1,4 @@
-//! What can be read once, kept where it can be read again.
+//! Copies of inputs that can be read only once, such as pipes.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write as _};
@@ -11,7 +11,7 @@ use anyhow::{Context as _, bail};
 const MOST_KEPT: u64 = 8 << 30;
 const COPY_LEN: usize = 1 << 16;
 
-/// What comes of `path`, in a file that nobody else has and that goes with whoever has it.
+/// Copies `from` to an unnamed temporary file, which ends with its last descriptor. `path` is for messages.
 pub(super) fn kept(mut from: impl Read, path: &Path) -> anyhow::Result<File> {
     let directory = std::env::temp_dir();
     let in_directory = || directory.display().to_string();

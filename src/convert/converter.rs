@@ -78,7 +78,7 @@ pub struct JfrToOtlp {
     tables: Tables,
     profiles: Profiles,
     libraries: Libraries,
-    /// Those of the recording's chunks before the current one.
+    /// Settings of the recording's chunks before the current one.
     settings: KeptSettings,
     described: Described,
     counts: Vec<(String, EventCount)>,

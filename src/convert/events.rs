@@ -52,10 +52,10 @@ pub struct Period {
 pub enum Only {
     /// No such type: all.
     All,
-    /// Those that a clock of CPU time has caused, or another event that async-profiler counts in its place: then they are
-    /// a profile of that event.
+    /// Samples by a clock of CPU time, or by another event that async-profiler counts in its place: then they are a profile
+    /// of that event.
     CpuClock,
-    /// Those that a wall clock has.
+    /// Samples by a wall clock.
     WallClock,
 }
 

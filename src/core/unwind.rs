@@ -36,7 +36,7 @@ pub enum CfaRule {
     IndexedSpDeref {
         /// DWARF register number of the index.
         register: u8,
-        /// What the index is multiplied by.
+        /// The factor of the index.
         scale: u8,
         /// Added to SP and the scaled index before the load.
         at: i16,

@@ -38,15 +38,15 @@ pub enum AuthorityError {
     /// Neither an address nor a name.
     #[error("host {host}: {reason}")]
     Host {
-        /// What was given.
+        /// The host as given.
         host: String,
-        /// What it has to be.
+        /// The rule that the host breaks.
         reason: &'static str,
     },
     /// Text behind the host's colon that is no port.
     #[error("port {port:?}: must be a number from 0 to 65535")]
     Port {
-        /// What was given.
+        /// The port as given.
         port: String,
     },
 }

@@ -85,7 +85,7 @@ pub enum FileError {
     Link {
         /// The file.
         path: PathBuf,
-        /// What of its path is the link.
+        /// The part of the path that is the link.
         link: PathBuf,
     },
     /// A file that another user has made, where everybody can.
@@ -151,7 +151,7 @@ pub struct FileExporter {
 #[derive(Debug)]
 struct State {
     stats: FileStats,
-    /// What could not be written.
+    /// Messages that could not be written.
     kept: Queue,
     /// Device and inode of the file whose content was checked.
     checked: Option<(u64, u64)>,
@@ -254,7 +254,7 @@ impl FileExporter {
         }
     }
 
-    /// What is kept counts as failed: there will be no other attempt.
+    /// Counts the kept messages as failed: no other attempt follows.
     pub fn give_up(&self) {
         let mut state = self.state.lock();
         let kept: Tally = state.kept.drain().iter().map(Tally::of).sum();

@@ -149,7 +149,7 @@ pub(super) enum Answer {
     Tls(String),
     /// What answered does not speak HTTP, or the client failed in itself.
     Protocol(String),
-    /// What answered speaks another protocol, and what to do about it.
+    /// The other end speaks another protocol; the text says what to do.
     OtherProtocol(&'static str),
 }
 
@@ -160,9 +160,9 @@ pub(super) struct Client {
     endpoint: Endpoint,
     headers: HeaderMap,
     compression: Compression,
-    /// What comes over the wire.
+    /// The first bytes of the connection.
     outside: Seen,
-    /// What comes over TLS; the same without.
+    /// The first bytes inside TLS; without TLS those of the connection.
     inside: Seen,
     has_authorities: bool,
 }
@@ -238,7 +238,7 @@ impl Client {
         answer.unwrap_or_else(|_| Answer::Broken("the HTTP client panicked".to_owned()))
     }
 
-    /// What speaks another protocol than the URL says.
+    /// The answer for a port that speaks another protocol than the URL says.
     fn other_protocol(&self) -> Option<Answer> {
         let advice = match (self.endpoint.is_https(), self.outside.protocol(), self.inside.protocol()) {
             (true, Some(Protocol::Http), None) => {

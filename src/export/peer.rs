@@ -1,4 +1,4 @@
-//! What the other end of a connection speaks, by the first bytes that it sends: an HTTP client only says that they are no
+//! The protocol of a connection's other end, by the first bytes that it sends: an HTTP client only says that they are no
 //! answer, and a user has to know why.
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use ureq::Error;
 use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, NextTimeout, Transport};
 
-/// What a connection's first bytes are.
+/// A protocol that a connection's first bytes show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     /// An answer of HTTP/1.
@@ -31,7 +31,7 @@ impl Protocol {
     }
 }
 
-/// What was seen of the latest connection.
+/// The protocol of the latest connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen(Arc<Mutex<Option<Protocol>>>);
 

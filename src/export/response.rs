@@ -32,8 +32,8 @@ pub(super) fn partial_success(mime: &str, body: &[u8]) -> Option<PartialSuccess>
     (partial != PartialSuccess::default()).then_some(partial)
 }
 
-/// What a successful answer is instead of one of OTLP/HTTP ("OTLP/HTTP Response": protobuf or JSON, and its type says
-/// which); none if it is one, or has no body. A body that is not `whole` is judged by its type alone.
+/// A description of a successful answer that is none of OTLP/HTTP's ("OTLP/HTTP Response": protobuf or JSON, and its type
+/// says which); `None` if it is one, or has no body. A body that is not `whole` is judged by its type alone.
 pub(super) fn foreign(mime: &str, body: &[u8], whole: bool) -> Option<String> {
     let kind = mime.split(';').next().unwrap_or_default().trim();
     let is_protobuf = ["application/x-protobuf", "application/protobuf"].contains(&kind);

@@ -179,7 +179,7 @@ impl UploadStats {
     }
 }
 
-/// What a [`FileExporter`](super::FileExporter) has done so far. All that it was given is in one of the three.
+/// Messages of a [`FileExporter`](super::FileExporter) so far. Each is in one of the three.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileStats {
     /// Messages written whole.

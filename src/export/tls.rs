@@ -121,7 +121,7 @@ impl Transport for TlsTransport {
     }
 }
 
-/// What to do about an error of TLS; empty where nothing is known to help.
+/// Advice on an error of TLS; empty where nothing is known to help.
 pub(super) fn advice(error: &rustls::Error, has_authorities: bool) -> &'static str {
     use rustls::Error as E;
     match error {

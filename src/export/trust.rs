@@ -14,8 +14,8 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootC
 
 use super::http::ConfigError;
 
-/// What connections are made with: the certificates of the file `trusted`, or else the system's authorities, and a
-/// client's certificate with its key, if there is one.
+/// The configuration of connections: it trusts the certificates of the file `trusted`, or else the system's authorities,
+/// and shows a client's certificate, if there is one with its key.
 pub(super) fn client_config(
     trusted: Option<&Path>,
     client: Option<(&Path, &Path)>,

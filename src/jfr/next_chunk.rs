@@ -14,7 +14,7 @@ const MOST_CANDIDATES: u32 = 64;
 /// Size and type of an event have no more bytes.
 const EVENT_HEAD_LEN: usize = 5 + 9;
 
-/// What there is in some bytes.
+/// The result of a search for a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// A chunk begins at this offset.

@@ -42,7 +42,7 @@ pub(super) fn longest_list(schema: &Schema, field: &Field) -> Option<usize> {
     }
 }
 
-/// What has been met of a message.
+/// Counts of a message's parts so far, and their bounds.
 #[derive(Debug, Default)]
 pub(super) struct Bounds {
     /// The most elements.
@@ -56,7 +56,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Those of a message of these bytes.
+    /// The bounds of a message of these bytes.
     pub(super) fn of(message: &[u8]) -> Self {
         Self { most: ELEMENTS.max(message.len() / BYTES_FOR_EACH), ..Self::default() }
     }

@@ -32,7 +32,7 @@ pub struct EncodedMessage {
     pub compressed: bool,
     /// Its size in the file in bytes.
     pub size: u64,
-    /// What is odd about its encoding.
+    /// Oddities of its encoding.
     pub notes: Notes,
 }
 

@@ -47,7 +47,7 @@ impl<'a> EncodedResource<'a> {
         Self { bytes }
     }
 
-    /// Who was profiled.
+    /// The resource: the process that was profiled.
     pub fn resource(self) -> Option<Resource> {
         merged(self.bytes)
     }
@@ -59,7 +59,7 @@ impl<'a> EncodedResource<'a> {
 }
 
 impl<'a> EncodedScope<'a> {
-    /// What made the profiles.
+    /// The scope: the library that made the profiles.
     pub fn scope(self) -> Option<InstrumentationScope> {
         merged(self.bytes)
     }

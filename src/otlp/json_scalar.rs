@@ -28,7 +28,7 @@ impl fmt::Display for Scalar<'_> {
     }
 }
 
-/// What a field of this kind holds.
+/// A field's kind in words, for messages.
 pub(super) fn expected(kind: Kind) -> &'static str {
     match kind {
         Kind::Int32 => "a 32-bit integer",

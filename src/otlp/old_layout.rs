@@ -81,7 +81,7 @@ impl SampleLayout {
         match (fits_old, fits_new) {
             (true, false) => drop(self.only_old.get_or_insert(offset)),
             (false, true) => self.only_new = true,
-            // Who packs field 2 would pack values in field 4 too: it is a link.
+            // A writer that packs field 2 would pack values in field 4 too: the field is a link.
             (true, true) if seen.packed[2] && seen.varints[4] == 1 => {
                 self.rather_old.get_or_insert(offset);
             }
@@ -90,7 +90,7 @@ impl SampleLayout {
         }
     }
 
-    /// What the message is, `walked` to its end or to an error. Fields that an older layout explains are an
+    /// Decides which layout a message has that was `walked` to its end or to an error. Fields that an older layout explains are an
     /// error of the layout rather than of the bytes, unless a sample is of today's.
     pub(super) fn decide(self, walked: Result<(), ReadError>) -> Result<(), ReadError> {
         let sample = self.only_old.or(if self.rather_new { None } else { self.rather_old });

@@ -66,7 +66,7 @@ fn offset_of(text: &[u8], line: usize, column: usize) -> u64 {
     (before + column.saturating_sub(1)).min(text.len()) as u64
 }
 
-/// What was entered of a document.
+/// A key or an element on the path to the current value.
 enum Step {
     Key(&'static Field),
     /// One that is not the field's own, or none's.
@@ -202,7 +202,7 @@ enum Place {
     In(&'static Field),
 }
 
-/// What a value becomes.
+/// The field that a value is written to.
 struct Target<'t> {
     transcoder: &'t mut Transcoder,
     place: Place,

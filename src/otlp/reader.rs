@@ -262,7 +262,7 @@ impl Source<'_> {
                     return Ok(());
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // What the system refuses is no fault of the bytes.
+                // An error of the system is no fault of the bytes.
                 Err(error) if self.compressed && error.raw_os_error().is_none() => {
                     let detail = format!("gzip stream broken: {error}");
                     self.broken = Some(ReadError::new(ErrorKind::GzipCorrupt, came, detail));

@@ -23,7 +23,7 @@ type Strings = *const *const c_char;
 /// A function that others call, and what stands in for it.
 struct Function {
     name: &'static CStr,
-    /// What the dynamic linker finds for everybody.
+    /// The address that the dynamic linker finds.
     real: AtomicUsize,
 }
 

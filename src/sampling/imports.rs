@@ -222,7 +222,7 @@ struct Slot {
 }
 
 impl Slot {
-    /// What it holds; `None` if the object has just been unloaded.
+    /// The slot's word; `None` if the object has just been unloaded.
     fn value(&self) -> Option<u64> {
         ProcessMemory.load_u64(self.address.0)
     }

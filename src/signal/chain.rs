@@ -180,7 +180,7 @@ struct KernelAction {
     mask: u64,
 }
 
-/// What the kernel does with `signal`, whatever stands before the C library's function. Async-signal-safe.
+/// The kernel's action for `signal`, also where another library replaces the C library's function. Async-signal-safe.
 fn kernel_action(signal: i32) -> Option<KernelAction> {
     let mut action = KernelAction { handler: 0, flags: 0, restorer: 0, mask: 0 };
     let none = ptr::null::<KernelAction>();

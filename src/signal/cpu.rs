@@ -208,7 +208,7 @@ fn own(record: Option<&'static ThreadRecord>, occasion: Occasion) -> SignalOwner
     }
 }
 
-/// Whose a signal by `tgkill` is that the sampler may have sent; `sender` is the process that says to have sent it.
+/// The owner of a signal by `tgkill`, which the sampler may have sent; `sender` is the process that the signal names.
 fn owner_of_kill(sender: i32) -> SignalOwner {
     // SAFETY: getpid takes nothing and cannot fail.
     if sender != unsafe { libc::getpid() } {

@@ -35,10 +35,11 @@ const AMPLE_BYTES: usize = 64 << 10;
 /// 4 KiB, more with larger ones and by option).
 const AMPLE_ORDINARY_BYTES: usize = 256 << 10;
 
-/// What a handler takes of the thread's own stack beside the kernel's frame before it is on another: 360 bytes were measured.
+/// Bytes that a handler takes of the thread's own stack beside the kernel's frame, before it is on another: 360 were
+/// measured.
 pub const ENTRY_BYTES: usize = 512;
 
-/// What a walk takes at most without AsyncGetCallTrace, on whatever stack.
+/// Bytes that a walk without AsyncGetCallTrace takes at most, on whatever stack.
 const WALK_BYTES: usize = 7 << 10;
 
 /// The lowest address; 0 until they are there.
@@ -80,7 +81,7 @@ struct Stretch {
 }
 
 impl Stretch {
-    /// What there is of it below `here`, if that is in it.
+    /// Bytes of the stack below `here`, if that is in it.
     fn room_below(self, here: usize) -> Option<usize> {
         let room = here.wrapping_sub(self.low);
         (room < self.bytes).then_some(room)
@@ -207,7 +208,7 @@ fn alternate_stack(context: *mut c_void) -> Option<Stretch> {
     is_there.then(|| Stretch { low: stack.ss_sp.addr(), bytes: stack.ss_size })
 }
 
-/// What the kernel has put on the current stack for the handler, and what the handler has taken since.
+/// Bytes of the current stack that the kernel's frame and the handler have taken.
 fn kernel_frame_bytes(here: usize, context: *mut c_void) -> usize {
     // SAFETY: null, or what the kernel passed to the handler.
     let Some(ucontext) = (unsafe { context.cast::<libc::ucontext_t>().as_ref() }) else { return 0 };

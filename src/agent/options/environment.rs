@@ -47,7 +47,7 @@ impl Environment {
         self
     }
 
-    /// What the user calls a variable: its name, or that of the system property in its place.
+    /// The name of a variable in messages: its own, or that of the system property in its place.
     pub(super) fn shown<'a>(&'a self, name: &'a str) -> &'a str {
         self.properties.get(name).map_or(name, String::as_str)
     }

@@ -17,7 +17,7 @@ const RESOURCE_ATTRIBUTES: &str = "OTEL_RESOURCE_ATTRIBUTES";
 const SERVICE_NAME: &str = "OTEL_SERVICE_NAME";
 const OWN: &str = "OTEL_EXPORTER_OTLP_PROFILES_";
 const GENERAL: &str = "OTEL_EXPORTER_OTLP_";
-/// What follows the two.
+/// The ends of the variables' names, behind either prefix.
 const SUFFIXES: [&str; 8] = [
     "ENDPOINT",
     "HEADERS",

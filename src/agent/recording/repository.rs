@@ -122,7 +122,7 @@ fn is_repository_name(name: &str) -> bool {
     are_numbers && (7..=8).contains(&parts.len()) && lengths == [4, 2, 2, 2, 2, 2]
 }
 
-/// What tells one start of this machine from another (`random(4)`).
+/// A number that differs after each start of the machine (`random(4)`).
 fn boot_id() -> io::Result<String> {
     fs::read_to_string("/proc/sys/kernel/random/boot_id")
 }
@@ -146,7 +146,7 @@ mod tests {
         repository
     }
 
-    /// What is left beside a repository, whatever the order.
+    /// Names in the folder, sorted, after abandoned repositories beside our own have been removed.
     fn left(folder: &Path) -> Vec<String> {
         remove_abandoned(&folder.join(OWN));
         let names =

@@ -92,7 +92,7 @@ fn engine_of(event: &str, options: &Options) -> Option<&'static str> {
 pub(super) struct Selection {
     /// The events' names.
     pub(super) names: Vec<String>,
-    /// Those that the user has named.
+    /// Events that the user has named.
     chosen: Vec<String>,
     /// Those with no profile of their own.
     pub(super) requested: Vec<RequestedEvent>,
@@ -103,7 +103,7 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// What is wanted, in a JVM of this version of Java. The JVM is not asked which events it has: that takes longer than to
+    /// The events to record in a JVM of this version of Java. The JVM is not asked which events it has: that takes longer than to
     /// start a recording, and others may be registered later by the program.
     pub(super) fn new(options: &Options, java_version: u32) -> Self {
         let mut selection = Self::default();

@@ -45,7 +45,7 @@ pub(super) fn end_line(options: &Options, elapsed: Duration, counts: &[(&str, u6
     if let Some(upload) = &options.upload {
         let sent = numbered(count("upload.sent.messages"), "message");
         add(1, format!("; {sent} uploaded to {}", upload.endpoint.shown()));
-        // Those that were split are submitted again, as their parts.
+        // A message that was split is submitted again as its parts.
         let arrived = count("upload.sent.messages") + count("upload.split.messages");
         let missing = count("upload.submitted.messages").saturating_sub(arrived);
         add(missing, format!(", {missing} not uploaded"));

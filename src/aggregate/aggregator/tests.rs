@@ -1,4 +1,4 @@
-//! What the aggregator makes of records.
+//! Records in, samples out: tests of the aggregator.
 
 use super::*;
 use crate::aggregate::ProfileKind;

@@ -12,7 +12,7 @@ const BODIES: usize = 64 << 20;
 /// Requests that are looked at at a time.
 const AT_WORK: usize = 2;
 
-/// What there is for all requests.
+/// Memory that all requests share.
 #[derive(Debug)]
 pub(super) struct Memory {
     left: Mutex<Left>,

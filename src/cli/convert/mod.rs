@@ -94,7 +94,7 @@ pub(super) struct Args {
     strict: bool,
 }
 
-/// What the trace id of a link is.
+/// The source of a link's trace id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum LinksTo {
     /// The trace's, where the recording has it among the context's attributes (traceid), else the local root span's

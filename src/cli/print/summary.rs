@@ -20,7 +20,7 @@ pub(super) struct ProfileSummary<'a> {
     pub(super) sample_type: (&'a str, &'a str),
     /// The kind and unit of the period.
     pub(super) period_type: (&'a str, &'a str),
-    /// What was sampled, in one line without totals.
+    /// Types and period in one line, without totals.
     pub(super) kind: String,
     /// How many samples there are.
     pub(super) samples: usize,
@@ -61,7 +61,7 @@ pub(super) struct SampleView<'a> {
 pub(super) enum ShownFrames<'a> {
     /// Leaf first.
     All(Vec<Frame<'a>>),
-    /// Those of an earlier sample of the profile.
+    /// The frames of an earlier sample of the profile, by its number.
     OfSample(usize),
 }
 

@@ -38,7 +38,7 @@ struct FrameEntry {
     function: FrameId,
 }
 
-/// What frames and stacks of one table are in another.
+/// From the frames and stacks of one table to their ids in another.
 #[derive(Debug)]
 pub(super) struct Moved {
     pub(super) frames: Vec<Option<FrameId>>,

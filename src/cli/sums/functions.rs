@@ -1,11 +1,11 @@
-//! What was observed in functions, or in their lines: with them as leaf, and with them anywhere in the stack.
+//! Sums by function or by line: self (as the leaf) and total (anywhere in the stack, once a stack).
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::frames::{FrameId, FrameTable, Moved};
 
-/// What frames are summed by.
+/// The key that frames are summed by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum By {
     /// Name and file.
@@ -14,7 +14,7 @@ pub(in crate::cli) enum By {
     Line,
 }
 
-/// What was observed in a function.
+/// The values of a function's samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::cli) struct FunctionSum {
     /// With the function as leaf.

@@ -22,7 +22,7 @@ pub(in crate::cli) struct KindSums {
     label_sums: usize,
 }
 
-/// What was observed of a stack.
+/// The values of a stack's samples.
 #[derive(Debug, Default)]
 struct StackSums {
     total: i128,

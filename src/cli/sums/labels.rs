@@ -1,4 +1,4 @@
-//! What samples are labelled with: their attributes, and the span that they link to.
+//! Labels of samples: their attributes, and the span that they link to.
 
 use std::collections::HashMap;
 
@@ -32,7 +32,7 @@ pub(super) struct LabelSets {
     texts: usize,
 }
 
-/// What a sample is labelled with.
+/// The labels of a sample.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct LabelSet {
     /// `key = value` for each, by key, then `trace ID span ID`; empty without labels.

@@ -1,4 +1,4 @@
-//! What was observed of stacks, functions and lines, summed over messages, in bounded memory.
+//! Sums over messages by stack, function and line, in bounded memory.
 //!
 //! In: messages, one after the other. Out: for each kind of profile its total, the stacks with the highest
 //! sums and what their samples are labelled with, and the functions or lines with the highest sums. Used by
@@ -65,7 +65,7 @@ impl Sums {
         for profile in scopes.flat_map(EncodedScope::profiles) {
             let header = profile.header();
             let kind = kind_of(message.tables(), header.sample_type, header.period_type);
-            // What is of one stack and one set of labels is summed before the stack is looked at.
+            // Samples of one stack and one set of labels are summed before the stack is resolved.
             let mut observed = HashMap::<(i32, LabelSetId), i128>::new();
             for sample in profile.samples() {
                 let labels = translation.labels(&sample, &mut self.labels);
@@ -125,7 +125,7 @@ impl Sums {
         }
     }
 
-    /// What the set of labels of this number says.
+    /// The set of labels of this number.
     pub(super) fn labels(&self, set: LabelSetId) -> &LabelSet {
         self.labels.get(set)
     }
@@ -151,7 +151,7 @@ impl Sums {
     }
 }
 
-/// What one message's indices are in the sums.
+/// From one message's indices to ids of the sums.
 struct Translation<'m> {
     tables: EncodedTables<'m>,
     stacks: HashMap<i32, StackId>,

@@ -1,4 +1,4 @@
-//! What occurs again in a long sequence, in eight bytes for each element.
+//! Repeated elements of a long sequence, found in eight bytes for each element.
 
 /// Calls `found` with each element that occurred before, and with its first occurrence, in order. Elements
 /// are known by their hashes, which `hashes` gives twice.

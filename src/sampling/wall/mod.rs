@@ -62,7 +62,7 @@ pub struct Repeat {
 }
 
 counts! {
-    /// What the sampler has done since the process began.
+    /// Counts of the sampler since the process began.
     WallCounts {
         /// Threads looked at.
         visits,

@@ -25,12 +25,12 @@ const BATCH: f64 = 8.0;
 const SHORTEST_TICK: Duration = Duration::from_millis(1);
 /// A place that was empty in more rounds than that is visited no more until a thread has it.
 const MOST_EMPTY_ROUNDS: u32 = 16;
-/// What a thread uses from the end of a handler to where it waits again.
+/// CPU time of a thread from the end of a handler to where it waits again, at most.
 const WAY_BACK_NS: i64 = 20_000;
 /// A signal that has not been handled for so long was lost, or is blocked: another is sent.
 const LOST_AFTER_NS: u64 = 1_000_000_000;
 
-/// What the sampler knows of one place that is visited, and of the thread in it.
+/// The sampler's record of one slot of the thread table, and of the thread in it.
 #[derive(Clone, Copy, Debug)]
 struct Visited {
     generation: u32,
@@ -49,7 +49,7 @@ struct Visited {
     idle_cpu_ns: Option<i64>,
     /// The thread's time since it was asked for which others' samples stand.
     stood_for_ns: u64,
-    /// What has been told of its running and waiting for a processor.
+    /// The part of its running and waiting for a processor that is accounted for.
     run: RunAccount,
 }
 
@@ -343,8 +343,8 @@ impl Sampler {
     }
 }
 
-/// What of a thread's time others' samples are to stand for, since it is not asked now. Where it is not known whether the thread
-/// is to be sampled at all, its own next sample is.
+/// The part of a thread's time that others' samples stand for, since it is not asked now. Where it is not known whether the
+/// thread is to be sampled at all, its own next sample stands for its time.
 fn unmet(record: &ThreadRecord, visited: &Visited, elapsed_ns: u64) -> u64 {
     if record.wall.is_unwanted.load(Ordering::Relaxed) {
         return 0;

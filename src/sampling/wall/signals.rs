@@ -11,7 +11,7 @@ use crate::core::thread::ThreadRecord;
 use crate::signal::thread_table::SignalToken;
 use crate::signal::wall::SESSION;
 
-/// Who sends the signals.
+/// The sender of wall-clock signals.
 #[derive(Clone, Copy)]
 pub(super) struct Sender {
     signal: i32,

@@ -1,4 +1,4 @@
-//! What [`super`] asks, for x86-64.
+//! Room for a signal frame, on x86-64.
 
 use std::ptr;
 
@@ -13,7 +13,7 @@ const MARK: u32 = 0x4650_5853;
 /// The area without the registers of later processors.
 const LEGACY_BYTES: usize = 512;
 
-/// What may be lost to the alignment of area and frame.
+/// Bytes that the alignment of area and frame may take.
 const ALIGNMENT_BYTES: usize = 64 + 16;
 /// Below the stack pointer, where the interrupted function may have data.
 const RED_ZONE_BYTES: usize = 128;

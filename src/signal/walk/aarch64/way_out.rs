@@ -37,7 +37,7 @@ struct State {
     keeper: Option<(u32, u64)>,
 }
 
-/// What an instruction leads to.
+/// The state behind an instruction.
 enum Next {
     /// The instruction behind it, or elsewhere in the function.
     Here(State),
@@ -186,7 +186,7 @@ impl<M: Memory> Walk<'_, M> {
         let mut next = *state;
         for (index, number) in access.registers.into_iter().enumerate() {
             let slot = address.wrapping_add((index as u64).wrapping_mul(access.bytes));
-            // What has been stored on the way is loaded on the way; what lies above was not there yet.
+            // A register that was stored on the way is loaded from there; above the first SP nothing was stored.
             let load = |stored: Option<u64>| {
                 self.memory.load_u64(slot).filter(|_| slot >= start.sp && stored != Some(slot))
             };

@@ -89,7 +89,7 @@ fn two_bytes(code: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// What is behind the opcode of a vector instruction of this map.
+/// The bytes behind the opcode of a vector instruction of this map.
 fn vector(map: u8, opcode: u8, code: &[u8]) -> Option<&[u8]> {
     match (map, opcode) {
         // vzeroupper, vzeroall

@@ -76,7 +76,7 @@ impl<M: Memory> Walk<'_, M> {
         self.memory.load_u64(self.relative(jump.wrapping_add(2)).filter(|_| is_jump)?)
     }
 
-    /// What the distance at `at` leads to, which is an instruction's last four bytes.
+    /// The target of the distance at `at`, which is an instruction's last four bytes.
     fn relative(&self, at: u64) -> Option<u64> {
         let distance = self.memory.load_u32(at)? as i32;
         Some(at.wrapping_add(4).wrapping_add_signed(i64::from(distance)))

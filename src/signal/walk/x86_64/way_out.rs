@@ -30,7 +30,7 @@ struct State {
     keeper: Option<(u8, u64)>,
 }
 
-/// What an instruction leads to.
+/// The state behind an instruction.
 enum Next {
     /// The instruction behind it, or elsewhere in the function.
     Here(State),

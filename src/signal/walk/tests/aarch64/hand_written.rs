@@ -20,7 +20,7 @@ const CALLER_STACK: u64 = STACK + 0x2000;
 const CALLER_FP: u64 = CALLER_STACK + 0x100;
 const OTHER: u64 = 0x4242;
 
-/// What the code's callers look like; `code` is at `CODE_START`.
+/// A world with the code's callers; `code` is at `CODE_START`.
 fn world(code: &[u32]) -> World {
     let mut world = World::new();
     world.java_thread = 0;

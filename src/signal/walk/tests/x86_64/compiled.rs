@@ -313,7 +313,7 @@ fn compiled_code_that_is_at_strings_has_more_on_the_stack() {
         let (method, code) = world.compiled_with(&[(0x40, &compare)]);
         let sp = frame_sp - 8 * words;
         world.set(sp, if is_on_top { frame_sp } else { 0x42 }).set(CALLER_SP - 8, return_pc);
-        // What the size leads to.
+        // The word that the frame size alone would take for the return address.
         world.set(CALLER_SP - 8 - 8 * words, 0x99);
         let frames = world.walk(code + offset, sp, 0x1234, &[(2, rcx)]);
         assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
