@@ -1,8 +1,9 @@
 /*
- * Preloaded by tests: an allocator that unwinds inside malloc, as heap profilers do: it visits the dynamic linker's list while it
- * holds its own lock. Whoever allocates while visiting that list would sooner or later wait for a thread that waits for the list.
- * That is made certain here: an allocation, or a lock of pthreads, inside a call-back of dl_iterate_phdr ends the process with
- * status 86 and a line on stderr.
+ * Preloaded by tests: an allocator that unwinds inside malloc, as heap profilers do: each call visits the dynamic linker's list.
+ * Heap profilers hold a lock of their own meanwhile. A thread that allocates while it visits that list would sooner or later wait
+ * for a thread that waits for the list. Here such a mistake is seen each time: an allocation, or a lock of pthreads, inside a
+ * call-back of dl_iterate_phdr ends the process with status 86 and a line on stderr. So the allocator needs no lock, with which
+ * glibc's dlclose would wait for ever: it frees memory while it holds the linker's lock (elf/dl-close.c, _dl_close_worker).
  *
  * With UNWINDING_MALLOC_SELF_CHECK=malloc or =mutex it does so itself. At the end it writes how much it has seen.
  */
@@ -33,7 +34,6 @@ typedef int call_back(struct dl_phdr_info *, size_t, void *);
 
 static int (*real_iterate)(call_back *, void *);
 static int (*real_mutex_lock)(pthread_mutex_t *);
-static atomic_flag heap_lock = ATOMIC_FLAG_INIT;
 static atomic_ulong visits, unwindings;
 /* Call-backs that the thread is in, and whether it is in the allocator. */
 PER_THREAD int visiting;
@@ -63,16 +63,13 @@ static int look(struct dl_phdr_info *info, size_t size, void *data) {
     return 0;
 }
 
-/* Takes the heap's lock and unwinds, unless this thread has the lock: the linker may allocate when it is first called. */
+/* Unwinds, unless this thread does so already: the linker may allocate when it is first called. */
 static int enter(const char *function) {
     forbid(function);
     if (allocating || !real_iterate) {
         return 0;
     }
     allocating = 1;
-    while (atomic_flag_test_and_set_explicit(&heap_lock, memory_order_acquire)) {
-        usleep(50);
-    }
     atomic_fetch_add_explicit(&unwindings, 1, memory_order_relaxed);
     real_iterate(look, NULL);
     return 1;
@@ -80,7 +77,6 @@ static int enter(const char *function) {
 
 static void leave(int entered) {
     if (entered) {
-        atomic_flag_clear_explicit(&heap_lock, memory_order_release);
         allocating = 0;
     }
 }
