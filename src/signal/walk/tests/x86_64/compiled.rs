@@ -345,7 +345,7 @@ fn compiled_code_that_compresses_strings_has_the_length_on_the_stack() {
         let sp = frame_sp - 8 * words;
         world.set(sp, 0x42).set(CALLER_SP - 8, return_pc);
         if words != 0 {
-            // What the size leads to.
+            // The word that the frame size alone would take for the return address.
             world.set(CALLER_SP - 16, 0x99);
         }
         let frames = world.walk(code + 0x40 + offset, sp, 0x1234, &[]);
