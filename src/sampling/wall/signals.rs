@@ -44,6 +44,10 @@ impl Sender {
     /// Asks the thread of `record` for a sample.
     pub(super) fn ask(&self, record: &ThreadRecord) {
         let tid = record.os_tid.load(Ordering::Relaxed);
+        // The thread has ended, and its record was released since it was looked at.
+        if tid == 0 {
+            return;
+        }
         if SESSION.asks_by_kill() {
             return self.kill(tid);
         }
@@ -95,4 +99,18 @@ impl Sender {
 /// Whether the error says something of one thread or moment: it has ended, or too many signals are queued.
 fn is_of_thread(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ESRCH | libc::EAGAIN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: a signal to thread 0 failed with EINVAL, which was taken for a refusal: warnings, and no samples from there.
+    #[test]
+    fn a_thread_that_ends_before_its_signal_is_no_refusal() {
+        let record = ThreadRecord::default();
+        assert_eq!(record.os_tid.load(Ordering::Relaxed), 0);
+        Sender::new(libc::SIGRTMIN()).ask(&record);
+        assert!(!HAS_SAID_REFUSED.load(Ordering::Relaxed) && !HAS_SAID_UNREACHABLE.load(Ordering::Relaxed));
+    }
 }
