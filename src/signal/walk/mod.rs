@@ -105,6 +105,8 @@ pub use arch::registers;
 pub use frozen_reason::FrozenReason;
 pub use sink::FrameSink;
 
+use std::cell::Cell;
+
 use crate::core::collections::Collections;
 use crate::core::memory::Memory;
 use crate::core::object::ObjectMap;
@@ -223,6 +225,8 @@ pub struct Walk<'a, M> {
     collections: &'a Collections,
     code_cache: CodeCache,
     retained_pages: RetainedPages,
+    /// How many instructions of undescribed code this walk may still follow.
+    instructions_left: Cell<u32>,
 }
 
 /// A physical frame, between callee and caller.
@@ -260,6 +264,9 @@ pub enum Step {
 /// The most steps of one walk, whatever it meets: inlining makes more frames than steps, never fewer.
 pub const MAX_STEPS: usize = 16 * 1024;
 
+/// The most instructions of undescribed code that one walk follows, whatever it meets: a millisecond's work.
+const MAX_FOLLOWED_INSTRUCTIONS: u32 = 32 * 1024;
+
 /// A frame larger than this is taken for a mistake: HotSpot's default stacks are 1 MiB, a main thread's 8 MiB.
 const MAX_FRAME_BYTES: u64 = 16 * 1024 * 1024;
 
@@ -285,6 +292,7 @@ impl<'a, M: Memory> Walk<'a, M> {
             collections,
             code_cache,
             retained_pages: RetainedPages::default(),
+            instructions_left: Cell::new(MAX_FOLLOWED_INSTRUCTIONS),
         }
     }
 

@@ -88,6 +88,7 @@ impl<M: Memory> Walk<'_, M> {
         let mut branch_count = 0_usize;
         let mut jumps_back = 0_usize;
         for _ in 0..MAX_INSTRUCTIONS {
+            self.instructions_left.set(self.instructions_left.get().checked_sub(1)?);
             let next = match self.follow(&state, cursor, known, &is_inside) {
                 // A loop that only branches leave: one of those leads on.
                 Next::Here(next) if next.pc < state.pc => {

@@ -11,22 +11,30 @@ pub(crate) const MOST_LOADS: usize = 64 * MAX_STEPS;
 pub(crate) struct CountedMemory<'a, M> {
     memory: &'a M,
     loads: Cell<usize>,
+    failed: Cell<usize>,
 }
 
 impl<'a, M> CountedMemory<'a, M> {
     pub(crate) fn new(memory: &'a M) -> Self {
-        Self { memory, loads: Cell::new(0) }
+        Self { memory, loads: Cell::new(0), failed: Cell::new(0) }
     }
 
     /// How often it has been read.
     pub(crate) fn loads(&self) -> usize {
         self.loads.get()
     }
+
+    /// How many of the reads have failed, each of which is a signal in a process.
+    pub(crate) fn failed(&self) -> usize {
+        self.failed.get()
+    }
 }
 
 impl<M: Memory> Memory for CountedMemory<'_, M> {
     fn read_bytes(&self, address: u64, bytes: &mut [u8]) -> bool {
         self.loads.set(self.loads.get() + 1);
-        self.memory.read_bytes(address, bytes)
+        let is_read = self.memory.read_bytes(address, bytes);
+        self.failed.set(self.failed.get() + usize::from(!is_read));
+        is_read
     }
 }

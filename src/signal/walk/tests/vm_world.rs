@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
+use super::counted_memory::CountedMemory;
 use super::little_vm;
 use super::machine;
 use crate::core::collections::Collections;
 use crate::core::interpreter_code::{InterpreterCode, InterpreterEntry, InterpreterExit};
-use crate::core::memory::RecordedMemory;
+use crate::core::memory::{Memory, RecordedMemory};
 use crate::core::object::ObjectMap;
 use crate::core::record::{FrameKind, FrameRecord};
 use crate::core::stack_walker::StackWalker;
@@ -310,21 +311,37 @@ impl World {
         fp: u64,
         more: &[(usize, u64)],
     ) -> Vec<(FrameKind, u64, i32)> {
-        let mut registers = Registers { pc, ..Registers::default() };
-        registers.general[machine::SP] = sp;
-        registers.general[machine::FP] = fp;
-        for &(number, value) in more {
-            registers.general[number] = value;
-        }
-        let mut frames =
-            vec![FrameRecord { value: 0, aux: 0, kind: FrameKind::Truncated, level: 0, reserved: 0 }; 64];
-        let (memory, start) = self.start(registers);
-        let walk = Walk::new(memory, start);
-        let mut sink = FrameSink::new(&mut frames, None);
-        walk.walk(&mut sink);
-        let len = sink.len();
-        frames[..len].iter().map(|frame| (frame.kind, frame.value, frame.aux as i32)).collect()
+        let (memory, start) = self.start(registers(pc, sp, fp, more));
+        frames(memory, start)
     }
+
+    /// How many reads a walk from these registers makes, and how many of them fail.
+    pub(super) fn reads_of_walk(&mut self, pc: u64, sp: u64, fp: u64) -> (usize, usize) {
+        let (memory, start) = self.start(registers(pc, sp, fp, &[]));
+        let counted = CountedMemory::new(memory);
+        frames(&counted, start);
+        (counted.loads(), counted.failed())
+    }
+}
+
+fn registers(pc: u64, sp: u64, fp: u64, more: &[(usize, u64)]) -> Registers {
+    let mut registers = Registers { pc, ..Registers::default() };
+    registers.general[machine::SP] = sp;
+    registers.general[machine::FP] = fp;
+    for &(number, value) in more {
+        registers.general[number] = value;
+    }
+    registers
+}
+
+fn frames(memory: &impl Memory, start: Start<'_>) -> Vec<(FrameKind, u64, i32)> {
+    let empty = FrameRecord { value: 0, aux: 0, kind: FrameKind::Truncated, level: 0, reserved: 0 };
+    let mut frames = vec![empty; 64];
+    let walk = Walk::new(memory, start);
+    let mut sink = FrameSink::new(&mut frames, None);
+    walk.walk(&mut sink);
+    let len = sink.len();
+    frames[..len].iter().map(|frame| (frame.kind, frame.value, frame.aux as i32)).collect()
 }
 
 /// Where the entry frame at `fp` has its JavaCallWrapper.

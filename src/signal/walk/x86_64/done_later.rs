@@ -67,7 +67,7 @@ impl<M: Memory> Walk<'_, M> {
             if !range.contains(pc) {
                 return (end == End::Jump).then_some(above);
             }
-            let code = self.instruction(pc);
+            let code = self.instruction(pc)?;
             let length = length(&code)?;
             let behind = pc.wrapping_add(length as u64);
             let distance = |at: usize| Some(i32::from_le_bytes(*code.get(at..)?.first_chunk()?));
@@ -118,10 +118,11 @@ impl<M: Memory> Walk<'_, M> {
         None
     }
 
-    /// The bytes at `pc`, as many as an instruction can have; zeros where there are none.
-    pub(super) fn instruction(&self, pc: u64) -> [u8; MAX_BYTES] {
+    /// The bytes at `pc`, as many as an instruction can have; zeros behind the last that is mapped. `None` where nothing is
+    /// mapped, or two bytes are zero: `add [rax], al`, which no code has. Each load that fails costs a signal.
+    pub(super) fn instruction(&self, pc: u64) -> Option<[u8; MAX_BYTES]> {
         let mut code = [0; MAX_BYTES];
         let _ = self.memory.read_bytes(pc, &mut code);
-        code
+        (!code.starts_with(&[0, 0])).then_some(code)
     }
 }

@@ -82,7 +82,7 @@ impl<M: Memory> Walk<'_, M> {
         pc: u64,
         registers: &Registers,
     ) -> Result<u64, WalkError> {
-        let code = self.instruction(pc);
+        let code = self.instruction(pc).ok_or(WalkError::Unreadable)?;
         let jump = code.strip_prefix(&TAKE_SENDER_SP).unwrap_or(&code);
         if let [0xff, to @ 0xe0..=0xe7, ..] = *jump {
             return Ok(in_order_of_encoding(registers, to & 7));

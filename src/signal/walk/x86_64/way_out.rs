@@ -58,6 +58,7 @@ impl<M: Memory> Walk<'_, M> {
         let mut branch_count = 0_usize;
         let mut jumps_back = 0_usize;
         for _ in 0..MAX_INSTRUCTIONS {
+            self.instructions_left.set(self.instructions_left.get().checked_sub(1)?);
             let next = self.follow(&state, cursor, known, &is_inside);
             let next = match next {
                 // A loop that only branches leave: one of those leads on.
@@ -98,7 +99,7 @@ impl<M: Memory> Walk<'_, M> {
         known: Option<&Registers>,
         is_inside: impl Fn(u64) -> bool,
     ) -> Next {
-        let code = self.instruction(state.pc);
+        let Some(code) = self.instruction(state.pc) else { return Next::Lost };
         let Some(length) = length(&code) else { return Next::Lost };
         let behind = State { pc: state.pc.wrapping_add(length as u64), ..*state };
         let jump = |distance: i32| behind.pc.wrapping_add_signed(i64::from(distance));

@@ -2,9 +2,9 @@
 
 use crate::core::record::FrameKind::{self, Native, Unwalkable};
 use crate::core::unwind::{CfaRule, FpRule};
-use crate::signal::walk::WalkError;
 use crate::signal::walk::tests::native::{BASE, object_with_gap, rule};
 use crate::signal::walk::tests::vm_world::*;
+use crate::signal::walk::{MAX_FOLLOWED_INSTRUCTIONS, WalkError};
 
 /// The code that no rule covers, behind that of the functions that have called it.
 const CODE_START: u64 = BASE + GAP;
@@ -211,4 +211,40 @@ fn code_that_never_returns_is_given_up() {
     let mut world = world(&[0x75, 0xfe, 0xeb, 0xfc]);
     let frames = named(world.walk(CODE_START, CALLER_STACK - 8, OTHER, &[]));
     assert_eq!(frames, [(Native, CODE_START), (Unwalkable, CODE_START)]);
+}
+
+/// Regression: a thousand instructions were looked for in memory that is not mapped, each by a fault. At an interval of
+/// 1 ms the thread made no progress.
+#[test]
+fn memory_that_is_not_mapped_is_not_followed() {
+    for code in [&[][..], &[0; 0x800], &[0x90; 0x200]] {
+        let mut world = world(code);
+        let (_, failed) = world.reads_of_walk(CODE_START + 0x4000, CALLER_STACK - 8, OTHER);
+        assert!(failed < 16, "{failed}");
+    }
+    let (reads, _) = world(&[0; 0x800]).reads_of_walk(CODE_START, CALLER_STACK - 8, OTHER);
+    assert!(reads < 1024, "{reads}");
+}
+
+/// Work is bounded: every second caller has a thousand instructions to its return.
+#[test]
+fn a_walk_follows_a_limited_number_of_instructions() {
+    const LEVELS: u64 = 31;
+    // call; nop..; ret
+    let mut code = vec![0x90; 1000];
+    code[..5].copy_from_slice(&[0xe8, 0, 0, 0, 0]);
+    code.push(0xc3);
+    let mut world = world(&code);
+    // The return to the caller; the caller's frame pointer, and its return.
+    let sp = |level: u64| STACK + 0x400 + 24 * level;
+    for level in 0..LEVELS {
+        world
+            .set(sp(level), CALLER_PC)
+            .set(sp(level) + 8, sp(level + 1) + 8)
+            .set(sp(level) + 16, CODE_START + 5);
+    }
+    world.set(sp(LEVELS), ROOT_PC);
+    let (reads, _) = world.reads_of_walk(CODE_START + 5, sp(0), sp(0) + 8);
+    let most = MAX_FOLLOWED_INSTRUCTIONS as usize;
+    assert!(reads > most && reads < 2 * most, "{reads}");
 }
