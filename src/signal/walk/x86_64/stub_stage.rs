@@ -76,9 +76,9 @@ impl<M: Memory> Walk<'_, M> {
             {
                 return caller(fp.wrapping_add(8), self.load(fp)?);
             }
-            // A thread that is not in Java has been called from native code: the small leaf stubs for it (cache
-            // flush, safe fetch, CPU features) keep the return address on top. What lies above may be anything.
-            _ if !self.is_in_java(vm) => return caller(sp, fp),
+            // Native code, or its wrapper, has called a small leaf stub (cache flush, safe fetch, CPU features, the check
+            // of SSE's control register). RBP may be anything.
+            _ if !self.is_in_java(vm) => return self.leaf_stub_caller(vm, blob, cursor, registers),
             _ => {}
         }
         // A sized blob (a runtime stub) is complete once past its entry; a stub with a frame of its own has RBP
@@ -108,6 +108,29 @@ impl<M: Memory> Walk<'_, M> {
         }
         let slot = pushed.next().ok_or(WalkError::NoFrameSize)?;
         caller(slot, fp)
+    }
+
+    /// The caller of a leaf stub: the return address is on top, or the instructions say how much is above it.
+    fn leaf_stub_caller(
+        &self,
+        vm: &VmLayout,
+        blob: &Blob,
+        cursor: &Cursor,
+        registers: &Registers,
+    ) -> Result<Cursor, WalkError> {
+        let pc = self.load(cursor.sp)?;
+        let below_pushes = || {
+            let code = self.code_of(vm, blob)?;
+            let caller = self.way_out(cursor, Some(registers), |pc| code.contains(pc))?;
+            self.is_return_address(vm, caller.pc).then_some(caller)
+        };
+        if !self.is_return_address(vm, pc)
+            && let Some(caller) = below_pushes()
+        {
+            return Ok(caller);
+        }
+        let sp = cursor.sp.wrapping_add(8);
+        self.check_progress(cursor, Cursor { pc, sp, fp: registers.fp(), interrupted: false })
     }
 
     /// The caller of a collector's stub that compiled code calls: it saves registers one by one, and calls out, Shenandoah's

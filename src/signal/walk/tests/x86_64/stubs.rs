@@ -12,6 +12,9 @@ use crate::signal::walk::WalkError;
 use crate::signal::walk::tests::frameless_entry_callers::*;
 use crate::signal::walk::tests::vm_world::*;
 
+/// `_thread_in_native` (share/utilities/globalDefinitions.hpp, JavaThreadState).
+const IN_NATIVE: u32 = 4;
+
 #[test]
 fn a_stub_with_a_frame_of_its_own_or_without_leads_to_the_caller() {
     // push rbp; mov rbp, rsp; nop…; leave; ret
@@ -31,6 +34,39 @@ fn a_stub_with_a_frame_of_its_own_or_without_leads_to_the_caller() {
         let fp = if has_fp { CALLER_SP - 16 } else { 0x1234 };
         let frames = world.walk(stub + offset, CALLER_SP - 8 - above, fp, &[]);
         assert_eq!(frames, [(Stub, stub + offset, 0), (Compiled, caller, 7)], "{stage}");
+    }
+}
+
+/// Regression: with -Xcheck:jni, native methods' wrappers have the control register of SSE checked behind each call. The copy
+/// that the stub makes of the register passed for the return address.
+#[test]
+fn a_leaf_stub_that_native_code_has_called_is_left_by_what_it_has_pushed() {
+    // The control register, and what the word had in it before.
+    const COPIED: u64 = 0x7f90_0000_1fa0;
+    // Each instruction, and the bytes on the stack before it (cpu/x86/stubGenerator_x86_64.cpp, generate_verify_mxcsr).
+    let instructions: [(&[u8], u64); 10] = [
+        (&[0x50], 0),                          // push rax
+        (&[0x48, 0x83, 0xec, 0x08], 8),        // sub rsp, 8
+        (&[0x0f, 0xae, 0x1c, 0x24], 16),       // stmxcsr [rsp]
+        (&[0x8b, 0x04, 0x24], 16),             // mov eax, [rsp]
+        (&[0x25, 0xc0, 0xff, 0, 0], 16),       // and eax, 0xffc0
+        (&[0x3b, 0x05, 0, 1, 0, 0], 16),       // cmp eax, [rip + 0x100]
+        (&[0x74, 0x07], 16),                   // je, to the add
+        (&[0x0f, 0xae, 0x15, 0, 1, 0, 0], 16), // ldmxcsr [rip + 0x100]
+        (&[0x48, 0x83, 0xc4, 0x08], 16),       // add rsp, 8
+        (&[0x58, 0xc3], 8),                    // pop rax; ret
+    ];
+    let code: Vec<u8> = instructions.iter().flat_map(|(bytes, _)| bytes.iter().copied()).collect();
+    let mut offset = 0;
+    for (bytes, pushed) in instructions {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        world.memory.put(THREAD + 24, IN_NATIVE.to_le_bytes());
+        let stub = world.frameless_blob("StubRoutines (1)", &code);
+        world.set(CALLER_SP - 8, return_pc).set(CALLER_SP - 16, 1).set(CALLER_SP - 24, COPIED);
+        let frames = world.walk(stub + offset, CALLER_SP - 8 - pushed, 0x1234, &[]);
+        assert_eq!(frames, [(Stub, stub + offset, 0), (Compiled, caller, 7)], "at {offset:#x}");
+        offset += bytes.len() as u64;
     }
 }
 
