@@ -1,4 +1,4 @@
-//! Attributes of everything: their keys, their types, and the semantic conventions.
+//! Checks all attributes: their keys, their types, and the semantic conventions.
 
 use super::super::wire::*;
 use super::Check;
@@ -11,15 +11,15 @@ const GNU: &str = "process.executable.build_id.gnu";
 const GO: &str = "process.executable.build_id.go";
 const HTLHASH: &str = "process.executable.build_id.htlhash";
 
-/// `profile.frame.type` in the semantic conventions.
+/// The values of `profile.frame.type` in the semantic conventions.
 const FRAME_TYPES: [&str; 13] = [
     "beam", "cpython", "dotnet", "go", "jvm", "kernel", "luajit", "native", "perl", "php", "ruby", "rust",
     "v8js",
 ];
 
-/// The longest value that Pyroscope takes, in bytes.
+/// The longest label value that Pyroscope accepts, in bytes.
 const LONGEST_LABEL: usize = 2048;
-/// The most labels that Pyroscope takes.
+/// The most labels that Pyroscope accepts.
 const MOST_LABELS: usize = 30;
 
 pub(super) fn check(check: &mut Check<'_>) {
@@ -54,7 +54,7 @@ pub(super) fn check(check: &mut Check<'_>) {
     }
 }
 
-/// Elements of the attribute table.
+/// Checks the elements of the attribute table.
 fn table(check: &mut Check<'_>) {
     let tables = check.tables;
     for (index, attribute) in tables.attribute_table().enumerate().skip(1) {
@@ -148,7 +148,7 @@ fn locations(check: &mut Check<'_>) {
     }
 }
 
-/// Attributes that are written out: a resource's, a scope's.
+/// Checks attributes that are written inline: the attributes of a resource or a scope.
 fn inline(check: &mut Check<'_>, part: Part, attributes: &[KeyValue]) {
     let tables = check.tables;
     let mut keys = Vec::with_capacity(attributes.len());
@@ -172,7 +172,8 @@ fn inline(check: &mut Check<'_>, part: Part, attributes: &[KeyValue]) {
     repeated_keys(check, part, keys);
 }
 
-/// Whether a value, or one that it holds, refers to the string table. Reading has limited how deep values nest.
+/// Whether a value, or a value nested in it, refers to the string table. The reader has limited the depth of
+/// nesting.
 fn holds_strindex(value: &Value) -> bool {
     let of = |value: &AnyValue| value.value.as_ref().is_some_and(holds_strindex);
     match value {
@@ -186,7 +187,7 @@ fn holds_strindex(value: &Value) -> bool {
     }
 }
 
-/// The keys of the lists that a value holds. An empty one is a key like any other there.
+/// Checks the keys of the maps in a value. In these maps an empty key is allowed.
 fn nested_keys(check: &mut Check<'_>, part: Part, value: Option<&Value>) {
     match value {
         Some(Value::ArrayValue(array)) => {
@@ -206,7 +207,7 @@ fn nested_keys(check: &mut Check<'_>, part: Part, value: Option<&Value>) {
     }
 }
 
-/// Attributes of the table, by their indices.
+/// Checks that no key occurs twice among these elements of the attribute table.
 fn unique(check: &mut Check<'_>, part: Part, indices: &[i32]) {
     if indices.len() > 1 {
         let keys = check.tables.attribute_keys(indices).collect();

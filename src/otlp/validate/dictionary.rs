@@ -1,4 +1,4 @@
-//! The dictionary: its tables, their elements, and the indices into them.
+//! Checks the dictionary: its tables, their elements, and the indices into them.
 
 use std::hash::{BuildHasher as _, RandomState};
 
@@ -35,7 +35,7 @@ fn zero_values(check: &mut Check<'_>) {
             Table::Location => is_zero(tables.locations()),
             Table::Function => is_zero(tables.functions()),
             Table::String => is_zero(tables.strings()),
-            // Libraries of Go write the value, empty, of an attribute without one.
+            // Go libraries write an empty value for an attribute without a value.
             Table::Attribute => is_zero(tables.attribute_table().map(|attribute| KeyValueAndUnit {
                 value: attribute.value.filter(|value| value.value.is_some()),
                 ..attribute
@@ -79,7 +79,7 @@ fn elements(check: &mut Check<'_>) {
             });
         }
     }
-    // Which the first may be is a rule of its own.
+    // Another rule covers element 0.
     for (index, link) in tables.links().enumerate().skip(1) {
         let part = Part::Entry("link_table", index);
         let lengths = (link.trace_id.len(), link.span_id.len());
@@ -107,7 +107,7 @@ fn duplicates(check: &mut Check<'_>) {
     find(check, Table::Function, || tables.functions().map(|entry| hasher.hash_one(entry)));
     find(check, Table::Link, || tables.links().map(|entry| hasher.hash_one(entry)));
     find(check, Table::String, || tables.strings().map(|entry| hasher.hash_one(entry)));
-    // Values may be floating-point numbers, which have no hash; their encoding has.
+    // Values may be floating-point numbers, which cannot be hashed; so their encoding is hashed.
     find(check, Table::Attribute, || {
         tables.attribute_table().map(|entry| hasher.hash_one(entry.encode_to_vec()))
     });
@@ -127,7 +127,7 @@ fn indices(check: &mut Check<'_>) {
         let length = entries.len();
         match usize::try_from(reference.index).ok().and_then(|index| entries.get_mut(index)) {
             Some(entry) => *entry = true,
-            // That the table is empty was reported.
+            // The empty table has already been reported.
             None if length == 0 => all_in_range = false,
             None => {
                 all_in_range = false;
@@ -139,7 +139,7 @@ fn indices(check: &mut Check<'_>) {
         }
     });
     if !all_in_range {
-        // An element that a wrong index was meant for is no orphan.
+        // An element without a reference may be the one that a wrong index meant, so no orphans are reported.
         return;
     }
     for (table, used) in Table::ALL.into_iter().zip(used) {
@@ -155,7 +155,7 @@ fn indices(check: &mut Check<'_>) {
     }
 }
 
-/// At most the first 60 characters.
+/// The first 60 characters.
 pub(super) fn shorten(text: &str) -> &str {
     text.char_indices().nth(60).map_or(text, |(end, _)| &text[..end])
 }

@@ -1,4 +1,4 @@
-//! What reading saw: why it stopped, and what was odd about the bytes.
+//! Checks the observations of the reader: why it stopped, and oddities of the bytes.
 
 use super::super::encoded::EncodedMessage;
 use super::super::encoded_profiles::{EncodedResource, EncodedScope};
@@ -7,7 +7,7 @@ use super::super::read_error::{ErrorKind, NoteKind, ReadError};
 use super::report::{Place, Report};
 use super::rules::RuleId;
 
-/// The most bytes of a request that a collector takes, after decompression.
+/// The most bytes of a request that a collector accepts, after decompression.
 const HTTP_LIMIT: u64 = 20 << 20;
 
 pub(super) fn check(message: &EncodedMessage, report: &mut Report) {

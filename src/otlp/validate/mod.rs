@@ -1,7 +1,8 @@
-//! Validation: every rule of OTLP profiles that a file can break.
+//! Validates a file against every rule of OTLP profiles.
 //!
-//! In: messages as `otlp::read` delivers them. Out: a [`Report`] of breaches, by rule and with their places.
-//! [`rules::RULES`] is the list of rules. Used by the command line and by tests of everything that writes.
+//! In: messages as `otlp::reader` delivers them. Out: a [`Report`] of breaches, by rule and with their
+//! places. [`rules::RULES`] lists the rules. The command line uses this module, and so do the tests of all
+//! code that writes messages.
 
 mod attributes;
 mod dictionary;
@@ -27,19 +28,19 @@ pub fn validate(bytes: &[u8], keep: usize) -> Report {
     validate_within(bytes, keep, Limits::default())
 }
 
-/// Validates a file within limits of the caller's.
+/// Validates a file within the caller's limits.
 pub fn validate_within(bytes: &[u8], keep: usize, limits: Limits) -> Report {
     let mut validator = Validator::new(keep);
     let messages = Reader::within(bytes, limits);
-    // SANITY: memory can always be read.
+    // SANITY: reading from memory never fails.
     let _ = messages.map_err(Failure::Io).and_then(|messages| validator.all(messages));
     validator.finish()
 }
 
-/// Validates a file as it comes. The report keeps the first `keep` breaches of each rule.
+/// Validates a file as a stream. The report keeps the first `keep` breaches of each rule.
 ///
 /// # Errors
-/// The file's bytes do not come.
+/// If the file's bytes cannot be read.
 pub fn validate_stream(from: impl Read, keep: usize) -> io::Result<Report> {
     let mut validator = Validator::new(keep);
     match validator.all(Reader::new(from)?) {
@@ -48,7 +49,7 @@ pub fn validate_stream(from: impl Read, keep: usize) -> io::Result<Report> {
     }
 }
 
-/// Validates the messages of one file, as they are read.
+/// Validates the messages of one file while they are read.
 #[derive(Debug)]
 pub struct Validator {
     report: Report,
@@ -61,7 +62,7 @@ impl Validator {
         Self { report: Report::new(keep), profile_ids: profiles::ProfileIds::default() }
     }
 
-    /// Validates messages up to the first that cannot be read, which it notes.
+    /// Validates all messages up to the first one that cannot be read, and reports that one.
     fn all(&mut self, messages: Reader<'_>) -> Result<(), Failure> {
         for message in messages {
             match message {
@@ -93,12 +94,12 @@ impl Validator {
         profiles::check(&mut check, &mut self.profile_ids);
     }
 
-    /// Notes why no further message could be read.
+    /// Reports why no further message could be read.
     pub fn unreadable(&mut self, error: &ReadError) {
         encoding::unreadable(error, &mut self.report);
     }
 
-    /// What was found.
+    /// The report of all messages so far.
     pub fn finish(mut self) -> Report {
         if self.report.messages == 0 && self.report.breaches().next().is_none() {
             self.report.add(RuleId::FileEmpty, || Place::File, || "no message".into());

@@ -1,4 +1,4 @@
-//! Profiles and their samples.
+//! Checks profiles and their samples.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -13,7 +13,7 @@ use super::rules::RuleId;
 /// The profile ids of a file so far: the first [`KEPT_IDS`] of them.
 pub(super) type ProfileIds = HashSet<[u8; 16]>;
 
-/// More than so many ids of a file are not held against one another.
+/// The most profile ids of a file that are compared with each other.
 const KEPT_IDS: usize = 1 << 19;
 
 pub(super) fn check(check: &mut Check<'_>, ids: &mut ProfileIds) {
@@ -31,7 +31,7 @@ pub(super) fn check(check: &mut Check<'_>, ids: &mut ProfileIds) {
             if of_scope.is_none() {
                 check.breach(RuleId::ScopeMissing, part, String::new);
             }
-            // Values may be floating-point numbers, which are no keys; their encoding is.
+            // Values may be floating-point numbers, which cannot be hashed; so their encoding is hashed.
             let encoded = |part: Option<Vec<u8>>| part.unwrap_or_default();
             let origin = hasher.hash_one((
                 encoded(of_resource.as_ref().map(prost::Message::encode_to_vec)),
@@ -51,7 +51,7 @@ pub(super) fn check(check: &mut Check<'_>, ids: &mut ProfileIds) {
     }
 }
 
-/// What tells one profile of a resource and scope from another.
+/// The fields in which profiles with the same resource and scope must differ.
 #[derive(PartialEq, Eq, Hash)]
 struct Window {
     sample_type: Option<ValueType>,
@@ -118,7 +118,7 @@ fn profile_id(check: &mut Check<'_>, part: Part, id: &[u8], ids: &mut ProfileIds
     }
 }
 
-/// How a sample holds its observations.
+/// The fields in which a sample has its observations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     Values,

@@ -1,4 +1,4 @@
-//! Every index in a message, one after the other.
+//! Enumerates every index in a message.
 
 use super::super::encoded::{EncodedMessage, EncodedTables};
 use super::super::encoded_profiles::EncodedProfile;
@@ -53,7 +53,7 @@ impl Table {
     }
 }
 
-/// An index: where it stands and what it points into.
+/// An index, the part of the message that contains it, and the table that it refers to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reference {
     pub(super) from: Part,
@@ -136,7 +136,7 @@ impl Visitor<'_> {
         self.any_value(from, attribute.value.as_ref());
     }
 
-    /// A value may hold others; reading has limited how deep.
+    /// Visits the indices in a value and in its nested values. The reader has limited the depth of nesting.
     fn any_value(&mut self, from: Part, value: Option<&AnyValue>) {
         match value.and_then(|value| value.value.as_ref()) {
             Some(Value::StringValueStrindex(index)) => {

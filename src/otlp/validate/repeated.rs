@@ -1,7 +1,7 @@
-//! Repeated elements of a long sequence, found in eight bytes for each element.
+//! Finds repeated elements of a long sequence, with eight bytes of memory for each element.
 
-/// Calls `found` with each element that occurred before, and with its first occurrence, in order. Elements
-/// are known by their hashes, which `hashes` gives twice.
+/// Calls `found`, in order, with the index of each element that occurred before and the index of its first
+/// occurrence. Elements are compared by their hashes. `hashes` is iterated three times.
 pub(super) fn find<I: Iterator<Item = u64>>(hashes: impl Fn() -> I, mut found: impl FnMut(usize, usize)) {
     let mut all = Vec::with_capacity(hashes().count());
     all.extend(hashes());
@@ -10,7 +10,8 @@ pub(super) fn find<I: Iterator<Item = u64>>(hashes: impl Fn() -> I, mut found: i
     for at in 1..all.len() {
         let is_known = repeated > 0 && all[repeated - 1] == all[at];
         if all[at] == all[at - 1] && !is_known {
-            // At most every second element is one: what is overwritten has been compared.
+            // At most every second element starts a repetition, so the overwritten element has already been
+            // compared.
             all[repeated] = all[at];
             repeated += 1;
         }

@@ -1,4 +1,4 @@
-//! What validation found: counted by rule, the first few with their places.
+//! The findings of a validation: counted by rule, with the places of the first few.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,8 +6,8 @@ use std::fmt;
 use super::super::read_error::BytePlace;
 use super::rules::{RuleId, Severity};
 
-/// Where in a file something was found. Messages, resources, profiles and samples are counted from 0; profiles
-/// are counted through all resources and scopes of their message.
+/// A place in a file. Messages, resources, profiles and samples are counted from 0. Profiles are counted over
+/// all resources and scopes of their message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The whole file.
@@ -18,7 +18,7 @@ pub enum Place {
     Message(usize),
     /// A field of a message, by its path.
     Field(usize, String),
-    /// A message's part.
+    /// A part of a message.
     Part(usize, Part),
 }
 
@@ -29,11 +29,11 @@ pub enum Part {
     Entry(&'static str, usize),
     /// A resource.
     Resource(usize),
-    /// A scope, of a resource.
+    /// A scope: the resource's index, and the scope's index in it.
     Scope(usize, usize),
     /// A profile.
     Profile(usize),
-    /// A sample, of a profile.
+    /// A sample: the profile's index, and the sample's index in it.
     Sample(usize, usize),
 }
 
@@ -64,41 +64,41 @@ impl fmt::Display for Place {
 /// One breach of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Where.
+    /// The place of the breach.
     pub place: Place,
-    /// What is there, in one line; empty where the rule says it all.
+    /// The offending value, in one line; empty if the rule's text suffices.
     pub detail: String,
 }
 
 /// The breaches of one rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Breaches {
-    /// The first of them.
+    /// The first breaches.
     pub first: Vec<Finding>,
-    /// How many there are.
+    /// The number of breaches.
     pub count: u64,
 }
 
-/// What was found in a file. Its size is bounded by the number of rules.
+/// The findings in a file. The number of rules bounds the report's size.
 #[derive(Clone, Debug)]
 pub struct Report {
     breaches: BTreeMap<RuleId, Breaches>,
     keep: usize,
-    /// Messages read.
+    /// The number of messages read.
     pub messages: u64,
-    /// Profiles in them.
+    /// The number of profiles in these messages.
     pub profiles: u64,
-    /// Samples in those.
+    /// The number of samples in these profiles.
     pub samples: u64,
 }
 
 impl Report {
-    /// An empty report that will keep this many findings of each rule.
+    /// An empty report that will keep at most this many findings of each rule.
     pub fn new(keep: usize) -> Self {
         Self { breaches: BTreeMap::new(), keep, messages: 0, profiles: 0, samples: 0 }
     }
 
-    /// Adds a breach. `detail` is only called if it is kept.
+    /// Adds a breach. `place` and `detail` are called only if the breach is kept.
     pub(super) fn add(
         &mut self,
         rule: RuleId,
@@ -112,19 +112,19 @@ impl Report {
         }
     }
 
-    /// Adds breaches that nothing more is known of.
+    /// Adds breaches of which only the number is known.
     pub(super) fn add_uncounted(&mut self, rule: RuleId, more: u64) {
         if more > 0 {
             self.breaches.entry(rule).or_default().count += more;
         }
     }
 
-    /// The rules that were broken, in the order of the table.
+    /// The broken rules, in the order of [`super::rules::RULES`].
     pub fn breaches(&self) -> impl Iterator<Item = (RuleId, &Breaches)> {
         self.breaches.iter().map(|(&rule, breaches)| (rule, breaches))
     }
 
-    /// The breaches of a severity.
+    /// The number of breaches with this severity.
     pub fn count(&self, severity: Severity) -> u64 {
         let of_severity = self.breaches.iter().filter(|(rule, _)| rule.rule().severity == severity);
         of_severity.map(|(_, breaches)| breaches.count).sum()

@@ -1,17 +1,17 @@
-//! Every rule that a file is held to: its name, how bad a breach is, why, and where that is from.
+//! The rules that a file is checked against, each with its name, its severity, its reason and its source.
 //!
-//! *Unreadable* stops reading. *Error*: the specification says MUST, or OpenTelemetry's own checker refuses it,
-//! or a reader gets something wrong. *Warning*: the specification says SHOULD, or a backend that is in wide use
-//! refuses or loses it.
+//! *Unreadable*: reading stops. *Error*: the specification says MUST, or OpenTelemetry's own checker refuses
+//! the file, or a reader misreads it. *Warning*: the specification says SHOULD, or a widely used backend
+//! refuses or loses the data.
 
-/// How bad the breach of a rule is.
+/// The severity of a breach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Some backends refuse or lose it.
+    /// Some backends refuse or lose the data.
     Warning,
-    /// It is wrong.
+    /// The data is wrong.
     Error,
-    /// It cannot be read.
+    /// The data cannot be read.
     Unreadable,
 }
 
@@ -29,19 +29,19 @@ impl Severity {
 /// A rule.
 #[derive(Debug)]
 pub struct Rule {
-    /// Its stable name.
+    /// The stable name.
     pub name: &'static str,
-    /// How bad its breach is.
+    /// The severity of a breach.
     pub severity: Severity,
-    /// What it asks for, in one line.
+    /// The requirement, in one line.
     pub reason: &'static str,
-    /// Who says so.
+    /// The source of the requirement.
     pub source: &'static str,
 }
 
 macro_rules! rules {
     ($($severity:ident $id:ident $name:literal $reason:literal $source:literal;)*) => {
-        /// Names a rule; an index into [`RULES`].
+        /// The id of a rule: its index in [`RULES`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(usize)]
         pub enum RuleId {
@@ -54,7 +54,7 @@ macro_rules! rules {
         ];
 
         impl RuleId {
-            /// Every rule, as in [`RULES`].
+            /// Every rule, in the order of [`RULES`].
             pub const ALL: &[Self] = &[$(Self::$id,)*];
         }
     };
@@ -156,7 +156,7 @@ impl RuleId {
         &RULES[self as usize]
     }
 
-    /// The rule of this name.
+    /// The rule with this name.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|id| id.rule().name == name)
     }
