@@ -1,38 +1,40 @@
-//! How much of a message is taken: bounds on its bytes and on its parts, so that whoever reads it holds no
-//! more than some four times its size, whatever it says.
+//! Bounds on the bytes and parts of one message, so that a reader's memory stays below about four times the
+//! message's size, whatever the message contains.
 //!
-//! A decoded element is larger than an encoded one (an empty Location is 2 bytes and becomes 72), so elements
-//! are decoded one at a time; these bounds say how large one may be, and how many there may be of what has an
-//! entry in some index. Messages of programs are far below all of them.
+//! A decoded element is larger than an encoded one: an empty Location takes 2 bytes encoded and 72 decoded.
+//! So elements are decoded one at a time. The bounds limit the size of one element, and the number of
+//! elements for which a reader keeps an index entry. Messages of real programs are far below all of these
+//! bounds.
 
 use super::schema::{self, Field, Kind, Schema};
 
-/// Bytes of a message, after decompression. `convert` makes none that are larger.
+/// The most bytes of a message, after decompression. `convert` makes no larger messages.
 pub const MESSAGE_BYTES: usize = 1 << 31;
-/// Bytes of a resource, a scope, and an element of a table other than stacks.
+/// The most bytes of a resource, of a scope, and of an element of any table but the stack table.
 pub const ELEMENT_BYTES: usize = 1 << 20;
-/// Messages within such an element: lines of a location, values of an attribute.
+/// The most messages nested in such an element: lines of a location, values of an attribute.
 pub const ELEMENT_PARTS: usize = 1 << 13;
-/// Elements of all tables, and samples: as many are taken of any message, and of a larger one as many as have
-/// [`BYTES_FOR_EACH`] in the mean.
+/// The most table elements and samples of a message together. A message may exceed this bound if it has at
+/// least [`BYTES_FOR_EACH`] bytes for each of them on average.
 pub const ELEMENTS: usize = 1 << 20;
-/// See [`ELEMENTS`].
+/// Bytes of a message for each table element or sample: see [`ELEMENTS`].
 pub const BYTES_FOR_EACH: usize = 6;
-/// Resources, and scopes and profiles of all resources, each.
+/// The most resources of a message; also the most scopes and the most profiles, each counted over all
+/// resources.
 pub const PROFILES: usize = 1 << 16;
-/// Values, and timestamps, of a sample.
+/// The most values of a sample, and the most timestamps.
 pub const VALUES: usize = 1 << 21;
-/// Attributes of a profile, a sample, a mapping and a location.
+/// The most attributes of a profile, of a sample, of a mapping and of a location.
 pub const ATTRIBUTES: usize = 1 << 12;
-/// Locations of a stack, and frames that they stand for.
+/// The most locations of a stack, and the most frames that these locations expand to.
 pub const STACK_FRAMES: usize = 1 << 18;
-/// Frames of all stacks: as many are taken of any message, and of a larger one as many as
-/// [`FRAMES_FOR_EACH_BYTE`].
+/// The most frames of all stacks of a message together. A message may exceed this bound if it has at most
+/// [`FRAMES_FOR_EACH_BYTE`] frames for each of its bytes.
 pub const FRAMES: usize = 1 << 20;
-/// See [`FRAMES`]. A location of a stack takes a byte at least.
+/// Frames for each byte of a message: see [`FRAMES`]. Each location of a stack takes at least one byte.
 pub const FRAMES_FOR_EACH_BYTE: usize = 16;
 
-/// The most values of a field that is a list of numbers.
+/// The most values of a list of numbers; `None` for fields of other types.
 pub(super) fn longest_list(schema: &Schema, field: &Field) -> Option<usize> {
     match (field.repeated, field.kind, field.name) {
         (false, ..) | (_, Kind::Message(_) | Kind::String, _) => None,
@@ -42,26 +44,26 @@ pub(super) fn longest_list(schema: &Schema, field: &Field) -> Option<usize> {
     }
 }
 
-/// Counts of a message's parts so far, and their bounds.
+/// Counts of the parts of one message so far, with their bounds.
 #[derive(Debug, Default)]
 pub(super) struct Bounds {
-    /// The most elements.
+    /// The most table elements and samples.
     most: usize,
     elements: usize,
     resources: usize,
     scopes: usize,
     profiles: usize,
-    /// Of the element that was entered last.
+    /// Nested messages of the element that was entered last.
     parts: usize,
 }
 
 impl Bounds {
-    /// The bounds of a message of these bytes.
+    /// The bounds for this message.
     pub(super) fn of(message: &[u8]) -> Self {
         Self { most: ELEMENTS.max(message.len() / BYTES_FOR_EACH), ..Self::default() }
     }
 
-    /// Counts a message that begins. The error says what there is too much of.
+    /// Counts a message that begins. The error names the exceeded bound.
     pub(super) fn enter(&mut self, schema: &'static Schema, length: usize) -> Result<(), String> {
         let is = |one: &'static Schema| std::ptr::eq(schema, one);
         let is_element = [
@@ -98,7 +100,7 @@ impl Bounds {
         }
     }
 
-    /// Counts an element of the string table.
+    /// Counts an element of the string table. The error names the exceeded bound.
     pub(super) fn string(&mut self, length: usize) -> Result<(), String> {
         self.elements += 1;
         if length > ELEMENT_BYTES {

@@ -1,7 +1,8 @@
-//! The dictionary of one message: what its samples refer to and nothing else, each value once.
+//! The dictionary of one message: exactly the values that the samples refer to, each value once.
 //!
-//! Every table has its zero value at index 0. Values enter when something that is written refers to them; what
-//! the model's tables already tell apart is found again by id, and only what is new to a message is hashed.
+//! Every table has its zero value at index 0. A value is entered when something that is written refers to it.
+//! Values that the model's tables already keep distinct are found by their id. Only values that are new to
+//! the message are hashed.
 
 use crate::core::address::ElfVaddr;
 use crate::model::{
@@ -14,14 +15,14 @@ use super::encode::NativeFrames;
 use super::functions::{EnteredFunction, Functions};
 use super::locations::{Locations, WireLocation};
 
-/// An index into a table of the message. It is written as int32: the tables of one message hold fewer than 2³¹
-/// values, as a protobuf message ends at 2 GiB.
+/// An index into a table of the message. Protobuf writes it as int32. The tables of one message hold fewer
+/// than 2³¹ values, since a protobuf message is at most 2 GiB long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub(super) struct WireIndex(pub(super) u32);
 
 impl WireIndex {
-    /// The zero value of every table; in a reference: none.
+    /// The zero value of every table. As a reference, this index means that there is none.
     pub(super) const ZERO: Self = Self(0);
 }
 
@@ -35,7 +36,7 @@ impl Id for WireIndex {
     }
 }
 
-/// A string that the model's tables do not hold.
+/// The id of a string that the model's tables do not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct AddedText(u32);
 
@@ -49,7 +50,8 @@ impl Id for AddedText {
     }
 }
 
-/// Where a string is. Equal strings have equal places: only what the tables lack is added.
+/// Where a string is stored. Equal strings are stored in one place: only strings that the tables lack are
+/// added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Text {
     Table(StringId),
@@ -65,9 +67,9 @@ pub(super) struct WireFunction {
     pub(super) start_line: u32,
 }
 
-/// How many variants [`FrameType`] has.
+/// The number of variants of [`FrameType`].
 const FRAME_TYPES: usize = 3;
-/// How many [`Execution`] has.
+/// The number of variants of [`Execution`].
 const EXECUTIONS: usize = 5;
 
 /// An entry of the mapping table.
@@ -77,7 +79,7 @@ pub(super) struct WireMapping {
     pub(super) limit: u64,
     pub(super) file_offset: u64,
     pub(super) filename: WireIndex,
-    /// The build-ids, zero where there is none.
+    /// The indices of the build-id attributes; zero where there is none.
     pub(super) attributes: [WireIndex; 2],
 }
 
@@ -85,20 +87,21 @@ pub(super) struct WireMapping {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct WireAttribute {
     key: WireIndex,
-    /// `None` in the zero entry alone.
+    /// `None` only in the zero entry.
     value: Option<WireValue>,
     unit: WireIndex,
 }
 
-/// The value of an attribute. String values are written in place: readers do not resolve references there.
+/// The value of an attribute. String values are written inline, because readers do not resolve string
+/// references here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum WireValue {
     Str(Text),
-    /// Anything but a string.
+    /// Any value but a string.
     Other(AttributeValue),
 }
 
-/// The value of an attribute, readable.
+/// The value of an attribute, with its text resolved.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum AnyValueRef<'a> {
     Str(&'a str),
@@ -107,7 +110,7 @@ pub(super) enum AnyValueRef<'a> {
     Double(f64),
 }
 
-/// Which values of a model table are in the message, and where. Zero: not yet.
+/// The message index of each value of a model table; zero for a value that has not been entered.
 #[derive(Debug)]
 struct Places(Vec<WireIndex>);
 
@@ -127,7 +130,7 @@ impl Places {
     }
 }
 
-/// The dictionary as it grows.
+/// The dictionary while it grows.
 #[derive(Debug)]
 pub(super) struct Dictionary<'a> {
     tables: &'a Tables,
@@ -136,7 +139,7 @@ pub(super) struct Dictionary<'a> {
     added: StringInterner<AddedText>,
     strings: Vec<Text>,
     functions: Functions,
-    /// Of the functions, once all are known.
+    /// The system names to write, one for each function. They are set once all functions are known.
     system_names: Vec<WireIndex>,
     mappings: Interner<WireMapping, WireIndex>,
     locations: Locations,
@@ -151,16 +154,16 @@ pub(super) struct Dictionary<'a> {
     stack_places: Places,
     attribute_places: Places,
     link_places: Places,
-    /// Of the types of frames, and behind them of how Java frames were executed.
+    /// Attribute indices: one for each frame type, then one for each kind of execution of Java frames.
     fixed_places: [WireIndex; FRAME_TYPES + EXECUTIONS],
-    /// The stack being put together.
+    /// The locations of the stack being entered.
     scratch: Vec<WireIndex>,
     locations_merged: bool,
     stacks_merged: bool,
 }
 
 impl<'a> Dictionary<'a> {
-    /// A dictionary of zero values.
+    /// A dictionary that holds only the zero values.
     pub(super) fn new(tables: &'a Tables, native_frames: NativeFrames) -> Self {
         let mut dictionary = Self {
             tables,
@@ -201,12 +204,12 @@ impl<'a> Dictionary<'a> {
         self.tables
     }
 
-    /// Whether two different stacks of the model became one here.
+    /// Whether two different stacks of the model became equal stacks of the message.
     pub(super) fn stacks_merged(&self) -> bool {
         self.stacks_merged
     }
 
-    /// A stack, with all that it refers to.
+    /// Enters a stack and everything that it refers to.
     pub(super) fn stack(&mut self, id: StackId) -> WireIndex {
         if let Some(place) = self.stack_places.get(id) {
             return place;
@@ -219,7 +222,8 @@ impl<'a> Dictionary<'a> {
         locations.clear();
         locations.extend(frames.iter().map(|&frame| self.location(frame)));
         let known = self.stacks.len();
-        // As long as different frames have different locations, so have different stacks.
+        // As long as no two frames share a location, different stacks of the model stay different, so they
+        // need no hashing.
         let place = if self.locations_merged {
             self.stacks.intern(&locations)
         } else {
@@ -230,12 +234,12 @@ impl<'a> Dictionary<'a> {
         self.stack_places.set(id, place)
     }
 
-    /// Appends the attributes of a set.
+    /// Enters the attributes of a set, and appends their indices.
     pub(super) fn attribute_set(&mut self, set: AttributeSetId, indices: &mut Vec<WireIndex>) {
         indices.extend(self.tables.attributes_of(set).iter().map(|&attribute| self.attribute(attribute)));
     }
 
-    /// A link.
+    /// Enters a link.
     pub(super) fn link(&mut self, id: LinkId) -> WireIndex {
         if id == LinkId::NONE {
             return WireIndex::ZERO;
@@ -248,13 +252,13 @@ impl<'a> Dictionary<'a> {
         self.link_places.set(id, place)
     }
 
-    /// A string.
+    /// Enters a string.
     pub(super) fn text(&mut self, text: &str) -> WireIndex {
         let text = self.place_of(text);
         self.string(text)
     }
 
-    /// The `profile.type` attribute of a profile.
+    /// Enters the `profile.type` attribute of a profile.
     pub(super) fn profile_type(&mut self, profile_type: &ProfileType) -> WireIndex {
         self.text_attribute(ProfileType::KEY, profile_type.profile_type)
     }
@@ -321,7 +325,7 @@ impl<'a> Dictionary<'a> {
         self.fixed_attribute(FRAME_TYPES + execution as usize, Execution::KEY, execution.as_str())
     }
 
-    /// One of the attributes that many locations have, by its number among those.
+    /// Enters an attribute that many locations share. `number` is the attribute's position in `fixed_places`.
     fn fixed_attribute(&mut self, number: usize, key: &str, value: &str) -> WireIndex {
         if self.fixed_places[number] == WireIndex::ZERO {
             self.fixed_places[number] = self.text_attribute(key, value);
@@ -346,7 +350,8 @@ impl<'a> Dictionary<'a> {
             Frame::Java { function, line, execution } => {
                 let function = self.function(function);
                 let execution = execution.map_or(WireIndex::ZERO, |execution| self.execution(execution));
-                // Different methods are different functions here, and a marker has no line.
+                // Different methods are different functions of the message, and a marker has no line. So a
+                // method's frame with a line has a location that no other frame has.
                 if line != 0 && self.functions.is_method(function) {
                     let place = self.locations.push_distinct(id);
                     return self.frame_places.set(id, place);
@@ -375,10 +380,11 @@ impl<'a> Dictionary<'a> {
         self.frame_places.set(id, place)
     }
 
-    /// The location of a Java frame that has entered as a distinct one, and with it all that it refers to.
+    /// The location of a Java frame that was added as a distinct one. Everything that the location refers to
+    /// has been entered.
     fn distinct_location(&self, id: FrameId) -> WireLocation {
         let Frame::Java { function, line, execution } = *self.tables.frames.get(id) else {
-            // SANITY: `enter_location` adds Java frames alone as distinct ones.
+            // SANITY: `enter_location` calls `push_distinct` for Java frames only.
             unreachable!("a distinct location of no Java frame");
         };
         let function = self.function_places.get(function).unwrap_or_default();
@@ -387,8 +393,9 @@ impl<'a> Dictionary<'a> {
         java_location(function, line, [frame_type, execution.unwrap_or_default()])
     }
 
-    /// An unsymbolized frame. A line would make backends take it for symbolized; so the text is an attribute,
-    /// unless the user asks for a name or no build-id tells a backend where to look.
+    /// The location of an unsymbolized frame. Backends take a frame with a line for a symbolized one, so the
+    /// frame's text becomes an attribute. It becomes a function's name if the user asks for that, or if no
+    /// build-id lets a backend look the frame up.
     fn remote_location(&mut self, id: MappingId, address: ElfVaddr, plain: WireLocation) -> WireLocation {
         let mapping = self.tables.mappings.get(id);
         let location = WireLocation { mapping: self.mapping(id), address, ..plain };
@@ -425,13 +432,15 @@ impl<'a> Dictionary<'a> {
         self.functions.intern(EnteredFunction { name, ..EnteredFunction::default() })
     }
 
-    /// Enters the system names that are written. After the last function, and before any table is written.
+    /// Enters the system names that are written. Call this after the last function has been entered and
+    /// before any table is written.
     pub(super) fn enter_system_names(&mut self) {
         let written = self.functions.written_system_names(self.strings.len());
         self.system_names = written.into_iter().map(|name| self.table_string(name)).collect();
     }
 
-    /// A mapping; zero if it has neither build-id, without which none may be written.
+    /// Enters a mapping. Returns zero for a mapping without any build-id, since such a mapping must not be
+    /// written.
     fn mapping(&mut self, id: MappingId) -> WireIndex {
         let Mapping { memory_start, memory_limit, file_offset, filename, build_id, htlhash } =
             *self.tables.mappings.get(id);
@@ -462,7 +471,7 @@ fn java_location(function: WireIndex, line: u32, attributes: [WireIndex; 2]) -> 
 const GNU_BUILD_ID_KEY: &str = "process.executable.build_id.gnu";
 const HTLHASH_KEY: &str = "process.executable.build_id.htlhash";
 
-/// What is written of the tables, zero values included.
+/// The contents of the tables, zero values included.
 impl<'a> Dictionary<'a> {
     pub(super) fn strings(&self) -> impl Iterator<Item = &str> {
         self.strings.iter().map(|&text| self.resolve(text))
@@ -490,7 +499,7 @@ impl<'a> Dictionary<'a> {
         self.stacks.iter()
     }
 
-    /// Key, value and unit; the zero entry has no value.
+    /// The key, value and unit of each attribute; the zero entry has no value.
     pub(super) fn attributes(&self) -> impl Iterator<Item = (WireIndex, Option<AnyValueRef<'_>>, WireIndex)> {
         self.attributes.values().iter().map(|attribute| {
             let value = attribute.value.map(|value| match value {
@@ -504,7 +513,8 @@ impl<'a> Dictionary<'a> {
         })
     }
 
-    /// `None` for the zero entry, which is an empty link: readers reject one of zeros.
+    /// `None` for the zero entry, which is written as an empty link: readers reject a link whose ids are all
+    /// zeros.
     pub(super) fn links(&self) -> impl Iterator<Item = Option<&'a Link>> {
         let tables = self.tables;
         self.links.iter().map(move |&id| (id != LinkId::NONE).then(|| tables.links.get(id)))

@@ -1,7 +1,7 @@
-//! A message that stays encoded: an element is decoded when it is asked for.
+//! A message that stays encoded: each element is decoded when a caller asks for it.
 //!
-//! In: the bytes of a message, which are walked first. Out: its tables by index, and its profiles in turn
-//! (`encoded_profiles`). Besides the bytes, four more are held for each element of a table.
+//! In: the bytes of a message, which are checked first. Out: its tables, by index, and its profiles, one
+//! after another (`encoded_profiles`). Memory: the bytes, and four more bytes for each element of a table.
 
 use std::borrow::Cow;
 
@@ -16,27 +16,28 @@ use super::read_error::{BytePlace, ErrorKind, Notes, ReadError};
 use super::read_protobuf;
 use super::wire::*;
 
-/// A message of a file, and what was seen while it was read.
+/// A message of a file, with its place in the file and the oddities of its encoding.
 #[derive(Clone, Debug)]
 pub struct EncodedMessage {
-    /// As protobuf, whatever the file's form.
+    /// The message as protobuf, whatever the file's form.
     bytes: Vec<u8>,
     tables: TableIndex,
-    /// Which message of the file it is, from 0.
+    /// The message's position in the file, from 0.
     pub index: usize,
     /// The file's form.
     pub form: Form,
-    /// Where its first byte is, after decompression and without its length prefix.
+    /// The offset of the message's first byte in the file, after decompression and without the length prefix.
     pub offset: u64,
     /// Whether the file is compressed.
     pub compressed: bool,
-    /// Its size in the file in bytes.
+    /// The message's size in the file, in bytes.
     pub size: u64,
-    /// Oddities of its encoding.
+    /// Oddities of the message's encoding.
     pub notes: Notes,
 }
 
-/// Where the elements of the dictionary's tables are, by field number less one: the byte behind the key.
+/// For each table of the dictionary, by field number less one: the offsets of its elements' keys in the
+/// message.
 #[derive(Clone, Debug, Default)]
 struct TableIndex {
     has_dictionary: bool,
@@ -57,21 +58,22 @@ const RESOURCE_PROFILES: u32 = 1;
 const DICTIONARY: u32 = 2;
 /// Location.lines.
 const LINES: u32 = 3;
-/// A location of so many lines cannot make a stack longer than the bounds allow for each byte.
+/// The most lines of a location that need no check: a stack's location takes at least one byte, and the
+/// bounds allow this many frames for each byte.
 const FEW_LINES: usize = FRAMES_FOR_EACH_BYTE;
 
 impl EncodedMessage {
-    /// Walks a message in protobuf.
+    /// Checks and indexes a protobuf message.
     ///
     /// # Errors
-    /// It is none, or beyond [`super::bounds`].
+    /// If the bytes are not such a message, or exceed [`super::bounds`].
     pub fn of_protobuf(bytes: Vec<u8>) -> Result<Self, ReadError> {
         let notes = read_protobuf::check(&bytes)?;
         let size = bytes.len() as u64;
         Self::walked(bytes, Form::Plain, size, notes)
     }
 
-    /// Takes bytes that `read_protobuf` has walked.
+    /// Indexes bytes that `read_protobuf` has checked.
     pub(super) fn walked(bytes: Vec<u8>, form: Form, size: u64, notes: Notes) -> Result<Self, ReadError> {
         let tables = TableIndex::of(&bytes)
             .ok_or_else(|| ReadError::new(ErrorKind::TooLarge, 0, "a message of 4 GiB or more"))?;
@@ -90,28 +92,29 @@ impl EncodedMessage {
         self.bytes
     }
 
-    /// All of it, decoded: some 40 times as large as its bytes in the worst case.
+    /// Decodes the whole message. In the worst case the result is about 40 times as large as the bytes.
     pub fn decode(&self) -> ProfilesData {
-        // SANITY: it has been walked, so that nothing of it fails to decode; if it did, it would be empty.
+        // SANITY: the bytes have been checked, so decoding does not fail; if it did, the message would be
+        // empty.
         ProfilesData::decode(&*self.bytes).unwrap_or_default()
     }
 
-    /// The tables.
+    /// The dictionary's tables.
     pub fn tables(&self) -> EncodedTables<'_> {
         EncodedTables { message: self }
     }
 
-    /// The profiles by resource.
+    /// The profiles, grouped by resource.
     pub fn resources(&self) -> impl Iterator<Item = EncodedResource<'_>> {
         payloads(&self.bytes, RESOURCE_PROFILES).map(EncodedResource::new)
     }
 
-    /// Where a byte of it is in the file, for people.
+    /// The place in the file of a byte of this message, for error messages.
     pub(crate) fn place(&self, offset: u64) -> BytePlace {
         BytePlace { offset: self.offset + offset, compressed: self.compressed }
     }
 
-    /// Refuses stacks that stand for more frames than their bytes can be meant to.
+    /// Refuses stacks that expand to more frames than the bounds allow.
     fn check_frames(&self) -> Result<(), ReadError> {
         let tables = self.tables();
         let lines = |location| payloads(location, LINES).count();
@@ -140,7 +143,7 @@ impl EncodedMessage {
 }
 
 impl TableIndex {
-    /// `None` where an offset does not fit 32 bits.
+    /// `None` for a message whose offsets do not fit in 32 bits.
     fn of(bytes: &[u8]) -> Option<Self> {
         u32::try_from(bytes.len()).ok()?;
         let dictionaries = || payloads(bytes, DICTIONARY);
@@ -165,14 +168,14 @@ fn table(field: &RawField<'_>) -> Option<usize> {
     usize::try_from(field.number).ok()?.checked_sub(1)
 }
 
-/// The tables of a message. No index breaks a lookup.
+/// The tables of a message. An index out of range never panics.
 #[derive(Clone, Copy, Debug)]
 pub struct EncodedTables<'a> {
     message: &'a EncodedMessage,
 }
 
 impl<'a> EncodedTables<'a> {
-    /// Whether there is a dictionary.
+    /// Whether the message has a dictionary.
     pub fn are_there(self) -> bool {
         self.message.tables.has_dictionary
     }
@@ -227,7 +230,7 @@ impl<'a> EncodedTables<'a> {
         self.all(ATTRIBUTES)
     }
 
-    /// The stacks' locations, each leaf first.
+    /// The locations of each stack, leaf first.
     pub fn stacks(self) -> impl ExactSizeIterator<Item = Vec<i32>> {
         self.all::<Stack>(STACKS).map(|stack| stack.location_indices)
     }
@@ -252,22 +255,22 @@ impl<'a> EncodedTables<'a> {
         self.entry(LOCATIONS, index).map(decoded)
     }
 
-    /// A mapping; none for 0.
+    /// A mapping; `None` for index 0.
     pub fn mapping(self, index: i32) -> Option<Mapping> {
         self.entry(MAPPINGS, index).filter(|_| index != 0).map(decoded)
     }
 
-    /// A function; none for 0.
+    /// A function; `None` for index 0.
     pub fn function(self, index: i32) -> Option<Function> {
         self.entry(FUNCTIONS, index).filter(|_| index != 0).map(decoded)
     }
 
-    /// A link; none for 0.
+    /// A link; `None` for index 0.
     pub fn link(self, index: i32) -> Option<Link> {
         self.entry(LINKS, index).filter(|_| index != 0).map(decoded)
     }
 
-    /// An attribute's key and value, of every valid index other than 0.
+    /// The key and value of each attribute. Index 0 and indices out of range are skipped.
     pub fn attributes<'i>(
         self,
         indices: &'i [i32],
@@ -279,13 +282,14 @@ impl<'a> EncodedTables<'a> {
         })
     }
 
-    /// The keys of attributes, of every valid index other than 0.
+    /// The keys of the attributes. Index 0 and indices out of range are skipped.
     pub fn attribute_keys<'i>(self, indices: &'i [i32]) -> impl Iterator<Item = &'a str> + use<'a, 'i> {
         let attributes = indices.iter().filter(|&&index| index != 0);
         attributes.filter_map(move |&index| Some(self.key_of(self.entry(ATTRIBUTES, index)?)))
     }
 
-    /// The text of the attribute with this key, if it is there and is text.
+    /// The text of the attribute with this key; `None` if there is no such attribute or its value is not
+    /// text.
     pub fn attribute_text(self, indices: &[i32], key: &str) -> Option<&'a str> {
         let attributes = indices.iter().filter(|&&index| index != 0);
         let mut attributes = attributes.filter_map(|&index| self.entry(ATTRIBUTES, index));
@@ -298,7 +302,8 @@ impl<'a> EncodedTables<'a> {
         self.text(key.map_or(0, |key| key.value as i32))
     }
 
-    /// The value of an encoded KeyValueAndUnit, if it is text. Of several the last one counts.
+    /// The value of an encoded KeyValueAndUnit, if the value is text. If the value occurs several times, the
+    /// last counts.
     fn encoded_text(self, attribute: &'a [u8]) -> Option<&'a str> {
         let values = payloads(attribute, 2).flat_map(fields);
         let value = values.filter(|value| (1..=8).contains(&value.number)).last()?;
@@ -309,7 +314,7 @@ impl<'a> EncodedTables<'a> {
         }
     }
 
-    /// A value's text, if it is text.
+    /// The text of a value; `None` if the value is not text.
     pub fn value_text<'v>(self, value: &'v Value) -> Option<&'v str>
     where
         'a: 'v,
@@ -321,7 +326,7 @@ impl<'a> EncodedTables<'a> {
         }
     }
 
-    /// A written-out attribute's key.
+    /// The key of an attribute that stands outside the dictionary: inline, or a reference to a string.
     pub fn key<'k>(self, attribute: &'k KeyValue) -> &'k str
     where
         'a: 'k,
@@ -332,7 +337,7 @@ impl<'a> EncodedTables<'a> {
         }
     }
 
-    /// A value kind's name and unit; both empty if there is none.
+    /// The name and unit of a value type; both are empty if there is no value type.
     pub fn value_type(self, value_type: Option<ValueType>) -> (&'a str, &'a str) {
         let ValueType { type_strindex, unit_strindex } = value_type.unwrap_or_default();
         (self.text(type_strindex), self.text(unit_strindex))
@@ -365,13 +370,13 @@ impl<'a> Tables<'a> for EncodedTables<'a> {
     }
 }
 
-/// A part of a message that has been walked.
+/// Decodes a part of a message that has been checked.
 pub(super) fn decoded<T: Message + Default>(bytes: &[u8]) -> T {
-    // SANITY: what has been walked decodes.
+    // SANITY: every part of a checked message decodes.
     T::decode(bytes).unwrap_or_default()
 }
 
 fn text_of(bytes: &[u8]) -> &str {
-    // SANITY: what has been walked is UTF-8.
+    // SANITY: the check has found this string to be UTF-8.
     std::str::from_utf8(bytes).unwrap_or_default()
 }

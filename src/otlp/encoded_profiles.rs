@@ -1,4 +1,5 @@
-//! The profiles of a message that stays encoded, and their samples, one at a time.
+//! The profiles of a message that stays encoded, and their samples. Each is decoded when a caller asks for
+//! it.
 
 use prost::Message;
 
@@ -6,7 +7,7 @@ use super::encoded::decoded;
 use super::protobuf_cursor::{fields, payloads};
 use super::wire::{InstrumentationScope, Profile, Resource, Sample};
 
-/// The field of the resource, and that of the scope.
+/// ResourceProfiles.resource and ScopeProfiles.scope.
 const ORIGIN: u32 = 1;
 /// ResourceProfiles.scope_profiles, ScopeProfiles.profiles, and Profile.samples.
 const PARTS: u32 = 2;
@@ -31,12 +32,12 @@ pub struct EncodedProfile<'a> {
     bytes: &'a [u8],
 }
 
-/// A message that may be there several times, which means one with the fields of all.
+/// The field [`ORIGIN`], merged from all its occurrences, as protobuf has it; `None` if it does not occur.
 fn merged<T: Message + Default>(bytes: &[u8]) -> Option<T> {
     let mut merged = None;
     for part in payloads(bytes, ORIGIN) {
         let so_far: &mut T = merged.get_or_insert_default();
-        // SANITY: what has been walked decodes.
+        // SANITY: every part of a checked message decodes.
         let _ = so_far.merge(part);
     }
     merged
@@ -47,19 +48,19 @@ impl<'a> EncodedResource<'a> {
         Self { bytes }
     }
 
-    /// The resource: the process that was profiled.
+    /// The resource, which describes the profiled process.
     pub fn resource(self) -> Option<Resource> {
         merged(self.bytes)
     }
 
-    /// The profiles by scope.
+    /// The profiles, grouped by scope.
     pub fn scopes(self) -> impl Iterator<Item = EncodedScope<'a>> {
         payloads(self.bytes, PARTS).map(|bytes| EncodedScope { bytes })
     }
 }
 
 impl<'a> EncodedScope<'a> {
-    /// The scope: the library that made the profiles.
+    /// The scope, which names the library that made the profiles.
     pub fn scope(self) -> Option<InstrumentationScope> {
         merged(self.bytes)
     }
@@ -71,7 +72,7 @@ impl<'a> EncodedScope<'a> {
 }
 
 impl<'a> EncodedProfile<'a> {
-    /// All but the samples and the payload.
+    /// The profile without its samples and its payload.
     pub fn header(self) -> Profile {
         let header = fields(self.bytes).filter(|field| ![PARTS, PAYLOAD].contains(&field.number));
         decoded(&header.flat_map(|field| field.whole).copied().collect::<Vec<_>>())
@@ -82,12 +83,12 @@ impl<'a> EncodedProfile<'a> {
         payloads(self.bytes, PARTS).map(decoded)
     }
 
-    /// How many samples there are.
+    /// The number of samples.
     pub fn sample_count(self) -> usize {
         payloads(self.bytes, PARTS).count()
     }
 
-    /// The original payload; empty without one.
+    /// The original payload; empty if there is none.
     pub fn payload(self) -> &'a [u8] {
         payloads(self.bytes, PAYLOAD).last().unwrap_or_default()
     }

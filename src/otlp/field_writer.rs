@@ -1,11 +1,12 @@
-//! What a format must be able to write. One traversal of the message drives it, so that protobuf and JSON have
-//! the same content by construction.
+//! The operations that an output format provides. One traversal of the message drives both formats, so
+//! protobuf and JSON have the same content by construction.
 
 use super::dictionary::WireIndex;
 use super::fields::Field;
 
-/// Writes the fields of the message that is open. A singular field that has its default value (0, empty) is left
-/// out, as proto3 does, except by the `any_*` methods: they are members of a `oneof`, whose presence counts.
+/// Writes the fields of the message that is open. A singular field with its default value (0, empty) is
+/// omitted, as in proto3. The `any_*` methods always write: their fields are members of a `oneof`, whose
+/// presence counts.
 pub(super) trait FieldWriter {
     /// A field of type int32 that holds an index.
     fn index(&mut self, field: Field, value: WireIndex);
@@ -17,10 +18,11 @@ pub(super) trait FieldWriter {
     fn fixed64(&mut self, field: Field, value: u64);
     /// A field of type string.
     fn string(&mut self, field: Field, value: &str);
-    /// A field of type bytes that holds an identifier.
+    /// A field of type bytes that holds an id.
     fn identifier(&mut self, field: Field, value: &[u8]);
 
-    /// A field of type bytes, so many of them, that whoever writes the message out puts there. One in a message.
+    /// A field of type bytes, of this length in bytes. The caller inserts the bytes when writing the message
+    /// out. A message has at most one such field.
     fn outside_bytes(&mut self, field: Field, length: u64);
 
     /// A repeated field of type int32 that holds indices.

@@ -1,13 +1,13 @@
-//! The fields that are written: protobuf number and JSON name of each, from opentelemetry-proto v1.11
-//! (`profiles/v1development/profiles.proto`, `common/v1/common.proto`, `resource/v1/resource.proto`). The
-//! numbers are those of v1.10 too.
+//! The fields that are written, each with its protobuf number and its JSON name. Source: opentelemetry-proto
+//! v1.11 (`profiles/v1development/profiles.proto`, `common/v1/common.proto`, `resource/v1/resource.proto`).
+//! v1.10 has the same numbers.
 
 /// A field of one message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field {
-    /// Its protobuf number, below 16: the tag takes one byte.
+    /// The protobuf number. It is below 16, so the tag takes one byte.
     pub(super) number: u8,
-    /// Its JSON name.
+    /// The JSON name.
     pub(super) name: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! A stack's frames as people read them.
+//! The frames of a stack as readable text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::core::address::ElfVaddr;
 use crate::core::build_id::BuildId;
 use crate::model::{FrameType, RemoteFrame};
 
-/// What a frame could be named by.
+/// The information that a frame's text was made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Naming {
     /// A function's name. Markers such as `[truncated]` are functions too.
@@ -24,18 +24,18 @@ pub enum Naming {
     Nothing,
 }
 
-/// One frame. Each inlined call is one of its own.
+/// One frame. Each inlined call is a frame of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Frame<'a> {
-    /// Its name.
+    /// The frame's name.
     pub text: Cow<'a, str>,
-    /// What the name is made of.
+    /// The information that the name was made of.
     pub naming: Naming,
-    /// `profile.frame.type`, where it has one; else empty.
+    /// `profile.frame.type` of the frame's location; empty if there is none.
     pub frame_type: &'a str,
-    /// Its source file, or empty.
+    /// The source file; empty if unknown.
     pub file: &'a str,
-    /// Its line, 0 if not known.
+    /// The source line; 0 if unknown.
     pub line: i64,
 }
 
@@ -51,7 +51,7 @@ impl fmt::Display for Frame<'_> {
     }
 }
 
-/// The frames of a stack, leaf first. An index out of range becomes a frame that says so.
+/// The frames of a stack, leaf first. An index out of range becomes a frame that names the index.
 pub fn frames<'a>(tables: impl Tables<'a>, stack_index: i32) -> Vec<Frame<'a>> {
     let Some(locations) = tables.stack(stack_index) else {
         return vec![unresolved(format!("[no stack {stack_index}]"))];
@@ -63,7 +63,7 @@ pub fn frames<'a>(tables: impl Tables<'a>, stack_index: i32) -> Vec<Frame<'a>> {
     frames
 }
 
-/// Adds the frames of a location, the innermost first.
+/// Appends the frames of a location, innermost first.
 pub fn push_location<'a>(tables: impl Tables<'a>, index: i32, frames: &mut Vec<Frame<'a>>) {
     match tables.location(index) {
         Some(location) => push_frames(tables, &location, frames),

@@ -1,11 +1,11 @@
-//! How messages lie in a file: which form it has, and where each message begins and ends.
+//! The layout of messages in a file: which form the file has, and where each message begins and ends.
 //!
 //! | Form | Written by |
 //! |---|---|
 //! | one protobuf message | async-profiler, `file=` with %t |
 //! | big-endian u32 length + message, repeated | the collector's file exporter, `file=` without %t |
 //! | JSON documents, with any white space between them | the collector's file exporter, `format=json` |
-//! | any of them, gzipped | |
+//! | any of the above, gzipped | |
 
 use super::read_error::{ErrorKind, ReadError};
 use super::read_protobuf;
@@ -15,7 +15,7 @@ use super::read_protobuf;
 pub enum Form {
     /// One protobuf message.
     Plain,
-    /// Protobuf messages, each behind its length.
+    /// Protobuf messages, each preceded by its length.
     LengthPrefixed,
     /// JSON documents.
     Json,
@@ -29,12 +29,12 @@ pub fn is_gzip(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x1f, 0x8b])
 }
 
-/// The form of a file, by its first bytes.
+/// Detects the form of a file by its first bytes.
 ///
-/// A plain message begins with the key of field 1 or 2, 0x0a or 0x12. A length's first byte is 0 below
-/// 16 MiB, and 0 to 7 never begin a message, because there is no field 0. `{` would be field 15 as a group.
-/// What remains ambiguous is a line feed before `{` and a length of 160 MiB and more; there the whole file
-/// decides.
+/// A plain message begins with the key of field 1 or 2, 0x0a or 0x12. The first byte of a length prefix is 0
+/// for lengths below 16 MiB. The bytes 0 to 7 never begin a message, since no field has number 0. As a key,
+/// `{` would be field 15 as a group. Two cases stay ambiguous: a line feed before `{`, and a length of 160
+/// MiB or more. For these the whole file decides.
 pub(super) fn detect(bytes: &[u8]) -> Result<Form, ReadError> {
     let text = bytes.trim_ascii_start();
     match bytes.first() {
@@ -49,8 +49,8 @@ pub(super) fn detect(bytes: &[u8]) -> Result<Form, ReadError> {
     }
 }
 
-/// The form of a file, by its first bytes alone; `None` where all bytes decide. `whole` says that there are
-/// no others.
+/// Detects the form of a file by its first bytes alone; `None` where the whole file must decide. `whole` says
+/// that the file has no further bytes.
 pub(super) fn detect_by_first(first: &[u8], whole: bool) -> Option<Result<Form, ReadError>> {
     if whole {
         return Some(detect(first));
@@ -59,7 +59,7 @@ pub(super) fn detect_by_first(first: &[u8], whole: bool) -> Option<Result<Form, 
     match first[0] {
         b'{' => Some(Ok(Form::Json)),
         0..=7 => Some(Ok(Form::LengthPrefixed)),
-        // No message has so long a stretch of text without any byte of a key or a length.
+        // No protobuf message begins with so much text: its keys and lengths include bytes that are not text.
         _ if text.first() == Some(&b'{') && is_text(first) => Some(Ok(Form::Json)),
         0x0a | 0x12 => None,
         _ if may_begin_otherwise(first) => None,
@@ -67,26 +67,26 @@ pub(super) fn detect_by_first(first: &[u8], whole: bool) -> Option<Result<Form, 
     }
 }
 
-/// Whether these bytes are text, but for a character that they break off in.
+/// Whether the bytes are UTF-8 text. The last character may be cut off.
 fn is_text(bytes: &[u8]) -> bool {
     let is_control = |byte: &u8| *byte < b' ' && !byte.is_ascii_whitespace();
     let is_utf8 = std::str::from_utf8(bytes).map_or_else(|error| error.error_len().is_none(), |_| true);
     is_utf8 && !bytes.iter().any(is_control)
 }
 
-/// Whether a file that begins with neither a usual key nor a usual length may be one of messages all the
-/// same: of a length of 128 MiB and more, or with fields that are not known.
+/// Whether a file that begins with neither a usual key nor a usual length may still hold messages: the first
+/// length may be 128 MiB or more, or the message may begin with unknown fields.
 fn may_begin_otherwise(first: &[u8]) -> bool {
     let behind_a_length = first.get(PREFIX).is_some_and(|key| [0x0a, 0x12].contains(key));
     behind_a_length || read_protobuf::begins_like_message(first)
 }
 
-/// Whether a file that begins so may be one of protobuf messages: [`detect`] says why.
+/// Whether a file with these first bytes may hold protobuf messages; for the reason see [`detect`].
 pub(super) fn may_be_protobuf(first: &[u8]) -> bool {
     matches!(first.first(), Some(0..=7 | 0x0a | 0x12))
 }
 
-/// Says what a file is instead, where its first bytes tell.
+/// An error text that names the file's actual type where the first bytes reveal it.
 pub(super) fn unknown(bytes: &[u8]) -> String {
     let what = match bytes {
         [b'F', b'L', b'R', 0, ..] => "a JFR recording",
@@ -98,7 +98,7 @@ pub(super) fn unknown(bytes: &[u8]) -> String {
     format!("not an OTLP profile: the file is {what}")
 }
 
-/// Whether length prefixes lead exactly to the end.
+/// Whether the length prefixes end exactly at the last byte, and each delimits a message.
 fn frames_fit(bytes: &[u8]) -> bool {
     let mut rest = bytes;
     while let Ok(Some(frame)) = next_frame(rest) {
@@ -115,11 +115,11 @@ fn frames_fit(bytes: &[u8]) -> bool {
 pub(super) struct Frame<'a> {
     /// The message.
     pub(super) message: &'a [u8],
-    /// What follows it.
+    /// The bytes after the message.
     pub(super) rest: &'a [u8],
 }
 
-/// The first of some length-prefixed messages; `None` at the end. The error's text says why there is none.
+/// The first of several length-prefixed messages; `None` at the end. The error is the text of a message.
 pub(super) fn next_frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, String> {
     if bytes.is_empty() {
         return Ok(None);
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_message_that_begins_like_json_is_none() {
-        // Field 1 of 123 (0x7b) bytes.
+        // Field 1 of 123 bytes; the length byte 0x7b is `{`.
         let message = [&[0x0a, b'{'][..], &[0x1a, 121], &[0; 121]].concat();
         assert_eq!(detect(&message), Ok(Form::Plain));
     }

@@ -1,8 +1,10 @@
-//! The functions of one message, and which of them say what the system calls them.
+//! The functions of one message, and the decision which system names are written.
 //!
-//! A method's system name repeats its name and adds the descriptor. Those of all methods would be half of a small
-//! message, and a descriptor says something only where a method is overloaded. So it is written where the message has
-//! another function of that name with another system name. A native function's, which nothing else tells, always is.
+//! A method's system name repeats the name and adds the descriptor. The system names of all methods would be
+//! half of a small message, and a descriptor distinguishes nothing unless the method is overloaded. So a
+//! method's system name is written only if the message has another function with the same name and a
+//! different system name. A native function's system name is always written, since nothing else in the
+//! message gives it.
 
 use crate::model::{Interner, StringId};
 
@@ -12,14 +14,14 @@ use super::dictionary::WireIndex;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct EnteredFunction {
     pub(super) name: WireIndex,
-    /// In the model's tables: most are not written.
+    /// The system name, by its id in the model's tables, because most system names are not written.
     pub(super) system_name: StringId,
     pub(super) is_method: bool,
     pub(super) filename: WireIndex,
     pub(super) start_line: u32,
 }
 
-/// What system names the functions of one name have.
+/// The system names of the functions that share one name.
 #[derive(Clone, Copy)]
 enum OfOneName {
     Nothing,
@@ -32,7 +34,7 @@ enum OfOneName {
 pub(super) struct Functions(Interner<EnteredFunction, WireIndex>);
 
 impl Functions {
-    /// The zero value, and room for so many.
+    /// A table of the zero value, with room for `capacity` functions.
     pub(super) fn with_capacity(capacity: usize) -> Self {
         let mut functions = Self(Interner::with_capacity(capacity));
         functions.intern(EnteredFunction::default());
@@ -43,18 +45,20 @@ impl Functions {
         self.0.intern(function)
     }
 
-    /// Whether a function is a method of a class. No two methods of the model's tables are one of these.
+    /// Whether a function is a method of a class. Different methods of the model's tables are different
+    /// functions here.
     pub(super) fn is_method(&self, function: WireIndex) -> bool {
         self.0.get(function).is_method
     }
 
-    /// In the order of the table.
+    /// The functions, in the order of the table.
     pub(super) fn entered(&self) -> &[EnteredFunction] {
         self.0.values()
     }
 
-    /// What is written as each function's system name, once all functions are known. `names` is more than the index of
-    /// any name. No two functions become equal: they would have differed in what is left out, and then it is not.
+    /// The system name to write for each function, once all functions are known. `names` exceeds the index of
+    /// every name. The omission makes no two functions equal: functions that differ only in their system
+    /// names share a name, so these system names are written.
     pub(super) fn written_system_names(&self, names: usize) -> Vec<StringId> {
         let mut by_name = vec![OfOneName::Nothing; names];
         for function in self.entered() {
@@ -65,7 +69,7 @@ impl Functions {
                 _ => OfOneName::Different,
             };
         }
-        // A function without a name shares that with the zero value, and so keeps what else it is called.
+        // A function without a name shares its name index with the zero value, so its system name is written.
         let written = |function: &EnteredFunction| match by_name[function.name.0 as usize] {
             OfOneName::All(_) if function.is_method => StringId::EMPTY,
             _ => function.system_name,
@@ -81,7 +85,7 @@ mod tests {
     const NATIVE: bool = false;
     const METHOD: bool = true;
 
-    /// What is written of functions with these names, system names and kinds; 0 is nothing.
+    /// The written system names of functions with these names, system names and kinds; 0 is none.
     fn written(functions: &[(u32, u32, bool)]) -> Vec<u32> {
         let mut table = Functions::with_capacity(functions.len());
         for (line, &(name, system_name, is_method)) in (1..).zip(functions) {
@@ -104,7 +108,8 @@ mod tests {
     fn overloaded_methods_alone_keep_their_descriptors() {
         assert_eq!(written(&[(1, 11, METHOD), (2, 21, METHOD)]), [0, 0]);
         assert_eq!(written(&[(1, 11, METHOD), (2, 21, METHOD), (1, 12, METHOD)]), [11, 0, 12]);
-        // Of two loaders, or of two places: the descriptor does not tell them apart.
+        // Methods of two class loaders, or two places in the source: their descriptors do not distinguish
+        // them.
         assert_eq!(written(&[(1, 11, METHOD), (1, 11, METHOD)]), [0, 0]);
         assert_eq!(written(&[(1, 11, METHOD), (1, 11, METHOD), (1, 12, METHOD)]), [11, 11, 12]);
     }

@@ -1,7 +1,7 @@
-//! A message that a collector finds too large, as two smaller ones.
+//! Splits a message that a collector finds too large into two smaller messages.
 //!
-//! Works on the encoded message: what it was made from is long gone when a collector's answer comes, and keeping
-//! it would double the memory of everything that waits.
+//! The input is the encoded message. The batch that it was encoded from is gone when the collector's answer
+//! arrives, and keeping it would double the memory of all pending messages.
 
 use prost::Message;
 
@@ -14,8 +14,9 @@ use super::wire::{
     ResourceProfiles, Sample, ScopeProfiles, Stack, Value, ValueType,
 };
 
-/// The two halves of an encoded message, by samples in their order, each with a dictionary that holds what it
-/// refers to and no more, encoded like the whole. `None` for one that is not of ours, or has fewer than two samples.
+/// Splits an encoded message into two halves by the order of its samples, and encodes both in the same
+/// format. Each half has a dictionary of exactly the values that it refers to, and comes with its number of
+/// samples. `None` if the message is not one that this crate writes, or has fewer than two samples.
 pub fn halve(message: &[u8], format: Format) -> Option<[(Vec<u8>, u64); 2]> {
     let data = match format {
         Format::Proto => read::decode_protobuf(message),
@@ -43,11 +44,11 @@ fn profiles(data: &ProfilesData) -> impl Iterator<Item = &Profile> {
     scopes.flat_map(|scope| &scope.profiles)
 }
 
-/// Where the entries of one table went: by old index, the new one; -1 for one that nobody has asked for.
+/// The new index of each entry of a table, by its old index; -1 for an entry that has not been moved.
 struct Moved(Vec<i32>);
 
 impl Moved {
-    /// The zero value stays where it is.
+    /// A map in which only the zero value has an index, which stays 0.
     fn new(len: usize) -> Self {
         let mut moved = vec![-1; len];
         if let Some(zero) = moved.first_mut() {
@@ -68,7 +69,7 @@ impl Moved {
     }
 }
 
-/// One half while it is made. Every step is `None` where an index leads nowhere.
+/// One half under construction. Every step returns `None` where an index is out of range.
 struct Part<'a> {
     old: &'a ProfilesDictionary,
     new: ProfilesDictionary,
@@ -81,7 +82,8 @@ struct Part<'a> {
     stacks: Moved,
 }
 
-/// Moves one entry of a table, and with it what it refers to.
+/// Defines a method that copies one entry of a table, and everything that the entry refers to, to the new
+/// dictionary.
 macro_rules! mover {
     ($name:ident, $moved:ident, $table:ident, |$part:ident, $entry:ident| $rebuilt:expr) => {
         fn $name(&mut self, old: i32) -> Option<i32> {
@@ -99,7 +101,7 @@ macro_rules! mover {
 }
 
 impl<'a> Part<'a> {
-    /// The samples `from..to`, counted through all profiles.
+    /// The samples `from..to`, counted over all profiles.
     fn of(data: &'a ProfilesData, from: usize, to: usize) -> Option<ProfilesData> {
         let old = data.dictionary.as_ref()?;
         let mut part = Self {
@@ -132,7 +134,7 @@ impl<'a> Part<'a> {
                     seen = range.end;
                     let kept = from.clamp(range.start, range.end)..to.clamp(range.start, range.end);
                     let samples = &profile.samples[kept.start - range.start..kept.end - range.start];
-                    // A Profile without samples makes some backends refuse the whole request.
+                    // Some backends refuse the whole request if a Profile has no samples.
                     if !samples.is_empty() {
                         profiles.push(part.profile(profile, samples, kept.start == range.start)?);
                     }
@@ -152,7 +154,7 @@ impl<'a> Part<'a> {
         Some(ProfilesData { resource_profiles, dictionary: Some(part.new) })
     }
 
-    /// Integers among the profile's attributes are counts of the whole: the first part has them.
+    /// Integer attributes of a profile are counts of the whole profile, so only the first part keeps them.
     fn profile(&mut self, profile: &Profile, samples: &[Sample], is_first_part: bool) -> Option<Profile> {
         let attributes = profile.attribute_indices.iter().copied();
         let kept = attributes.filter(|&index| is_first_part || !self.is_integer(index));
@@ -164,7 +166,7 @@ impl<'a> Part<'a> {
             duration_nano: profile.duration_nano,
             period_type: self.value_type(profile.period_type.as_ref())?,
             period: profile.period,
-            // Another profile needs an id of its own.
+            // Each part is a profile of its own, and so needs its own id.
             profile_id: new_profile_id().to_vec(),
             dropped_attributes_count: profile.dropped_attributes_count,
             original_payload_format: profile.original_payload_format.clone(),
@@ -205,7 +207,7 @@ impl<'a> Part<'a> {
     mover!(link, links, link_table, |_part, link| link.clone());
     mover!(attribute, attributes, attribute_table, |part, attribute| KeyValueAndUnit {
         key_strindex: part.string(attribute.key_strindex)?,
-        // Values of ours are inline, never references to strings.
+        // Our values are inline and never refer to strings.
         value: attribute.value.clone(),
         unit_strindex: part.string(attribute.unit_strindex)?,
     });

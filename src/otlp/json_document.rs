@@ -1,6 +1,6 @@
-//! Where a JSON document ends in a text that comes in parts.
+//! Finds the end of a JSON document in text that arrives in parts.
 
-/// The brackets that are open, and whether a string is.
+/// The scanner's state: the number of open brackets, and whether a string is open.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DocumentEnd {
     depth: usize,
@@ -9,8 +9,8 @@ pub(super) struct DocumentEnd {
 }
 
 impl DocumentEnd {
-    /// The last byte of the document in these bytes, which follow those before. Text that is no document ends
-    /// at its first byte or never.
+    /// The position in `part` of the document's last byte. `part` follows the parts of earlier calls. The end
+    /// of a text that is not a JSON document is its first byte, or is never found.
     pub(super) fn position(&mut self, part: &[u8]) -> Option<usize> {
         part.iter().position(|&byte| self.ends_at(byte))
     }

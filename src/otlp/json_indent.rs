@@ -1,20 +1,20 @@
-//! JSON on several lines, for people: white space is put between the tokens of a document as it is written.
+//! Pretty-prints JSON for people: adds white space between the tokens of a document while it is written.
 
 use std::io::{self, Write};
 
-/// Indents what is written to it, which is JSON without white space between its tokens.
+/// Indents the JSON that is written to this writer. The JSON must have no white space between its tokens.
 pub struct Indenter<'w> {
     to: &'w mut dyn Write,
     level: usize,
     in_string: bool,
-    /// The next byte of the string is escaped.
+    /// Whether the next byte of the string is escaped.
     is_escaped: bool,
-    /// An object or array has been opened, and nothing has been written in it.
+    /// Whether an object or array has just been opened and is still empty.
     is_open: bool,
 }
 
 impl<'w> Indenter<'w> {
-    /// Writes to `to`, two spaces for each level.
+    /// Writes to `to`, with two spaces for each level.
     pub fn new(to: &'w mut dyn Write) -> Self {
         Self { to, level: 0, in_string: false, is_escaped: false, is_open: false }
     }
@@ -22,7 +22,7 @@ impl<'w> Indenter<'w> {
     /// Ends the document's last line.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// The errors of the writer.
     pub fn finish(self) -> io::Result<()> {
         self.to.write_all(b"\n")?;
         self.to.flush()
@@ -60,7 +60,7 @@ impl<'w> Indenter<'w> {
         }
     }
 
-    /// Writes a string's bytes, up to its end or to that of the bytes; how many there were.
+    /// Writes bytes of a string, up to the string's end or the end of `bytes`. Returns how many were written.
     fn string(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut length = 0;
         for &byte in bytes {

@@ -1,4 +1,5 @@
-//! Where OTLP/JSON holds original payloads: found as the text goes by, as a payload may be far larger than memory.
+//! Finds original payloads in OTLP/JSON. The text is scanned as a stream, because a payload may be far larger
+//! than memory.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -9,14 +10,15 @@ use super::json_scalar::base64_digit;
 use super::json_text::{Escapes, JsonText, Unescaped};
 use super::payload::{Found, PayloadError};
 
-/// The keys that lead to a profile, and a profile's own, as the specification has them and as readers take them besides.
+/// The keys on the path to a profile. This and the following constants list each key as the specification
+/// spells it, and in the snake_case form that readers accept too.
 const PATH: [[&str; 2]; 3] =
     [["resourceProfiles", "resource_profiles"], ["scopeProfiles", "scope_profiles"], ["profiles"; 2]];
 const PAYLOAD: [&str; 2] = ["originalPayload", "original_payload"];
 const FORMAT: [&str; 2] = ["originalPayloadFormat", "original_payload_format"];
 const COPY_LEN: usize = 1 << 16;
 
-/// The payloads of all profiles of all documents.
+/// Finds the payloads of all profiles of all documents.
 pub(super) fn find(from: impl BufRead) -> Result<Found, PayloadError> {
     let mut text = JsonText::new(from);
     let mut found = Found::default();
@@ -26,9 +28,9 @@ pub(super) fn find(from: impl BufRead) -> Result<Found, PayloadError> {
     Ok(found)
 }
 
-/// A message of this level of [`PATH`].
+/// Scans a message at this level of [`PATH`].
 fn message(text: &mut JsonText<impl BufRead>, level: usize, found: &mut Found) -> Result<(), PayloadError> {
-    // Of a key that comes again the last counts.
+    // If a key is repeated, its last value counts.
     let (mut format, mut payload) = (String::new(), None);
     text.object(|text| {
         let said = text.said();
@@ -53,10 +55,10 @@ fn message(text: &mut JsonText<impl BufRead>, level: usize, found: &mut Found) -
     payload.map_or(Ok(()), |place| found.add(format, place, true))
 }
 
-/// Decodes what follows in `from`, base64 of either alphabet in a JSON string.
+/// Decodes the rest of `from`: the contents of a JSON string, in either base64 alphabet.
 ///
 /// # Errors
-/// If it is something else, or cannot be read or written.
+/// If the text is not base64, or if reading or writing fails.
 pub(super) fn copy_decoded(from: &mut impl Read, to: &mut dyn Write) -> io::Result<()> {
     let bad = || io::Error::new(io::ErrorKind::InvalidData, "a payload is not base64");
     let (mut bits, mut digits, mut padding, mut escapes) = (0_u32, 0, 0, Escapes::default());
@@ -73,7 +75,7 @@ pub(super) fn copy_decoded(from: &mut impl Read, to: &mut dyn Write) -> io::Resu
         let mut rest = &text[..count];
         let mut is_usual = true;
         loop {
-            // Nearly all of it is this: many groups of the usual alphabet.
+            // The fast path for nearly all of the text: many groups of the standard alphabet.
             if is_usual && digits == 0 && padding == 0 && !escapes.are_open() {
                 let (whole, others) = rest.split_at(rest.len() / 4 * 4);
                 match STANDARD_NO_PAD.decode_slice(whole, &mut groups) {
@@ -123,7 +125,7 @@ pub(super) fn copy_decoded(from: &mut impl Read, to: &mut dyn Write) -> io::Resu
     to.write_all(&bits.to_be_bytes()[1..digits.max(1)])
 }
 
-/// The 24 bits of four digits, if they are that.
+/// The 24 bits of four digits; `None` if one of the bytes is not a digit.
 fn four_digits(four: [u8; 4]) -> Option<u32> {
     let mut bits = 0;
     for digit in four {
@@ -142,7 +144,7 @@ mod tests {
     use super::super::read::read;
     use super::*;
 
-    /// Format and bytes of each payload, of a file that is read so many bytes at a time.
+    /// The format and bytes of each payload. The file is read in pieces of `at_a_time` bytes.
     fn found_in(text: &[u8], at_a_time: usize) -> Result<Vec<(String, Vec<u8>)>, PayloadError> {
         let mut file = BufReader::with_capacity(at_a_time, Cursor::new(text));
         let bytes = |place| {
@@ -154,7 +156,8 @@ mod tests {
         Ok(places.into_iter().map(|place| place.format).zip(bytes).collect())
     }
 
-    /// The same by the reader that has whole documents in memory; `None` where it finds fault with one.
+    /// The format and bytes of each payload, by the reader that holds whole documents in memory; `None` if it
+    /// rejects one.
     fn found_by_reader(text: &[u8]) -> Option<Vec<(String, Vec<u8>)>> {
         let messages = read(text).collect::<Result<Vec<_>, _>>().ok()?;
         let resources = messages.into_iter().flat_map(|message| message.data.resource_profiles);
@@ -224,7 +227,7 @@ mod tests {
         let decoded = |text: &str, at_a_time: usize| {
             let mut out = Vec::new();
             let mut from = BufReader::with_capacity(at_a_time, text.as_bytes());
-            // One buffer at a time.
+            // This reader fills one buffer at a time.
             let mut from = io::BufReader::with_capacity(at_a_time, &mut from);
             copy_decoded(&mut from, &mut out).map(|()| out)
         };
@@ -264,7 +267,7 @@ mod tests {
         }
     }
 
-    /// Keys and values of a profile, as writers have them and as they do not.
+    /// Keys and values of a profile, both as writers emit them and in unusual forms.
     fn profile() -> impl Strategy<Value = String> {
         let payload = prop::collection::vec(any::<u8>(), 0..40).prop_map(|bytes| {
             let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -1,10 +1,10 @@
-//! JSON values that are neither lists nor objects, and what the fields of messages take them for.
+//! JSON values that are neither lists nor objects, and their conversion to the types of fields.
 
 use std::fmt;
 
 use super::schema::Kind;
 
-/// A JSON value that is no list.
+/// A JSON value that is neither a list nor an object.
 pub(super) enum Scalar<'t> {
     Null,
     Bool(bool),
@@ -28,7 +28,7 @@ impl fmt::Display for Scalar<'_> {
     }
 }
 
-/// A field's kind in words, for messages.
+/// The description of a field's kind, for error messages.
 pub(super) fn expected(kind: Kind) -> &'static str {
     match kind {
         Kind::Int32 => "a 32-bit integer",
@@ -44,7 +44,8 @@ pub(super) fn expected(kind: Kind) -> &'static str {
     }
 }
 
-/// An integer as its kind encodes it; none where it does not fit, and where the kind is of none.
+/// The encoded form of an integer of this kind; `None` if the integer is out of range or the kind is not an
+/// integer's.
 pub(super) fn encoded_integer(kind: Kind, number: i128) -> Option<u64> {
     match kind {
         Kind::Int32 => i32::try_from(number).ok().map(|number| i64::from(number).cast_unsigned()),
@@ -55,9 +56,10 @@ pub(super) fn encoded_integer(kind: Kind, number: i128) -> Option<u64> {
     }
 }
 
-/// An integer as a number or a decimal string. `1.0` and `1e3` are integers to proto3's JSON mapping.
+/// The integer that a number or a decimal string denotes. In proto3's JSON mapping `1.0` and `1e3` are
+/// integers.
 pub(super) fn integer(value: &Scalar<'_>) -> Option<i128> {
-    /// Above this, not every integer is a floating-point number.
+    /// 2⁵³: above this, a floating-point number cannot represent every integer.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
         Scalar::Unsigned(number) => Some(i128::from(*number)),
@@ -89,7 +91,7 @@ pub(super) fn hexadecimal(text: &str) -> Option<Vec<u8>> {
     pairs.iter().map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?)).collect()
 }
 
-/// Base64 of either alphabet, padded or not (proto3's JSON mapping; RFC 4648, 4 and 5).
+/// Decodes base64 in either alphabet, padded or not (proto3's JSON mapping; RFC 4648, 4 and 5).
 pub(super) fn base64(text: &str) -> Option<Vec<u8>> {
     let digits = text.trim_end_matches('=').as_bytes();
     let padding = text.len() - digits.len();
@@ -108,7 +110,7 @@ pub(super) fn base64(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The six bits of a digit of either alphabet.
+/// The six bits of a digit in either alphabet.
 pub(super) fn base64_digit(digit: u8) -> Option<u32> {
     let value = match digit {
         b'A'..=b'Z' => digit - b'A',

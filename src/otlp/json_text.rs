@@ -1,32 +1,33 @@
-//! JSON (RFC 8259) as it goes by: nothing of it is kept but the beginning of the last string.
+//! Scans JSON (RFC 8259) as a stream. Only the beginning of the last string is kept.
 //!
-//! Our own, since serde_json reads no string but whole, and struson 0.7.2, which reads values as they come, keeps each key
-//! whole: a file of one key of 256 MiB takes it 264 MB of memory, and this 2 MB. In all else that is needed here (offsets, a
-//! limit of depth, numbers of any length) it would do; to find a payload of 256 MiB it takes 0.83 s, and this 0.27 s, and to
-//! find, decode and write it 0.71 s, of 0.51 s with this.
+//! This parser is our own for two reasons. serde_json reads every string whole. struson 0.7.2 reads values as
+//! a stream, but keeps each key whole: for a file with one key of 256 MiB it takes 264 MB of memory, and this
+//! parser 2 MB. Otherwise struson would do: it has offsets, a depth limit and numbers of any length. To find
+//! a payload of 256 MiB, struson takes 0.83 s and this parser 0.27 s. To find, decode and write it, struson
+//! takes 0.71 s and this parser 0.51 s.
 
 use std::io::{self, BufRead};
 use std::ops::Range;
 
 use super::payload::PayloadError;
 
-/// As much is kept of a string: more than is looked at.
+/// The most bytes that are kept of a string. No caller looks at more.
 pub(super) const KEPT: usize = 65;
-/// The most arrays and objects within one another. The readers of whole documents take no more.
+/// The deepest nesting of arrays and objects. The readers of whole documents accept no more.
 const DEEPEST: usize = 128;
 
-/// What has been passed, or what is there instead of it.
+/// The result of passing over a part of the text. The error says what was expected instead.
 type Passed<T> = Result<T, PayloadError>;
 
-/// A text, and how far it has been read.
+/// A text, and the scanner's position in it.
 #[derive(Debug)]
 pub(super) struct JsonText<F> {
     from: F,
     /// The offset of the next byte.
     at: u64,
-    /// How many arrays and objects there are around it.
+    /// The number of arrays and objects around the next byte.
     depth: usize,
-    /// What the last string says, as UTF-8; of a longer one the first [`KEPT`] bytes.
+    /// The last string, unescaped, as UTF-8; at most its first [`KEPT`] bytes.
     said: Vec<u8>,
 }
 
@@ -35,7 +36,7 @@ impl<F: BufRead> JsonText<F> {
         Self { from, at: 0, depth: 0, said: Vec::with_capacity(KEPT) }
     }
 
-    /// What the last string says, or its beginning.
+    /// The last string, unescaped; at most its first [`KEPT`] bytes.
     pub(super) fn said(&self) -> &[u8] {
         &self.said
     }
@@ -54,7 +55,7 @@ impl<F: BufRead> JsonText<F> {
         }
     }
 
-    /// Takes the next byte if it is one of these.
+    /// Consumes the next byte if `is_wanted` accepts it.
     fn take(&mut self, is_wanted: impl FnOnce(u8) -> bool) -> io::Result<Option<u8>> {
         let byte = self.peek()?.filter(|&byte| is_wanted(byte));
         if byte.is_some() {
@@ -64,14 +65,14 @@ impl<F: BufRead> JsonText<F> {
         Ok(byte)
     }
 
-    /// The next byte behind white space, which stays.
+    /// The next byte that is not white space. White space before it is consumed, the byte itself is not.
     pub(super) fn next(&mut self) -> io::Result<Option<u8>> {
         while self.take(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))?.is_some() {}
         self.peek()
     }
 
-    /// The first byte of the next document. A form feed, which JSON has not, may be in front of it, as the reader of whole
-    /// documents has it.
+    /// The first byte of the next document. A form feed may precede it: JSON does not allow one, but the
+    /// reader of whole documents skips it.
     pub(super) fn next_document(&mut self) -> io::Result<Option<u8>> {
         while self.take(|byte| byte.is_ascii_whitespace())?.is_some() {}
         self.peek()
@@ -109,7 +110,7 @@ impl<F: BufRead> JsonText<F> {
         Ok(())
     }
 
-    /// Passes a string; where it is, without its quotes.
+    /// Passes over a string. Returns its range in the text, without the quotes.
     pub(super) fn string(&mut self) -> Passed<Range<u64>> {
         if self.take(|byte| byte == b'"')?.is_none() {
             return self.expected("a string");
@@ -123,7 +124,7 @@ impl<F: BufRead> JsonText<F> {
             while end.is_none() && taken < bytes.len() {
                 if !escapes.are_open() {
                     let rest = &bytes[taken..];
-                    // A payload is all of these: they are not looked at one by one.
+                    // A payload consists of such bytes, so they are not processed one by one.
                     let plain = rest.iter().position(|&byte| !is_plain(byte)).unwrap_or(rest.len());
                     self.said.extend(rest[..plain].iter().take(KEPT - self.said.len()));
                     taken += plain;
@@ -158,7 +159,7 @@ impl<F: BufRead> JsonText<F> {
         self.expected("a quote")
     }
 
-    /// Passes a value of whatever kind.
+    /// Passes over a value of any kind.
     pub(super) fn value(&mut self) -> Passed<()> {
         match self.next()? {
             Some(b'{') => self.object(|text| text.value()),
@@ -172,7 +173,7 @@ impl<F: BufRead> JsonText<F> {
         }
     }
 
-    /// Passes an object; `entry` passes each value, whose key is what was [said](Self::said).
+    /// Passes over an object. `entry` passes over each value; the value's key is in [said](Self::said).
     pub(super) fn object(&mut self, mut entry: impl FnMut(&mut Self) -> Passed<()>) -> Passed<()> {
         self.within([b'{', b'}'], "a comma or a brace", |text| {
             text.string()?;
@@ -184,7 +185,7 @@ impl<F: BufRead> JsonText<F> {
         })
     }
 
-    /// Passes an array; `element` passes each element.
+    /// Passes over an array. `element` passes over each element.
     pub(super) fn array(&mut self, element: impl FnMut(&mut Self) -> Passed<()>) -> Passed<()> {
         self.within([b'[', b']'], "a comma or a bracket", element)
     }
@@ -221,29 +222,29 @@ impl<F: BufRead> JsonText<F> {
     }
 }
 
-/// Whether a byte of a string stands for itself (RFC 8259, 7: `unescaped`).
+/// Whether a byte of a string needs no unescaping (RFC 8259, 7: `unescaped`).
 fn is_plain(byte: u8) -> bool {
     byte >= b' ' && byte != b'"' && byte != b'\\'
 }
 
-/// Undoes the escapes of a string (RFC 8259, 7), byte by byte. Of a character of two escapes each half is U+FFFD: nothing that
-/// is looked for has one.
+/// Undoes the escapes of a string (RFC 8259, 7), byte by byte. Each half of a surrogate pair becomes U+FFFD,
+/// since no text that callers look for has one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Escapes {
     #[default]
     None,
-    /// Behind a backslash.
+    /// After a backslash.
     Open,
-    /// In the digits of a code, of which there are so many.
+    /// Within the hexadecimal digits of a code; `digits` of them have been read.
     Code { digits: u8, code: u32 },
 }
 
-/// What a string says.
+/// A part of a string, unescaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unescaped {
-    /// A byte of UTF-8.
+    /// One byte of UTF-8.
     Byte(u8),
-    /// A character that was given by its code.
+    /// A character given by its code.
     Char(char),
 }
 
@@ -262,12 +263,13 @@ impl Unescaped {
 }
 
 impl Escapes {
-    /// Whether the string cannot end here.
+    /// Whether an escape is incomplete, so that the string cannot end here.
     pub(super) fn are_open(self) -> bool {
         !matches!(self, Self::None)
     }
 
-    /// Takes the next byte of a string; what is said by now. The error is what is expected instead.
+    /// Consumes the next byte of a string. Returns the unescaped part that this byte completes, if any. The
+    /// error says what was expected instead.
     pub(super) fn take(&mut self, byte: u8) -> Result<Option<Unescaped>, &'static str> {
         let (next, said) = match *self {
             Self::None if byte == b'\\' => (Self::Open, None),
@@ -308,7 +310,8 @@ mod tests {
 
     use super::*;
 
-    /// A value and what follows it, read so many bytes at a time: where it ends, and what was said last, or the error.
+    /// Passes over a value, reading `at_a_time` bytes at a time. Returns the end's offset and the last
+    /// string, or the error.
     fn passed(text: &[u8], at_a_time: usize) -> Result<(u64, Vec<u8>), String> {
         let mut read = JsonText::new(BufReader::with_capacity(at_a_time, text));
         match read.value().and_then(|()| Ok(read.next()?)) {
@@ -400,7 +403,7 @@ mod tests {
         assert_eq!(said(&format!("\"{}\"", "x".repeat(KEPT + 9))), "x".repeat(KEPT));
     }
 
-    /// JSON, or what is nearly.
+    /// JSON, valid or nearly so.
     fn near_json() -> impl Strategy<Value = Vec<u8>> {
         let part = prop::sample::select(vec![
             "{",

@@ -1,14 +1,15 @@
-//! Protobuf to OTLP/JSON by the field table: the way back of `read_json`.
+//! Transcodes protobuf to OTLP/JSON by the field table: the inverse of `read_json`.
 
 use prost::encoding::{WireType, decode_key, decode_varint};
 
 use super::json_write::JsonWriter;
 use super::schema::{self, Kind, Schema};
 
-/// An encoded ProfilesData as one JSON document, without a line end.
+/// Transcodes an encoded ProfilesData to one JSON document, without a line end.
 ///
-/// `None` where the bytes are not what an encoder writes of the known fields (scalar lists packed, the elements of
-/// a list side by side), or where there is a field of plain bytes, which no message of ours has.
+/// `None` if the bytes are not in the form that an encoder writes for the known fields: scalar lists are
+/// packed, and the elements of a list are adjacent. Also `None` if the message has a field of plain bytes,
+/// which our messages never have.
 pub(super) fn to_json(message: &[u8]) -> Option<Vec<u8>> {
     let mut writer = JsonWriter::default();
     write_fields(&mut writer, &schema::PROFILES_DATA, message)?;
@@ -71,7 +72,7 @@ fn write_value(w: &mut JsonWriter, kind: Kind, rest: &mut &[u8]) -> Option<()> {
     Some(())
 }
 
-/// How one value is encoded.
+/// The wire type of one value.
 fn wire_type_of(kind: Kind) -> WireType {
     match kind {
         Kind::Int32 | Kind::Uint32 | Kind::Int64 | Kind::Uint64 | Kind::Bool => WireType::Varint,

@@ -1,5 +1,5 @@
-//! OTLP/JSON: the JSON mapping of protobuf as the OTLP specification ("JSON Protobuf Encoding") amends it, on
-//! one line. Keys are lowerCamelCase, 64-bit integers decimal strings, identifiers hexadecimal.
+//! Writes OTLP/JSON: protobuf's JSON mapping as amended by the OTLP specification ("JSON Protobuf Encoding"),
+//! on one line. Keys are lowerCamelCase, 64-bit integers are decimal strings, ids are hexadecimal.
 
 use super::dictionary::WireIndex;
 use super::field_writer::FieldWriter;
@@ -9,9 +9,9 @@ use super::fields::Field;
 #[derive(Debug)]
 pub(super) struct JsonWriter {
     bytes: Vec<u8>,
-    /// Whether something stands before the next member or element in the object or array that is open.
+    /// Whether the open object or array has a member or element already.
     needs_comma: bool,
-    /// Where base64 of bytes from outside belongs.
+    /// The offset at which the caller inserts the base64 of outside bytes.
     outside: Option<usize>,
 }
 
@@ -28,7 +28,7 @@ impl JsonWriter {
         self.bytes
     }
 
-    /// What is before the base64 of the bytes from outside, and what is behind it.
+    /// The document's text before the base64 of the outside bytes, and the text after it.
     pub(super) fn into_parts(self) -> (Vec<u8>, Vec<u8>) {
         let outside = self.outside;
         let mut before = self.into_bytes();
@@ -98,7 +98,7 @@ impl JsonWriter {
     }
 
     pub(super) fn double(&mut self, value: f64) {
-        // JSON has no such numbers; protobuf's JSON mapping writes strings.
+        // JSON has no such numbers; protobuf's JSON mapping writes them as strings.
         let text = if value.is_nan() {
             "\"NaN\"".to_owned()
         } else if value.is_infinite() {
@@ -115,7 +115,7 @@ impl JsonWriter {
         self.bytes.push(b'"');
     }
 
-    /// A string literal (RFC 8259, section 7).
+    /// Writes a string literal (RFC 8259, section 7).
     pub(super) fn text(&mut self, text: &str) {
         self.bytes.push(b'"');
         let mut rest = text.as_bytes();
@@ -324,7 +324,7 @@ mod tests {
             prop_assert_eq!(&document["s"], &json!(text));
             prop_assert_eq!(&document["i"], &json!(signed.to_string()));
             prop_assert!(document["d"].is_number());
-            // serde_json reads doubles to within their last bit only.
+            // serde_json parses doubles accurately only up to the last bit.
             let (_, digits) = line.rsplit_once(':').unwrap();
             prop_assert_eq!(digits.trim_end_matches('}').parse(), Ok(double));
         }

@@ -1,26 +1,26 @@
-//! The location table of one message as it grows.
+//! The location table of one message while it grows.
 //!
-//! Most locations of a large message are Java frames with a line. Different ones have different locations, so that such a
-//! frame needs no hash, and no memory but for its id.
+//! Most locations of a large message are Java frames with a line. Different frames of this kind have
+//! different locations. So such a location is stored as its frame's id alone, without hashing.
 
 use crate::core::address::ElfVaddr;
 use crate::model::{FrameId, Id, Interner};
 
 use super::dictionary::WireIndex;
 
-/// An entry of the location table: at most one line, as inlined calls are frames of their own.
+/// An entry of the location table. It has at most one line, since inlined calls are frames of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct WireLocation {
     pub(super) mapping: WireIndex,
     pub(super) address: ElfVaddr,
-    /// Zero: no line.
+    /// Zero for a location without a line.
     pub(super) function: WireIndex,
     pub(super) line: u32,
-    /// `profile.frame.type` and, unless zero, the remote frame's text, or how a Java frame was executed.
+    /// `profile.frame.type`; then, unless zero, the text of a remote frame or how a Java frame was executed.
     pub(super) attributes: [WireIndex; 2],
 }
 
-/// The position of a location among those that are stored.
+/// The position of a location in [`Locations::stored`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct StoredId(u32);
 
@@ -34,10 +34,10 @@ impl Id for StoredId {
     }
 }
 
-/// Where an entry of the table is.
+/// How an entry of the table is stored.
 #[derive(Clone, Copy, Debug)]
 enum Entry {
-    /// A Java frame, which has a location that no other frame has.
+    /// The location of a Java frame; no other frame has an equal location.
     Distinct(FrameId),
     Stored(StoredId),
 }
@@ -47,29 +47,29 @@ enum Entry {
 pub(super) struct Locations {
     entries: Vec<Entry>,
     stored: Interner<WireLocation, StoredId>,
-    /// The table's index of each stored location.
+    /// The index in the table of each stored location.
     places: Vec<WireIndex>,
 }
 
 impl Locations {
-    /// A table of the zero value.
+    /// A table that holds only the zero value.
     pub(super) fn new() -> Self {
         let mut locations = Self { entries: Vec::new(), stored: Interner::default(), places: Vec::new() };
         locations.intern(WireLocation::default());
         locations
     }
 
-    /// How many locations there are.
+    /// The number of locations.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Adds the location of a frame; no other frame may have an equal one.
+    /// Adds the location of a frame. No other frame may have an equal location.
     pub(super) fn push_distinct(&mut self, frame: FrameId) -> WireIndex {
         self.push(Entry::Distinct(frame))
     }
 
-    /// The index of a location, which is added if it is new.
+    /// The index of a location. A new location is added.
     pub(super) fn intern(&mut self, location: WireLocation) -> WireIndex {
         let id = self.stored.intern(location);
         if let Some(&place) = self.places.get(id.index()) {
@@ -86,7 +86,7 @@ impl Locations {
         place
     }
 
-    /// The locations in the order of the table; `of_frame` gives those of the distinct frames.
+    /// The locations in the order of the table. `of_frame` returns the location of a distinct frame.
     pub(super) fn iter(
         &self,
         of_frame: impl Fn(FrameId) -> WireLocation,

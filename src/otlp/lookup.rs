@@ -1,10 +1,11 @@
-//! Lookups in a message's dictionary that no index can break.
+//! Lookups in a message's dictionary. An index out of range never panics.
 
 use std::borrow::Cow;
 
 use super::wire::*;
 
-/// Tables that frames are made of, decoded or not. No index breaks a lookup, and 0 stands for none.
+/// The tables that frames are resolved with, decoded or encoded. An index out of range never panics. Index 0
+/// means none.
 pub trait Tables<'a>: Copy {
     /// A string; empty for 0 and for an index out of range.
     fn text(self, index: i32) -> &'a str;
@@ -16,11 +17,12 @@ pub trait Tables<'a>: Copy {
     fn mapping(self, index: i32) -> Option<Cow<'a, Mapping>>;
     /// A function.
     fn function(self, index: i32) -> Option<Function>;
-    /// The text of the attribute with this key, if it is there and is text.
+    /// The text of the attribute with this key; `None` if there is no such attribute or its value is not
+    /// text.
     fn attribute_text(self, indices: &[i32], key: &str) -> Option<&'a str>;
 }
 
-/// The tables of one message. A message without a dictionary has empty ones.
+/// The tables of one message. Without a dictionary all tables are empty.
 #[derive(Clone, Copy, Debug)]
 pub struct Lookup<'a> {
     /// The tables.
@@ -67,22 +69,22 @@ impl<'a> Lookup<'a> {
         entry(&self.dictionary.location_table, index)
     }
 
-    /// A mapping other than the one that stands for none.
+    /// A mapping; `None` for index 0, which means no mapping.
     pub fn mapping(self, index: i32) -> Option<&'a Mapping> {
         entry(&self.dictionary.mapping_table, index).filter(|_| index != 0)
     }
 
-    /// A function other than the one that stands for none.
+    /// A function; `None` for index 0, which means no function.
     pub fn function(self, index: i32) -> Option<&'a Function> {
         entry(&self.dictionary.function_table, index).filter(|_| index != 0)
     }
 
-    /// A span other than the one that stands for none.
+    /// A link to a span; `None` for index 0, which means no link.
     pub fn link(self, index: i32) -> Option<&'a Link> {
         entry(&self.dictionary.link_table, index).filter(|_| index != 0)
     }
 
-    /// An attribute's key and value, of every valid index other than 0.
+    /// The key and value of each attribute. Index 0 and indices out of range are skipped.
     pub fn attributes<'i>(
         self,
         indices: &'i [i32],
@@ -95,13 +97,14 @@ impl<'a> Lookup<'a> {
         })
     }
 
-    /// The text of the attribute with this key, if it is there and is text.
+    /// The text of the attribute with this key; `None` if there is no such attribute or its value is not
+    /// text.
     pub fn attribute_text(self, indices: &[i32], key: &str) -> Option<&'a str> {
         let (_, value) = self.attributes(indices).find(|&(found, _)| found == key)?;
         self.value_text(value?)
     }
 
-    /// A value's text, if it is text.
+    /// The text of a value; `None` if the value is not text.
     pub fn value_text(self, value: &'a Value) -> Option<&'a str> {
         match value {
             Value::StringValue(text) => Some(text),
@@ -110,7 +113,7 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// A written-out attribute's key.
+    /// The key of an attribute that stands outside the dictionary: inline, or a reference to a string.
     pub fn key(self, attribute: &'a KeyValue) -> &'a str {
         match &*attribute.key {
             "" => self.text(attribute.key_strindex),
@@ -118,7 +121,7 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// A value kind's name and unit; both empty if there is none.
+    /// The name and unit of a value type; both are empty if there is no value type.
     pub fn value_type(self, value_type: Option<ValueType>) -> (&'a str, &'a str) {
         let ValueType { type_strindex, unit_strindex } = value_type.unwrap_or_default();
         (self.text(type_strindex), self.text(unit_strindex))

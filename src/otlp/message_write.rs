@@ -1,4 +1,5 @@
-//! The traversal of one message: which field holds what. The format is the writer's matter.
+//! The traversal of one message, which decides the content of each field. The [`FieldWriter`] decides the
+//! format.
 
 use std::ops::Range;
 
@@ -21,14 +22,14 @@ use super::samples::{Shape, Window, for_each_sample};
 pub(super) struct Selection {
     /// The profile's position in the batch.
     pub(super) profile: usize,
-    /// Its samples' positions.
+    /// The positions of the selected samples.
     pub(super) samples: Range<usize>,
-    /// Whether the profile's counts are written with them: a divided profile's are once.
+    /// Whether the profile's counts are written too. Of a divided profile, only one part has the counts.
     pub(super) with_counts: bool,
 }
 
-/// Writes ProfilesData (and so an ExportProfilesServiceRequest, which has the same fields) with the selected
-/// samples. Selections without samples give no profile. The first profile has the payload.
+/// Writes a ProfilesData message with the selected samples. An ExportProfilesServiceRequest has the same
+/// fields. Selections without samples give no profile. The first profile gets the payload.
 pub(super) fn write_message<W: FieldWriter>(
     w: &mut W,
     batch: &Batch,
@@ -149,8 +150,8 @@ fn write_profile<W: FieldWriter>(
     w.indices(field::ATTRIBUTE_INDICES, &profile_attributes(dictionary, profile, selection.with_counts));
 }
 
-/// The profile's own attributes, and its type unless they say it. Integers are counts of the whole profile: of one
-/// that is divided, one part alone has them.
+/// The profile's own attributes, and its type unless these attributes include one. Integer attributes are
+/// counts of the whole profile, so only one part of a divided profile has them.
 fn profile_attributes(
     dictionary: &mut Dictionary<'_>,
     profile: &Profile,

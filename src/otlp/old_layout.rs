@@ -1,19 +1,20 @@
-//! Messages of OTLP v1.9 and older, whose fields have other numbers under the same names.
+//! Detects messages of OTLP v1.9 and older, whose fields have other numbers under the same names.
 //!
-//! Decoding one layout as another succeeds as often as not, so each message is held to what today's fields
-//! are on the wire, and to what the older ones were (profiles.proto of opentelemetry-proto v1.7.0 to v1.9.0):
+//! Decoding a message by the wrong layout often succeeds. So the wire types of each message are compared with
+//! the current layout and with the older ones (profiles.proto of opentelemetry-proto v1.7.0 to v1.9.0):
 //!
-//! | Message | v1.8 and v1.9 | v1.7 |
-//! |---|---|---|
-//! | Sample | values 2, attribute_indices 3, link_index 4 | locations_length 2, value 3, attribute_indices 4, link_index 5 |
-//! | Profile | comment_strindices 7, profile_id 8, dropped_attributes_count 9, payload 10 and 11 | location_indices 3, duration 5, period_type 6, period 7, comment_strindices 8, default_sample_type_index 9 |
-//! | attribute_table | today's | KeyValue, whose key 1 is text |
+//! - v1.8 and v1.9. Sample: values 2, attribute_indices 3, link_index 4. Profile: comment_strindices 7,
+//!   profile_id 8, dropped_attributes_count 9, payload 10 and 11. attribute_table: as now.
+//! - v1.7. Sample: locations_length 2, value 3, attribute_indices 4, link_index 5. Profile: location_indices
+//!   3, duration 5, period_type 6, period 7, comment_strindices 8, default_sample_type_index 9.
+//!   attribute_table: KeyValue, whose key 1 is text.
 
 use super::protobuf_cursor::WireType;
 use super::read_error::{ErrorKind, ReadError};
 use super::schema::{self, Schema};
 
-/// Whether a field of this number and type is wrong today, and was right in an older layout.
+/// Whether a field with this number and wire type is wrong in the current layout and was right in an older
+/// one.
 pub(super) fn explains(schema: &Schema, number: u32, wire_type: WireType) -> bool {
     use WireType::{Delimited, Varint};
     match schema.name {
@@ -26,30 +27,30 @@ pub(super) fn explains(schema: &Schema, number: u32, wire_type: WireType) -> boo
     }
 }
 
-/// Which layout the samples of a message have.
+/// Decides which layout the samples of a message have.
 ///
-/// v1.8 and v1.9 had `values` as field 2, `attribute_indices` 3 and `link_index` 4; today these are 4, 2 and
-/// 3. Decoding one layout as the other succeeds. What tells: a link is never length-delimited, and a sample
-/// has values or timestamps. Repeated numbers are usually packed but need not be (async-profiler does not
-/// pack), so a varint says nothing by itself. One sample may fit both layouts; a message's samples are of
-/// one.
+/// v1.8 and v1.9 number `values` as field 2, `attribute_indices` as 3 and `link_index` as 4; the current
+/// numbers are 4, 2 and 3. Decoding one layout as the other succeeds. Two rules distinguish them: a link is
+/// never length-delimited, and every sample has values or timestamps. Lists of numbers are usually packed but
+/// need not be (async-profiler does not pack them), so a varint alone proves nothing. One sample may fit both
+/// layouts. All samples of a message have the same layout.
 #[derive(Default)]
 pub(super) struct SampleLayout {
-    /// Where the first field is that [`explains`] knows.
+    /// The offset of the first field for which [`explains`] is true.
     pub(super) explained: Option<u64>,
-    /// The first length-delimited field 3, offset and path.
+    /// The offset and path of the first length-delimited field 3.
     pub(super) packed_link: Option<(u64, String)>,
-    /// The first sample that fits the old layout alone.
+    /// The offset of the first sample that fits only the old layout.
     only_old: Option<u64>,
-    /// Whether a sample fits today's alone.
+    /// Whether a sample fits only the current layout.
     only_new: bool,
-    /// The first sample that fits both and looks like the old one.
+    /// The offset of the first sample that fits both layouts and resembles the old one.
     rather_old: Option<u64>,
-    /// Whether a sample fits both and looks like today's.
+    /// Whether a sample fits both layouts and resembles the current one.
     rather_new: bool,
 }
 
-/// Which fields one sample has, by how they are encoded.
+/// The fields of one sample, by wire type.
 #[derive(Default)]
 pub(super) struct SeenFields {
     packed: [bool; 5],
@@ -75,13 +76,13 @@ impl SeenFields {
 impl SampleLayout {
     pub(super) fn add(&mut self, seen: &SeenFields, offset: u64) {
         let fits_new = (seen.has(4) || seen.times) && !seen.packed[3];
-        // v1.7: a length, and values.
+        // v1.7: field 2 is a length, field 3 has the values.
         let fits_oldest = seen.packed[3] && !seen.packed[2] && seen.varints[2] == 1;
         let fits_old = fits_oldest || (seen.has(2) || seen.times) && !seen.packed[4] && seen.varints[4] <= 1;
         match (fits_old, fits_new) {
             (true, false) => drop(self.only_old.get_or_insert(offset)),
             (false, true) => self.only_new = true,
-            // A writer that packs field 2 would pack values in field 4 too: the field is a link.
+            // A writer that packs field 2 would also pack values in field 4, so field 4 is a link.
             (true, true) if seen.packed[2] && seen.varints[4] == 1 => {
                 self.rather_old.get_or_insert(offset);
             }
@@ -90,8 +91,9 @@ impl SampleLayout {
         }
     }
 
-    /// Decides which layout a message has that was `walked` to its end or to an error. Fields that an older layout explains are an
-    /// error of the layout rather than of the bytes, unless a sample is of today's.
+    /// Decides which layout a message has. `walked` is the result of checking the message. If an older layout
+    /// explains the offending fields, the error is the layout's rather than the bytes', unless a sample fits
+    /// only the current layout.
     pub(super) fn decide(self, walked: Result<(), ReadError>) -> Result<(), ReadError> {
         let sample = self.only_old.or(if self.rather_new { None } else { self.rather_old });
         let old = match walked {

@@ -1,5 +1,5 @@
-//! Where a file holds original payloads, which may be far larger than memory: in protobuf messages they are found by seeking,
-//! in JSON ([`super::json_payload`]) as the text goes by.
+//! Finds the original payloads of a file, which may be far larger than memory. In protobuf messages they are
+//! found by seeking; JSON ([`super::json_payload`]) is scanned as a stream.
 
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
@@ -14,30 +14,30 @@ use super::json_payload;
 pub struct PayloadPlace {
     /// `original_payload_format`.
     pub format: String,
-    /// Where its bytes are in the file.
+    /// The range of the payload's bytes in the file.
     pub bytes: Range<u64>,
-    /// Whether they are base64, as in JSON.
+    /// Whether these bytes are base64, as in JSON.
     pub is_base64: bool,
 }
 
-/// Why payloads cannot be found.
+/// The reason why payloads cannot be found.
 #[derive(Debug, Error)]
 pub enum PayloadError {
     /// The file cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is no file of profiles.
+    /// The file does not hold profiles.
     #[error("{0}")]
     UnknownFormat(String),
-    /// This is no field.
+    /// The bytes at this offset are not a protobuf field.
     #[error("byte {0}: not a field of a protobuf message")]
     Malformed(u64),
-    /// This is no JSON, or none that such a message has.
+    /// The text is not JSON, or has a value that such a message cannot have.
     #[error("byte {at}: bad JSON, where {expected} is expected")]
     Json {
-        /// Where, in bytes from the start of the file.
+        /// The offset, in bytes from the start of the file.
         at: u64,
-        /// What should be there.
+        /// The expected element.
         expected: &'static str,
     },
     /// There are more payloads than any file should have.
@@ -45,13 +45,13 @@ pub enum PayloadError {
     TooMany,
 }
 
-/// The fields that lead from ProfilesData to a profile: resource_profiles, scope_profiles, profiles.
+/// The field numbers on the path from ProfilesData to a profile: resource_profiles, scope_profiles, profiles.
 const PATH: [u64; 3] = [1, 2, 2];
 const FORMAT: u64 = 9;
 const PAYLOAD: u64 = 10;
-/// Longer ones are not read.
+/// The most bytes of a format's name. Longer names are ignored.
 const LONGEST_FORMAT: usize = 64;
-/// What is known of each is in memory.
+/// The most payloads of a file: a [`PayloadPlace`] for each is kept in memory.
 const MOST_PAYLOADS: usize = 1 << 16;
 
 const VARINT: u64 = 0;
@@ -59,12 +59,12 @@ const FIXED64: u64 = 1;
 const LENGTH_DELIMITED: u64 = 2;
 const FIXED32: u64 = 5;
 
-/// What has been found.
+/// The payloads found so far.
 #[derive(Debug, Default)]
 pub(super) struct Found(Vec<PayloadPlace>);
 
 impl Found {
-    /// Adds a profile's payload if there is something of it.
+    /// Adds a profile's payload, unless the payload is empty.
     pub(super) fn add(
         &mut self,
         format: String,
@@ -83,14 +83,14 @@ impl Found {
     }
 }
 
-/// As many bytes as tell what a file is.
+/// The number of first bytes that the file's form is detected by.
 const TELLING: u64 = 64;
 
-/// The payloads of all profiles of a file that is not compressed: of one protobuf message, of several behind their lengths, or
-/// of JSON documents.
+/// Finds the payloads of all profiles of an uncompressed file. The file holds one protobuf message, several
+/// messages that are each preceded by their length, or JSON documents.
 ///
 /// # Errors
-/// If the file cannot be read, or holds something else.
+/// If the file cannot be read or holds anything else.
 pub fn find_payloads(file: &mut (impl BufRead + Seek)) -> Result<Vec<PayloadPlace>, PayloadError> {
     let mut first = Vec::new();
     file.seek(SeekFrom::Start(0))?;
@@ -102,7 +102,8 @@ pub fn find_payloads(file: &mut (impl BufRead + Seek)) -> Result<Vec<PayloadPlac
     };
     let found = match (first.first(), text.first()) {
         (Some(b'{'), _) => json(file),
-        // A line feed begins a message too, and 123 bytes of its first field go on like JSON.
+        // A protobuf message may begin with a line feed too (the key 0x0a), and a first field of 123 bytes
+        // continues with `{`.
         (_, Some(b'{') | None) => match find_in_protobuf(file) {
             Err(PayloadError::Malformed(_)) => json(file),
             found => found,
@@ -120,7 +121,8 @@ pub fn find_payloads(file: &mut (impl BufRead + Seek)) -> Result<Vec<PayloadPlac
 /// Copies a payload out of the file.
 ///
 /// # Errors
-/// If the file cannot be read or is shorter by now, if the payload is not base64 where it should be, or if `to` fails.
+/// If the file cannot be read or has become shorter, if the payload should be base64 and is not, or if `to`
+/// fails.
 pub fn copy_payload(
     file: &mut (impl BufRead + Seek),
     place: &PayloadPlace,
@@ -150,7 +152,7 @@ fn find_in_protobuf(file: &mut (impl BufRead + Seek)) -> Result<Found, PayloadEr
     Ok(walk.found)
 }
 
-/// Whether lengths lead exactly to the file's end: those of messages.
+/// Whether the file is a sequence of messages with length prefixes, the last of which ends at the file's end.
 fn lengths_fit(file: &mut (impl BufRead + Seek), length: u64) -> io::Result<bool> {
     file.seek(SeekFrom::Start(0))?;
     let mut walk = Walk { file, at: 0, found: Found::default() };
@@ -174,7 +176,7 @@ struct Walk<'f, F> {
 }
 
 impl<F: BufRead + Seek> Walk<'_, F> {
-    /// The length of the message that follows.
+    /// Reads the length prefix of the next message.
     fn prefix(&mut self) -> io::Result<u64> {
         let mut prefix = [0; PREFIX];
         self.file.read_exact(&mut prefix)?;
@@ -202,7 +204,7 @@ impl<F: BufRead + Seek> Walk<'_, F> {
 
     fn pass(&mut self, length: u64) -> io::Result<()> {
         self.at += length;
-        // What is near is in the buffer already, which this keeps.
+        // A relative seek keeps the buffer, which often holds the target already.
         match i64::try_from(length) {
             Ok(length) => self.file.seek_relative(length),
             Err(_) => self.file.seek(SeekFrom::Start(self.at)).map(drop),
@@ -313,7 +315,7 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
 
-    /// 123 bytes of resource_profiles.
+    /// `resource_profiles` of 123 bytes, so that the length byte is `{`.
     #[test]
     fn a_message_that_begins_like_json_is_none() {
         let begin = |bytes: usize| message(&[&vec![7; bytes]]);
@@ -333,7 +335,7 @@ mod tests {
     #[test]
     fn what_is_no_message_is_an_error_and_cut_ones_are() {
         let whole = message(&[b"FLR\0"]);
-        // The first byte alone is a text too, of no documents.
+        // A first byte alone is not tested: it is also JSON text without documents.
         for cut in 2..whole.len() {
             assert!(find_payloads(&mut Cursor::new(&whole[..cut])).is_err(), "{cut}");
         }

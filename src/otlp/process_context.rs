@@ -1,5 +1,5 @@
-//! The message of the process context (OTEP 4719, "Payload Format"), with what OTEP 4947 adds to it ("Process Context:
-//! Thread-Local Reference Data").
+//! The message of the process context (OTEP 4719, "Payload Format"), with the additions of OTEP 4947
+//! ("Process Context: Thread-Local Reference Data").
 
 use prost::Message;
 
@@ -9,22 +9,24 @@ use crate::model::{self, ResourceValue};
 /// `opentelemetry.proto.processcontext.v1development.ProcessContext`.
 #[derive(Clone, PartialEq, Message)]
 pub struct ProcessContext {
-    /// The process.
+    /// The attributes of the process.
     #[prost(message, optional, tag = "1")]
     pub resource: Option<Resource>,
-    /// What is no attribute of the process.
+    /// Attributes of the context that are not attributes of the process.
     #[prost(message, repeated, tag = "2")]
     pub attributes: Vec<KeyValue>,
 }
 
-/// That threads' contexts are found by the thread-local variable of OTEP 4947.
+/// The key whose presence says that contexts of threads are published by the thread-local variable of OTEP
+/// 4947.
 pub const SCHEMA_KEY: &str = "threadlocal.schema_version";
-/// The one version that there is, of which OTEP 4947 says that its name will change.
+/// The only schema version so far. OTEP 4947 says that its name will change.
 pub const SCHEMA: &str = "tlsdesc_v1_dev";
-/// The names of threads' attributes, by the numbers that records have for them.
+/// The key for the names of threads' attributes; a record refers to a name by its position in this list.
 pub const KEY_MAP_KEY: &str = "threadlocal.attribute_key_map";
 
-/// Encodes the context of a process whose threads' contexts have these attributes; with `None` they are not to be looked for.
+/// Encodes the context of a process. `names` are the attribute names of threads' contexts; `None` means that
+/// no contexts of threads are published.
 pub fn encode_process_context(resource: &model::Resource, names: Option<&[String]>) -> Vec<u8> {
     let attributes = resource.attributes().iter().map(|(key, value)| {
         let value = match value {

@@ -15,10 +15,10 @@ pub(super) struct ProtoWriter {
     outside: Option<OutsideBytes>,
 }
 
-/// Bytes that the message has and the writer does not.
+/// Bytes of the message that the writer does not hold: the caller inserts them.
 #[derive(Clone, Copy, Debug)]
 struct OutsideBytes {
-    /// Before what is here in [`ProtoWriter::bytes`].
+    /// The offset in [`ProtoWriter::bytes`] at which the outside bytes belong.
     at: usize,
     length: u64,
 }
@@ -29,7 +29,7 @@ impl ProtoWriter {
         self.bytes
     }
 
-    /// What is before the bytes from outside, and what is behind them.
+    /// The bytes of the message before the outside bytes, and the bytes after them.
     pub(super) fn into_parts(self) -> (Vec<u8>, Vec<u8>) {
         let mut before = self.bytes;
         let after = before.split_off(self.outside.map_or(before.len(), |outside| outside.at));
@@ -51,8 +51,8 @@ impl ProtoWriter {
         }
     }
 
-    /// Writes `body` behind its length. Most bodies are shorter than 128 bytes: one byte is left for the length,
-    /// and a longer body is moved up once its length is known.
+    /// Writes `body` with its length before it. Most bodies are shorter than 128 bytes, so one byte is
+    /// reserved for the length. A longer body is moved up once its length is known.
     fn length_delimited(&mut self, field: Field, body: impl FnOnce(&mut Self)) {
         self.tag(field, LENGTH_DELIMITED);
         let length_at = self.bytes.len();
@@ -75,8 +75,8 @@ impl ProtoWriter {
         self.bytes[length_at..length_at + length].copy_from_slice(&encoded[..length]);
     }
 
-    /// Varints one after another; nothing if there is none. Stacks make up most of a message: the space is made
-    /// once, and filled.
+    /// Writes a packed list of varints; an empty list is omitted. Stacks make up most of a message, so the
+    /// space for all varints is allocated once and then filled.
     fn packed(&mut self, field: Field, values: impl ExactSizeIterator<Item = u64> + Clone) {
         if values.len() == 0 {
             return;
@@ -108,12 +108,12 @@ impl ProtoWriter {
     }
 }
 
-/// How many bytes the base-128 form of `value` has: one for every seven bits.
+/// The number of bytes of `value` in base 128: one for every seven bits.
 fn varint_length(value: u64) -> usize {
     (value | 1).ilog2() as usize / 7 + 1
 }
 
-/// The base-128 form of `value`, and how many bytes of it count.
+/// `value` in base 128, and the number of bytes used.
 fn encode_varint(mut value: u64) -> ([u8; 10], usize) {
     let mut encoded = [0; 10];
     let mut length = 0;

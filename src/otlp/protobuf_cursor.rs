@@ -1,8 +1,9 @@
-//! Protobuf fields one after the other, as they are on the wire.
+//! Iterates over the protobuf fields of a message as they are encoded.
 
 use super::schema::Kind;
 
-/// How a field is encoded (protobuf's encoding guide, "Message Structure"). Groups are not used since 2009.
+/// The encoding of a field (protobuf's encoding guide, "Message Structure"). Groups have been deprecated
+/// since 2009.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WireType {
     Varint,
@@ -32,7 +33,7 @@ impl Kind {
     }
 }
 
-/// Reads forward through bytes; `at` is where it is.
+/// Reads forward through bytes; `at` is the offset of the next one.
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     pub(super) at: usize,
@@ -65,7 +66,7 @@ impl<'a> Cursor<'a> {
                 return Err("truncated within a varint".into());
             };
             self.at += 1;
-            // The tenth byte has room for bit 63 alone.
+            // The tenth byte may hold only bit 63.
             if shift == 63 && byte > 1 {
                 break;
             }
@@ -91,7 +92,8 @@ impl<'a> Cursor<'a> {
         Ok((number, wire_type))
     }
 
-    /// The payload of a field whose key was just read. Varints have none: their value is returned instead.
+    /// The value of a field whose key has just been read: a varint's number, or the payload of any other wire
+    /// type.
     pub(super) fn value(&mut self, wire_type: WireType) -> Result<(u64, &'a [u8]), String> {
         match wire_type {
             WireType::Varint => Ok((self.varint()?, &[])),
@@ -105,20 +107,20 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// A field as it is on the wire.
+/// A field as it is encoded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RawField<'a> {
-    /// Its number.
+    /// The field's number.
     pub(super) number: u32,
-    /// The number that a varint is.
+    /// The value of a varint; 0 for any other wire type.
     pub(super) value: u64,
-    /// The payload of all others.
+    /// The payload; empty for a varint.
     pub(super) payload: &'a [u8],
-    /// Key, length and payload.
+    /// The field's key, its length if it has one, and its value.
     pub(super) whole: &'a [u8],
 }
 
-/// The fields of a message that has been walked. It ends where one cannot be read.
+/// The fields of a message that has been checked. The iterator ends at the first field that cannot be read.
 pub(super) fn fields(bytes: &[u8]) -> impl Iterator<Item = RawField<'_>> {
     let mut rest = Cursor::new(bytes);
     std::iter::from_fn(move || {
@@ -132,7 +134,7 @@ pub(super) fn fields(bytes: &[u8]) -> impl Iterator<Item = RawField<'_>> {
     })
 }
 
-/// The payloads of a length-delimited field of a message that has been walked.
+/// The payloads of all occurrences of a length-delimited field, in a message that has been checked.
 pub(super) fn payloads(bytes: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
     fields(bytes).filter(move |field| field.number == number).map(|field| field.payload)
 }

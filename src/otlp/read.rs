@@ -1,9 +1,9 @@
-//! Reading OTLP profile files of any form, and request bodies, from memory.
+//! Reads OTLP profile files of any form, and request bodies, from memory.
 //!
-//! In: the bytes of a file or of a request's body. Out: its messages one after the other, decoded, each with
-//! what was odd about it, and one error where reading had to stop; messages before the error are delivered. A
-//! decoded message takes up to some 40 times its encoded size: [`super::reader`] reads files as they come,
-//! and leaves messages encoded.
+//! In: the bytes of a file or of a request's body. Out: its messages one after another, decoded, each with
+//! the oddities of its encoding. The messages before an error are delivered, then the error. A decoded
+//! message takes up to about 40 times its encoded size. [`super::reader`] reads files as streams instead, and
+//! leaves messages encoded.
 
 use super::bounds::MESSAGE_BYTES;
 use super::encoded::EncodedMessage;
@@ -13,7 +13,7 @@ use super::read_json;
 use super::reader::{Failure, Reader};
 use super::wire::ProfilesData;
 
-/// How much is read.
+/// Limits on the bytes that are read.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The most bytes that a compressed file may have after decompression.
@@ -23,28 +23,28 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 1 GiB of what is compressed, and 2 GiB of a message.
+    /// 1 GiB for a compressed file after decompression, and 2 GiB for a message.
     fn default() -> Self {
         Self { max_bytes: 1 << 30, max_message: MESSAGE_BYTES }
     }
 }
 
-/// A message of a file, and what was seen while it was read.
+/// A message of a file, with its place in the file and the oddities of its encoding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// Its content.
+    /// The content.
     pub data: ProfilesData,
-    /// Which message of the file it is, from 0.
+    /// The message's position in the file, from 0.
     pub index: usize,
     /// The file's form.
     pub form: Form,
-    /// Where its first byte is, after decompression and without its length prefix.
+    /// The offset of the message's first byte in the file, after decompression and without the length prefix.
     pub offset: u64,
     /// Whether the file is compressed.
     pub compressed: bool,
-    /// Its encoded size in bytes.
+    /// The message's encoded size, in bytes.
     pub size: u64,
-    /// What is odd about its encoding.
+    /// Oddities of the message's encoding.
     pub notes: Notes,
 }
 
@@ -61,7 +61,7 @@ pub fn read(bytes: &[u8]) -> Messages<'_> {
     read_within(bytes, Limits::default())
 }
 
-/// Reads a file within limits of the caller's.
+/// Reads a file within the caller's limits.
 pub fn read_within(bytes: &[u8], limits: Limits) -> Messages<'_> {
     Messages { reader: Reader::within(bytes, limits) }
 }
@@ -76,10 +76,10 @@ pub fn decode_json(body: &[u8]) -> Result<Message, ReadError> {
     encoded_json(body).map(Message::from)
 }
 
-/// The JSON body of a request, which is one document, as protobuf.
+/// Transcodes the JSON body of a request, which is one document, to protobuf.
 ///
 /// # Errors
-/// It is none, or beyond [`super::bounds`].
+/// If the body is not one such document, or exceeds [`super::bounds`].
 pub fn encoded_json(body: &[u8]) -> Result<EncodedMessage, ReadError> {
     let (bytes, notes, size) = read_json::transcode_first(body)?;
     if !body[size..].trim_ascii().is_empty() {
@@ -89,7 +89,7 @@ pub fn encoded_json(body: &[u8]) -> Result<EncodedMessage, ReadError> {
     read_json::check(bytes, notes, size)
 }
 
-/// The messages of a file. It ends after the first error.
+/// The messages of a file. The iterator ends after the first error.
 #[derive(Debug)]
 pub struct Messages<'a> {
     reader: Result<Reader<'a>, std::io::Error>,
@@ -102,7 +102,7 @@ impl Iterator for Messages<'_> {
         match self.reader.as_mut().ok()?.next()? {
             Ok(message) => Some(Ok(message.into())),
             Err(Failure::Read(error)) => Some(Err(error)),
-            // Memory can always be read.
+            // Reading from memory never fails.
             Err(Failure::Io(_)) => None,
         }
     }
@@ -133,7 +133,7 @@ mod tests {
         out.finish().unwrap()
     }
 
-    /// What was delivered before the error, and the error.
+    /// The messages delivered before the error, and the error.
     fn all(bytes: &[u8]) -> (Vec<ProfilesData>, Option<ReadError>) {
         let mut messages = read(bytes);
         let mut delivered = Vec::new();

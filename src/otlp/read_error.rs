@@ -1,21 +1,21 @@
-//! Why bytes cannot be read, and what is odd about bytes that can.
+//! Reasons why bytes cannot be read, and oddities of bytes that can.
 
 use std::fmt;
 
-/// Why reading stopped. Every kind has a name that `otlpprof validate` lists among its rules.
+/// The reason why reading stopped. `otlpprof validate` lists the name of every kind among its rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// Not OTLP protobuf, not length-prefixed, not JSON, not gzip.
     UnknownFormat,
-    /// A gzip stream that breaks off or is corrupt.
+    /// A gzip stream that is truncated or corrupt.
     GzipCorrupt,
-    /// More bytes than [`Limits`](super::read::Limits), or more of something than [`super::bounds`].
+    /// More bytes than [`Limits`](super::read::Limits) allows, or more parts than [`super::bounds`] allows.
     TooLarge,
-    /// A length prefix that counts more bytes than follow it.
+    /// A length prefix that exceeds the number of bytes after it.
     FrameTruncated,
-    /// Bytes that are no protobuf, or break off within a field.
+    /// Bytes that are not protobuf, or end within a field.
     WireMalformed,
-    /// A known field with another wire type.
+    /// A known field with the wrong wire type.
     WireType,
     /// A string field that is not UTF-8.
     WireUtf8,
@@ -51,7 +51,7 @@ impl ErrorKind {
 /// A place in a file. It prints as `byte 17`, or as `byte 17 after decompression`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BytePlace {
-    /// In bytes from the start of the file; of what it decompresses to, if `compressed`.
+    /// The offset in bytes from the start of the file, or of the decompressed file if `compressed`.
     pub offset: u64,
     /// Whether the file is compressed.
     pub compressed: bool,
@@ -64,20 +64,21 @@ impl fmt::Display for BytePlace {
     }
 }
 
-/// Why and where reading stopped. It prints as one line.
+/// The reason and the place where reading stopped. It prints as one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadError {
     /// The kind.
     pub kind: ErrorKind,
-    /// Where, in bytes from the start of the file; of what it decompresses to, if `compressed`.
+    /// The offset in bytes from the start of the file, or of the decompressed file if `compressed`.
     pub offset: u64,
     /// Whether the file is compressed.
     pub compressed: bool,
-    /// Which message or document, from 0.
+    /// The position of the message or document in the file, from 0.
     pub message: usize,
-    /// Which field, if it is known: `resource_profiles[0].scope_profiles[0].profiles[2].samples[14].values`.
+    /// The field, or empty if unknown:
+    /// `resource_profiles[0].scope_profiles[0].profiles[2].samples[14].values`.
     pub path: String,
-    /// What is wrong, without the place.
+    /// A description of the error, without the place.
     pub detail: String,
 }
 
@@ -87,12 +88,12 @@ impl ReadError {
         Self { kind, offset, compressed: false, message: 0, path: String::new(), detail: detail.into() }
     }
 
-    /// The same error, `at` a path.
+    /// The same error with a path.
     pub(super) fn at(self, path: String) -> Self {
         Self { path, ..self }
     }
 
-    /// Where, for people.
+    /// The place, for people.
     pub fn place(&self) -> BytePlace {
         BytePlace { offset: self.offset, compressed: self.compressed }
     }
@@ -110,12 +111,12 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// What is odd about something that was read all the same.
+/// An oddity of something that could be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NoteKind {
     /// A protobuf field that the message type does not have; it was skipped.
     UnknownField,
-    /// A 32-bit field with a larger number; the upper bits were dropped.
+    /// A number too large for its 32-bit field; the upper bits were dropped.
     IntegerOverflow,
     /// A field that occurs twice but may occur once; the occurrences were merged.
     RepeatedSingular,
@@ -125,32 +126,32 @@ pub enum NoteKind {
     JsonSnakeCase,
     /// A JSON key that an object has twice; the last one was read.
     JsonDuplicateKey,
-    /// A 64-bit integer as a JSON number; larger ones lose digits in JavaScript.
+    /// A 64-bit integer as a JSON number; JavaScript loses digits of large ones.
     JsonInt64Number,
     /// An id in base64; it was decoded.
     JsonBase64Id,
-    /// Base64 of the alphabet for URLs, or without padding; it was decoded.
+    /// Base64 in the URL-safe alphabet or without padding; it was decoded.
     JsonBase64Form,
 }
 
 /// The number of [`NoteKind`]s.
 const NOTE_KINDS: usize = 9;
 
-/// Notes of one kind kept per message; the rest are counted.
+/// The most notes of one kind that are kept per message; further notes are only counted.
 const NOTES_KEPT: u64 = 20;
 
-/// Something odd, and where.
+/// An oddity and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// The kind.
     pub kind: NoteKind,
-    /// Where, in bytes from the start of the message; its own start for JSON.
+    /// The offset in bytes from the start of the message; for JSON, the start of the document.
     pub offset: u64,
-    /// Which field.
+    /// The path of the field.
     pub path: String,
 }
 
-/// The notes of one message: the first few of each kind, and how many there were.
+/// The notes of one message: the first few of each kind, and the number of all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
     first: Vec<Note>,
@@ -158,7 +159,7 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// Adds a note. `path` is only called where the note is kept.
+    /// Adds a note. `path` is called only if the note is kept.
     pub(super) fn add(&mut self, kind: NoteKind, offset: u64, path: impl FnOnce() -> String) {
         let count = &mut self.counts[kind as usize];
         *count += 1;
@@ -167,12 +168,12 @@ impl Notes {
         }
     }
 
-    /// The first notes of each kind, in the order they were met.
+    /// The first notes of each kind, in order of occurrence.
     pub fn first(&self) -> &[Note] {
         &self.first
     }
 
-    /// How many there were of a kind, kept or not.
+    /// The number of notes of a kind, kept or not.
     pub fn count(&self, kind: NoteKind) -> u64 {
         self.counts[kind as usize]
     }

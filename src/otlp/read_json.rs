@@ -1,11 +1,11 @@
-//! One OTLP/JSON document to protobuf.
+//! Transcodes one OTLP/JSON document to protobuf.
 //!
-//! A document is turned into protobuf bytes by the field table as it is parsed, so that there is no tree of
-//! it; what reads messages then reads these: one table and one reader for both encodings. The rules are the
-//! specification's (protocol, "JSON Protobuf Encoding") over proto3's JSON mapping: lowerCamelCase keys,
-//! 64-bit integers as decimal strings (numbers are taken too), ids in hexadecimal, other bytes in base64,
-//! null for absent. What the specification forbids and a collector may still take is read and noted; a value
-//! that its field cannot hold is an error.
+//! The document becomes protobuf bytes by the field table while it is parsed, without a tree in memory. The
+//! readers of messages then read these bytes, so both encodings share one field table and one reader. The
+//! rules are the specification's (protocol, "JSON Protobuf Encoding"), on top of proto3's JSON mapping:
+//! lowerCamelCase keys, 64-bit integers as decimal strings (numbers are accepted too), ids in hexadecimal,
+//! other bytes in base64, null for an absent value. A form that the specification forbids but a collector may
+//! accept is read and noted. A value that its field cannot hold is an error.
 
 use std::fmt;
 
@@ -19,16 +19,16 @@ use super::read_error::{ErrorKind, NoteKind, Notes, ReadError};
 use super::read_protobuf;
 use super::schema::{self, Field, Kind, Schema};
 
-/// A document may be as many bytes larger in protobuf than it is in JSON: only lists of zeros are.
+/// The most bytes by which a document may be larger in protobuf than in JSON. Only lists of zeros grow.
 const GROWTH: usize = 1 << 20;
 
-/// The first document of `text` as protobuf; also says how many bytes of the text it takes. Offsets in the
-/// error count from the first byte; notes have none.
+/// Transcodes the first document of `text` to protobuf. Also returns the number of bytes of `text` that the
+/// document takes. Offsets in the error count from the first byte of `text`; notes have no offsets.
 pub(super) fn transcode_first(text: &[u8]) -> Result<(Vec<u8>, Notes, usize), ReadError> {
     let mut transcoder = Transcoder {
         path: Vec::new(),
         notes: Notes::default(),
-        // Protobuf is the smaller one of both nearly always: nothing is moved as it grows.
+        // Protobuf is nearly always smaller than JSON, so the buffer does not have to grow.
         out: Vec::with_capacity(text.len()),
         most: text.len() + GROWTH,
         failure: None,
@@ -52,24 +52,24 @@ pub(super) fn transcode_first(text: &[u8]) -> Result<(Vec<u8>, Notes, usize), Re
     }
 }
 
-/// A document that has become protobuf, held to the bounds of messages. Offsets in the error count from the
-/// document's start.
+/// Checks the bounds of a document that has been transcoded to protobuf, and indexes it. Offsets in the error
+/// count from the document's start.
 pub(super) fn check(bytes: Vec<u8>, notes: Notes, size: usize) -> Result<EncodedMessage, ReadError> {
     read_protobuf::check_bounds(&bytes).map_err(|error| ReadError { offset: 0, ..error })?;
     EncodedMessage::walked(bytes, Form::Json, size as u64, notes)
 }
 
-/// The offset of a line and column, both from 1, the column in bytes.
+/// The offset in bytes of a line and a column. Both count from 1, and columns count bytes.
 fn offset_of(text: &[u8], line: usize, column: usize) -> u64 {
     let before: usize =
         text.split_inclusive(|&byte| byte == b'\n').take(line.saturating_sub(1)).map(<[u8]>::len).sum();
     (before + column.saturating_sub(1)).min(text.len()) as u64
 }
 
-/// A key or an element on the path to the current value.
+/// A key, or the index of an element, on the path to the current value.
 enum Step {
     Key(&'static Field),
-    /// One that is not the field's own, or none's.
+    /// A key that is not the field's JSON name, or that belongs to no known field.
     Other(String),
     Index(usize),
 }
@@ -80,7 +80,7 @@ struct Transcoder {
     out: Vec<u8>,
     /// The most bytes of `out`.
     most: usize,
-    /// Why the document is refused, though it may be JSON.
+    /// The reason why the document is refused, although it may be valid JSON.
     failure: Option<ReadError>,
 }
 
@@ -101,7 +101,7 @@ impl Transcoder {
     }
 
     fn note(&mut self, kind: NoteKind) {
-        // Of many notes few are kept.
+        // The path is built only if the note is kept.
         let mut notes = std::mem::take(&mut self.notes);
         notes.add(kind, 0, || self.path());
         self.notes = notes;
@@ -112,13 +112,13 @@ impl Transcoder {
             .at(self.path())
     }
 
-    /// Keeps why the document is refused, and ends the parser.
+    /// Records why the document is refused, and aborts the parser.
     fn fail<E: Error>(&mut self, failure: ReadError) -> E {
         self.failure = Some(failure);
         E::custom("refused")
     }
 
-    /// Writes a message: its fields are what `body` writes.
+    /// Writes a message whose fields `body` writes.
     fn message<E: Error>(
         &mut self,
         field: &Field,
@@ -126,7 +126,7 @@ impl Transcoder {
     ) -> Result<(), E> {
         encode_key(field.number, WireType::LengthDelimited, &mut self.out);
         let start = self.out.len();
-        // Room for the length of most messages.
+        // One byte for the length: enough for most messages.
         self.out.push(0);
         body(self)?;
         let length = self.out.len() - start - 1;
@@ -191,14 +191,14 @@ impl Transcoder {
     }
 }
 
-/// Where a value is.
+/// The place of a value.
 #[derive(Clone, Copy)]
 enum Place {
-    /// It is the document.
+    /// The value is the document.
     Root,
-    /// It is what a key has.
+    /// The value belongs to a key.
     Of(&'static Field),
-    /// It is an element of a list.
+    /// The value is an element of a list.
     In(&'static Field),
 }
 
@@ -339,12 +339,12 @@ fn fields<'de, A: MapAccess<'de>>(
     Ok(())
 }
 
-/// A key of an object of this type.
+/// Deserializes a key of an object of this message type.
 struct Key {
     schema: &'static Schema,
 }
 
-/// The field that a key names, or the key.
+/// The field that a key names, or the key itself if no field has this name.
 struct FoundKey {
     known: Option<(&'static Field, Step)>,
     unknown: String,
@@ -405,7 +405,7 @@ mod tests {
         Ok((prost::Message::decode(&*bytes).unwrap(), notes))
     }
 
-    /// The document whose one profile is `profile`.
+    /// A document with one profile.
     fn with_profile(profile: &str) -> String {
         format!(r#"{{"resourceProfiles":[{{"scopeProfiles":[{{"profiles":[{profile}]}}]}}]}}"#)
     }

@@ -1,10 +1,10 @@
-//! One protobuf message, walked before it is read.
+//! Checks one protobuf message before it is read.
 //!
-//! The bytes are walked by the field table before anything is decoded: the decoder knows neither where an
-//! error is nor which layout a Sample has, silently drops the upper half of an oversized index and every
-//! unknown field, and merges two concatenated messages into one whose indices point into the wrong tables.
-//! The walk allocates nothing but what it reports, so a declared length costs nothing until its bytes are
-//! there.
+//! The check walks the bytes by the field table before anything is decoded. prost's decoder alone does not
+//! suffice: it does not say where an error is, nor which layout a Sample has. It silently drops unknown
+//! fields and the upper half of an oversized index. It merges two concatenated messages into one whose
+//! indices refer to the wrong tables. The check allocates memory only for its reports, so a declared length
+//! costs nothing until its bytes have arrived.
 
 use super::bounds::{self, Bounds};
 use super::old_layout::{self, SampleLayout, SeenFields};
@@ -12,11 +12,11 @@ use super::protobuf_cursor::{Cursor, WireType};
 use super::read_error::{ErrorKind, NoteKind, Notes, ReadError};
 use super::schema::{self, Field, Kind, Schema};
 
-/// Nesting allowed below the top. Values of attributes may nest; everything else needs six levels. The
-/// decoder's own limit is 100.
+/// The deepest nesting below the top message. Values of attributes may nest; everything else needs six
+/// levels. The decoder's own limit is 100.
 const MAX_DEPTH: usize = 64;
 
-/// Decodes one message. Offsets in the error and the notes count from its start.
+/// Decodes one message. Offsets in the error and the notes count from the message's start.
 #[cfg(test)]
 fn decode(bytes: &[u8]) -> Result<(super::wire::ProfilesData, Notes), ReadError> {
     let notes = check(bytes)?;
@@ -25,15 +25,15 @@ fn decode(bytes: &[u8]) -> Result<(super::wire::ProfilesData, Notes), ReadError>
     Ok((data, notes))
 }
 
-/// Walks one message: whatever reads it afterwards meets no error. Offsets in the error and the notes count
-/// from its start.
+/// Checks one message. Reading a message that passed never fails. Offsets in the error and the notes count
+/// from the message's start.
 pub(super) fn check(bytes: &[u8]) -> Result<Notes, ReadError> {
     let (walk, walked) = walk(bytes);
     walk.samples.decide(walked)?;
     Ok(walk.notes)
 }
 
-/// Walks one message whose fields are known to be today's.
+/// Checks one message whose fields are known to have the current layout.
 pub(super) fn check_bounds(bytes: &[u8]) -> Result<(), ReadError> {
     walk(bytes).1
 }
@@ -45,13 +45,13 @@ fn walk(bytes: &[u8]) -> (Walk, Result<(), ReadError>) {
     (walk, walked)
 }
 
-/// Whether the bytes are a sequence of whole fields, those of a message's numbers with its wire types.
+/// Whether the bytes are a sequence of whole fields, each of which has the right wire type if its number is
+/// one of ProfilesData's.
 pub(super) fn looks_like_message(bytes: &[u8]) -> bool {
     has_fields_of_message(bytes, false)
 }
 
-/// Whether the bytes may be the first of a message: as [`looks_like_message`], and the last field may break
-/// off.
+/// Whether the bytes may begin a message: like [`looks_like_message`], but the last field may be cut off.
 pub(super) fn begins_like_message(bytes: &[u8]) -> bool {
     has_fields_of_message(bytes, true)
 }
@@ -71,7 +71,7 @@ fn has_fields_of_message(bytes: &[u8], may_break_off: bool) -> bool {
     true
 }
 
-/// A field that was entered, and which of its occurrences.
+/// A field that the check has entered, and the index of its occurrence.
 type Step = (&'static Field, usize);
 
 fn path_text(steps: impl Iterator<Item = Step>) -> String {
@@ -104,7 +104,7 @@ impl Walk {
         self.notes.add(kind, offset, || path_text(self.path.iter().copied().chain([last])));
     }
 
-    /// Walks one message whose first byte is at `base`.
+    /// Checks one message whose first byte is at `base`.
     fn message(&mut self, schema: &'static Schema, bytes: &[u8], base: u64) -> Result<(), ReadError> {
         if self.path.len() > MAX_DEPTH {
             let detail = format!("messages nested deeper than {MAX_DEPTH}");
@@ -143,7 +143,8 @@ impl Walk {
             } else if field.repeated && wire_type == WireType::Delimited {
                 counts[position] = self.packed(here, payload, payload_start)?;
             } else if is_sample && (number, wire_type) == (3, WireType::Delimited) {
-                // The old layout's attributes, or an error of today's: all samples together decide.
+                // Either the old layout's attributes or an error in the current layout: all samples together
+                // decide.
                 self.samples
                     .packed_link
                     .get_or_insert_with(|| (start, path_text(self.path.iter().copied().chain([here]))));
@@ -171,7 +172,7 @@ impl Walk {
         Ok(())
     }
 
-    /// One value of the field's own wire type: `value` of a varint, `payload` of all others.
+    /// Checks one value with the field's own wire type: `value` is a varint's, `payload` any other's.
     fn value(&mut self, here: Step, value: u64, payload: &[u8], start: u64) -> Result<(), ReadError> {
         match here.0.kind {
             Kind::Message(schema) => {
@@ -202,8 +203,8 @@ impl Walk {
         Ok(())
     }
 
-    /// The elements of a packed field, none of which is a message or a string.
-    /// How many there are now, with those before.
+    /// Checks the elements of a packed field, none of which is a message or a string. Returns the number of
+    /// elements so far, including those of earlier occurrences of the field.
     fn packed(&mut self, (field, first): Step, bytes: &[u8], base: u64) -> Result<usize, ReadError> {
         let mut rest = Cursor::new(bytes);
         let mut here = (field, first);
@@ -219,7 +220,7 @@ impl Walk {
     }
 }
 
-/// The most fields that a message has.
+/// The most fields of any message type.
 const MAX_FIELDS: usize = 11;
 
 #[cfg(test)]
@@ -233,12 +234,12 @@ mod tests {
         decode(&data.encode_to_vec())
     }
 
-    /// A field: key and payload.
+    /// A length-delimited field: key, length and payload.
     fn field(number: u8, payload: &[u8]) -> Vec<u8> {
         [&[number << 3 | 2, u8::try_from(payload.len()).unwrap()][..], payload].concat()
     }
 
-    /// A message whose one sample is `sample`.
+    /// A message with one sample.
     fn with_sample(sample: &[u8]) -> Vec<u8> {
         field(1, &field(2, &field(2, &field(2, sample))))
     }
@@ -264,8 +265,8 @@ mod tests {
         }
     }
 
-    /// Regression: a profile of an older layout with a field that is of another type today was an error of
-    /// the bytes.
+    /// Regression: a profile of an older layout was reported as malformed bytes if one of its fields has
+    /// another type now.
     #[test]
     fn old_layouts_of_profiles_are_named_whatever_else_they_have() {
         let (sample, value_type) = (&[0x08, 1, 0x12, 1, 9][..], &[0x08, 1, 0x10, 2][..]);
@@ -294,7 +295,7 @@ mod tests {
         assert_eq!(error.kind, ErrorKind::OldSampleLayout, "v1.7: a sample alone: {error}");
         let attribute = field(2, &field(6, &field(1, b"key")));
         assert_eq!(decode(&attribute).unwrap_err().kind, ErrorKind::OldSampleLayout, "v1.7: KeyValue");
-        // With a sample of today's it is an error of the bytes.
+        // With a sample of the current layout, the error is one of the bytes.
         let today = [field(2, &[0x08, 1, 0x22, 1, 9]), field(8, id)].concat();
         assert_eq!(decode(&whole(&today)).unwrap_err().kind, ErrorKind::WireType);
     }
@@ -338,7 +339,7 @@ mod tests {
 
     #[test]
     fn errors_say_where() {
-        // Profile.period as 8 bytes.
+        // Profile.period as 8 bytes instead of a varint.
         let profile = [0x31, 0, 0, 0, 0, 0, 0, 0, 0];
         let error = decode(&field(1, &field(2, &field(2, &profile)))).unwrap_err();
         assert_eq!(error.kind, ErrorKind::WireType);
@@ -346,7 +347,7 @@ mod tests {
         assert_eq!(error.path, "resource_profiles[0].scope_profiles[0].profiles[0].period");
         assert_eq!(error.detail, "Profile.period is 8 bytes, not a varint");
 
-        // The second string of the table; its fourth byte is not UTF-8.
+        // The second string of the table: its fourth byte is not UTF-8.
         let error = decode(&field(2, &[field(5, b""), field(5, b"abc\xff")].concat())).unwrap_err();
         assert_eq!(error.kind, ErrorKind::WireUtf8);
         assert_eq!((error.offset, &*error.path), (9, "dictionary.string_table[1]"));

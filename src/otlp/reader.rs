@@ -1,8 +1,8 @@
-//! A file of any form as a stream of messages: one is in memory at a time.
+//! Reads a file of any form as a stream of messages, with one message in memory at a time.
 //!
-//! In: bytes as they come, gzipped or not. Out: messages that have been walked and stay encoded, and one
-//! error where reading had to stop; messages before the error are delivered. No declared length is allocated
-//! before its bytes are there, and [`Limits`] say how many there may be.
+//! In: a stream of bytes, gzipped or not. Out: messages that have been checked and stay encoded. The messages
+//! before an error are delivered, then the error. A declared length allocates nothing until its bytes have
+//! arrived. [`Limits`] bound the number of bytes.
 
 use std::io::{self, Read};
 
@@ -15,23 +15,23 @@ use super::read::Limits;
 use super::read_error::{ErrorKind, ReadError};
 use super::{read_json, read_protobuf};
 
-/// Bytes that are read at a time, and that a file's form is guessed by.
+/// The number of bytes that are read at a time, and that a file's form is detected by.
 const PART: usize = 1 << 16;
-/// Bytes that tell whether a file is compressed.
+/// The number of bytes that tell whether a file is compressed.
 const MAGIC: usize = 2;
 
-/// Why there is no further message.
+/// The reason why there is no further message.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The bytes do not come.
+    /// The bytes cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// They are not what they should be.
+    /// The bytes are not what they should be.
     #[error(transparent)]
     Read(#[from] ReadError),
 }
 
-/// The messages of a file. It ends after the first error.
+/// The messages of a file. The iterator ends after the first error.
 pub struct Reader<'r> {
     from: Source<'r>,
     form: Option<Form>,
@@ -50,15 +50,15 @@ impl<'r> Reader<'r> {
     /// Reads a file within the usual limits.
     ///
     /// # Errors
-    /// Its first bytes cannot be read.
+    /// If the first bytes cannot be read.
     pub fn new(from: impl Read + 'r) -> io::Result<Self> {
         Self::within(from, Limits::default())
     }
 
-    /// Reads a file within limits of the caller's.
+    /// Reads a file within the caller's limits.
     ///
     /// # Errors
-    /// Its first bytes cannot be read.
+    /// If the first bytes cannot be read.
     pub fn within(mut from: impl Read + 'r, limits: Limits) -> io::Result<Self> {
         let mut first = Vec::new();
         from.by_ref().take(MAGIC as u64).read_to_end(&mut first)?;
@@ -119,7 +119,7 @@ impl<'r> Reader<'r> {
         Ok(Some(message))
     }
 
-    /// The form, by the first bytes alone where they tell; else by all.
+    /// Detects the form by the first bytes if they suffice; otherwise by all bytes.
     fn detect(&mut self) -> Result<Form, Failure> {
         let first = self.from.peek(PART)?;
         let whole = first.len() < PART;
@@ -134,7 +134,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// The bytes of the next length-prefixed message; none at the end.
+    /// The bytes of the next length-prefixed message; `None` at the end.
     fn frame(&mut self) -> Result<Option<Vec<u8>>, Failure> {
         let start = self.from.at;
         let error = |kind, detail: String| ReadError::new(kind, start, detail);
@@ -159,7 +159,7 @@ impl<'r> Reader<'r> {
         Ok(Some(bytes))
     }
 
-    /// The text of the next document; all that there is where it does not end.
+    /// The text of the next document. If the document does not end, the result is the rest of the text.
     fn document(&mut self) -> Result<Vec<u8>, Failure> {
         let mut text = Vec::new();
         let mut end = DocumentEnd::default();
@@ -195,7 +195,8 @@ impl Iterator for Reader<'_> {
             return result;
         }
         self.done = true;
-        // Why decompression stopped explains the truncation that is met at the end.
+        // The reason why decompression stopped also explains the truncation at the end, so it takes
+        // precedence.
         let error = match (self.from.broken.take(), result) {
             (_, Some(Err(Failure::Io(error)))) => return Some(Err(Failure::Io(error))),
             (Some(broken), _) => broken,
@@ -212,36 +213,37 @@ fn of_protobuf(bytes: Vec<u8>, form: Form) -> Result<EncodedMessage, ReadError> 
     EncodedMessage::walked(bytes, form, size, notes)
 }
 
-/// The error of a message as an error of its file.
+/// Converts an error of a message to an error of its file.
 fn shift(error: ReadError, start: u64) -> ReadError {
     ReadError { offset: error.offset + start, ..error }
 }
 
-/// Room for more bytes, without as much again in reserve.
+/// Reserves room for more bytes, and at most a quarter of the present length beyond it: less than Vec's
+/// doubling.
 fn reserve(bytes: &mut Vec<u8>, more: usize) {
     if bytes.capacity() - bytes.len() < more {
         bytes.reserve_exact(more.max(bytes.len() / 4));
     }
 }
 
-/// Bytes as they come, some of which are kept for later.
+/// A stream of bytes, some of which are kept for later.
 struct Source<'r> {
     from: Box<dyn Read + 'r>,
     compressed: bool,
-    /// How many bytes may come.
+    /// The most bytes that may arrive.
     most: u64,
-    /// Bytes that have come; those before `start` have been taken.
+    /// The bytes that have arrived. The ones before `start` have been taken.
     kept: Vec<u8>,
     start: usize,
-    /// How many bytes have been taken.
+    /// The number of bytes that have been taken.
     at: u64,
     ended: bool,
-    /// Why decompression stopped early.
+    /// The reason why decompression stopped early.
     broken: Option<ReadError>,
 }
 
 impl Source<'_> {
-    /// Reads more bytes to the kept ones; at the end it adds none.
+    /// Appends more bytes to the kept ones; at the end of the stream, none.
     fn fill(&mut self) -> io::Result<()> {
         self.kept.drain(..self.start);
         self.start = 0;
@@ -262,7 +264,7 @@ impl Source<'_> {
                     return Ok(());
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // An error of the system is no fault of the bytes.
+                // An error of the operating system is not the file's fault.
                 Err(error) if self.compressed && error.raw_os_error().is_none() => {
                     let detail = format!("gzip stream broken: {error}");
                     self.broken = Some(ReadError::new(ErrorKind::GzipCorrupt, came, detail));
@@ -274,7 +276,7 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// The next bytes, as many as these at least if there are so many.
+    /// The next bytes, without taking them: at least `count` of them, if there are that many.
     fn peek(&mut self, count: usize) -> io::Result<&[u8]> {
         while self.kept.len() - self.start < count && !self.ended {
             self.fill()?;
@@ -282,7 +284,7 @@ impl Source<'_> {
         Ok(&self.kept[self.start..])
     }
 
-    /// Takes so many bytes; fewer where they end.
+    /// Takes `count` bytes, or fewer at the end of the stream.
     fn take(&mut self, count: usize) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.take_to(&mut bytes, count)?;
@@ -305,10 +307,10 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// Takes all that there is, `most` bytes at most.
+    /// Takes all remaining bytes, which must not exceed `most`.
     fn take_all(&mut self, most: usize) -> Result<Vec<u8>, Failure> {
         let bytes = match self.ended && self.start == 0 {
-            // All has been kept already, for its form was not clear before.
+            // All bytes have been kept already, because they decided the form.
             true => {
                 self.at += self.kept.len() as u64;
                 std::mem::take(&mut self.kept)
@@ -326,13 +328,13 @@ impl Source<'_> {
         }
     }
 
-    /// Has bytes come once more that were all that there was.
+    /// Puts back the bytes that `take_all` returned.
     fn give_back(&mut self, bytes: Vec<u8>) {
         self.at -= bytes.len() as u64;
         (self.kept, self.start) = (bytes, 0);
     }
 
-    /// Passes over bytes that were looked at.
+    /// Skips bytes that have been looked at.
     fn skip(&mut self, count: usize) {
         self.start += count;
         self.at += count as u64;

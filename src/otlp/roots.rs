@@ -1,35 +1,41 @@
-//! Whether a sample's stack reaches its root: the one definition, for our profiles and for others'.
+//! Decides whether a sample's stack reaches its root. This is the one definition, for our profiles and for
+//! those of other producers.
 //!
-//! A stack reaches its root if it ends where its thread began: a Java thread at the last Java entry, a virtual
-//! thread at `VirtualThread.run`, or at the entry of its continuation before and behind that, a native thread at its native entry. A raw address, a marker of a walk that
-//! broke off, or a truncation anywhere in it makes it broken.
+//! A stack reaches its root if it ends where its thread began:
 //!
-//! Where the walker is one that goes through the whole mixed stack (`vmx`), every thread ends at its native entry,
-//! a virtual one at its carrier's. Where it leaves native frames out (`no`), `[no_Java_frame]` stands for the whole
-//! stack of a thread that has none.
+//! - a Java thread at its outermost Java entry;
+//! - a virtual thread at `VirtualThread.run`; before and after this method runs, at the entry of the thread's
+//!   continuation;
+//! - a native thread at its native entry.
 //!
-//! Where a stack ends in a Java method that is no known entry, the frames alone cannot tell an upcall from a
-//! walk that stopped silently. otlpprof puts a marker on every stack that it could not finish, so its stacks
-//! without one are whole ([`Ends::Marked`]); of others such an end counts as broken ([`Ends::Unmarked`]). The
-//! strict reading holds for both producers when they are to be compared.
+//! A raw address, a marker of an unfinished walk or a truncation breaks a stack, wherever it stands.
+//!
+//! The walker `vmx` walks the whole mixed stack, so every thread ends at its native entry, a virtual thread
+//! at its carrier's. The walker `no` omits native frames, so `[no_Java_frame]` stands for the whole stack of
+//! a thread without Java frames.
+//!
+//! If a stack ends in a Java method that is not a known entry, its frames alone do not distinguish an upcall
+//! from a walk that stopped without a marker. otlpprof puts a marker on every stack that it could not finish,
+//! so its stacks without a marker are complete ([`Ends::Marked`]). In stacks of other producers such an end
+//! counts as broken ([`Ends::Unmarked`]). To compare two producers, apply [`Ends::Unmarked`] to both.
 
 use super::frames::{Frame, Naming};
 use crate::core::stack_walker::StackWalker;
 
-/// The scope name of profiles whose broken stacks all have a marker.
+/// The scope name of profiles whose unfinished stacks all have a marker.
 pub const MARKING_SCOPE: &str = env!("CARGO_PKG_NAME");
 
-/// What may be concluded from the absence of a marker.
+/// The conclusion that the absence of a marker allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ends {
-    /// Every walk that broke off left a marker.
+    /// Every unfinished walk left a marker.
     Marked,
-    /// Some did not; only known entries are roots.
+    /// Some unfinished walks left no marker, so only known entries are roots.
     Unmarked,
 }
 
 impl Ends {
-    /// How the profiles of a scope are to be read.
+    /// The way to read the profiles of this scope.
     pub fn of_scope(name: &str) -> Self {
         match name == MARKING_SCOPE {
             true => Self::Marked,
@@ -38,7 +44,7 @@ impl Ends {
     }
 }
 
-/// What kind of thread a stack belongs to.
+/// The kind of thread that a stack belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Root {
     /// A Java thread.
@@ -60,20 +66,20 @@ impl Root {
     }
 }
 
-/// Why a stack does not reach its root.
+/// The reason why a stack does not reach its root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Broken {
-    /// It has no frame.
+    /// The stack has no frame.
     Empty,
-    /// It has a marker of a walk that broke off or was cut.
+    /// The stack has a marker of a walk that was unfinished or truncated.
     Marker,
-    /// It has a frame of an address and nothing else.
+    /// The stack has a frame with an address and no name.
     RawAddress,
-    /// It ends in a Java method that is no thread's entry.
+    /// The stack ends in a Java method that is not an entry of a thread.
     JavaEnd,
-    /// It ends in a native function that is no thread's entry.
+    /// The stack ends in a native function that is not an entry of a thread.
     NativeEnd,
-    /// It goes from a virtual thread's frames to its carrier's, without those between.
+    /// The stack passes from a virtual thread's frames to its carrier's and lacks the frames between.
     VirtualMiddle,
 }
 
@@ -91,16 +97,16 @@ impl Broken {
     }
 }
 
-/// What a stack was found to be, and the name of the frame that says so.
+/// The judgement of a stack, and the name of the frame that decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict<'f> {
-    /// It reaches its root.
+    /// The stack reaches its root.
     Reached(Root, &'f str),
-    /// It does not.
+    /// The stack does not reach its root.
     Broken(Broken, &'f str),
 }
 
-/// Judges a stack, leaf first, that `walker` has walked.
+/// Judges a stack that `walker` walked; `frames` are leaf first.
 pub fn classify<'f>(frames: &'f [Frame<'_>], ends: Ends, walker: StackWalker) -> Verdict<'f> {
     if let Some(frame) = frames.iter().find(|frame| is_marker(&frame.text)) {
         return Verdict::Broken(Broken::Marker, &frame.text);
@@ -119,7 +125,8 @@ pub fn classify<'f>(frames: &'f [Frame<'_>], ends: Ends, walker: StackWalker) ->
     let Some(last) = frames.iter().rfind(|frame| !is_thread_name(&frame.text)) else {
         return Verdict::Broken(Broken::Empty, "");
     };
-    // Without `run`, which `missing_middle` has found not to be missing: the thread begins or ends.
+    // The stack has no `VirtualThread.run`, and `missing_middle` did not object: the thread is beginning or
+    // ending.
     if is_method(last, CONTINUATION_ENTER) && walker != StackWalker::Vmx {
         return Verdict::Reached(Root::Virtual, &last.text);
     }
@@ -128,13 +135,13 @@ pub fn classify<'f>(frames: &'f [Frame<'_>], ends: Ends, walker: StackWalker) ->
         false => (Root::Native, is_native_entry(last), Broken::NativeEnd),
     };
     let (root, known, ends) = match walker {
-        // Whatever the method, this walker would have gone on below it.
+        // `vmx` continues below every Java frame, so a stack that ends in one is unfinished.
         StackWalker::Vmx if root == Root::Java => (root, false, Ends::Unmarked),
         StackWalker::Vmx if virtual_root.is_some() => (Root::Virtual, known, ends),
         StackWalker::Vmx if frames.iter().any(is_java) => (Root::Java, known, ends),
         StackWalker::Vm if is_entering_java(frames) => (Root::Java, true, ends),
         StackWalker::No if last.text == NO_JAVA_FRAME => (Root::Native, true, ends),
-        // AsyncGetCallTrace ends without a word where it cannot go on.
+        // AsyncGetCallTrace leaves no marker if it cannot continue.
         StackWalker::Fp | StackWalker::Dwarf if root == Root::Java => (root, known, Ends::Unmarked),
         _ => (root, known, ends),
     };
@@ -144,18 +151,20 @@ pub fn classify<'f>(frames: &'f [Frame<'_>], ends: Ends, walker: StackWalker) ->
     }
 }
 
-/// Whether nothing is there but what leads from an entry frame to the method that is called, or back: a thread that begins,
-/// or ends, is there. Such an adapter may take long, as the first to touch a page of the stack.
+/// Whether the only frame is the stub at a Java entry, or an adapter between this stub and the called method.
+/// A thread that is beginning or ending may be there. The adapter may take long if it is the first code to
+/// touch a page of the stack.
 fn is_entering_java(frames: &[Frame<'_>]) -> bool {
     const WAYS: [&str; 2] = ["call_stub", "I2C/C2I adapters"];
     matches!(frames, [frame] if WAYS.contains(&&*frame.text))
 }
 
-/// What a walker without native frames, ours or async-profiler's, puts down for a thread without Java frames.
+/// The frame that walkers without native frames, ours and async-profiler's, write for a thread without Java
+/// frames.
 const NO_JAVA_FRAME: &str = "[no_Java_frame]";
 
-/// Frames that stand for a walk that broke off: ours by how they begin, async-profiler's by name
-/// (`Profiler::asgctError`, `StackWalker::walkVM`, `FrameName::name` in its 4.5).
+/// Whether a frame marks an unfinished walk. Our markers are recognised by their prefix, async-profiler's by
+/// name (`Profiler::asgctError`, `StackWalker::walkVM`, `FrameName::name` in version 4.5).
 pub fn is_marker(text: &str) -> bool {
     const OURS: [&str; 5] = ["[unwalkable", "[truncated", "[frozen", "[unknown", "[no stack"];
     const ASYNC_PROFILER: [&str; 10] = [
@@ -177,12 +186,12 @@ pub fn is_marker(text: &str) -> bool {
         || ASYNC_PROFILER.contains(&text)
 }
 
-/// async-profiler's outermost frame with option `threads`: `[main tid=17]`.
+/// Whether this is the outermost frame that async-profiler writes with option `threads`: `[main tid=17]`.
 fn is_thread_name(text: &str) -> bool {
     text.starts_with('[') && text.ends_with(']') && text.contains("tid=")
 }
 
-/// Whether the frame is this method, whose name may be written with dots or slashes.
+/// Whether the frame is this method. The frame's text may have slashes in place of dots.
 fn is_method(frame: &Frame<'_>, name: &str) -> bool {
     frame.text.len() == name.len()
         && frame
@@ -192,13 +201,13 @@ fn is_method(frame: &Frame<'_>, name: &str) -> bool {
             .all(|(found, one)| found == one || (found == b'/' && one == b'.'))
 }
 
-/// Where a virtual thread's task runs.
+/// The method that runs a virtual thread's task.
 const VIRTUAL_RUN: &str = "java.lang.VirtualThread.run";
 
-/// Where a continuation begins, of which a virtual thread is one.
+/// The entry of a continuation. A virtual thread runs in a continuation.
 const CONTINUATION_ENTER: &str = "jdk.internal.vm.Continuation.enter";
 
-/// The frame at which a virtual thread's own frames pass into its carrier's without `VirtualThread.run`: the
+/// The frame at which a virtual thread's frames pass into its carrier's without `VirtualThread.run`: the
 /// frames that stayed frozen on the heap are missing.
 fn missing_middle<'f, 'a>(frames: &'f [Frame<'a>]) -> Option<&'f Frame<'a>> {
     const ENTRIES: [&str; 3] = [
@@ -213,10 +222,11 @@ fn missing_middle<'f, 'a>(frames: &'f [Frame<'a>]) -> Option<&'f Frame<'a>> {
     (!is_complete).then(|| &frames[entry])
 }
 
-/// Whether the frames above a continuation's entry are those of a virtual thread that has not come to `VirtualThread.run`, or
-/// has left it: `VThreadContinuation`'s, which tells the VM that the thread begins and ends (java.lang.VirtualThread, 24 on),
-/// and what the entry itself calls in the end. Threads that do little spend much of their time there while an agent wants to
-/// know of virtual threads.
+/// Whether the frames above a continuation's entry are those of a virtual thread that has not reached
+/// `VirtualThread.run` yet, or has left it. Such frames are `VThreadContinuation`'s, which notifies the VM
+/// when the thread begins and ends (java.lang.VirtualThread, JDK 24 and later), and the methods that the
+/// entry itself calls at the end. Threads that do little spend much of their time there while an agent has
+/// events of virtual threads enabled.
 fn is_own_of_continuation(inner: &[Frame<'_>]) -> bool {
     let names = inner.iter().rev().filter(|frame| is_java(frame)).map(|frame| frame.text.replace('/', "."));
     let mut names = names.skip_while(|name| name.starts_with("java.lang.VirtualThread$VThreadContinuation"));
@@ -229,8 +239,8 @@ fn is_own_of_continuation(inner: &[Frame<'_>]) -> bool {
     }
 }
 
-/// Whether the frame is a Java method: by its type, or without one by the form of its name. Suffixes that
-/// compilers give to parts of functions, and names of files, have dots too.
+/// Whether the frame is a Java method: by its type or, if it has none, by the form of its name. Names of
+/// files, and the suffixes that compilers append to parts of functions, contain dots too.
 pub fn is_java(frame: &Frame<'_>) -> bool {
     match frame.frame_type {
         "jvm" => return true,
@@ -255,7 +265,7 @@ pub fn is_java(frame: &Frame<'_>) -> bool {
         && !class.contains(['(', ' ', '@'])
 }
 
-/// Methods that the VM calls on a thread whose stack is otherwise empty, and that are not `main` or `run`.
+/// Methods other than `main` and `run` that the VM calls on a thread whose stack is otherwise empty.
 const VM_CALLS: [&str; 17] = [
     "java.lang.System.initPhase1",
     "java.lang.System.initPhase2",
@@ -276,7 +286,7 @@ const VM_CALLS: [&str; 17] = [
     "sun.management.Sensor.trigger",
 ];
 
-/// Classes whose `run` is a task's and never a thread's.
+/// Classes whose `run` belongs to a task, never to a thread.
 const TASKS: [&str; 5] = [
     "java.util.concurrent.ThreadPoolExecutor$Worker",
     "java.util.concurrent.FutureTask",
@@ -285,8 +295,8 @@ const TASKS: [&str; 5] = [
     "java.util.concurrent.Executors$",
 ];
 
-/// Where a Java thread begins: `main`, the `run` of a Thread (any class may be one, but lambdas and the
-/// library's tasks are not), or what the VM itself calls.
+/// Whether a Java thread can begin in this frame: `main`, a method that the VM itself calls, or the `run` of
+/// a Thread. Any class may be a Thread, except lambdas and the library's tasks.
 fn is_java_entry(frame: &Frame<'_>) -> bool {
     let name = frame.text.replace('/', ".");
     let Some((class, method)) = name.rsplit_once('.') else { return false };
@@ -297,8 +307,8 @@ fn is_java_entry(frame: &Frame<'_>) -> bool {
     }
 }
 
-/// Where a native thread begins: glibc's and musl's thread and process entries, HotSpot's thread entry, and
-/// libc itself where its private symbols are stripped.
+/// Whether a native thread can begin in this frame: the thread and process entries of glibc and musl,
+/// HotSpot's thread entry, or libc itself if its private symbols are stripped.
 fn is_native_entry(frame: &Frame<'_>) -> bool {
     const ENTRIES: [&str; 16] = [
         "start_thread",
@@ -329,7 +339,7 @@ fn is_native_entry(frame: &Frame<'_>) -> bool {
 mod tests {
     use super::*;
 
-    /// Untyped frames, leaf first, as async-profiler writes them.
+    /// Frames without a type, leaf first, as async-profiler writes them.
     fn stack<'a>(names: &[&'a str]) -> Vec<Frame<'a>> {
         let frame = |&name: &&'a str| {
             let naming = if name.starts_with("0x") { Naming::RawAddress } else { Naming::Function };
@@ -381,7 +391,8 @@ mod tests {
         assert_eq!(unmarked(&[&own[..1], &carrier[1..]].concat()), Err(Broken::VirtualMiddle));
     }
 
-    /// Regression: up to a fifth of the samples of 50,000 virtual threads seemed to end at `Continuation.enter0`.
+    /// Regression: up to a fifth of the samples of 50,000 virtual threads were judged to end at
+    /// `Continuation.enter0`.
     #[test]
     fn a_virtual_thread_that_begins_or_ends_is_at_its_root() {
         let entry = [
@@ -433,7 +444,8 @@ mod tests {
         }
     }
 
-    /// Regression: on a machine with slow page faults these were more than half a percent of short threads' stacks.
+    /// Regression: on a machine with slow page faults, more than 0.5 % of the stacks of short-lived threads
+    /// were judged broken here.
     #[test]
     fn a_thread_that_is_just_entering_java_is_at_its_root() {
         for way in ["call_stub", "I2C/C2I adapters"] {
@@ -484,7 +496,7 @@ mod tests {
         let carried = ["a/B.c", "java/lang/VirtualThread.run", "jdk/internal/vm/Continuation.enterSpecial"];
         assert_eq!(mixed(&carried), Err(Broken::JavaEnd));
         assert_eq!(mixed(&[&carried[..], &entry].concat()), Ok(Root::Virtual));
-        // A marking producer has no excuse either.
+        // The rule also holds for producers that mark their unfinished stacks.
         let unfinished = stack(&["a.B.c", "java.lang.Thread.run"]);
         let verdict = classify(&unfinished, Ends::Marked, StackWalker::Vmx);
         assert_eq!(verdict, Verdict::Broken(Broken::JavaEnd, "java.lang.Thread.run"));

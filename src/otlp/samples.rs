@@ -1,4 +1,4 @@
-//! From a profile's samples to those of a message: their shape, their times, their indices.
+//! Converts a profile's samples to samples of a message: their shape, their times, their indices.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,26 +8,26 @@ use crate::model::{Profile, SampleIdentity, StackId};
 
 use super::dictionary::{Dictionary, WireIndex};
 
-/// The most times that one profile of a message may hold, 8 MiB of them: a sample that alone has more is written by
-/// its value.
+/// The most times in one profile of a message: 8 MiB of them. A single sample with more times is written with
+/// its value instead.
 pub(super) const MOST_TIMES: u64 = 1 << 20;
 
-/// What every sample of one profile holds.
+/// The content of every sample of one profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// One value, the sum.
+    /// One value: the sum.
     Value,
-    /// One time for every counted thing: an addition of n has its time n times, whatever n is. Sums stay right for
-    /// readers that count times, and no reader has to take several values in one sample, for which some refuse all that
-    /// came with it.
+    /// One time for every counted thing: an addition of n repeats its time n times, for any n. Readers that
+    /// count times then get the right sums. Several values in one sample are avoided, because some readers
+    /// refuse the whole request for them.
     Times,
-    /// A value and a time for every addition.
+    /// One value and one time for every addition.
     ValuesAndTimes,
 }
 
 impl Shape {
-    /// The shape for some samples of a profile. Times are written if they are asked for, every addition has one, and
-    /// they are not too many; alone if the profile counts things.
+    /// The shape of these samples of a profile. Times are written if the caller asks for them, every addition
+    /// has one, and there are not too many. A profile that counts things has only times then.
     pub(super) fn of(profile: &Profile, samples: Range<usize>, timestamps: bool) -> Self {
         if !timestamps || !profile.is_timed() {
             Self::Value
@@ -41,13 +41,13 @@ impl Shape {
     }
 }
 
-/// How many times there are if each of these samples has one for every counted thing.
+/// The number of times, if each sample has one for every counted thing.
 pub(super) fn times(profile: &Profile, samples: Range<usize>) -> u64 {
     let counts = profile.samples()[samples].iter().map(|sample| u64::try_from(sample.value).unwrap_or(0));
     counts.fold(0, u64::saturating_add)
 }
 
-/// The window of a profile, not empty if times are to lie in it.
+/// The window of a profile. It is not empty if times must lie in it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     pub(super) start_unix_nano: u64,
@@ -63,12 +63,13 @@ impl Window {
     }
 
     fn clamp(self, unix_nano: u64) -> u64 {
-        // SANITY: a window that times are clamped to is at least one nanosecond long.
+        // SANITY: the range is not empty: only shapes with times clamp, and `of` gives them a window of at
+        // least 1 ns.
         unix_nano.clamp(self.start_unix_nano, self.start_unix_nano + self.duration_nano - 1)
     }
 }
 
-/// One sample as it is written.
+/// One sample of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WireSample<'s> {
     pub(super) stack: WireIndex,
@@ -78,7 +79,8 @@ pub(super) struct WireSample<'s> {
     pub(super) times: &'s [u64],
 }
 
-/// Calls `write` with each of the samples in `range`, after entering what it refers to into the dictionary.
+/// Enters everything that the samples in `range` refer to into the dictionary, and calls `write` with each
+/// sample.
 pub(super) fn for_each_sample(
     dictionary: &mut Dictionary<'_>,
     profile: &Profile,
@@ -128,8 +130,8 @@ pub(super) fn for_each_sample(
     }
 }
 
-/// The samples of `range` once more, those summed whose stacks became equal in the message: a message must not
-/// hold two samples of one identity.
+/// A copy of the samples in `range`, in which samples whose stacks became equal in the message are summed: a
+/// message must not have two samples with one identity.
 fn merge_equal_stacks(dictionary: &mut Dictionary<'_>, profile: &Profile, range: Range<usize>) -> Profile {
     let mut first_of: HashMap<WireIndex, StackId> = HashMap::new();
     let mut canonical = |identity: SampleIdentity| {

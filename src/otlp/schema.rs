@@ -1,28 +1,28 @@
-//! The fields of every message that a file can hold, as one table.
+//! The table of the fields of every message that a file can contain.
 //!
-//! `wire` gives the messages their Rust types; this table gives the readers what a type cannot: the wire type
-//! that each field must have, its JSON form, and a name for every place in a message. `read_protobuf` walks
-//! bytes by it, `read_json` turns documents into bytes by it.
+//! `wire` defines Rust types for the messages. This table gives the readers what a Rust type does not: each
+//! field's wire type, its JSON name, and its name in paths. `read_protobuf` checks bytes by this table;
+//! `read_json` transcodes documents to protobuf by it.
 
 /// A message type.
 #[derive(Debug)]
 pub(super) struct Schema {
-    /// Its name in the `.proto` files.
+    /// The name in the `.proto` files.
     pub(super) name: &'static str,
-    /// Its fields, ascending by number.
+    /// The fields, ascending by number.
     pub(super) fields: &'static [Field],
 }
 
 /// A field of a message.
 #[derive(Debug)]
 pub(super) struct Field {
-    /// Its number.
+    /// The field's number.
     pub(super) number: u32,
-    /// Its name in the `.proto` files: snake_case.
+    /// The name in the `.proto` files, in snake_case.
     pub(super) name: &'static str,
-    /// Its type.
+    /// The field's type.
     pub(super) kind: Kind,
-    /// Whether it may occur more than once.
+    /// Whether the field may occur more than once.
     pub(super) repeated: bool,
 }
 
@@ -54,7 +54,7 @@ pub(super) enum Kind {
 }
 
 impl Schema {
-    /// The field of this number and its position in `fields`.
+    /// The field with this number, and its position in `fields`.
     pub(super) fn by_number(&self, number: u32) -> Option<(usize, &'static Field)> {
         self.fields.iter().enumerate().find(|(_, field)| field.number == number)
     }

@@ -1,4 +1,4 @@
-//! A batch to messages of bounded size.
+//! Encodes a batch as messages of bounded size.
 
 use std::ops::Range;
 
@@ -11,32 +11,33 @@ use super::samples::{MOST_TIMES, Shape, times};
 /// One encoded message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The encoding; self-contained.
+    /// The encoded message, which is self-contained.
     pub bytes: Vec<u8>,
-    /// How many samples it holds.
+    /// The number of samples in the message.
     pub samples: u64,
-    /// How many additions to the model they are the sum of.
+    /// The number of additions to the model that these samples sum up.
     pub additions: u64,
 }
 
-/// A batch, divided.
+/// A batch, divided into messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Split {
-    /// The messages, in the order of the samples. None if there was no sample.
+    /// The messages, in the order of the samples; empty if there was no sample.
     pub messages: Vec<Message>,
-    /// Samples that alone are over the limit and were left out.
+    /// The number of samples that were dropped because each alone exceeds the limit.
     pub dropped_samples: u64,
-    /// How many additions to the model those are the sum of.
+    /// The number of additions to the model that the dropped samples summed up.
     pub dropped_additions: u64,
-    /// The sum of their values.
+    /// The sum of the dropped samples' values.
     pub dropped_value: u64,
-    /// Samples that were written without their times, although times were asked for: they have too many, or none.
+    /// The number of samples that were written without times although times were requested: they have too
+    /// many times, or none.
     pub untimed_samples: u64,
 }
 
-/// Encodes the batch so that no message has more than `limit_bytes` (before any compression). Where one message
-/// does not suffice, the samples are divided, in their order, and every message has a dictionary and profile ids
-/// of its own; the first that holds samples of a profile has that profile's counts.
+/// Encodes the batch as messages of at most `limit_bytes` each, before any compression. If one message does
+/// not suffice, the samples are divided in their order. Each message has its own dictionary and its own
+/// profile ids. The first message with samples of a profile has the profile's counts.
 pub fn encode_split(batch: &Batch, options: &EncodeOptions, limit_bytes: usize) -> Split {
     let all = select_all(batch);
     let mut splitter = Splitter { batch, options, limit_bytes, all, split: Split::default() };
@@ -49,13 +50,13 @@ struct Splitter<'a> {
     batch: &'a Batch,
     options: &'a EncodeOptions,
     limit_bytes: usize,
-    /// The whole of each profile, with its counts until a message has them.
+    /// The whole of each profile. `with_counts` is true until a message has the profile's counts.
     all: Vec<Selection>,
     split: Split,
 }
 
 impl Splitter<'_> {
-    /// Encodes the samples with these positions, counted through all profiles.
+    /// Encodes the samples at these positions, counted over all profiles.
     fn encode(&mut self, range: Range<usize>) {
         if range.is_empty() {
             return;
@@ -72,7 +73,8 @@ impl Splitter<'_> {
         } else if range.len() == 1 {
             self.encode_untimed(&selections);
         } else {
-            // The parts' dictionaries overlap, so that one part more is likely needed than sizes alone say.
+            // The dictionaries of the parts overlap, so one more part than the sizes suggest is likely to be
+            // needed.
             let parts = bytes.len() / self.limit_bytes.max(1) + 2;
             drop(bytes);
             self.encode_parts(range, parts);
@@ -85,7 +87,7 @@ impl Splitter<'_> {
         (0..parts).for_each(|part| self.encode(bound(part)..bound(part + 1)));
     }
 
-    /// One sample that is over the limit as it is.
+    /// Encodes one sample that exceeds the limit with times: without times if that fits; otherwise drops it.
     fn encode_untimed(&mut self, selections: &[Selection]) {
         let options = EncodeOptions { timestamps: false, ..*self.options };
         let bytes = encode_selection(self.batch, selections, &options);
@@ -125,7 +127,7 @@ impl Splitter<'_> {
         self.all.iter().map(cut).collect()
     }
 
-    /// The most times that one profile of a message would hold.
+    /// The number of times in the profile that has the most of them.
     fn times(&self, selections: &[Selection]) -> u64 {
         let of = |selection: &Selection| {
             let profile = &self.batch.profiles[selection.profile];

@@ -1,24 +1,24 @@
-//! The OTLP messages of the profiles signal, field for field as they are on the wire.
+//! The OTLP messages of the profiles signal, field by field as on the wire.
 //!
-//! The layout is that of opentelemetry-proto v1.10 and v1.11 (packages `opentelemetry.proto.profiles.
-//! v1development`, `.collector.profiles.v1development`, `.resource.v1`, `.common.v1`) and googleapis'
-//! `google/rpc/status.proto`. Names are those of the `.proto` files. `tests/otlp_wire.rs` holds every field to
-//! the crate `opentelemetry-proto`.
+//! The layout is that of opentelemetry-proto v1.10 and v1.11, in the packages
+//! `opentelemetry.proto.profiles.v1development`, `.collector.profiles.v1development`, `.resource.v1` and
+//! `.common.v1`, and that of googleapis' `google/rpc/status.proto`. The names are those of the `.proto`
+//! files. `tests/otlp_wire.rs` compares every field with the crate `opentelemetry-proto`.
 //!
-//! Three things are the same everywhere and are not repeated below:
+//! Three statements hold for all messages and are not repeated below:
 //!
-//! - a field `*_index`, `*_indices` or `*_strindex` is an index into the table of that name in
-//!   [`ProfilesDictionary`], and 0 stands for "none": every table has a zero value there;
-//! - a field at its default is not on the wire, an absent one reads as its default;
-//! - nothing is checked here: an index may lie outside its table, an id may have any length.
-//!   `otlp::validate` knows the rules.
+//! - A field `*_index`, `*_indices` or `*_strindex` is an index into the table of that name in
+//!   [`ProfilesDictionary`]. Index 0 means "none": every table has its zero value there.
+//! - A field with its default value is not on the wire; an absent field reads as its default value.
+//! - Nothing is checked here: an index may lie outside its table, an id may have any length. `otlp::validate`
+//!   has the rules.
 
 use prost::{Message, Oneof};
 
-/// The whole of a message or of a file: profiles and the tables they point into.
+/// A whole message or file: profiles, and the tables that they refer to.
 #[derive(Clone, PartialEq, Message)]
 pub struct ProfilesData {
-    /// Profiles, by the resource that they come from.
+    /// The profiles, grouped by resource.
     #[prost(message, repeated, tag = "1")]
     pub resource_profiles: Vec<ResourceProfiles>,
     /// The tables that all profiles of this message share.
@@ -26,10 +26,11 @@ pub struct ProfilesData {
     pub dictionary: Option<ProfilesDictionary>,
 }
 
-/// What a collector receives. It has the fields of [`ProfilesData`], so files and requests are read alike.
+/// The message that a collector receives. It has the fields of [`ProfilesData`], so files and requests are
+/// read alike.
 pub type ExportProfilesServiceRequest = ProfilesData;
 
-/// The shared tables. Each one's element 0 is that type's zero value.
+/// The tables that all profiles of a message share. Element 0 of each table is the zero value of its type.
 #[derive(Clone, PartialEq, Message)]
 pub struct ProfilesDictionary {
     /// Loaded objects.
@@ -58,10 +59,10 @@ pub struct ProfilesDictionary {
 /// The profiles of one resource.
 #[derive(Clone, PartialEq, Message)]
 pub struct ResourceProfiles {
-    /// Who was profiled.
+    /// The profiled process.
     #[prost(message, optional, tag = "1")]
     pub resource: Option<Resource>,
-    /// Profiles, by the scope that made them.
+    /// The profiles, grouped by the scope that made them.
     #[prost(message, repeated, tag = "2")]
     pub scope_profiles: Vec<ScopeProfiles>,
     /// The schema of the resource's attributes.
@@ -72,7 +73,7 @@ pub struct ResourceProfiles {
 /// The profiles of one scope.
 #[derive(Clone, PartialEq, Message)]
 pub struct ScopeProfiles {
-    /// What made the profiles.
+    /// The library that made the profiles.
     #[prost(message, optional, tag = "1")]
     pub scope: Option<InstrumentationScope>,
     /// The profiles.
@@ -83,34 +84,34 @@ pub struct ScopeProfiles {
     pub schema_url: String,
 }
 
-/// Samples of one kind in one window of time.
+/// Samples of one type, taken in one window of time.
 #[derive(Clone, PartialEq, Message)]
 pub struct Profile {
-    /// What a sample's values are.
+    /// The type of the samples' values.
     #[prost(message, optional, tag = "1")]
     pub sample_type: Option<ValueType>,
     /// The samples.
     #[prost(message, repeated, tag = "2")]
     pub samples: Vec<Sample>,
-    /// The window's start, nanoseconds since 1970.
+    /// The start of the window, in nanoseconds since 1970.
     #[prost(fixed64, tag = "3")]
     pub time_unix_nano: u64,
-    /// The window's length in nanoseconds.
+    /// The length of the window, in nanoseconds.
     #[prost(uint64, tag = "4")]
     pub duration_nano: u64,
-    /// What is counted between two samples.
+    /// The quantity that is counted between two samples.
     #[prost(message, optional, tag = "5")]
     pub period_type: Option<ValueType>,
-    /// How many of `period_type` lie between two samples.
+    /// The amount of `period_type` between two samples.
     #[prost(int64, tag = "6")]
     pub period: i64,
     /// A globally unique id: 16 bytes, or none.
     #[prost(bytes = "vec", tag = "7")]
     pub profile_id: Vec<u8>,
-    /// How many attributes were given up.
+    /// The number of attributes that were dropped.
     #[prost(uint32, tag = "8")]
     pub dropped_attributes_count: u32,
-    /// The format of `original_payload`: `jfr`, `pprof`, `linux_perf`.
+    /// The format of `original_payload`: `jfr`, `pprof` or `linux_perf`.
     #[prost(string, tag = "9")]
     pub original_payload_format: String,
     /// The recording that this profile was converted from.
@@ -121,13 +122,13 @@ pub struct Profile {
     pub attribute_indices: Vec<i32>,
 }
 
-/// All observations of one {stack, set of attributes, link}.
+/// All observations with one identity: stack, set of attributes, and link.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct Sample {
     /// The stack.
     #[prost(int32, tag = "1")]
     pub stack_index: i32,
-    /// The attributes, a set.
+    /// The attributes, as a set.
     #[prost(int32, repeated, tag = "2")]
     pub attribute_indices: Vec<i32>,
     /// The span.
@@ -136,7 +137,7 @@ pub struct Sample {
     /// One value, or one for each timestamp.
     #[prost(int64, repeated, tag = "4")]
     pub values: Vec<i64>,
-    /// When it was observed, nanoseconds since 1970.
+    /// The times of the observations, in nanoseconds since 1970.
     #[prost(fixed64, repeated, tag = "5")]
     pub timestamps_unix_nano: Vec<u64>,
 }
@@ -144,19 +145,19 @@ pub struct Sample {
 /// A loaded object.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct Mapping {
-    /// Where it begins in the address space that locations use.
+    /// The object's first address, in the address space of the locations.
     #[prost(uint64, tag = "1")]
     pub memory_start: u64,
-    /// One past where it ends.
+    /// One past the object's last address.
     #[prost(uint64, tag = "2")]
     pub memory_limit: u64,
-    /// What of the file is at `memory_start`.
+    /// The offset in the file of the byte at `memory_start`.
     #[prost(uint64, tag = "3")]
     pub file_offset: u64,
-    /// Its file.
+    /// The object's file.
     #[prost(int32, tag = "4")]
     pub filename_strindex: i32,
-    /// Its attributes, a build-id among them.
+    /// The object's attributes, which include a build-id.
     #[prost(int32, repeated, tag = "5")]
     pub attribute_indices: Vec<i32>,
 }
@@ -164,7 +165,7 @@ pub struct Mapping {
 /// A stack.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct Stack {
-    /// Its frames, the leaf first.
+    /// The stack's frames, leaf first.
     #[prost(int32, repeated, tag = "1")]
     pub location_indices: Vec<i32>,
 }
@@ -178,10 +179,10 @@ pub struct Location {
     /// The address, for frames that have one.
     #[prost(uint64, tag = "2")]
     pub address: u64,
-    /// Functions and lines; more than one where some were inlined, the innermost first.
+    /// Functions and lines, innermost first; more than one if calls were inlined.
     #[prost(message, repeated, tag = "3")]
     pub lines: Vec<Line>,
-    /// Its attributes.
+    /// The frame's attributes.
     #[prost(int32, repeated, tag = "4")]
     pub attribute_indices: Vec<i32>,
 }
@@ -192,10 +193,10 @@ pub struct Line {
     /// The function.
     #[prost(int32, tag = "1")]
     pub function_index: i32,
-    /// The line, 1 or more; 0 if not known.
+    /// The line, from 1; 0 if unknown.
     #[prost(int64, tag = "2")]
     pub line: i64,
-    /// The column, 1 or more; 0 if not known.
+    /// The column, from 1; 0 if unknown.
     #[prost(int64, tag = "3")]
     pub column: i64,
 }
@@ -203,16 +204,16 @@ pub struct Line {
 /// A function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
 pub struct Function {
-    /// Its name for people.
+    /// The name for people.
     #[prost(int32, tag = "1")]
     pub name_strindex: i32,
-    /// Its name for the system: mangled, or with a descriptor.
+    /// The name for the system: mangled, or with a descriptor.
     #[prost(int32, tag = "2")]
     pub system_name_strindex: i32,
-    /// Its source file.
+    /// The source file.
     #[prost(int32, tag = "3")]
     pub filename_strindex: i32,
-    /// The line where it begins; 0 if not known.
+    /// The function's first line; 0 if unknown.
     #[prost(int64, tag = "4")]
     pub start_line: i64,
 }
@@ -228,10 +229,10 @@ pub struct Link {
     pub span_id: Vec<u8>,
 }
 
-/// A kind of value and its unit.
+/// A type of value and its unit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
 pub struct ValueType {
-    /// The kind: `samples`, `cpu`.
+    /// The type: `samples`, `cpu`.
     #[prost(int32, tag = "1")]
     pub type_strindex: i32,
     /// The unit, in UCUM or by name: `count`, `nanoseconds`.
@@ -242,44 +243,44 @@ pub struct ValueType {
 /// An attribute of the dictionary.
 #[derive(Clone, PartialEq, Message)]
 pub struct KeyValueAndUnit {
-    /// Its name.
+    /// The attribute's name.
     #[prost(int32, tag = "1")]
     pub key_strindex: i32,
-    /// Its value.
+    /// The attribute's value.
     #[prost(message, optional, tag = "2")]
     pub value: Option<AnyValue>,
-    /// Its value's unit.
+    /// The unit of the value.
     #[prost(int32, tag = "3")]
     pub unit_strindex: i32,
 }
 
-/// Who was observed: a process, a host, a container.
+/// The observed entity: a process, a host, a container.
 #[derive(Clone, PartialEq, Message)]
 pub struct Resource {
-    /// Its attributes, each key once.
+    /// The entity's attributes, each key once.
     #[prost(message, repeated, tag = "1")]
     pub attributes: Vec<KeyValue>,
-    /// How many attributes were given up.
+    /// The number of attributes that were dropped.
     #[prost(uint32, tag = "2")]
     pub dropped_attributes_count: u32,
-    /// Which attributes identify which entity.
+    /// The entities, each with the attributes that identify it.
     #[prost(message, repeated, tag = "3")]
     pub entity_refs: Vec<EntityRef>,
 }
 
-/// What observed.
+/// The library that made the observations.
 #[derive(Clone, PartialEq, Message)]
 pub struct InstrumentationScope {
-    /// Its name.
+    /// The library's name.
     #[prost(string, tag = "1")]
     pub name: String,
-    /// Its version.
+    /// The library's version.
     #[prost(string, tag = "2")]
     pub version: String,
-    /// Its attributes, each key once.
+    /// The library's attributes, each key once.
     #[prost(message, repeated, tag = "3")]
     pub attributes: Vec<KeyValue>,
-    /// How many attributes were given up.
+    /// The number of attributes that were dropped.
     #[prost(uint32, tag = "4")]
     pub dropped_attributes_count: u32,
 }
@@ -287,30 +288,30 @@ pub struct InstrumentationScope {
 /// An entity that a resource's attributes describe.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct EntityRef {
-    /// The schema of its attributes.
+    /// The schema of the entity's attributes.
     #[prost(string, tag = "1")]
     pub schema_url: String,
-    /// Its type: `service`, `host`.
+    /// The entity's type: `service`, `host`.
     #[prost(string, tag = "2")]
     pub r#type: String,
-    /// The keys of the attributes that identify it.
+    /// The keys of the attributes that identify the entity.
     #[prost(string, repeated, tag = "3")]
     pub id_keys: Vec<String>,
-    /// The keys of those that only describe it.
+    /// The keys of the attributes that only describe the entity.
     #[prost(string, repeated, tag = "4")]
     pub description_keys: Vec<String>,
 }
 
-/// An attribute written out.
+/// An inline attribute.
 #[derive(Clone, PartialEq, Message)]
 pub struct KeyValue {
-    /// Its name.
+    /// The attribute's name.
     #[prost(string, tag = "1")]
     pub key: String,
-    /// Its value.
+    /// The attribute's value.
     #[prost(message, optional, tag = "2")]
     pub value: Option<AnyValue>,
-    /// Its name in the string table, in place of `key`. Few consumers read it.
+    /// The attribute's name as a reference to the string table, in place of `key`. Few consumers resolve it.
     #[prost(int32, tag = "3")]
     pub key_strindex: i32,
 }
@@ -347,7 +348,7 @@ pub enum Value {
     /// Bytes.
     #[prost(bytes, tag = "7")]
     BytesValue(Vec<u8>),
-    /// A string of the string table. Few consumers read it.
+    /// A reference to the string table. Few consumers resolve it.
     #[prost(int32, tag = "8")]
     StringValueStrindex(i32),
 }
@@ -368,36 +369,36 @@ pub struct KeyValueList {
     pub values: Vec<KeyValue>,
 }
 
-/// A collector's answer to a request that it took.
+/// A collector's answer to a request that it accepted.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct ExportProfilesServiceResponse {
-    /// What it did not take; absent or empty if it took everything.
+    /// The part that the collector refused; absent or empty if it accepted everything.
     #[prost(message, optional, tag = "1")]
     pub partial_success: Option<ExportProfilesPartialSuccess>,
 }
 
-/// What a collector refused of a request that it took.
+/// The refused part of a request that a collector otherwise accepted.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct ExportProfilesPartialSuccess {
     /// The number of profiles refused; 0 makes `error_message` a warning.
     #[prost(int64, tag = "1")]
     pub rejected_profiles: i64,
-    /// Why, in English.
+    /// The reason, in English.
     #[prost(string, tag = "2")]
     pub error_message: String,
 }
 
-/// `google.rpc.Status`: the body of a collector's HTTP answer other than 200 (OTLP specification,
+/// `google.rpc.Status`: the body of a collector's HTTP answer if the status is not 200 (OTLP specification,
 /// "OTLP/HTTP Response").
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct Status {
     /// A gRPC code; HTTP servers need not set it.
     #[prost(int32, tag = "1")]
     pub code: i32,
-    /// What is wrong, in English.
+    /// The error, in English.
     #[prost(string, tag = "2")]
     pub message: String,
-    /// More, for programs.
+    /// Further details, for programs.
     #[prost(message, repeated, tag = "3")]
     pub details: Vec<StatusDetail>,
 }
@@ -405,7 +406,7 @@ pub struct Status {
 /// `google.protobuf.Any`: a message of any type.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct StatusDetail {
-    /// Which type.
+    /// The type of the message.
     #[prost(string, tag = "1")]
     pub type_url: String,
     /// The message, encoded.
