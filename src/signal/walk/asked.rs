@@ -1,5 +1,5 @@
-//! The `fp` and `dwarf` walkers: native frames down to the first Java frame, and then what AsyncGetCallTrace says,
-//! or, where that cannot be asked or does not know, what HotSpot's structures say.
+//! The `fp` and `dwarf` walkers: native frames down to the first Java frame, and then the Java frames that
+//! AsyncGetCallTrace reports. Where it cannot be asked or fails, HotSpot's structures give the Java frames.
 
 use super::blob::BlobKind;
 use super::vm::{End, From};
@@ -10,12 +10,12 @@ use crate::core::vm_layout::{CodeletKind, VmLayout};
 use crate::signal::call_trace::CallTraceEnd;
 use crate::signal::counters::{COUNTERS, add};
 
-/// Where the native frames on top of a stack lead.
+/// The end of the native frames on top of a stack.
 #[allow(clippy::large_enum_variant, reason = "nothing is allocated here")]
 enum NativeEnd {
-    /// To Java frames; `None`: which are not met from here.
+    /// They end at Java frames. `None`: the walk cannot reach the Java frames from here.
     Java(Option<From>),
-    /// To the stack's end.
+    /// They end where the stack ends.
     Stack(End),
 }
 
@@ -39,7 +39,8 @@ impl<M: Memory> Walk<'_, M> {
             }
             let mut step = self.native_step(&cursor, &mut registers, sink);
             let mut is_by_rule = self.walker == StackWalker::Dwarf;
-            // A chain of frame pointers that ends, or that passes over Java frames, has met a function without one.
+            // A chain of frame pointers that ends, or that passes over Java frames, has met a function
+            // without one.
             if !is_by_rule && !matches!(step, Ok(Step::Caller(caller)) if is_above(&caller, anchor)) {
                 let described = self.described_step(&cursor, &mut registers);
                 is_by_rule = described.is_some();
@@ -47,7 +48,7 @@ impl<M: Memory> Walk<'_, M> {
             }
             match (step, anchor) {
                 (Ok(Step::Caller(caller)), Some(_)) if is_above(&caller, anchor) => cursor = caller,
-                // By rules no frame is passed over, whatever lies between a Java frame and its anchor.
+                // Unwind rules never pass over a frame, whatever lies between a Java frame and its anchor.
                 (Ok(Step::Caller(caller)), Some(_)) if is_by_rule && self.in_code_cache(caller.pc) => {
                     cursor = caller;
                 }
@@ -57,7 +58,7 @@ impl<M: Memory> Walk<'_, M> {
                     return NativeEnd::Java(Some(From { cursor: below, registers: None, anchor: None }));
                 }
                 (Ok(Step::Caller(caller)), None) => cursor = caller,
-                // Below Java frames that were not met.
+                // The root lies below Java frames that the walk has not met.
                 (Ok(Step::Root), None) if self.must_have_java_frames() => {
                     sink.unwalkable(WalkError::NoUnwindRule, cursor.pc);
                     return NativeEnd::Java(None);
@@ -76,8 +77,8 @@ impl<M: Memory> Walk<'_, M> {
         NativeEnd::Stack(End::Broken(WalkError::TooManySteps, cursor.pc))
     }
 
-    /// Whether the program counter can be in Java code: in the code cache, or, where its bounds are not known, in
-    /// no object.
+    /// Whether the program counter can be in Java code: in the code cache or, if the cache's bounds are not
+    /// known, in no loaded object.
     fn may_be_java(&self, pc: u64) -> bool {
         match self.vm {
             Some(_) => self.in_code_cache(pc),
@@ -85,19 +86,19 @@ impl<M: Memory> Walk<'_, M> {
         }
     }
 
-    /// Whether a thread without an anchor can have Java frames nevertheless: it is in Java, from which native code
-    /// has been called that the VM does not hear of, or nothing is known of it.
+    /// Whether a thread without an anchor can have Java frames nevertheless. It can if it is in Java state,
+    /// from which it has called native code without notifying the VM, or if nothing is known about it.
     fn can_have_java_frames(&self) -> bool {
         self.java_thread != 0 && self.vm.is_none() || self.must_have_java_frames()
     }
 
-    /// What has been taken for Java code and is none.
+    /// Marks code that was taken for Java code and is not.
     fn code_in_no_object(&self, cursor: &Cursor, sink: &mut FrameSink<'_>) {
         self.put_native(cursor, sink);
         sink.unwalkable(WalkError::UnknownCode, cursor.pc);
     }
 
-    /// The Java frames from `from` on.
+    /// Appends the Java frames from `from` on.
     pub(super) fn asked_java_frames(&self, from: Option<From>, sink: &mut FrameSink<'_>) {
         let on_top = sink.len();
         match self.call_trace.filter(|_| self.is_sound_for_call_trace(from.as_ref())) {
@@ -107,7 +108,7 @@ impl<M: Memory> Walk<'_, M> {
                     add(&COUNTERS.call_traces, 1);
                     return sink.truncate();
                 }
-                // Where nothing else is known of the thread, this is an answer.
+                // If nothing else is known about the thread, an empty trace is an answer.
                 CallTraceEnd::Empty if self.vm.is_none() => {
                     if let Some(from) = from {
                         self.code_in_no_object(&from.cursor, sink);
@@ -134,16 +135,18 @@ impl<M: Memory> Walk<'_, M> {
         }
     }
 
-    /// Whether a trace ends where whole stacks do; where there is nothing to compare it with, it is taken for one.
+    /// Whether the trace ends at a method at which complete stacks end. Without a layout of the VM there is
+    /// nothing to compare with, and the trace counts as complete.
     fn is_whole(&self, sink: &FrameSink<'_>) -> bool {
         let root = sink.last_method();
         self.vm.is_none()
             || self.call_trace.is_some_and(|source| root.is_some_and(|root| source.roots.knows(root)))
     }
 
-    /// Whether AsyncGetCallTrace begins at a frame about which there is no doubt, and reaches the end. It guesses in
-    /// stubs, adapters, prologues and epilogues, where it finds wrong frames or reads what is none; young and
-    /// ending threads have nothing to find; and it leaves out what of a virtual thread is frozen on the heap.
+    /// Whether AsyncGetCallTrace starts at an unambiguous frame and reaches the stack's end. In stubs,
+    /// adapters, prologues and epilogues it guesses, and finds wrong frames or reads memory that is no frame.
+    /// Threads that are starting or ending have no frames that it could find. It leaves out a virtual
+    /// thread's frames that are frozen on the heap.
     fn is_sound_for_call_trace(&self, from: Option<&From>) -> bool {
         let Some(vm) = self.vm else { return true };
         let field = |field: u32| self.memory.load_u64(self.java_thread.wrapping_add(u64::from(field)));
@@ -152,9 +155,9 @@ impl<M: Memory> Walk<'_, M> {
         }
         let state = self.memory.load_u32(self.java_thread.wrapping_add(u64::from(vm.thread.thread_state)));
         match state {
-            // In native code, in the VM, blocked, and on the way there or back.
+            // In native code, in the VM, blocked, or in a transition to or from one of these states.
             Some(4..=7 | 10 | 11) => field(vm.thread.last_java_sp).is_some_and(|sp| sp != 0),
-            // In Java.
+            // In Java, or in the transition to or from it.
             Some(8 | 9) => match from {
                 None => true,
                 Some(From { cursor, registers: Some(_), .. }) => self.is_complete_java_frame(vm, cursor),
@@ -181,7 +184,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 }
 
-/// Whether a native frame is above the last Java frame, where that is known.
+/// Whether a native frame is above the last Java frame. True if the anchor is not known.
 fn is_above(caller: &Cursor, anchor: Option<Cursor>) -> bool {
     anchor.is_none_or(|below| caller.sp <= below.sp)
 }

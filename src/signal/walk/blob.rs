@@ -1,10 +1,10 @@
-//! Code blobs: everything in HotSpot's code cache begins with a header of this kind.
+//! Code blobs: every allocated block of HotSpot's code cache begins with a header of this kind.
 
 use super::{Walk, WalkError};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::{BlobPart, VmLayout};
 
-/// What kinds of blobs a walker treats differently.
+/// The kinds of blobs that a walker distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BlobKind {
     /// A compiled method or a native method's wrapper.
@@ -17,17 +17,18 @@ pub(super) enum BlobKind {
     SlowSubtypeCheck,
     /// C1's unwind_exception, which has no frame and leaves the frame pointer to its caller.
     UnwindException,
-    /// "MethodHandles adapters": the interpreter's entries of method handles' intrinsics.
+    /// "MethodHandles adapters": the interpreter's entries of method handle intrinsics.
     MethodHandleEntry,
     /// "DeoptimizationBlob" and "UncommonTrapBlob", which replace a compiled frame by interpreter frames.
     Deoptimization,
     /// "ExceptionBlob", to which compiled methods jump with an exception.
     Exception,
-    /// "SafepointBlob": what compiled code polls into.
+    /// "SafepointBlob": the target of compiled code's safepoint polls.
     Safepoint,
-    /// "shenandoah_barrier_stubs" and "zgc_load_barrier_stubs": what code calls to have a reference looked at (11).
+    /// "shenandoah_barrier_stubs" and "zgc_load_barrier_stubs": called to process a loaded reference (JDK
+    /// 11).
     CollectorStub,
-    /// Any other: runtime stubs, StubRoutines.
+    /// Any other blob: runtime stubs, StubRoutines.
     Other,
 }
 
@@ -38,16 +39,16 @@ pub(super) struct Blob {
     pub address: u64,
     pub kind: BlobKind,
     pub code_begin: u64,
-    /// In bytes, return address included; 0 or less if the blob has none.
+    /// The frame size in bytes, return address included; 0 or less if the blob has none.
     pub frame_bytes: i64,
 }
 
-/// The stubs of a compiled method, behind its own code.
+/// The stub section of a compiled method, behind the method's own code.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stubs {
     code_begin: u64,
     begin: u64,
-    /// The blob's end: what else it has lies between.
+    /// The blob's end. The blob's other sections lie between the stubs and this address.
     pub end: u64,
 }
 
@@ -58,7 +59,7 @@ impl Stubs {
     }
 }
 
-/// First eight bytes of a blob's name, as they are compared.
+/// The first eight bytes of a blob's name, in the form in which names are compared.
 const fn name_word(name: &[u8; 8]) -> u64 {
     u64::from_le_bytes(*name)
 }
@@ -125,25 +126,27 @@ impl<M: Memory> Walk<'_, M> {
         })
     }
 
-    /// The compiled method's stubs, if `pc` is in them: C2 writes those of barriers behind the method's own code, where no
-    /// scope is any more, and in front of the stubs' section (gc/z/c2/zBarrierSetC2.cpp, emit_stubs).
+    /// The compiled method's stubs, if `pc` is in them. C2 writes barrier stubs behind the method's own code,
+    /// where no scope applies any more, and in front of the stub section (gc/z/c2/zBarrierSetC2.cpp,
+    /// emit_stubs).
     pub(super) fn stubs_around(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> Option<Stubs> {
         self.stubs(vm, blob).filter(|stubs| pc >= stubs.begin || !self.has_scope(vm, blob, pc))
     }
 
-    /// The compiled method's stubs.
+    /// The compiled method's stub section.
     pub(super) fn stubs(&self, vm: &VmLayout, blob: &Blob) -> Option<Stubs> {
         let begin = self.blob_part(blob.address, vm.nmethod.stub_begin).ok()?;
         Some(Stubs { code_begin: blob.code_begin, begin, end: self.blob_end(vm, blob).ok()? })
     }
 
-    /// Where the blob ends.
+    /// The end of the blob.
     pub(super) fn blob_end(&self, vm: &VmLayout, blob: &Blob) -> Result<u64, WalkError> {
         let size = self.load_i32(blob.address.wrapping_add(u64::from(vm.code_blob.size)))?;
         Ok(blob.address.wrapping_add_signed(i64::from(size)))
     }
 
-    /// `_frame_complete_offset`: where, from the code's start, the frame is said to be complete.
+    /// `_frame_complete_offset`: the offset from the code's start at which the VM says that the frame is
+    /// complete.
     pub(super) fn frame_complete(&self, vm: &VmLayout, blob: &Blob) -> Result<i64, WalkError> {
         let address = blob.address.wrapping_add(u64::from(vm.code_blob.frame_complete));
         if vm.code_blob.frame_complete_width == 2 {

@@ -1,5 +1,6 @@
-//! The stack of a thread that takes a sample of itself: in a call from the VM from its last Java frame on, since what lies
-//! above is the VM's work for that frame, and ours; in a call from native code from the caller on.
+//! The stack of a thread that takes a sample of itself. In a call from the VM the walk begins at the last
+//! Java frame, since the frames above are the VM's work for that frame, and the agent's. In a call from
+//! native code it begins at the caller.
 
 use super::vm::From;
 use super::{Cursor, FrameSink, Walk};
@@ -7,9 +8,9 @@ use crate::core::memory::Memory;
 use crate::core::stack_walker::StackWalker;
 
 impl<M: Memory> Walk<'_, M> {
-    /// Walks the stack from the last Java frame on into `sink`, whichever the walker: there is nothing that frame
-    /// pointers or rules would find first, and where the VM's layout is known it need not be asked. A thread without
-    /// Java frames gets one frame that says so.
+    /// Walks the stack from the last Java frame on into `sink`, in the same way for all walkers: no native
+    /// frame has to be found first by frame pointers or rules, and AsyncGetCallTrace need not be asked where
+    /// the VM's layout is known. A thread without Java frames gets one frame that says so.
     pub fn walk_from_call(&self, sink: &mut FrameSink<'_>) {
         match self.walker {
             StackWalker::No => sink.leave_out_native_frames(),
@@ -25,7 +26,7 @@ impl<M: Memory> Walk<'_, M> {
         }
     }
 
-    /// Walks the stack from `caller` on, a frame of native code that has called us.
+    /// Walks the stack from `caller` on, a frame of native code that has called the agent.
     pub fn walk_from_native_call(&self, caller: Cursor, sink: &mut FrameSink<'_>) {
         let from = From { cursor: caller, registers: None, anchor: self.anchor() };
         match self.walker {

@@ -1,13 +1,13 @@
-//! The code cache as it is while one walk runs: bounds, heaps, and the block around an address.
+//! The code cache as one walk sees it: bounds, heaps, and the block around an address.
 //!
-//! Bounds and heaps are read once for a walk, not for each frame: a heap that grows meanwhile grows by code that
-//! this thread has not called yet.
+//! Bounds and heaps are read once for a walk, not for each frame. If a heap grows meanwhile, the new part
+//! holds only code that this thread has not called yet.
 
 use super::{Walk, WalkError};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::{CodeCacheLayout, CodeRange, MAX_CODE_HEAPS, VmLayout};
 
-/// Bounds and heaps.
+/// The bounds and the heaps.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CodeCache {
     bounds: CodeRange,
@@ -25,7 +25,8 @@ struct CodeHeap {
 const MAX_SEGMENT_HOPS: usize = 1024;
 
 impl CodeCache {
-    /// Reads the bounds, and the heaps if the thread can have Java frames. What cannot be read is empty.
+    /// Reads the bounds, and the heaps if the thread can have Java frames. Whatever cannot be read stays
+    /// empty.
     pub(super) fn read(memory: &impl Memory, layout: &CodeCacheLayout, with_heaps: bool) -> Self {
         let load = |address| memory.load_u64(address);
         let range = |start, end| Some(CodeRange { start: load(start)?, end: load(end)? });
@@ -53,8 +54,8 @@ impl<M: Memory> Walk<'_, M> {
         self.code_cache.bounds.contains(pc)
     }
 
-    /// The CodeBlob in the allocated block around `pc`: code heap, segment map, block (`CodeHeap::find_block_for`,
-    /// memory/heap.cpp).
+    /// The CodeBlob in the allocated block around `pc`, found by code heap, segment map and block
+    /// (`CodeHeap::find_block_for`, memory/heap.cpp).
     pub(super) fn blob_address(&self, vm: &VmLayout, pc: u64) -> Result<u64, WalkError> {
         let heap = self.code_cache.heaps.iter().find(|heap| heap.code.contains(pc));
         let heap = heap.ok_or(WalkError::NoCodeBlob)?;

@@ -1,4 +1,5 @@
-//! Compiled methods: which methods a program counter stands for (PcDesc, ScopeDesc), and the caller's frame.
+//! Compiled methods: the methods that a program counter stands for (PcDesc, ScopeDesc), and the caller's
+//! frame.
 //!
 //! Sources: code/pcDesc.hpp, code/scopeDesc.cpp, code/debugInfo.hpp, utilities/unsigned5.hpp (JDK 11-25).
 
@@ -12,24 +13,27 @@ use crate::core::vm_layout::VmLayout;
 /// Inlining depth beyond which a scope chain is taken for garbage (MaxInlineLevel is 15 by default).
 const MAX_INLINE_DEPTH: usize = 512;
 
-/// The scope of a PcDesc that has none (`DebugInformationRecorder::serialized_null`, code/debugInfoRec.hpp): the last
-/// one's, which is right behind the blob's content (`nmethod::copy_scopes_pcs`, code/nmethod.cpp, 11 to 25).
+/// The scope offset of a PcDesc that has no scope (`DebugInformationRecorder::serialized_null`,
+/// code/debugInfoRec.hpp). The last PcDesc, right behind the blob's content, has this offset
+/// (`nmethod::copy_scopes_pcs`, code/nmethod.cpp, JDK 11 to 25).
 const NO_SCOPE: i32 = 0;
 
-/// Which part of its method an interrupted instruction belongs to.
+/// The part of its method that an interrupted instruction belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// It makes the frame.
+    /// The instruction makes the frame.
     Entry,
-    /// It is of some scope's bytecodes.
+    /// The instruction belongs to the bytecodes of some scope.
     Body,
-    /// It removes the frame, or returns; or it makes the frame of another entry, behind the first one.
+    /// The instruction removes the frame, or returns; or it makes the frame of another entry point behind the
+    /// first one.
     Exit,
 }
 
 impl Part {
-    /// The bytecode that is told of an instruction that no scope has: the first one, or none. What makes and removes a frame
-    /// is no inlined method's, and no PcDesc is its own: the next one is that of whatever code lies behind.
+    /// The bytecode index for an instruction outside of all scopes: that of the first bytecode, or -1 for
+    /// none. An instruction that makes or removes the frame belongs to no inlined method and has no PcDesc of
+    /// its own: the next PcDesc describes the code that happens to lie behind.
     fn bci_outside_of_scopes(self) -> Option<i32> {
         match self {
             Self::Entry => Some(0),
@@ -39,18 +43,18 @@ impl Part {
     }
 }
 
-/// What decided which Java frames a compiled frame stands for.
+/// The source that decided which Java frames a compiled frame stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decoded {
     /// The program counter alone.
     ByPc,
-    /// The stack too: the frame is to be deoptimised.
+    /// The program counter and the stack: the frame is to be deoptimised.
     ByStack,
 }
 
 impl<M: Memory> Walk<'_, M> {
-    /// Puts the Java frames that the compiled frame at `cursor` stands for into the sink, leaf first. `part` is where it
-    /// was interrupted; a frame that has called something is in its body.
+    /// Appends the Java frames that the compiled frame at `cursor` stands for, leaf first. `part` is the part
+    /// of the method where the frame was interrupted; a frame that has called other code is in its body.
     pub(super) fn compiled_frames(
         &self,
         vm: &VmLayout,
@@ -66,7 +70,7 @@ impl<M: Memory> Walk<'_, M> {
             1 => self.memory.load_u8(level_at),
             _ => self.memory.load_u32(level_at).map(|level| level as u8),
         };
-        // A native method's wrapper has level 0 and no scopes worth reading.
+        // A native method's wrapper has level 0 and no useful scopes.
         let level = level.filter(|level| (1..=4).contains(level)).unwrap_or(0);
         if level == 0 {
             sink.java(FrameKind::NativeMethod, 0, method, -1);
@@ -79,7 +83,7 @@ impl<M: Memory> Walk<'_, M> {
         let pc = self.original_pc(vm, blob, cursor)?;
         let decoded = if pc == cursor.pc { Decoded::ByPc } else { Decoded::ByStack };
         let pc_offset = pc.wrapping_sub(blob.code_begin) as i32;
-        // A call's PcDesc is at its return address, where the next instruction is no part of it any more.
+        // A call's PcDesc is at its return address, and the instruction there is no longer part of the call.
         let wanted = match cursor.interrupted && self.is_behind_call(pc) {
             true => pc_offset.wrapping_add(1),
             false => pc_offset,
@@ -95,8 +99,8 @@ impl<M: Memory> Walk<'_, M> {
         Ok(decoded)
     }
 
-    /// The PC that the debug information knows: a frame that is to be deoptimised returns to the deoptimisation
-    /// handler, and keeps its own PC on the stack.
+    /// The PC that the debug information knows. A frame that is to be deoptimised returns to the
+    /// deoptimisation handler, and keeps its original PC on the stack.
     fn original_pc(&self, vm: &VmLayout, blob: &Blob, cursor: &Cursor) -> Result<u64, WalkError> {
         let layout = &vm.nmethod;
         if cursor.interrupted || !self.is_deopt_handler(vm, blob, cursor.pc) {
@@ -106,15 +110,15 @@ impl<M: Memory> Walk<'_, M> {
         self.load(cursor.sp.wrapping_add_signed(i64::from(slot)))
     }
 
-    /// Whether `pc` is where one of the method's deoptimisation handlers begins.
+    /// Whether `pc` is the start of one of the method's deoptimisation handlers.
     pub(super) fn is_deopt_handler(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> bool {
         let is_handler = |part| self.blob_part(blob.address, part).is_ok_and(|handler| handler == pc);
         is_handler(vm.nmethod.deopt_handler) || is_handler(vm.nmethod.deopt_method_handle_handler)
     }
 
-    /// The scope offset of the first PcDesc at `wanted` or behind it. A call's return address has a PcDesc of its own;
-    /// of a run of other instructions with one scope, the last one has it (opto/output.cpp, NonSafepointEmitter;
-    /// c1/c1_LIRAssembler.cpp, process_debug_info).
+    /// The scope offset of the first PcDesc at `wanted` or behind it. A call's return address has a PcDesc of
+    /// its own. A run of other instructions with one scope has its PcDesc at the last instruction
+    /// (opto/output.cpp, NonSafepointEmitter; c1/c1_LIRAssembler.cpp, process_debug_info).
     fn pc_desc(&self, vm: &VmLayout, blob: &Blob, wanted: i32) -> Result<Option<i32>, WalkError> {
         let layout = &vm.nmethod;
         let begin = self.blob_part(blob.address, layout.scopes_pcs_begin)?;
@@ -140,7 +144,7 @@ impl<M: Memory> Walk<'_, M> {
         Ok((scope > NO_SCOPE).then_some(scope))
     }
 
-    /// Whether a scope is known at `pc` or behind it, or nothing is known.
+    /// Whether the method has a scope at `pc` or behind it. True also if the PcDescs cannot be read.
     pub(super) fn has_scope(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> bool {
         let pc_offset = pc.wrapping_sub(blob.code_begin) as i32;
         !matches!(self.pc_desc(vm, blob, pc_offset), Ok(None))
@@ -164,8 +168,8 @@ impl<M: Memory> Walk<'_, M> {
             let mut next =
                 || unsigned5::read(|| bytes.next(), layout.unsigned5_excluded).ok_or(WalkError::Unreadable);
             let (sender, method_index) = (next()?, next()?);
-            // -1 is the entry, before the first bytecode: HotSpot's own traces give it the first one's line
-            // (oops/method.cpp, line_number_from_bci).
+            // -1 is the entry, before the first bytecode. HotSpot's own traces give the entry the line of the
+            // first bytecode (oops/method.cpp, line_number_from_bci).
             let bci = (next()? as i32).wrapping_sub(1).max(0);
             let scope_method = match u64::from(method_index).checked_sub(1) {
                 Some(index) => self.load(metadata.wrapping_add(index.wrapping_mul(8)))?,
@@ -182,18 +186,19 @@ impl<M: Memory> Walk<'_, M> {
         Err(WalkError::TooManySteps)
     }
 
-    /// What the method's own stubs have put on its frame where its code is at `pc`.
+    /// The number of bytes that the method's own stubs have pushed onto its frame when the thread is at `pc`.
     pub(super) fn bytes_saved_at(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> u64 {
         self.stubs_around(vm, blob, pc).map_or(0, |stubs| self.bytes_saved_by_barrier(&stubs, pc))
     }
 
-    /// The same where native code or a stub has been called: C1 has such calls among those that have scopes.
+    /// The same number for a `pc` from which native code or a stub has been called. C1 has such calls in code
+    /// that has scopes.
     pub(super) fn bytes_saved_for_call(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> u64 {
         self.stubs(vm, blob).map_or(0, |stubs| self.bytes_saved_by_barrier(&stubs, pc))
     }
 
-    /// The caller of a frame that is complete: sizes are fixed, and the frame pointer is
-    /// saved below the return address.
+    /// The caller of a complete frame: the frame size is fixed, and the frame pointer is saved below the
+    /// return address.
     pub(super) fn sized_caller(&self, cursor: &Cursor, frame_bytes: i64) -> Result<Cursor, WalkError> {
         if frame_bytes < 16 {
             return Err(WalkError::NoFrameSize);
@@ -205,7 +210,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 }
 
-/// Bytes in a row, of which eight are loaded at once where that many can be read.
+/// A byte reader. Eight bytes are loaded at once where that many can be read.
 struct Bytes<'a, M> {
     memory: &'a M,
     at: u64,

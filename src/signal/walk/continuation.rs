@@ -1,13 +1,14 @@
-//! Virtual threads: the frames that are frozen on the heap, and where the carrier's begin.
+//! Virtual threads: the frames that are frozen on the heap, and the first frame of the carrier.
 //!
 //! A mounted virtual thread has its youngest frames on its carrier's stack, above the ContinuationEntry in
-//! `Continuation.enterSpecial`'s frame. The older ones stay in StackChunks, the youngest chunk first, until the frame
-//! that they called returns into cont_returnBarrier. Sources: runtime/continuationFreezeThaw.cpp,
-//! oops/stackChunkOop.inline.hpp, runtime/stackChunkFrameStream.inline.hpp (21 and 25).
+//! the frame of `Continuation.enterSpecial`. The older frames stay in StackChunks, the youngest chunk first,
+//! until the frame that they called returns into cont_returnBarrier. Sources:
+//! runtime/continuationFreezeThaw.cpp, oops/stackChunkOop.inline.hpp,
+//! runtime/stackChunkFrameStream.inline.hpp (JDK 21 and 25).
 //!
-//! A chunk is an object: a collector may be moving it, and the thread itself may be halfway through filling it. So
-//! nothing of it is believed before classes, bounds, every frame and the oldest method fit; what does not fit leaves
-//! a `[frozen: reason]` mark in place of all frozen frames.
+//! A chunk is an object: a collector may be moving it, and the thread itself may be halfway through filling
+//! it. So no content of a chunk is accepted before classes, bounds, every frame and the oldest method have
+//! been checked. If a check fails, a `[frozen: reason]` mark replaces all frozen frames.
 
 use super::arch::interpreter_frame::sender_sp;
 use super::blob::{Blob, BlobKind};
@@ -18,19 +19,19 @@ use crate::core::continuation::{ContinuationLayout, FrozenLayout, KlassWord, Ref
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 
-/// More chunks than a continuation has: each freeze that finds no room makes one.
+/// The most chunks of one continuation, more than any has: each freeze that finds no room makes one.
 const MAX_CHUNKS: usize = 1024;
-/// A chunk's stack is no larger than a thread's.
+/// The most words of a chunk's stack, which is no larger than a thread's stack.
 pub(super) const MAX_CHUNK_WORDS: u64 = 1 << 24;
-/// Words below a frame's stack pointer that belong to it: the saved frame pointer and the return address
-/// (frame::metadata_words).
+/// The bytes below a frame's stack pointer that belong to the frame: the saved frame pointer and the return
+/// address (frame::metadata_words).
 pub(super) const METADATA_BYTES: u64 = 16;
 
 /// A chunk whose header has been checked. Addresses are run-time addresses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chunk {
     pub(super) object: u64,
-    /// The continuation that it was reached from.
+    /// The continuation through which the chunk was found.
     pub(super) continuation: u64,
     pub(super) stack: u64,
     /// The youngest frame's stack pointer.
@@ -50,16 +51,16 @@ impl Chunk {
 /// A frame in a chunk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FrozenFrame {
-    /// Where it ends, and its return address and saved frame pointer are below.
+    /// The end of the frame. The two words below hold the saved frame pointer and the return address.
     pub(super) sp: u64,
-    /// Its own size counts from here.
+    /// The address from which the frame's own size counts.
     pub(super) unextended_sp: u64,
 }
 
-/// What a frame in a chunk led to.
+/// The caller of a frame in a chunk.
 pub(super) enum Next {
     Caller(FrozenFrame),
-    /// It was the oldest of its chunk; its method.
+    /// The frame was the oldest of its chunk. Has the frame's method.
     Last(u64),
 }
 
@@ -69,7 +70,7 @@ impl Next {
     }
 }
 
-/// What is needed to read frozen frames, where it was recognised.
+/// The layout of frozen frames, if it was recognised at start.
 pub(super) fn frozen_layout(vm: &VmLayout) -> Option<&FrozenLayout> {
     vm.continuation.as_ref()?.frozen.as_ref()
 }
@@ -84,8 +85,8 @@ impl<M: Memory> Walk<'_, M> {
         (entry != 0 && entry.is_multiple_of(8)).then_some((entry, layout))
     }
 
-    /// The carrier's frame that has mounted the innermost continuation, `Continuation.run`'s: beyond a barrier only
-    /// the ContinuationEntry leads there.
+    /// The carrier's frame that has mounted the innermost continuation, that of `Continuation.run`. Beyond a
+    /// barrier only the ContinuationEntry leads to it.
     pub(super) fn carrier_frame(&self, vm: &VmLayout) -> Result<Cursor, WalkError> {
         let (entry, _) = self.continuation_entry(vm).ok_or(WalkError::BadContinuationEntry)?;
         self.caller_of_entry(entry)
@@ -102,18 +103,18 @@ impl<M: Memory> Walk<'_, M> {
         Ok(Cursor { pc, sp, fp, interrupted: false })
     }
 
-    /// Where the youngest frozen frame of the mounted continuation is to be continued. A frame on the stack that
-    /// returns there has been frozen, though the stack still has it.
+    /// The PC at which the youngest frozen frame of the mounted continuation continues. A frame on the stack
+    /// that returns to this PC has been frozen, though the stack still has it.
     pub(super) fn frozen_top(&self, vm: &VmLayout) -> Option<u64> {
         let layout = frozen_layout(vm)?;
         let chunk = self.youngest_chunk(vm, layout).ok()?;
         self.top_pc(vm, layout, &chunk).ok()
     }
 
-    /// Whether the youngest frozen frame stands where no Java method is called.
+    /// Whether the youngest frozen frame is at an instruction that calls no Java method.
     pub(super) fn is_frozen_at_no_call(&self, vm: &VmLayout, layout: &FrozenLayout) -> bool {
-        /// invokevirtual to invokedynamic; what lies above the standard bytecodes are HotSpot's own, calls among them
-        /// (interpreter/bytecodes.hpp).
+        /// invokevirtual to invokedynamic. The bytecodes above the standard ones are HotSpot's own, and some
+        /// of them are calls (interpreter/bytecodes.hpp).
         const CALLS: std::ops::RangeInclusive<u8> = 0xb6..=0xba;
         const LAST_STANDARD: u8 = 0xc9;
         let Ok(chunk) = self.youngest_chunk(vm, layout) else { return false };
@@ -140,8 +141,8 @@ impl<M: Memory> Walk<'_, M> {
         blob.kind == BlobKind::Nmethod && self.memory.load_u8(level) == Some(0)
     }
 
-    /// Puts all frozen frames of the mounted continuation into the sink, or, where that fails, none of them.
-    /// `thawing` is the stub's frame if the thread is in the VM to thaw.
+    /// Appends all frozen frames of the mounted continuation or, if that fails, none of them. `thawing` has
+    /// the stub and its frame if the thread is in the VM to thaw.
     pub(super) fn frozen_frames(
         &self,
         vm: &VmLayout,
@@ -233,7 +234,7 @@ impl<M: Memory> Walk<'_, M> {
         }
     }
 
-    /// The chunk at `object`.
+    /// Checks the header of the chunk at `object`.
     fn chunk(&self, layout: &FrozenLayout, object: u64, continuation: u64) -> Frozen<Chunk> {
         let object = self.object(layout, object, &[layout.chunk_klass])?;
         let field = |field: u32| {
@@ -249,9 +250,11 @@ impl<M: Memory> Walk<'_, M> {
         Ok(Chunk { object, continuation, stack, top: at(sp), end: at(bottom), limit: at(size) })
     }
 
-    /// The object at `address`, or where it has been moved to, if it is of one of these classes.
+    /// The current address of the object at `address`, which may have been moved, if the object is of one of
+    /// `klasses`.
     pub(super) fn object(&self, layout: &FrozenLayout, address: u64, klasses: &[u64]) -> Frozen<u64> {
-        /// The mark word's lock bits of an object that has been moved; the rest is where to (oops/markWord.hpp).
+        /// The mark word's lock bits of an object that has been moved. The other bits are its new address
+        /// (oops/markWord.hpp).
         const MOVED: u64 = 3;
         if address == 0 || !address.is_multiple_of(8) {
             return Err(FrozenReason::WrongClass);
@@ -282,7 +285,7 @@ impl<M: Memory> Walk<'_, M> {
             References::Coloured { bad_mask } => {
                 let address = arch::coloured_reference::address_of(value);
                 match address.ok_or(FrozenReason::StaleReference)? {
-                    // There is no object, whatever the colour.
+                    // A null reference, whatever its colour.
                     0 => return Ok(0),
                     address => (bad_mask, address),
                 }
@@ -291,8 +294,9 @@ impl<M: Memory> Walk<'_, M> {
         if self.is_stale(value, bad_mask)? { self.relocated(layout, value, address) } else { Ok(address) }
     }
 
-    /// Where the chunk's youngest frame is to be continued. While the thread is about to write frames below it, the
-    /// word that has it is the barrier's for a moment.
+    /// The PC at which the chunk's youngest frame continues. A freeze that is about to write frames below
+    /// that frame has already replaced its return address by the barrier's; the chunk's `pc` field has the PC
+    /// then.
     pub(super) fn top_pc(&self, vm: &VmLayout, layout: &FrozenLayout, chunk: &Chunk) -> Frozen<u64> {
         let mut pc = self.frozen_return_address(chunk.top)?;
         if pc == vm.stubs.cont_return_barrier.start {
@@ -301,7 +305,7 @@ impl<M: Memory> Walk<'_, M> {
         if self.are_pages_retained(layout) { Ok(pc) } else { Err(FrozenReason::StaleReference) }
     }
 
-    /// Puts the frames of one chunk into the sink. Gives the oldest's method.
+    /// Appends the frames of one chunk. Returns the method of the oldest frame.
     fn chunk_frames(
         &self,
         vm: &VmLayout,
@@ -336,7 +340,7 @@ impl<M: Memory> Walk<'_, M> {
         Err(FrozenReason::BadFrame)
     }
 
-    /// Where the frame at `sp` is to be continued.
+    /// The PC at which the frame at `sp` continues.
     pub(super) fn frozen_return_address(&self, sp: u64) -> Frozen<u64> {
         self.load_return_address(sp.wrapping_sub(8)).map_err(|_| FrozenReason::Unreadable)
     }
@@ -345,7 +349,7 @@ impl<M: Memory> Walk<'_, M> {
         self.memory.load_u64(address).ok_or(FrozenReason::Unreadable)
     }
 
-    /// Puts one frozen frame into the sink and finds its caller.
+    /// Appends one frozen frame and finds its caller.
     fn frozen_frame(
         &self,
         vm: &VmLayout,
@@ -380,7 +384,7 @@ impl<M: Memory> Walk<'_, M> {
                     repeated.put(pc, first..sink.len(), blob.frame_bytes);
                 }
             }
-            // The thread has been frozen in a call that the compiled code makes for a monitor (24 on).
+            // The thread was frozen in a call that compiled code makes for a monitor (JDK 24 on).
             BlobKind::Other if frame.sp == chunk.top => sink.stub(cursor.lookup_pc()),
             _ => return Err(bad),
         }
@@ -391,8 +395,9 @@ impl<M: Memory> Walk<'_, M> {
         self.load(blob.address.wrapping_add(u64::from(vm.nmethod.method)))
     }
 
-    /// In a chunk an interpreter frame's pointers into the stack are distances in words, and the frame pointer that
-    /// its callee has saved is one from the slot itself.
+    /// Appends a frozen interpreter frame and finds its caller. In a chunk, an interpreter frame's pointers
+    /// into the stack are distances in words from its frame pointer. The frame pointer that its callee has
+    /// saved is a distance from the slot that holds it.
     fn frozen_interpreted_frame(
         &self,
         vm: &VmLayout,
@@ -446,7 +451,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 }
 
-/// The caller of a frozen frame of this size, if there is one in the same chunk.
+/// The caller of a frozen frame of `frame_bytes` bytes, if the chunk has the caller.
 pub(super) fn sized_caller(
     chunk: &Chunk,
     frame: &FrozenFrame,

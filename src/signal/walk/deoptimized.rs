@@ -1,9 +1,10 @@
-//! A compiled frame on its way to interpreter frames (runtime/deoptimization.cpp, cpu/x86/sharedRuntime_x86_64.cpp
-//! generate_deopt_blob, cpu/x86/runtime_x86_64.cpp generate_uncommon_trap_blob, JDK 11-25).
+//! A compiled frame that is being replaced by interpreter frames (runtime/deoptimization.cpp,
+//! cpu/x86/sharedRuntime_x86_64.cpp generate_deopt_blob, cpu/x86/runtime_x86_64.cpp
+//! generate_uncommon_trap_blob, JDK 11-25).
 //!
-//! The blob pops the compiled frame and pushes interpreter frames whose methods and bytecodes are garbage until
-//! `Deoptimization::unpack_frames` has filled them. From before the one until after the other the thread's
-//! vframeArray has what the compiled frame stood for, and its caller.
+//! The blob pops the compiled frame and pushes interpreter frames. Their methods and bytecodes are garbage
+//! until `Deoptimization::unpack_frames` has filled them in. From before the pop until after the filling in,
+//! the thread's vframeArray has the frames that the compiled frame stood for, and its caller.
 
 use super::blob::{Blob, BlobKind};
 use super::{Cursor, FrameSink, Walk, WalkError};
@@ -11,12 +12,12 @@ use crate::core::memory::Memory;
 use crate::core::record::FrameKind;
 use crate::core::vm_layout::VmLayout;
 
-/// More elements than any compiled frame has inlined methods are garbage.
+/// The most elements of an array. More than any compiled frame's inlined methods are garbage.
 const MAX_ELEMENTS: u32 = 512;
 
 impl<M: Memory> Walk<'_, M> {
-    /// If the blob at `cursor` is unpacking a compiled frame, puts that frame's Java frames into the sink and gives
-    /// its caller. The blob's own frame must be in the sink.
+    /// If the blob at `cursor` is unpacking a compiled frame, appends that frame's Java frames and returns
+    /// its caller. The blob's own frame must be in the sink already.
     pub(super) fn deoptimized_frames(
         &self,
         vm: &VmLayout,
@@ -61,9 +62,10 @@ impl<M: Memory> Walk<'_, M> {
         Ok(Some(caller))
     }
 
-    /// Whether frames that are frozen on the heap lie between a deoptimised frame and its `caller`: the array leaves
-    /// them out, and the caller is then the continuation's entry (frame::sender_for_compiled_frame, 21 on). Only
-    /// the return address, while it is there, says that there are none.
+    /// Whether frames that are frozen on the heap lie between a deoptimised frame and its `caller`. The array
+    /// leaves frozen frames out, and has the continuation's entry as the caller
+    /// (frame::sender_for_compiled_frame, JDK 21 on). Only the return address, while it is on the stack,
+    /// shows that no frames are frozen.
     fn hides_frozen_frames(&self, vm: &VmLayout, caller: &Cursor) -> Result<bool, WalkError> {
         let Some((entry, _)) = self.continuation_entry(vm) else { return Ok(false) };
         Ok(entry == caller.sp && self.load_return_address(caller.sp.wrapping_sub(8))? != caller.pc)

@@ -7,9 +7,10 @@ use crate::core::stack_walker::StackWalker;
 use crate::core::vm_layout::VmLayout;
 
 impl<M: Memory> Walk<'_, M> {
-    /// The caller of the entry frame at `cursor`. Its JavaCallWrapper keeps the anchor of the Java frames before
-    /// (runtime/javaCalls.hpp): `vm` goes on there, or ends if there are none; `vmx` goes on in the native code
-    /// that has called, and `anchor` is where it finds Java again if that cannot be walked.
+    /// The caller of the entry frame at `cursor`. Its JavaCallWrapper keeps the anchor of the earlier Java
+    /// frames (runtime/javaCalls.hpp). `vm` goes on at that anchor, or ends if there is none. `vmx` goes on
+    /// in the native code that called Java; `anchor` is where `vmx` finds Java again if that native code
+    /// cannot be walked.
     pub(super) fn entry_step(
         &self,
         vm: &VmLayout,
@@ -25,7 +26,7 @@ impl<M: Memory> Walk<'_, M> {
         self.called_from_native(vm, cursor, wrapper, self.call_stub_caller(cursor), anchor)
     }
 
-    /// The step behind the call stub, if that is where the thread was interrupted; its frame is put into the sink.
+    /// The step below the call stub, if the thread was interrupted in it. Appends the call stub's frame.
     pub(super) fn interrupted_call_stub_step(
         &self,
         vm: &VmLayout,
@@ -42,8 +43,8 @@ impl<M: Memory> Walk<'_, M> {
         Some(self.call_stub_step(vm, cursor, registers, anchor))
     }
 
-    /// What is below an entry frame whose JavaCallWrapper is known: the native code that has called, or the Java frames
-    /// before.
+    /// The step below an entry frame whose JavaCallWrapper is known: to the native code that called Java, or
+    /// to the earlier Java frames.
     pub(super) fn called_from_native(
         &self,
         vm: &VmLayout,
@@ -60,7 +61,7 @@ impl<M: Memory> Walk<'_, M> {
         Ok(before.map_or(Step::Root, Step::Caller))
     }
 
-    /// The last Java frame before the entry frame at `cursor`; `None` for the thread's first entry.
+    /// The last Java frame before the entry frame at `cursor`. `None` for the thread's first entry.
     fn java_frames_before(
         &self,
         vm: &VmLayout,
@@ -83,7 +84,7 @@ impl<M: Memory> Walk<'_, M> {
         Ok(Some(before))
     }
 
-    /// The call stub begins as a C function does, with a frame pointer, and keeps it
+    /// The caller of the call stub, which begins as a C function does, with a frame pointer, and keeps it
     /// (cpu/*/stubGenerator_*.cpp, generate_call_stub, JDK 11-25).
     fn call_stub_caller(&self, cursor: &Cursor) -> Result<Cursor, WalkError> {
         let caller = Cursor {

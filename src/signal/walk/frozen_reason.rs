@@ -1,26 +1,26 @@
-//! What can be wrong with the frozen frames of a virtual thread.
+//! The reasons why the frozen frames of a virtual thread could not be read.
 
-/// Why frozen frames could not be read. Counted, and written into the stack as a frame.
+/// The reason why frozen frames could not be read. Each is counted, and written into the stack as a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum FrozenReason {
     /// This JVM's continuations were not recognised at start.
     UnknownLayout,
-    /// Something on the way to a chunk is not readable.
+    /// A field on the way to a chunk is not readable.
     Unreadable,
-    /// A reference that the collector has yet to update.
+    /// The collector has yet to update a reference.
     StaleReference,
-    /// What should be a continuation or a chunk is of another class.
+    /// The presumed continuation or chunk is of another class.
     WrongClass,
-    /// A chunk whose stack does not lie within it.
+    /// The bounds of a chunk's stack do not lie within the chunk.
     BadBounds,
-    /// A frame in a chunk that is none.
+    /// A presumed frame in a chunk is not a frame.
     BadFrame,
     /// The oldest frame is not the continuation's entry.
     NoEntry,
     /// No chunk has a frame.
     Empty,
-    /// The thread is taking frames out of the chunk, and how far it is cannot be told.
+    /// The thread is taking frames out of the chunk, and its progress is not known.
     Thawing,
     /// The VM may be moving the chunk.
     Collecting,

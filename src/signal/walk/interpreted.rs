@@ -8,11 +8,11 @@ use crate::core::memory::Memory;
 use crate::core::record::FrameKind;
 use crate::core::vm_layout::VmLayout;
 
-/// What a C2I adapter makes room for at most: a method has 255 words of arguments or fewer (JVMS 4.3.3), and SP is aligned
-/// (cpu/*/sharedRuntime_*.cpp, gen_c2i_adapter, JDK 11-25).
+/// The most stack space that a C2I adapter reserves, in bytes. A method has at most 255 words of arguments
+/// (JVMS 4.3.3), and SP is aligned (cpu/*/sharedRuntime_*.cpp, gen_c2i_adapter, JDK 11-25).
 const MAX_ARGUMENT_BYTES: u64 = 256 * 8 + 16;
 
-/// Where a method's bytecodes are.
+/// The location of a method's bytecodes.
 #[derive(Clone, Copy)]
 pub(super) struct Bytecodes {
     begin: u64,
@@ -20,7 +20,7 @@ pub(super) struct Bytecodes {
 }
 
 impl Bytecodes {
-    /// A native method has none.
+    /// The kind of the method's frames. A native method has no bytecodes.
     pub(super) const fn kind(self) -> FrameKind {
         if self.size == 0 { FrameKind::NativeMethod } else { FrameKind::Interpreted }
     }
@@ -33,19 +33,20 @@ impl Bytecodes {
 }
 
 impl<M: Memory> Walk<'_, M> {
-    /// A word of the frame at `fp`.
+    /// Loads a word of the frame at `fp`.
     pub(super) fn slot(&self, fp: u64, index: i64) -> Result<u64, WalkError> {
         self.load(fp.wrapping_add_signed(index.wrapping_mul(8)))
     }
 
-    /// The sender's SP that code without a frame was told in a register, if arguments alone can be between `sp` and that.
+    /// Returns `told`, the sender's SP that code without a frame received in a register, if only arguments
+    /// can lie between `sp` and `told`.
     pub(super) fn told_sender_sp(&self, sp: u64, told: u64) -> Option<u64> {
         let is_above = told.wrapping_sub(sp) <= MAX_ARGUMENT_BYTES && told <= self.stack_high;
         (is_above && told.is_multiple_of(8)).then_some(told)
     }
 
-    /// Puts the Java frame of a complete interpreter frame into the sink and finds its caller. `bcp_register` is
-    /// tried before the frame's own slot, which holds the bytecode pointer only across calls.
+    /// Appends the Java frame of a complete interpreter frame and finds its caller. `bcp_register` is tried
+    /// before the frame's own slot, which holds the bytecode pointer only across calls.
     #[inline(always)]
     pub(super) fn interpreted_step(
         &self,
@@ -62,7 +63,7 @@ impl<M: Memory> Walk<'_, M> {
         let bytecodes = self.bytecodes(vm, method)?;
         let bci = match bcp_register.map(|bcp| bytecodes.index_of(bcp)) {
             Some(bci) if bci >= 0 => bci,
-            // Of a native method it is 0.
+            // The bytecode pointer of a native method is 0.
             _ => bytecodes.index_of(self.slot(fp, vm.interpreter_frame.bcp)?),
         };
         sink.java(bytecodes.kind(), 0, method, bci);
@@ -78,8 +79,9 @@ impl<M: Memory> Walk<'_, M> {
         Ok(sender)
     }
 
-    /// The caller to which an exception is thrown at `cursor`, where the interpreter has taken off the frame that it has
-    /// left. Which method that was is not kept: the sample belongs to the caller, at its call.
+    /// The caller to which an exception is thrown at `cursor`, where the interpreter has already removed the
+    /// frame that it leaves. The method of the removed frame is not kept: the sample belongs to the caller,
+    /// at its call.
     pub(super) fn thrown_to_caller(
         &self,
         vm: &VmLayout,
@@ -101,15 +103,15 @@ impl<M: Memory> Walk<'_, M> {
         Some(pc.and_then(|pc| Ok((pc, sp?))).map(caller))
     }
 
-    /// As [`Walk::interpreted_step`] for a frame that is returned to, and for its callers as long as they are interpreted:
-    /// gives the first that is not.
+    /// As [`Walk::interpreted_step`], for a frame that is returned to and for all its interpreted callers.
+    /// Returns the first caller that is not interpreted.
     pub(super) fn interpreted_frames(
         &self,
         vm: &VmLayout,
         cursor: &Cursor,
         sink: &mut FrameSink<'_>,
     ) -> Result<Cursor, WalkError> {
-        // A copy, which stays in registers.
+        // A local copy, which stays in registers.
         let mut cursor = *cursor;
         loop {
             cursor = self.interpreted_step(vm, &cursor, None, sink)?;
@@ -119,7 +121,7 @@ impl<M: Memory> Walk<'_, M> {
         }
     }
 
-    /// The bytecodes of what should be a Method.
+    /// The bytecodes of the presumed Method at `method`.
     pub(super) fn bytecodes(&self, vm: &VmLayout, method: u64) -> Result<Bytecodes, WalkError> {
         let bad = WalkError::BadInterpreterFrame;
         let layout = &vm.method;
@@ -131,8 +133,8 @@ impl<M: Memory> Walk<'_, M> {
                 .load_u64(address.wrapping_add(u64::from(field)))
                 .filter(|&address| address != 0 && address.is_multiple_of(8))
         };
-        // A ConstMethod leads to a constant pool, which leads to its class: three dependent loads that garbage
-        // does not survive.
+        // A ConstMethod leads to a constant pool, and the pool to its class. Garbage does not survive these
+        // three dependent loads.
         let const_method = pointer(method, layout.const_method).ok_or(bad)?;
         let pool = self.memory.load_u64(const_method.wrapping_add(u64::from(layout.constants))).ok_or(bad)?;
         pointer(pool, layout.pool_holder).ok_or(bad)?;

@@ -1,14 +1,14 @@
-//! The `no` walker: Java frames, without the native ones and the stubs on top of them and between them.
+//! The `no` walker: Java frames, without the native frames and stubs on top of them and between them.
 
 use super::vm::{End, From};
 use super::{FrameSink, Walk};
 use crate::core::memory::Memory;
 
 impl<M: Memory> Walk<'_, M> {
-    /// Walks the Java frames into `sink`: from `top`, the topmost frame, if that is in the code cache or the
-    /// thread is in Java, which may call native code without an anchor; else from the anchor. A thread without
-    /// Java frames gets one frame that says so, so that its time is not lost. Where the VM's layout is not known
-    /// AsyncGetCallTrace is asked.
+    /// Walks the Java frames into `sink`. The walk begins at `top`, the topmost frame, if that is in the code
+    /// cache or the thread is in Java state, in which it may have called native code without an anchor; else
+    /// it begins at the anchor. A thread without Java frames gets one frame that says so, so that its time is
+    /// counted. If the VM's layout is not known, AsyncGetCallTrace is asked.
     pub(super) fn walk_java_only(&self, top: From, sink: &mut FrameSink<'_>) {
         sink.leave_out_native_frames();
         if self.vm.is_none() && self.call_trace.is_some() {

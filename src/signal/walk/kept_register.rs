@@ -1,17 +1,19 @@
-//! Registers that C functions keep for their callers: what one was where native code was called, which may have used it for
-//! something else since.
+//! Registers that C functions preserve for their callers: recovers a register's value at the call of native
+//! code, which may have used the register since.
 
 use super::frame_info::{self, Kept};
 use super::{Cursor, Step, Walk};
 use crate::core::memory::Memory;
 
-/// Native code that is called without a frame of the VM's is a function of mathematics, a collector's, or the dynamic linker's.
+/// The most native frames that are searched. Native code without a frame of the VM's below it is a
+/// mathematical function, a collector's function, or the dynamic linker.
 const MAX_FRAMES: usize = 64;
 
 impl<M: Memory> Walk<'_, M> {
-    /// The value that the register with this DWARF number had in the frame at `frame`, which has called the native code that
-    /// was interrupted. Call frame information says where each function in between has saved it, and nothing else is
-    /// believed. A function in between whose own frame is found by a register is not looked through.
+    /// The value that the register with this DWARF number had in the frame at `frame`, which has called the
+    /// native code that was interrupted. Only call frame information is trusted to say where each function in
+    /// between has saved the register. `None` if a function in between has a rule that finds its frame by
+    /// another register.
     #[inline(never)] // Few frames need this, and a handler's stack may be small.
     pub(super) fn kept_register(&self, number: u8, frame: &Cursor) -> Option<u64> {
         let mut cursor = self.start();

@@ -1,24 +1,27 @@
-//! Walking a thread's stack, leaf first, without trusting anything that is read.
+//! Unwinds a thread's stack, leaf first, without trusting any value that is read from memory.
 //!
-//! All walkers have one shape: a [`Walk`] (what is known of the thread and of the VM), a [`Cursor`] (where the
-//! walk is), and a [`FrameSink`] (where frames go). A step looks at the cursor, puts frames into the sink, and
-//! gives the caller's cursor. Walkers read through [`Memory`], so they run over recorded states as well.
+//! All walkers have one shape: a [`Walk`] (the knowledge about the thread and the VM), a [`Cursor`] (the
+//! walk's current frame), and a [`FrameSink`] (the output, a list of frames). A step looks at the cursor,
+//! appends frames to the sink, and returns the caller's cursor. Walkers read through [`Memory`], so they also
+//! run over recorded states.
 //!
-//! - [`vm`]: Java frames through HotSpot's structures, native frames on top of them; the whole native stack of
-//!   threads that run no Java.
-//! - `asked`: native frames down to Java, and then AsyncGetCallTrace (`fp`, `dwarf`).
-//! - `java_only`: the same without native frames (`no`).
-//! - `called`: what lies below a call from the VM, or from native code, for samples that a thread takes of itself.
-//! - `entry`: where native code has called Java, and what lies below.
-//! - [`native`]: one native frame by unwind table, else by frame pointer.
-//! - `undescribed`: the caller of native code that has neither.
-//! - `kept_register`: what a register was where native code was called.
-//! - `code_cache`, `blob`: what the VM has put around a program counter.
-//! - `compiled`, `interpreted`, `deoptimized`: one kind of VM frame each, portable part.
-//! - `continuation`, `virtual_thread`: the frames of virtual threads that are frozen on the heap, and the ways there;
-//!   `thawing`: what they were before a thread began to take them; `relocated`: where ZGC has moved them.
-//! - `repeated`: what a walk need not decode again.
-//! - the architecture's folder: registers and the stages of entering and leaving a frame.
+//! - [`vm`]: walks Java frames through HotSpot's structures, and native frames on top of them. For threads
+//!   that run no Java, walks the whole native stack.
+//! - `asked`: walks native frames down to Java, then asks AsyncGetCallTrace (walkers `fp`, `dwarf`).
+//! - `java_only`: does the same as `asked`, but leaves native frames out (walker `no`).
+//! - `called`: walks the frames below a call from the VM or from native code, for samples that a thread takes
+//!   of itself.
+//! - `entry`: handles the frames where native code has called Java, and finds the frames below them.
+//! - [`native`]: steps over one native frame by unwind table, else by frame pointer.
+//! - `undescribed`: finds the caller of native code that has neither unwind table nor frame pointer.
+//! - `kept_register`: recovers a register's value at the time when Java called native code.
+//! - `code_cache`, `blob`: find the VM's code blob around a program counter.
+//! - `compiled`, `interpreted`, `deoptimized`: handle one kind of VM frame each; the portable part.
+//! - `continuation`, `virtual_thread`: find and walk the frames of virtual threads that are frozen on the
+//!   heap. `thawing`: restores those frames as they were before a thread began to thaw them. `relocated`:
+//!   finds the new addresses of objects that ZGC has moved.
+//! - `repeated`: remembers frames, so that a recursive method's frames are decoded once.
+//! - The architecture's folder: registers, and the stages of entering and leaving a frame.
 
 mod asked;
 mod blob;
@@ -117,7 +120,7 @@ use code_cache::CodeCache;
 use registers::Registers;
 use relocated::RetainedPages;
 
-/// Why a walk could not go on. Counted, and written into the stack as a frame.
+/// The reason why a walk could not go on. Each is counted, and written into the stack as a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum WalkError {
@@ -125,7 +128,7 @@ pub enum WalkError {
     UnknownCode,
     /// No unwind rule covers the program counter, and the frame pointer does not lead on.
     NoUnwindRule,
-    /// The unwind rule needs what is not known here (an expression, a register of an inner frame).
+    /// The unwind rule needs a value that is not known here (an expression, a register of an inner frame).
     UnsupportedRule,
     /// The stack pointer would not move towards the root, or would leave the stack.
     BadStackPointer,
@@ -139,13 +142,13 @@ pub enum WalkError {
     BadInterpreterFrame,
     /// An entry frame whose call wrapper cannot be read.
     BadEntryFrame,
-    /// More steps than any stack has.
+    /// The walk has taken more steps than any stack has frames.
     TooManySteps,
     /// Native frames above or between Java frames could not be walked; the stack goes on at the Java frame anchor.
     NativeFramesLost,
-    /// A virtual thread's frames do not lead on to its carrier's.
+    /// A virtual thread's frames do not lead on to the frames of its carrier.
     BadContinuationEntry,
-    /// AsyncGetCallTrace, which alone could know the Java frames, does not.
+    /// AsyncGetCallTrace does not know the Java frames, and no other source could.
     NoCallTrace,
 }
 
@@ -190,30 +193,30 @@ impl WalkError {
     }
 }
 
-/// What is known when a walk begins.
+/// The knowledge about thread and VM when a walk begins.
 #[derive(Clone, Copy, Debug)]
 pub struct Start<'a> {
     /// The VM's layout, if it is known and trusted.
     pub vm: Option<&'a VmLayout>,
     /// The loaded objects.
     pub objects: &'a ObjectMap,
-    /// The `JavaThread*`, or 0 for a thread that is none.
+    /// The `JavaThread*`, or 0 for a thread that is not a Java thread.
     pub java_thread: u64,
     /// One past the highest address of the stack; `u64::MAX` if not known.
     pub stack_high: u64,
     /// The interrupted registers.
     pub registers: Registers,
-    /// How the stack is walked.
+    /// The way to walk the stack.
     pub walker: StackWalker,
-    /// What can be asked for the thread's Java frames.
+    /// The function to ask for the thread's Java frames.
     pub call_trace: Option<CallTraceSource>,
-    /// When the VM moves what is on the heap.
+    /// The times at which the VM moves objects on the heap.
     pub collections: &'a Collections,
 }
 
 /// A walk of one stack.
 pub struct Walk<'a, M> {
-    /// Where everything is read.
+    /// The source of every load.
     memory: &'a M,
     vm: Option<&'a VmLayout>,
     objects: &'a ObjectMap,
@@ -225,16 +228,17 @@ pub struct Walk<'a, M> {
     collections: &'a Collections,
     code_cache: CodeCache,
     retained_pages: RetainedPages,
-    /// How many instructions of undescribed code this walk may still follow.
+    /// The number of undescribed code's instructions that this walk may still follow.
     instructions_left: Cell<u32>,
 }
 
-/// A physical frame, between callee and caller.
+/// A physical frame: the position of a walk between callee and caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
     /// The program counter: where the thread was interrupted, or a return address.
     pub pc: u64,
-    /// The stack pointer in this frame. Below an interpreted frame it is the sender's unextended one.
+    /// The stack pointer in this frame. For the caller of an interpreted frame this is the sender's
+    /// unextended SP.
     pub sp: u64,
     /// The frame pointer register in this frame.
     pub fp: u64,
@@ -244,35 +248,36 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// The address to look symbols and rules up by: a return address belongs to the call before it.
+    /// The address to use for looking up symbols and rules. A return address belongs to the call before it.
     pub const fn lookup_pc(&self) -> u64 {
         if self.interrupted { self.pc } else { self.pc.wrapping_sub(1) }
     }
 }
 
-/// What a step found.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The caller's frame.
     Caller(Cursor),
     /// This frame was the outermost.
     Root,
-    /// The caller is frozen on the heap: the mounted continuation's chunks have it.
+    /// The caller is frozen on the heap, in the chunks of the mounted continuation.
     Frozen,
 }
 
-/// The most steps of one walk, whatever it meets: inlining makes more frames than steps, never fewer.
+/// The most steps of one walk. Inlining makes more frames than steps, never fewer.
 pub const MAX_STEPS: usize = 16 * 1024;
 
-/// The most instructions of undescribed code that one walk follows, whatever it meets: a millisecond's work.
+/// The most instructions of undescribed code that one walk follows: about a millisecond's work.
 const MAX_FOLLOWED_INSTRUCTIONS: u32 = 32 * 1024;
 
-/// A frame larger than this is taken for a mistake: HotSpot's default stacks are 1 MiB, a main thread's 8 MiB.
+/// The largest frame, in bytes; a larger one is taken for an error. HotSpot's default stacks are 1 MiB, a
+/// main thread's stack is 8 MiB.
 const MAX_FRAME_BYTES: u64 = 16 * 1024 * 1024;
 
 impl<'a, M: Memory> Walk<'a, M> {
-    /// A walk from `start` on. `memory` is where everything is read.
-    #[inline(always)] // `start` is made into it in place: a handler's stack may be small.
+    /// Prepares a walk from `start` on. Every load goes through `memory`.
+    #[inline(always)] // `start` is built in place: a handler's stack may be small.
     pub fn new(memory: &'a M, start: Start<'a>) -> Self {
         let Start { vm, objects, java_thread, stack_high, registers, walker, call_trace, collections } =
             start;
@@ -296,7 +301,7 @@ impl<'a, M: Memory> Walk<'a, M> {
         }
     }
 
-    /// Walks the whole stack into `sink`, which always gets at least one frame.
+    /// Walks the whole stack into `sink`, which always receives at least one frame.
     pub fn walk(&self, sink: &mut FrameSink<'_>) {
         match self.walker {
             StackWalker::No => self.walk_java_only(self.top(), sink),
@@ -310,7 +315,8 @@ impl<'a, M: Memory> Walk<'a, M> {
         Cursor { pc: self.registers.pc, sp: self.registers.sp(), fp: self.registers.fp(), interrupted: true }
     }
 
-    /// `caller`, if its stack pointer lies further towards the root than `cursor`'s, aligned and on the stack.
+    /// Returns `caller` if its stack pointer is aligned, on the stack, and nearer to the root than
+    /// `cursor`'s.
     fn check_progress(&self, cursor: &Cursor, caller: Cursor) -> Result<Cursor, WalkError> {
         let is_leaf = cursor.interrupted && !arch::return_address::IS_PUSHED;
         let grows = (caller.sp > cursor.sp || is_leaf && caller.sp == cursor.sp)
@@ -326,7 +332,7 @@ impl<'a, M: Memory> Walk<'a, M> {
         self.memory.load_u64(address).ok_or(WalkError::Unreadable)
     }
 
-    /// The return address that is saved at `slot`.
+    /// Loads the return address that is saved at `slot`.
     fn load_return_address(&self, slot: u64) -> Result<u64, WalkError> {
         self.load(slot).map(arch::return_address::strip)
     }

@@ -1,8 +1,9 @@
-//! Whose frames are on this stack: which virtual thread, if one's are.
+//! The virtual thread, if any, whose frames are on this stack.
 //!
-//! The innermost ContinuationEntry is on the stack as long as a virtual thread's frames can be: it is made before the first
-//! is thawed, and goes when the last has been frozen. What runs before and after is the carrier's. So a virtual thread's
-//! samples are told by the thread's own state at each instruction, and not by the events that tell of its mounting.
+//! The innermost ContinuationEntry is on the stack as long as a virtual thread's frames can be. It is made
+//! before the first frame is thawed, and removed when the last has been frozen. Code that runs before and
+//! after belongs to the carrier. So the thread's own state identifies a virtual thread's samples at each
+//! instruction; the events of mounting are not needed.
 
 use super::Walk;
 use crate::core::continuation::{
@@ -11,13 +12,13 @@ use crate::core::continuation::{
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 
-/// Whether the stack of a Java thread carries a virtual thread's frames; `None` if that cannot be told.
+/// Whether the stack of a Java thread carries a virtual thread's frames. `None` if that is not known.
 pub fn carries_virtual_thread(memory: &impl Memory, vm: &VmLayout, java_thread: u64) -> Option<bool> {
     if java_thread == 0 {
         return None;
     }
     let Some(layout) = &vm.continuation else {
-        // There are none before 21.
+        // JDKs before 21 have no virtual threads.
         return (vm.java_version < 21).then_some(false);
     };
     match memory.load_u64(java_thread.wrapping_add(u64::from(layout.entry)))? {
@@ -27,9 +28,10 @@ pub fn carries_virtual_thread(memory: &impl Memory, vm: &VmLayout, java_thread: 
 }
 
 impl<M: Memory> Walk<'_, M> {
-    /// The id of the virtual thread that the walk's thread, the current one, carries; `None` if it cannot be told now.
+    /// The id of the virtual thread that the walk's thread, the current thread, carries. `None` if it cannot
+    /// be read now.
     pub fn mounted_thread_id(&self) -> Option<i64> {
-        // By reference: what is known of frozen frames is large, and each sample would copy it.
+        // Borrowed: the layout of frozen frames is large, and each sample would copy it.
         let continuation = self.vm?.continuation.as_ref()?;
         let layout = match continuation.mounted.as_ref()? {
             MountedThreadLayout::Id(offset) => return self.thread_word(*offset).map(u64::cast_signed),
@@ -40,7 +42,7 @@ impl<M: Memory> Walk<'_, M> {
         self.retain_anew();
         let thread = match self.current_thread(frozen, layout) {
             Some(thread) => thread,
-            // The carrier is, while the virtual thread runs a few steps in its name.
+            // The current thread is the carrier, while the virtual thread runs a few steps in its name.
             None => self.thread_of_continuation(frozen, layout, self.thread_word(continuation.entry)?)?,
         };
         let id = self.memory.load_u64(thread.wrapping_add(u64::from(layout.tid)))?;
@@ -55,7 +57,7 @@ impl<M: Memory> Walk<'_, M> {
     fn current_thread(&self, frozen: &FrozenLayout, layout: &ThreadObjectLayout) -> Option<u64> {
         let place = self.thread_word(layout.handle)?;
         let object = match frozen.references {
-            // Handles are not narrow.
+            // Handles hold full addresses, not narrow references.
             References::Narrow { .. } => self.memory.load_u64(place)?,
             _ => self.reference(frozen, place).ok()?,
         };

@@ -12,7 +12,8 @@ use crate::signal::counters::{COUNTERS, add};
 impl<'a, M: Memory> Walk<'a, M> {
     /// Puts the native frame at `cursor` into the sink and finds its caller.
     ///
-    /// `registers` are those at `cursor`, if it is an interrupted frame; a signal frame sets them anew.
+    /// `registers` are the registers at `cursor`, if that is an interrupted frame. A signal frame replaces
+    /// them.
     pub fn native_step(
         &self,
         cursor: &Cursor,
@@ -29,7 +30,8 @@ impl<'a, M: Memory> Walk<'a, M> {
         }
         sink.native(object, lookup);
         let known = registers.take();
-        // The frame that was interrupted may have no frame pointer yet, or none at all, if it calls nothing.
+        // The interrupted frame may not have set up its frame pointer yet, or has none because it calls
+        // nothing.
         if self.walker == StackWalker::Fp && !cursor.interrupted && object.is_none_or(keeps_frame_pointers) {
             return self.frame_pointer_step(cursor);
         }
@@ -42,21 +44,21 @@ impl<'a, M: Memory> Walk<'a, M> {
             return Ok(Step::Caller(caller));
         }
         if object.is_none() {
-            // A PC in no object: a jump through a bad pointer, or code that another agent has generated. Only
-            // frame pointers can lead out of it.
+            // The PC is in no object: after a jump through a bad pointer, or in code that another agent has
+            // generated. Only frame pointers can lead out of it.
             return self.frame_pointer_step(cursor).map_err(|_| WalkError::UnknownCode);
         }
         add(&COUNTERS.frame_pointer_fallbacks, 1);
         self.frame_pointer_step(cursor)
     }
 
-    /// The caller of the native frame at `cursor` by call frame information alone; `registers` as in
+    /// The caller of the native frame at `cursor` by call frame information alone. `registers` are as in
     /// [`Walk::native_step`].
     pub(super) fn described_step(&self, cursor: &Cursor, registers: &mut Option<Registers>) -> Option<Step> {
         self.described_step_with(cursor, registers, |number| self.kept_register(number, cursor))
     }
 
-    /// [`Walk::described_step`], in which `kept` says what a register is that `registers` does not have.
+    /// [`Walk::described_step`], where `kept` supplies registers' values if `registers` is empty.
     pub(super) fn described_step_with(
         &self,
         cursor: &Cursor,
@@ -68,7 +70,8 @@ impl<'a, M: Memory> Walk<'a, M> {
         self.apply(&rule, cursor, registers.take(), registers, kept).ok()
     }
 
-    /// The rule at `pc`, by the object's table, or until that is compiled by what it is compiled from.
+    /// The rule at `pc`: from the object's table or, until that is compiled, from its call frame information
+    /// in place.
     pub(super) fn rule_at(&self, object: &LoadedObject, pc: u64) -> Option<UnwindRule> {
         if let Some(table) = object.unwind.get() {
             return table.rule_at(object.load_bias.to_elf(RuntimeAddr(pc)));
@@ -78,12 +81,13 @@ impl<'a, M: Memory> Walk<'a, M> {
         Some(rule)
     }
 
-    /// Puts the native frame at `cursor` into the sink.
+    /// Appends the native frame at `cursor` to the sink.
     pub(super) fn put_native(&self, cursor: &Cursor, sink: &mut FrameSink<'_>) {
         sink.native(self.object_at(cursor.lookup_pc()), cursor.lookup_pc());
     }
 
-    /// The object whose code `pc` is in, if what is mapped there is still what was scanned.
+    /// The object whose code `pc` is in, if that object is still mapped there: its identity word is
+    /// unchanged.
     pub(super) fn object_at(&self, pc: u64) -> Option<&'a LoadedObject> {
         let object = self.objects.find(RuntimeAddr(pc))?;
         let now = self.memory.load_u64(object.identity.address.0)?;
@@ -130,7 +134,7 @@ impl<'a, M: Memory> Walk<'a, M> {
                     fp: interrupted.fp(),
                     interrupted: true,
                 };
-                // The handler may run on an alternate stack, anywhere in memory.
+                // The interrupted stack may be anywhere in memory: the handler may run on an alternate stack.
                 return Ok(Step::Caller(caller));
             }
             CfaRule::EndOfStack => return Ok(Step::Root),
@@ -149,7 +153,7 @@ impl<'a, M: Memory> Walk<'a, M> {
             FpRule::AtFpPlus(offset) => self.load(plus(cursor.fp, offset))?,
             FpRule::Undefined => 0,
         };
-        // Some thread entries mark their end by a null return address instead of an undefined one.
+        // Some thread entries mark the stack's end by a null return address instead of an undefined one.
         if pc == 0 {
             return Ok(Step::Root);
         }
@@ -175,7 +179,7 @@ impl<'a, M: Memory> Walk<'a, M> {
     }
 }
 
-/// Whether frame pointers lead to the callers of the object's functions. Not known until its table is there.
+/// Whether the object's functions keep frame pointers. False until its unwind table is compiled.
 fn keeps_frame_pointers(object: &LoadedObject) -> bool {
     object.unwind.get().is_some_and(UnwindTable::keeps_frame_pointers)
 }

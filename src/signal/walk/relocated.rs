@@ -1,10 +1,10 @@
-//! ZGC: where an object is whose reference the collector has yet to update.
+//! ZGC: the current address of an object if the collector has yet to update the reference.
 //!
-//! A page whose objects are moved has a ZForwarding, a hash table from where they were to where they are, in its
-//! generation's forwarding table. It lives until no reference leads to the page any more. An object that it does not
-//! have yet is still in its place, and stays there while the page is retained. Sources: gc/z/zBarrier.inline.hpp
-//! (`remap_generation`, `relocate_or_remap`), zForwarding.inline.hpp, zForwardingEntry.hpp, zHash.inline.hpp (21 and 25),
-//! and the same of gc/x (21).
+//! A page whose objects are moved has a ZForwarding in its generation's forwarding table. The ZForwarding is
+//! a hash table from old to new places, and lives until no reference leads to the page any more. An object
+//! without an entry is still in its place, and stays there while the page is retained. Sources:
+//! gc/z/zBarrier.inline.hpp (`remap_generation`, `relocate_or_remap`), zForwarding.inline.hpp,
+//! zForwardingEntry.hpp, zHash.inline.hpp (JDK 21 and 25), and the files of the same names in gc/x (JDK 21).
 
 use std::cell::Cell;
 
@@ -13,58 +13,59 @@ use super::{FrozenReason, Walk, arch};
 use crate::core::continuation::{ForwardingLayout, FrozenLayout, References};
 use crate::core::memory::Memory;
 
-/// The `rr` bits of a coloured pointer: both are set in one that an old object has of an old one
+/// The `rr` bits of a coloured pointer. Both bits are set in a reference from an old object to an old object
 /// (gc/z/zAddress.hpp, ZPointerRememberedMask).
 const REMEMBERED: u64 = 3 << 4;
-/// Bits of a ZForwardingEntry: whether there is one, where to, and the index of the object.
+/// The fields of a ZForwardingEntry: whether it is in use, the new place, and the object's index.
 const POPULATED: u64 = 1;
 const TO_SHIFT: u32 = 1;
 const TO_MASK: u64 = (1 << 45) - 1;
 const INDEX_SHIFT: u32 = 46;
-/// Half of a table's entries stay empty: so many in a row are garbage.
+/// The most entries that are probed. Half of a table's entries stay empty, so a longer run is garbage.
 const MAX_PROBES: usize = 1024;
-/// More pages than the chunks of a usual continuation are on.
+/// The most pages that are remembered: more than the chunks of a usual continuation are on.
 const MAX_PAGES: usize = 8;
 
-/// A page that objects were read from while it was being emptied.
+/// A page from which objects were read while its objects were being moved.
 #[derive(Clone, Copy, Debug, Default)]
 struct RetainedPage {
-    /// Where the forwarding table has its ZForwarding.
+    /// The address of the slot in the forwarding table that holds the page's ZForwarding.
     slot: u64,
     forwarding: u64,
 }
 
-/// What must stay as it is until a walk has read what it needs.
+/// The pages that must not change until a walk has read all objects that it needs.
 #[derive(Debug, Default)]
 pub(super) struct RetainedPages {
     pages: Cell<[RetainedPage; MAX_PAGES]>,
-    /// The mask of bits that references must not have; 0 where none was followed.
+    /// The mask of bits that references must not have; 0 if no reference has been followed.
     bad_mask: Cell<u64>,
 }
 
-/// Where an object of a page that has a ZForwarding is.
+/// The place of an object of a page that has a ZForwarding.
 enum Place {
-    /// Its offset in the heap.
+    /// The object's new offset in the heap.
     To(u64),
     Unmoved,
 }
 
 impl<M: Memory> Walk<'_, M> {
-    /// The object that the stale reference `value` leads to, an address but for its colour.
+    /// The current address of the object that the stale reference `value` leads to. `address` is the
+    /// reference without its colour.
     pub(super) fn relocated(&self, layout: &FrozenLayout, value: u64, address: u64) -> Frozen<u64> {
         let stale = FrozenReason::StaleReference;
         let forwarding = layout.forwarding.as_ref().ok_or(stale)?;
         let offset = address & forwarding.offset_mask;
         let [young, old] = forwarding.tables;
         let place = match layout.references {
-            // Marked for the collection that goes on, but where the object is.
+            // Marked for the collection that is running, but already with the object's current address.
             References::Mapped { .. } if value & forwarding.remapped_bit != 0 => None,
             References::Mapped { .. } => self.place(forwarding, young, offset)?,
             References::Coloured { bad_mask } => {
                 let bad_mask = self.memory.load_u64(bad_mask).ok_or(FrozenReason::Unreadable)?;
                 let good = arch::coloured_reference::good_remapping(bad_mask).ok_or(stale)?;
                 let remapping = arch::coloured_reference::remapping_of(value).ok_or(stale)?;
-                // The lower bit alternates with young collections, the higher one with old.
+                // The lower bit alternates with young collections, the higher one with old collections.
                 let differs = good ^ remapping;
                 if differs & 2 == 0 {
                     self.place(forwarding, young, offset)?
@@ -85,7 +86,8 @@ impl<M: Memory> Walk<'_, M> {
         })
     }
 
-    /// Where the object at `offset` is by a forwarding table; `None` if its page is not emptied.
+    /// The place of the object at `offset` by a forwarding table. `None` if its page's objects are not being
+    /// moved.
     fn place(&self, layout: &ForwardingLayout, table: u64, offset: u64) -> Frozen<Option<Place>> {
         let stale = FrozenReason::StaleReference;
         let load = |address: u64| self.memory.load_u64(address).ok_or(FrozenReason::Unreadable);
@@ -122,8 +124,8 @@ impl<M: Memory> Walk<'_, M> {
         Err(stale)
     }
 
-    /// Whether the page is still there as it was. It is not once all its objects have been moved, and while some are moved
-    /// within it (a count below 0).
+    /// Whether the page is unchanged and still retained. It is not once all its objects have been moved, or
+    /// while some are moved within the page (a count below 0).
     fn is_retained(&self, layout: &ForwardingLayout, page: &RetainedPage) -> bool {
         let count = self.memory.load_u32(page.forwarding.wrapping_add(u64::from(layout.ref_count)));
         count.is_some_and(|count| count as i32 > 0)
@@ -140,16 +142,17 @@ impl<M: Memory> Walk<'_, M> {
         Ok(value & bad_mask != 0)
     }
 
-    /// Begins to read objects that have nothing to do with those that were read before.
+    /// Starts to read objects that are independent of the objects read before, and forgets the remembered
+    /// pages.
     pub(super) fn retain_anew(&self) {
-        // No page is remembered before a reference was followed.
+        // No page is remembered before a reference has been followed.
         if self.retained_pages.bad_mask.replace(0) != 0 {
             self.retained_pages.pages.set(Default::default());
         }
     }
 
-    /// Whether all objects that were read where they had been are still there, and no collection has begun to move objects
-    /// in between, so that what was read was theirs.
+    /// Whether all objects that were read in their old places are still there, and no collection has begun to
+    /// move objects meanwhile. Only then do the values that were read belong to these objects.
     pub(super) fn are_pages_retained(&self, layout: &FrozenLayout) -> bool {
         let (References::Mapped { bad_mask } | References::Coloured { bad_mask }) = layout.references else {
             return true;
@@ -167,7 +170,7 @@ impl<M: Memory> Walk<'_, M> {
 }
 
 impl RetainedPages {
-    /// Whether there was room for it.
+    /// Remembers `page`. Returns whether there was room for it.
     fn remember(&self, page: RetainedPage) -> bool {
         let mut pages = self.pages.get();
         let is_free = |known: &&mut RetainedPage| known.forwarding == 0 || known.slot == page.slot;

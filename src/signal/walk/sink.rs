@@ -1,4 +1,4 @@
-//! Where a walk puts its frames.
+//! The output of a walk: a list of frames.
 
 use super::{FrozenReason, WalkError};
 use crate::core::address::RuntimeAddr;
@@ -7,44 +7,44 @@ use crate::core::record::{FrameKind, FrameRecord, NO_OBJECT};
 use crate::signal::buffer::{RemoteFrame, RemotePool};
 use crate::signal::counters::{COUNTERS, add};
 
-/// The frames of one sample. Past the limit one truncation mark stands, and the walk ends.
+/// The frames of one sample. At the limit one truncation mark is appended, and the walk ends.
 pub struct FrameSink<'a> {
     frames: &'a mut [FrameRecord],
     len: usize,
     limit: usize,
     has_unknown_code: bool,
-    /// Set where native frames are put down as build-id and address.
+    /// The pool for native frames that are recorded as build-id and address. `None` where they are not.
     remote: Option<RemotePool<'a>>,
     left_out: LeftOut,
 }
 
-/// Which native frames and stubs are left out.
+/// The native frames and stubs that the sink discards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LeftOut {
     None,
-    /// Those above the first Java frame.
+    /// Frames above the first Java frame.
     OnTop,
     All,
 }
 
 impl<'a> FrameSink<'a> {
-    /// A sink of at most `frames.len()` records, the last of which is kept for a mark.
+    /// Makes a sink of at most `frames.len()` records. The last record is reserved for a mark.
     pub fn new(frames: &'a mut [FrameRecord], remote: Option<RemotePool<'a>>) -> Self {
         let limit = frames.len().saturating_sub(2);
         Self { frames, len: 0, limit, has_unknown_code: false, remote, left_out: LeftOut::None }
     }
 
-    /// How many more frames the sink takes.
+    /// The number of frames that the sink still accepts.
     pub(in crate::signal) fn room(&self) -> usize {
         self.limit.saturating_sub(self.len)
     }
 
-    /// The next `count` records, which another is to fill; [`FrameSink::take_rest`] then says how many it has.
+    /// The next `count` records, for another function to fill. [`FrameSink::take_rest`] then appends them.
     pub(in crate::signal) fn rest(&mut self, count: usize) -> Option<&mut [FrameRecord]> {
         self.frames.get_mut(self.len..self.len.wrapping_add(count))
     }
 
-    /// Takes as many records as frames as were filled.
+    /// Appends the first `count` of the records that [`FrameSink::rest`] gave out.
     pub(in crate::signal) fn take_rest(&mut self, count: usize) {
         self.len = self.len.wrapping_add(count).min(self.limit);
     }
@@ -55,17 +55,17 @@ impl<'a> FrameSink<'a> {
         last.kind.is_java().then_some(last.value)
     }
 
-    /// Takes back all but the first `len` frames.
+    /// Discards all but the first `len` frames.
     pub(super) fn cut(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
 
-    /// From now on native frames and stubs are left out.
+    /// Discards native frames and stubs from now on.
     pub(super) fn leave_out_native_frames(&mut self) {
         self.left_out = LeftOut::All;
     }
 
-    /// Native frames and stubs are left out until there is a Java frame.
+    /// Discards native frames and stubs until the first Java frame.
     pub(super) fn begin_at_java(&mut self) {
         self.left_out = LeftOut::OnTop;
     }
@@ -83,12 +83,12 @@ impl<'a> FrameSink<'a> {
         self.len
     }
 
-    /// Whether there is none yet.
+    /// Whether the sink has no frame yet.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether the limit is reached: the walk ends, and [`FrameSink::truncate`] says so in the stack.
+    /// Whether the limit is reached. The walk then ends, and [`FrameSink::truncate`] marks the stack.
     pub fn is_full(&self) -> bool {
         self.len >= self.limit
     }
@@ -109,14 +109,14 @@ impl<'a> FrameSink<'a> {
         }
     }
 
-    /// A Java frame: `bci` -1 if not known.
+    /// Appends a Java frame. `bci` is -1 if not known.
     pub fn java(&mut self, kind: FrameKind, level: u8, method: u64, bci: i32) {
         if !self.is_full() {
             self.put(kind, level, bci as u32, method);
         }
     }
 
-    /// The frames that were put down at `places`, once more.
+    /// Appends the frames at `places` again.
     pub fn repeat(&mut self, places: std::ops::Range<usize>) {
         for place in places {
             let Some(&frame) = self.frames.get(place).filter(|_| !self.is_full()) else { return };
@@ -124,7 +124,7 @@ impl<'a> FrameSink<'a> {
         }
     }
 
-    /// A native frame in `object`, which the caller has found to be the one still loaded there.
+    /// Appends a native frame in `object`. The caller has checked that this object is still loaded there.
     pub fn native(&mut self, object: Option<&LoadedObject>, lookup_pc: u64) {
         if self.is_full() || !self.takes_native_frames() {
             return;
@@ -143,43 +143,43 @@ impl<'a> FrameSink<'a> {
         self.put(FrameKind::Native, 0, object.index.0, lookup_pc);
     }
 
-    /// A frame of the kernel's, before any of the program's.
+    /// Appends a kernel frame. Kernel frames come before the program's frames.
     pub fn kernel(&mut self, lookup_pc: u64) {
         if !self.is_full() {
             self.put(FrameKind::Kernel, 0, 0, lookup_pc);
         }
     }
 
-    /// A stub of the VM.
+    /// Appends a frame for a stub of the VM.
     pub fn stub(&mut self, lookup_pc: u64) {
         if !self.is_full() && self.takes_native_frames() {
             self.put(FrameKind::Stub, 0, 0, lookup_pc);
         }
     }
 
-    /// A place where the walk could not go on, in the stack and in the counters.
+    /// Appends a mark where the walk could not go on, and counts it.
     pub fn unwalkable(&mut self, error: WalkError, pc: u64) {
         COUNTERS.walk_error(error);
         self.put(FrameKind::Unwalkable, 0, error as u32, pc);
     }
 
-    /// What stands for a thread without Java frames.
+    /// Appends the mark for a thread without Java frames.
     pub(super) fn no_java_frame(&mut self) {
         self.put(FrameKind::NoJavaFrame, 0, 0, 0);
     }
 
-    /// In place of a virtual thread's frozen frames, in the stack and in the counters.
+    /// Appends the mark that replaces a virtual thread's frozen frames, and counts it.
     pub fn frozen(&mut self, reason: FrozenReason, pc: u64) {
         COUNTERS.frozen(reason);
         self.put(FrameKind::Frozen, 0, reason as u32, pc);
     }
 
-    /// Whether the last frame is one of this method.
+    /// Whether the last frame is a frame of `method`.
     pub fn ends_in(&self, method: u64) -> bool {
         self.last_method() == Some(method)
     }
 
-    /// The truncation mark.
+    /// Appends the truncation mark.
     pub fn truncate(&mut self) {
         add(&COUNTERS.truncated, 1);
         self.put(FrameKind::Truncated, 0, 0, 0);

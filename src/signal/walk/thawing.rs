@@ -1,14 +1,17 @@
-//! A thread that is in `thaw`: what its chunk was before.
+//! A thread that is inside of `thaw`: restores the state of its chunk before the thaw.
 //!
-//! The thread takes frames off the chunk, then copies them; what it has taken off is still there, below the chunk's
-//! stack pointer. How much was taken follows from two things that do not change meanwhile: the room that the stub has
-//! made on the stack is the chunk's `maxThawingSize` as it was, and that is a sum over the chunk's frames. So the frames
-//! before are those with that sum. Source: runtime/continuationFreezeThaw.cpp (21 and 25), of which
+//! The thread first takes frames off the chunk, then copies them. The frames that it has taken off remain in
+//! memory, below the chunk's stack pointer. Two values that do not change meanwhile show how much was taken.
+//! The room that the stub has made on the stack equals the chunk's `maxThawingSize` before the thaw, and
+//! `maxThawingSize` is a sum over the chunk's frames. So the earlier frames are those with that sum. Source:
+//! runtime/continuationFreezeThaw.cpp (JDK 21 and 25). There are two kinds of thaw:
 //!
-//! - a fast thaw sets `sp` and `maxThawingSize`, and copies all frames or one;
-//! - a slow one (`finalize_thaw`) sets `sp`, then takes the distance of the frames from `maxThawingSize`, copies one to
-//!   three, and at last (`finish_thaw`) takes off their words of alignment, or all that is left of an empty chunk; one that a
-//!   collector has seen is put away then, and the room on the stack is all that tells of it.
+//! - A fast thaw sets `sp` and `maxThawingSize`, and copies all frames or one.
+//! - A slow thaw (`finalize_thaw`) sets `sp`, then subtracts the distance of the frames from
+//!   `maxThawingSize`, and copies one to three frames. At last (`finish_thaw`) it subtracts these frames'
+//!   words of alignment or, if the chunk is empty, the whole rest. If a collector has seen an empty chunk,
+//!   the thaw then unlinks the chunk from the continuation, and the room on the stack is the only trace of
+//!   it.
 
 use super::continuation::{
     Chunk, Frozen, FrozenFrame, MAX_CHUNK_WORDS, METADATA_BYTES, Next, frozen_layout, sized_caller,
@@ -18,22 +21,24 @@ use crate::core::continuation::{FrozenLayout, ThawStub};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 
-/// What `prepare_thaw` asks for beside the chunk's `maxThawingSize`, in words, and one word less where the stub
-/// has aligned the stack (`thaw_size`).
+/// The words that `prepare_thaw` adds to the chunk's `maxThawingSize`; the larger number applies where the
+/// stub has aligned the stack (`thaw_size`).
 const THAW_EXTRA_WORDS: [u64; 2] = [4, 5];
-/// The stub aligns the stack to this.
+/// The alignment, in bytes, that the stub gives the stack.
 const STACK_ALIGNMENT: u64 = 16;
-/// An interpreter frame that has called has its outgoing arguments, and the callee's locals, below its own last
-/// stack pointer; more are taken for garbage.
+/// The most words of outgoing arguments and callee's locals that an interpreter frame in a call has below its
+/// own last stack pointer. More words are taken for garbage.
 const MAX_OUTGOING_WORDS: u64 = 64;
-/// Words of alignment of the frames that a slow thaw takes: three frames at most (`recurse_thaw_java_frame`).
+/// The most words of alignment of the frames that a slow thaw takes: three frames at most
+/// (`recurse_thaw_java_frame`).
 const MAX_TAKEN_ALIGNMENTS: u64 = 3;
-/// Frames that a slow thaw takes at most, and the runtime stub's of a preempted thread (`recurse_thaw`).
+/// The most frames that a slow thaw takes, including the runtime stub's frame of a preempted thread
+/// (`recurse_thaw`).
 const MAX_THAWED_FRAMES: usize = 4;
 
 impl<M: Memory> Walk<'_, M> {
-    /// The chunk that a thread that is in `thaw`, called by the stub at `cursor`, was about to take frames out of, as
-    /// it was before.
+    /// The chunk from which a thread takes frames in `thaw`, called by the stub at `cursor`, in its state
+    /// before the thaw.
     pub(super) fn chunk_before_thaw(
         &self,
         vm: &VmLayout,
@@ -71,10 +76,11 @@ impl<M: Memory> Walk<'_, M> {
         found.filter(|_| steps != 0).map(|top| Chunk { top, ..chunk }).ok_or(FrozenReason::Thawing)
     }
 
-    /// The entry, and the other end of the room that the stub at `cursor` has made below it for thawed frames.
+    /// The entry, and the far end of the room that the stub at `cursor` has made below the entry for thawed
+    /// frames.
     fn thaw_room(&self, vm: &VmLayout, stub: &ThawStub, cursor: &Cursor) -> Frozen<(u64, u64)> {
         let (entry, _) = self.continuation_entry(vm).ok_or(FrozenReason::Unreadable)?;
-        // Of the two calls the first has one more word on the stack.
+        // The first of the stub's two calls has one more word on the stack.
         let alignment = if stub.returned_early.contains(cursor.pc) { 8 } else { 0 };
         let room_end = cursor.sp.wrapping_add(stub.pushed_bytes).wrapping_add(alignment);
         let is_room =
@@ -82,9 +88,10 @@ impl<M: Memory> Walk<'_, M> {
         if is_room { Ok((entry, room_end)) } else { Err(FrozenReason::Thawing) }
     }
 
-    /// The youngest thawed frame of a thread that is in `thaw`, called by the stub at `cursor`, whose chunk has been put
-    /// away: it begins where the room does, behind what `prepare_thaw` asks for in addition, and leads to the entry. Frames
-    /// with words of alignment may begin above that, and are not found.
+    /// The youngest thawed frame of a thread that is in `thaw`, called by the stub at `cursor`, whose chunk
+    /// has been unlinked. The frame begins at the start of the room, behind the words that `prepare_thaw`
+    /// adds, and leads to the entry. Frames with words of alignment may begin above that address, and are not
+    /// found.
     pub(super) fn thawed_of_chunk_put_away(
         &self,
         vm: &VmLayout,
@@ -115,7 +122,7 @@ impl<M: Memory> Walk<'_, M> {
         None
     }
 
-    /// Whether the continuation has no chunk, or its first is as a freeze leaves it.
+    /// Whether the continuation has no chunk, or its first chunk is in the state in which a freeze leaves it.
     fn is_untouched(&self, vm: &VmLayout, layout: &FrozenLayout) -> bool {
         let chunk = match self.tail(vm, layout) {
             Ok(chunk) => chunk,
@@ -132,7 +139,7 @@ impl<M: Memory> Walk<'_, M> {
         self.memory.load_u32(field).map(u64::from)
     }
 
-    /// The chunk's frames, as they are counted there; `None` if they do not lead to its end.
+    /// Counts the chunk's frames as `maxThawingSize` does. `None` if they do not lead to its end.
     fn counted_frames(
         &self,
         vm: &VmLayout,
@@ -145,7 +152,7 @@ impl<M: Memory> Walk<'_, M> {
         Some(Frames { counts_from, alignments })
     }
 
-    /// Where the chunk's youngest frame was before `taken`.
+    /// The address of the chunk's youngest frame before `taken`.
     fn top_before(
         &self,
         vm: &VmLayout,
@@ -162,7 +169,7 @@ impl<M: Memory> Walk<'_, M> {
             return None;
         }
         let distance = here.counts_from.checked_sub(counts_from)? / 8;
-        // Before anything was taken from it, in between, and behind all.
+        // The possible values of `maxThawingSize`: before any subtraction, between the two, and after both.
         let lefts = [
             taken.before,
             taken.before.wrapping_sub(distance),
@@ -179,8 +186,8 @@ impl<M: Memory> Walk<'_, M> {
         })
     }
 
-    /// The stack pointer that the size of the chunk's frame at `sp` counts from: an interpreter frame keeps it as its
-    /// last one. `None` if that cannot be a frame.
+    /// The stack pointer from which the size of the chunk's frame at `sp` counts: an interpreter frame keeps
+    /// it as its last SP. `None` if there cannot be a frame at `sp`.
     fn counts_from(&self, vm: &VmLayout, chunk: &Chunk, sp: u64) -> Option<u64> {
         if sp == chunk.end {
             return Some(sp);
@@ -195,9 +202,10 @@ impl<M: Memory> Walk<'_, M> {
         (sp <= counts_from && counts_from < fp).then_some(counts_from)
     }
 
-    /// The words of alignment that `maxThawingSize` counts for the frames from the chunk's top to `end`, where another
-    /// begins or the chunk ends: one for each interpreter frame, and for each other frame that one has called. `None` if
-    /// frames do not lead there, or by too many `steps`.
+    /// The words of alignment that `maxThawingSize` counts for the frames from the chunk's top to `end`,
+    /// where another frame begins or the chunk ends. Each interpreter frame counts one, and so does each
+    /// other frame that an interpreter frame has called. `None` if the frames do not lead to `end`, or not
+    /// within `steps`.
     fn alignments(
         &self,
         vm: &VmLayout,
@@ -247,13 +255,14 @@ impl<M: Memory> Walk<'_, M> {
 
 /// A chunk's frames, as `maxThawingSize` counts them.
 struct Frames {
-    /// The stack pointer that the youngest counts from.
+    /// The stack pointer from which the youngest frame's size counts.
     counts_from: u64,
     alignments: u64,
 }
 
 impl Frames {
-    /// What the chunk's `maxThawingSize` is with these frames: its words to its very end, and those of alignment.
+    /// The chunk's `maxThawingSize` with these frames: the words up to the chunk's very end, and the words of
+    /// alignment.
     const fn thawing_words(&self, chunk: &Chunk) -> u64 {
         if chunk.is_empty() {
             return 0;
@@ -262,12 +271,12 @@ impl Frames {
     }
 }
 
-/// What is supposed to have been taken from a chunk.
+/// A hypothesis about the frames that have been taken from a chunk.
 struct Taken {
-    /// The chunk's `maxThawingSize` before.
+    /// The chunk's `maxThawingSize` before the thaw.
     before: u64,
-    /// Words of alignment of the frames that were taken.
+    /// The words of alignment of the frames that were taken.
     alignments: u64,
-    /// The chunk's `maxThawingSize` by now.
+    /// The chunk's present `maxThawingSize`.
     left: u64,
 }

@@ -1,21 +1,23 @@
-//! The caller of native code without call frame information: assembly that was written by hand.
+//! The caller of native code without call frame information: hand-written assembly.
 //!
-//! Its instructions say where the return address is (`way_out`), or it is looked for on the stack (`stack_search`). Neither
-//! is believed before the caller has been checked: it has called, and from there on call frame information leads to Java,
-//! to the thread's entry, or through many frames.
+//! Either the code's instructions say where the return address is (`way_out`), or the return address is
+//! searched on the stack (`stack_search`). Both results are checked before use: the caller must be behind a
+//! call, and call frame information must lead from there to Java, to the thread's entry, or through many
+//! frames.
 
 use super::registers::Registers;
 use super::{Cursor, Step, Walk};
 use crate::core::memory::Memory;
 
-/// How many callers in a row are taken for proof, each behind a call.
+/// The number of consecutive callers, each behind a call, that is accepted as proof.
 const MAX_CHECKED_FRAMES: usize = 64;
-/// How many of the callers may be undescribed as well. A library's initializers run before the agent knows the library.
+/// The most callers that may be undescribed too. A library's initializers run before the agent knows the
+/// library.
 const MAX_UNDESCRIBED_CALLERS: usize = 8;
 
 impl<M: Memory> Walk<'_, M> {
-    /// The caller of the undescribed native code at `cursor`, if it is certain. `known` are the registers there, if it was
-    /// interrupted.
+    /// The caller of the undescribed native code at `cursor`, if it is certain. `known` are the registers
+    /// there, if the thread was interrupted there.
     pub(super) fn undescribed_caller(&self, cursor: &Cursor, known: Option<&Registers>) -> Option<Cursor> {
         let followed = self.way_out(cursor, known, |pc| self.is_undescribed(pc));
         followed
@@ -23,13 +25,14 @@ impl<M: Memory> Walk<'_, M> {
             .or_else(|| self.searched_caller(cursor))
     }
 
-    /// Whether no call frame information is of the native code at `pc`.
+    /// Whether no call frame information covers the native code at `pc`.
     pub(super) fn is_undescribed(&self, pc: u64) -> bool {
         !self.in_code_cache(pc) && self.object_at(pc).is_none_or(|object| self.rule_at(object, pc).is_none())
     }
 
-    /// Whether `caller` has made a call, and call frame information leads from there to Java, to the thread's entry, or
-    /// through as many frames as are looked at. So many of the frames may have none and be followed.
+    /// Whether `caller` is behind a call, and call frame information leads from there to Java, to the
+    /// thread's entry, or through as many frames as are checked. Up to `undescribed` frames may lack such
+    /// information, and are followed by their instructions.
     pub(super) fn leads_to_an_end(&self, caller: Cursor, mut undescribed: usize) -> bool {
         let mut cursor = caller;
         for _ in 0..MAX_CHECKED_FRAMES {
@@ -37,7 +40,7 @@ impl<M: Memory> Walk<'_, M> {
                 return self.vm.is_some_and(|vm| self.is_return_address(vm, cursor.pc));
             }
             match self.described_step_with(&cursor, &mut None, |_| None) {
-                // A signal's handler returns to code that has not called it.
+                // A signal handler returns to code that has not called it.
                 Some(Step::Caller(interrupted)) if interrupted.interrupted => return true,
                 Some(Step::Caller(caller)) if self.is_behind_call(cursor.pc) => cursor = caller,
                 Some(Step::Root) => {

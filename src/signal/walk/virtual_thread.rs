@@ -1,4 +1,5 @@
-//! Where a walk passes from a virtual thread's frames on the stack to those that are frozen, and to its carrier's.
+//! The transitions of a walk from a virtual thread's frames on the stack to its frozen frames, and to its
+//! carrier's frames.
 
 use super::blob::Blob;
 use super::continuation::frozen_layout;
@@ -12,8 +13,9 @@ use crate::core::stack_walker::StackWalker;
 use crate::core::vm_layout::VmLayout;
 
 impl<M: Memory> Walk<'_, M> {
-    /// The frozen frames, at `cursor`, which leads to them: with `vm` the end of the stack, with `vmx` the carrier's
-    /// frame; so, too, behind the mark of frames that could not be read.
+    /// Appends the frozen frames, to which the frame at `cursor` returns. With `vm` the stack ends there;
+    /// with `vmx` the walk goes on at the carrier's frame. If the frozen frames could not be read, a mark
+    /// replaces them, and both walkers go on at the carrier's frame.
     pub(super) fn frozen_step(
         &self,
         cursor: &Cursor,
@@ -40,8 +42,9 @@ impl<M: Memory> Walk<'_, M> {
         }
     }
 
-    /// Whether the Java frame at `cursor` has been frozen by the native code that it has called. Before it writes the
-    /// first frame, a thread that freezes sets its anchor to the continuation's entry (FreezeBase::unwind_frames).
+    /// Whether the Java frame at `cursor` has been frozen by the native code that it has called. A thread
+    /// that freezes sets its anchor to the continuation's entry before it writes the first frame
+    /// (FreezeBase::unwind_frames).
     pub(super) fn is_frozen_by_callee(&self, vm: &VmLayout, cursor: &Cursor) -> bool {
         let Some((entry, _)) = self.continuation_entry(vm) else { return false };
         let top = self.frozen_top(vm);
@@ -50,16 +53,16 @@ impl<M: Memory> Walk<'_, M> {
         })
     }
 
-    /// Whether the virtual thread has been preempted at a monitor (24 on), so that the frames on the stack, from the
-    /// youngest Java frame at `cursor` on, are frozen as well. Then the youngest frozen frame is one that calls no Java:
-    /// a native method's, a runtime stub's, or an interpreter frame at a bytecode that is no call. It is taken off the
-    /// chunk before anything else runs.
+    /// Whether the virtual thread has been preempted at a monitor (JDK 24 on), so that the frames on the
+    /// stack, from the youngest Java frame at `cursor` on, are frozen as well. In that case the youngest
+    /// frozen frame calls no Java: it belongs to a native method or a runtime stub, or is an interpreter
+    /// frame at a bytecode that is no call. That frame is taken off the chunk before any other code runs.
     pub(super) fn is_preempted(&self, vm: &VmLayout, cursor: &Cursor) -> bool {
         let Some(layout) = frozen_layout(vm).filter(|layout| layout.preempt_stub.start != 0) else {
             return false;
         };
         let stubs = &vm.stubs;
-        // These tell by themselves how far they are.
+        // The PC in one of these stubs shows by itself how far the stub is.
         let tells = [
             layout.preempt_stub,
             stubs.cont_thaw,
@@ -69,8 +72,8 @@ impl<M: Memory> Walk<'_, M> {
         !tells.iter().any(|range| range.contains(cursor.pc)) && self.is_frozen_at_no_call(vm, layout)
     }
 
-    /// Whether both program counters are in one native method's wrapper, compiled or the interpreter's: the anchor's,
-    /// which the chunk keeps, is not where the native code returns to.
+    /// Whether both program counters are in the wrapper of one native method, compiled or the interpreter's.
+    /// The chunk keeps the anchor's PC, which differs from the PC to which the native code returns.
     fn is_same_native_method(&self, vm: &VmLayout, one: u64, other: u64) -> bool {
         if let (Some(one), Some(other)) = (vm.stubs.codelet_at(one), vm.stubs.codelet_at(other)) {
             return one == other && one.kind.is_native_entry();
@@ -79,7 +82,7 @@ impl<M: Memory> Walk<'_, M> {
         one.address == other.address && self.is_native_wrapper(vm, &one)
     }
 
-    /// The step at `cursor` if one of the continuations' stubs is there.
+    /// The step at `cursor` if that is in a stub for continuations.
     pub(super) fn continuation_stub_step(
         &self,
         vm: &VmLayout,
@@ -113,20 +116,22 @@ impl<M: Memory> Walk<'_, M> {
         None
     }
 
-    /// Whether a frame that returns to `cursor` can be the oldest one on the stack: it lies right below the
-    /// ContinuationEntry but for its arguments. A barrier further up is what an earlier frame has left there.
+    /// Whether a frame that returns to `cursor` can be the oldest one on the stack: only its arguments may
+    /// lie between the frame and the ContinuationEntry. A barrier further up is left over from an earlier
+    /// frame.
     pub(super) fn is_oldest_on_stack(&self, vm: &VmLayout, cursor: &Cursor) -> bool {
-        /// An interpreted method's locals are there, which the entry does not count.
+        /// The most bytes of an interpreted method's locals, which the entry does not count as arguments.
         const MOST_LOCAL_BYTES: u64 = 16 * 8;
         let Some((entry, _)) = self.continuation_entry(vm) else { return false };
         let arguments = self.memory.load_u32(entry.wrapping_add(ContinuationLayout::ENTRY_ARGUMENT_WORDS));
-        // The stack is aligned below them.
+        // The stack is aligned below the arguments.
         let argument_bytes =
             arguments.map_or(0, |words| u64::from(words).wrapping_mul(8).next_multiple_of(16));
         entry.wrapping_sub(cursor.sp) <= argument_bytes.wrapping_add(MOST_LOCAL_BYTES)
     }
 
-    /// The caller of a stub that thaws: the youngest thawed frame once it is there. The stub itself has no frame.
+    /// The caller of a stub that thaws: the youngest thawed frame, once that is on the stack. The stub itself
+    /// has no frame.
     fn thaw_step(
         &self,
         vm: &VmLayout,
@@ -144,39 +149,39 @@ impl<M: Memory> Walk<'_, M> {
         Ok(Step::Caller(Cursor { pc, sp, fp, interrupted: false }))
     }
 
-    /// The youngest thawed frame of a thread that is in `thaw`, called by the stub at `cursor`, where it has an anchor
-    /// there: it has been preempted, and tells of its mount when its frames are on the stack
-    /// (`ThawBase::handle_preempted_continuation`, runtime/continuationFreezeThaw.cpp, 24 on). The chunk may be put away
-    /// by then.
+    /// The youngest thawed frame of a thread that is in `thaw`, called by the stub at `cursor`, if the
+    /// thread's anchor is set to it. This is so for a preempted thread, which posts its mount event after its
+    /// frames have been copied to the stack (`ThawBase::handle_preempted_continuation`,
+    /// runtime/continuationFreezeThaw.cpp, JDK 24 on). The chunk may have been unlinked by then.
     fn anchored_below(&self, vm: &VmLayout, cursor: &Cursor) -> Option<Cursor> {
         let (entry, _) = self.continuation_entry(vm)?;
         let is_thawed = |anchor: &Cursor| cursor.sp < anchor.sp && anchor.sp < entry;
         self.anchor().filter(|anchor| !cursor.interrupted && is_thawed(anchor))
     }
 
-    /// The step behind `Continuation.doYield` and cont_preempt once they have left the virtual thread's stack.
+    /// The step below `Continuation.doYield` and cont_preempt once they have left the virtual thread's stack.
     fn left(&self, vm: &VmLayout, cursor: &Cursor) -> Option<Step> {
         let layout = vm.continuation.as_ref().filter(|_| cursor.interrupted)?;
         let carrier = arch::continuation_exit::carrier(self.memory, layout, cursor, &self.registers)?;
-        // Until the entry is taken off the thread, the frames that have just been frozen are the thread's.
+        // Until the thread's entry is reset, the frames that have just been frozen belong to the thread.
         let is_mounted = self.continuation_entry(vm).is_some_and(|(entry, _)| entry == cursor.sp);
         Some(if is_mounted { Step::Frozen } else { Step::Caller(carrier) })
     }
 
-    /// If the frame that was put down last is `Continuation.doYield`'s, and it has left the stack: the step behind it.
+    /// The step below the last frame in the sink, if that is `Continuation.doYield`'s and has left the stack.
     pub(super) fn yielded(&self, vm: &VmLayout, cursor: &Cursor, sink: &FrameSink<'_>) -> Option<Step> {
         frozen_layout(vm).filter(|layout| cursor.interrupted && sink.ends_in(layout.do_yield))?;
         self.left(vm, cursor)
     }
 
-    /// Whether the frame that was put down last is `Continuation.doYield`'s, and has frozen its caller.
+    /// Whether the last frame in the sink is `Continuation.doYield`'s, and has frozen its caller.
     pub(super) fn is_frozen_by_yield(&self, vm: &VmLayout, caller: &Cursor, sink: &FrameSink<'_>) -> bool {
         frozen_layout(vm).is_some_and(|layout| sink.ends_in(layout.do_yield))
             && self.frozen_top(vm) == Some(caller.pc)
     }
 
-    /// Whether the compiled method at `cursor` is `Continuation.enterSpecial`, reached from the continuation's own
-    /// frames: what follows is the carrier's.
+    /// Whether the compiled method at `cursor` is `Continuation.enterSpecial`, reached from the
+    /// continuation's own frames. The frames below belong to the carrier.
     pub(super) fn is_continuation_entry(
         &self,
         vm: &VmLayout,

@@ -1,8 +1,9 @@
 //! The `vm` walker: Java frames through HotSpot's own structures, native frames on top of them.
 //!
-//! A thread that runs Java is walked from its interrupted registers: native frames by unwind tables until the
-//! code cache is reached, then Java frames, across entry frames from anchor to anchor, until an entry frame
-//! without an earlier anchor: the root. A thread that runs none is walked natively to its own entry.
+//! A thread that runs Java is walked from its interrupted registers. Native frames are unwound by unwind
+//! tables until the code cache is reached. Java frames follow, across entry frames from anchor to anchor,
+//! until an entry frame without an earlier anchor: the root. A thread that runs no Java is walked natively to
+//! its own entry.
 
 use super::blob::{Blob, BlobKind};
 use super::compiled::{Decoded, Part};
@@ -13,17 +14,17 @@ use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 use crate::signal::counters::{COUNTERS, add};
 
-/// Where a walk begins.
+/// The frame at which a walk begins.
 #[derive(Clone, Copy)]
 pub(super) struct From {
     pub(super) cursor: Cursor,
-    /// Those at the cursor, if it is where the thread was interrupted.
+    /// The registers at the cursor, if the thread was interrupted there.
     pub(super) registers: Option<Registers>,
-    /// Where Java is found again if the native frames on top of it cannot be walked.
+    /// The Java frame at which the walk goes on if the native frames on top of it cannot be walked.
     pub(super) anchor: Option<Cursor>,
 }
 
-/// Why the walk's loop has ended.
+/// The reason why the walk's loop has ended.
 pub(super) enum End {
     Root,
     Full,
@@ -31,7 +32,7 @@ pub(super) enum End {
 }
 
 impl End {
-    /// Puts down what the stack must say of its end.
+    /// Appends the frame that marks this kind of end to the sink; the root needs no mark.
     pub(super) fn note(self, sink: &mut FrameSink<'_>) {
         match self {
             Self::Root => {}
@@ -42,7 +43,7 @@ impl End {
 }
 
 impl<M: Memory> Walk<'_, M> {
-    /// Walks the whole stack into `sink`, which always gets at least one frame.
+    /// Walks the whole stack into `sink`, which always receives at least one frame.
     pub(super) fn walk_vm(&self, sink: &mut FrameSink<'_>) {
         self.run(self.top(), sink).note(sink);
     }
@@ -54,10 +55,10 @@ impl<M: Memory> Walk<'_, M> {
 
     /// Walks on from `from` to the root.
     pub(super) fn run(&self, mut from: From, sink: &mut FrameSink<'_>) -> End {
-        // In place: copies of the registers would be a good part of a handler's stack.
+        // Borrowed in place: copies of the registers would take a good part of a handler's stack.
         let From { cursor, registers, anchor } = &mut from;
         let mut repeated = Repeated::default();
-        // Beginning at an anchor is beginning below native code.
+        // A walk that begins at an anchor begins below native code.
         let mut called_out = registers.is_none();
         let mut is_first_java = true;
         let mut has_met_java = false;
@@ -69,8 +70,8 @@ impl<M: Memory> Walk<'_, M> {
                 Some(vm) if self.java_thread != 0 && self.in_code_cache(cursor.pc) => {
                     *anchor = None;
                     has_met_java = true;
-                    // Frames below native code may have been frozen by it, and stay on the stack until it has returned
-                    // to a stub that leaves them.
+                    // The native callee may have frozen the Java frames below it. They stay on the stack
+                    // until it has returned to a stub that leaves them.
                     let is_caller = std::mem::take(&mut called_out);
                     let is_youngest = std::mem::take(&mut is_first_java);
                     let is_frozen = is_caller && self.is_frozen_by_callee(vm, cursor)
@@ -80,10 +81,11 @@ impl<M: Memory> Walk<'_, M> {
                     } else {
                         let step =
                             self.java_step(vm, cursor, registers.as_ref(), &mut repeated, anchor, sink);
-                        // Those are the topmost frame's.
+                        // The registers are those of the topmost frame only.
                         *registers = None;
                         match step {
-                            // Java is called by code: what else a method seems to return to is not its return address.
+                            // Only known code calls Java. An address outside of it is not a method's return
+                            // address.
                             Ok(Step::Caller(caller))
                                 if sink.last_method().is_some() && !self.is_code(caller.pc) =>
                             {
@@ -100,7 +102,7 @@ impl<M: Memory> Walk<'_, M> {
                         (Ok(Step::Caller(caller)), Some(below)) if caller.sp <= below.sp => {
                             Ok(Step::Caller(caller))
                         }
-                        // The walk went wrong, or went past the Java frames without meeting one.
+                        // The walk either went wrong, or passed the Java frames without meeting one.
                         (Err(_) | Ok(_), Some(below)) if !self.is_at_java(&step) => {
                             add(&COUNTERS.anchor_fallbacks, 1);
                             sink.unwalkable(WalkError::NativeFramesLost, cursor.pc);
@@ -108,7 +110,8 @@ impl<M: Memory> Walk<'_, M> {
                             *registers = None;
                             Ok(Step::Caller(below))
                         }
-                        // A return address of 0 ends some threads' stacks, and is on others where the walk went wrong.
+                        // A return address of 0 ends some threads' stacks. It also occurs on stacks where the
+                        // walk went wrong.
                         (Ok(Step::Root), None) if !has_met_java && self.must_have_java_frames() => {
                             Err(WalkError::NoUnwindRule)
                         }
@@ -138,8 +141,8 @@ impl<M: Memory> Walk<'_, M> {
         matches!(step, Ok(Step::Caller(caller)) if self.in_code_cache(caller.pc))
     }
 
-    /// Whether there are Java frames although no anchor leads to them: the thread is in Java, and native code has been
-    /// called that the VM does not hear of.
+    /// Whether the stack has Java frames although no anchor leads to them: the thread is in Java state, and
+    /// Java has called native code without notifying the VM.
     pub(super) fn must_have_java_frames(&self) -> bool {
         self.java_thread != 0 && self.vm.is_some_and(|vm| self.is_in_java(vm))
     }
@@ -150,7 +153,7 @@ impl<M: Memory> Walk<'_, M> {
         matches!(state, Some(8 | 9))
     }
 
-    /// The thread's last Java frame, if it has left Java by a call that says so.
+    /// The thread's last Java frame, if the thread left Java by a call that sets the anchor.
     pub(super) fn anchor(&self) -> Option<Cursor> {
         let vm = self.vm.filter(|_| self.java_thread != 0)?;
         let field = |field: u32| self.memory.load_u64(self.java_thread.wrapping_add(u64::from(field)));
@@ -162,7 +165,8 @@ impl<M: Memory> Walk<'_, M> {
         if sp == 0 || !sp.is_multiple_of(8) {
             return None;
         }
-        // The interpreter leaves the PC out: it is the return address below the last SP.
+        // The interpreter leaves the anchor's PC empty: it is the return address in the word below the last
+        // SP.
         let pc = if pc != 0 { pc } else { self.load_return_address(sp.wrapping_sub(8)).ok()? };
         Some(Cursor { pc, sp, fp, interrupted: false })
     }
@@ -176,11 +180,11 @@ impl<M: Memory> Walk<'_, M> {
         anchor: &mut Option<Cursor>,
         sink: &mut FrameSink<'_>,
     ) -> Result<Step, WalkError> {
-        // First, since this is what most frames of a deep stack are.
+        // Tried first, since most frames of a deep stack are repeated.
         if let Some(caller) = self.repeated_frames(cursor, repeated, sink) {
             return caller.map(Step::Caller);
         }
-        // Without registers an interrupted frame can only be one that a signal frame in between has hidden.
+        // Without registers, an interrupted frame can only be one below a signal frame that has hidden it.
         let interrupted = registers.filter(|_| cursor.interrupted);
         if vm.stubs.interpreter.contains(cursor.pc) {
             return match interrupted {
@@ -193,7 +197,7 @@ impl<M: Memory> Walk<'_, M> {
             .map(Step::Caller);
         }
         if cursor.pc == vm.stubs.call_stub_return {
-            // Java has returned, and the thread is in the call stub itself.
+            // Java has returned, and the call stub itself is running.
             if cursor.interrupted {
                 sink.stub(cursor.lookup_pc());
             }
@@ -221,7 +225,7 @@ impl<M: Memory> Walk<'_, M> {
                 if self.is_continuation_entry(vm, &blob, cursor, sink)? {
                     return Ok(Step::Root);
                 }
-                // Only native code is called with more on the stack.
+                // Only calls of native code leave more than the frame on the stack.
                 let saved = match sink.last_method() {
                     None if !cursor.interrupted => self.bytes_saved_for_call(vm, &blob, cursor.pc),
                     _ => 0,
@@ -276,8 +280,8 @@ impl<M: Memory> Walk<'_, M> {
         .map(Step::Caller)
     }
 
-    /// If the walk has met the compiled frame at `cursor` before: puts it down once more, and its callers for as long as
-    /// that is so of them, and gives the first that is new.
+    /// If the walk has met the compiled frame at `cursor` before, repeats its frames, and those of its
+    /// callers as far as they have been met too. Returns the first caller that has not been met.
     fn repeated_frames(
         &self,
         cursor: &Cursor,
@@ -300,8 +304,9 @@ impl<M: Memory> Walk<'_, M> {
         }
     }
 
-    /// The caller of interpreter code that has called stubs or native code without a frame of its own. Those call no Java:
-    /// a Java frame right above says that this is not the case.
+    /// The caller of interpreter code that has called stubs or native code without a frame of its own. Such
+    /// code calls no Java: if the frame right above is a Java frame, the code at `cursor` is not of this
+    /// kind.
     fn frameless_interpreter_caller(
         &self,
         vm: &VmLayout,
@@ -314,7 +319,8 @@ impl<M: Memory> Walk<'_, M> {
         self.frameless_entry_caller(vm, cursor).or_else(|| self.removed_activation_caller(cursor).map(Ok))
     }
 
-    /// The caller of a stub that has called out: by its size, else by the frame pointer that it keeps.
+    /// The caller of a stub that has called other code: by the stub's frame size, else by the frame pointer
+    /// that it keeps.
     fn returned_stub_caller(&self, vm: &VmLayout, blob: &Blob, cursor: &Cursor) -> Result<Cursor, WalkError> {
         if blob.kind == BlobKind::MethodHandleEntry {
             return self.called_out_of_method_handle_entry_caller(vm, blob, cursor);
@@ -329,7 +335,7 @@ impl<M: Memory> Walk<'_, M> {
         {
             return Ok(caller);
         }
-        // Others without a size have a frame record.
+        // All other stubs without a frame size have a frame record.
         if blob.kind == BlobKind::UnwindException
             && let Some(caller) = self.called_out_of_stub_caller(vm, cursor)
         {
@@ -355,8 +361,8 @@ impl<M: Memory> Walk<'_, M> {
         self.check_progress(cursor, caller)
     }
 
-    /// Whether `pc` is in code that can call a stub: compiled, interpreted, or the call stub; or what stands for such code
-    /// where the frame is frozen.
+    /// Whether `pc` is in code that can call a stub: compiled code, interpreter code, the call stub, or the
+    /// return barrier, which replaces the return address of a caller whose frame is frozen.
     pub(super) fn is_java_code(&self, vm: &VmLayout, pc: u64) -> bool {
         if !self.in_code_cache(pc) {
             return false;

@@ -1,12 +1,13 @@
 //! An interrupted I2C or C2I adapter, on aarch64 (cpu/aarch64/sharedRuntime_aarch64.cpp, gen_i2c_adapter,
 //! gen_c2i_adapter, JDK 11-25).
 //!
-//! Neither has a frame: the return address is in x30, and the caller's x29 in x29, but for where C2I has the caller's
-//! call patched or a collector asked whether the method's class is alive, both of which make a frame record, the second
-//! below x10 that it keeps (gc/shared/barrierSetAssembler_aarch64.cpp, c2i_entry_barrier, 17 on). C2I saves the compiled
-//! caller's SP in x13 (11 and 17) or x19 (21 on) before it makes room for the arguments; before that SP is the caller's. An
-//! interpreted caller is found by x29 alone, and may have the return address in its own record that it is returned to at
-//! itself: nothing but the instructions tells whose record x29 leads to.
+//! Neither adapter has a frame: the return address is in x30, and the caller's x29 in x29. There are two
+//! exceptions, both in C2I. It makes a frame record to have the caller's call patched, and to ask a collector
+//! whether the method's class is alive; in the second case x10 is saved above the record
+//! (gc/shared/barrierSetAssembler_aarch64.cpp, c2i_entry_barrier, JDK 17 on). C2I saves the compiled caller's
+//! SP in x13 (JDK 11 and 17) or x19 (JDK 21 on) before it makes room for the arguments; until then SP is the
+//! caller's. An interpreted caller is found by x29 alone. The return address in that caller's own record may
+//! equal the one in x30, so only the instructions show whose record x29 points to.
 
 use super::done_before::DoneBefore;
 use super::instructions::{instructions_before, pushed_record};
@@ -16,14 +17,15 @@ use crate::signal::walk::blob::Blob;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk, WalkError};
 
-/// Adapters are shorter: what is longest in them moves arguments, or saves all registers.
+/// The most instructions before the interrupted one that are read. Adapters are shorter; their longest parts
+/// move arguments or save all registers.
 const MAX_INSTRUCTIONS: u64 = 1024;
-/// More than all registers take (`push_CPU_state`), those of SVE included.
+/// The most bytes of saved registers: more than all registers take (`push_CPU_state`), those of SVE included.
 const MAX_SAVED_BYTES: u64 = 32 * 1024;
 
 impl<M: Memory> Walk<'_, M> {
-    /// The caller of the adapter that has called the VM, which C2I does to have its caller's call patched
-    /// (`patch_callers_callsite`), or in a barrier: x29 leads to its record.
+    /// The caller of an adapter that has called the VM or a collector: C2I to have its caller's call patched
+    /// (`patch_callers_callsite`), or in a barrier. x29 points to the adapter's record.
     pub(in crate::signal::walk) fn called_out_of_adapter_caller(
         &self,
         vm: &VmLayout,
@@ -67,7 +69,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 }
 
-/// Its branches lead over what it does or away.
+/// The actions of an adapter before `pc`. Its branches lead over later actions or out of the adapter.
 fn done_in_adapter_before(memory: &impl Memory, blob: &Blob, pc: u64) -> DoneBefore {
     DoneBefore::by(instructions_before(memory, blob.code_begin, pc, MAX_INSTRUCTIONS))
 }

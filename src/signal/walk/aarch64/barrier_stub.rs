@@ -1,9 +1,10 @@
-//! A compiled method's stubs in which it calls a collector's slow path, on aarch64: behind the method's own code, with
-//! the live registers saved below its frame.
+//! A compiled method's stubs that call a collector's slow path, on aarch64. They lie behind the method's own
+//! code, and save the live registers below the method's frame.
 //!
-//! They are pushes, a call, the pops, and `b continuation` (SaveLiveRegisters, gc/shared/barrierSetAssembler_aarch64.cpp,
-//! 21 on; ZSaveLiveRegisters, gc/z/zBarrierSetAssembler_aarch64.cpp, 17). A set of registers is pushed by a store that
-//! takes SP down before, and popped by a load that takes it up behind (MacroAssembler::push, pop, push_fp, pop_fp,
+//! Such a stub consists of pushes, a call, the pops, and `b continuation` (SaveLiveRegisters,
+//! gc/shared/barrierSetAssembler_aarch64.cpp, JDK 21 on; ZSaveLiveRegisters,
+//! gc/z/zBarrierSetAssembler_aarch64.cpp, JDK 17). A set of registers is pushed by a store that first lowers
+//! SP, and popped by a load that raises SP afterwards (MacroAssembler::push, pop, push_fp, pop_fp,
 //! macroAssembler_aarch64.cpp).
 
 use super::instructions::{INSTRUCTION_BYTES, RET};
@@ -11,12 +12,12 @@ use crate::core::memory::Memory;
 use crate::signal::walk::Walk;
 use crate::signal::walk::blob::Stubs;
 
-/// What restores all registers, vectors included, is shorter.
+/// The most instructions that restore registers: a stub that restores all, vectors included, is shorter.
 const LONGEST_STUB_INSTRUCTIONS: u64 = 96;
 
 impl<M: Memory> Walk<'_, M> {
-    /// How many bytes lie on the frame of a method whose code, at `pc`, is in its `stubs`: what the next instructions
-    /// take off again before they go back to the method's own code.
+    /// The number of bytes on top of the frame of a method whose code, at `pc`, is in its `stubs`: the bytes
+    /// that the next instructions pop before they jump back to the method's own code.
     pub(in crate::signal::walk) fn bytes_saved_by_barrier(&self, stubs: &Stubs, pc: u64) -> u64 {
         let mut saved = 0_u64;
         for number in 0..LONGEST_STUB_INSTRUCTIONS {
@@ -25,7 +26,8 @@ impl<M: Memory> Walk<'_, M> {
             if let Some(distance) = jump(instruction) {
                 return if stubs.leads_back(at.wrapping_add_signed(distance)) { saved } else { 0 };
             }
-            // Not saved yet, another stub begins, or this is none: it has left for good.
+            // The registers are not saved yet, another stub begins, or this is not such a stub: it does not
+            // jump back.
             if is_push(instruction) || instruction == RET {
                 return 0;
             }
@@ -41,17 +43,17 @@ fn jump(instruction: u32) -> Option<i64> {
     (instruction & 0xfc00_0000 == 0x1400_0000).then_some(words.wrapping_mul(4))
 }
 
-/// `stp …, [sp, -n]!` of general or vector registers, `str …, [sp, -n]!`.
+/// Whether the instruction is `stp …, [sp, -n]!` of general or vector registers, or `str …, [sp, -n]!`.
 fn is_push(instruction: u32) -> bool {
     matches!(instruction & 0xffc0_03e0, 0xa980_03e0 | 0x6d80_03e0 | 0xad80_03e0)
         || matches!(instruction & 0xffe0_0fe0, 0xf800_0fe0 | 0xfc00_0fe0 | 0x3c80_0fe0)
 }
 
-/// How far `ldp …, [sp], n` or `ldr …, [sp], n` takes SP up; 0 for any other instruction.
+/// The number of bytes by which `ldp …, [sp], n` or `ldr …, [sp], n` raises SP; 0 for any other instruction.
 fn popped_bytes(instruction: u32) -> u64 {
     let pair = |scale: u64| u64::from(instruction >> 15 & 0x3f).wrapping_mul(scale);
     match instruction & 0xffe0_03e0 {
-        // The sign bit of the distance is not set.
+        // The mask requires that the distance's sign bit is clear.
         0xa8c0_03e0 | 0x6cc0_03e0 => return pair(8),
         0xacc0_03e0 => return pair(16),
         _ => {}

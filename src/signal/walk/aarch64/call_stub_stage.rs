@@ -1,7 +1,8 @@
-//! The call stub interrupted, on aarch64: it begins with `stp x29, x30, [sp, -16]!; mov x29, sp` and ends with `mov sp, x29;
-//! ldp x29, x30, [sp], 16; ret`, with blocks for other types of results behind that
-//! (cpu/aarch64/stubGenerator_aarch64.cpp, generate_call_stub, JDK 11-25). The JavaCallWrapper is its first argument, from
-//! `stp x0, x1, [x29, -64]` on in its frame, and in x0 again when it leaves. catch_exception runs in the same frame.
+//! The interrupted call stub, on aarch64. It begins with `stp x29, x30, [sp, -16]!; mov x29, sp` and ends
+//! with `mov sp, x29; ldp x29, x30, [sp], 16; ret`. Blocks for other result types lie behind the `ret`
+//! (cpu/aarch64/stubGenerator_aarch64.cpp, generate_call_stub, JDK 11-25). The JavaCallWrapper is its first
+//! argument: it is in the stub's frame from `stp x0, x1, [x29, -64]` on, and in x0 again when the stub
+//! leaves. catch_exception runs in the same frame.
 
 use super::instructions::{Around, INSTRUCTION_BYTES, Record};
 use crate::core::memory::Memory;
@@ -10,11 +11,11 @@ use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Step, Walk, WalkError};
 
 const SAVE_WRAPPER: u32 = 0xa93c_07a0;
-/// Arguments are saved within so many bytes from the start.
+/// The number of bytes from the stub's start within which the arguments are saved.
 const SAVES_BYTES: usize = 64;
 
 impl<M: Memory> Walk<'_, M> {
-    /// The step behind the call stub, in which the thread was interrupted.
+    /// The step below the call stub in which the thread was interrupted.
     pub(in crate::signal::walk) fn call_stub_step(
         &self,
         vm: &VmLayout,

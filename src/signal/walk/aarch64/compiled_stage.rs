@@ -1,9 +1,11 @@
-//! An interrupted frame of a compiled method, on aarch64: is its frame there yet, or still?
+//! An interrupted frame of a compiled method, on aarch64: determines whether the frame exists at the
+//! instruction.
 //!
-//! The entry saves x29 and x30 in one instruction, and the exit restores them in one ([`super::instructions`]): the return
-//! address is in x30 before the first and behind the second. The exit ends with a poll, `ldr x8, [x28, x]; cmp sp, x8;
-//! b.hi stub; ret` (17 on) or `ldr x8, [x28, x]; ldr wzr, [x8]; ret` (11), or with an exception in a jump
-//! (cpu/aarch64/aarch64.ad MachPrologNode, MachEpilogNode and RethrowException, c1_LIRAssembler_aarch64.cpp).
+//! The entry saves x29 and x30 in one instruction, and the exit restores both in one
+//! ([`super::instructions`]). The return address is in x30 before the save and behind the restore. The exit
+//! ends with a poll, `ldr x8, [x28, x]; cmp sp, x8; b.hi stub; ret` (JDK 17 on) or `ldr x8, [x28, x]; ldr
+//! wzr, [x8]; ret` (JDK 11), or, with an exception, in a jump (cpu/aarch64/aarch64.ad MachPrologNode,
+//! MachEpilogNode and RethrowException, c1_LIRAssembler_aarch64.cpp).
 
 use super::instructions::{
     Around, DROP_PAIR, INSTRUCTION_BYTES, RESTORE_AFTER_CALL, Record, has_pushed_record, pushed_record,
@@ -17,15 +19,15 @@ use crate::signal::walk::compiled::Part;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk, WalkError};
 
-/// How far before `frame_complete` the frame is made: barriers lie between.
+/// The most bytes between the making of the frame and `frame_complete`: barriers lie between.
 const PROLOGUE_BYTES: usize = 256;
 
-/// Where the interrupted method's caller is to be found.
+/// The state of the interrupted method's frame, which says where its caller is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::signal::walk) enum Stage {
     /// The frame is complete.
     Complete,
-    /// It is being made or removed: its record is here.
+    /// The frame is being made or removed. Has the place of its record.
     Moving(Record),
 }
 
@@ -50,14 +52,16 @@ impl<M: Memory> Walk<'_, M> {
             .wrapping_add(self.bytes_saved_at(vm, blob, cursor.pc));
         let whole = Cursor { sp: cursor.sp.wrapping_add(pushed), ..*cursor };
         let caller = self.sized_caller(&whole, blob.frame_bytes);
-        // A larger frame may have an old address in it where a smaller one has the table of a search.
+        // With a string search's table on top, the slot that was read lies in the table if the frame is
+        // small, and holds no code address. In a larger frame that slot may hold an old code address.
         if blob.frame_bytes <= TABLE_BYTES as i64 && caller.is_ok_and(|caller| self.is_code(caller.pc)) {
             return caller;
         }
         self.caller_below_strings(vm, blob, cursor, registers).map_or(caller, Ok)
     }
 
-    /// In which part of the method the interrupted instruction at `pc` is, and where that leaves its frame.
+    /// The part of the method that the interrupted instruction at `pc` is in, and the state of the frame
+    /// there.
     pub(in crate::signal::walk) fn interrupted_stage(
         &self,
         vm: &VmLayout,
@@ -79,9 +83,10 @@ impl<M: Memory> Walk<'_, M> {
         Ok((part, record.map_or(Stage::Complete, Stage::Moving)))
     }
 
-    /// The frame that is returned to at `cursor` as its size counts. C2 calls native code with a pair on the stack that tells where from:
-    /// `adr x9, next; stp xzr, x9, [sp, -16]!; blr x8; next: add sp, sp, 16` (cpu/aarch64/aarch64.ad,
-    /// aarch64_enc_java_to_runtime, JDK 11-25). `Continuation.doYield` calls the VM with another pair there.
+    /// The cursor of a returned-to frame with SP at the point from which the frame's size counts. C2 pushes a
+    /// pair with the return address before it calls native code: `adr x9, next; stp xzr, x9, [sp, -16]!; blr
+    /// x8; next: add sp, sp, 16` (cpu/aarch64/aarch64.ad, aarch64_enc_java_to_runtime, JDK 11-25).
+    /// `Continuation.doYield` pushes another pair when it calls the VM.
     pub(in crate::signal::walk) fn without_call_words(&self, cursor: Cursor) -> Cursor {
         let breadcrumb = || self.memory.load_u64(cursor.sp.wrapping_add(8)) == Some(cursor.pc);
         let has_pair = || match self.memory.load_u32(cursor.pc) {
@@ -94,9 +99,10 @@ impl<M: Memory> Walk<'_, M> {
         cursor
     }
 
-    /// The caller of an interrupted method without a frame, a wrapper of a method handle's intrinsic (`linkToStatic`). A
-    /// collector's barrier in it has a record around its call (cpu/aarch64/sharedRuntime_aarch64.cpp, gen_special_dispatch;
-    /// gc/*/*BarrierSetAssembler_aarch64.cpp, JDK 11-25).
+    /// The caller of an interrupted method without a frame: a wrapper of a method handle intrinsic
+    /// (`linkToStatic`). A collector's barrier in such a wrapper makes a record around its call
+    /// (cpu/aarch64/sharedRuntime_aarch64.cpp, gen_special_dispatch; gc/*/*BarrierSetAssembler_aarch64.cpp,
+    /// JDK 11-25).
     fn frameless_method_caller(
         &self,
         blob: &Blob,
@@ -128,7 +134,7 @@ impl<M: Memory> Walk<'_, M> {
         self.check_progress(cursor, Cursor { pc, sp, fp, interrupted: false })
     }
 
-    /// The caller of what was interrupted at `cursor`, whose frame record is at `record`.
+    /// The caller of the code that was interrupted at `cursor` and whose frame record is at `record`.
     pub(super) fn caller_by_record(
         &self,
         cursor: &Cursor,
@@ -145,7 +151,8 @@ impl<M: Memory> Walk<'_, M> {
         }
     }
 
-    /// Whether the method's entry has saved the record before it came to `pc`: not if it has yet to do so.
+    /// Whether the method's entry has saved the record before `pc`: it has if no instruction from `pc` on
+    /// saves it.
     fn is_saved(&self, blob: &Blob, pc: u64, complete_at: u64) -> bool {
         let mut code = [0_u8; PROLOGUE_BYTES];
         let length = (complete_at.wrapping_sub(pc) as usize).min(PROLOGUE_BYTES);

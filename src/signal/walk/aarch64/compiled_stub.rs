@@ -1,5 +1,5 @@
-//! A compiled method interrupted in the stubs behind its code, on aarch64: they have no frame of their own, and where the
-//! method was left is in x30.
+//! A compiled method interrupted in the stubs behind its code, on aarch64. The stubs have no frame of their
+//! own, and the place where the method's code was left is in x30.
 
 use super::instructions::{BR_X8, INSTRUCTION_BYTES, is_call, moved_immediate};
 use crate::core::memory::Memory;
@@ -12,18 +12,20 @@ use crate::signal::walk::{Cursor, Walk};
 const ISB: u32 = 0xd503_3fdf;
 /// `ldr x8, pc + 8`
 const LOAD_TARGET: u32 = 0x5800_0048;
-/// HotSpot's register of the Method that is called.
+/// The register in which HotSpot passes the called Method.
 const METHOD: u32 = 12;
 const SCRATCH: u32 = 8;
-/// No stub of either kind has more instructions: `isb`, an address of up to four in x12 and in x8, `br x8`.
+/// The most instructions of a stub of either kind: `isb`, an address of up to four instructions in x12 and
+/// another in x8, `br x8`.
 const MAX_INSTRUCTIONS: u64 = 10;
-/// A deoptimisation handler is `adr x30, handler` and a jump: of one instruction, or `adrp; add; br`, or four moves.
+/// The most instructions of a deoptimisation handler: `adr x30, handler` and a jump, which is one
+/// instruction, `adrp; add; br`, or four moves.
 const MAX_HANDLER_INSTRUCTIONS: u64 = 5;
 
 impl<M: Memory> Walk<'_, M> {
-    /// If a compiled method's stub for a call was interrupted, the call in the same method that led there: the stub has
-    /// a return address, but is no callee. There are those of static calls, `isb; mov x12, method; mov x8, entry; br
-    /// x8`, and those that reach further than a call can, `ldr x8, target; br x8`
+    /// If a stub for a call was interrupted, the call in the same method that led to the stub: the stub has a
+    /// return address, but is no callee. There are two kinds: stubs of static calls, `isb; mov x12, method;
+    /// mov x8, entry; br x8`, and stubs for targets that a call cannot reach, `ldr x8, target; br x8`
     /// (cpu/aarch64/macroAssembler_aarch64.cpp, emit_static_call_stub, emit_trampoline_stub, JDK 11-25).
     pub(in crate::signal::walk) fn static_call_stub_caller(
         &self,
@@ -34,7 +36,7 @@ impl<M: Memory> Walk<'_, M> {
         if !self.is_in_call_stub(cursor.pc) {
             return None;
         }
-        // Nothing else than a call in the method's code before it leads there.
+        // Only a call in the method's code before the stub leads to the stub.
         let pc = registers.lr();
         let is_call = is_call(self.memory.load_u32(pc.wrapping_sub(INSTRUCTION_BYTES))?);
         if !is_call || !(blob.code_begin..cursor.pc).contains(&pc) {
@@ -70,8 +72,8 @@ impl<M: Memory> Walk<'_, M> {
         code(parts) == BR_X8 && (names_method || named_before())
     }
 
-    /// If a deoptimisation handler was interrupted, the frame as it is when the handler is through: returned to at the
-    /// handler's beginning. The handler puts that address into x30 and leaves: `adr x30, handler; jump`
+    /// If a deoptimisation handler was interrupted, the frame in its state after the handler: returned to at
+    /// the handler's beginning. The handler puts that address into x30 and leaves: `adr x30, handler; jump`
     /// (cpu/aarch64/aarch64.ad emit_deopt_handler, c1_LIRAssembler_aarch64.cpp, JDK 11-25).
     pub(in crate::signal::walk) fn deopt_handler_frame(
         &self,
@@ -84,7 +86,7 @@ impl<M: Memory> Walk<'_, M> {
             .map(|done| cursor.pc.wrapping_sub(done.wrapping_mul(INSTRUCTION_BYTES)));
         let mut handlers = starts.into_iter().filter(|&start| self.is_deopt_handler(vm, blob, start));
         let pc = handlers.next()?;
-        // Behind the first instruction that is what x30 says.
+        // Behind the handler's first instruction x30 holds its beginning.
         if pc != cursor.pc && registers.lr() != pc {
             return None;
         }

@@ -1,7 +1,8 @@
-//! Code that leaves a continuation for its carrier, on aarch64: the ends of `Continuation.doYield` and of cont_preempt
-//! (cpu/aarch64/sharedRuntime_aarch64.cpp gen_continuation_yield, continuation_enter_cleanup; stubGenerator_aarch64.cpp
-//! generate_cont_preempt_stub; 21 and 25): `ldr x8, [x28, _cont_entry]; mov sp, x8`, the thread's fields put back, `add
-//! x29, sp, 64; mov sp, x29; ldp x29, x30, [sp], 16; ret`.
+//! Code that leaves a continuation for its carrier, on aarch64: the ends of `Continuation.doYield` and of
+//! cont_preempt. The code is `ldr x8, [x28, _cont_entry]; mov sp, x8`, then instructions that restore the
+//! thread's fields, then `add x29, sp, 64; mov sp, x29; ldp x29, x30, [sp], 16; ret`
+//! (cpu/aarch64/sharedRuntime_aarch64.cpp gen_continuation_yield, continuation_enter_cleanup;
+//! stubGenerator_aarch64.cpp generate_cont_preempt_stub; JDK 21 and 25).
 
 use super::instructions::{INSTRUCTION_BYTES, POP_RECORD, RET};
 use super::return_address::strip;
@@ -10,10 +11,11 @@ use crate::core::memory::Memory;
 use crate::signal::walk::Cursor;
 use crate::signal::walk::registers::Registers;
 
-/// How much code stands between.
+/// The most bytes of code between the change of SP and the return.
 const EXIT_BYTES: usize = 160;
 
-/// The carrier's frame, `Continuation.run`'s, if the thread was interrupted behind the change of the stack pointer.
+/// The carrier's frame, that of `Continuation.run`, if the thread was interrupted behind the change of the
+/// stack pointer.
 pub(in crate::signal::walk) fn carrier(
     memory: &impl Memory,
     layout: &ContinuationLayout,
@@ -43,7 +45,7 @@ pub(in crate::signal::walk) fn carrier(
     }
 }
 
-/// `ldr x, [x28, _cont_entry]; mov sp, x`
+/// Whether the instructions are `ldr x, [x28, _cont_entry]; mov sp, x`.
 fn is_taking_stack(layout: &ContinuationLayout, load: u32, moves: u32) -> bool {
     let register = load & 0x1f;
     load == 0xf940_0380 | (layout.entry >> 3) << 10 | register && moves == 0x9100_001f | register << 5

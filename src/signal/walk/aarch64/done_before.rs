@@ -1,35 +1,35 @@
-//! What code without a frame of its own, an adapter or an interpreter's entry, has done on the way to an instruction: told by
-//! the instructions before.
+//! The actions of code without a frame of its own (an adapter or an interpreter's entry) before an
+//! instruction, read from the preceding instructions.
 
 use super::instructions::{POP_RECORD, PUSH_RECORD};
 
 /// `mov x13, sp` and `mov x19, sp`.
 const SET_SENDER_SP: [(u32, u8); 2] = [(0x9100_03ed, 13), (0x9100_03f3, 19)];
-/// `stp x10, x, [sp, -16]!` and `ldp x10, x, [sp], 16`, whatever the other register.
+/// `stp x10, x, [sp, -16]!` and `ldp x10, x, [sp], 16`, with any other register.
 const KEEP_X10: u32 = 0xa9bf_03ea;
 const RESTORE_X10: u32 = 0xa8c1_03ea;
 /// `mov x19, x13`
 const KEEP_SENDER_SP: u32 = 0xaa0d_03f3;
 const FP: u32 = 29;
 
-/// Of what can be done and undone, what came last.
+/// For each action that can be done and undone, the one that came last.
 #[derive(Clone, Copy, Default)]
 pub(super) struct DoneBefore {
     /// The register in which C2I has saved the sender's SP.
     pub(super) sender_sp: Option<u8>,
-    /// Whether a frame record is pushed, or popped again.
+    /// Whether a frame record has been pushed (`true`) or popped again (`false`).
     record: Option<bool>,
-    /// Whether x10 is pushed, or popped again.
+    /// Whether x10 has been pushed (`true`) or popped again (`false`).
     x10: Option<bool>,
     pub(super) takes_sender_sp: bool,
-    /// In x19, where it was in x13.
+    /// Whether the sender's SP, which was in x13, is kept in x19.
     pub(super) keeps_sender_sp: bool,
     /// The register that x30 was moved to.
     pub(super) keeps_return: Option<u8>,
 }
 
 impl DoneBefore {
-    /// Of these instructions, the last one first.
+    /// Evaluates these instructions, the last one first.
     pub(super) fn by(instructions: impl Iterator<Item = u32>) -> Self {
         let mut done = Self::default();
         instructions.for_each(|code| done.note(code));
@@ -40,7 +40,7 @@ impl DoneBefore {
         self.record == Some(true)
     }
 
-    /// What a pair with x10 takes above the record, where there is one.
+    /// The bytes above the record, or above SP if there is no record, that a pair with x10 takes.
     pub(super) fn bytes_kept(&self) -> u64 {
         if self.x10 == Some(true) { 16 } else { 0 }
     }
@@ -66,7 +66,7 @@ impl DoneBefore {
     }
 }
 
-/// `mov sp, x` and `and sp, x, -16`, but for what leaves a frame.
+/// Whether the instruction is `mov sp, x` or `and sp, x, -16`, except the one that leaves a frame.
 fn takes_sp(code: u32) -> bool {
     matches!(code & 0xffff_fc1f, 0x9100_001f | 0x927c_ec1f) && code >> 5 & 0x1f != FP
 }

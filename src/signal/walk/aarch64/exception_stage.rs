@@ -1,13 +1,16 @@
-//! Stubs that pass an exception from one compiled frame on to the next, on aarch64. The compiled frame below them is
-//! complete, but it has called nobody: where it was left is in x3, and in x30 as well where a stub is entered.
+//! Stubs that pass an exception from one compiled frame on to the next, on aarch64. The compiled frame below
+//! such a stub is complete, but has made no call: the place where its code was left is in x3, and in x30 too
+//! where a stub is entered.
 //!
 //! - ExceptionBlob, to which a compiled method's exception handler jumps: `stp x29, x30, [sp, -16]!; … ; ldp x29, x3,
 //!   [sp], 16; … ; br x8` (runtime_aarch64.cpp generate_exception_blob, JDK 11-25; x30 in place of x3 in 11 and 17).
-//! - Stubs that are entered with a return address and leave for its handler: `mov x3, x30; … ; br`, or from x19, where
-//!   forward_exception keeps it (stubGenerator_aarch64.cpp generate_forward_exception; C1's unwind_exception,
-//!   c1_Runtime1_aarch64.cpp generate_unwind_exception; C2's rethrow stub).
-//! - C1's handle_exception_from_callee, which is called and puts the handler in place of its return address: `str x0,
-//!   [x29, 8]; mov sp, x29; ldp x29, x30, [sp], 16; ret` (c1_Runtime1_aarch64.cpp, generate_handle_exception).
+//! - Stubs that are entered with a return address and leave for the handler of that address: `mov x3, x30; …
+//!   ; br`, or `mov x3, x19` in forward_exception, which keeps the address in x19 (stubGenerator_aarch64.cpp
+//!   generate_forward_exception; C1's unwind_exception, c1_Runtime1_aarch64.cpp generate_unwind_exception;
+//!   C2's rethrow stub).
+//! - C1's handle_exception_from_callee, which is called, and replaces its return address by the handler: `str
+//!   x0, [x29, 8]; mov sp, x29; ldp x29, x30, [sp], 16; ret` (c1_Runtime1_aarch64.cpp,
+//!   generate_handle_exception).
 
 use super::instructions::{INSTRUCTION_BYTES, POP_RECORD, is_register_jump};
 use crate::core::memory::Memory;
@@ -20,13 +23,13 @@ use crate::signal::walk::{Cursor, Walk, WalkError};
 const POP_TO_X3: u32 = 0xa8c1_0ffd;
 /// `mov x3, x30` and `mov x3, x19`.
 const MOVES_TO_X3: [u32; 2] = [0xaa1e_03e3, 0xaa13_03e3];
-/// How far behind the jump may stand.
+/// The most instructions between the move or pop and the jump.
 const JUMP_INSTRUCTIONS: u64 = 8;
-/// How many pairs of words a stub without a frame may have pushed before it called out.
+/// The most pairs of words that a stub without a frame may have pushed before it called out.
 const MAX_PAIRS: u64 = 4;
 
 impl<M: Memory> Walk<'_, M> {
-    /// The compiled frame whose exception the ExceptionBlob that was interrupted at `cursor` looks after.
+    /// The compiled frame whose exception the interrupted ExceptionBlob at `cursor` handles.
     pub(in crate::signal::walk) fn exception_blob_caller(
         &self,
         blob: &Blob,
@@ -48,7 +51,8 @@ impl<M: Memory> Walk<'_, M> {
         }
     }
 
-    /// The frame to whose handler a stub is about to jump, with the address that it was to return to in x3.
+    /// The frame to whose handler a stub is about to jump. The stub has the address to which it was to return
+    /// in x3.
     pub(in crate::signal::walk) fn jump_to_handler_caller(
         &self,
         vm: &VmLayout,
@@ -67,8 +71,8 @@ impl<M: Memory> Walk<'_, M> {
         (is_set && jumps && self.is_java_code(vm, pc)).then(|| left_at(pc, cursor.sp, registers))
     }
 
-    /// The caller of a stub that says that it has no frame size, and has called out: C1's unwind_exception, which pushes
-    /// x30 with the exception, and a pair more for the call (MacroAssembler::call_VM_leaf_base).
+    /// The caller of a stub that has no frame size and has called out: C1's unwind_exception. It pushes x30
+    /// with the exception, and one more pair for the call (MacroAssembler::call_VM_leaf_base).
     pub(in crate::signal::walk) fn called_out_of_stub_caller(
         &self,
         vm: &VmLayout,
@@ -83,7 +87,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 }
 
-/// A frame that was left at `pc` for a handler of its own.
+/// A frame that was left at `pc` for its own exception handler.
 fn left_at(pc: u64, sp: u64, registers: &Registers) -> Cursor {
     Cursor { pc, sp, fp: registers.fp(), interrupted: false }
 }

@@ -1,7 +1,7 @@
-//! StubRoutines' forward_exception on aarch64, which has no frame: it is entered with the address in x30 at which a Java
-//! frame is to go on with its pending exception, keeps it in x19, asks for that frame's handler (with a pair pushed for
-//! the call), moves x19 to x30 and x3, and jumps (cpu/aarch64/stubGenerator_aarch64.cpp, generate_forward_exception, JDK
-//! 11-25).
+//! StubRoutines' forward_exception on aarch64, which has no frame. It is entered with an address in x30 at
+//! which a Java frame is to go on with its pending exception. It keeps that address in x19, asks for that
+//! frame's handler (with a pair pushed for the call), moves x19 to x30 and x3, and jumps
+//! (cpu/aarch64/stubGenerator_aarch64.cpp, generate_forward_exception, JDK 11-25).
 
 use super::instructions::INSTRUCTION_BYTES;
 use crate::core::memory::Memory;
@@ -12,12 +12,13 @@ use crate::signal::walk::{Cursor, Walk, WalkError};
 /// `stp x8, x12, [sp, -16]!` and `ldp x8, x12, [sp], 16` (MacroAssembler::call_VM_leaf_base).
 const PUSH_FOR_CALL: u32 = 0xa9bf_33e8;
 const POP_BEHIND_CALL: u32 = 0xa8c1_33e8;
-/// More than the stub has.
+/// The most instructions of the stub, more than it has.
 const MAX_INSTRUCTIONS: u64 = 64;
 
 impl<M: Memory> Walk<'_, M> {
-    /// The frame whose exception forward_exception passes on, if that is where `cursor` is: interrupted, with these
-    /// registers. At its call the address is in a register that the called function may have saved anywhere.
+    /// The frame whose exception forward_exception passes on, if `cursor` is in that stub. `interrupted` has
+    /// the registers if the stub was interrupted. In its call the address is in a register that the called
+    /// function may have saved anywhere.
     pub(in crate::signal::walk) fn forward_exception_caller(
         &self,
         vm: &VmLayout,
@@ -37,7 +38,7 @@ impl<M: Memory> Walk<'_, M> {
             });
         let pushed = if last == Some(PUSH_FOR_CALL) { 16 } else { 0 };
         let lr = registers.lr();
-        // Behind the call it is an address of this stub.
+        // Behind the call x30 holds an address of this stub.
         let pc = if stub.contains(lr) { registers.x19() } else { lr };
         let sp = cursor.sp.wrapping_add(pushed);
         Some(Ok(Cursor { pc, sp, fp: cursor.fp, interrupted: false }))

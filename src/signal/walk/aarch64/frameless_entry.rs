@@ -1,9 +1,10 @@
-//! The interpreter's entries that have no frame, on aarch64: intrinsics (`Math.sin`, `Reference.get`, `CRC32.update`). The
-//! return address is in x30, and they take the sender's SP before they return: `mov sp, x19` or `and sp, x19, -16` (x13 in
-//! 11 and 17). Those that call, which they do behind that, keep x30 in x23 (x19 in 11 and 17). A collector's barrier in
-//! `Reference.get` makes a frame record for its call, before SP is the sender's, which is in x19 by then
+//! The interpreter's entries that have no frame, on aarch64: intrinsics (`Math.sin`, `Reference.get`,
+//! `CRC32.update`). The return address is in x30. Before they return, they set SP to the sender's SP: `mov
+//! sp, x19` or `and sp, x19, -16` (x13 in JDK 11 and 17). Entries that call a function do so behind that
+//! instruction, and keep x30 in x23 (x19 in JDK 11 and 17). A collector's barrier in `Reference.get` makes a
+//! frame record for its call before SP is set, with the sender's SP in x19
 //! (cpu/aarch64/templateInterpreterGenerator_aarch64.cpp, generate_math_entry, generate_Reference_get_entry;
-//! gc/g1/g1BarrierSetAssembler_aarch64.cpp, load_at; 11 to 25).
+//! gc/g1/g1BarrierSetAssembler_aarch64.cpp, load_at; JDK 11 to 25).
 
 use super::done_before::DoneBefore;
 use super::instructions::{has_pushed_record, instructions_before, is_call, leaves, pushed_record};
@@ -15,9 +16,10 @@ use crate::signal::walk::blob::Blob;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk, WalkError};
 
-/// The register in which the sender's SP is kept over a barrier's call.
+/// The register in which the sender's SP is preserved across a barrier's call.
 const KEPT_SENDER_SP: u8 = 19;
-/// A barrier that saves all registers is shorter.
+/// The most instructions before the interrupted one that are read. A barrier that saves all registers is
+/// shorter.
 const MAX_INSTRUCTIONS: u64 = 256;
 
 impl<M: Memory> Walk<'_, M> {
@@ -42,15 +44,16 @@ impl<M: Memory> Walk<'_, M> {
             let caller = self.caller_by_record(cursor, registers, record)?;
             return Ok(Cursor { sp, ..caller });
         }
-        // Behind a call x30 leads to where the entry was returned to.
+        // Behind a call x30 holds an address of the entry itself.
         let kept = done.keeps_return.and_then(|register| registers.by_dwarf_number(register)).map(strip);
         let lr = registers.lr();
         let pc = kept.filter(|_| entry.code.contains(lr)).unwrap_or(lr);
         Ok(Cursor { pc, sp, fp: cursor.fp, interrupted: false })
     }
 
-    /// The caller of a frameless entry that has called a C function, in a barrier, whose record x29 leads to, or itself, for
-    /// which it keeps the return address in a register. `None` if `cursor` is elsewhere.
+    /// The caller of a frameless entry that has called a C function: either in a barrier, which makes a
+    /// record that x29 points to, or by itself, with the return address kept in a register. `None` if
+    /// `cursor` is not in such an entry.
     pub(in crate::signal::walk) fn frameless_entry_caller(
         &self,
         vm: &VmLayout,
@@ -73,7 +76,7 @@ impl<M: Memory> Walk<'_, M> {
         Some(caller.filter(is_return).ok_or(WalkError::NoFrameSize))
     }
 
-    /// The caller by the record that x29 leads to. One that is compiled has its SP above the arguments.
+    /// The caller by the record that x29 points to. The SP of a compiled caller is above the arguments.
     fn recorded_entry_caller(&self, vm: &VmLayout, cursor: &Cursor, has_sender_sp: bool) -> Option<Cursor> {
         let (fp, above) = (self.memory.load_u64(cursor.fp)?, cursor.fp.wrapping_add(16));
         let pc = self.load_return_address(cursor.fp.wrapping_add(8)).ok()?;
@@ -86,8 +89,8 @@ impl<M: Memory> Walk<'_, M> {
         self.check_progress(cursor, Cursor { pc, sp, fp, interrupted: false }).ok()
     }
 
-    /// The caller of an interpreter's entry of a method handle's intrinsic that has called the collector. x13, in which 11 and 17
-    /// tell the sender's SP, is kept by nobody.
+    /// The caller of an interpreter's entry for a method handle intrinsic that has called the collector. In
+    /// JDK 11 and 17 the sender's SP is passed in x13, which no function preserves.
     pub(in crate::signal::walk) fn called_out_of_method_handle_entry_caller(
         &self,
         vm: &VmLayout,
@@ -101,9 +104,9 @@ impl<M: Memory> Walk<'_, M> {
         self.recorded_entry_caller(vm, cursor, in_x19).ok_or(WalkError::NoFrameSize)
     }
 
-    /// The caller of an interrupted stub, or, if that is a frameless entry that compiled code has called, the entry's. The
-    /// stubs that entries call leave the register alone that the return address is kept in, or save it right below their
-    /// record (macroAssembler_aarch64_trig.cpp, generate_dsin_dcos, 11 to 25).
+    /// The caller of an interrupted stub. If that is a frameless entry that compiled code has called, the
+    /// entry's caller. The stubs that entries call do not change the register with the return address, or
+    /// save it right below their record (macroAssembler_aarch64_trig.cpp, generate_dsin_dcos, JDK 11 to 25).
     pub(in crate::signal::walk) fn without_frameless_entry(
         &self,
         vm: &VmLayout,
@@ -124,7 +127,7 @@ impl<M: Memory> Walk<'_, M> {
         Ok(pc.map_or(caller, |pc| Cursor { pc, ..caller }))
     }
 
-    /// What the entry has done on the straight way to `pc`.
+    /// The entry's actions before `pc`, along straight code.
     fn done_in_entry(&self, entry: &InterpreterEntry, pc: u64) -> DoneBefore {
         let before = instructions_before(self.memory, entry.code.start, pc, MAX_INSTRUCTIONS);
         DoneBefore::by(before.take_while(|&code| is_call(code) || !leaves(code)))

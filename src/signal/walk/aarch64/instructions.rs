@@ -1,14 +1,15 @@
-//! A64 instructions of HotSpot's code, and what those around an interrupted one say of its frame record: the pair of the
-//! caller's x29 and the return address, which x30 has until it is saved, and again when it has been restored.
+//! A64 instructions of HotSpot's code, and the place of a frame record by the instructions around an
+//! interrupted one. A record is the pair of the caller's x29 and the return address. The return address is in
+//! x30 until the record is saved, and again when it has been restored.
 //!
-//! | Code | Is |
+//! | Code | Meaning |
 //! |---|---|
 //! | `sub sp, sp, N; stp x29, x30, [sp, N - 16]` | the entry of a small frame (MacroAssembler::build_frame) |
-//! | `stp x29, x30, [sp, -16]!; [mov x8, M;] sub sp, sp, M` | that of a large one |
-//! | `stp x29, x30, [sp, -16]!; mov x29, sp` | that of a stub, and of a native method's wrapper (enter) |
+//! | `stp x29, x30, [sp, -16]!; [mov x8, M;] sub sp, sp, M` | the entry of a large frame |
+//! | `stp x29, x30, [sp, -16]!; mov x29, sp` | the entry of a stub, or of a native method's wrapper (enter) |
 //! | `ldp x29, x30, [sp, N - 16]; add sp, sp, N` | the exit of a small frame (remove_frame) |
-//! | `[mov x8, M;] add sp, sp, M; ldp x29, x30, [sp], 16` | that of a large one |
-//! | `mov sp, x29; ldp x29, x30, [sp], 16` | that of the others (leave) |
+//! | `[mov x8, M;] add sp, sp, M; ldp x29, x30, [sp], 16` | the exit of a large frame |
+//! | `mov sp, x29; ldp x29, x30, [sp], 16` | the exit of a stub or wrapper (leave) |
 //!
 //! Sources: cpu/aarch64/macroAssembler_aarch64.cpp, macroAssembler_aarch64.hpp (JDK 11-25).
 
@@ -24,8 +25,8 @@ pub(super) const POP_RECORD: u32 = 0xa8c1_7bfd;
 pub(super) const MOVE_SP_TO_FP: u32 = 0x9100_03fd;
 /// `add sp, sp, 16`
 pub(super) const DROP_PAIR: u32 = 0x9100_43ff;
-/// `ldp x8, x12, [sp], 16`: what the macro assembler keeps for itself over a call of the VM (MacroAssembler::
-/// call_VM_leaf_base, JDK 11-25).
+/// `ldp x8, x12, [sp], 16`: pops the registers that the macro assembler saves across a call of the VM
+/// (MacroAssembler::call_VM_leaf_base, JDK 11-25).
 pub(super) const RESTORE_AFTER_CALL: u32 = 0xa8c1_33e8;
 /// `sub sp, sp, x8`
 const SUB_SP_X8: u32 = 0xcb28_63ff;
@@ -36,24 +37,25 @@ const ADD_SP: u32 = 0x9100_03ff;
 /// `br x8`
 pub(super) const BR_X8: u32 = 0xd61f_0100;
 
-/// From the push of a record to its pop where all registers are saved in between, with some to spare.
+/// The most instructions from the push of a record to its pop, with some to spare, if all registers are saved
+/// between.
 const MAX_WITH_RECORD: u64 = 256;
 
-/// How many instructions on both sides of the interrupted one are looked at.
+/// The numbers of instructions before and behind the interrupted one that are read.
 const BEFORE: usize = 8;
 const AFTER: usize = 2;
 const BYTES: usize = (BEFORE + 1 + AFTER) * 4;
 
-/// Where a frame record is.
+/// The place of a frame record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::signal::walk) enum Record {
-    /// In x29 and x30; the caller's SP is this many bytes above SP.
+    /// In x29 and x30. The caller's SP is this many bytes above SP.
     InRegisters(u64),
-    /// This many bytes above SP; the caller's SP lies right behind it.
+    /// On the stack, this many bytes above SP. The caller's SP lies right behind the record.
     OnStack(u64),
 }
 
-/// Instructions around an interrupted one. What could not be read is 0, which is none.
+/// The instructions around an interrupted one. An unreadable instruction is 0, which is not an instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Around {
     code: [u32; BEFORE + 1 + AFTER],
@@ -78,13 +80,13 @@ impl Around {
         Self { code }
     }
 
-    /// The instruction this many behind the interrupted one (before it, if negative).
+    /// The instruction `distance` instructions behind the interrupted one, or before it if negative.
     pub(super) fn at(&self, distance: isize) -> u32 {
         let index = BEFORE.checked_add_signed(distance);
         index.and_then(|index| self.code.get(index)).copied().unwrap_or(0)
     }
 
-    /// Where the record is, as far as the instructions tell. `frame_bytes` is the size of the whole frame, if it has one
+    /// The place of the record, if the instructions show it. `frame_bytes` is the size of the whole frame if
     /// that is fixed.
     pub(super) fn record(&self, frame_bytes: i64) -> Option<Record> {
         let (before, at, next) = (self.at(-1), self.at(0), self.at(1));
@@ -116,21 +118,21 @@ impl Around {
         (is_popped || self.is_return_poll_stub()).then_some(Record::InRegisters(0))
     }
 
-    /// Whether the interrupted instruction is the first of those that remove the frame.
+    /// Whether the interrupted instruction is the first one that removes the frame.
     pub(super) fn begins_exit(&self, frame_bytes: i64) -> bool {
         let small = u64::try_from(frame_bytes).ok().and_then(SmallFrame::of);
         small.is_some_and(|small| self.at(0) == small.restore && self.at(1) == small.remove)
             || self.is_shrinking_large_frame()
     }
 
-    /// At `add sp, sp, M` before the record is popped, whose M is in x8 if it is large.
+    /// Whether `add sp, sp, M` is next, followed by the pop of the record. A large M is in x8.
     fn is_shrinking_large_frame(&self) -> bool {
         let is_add = |instruction: u32| instruction == ADD_SP_X8 || instruction & 0xff80_03ff == ADD_SP;
         is_add(self.at(0)) && self.at(1) == POP_RECORD
     }
 
-    /// Whether one of the instructions before, from which nothing leads elsewhere for good, is as asked for. It is told
-    /// with the one before it.
+    /// Whether one of the preceding instructions, back to the last one that jumps away for good, satisfies
+    /// `is_wanted`. The predicate also gets the instruction before it.
     fn is_behind(&self, is_wanted: impl Fn(u32, u32) -> bool) -> bool {
         (1..=BEFORE as isize)
             .map(|back| (self.at(back.wrapping_neg()), self.at(back.wrapping_neg().wrapping_sub(1))))
@@ -138,7 +140,8 @@ impl Around {
             .any(|(instruction, earlier)| is_wanted(instruction, earlier))
     }
 
-    /// Between the push of a record and `sub sp, sp, x8`, where x8 gets the size by one or two moves.
+    /// Whether the interrupted instruction is between the push of a record and `sub sp, sp, x8`. The size is
+    /// moved to x8 by one or two instructions.
     fn is_sizing_large_frame(&self) -> bool {
         let is_move = |instruction: u32| instruction & 0x9f80_001f == 0x9280_0008 || is_orr_x8(instruction);
         let moves = (1..=2).take_while(|&back: &isize| is_move(self.at(back.wrapping_neg()))).count();
@@ -148,8 +151,10 @@ impl Around {
             && self.at((moves as isize).wrapping_neg().wrapping_sub(1)) == PUSH_RECORD
     }
 
-    /// The stub of a poll before a return, where the frame is gone as at the poll: `adr x8, poll; str x8, [x28, offset]`,
-    /// and a jump (c1_CodeStubs_aarch64.cpp C1SafepointPollStub, c2_CodeStubs_aarch64.cpp C2SafepointPollStub, 17 on).
+    /// Whether the interrupted instruction is in the stub of a poll before a return, where the frame has
+    /// already been removed, as at the poll: `adr x8, poll; str x8, [x28, offset]`, and a jump
+    /// (c1_CodeStubs_aarch64.cpp C1SafepointPollStub, c2_CodeStubs_aarch64.cpp C2SafepointPollStub, JDK 17
+    /// on).
     fn is_return_poll_stub(&self) -> bool {
         let is_adr = |instruction: u32| instruction & 0x9f00_001f == 0x1000_0008;
         let is_store = |instruction: u32| instruction & 0xffc0_03ff == 0xf900_0388;
@@ -162,15 +167,15 @@ impl Around {
     }
 }
 
-/// Whether code that begins at `begin` has a record of its own at `pc`, which it makes for some of its way (`enter`, calls,
-/// `leave`; collectors' barriers): what has been pushed last has not been popped.
+/// Whether code that begins at `begin` has a record of its own at `pc`. Collectors' barriers make one for a
+/// part of their code (`enter`, calls, `leave`). True if the last record that was pushed has not been popped.
 pub(super) fn has_pushed_record(memory: &impl Memory, begin: u64, pc: u64) -> bool {
     let mut changes = instructions_before(memory, begin, pc, MAX_WITH_RECORD)
         .filter(|&code| matches!(code, PUSH_RECORD | POP_RECORD));
     changes.next() == Some(PUSH_RECORD)
 }
 
-/// The instructions before `pc`, the last one first: back to `begin`, and so many at most.
+/// The instructions before `pc`, the last one first: back to `begin`, and at most `most`.
 pub(super) fn instructions_before(
     memory: &impl Memory,
     begin: u64,
@@ -182,7 +187,7 @@ pub(super) fn instructions_before(
     own.map_while(|address| memory.load_u32(address))
 }
 
-/// Where the record is that code before `pc` has pushed, and has x29 lead to right behind that.
+/// The place of the record that code before `pc` has pushed. Right behind the push the code sets x29 to it.
 pub(super) fn pushed_record(memory: &impl Memory, pc: u64, sp: u64, fp: u64) -> Record {
     match Around::read(memory, pc).record(0) {
         Some(record @ Record::OnStack(_)) => record,
@@ -190,7 +195,7 @@ pub(super) fn pushed_record(memory: &impl Memory, pc: u64, sp: u64, fp: u64) -> 
     }
 }
 
-/// The instructions that make and remove a frame of up to 512 bytes beside its record.
+/// The instructions that make and remove a frame of up to 512 bytes besides its record.
 struct SmallFrame {
     make: u32,
     save: u32,
@@ -215,28 +220,28 @@ impl SmallFrame {
     }
 }
 
-/// The instruction that saves the record in a frame of this size.
+/// Whether the instruction saves the record in a frame of this size.
 pub(super) fn saves_record(instruction: u32, frame_bytes: i64) -> bool {
     let small = u64::try_from(frame_bytes).ok().and_then(SmallFrame::of);
     instruction == PUSH_RECORD || small.is_some_and(|small| small.save == instruction)
 }
 
-/// Whether what follows is not reached from before: `b`, `bl`, `br`, `blr`, `ret`.
+/// Whether control does not pass directly from this instruction to the next: `b`, `bl`, `br`, `blr`, `ret`.
 pub(super) fn leaves(instruction: u32) -> bool {
     instruction & 0x7c00_0000 == 0x1400_0000 || instruction & 0xff9f_fc1f == 0xd61f_0000
 }
 
-/// Whether it is a call: `bl`, `blr`.
+/// Whether the instruction is a call: `bl`, `blr`.
 pub(super) fn is_call(instruction: u32) -> bool {
     instruction & 0xfc00_0000 == 0x9400_0000 || instruction & 0xffff_fc1f == 0xd63f_0000
 }
 
-/// Whether it jumps to a register: `br`.
+/// Whether the instruction is a jump to a register: `br`.
 pub(super) fn is_register_jump(instruction: u32) -> bool {
     instruction & 0xffff_fc1f == 0xd61f_0000
 }
 
-/// `orr x8, xzr, immediate`, which is how some sizes are moved.
+/// Whether the instruction is `orr x8, xzr, immediate`, which moves some sizes.
 fn is_orr_x8(instruction: u32) -> bool {
     instruction & 0xff80_03ff == 0xb200_03e8
 }

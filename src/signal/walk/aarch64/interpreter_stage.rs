@@ -1,7 +1,7 @@
 //! An interrupted frame of the interpreter, on aarch64.
 //!
-//! Outside the stages of entry and exit the frame is complete and x29 points to it. In them x29 still, or again, belongs
-//! to the caller, and the return address and the sender's SP are where this table says
+//! Outside the stages of entry and exit the frame is complete and x29 points to it. In those stages x29
+//! belongs to the caller. The return address and the sender's SP are in the places of this table
 //! (cpu/aarch64/templateInterpreterGenerator_aarch64.cpp, interp_masm_aarch64.cpp, JDK 11-25):
 //!
 //! | Stage | Return PC | Sender SP | Caller's x29 | Method |
@@ -20,7 +20,7 @@ use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, FrameSink, Walk, WalkError};
 
 impl<M: Memory> Walk<'_, M> {
-    /// Puts the interrupted interpreter frame into the sink and finds its caller.
+    /// Appends the interrupted interpreter frame and finds its caller.
     pub(in crate::signal::walk) fn interrupted_interpreter_step(
         &self,
         vm: &VmLayout,
@@ -33,7 +33,7 @@ impl<M: Memory> Walk<'_, M> {
         let caller = |pc, sp, fp| Cursor { pc, sp, fp, interrupted: false };
         if let Some(entry) = code.entry_at(pc) {
             if entry.push_fp == 0 {
-                // Behind a call the method is in no register any more, and the sample belongs to the caller.
+                // Behind a call no register holds the method any more, and the sample belongs to the caller.
                 let _ = self.entered_method(vm, registers, sink);
                 return self.frameless_caller(vm, entry, cursor, registers);
             }
@@ -48,8 +48,8 @@ impl<M: Memory> Walk<'_, M> {
                 return Ok(caller(return_pc, sender_sp, self.slot(cursor.fp, 0)?));
             }
         } else if let Some(exit) = code.exit_at(pc) {
-            // Which method it was is not in any register any more. The bytecode that returned has ended: the
-            // sample belongs to the caller, at its call.
+            // No register holds the method any more. The bytecode that returned has ended: the sample belongs
+            // to the caller, at its call.
             let sender_sp = if exit.native { registers.x20() } else { registers.x9() };
             return Ok(caller(registers.lr(), sender_sp, cursor.fp));
         }
@@ -59,10 +59,11 @@ impl<M: Memory> Walk<'_, M> {
         self.interpreted_step(vm, cursor, Some(registers.x22()), sink)
     }
 
-    /// The caller of an interpreter frame that an exception has removed, while its handler is looked for: above the
-    /// caller's frame lie the exception and the return address, and a pair for the call. Behind the call come `ldp x8, x12,
-    /// [sp], 16; mov x1, x0; ldp x0, x30, [sp], 16; mov x3, x30; br x1`
-    /// (templateInterpreterGenerator_aarch64.cpp, generate_throw_exception; MacroAssembler::call_VM_leaf_base).
+    /// The caller of an interpreter frame that an exception has removed, while its handler is looked up.
+    /// Above the caller's frame lie the exception and the return address, and a pair for the call. Behind the
+    /// call come `ldp x8, x12, [sp], 16; mov x1, x0; ldp x0, x30, [sp], 16; mov x3, x30; br x1`
+    /// (templateInterpreterGenerator_aarch64.cpp, generate_throw_exception;
+    /// MacroAssembler::call_VM_leaf_base).
     pub(in crate::signal::walk) fn removed_activation_caller(&self, cursor: &Cursor) -> Option<Cursor> {
         const LEAVES: [u32; 5] = [0xa8c1_33e8, 0xaa00_03e1, 0xa8c1_7be0, 0xaa1e_03e3, 0xd61f_0020];
         let mut code = [0_u8; LEAVES.len() * INSTRUCTION_BYTES as usize];

@@ -1,4 +1,4 @@
-//! The registers that a walk begins with.
+//! The registers with which a walk begins.
 
 use libc::{c_void, mcontext_t, siginfo_t, ucontext_t};
 
@@ -6,8 +6,8 @@ use super::return_address::strip;
 use crate::core::memory::Memory;
 use crate::signal::walk::WalkError;
 
-/// The general registers of an interrupted thread, by DWARF number (DWARF for the Arm 64-bit Architecture, "DWARF register
-/// names"), the program counter last.
+/// The general registers of an interrupted thread by DWARF number (DWARF for the Arm 64-bit Architecture,
+/// "DWARF register names"), and the program counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Registers {
@@ -36,7 +36,7 @@ impl Registers {
         x3 = 3,
         /// x9.
         x9 = 9,
-        /// x12, HotSpot's Method in the entry of one.
+        /// x12, HotSpot's Method in the entry of a method.
         x12 = 12,
         /// x19.
         x19 = 19,
@@ -48,7 +48,7 @@ impl Registers {
         x23 = 23,
         /// x28, HotSpot's JavaThread in Java code.
         x28 = 28,
-        /// x29, the frame pointer where there is one.
+        /// x29, the frame pointer, if the code keeps one.
         fp = 29,
         /// sp.
         sp = 31
@@ -59,7 +59,7 @@ impl Registers {
     /// # Safety
     /// `context` is the `ucontext_t` that the kernel passed to a handler.
     pub unsafe fn from_context(context: *const c_void) -> Self {
-        // SAFETY: by the contract.
+        // SAFETY: the caller passes the `ucontext_t` that the kernel passed to a handler.
         let mcontext = unsafe { &(*context.cast::<ucontext_t>()).uc_mcontext };
         let mut registers = Self { pc: mcontext.pc, ..Self::default() };
         let saved = mcontext.regs.iter().copied().chain([mcontext.sp]);
@@ -74,7 +74,7 @@ impl Registers {
     /// # Safety
     /// As for [`Registers::from_context`].
     pub unsafe fn program_counter(context: *const c_void) -> u64 {
-        // SAFETY: by the contract.
+        // SAFETY: the caller passes the `ucontext_t` that the kernel passed to a handler.
         unsafe { (*context.cast::<ucontext_t>()).uc_mcontext.pc }
     }
 
@@ -83,8 +83,9 @@ impl Registers {
         self.behind_waiting_system_call(memory).is_some()
     }
 
-    /// The address behind the system call that was waiting when the thread was interrupted. The kernel has it end with EINTR,
-    /// or sets the program counter back to it, to make it again (arch/arm64/kernel/signal.c, `do_signal`).
+    /// The address behind the system call that was waiting when the thread was interrupted. The kernel either
+    /// ends the call with EINTR, or sets the program counter back to it, so that the thread makes the call
+    /// again (arch/arm64/kernel/signal.c, `do_signal`).
     pub fn behind_waiting_system_call<M: Memory>(&self, memory: &M) -> Option<u64> {
         /// `svc #0`.
         const SVC: u32 = 0xd400_0001;
@@ -97,13 +98,13 @@ impl Registers {
         has_ended.then_some(self.pc)
     }
 
-    /// Has the thread, which has faulted in a load of `signal::safe_load`, go on at `behind` that load, with the
-    /// register cleared (x9) that says whether it has loaded.
+    /// Makes the thread, which has faulted in a load of `signal::safe_load`, go on at `behind` that load.
+    /// Clears the register (x9) that says whether the load succeeded.
     ///
     /// # Safety
     /// As for [`Registers::from_context`], and `behind` must be the address behind the load.
     pub unsafe fn fail_load(context: *mut c_void, behind: u64) {
-        // SAFETY: by the contract.
+        // SAFETY: the caller passes the `ucontext_t` that the kernel passed to a handler.
         let mcontext = unsafe { &mut (*context.cast::<ucontext_t>()).uc_mcontext };
         mcontext.pc = behind;
         if let Some(register) = mcontext.regs.get_mut(9) {
@@ -116,19 +117,19 @@ impl Registers {
         self.general.get(usize::from(number)).copied()
     }
 
-    /// The return address of a function that has not saved it: x30's.
+    /// The return address of a function that has not saved it, from x30.
     pub fn return_address(&self) -> Option<u64> {
         self.general.get(30).copied().map(strip)
     }
 
-    /// x30, without a signature.
+    /// x30 without its signature.
     pub fn lr(&self) -> u64 {
         self.return_address().unwrap_or(0)
     }
 }
 
-/// The registers in the signal frame at `sp`: a siginfo, and the `ucontext_t` behind it (the kernel's struct rt_sigframe,
-/// arch/arm64/kernel/signal.c).
+/// The registers in the signal frame at `sp`: a siginfo, followed by the `ucontext_t` (the kernel's struct
+/// rt_sigframe, arch/arm64/kernel/signal.c).
 pub fn read_signal_frame<M: Memory>(memory: &M, sp: u64) -> Result<Registers, WalkError> {
     let mcontext = sp
         .wrapping_add(size_of::<siginfo_t>() as u64)
@@ -145,8 +146,8 @@ pub fn read_signal_frame<M: Memory>(memory: &M, sp: u64) -> Result<Registers, Wa
     Ok(registers)
 }
 
-/// Whether a handler returns to `pc`: `mov x8, __NR_rt_sigreturn; svc 0`. The kernel's trampoline has no call frame
-/// information that says so (arch/arm64/kernel/vdso/sigreturn.S).
+/// Whether a handler returns to `pc`: the code there is `mov x8, __NR_rt_sigreturn; svc 0`. The kernel's
+/// trampoline has no call frame information that identifies it (arch/arm64/kernel/vdso/sigreturn.S).
 pub fn is_signal_return<M: Memory>(memory: &M, pc: u64) -> bool {
     memory.load_u64(pc) == Some(0xd400_0001_d280_1168)
 }

@@ -1,16 +1,17 @@
 //! Return addresses on aarch64: they may be signed.
 //!
-//! glibc and libjvm are built with pointer authentication, and HotSpot signs with `-XX:UseBranchProtection=standard`
-//! (cpu/aarch64/macroAssembler_aarch64.cpp, protect_return_address, 17 on). The signature lies above the address: code
-//! is below 2^48, unless a program asks for more (Documentation/arch/arm64/memory.rst).
+//! glibc and libjvm are built with pointer authentication, and HotSpot signs with
+//! `-XX:UseBranchProtection=standard` (cpu/aarch64/macroAssembler_aarch64.cpp, protect_return_address, JDK 17
+//! on). The signature is in the bits above the address: code is below 2^48, unless a program asks for more
+//! (Documentation/arch/arm64/memory.rst).
 
 const ADDRESS_BITS: u32 = 48;
 
-/// Whether a call leaves its return address on the stack. It is in x30; a function that calls nobody may leave it there,
-/// and its caller's stack pointer is its own.
+/// Whether a call pushes its return address onto the stack. A call leaves it in x30. A function that makes no
+/// call may keep it there, and its caller's stack pointer equals its own.
 pub(in crate::signal::walk) const IS_PUSHED: bool = false;
 
-/// The address alone.
+/// The address without its signature.
 pub(in crate::signal::walk) const fn strip(saved: u64) -> u64 {
     saved & ((1 << ADDRESS_BITS) - 1)
 }

@@ -1,8 +1,9 @@
-//! The blobs that compiled code polls into, on aarch64 (cpu/aarch64/sharedRuntime_aarch64.cpp, generate_handler_blob,
-//! save_live_registers, JDK 11-25). One is entered from the poll before a return, with the method's frame gone and its
-//! return address in x30; the others from a poll elsewhere, by the VM's signal handler, with anything in x30: they keep a
-//! frame record like that, and correct it when they have saved the registers, by `ldr x20, [x28, _saved_exception_pc];
-//! str x20, [x29, 8]`.
+//! The blobs that compiled code polls into, on aarch64 (cpu/aarch64/sharedRuntime_aarch64.cpp,
+//! generate_handler_blob, save_live_registers, JDK 11-25). One blob is entered from the poll before a return,
+//! with the method's frame removed and its return address in x30. The others are entered by the VM's signal
+//! handler from a poll elsewhere, with an arbitrary value in x30. They save that value in a frame record, and
+//! correct the record when the registers are saved, by `ldr x20, [x28, _saved_exception_pc]; str x20, [x29,
+//! 8]`.
 
 use super::instructions::{Around, INSTRUCTION_BYTES, Record};
 use crate::core::memory::Memory;
@@ -10,16 +11,16 @@ use crate::signal::walk::blob::Blob;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk, WalkError};
 
-/// What comes before the record is corrected takes less.
+/// The most bytes of code before the record is corrected.
 const MAX_SAVING_BYTES: usize = 512;
-/// The blob keeps all registers, SVE's too.
+/// The most bytes of a blob's frame, which has all registers, those of SVE too.
 const MAX_FRAME_BYTES: u64 = 32 * 1024;
 /// `str x20, [x29, 8]`
 const CORRECT_RECORD: u32 = 0xf900_07b4;
 
 impl<M: Memory> Walk<'_, M> {
-    /// The compiled method's frame that has polled into the blob that was interrupted at `cursor`; before a return, its
-    /// caller's.
+    /// The frame of the compiled method that has polled into the interrupted blob at `cursor`. For the poll
+    /// before a return, the method's caller.
     pub(in crate::signal::walk) fn safepoint_blob_caller(
         &self,
         blob: &Blob,
@@ -39,10 +40,10 @@ impl<M: Memory> Walk<'_, M> {
         }
     }
 
-    /// Where the thread has polled, as long as the blob that begins at `code_begin` has not put that into its record.
+    /// The address of the poll, until the blob that begins at `code_begin` has put it into its record.
     fn polled(&self, code_begin: u64, pc: u64) -> Result<Option<u64>, WalkError> {
         let mut code = [0_u8; MAX_SAVING_BYTES];
-        // A blob is larger, but it may be the last of a code heap.
+        // A blob is larger than this read, but may be the last of a code heap.
         if !self.memory.read_bytes(code_begin, &mut code) {
             return Err(WalkError::Unreadable);
         }
@@ -52,7 +53,7 @@ impl<M: Memory> Walk<'_, M> {
             let field = saved_pc_field(u32::from_le_bytes(*load))?;
             (u32::from_le_bytes(*store) == CORRECT_RECORD).then_some((at, field))
         });
-        // The blob of a return has nothing to correct.
+        // The blob for polls before a return corrects nothing.
         let Some((at, field)) = corrects else { return Ok(None) };
         let corrected = (at as u64).wrapping_add(2).wrapping_mul(INSTRUCTION_BYTES);
         if pc.wrapping_sub(code_begin) >= corrected {

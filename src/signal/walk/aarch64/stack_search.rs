@@ -1,11 +1,12 @@
-//! The caller of code that nothing describes and that cannot be followed to its return, on aarch64.
+//! The search for the caller of undescribed code that cannot be followed to its return, on aarch64.
 
 use crate::core::memory::Memory;
 use crate::signal::walk::{Cursor, Walk};
 
 impl<M: Memory> Walk<'_, M> {
-    /// None is certain: a return address on the stack does not say where the caller's frame begins, as it does where
-    /// calls push it. Instructions are all of one length, so that code can nearly always be followed.
+    /// Always `None`. A return address on the stack does not show where the caller's frame begins, unlike on
+    /// architectures where calls push it. All instructions have one length, so code can nearly always be
+    /// followed instead.
     pub(in crate::signal::walk) fn searched_caller(&self, _cursor: &Cursor) -> Option<Cursor> {
         None
     }

@@ -1,8 +1,9 @@
-//! What compiled code has on top of its frame while it searches in strings, on aarch64
-//! (cpu/aarch64/c2_MacroAssembler_aarch64.cpp, until 11 macroAssembler_aarch64.cpp; JDK 11-25).
+//! The data that compiled code has on top of its frame while it searches in strings, on aarch64
+//! (cpu/aarch64/c2_MacroAssembler_aarch64.cpp, in JDK 11 macroAssembler_aarch64.cpp; JDK 11-25).
 //!
-//! `string_indexof` has a table of 256 bytes there, by which it skips: `sub sp, sp, 256; mov; mov x, sp; …; add sp, sp, 256;
-//! b no_match; …; add sp, sp, 256; b done`. Comparisons have nothing on the stack.
+//! `string_indexof` has a table of 256 bytes there, which says how far it may skip: `sub sp, sp, 256; mov;
+//! mov x, sp; …; add sp, sp, 256; b no_match; …; add sp, sp, 256; b done`. String comparisons have nothing on
+//! the stack.
 
 use super::instructions::INSTRUCTION_BYTES;
 use crate::core::memory::Memory;
@@ -16,11 +17,12 @@ pub(super) const TABLE_BYTES: u64 = 256;
 const MAKE_TABLE: u32 = 0xd104_03ff;
 /// `add sp, sp, 256`
 const DROP_TABLE: u32 = 0x9104_03ff;
-/// From the table's making to the last instruction that has it; the longest is of some sixty.
+/// The most instructions from the one that makes the table to the last one that has it. The longest search
+/// has some sixty.
 const MOST_INSTRUCTIONS: usize = 80;
 
 impl<M: Memory> Walk<'_, M> {
-    /// The caller of a compiled frame that has more on the stack than its size says, as it has for strings.
+    /// The caller of a compiled frame that has a string search's table on top.
     pub(in crate::signal::walk) fn caller_below_strings(
         &self,
         _vm: &VmLayout,
@@ -36,7 +38,7 @@ impl<M: Memory> Walk<'_, M> {
         self.is_code(caller.pc).then_some(caller)
     }
 
-    /// Whether `pc` lies behind the table's making, and not behind the instruction that drops it.
+    /// Whether `pc` is behind the instruction that makes the table, and not behind the one that drops it.
     fn has_table(&self, blob: &Blob, pc: u64) -> bool {
         let at = |back: u64| {
             let address = pc.wrapping_sub(back.wrapping_mul(INSTRUCTION_BYTES));
@@ -47,11 +49,13 @@ impl<M: Memory> Walk<'_, M> {
             match at(back) {
                 None => return false,
                 Some(MAKE_TABLE) => {
-                    // Frames of this size are made in the same way; who makes the table then takes its address.
+                    // Frames of this size are made by the same instruction; only code that makes the table
+                    // then takes its address.
                     let next_but_one = pc.wrapping_sub(back.wrapping_sub(2).wrapping_mul(INSTRUCTION_BYTES));
                     return self.memory.load_u32(next_but_one).is_some_and(is_move_of_sp);
                 }
-                // It is dropped in two places, and the jump behind the first leaves it to the code up to the second.
+                // The table is dropped in two places. The jump behind the first one leaves the table to the
+                // code up to the second.
                 Some(DROP_TABLE) if back == 1 || drops == 1 => return false,
                 Some(DROP_TABLE) => drops = 1,
                 Some(_) => {}

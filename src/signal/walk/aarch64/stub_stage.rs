@@ -1,8 +1,9 @@
 //! An interrupted stub without debug information, on aarch64.
 //!
-//! StubRoutines and most helpers begin with `stp x29, x30, [sp, -16]!; mov x29, sp`; small leaf stubs have no frame record
-//! and leave the return address in x30. As long as a stub has called nobody x30 has it in either case, and tells whether
-//! the record at x29 is the stub's own: then both have the same.
+//! StubRoutines and most helpers begin with `stp x29, x30, [sp, -16]!; mov x29, sp`. Small leaf stubs have no
+//! frame record and leave the return address in x30. Until a stub makes a call, x30 has the return address in
+//! either case. So x30 shows whether the record at x29 is the stub's own: it is if the record has the same
+//! return address.
 
 use super::instructions::{
     Around, INSTRUCTION_BYTES, POP_RECORD, PUSH_RECORD, RET, Record, has_pushed_record, is_call,
@@ -15,22 +16,24 @@ use crate::signal::walk::blob::{Blob, BlobKind};
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk, WalkError};
 
-/// How far above SP a stub's own frame record may lie: stubs save registers, up to SVE's.
+/// The most bytes between SP and a stub's own frame record: stubs save registers, SVE's included.
 const MAX_STUB_FRAME: u64 = 32 * 1024;
-/// How many pairs a leaf stub without a frame record may have pushed.
+/// The most pairs that a leaf stub without a frame record may have pushed.
 const MAX_PAIRS: u64 = 16;
-/// How many instructions of one that native code calls have a record: `mov x29, sp`, the slow one's address, the call.
+/// The most instructions with a record in a stub that native code calls: `mov x29, sp`, loading the slow
+/// function's address, the call.
 const MAX_SLOW_CALL: u64 = 8;
-/// How many instructions of a leaf stub are looked at until its return.
+/// The most instructions of a leaf stub that are read up to its return.
 const MAX_LEAF_INSTRUCTIONS: u64 = 96;
 
 impl<M: Memory> Walk<'_, M> {
-    /// Where the return address is that the entry barrier's stub goes back to: in its frame record at `fp`.
+    /// The slot with the address to which the entry barrier's stub returns: in the frame record at `fp`.
     pub(in crate::signal::walk) fn entry_barrier_return_slot(&self, fp: u64) -> Result<u64, WalkError> {
         Ok(fp.wrapping_add(8))
     }
 
-    /// The caller of a collector's stub that compiled code calls: it makes a record, as others do, before it calls out.
+    /// Always `None`: a collector's stub that compiled code calls makes a frame record before it calls out,
+    /// as other stubs do.
     pub(in crate::signal::walk) fn collector_stub_caller(
         &self,
         _vm: &VmLayout,
@@ -57,8 +60,8 @@ impl<M: Memory> Walk<'_, M> {
         };
         match blob.kind {
             BlobKind::Vtable => return leaf(sp),
-            // Those with a trailing MemberName may have a collector's barrier asked what that leads to. All are told the
-            // sender's SP.
+            // An entry with a trailing MemberName may call a collector's barrier to load the MemberName's
+            // target. All entries receive the sender's SP in a register.
             BlobKind::MethodHandleEntry => {
                 let caller = own_record()
                     .map_or_else(|| leaf(sp), |record| self.caller_by_record(cursor, registers, record))?;
@@ -93,7 +96,7 @@ impl<M: Memory> Walk<'_, M> {
         let mut records = places.into_iter().flatten();
         let saved = |above: u64| return_at(sp.wrapping_add(above).wrapping_add(8));
         if !self.is_return_address(vm, lr) {
-            // The stub has called out, or keeps something else in x30.
+            // The stub has called out, or uses x30 for another value.
             let is_saved = |&above: &u64| saved(above).is_some_and(|pc| self.is_return_address(vm, pc));
             let record = records.find(is_saved).ok_or(WalkError::NoFrameSize)?;
             return by_record(record);
@@ -104,9 +107,10 @@ impl<M: Memory> Walk<'_, M> {
         leaf(self.sp_without_pushes(vm, sp, lr))
     }
 
-    /// The caller of a method that is no longer to be entered, if the entry barrier's stub is about to have it looked up
-    /// again: it takes what the VM has put below its record, `ldp x8, x29, [sp]; ldp x30, x9, [sp, 16]; mov sp, x8; br x9`,
-    /// and the method's frame is gone with its own (cpu/aarch64/stubGenerator_aarch64.cpp, generate_method_entry_barrier;
+    /// The caller of a method that may no longer be entered, if the entry barrier's stub is about to have the
+    /// method resolved again. The stub takes the frame that the VM has stored below its record, `ldp x8, x29,
+    /// [sp]; ldp x30, x9, [sp, 16]; mov sp, x8; br x9`, and thereby removes the method's frame with its own
+    /// (cpu/aarch64/stubGenerator_aarch64.cpp, generate_method_entry_barrier;
     /// gc/shared/barrierSetNMethod_aarch64.cpp, BarrierSetNMethod::deoptimize; JDK 17-25).
     fn resolved_again_caller(
         &self,
@@ -134,7 +138,7 @@ impl<M: Memory> Walk<'_, M> {
         Some(caller())
     }
 
-    /// SP when the leaf stub at `cursor` returns: what it has pushed by then is popped again.
+    /// SP when the leaf stub at `cursor` returns: the registers that it has pushed are popped by then.
     fn sp_at_return(&self, cursor: &Cursor) -> Result<u64, WalkError> {
         let mut sp = cursor.sp;
         for index in 0..MAX_LEAF_INSTRUCTIONS {
@@ -148,8 +152,8 @@ impl<M: Memory> Walk<'_, M> {
         Err(WalkError::NoFrameSize)
     }
 
-    /// The stack pointer of the frame that a leaf stub returns to at `lr`. What the stub has pushed above is pairs of
-    /// registers; a compiled caller is recognised by its own return address.
+    /// The stack pointer of the frame to which a leaf stub returns at `lr`. The stub has pushed pairs of
+    /// registers on top of that frame. A compiled caller is recognised by its own return address.
     fn sp_without_pushes(&self, vm: &VmLayout, sp: u64, lr: u64) -> u64 {
         let Ok(blob) = self.blob_at(vm, lr) else { return sp };
         if blob.kind != BlobKind::Nmethod || vm.stubs.interpreter.contains(lr) {
@@ -166,9 +170,9 @@ impl<M: Memory> Walk<'_, M> {
         above.into_iter().find(is_frame).unwrap_or(sp)
     }
 
-    /// The caller of a leaf stub that native code has called, in a thread that has no Java frames: JNI's fast field
-    /// getters and the like leave the return address in x30, and x29 alone, until they give up and make a record to call the
-    /// slow ones (cpu/aarch64/jniFastGetField_aarch64.cpp).
+    /// The caller of a leaf stub that native code has called, in a thread without Java frames. JNI's fast
+    /// field getters and similar stubs leave the return address in x30, and x29 unchanged. If the fast path
+    /// fails, they make a record and call the slow function (cpu/aarch64/jniFastGetField_aarch64.cpp).
     pub(in crate::signal::walk) fn native_leaf_stub_caller(
         &self,
         vm: &VmLayout,
@@ -189,9 +193,10 @@ impl<M: Memory> Walk<'_, M> {
         Ok(caller)
     }
 
-    /// Whether `pc` can be a return address into code that calls stubs: into the interpreter (which puts entries of its
-    /// own into x30), the frozen frames' barrier, right behind a call of Java or native code, or a deoptimisation handler,
-    /// which puts its own address there (cpu/aarch64/aarch64.ad emit_deopt_handler, c1_LIRAssembler_aarch64.cpp).
+    /// Whether `pc` can be a return address into code that calls stubs. That is an address in the interpreter
+    /// (which puts addresses of its own entries into x30), the frozen frames' barrier, an address right
+    /// behind a call of Java or native code, or a deoptimisation handler, which puts its own address into x30
+    /// (cpu/aarch64/aarch64.ad emit_deopt_handler, c1_LIRAssembler_aarch64.cpp).
     pub(in crate::signal::walk) fn is_return_address(&self, vm: &VmLayout, pc: u64) -> bool {
         let is_barrier = pc == vm.stubs.cont_return_barrier.start && pc != 0;
         if is_barrier || vm.stubs.interpreter.contains(pc) {
@@ -214,7 +219,8 @@ impl<M: Memory> Walk<'_, M> {
     }
 }
 
-/// What an instruction that pushes or pops registers adds to SP: `stp`, `ldp`, `str`, `ldr` with write-back.
+/// The number of bytes that an instruction adds to SP by pushing or popping registers: `stp`, `ldp`, `str`,
+/// `ldr` with write-back.
 fn sp_change(code: u32) -> i64 {
     const SP: u32 = 31;
     if code >> 5 & 0x1f != SP || matches!(code, PUSH_RECORD | POP_RECORD) {

@@ -1,12 +1,12 @@
-//! The stubs that thaw, on aarch64 (cpu/aarch64/stubGenerator_aarch64.cpp, generate_cont_thaw, 21 and 25): from when the
-//! youngest thawed frame is to be found on the stack.
+//! The stubs that thaw, on aarch64 (cpu/aarch64/stubGenerator_aarch64.cpp, generate_cont_thaw, JDK 21 and
+//! 25): finds the youngest thawed frame once it is on the stack.
 //!
 //! | Stage | The youngest thawed frame's SP |
 //! |---|---|
 //! | `thaw` has returned, to `mov x9, x0` | x0 |
 //! | to `sub sp, x9, 16` | x9 |
 //! | to `ldp x29, x30, [sp], 16` | sp + 16 |
-//! | behind it | sp |
+//! | behind that `ldp` | sp |
 //! | cont_returnBarrierExc, in a call with a pair pushed | sp + 32 |
 
 use super::instructions::{INSTRUCTION_BYTES, POP_RECORD};
@@ -15,15 +15,15 @@ use crate::core::memory::Memory;
 use crate::signal::walk::Cursor;
 use crate::signal::walk::registers::Registers;
 
-/// A frame record, and what a call of the VM pushes.
+/// The bytes of a frame record, and of the pair that a call of the VM pushes.
 const PAIR_BYTES: u64 = 16;
 /// `stp x8, x12, [sp, -16]!` and `ldp x8, x12, [sp], 16`, around a call of the VM (MacroAssembler::call_VM_leaf_base).
 const PUSH_FOR_CALL: u32 = 0xa9bf_33e8;
 const POP_BEHIND_CALL: u32 = 0xa8c1_33e8;
-/// How much code stands between the push and the call.
+/// The most instructions between the push and the call.
 const CALL_INSTRUCTIONS: u64 = 6;
 
-/// The youngest thawed frame's stack pointer; `None` while it is not thawed yet.
+/// The stack pointer of the youngest thawed frame. `None` while no frame is thawed yet.
 pub(in crate::signal::walk) fn thawed_sp(
     memory: &impl Memory,
     stub: &ThawStub,
@@ -32,7 +32,7 @@ pub(in crate::signal::walk) fn thawed_sp(
 ) -> Option<u64> {
     let pc = cursor.pc;
     let Some(registers) = interrupted else {
-        // Called from behind the stack's change: only the exception's handler is looked up there.
+        // A call from behind the change of SP: only the lookup of the exception's handler is called there.
         let is_exception_lookup = pc > stub.takes_stack;
         return is_exception_lookup.then(|| cursor.sp.wrapping_add(2 * PAIR_BYTES));
     };

@@ -1,7 +1,8 @@
-//! Code that nothing describes, on aarch64: what it does to SP, x29 and x30 on its way to its return says where it returns to.
+//! Code without call frame information, on aarch64: its effects on SP, x29 and x30 up to its return show
+//! where it returns to.
 //!
-//! A function undoes the same whichever way it returns. So one way is enough, and it is a short one: branches forward are
-//! taken, and loops are left.
+//! On each path to a return a function restores the same registers. So one path is enough, and a short one is
+//! chosen: forward branches are taken, and loops are left.
 
 use super::instructions::{INSTRUCTION_BYTES, is_register_jump};
 use super::return_address::strip;
@@ -9,11 +10,11 @@ use crate::core::memory::Memory;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk};
 
-/// How many instructions are followed, on all ways together: unrolled loops have hundreds.
+/// The most instructions that are followed on all paths together. Unrolled loops have hundreds.
 const MAX_INSTRUCTIONS: usize = 1024;
-/// How many branches are remembered that were not taken.
+/// The most alternatives of branches that are remembered.
 const MAX_BRANCHES: usize = 12;
-/// How many jumps back are followed.
+/// The most jumps back that are followed.
 const MAX_JUMPS_BACK: usize = 8;
 
 const FP: u32 = 29;
@@ -22,30 +23,30 @@ const SP: u32 = 31;
 /// `ret`, `retaa`, `retab`.
 const RETURNS: [u32; 3] = [0xd65f_03c0, 0xd65f_0bff, 0xd65f_0fff];
 
-/// Where the code is on its way, and what registers are there.
+/// The position on the path, and the register values there.
 #[derive(Clone, Copy)]
 struct State {
     pc: u64,
     sp: u64,
     fp: u64,
-    /// `None` where the code had called and has not loaded it again.
+    /// `None` if the code had made a call and has not loaded x30 again.
     lr: Option<u64>,
-    /// Where x29 and x30 have been stored on the way.
+    /// The slots into which the code has stored x29 and x30 on the path.
     stored_fp: Option<u64>,
     stored_lr: Option<u64>,
-    /// A register that has been given the stack pointer on the way.
+    /// A register to which the code has copied the stack pointer on the path, and its value.
     keeper: Option<(u32, u64)>,
 }
 
 /// The state behind an instruction.
 enum Next {
-    /// The instruction behind it, or elsewhere in the function.
+    /// The code continues at one place: the next instruction, or another in the function.
     Here(State),
-    /// Either, of which the first is tried first.
+    /// The code continues at either place. The first one is tried first.
     Either(State, State),
-    /// To what x30 says.
+    /// The code returns to the address in x30.
     Returned(State),
-    /// Nothing is known.
+    /// The path cannot be followed.
     Lost,
 }
 
@@ -53,21 +54,21 @@ enum Next {
 struct Access {
     is_load: bool,
     is_vector: bool,
-    /// The registers, and their size.
+    /// The registers, and the size of each in bytes.
     registers: [Option<u32>; 2],
     bytes: u64,
     base: u32,
-    /// Added to the base before the access, and after it.
+    /// The bytes added to the base before the access, and after it.
     before: i64,
     after: i64,
-    /// Whether the base is changed by what is added before.
+    /// Whether the result of the addition is written back to the base register.
     writes_back: bool,
 }
 
 impl<M: Memory> Walk<'_, M> {
-    /// The frame that the code at `cursor` returns to. `known` are the registers there, if it was interrupted, and
-    /// `is_inside` says of an address whether it is in the same code: a jump elsewhere is a call that returns to the
-    /// caller. The caller has to be checked.
+    /// The frame to which the code at `cursor` returns. `known` are the registers there, if the thread was
+    /// interrupted there. `is_inside` says whether an address is in the same code: a jump out of it is a tail
+    /// call, whose callee returns to the caller. The result must be checked.
     #[inline(never)] // Few frames need this, and a handler's stack may be small.
     pub(in crate::signal::walk) fn way_out(
         &self,
@@ -90,7 +91,7 @@ impl<M: Memory> Walk<'_, M> {
         for _ in 0..MAX_INSTRUCTIONS {
             self.instructions_left.set(self.instructions_left.get().checked_sub(1)?);
             let next = match self.follow(&state, cursor, known, &is_inside) {
-                // A loop that only branches leave: one of those leads on.
+                // A loop without an end of its own: it is left by one of its branches.
                 Next::Here(next) if next.pc < state.pc => {
                     jumps_back = jumps_back.wrapping_add(1);
                     (jumps_back <= MAX_JUMPS_BACK).then_some(next)
@@ -147,7 +148,7 @@ impl<M: Memory> Walk<'_, M> {
             let target = at(i64::from((code << 6) as i32 >> 4));
             return if is_inside(target.pc) { Next::Here(target) } else { Next::Returned(*state) };
         }
-        // Traps, returns to other registers, and jumps to registers.
+        // Traps, returns to other registers than x30, and jumps to registers.
         if code & 0xff00_0000 == 0xd400_0000 && code & 0xffe0_001f != 0xd400_0001
             || code & 0xffff_fc1f == 0xd65f_0000
             || is_register_jump(code)
@@ -157,7 +158,7 @@ impl<M: Memory> Walk<'_, M> {
         self.changed(&behind, code, start, known).map_or(Next::Lost, Next::Here)
     }
 
-    /// `state` behind an instruction that does not jump.
+    /// Applies an instruction that does not jump.
     fn changed(&self, state: &State, code: u32, start: &Cursor, known: Option<&Registers>) -> Option<State> {
         let register = |number: u32| match (number, state.keeper) {
             (SP, _) => Some(state.sp),
@@ -187,7 +188,8 @@ impl<M: Memory> Walk<'_, M> {
         let mut next = *state;
         for (index, number) in access.registers.into_iter().enumerate() {
             let slot = address.wrapping_add((index as u64).wrapping_mul(access.bytes));
-            // A register that was stored on the way is loaded from there; above the first SP nothing was stored.
+            // A slot below the first SP, or one that was stored on the path, does not hold its value yet. The
+            // register then keeps its value in `state`.
             let load = |stored: Option<u64>| {
                 self.memory.load_u64(slot).filter(|_| slot >= start.sp && stored != Some(slot))
             };
@@ -206,7 +208,7 @@ impl<M: Memory> Walk<'_, M> {
         };
         match access.base {
             SP => next.sp = changed,
-            // x29 is loaded last where it is the base as well.
+            // If x29 is the base as well as loaded, the write-back decides.
             _ if access.writes_back => next.fp = changed,
             _ => {}
         }
@@ -214,7 +216,8 @@ impl<M: Memory> Walk<'_, M> {
     }
 }
 
-/// `add` and `sub` of a constant, 64 bits: destination, source, what is added. `mov` from and to SP is one.
+/// `add` and `sub` of a constant, 64 bits: destination, source, added bytes. `mov` from and to SP is such an
+/// `add`.
 fn added_constant(code: u32) -> Option<(u32, u32, i64)> {
     if !matches!(code & 0xff80_0000, 0x9100_0000 | 0xd100_0000) {
         return None;
@@ -225,13 +228,13 @@ fn added_constant(code: u32) -> Option<(u32, u32, i64)> {
     Some((code & 0x1f, code >> 5 & 0x1f, bytes))
 }
 
-/// `add sp, …` and `sub sp, …` of registers, and `and sp, …`.
+/// Whether the instruction is `add sp, …` or `sub sp, …` of registers, or `and sp, …`.
 fn is_other_change_of_sp(code: u32) -> bool {
     code & 0x1f == SP && matches!(code & 0xffe0_0000, 0x8b20_0000 | 0xcb20_0000)
         || code & 0xff80_001f == 0x9200_001f
 }
 
-/// How far a branch leads: `b.cond`, `cbz`, `cbnz`, `tbz`, `tbnz`.
+/// The distance of a branch in bytes: `b.cond`, `cbz`, `cbnz`, `tbz`, `tbnz`.
 fn branch_distance(code: u32) -> Option<i64> {
     let by_19_bits = i64::from((code << 8) as i32 >> 13 << 2);
     if code & 0xff00_0000 == 0x5400_0000 || code & 0x7e00_0000 == 0x3400_0000 {
@@ -274,7 +277,7 @@ impl Access {
             after,
             writes_back,
         };
-        // With a constant that is not negative and counts the register's size.
+        // The constant is not negative, and counts in units of the register's size.
         if code & 0x3b00_0000 == 0x3900_0000 {
             return Some(access(i64::from(code >> 10 & 0xfff).wrapping_mul(bytes as i64), 0, false));
         }

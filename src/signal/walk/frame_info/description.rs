@@ -1,4 +1,5 @@
-//! The frame description (FDE) of an address and what it has in common with others (CIE).
+//! The frame description entry (FDE) of an address, and the common information entry (CIE) that it shares
+//! with others.
 
 use super::reader::{OMITTED, Reader};
 use crate::core::memory::Memory;
@@ -6,28 +7,29 @@ use crate::core::memory::Memory;
 /// The form of the search table that linkers write: pairs of 32-bit offsets from the header's start.
 const SORTED_PAIRS: u8 = 0x3b;
 
-/// A longer entry is taken for a mistake: the longest known, of generated interpreters, have some tens of KiB.
+/// The most bytes of an entry; a longer one is taken for an error. The longest known entries, those of
+/// generated interpreters, have some tens of KiB.
 const MAX_ENTRY_BYTES: u32 = 1 << 20;
 
-/// An address's description.
+/// The frame description of an address.
 #[derive(Debug)]
 pub(super) struct Description<'m, M> {
     /// The first address that it describes.
     pub(super) start: u64,
     /// Its instructions.
     pub(super) program: Reader<'m, M>,
-    /// What its CIE says.
+    /// The contents of its CIE.
     pub(super) common: Common<'m, M>,
 }
 
 /// A CIE.
 #[derive(Debug)]
 pub(super) struct Common<'m, M> {
-    /// What advances of the address are multiplied by.
+    /// The factor of the location's advances.
     pub(super) code_factor: u64,
-    /// What offsets are multiplied by.
+    /// The factor of offsets.
     pub(super) data_factor: i64,
-    /// How descriptions encode their addresses.
+    /// The encoding of addresses in descriptions.
     pub(super) encoding: u8,
     /// Whether the code is a signal trampoline.
     pub(super) is_signal_trampoline: bool,
@@ -45,7 +47,8 @@ pub(super) fn find<M: Memory>(memory: &M, header: u64, pc: u64) -> Option<Descri
     (pc.checked_sub(description.start)? < len).then_some(description)
 }
 
-/// Where the header's search table says that the description of `pc` is: the last one that starts at or before it.
+/// The address of the description of `pc` by the header's search table: that of the last entry that starts at
+/// or before `pc`.
 fn listed<M: Memory>(memory: &M, header: u64, pc: u64) -> Option<u64> {
     /// Version, three encodings, and at most two pointers of eight bytes.
     const LONGEST_HEAD: u64 = 4 + 2 * 8;
@@ -72,17 +75,17 @@ fn listed<M: Memory>(memory: &M, header: u64, pc: u64) -> Option<u64> {
     address(pair(first.checked_sub(1)?)?.wrapping_add(4))
 }
 
-/// An entry's content behind its length. The 64-bit format is not written for loaded sections.
+/// The content of the entry at `at`, behind its length field. Loaded sections never use the 64-bit format.
 fn entry<M: Memory>(memory: &M, at: u64) -> Option<Reader<'_, M>> {
     let len = memory.load_u32(at).filter(|&len| len <= MAX_ENTRY_BYTES)?;
     Reader::new(memory, at.wrapping_add(4), u64::from(len))
 }
 
-/// The description at `at`, and how many bytes of code it describes.
+/// The description at `at`, and the number of bytes of code that it describes.
 fn parse<M: Memory>(memory: &M, header: u64, at: u64) -> Option<(Description<'_, M>, u64)> {
     let mut program = entry(memory, at)?;
     let common_pointer_at = program.at;
-    // The distance back to the CIE, from this very field.
+    // The distance back to the CIE, counted from this field.
     let distance = program.word().filter(|&distance| distance != 0)?;
     let common = parse_common(memory, common_pointer_at.wrapping_sub(u64::from(distance)))?;
     let start = program.pointer(common.encoding, header)?;
@@ -104,7 +107,7 @@ fn parse_common<M: Memory>(memory: &M, at: u64) -> Option<Common<'_, M>> {
     while entry.byte()? != 0 {}
     let code_factor = entry.uleb()?;
     let data_factor = entry.sleb()?;
-    // The return address's column is the architecture's.
+    // The return address's column is fixed for each architecture.
     match version {
         1 => u64::from(entry.byte()?),
         3 => entry.uleb()?,
@@ -136,7 +139,7 @@ fn parse_common<M: Memory>(memory: &M, at: u64) -> Option<Common<'_, M>> {
                 augmentation.offset(encoding)?;
             }
             b'S' => common.is_signal_trampoline = true,
-            // Return addresses are signed with the B key (aarch64).
+            // Return addresses are signed with key B (aarch64).
             b'B' => {}
             _ => return None,
         }

@@ -4,7 +4,7 @@ use super::reader::Reader;
 use crate::core::frame_rules::{Op, Ops, Register};
 use crate::core::memory::Memory;
 
-/// Where an expression is.
+/// The location of an expression.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Expression {
     /// Run-time address of its first byte.

@@ -1,12 +1,13 @@
 //! Call frame information read in place: the rule for one address, out of a mapped `.eh_frame`.
 //!
-//! A walk needs this for as long as an object's table is not compiled: at the start of a process, and for a moment when
-//! a library has been loaded; and for registers that tables do not have ([`kept_at`]). A look-up costs about a
-//! microsecond; the table's, tens of nanoseconds. Both read the same bytes and say the same (`tests/elf_unwind.rs`
-//! compares them over whole libraries).
+//! A walk needs this while an object's table is not compiled yet: at the start of a process, and for a moment
+//! after a library has been loaded. It is also needed for registers that tables leave out ([`kept_at`]). A
+//! look-up costs about a microsecond; one in a table costs tens of nanoseconds. Both read the same bytes and
+//! return the same rules (`tests/elf_unwind.rs` compares them over whole libraries).
 //!
-//! Found through the search table of `.eh_frame_hdr` (Linux Standard Base 5.0, "Exception Frames"), which linkers write
-//! sorted, as pairs of 32-bit offsets. What has another form gives no rule, as has code without a description.
+//! Descriptions are found through the search table of `.eh_frame_hdr` (Linux Standard Base 5.0, "Exception
+//! Frames"), which linkers write sorted, as pairs of 32-bit offsets. A table of another form gives no rule,
+//! nor does code without a description.
 //!
 //! | Module | Duty |
 //! |---|---|
@@ -28,16 +29,16 @@ use crate::core::unwind::UnwindRule;
 /// The rule at run-time address `pc`, by the `.eh_frame_hdr` at run-time address `header`. `None` if nothing describes
 /// `pc`; a description that cannot be followed gives [`UNSUPPORTED`].
 ///
-/// Handlers may run on small stacks of the application's: the parts are not inlined into one large frame.
+/// Handlers may run on small stacks of the application. So the parts are not inlined into one large frame.
 pub fn rule_at<M: Memory>(memory: &M, header: u64, pc: u64) -> Option<UnwindRule> {
     let description = description::find(memory, header, pc)?;
     let state = program::state_at(&description, pc, None);
     Some(state.map_or(UNSUPPORTED, |state| rule_of(memory, &state, description.common.is_signal_trampoline)))
 }
 
-/// Where the frame at `pc` has the value that `register` had in its caller, by the `.eh_frame_hdr` at run-time address
-/// `header`: in the register itself, or at this distance from the CFA. `None` if nothing describes `pc`, or the value is lost
-/// or elsewhere.
+/// The place where the frame at `pc` keeps the value that `register` had in its caller, by the
+/// `.eh_frame_hdr` at run-time address `header`: the register itself, or a distance from the CFA. `None` if
+/// nothing describes `pc`, or if the value is lost or elsewhere.
 pub(super) fn kept_at<M: Memory>(memory: &M, header: u64, pc: u64, register: Register) -> Option<Kept> {
     let description = description::find(memory, header, pc)?;
     match program::state_at(&description, pc, Some(register))?.asked {
@@ -47,7 +48,7 @@ pub(super) fn kept_at<M: Memory>(memory: &M, header: u64, pc: u64, register: Reg
     }
 }
 
-/// Where a frame keeps a register of its caller's.
+/// The place where a frame keeps a register of its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kept {
     InRegister,

@@ -7,7 +7,7 @@ use super::reader::Reader;
 use crate::core::frame_rules::{Register, RowRegister, native};
 use crate::core::memory::Memory;
 
-/// DWARF 5, table 7.29, and GNU's own (LSB 5.0, 10.6.2); without their `DW_CFA_`.
+/// DWARF 5, table 7.29, and GNU's extensions (LSB 5.0, 10.6.2). The prefix `DW_CFA_` is left out.
 mod opcode {
     pub(super) const NOP: u8 = 0x00;
     pub(super) const SET_LOC: u8 = 0x01;
@@ -36,7 +36,7 @@ mod opcode {
     pub(super) const GNU_WINDOW_SAVE: u8 = 0x2d;
     pub(super) const GNU_ARGS_SIZE: u8 = 0x2e;
     pub(super) const GNU_NEGATIVE_OFFSET_EXTENDED: u8 = 0x2f;
-    /// The operand is in the lower six bits, as in the next two.
+    /// The operand is in the lower six bits, as for `OFFSET` and `RESTORE`.
     pub(super) const ADVANCE_LOC: u8 = 0x40;
     pub(super) const OFFSET: u8 = 0x80;
     pub(super) const RESTORE: u8 = 0xc0;
@@ -45,17 +45,17 @@ mod opcode {
 /// The most instructions of one description: some nanoseconds each.
 const MAX_INSTRUCTIONS: usize = 16 * 1024;
 
-/// States that a program may remember. Compilers nest one, rarely two.
+/// The most states that a program may remember. Compilers nest one state, rarely two.
 const MAX_REMEMBERED: usize = 4;
 
-/// How the CFA is found. Expressions are read when the row is complete.
+/// The rule for the CFA. Expressions are read when the row is complete.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cfa {
     Register(Register, i64),
     Expression(Expression),
 }
 
-/// How a register is found.
+/// The rule for a register.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Saved {
     Same,
@@ -66,7 +66,7 @@ pub(super) enum Saved {
 }
 
 impl Saved {
-    /// Without the operations of an expression.
+    /// The rule as a column of a row, without an expression's operations.
     pub(super) const fn row<'a>(self) -> RowRegister<'a> {
         match self {
             Self::Same => RowRegister::Same,
@@ -78,18 +78,18 @@ impl Saved {
     }
 }
 
-/// A row, of the columns that walks need.
+/// A row with the columns that walks need.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct State {
     pub(super) cfa: Cfa,
     pub(super) fp: Saved,
     pub(super) return_address: Saved,
-    /// Of the register that is asked for.
+    /// The column of the register that the caller asks for.
     pub(super) asked: Saved,
 }
 
-/// The row that holds at `pc`, with the column of the register `asked`, if one is; `None` if the instructions cannot be
-/// followed so far.
+/// The row that holds at `pc`, with the column of the register `asked` if that is given. `None` if the
+/// instructions cannot be followed up to `pc`.
 #[inline(never)]
 pub(super) fn state_at<M: Memory>(
     description: &Description<'_, M>,
@@ -117,16 +117,16 @@ struct Run<'r, 'm, M> {
     asked: Option<Register>,
     description: &'r Description<'m, M>,
     state: State,
-    /// What the CIE's instructions made.
+    /// The row that the CIE's instructions made.
     initial: State,
     remembered: [Option<State>; MAX_REMEMBERED],
     depth: usize,
-    /// Instructions that may still be followed.
+    /// The number of instructions that may still be followed.
     left: usize,
 }
 
 impl<'m, M: Memory> Run<'_, 'm, M> {
-    /// Follows `program` until a row begins behind `pc`.
+    /// Follows `program` up to the first row that begins behind `pc`.
     fn follow(&mut self, mut program: Reader<'m, M>, pc: u64) -> Option<()> {
         let mut location = self.description.start;
         while !program.is_empty() {
@@ -169,7 +169,7 @@ impl<'m, M: Memory> Run<'_, 'm, M> {
         Some(())
     }
 
-    /// An instruction without operands in its opcode that does not advance the location.
+    /// Follows an instruction that has no operand in its opcode and does not advance the location.
     fn instruction(&mut self, opcode: u8, program: &mut Reader<'m, M>) -> Option<()> {
         match opcode {
             NOP => {}
@@ -188,10 +188,10 @@ impl<'m, M: Memory> Run<'_, 'm, M> {
             }
             UNDEFINED => self.save(program.uleb()?, Saved::Undefined),
             SAME_VALUE => self.save(program.uleb()?, Saved::Same),
-            // In another register; a value that is computed from the CFA.
+            // The value is in another register, or is computed from the CFA.
             REGISTER | VAL_OFFSET | VAL_OFFSET_SF => {
                 let register = program.uleb()?;
-                // Its length alone is of interest, and does not depend on the sign.
+                // Only the operand's length matters, which does not depend on the sign.
                 program.uleb()?;
                 self.save(register, Saved::Other);
             }
@@ -233,9 +233,10 @@ impl<'m, M: Memory> Run<'_, 'm, M> {
                 let is_location = opcode == EXPRESSION;
                 self.save(register, if is_location { Saved::AtExpression(expression) } else { Saved::Other });
             }
-            // The register windows of SPARC, and the signing of aarch64's return addresses, which walks strip.
+            // Means SPARC's register windows, or on aarch64 signed return addresses, whose signatures walks
+            // strip.
             GNU_WINDOW_SAVE => {}
-            // How many bytes of arguments have been pushed: the CFA knows.
+            // The number of bytes of pushed arguments, which the CFA already includes.
             GNU_ARGS_SIZE => _ = program.uleb()?,
             _ => return None,
         }
@@ -258,7 +259,7 @@ impl<'m, M: Memory> Run<'_, 'm, M> {
         self.set(register, self.initial);
     }
 
-    /// Takes the register's column from `row`.
+    /// Copies the register's column from `row`.
     fn set(&mut self, register: u64, row: State) {
         if register == u64::from(native::ARCHITECTURE.fp) {
             self.state.fp = row.fp;

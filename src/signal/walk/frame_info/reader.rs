@@ -2,15 +2,15 @@
 
 use crate::core::memory::Memory;
 
-/// What encoded pointers may be relative to (LSB 5.0, 10.5.1: the upper four bits of an encoding).
+/// The bases of encoded pointers (LSB 5.0, 10.5.1: the upper four bits of an encoding).
 const ABSOLUTE: u8 = 0x00;
 const PC_RELATIVE: u8 = 0x10;
 const DATA_RELATIVE: u8 = 0x30;
 
-/// The encoding that says that there is no pointer.
+/// The encoding of an omitted pointer.
 pub(super) const OMITTED: u8 = 0xff;
 
-/// Reads from an address up to another.
+/// A reader of the bytes from one address up to another.
 #[derive(Debug)]
 pub(super) struct Reader<'m, M> {
     memory: &'m M,
@@ -20,7 +20,7 @@ pub(super) struct Reader<'m, M> {
     pub(super) end: u64,
 }
 
-// Not derived: that would ask for `M: Clone`.
+// Not derived, since a derived `Clone` would require `M: Clone`.
 impl<M> Clone for Reader<'_, M> {
     fn clone(&self) -> Self {
         *self
@@ -39,18 +39,18 @@ macro_rules! integer {
 }
 
 impl<'m, M: Memory> Reader<'m, M> {
-    /// Reads `len` bytes from `at` on.
+    /// Makes a reader of `len` bytes from `at` on.
     pub(super) fn new(memory: &'m M, at: u64, len: u64) -> Option<Self> {
         Some(Self { memory, at, end: at.checked_add(len)? })
     }
 
-    /// The next `len` bytes, as a reader of their own.
+    /// The next `len` bytes, as a separate reader.
     pub(super) fn block(&mut self, len: u64) -> Option<Self> {
         let at = self.take(len)?;
         Some(Self { memory: self.memory, at, end: self.at })
     }
 
-    /// Whether nothing is left.
+    /// Whether no byte is left.
     pub(super) const fn is_empty(&self) -> bool {
         self.at >= self.end
     }
@@ -85,7 +85,7 @@ impl<'m, M: Memory> Reader<'m, M> {
         Some((value | sign) as i64)
     }
 
-    /// The bits, how many they are, and whether the topmost is set.
+    /// The value, its number of bits, and whether its topmost bit is set.
     fn leb(&mut self) -> Option<(u64, u32, bool)> {
         let (mut value, mut bits) = (0u64, 0u32);
         while bits < 64 {
@@ -99,7 +99,7 @@ impl<'m, M: Memory> Reader<'m, M> {
         None
     }
 
-    /// A pointer by its encoding; `data` is what data-relative ones are relative to.
+    /// A pointer in the given encoding. Data-relative pointers count from `data`.
     pub(super) fn pointer(&mut self, encoding: u8, data: u64) -> Option<u64> {
         let base = match encoding & 0xf0 {
             ABSOLUTE => 0,
@@ -110,7 +110,7 @@ impl<'m, M: Memory> Reader<'m, M> {
         Some(base.wrapping_add(self.offset(encoding)?))
     }
 
-    /// What is added to a pointer's base: by the lower four bits of its encoding.
+    /// The number that is added to a pointer's base, in the format of the encoding's lower four bits.
     pub(super) fn offset(&mut self, encoding: u8) -> Option<u64> {
         match encoding & 0x0f {
             0x00 | 0x04 | 0x0c => self.double(),

@@ -1,10 +1,10 @@
 //! An interrupted I2C or C2I adapter, on x86_64 (cpu/x86/sharedRuntime_x86_64.cpp, gen_i2c_adapter,
 //! gen_c2i_adapter, JDK 11-25).
 //!
-//! Both take the return address off the stack (`pop rax`), move the stack pointer, and put it back (`push rax`, or, until
-//! 17, `mov [rsp], rax`). I2C leaves the
-//! interpreted caller's RBP alone. C2I, which follows it, saves the compiled caller's SP in r13; until then, through
-//! the barriers at its entry, r13 is whatever it was, often an earlier caller's SP.
+//! Both pop the return address (`pop rax`), move the stack pointer, and push the return address again (`push
+//! rax`, or, until JDK 17, `mov [rsp], rax`). I2C does not change the interpreted caller's RBP. C2I, which
+//! lies behind I2C, saves the compiled caller's SP in r13. Until then, through the barriers at C2I's entry,
+//! r13 holds an unrelated value, often an earlier caller's SP.
 
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -12,30 +12,32 @@ use crate::signal::walk::blob::Blob;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk, WalkError};
 
-/// Adapters are smaller: what is longest in them saves all registers.
+/// The most bytes of an adapter. Its longest part saves all registers.
 const MAX_ADAPTER_BYTES: u64 = 4096;
-/// More than the arguments that a call moves, and than all registers (`push_CPU_state`).
+/// The most bytes of saved data: more than the arguments that a call moves, and than all registers
+/// (`push_CPU_state`).
 const MAX_SAVED_BYTES: u64 = 4096;
-/// Where `push_CPU_state` leaves registers that C2I needs again, in bytes from above the state of floating point, and how
-/// much it pushes there: `pusha`, a word for the alignment, and the flags (cpu/x86/macroAssembler_x86.cpp, push_CPU_state,
-/// push_IU_state, assembler_x86.cpp, pusha, JDK 11-25).
+/// The places where `push_CPU_state` leaves registers that C2I needs again, in bytes above the floating-point
+/// state, and the number of bytes that it pushes there: `pusha`, a word for the alignment, and the flags
+/// (cpu/x86/macroAssembler_x86.cpp, push_CPU_state, push_IU_state, assembler_x86.cpp, pusha, JDK 11-25).
 const SAVED_R13: u64 = 16;
 const SAVED_FP: u64 = 80;
 const SAVED_RAX: u64 = 120;
 const SAVED_BYTES: u64 = 128 + 16;
-/// `add rsp, imm32`, behind what restores the state of floating point: its size is the processor's.
+/// `add rsp, imm32`, behind the instruction that restores the floating-point state. The state's size depends
+/// on the processor.
 const REMOVES: [u8; 3] = [0x48, 0x81, 0xc4];
-/// How far behind the call that may be.
+/// The most bytes between the call and this `add`.
 const RESTORING_BYTES: usize = 24;
-/// From behind `pop rax` to the end of what puts it back.
+/// The most bytes from behind `pop rax` to the end of the instruction that puts the address back.
 const PUTTING_BACK_BYTES: usize = 24;
-/// How much of an adapter is looked at together.
+/// The number of an adapter's bytes that are read at once.
 const WINDOW: usize = 64;
 
 /// `pop rax; mov r13, rsp` in both encodings (11 and 17) and `lea r13, [rsp + 8]` (21 on).
 const SET_SENDER_SP: [&[u8]; 3] =
     [&[0x58, 0x4c, 0x8b, 0xec], &[0x58, 0x49, 0x89, 0xe5], &[0x4c, 0x8d, 0x6c, 0x24, 0x08]];
-/// The longest of them, less one.
+/// The length of the longest of these sequences, less one.
 const SET_SENDER_SP_OVERLAP: u64 = 4;
 
 impl<M: Memory> Walk<'_, M> {
@@ -53,14 +55,15 @@ impl<M: Memory> Walk<'_, M> {
             return Ok(Cursor { fp: registers.fp(), ..caller });
         }
         let on_stack = self.load(cursor.sp)?;
-        // A barrier saves rax by the same instruction.
+        // A barrier saves rax by the same `push rax`.
         let is_popped = self.puts_return_back(cursor.pc) && !is_on_top;
         let is_on_stack = self.in_code_cache(on_stack) && !is_popped;
         let r13 = registers.r13();
         let is_near =
             r13 >= cursor.sp && r13 <= self.stack_high && r13.wrapping_sub(cursor.sp) < MAX_SAVED_BYTES;
         let sets_later = !is_near || self.sets_sender_sp_later(vm, blob, cursor.pc)?;
-        // While C2I has the caller's call patched, it keeps its own SP in r13, and all registers below it.
+        // While C2I has the caller's call patched, it keeps its own SP in r13, and all registers are saved
+        // below that SP.
         if is_near && sets_later && !is_on_stack && !is_popped {
             let pc = self.load(r13)?;
             if self.is_return_address(vm, pc) {
@@ -78,7 +81,7 @@ impl<M: Memory> Walk<'_, M> {
         Ok(Cursor { pc, sp, fp: registers.fp(), interrupted: false })
     }
 
-    /// The caller of the adapter that has called the VM, which C2I does to have its caller's call patched
+    /// The caller of an adapter that has called the VM or a collector: C2I to have its caller's call patched
     /// (`patch_callers_callsite`), or in a barrier.
     pub(in crate::signal::walk) fn called_out_of_adapter_caller(
         &self,
@@ -89,8 +92,9 @@ impl<M: Memory> Walk<'_, M> {
         self.patching_adapter_caller(vm, cursor).or_else(|| self.adapter_in_barrier_caller(vm, blob, cursor))
     }
 
-    /// The caller of an adapter whose barrier has saved registers: C2I looks whether the method's class is alive, which calls
-    /// the collector for some (gc/shared/barrierSetAssembler_x86.cpp, c2i_entry_barrier, JDK 17-25).
+    /// The caller of an adapter whose barrier has saved registers. C2I checks whether the method's class is
+    /// alive, which for some collectors is a call (gc/shared/barrierSetAssembler_x86.cpp, c2i_entry_barrier,
+    /// JDK 17-25).
     fn adapter_in_barrier_caller(&self, vm: &VmLayout, blob: &Blob, cursor: &Cursor) -> Option<Cursor> {
         let slot = self.return_slot_of_frameless(vm, blob, cursor)?;
         Some(Cursor {
@@ -101,8 +105,8 @@ impl<M: Memory> Walk<'_, M> {
         })
     }
 
-    /// While the caller's call is patched, all registers are saved, the adapter's own SP in r13 and the return address in rax
-    /// among them.
+    /// The caller of a C2I adapter that has its caller's call patched. Meanwhile all registers are saved,
+    /// among them the adapter's own SP in r13 and the return address in rax.
     fn patching_adapter_caller(&self, vm: &VmLayout, cursor: &Cursor) -> Option<Cursor> {
         let mut code = [0_u8; RESTORING_BYTES];
         if !self.memory.read_bytes(cursor.pc, &mut code) {
@@ -123,11 +127,11 @@ impl<M: Memory> Walk<'_, M> {
         (saved(SAVED_RAX) == Some(pc)).then_some(caller)
     }
 
-    /// Whether the code at `pc` moves SP and then puts the return address onto the stack, or begins with that: until then it
-    /// is in rax, and on top of the stack lies what an earlier call has left.
+    /// Whether the code at `pc`, possibly after moving SP, puts the return address back onto the stack. Until
+    /// then the address is in rax, and the word on top of the stack is left over from an earlier call.
     fn puts_return_back(&self, pc: u64) -> bool {
         let mut code = [0_u8; PUTTING_BACK_BYTES];
-        // Where fewer can be read, it has nothing to put back any more.
+        // If fewer bytes can be read, the zeros behind them match no instruction here.
         let _ = self.memory.read_bytes(pc, &mut code);
         let mut rest = code.as_slice();
         loop {
@@ -145,10 +149,10 @@ impl<M: Memory> Walk<'_, M> {
         }
     }
 
-    /// Whether the instruction that saves the sender's SP in r13 comes at or behind `pc`.
+    /// Whether the instruction that saves the sender's SP in r13 is at or behind `pc`.
     fn sets_sender_sp_later(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> Result<bool, WalkError> {
         let end = self.blob_end(vm, blob)?.min(pc.wrapping_add(MAX_ADAPTER_BYTES));
-        // At `mov r13, rsp` the `pop rax` has been executed.
+        // If `pc` is at `mov r13, rsp`, the preceding `pop rax` has been executed.
         let mut at = pc.wrapping_sub(1);
         while at < end {
             let mut window = [0_u8; WINDOW];

@@ -1,25 +1,26 @@
-//! A compiled method's stubs in which it calls a collector's slow path, on x86_64: behind the method's own code, with
-//! the live registers saved below its frame.
+//! A compiled method's stubs that call a collector's slow path, on x86_64. They lie behind the method's own
+//! code, and save the live registers below the method's frame.
 //!
-//! They are `sub rsp, size; mov …; call slow_path; mov …; add rsp, size; jmp continuation` (SaveLiveRegisters,
-//! gc/shared/barrierSetAssembler_x86.cpp, 21 on; ZSaveLiveRegisters, gc/z/zBarrierSetAssembler_x86.cpp, 17); without
-//! registers to save there is no `sub` and no `add`. C1 has pushed rax, if that is live, and made room for arguments: `call
-//! slow_path; add rsp, 16; mov reference, rax; pop rax; jmp continuation` (generate_c1_load_barrier_stub, 17 on).
+//! Such a stub is `sub rsp, size; mov …; call slow_path; mov …; add rsp, size; jmp continuation`
+//! (SaveLiveRegisters, gc/shared/barrierSetAssembler_x86.cpp, JDK 21 on; ZSaveLiveRegisters,
+//! gc/z/zBarrierSetAssembler_x86.cpp, JDK 17). Without registers to save it has no `sub` and no `add`. C1
+//! pushes rax, if that is live, and makes room for arguments: `call slow_path; add rsp, 16; mov reference,
+//! rax; pop rax; jmp continuation` (generate_c1_load_barrier_stub, JDK 17 on).
 
 use crate::core::memory::Memory;
 use crate::signal::walk::Walk;
 use crate::signal::walk::blob::Stubs;
 
-/// What restores all registers, vectors included, is shorter.
+/// The most bytes that restore registers: a stub that restores all, vectors included, is shorter.
 const LONGEST_STUB_BYTES: usize = 768;
 const PUSH_RAX: u8 = 0x50;
 const POP_RAX: u8 = 0x58;
-/// All registers are smaller.
+/// The most bytes of saved registers.
 const MOST_SAVED_BYTES: u64 = 4096;
 
 impl<M: Memory> Walk<'_, M> {
-    /// How many bytes lie on the frame of a method whose code, at `pc`, is in its `stubs`: what the next instructions
-    /// take off again before they go back to the method's own code.
+    /// The number of bytes on top of the frame of a method whose code, at `pc`, is in its `stubs`: the bytes
+    /// that the next instructions remove before they jump back to the method's own code.
     pub(in crate::signal::walk) fn bytes_saved_by_barrier(&self, stubs: &Stubs, pc: u64) -> u64 {
         let mut bytes = [0_u8; LONGEST_STUB_BYTES];
         let length = usize::try_from(stubs.end.saturating_sub(pc)).unwrap_or(0).min(LONGEST_STUB_BYTES);
@@ -27,7 +28,8 @@ impl<M: Memory> Walk<'_, M> {
         if !self.memory.read_bytes(pc, code) {
             return 0;
         }
-        // Behind the removal of C1's arguments. Further on those bytes may be of any instruction.
+        // Directly behind the removal of C1's arguments. Elsewhere these bytes may be part of any
+        // instruction.
         let popped = match code {
             [0x48 | 0x49 | 0x4c, 0x89 | 0x8b, _, POP_RAX, jump @ ..] => Some((4, jump)),
             [POP_RAX, jump @ ..] => Some((1, jump)),
@@ -38,7 +40,7 @@ impl<M: Memory> Walk<'_, M> {
         }
         let mut rest: &[u8] = code;
         let mut at = pc;
-        // Between C1's push and the room for arguments, only what was pushed lies on the frame.
+        // Between C1's push and the making of room for arguments, only the pushed word lies on the frame.
         let only_pushed = match code {
             [0x48, 0x83, 0xec, ..] if self.memory.load_u8(pc.wrapping_sub(1)) == Some(PUSH_RAX) => {
                 rest = rest.get(4..).unwrap_or_default();
@@ -49,7 +51,7 @@ impl<M: Memory> Walk<'_, M> {
         };
         while !rest.is_empty() {
             let removed = match rest {
-                // Not saved yet, or another stub begins: this one has left for good.
+                // The registers are not saved yet, or another stub begins because this one never jumps back.
                 [0x48, 0x81 | 0x83, 0xec, ..] => return 0,
                 [0xe9, ..] if stubs.is_left_at(at, rest) => return 0,
                 [0x48, 0x83, 0xc4, size, jump @ ..] => Some((u64::from(*size), 4, jump)),
@@ -84,7 +86,7 @@ impl<M: Memory> Walk<'_, M> {
 }
 
 impl Stubs {
-    /// Whether `code`, at `at`, begins with a jump to the method's own code.
+    /// Whether `code`, which is at `at`, begins with a jump to the method's own code.
     fn is_left_at(&self, at: u64, code: &[u8]) -> bool {
         let (jump_bytes, distance) = match code {
             [0xe9, a, b, c, d, ..] => (5, i64::from(i32::from_le_bytes([*a, *b, *c, *d]))),

@@ -1,7 +1,7 @@
-//! The call stub interrupted, on x86_64: it begins with `push rbp; mov rbp, rsp` and ends with `pop rbp; ret`, with blocks
-//! for other types of results behind that (cpu/x86/stubGenerator_x86_64.cpp, generate_call_stub, JDK 11-25). The
-//! JavaCallWrapper is its first argument, and from `mov [rbp + slot], rdi` on in its frame. catch_exception runs in the
-//! same frame.
+//! The interrupted call stub, on x86_64. It begins with `push rbp; mov rbp, rsp` and ends with `pop rbp;
+//! ret`. Blocks for other result types lie behind the `ret` (cpu/x86/stubGenerator_x86_64.cpp,
+//! generate_call_stub, JDK 11-25). The JavaCallWrapper is its first argument, and is in its frame from `mov
+//! [rbp + slot], rdi` on. catch_exception runs in the same frame.
 
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -13,11 +13,11 @@ const PUSH_BYTES: u64 = 1;
 const RET: u8 = 0xc3;
 /// `mov [rbp + disp8], rdi`; the displacement follows.
 const SAVE_WRAPPER: [u8; 3] = [0x48, 0x89, 0x7d];
-/// Arguments are saved within so many bytes from the start.
+/// The number of bytes from the stub's start within which the arguments are saved.
 const SAVES_BYTES: usize = 64;
 
 impl<M: Memory> Walk<'_, M> {
-    /// The step behind the call stub, in which the thread was interrupted.
+    /// The step below the call stub in which the thread was interrupted.
     pub(in crate::signal::walk) fn call_stub_step(
         &self,
         vm: &VmLayout,
@@ -31,13 +31,14 @@ impl<M: Memory> Walk<'_, M> {
                 Cursor { pc: self.load(pc_slot)?, sp: pc_slot.wrapping_add(8), fp, interrupted: false };
             self.check_progress(cursor, caller)
         };
-        // The frame's RBP, and what is below the frame.
+        // The frame's RBP, and the frame's native caller.
         let (base, caller) = if pc == start {
             (None, native(sp, cursor.fp))
         } else if pc == start.wrapping_add(PUSH_BYTES) {
             (None, native(sp.wrapping_add(8), self.load(sp)?))
         } else if self.memory.load_u8(pc) == Some(RET) {
-            // What has been popped is still there: no handler may touch the 128 bytes below SP (psABI 3.2.2).
+            // The popped RBP is still in memory: no handler may write to the 128 bytes below SP (psABI
+            // 3.2.2).
             (Some(sp.wrapping_sub(8)), native(sp, cursor.fp))
         } else {
             (Some(cursor.fp), native(cursor.fp.wrapping_add(8), self.load(cursor.fp)?))

@@ -1,11 +1,12 @@
-//! An interrupted frame of a compiled method, on x86_64: is its frame there yet, or still?
+//! An interrupted frame of a compiled method, on x86_64: determines whether the frame exists at the
+//! instruction.
 //!
-//! The entry is `[mov [rsp-N], eax]; push rbp; sub rsp, size` or `sub rsp, size; mov [rsp+size-8], rbp`; the exit
-//! is `add rsp, size; pop rbp; poll; ret`, where the poll is `cmp rsp, [r15+x]; ja stub` (17 on) or
-//! `mov r10, [r15+x]; test [r10], eax` (11), or with an exception `add rsp, size; pop rbp; jmp`
-//! (cpu/x86/x86_64.ad MachPrologNode, MachEpilogNode and RethrowException, c1_LIRAssembler_x86.cpp,
-//! macroAssembler_x86.cpp verified_entry). `size` follows from the blob's frame size, so the exact bytes of the `sub`
-//! are known.
+//! The entry is `[mov [rsp-N], eax]; push rbp; sub rsp, size` or `sub rsp, size; mov [rsp+size-8], rbp`. The
+//! exit is `add rsp, size; pop rbp; poll; ret`, where the poll is `cmp rsp, [r15+x]; ja stub` (JDK 17 on) or
+//! `mov r10, [r15+x]; test [r10], eax` (JDK 11). The exit for an exception is `add rsp, size; pop rbp; jmp`.
+//! Sources: cpu/x86/x86_64.ad MachPrologNode, MachEpilogNode and RethrowException, c1_LIRAssembler_x86.cpp,
+//! macroAssembler_x86.cpp verified_entry. `size` follows from the blob's frame size, so the exact bytes of
+//! the `sub` are known.
 
 use crate::core::memory::Memory;
 use crate::core::vm_layout::{CodeRange, VmLayout};
@@ -14,7 +15,8 @@ use crate::signal::walk::compiled::Part;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk, WalkError};
 
-/// How far before `frame_complete` the allocating `sub` is looked for: entry checks and barriers lie between.
+/// The number of bytes before `frame_complete` in which the allocating `sub` is searched. Entry checks and
+/// barriers lie between.
 const PROLOGUE_BYTES: usize = 192;
 
 const PUSH_RBP: u8 = 0x55;
@@ -24,18 +26,18 @@ const RET_POP: u8 = 0xc2;
 const JMP: u8 = 0xe9;
 const LEAVE: u8 = 0xc9;
 
-/// Where the interrupted method's caller is to be found.
+/// The state of the interrupted method's frame, which says where its caller is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::signal::walk) enum Stage {
     /// The frame is complete.
     Complete,
-    /// The same, at the first of the instructions that remove it.
+    /// The frame is complete, and the next instruction is the first one that removes it.
     Leaving,
     /// The return address is this many bytes above SP, and RBP is the caller's.
     Bare(u64),
     /// RBP is saved on top of the stack, the return address above it.
     FpPushed,
-    /// The frame is complete, with one word more on top.
+    /// The frame is complete, with one more word on top.
     WordPushed,
 }
 
@@ -86,12 +88,13 @@ impl<M: Memory> Walk<'_, M> {
         }
     }
 
-    /// The frame at `cursor` as its size counts: calls leave nothing on the stack that the size does not have.
+    /// The frame at `cursor`, from whose SP its size counts. Calls push no other words on x86_64.
     pub(in crate::signal::walk) fn without_call_words(&self, cursor: Cursor) -> Cursor {
         cursor
     }
 
-    /// In which part of the method the interrupted instruction at `pc` is, and where that leaves its frame.
+    /// The part of the method that the interrupted instruction at `pc` is in, and the state of the frame
+    /// there.
     pub(in crate::signal::walk) fn interrupted_stage(
         &self,
         vm: &VmLayout,
@@ -111,7 +114,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     fn stage_behind_entry(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> Result<Stage, WalkError> {
-        // Bytes that cannot be read are not an exit.
+        // If the bytes cannot be read, the code counts as no exit.
         let mut code = [0_u8; 24];
         let _ = self.memory.read_bytes(pc, &mut code);
         let mut before = [0_u8; 16];
@@ -136,8 +139,9 @@ impl<M: Memory> Walk<'_, M> {
         Ok(if is_leaving { Stage::Leaving } else { Stage::Complete })
     }
 
-    /// Whether the code leaves for another blob with its frame gone, to unwind an exception: `add rsp, size;
-    /// pop rbp; jmp rel32` (c1_LIRAssembler_x86.cpp emit_unwind_handler; C2's RethrowException, x86_64.ad).
+    /// Whether the code has removed its frame and jumps to another blob to unwind an exception: `add rsp,
+    /// size; pop rbp; jmp rel32` (c1_LIRAssembler_x86.cpp emit_unwind_handler; C2's RethrowException,
+    /// x86_64.ad).
     fn is_unwinding_jump(
         &self,
         vm: &VmLayout,
@@ -158,7 +162,7 @@ impl<M: Memory> Walk<'_, M> {
         Ok(removes_frame && !(blob.address <= target && target < end))
     }
 
-    /// Before `frame_complete`: the frame is there once its `sub` has been executed.
+    /// The stage before `frame_complete`: the frame exists once its `sub` has been executed.
     fn entry_stage(&self, blob: &Blob, pc: u64, complete_at: u64) -> Stage {
         let frame = blob.frame_bytes;
         if frame == 0 {
@@ -198,9 +202,9 @@ impl<M: Memory> Walk<'_, M> {
         Stage::Bare(0)
     }
 
-    /// How many bytes a wrapper of a method handle's intrinsic (`linkToStatic`) has on the return address at `pc`: it has no
-    /// frame, nor ever a complete one, and a collector's barrier in it saves registers
-    /// (cpu/x86/sharedRuntime_x86_64.cpp, gen_special_dispatch; methodHandles_x86.cpp, JDK 11-25).
+    /// The number of bytes above which the return address lies at `pc` in a wrapper of a method handle
+    /// intrinsic (`linkToStatic`). Such a wrapper has no frame, and a collector's barrier in it saves
+    /// registers (cpu/x86/sharedRuntime_x86_64.cpp, gen_special_dispatch; methodHandles_x86.cpp, JDK 11-25).
     fn bytes_above_jump(&self, blob: &Blob, pc: u64, end: u64) -> Option<u64> {
         self.bytes_until_jump(CodeRange { start: blob.code_begin, end }, pc)
     }
@@ -228,8 +232,8 @@ impl<M: Memory> Walk<'_, M> {
     }
 }
 
-/// A method compiled for on-stack replacement has one more entry, anywhere behind its first: `mov [rsp-N], eax;
-/// push rbp; sub rsp, size`. Its stage, before the `sub` has been executed.
+/// The stage at a later entry, before its `sub` has been executed. A method compiled for on-stack replacement
+/// has a second entry somewhere behind its first: `mov [rsp-N], eax; push rbp; sub rsp, size`.
 fn later_entry_stage(code: &[u8], before: &[u8], size: i64) -> Option<Stage> {
     let at_push = match code {
         [0x89, 0x84, 0x24, _, _, _, _, push @ ..] => push,
@@ -244,9 +248,10 @@ fn later_entry_stage(code: &[u8], before: &[u8], size: i64) -> Option<Stage> {
     (is_behind_push && matches!(find_sub_rsp(code, size), Some((0, _)))).then_some(Stage::FpPushed)
 }
 
-/// The poll before a return, from behind the removal of the frame: only a return polls with RSP. The thread's poll
-/// word is near enough its start for an 8-bit displacement since 25. What may touch the reserved zone of the stack compares RSP
-/// with where that was allowed, before it polls (macroAssembler_x86.cpp, reserved_stack_check).
+/// Whether the code is at the poll before a return, behind the removal of the frame: only returns compare RSP
+/// to the poll word. From JDK 25 on the poll word is near enough to the thread's start for an 8-bit
+/// displacement. Before the poll, a method that may touch the stack's reserved zone compares RSP with the
+/// limit for it (macroAssembler_x86.cpp, reserved_stack_check).
 fn is_return_poll(code: &[u8], before: &[u8]) -> bool {
     match code {
         // cmp rsp, [r15 + disp32] or [r15 + disp8]
@@ -267,8 +272,9 @@ fn is_return_poll(code: &[u8], before: &[u8]) -> bool {
     }
 }
 
-/// The return poll's stub, where RBP and the frame are gone as at the poll: the poll's address into r10, by
-/// `mov r10, imm64` (17-25) or `lea r10, [rip + disp32]`; `mov [r15 + disp32], r10; jmp handler`.
+/// Whether the code is in the stub of the return poll, where RBP is restored and the frame is removed, as at
+/// the poll. The stub loads the poll's address into r10, by `mov r10, imm64` (JDK 17-25) or `lea r10, [rip +
+/// disp32]`, and goes on by `mov [r15 + disp32], r10; jmp handler`.
 fn is_return_poll_stub(code: &[u8], before: &[u8]) -> bool {
     match code {
         [0x49, 0xba, _, _, _, _, _, _, _, _, rest @ ..] | [0x4c, 0x8d, 0x15, _, _, _, _, rest @ ..] => {
@@ -282,15 +288,17 @@ fn is_return_poll_stub(code: &[u8], before: &[u8]) -> bool {
     }
 }
 
-/// C2 copies a word from one place of the frame to another by `push [rsp + x]; pop [rsp + y]` (x86_64.ad,
-/// MachSpillCopyNode; its rethrow stub does so with the return address): whether the `pop` is next.
+/// Whether the `pop` of a copy within the frame is next. C2 copies a word from one place of the frame to
+/// another by `push [rsp + x]; pop [rsp + y]` (x86_64.ad, MachSpillCopyNode); its rethrow stub copies the
+/// return address in this way.
 pub(super) fn is_pop_to_stack(code: &[u8]) -> bool {
     matches!(code, [0x48, 0x8f, 0x04 | 0x44 | 0x84, 0x24, ..] | [0x8f, 0x04 | 0x44 | 0x84, 0x24, ..])
 }
 
-/// The end of a native method's wrapper, behind its `leave`: (25) `test byte ptr [r15 + x], 1; jz`, a poll; (all) `cmp
-/// qword ptr [r15 + x], 0; jne; ret`, the pending exception, and the `jmp` for that
-/// (cpu/x86/sharedRuntime_x86_64.cpp, generate_native_wrapper).
+/// Whether the code is at the end of a native method's wrapper, behind its `leave`. First comes a poll, `test
+/// byte ptr [r15 + x], 1; jz` (JDK 25). The check for a pending exception follows in all versions, `cmp qword
+/// ptr [r15 + x], 0; jne; ret`, and the `jmp` for such an exception (cpu/x86/sharedRuntime_x86_64.cpp,
+/// generate_native_wrapper).
 fn is_native_return(code: &[u8], before: &[u8]) -> bool {
     match code {
         [0x49, 0x83, 0x7f, _, 0, rest @ ..]
@@ -333,8 +341,8 @@ fn ends_with_add_rsp(code: &[u8], size: i32) -> bool {
         || ((1..128).contains(&size) && code.ends_with(&[0x48, 0x83, 0xc4, a]))
 }
 
-/// Finds the `push rbp` that ends an entry, or that `mov rbp, rsp` or the entry barrier's compare
-/// (`cmp dword ptr [r15 + disp8], 1`) follows.
+/// Finds the `push rbp` that either ends an entry, or is followed by `mov rbp, rsp` or by the entry barrier's
+/// compare (`cmp dword ptr [r15 + disp8], 1`).
 fn find_lone_push(code: &[u8]) -> Option<usize> {
     let is_push = |rest: &&[u8]| {
         matches!(
@@ -349,10 +357,11 @@ fn find_lone_push(code: &[u8]) -> Option<usize> {
     rests.enumerate().find(|(_, rest)| is_push(rest)).map(|(start, _)| start)
 }
 
-/// Where `sub rsp, size` of the entry that `pc` is in begins and ends; `code` is at `from`. `Continuation.enterSpecial` has two,
-/// of which the interpreter's is the first (cpu/x86/sharedRuntime_x86_64.cpp, gen_continuation_enter).
+/// The start and end of `sub rsp, size` in the entry that `pc` is in; `code` is at `from`.
+/// `Continuation.enterSpecial` has two entries, of which the interpreter's is the first
+/// (cpu/x86/sharedRuntime_x86_64.cpp, gen_continuation_enter).
 fn find_sub_rsp_of_entry(code: &[u8], from: u64, pc: u64, size: i64) -> Option<(u64, u64)> {
-    /// From the entry to the `sub`: a `nop` that can be patched, `push rbp; mov rbp, rsp`.
+    /// The most bytes from the entry to the `sub`: a `nop` that can be patched, `push rbp; mov rbp, rsp`.
     const ENTRY_BYTES: u64 = 10;
     let at = |(start, end): (usize, usize)| (from.wrapping_add(start as u64), from.wrapping_add(end as u64));
     let first = find_sub_rsp(code, size)?;
@@ -361,7 +370,7 @@ fn find_sub_rsp_of_entry(code: &[u8], from: u64, pc: u64, size: i64) -> Option<(
     Some(later.filter(|&(start, _)| pc >= start.wrapping_sub(ENTRY_BYTES)).unwrap_or_else(|| at(first)))
 }
 
-/// Finds `sub rsp, size` in `code`: the offsets of its start and end.
+/// Finds `sub rsp, size` in `code`. Returns the offsets of its start and end.
 fn find_sub_rsp(code: &[u8], size: i64) -> Option<(usize, usize)> {
     let size = i32::try_from(size).ok().filter(|&size| size > 0)?;
     let [a, b, c, d] = size.to_le_bytes();

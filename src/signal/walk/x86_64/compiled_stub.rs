@@ -1,5 +1,5 @@
-//! A compiled method interrupted in the stubs behind its code, on x86_64: they have no frame of their own, and the
-//! stack is not as in the method's body.
+//! A compiled method interrupted in the stubs behind its code, on x86_64. The stubs have no frame of their
+//! own, and change the stack below the method's frame.
 
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -11,9 +11,9 @@ const JMP: u8 = 0xe9;
 const CALL: u8 = 0xe8;
 
 impl<M: Memory> Walk<'_, M> {
-    /// If a compiled method's stub for a static call was interrupted, the call in the same method that led there: the
-    /// stub (`mov rbx, method; jmp entry`, cpu/x86/compiledIC_x86.cpp emit_to_interp_stub) has a return address on
-    /// the stack, but is no callee.
+    /// If a compiled method's stub for a static call was interrupted, the call in the same method that led to
+    /// the stub. The stub (`mov rbx, method; jmp entry`, cpu/x86/compiledIC_x86.cpp emit_to_interp_stub) has
+    /// a return address on the stack, but is no callee.
     pub(in crate::signal::walk) fn static_call_stub_caller(
         &self,
         blob: &Blob,
@@ -28,7 +28,8 @@ impl<M: Memory> Walk<'_, M> {
         if !is_read || !is_stub {
             return None;
         }
-        // Nothing else than a call in the method's code before it leads there; by now it may lead elsewhere.
+        // Only a call in the method's code before the stub leads to the stub. The call may have been patched
+        // since.
         let pc = self.memory.load_u64(cursor.sp)?;
         let is_call = self.memory.load_u8(pc.wrapping_sub(5))? == CALL;
         if !is_call || !(blob.code_begin..cursor.pc).contains(&pc) {
@@ -38,9 +39,10 @@ impl<M: Memory> Walk<'_, M> {
         Some(caller)
     }
 
-    /// If a deoptimisation handler was interrupted, the frame as it is when the handler is through: returned to at the
-    /// handler's beginning. The handler pushes that address and leaves: `call next; sub qword ptr [rsp], 5; jmp`
-    /// (17) or `mov r10, address; push r10; jmp` (21) (cpu/x86/x86_64.ad emit_deopt_handler, c1_LIRAssembler_x86.cpp).
+    /// If a deoptimisation handler was interrupted, the frame in its state after the handler: returned to at
+    /// the handler's beginning. The handler pushes that address and leaves: `call next; sub qword ptr [rsp],
+    /// 5; jmp` (JDK 17) or `mov r10, address; push r10; jmp` (JDK 21) (cpu/x86/x86_64.ad emit_deopt_handler,
+    /// c1_LIRAssembler_x86.cpp).
     pub(in crate::signal::walk) fn deopt_handler_frame(
         &self,
         vm: &VmLayout,
@@ -52,7 +54,8 @@ impl<M: Memory> Walk<'_, M> {
         let mut before = [0_u8; 12];
         let is_read = self.memory.read_bytes(cursor.pc, &mut code)
             && self.memory.read_bytes(cursor.pc.wrapping_sub(before.len() as u64), &mut before);
-        // How far into the handler it is, and what is on the stack by then.
+        // The number of the handler's bytes before `pc`, and the number of bytes that the handler has pushed
+        // by then.
         let (done, pushed) = match (code, before) {
             ([0x49, 0xba], _) | ([CALL, 0], _) => (0, 0),
             ([0x41, 0x52], [_, _, 0x49, 0xba, ..]) => (10, 0),

@@ -1,19 +1,20 @@
-//! Code that leaves a continuation for its carrier, on x86_64: the ends of `Continuation.doYield` and of cont_preempt
-//! (cpu/x86/sharedRuntime_x86_64.cpp gen_continuation_yield, continuation_enter_cleanup; stubGenerator_x86_64.cpp
-//! generate_cont_preempt_stub; 21 and 25): `mov rsp, [r15 + _cont_entry]`, the thread's fields put back, `add rsp, 64;
-//! pop rbp; ret`.
+//! Code that leaves a continuation for its carrier, on x86_64: the ends of `Continuation.doYield` and of
+//! cont_preempt. The code is `mov rsp, [r15 + _cont_entry]`, then instructions that restore the thread's
+//! fields, then `add rsp, 64; pop rbp; ret` (cpu/x86/sharedRuntime_x86_64.cpp gen_continuation_yield,
+//! continuation_enter_cleanup; stubGenerator_x86_64.cpp generate_cont_preempt_stub; JDK 21 and 25).
 
 use crate::core::continuation::ContinuationLayout;
 use crate::core::memory::Memory;
 use crate::signal::walk::Cursor;
 use crate::signal::walk::registers::Registers;
 
-/// How much code stands between.
+/// The most bytes of code between the change of RSP and the return.
 const EXIT_BYTES: usize = 160;
 const POP_RBP: u8 = 0x5d;
 const RET: u8 = 0xc3;
 
-/// The carrier's frame, `Continuation.run`'s, if the thread was interrupted behind the change of the stack pointer.
+/// The carrier's frame, that of `Continuation.run`, if the thread was interrupted behind the change of the
+/// stack pointer.
 pub(in crate::signal::walk) fn carrier(
     memory: &impl Memory,
     layout: &ContinuationLayout,

@@ -1,5 +1,6 @@
-//! What code without a frame of its own (adapters, the interpreter's entries, a collector's stubs) has still to do on the
-//! straight way to its end: how much it takes off the stack until its return address is on top, on x86_64.
+//! The remaining actions of code without a frame of its own (adapters, the interpreter's entries, a
+//! collector's stubs) on the straight way to its end, on x86_64: the number of bytes that it removes from the
+//! stack until its return address is on top.
 
 use super::instructions::{MAX_BYTES, length};
 use crate::core::memory::Memory;
@@ -7,19 +8,19 @@ use crate::core::vm_layout::{CodeRange, VmLayout};
 use crate::signal::walk::blob::Blob;
 use crate::signal::walk::{Cursor, Walk};
 
-/// More than a barrier has that saves all registers twice.
+/// The most instructions that are followed: more than a barrier has that saves all registers twice.
 const MAX_INSTRUCTIONS: usize = 512;
-/// All registers are smaller, saved twice.
+/// The most bytes of saved registers: more than all registers take, saved twice.
 const MAX_SAVED_BYTES: u64 = 8192;
 const POP_FLAGS: u8 = 0x9d;
 const PUSH_FLAGS: u8 = 0x9c;
 
-/// How code without a frame ends.
+/// The way in which code without a frame ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// By the return address, which it has taken off the stack: `pop R; mov rsp, r13; jmp R`.
+    /// By a jump to the return address, which it has popped: `pop R; mov rsp, r13; jmp R`.
     Return,
-    /// By a jump to other code, to which the return address is left.
+    /// By a jump to other code, which finds the return address on the stack.
     Jump,
     /// By `ret`.
     Ret,
@@ -31,7 +32,8 @@ impl<M: Memory> Walk<'_, M> {
         self.bytes_until(code, pc, None, End::Jump).filter(|&above| above < MAX_SAVED_BYTES)
     }
 
-    /// Where the return address is in a blob whose code has no frame and leaves by jumps; `None` if it is in a register.
+    /// The slot of the return address in a blob whose code has no frame and leaves by jumps. `None` if the
+    /// address is in a register.
     pub(super) fn return_slot_of_frameless(
         &self,
         vm: &VmLayout,
@@ -42,7 +44,7 @@ impl<M: Memory> Walk<'_, M> {
         self.return_slot(vm, cursor.sp.wrapping_add(above))
     }
 
-    /// The slot, if a return address is there.
+    /// Returns `slot` if it holds a return address.
     pub(super) fn return_slot(&self, vm: &VmLayout, slot: u64) -> Option<u64> {
         let is_there = self.memory.load_u64(slot).is_some_and(|pc| self.is_return_address(vm, pc));
         is_there.then_some(slot)
@@ -52,9 +54,10 @@ impl<M: Memory> Walk<'_, M> {
         Some(CodeRange { start: blob.code_begin, end: self.blob_end(vm, blob).ok()? })
     }
 
-    /// How many bytes lie between SP and the return address where the code is at `pc`: what it takes off the stack on the
-    /// straight way to its end, less what it puts there. `fp_above` is how far above SP RBP leads, if that may be to a frame
-    /// that the code has made. `None` if the end is not found.
+    /// The number of bytes between SP and the return address when the code is at `pc`: the bytes that the
+    /// code pops on the straight way to its end, less those that it pushes. `fp_above` is the distance from
+    /// SP up to the address in RBP, if RBP may point to a frame that the code has made. `None` if the end is
+    /// not found.
     pub(super) fn bytes_until(
         &self,
         range: CodeRange,
@@ -77,7 +80,7 @@ impl<M: Memory> Walk<'_, M> {
                 {
                     return (end == End::Return).then_some(above);
                 }
-                // pop rax, or lea r13, [rsp + 8]: an adapter has been through its barriers.
+                // pop rax, or lea r13, [rsp + 8]: the adapter is behind its barriers.
                 [0x58, 0x4c, 0x8b, 0xec, ..]
                 | [0x58, 0x49, 0x89, 0xe5, ..]
                 | [0x4c, 0x8d, 0x6c, 0x24, 0x08, ..]
@@ -85,7 +88,7 @@ impl<M: Memory> Walk<'_, M> {
                 {
                     return Some(above);
                 }
-                // pop rax; pop rbx; push rax: from here on the return address is elsewhere.
+                // pop rax; pop rbx; push rax: from here on the return address is in another place.
                 [0x58, 0x5b, 0x50, ..] if end == End::Jump => return None,
                 [0xff, to, ..] | [0x41, 0xff, to, ..] if end == End::Jump && to & 0x38 == 0x20 => {
                     return Some(above);
@@ -108,7 +111,7 @@ impl<M: Memory> Walk<'_, M> {
                 [0x48, 0x81, 0xec, ..] => (i64::from(distance(3)?).wrapping_neg(), behind),
                 [0xeb, to, ..] => (0, behind.wrapping_add_signed(i64::from(to as i8))),
                 [0xe9, ..] => (0, behind.wrapping_add_signed(i64::from(distance(1)?))),
-                // Elsewhere: it does not end here.
+                // These instructions leave the code in another way than the one asked for.
                 [0xc3, ..] | [0xff, 0xe0..=0xe7, ..] | [0x41, 0xff, 0xe0..=0xe7, ..] => return None,
                 _ => (0, behind),
             };
@@ -118,8 +121,9 @@ impl<M: Memory> Walk<'_, M> {
         None
     }
 
-    /// The bytes at `pc`, as many as an instruction can have; zeros behind the last that is mapped. `None` where nothing is
-    /// mapped, or two bytes are zero: `add [rax], al`, which no code has. Each load that fails costs a signal.
+    /// The bytes at `pc`, as many as an instruction can have, with zeros behind the last byte that is mapped.
+    /// `None` if nothing is mapped, or if the first two bytes are zero: that is `add [rax], al`, which no
+    /// code contains. Each load that fails costs a signal.
     pub(super) fn instruction(&self, pc: u64) -> Option<[u8; MAX_BYTES]> {
         let mut code = [0; MAX_BYTES];
         let _ = self.memory.read_bytes(pc, &mut code);

@@ -1,12 +1,14 @@
-//! Stubs that pass an exception from one compiled frame on to the next, on x86_64. The compiled frame below them is
-//! complete, but it has called nobody: where it was left is in RDX.
+//! Stubs that pass an exception from one compiled frame on to the next, on x86_64. The compiled frame below
+//! such a stub is complete, but has made no call: the place where its code was left is in RDX.
 //!
-//! - ExceptionBlob, to which a compiled method's exception handler jumps: `push rdx; sub rsp, 8; … ; add rsp, 8;
-//!   pop rdx; … ; jmp r8` (opto/runtime_x86_64.cpp, 25: cpu/x86/runtime_x86_64.cpp, generate_exception_blob, JDK 11-25).
-//! - Stubs that are entered with a return address on the stack and leave for its handler: `pop rdx; jmp register`
-//!   (C2's rethrow stub: x86_64.ad tailjmpInd; StubRoutines' forward_exception; C1's unwind_exception).
-//! - C1's handle_exception_from_callee, which is called and puts the handler in place of its return address: `leave;
-//!   pop rcx; jmp rcx` (c1_Runtime1_x86.cpp, generate_handle_exception, JDK 11-25).
+//! - ExceptionBlob, to which a compiled method's exception handler jumps: `push rdx; sub rsp, 8; … ; add rsp,
+//!   8; pop rdx; … ; jmp r8` (opto/runtime_x86_64.cpp, in JDK 25 cpu/x86/runtime_x86_64.cpp,
+//!   generate_exception_blob, JDK 11-25).
+//! - Stubs that are entered with a return address on the stack and leave for the handler of that address:
+//!   `pop rdx; jmp register` (C2's rethrow stub: x86_64.ad tailjmpInd; StubRoutines' forward_exception; C1's
+//!   unwind_exception).
+//! - C1's handle_exception_from_callee, which is called, and replaces its return address by the handler:
+//!   `leave; pop rcx; jmp rcx` (c1_Runtime1_x86.cpp, generate_handle_exception, JDK 11-25).
 
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -16,21 +18,21 @@ use crate::signal::walk::{Cursor, Walk, WalkError};
 
 const POP_RDX: u8 = 0x5a;
 const POP_RCX: u8 = 0x59;
-/// Behind 0xff.
+/// The second byte of `jmp rcx`, behind 0xff.
 const JMP_RCX: u8 = 0xe1;
 /// `push rdx`.
 const PUSH_BYTES: u64 = 1;
-/// `sub rsp, 8`, behind it.
+/// `push rdx; sub rsp, 8`.
 const ENTRY_BYTES: u64 = PUSH_BYTES + 4;
 /// `add rsp, 8; pop rdx`.
 const EXIT: [u8; 5] = [0x48, 0x83, 0xc4, 0x08, POP_RDX];
-/// How many pairs of words a stub without a frame may have pushed before it called out.
+/// The most pairs of words that a stub without a frame may have pushed before it called out.
 const MAX_PADDING: u64 = 4;
-/// More than any ExceptionBlob has.
+/// The most bytes of an ExceptionBlob, more than any has.
 const MAX_BLOB_BYTES: usize = 256;
 
 impl<M: Memory> Walk<'_, M> {
-    /// The compiled frame whose exception the ExceptionBlob that was interrupted at `cursor` looks after.
+    /// The compiled frame whose exception the interrupted ExceptionBlob at `cursor` handles.
     pub(in crate::signal::walk) fn exception_blob_caller(
         &self,
         blob: &Blob,
@@ -44,7 +46,7 @@ impl<M: Memory> Walk<'_, M> {
         if !self.memory.read_bytes(blob.code_begin, code) {
             return Err(WalkError::Unreadable);
         }
-        // The exit up to where it was interrupted; none, and it lies ahead.
+        // The distance from the start of the last exit before or at `pc`. `None` if the exit lies ahead.
         let left = code
             .windows(EXIT.len())
             .rposition(|window| window == EXIT)
@@ -59,8 +61,8 @@ impl<M: Memory> Walk<'_, M> {
         }
     }
 
-    /// The frame to whose handler a stub is about to jump: with the address that it was to return to in RDX, or, where
-    /// the stub has put the handler's own in that place, with that one.
+    /// The frame to whose handler a stub is about to jump. The frame's PC is the stub's return address, in
+    /// RDX, or the handler's address if the stub has replaced its return address by that.
     pub(in crate::signal::walk) fn jump_to_handler_caller(
         &self,
         vm: &VmLayout,
@@ -82,9 +84,9 @@ impl<M: Memory> Walk<'_, M> {
         self.is_java_code(vm, pc).then(|| left_at(pc, sp, registers))
     }
 
-    /// The caller of a stub that says that it has no frame size, and has called out: C1's unwind_exception, which leaves
-    /// RBP to its caller. Its return address is the first above it, in one of the places where SP's alignment allows
-    /// one: Java's frames are aligned to 16 bytes where they call.
+    /// The caller of a stub that has no frame size and has called out: C1's unwind_exception, which keeps its
+    /// caller's RBP. Its return address is the first one above SP in a slot that SP's alignment allows: Java
+    /// frames are aligned to 16 bytes at calls.
     pub(in crate::signal::walk) fn called_out_of_stub_caller(
         &self,
         vm: &VmLayout,
@@ -100,7 +102,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 }
 
-/// A frame that was left at `pc` for a handler of its own.
+/// A frame that was left at `pc` for its own exception handler.
 fn left_at(pc: u64, sp: u64, registers: &Registers) -> Cursor {
     Cursor { pc, sp, fp: registers.fp(), interrupted: false }
 }

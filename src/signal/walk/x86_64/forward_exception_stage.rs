@@ -1,6 +1,6 @@
-//! StubRoutines' forward_exception on x86_64, which has no frame: it is entered with the address on the stack at which a
-//! Java frame is to go on with its pending exception, asks for that frame's handler (`sub rsp, 8; call; add rsp, 8`
-//! where SP is not aligned), takes the address off (`pop rdx`), and jumps
+//! StubRoutines' forward_exception on x86_64, which has no frame. It is entered with an address on the stack
+//! at which a Java frame is to go on with its pending exception. It asks for that frame's handler (`sub rsp,
+//! 8; call; add rsp, 8` if SP is not aligned), pops the address (`pop rdx`), and jumps
 //! (cpu/x86/stubGenerator_x86_64.cpp, generate_forward_exception, JDK 11-25).
 
 use crate::core::memory::Memory;
@@ -11,12 +11,12 @@ use crate::signal::walk::{Cursor, Walk, WalkError};
 const SUB_RSP_8: [u8; 4] = [0x48, 0x83, 0xec, 0x08];
 const ADD_RSP_8: [u8; 4] = [0x48, 0x83, 0xc4, 0x08];
 const POP_RDX: u8 = 0x5a;
-/// More than the stub has.
+/// The most bytes of the stub, more than it has.
 const MAX_STUB_BYTES: usize = 256;
 
 impl<M: Memory> Walk<'_, M> {
-    /// The frame whose exception forward_exception passes on, if that is where `cursor` is: interrupted, with these
-    /// registers, or at its call.
+    /// The frame whose exception forward_exception passes on, if `cursor` is in that stub: either
+    /// interrupted, with the registers `interrupted`, or in its call.
     pub(in crate::signal::walk) fn forward_exception_caller(
         &self,
         vm: &VmLayout,

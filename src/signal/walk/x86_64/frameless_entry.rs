@@ -1,7 +1,8 @@
-//! The interpreter's entries that have no frame, on x86_64: intrinsics (`Thread.currentThread`, `Reference.get`,
-//! `CRC32.update`). They end with `pop R; mov rsp, r13; jmp R`, and a collector's barrier in them saves registers that it takes
-//! off the stack again (cpu/x86/templateInterpreterGenerator_x86.cpp; gc/*/*BarrierSetAssembler_x86.cpp;
-//! `MacroAssembler::push_IU_state`, 11 to 25). The stubs that they call leave r13 alone, C functions keep it.
+//! The interpreter's entries that have no frame, on x86_64: intrinsics (`Thread.currentThread`,
+//! `Reference.get`, `CRC32.update`). They end with `pop R; mov rsp, r13; jmp R`. A collector's barrier in
+//! such an entry saves registers and restores them (cpu/x86/templateInterpreterGenerator_x86.cpp;
+//! gc/*/*BarrierSetAssembler_x86.cpp; `MacroAssembler::push_IU_state`, JDK 11 to 25). The stubs that entries
+//! call do not change r13, and C functions preserve it.
 
 use super::done_later::End;
 use crate::core::interpreter_code::InterpreterEntry;
@@ -13,12 +14,12 @@ use crate::signal::walk::{Cursor, Walk, WalkError};
 
 /// `mov rsp, r13`.
 const TAKE_SENDER_SP: [u8; 3] = [0x49, 0x8b, 0xe5];
-/// The DWARF number of the register in which an entry is told the sender's SP.
+/// The DWARF number of the register in which an entry receives the sender's SP.
 const SENDER_SP: u8 = 13;
 
 impl<M: Memory> Walk<'_, M> {
-    /// The caller of a frameless entry that has called a C function, itself (`Math.sin`) or in a barrier (`Reference.get`).
-    /// `None` if `cursor` is elsewhere.
+    /// The caller of a frameless entry that has called a C function, by itself (`Math.sin`) or in a barrier
+    /// (`Reference.get`). `None` if `cursor` is not in such an entry.
     pub(in crate::signal::walk) fn frameless_entry_caller(
         &self,
         vm: &VmLayout,
@@ -28,7 +29,7 @@ impl<M: Memory> Walk<'_, M> {
         Some(self.called_out_of_entry_caller(vm, entry, cursor, || self.kept_register(SENDER_SP, cursor)))
     }
 
-    /// The caller of an interrupted stub, or, if that is a frameless entry, the entry's.
+    /// The caller of an interrupted stub. If that caller is a frameless entry, the entry's caller.
     pub(in crate::signal::walk) fn without_frameless_entry(
         &self,
         vm: &VmLayout,
@@ -55,8 +56,8 @@ impl<M: Memory> Walk<'_, M> {
         self.entry_caller_at(vm, cursor, cursor.sp.wrapping_add(below), sender_sp)
     }
 
-    /// The caller of the interpreter's entry at `cursor` whose return address is at `slot`. The one that is compiled has its SP
-    /// above the arguments, where `sender_sp` says.
+    /// The caller of the interpreter's entry at `cursor` whose return address is at `slot`. The SP of a
+    /// compiled caller is above the arguments, and `sender_sp` supplies it.
     fn entry_caller_at(
         &self,
         vm: &VmLayout,
@@ -91,12 +92,12 @@ impl<M: Memory> Walk<'_, M> {
         self.load(registers.sp().wrapping_add(below))
     }
 
-    /// How many bytes lie between SP and the return address where the entry is at `pc`.
+    /// The number of bytes between SP and the return address when the entry is at `pc`.
     fn bytes_until_return(&self, entry: &InterpreterEntry, pc: u64) -> Option<u64> {
         self.bytes_until(entry.code, pc, None, End::Return)
     }
 
-    /// The caller of an interpreter's entry of a method handle's intrinsic that has called the collector.
+    /// The caller of an interpreter's entry for a method handle intrinsic that has called the collector.
     pub(in crate::signal::walk) fn called_out_of_method_handle_entry_caller(
         &self,
         vm: &VmLayout,
@@ -108,7 +109,8 @@ impl<M: Memory> Walk<'_, M> {
     }
 }
 
-/// The register with this number in instructions: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi.
+/// The value of the register with this number in instruction encodings: rax, rcx, rdx, rbx, rsp, rbp, rsi,
+/// rdi.
 fn in_order_of_encoding(registers: &Registers, number: u8) -> u64 {
     match number {
         0 => registers.rax(),

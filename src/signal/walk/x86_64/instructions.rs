@@ -6,11 +6,12 @@ pub(super) const MAX_BYTES: usize = 15;
 
 const OPERAND_SIZE: u8 = 0x66;
 
-/// How many bytes the instruction at the start of `code` has; `None` if it is none that is known, traps, or is cut off.
+/// The number of bytes of the instruction at the start of `code`. `None` if the instruction is unknown,
+/// traps, or is cut off.
 pub(super) fn length(code: &[u8]) -> Option<usize> {
     let mut rest = code;
     let mut is_short = false;
-    // Operand size, repetition, lock, segments.
+    // Prefixes: operand size, repetition, lock, segments.
     while let [
         prefix @ (OPERAND_SIZE | 0xf0 | 0xf2 | 0xf3 | 0x26 | 0x2e | 0x36 | 0x3e | 0x64 | 0x65),
         more @ ..,
@@ -32,7 +33,8 @@ pub(super) fn length(code: &[u8]) -> Option<usize> {
         [0x68 | 0xe8 | 0xe9, ref more @ ..] => more.get(4..)?,
         [0xa9, ref more @ ..] => more.get(word..)?,
         [0xb8..=0xbf, ref more @ ..] => more.get(if is_wide { 8 } else { word }..)?,
-        // Arithmetic and moves between a register and either; with a constant for the accumulator.
+        // Arithmetic and moves between a register and a register or memory; then those with a constant for
+        // the accumulator.
         [op @ 0x00..=0x3f, ref more @ ..] if op & 7 < 4 => operand(more, 0)?,
         [op @ 0x00..=0x3f, ref more @ ..] if op & 7 == 4 => more.get(1..)?,
         [op @ 0x00..=0x3f, ref more @ ..] if op & 7 == 5 => more.get(word..)?,
@@ -41,7 +43,7 @@ pub(super) fn length(code: &[u8]) -> Option<usize> {
         }
         [0x6b | 0x80 | 0x83 | 0xc0 | 0xc1 | 0xc6, ref more @ ..] => operand(more, 1)?,
         [0x69 | 0x81 | 0xc7, ref more @ ..] => operand(more, word)?,
-        // Of these, only tests have a constant.
+        // Only the tests of this group have a constant.
         [op @ (0xf6 | 0xf7), ref more @ ..] => {
             let is_test = more.first()? & 0x38 <= 8;
             let size = if op == 0xf6 { 1 } else { word };
@@ -57,12 +59,12 @@ pub(super) fn length(code: &[u8]) -> Option<usize> {
     code.len().checked_sub(behind.len())
 }
 
-/// What is behind an instruction whose opcode has a second byte, the first of `code`.
+/// The bytes behind an instruction whose opcode has a second byte, which is the first byte of `code`.
 fn two_bytes(code: &[u8]) -> Option<&[u8]> {
     match *code {
         [0x05 | 0x31 | 0x77 | 0xa2 | 0xc8..=0xcf, ref more @ ..] => Some(more),
         [0x80..=0x8f, ref more @ ..] => more.get(4..),
-        // Three bytes: SSSE3 to AES, and those with a constant.
+        // Opcodes of three bytes: SSSE3 to AES, and instructions with a constant.
         [0x38, _, ref more @ ..] => operand(more, 0),
         [0x3a, _, ref more @ ..] => operand(more, 1),
         [opcode, ref more @ ..] if has_constant(opcode) => operand(more, 1),
@@ -99,12 +101,13 @@ fn vector(map: u8, opcode: u8, code: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Whether vector instructions of this opcode in the map of two bytes have a constant: shuffles, shifts, comparisons, insertions.
+/// Whether vector instructions with this opcode in the two-byte map have a constant: shuffles, shifts,
+/// comparisons, insertions.
 fn has_constant(opcode: u8) -> bool {
     matches!(opcode, 0x70..=0x73 | 0xc2 | 0xc4..=0xc6)
 }
 
-/// What is behind the operand that begins with a ModRM byte, and a constant of this many bytes.
+/// The bytes behind an operand that begins with a ModRM byte, and behind a constant of `constant` bytes.
 fn operand(code: &[u8], constant: usize) -> Option<&[u8]> {
     let (&modrm, rest) = code.split_first()?;
     let (mode, register) = (modrm >> 6, modrm & 7);
@@ -125,7 +128,7 @@ fn operand(code: &[u8], constant: usize) -> Option<&[u8]> {
 mod tests {
     use super::*;
 
-    /// What assemblers make of the instructions of all kinds.
+    /// Encodings as assemblers produce them, for instructions of all kinds.
     #[test]
     fn lengths_are_those_of_assemblers() {
         for code in [

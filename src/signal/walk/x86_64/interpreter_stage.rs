@@ -1,7 +1,7 @@
 //! An interrupted frame of the interpreter, on x86_64.
 //!
-//! Outside the stages of entry and exit the frame is complete and RBP points to it. In them RBP still, or
-//! again, belongs to the caller, and the return address and the sender's SP are where this table says
+//! Outside the stages of entry and exit the frame is complete and RBP points to it. In those stages RBP
+//! belongs to the caller. The return address and the sender's SP are in the places of this table
 //! (cpu/x86/templateInterpreterGenerator_x86.cpp, interp_masm_x86.cpp, JDK 11-25):
 //!
 //! | Stage | Return PC | Sender SP | Caller's RBP | Method |
@@ -23,7 +23,7 @@ const PUSH_FP_BYTES: u64 = 1;
 const MOVE_FP_BYTES: u64 = 3;
 
 impl<M: Memory> Walk<'_, M> {
-    /// Puts the interrupted interpreter frame into the sink and finds its caller.
+    /// Appends the interrupted interpreter frame and finds its caller.
     pub(in crate::signal::walk) fn interrupted_interpreter_step(
         &self,
         vm: &VmLayout,
@@ -37,7 +37,8 @@ impl<M: Memory> Walk<'_, M> {
             let moved_fp = entry.push_fp.wrapping_add(PUSH_FP_BYTES).wrapping_add(MOVE_FP_BYTES);
             let caller = |pc, sp, fp| Cursor { pc, sp, fp, interrupted: false };
             if entry.push_fp == 0 {
-                // Behind a barrier the method is in no register any more, and the sample belongs to the caller.
+                // Behind a barrier no register holds the method any more, and the sample belongs to the
+                // caller.
                 let _ = self.entered_method(vm, registers, sink);
                 let return_pc = self.frameless_return_address(entry, pc, registers)?;
                 return Ok(caller(return_pc, registers.r13(), cursor.fp));
@@ -63,8 +64,8 @@ impl<M: Memory> Walk<'_, M> {
                 return Ok(caller(self.slot(cursor.fp, 1)?, sp, self.slot(cursor.fp, 0)?));
             }
         } else if let Some(exit) = code.exit_at(pc) {
-            // Which method it was is not in any register any more. The bytecode that returned has ended: the
-            // sample belongs to the caller, at its call.
+            // No register holds the method any more. The bytecode that returned has ended: the sample belongs
+            // to the caller, at its call.
             let (pc_register, sender_sp) = if exit.native {
                 (registers.rdi(), registers.r11())
             } else {
@@ -80,14 +81,15 @@ impl<M: Memory> Walk<'_, M> {
         self.interpreted_step(vm, cursor, Some(registers.r13()), sink)
     }
 
-    /// The caller of an interpreter frame that an exception has removed, while its handler is looked for: above the
-    /// caller's frame lie the return address and the exception, and a word of padding where SP was not aligned for C.
-    /// Behind the call come `mov rbx, rax; pop rdx; pop rax; jmp rbx`, after `add rsp, 8; jmp` where there is padding
-    /// (templateInterpreterGenerator_x86.cpp, generate_throw_exception; MacroAssembler::call_VM_leaf_base).
+    /// The caller of an interpreter frame that an exception has removed, while its handler is looked up.
+    /// Above the caller's frame lie the return address and the exception, and a word of padding if SP was not
+    /// aligned for C. Behind the call come `mov rbx, rax; pop rdx; pop rax; jmp rbx`, after `add rsp, 8; jmp`
+    /// if there is padding (templateInterpreterGenerator_x86.cpp, generate_throw_exception;
+    /// MacroAssembler::call_VM_leaf_base).
     pub(in crate::signal::walk) fn removed_activation_caller(&self, cursor: &Cursor) -> Option<Cursor> {
         const LEAVES: [u8; 7] = [0x48, 0x8b, 0xd8, 0x5a, 0x58, 0xff, 0xe3];
         const JMP_BYTES: u64 = 9;
-        // One load, since each frame of the interpreter is asked.
+        // A single load, since this check runs for each interpreter frame that is returned to.
         let code = |at: u64| self.memory.load_u64(at).map(u64::to_le_bytes);
         let leaves = |code: &[u8; 8]| code.starts_with(&LEAVES);
         let padding = match code(cursor.pc)? {

@@ -1,12 +1,12 @@
-//! The registers that a walk begins with.
+//! The registers with which a walk begins.
 
 use libc::{c_void, ucontext_t};
 
 use crate::core::memory::Memory;
 use crate::signal::walk::WalkError;
 
-/// The general registers of an interrupted thread, by DWARF number (System V psABI for x86_64, table 3.36), the
-/// program counter last.
+/// The general registers of an interrupted thread by DWARF number (System V psABI for x86_64, table 3.36),
+/// and the program counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Registers {
@@ -56,7 +56,7 @@ impl Registers {
         rcx = 2,
         /// rbx.
         rbx = 3,
-        /// rbp, the frame pointer where there is one.
+        /// rbp, the frame pointer, if the code keeps one.
         fp = 6,
         /// rsp.
         sp = 7,
@@ -77,7 +77,7 @@ impl Registers {
     /// # Safety
     /// `context` is the `ucontext_t` that the kernel passed to a handler.
     pub unsafe fn from_context(context: *const c_void) -> Self {
-        // SAFETY: by the contract.
+        // SAFETY: the caller passes the `ucontext_t` that the kernel passed to a handler.
         let gregs = unsafe { &(*context.cast::<ucontext_t>()).uc_mcontext.gregs };
         let read = |register: i32| gregs.get(register as usize).copied().unwrap_or(0) as u64;
         Self { general: GREGS_BY_DWARF_NUMBER.map(read), pc: read(libc::REG_RIP) }
@@ -88,18 +88,18 @@ impl Registers {
     /// # Safety
     /// As for [`Registers::from_context`].
     pub unsafe fn program_counter(context: *const c_void) -> u64 {
-        // SAFETY: by the contract.
+        // SAFETY: the caller passes the `ucontext_t` that the kernel passed to a handler.
         let gregs = unsafe { &(*context.cast::<ucontext_t>()).uc_mcontext.gregs };
         gregs.get(libc::REG_RIP as usize).copied().unwrap_or(0) as u64
     }
 
-    /// Has the thread, which has faulted in a load of `signal::safe_load`, go on at `behind` that load, with the
-    /// register cleared (rdx) that says whether it has loaded.
+    /// Makes the thread, which has faulted in a load of `signal::safe_load`, go on at `behind` that load.
+    /// Clears the register (rdx) that says whether the load succeeded.
     ///
     /// # Safety
     /// As for [`Registers::from_context`], and `behind` must be the address behind the load.
     pub unsafe fn fail_load(context: *mut c_void, behind: u64) {
-        // SAFETY: by the contract.
+        // SAFETY: the caller passes the `ucontext_t` that the kernel passed to a handler.
         let gregs = unsafe { &mut (*context.cast::<ucontext_t>()).uc_mcontext.gregs };
         for (register, value) in [(libc::REG_RIP, behind), (libc::REG_RDX, 0)] {
             if let Some(register) = gregs.get_mut(register as usize) {
@@ -113,9 +113,9 @@ impl Registers {
         self.behind_waiting_system_call(memory).is_some()
     }
 
-    /// The address behind the system call that was waiting when the thread was interrupted. The kernel has it end with EINTR,
-    /// or sets the program counter back to it, to make it again (arch/x86/kernel/signal.c, `handle_signal`,
-    /// `arch_do_signal_or_restart`).
+    /// The address behind the system call that was waiting when the thread was interrupted. The kernel either
+    /// ends the call with EINTR, or sets the program counter back to it, so that the thread makes the call
+    /// again (arch/x86/kernel/signal.c, `handle_signal`, `arch_do_signal_or_restart`).
     pub fn behind_waiting_system_call<M: Memory>(&self, memory: &M) -> Option<u64> {
         const SYSCALL: u16 = 0x050f;
         let is_call_at = |pc: u64| memory.load_u16(pc) == Some(SYSCALL);
@@ -127,7 +127,7 @@ impl Registers {
         has_ended.then_some(self.pc)
     }
 
-    /// The return address of a function that has not saved it: none, calls push it.
+    /// The return address of a function that has not saved it: always `None`, since calls push it.
     pub fn return_address(&self) -> Option<u64> {
         None
     }
@@ -138,8 +138,8 @@ impl Registers {
     }
 }
 
-/// The registers in the signal frame whose `ucontext_t` is at `sp`: the kernel leaves it there when the
-/// handler has returned to `rt_sigreturn`'s trampoline (arch/x86/include/asm/sigframe.h: after `pretcode`).
+/// The registers in the signal frame whose `ucontext_t` is at `sp`. SP has this value when the handler has
+/// returned to the trampoline of `rt_sigreturn` (arch/x86/include/asm/sigframe.h: after `pretcode`).
 pub fn read_signal_frame<M: Memory>(memory: &M, sp: u64) -> Result<Registers, WalkError> {
     let gregs = sp.wrapping_add(std::mem::offset_of!(ucontext_t, uc_mcontext) as u64);
     let read = |register: i32| {

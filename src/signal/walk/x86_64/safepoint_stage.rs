@@ -1,18 +1,19 @@
-//! The blobs that compiled code polls into, on x86_64 (cpu/x86/sharedRuntime_x86_64.cpp, generate_handler_blob,
-//! save_live_registers, JDK 11-25). One is entered from the poll before a return, with the method's frame gone and its
-//! return address on the stack; the others from a poll elsewhere, by the VM's signal handler, with nothing on the stack:
-//! they make room for a return address first, and write it when they have saved the registers.
+//! The blobs that compiled code polls into, on x86_64 (cpu/x86/sharedRuntime_x86_64.cpp,
+//! generate_handler_blob, save_live_registers, JDK 11-25). One blob is entered from the poll before a return,
+//! with the method's frame removed and its return address on the stack. The others are entered by the VM's
+//! signal handler from a poll elsewhere, with no return address on the stack. They first make room for a
+//! return address, and write it when the registers are saved.
 //!
 //! | Stage | The caller's return address |
 //! |---|---|
-//! | `push rbx` (not before a return) | the thread's `_saved_exception_pc`, and no slot |
+//! | at `push rbx` (not before a return) | in the thread's `_saved_exception_pc`; no slot yet |
 //! | `push rbp` | rsp |
 //! | `mov rbp, rsp` | rsp + 8 |
 //! | registers saved, the VM called, registers restored | rbp + 8 |
 //! | `pop rbp` | rsp + 8 |
 //! | `ret`, `jmp` to the pending exception's stub | rsp |
 //!
-//! What is saved below RBP can be anything, return addresses of frames that are gone among it.
+//! The values saved below RBP can be anything, including return addresses of frames that no longer exist.
 
 use crate::core::memory::Memory;
 use crate::signal::walk::blob::Blob;
@@ -23,21 +24,21 @@ const PUSH_RBX: u8 = 0x53;
 const POP_RBP: u8 = 0x5d;
 const RET: u8 = 0xc3;
 const JMP: u8 = 0xe9;
-/// What comes before the registers are saved, and they, take less.
+/// The most bytes of code before the return address is written.
 const MAX_SAVING_BYTES: usize = 1024;
-/// The blob keeps all registers, AVX-512's too.
+/// The most bytes of a blob's frame, which has all registers, those of AVX-512 too.
 const MAX_FRAME_BYTES: u64 = 16 * 1024;
 
-/// Where the return address is.
+/// The place of the return address.
 enum ReturnAddress {
-    /// Not on the stack yet: in the thread.
+    /// Not on the stack yet: it was read from the thread.
     Saved(u64),
     OnStack,
 }
 
 impl<M: Memory> Walk<'_, M> {
-    /// The compiled method's frame that has polled into the blob that was interrupted at `cursor`; before a return, its
-    /// caller's.
+    /// The frame of the compiled method that has polled into the interrupted blob at `cursor`. For the poll
+    /// before a return, the method's caller.
     pub(in crate::signal::walk) fn safepoint_blob_caller(
         &self,
         blob: &Blob,
@@ -54,7 +55,7 @@ impl<M: Memory> Walk<'_, M> {
             return Err(WalkError::Unreadable);
         }
         let (slot, fp) = match (done.wrapping_sub(u64::from(makes_room)), code) {
-            // Before the room is made, the frame ends where its return address will.
+            // Before the room is made, the frame ends where the return address will be.
             (u64::MAX, _) => (sp.wrapping_sub(8), fp),
             (0, _) | (_, [_, RET] | [POP_RBP, JMP]) => (sp, fp),
             (1, _) | (_, [_, POP_RBP]) => (sp.wrapping_add(8), self.load(sp)?),
@@ -69,10 +70,10 @@ impl<M: Memory> Walk<'_, M> {
         if caller.sp == sp { Ok(caller) } else { self.check_progress(cursor, caller) }
     }
 
-    /// Where the poll's address is, with `done` bytes of the blob's code behind it.
+    /// The place of the poll's address when `done` bytes of the blob's code have been executed.
     fn polled(&self, code_begin: u64, done: u64) -> Result<ReturnAddress, WalkError> {
         let mut code = [0_u8; MAX_SAVING_BYTES];
-        // A blob is larger, but it may be the last of a code heap.
+        // A blob is larger than this read, but may be the last of a code heap.
         let is_read = self.memory.read_bytes(code_begin, &mut code);
         // `mov rbx, [r15 + disp32]; mov [rbp + 8], rbx`.
         let store = code.windows(11).enumerate().find_map(|(at, window)| match window {

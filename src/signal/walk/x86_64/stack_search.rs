@@ -1,17 +1,18 @@
-//! The caller of code that nothing describes and that cannot be followed to its return, on x86_64: looked for on the stack.
+//! The search on the stack for the caller of undescribed code that cannot be followed to its return, on
+//! x86_64.
 //!
-//! Return addresses of earlier calls may still lie there, in memory that the code has not written yet. So only one is
-//! believed that follows a call of this very code, and only if no other one does.
+//! Return addresses of earlier calls may remain on the stack, in memory that the code has not written yet. So
+//! a return address is only accepted if it follows a call of this very code, and if no other one does.
 
 use crate::core::address::RuntimeAddr;
 use crate::core::memory::Memory;
 use crate::signal::walk::{Cursor, Walk};
 
-/// How many words of the stack are looked at: hand-written code rarely has more in its frame.
+/// The most words of the stack that are searched. Hand-written code rarely has more in its frame.
 const MAX_WORDS: u64 = 512;
-/// How many return addresses have their callers walked.
+/// The most return addresses whose callers are walked.
 const MAX_CHECKED: usize = 8;
-/// How far from its entry the code may have been interrupted.
+/// The most bytes from the code's entry to the interrupted instruction.
 const MAX_FUNCTION_BYTES: u64 = 64 * 1024;
 const CALL: u8 = 0xe8;
 const CALL_BYTES: u64 = 5;
@@ -63,7 +64,7 @@ impl<M: Memory> Walk<'_, M> {
         is_this(target) || self.bound(target).is_some_and(is_this)
     }
 
-    /// Where the entry of a procedure linkage table at `entry` jumps to: `[endbr64;] [bnd] jmp [rip + distance]`.
+    /// The target of the procedure linkage table's entry at `entry`: `[endbr64;] [bnd] jmp [rip + distance]`.
     fn bound(&self, entry: u64) -> Option<u64> {
         let mut jump = entry;
         if self.memory.load_u32(jump) == Some(ENDBR64) {
@@ -76,7 +77,7 @@ impl<M: Memory> Walk<'_, M> {
         self.memory.load_u64(self.relative(jump.wrapping_add(2)).filter(|_| is_jump)?)
     }
 
-    /// The target of the distance at `at`, which is an instruction's last four bytes.
+    /// The target of the relative address at `at`, which is the last four bytes of an instruction.
     fn relative(&self, at: u64) -> Option<u64> {
         let distance = self.memory.load_u32(at)? as i32;
         Some(at.wrapping_add(4).wrapping_add_signed(i64::from(distance)))

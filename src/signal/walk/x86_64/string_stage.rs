@@ -1,12 +1,12 @@
-//! What compiled code has on top of its frame while it compares strings or searches in them, on x86_64
-//! (cpu/x86/c2_MacroAssembler_x86.cpp, until 11 macroAssembler_x86.cpp; JDK 11-25).
+//! The data that compiled code has on top of its frame while it compares strings or searches in them, on
+//! x86_64 (cpu/x86/c2_MacroAssembler_x86.cpp, in JDK 11 macroAssembler_x86.cpp; JDK 11-25).
 //!
 //! - `string_compare` pushes the difference of the lengths: `mov eax, ecx; sub ecx, edx; push rcx; cmovle edx, eax; …; pop
 //!   rcx` (or `pop rax`).
-//! - `string_indexof` keeps the stack pointer in RCX while it copies short strings to the stack, then pushes it, behind up to
-//!   three more words, and takes it back by `pop rsp`.
-//! - `char_array_compress` pushes the length, `push rdx; …`, and takes it back by `pop rax`, or drops it by `add rsp, 8`
-//!   (11 to 21).
+//! - `string_indexof` keeps the stack pointer in RCX while it copies short strings to the stack. It then
+//!   pushes RCX, behind up to three more words, and restores the stack pointer by `pop rsp`.
+//! - `char_array_compress` pushes the length, `push rdx; …`, and pops it by `pop rax`, or drops it by `add
+//!   rsp, 8` (JDK 11 to 21).
 
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -16,15 +16,15 @@ use crate::signal::walk::{Cursor, Walk};
 
 /// `mov eax, ecx; sub ecx, edx; push rcx; cmovle edx, eax`.
 const COMPARE: u64 = u64::from_le_bytes([0x8b, 0xc1, 0x2b, 0xca, 0x51, 0x0f, 0x4e, 0xd0]);
-/// To behind the push.
+/// The number of bytes up to the end of the push.
 const PUSHED_BYTES: u64 = 5;
-/// To its last instruction; it has loops for each size of vectors.
+/// The most bytes up to the comparison's last instruction; it has loops for each size of vectors.
 const COMPARE_BYTES: u64 = 1024;
-/// Two short strings, three words and the stack pointer.
+/// The most bytes on top of a frame: two short strings, three words and the stack pointer.
 const MOST_BYTES: u64 = 2 * 16 + 4 * 8;
 
 impl<M: Memory> Walk<'_, M> {
-    /// The caller of a compiled frame that has more on the stack than its size says, as it has for strings.
+    /// The caller of a compiled frame that has a string operation's data on top.
     pub(in crate::signal::walk) fn caller_below_strings(
         &self,
         vm: &VmLayout,
@@ -47,8 +47,8 @@ impl<M: Memory> Walk<'_, M> {
         found.or_else(|| is_comparing().then(|| caller(cursor.sp.wrapping_add(8)))?)
     }
 
-    /// The caller of a compiled frame that has some words more on the stack than its size says: its instructions take
-    /// them off before they remove the frame.
+    /// The caller of a compiled frame that has some more words on top: its instructions remove these words
+    /// before they remove the frame.
     pub(in crate::signal::walk) fn caller_below_pushes(
         &self,
         vm: &VmLayout,

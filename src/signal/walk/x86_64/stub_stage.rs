@@ -1,7 +1,7 @@
 //! An interrupted stub without debug information, on x86_64.
 //!
-//! StubRoutines and most helpers begin with `push rbp; mov rbp, rsp` and end with `leave; ret` or
-//! `pop rbp; ret`; in between RBP leads to the caller. Small leaf stubs have no frame and keep RBP.
+//! StubRoutines and most helpers begin with `push rbp; mov rbp, rsp` and end with `leave; ret` or `pop rbp;
+//! ret`. Between these, RBP leads to the caller. Small leaf stubs have no frame and keep RBP.
 
 use super::compiled_stage::is_pop_to_stack;
 use super::done_later::End;
@@ -12,10 +12,10 @@ use crate::signal::walk::blob::{Blob, BlobKind};
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk, WalkError};
 
-/// How far above SP a stub's own frame pointer may lie: stubs save registers, up to AVX-512's.
+/// The most bytes between SP and a stub's own frame pointer: stubs save registers, AVX-512's included.
 const MAX_STUB_FRAME: u64 = 16 * 1024;
-/// How many words above SP a return address is looked for in a stub whose registers were pushed one by one: C1's
-/// slow_subtype_check has eight of them in 25 (c1_Runtime1_x86.cpp).
+/// The number of words above SP that are searched for the return address of a stub that pushes registers one
+/// by one. C1's slow_subtype_check pushes eight in JDK 25 (c1_Runtime1_x86.cpp).
 const MAX_PUSHED_WORDS: u64 = 10;
 
 impl<M: Memory> Walk<'_, M> {
@@ -76,32 +76,34 @@ impl<M: Memory> Walk<'_, M> {
             {
                 return caller(fp.wrapping_add(8), self.load(fp)?);
             }
-            // Native code, or its wrapper, has called a small leaf stub (cache flush, safe fetch, CPU features, the check
-            // of SSE's control register). RBP may be anything.
+            // Native code, or its wrapper, has called a small leaf stub (cache flush, safe fetch, CPU
+            // features, the check of SSE's control register). RBP may hold any value.
             _ if !self.is_in_java(vm) => return self.leaf_stub_caller(vm, blob, cursor, registers),
             _ => {}
         }
-        // A sized blob (a runtime stub) is complete once past its entry; a stub with a frame of its own has RBP
-        // right below its return address. Each guess is checked by what it leads to.
+        // A blob with a frame size (a runtime stub) has its complete frame behind its entry. A stub with a
+        // frame of its own has RBP right below its return address. Each guess is checked by the address that
+        // it finds.
         let is_return =
             |slot: u64| self.memory.load_u64(slot).is_some_and(|pc| self.is_return_address(vm, pc));
         if blob.frame_bytes >= 16 && is_return(sp.wrapping_add_signed(blob.frame_bytes.wrapping_sub(8))) {
             return self.sized_caller(cursor, blob.frame_bytes);
         }
-        // A stub without a frame keeps its return address on top. That is tried before RBP, which would lead
+        // A stub without a frame has its return address on top. This is tried before RBP, which would lead
         // past the caller.
         if is_return(sp) {
             return caller(sp, fp);
         }
         let pushed = |word: u64| sp.wrapping_add(word.wrapping_mul(8));
         let mut pushed = (1..MAX_PUSHED_WORDS).map(pushed).filter(|&slot| is_return(slot));
-        // A blob that says that it has no frame size leaves RBP to its caller.
+        // A blob without a frame size does not change its caller's RBP.
         if blob.frame_bytes < 0
             && let Some(slot) = pushed.next()
         {
             return caller(slot, fp);
         }
-        // Compiled code keeps anything in RBP, the entry frame's for one, which has native code above it.
+        // Compiled code may hold any value in RBP, for example that of the entry frame, whose return address
+        // is native. So the return address is checked.
         let is_frame = fp >= sp && fp.wrapping_sub(sp) <= MAX_STUB_FRAME;
         if is_frame && self.memory.load_u64(fp.wrapping_add(8)).is_some_and(|pc| self.is_java_code(vm, pc)) {
             return caller(fp.wrapping_add(8), self.load(fp)?);
@@ -110,7 +112,8 @@ impl<M: Memory> Walk<'_, M> {
         caller(slot, fp)
     }
 
-    /// The caller of a leaf stub: the return address is on top, or the instructions say how much is above it.
+    /// The caller of a leaf stub: the return address is on top, or the stub's instructions show how many
+    /// bytes are on top of it.
     fn leaf_stub_caller(
         &self,
         vm: &VmLayout,
@@ -133,8 +136,9 @@ impl<M: Memory> Walk<'_, M> {
         self.check_progress(cursor, Cursor { pc, sp, fp: registers.fp(), interrupted: false })
     }
 
-    /// The caller of a collector's stub that compiled code calls: it saves registers one by one, and calls out, Shenandoah's
-    /// in a frame below them (gc/shenandoah/shenandoahBarrierSetAssembler_x86.cpp, generate_shenandoah_lrb;
+    /// The caller of a collector's stub that compiled code calls. The stub saves registers one by one, and
+    /// calls out. Shenandoah's stub has a frame below the saved registers for its call
+    /// (gc/shenandoah/shenandoahBarrierSetAssembler_x86.cpp, generate_shenandoah_lrb;
     /// gc/z/zBarrierSetAssembler_x86.cpp, generate_load_barrier_stub, JDK 11).
     pub(in crate::signal::walk) fn collector_stub_caller(
         &self,
@@ -152,9 +156,10 @@ impl<M: Memory> Walk<'_, M> {
         self.check_progress(cursor, caller).ok()
     }
 
-    /// The interpreter's entries of method handles' intrinsics have no frame, and are told the sender's SP in r13. Those with
-    /// a trailing MemberName take the return address off the stack and put it back: `pop rax; pop rbx; push rax`. A barrier
-    /// in them saves registers (cpu/x86/methodHandles_x86.cpp, generate_method_handle_interpreter_entry, JDK 11-25).
+    /// The caller of an interpreter's entry for a method handle intrinsic. These entries have no frame, and
+    /// receive the sender's SP in r13. An entry with a trailing MemberName pops the return address and pushes
+    /// it again: `pop rax; pop rbx; push rax`. A barrier in an entry saves registers
+    /// (cpu/x86/methodHandles_x86.cpp, generate_method_handle_interpreter_entry, JDK 11-25).
     fn method_handle_entry_caller(
         &self,
         vm: &VmLayout,
@@ -176,8 +181,8 @@ impl<M: Memory> Walk<'_, M> {
         Ok(Cursor { pc, sp, fp: registers.fp(), interrupted: false })
     }
 
-    /// The caller of a leaf stub that native code has called, in a thread that has no Java frames: JNI's fast field
-    /// getters and the like keep the return address on top (cpu/x86/jniFastGetField_x86_64.cpp).
+    /// The caller of a leaf stub that native code has called, in a thread without Java frames. JNI's fast
+    /// field getters and similar stubs keep the return address on top (cpu/x86/jniFastGetField_x86_64.cpp).
     pub(in crate::signal::walk) fn native_leaf_stub_caller(
         &self,
         vm: &VmLayout,
@@ -195,9 +200,10 @@ impl<M: Memory> Walk<'_, M> {
         self.check_progress(cursor, caller)
     }
 
-    /// Whether `pc` can be a return address into code that calls stubs: into the interpreter (which pushes
-    /// entries of its own), the frozen frames' barrier, right behind a call instruction of Java or native code, or a
-    /// deoptimisation handler, which pushes its own address (cpu/x86/x86.ad emit_deopt_handler, c1_LIRAssembler_x86.cpp).
+    /// Whether `pc` can be a return address into code that calls stubs. That is an address in the interpreter
+    /// (which pushes addresses of its own entries), the frozen frames' barrier, an address right behind a
+    /// call instruction of Java or native code, or a deoptimisation handler, which pushes its own address
+    /// (cpu/x86/x86.ad emit_deopt_handler, c1_LIRAssembler_x86.cpp).
     pub(in crate::signal::walk) fn is_return_address(&self, vm: &VmLayout, pc: u64) -> bool {
         let is_barrier = pc == vm.stubs.cont_return_barrier.start && pc != 0;
         if is_barrier || vm.stubs.interpreter.contains(pc) {
@@ -219,21 +225,22 @@ impl<M: Memory> Walk<'_, M> {
         if !self.memory.read_bytes(pc.wrapping_sub(7), &mut before) {
             return false;
         }
-        // call rel32 is E8 with four bytes; call r/m64 is FF /2 with a ModRM byte and up to five more.
+        // call rel32 is E8 with four bytes. call r/m64 is FF /2 with a ModRM byte and up to five more bytes.
         let indirect = |call: &[u8]| matches!(call, [0xff, modrm, ..] if modrm & 0x38 == 0x10);
         let [.., opcode, _, _, _, _] = before;
         opcode == 0xe8 || before.windows(2).any(indirect)
     }
 
-    /// `method_entry_barrier` (cpu/x86/stubGenerator_x86_64.cpp, generate_method_entry_barrier, JDK 21-25):
+    /// The caller of `method_entry_barrier` (cpu/x86/stubGenerator_x86_64.cpp, generate_method_entry_barrier,
+    /// JDK 21-25):
     ///
     /// ```text
     /// push -1; push rbp; mov rbp, rsp; …; leave; add rsp, 8; ret
     ///                                  …; leave; test rsp, [rsp]; mov rsp, [rsp]; jmp [rsp - 8]
     /// ```
     ///
-    /// The return PC is in an nmethod whose frame is complete. Compiled code keeps anything in RBP, so that where it is the
-    /// stub's own is told by the instruction alone.
+    /// The return PC is in an nmethod whose frame is complete. Compiled code may hold any value in RBP, so
+    /// only the instruction shows whether RBP is the stub's own.
     fn entry_barrier_caller(&self, cursor: &Cursor, fp: u64) -> Result<Cursor, WalkError> {
         let mut code = [0_u8; 5];
         let _ = self.memory.read_bytes(cursor.pc, &mut code);
@@ -258,9 +265,10 @@ impl<M: Memory> Walk<'_, M> {
         self.check_progress(cursor, caller)
     }
 
-    /// Where the return address is that the entry barrier's stub with the frame pointer `fp` goes back to: behind the word
-    /// that was pushed first; or where the VM has written into that word, for a method that must not be entered any more,
-    /// whose frame is taken away with the stub's (cpu/x86/gc/shared/barrierSetNMethod_x86.cpp, deoptimize, JDK 17-25).
+    /// The slot with the address to which the entry barrier's stub with the frame pointer `fp` returns.
+    /// Usually it is behind the word that was pushed first. For a method that must not be entered any more,
+    /// the VM has written the slot's address into that word; the stub then removes the method's frame with
+    /// its own (cpu/x86/gc/shared/barrierSetNMethod_x86.cpp, deoptimize, JDK 17-25).
     pub(in crate::signal::walk) fn entry_barrier_return_slot(&self, fp: u64) -> Result<u64, WalkError> {
         let first = fp.wrapping_add(8);
         match self.load(first)? {

@@ -1,9 +1,10 @@
-//! What compiled code has pushed while it searches for a class among all that another extends, on x86_64.
+//! The words that compiled code pushes for a search through the supertypes of a class, on x86_64.
 //!
-//! C1 pushes, around its calls of slow_subtype_check, the two classes that the stub takes and overwrites, `push; push;
-//! call; pop; pop` (c1_LIRAssembler_x86.cpp, emit_typecheck_helper and emit_opTypeCheck), and in emit_arraycopy the two
-//! arrays below those (JDK 11-25). C2 searches itself, and up to 11 saves RAX meanwhile: `push rax; … ; repne scasq; pop
-//! rax` (macroAssembler_x86.cpp, check_klass_subtype_slow_path).
+//! Around its calls of slow_subtype_check C1 pushes the two classes that the stub takes and overwrites,
+//! `push; push; call; pop; pop` (c1_LIRAssembler_x86.cpp, emit_typecheck_helper and emit_opTypeCheck). In
+//! emit_arraycopy it has pushed the two arrays before (JDK 11-25). C2 searches inline, and up to JDK 11 saves
+//! RAX meanwhile: `push rax; … ; repne scasq; pop rax` (macroAssembler_x86.cpp,
+//! check_klass_subtype_slow_path).
 
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -12,17 +13,17 @@ use crate::signal::walk::blob::BlobKind;
 
 const CALL: u8 = 0xe8;
 const CALL_BYTES: u64 = 5;
-/// Before a push or pop of r8 to r15.
+/// The prefix of a push or pop of r8 to r15.
 const EXTENDED: u8 = 0x41;
-/// The bits of a push or pop that say which register.
+/// The bits of a push or pop that hold the register.
 const REGISTER: u8 = 7;
-/// The two classes.
+/// The bytes of the two classes.
 const ARGUMENT_BYTES: u64 = 16;
-/// The two arrays.
+/// The bytes of the two arrays.
 const ARRAY_BYTES: u64 = 16;
 
 impl<M: Memory> Walk<'_, M> {
-    /// How many bytes lie on top of the frame of a method that was interrupted at `pc`.
+    /// The number of bytes on top of the frame of a method that was interrupted at `pc`.
     pub(in crate::signal::walk) fn bytes_pushed_for_subtype_check(&self, vm: &VmLayout, pc: u64) -> u64 {
         let mut bytes = [0_u8; 10];
         let from = pc.wrapping_sub(7);
@@ -62,7 +63,7 @@ impl<M: Memory> Walk<'_, M> {
         const SCAN: [u8; 4] = [0xf2, 0x48, 0xaf, 0x58];
         /// `push rax`, and the load of the list's address behind it.
         const PUSH: [u8; 3] = [0x50, 0x48, 0x8b];
-        /// From the push to the pop.
+        /// The most bytes from the push to the pop.
         const BYTES: usize = 24;
         let mut code = [0_u8; 2 * BYTES];
         if !self.memory.read_bytes(pc.wrapping_sub(BYTES as u64), &mut code) {
@@ -71,25 +72,26 @@ impl<M: Memory> Walk<'_, M> {
         let has_scan = |code: Option<&[u8]>| {
             code.is_some_and(|code| code.windows(SCAN.len()).any(|window| window == SCAN))
         };
-        // The last push that has been executed, its own byte at least before `pc`.
+        // The last push whose first byte, at least, is before `pc`, so that it has been executed.
         let begun = code.get(..BYTES.wrapping_add(PUSH.len()).wrapping_sub(1)).unwrap_or_default();
         let push = begun.windows(PUSH.len()).rposition(|window| window == PUSH);
         let is_pushed = push.is_some_and(|push| !has_scan(code.get(push..BYTES)));
-        // The scan is ahead, or its pop is.
+        // Either the scan lies ahead, or only its pop.
         let is_ahead = has_scan(code.get(BYTES.wrapping_sub(3)..));
         if is_ahead && is_pushed { 8 } else { 0 }
     }
 
-    /// How many bytes lie on top of the frame of a method that has called slow_subtype_check and is returned to at
-    /// `return_pc`.
+    /// The number of bytes on top of the frame of a method that has called slow_subtype_check and is returned
+    /// to at `return_pc`.
     pub(in crate::signal::walk) fn bytes_below_subtype_check(&self, return_pc: u64) -> u64 {
         ARGUMENT_BYTES.wrapping_add(self.array_bytes(return_pc))
     }
 
-    /// Arrays are popped in the reverse order of their pushes. Of the classes, the first one's register takes the first
-    /// pop: what is popped is the answer, in the place of the second one.
+    /// The number of bytes of the two arrays, or 0. Arrays are popped in the reverse order of their pushes.
+    /// For classes, the first pop goes to the register of the first class: the popped word is the answer,
+    /// which has replaced the second class.
     fn array_bytes(&self, return_pc: u64) -> u64 {
-        /// The two bytes of the second push, the call, and a pop of two bytes.
+        /// The bytes that are read: two bytes of the second push, the call, and a pop of two bytes.
         const AROUND: usize = 2 + CALL_BYTES as usize + 2;
         let mut code = [0_u8; AROUND];
         let from = return_pc.wrapping_sub(CALL_BYTES).wrapping_sub(2);

@@ -1,5 +1,5 @@
-//! The stubs that thaw, on x86_64 (cpu/x86/stubGenerator_x86_64.cpp, generate_cont_thaw, 21 and 25): from when the
-//! youngest thawed frame is to be found on the stack.
+//! The stubs that thaw, on x86_64 (cpu/x86/stubGenerator_x86_64.cpp, generate_cont_thaw, JDK 21 and 25):
+//! finds the youngest thawed frame once it is on the stack.
 //!
 //! | Stage | The youngest thawed frame's SP |
 //! |---|---|
@@ -9,8 +9,8 @@
 //! | to `pop rbp` | rsp + 16 |
 //! | at `ret` | rsp + 8 |
 //! | cont_returnBarrierExc, while the handler is looked up | rbx |
-//! | in the call for that | rsp, with rax pushed, and the frame's two words |
-//! | behind it, at `pop rax; pop rbp; pop rdx; jmp rbx` | rsp, and what is still to be popped |
+//! | in the call for that lookup | rsp, plus rax, which was pushed, and the frame's two words |
+//! | behind it, at `pop rax; pop rbp; pop rdx; jmp rbx` | rsp, plus the words still to be popped |
 
 use crate::core::continuation::ThawStub;
 use crate::core::memory::Memory;
@@ -19,7 +19,7 @@ use crate::signal::walk::registers::Registers;
 
 /// `mov rsp, rbx`.
 const TAKES_STACK_BYTES: u64 = 3;
-/// That and `sub rsp, 16`.
+/// `mov rsp, rbx; sub rsp, 16`.
 const MAKES_SLOTS_BYTES: u64 = 7;
 const RET: u8 = 0xc3;
 const POP_RAX: u8 = 0x58;
@@ -30,7 +30,7 @@ const JUMP: [u8; 2] = [0xff, 0xe3];
 /// `add rsp, 8`.
 const REMOVES_ALIGNMENT: [u8; 4] = [0x48, 0x83, 0xc4, 0x08];
 
-/// The youngest thawed frame's stack pointer; `None` while it is not thawed yet.
+/// The stack pointer of the youngest thawed frame. `None` while no frame is thawed yet.
 pub(in crate::signal::walk) fn thawed_sp(
     memory: &impl Memory,
     stub: &ThawStub,
@@ -39,8 +39,8 @@ pub(in crate::signal::walk) fn thawed_sp(
 ) -> Option<u64> {
     let pc = cursor.pc;
     let Some(registers) = interrupted else {
-        // Called from behind the stack's change: only the exception's handler is looked up there, with rax pushed, and
-        // where the stack has to be aligned for the call, by one of two, a word more.
+        // A call from behind the change of RSP: only the lookup of the exception's handler is called there,
+        // with rax pushed. The lookup has two calls; the one that aligns the stack has pushed one more word.
         let mut code = [0_u8; 4];
         let is_aligned = memory.read_bytes(pc, &mut code) && code == REMOVES_ALIGNMENT;
         let pushed = if is_aligned { 32 } else { 24 };

@@ -1,14 +1,14 @@
-//! Code that has no call frame information, on x86_64: PLTs that LLD has made. GNU ld describes its own, and the C library the
-//! signal trampoline.
+//! Code without call frame information, on x86_64: PLTs that LLD has made. GNU ld describes its own PLTs, and
+//! the C library describes its signal trampoline.
 
 use crate::core::memory::Memory;
 use crate::core::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
 
-/// `push index; jmp`, with which an entry that is bound when it is first called goes on.
+/// `push index; jmp`, the continuation of an entry that is bound at its first call.
 const PUSH_INDEX_BYTES: usize = 5;
-/// `jmp [rip + distance]`, with which every entry begins (System V ABI for x86_64, "Procedure Linkage Table").
+/// `jmp [rip + distance]`, the start of every entry (System V ABI for x86_64, "Procedure Linkage Table").
 const JUMP_BYTES: usize = 6;
-/// The longest that is looked at before and behind the instruction.
+/// The numbers of bytes that are read before and behind the instruction.
 const BEFORE: usize = JUMP_BYTES + PUSH_INDEX_BYTES;
 const BEHIND: usize = JUMP_BYTES + PUSH_INDEX_BYTES + 1;
 
@@ -16,7 +16,7 @@ const BEHIND: usize = JUMP_BYTES + PUSH_INDEX_BYTES + 1;
 pub(in crate::signal::walk) fn rule_at(memory: &impl Memory, pc: u64) -> Option<UnwindRule> {
     let mut code = [0; BEHIND];
     let mut before = [0; BEFORE];
-    // What cannot be read is no PLT's.
+    // Code that cannot be read is no PLT.
     let _ = memory.read_bytes(pc, &mut code);
     let _ = memory.read_bytes(pc.wrapping_sub(BEFORE as u64), &mut before);
     let below_cfa = match (before, code) {

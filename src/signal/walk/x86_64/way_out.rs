@@ -1,51 +1,51 @@
-//! Code that nothing describes, on x86_64: what it does to the stack pointer on its way to its return says where the return
-//! address is.
+//! Code without call frame information, on x86_64: its effects on the stack pointer up to its return show
+//! where the return address is.
 //!
-//! A function has taken the same off the stack whichever way it returns. So one way is enough, and it is a short one:
-//! jumps forward are taken, and loops are left.
+//! On each path to a return a function removes the same data from the stack. So one path is enough, and a
+//! short one is chosen: forward jumps are taken, and loops are left.
 
 use super::instructions::{MAX_BYTES, length};
 use crate::core::memory::Memory;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk};
 
-/// How many instructions are followed, on all ways together: unrolled loops have hundreds.
+/// The most instructions that are followed on all paths together. Unrolled loops have hundreds.
 const MAX_INSTRUCTIONS: usize = 1024;
-/// How many branches are remembered that were not taken.
+/// The most alternatives of branches that are remembered.
 const MAX_BRANCHES: usize = 12;
-/// How many jumps back are followed.
+/// The most jumps back that are followed.
 const MAX_JUMPS_BACK: usize = 8;
 
 const RSP: u8 = 4;
 const RBP: u8 = 5;
 const RAX_TO_DWARF: [u8; 8] = [0, 2, 1, 3, 7, 6, 4, 5];
 
-/// Where the code is on its way, and what registers are there.
+/// The position on the path, and the register values there.
 #[derive(Clone, Copy)]
 struct State {
     pc: u64,
     sp: u64,
     fp: u64,
-    /// A register that has been given the stack pointer on the way.
+    /// A register to which the code has copied the stack pointer on the path, and its value.
     keeper: Option<(u8, u64)>,
 }
 
 /// The state behind an instruction.
 enum Next {
-    /// The instruction behind it, or elsewhere in the function.
+    /// The code continues at one place: the next instruction, or another in the function.
     Here(State),
-    /// Either, of which the first is tried first.
+    /// The code continues at either place. The first one is tried first.
     Either(State, State),
-    /// The return address is at SP, and FP is the caller's.
+    /// The code returns: the return address is at SP, and FP is the caller's.
     Returned(State),
-    /// Nothing is known.
+    /// The path cannot be followed.
     Lost,
 }
 
 impl<M: Memory> Walk<'_, M> {
-    /// The frame that the code at `cursor` returns to. `known` are the registers there, if it was interrupted, and
-    /// `is_inside` says of an address whether it is in the same code: a jump elsewhere is a call that returns to the
-    /// caller. The caller has to be checked.
+    /// The frame to which the code at `cursor` returns. `known` are the registers there, if the thread was
+    /// interrupted there. `is_inside` says whether an address is in the same code: a jump out of it is a tail
+    /// call, whose callee returns to the caller. The result must be checked.
     #[inline(never)] // Few frames need this, and a handler's stack may be small.
     pub(in crate::signal::walk) fn way_out(
         &self,
@@ -61,7 +61,7 @@ impl<M: Memory> Walk<'_, M> {
             self.instructions_left.set(self.instructions_left.get().checked_sub(1)?);
             let next = self.follow(&state, cursor, known, &is_inside);
             let next = match next {
-                // A loop that only branches leave: one of those leads on.
+                // A loop without an end of its own: it is left by one of its branches.
                 Next::Here(next) if next.pc < state.pc => {
                     jumps_back = jumps_back.wrapping_add(1);
                     (jumps_back <= MAX_JUMPS_BACK).then_some(next)
@@ -119,11 +119,11 @@ impl<M: Memory> Walk<'_, M> {
         match (to.map(jump), code) {
             (Some(target), _) if is_inside(target) => Next::Here(State { pc: target, ..*state }),
             (Some(_), _) => Next::Returned(*state),
-            // ret; with bytes to be dropped; jmp [rip + distance]
+            // ret; ret that drops arguments; jmp [rip + distance]
             (_, [0xc3 | 0xc2, ..] | [0xf3, 0xc3, ..] | [0xff, 0x25, ..] | [0xf2, 0xff, 0x25, ..]) => {
                 Next::Returned(*state)
             }
-            // Any other jump by a register or memory.
+            // Any other jump through a register or memory.
             (_, [0xff, to, ..] | [0x40..=0x4f | 0x3e | 0xf2, 0xff, to, ..]) if to & 0x30 == 0x20 => {
                 Next::Lost
             }
@@ -131,7 +131,7 @@ impl<M: Memory> Walk<'_, M> {
         }
     }
 
-    /// `state` behind an instruction that does not jump.
+    /// Applies an instruction that does not jump.
     fn changed(
         &self,
         state: &State,
@@ -140,7 +140,7 @@ impl<M: Memory> Walk<'_, M> {
         known: Option<&Registers>,
     ) -> Option<State> {
         let plus = |bytes: i64| Some(State { sp: state.sp.wrapping_add_signed(bytes), ..*state });
-        // A word that was on the stack when the code was interrupted.
+        // A word that was on the stack already when the code was interrupted.
         let word = |address: u64| self.memory.load_u64(address).filter(|_| address >= start.sp);
         let register = |number: u8| match (number, state.keeper) {
             (RSP, _) => Some(state.sp),
@@ -154,7 +154,7 @@ impl<M: Memory> Walk<'_, M> {
         let constant = |at: usize| Some(i64::from(i32::from_le_bytes(*code.get(at..)?.first_chunk()?)));
         match *code {
             [0x50..=0x57 | 0x9c | 0x68 | 0x6a, ..] | [0x40..=0x4f, 0x50..=0x57, ..] => plus(-8),
-            // pop rbp: what has been pushed on the way is popped on the way.
+            // pop rbp: a word below the first SP was pushed on the path, and RBP keeps its value in `state`.
             [0x5d, ..] => {
                 let fp = word(state.sp).unwrap_or(state.fp);
                 Some(State { fp, sp: state.sp.wrapping_add(8), ..*state })
@@ -177,10 +177,10 @@ impl<M: Memory> Walk<'_, M> {
             [0x48, 0x81, 0xe4, ..] => Some(State { sp: state.sp & constant(3)? as u64, ..*state }),
             [0x48, 0x83, 0xec, bytes, ..] => plus(i64::from(bytes as i8).wrapping_neg()),
             [0x48, 0x81, 0xec, ..] => plus(constant(3)?.wrapping_neg()),
-            // sub rsp, r; add rsp, r: as long as nobody knows.
+            // sub rsp, r; add rsp, r: the register's value is not known.
             [0x48 | 0x4c, 0x29 | 0x01, operand, ..] if operand & 0xc7 == 0xc0 | RSP => None,
             [0x48 | 0x49, 0x2b | 0x03, operand, ..] if operand & 0xf8 == 0xe0 => None,
-            // mov and lea from RSP, or to it and RBP.
+            // mov and lea from RSP, or to RSP or RBP.
             [rex @ 0x48..=0x4f, opcode @ (0x89 | 0x8b | 0x8d), operand, ..] => {
                 let (mode, middle, low) = (operand >> 6, operand >> 3 & 7, operand & 7);
                 let (middle, low) = (middle | (rex & 4) << 1, low | (rex & 1) << 3);
@@ -212,7 +212,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 }
 
-/// `state` behind a move between registers.
+/// Applies a move between registers.
 fn set(state: &State, to: u8, from: u8, register: impl Fn(u8) -> Option<u64>) -> Option<State> {
     match (to, from) {
         (RSP, from) => Some(State { sp: register(from)?, ..*state }),
@@ -222,11 +222,11 @@ fn set(state: &State, to: u8, from: u8, register: impl Fn(u8) -> Option<u64>) ->
     }
 }
 
-/// Base register and distance of an operand in memory, behind a prefix and an opcode of one byte each; `None` if it has an
-/// index or no base.
+/// The base register and distance of an operand in memory, behind a prefix and an opcode of one byte each.
+/// `None` if the operand has an index or no base.
 fn address(code: &[u8; MAX_BYTES], mode: u8, low: u8) -> Option<(u8, i64)> {
     let distance_at = match low & 7 {
-        // A base alone is said by a byte of its own.
+        // A SIB byte of 0x24 means a base alone.
         RSP if code.get(3) == Some(&0x24) && low == RSP => 4,
         RSP => return None,
         _ => 3,
@@ -239,12 +239,12 @@ fn address(code: &[u8; MAX_BYTES], mode: u8, low: u8) -> Option<(u8, i64)> {
     }
 }
 
-/// How far a branch leads from behind it.
+/// The distance of a branch in bytes, counted from the next instruction.
 fn branch_distance(code: &[u8; MAX_BYTES]) -> Option<i32> {
     match *code {
         [0x70..=0x7f | 0xe0..=0xe3, distance, ..] => Some(i32::from(distance as i8)),
         [0x0f, 0x80..=0x8f, a, b, c, d, ..] => Some(i32::from_le_bytes([a, b, c, d])),
-        // Hints, of which compilers made use.
+        // Branches with hint prefixes, which compilers once used.
         [0x2e | 0x3e, 0x70..=0x7f, distance, ..] => Some(i32::from(distance as i8)),
         _ => None,
     }
