@@ -214,8 +214,7 @@ fn owner_of_kill(sender: i32) -> SignalOwner {
     if sender != unsafe { libc::getpid() } {
         return SignalOwner::Foreign;
     }
-    // SAFETY: gettid takes nothing and cannot fail.
-    match record_of_tid(unsafe { libc::gettid() }) {
+    match record_of_tid(current_os_tid()) {
         Some(record) if record.wall.owes_sample() => SignalOwner::Own(record, Occasion::Asked),
         _ => SignalOwner::PerhapsForeign,
     }
