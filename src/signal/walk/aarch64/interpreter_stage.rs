@@ -7,8 +7,8 @@
 //! | Stage | Return PC | Sender SP | Caller's x29 | Method |
 //! |---|---|---|---|---|
 //! | entry, to `add x29, sp, 80` | x30 | x13 (11, 17), x19 (21 on) | x29 | x12 |
-//! | until the sender SP is saved | `x29[1]` | the same | `x29[0]` | x12 |
-//! | exit, behind `ldp x29, x30, [sp], 16` | x30 | x9 (others than returns: x20) | x29 | lost |
+//! | until the sender SP is saved | `x29[1]` | x13 or x19, as before | `x29[0]` | x12 |
+//! | exit, behind `ldp x29, x30, [sp], 16` | x30 | x9 (native methods and exceptions: x20) | x29 | lost |
 //!
 //! An intrinsic's entry has no frame ([`super::frameless_entry`]).
 

@@ -1,4 +1,4 @@
-//! Compiled code in the stubs behind it that call a collector's slow path, with registers saved on its frame.
+//! Compiled code in its stubs that call a collector's slow path, with registers saved on its frame.
 
 use super::arch::machine;
 use super::native::{BASE, object, rule};
@@ -6,25 +6,25 @@ use super::vm_world::*;
 use crate::core::record::FrameKind::{Compiled, Native};
 use crate::core::unwind::{CfaRule, FpRule};
 
-/// In the native code, which has a frame of two words.
+/// An address in the native code, which has a frame of two words.
 const SLOW_PATH: u64 = BASE + 0x10;
 
-/// Where a stub lies behind the method's own code and its scopes, but not in the stubs' section yet.
+/// The offset of a stub behind the method's own code and its scopes, but before the stub section.
 const BEFORE_STUBS: usize = 0x400;
 
-/// A stub that saves [`BARRIER_SAVES`] bytes, calls, restores, and goes back to the method's own code. Another one lies
-/// behind it, whose exit says nothing of this one.
+/// A stub that saves [`BARRIER_SAVES`] bytes, calls, restores, and jumps back to the method's own code.
+/// Another stub lies behind it, whose exit must not be taken for this stub's.
 pub(super) struct BarrierStub {
     pub(super) code: Vec<u8>,
-    /// For each instruction its offset, and whether the registers lie on the frame before it.
+    /// For each instruction its offset, and whether the registers lie on the frame before it runs.
     pub(super) stages: Vec<(usize, bool)>,
-    /// Where the call returns to.
+    /// The offset to which the call returns.
     pub(super) return_to: usize,
-    /// Where it jumps to the method's own code.
+    /// The offsets of the jumps to the method's own code.
     pub(super) jumps: Vec<usize>,
 }
 
-/// Each of them at each of the two places that there are for them.
+/// Each stub at each of the two places where stubs can be.
 fn stubs_by_place() -> impl Iterator<Item = (usize, BarrierStub)> {
     [STUBS, BEFORE_STUBS].into_iter().flat_map(|place| {
         machine::barrier_stubs().into_iter().map(move |mut stub| {
@@ -36,7 +36,7 @@ fn stubs_by_place() -> impl Iterator<Item = (usize, BarrierStub)> {
     })
 }
 
-/// A method in whose stub, at this offset of its code, the thread is, and its caller.
+/// A method that is interrupted in its stub, at the offset `stub` of its code, and its caller.
 fn world_where(stub: usize, code: &[u8]) -> (World, u64, u64, u64) {
     let mut world = World::new();
     let (caller, return_pc) = compiled_caller(&mut world);
@@ -45,13 +45,14 @@ fn world_where(stub: usize, code: &[u8]) -> (World, u64, u64, u64) {
     }
     let (callee, callee_code) = world.compiled_with(&[(stub, code)]);
     let sp = CALLER_SP - 0x30;
-    // What lies where the caller would be without the saved registers is an address in the code cache as well.
+    // The slot that would hold the return address without the saved registers holds an address in the code
+    // cache, too.
     world.set(sp + 0x20, 0x1234).set(sp + 0x28, return_pc).set(sp + 0x28 - BARRIER_SAVES, callee_code + 0x10);
     (world, callee, caller, callee_code)
 }
 
-/// Regression: of a stub before the stubs' section (ZGC, 21) they were taken for a part, since the last PcDesc, which has no
-/// scope, was taken for one.
+/// Regression: in a stub before the stub section (ZGC, JDK 21) the saved registers were taken for a part of
+/// the frame, since the last PcDesc, which has no scope, was taken for a scope's.
 #[test]
 fn registers_that_a_barrier_saves_are_no_part_of_the_frame() {
     for (stub, barrier) in stubs_by_place() {
@@ -70,7 +71,8 @@ fn registers_that_a_barrier_saves_are_no_part_of_the_frame() {
     }
 }
 
-/// Regression: native code that compiled code calls from a barrier's stub led to a wrong caller, or to none (ZGC).
+/// Regression: native code that compiled code calls from a barrier's stub led to a wrong caller, or to no
+/// caller (ZGC).
 #[test]
 fn a_slow_path_is_called_from_below_the_registers_that_a_barrier_saves() {
     for (stub, BarrierStub { code, return_to, .. }) in stubs_by_place() {

@@ -1,5 +1,5 @@
-//! Described functions whose frame is found by a register that is neither SP nor FP, when they have called others: the
-//! register is what the functions that were called since have kept of it.
+//! Described functions that have called others and whose frame is found by a register other than SP and FP.
+//! The register's value is recovered from the frames of the functions that were called since.
 
 use super::described_code::{FUNCTION_BYTES, Function, NATIVE, load_functions, saved};
 use super::vm_world::*;
@@ -10,17 +10,17 @@ use crate::signal::walk::WalkError;
 const LEAF_SP: u64 = STACK + 0x100;
 const LEAF_BYTES: u8 = 0x20;
 const MIDDLE_SP: u64 = LEAF_SP + LEAF_BYTES as u64;
-/// Behind what the function has aligned and allocated.
+/// The CFA, behind the memory that the function has aligned and allocated.
 const MIDDLE_CFA: u64 = MIDDLE_SP + 0x400;
 const REGISTER: u8 = 3;
 
-/// Where the leaf is at work, and return addresses into the functions behind it.
+/// The interrupted instruction in the leaf, and return addresses into the two functions behind it.
 const LEAF_PC: u64 = NATIVE + 0x10;
 const MIDDLE_PC: u64 = NATIVE + FUNCTION_BYTES + 0x10;
 const ROOT_PC: u64 = NATIVE + 2 * FUNCTION_BYTES + 0x10;
 
-/// A leaf, the function with these instructions that has called it, and the thread's entry. `leaf` is what the leaf's
-/// description says of the register.
+/// A leaf, its caller with the instructions `middle`, and the thread's entry. `leaf` are the instructions of
+/// the leaf's description about the register.
 fn world(leaf: &[u8], middle: &[u8]) -> World {
     let mut world = World::new();
     world.java_thread = 0;
@@ -37,7 +37,8 @@ fn world(leaf: &[u8], middle: &[u8]) -> World {
     world
 }
 
-/// `DW_CFA_def_cfa`: the register and 16, as `_dl_runtime_resolve_xsavec` has rbx once it has aligned the stack.
+/// `DW_CFA_def_cfa`: the register plus 16, as `_dl_runtime_resolve_xsavec` has it for rbx after aligning the
+/// stack.
 const BY_REGISTER: [u8; 3] = [0x0c, REGISTER, 16];
 
 #[test]
@@ -68,18 +69,19 @@ fn a_frame_that_a_register_leads_to_is_left_by_what_its_callees_kept_of_it() {
     }
 }
 
-/// Each of two frames would be needed to look for the other's register.
+/// Recovering one frame's register would need the caller of another such frame, and the other way round.
 #[test]
 fn a_register_is_not_looked_for_through_frames_that_registers_lead_to() {
     let mut world = world(&BY_REGISTER, &BY_REGISTER);
     let register = LEAF_SP + u64::from(LEAF_BYTES) - 16;
     let frames = world.walk(LEAF_PC, LEAF_SP, 0, &[(REGISTER.into(), register)]);
-    // The leaf's own register is known, and is the middle one's, which leads nowhere.
+    // The leaf's own register is known. The middle frame uses the same register, whose value there is not
+    // found.
     assert_eq!(frames[..2], [(Native, LEAF_PC, 5), (Native, MIDDLE_PC - 1, 5)]);
     assert_eq!(frames.last().unwrap().0, Unwalkable);
 }
 
-/// OpenSSL's and BoringSSL's bn_mul_mont keeps the caller's SP behind an array of `r9` words and one.
+/// bn_mul_mont of OpenSSL and BoringSSL keeps the caller's SP behind an array of `r9` words and one more.
 #[test]
 fn a_frame_behind_an_array_is_left_by_the_stack_pointer_kept_behind_that() {
     const LENGTH: u64 = 32;

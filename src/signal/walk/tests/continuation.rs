@@ -10,7 +10,7 @@ use crate::signal::walk::registers::Registers;
 use crate::signal::walk::tests::machine;
 use crate::signal::walk::tests::vm_world::*;
 
-/// JavaThread: `_cont_entry`.
+/// The offset of `_cont_entry` in JavaThread.
 pub(super) const ENTRY_FIELD: u64 = 72;
 /// The ContinuationEntry, above all frames of the virtual thread.
 pub(super) const ENTRY: u64 = STACK + 0x2000;
@@ -19,10 +19,10 @@ pub(super) const CHUNK: u64 = 0x63_0000;
 pub(super) const PARENT: u64 = 0x64_0000;
 pub(super) const BAD_MASK: u64 = 0x65_0000;
 pub(super) const PREEMPT: CodeRange = CodeRange { start: 0x1f_a200, end: 0x1f_a300 };
-/// Words of a chunk's stack.
+/// The number of words of a chunk's stack.
 pub(super) const SIZE: u32 = 64;
 pub(super) const HEADER: u64 = 48;
-/// Class words.
+/// Class words of the continuation and its chunks.
 pub(super) const CONTINUATION_KLASS: u32 = 0x11;
 pub(super) const CHUNK_KLASS: u32 = 0x13;
 /// The frame of [`World::compiled`], in words.
@@ -50,7 +50,7 @@ fn stub(code: CodeRange, pushed_bytes: u64) -> ThawStub {
 pub(super) struct Scene {
     pub(super) world: World,
     pub(super) frozen: FrozenLayout,
-    /// Return addresses into `enter`, and into a method that it has called.
+    /// Return addresses into `enter`, and (`caller_pc`) into a method that `enter` has called.
     pub(super) enter_pc: u64,
     caller: u64,
     pub(super) caller_pc: u64,
@@ -62,7 +62,7 @@ pub(super) struct Scene {
 impl Scene {
     pub(super) fn new() -> Self {
         let mut world = World::new();
-        // The carrier's frame, at the entry's end, is the one that the entry frame called.
+        // The carrier's frame, at the entry's end, is the frame that the entry frame called.
         let (carrier, carrier_code) = world.compiled();
         let carrier_sp = ENTRY + 80;
         world.set(ENTRY + 64, 0x1234).set(ENTRY + 72, carrier_code + 0x80);
@@ -107,7 +107,7 @@ impl Scene {
         self.carrier
     }
 
-    /// The return address into it.
+    /// The return address into that method.
     pub(super) fn carrier_pc(&self) -> u64 {
         self.carrier_pc
     }
@@ -119,7 +119,7 @@ impl Scene {
         words
     }
 
-    /// An object: mark word, class word, and a reference at 16.
+    /// Puts an object into memory: mark word, class word, and a reference at offset 16.
     pub(super) fn object(&mut self, address: u64, klass: u32, reference: u64) {
         self.world.memory.put_u64(address, 1).put_u64(address + 8, u64::from(klass));
         self.world.memory.put_u64(address + 16, reference);
@@ -134,7 +134,7 @@ impl Scene {
         self.world.memory.put(address + 24, bytes);
     }
 
-    /// Walks from a compiled leaf on the stack whose caller is frozen; all but the leaf.
+    /// Walks from a compiled leaf on the stack whose caller is frozen. Returns all frames but the leaf.
     pub(super) fn walk(&mut self) -> Vec<(crate::core::record::FrameKind, u64, i32)> {
         let (leaf, code) = self.world.compiled();
         let sp = ENTRY - 0x30;
@@ -144,7 +144,7 @@ impl Scene {
         frames[1..].to_vec()
     }
 
-    /// A mark in place of frozen frames, and the carrier's.
+    /// The mark in place of the frozen frames, and the carrier's frame.
     pub(super) fn marked(&self, reason: FrozenReason) -> [(crate::core::record::FrameKind, u64, i32); 2] {
         [(Frozen, RETURN_BARRIER.start, reason as i32), (Compiled, self.carrier, 7)]
     }
@@ -159,14 +159,15 @@ impl Scene {
         self.world.walk(pc, sp, 0x1234, more)
     }
 
-    /// Has walkers know of continuations.
+    /// Gives the continuations' layout to the walkers.
     pub(super) fn tell_layout(&mut self) {
         self.world.layout.continuation =
             Some(ContinuationLayout { entry: ENTRY_FIELD as u32, mounted: None, frozen: Some(self.frozen) });
     }
 
-    /// Walks from a frame that the thawing stub has called, with a return address there and the stub's stack pointer at
-    /// `room`; all but that frame. A signal frame is not at hand, so it is a stub of the VM with a frame.
+    /// Walks from a frame that the thawing stub has called, with the return address `returned` into the stub
+    /// and the stub's stack pointer at `room`. Returns all frames but that one. Tests have no signal frame,
+    /// so a compiled method with a frame stands for the VM's function.
     pub(super) fn walk_in_thaw(
         &mut self,
         room: u64,
@@ -180,7 +181,7 @@ impl Scene {
         frames[1..].to_vec()
     }
 
-    /// `caller` and `enter`, and no more: the carrier's frames are another thread's.
+    /// The frames of `caller` and `enter`, without the carrier's frames, which belong to another thread.
     pub(super) fn whole(&self) -> [(crate::core::record::FrameKind, u64, i32); 2] {
         [(Compiled, self.caller, 7), (Compiled, self.frozen.enter, 7)]
     }
@@ -193,8 +194,8 @@ fn frozen_frames_follow_those_on_the_stack() {
     assert_eq!(scene.walk(), expected);
 }
 
-/// Regression: where the interpreter had taken the oldest frame on the stack off for an exception, its frame pointer was
-/// believed, which is nobody's.
+/// Regression: when the interpreter had removed the oldest frame on the stack for an exception, the frame
+/// pointer was trusted although it belongs to no frame.
 #[test]
 fn an_exception_is_thrown_to_frozen_frames() {
     const BEHIND: u64 = DISPATCH + 0x10;
@@ -224,7 +225,8 @@ fn an_exception_is_thrown_to_frozen_frames() {
     }
 }
 
-/// Regression: an oldest frame on the stack with more than 16 words of arguments was taken for one that is gone.
+/// Regression: an oldest frame on the stack with more than 16 words of arguments was taken for a removed
+/// frame's remains.
 #[test]
 fn the_oldest_frame_on_the_stack_may_have_many_arguments() {
     for (arguments, is_oldest) in [(20_u64, true), (0, false)] {
@@ -243,7 +245,8 @@ fn the_oldest_frame_on_the_stack_may_have_many_arguments() {
 fn older_chunks_follow_younger_ones_and_empty_ones_are_passed() {
     let mut scene = Scene::new();
     let words = scene.usual_stack();
-    // The youngest is empty, the next has `caller` alone, whose own caller is in the oldest.
+    // The youngest chunk is empty. The next chunk has `caller` alone, whose own caller is in the oldest
+    // chunk.
     let (oldest, empty) = (PARENT + 0x1000, vec![0; SIZE as usize]);
     scene.chunk(CHUNK, PARENT, SIZE, 0, &empty);
     let mut one = empty.clone();
@@ -258,20 +261,22 @@ fn older_chunks_follow_younger_ones_and_empty_ones_are_passed() {
 fn frozen_interpreter_frames_point_by_distances() {
     let mut scene = Scene::new();
     let (words, sp, method) = interpreted_on_top(&mut scene);
-    // The compiled caller's own frame ends where it would without the arguments.
+    // The frame size of the compiled caller counts from the address where its frame would end without the
+    // arguments.
     scene.chunk(CHUNK, 0, sp as u32, 40, &words);
     let [caller, enter] = scene.whole();
     assert_eq!(scene.walk(), [(Interpreted, method, 3), caller, enter]);
 }
 
-/// A frozen frame that is to be deoptimised: the handler is its return address, and its own PC is kept in it.
+/// A frozen frame that is to be deoptimised has the handler as its return address, and keeps its own PC in a
+/// slot.
 #[test]
 fn a_frozen_frame_that_is_to_be_deoptimised_has_its_own_bytecode_index() {
     let mut scene = Scene::new();
     let top = SIZE as usize - 2 * FRAME;
     let mut words = scene.usual_stack();
     words[top - 1] = scene.caller_pc - 0x80 - BLOB_HEADER + 0xe00;
-    // At the slot that the method names.
+    // The slot that the method's `orig_pc_offset` names.
     words[top + 2] = scene.caller_pc;
     scene.chunk(CHUNK, 0, top as u32, 2 * FRAME as u32, &words);
     let expected = scene.whole();
@@ -302,7 +307,7 @@ fn what_does_not_fit_is_marked_and_the_carrier_follows() {
         let expected = scene.marked(*reason);
         assert_eq!(scene.walk(), expected, "{reason:?}");
     }
-    // A layout that was not recognised.
+    // The layout was not recognised.
     let mut scene = Scene::new();
     let (leaf, code) = scene.world.compiled();
     scene.world.set(ENTRY - 8, RETURN_BARRIER.start);
@@ -350,12 +355,14 @@ fn references_and_class_words_are_read_as_the_collector_writes_them() {
     }
 }
 
-/// The words that an interpreter's frame has below its FP, which the bytecode's and the stack's beginning end.
+/// The words that an interpreter's frame has below its FP; the last ones are the bytecode pointer and the
+/// initial SP.
 const BELOW_FP: usize = (1 - InterpreterFrameLayout::IN_SOURCES.bcp) as usize;
-/// With what lies at FP and behind it: the caller's FP, the return address and one local.
+/// These words and those from FP on: the caller's FP, the return address and one local.
 pub(super) const INTERPRETED: usize = BELOW_FP + 3;
 
-/// A chunk with an interpreted method's frame on top of `caller`, above a word of alignment.
+/// The words of a chunk with an interpreted method's frame on top of `caller`, above a word of alignment.
+/// Returns the words, the frame's SP in words, and the method.
 pub(super) fn interpreted_on_top(scene: &mut Scene) -> (Vec<u64>, usize, u64) {
     let (method, bytecodes) = scene.world.method();
     let mut words = scene.usual_stack();
@@ -374,7 +381,7 @@ pub(super) fn interpreted_on_top(scene: &mut Scene) -> (Vec<u64>, usize, u64) {
     (words, sp, method)
 }
 
-/// A thread in native code goes on while a collection moves the chunk.
+/// A thread in native code keeps running while a collection moves the chunk.
 #[test]
 fn frozen_frames_are_not_read_while_a_collection_may_move_them() {
     let mut scene = Scene::new();
@@ -384,7 +391,7 @@ fn frozen_frames_are_not_read_while_a_collection_may_move_them() {
     assert_eq!(scene.walk(), scene.whole());
 }
 
-/// Regression: the frames of a chunk were counted again and again, millions of them, while a thread thaws.
+/// Regression: while a thread thawed, the frames of a chunk were counted again and again, millions of times.
 #[test]
 fn a_chunk_of_many_small_frames_is_not_counted_without_end() {
     const WORDS: u32 = 1 << 20;
@@ -399,7 +406,7 @@ fn a_chunk_of_many_small_frames_is_not_counted_without_end() {
     let small = scene.world.blob(&spec) + 0x80;
     let mut words: Vec<u64> = (0..WORDS).map(|word| if word % 2 == 1 { small } else { 0 }).collect();
     words[WORDS as usize - FRAME - 1] = scene.enter_pc;
-    // A quarter of it is left.
+    // A quarter of the chunk's frames has been taken.
     let far = 0x1000_0000;
     scene.chunk(far, 0, WORDS / 4, WORDS / 4 * 3, &words);
     scene.object(CONTINUATION, CONTINUATION_KLASS, far);
@@ -418,7 +425,8 @@ fn a_chunk_of_many_small_frames_is_not_counted_without_end() {
     assert_ends(memory, &start);
 }
 
-/// What a slow thaw has emptied is taken out of the continuation at its very end: then an older chunk is the youngest.
+/// A slow thaw unlinks an emptied chunk from the continuation at its very end. An older chunk is the youngest
+/// one then.
 #[test]
 fn a_chunk_that_is_no_longer_the_youngest_is_marked() {
     let mut scene = Scene::new();
@@ -452,7 +460,7 @@ fn a_thaw_of_which_two_frames_could_be_the_first_is_marked() {
     assert_eq!(frames[1], mark);
 }
 
-/// While `doYield` freezes, the stack still has what the chunk has by now.
+/// While `doYield` freezes, the stack still has the frames that are in the chunk already.
 #[test]
 fn frames_that_have_been_frozen_are_not_walked_twice() {
     for is_frozen in [false, true] {
@@ -469,7 +477,7 @@ fn frames_that_have_been_frozen_are_not_walked_twice() {
         };
         let yields = scene.world.blob(&spec);
         let (leaf, leaf_code) = scene.world.compiled();
-        // On the stack: doYield, its caller, and what the barrier hides.
+        // On the stack: doYield, its caller, and the frames that the barrier hides.
         let sp = ENTRY - 0x40;
         scene.world.set(sp + 8, leaf_code + 0x80).set(ENTRY - 8, RETURN_BARRIER.start);
         if is_frozen {
@@ -484,8 +492,9 @@ fn frames_that_have_been_frozen_are_not_walked_twice() {
     }
 }
 
-/// Regression: a native method that has frozen its thread looked, once its frames had been told, like one that had been
-/// preempted: the carrier's frame below was taken for theirs, and they were told again.
+/// Regression: a native method that had frozen its thread looked like a preempted one after its frames had
+/// been appended. The carrier's frame below was taken for one of the frozen frames, which were then appended
+/// again.
 #[test]
 fn frames_that_native_code_has_frozen_are_told_once() {
     let mut scene = Scene::new();
@@ -519,7 +528,7 @@ fn a_preempted_thread_is_in_its_chunk() {
     assert_eq!(scene.walk_from(pc, ENTRY - 0x300, &[]), [(Stub, pc, 0), caller, enter]);
 }
 
-/// Without frozen frames the walk ends at the continuation's entry, too.
+/// Also without frozen frames the walk ends at the continuation's entry.
 #[test]
 fn a_virtual_threads_stack_ends_where_the_carriers_begins() {
     let mut scene = Scene::new();
@@ -537,7 +546,7 @@ fn a_virtual_threads_stack_ends_where_the_carriers_begins() {
     scene.world.set(ENTRY - 8, special + 0x80);
     let enter = (Compiled, scene.frozen.enter, 7);
     assert_eq!(scene.walk_from(scene.enter_pc, sp, &[]), [enter]);
-    // Interrupted in it, the carrier is what runs.
+    // If the thread is interrupted in enterSpecial itself, the carrier is running.
     let carrier = (Compiled, scene.carrier, 7);
     assert_eq!(scene.walk_from(special + 0x80, ENTRY, &[]), [(NativeMethod, method, -1), carrier]);
 }

@@ -1,4 +1,5 @@
-//! Walks over states that no VM has: whatever is read, a walk ends, within its frames and a bounded number of loads.
+//! Walks over states that no VM has. Whatever is read, a walk ends, within its frames and a bounded number of
+//! loads.
 
 use std::sync::Arc;
 
@@ -29,11 +30,11 @@ use crate::signal::walk::tests::vm_world::*;
 use crate::signal::walk::{FrameSink, Start, Walk};
 
 const DEPTH: usize = 64;
-/// An emulator takes a hundred times as long.
+/// An emulator takes a hundred times as long as a processor.
 const CASES: u32 = if cfg!(target_arch = "x86_64") { 1500 } else { 40 };
-/// The word by which an object is known to be the one that was there.
+/// The word that identifies the object that was mapped.
 const IDENTITY: u64 = 42;
-/// Words that a whole chunk's frames take.
+/// The words that the frames of a complete chunk take.
 const WHOLE: u32 = 2 * FRAME as u32;
 
 static THROWS: [ThrowStage; 2] = [
@@ -44,7 +45,7 @@ static THROWS: [ThrowStage; 2] = [
     ThrowStage { start: DISPATCH + 0x80, caller: None },
 ];
 
-/// Walks with each walker.
+/// Walks with each walker, and checks that the walk ends within its bounds.
 pub(super) fn assert_ends<M: Memory>(memory: &M, start: &Start<'_>) {
     let empty = FrameRecord { value: 0, aux: 0, kind: FrameKind::Truncated, level: 0, reserved: 0 };
     for walker in StackWalker::ALL {
@@ -59,7 +60,8 @@ pub(super) fn assert_ends<M: Memory>(memory: &M, start: &Start<'_>) {
 
 const NARROW: References = References::Narrow { base: 0x60_0000, shift: 3 };
 
-/// How fields refer to objects, and of coloured pointers which remapping: others than the highest lead to where the chunk was.
+/// The kind of references, and the remapping of coloured pointers. A remapping other than the highest one
+/// leads to the chunk's old place.
 fn references() -> impl Strategy<Value = (References, u32)> {
     let kind = prop_oneof![
         Just(References::Plain),
@@ -70,13 +72,13 @@ fn references() -> impl Strategy<Value = (References, u32)> {
     (kind, 0..4_u32)
 }
 
-/// A world with native code of each rule.
+/// Adds native code with rules of each kind to a world.
 fn with_native_code(world: &mut World) {
     world.objects = native::object(&every_rule::rules(), IDENTITY);
     world.memory.put_u64(0x100, IDENTITY);
 }
 
-/// A virtual thread's world, with native code too, that refers to its chunk so.
+/// The world of a virtual thread, with native code too, that refers to its chunk in this way.
 fn scene((references, remapping): (References, u32)) -> Scene {
     let mut scene = relocated::scene(references);
     with_native_code(&mut scene.world);
@@ -102,7 +104,8 @@ fn scene((references, remapping): (References, u32)) -> Scene {
     scene
 }
 
-/// The registers of a leaf whose caller is frozen: in Java code, or in native code that it called.
+/// The registers of a leaf whose caller is frozen. The leaf is Java code, or native code that Java has
+/// called.
 fn registers_of_leaf(world: &mut World, code: u64, native_pc: Option<u64>) -> Registers {
     let sp = ENTRY - 0x30;
     world.set(ENTRY - 8, RETURN_BARRIER.start).set(sp - 8, code + 0x80);
@@ -111,7 +114,7 @@ fn registers_of_leaf(world: &mut World, code: u64, native_pc: Option<u64>) -> Re
     registers
 }
 
-/// What is damaged below is walked through its native, its Java and its frozen frames as long as it is not.
+/// Before it is damaged, the world that is damaged below is walked through native, Java and frozen frames.
 #[test]
 fn the_world_leads_through_frames_of_each_kind_before_it_is_damaged() {
     for references in [
@@ -133,7 +136,7 @@ fn the_world_leads_through_frames_of_each_kind_before_it_is_damaged() {
     }
 }
 
-/// Something that means something to a walker, or nothing.
+/// A word that a walker may take for an address or value of some kind, or a meaningless word.
 fn word() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => (STACK / 8..STACK_HIGH / 8).prop_map(|word| word * 8),
@@ -180,7 +183,7 @@ proptest! {
         let starts = blobs.map(|(name, frame_bytes, frame_complete)| {
             world.blob(&BlobSpec { name, code: &code, frame_bytes, frame_complete, method })
         });
-        // In the StubRoutines.
+        // A range in the blob of StubRoutines.
         let stub = |offset| CodeRange { start: starts[5] + offset, end: starts[5] + offset + 0x20 };
         world.layout.stubs.call_stub = stub(0);
         world.layout.stubs.catch_exception = stub(0x20);
@@ -209,7 +212,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(CASES))]
 
-    /// From a leaf on the stack whose caller is frozen, and from whatever thawing is at.
+    /// Walks from a leaf on the stack whose caller is frozen, or from any instruction of the stubs that thaw.
     #[test]
     fn a_walk_over_a_corrupted_continuation_ends(
         references in references(),
@@ -240,7 +243,7 @@ proptest! {
     }
 }
 
-/// Numbers that look random and are the same each time (xorshift).
+/// A generator of numbers that look random and are the same in each run (xorshift).
 struct Numbers(u64);
 
 impl Numbers {
@@ -252,7 +255,7 @@ impl Numbers {
     }
 }
 
-/// An object whose code begins at `start`, with each rule in turn.
+/// An object whose code begins at `start`, and has each rule in turn.
 fn objects_at(start: u64, identity: RuntimeAddr) -> ObjectMap {
     const CODE_BYTES: u64 = 0x2000;
     const RULE_BYTES: u32 = 0x20;
@@ -277,13 +280,13 @@ fn objects_at(start: u64, identity: RuntimeAddr) -> ObjectMap {
     ObjectMap::new(vec![range], 1)
 }
 
-/// The same over this process's memory, with pages that are not there, by the loads that a handler makes.
+/// Walks over this process's memory, some of whose pages are unmapped, by the loads that a handler makes.
 #[test]
 fn a_walk_over_this_processs_memory_ends() {
     const PAGE: u64 = 4096;
     const PAGES: u64 = 16;
     fault::install().unwrap();
-    // SAFETY: a fresh mapping, some of whose pages are taken away again; nothing else refers to it.
+    // SAFETY: a fresh mapping, some of whose pages are unmapped again; nothing else refers to it.
     let base = unsafe {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -320,20 +323,21 @@ fn a_walk_over_this_processs_memory_ends() {
     for round in 0..4000 {
         if round % 40 == 0 {
             for address in (base..end).step_by(8).filter(|at| ![3, 7, 11].contains(&((at - base) / PAGE))) {
-                // SAFETY: a word of the area, in a page that is there.
+                // SAFETY: a word of the area, in a page that is mapped.
                 unsafe { (address as *mut u64).write(word()) };
             }
-            // SAFETY: as before: the bounds of the code, its heap, and the object's word of identity.
+            // SAFETY: the first words of the area, in a mapped page: the bounds of the code, its heap, and
+            // the object's identity word.
             unsafe { (base as *mut [u64; 7]).write([base, end, base, end, base + PAGE, 7, IDENTITY]) };
             let fields = [(thread + ENTRY_FIELD, entry), (entry + 16, continuation)];
             let references = [(continuation, CONTINUATION_KLASS, chunk), (chunk, CHUNK_KLASS, continuation)];
             let words = references.into_iter().flat_map(|(object, klass, reference)| {
                 [(object, 1), (object + 8, u64::from(klass)), (object + 16, reference)]
             });
-            // Size, sp, bottom, and what is left for a thaw.
+            // Size, sp, bottom, and `maxThawingSize`.
             let bounds = [(chunk + 24, 0x1e0 | 8 << 32), (chunk + 32, 0x1e0 | 0x1d8 << 32)];
             for (address, value) in fields.into_iter().chain(words).chain(bounds) {
-                // SAFETY: as before.
+                // SAFETY: words of the area, in pages that are mapped.
                 unsafe { (address as *mut u64).write(value) };
             }
         }
@@ -353,7 +357,7 @@ fn a_walk_over_this_processs_memory_ends() {
         );
     }
     for (start, pages) in [(0, 3), (4, 3), (8, 3), (12, 4)] {
-        // SAFETY: what is left of the mapping.
+        // SAFETY: the parts of the mapping that are left.
         unsafe { libc::munmap((base + start * PAGE) as *mut libc::c_void, (pages * PAGE) as usize) };
     }
 }

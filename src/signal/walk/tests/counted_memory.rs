@@ -1,11 +1,11 @@
-//! Memory that counts how often it is read: what bounds a walk over memory of any content.
+//! Memory that counts its loads, which bound a walk over memory of any content.
 
 use std::cell::Cell;
 
 use crate::core::memory::Memory;
 use crate::signal::walk::MAX_STEPS;
 
-/// The most that one walk may read: so often in a step, on the average.
+/// The most loads of one walk: 64 for each step on average.
 pub(crate) const MOST_LOADS: usize = 64 * MAX_STEPS;
 
 pub(crate) struct CountedMemory<'a, M> {
@@ -19,12 +19,12 @@ impl<'a, M> CountedMemory<'a, M> {
         Self { memory, loads: Cell::new(0), failed: Cell::new(0) }
     }
 
-    /// How often it has been read.
+    /// The number of loads.
     pub(crate) fn loads(&self) -> usize {
         self.loads.get()
     }
 
-    /// How many of the reads have failed, each of which is a signal in a process.
+    /// The number of failed loads, each of which is a signal in a process.
     pub(crate) fn failed(&self) -> usize {
         self.failed.get()
     }

@@ -1,4 +1,4 @@
-//! Frames on their way from compiled to interpreted.
+//! Frames that are being turned from compiled into interpreted ones.
 
 use crate::core::continuation::ContinuationLayout;
 use crate::core::record::FrameKind::{Compiled, Frozen, Interpreted, Stub, Unwalkable};
@@ -9,8 +9,8 @@ use crate::signal::walk::tests::vm_world::*;
 const VFRAME_ARRAY: u64 = 0x61_0000;
 
 impl World {
-    /// The thread has packed `elements` (method, bytecode index), the youngest first, to be unpacked above `caller`
-    /// (PC, SP, FP).
+    /// Stores a vframeArray in the thread: `elements` (method, bytecode index), the youngest first, to be
+    /// unpacked above `caller` (PC, SP, FP).
     pub(in crate::signal::walk::tests) fn vframe_array(
         &mut self,
         owner: u64,
@@ -25,13 +25,14 @@ impl World {
     }
 }
 
-/// A blob that turns compiled frames into interpreter frames: `nop…`.
+/// A blob that turns compiled frames into interpreter frames, with `nop`s as its code.
 fn deoptimization_blob(world: &mut World, name: &str) -> u64 {
     let code = [0x90; 0x40];
     world.blob(&BlobSpec { name, code: &code, frame_bytes: 0x80, frame_complete: -1, method: 0 })
 }
 
-/// Regression: interpreter frames that were pushed and not filled yet ended the walk with bad_interpreter_frame.
+/// Regression: interpreter frames that had been pushed and not been filled in yet ended the walk with
+/// bad_interpreter_frame.
 #[test]
 fn frames_that_are_being_unpacked_come_from_the_vframe_array() {
     for name in ["DeoptimizationBlob", "UncommonTrapBlob"] {
@@ -41,7 +42,7 @@ fn frames_that_are_being_unpacked_come_from_the_vframe_array() {
             let (inner, outer) = (world.method().0, world.method().0);
             let blob = deoptimization_blob(&mut world, name);
             world.vframe_array(THREAD, &[(inner, 3), (outer, -1)], (return_pc, CALLER_SP, 0x1234));
-            // What the skeletal frames hold is garbage.
+            // The skeletal frames hold garbage.
             world.set(STACK + 0x108, DISPATCH).set(STACK + 0x208, DISPATCH).set(STACK + 0x200 - 24, 0x99);
             let frames = world.walk(blob + 8, STACK + 0x100, fp, &[]);
             let expected = [

@@ -1,4 +1,4 @@
-//! Native code with call frame information in memory, as an object has it that is loaded.
+//! Native code with call frame information in memory, as a loaded object has it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,25 +8,25 @@ use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
 use crate::core::frame_rules::native;
 use crate::core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, TextRange};
 
-/// Where the object's code begins.
+/// The start of the object's code.
 pub(super) const NATIVE: u64 = 0x40_0000;
-/// From one function to the next.
+/// The distance from one function to the next, in bytes.
 pub(super) const FUNCTION_BYTES: u64 = 0x100;
 const IDENTITY: u64 = 0x3f_0000;
 const HEADER: u64 = 0x48_0000;
 const ENTRIES: u64 = 0x48_1000;
 const SAVED: u8 = 0x80;
 
-/// What the description of a function says.
+/// The contents of a function's description.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Function<'a> {
-    /// From SP to the CFA. The return address is in the last word.
+    /// The bytes from SP to the CFA. The last word holds the return address.
     pub(super) frame_bytes: u8,
     /// The instructions for other registers.
     pub(super) program: &'a [u8],
 }
 
-/// `DW_CFA_offset`: the register is saved so many words below the CFA.
+/// `DW_CFA_offset`: the register is saved `words_below` words below the CFA.
 pub(super) const fn saved(register: u8, words_below: u8) -> [u8; 2] {
     [SAVED | register, words_below]
 }

@@ -1,8 +1,8 @@
-//! Unwind rules of each kind, for walks over memory of any content. The fuzz target has them too.
+//! Unwind rules of each kind, for walks over memory of any content. The fuzz target uses them too.
 
 use crate::core::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
 
-/// The first is of a function with a frame of two words.
+/// The rules. The first one is that of a function with a frame of two words.
 pub(crate) fn rules() -> Vec<UnwindRule> {
     let saved = ReturnAddressRule::AtCfaPlus(-8);
     let rule = |cfa, fp, return_address| UnwindRule { cfa, fp, return_address };

@@ -1,17 +1,18 @@
-//! Who has called an interpreter's entry without a frame, and C functions that the entry has called.
+//! Callers of an interpreter's entry without a frame, and C functions that such an entry has called.
 
 use super::described_code::{FUNCTION_BYTES, Function, NATIVE, load_functions, saved};
 use super::vm_world::*;
 use crate::core::record::FrameKind::{self, Compiled, Interpreted, Native};
 
-/// Where a compiled method calls.
+/// The place where a compiled method calls.
 pub(super) struct Caller {
     pub(super) pc: u64,
     pub(super) sp: u64,
     pub(super) fp: u64,
 }
 
-/// A compiled method that an interpreted one has called, whose frame pointer it keeps: where it calls, itself, and its callers.
+/// A compiled method that an interpreted one has called, and whose frame pointer it keeps. Returns the place
+/// where it calls, the method itself, and its callers.
 pub(super) fn called_by_compiled(world: &mut World) -> (Caller, u64, [(FrameKind, u64, i32); 2]) {
     let (root, root_pc) = compiled_caller(world);
     let (method, bytecodes) = world.method();
@@ -26,8 +27,9 @@ pub(super) fn called_by_compiled(world: &mut World) -> (Caller, u64, [(FrameKind
 const FRAME_BYTES: u64 = 0x20;
 const OUTER_PC: u64 = NATIVE + FUNCTION_BYTES + 0x10;
 
-/// What two functions' descriptions can say of the register, of which the outer has called the inner, and where its value is: in
-/// the register, in the inner frame, in the outer; nowhere.
+/// The descriptions of two functions, the outer of which has called the inner, with all combinations of
+/// instructions about the register. The last element is the place of the register's value: 0 is the register,
+/// 1 the inner frame, 2 the outer frame; `None` if the value is lost.
 pub(super) fn each_way_to_keep(register: usize) -> [([u8; 2], [u8; 2], Option<usize>); 7] {
     let (saved_here, other, lost) = (saved(register as u8, 2), saved(3, 3), [0x07, register as u8]);
     // DW_CFA_nop.
@@ -43,8 +45,8 @@ pub(super) fn each_way_to_keep(register: usize) -> [([u8; 2], [u8; 2], Option<us
     ]
 }
 
-/// Loads the two functions, of which the outer was called with `sp` and returns to `return_pc`, and has the register's value
-/// where it is. Gives SP in the inner, and what is in the register.
+/// Loads the two functions, the outer of which was called with `sp` and returns to `return_pc`, and stores
+/// the register's value in its place. Returns SP in the inner function, and the content of the register.
 pub(super) fn call_functions(
     world: &mut World,
     (inner, outer, place): ([u8; 2], [u8; 2], Option<usize>),
@@ -61,7 +63,7 @@ pub(super) fn call_functions(
     (inner_sp, at(0))
 }
 
-/// Where the inner one is at work, and what is found of both.
+/// The interrupted instruction in the inner function, and the frames of both functions.
 pub(super) const INNER_PC: u64 = NATIVE + 4;
 pub(super) const NATIVE_FRAMES: [(FrameKind, u64, i32); 2] =
     [(Native, INNER_PC, 5), (Native, OUTER_PC - 1, 5)];

@@ -1,25 +1,25 @@
-//! A virtual thread that has been frozen and leaves its stack: `Continuation.doYield`, from where it takes the carrier's
-//! stack on.
+//! A virtual thread that has been frozen and leaves its stack: `Continuation.doYield`, from the instruction
+//! on that switches to the carrier's stack.
 
 use super::continuation::{ENTRY, ENTRY_FIELD, Scene};
 use super::machine::CONTINUATION_EXIT;
 use crate::core::record::FrameKind::{Compiled, NativeMethod};
 use crate::signal::walk::tests::vm_world::*;
 
-/// How a continuation is left: what stands there, and what differs from stage to stage.
+/// The code by which a continuation is left, and the values that differ from stage to stage.
 pub(super) struct ContinuationExit {
     pub(super) code: &'static [u8],
-    /// Offsets of instructions in it.
+    /// Offsets of instructions in the code.
     pub(super) behind_taking: u64,
     pub(super) at_pop: u64,
     pub(super) at_return: u64,
-    /// From the entry on.
+    /// The distance of SP from the entry at the return.
     pub(super) sp_at_return: u64,
-    /// The register with the return address when it returns.
+    /// The register with the return address at the return.
     pub(super) return_address: Option<usize>,
 }
 
-/// doYield with its exit at 0x80 of its code; its method, and where its code begins.
+/// doYield with its exit at 0x80 of its code. Returns its method, and the start of its code.
 fn do_yield(scene: &mut Scene) -> (u64, u64) {
     let method = scene.world.method().0;
     scene.frozen.do_yield = method;
@@ -61,7 +61,7 @@ fn behind_that_the_carriers_frames_are_at_each_stage() {
     }
 }
 
-/// What is behind the return is no exit's, nor is what takes the stack of another field.
+/// Code behind the return is not part of the exit, and code that loads SP from another field is no exit.
 #[test]
 fn other_code_is_on_the_virtual_threads_stack() {
     let mut scene = Scene::new();

@@ -1,13 +1,14 @@
-//! The structures of a VM that tests make of bytes: as HotSpot's, but smaller. The fuzz target has them too.
+//! The structures of a VM that tests build of bytes: like HotSpot's, but smaller. The fuzz target uses them
+//! too.
 
 use crate::core::vm_layout::*;
 
 /// `JavaThread::_vframe_array_head`.
 pub(super) const VFRAME_ARRAY_HEAD: u64 = 64;
-/// Before each blob.
+/// The bytes before each blob.
 pub(super) const BLOCK_HEADER: u64 = 16;
 
-/// Its fields; where its code is, the caller says.
+/// The layout. The caller fills in the addresses of the code.
 pub(super) fn layout() -> VmLayout {
     let part = BlobPart::FromBlob;
     VmLayout {

@@ -1,4 +1,4 @@
-//! The walkers over recorded states: a small VM built of bytes, in which each kind of frame is brought about.
+//! The walkers over recorded states: a small VM built of bytes, in which tests make each kind of frame.
 
 mod barrier_stubs;
 mod cfa_registers;

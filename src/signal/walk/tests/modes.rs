@@ -1,4 +1,5 @@
-//! What each walker makes of one mixed stack: native code on top of Java, Java called by native code called by Java.
+//! The results of each walker for one mixed stack: native code on top of Java, Java called by native code
+//! called by Java.
 
 use super::machine;
 use super::native::{BASE, object, rule};
@@ -15,17 +16,19 @@ use crate::signal::walk::WalkError;
 use std::ffi::c_void;
 
 const LEAF_SP: u64 = STACK + 0x100;
-/// The Java frame that the leaf has been called from, and its entry frame.
+/// The Java frame that called the leaf, and its entry frame.
 const INNER_SP: u64 = LEAF_SP + 0x10;
 const INNER_ENTRY_FP: u64 = STACK + 0x300;
-/// The native code between: the VM's, which has called the stub, and the library's, which has called the VM.
+/// The native code between: the VM's helper, which has called the call stub, and the library, which has
+/// called the VM.
 const HELPER_SP: u64 = INNER_ENTRY_FP + 16;
 const LIBRARY_SP: u64 = HELPER_SP + 0x40;
 const OUTER_SP: u64 = LIBRARY_SP + 0x20;
 /// Below the outer Java frame: its entry frame, and the thread's native entry.
 const THREAD_ENTRY_SP: u64 = ENTRY_FP + 16;
 
-/// Code of the one object: a leaf, the VM's helper, the library, the thread's entry, and one that cannot be walked.
+/// Code of the single object: a leaf, the VM's helper, the library, the thread's entry, and code that cannot
+/// be walked.
 const LEAF: u64 = BASE + 0x10;
 const HELPER: u64 = BASE + 0x120;
 const LIBRARY: u64 = BASE + 0x220;
@@ -44,7 +47,7 @@ struct Scene {
     world: World,
     inner: u64,
     outer: u64,
-    /// Into the inner Java frame's code.
+    /// A return address into the inner Java frame's code.
     return_pc: u64,
 }
 
@@ -75,7 +78,7 @@ fn scene(helper: u64) -> Scene {
 }
 
 impl Scene {
-    /// Kind and value of what the walker finds.
+    /// The kind and value of the frames that the walker finds.
     fn walk(&mut self, walker: StackWalker) -> Vec<(FrameKind, u64)> {
         self.world.walker = walker;
         self.world.walk(LEAF, LEAF_SP, 0x55, &[]).iter().map(|frame| (frame.0, frame.1)).collect()
@@ -121,7 +124,7 @@ fn vmx_goes_on_at_the_call_wrappers_anchor_where_native_code_cannot_be_walked() 
         (Native, THREAD_ENTRY - 1),
     ];
     assert_eq!(scene.walk(StackWalker::Vmx), expected);
-    // Below the first entry there is no Java to go on at.
+    // Below the first entry there is no Java frame at which the walk could go on.
     scene.world.set(ENTRY_FP + 8, LOST);
     let frames = scene.world.walk(LEAF, LEAF_SP, 0x55, &[]);
     assert_eq!(frames.last(), Some(&(Unwalkable, LOST, WalkError::UnsupportedRule as i32)));
@@ -132,10 +135,10 @@ fn no_has_java_frames_alone_from_the_anchor_and_from_the_registers() {
     let mut scene = scene(HELPER);
     let expected = [(Compiled, scene.inner), (Compiled, scene.outer)];
     assert_eq!(scene.walk(StackWalker::No), expected);
-    // In Java without an anchor, as in a call that the VM does not hear of.
+    // The thread is in Java state without an anchor, as in a call without notification of the VM.
     scene.world.memory.put_u64(THREAD, 0).put(THREAD + 24, 8_u32.to_le_bytes());
     assert_eq!(scene.walk(StackWalker::No), expected);
-    // Native code that cannot be walked does not matter where there is an anchor.
+    // If there is an anchor, native code that cannot be walked does not matter.
     let (leaf, frames) = (INNER_SP, scene.world.java_thread);
     scene.world.memory.put_u64(frames, leaf).put(frames + 24, 4_u32.to_le_bytes());
     let frames = scene.world.walk(LOST, LEAF_SP, 0x55, &[]);
@@ -146,25 +149,25 @@ fn no_has_java_frames_alone_from_the_anchor_and_from_the_registers() {
 #[test]
 fn a_thread_without_java_frames_is_one_frame_where_native_ones_are_left_out() {
     let mut scene = scene(HELPER);
-    // A Java thread in native code that has no Java frame.
+    // A Java thread that is in native code and has no Java frame.
     scene.world.memory.put_u64(THREAD, 0);
     assert_eq!(scene.walk(StackWalker::No), [(NoJavaFrame, 0)]);
-    // No Java thread at all.
+    // A thread that is not a Java thread.
     scene.world.java_thread = 0;
     assert_eq!(scene.walk(StackWalker::No), [(NoJavaFrame, 0)]);
-    // Java has just returned to the call stub, which is a frame of the VM's.
+    // Java has just returned to the call stub, which is a frame of the VM.
     let mut returned = World::new();
     returned.walker = StackWalker::No;
     returned.entry_frame(ENTRY_FP);
     assert_eq!(returned.walk(CALL_STUB_RETURN, CALLER_SP, ENTRY_FP, &[]), [(NoJavaFrame, 0, 0)]);
 }
 
-/// jmethodIDs: where the addresses of two methods are.
+/// jmethodIDs: the addresses of the cells that hold the addresses of two methods.
 const IDS: [u64; 2] = [0x5_0000, 0x5_0008];
 const METHOD: [u64; 2] = [0x5_1000, 0x5_2000];
 
 fn answer(trace: *mut CallTrace, room: i32, frames: &[(i32, u64)]) {
-    // SAFETY: the walker passes a trace with as much room as it says.
+    // SAFETY: the walker passes a trace with room for `room` frames.
     unsafe {
         for (index, &(bci, method_id)) in frames.iter().enumerate().take(room as usize) {
             (*trace).frames.add(index).write(CallFrame { bci, method_id });
@@ -173,7 +176,7 @@ fn answer(trace: *mut CallTrace, room: i32, frames: &[(i32, u64)]) {
     }
 }
 
-/// A call trace of a Java method in a native one.
+/// A call trace of a native method called by a Java method.
 unsafe extern "C" fn two_frames(trace: *mut CallTrace, room: i32, _: *mut c_void) {
     answer(trace, room, &[(5, IDS[0]), (-3, IDS[1])]);
 }
@@ -183,7 +186,7 @@ unsafe extern "C" fn without_id(trace: *mut CallTrace, room: i32, _: *mut c_void
 }
 
 unsafe extern "C" fn collecting(trace: *mut CallTrace, _: i32, _: *mut c_void) {
-    // SAFETY: as above. -2: a collection is under way.
+    // SAFETY: the walker passes a valid trace. -2: a collection is under way.
     unsafe { (*trace).num_frames = -2 };
 }
 
@@ -202,14 +205,14 @@ impl Scene {
         let known = self.world.is_known;
         let roots: &RootMethods = Box::leak(Box::default());
         roots.learn(METHOD[1]);
-        // SAFETY: these functions read nothing of environment and context.
+        // SAFETY: the functions of this file do not read the environment and the context.
         let source = unsafe { CallTraceSource::new(function, 0, std::ptr::null_mut(), known, roots) };
         self.world.call_trace = Some(source);
         self.world.memory.put_u64(IDS[0], METHOD[0]).put_u64(IDS[1], METHOD[1]);
         self
     }
 
-    /// The rest of the object's code keeps frame pointers.
+    /// Gives the rest of the object's code a rule that keeps frame pointers.
     fn keeps_frame_pointers(&mut self) -> &mut Self {
         let keeping = rule(CfaRule::FpPlus(16), FpRule::AtCfaPlus(-16));
         self.world.objects = object(&[&RULES[..], &[keeping; 11]].concat(), 42);
@@ -244,19 +247,19 @@ fn what_async_get_call_trace_does_not_say_the_vms_structures_do() {
     assert_eq!(scene.asks(collecting).walk(StackWalker::Dwarf), expected);
     assert_eq!(scene.asks(without_id).walk(StackWalker::Dwarf), expected);
     assert_eq!(scene.asks(no_java).walk(StackWalker::Dwarf), expected);
-    // A method that is gone: its id leads nowhere.
+    // A method that has been unloaded: its id leads to null.
     scene.asks(two_frames).world.memory.put_u64(IDS[1], 0);
     assert_eq!(scene.walk(StackWalker::Dwarf), expected);
 }
 
-/// Regression: on 11 a trace through method handles ended at one of them without a word.
+/// Regression: on JDK 11 a trace through method handles ended at one of them without any sign.
 #[test]
 fn a_call_trace_that_ends_where_no_stack_does_is_not_believed() {
     let mut scene = scene(HELPER);
     scene.asks(two_frames).world.memory.put_u64(IDS[1], METHOD[1] + 0x100);
     let expected = scene.vm_frames();
     assert_eq!(scene.walk(StackWalker::Dwarf), expected);
-    // The walk in its place has learnt where stacks end.
+    // The walk that replaced the trace has learnt at which methods stacks end.
     let roots = scene.world.call_trace.unwrap().roots;
     assert!(roots.knows(scene.outer) && !roots.knows(METHOD[1] + 0x100));
     (0..100).for_each(|method| roots.learn(0x100 + method));
@@ -265,7 +268,7 @@ fn a_call_trace_that_ends_where_no_stack_does_is_not_believed() {
 
 #[test]
 fn async_get_call_trace_is_not_asked_where_it_would_guess() {
-    // A virtual thread's carrier.
+    // The carrier of a virtual thread.
     let mut carrier = scene(HELPER);
     carrier.asks(two_frames).world.layout.continuation =
         Some(ContinuationLayout { entry: 128, mounted: None, frozen: None });
@@ -273,7 +276,7 @@ fn async_get_call_trace_is_not_asked_where_it_would_guess() {
     assert_eq!(carrier.walk(StackWalker::Dwarf), ASKED);
     carrier.world.memory.put_u64(THREAD + 128, STACK + 0x900);
     assert_eq!(carrier.walk(StackWalker::Dwarf), carrier.vm_frames());
-    // In Java: at the first instruction, where there is no frame yet, and in the middle.
+    // In Java: at the first instruction, where the frame does not exist yet, and in the middle.
     let mut java = scene(HELPER);
     java.asks(two_frames).world.walker = StackWalker::Dwarf;
     java.world.memory.put_u64(THREAD, 0).put(THREAD + 24, 8_u32.to_le_bytes());
@@ -285,7 +288,7 @@ fn async_get_call_trace_is_not_asked_where_it_would_guess() {
     };
     assert_eq!(at(&mut java, code, INNER_SP - machine::PUSHED_BY_CALL), [(Compiled, method)]);
     assert_eq!(at(&mut java, code + 0x40, INNER_SP - 0x30), ASKED[1..]);
-    // A thread that is just being made.
+    // A thread that is just being created.
     java.world.memory.put(THREAD + 24, 2_u32.to_le_bytes());
     assert_eq!(at(&mut java, code + 0x40, INNER_SP - 0x30), [(Compiled, method)]);
 }
@@ -302,23 +305,25 @@ fn a_call_trace_that_goes_on_beyond_the_limit_is_marked() {
 fn fp_follows_frame_pointers_and_marks_what_they_pass_over_where_no_rule_leads_on() {
     let mut scene = scene(HELPER);
     scene.asks(two_frames);
-    // The frame that was interrupted has a rule, and need not have a frame pointer.
+    // The interrupted frame has a rule, and needs no frame pointer.
     assert_eq!(scene.walk_with_fp(LEAF, 0x55), ASKED);
     const GENERATED: u64 = 0xdead_0000;
     let right = [(Native, GENERATED), ASKED[1], ASKED[2]];
     assert_eq!(scene.walk_with_fp(GENERATED, LEAF_SP), right);
     let lost = [right[0], (Unwalkable, GENERATED), right[1], right[2]];
-    // It has left the register to its caller, whose frame is then missing; or has put something else there.
+    // The generated code has either left the register to its caller, whose frame is then missing, or changed
+    // it.
     assert_eq!(scene.walk_with_fp(GENERATED, LIBRARY_SP + 0x10), lost);
     assert_eq!(scene.walk_with_fp(GENERATED, 0x55), lost);
 }
 
-/// Regression: a library without frame pointers below a Java frame left nine tenths of its stacks marked.
+/// Regression: with a library without frame pointers below a Java frame, nine tenths of its stacks were
+/// marked.
 #[test]
 fn fp_goes_on_by_rules_where_frame_pointers_end_or_pass_over_java_frames() {
     let mut scene = scene(HELPER);
     scene.keeps_frame_pointers().asks(two_frames);
-    // leaf < library < inner: the library has left the register to whoever called, or has put something else there.
+    // leaf < library < inner: the library has either left the register to its caller, or changed it.
     scene.world.set(LEAF_SP + 8, LIBRARY).set(LEAF_SP + 0x28, scene.return_pc);
     scene.world.memory.put_u64(THREAD, LEAF_SP + 0x30);
     let whole = [&ASKED[..1], &[(Native, LIBRARY - 1)], &ASKED[1..]].concat();
@@ -327,20 +332,20 @@ fn fp_goes_on_by_rules_where_frame_pointers_end_or_pass_over_java_frames() {
     }
 }
 
-/// Regression: what looked like a frame in a library without frame pointers was taken for one, and its callers were
-/// lost or left out.
+/// Regression: words that looked like a frame in a library without frame pointers were taken for a frame, and
+/// its callers were lost or left out.
 #[test]
 fn fp_trusts_frame_pointers_only_in_objects_that_keep_them() {
     let mut scene = scene(HELPER);
     scene.asks(two_frames);
-    // leaf < library < library < inner; the register points to what was left on the stack.
+    // leaf < library < library < inner; the register points to words left over on the stack.
     scene.world.set(LEAF_SP + 8, LIBRARY).set(LEAF_SP + 0x28, LIBRARY).set(LEAF_SP + 0x48, scene.return_pc);
     scene.world.set(LEAF_SP + 0x18, LEAF_SP + 0x40).set(LEAF_SP + 0x20, THREAD_ENTRY);
     scene.world.memory.put_u64(THREAD, LEAF_SP + 0x50);
     let called = (Native, LIBRARY - 1);
     let whole = [&ASKED[..1], &[called, called], &ASKED[1..]].concat();
     assert_eq!(scene.walk_with_fp(LEAF, LEAF_SP + 0x18), whole);
-    // In an object that keeps them it is a frame.
+    // In an object that keeps frame pointers these words are a frame.
     let frames = scene.keeps_frame_pointers().walk_with_fp(LEAF, LEAF_SP + 0x18);
     assert_eq!(frames[..3], [ASKED[0], called, (Native, THREAD_ENTRY - 1)]);
 }
@@ -357,8 +362,8 @@ fn fp_goes_on_by_rules_to_the_threads_entry() {
     assert_eq!(scene.walk_with_fp(LEAF, 0x55), lost);
 }
 
-/// Regression: where native code that Java had called without an anchor led to a return address of 0, the stack passed
-/// for a whole one without Java frames.
+/// Regression: when native code that Java had called without an anchor led to a return address of 0, the
+/// stack was taken for a complete one without Java frames.
 #[test]
 fn a_thread_in_java_does_not_end_at_a_null_return_address() {
     let mut scene = scene(HELPER);
@@ -371,7 +376,7 @@ fn a_thread_in_java_does_not_end_at_a_null_return_address() {
     for walker in [StackWalker::Dwarf, StackWalker::Fp] {
         assert_eq!(scene.walk(walker)[..2], marked, "{}", walker.name());
     }
-    // One that is in the VM, without having been in Java, does.
+    // For a thread in VM state that has not been in Java, the stack ends there.
     scene.world.memory.put(THREAD + 24, 6_u32.to_le_bytes());
     for walker in [StackWalker::Vm, StackWalker::Vmx, StackWalker::Dwarf, StackWalker::Fp] {
         assert_eq!(scene.walk(walker), marked[..1], "{}", walker.name());
@@ -388,7 +393,7 @@ fn without_a_layout_async_get_call_trace_is_all_there_is() {
     assert_eq!(scene.walk(StackWalker::No), ids);
     let pc = scene.return_pc;
     assert_eq!(scene.asks(collecting).walk(StackWalker::Dwarf), [(Native, LEAF), (Unwalkable, LEAF)]);
-    // Code in no object, and not Java's.
+    // The code is in no object, and is not Java code.
     let none = [(Native, LEAF), (Native, pc - 1), (Unwalkable, pc)];
     assert_eq!(scene.asks(no_java).walk(StackWalker::Dwarf), none);
     assert_eq!(scene.walk(StackWalker::No), [(NoJavaFrame, 0)]);

@@ -13,7 +13,7 @@ use crate::core::unwind::{CfaRule, FpRule, NO_RULE, ReturnAddressRule, UnwindRul
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{FrameSink, Start, Walk, WalkError};
 
-/// Where the object's code begins.
+/// The start of the object's code.
 pub(super) const BASE: u64 = 0x40_0000;
 const STACK: u64 = 0x7000;
 
@@ -21,7 +21,7 @@ pub(super) const fn rule(cfa: CfaRule, fp: FpRule) -> UnwindRule {
     UnwindRule { cfa, fp, return_address: ReturnAddressRule::AtCfaPlus(-8) }
 }
 
-/// An object with one rule per 0x100 bytes of code; none, and its table is not there yet.
+/// An object with one rule per 0x100 bytes of code. Without rules, its table is not compiled yet.
 pub(super) fn object(rules: &[UnwindRule], identity: u64) -> ObjectMap {
     let starts = (0..rules.len() as u32).map(|index| index * 0x100).collect();
     let indices = (0..rules.len() as u16).collect();
@@ -40,7 +40,7 @@ pub(super) fn object(rules: &[UnwindRule], identity: u64) -> ObjectMap {
     ObjectMap::new(vec![range], 1)
 }
 
-/// The same, with code behind that which no rule covers.
+/// An object with one rule per 0x100 bytes of code, followed by code that no rule covers.
 pub(super) fn object_with_gap(rules: &[UnwindRule], identity: u64) -> ObjectMap {
     let starts = (0..=rules.len() as u32).map(|index| index * 0x100).collect();
     let indices = (0..rules.len() as u16).chain([NO_RULE]).collect();
@@ -96,8 +96,8 @@ fn return_addresses_are_looked_up_in_the_call_and_the_leaf_where_it_stands() {
         [rule(CfaRule::SpPlus(16), FpRule::Same), rule(CfaRule::FpPlus(16), FpRule::AtCfaPlus(-16)), end];
     let objects = object(&rules, 42);
     let words = [
-        // The first frame's return address is the very first of the third rule's range: the call before it is in
-        // the second's.
+        // The first frame's return address is the very first address of the third rule's range. The call
+        // before it is in the second rule's range.
         (STACK + 0x18, BASE + 0x200),
         (STACK + 0x80, 0x5555),
         (STACK + 0x88, BASE + 0x280),
@@ -115,7 +115,8 @@ fn an_object_that_was_replaced_in_place_is_not_trusted() {
     assert_eq!(frames[1], (FrameKind::Unwalkable, BASE + 0x10));
 }
 
-/// Nobody said that the frame pointer register holds one here: what it leads to proves nothing.
+/// Nothing says that the frame pointer register holds a frame pointer here, so the words that it points to
+/// prove nothing.
 #[test]
 fn a_zero_behind_a_guessed_frame_pointer_is_no_root() {
     let frames = walk(&object(&[], 42), &[], BASE + 0x10, STACK + 0x10, STACK + 0x80);
@@ -128,7 +129,7 @@ fn what_a_rule_cannot_say_is_marked() {
     let rules = [rule(CfaRule::Unsupported, FpRule::Same), rule(CfaRule::SpPlus(-16), FpRule::Same)];
     let objects = object(&rules, 42);
     assert_eq!(walk(&objects, &[], BASE + 0x10, STACK + 0x10, 0)[1].0, FrameKind::Unwalkable);
-    // A CFA below SP would never end.
+    // A walk with a CFA below SP would never end.
     let words = [(STACK + 0x28, BASE + 0x110)];
     let frames = walk(&objects, &words, BASE + 0x110, STACK + 0x40, 0);
     assert_eq!(frames.len(), 2);
@@ -146,6 +147,7 @@ fn a_signal_frame_gives_the_interrupted_registers() {
         (STACK + 0x100 + machine::SIGNAL_FRAME_FP, 0x77),
     ];
     let frames = walk(&objects, &words, BASE + 0x10, STACK + 0x100, 0);
-    // The interrupted instruction is looked up as it stands, not less one: it may be a function's first.
+    // The interrupted instruction's own address is looked up, not the address less one: the instruction may
+    // be the first of a function.
     assert_eq!(frames, [(FrameKind::Native, BASE + 0x10), (FrameKind::Native, BASE + 0x100)]);
 }

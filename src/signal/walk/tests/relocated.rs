@@ -7,16 +7,16 @@ use crate::signal::walk::FrozenReason;
 
 const TABLES: [u64; 2] = [0x80_0000, 0x81_0000];
 const FORWARDING: u64 = 0x82_0000;
-/// Where the chunk was, and what is there now where it has been moved.
+/// The chunk's old place, and its page.
 const FROM: u64 = 0x67_0040;
 const PAGE: u64 = 0x67_0000;
-/// The object's index in its page, and the first entry that is looked at for it in a table of 16.
+/// The object's index in its page, and the first entry that is probed for it in a table of 16.
 pub(super) const INDEX: u64 = 8;
 const ENTRY: u64 = 6;
 pub(super) const YOUNG: usize = 0;
 const OLD: usize = 1;
 
-/// The scene under ZGC, with an empty forwarding table. The highest of the four remappings is good.
+/// The scene under ZGC, with an empty forwarding table. The highest of the four remappings is the good one.
 pub(super) fn scene(references: References) -> Scene {
     let mut scene = Scene::new();
     scene.frozen.references = references;
@@ -48,12 +48,12 @@ fn coloured() -> Scene {
     scene
 }
 
-/// A coloured pointer with the remapped bit of this number, and the continuation's `tail`.
+/// Makes the continuation's `tail` a coloured pointer with the remapped bit of this number.
 pub(super) fn refer(scene: &mut Scene, remapping: u32, colours: u64) {
     scene.object(CONTINUATION, CONTINUATION_KLASS, machine::coloured(FROM, remapping) | colours);
 }
 
-/// The page of `FROM` has a forwarding, with these entries from the first that is looked at on.
+/// Gives the page of `FROM` a forwarding with these entries, starting at the first entry that is probed.
 pub(super) fn forward(scene: &mut Scene, generation: usize, entries: &[u64], ref_count: i32) {
     let memory = &mut scene.world.memory;
     memory.put_u64(TABLES[generation] + (PAGE >> 16) * 8, FORWARDING);
@@ -69,7 +69,7 @@ pub(super) const fn entry(index: u64, to: u64) -> u64 {
 
 #[test]
 fn a_stale_reference_is_followed_by_its_generations_forwarding_table() {
-    // By how the pointer's remapped bit differs from the good one, 3.
+    // The cases differ in how the pointer's remapped bit differs from the good bit, 3.
     for (what, remapping, colours, generation) in [
         ("a young collection since", 2, 0, YOUNG),
         ("an old collection since", 1, 0, OLD),
@@ -79,7 +79,7 @@ fn a_stale_reference_is_followed_by_its_generations_forwarding_table() {
     ] {
         let mut scene = coloured();
         refer(&mut scene, remapping, colours);
-        // Another object's entry is in the first place.
+        // The first entry belongs to another object.
         forward(&mut scene, generation, &[entry(INDEX + 1, 0x66_0000), entry(INDEX, CHUNK)], 0);
         let expected = scene.whole();
         assert_eq!(scene.walk(), expected, "{what}");
@@ -118,7 +118,7 @@ fn what_a_forwarding_table_does_not_say_is_marked() {
     }
 }
 
-/// Regression: the oldest chunk has no older one, by a null pointer with a colour of its own.
+/// Regression: the oldest chunk's reference to an older chunk is a null pointer with a colour of its own.
 #[test]
 fn a_null_pointer_has_a_colour_and_is_never_stale() {
     let mut scene = coloured();

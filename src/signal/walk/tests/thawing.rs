@@ -1,4 +1,4 @@
-//! Threads that are in `thaw`: their frames are in the chunk, or on the stack.
+//! Threads that are in `thaw`: their frames are in the chunk, or already on the stack.
 
 use super::continuation::{
     CHUNK, CONTINUATION, CONTINUATION_KLASS, ENTRY, FRAME, INTERPRETED, PARENT, RETURNED, RETURNED_EARLY,
@@ -10,10 +10,10 @@ use crate::signal::walk::tests::vm_world::*;
 #[test]
 fn a_thread_that_thaws_has_its_frames_in_the_chunk_until_they_are_on_the_stack() {
     let taken = SIZE - FRAME as u32;
-    // What `prepare_thaw` asks for: two frames and four words, a multiple of two words.
+    // The room that `prepare_thaw` asks for: two frames and four words, a multiple of two words.
     let room = ENTRY - (2 * FRAME as u64 + 4) * 8;
     let before = SIZE - 2 * FRAME as u32;
-    // The stub, offset, SP, the chunk's sp and maxThawingSize.
+    // The label, the offset in the stub, SP, and the chunk's sp and maxThawingSize.
     for (what, offset, sp, chunk_sp, left) in
         [("at the start", 0, ENTRY - 8, before, 12), ("nothing taken", RETURNED_EARLY - 1, room, before, 12)]
     {
@@ -24,7 +24,7 @@ fn a_thread_that_thaws_has_its_frames_in_the_chunk_until_they_are_on_the_stack()
         let [caller, enter] = scene.whole();
         assert_eq!(scene.walk_from(pc, sp, &[]), [(Stub, pc, 0), caller, enter], "{what}");
     }
-    // In the VM, below the stub. The stack pointer is moved first, and then the size.
+    // In the VM, below the stub. A thaw first changes the chunk's stack pointer, then its size.
     let states =
         [("nothing", before, 12), ("one frame", taken, 6), ("one frame, its size not yet", taken, 12)];
     let emptied = [("all", SIZE, 0), ("all, their size not yet", SIZE, 12)];
@@ -43,10 +43,10 @@ fn a_thread_that_thaws_has_its_frames_in_the_chunk_until_they_are_on_the_stack()
     }
 }
 
-/// An interpreter frame has a word of alignment, which is taken off at the end.
+/// An interpreter frame has a word of alignment, which is subtracted last.
 #[test]
 fn a_slow_thaw_is_followed_through_all_its_stages() {
-    // The interpreter frame counts from a word above its SP.
+    // The size of the interpreter frame counts from a word above its SP.
     let taken = (FRAME + INTERPRETED) as u32;
     let whole = FRAME as u32 + taken + 1;
     let caller_taken = SIZE - FRAME as u32;
@@ -70,12 +70,13 @@ fn a_slow_thaw_is_followed_through_all_its_stages() {
     }
 }
 
-/// Regression: a preempted thread that tells of its mount was marked where a slow thaw had put the emptied chunk away.
+/// Regression: a preempted thread that posts its mount event was marked if a slow thaw had unlinked the
+/// emptied chunk.
 #[test]
 fn a_preempted_thread_that_tells_of_its_mount_has_its_frames_on_the_stack() {
     let mut scene = Scene::new();
     let [caller, enter] = scene.whole();
-    // `enter` is in the chunk behind the one that is gone.
+    // `enter` is in the chunk behind the one that has been unlinked.
     let mut words = vec![0; SIZE as usize];
     words[SIZE as usize - FRAME - 1] = scene.enter_pc;
     scene.object(CONTINUATION, CONTINUATION_KLASS, PARENT);
@@ -98,8 +99,8 @@ fn a_preempted_thread_that_tells_of_its_mount_has_its_frames_on_the_stack() {
     }
 }
 
-/// Regression: a preempted thread was marked where a slow thaw had put the emptied chunk away and the thread had told of its
-/// mount, so that nothing but the room on the stack says where its frames are.
+/// Regression: a preempted thread was marked if a slow thaw had unlinked the emptied chunk and the thread had
+/// posted its mount event. Only the room on the stack shows then where its frames are.
 #[test]
 fn the_frames_of_a_chunk_that_is_put_away_begin_where_its_room_does() {
     for has_parent in [true, false] {
@@ -111,7 +112,7 @@ fn the_frames_of_a_chunk_that_is_put_away_begin_where_its_room_does() {
         scene.object(CONTINUATION, CONTINUATION_KLASS, if has_parent { PARENT } else { 0 });
         let (enter_special, code) = scene.world.compiled();
         scene.frozen.enter_special = enter_special;
-        // Two frames were in the chunk that is gone.
+        // Two frames were in the chunk that has been unlinked.
         let room = ENTRY - (2 * FRAME as u64 + 4) * 8;
         let youngest = ENTRY - 2 * FRAME as u64 * 8;
         let (older_pc, oldest_returns_to) =

@@ -1,4 +1,4 @@
-//! A VM of bytes: a code cache with one heap, an interpreter, methods, and a stack to put frames on.
+//! A VM of bytes: a code cache with one heap, an interpreter, methods, and a stack for the tests' frames.
 
 use std::ops::Range;
 
@@ -23,22 +23,22 @@ const HEAP: u64 = 0x2000;
 const SEGMAP: u64 = 0x3000;
 const NAMES: u64 = 0x5000;
 pub(super) const METHODS: u64 = 0x30_0000;
-/// From one method to the next.
+/// The distance from one method to the next, in bytes.
 pub(super) const METHOD_BYTES: u64 = 0x1000;
 pub(super) const STACK: u64 = 0x70_0000;
 pub(super) const STACK_HIGH: u64 = 0x71_0000;
 pub(super) const THREAD: u64 = 0x60_0000;
 pub(super) const INTERPRETER: CodeRange = CodeRange { start: 0x1f_0000, end: 0x1f_8000 };
-/// What can be read of it.
+/// The readable bytes of the interpreter.
 const INTERPRETER_BYTES: usize = 0x1000;
 pub(super) const CALL_STUB_RETURN: u64 = 0x1f_9000;
 pub(super) const CONT_THAW: CodeRange = CodeRange { start: 0x1f_a000, end: 0x1f_a100 };
 pub(super) const RETURN_BARRIER: CodeRange = CodeRange { start: 0x1f_a100, end: 0x1f_a200 };
 const SEGMENT_SHIFT: u32 = 7;
-/// Where a blob's code begins, from the blob.
+/// The offset of the code in a blob.
 pub(super) const BLOB_HEADER: u64 = 0x80;
 
-/// What the interpreter's stages look like in the little VM.
+/// The interpreter's stages in the little VM.
 pub(super) const ENTRY: InterpreterEntry = InterpreterEntry {
     code: CodeRange { start: INTERPRETER.start, end: INTERPRETER.start + 0x100 },
     return_in_register: CodeRange { start: INTERPRETER.start + 0x20, end: INTERPRETER.start + 0x30 },
@@ -59,23 +59,25 @@ pub(super) const FRAMELESS: InterpreterEntry = InterpreterEntry {
     sender_sp_saved: 0,
     method_saved: 0,
 };
-/// In the middle of some bytecode.
+/// An address in the middle of some bytecode.
 pub(super) const DISPATCH: u64 = INTERPRETER.start + 0x400;
 
-/// The VM, its memory, and where the next things go.
+/// The VM, its memory, and the addresses of the next blob, name and method.
 pub(super) struct World {
     pub(super) memory: RecordedMemory,
     pub(super) layout: VmLayout,
     pub(super) objects: ObjectMap,
     pub(super) java_thread: u64,
-    /// Whether walkers are told the layout.
+    /// Whether walkers know the layout.
     pub(super) is_known: bool,
     pub(super) walker: StackWalker,
     pub(super) call_trace: Option<CallTraceSource>,
     pub(super) collections: Collections,
-    /// Of methods that are made from now on: where in the code a first scope's last instruction is, with bci 3.
+    /// For methods that are made from now on: the offset of the last instruction of a first scope, with bci
+    /// 3.
     pub(super) first_scope_ends_at: Option<i32>,
-    /// Of methods that are made from now on: where in the code the last scope ends, if it does before the stubs.
+    /// For methods that are made from now on: the offset at which the last scope ends, if it ends before the
+    /// stubs.
     pub(super) scopes_end_at: Option<i32>,
     next_blob: u64,
     next_name: u64,
@@ -83,14 +85,15 @@ pub(super) struct World {
     stack: Vec<u64>,
 }
 
-/// Where a compiled method's stubs begin, from its code.
+/// The offset of the stubs in a compiled method's code.
 pub(super) const STUBS: usize = 0x700;
 
-/// What a barrier's stub saves on the frame, and where it goes back to, from the method's code.
+/// The bytes that a barrier's stub saves on the frame, and the offset in the method's code to which the stub
+/// jumps back.
 pub(super) const BARRIER_SAVES: u64 = 0x20;
 pub(super) const BARRIER_CONTINUATION: usize = 0x80;
 
-/// How a blob is made.
+/// The properties of a blob.
 pub(super) struct BlobSpec<'a> {
     pub(super) name: &'a str,
     pub(super) code: &'a [u8],
@@ -99,8 +102,8 @@ pub(super) struct BlobSpec<'a> {
     pub(super) method: u64,
 }
 
-/// The bytecode that is told at `offset` of a method with its exit, or another entry, at `exit`: where the frame is made or
-/// removed none of any scope is at work.
+/// The expected bytecode index at `offset` of a method with its exit, or another entry, at `exit`.
+/// Instructions that make or remove the frame belong to no scope.
 pub(super) fn bci_beside_scopes(offset: u64, frame_complete: i32, exit: Range<u64>) -> i32 {
     match offset {
         _ if offset < frame_complete as u64 => 0,
@@ -133,7 +136,7 @@ impl World {
             throws: &[],
             sender_sp_register: machine::SENDER_SP_REGISTER,
         };
-        // The interpreter itself, and its segments: free, but for one blob at the end of this.
+        // The interpreter's code, and the segments, which are all free.
         memory.put(INTERPRETER.start, vec![0x90; INTERPRETER_BYTES]);
         memory.put(SEGMAP, vec![0xff; ((CODE_END - CODE) >> SEGMENT_SHIFT) as usize]);
         let stack = vec![0; ((STACK_HIGH - STACK) / 8) as usize];
@@ -159,13 +162,13 @@ impl World {
         }
     }
 
-    /// A word of the stack.
+    /// Sets a word of the stack.
     pub(super) fn set(&mut self, address: u64, value: u64) -> &mut Self {
         self.stack[((address - STACK) / 8) as usize] = value;
         self
     }
 
-    /// Has the interpreter's code be this at `address`.
+    /// Puts `code` at `address` of the interpreter's code, with `nop`s around it.
     pub(super) fn put_interpreter_code(&mut self, address: u64, code: &[u8]) -> &mut Self {
         let mut interpreter = vec![0x90; INTERPRETER_BYTES];
         interpreter[(address - INTERPRETER.start) as usize..][..code.len()].copy_from_slice(code);
@@ -173,7 +176,7 @@ impl World {
         self
     }
 
-    /// A method with some bytecodes; returns the Method and where its bytecodes begin.
+    /// Makes a method with some bytecodes. Returns the Method and the start of its bytecodes.
     pub(super) fn method(&mut self) -> (u64, u64) {
         let method = self.next_method;
         self.next_method += METHOD_BYTES;
@@ -183,7 +186,7 @@ impl World {
         (method, const_method + 32)
     }
 
-    /// Allocates a blob; returns the address of its code.
+    /// Allocates a blob. Returns the address of its code.
     pub(super) fn blob(&mut self, spec: &BlobSpec<'_>) -> u64 {
         let block = self.next_blob;
         let blob = block + little_vm::BLOCK_HEADER;
@@ -202,13 +205,13 @@ impl World {
         put(16, &int(i64::from(spec.frame_complete)));
         put(20, &int(BLOB_HEADER as i64));
         put(32, &spec.method.to_le_bytes());
-        // A native method's wrapper was compiled by no compiler.
+        // A native method's wrapper has compilation level 0.
         put(48, &int(if spec.name == "native nmethod" { 0 } else { 4 }));
         put(52, &int(16));
         put(56, &int(0xe00));
         put(60, &int(STUBS as i64 + BLOB_HEADER as i64));
         put(BLOB_HEADER as usize, spec.code);
-        // One PcDesc for everything, one scope: sender 0, method 1, bci 7.
+        // A single PcDesc and a single scope: sender 0, method 1, bci 7.
         put(64, &int(0xd00));
         put(68, &int(0xd20));
         put(72, &int(0xd40));
@@ -220,7 +223,7 @@ impl World {
         if let Some(end) = self.scopes_end_at {
             put(68, &int(0xd30));
             put(0xd10, &int(i64::from(end)));
-            // The last one is behind the blob's content, and has no scope.
+            // The last PcDesc is behind the blob's content, and has no scope.
             put(0xd20, &int(0xff0 - BLOB_HEADER as i64 + 1));
         }
         if let Some(end) = self.first_scope_ends_at {
@@ -234,7 +237,8 @@ impl World {
         put(0xd60, &spec.method.to_le_bytes());
         self.memory.put(blob, bytes);
         self.memory.put(block, [0_u8; 8]).put(block + 8, [1_u8; 8]);
-        // The first segment of the block says 0, the next ones how far back it is.
+        // The segment map has 0 for the first segment of a block, and the distance back to it for the next
+        // ones.
         let first = ((block - CODE) >> SEGMENT_SHIFT) as usize;
         let mut segmap = vec![0xff; ((CODE_END - CODE) >> SEGMENT_SHIFT) as usize];
         for blob_block in (CODE..self.next_blob).step_by(0x1000) {
@@ -248,7 +252,7 @@ impl World {
         blob + BLOB_HEADER
     }
 
-    /// A blob without a frame: stubs, entries of method handles. Gives the address of its code.
+    /// Allocates a blob without a frame: stubs, entries of method handles. Returns the address of its code.
     pub(super) fn frameless_blob(&mut self, name: &str, code: &[u8]) -> u64 {
         self.blob(&BlobSpec { name, code, frame_bytes: 0, frame_complete: -1, method: 0 })
     }
@@ -257,12 +261,12 @@ impl World {
         self.frameless_blob("I2C/C2I adapters", code)
     }
 
-    /// A compiled method of the usual shape, with its frame of 0x30 bytes.
+    /// Makes a compiled method of the usual shape, with a frame of 0x30 bytes.
     pub(super) fn compiled(&mut self) -> (u64, u64) {
         self.compiled_with(&[])
     }
 
-    /// The same, with these bytes at these offsets of its code instead.
+    /// Makes a compiled method of the usual shape, with these bytes at these offsets of its code.
     pub(super) fn compiled_with(&mut self, patches: &[(usize, &[u8])]) -> (u64, u64) {
         let (method, _) = self.method();
         let mut code = machine::compiled_code();
@@ -280,13 +284,13 @@ impl World {
         (method, self.blob(&spec))
     }
 
-    /// The entry frame of a thread without earlier Java frames, at `fp`.
+    /// Puts the entry frame of a thread without earlier Java frames at `fp`.
     pub(super) fn entry_frame(&mut self, fp: u64) {
         let wrapper = STACK_HIGH - 0x100;
         self.set(entry_wrapper_slot(fp), wrapper).set(wrapper, 0).set(wrapper + 8, 0).set(wrapper + 16, 0);
     }
 
-    /// What a walk from these registers begins with.
+    /// The memory and the start of a walk from these registers.
     pub(super) fn start(&mut self, registers: Registers) -> (&RecordedMemory, Start<'_>) {
         let stack: Vec<u8> = self.stack.iter().flat_map(|word| word.to_le_bytes()).collect();
         self.memory.put(STACK, stack);
@@ -303,7 +307,8 @@ impl World {
         (&self.memory, start)
     }
 
-    /// Walks from these registers: the Java frames as (kind, method, bci), or the mark that was left.
+    /// Walks from these registers. Returns the frames as (kind, value, auxiliary): for Java frames the method
+    /// and the bci.
     pub(super) fn walk(
         &mut self,
         pc: u64,
@@ -315,7 +320,7 @@ impl World {
         frames(memory, start)
     }
 
-    /// How many reads a walk from these registers makes, and how many of them fail.
+    /// The number of loads of a walk from these registers, and the number of those that fail.
     pub(super) fn reads_of_walk(&mut self, pc: u64, sp: u64, fp: u64) -> (usize, usize) {
         let (memory, start) = self.start(registers(pc, sp, fp, &[]));
         let counted = CountedMemory::new(memory);
@@ -344,19 +349,20 @@ fn frames(memory: &impl Memory, start: Start<'_>) -> Vec<(FrameKind, u64, i32)> 
     frames[..len].iter().map(|frame| (frame.kind, frame.value, frame.aux as i32)).collect()
 }
 
-/// Where the entry frame at `fp` has its JavaCallWrapper.
+/// The slot of the JavaCallWrapper in the entry frame at `fp`.
 pub(super) fn entry_wrapper_slot(fp: u64) -> u64 {
     fp.wrapping_add_signed(8 * i64::from(machine::CALL_WRAPPER))
 }
 
-/// Stack addresses of the scenes, leaf to root: a frame under test returns to `CALLER_SP`.
+/// The stack pointer to which a frame under test returns. Stack addresses of the scenes grow from leaf to
+/// root.
 pub(super) const CALLER_SP: u64 = STACK + 0x1000;
 
-/// The caller's frame pointer, as its callee must hand it back.
+/// The caller's frame pointer, which a callee must restore.
 pub(super) const ENTRY_FP: u64 = STACK + 0x3000;
 
-/// A compiled caller whose frame begins at `CALLER_SP` and which the entry frame called: returns its method and a
-/// return address in it.
+/// A compiled caller whose frame begins at `CALLER_SP` and which the entry frame called. Returns its method
+/// and a return address into it.
 pub(super) fn compiled_caller(world: &mut World) -> (u64, u64) {
     let (method, code) = world.compiled();
     world.set(CALLER_SP + 0x20, ENTRY_FP).set(CALLER_SP + 0x28, CALL_STUB_RETURN);
@@ -364,11 +370,11 @@ pub(super) fn compiled_caller(world: &mut World) -> (u64, u64) {
     (method, code + 0x80)
 }
 
-/// The frame of the younger of the [`interpreted_callers`].
+/// The frame pointer of the younger of the [`interpreted_callers`].
 pub(super) const INTERPRETED_FP: u64 = CALLER_SP - 0x120;
 
-/// Two interpreted methods as a walk gives them: the younger one's frame is at `INTERPRETED_FP` and says that it was called
-/// from `return_pc` with `sender_sp`; the [`compiled_caller`] has called the other.
+/// Two interpreted methods, as a walk returns them. The frame of the younger one is at `INTERPRETED_FP`, and
+/// has `return_pc` and `sender_sp`. The older one was called by the [`compiled_caller`].
 pub(super) fn interpreted_callers(
     world: &mut World,
     return_pc: u64,
@@ -383,7 +389,7 @@ pub(super) fn interpreted_callers(
     [(FrameKind::Interpreted, inner, 2), (FrameKind::Interpreted, outer, 3), (FrameKind::Compiled, root, 7)]
 }
 
-/// An interpreted frame at `fp`, called from `return_pc` with `sender_sp` and `sender_fp`.
+/// Puts an interpreted frame at `fp`, called from `return_pc` with `sender_sp` and `sender_fp`.
 pub(super) fn interpreted_frame(
     world: &mut World,
     fp: u64,

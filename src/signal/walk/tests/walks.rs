@@ -16,8 +16,8 @@ fn a_complete_compiled_frame_leads_to_its_caller_and_the_entry_frame_is_the_root
     assert_eq!(frames, [(Compiled, callee, 7), (Compiled, caller, 7)]);
 }
 
-/// Regression: where a compiled frame's return address was none, it became a frame, left by whatever the frame pointer led
-/// to.
+/// Regression: a compiled frame's return address outside of all code became a frame, and the walk went on
+/// from the address in the frame pointer.
 #[test]
 fn a_compiled_frame_that_returns_to_no_code_is_the_last() {
     let mut world = World::new();
@@ -31,7 +31,7 @@ fn a_compiled_frame_that_returns_to_no_code_is_the_last() {
     assert_eq!(frames, [(Compiled, callee, 7), mark]);
 }
 
-/// Regression: a thread that was interrupted just where Java returns to had no frame at all.
+/// Regression: a thread that was interrupted at the instruction to which Java returns had no frame at all.
 #[test]
 fn the_call_stub_that_java_has_returned_to_is_a_frame() {
     let mut world = World::new();
@@ -71,7 +71,7 @@ fn native_code_without_rules_goes_on_at_the_anchor_and_says_so() {
 fn garbage_is_marked_and_never_hidden() {
     let mut world = World::new();
     let (_, code) = world.compiled();
-    // A compiled frame that returns into nothing.
+    // A compiled frame whose return address is in no code.
     let sp = STACK + 0x100;
     world.set(sp + 0x28, 0x4242_4242);
     let frames = world.walk(code + 0x40, sp, 0, &[]);
@@ -84,7 +84,7 @@ fn garbage_is_marked_and_never_hidden() {
     assert_eq!(frames, [(Unwalkable, CODE + 0x8_0000, WalkError::NoCodeBlob as i32)]);
 }
 
-/// What a return address stands for is decoded once in a walk; the frames are the same each time.
+/// A walk decodes a return address once, and returns the same frames each time that it occurs.
 #[test]
 fn a_return_address_that_comes_again_stands_for_the_same_frames() {
     let mut world = World::new();
@@ -117,8 +117,8 @@ fn endless_recursion_is_cut_at_the_limit() {
     assert_eq!(frames.last().unwrap().0, crate::core::record::FrameKind::Truncated);
 }
 
-/// Regression: of instructions with one scope the last was taken for the next scope's, so that a method gave some of its
-/// time to whoever was inlined next to it.
+/// Regression: the last instruction of a scope was taken for the next scope's, so that a method lost some of
+/// its time to the method that was inlined next to it.
 #[test]
 fn the_last_instruction_of_a_scope_belongs_to_it_and_one_behind_a_call_does_not() {
     // The first scope's last instruction, and an instruction of the second.
