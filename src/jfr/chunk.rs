@@ -1,4 +1,4 @@
-//! One chunk: what has to be known to read its events, and what its values refer to.
+//! One chunk: its index, with everything needed to read its events, and its constants.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use super::strings::RawString;
 use super::types::TypeIndex;
 use super::values::{Constant, Value, read_value};
 
-/// How far references lead from one string to another; none of any writer's do.
+/// The most references that are followed from one string to another. No writer chains strings.
 const MOST_STRING_HOPS: usize = 4;
 
-/// All that is known of a chunk but its bytes.
+/// The index of a chunk: everything that is known of it except its bytes.
 #[derive(Clone, Debug)]
 pub(super) struct ChunkIndex {
     pub(super) header: ChunkHeader,
     /// The chunk's offset in the recording.
     pub(super) base: u64,
     pub(super) metadata: Arc<Metadata>,
-    /// The metadata's offset in the recording.
+    /// The offset in the recording of the metadata event.
     pub(super) metadata_at: u64,
     pub(super) pools: Pools,
 }
@@ -39,7 +39,7 @@ pub struct OpenChunk<'a> {
     problem: Option<JfrError>,
 }
 
-/// A chunk's events, constants and types; what is read from it borrows from it.
+/// The events, constants and types of a chunk. Values that are read from it borrow from its bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Chunk<'c> {
     pub(super) bytes: &'c [u8],
@@ -47,25 +47,27 @@ pub struct Chunk<'c> {
 }
 
 impl<'a> OpenChunk<'a> {
-    /// Opens the chunk that begins where `bytes` do, which are at `base` in the recording. It ends where its header says,
-    /// or if that cannot be, because the chunk is still being written or has been cut, where its last event does.
+    /// Opens the chunk at the beginning of `bytes`; `base` is their offset in the recording. The chunk ends
+    /// where its header says. If that is impossible, because the chunk is still being written or has been
+    /// truncated, it ends with its last event.
     ///
     /// # Errors
-    /// If it has no header or no metadata: then none of its events can be read. All else that is wrong with it is
-    /// [`OpenChunk::problem`], and what can be read is.
+    /// If the chunk has no header or no metadata, so that none of its events can be read. Any other error is
+    /// reported by [`OpenChunk::problem`], and the readable part can be read.
     pub fn open(bytes: &'a [u8], base: u64) -> Result<Self, JfrError> {
         Self::open_after(&mut KnownMetadata::default(), bytes, base)
     }
 
-    /// The same behind another chunk, whose metadata this one may have, too.
+    /// Opens a chunk that follows another one. `known` is the metadata of the previous chunk, which is reused
+    /// if this chunk has the same.
     ///
     /// # Errors
-    /// As without it.
+    /// The errors of [`OpenChunk::open`].
     pub fn open_after(known: &mut KnownMetadata, bytes: &'a [u8], base: u64) -> Result<Self, JfrError> {
         let header = ChunkHeader::parse(bytes, base)?;
         let size = usize::try_from(header.size).ok().filter(|&size| size >= HEADER_LEN);
         let size = size.filter(|&size| size <= bytes.len() && header.is_finished());
-        // A chunk that has been cut may have another recording behind it, within the size that it says.
+        // A truncated chunk may be followed by another recording within the size that its header declares.
         if let Found::At(next) = next_chunk::find(bytes, &header) {
             return Self::by_events(known, &bytes[..next], None, header, base);
         }
@@ -77,7 +79,7 @@ impl<'a> OpenChunk<'a> {
         Self::by_events(known, bytes, size, header, base)
     }
 
-    /// Finds metadata and checkpoints where the header says that they are.
+    /// Opens a chunk whose metadata and checkpoints are where its header says.
     fn by_header(
         known: &mut KnownMetadata,
         bytes: &'a [u8],
@@ -93,7 +95,8 @@ impl<'a> OpenChunk<'a> {
             let frame = frame_at(cursor, at)?;
             let mut payload = cursor;
             payload.seek(frame.payload);
-            // Each lies wholly before the one that leads to it: a chain has an end, and no byte is in two.
+            // Each checkpoint must end before the previous one in the chain begins: so the chain ends, and no
+            // byte is read twice.
             if frame.end > bound || frame.type_id != CHECKPOINT {
                 let problem = Problem::WrongEvent { found: frame.type_id, expected: CHECKPOINT };
                 return Err(problem.at(base + frame.at as u64));
@@ -114,7 +117,7 @@ impl<'a> OpenChunk<'a> {
         Ok(Self { bytes, index: ChunkIndex { header, base, metadata, metadata_at, pools }, problem: None })
     }
 
-    /// Finds metadata and checkpoints by going through all events, up to `size` if it is known.
+    /// Opens a chunk by walking all its events, up to `size` if the size is known.
     fn by_events(
         known: &mut KnownMetadata,
         bytes: &'a [u8],
@@ -153,12 +156,12 @@ impl<'a> OpenChunk<'a> {
         }
         let end = cursor.at();
         if has_events && checkpoints.is_empty() && !header.is_finished() {
-            // Says more than that it is cut as well.
+            // `NoConstants` is more informative than `TruncatedChunk`, so it takes precedence.
             problem = problem.filter(|error| error.problem != Problem::TruncatedChunk);
             problem = problem.or(Some(cursor.error(Problem::NoConstants)));
         }
         if size.is_none() && header.is_finished() && problem.is_none() {
-            // Cut between two events, as only the header tells.
+            // The chunk was cut between two events; only the header reveals that.
             problem = Some(cursor.error(Problem::TruncatedChunk));
         }
         let missing = Problem::NoMetadata.at(base + end as u64);
@@ -173,55 +176,55 @@ impl<'a> OpenChunk<'a> {
         Ok(Self { bytes: &bytes[..end], index, problem })
     }
 
-    /// How many bytes of the recording the chunk has, as far as it can be read.
+    /// The length in bytes of the readable part of the chunk.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether it has no byte, which it always has.
+    /// Whether the chunk has no bytes: always false, since a chunk has a header.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// The first thing that is wrong with the chunk, though its other events and constants can be read.
+    /// The first problem of the chunk. The events and constants that it does not affect can be read.
     pub fn problem(&self) -> Option<JfrError> {
         self.problem
     }
 
-    /// What is in it.
+    /// The chunk's contents.
     pub fn contents(&self) -> Chunk<'_> {
         Chunk { bytes: self.bytes, index: &self.index }
     }
 }
 
 impl<'c> Chunk<'c> {
-    /// Its header. Of a chunk that is being written, as it was when it was read.
+    /// The chunk's header. If the chunk is still being written, this is the header as it was read.
     pub fn header(&self) -> &'c ChunkHeader {
         &self.index.header
     }
 
-    /// Its types.
+    /// The chunk's types.
     pub fn metadata(&self) -> &'c Metadata {
         &self.index.metadata
     }
 
-    /// Where in the recording its types are told. A chunk that is being written may tell them several times, and what a
-    /// consumer has compiled for one holds for that one alone.
+    /// The offset in the recording of the metadata event in use. A chunk that is being written may have
+    /// several. Anything that a consumer has compiled for one of them is valid for that one only.
     pub fn metadata_offset(&self) -> u64 {
         self.index.metadata_at
     }
 
-    /// Its offset in the recording.
+    /// The chunk's offset in the recording.
     pub fn offset(&self) -> u64 {
         self.index.base
     }
 
-    /// Its bytes.
+    /// The chunk's bytes.
     pub fn bytes(&self) -> &'c [u8] {
         self.bytes
     }
 
-    /// Its events, in the order in which they were written, which is not that of their times.
+    /// The chunk's events, in the order in which they were written. This is not the order of their times.
     pub fn events(&self) -> Events<'c> {
         Events::new(*self, HEADER_LEN, self.bytes.len())
     }
@@ -232,39 +235,42 @@ impl<'c> Chunk<'c> {
         Cursor::new(self.bytes, at, self.index.base, header.compressed_integers()).up_to(end)
     }
 
-    /// The value of a constant; `None` if the chunk has no such key. JDK 17 leaves some references so for ever.
+    /// The value of a constant; `None` if the chunk does not have this key. JDK 17 never writes some of the
+    /// constants that it refers to.
     pub fn resolve(&self, constant: Constant) -> Option<Value<'c>> {
         let at = self.index.pools.find(constant.of, constant.key)?;
         let mut cursor = self.cursor(at, self.bytes.len());
         let kind = super::values::constant_kind(self.metadata(), constant.of);
-        // It could be passed when it was found, so it can be read.
+        // The checkpoint was parsed over this value, so it can be read.
         read_value(&mut cursor, kind, false, *self).ok()
     }
 
-    /// The position of a constant among those of its type, which are numbered from 0 in the order in which they were
-    /// found: a consumer's table of what it made of them can be a vector.
+    /// The position of a constant among those of its type. Positions count from 0 in the order in which the
+    /// constants were found, so a consumer can keep its own data about constants in a vector.
     #[inline]
     pub fn constant_position(&self, constant: Constant) -> Option<usize> {
         self.index.pools.position(constant.of, constant.key)
     }
 
-    /// Whether the chunk has a checkpoint. A writer that writes constants only when its chunk ends (async-profiler) leaves
-    /// none in a chunk that has not ended, so no reference of such a chunk can be resolved.
+    /// Whether the chunk has a checkpoint. A writer that writes constants only at the end of a chunk
+    /// (async-profiler) leaves none in an unfinished chunk, so no reference in such a chunk can be resolved.
     pub fn has_checkpoint(&self) -> bool {
         self.index.pools.has_checkpoint()
     }
 
-    /// How many constants of a type there are.
+    /// The number of constants of a type.
     pub fn constant_count(&self, of: TypeIndex) -> usize {
         self.index.pools.count(of)
     }
 
-    /// The text of a string, in place or in the pool, or of a constant that stands for one (`jdk.types.Symbol`).
+    /// The text of a string, whether inline or in the string pool, or of a constant that stands for a string
+    /// (`jdk.types.Symbol`).
     pub fn text(&self, value: Value<'c>) -> Option<Cow<'c, str>> {
         self.string(value)?.text()
     }
 
-    /// The same, of which no more is decoded than so many bytes or units, which are characters but for a last one.
+    /// The beginning of the text of a string, as for [`Chunk::text`]. At most `most` bytes or UTF-16 units
+    /// are decoded. In UTF-8 the last character is whole.
     pub fn text_up_to(&self, value: Value<'c>, most: usize) -> Option<Cow<'c, str>> {
         self.string(value)?.up_to(most).text()
     }
@@ -289,7 +295,7 @@ impl<'c> Chunk<'c> {
     }
 }
 
-/// The event that begins at an offset of the header's.
+/// The event at an offset that the header gives.
 pub(super) fn frame_at(mut cursor: Cursor<'_>, offset: i64) -> Result<Frame, JfrError> {
     let at = usize::try_from(offset).ok().filter(|&at| at >= HEADER_LEN && at < cursor.end());
     let Some(at) = at else { return Err(cursor.error(Problem::OutOfBounds)) };
@@ -297,13 +303,13 @@ pub(super) fn frame_at(mut cursor: Cursor<'_>, offset: i64) -> Result<Frame, Jfr
     Frame::read(&mut cursor)
 }
 
-/// Whether another chunk begins here: magic, version 1 or 2, small minor version. As an event it would have 70 bytes, the
-/// type 76 and an unlikely beginning.
+/// Whether another chunk begins here: magic, version 1 or 2, minor version below 256. Read as an event, these
+/// bytes would be an event of 70 bytes with type id 76 and an unlikely content.
 pub(super) fn begins_chunk(bytes: &[u8]) -> bool {
     bytes.starts_with(b"FLR\0\0\x02\0") || bytes.starts_with(b"FLR\0\0\x01\0")
 }
 
-/// Whether the event at the cursor has a size that there may be, but for the end of the bytes.
+/// Whether the event at the cursor may be valid but lacks its last bytes.
 pub(super) fn is_cut(mut cursor: Cursor<'_>) -> bool {
     let left = cursor.left();
     match cursor.int() {

@@ -1,13 +1,13 @@
-//! Ticks to times. Each chunk has a clock of its own.
+//! Converts ticks to times. Each chunk has its own clock.
 
 const NANOS_PER_SECOND: i128 = 1_000_000_000;
 
-/// How a chunk's ticks become times.
+/// The conversion of a chunk's ticks to times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// When the chunk was begun, in nanoseconds since 1970-01-01 UTC.
+    /// The start of the chunk, in nanoseconds since 1970-01-01 UTC.
     pub start_unix_nano: i64,
-    /// The same in ticks.
+    /// The start of the chunk, in ticks.
     pub start_ticks: i64,
     /// Ticks per second.
     pub ticks_per_second: i64,
@@ -27,7 +27,7 @@ impl Clock {
         clamped(i128::from(self.start_unix_nano) + nanos)
     }
 
-    /// A number of ticks in nanoseconds.
+    /// Converts a number of ticks to nanoseconds.
     #[inline]
     pub fn duration_ns(&self, ticks: i64) -> i64 {
         if let Some(nanos) = short_nanos(ticks, self.ticks_per_second) {
@@ -37,7 +37,8 @@ impl Clock {
     }
 }
 
-/// [`nanos`] in 64 bits, where these suffice: a division of 128 is a call and ten times as long.
+/// [`nanos`] in 64 bits; `None` where 64 bits do not suffice. A 128-bit division is a function call and takes
+/// ten times as long.
 #[inline]
 fn short_nanos(ticks: i64, ticks_per_second: i64) -> Option<i64> {
     const NANOS_PER_SECOND: i64 = self::NANOS_PER_SECOND as i64;
@@ -47,14 +48,14 @@ fn short_nanos(ticks: i64, ticks_per_second: i64) -> Option<i64> {
     if ticks_per_second <= 0 || ticks_per_second > i64::MAX / NANOS_PER_SECOND {
         return None;
     }
-    // Whole seconds and the rest, which is less than a second's ticks; both have the sign of the sum.
+    // Whole seconds, and the ticks of an incomplete second. Both have the sign of `ticks`.
     let (seconds, rest) = (ticks / ticks_per_second, ticks % ticks_per_second);
     seconds.checked_mul(NANOS_PER_SECOND)?.checked_add(rest * NANOS_PER_SECOND / ticks_per_second)
 }
 
 #[cold]
 fn nanos(ticks: i128, ticks_per_second: i64) -> i128 {
-    // A frequency of 0 is damage; ticks are then taken as nanoseconds.
+    // A frequency of 0 is corrupt; ticks are then taken as nanoseconds.
     match ticks_per_second {
         ..=0 => ticks,
         frequency => ticks * NANOS_PER_SECOND / i128::from(frequency),

@@ -6,13 +6,13 @@ use super::integers::{
     skip_compressed,
 };
 
-/// A place in a chunk, from which values are read up to an end.
+/// A position in a chunk. Values are read from there up to an end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'c> {
-    /// Of the chunk, of which more may follow than is to be read: integers are loaded as words.
+    /// The chunk's bytes. They may extend beyond `end`, since integers are loaded as whole words.
     bytes: &'c [u8],
     at: usize,
-    /// Up to where values are read.
+    /// The offset up to which values are read.
     end: usize,
     /// The chunk's offset in the recording, for errors.
     base: u64,
@@ -20,20 +20,20 @@ pub(super) struct Cursor<'c> {
 }
 
 impl<'c> Cursor<'c> {
-    /// Reads `bytes[at..]`. `bytes` begins where the chunk does, which is at `base` in the recording; `compressed` is
-    /// the header's flag.
+    /// Reads `bytes[at..]`. `bytes` begins with the chunk's first byte, whose offset in the recording is
+    /// `base`. `compressed` is the header's flag.
     #[inline]
     pub(super) fn new(bytes: &'c [u8], at: usize, base: u64, compressed: bool) -> Self {
         Self { bytes, at, end: bytes.len(), base, compressed }
     }
 
-    /// The same up to an end that lies before this one's.
+    /// This cursor with an earlier end.
     #[inline]
     pub(super) fn up_to(self, end: usize) -> Self {
         Self { end: end.min(self.end), ..self }
     }
 
-    /// Offset in the chunk.
+    /// The offset in the chunk.
     #[inline]
     pub(super) fn at(&self) -> usize {
         self.at
@@ -45,7 +45,7 @@ impl<'c> Cursor<'c> {
         &self.bytes[..self.end]
     }
 
-    /// Where it ends.
+    /// The offset of the cursor's end.
     #[inline]
     pub(super) fn end(&self) -> usize {
         self.end
@@ -57,19 +57,19 @@ impl<'c> Cursor<'c> {
         self.compressed
     }
 
-    /// Goes on at an offset that was reached before.
+    /// Moves to an offset that was reached before.
     #[inline]
     pub(super) fn seek(&mut self, at: usize) {
         self.at = at;
     }
 
-    /// Bytes up to the end.
+    /// The number of bytes up to the end.
     #[inline]
     pub(super) fn left(&self) -> usize {
         self.end.saturating_sub(self.at)
     }
 
-    /// The error of this problem here.
+    /// An error with this problem at the cursor's position.
     #[cold]
     pub(super) fn error(&self, problem: Problem) -> JfrError {
         problem.at(self.base + self.at as u64)
@@ -92,7 +92,7 @@ impl<'c> Cursor<'c> {
         Ok(taken)
     }
 
-    /// A compressed integer, if integers are compressed.
+    /// Reads a compressed integer. Integers must be compressed in this chunk.
     #[inline(always)]
     pub(super) fn compressed_integer(&mut self) -> Result<u64, JfrError> {
         let read = read_compressed(self.bytes, self.at).filter(|(_, next)| *next <= self.end);
@@ -101,8 +101,8 @@ impl<'c> Cursor<'c> {
         Ok(value)
     }
 
-    /// Two integers that follow one another, the first of at most 28 bits and the second of at most 21; `None` if they are
-    /// larger, or not compressed, or if eight bytes do not follow.
+    /// Reads two consecutive compressed integers, of at most 28 and 21 bits. `None` if either is larger, if
+    /// integers are not compressed, or if fewer than eight bytes follow.
     #[inline(always)]
     pub(super) fn short_pair(&mut self) -> Option<(u32, u32)> {
         let read =
@@ -112,7 +112,8 @@ impl<'c> Cursor<'c> {
         Some((first, second))
     }
 
-    /// Four compressed integers that have seven bytes at most together; `None` if they have more, or if eight do not follow.
+    /// Reads four compressed integers that take at most seven bytes together. `None` if they take more, or if
+    /// fewer than eight bytes follow.
     #[inline(always)]
     pub(super) fn four_short(&mut self) -> Option<[u32; 4]> {
         let (values, next) = read_four_short(self.bytes, self.at).filter(|(_, next)| *next <= self.end)?;
@@ -120,7 +121,7 @@ impl<'c> Cursor<'c> {
         Some(values)
     }
 
-    /// Gives each of these with a compressed integer that is read for it.
+    /// Reads a compressed integer for each element of `of`, and calls `with` with both.
     #[inline(always)]
     pub(super) fn each_compressed<T>(
         &mut self,
@@ -141,8 +142,8 @@ impl<'c> Cursor<'c> {
         Ok(())
     }
 
-    /// So many compressed integers that have eight bytes at most together; `None` if they have more, or if eight do not
-    /// follow.
+    /// Reads `N` compressed integers that take at most eight bytes together. `None` if they take more, or if
+    /// fewer than eight bytes follow.
     #[inline(always)]
     pub(super) fn within_a_word<const N: usize>(&mut self) -> Option<[u64; N]> {
         let (values, next) = read_within_a_word(self.bytes, self.at).filter(|(_, next)| *next <= self.end)?;
@@ -150,13 +151,13 @@ impl<'c> Cursor<'c> {
         Some(values)
     }
 
-    /// A byte, which is never compressed.
+    /// Reads a byte, which is never compressed.
     #[inline(always)]
     pub(super) fn byte(&mut self) -> Result<u8, JfrError> {
         self.raw::<1>().map(|[byte]| byte)
     }
 
-    /// 16 bits: short, or a char.
+    /// Reads 16 bits: a short or a char.
     #[inline(always)]
     pub(super) fn short(&mut self) -> Result<u16, JfrError> {
         if self.compressed {
@@ -166,7 +167,7 @@ impl<'c> Cursor<'c> {
         }
     }
 
-    /// 32 bits.
+    /// Reads 32 bits: an int.
     #[inline(always)]
     pub(super) fn int(&mut self) -> Result<i32, JfrError> {
         if self.compressed {
@@ -176,7 +177,7 @@ impl<'c> Cursor<'c> {
         }
     }
 
-    /// 64 bits: long, and every key and type id.
+    /// Reads 64 bits: a long, a key or a type id.
     #[inline(always)]
     pub(super) fn long(&mut self) -> Result<i64, JfrError> {
         if self.compressed {
@@ -186,11 +187,12 @@ impl<'c> Cursor<'c> {
         }
     }
 
-    /// A number of elements, each of at least one byte: one that cannot be in the bytes left is an error.
+    /// Reads a number of elements. Each takes at least one byte, so a number above the remaining bytes is an
+    /// error.
     #[inline]
     pub(super) fn count(&mut self) -> Result<usize, JfrError> {
         let before = self.at;
-        // As the JDK reads it: 32 bits. A negative one is a large one.
+        // The JDK reads 32 bits too. A negative number becomes a large one here.
         let count = self.int()? as u32 as usize;
         if count > self.left() {
             let problem = Problem::Count { count: count as u64, left: self.left() };
@@ -200,13 +202,13 @@ impl<'c> Cursor<'c> {
         Ok(count)
     }
 
-    /// A float, which is never compressed.
+    /// Reads a float, which is never compressed.
     #[inline]
     pub(super) fn float(&mut self) -> Result<f32, JfrError> {
         self.raw().map(f32::from_be_bytes)
     }
 
-    /// A double, which is never compressed.
+    /// Reads a double, which is never compressed.
     #[inline]
     pub(super) fn double(&mut self) -> Result<f64, JfrError> {
         self.raw().map(f64::from_be_bytes)
@@ -236,7 +238,7 @@ impl<'c> Cursor<'c> {
 mod tests {
     use super::*;
 
-    /// Words are loaded from behind the end, but nothing that is there is a value.
+    /// Words are loaded across the cursor's end, but no value extends beyond it.
     #[test]
     fn no_value_lies_behind_the_end() {
         let bytes = [0x81, 0x82, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];

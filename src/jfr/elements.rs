@@ -1,4 +1,4 @@
-//! The tree of elements that metadata is written as: names, attributes, children, much as in XML.
+//! The element tree in which metadata is written: elements with names, attributes and children, as in XML.
 
 use std::sync::Arc;
 
@@ -6,15 +6,16 @@ use super::cursor::Cursor;
 use super::error::{JfrError, Problem};
 use super::strings::RawString;
 
-/// More levels than any writer has: root, metadata, class, field, annotation.
+/// The deepest nesting. Writers use five levels: root, metadata, class, field, annotation.
 const MOST_LEVELS: usize = 32;
 
-/// The elements of one metadata event, each after its parent.
+/// The elements of one metadata event. Each follows its parent.
 #[derive(Debug, Default)]
 pub(super) struct Elements {
-    /// Any number of elements may name each, so whoever keeps one shares it.
+    /// The string table. Any number of elements may refer to one string, so callers that keep a string share
+    /// it.
     strings: Vec<Arc<str>>,
-    /// Positions of a name and a value in `strings`.
+    /// The name and value of each attribute, as positions in `strings`.
     attributes: Vec<(u32, u32)>,
     elements: Vec<Element>,
 }
@@ -23,21 +24,21 @@ pub(super) struct Elements {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Element {
     name: u32,
-    /// The range of its attributes.
+    /// The range of the element's attributes.
     attributes: (u32, u32),
     /// The parent's position.
     pub(super) parent: Option<u32>,
 }
 
 impl Elements {
-    /// Reads strings and tree. The cursor is behind the event's id.
+    /// Reads the strings and the tree. The cursor is after the event's id.
     pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, JfrError> {
         let mut tree = Self::default();
         for _ in 0..cursor.count()? {
             let text = RawString::read(cursor)?.text().unwrap_or_default();
             tree.strings.push(text.into());
         }
-        // The elements that have children to come, and how many.
+        // The elements that still expect children, each with the number of children to come.
         let mut open: Vec<(u32, usize)> = Vec::new();
         loop {
             let children = tree.element(cursor, open.last().map(|&(parent, _)| parent))?;
@@ -53,7 +54,7 @@ impl Elements {
         }
     }
 
-    /// Reads one element without its children, and gives their number.
+    /// Reads one element without its children. Returns the number of children.
     fn element(&mut self, cursor: &mut Cursor<'_>, parent: Option<u32>) -> Result<usize, JfrError> {
         let name = self.string(cursor)?;
         let first = self.attributes.len() as u32;
@@ -76,7 +77,7 @@ impl Elements {
         Ok(index)
     }
 
-    /// All elements, each after its parent.
+    /// All elements. Each follows its parent.
     pub(super) fn all(&self) -> impl Iterator<Item = (u32, Element)> {
         (0..).zip(self.elements.iter().copied())
     }
@@ -86,7 +87,7 @@ impl Elements {
         &self.strings[element.name as usize]
     }
 
-    /// The element's attributes: names and values.
+    /// The element's attributes, as names and values.
     pub(super) fn attributes(&self, element: Element) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
         let range = element.attributes.0 as usize..element.attributes.1 as usize;
         self.attributes[range]

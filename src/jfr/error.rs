@@ -1,19 +1,19 @@
-//! What can be wrong with a recording, and where.
+//! The errors that a recording can have, and their places.
 
-/// A place in a recording that cannot be read. Everything before it has been, or can be, delivered.
+/// A place in a recording that cannot be read. All events before it have been delivered or can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("byte {at}: {problem}")]
 pub struct JfrError {
-    /// Offset of the byte in the recording, or in what was given as one.
+    /// The offset of the byte in the recording, or in the bytes that were passed as one.
     pub at: u64,
-    /// What is wrong there.
+    /// The problem at this place.
     pub problem: Problem,
 }
 
-/// Why a place cannot be read.
+/// The reason why a place cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// A chunk should begin here.
+    /// No chunk begins here, although one should.
     #[error("not a JFR chunk, which begins with 'FLR\\0'")]
     NoMagic,
     /// The bytes end within a chunk's header.
@@ -32,21 +32,21 @@ pub enum Problem {
         /// Minor version.
         minor: u16,
     },
-    /// The header says a size that no chunk has.
+    /// The header declares a size that no chunk has.
     #[error("chunk size {0} is impossible")]
     ChunkSize(i64),
     /// The recording ends before the chunk does.
     #[error("the recording ends here, within a chunk")]
     TruncatedChunk,
-    /// Events cannot be told apart from here on.
+    /// The size of an event is impossible, so the following events cannot be found.
     #[error("event size {size} is impossible with {left} bytes left")]
     EventSize {
-        /// What the event says.
+        /// The size that the event declares.
         size: u64,
-        /// Bytes left in the chunk, this event's included.
+        /// The bytes left in the chunk, including this event.
         left: usize,
     },
-    /// A value goes on behind the end of its event.
+    /// A value extends beyond the end of its event.
     #[error("a value goes on behind the end of its event")]
     OutOfBounds,
     /// A string has an encoding other than 0 to 5.
@@ -55,55 +55,56 @@ pub enum Problem {
     /// An array or table has more elements than there are bytes left.
     #[error("{count} elements in {left} bytes")]
     Count {
-        /// What the recording says.
+        /// The number of elements that the recording declares.
         count: u64,
         /// Bytes left.
         left: usize,
     },
-    /// An array of many elements that have no byte, of which there could be any number.
+    /// An array has many elements of a type that takes no bytes, so its length is not bounded by the bytes
+    /// left.
     #[error("{0} elements without any byte")]
     EmptyElements(usize),
-    /// Nothing in the chunk says what its events consist of.
+    /// The chunk has no metadata, which describes its events.
     #[error("the chunk has no metadata so far, so its events cannot be read")]
     NoMetadata,
-    /// A chunk is being written by who writes what events refer to only when it ends (async-profiler 4.5
-    /// `flightRecorder.cpp`, `Recording::finishChunk`).
+    /// A chunk is still being written, by a writer that writes constants only at the chunk's end
+    /// (async-profiler 4.5 `flightRecorder.cpp`, `Recording::finishChunk`).
     #[error(
         "the chunk is still being written, and so far has none of the stacks and names that its events refer to"
     )]
     NoConstants,
-    /// An event of another type is where the header says that metadata is, or a checkpoint.
+    /// An event of another type is where the header says that metadata or a checkpoint is.
     #[error("event of type {found}, expected {expected}")]
     WrongEvent {
         /// The event's type id.
         found: i64,
-        /// 0 metadata, 1 checkpoint.
+        /// The expected type id: 0 for metadata, 1 for a checkpoint.
         expected: i64,
     },
-    /// The metadata's tree names a string that is not in its table.
+    /// The metadata's tree refers to a string that is not in its table.
     #[error("string {index} of {count} in the metadata")]
     MetadataString {
         /// The index.
         index: u64,
-        /// How many strings there are.
+        /// The number of strings.
         count: usize,
     },
-    /// Metadata or values are nested without end, or as good as.
+    /// Metadata or values are nested endlessly or too deeply.
     #[error("nested too deeply")]
     TooDeep,
-    /// The types are made to be expanded without end.
+    /// The types are constructed so that their expansion is endless or too large.
     #[error("types of this size are not credible")]
     TooLarge,
-    /// An attribute that has to be a number.
+    /// An attribute that must be a number is missing or is not one.
     #[error("the attribute '{0}' is missing in the metadata or no number")]
     Attribute(&'static str),
-    /// A type that the metadata does not describe.
+    /// The metadata does not describe this type.
     #[error("no type has the id {0}")]
     UnknownType(i64),
 }
 
 impl Problem {
-    /// The error of this problem at an offset.
+    /// An error with this problem at an offset.
     pub(super) fn at(self, at: u64) -> JfrError {
         JfrError { at, problem: self }
     }

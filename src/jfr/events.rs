@@ -18,37 +18,37 @@ pub struct Event<'c> {
 }
 
 impl<'c> Event<'c> {
-    /// Its type.
+    /// The event's type.
     pub fn type_of(&self) -> &'c Type {
         self.values.type_of()
     }
 
-    /// The position of its type.
+    /// The position of the event's type.
     #[inline]
     pub fn type_index(&self) -> TypeIndex {
         self.values.of
     }
 
-    /// Its fields.
+    /// The event's fields.
     #[inline]
     pub fn values(&self) -> Struct<'c> {
         self.values
     }
 
-    /// The event that is in this place, if its type is known.
+    /// The event in this frame; `None` if its type is unknown.
     #[inline]
     pub(super) fn of_frame(chunk: Chunk<'c>, frame: &Frame) -> Option<Self> {
         let of = chunk.metadata().find(frame.type_id)?;
         Some(Self { values: Struct { chunk, of, at: frame.payload, end: frame.end }, start: frame.at })
     }
 
-    /// Its offset in the recording.
+    /// The event's offset in the recording.
     pub fn offset(&self) -> u64 {
         self.values.chunk.offset() + self.start as u64
     }
 }
 
-/// Goes through events. An error is the last item: behind it events cannot be told apart.
+/// Iterates over events. After an error the iterator ends, since the following events cannot be found.
 #[derive(Clone, Debug)]
 pub struct Events<'c> {
     chunk: Chunk<'c>,
@@ -57,18 +57,18 @@ pub struct Events<'c> {
 }
 
 impl<'c> Events<'c> {
-    /// The events from one offset in the chunk to another.
+    /// The events between two offsets in the chunk.
     pub(super) fn new(chunk: Chunk<'c>, at: usize, end: usize) -> Self {
         Self { chunk, cursor: chunk.cursor(at, end), unknown: 0 }
     }
 
-    /// How many events there were so far of types that the metadata does not describe.
+    /// The number of events so far whose type the metadata does not describe.
     pub fn of_unknown_type(&self) -> u64 {
         self.unknown
     }
 
-    /// The next event of a type that is not to be passed. Most events of most recordings are of no use to most readers: this
-    /// way each costs little more than to read its size.
+    /// The next event whose type is not in `passed`. Most events of most recordings are of no use to most
+    /// readers. Skipped here, such an event costs little more than reading its size.
     #[inline(always)]
     pub fn next_but(&mut self, passed: &mut Passed) -> Option<Result<Event<'c>, JfrError>> {
         self.next_where(|type_id| !passed.pass(type_id))
@@ -96,29 +96,29 @@ impl<'c> Events<'c> {
     }
 }
 
-/// Ids below this are looked up in a table.
+/// Type ids below this number are looked up in a table.
 const DIRECT_IDS: usize = 4_096;
 
-/// Types whose events are to be passed, and how many were, in one chunk.
+/// The types whose events are skipped, and the number of events skipped of each, in one chunk.
 #[derive(Clone, Debug, Default)]
 pub struct Passed {
-    /// Each type's position, and how many of its events were passed.
+    /// The position of each type, and the number of its events that were skipped.
     counts: Vec<(usize, u64)>,
-    /// By a type's id: one more than its position in `counts`, 0 for one whose events are not to be passed.
+    /// For each type id: the position in `counts`, plus one; 0 for a type whose events are not skipped.
     direct: Vec<u32>,
-    /// The same of those with large ids, which no writer gives.
+    /// The same map as `direct` for larger ids, which no known writer uses.
     others: HashMap<i64, u32>,
 }
 
 impl Passed {
-    /// Every type but one.
+    /// Skips the events of every type but one.
     pub fn all_but(metadata: &Metadata, of: TypeIndex) -> Self {
         let mut passed = Self::default();
         metadata.types().filter(|(other, _)| *other != of).for_each(|(other, _)| passed.add(metadata, other));
         passed
     }
 
-    /// Has the events of a type passed from now on.
+    /// Skips the events of a type from now on.
     pub fn add(&mut self, metadata: &Metadata, of: TypeIndex) {
         let type_id = metadata.get(of).id;
         let place = match usize::try_from(type_id).ok().filter(|&id| id < DIRECT_IDS) {
@@ -134,12 +134,12 @@ impl Passed {
         }
     }
 
-    /// How many events of each type were passed, by the type's position.
+    /// The number of events skipped of each type, by the type's position.
     pub fn counts(&self) -> impl Iterator<Item = (usize, u64)> {
         self.counts.iter().copied()
     }
 
-    /// Whether this is the id of a type whose events are to be passed; then one more was.
+    /// Whether the events of the type with this id are skipped. If so, counts one.
     #[inline(always)]
     fn pass(&mut self, type_id: i64) -> bool {
         let place = usize::try_from(type_id).ok().and_then(|id| self.direct.get(id));

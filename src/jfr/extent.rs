@@ -1,11 +1,11 @@
-//! How far a chunk goes whose header does not say it, found as its bytes come.
+//! Finds the end of a chunk whose header does not give its size, while its bytes arrive.
 
 use super::chunk::{begins_chunk, is_cut};
 use super::cursor::Cursor;
 use super::framing::Frame;
 use super::header::{ChunkHeader, HEADER_LEN};
 
-/// Goes from event to event, and remembers how far it came.
+/// Walks the events of a chunk, and keeps the offset reached.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
     framed: usize,
@@ -13,13 +13,13 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// At the first event of a chunk with this header.
+    /// Starts at the first event of a chunk with this header.
     pub fn new(header: &ChunkHeader) -> Self {
         Self { framed: HEADER_LEN, compressed: header.compressed_integers() }
     }
 
-    /// Whether the chunk that these bytes begin with may go on behind them: so far there is event after event, and no
-    /// other chunk. `bytes` are those of the call before, and more.
+    /// Whether the chunk at the beginning of `bytes` may continue beyond them: so far they are a sequence of
+    /// events, without another chunk. `bytes` must begin with the bytes of the previous call.
     pub fn is_open(&mut self, bytes: &[u8]) -> bool {
         let mut cursor = Cursor::new(bytes, self.framed, 0, self.compressed);
         while cursor.left() > 0 && !is_cut(cursor) {

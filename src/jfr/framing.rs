@@ -1,4 +1,4 @@
-//! Where events begin and end, and of what type they are: all that can be known without metadata.
+//! The boundaries and type ids of events: all that can be known without metadata.
 
 use super::cursor::Cursor;
 use super::error::{JfrError, Problem};
@@ -11,20 +11,22 @@ pub(super) const CHECKPOINT: i64 = 1;
 /// An event's place in its chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// Where it begins.
+    /// The offset of the event's first byte.
     pub(super) at: usize,
-    /// Where what follows its type id begins.
+    /// The offset of the first byte after the type id.
     pub(super) payload: usize,
-    /// Where it ends.
+    /// The offset after the event's last byte.
     pub(super) end: usize,
     pub(super) type_id: i64,
 }
 
 impl Frame {
-    /// Reads size and type id of the event at the cursor, which then is behind the event. After an error it is where it was.
+    /// Reads the size and type id of the event at the cursor, and moves the cursor behind the event. An error
+    /// leaves the cursor in place.
     #[inline]
     pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, JfrError> {
-        // No copy of the cursor: one for each event would wait for the place that was just stored in it.
+        // The cursor is not copied here: a copy for each event would stall on the position that was just
+        // stored in the cursor.
         let start = cursor.at();
         Self::try_read(cursor).ok_or_else(|| {
             cursor.seek(start);

@@ -8,38 +8,40 @@ use super::error::{JfrError, Problem};
 pub const HEADER_LEN: usize = 68;
 
 const MAGIC: [u8; 4] = *b"FLR\0";
-/// The versions that are read.
+/// The supported major versions.
 const MAJOR_VERSIONS: [u16; 2] = [1, 2];
 /// The byte `state` while HotSpot rewrites the header.
 const STATE_BEING_WRITTEN: u8 = 255;
 
-/// What a chunk says of itself. Of a chunk that is still being written, only versions and flags can be relied on.
+/// A chunk's description of itself. If the chunk is still being written, only its versions and flags are
+/// reliable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkHeader {
-    /// 1: JDK 9, 10 and early builds of 11, in the same format, with other names of types; 2: all later ones. The JDK's
-    /// own reader takes both (JDK 25 `jdk.jfr.internal.consumer.ChunkHeader`).
+    /// 1: JDK 9, JDK 10 and early builds of 11, with the same format and other type names. 2: all later
+    /// versions. The JDK's own reader accepts both (JDK 25 `jdk.jfr.internal.consumer.ChunkHeader`).
     pub major: u16,
     /// 0: JDK 9 to 11, 8u, async-profiler; 1: JDK 17 and later.
     pub minor: u16,
-    /// Bytes from the header's first to the chunk's last. HotSpot: up to the last flush while the chunk is written;
-    /// others reserve the field, some as 1 GiB.
+    /// The chunk's length in bytes, header included. While HotSpot writes a chunk, this is the length up to
+    /// the last flush. Other writers write a placeholder until the chunk ends, some of them 1 GiB.
     pub size: i64,
-    /// Offset in the chunk of its last checkpoint, which leads to those before; 0 if not known.
+    /// The offset in the chunk of its last checkpoint, which refers to the previous ones; 0 if unknown.
     pub checkpoint_offset: i64,
-    /// Offset in the chunk of its latest metadata; 0 if not known.
+    /// The offset in the chunk of its latest metadata; 0 if unknown.
     pub metadata_offset: i64,
-    /// When the chunk was begun, and how ticks become times.
+    /// The start of the chunk, and the conversion of ticks to times.
     pub clock: Clock,
-    /// How long the chunk was written to, in nanoseconds.
+    /// The length of the time for which the chunk was written, in nanoseconds.
     pub duration_ns: i64,
-    /// 0 finished (or of a writer that does not keep the field), 255 being rewritten, else a generation.
+    /// 0: finished, or the writer does not maintain this field. 255: the header is being rewritten.
+    /// Otherwise: a generation.
     pub state: u8,
-    /// Bit 0: integers are compressed; bit 1: the recording's last chunk.
+    /// Bit 0: integers are compressed. Bit 1: the chunk is the recording's last.
     pub flags: u16,
 }
 
 impl ChunkHeader {
-    /// Reads the header at the beginning of `bytes`, which are at `base` in the recording.
+    /// Reads the header at the beginning of `bytes`; `base` is their offset in the recording.
     pub fn parse(bytes: &[u8], base: u64) -> Result<Self, JfrError> {
         let known = bytes.len().min(MAGIC.len());
         if bytes[..known] != MAGIC[..known] {
@@ -75,7 +77,7 @@ impl ChunkHeader {
         })
     }
 
-    /// Whether short, char, int and long are compressed.
+    /// Whether short, char, int and long values are compressed.
     pub fn compressed_integers(&self) -> bool {
         self.flags & 1 != 0
     }
@@ -85,12 +87,12 @@ impl ChunkHeader {
         self.flags & 2 != 0
     }
 
-    /// Whether the header is complete: the chunk is finished, as far as the header can tell.
+    /// Whether the header is complete: as far as the header can say, the chunk is finished.
     pub fn is_finished(&self) -> bool {
         self.state == 0 && self.metadata_offset > 0 && self.checkpoint_offset > 0
     }
 
-    /// Whether HotSpot is rewriting the header, so that its fields may not fit together.
+    /// Whether HotSpot is rewriting the header, so that its fields may be inconsistent.
     pub fn is_being_written(&self) -> bool {
         self.state == STATE_BEING_WRITTEN
     }

@@ -1,11 +1,12 @@
-//! The compressed integers: little-endian groups of seven bits, at most nine bytes, the ninth with eight bits.
+//! Reads compressed integers: little-endian groups of seven bits, in at most nine bytes; the ninth byte has
+//! eight bits.
 //!
-//! Nothing is zigzag: a negative number of 32 bits has five bytes, one of 64 bits nine
-//! (JDK 17 `jdk.jfr.internal.consumer.RecordingInput.readLong`).
+//! There is no zigzag encoding: a negative number takes five bytes if it has 32 bits, and nine bytes if it
+//! has 64 (JDK 17 `jdk.jfr.internal.consumer.RecordingInput.readLong`).
 
 const TOP_BITS: u64 = 0x8080_8080_8080_8080;
 
-/// The integer at `at`, and the offset behind it. `None`: the bytes end before it does.
+/// Reads the integer at `at`. Returns it and the offset after it; `None` if the bytes end within it.
 #[inline(always)]
 pub(super) fn read_compressed(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let first = *bytes.get(at)?;
@@ -15,7 +16,7 @@ pub(super) fn read_compressed(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     read_of_any_length(bytes, at)
 }
 
-/// The integer at `at`, where this word is.
+/// Reads the integer at `at`; `word` is the eight bytes there.
 #[inline(always)]
 fn read_word(bytes: &[u8], at: usize, word: u64) -> Option<(u64, usize)> {
     let ends = !word & TOP_BITS;
@@ -23,16 +24,19 @@ fn read_word(bytes: &[u8], at: usize, word: u64) -> Option<(u64, usize)> {
         let ninth = u64::from(*bytes.get(at + 8)?);
         return Some((gather(word) | ninth << 56, at + 9));
     }
-    // The lowest set bit is the top bit of the last byte; the mask keeps this byte and those before it.
+    // The lowest set bit of `ends` is the top bit of the integer's last byte. The mask keeps this byte and
+    // the ones before it.
     let kept = word & (ends ^ (ends - 1));
     Some((gather(kept), at + 1 + (ends.trailing_zeros() / 8) as usize))
 }
 
-/// Two integers that follow one another at `at`, and the offset behind them: of at most four bytes and of at most three, as
-/// nearly every event's size and type id have. `None`: longer ones, or the bytes end before the eighth.
+/// Reads two consecutive integers at `at`, of at most four and three bytes: nearly every event's size and
+/// type id. Returns them and the offset after them; `None` if either is longer, or if fewer than eight bytes
+/// follow.
 ///
-/// Their lengths are no branches, of which the next one, a size and a type later, would be guessed wrongly most of the time:
-/// but for a first of one byte, as nearly all small events have, who need not wait for one another so.
+/// The code does not branch on the integers' lengths, since a branch for each size and each type id would be
+/// mispredicted most of the time. The exception is a first integer of one byte, which nearly all small events
+/// have: this branch is well predicted, so a small event does not wait for the decoding of the previous one.
 #[inline(always)]
 pub(super) fn read_short_pair(bytes: &[u8], at: usize) -> Option<(u32, u32, usize)> {
     let word = word_at(bytes, at)?;
@@ -50,7 +54,7 @@ pub(super) fn read_short_pair(bytes: &[u8], at: usize) -> Option<(u32, u32, usiz
     Some((first, second, at + ((first_bits + second_bits) / 8) as usize))
 }
 
-/// The second of them, and its length in bits.
+/// Reads the second of the two integers. Returns it and its length in bits.
 #[inline(always)]
 fn short_second(word: u32) -> Option<(u32, u32)> {
     const TOP_BITS: u32 = 0x0080_8080;
@@ -59,8 +63,9 @@ fn short_second(word: u32) -> Option<(u32, u32)> {
     (bits <= u32::BITS).then(|| (gather_short(word & (ends ^ ends.wrapping_sub(1))), bits))
 }
 
-/// `N` integers that follow one another at `at`, and the offset behind them, if they have eight bytes at most together: the
-/// four of a stack's frame mostly do. `None`: they are longer, or the bytes end before the eighth.
+/// Reads `N` consecutive integers at `at` that take at most eight bytes together; the four integers of a
+/// stack's frame mostly do. Returns them and the offset after them; `None` if they take more, or if fewer
+/// than eight bytes follow.
 #[inline(always)]
 pub(super) fn read_within_a_word<const N: usize>(bytes: &[u8], at: usize) -> Option<([u64; N], usize)> {
     let mut word = word_at(bytes, at)?;
@@ -71,7 +76,7 @@ pub(super) fn read_within_a_word<const N: usize>(bytes: &[u8], at: usize) -> Opt
     let mut behind = at;
     let values = std::array::from_fn(|_| {
         let value = gather(word & (ends ^ ends.wrapping_sub(1)));
-        // Behind the eighth byte nothing is left to be shifted to.
+        // After the eighth byte the shift by 64 bits must clear the word, so it is done in two steps.
         let last_bit = ends.trailing_zeros();
         word = word >> last_bit >> 1;
         ends = ends >> last_bit >> 1;
@@ -81,14 +86,14 @@ pub(super) fn read_within_a_word<const N: usize>(bytes: &[u8], at: usize) -> Opt
     Some((values, behind))
 }
 
-/// Four integers that follow one another at `at`, and the offset behind them, if they have seven bytes at most together, as
-/// those of most frames do. `None`: they are longer, or the bytes end before the eighth.
+/// Reads four consecutive integers at `at` that take at most seven bytes together, as in most frames. Returns
+/// them and the offset after them; `None` if they take more, or if fewer than eight bytes follow.
 ///
-/// None waits for the value of another, and none has more than four bytes.
+/// The decoding of each integer does not depend on the others' values. Each takes at most four bytes.
 #[inline(always)]
 pub(super) fn read_four_short(bytes: &[u8], at: usize) -> Option<([u32; 4], usize)> {
     let word = word_at(bytes, at)?;
-    // The lowest set bit of each is the top bit of an integer's last byte.
+    // The lowest set bit of each variable is the top bit of one integer's last byte.
     let first = !word & (TOP_BITS >> 8);
     let second = first & first.wrapping_sub(1);
     let third = second & second.wrapping_sub(1);
@@ -107,19 +112,20 @@ pub(super) fn read_four_short(bytes: &[u8], at: usize) -> Option<([u32; 4], usiz
     Some((values, at + (behind(fourth) / 8) as usize))
 }
 
-/// The integer at `at`, and the offset behind it, as [`read_compressed`] does it, but without a branch for short ones: for
-/// those whose lengths nobody can guess.
+/// Reads the integer at `at` like [`read_compressed`], but without a branch for short ones: for integers
+/// whose lengths are unpredictable.
 #[inline(always)]
 pub(super) fn read_of_any_length(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let Some(word) = word_at(bytes, at) else { return read_near_the_end(bytes, at) };
     read_word(bytes, at, word)
 }
 
-/// The offset behind `count` integers that begin at `at`. `None`: the bytes end before. None begins behind `end`, though the
-/// last may go on there.
+/// The offset after `count` integers that begin at `at`; `None` if the bytes end first. The search stops once
+/// it has reached `end`. The result may lie beyond `end`, so the caller must compare the two.
 #[inline]
 pub(super) fn skip_compressed(bytes: &[u8], mut at: usize, mut count: usize, end: usize) -> Option<usize> {
-    // Each turn begins where an integer does, so eight bytes without an end are one of nine bytes.
+    // Each iteration starts at the beginning of an integer. So eight bytes in which no integer ends belong to
+    // one of nine bytes.
     while count > 0 {
         if at >= end {
             return None;
@@ -149,7 +155,7 @@ fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk::<8>().map(|word| u64::from_le_bytes(*word))
 }
 
-/// The low seven bits of each byte, joined.
+/// Joins the low seven bits of each byte.
 #[inline(always)]
 fn gather(word: u64) -> u64 {
     let word = word & !TOP_BITS;
@@ -158,7 +164,7 @@ fn gather(word: u64) -> u64 {
     (word & 0x0fff_ffff) | ((word & 0x0fff_ffff_0000_0000) >> 4)
 }
 
-/// The same of four bytes.
+/// Joins the low seven bits of each of four bytes.
 #[inline(always)]
 fn gather_short(word: u32) -> u32 {
     let word = word & !(TOP_BITS as u32);

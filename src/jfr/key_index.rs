@@ -1,8 +1,9 @@
-//! From a key to its position in a table that only grows.
+//! Maps a key to its position in a table that only grows.
 //!
-//! Most writers number most of what they write from 1 on: where there is room, such keys are looked up where they say. For
-//! the others std's map with its own hasher takes three times as long, and a hasher that is always the same would let a
-//! recording be made in which all keys collide; this one is seeded.
+//! Most writers number most constants from 1 upwards. Such keys index a table directly, as long as that table
+//! stays small enough. The other keys are hashed. std's map with its own hasher takes three times as long as
+//! this one. An unseeded hasher would let a crafted recording make all its keys collide, so this one is
+//! seeded.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
@@ -10,16 +11,17 @@ use std::hash::BuildHasher as _;
 const FREE: u32 = u32::MAX;
 const FEWEST_SLOTS: usize = 16;
 
-/// Where each key is among all keys, in the order in which they were added.
+/// The position of each key, in the order in which the keys were added.
 #[derive(Clone, Debug)]
 pub(super) struct KeyIndex {
-    /// How many keys there are.
+    /// The number of keys.
     len: usize,
-    /// The positions of the keys below its length, or [`FREE`].
+    /// The position of each key that is less than this vector's length, or [`FREE`].
     direct: Vec<u32>,
     /// The other keys, with their positions.
     hashed: Vec<(i64, u32)>,
-    /// Where in `hashed` each of these is, or [`FREE`]; a power of two of them, at most half in use.
+    /// An open-addressing hash table: positions in `hashed`, or [`FREE`]. The number of slots is a power of
+    /// two, and at most half of them are in use.
     slots: Vec<u32>,
     seed: u64,
 }
@@ -32,7 +34,7 @@ impl Default for KeyIndex {
 }
 
 impl KeyIndex {
-    /// How many keys there are.
+    /// The number of keys.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -51,16 +53,16 @@ impl KeyIndex {
         (position != FREE).then_some(position as usize)
     }
 
-    /// Adds a key and gives its position, which is the number of keys before; `None` if it is there already. `room` is how
-    /// many keys may be looked up directly, whether there are so many or not: four bytes each.
+    /// Adds a key and returns its position, which is the number of keys before it; `None` if the key was
+    /// added before. `room` is the most entries, of four bytes each, that the direct table may have.
     #[inline]
     pub(super) fn add(&mut self, key: i64, room: usize) -> Option<usize> {
         if self.hashed.len() >= self.slots.len() / 2 {
             self.grow(room);
         }
         let position = self.len;
-        // Each key has at least one byte of a chunk, so 2^32 are out of reach of what is in memory in practice;
-        // those behind are not found.
+        // Each key takes at least one byte of a chunk, so a chunk in memory practically never has 2³² keys.
+        // Keys beyond that number are not found.
         let stored = u32::try_from(position).ok().filter(|&position| position != FREE)?;
         match usize::try_from(key).ok().and_then(|key| self.direct.get_mut(key)) {
             Some(place) if *place == FREE => *place = stored,
@@ -78,7 +80,7 @@ impl KeyIndex {
         Some(position)
     }
 
-    /// Where in the slots a key is, or would be.
+    /// The key's slot, or the free slot in which it belongs.
     #[inline]
     fn slot(&self, key: i64) -> usize {
         let mask = self.slots.len() - 1;
@@ -92,20 +94,21 @@ impl KeyIndex {
         }
     }
 
-    /// A multiplication, folded: the high half depends on all bits of the key and of the seed.
+    /// A multiplication whose halves are folded: the high half depends on all bits of the key and of the
+    /// seed.
     #[inline]
     fn hash(&self, key: i64) -> usize {
         let product = u128::from(key as u64 ^ self.seed) * u128::from(self.seed | 0x9e37_79b9_7f4a_7c15);
         (product as u64 ^ (product >> 64) as u64) as usize
     }
 
-    /// Moves hashed keys that are small enough to where they are looked up directly, and makes room among the slots for as
-    /// many keys again as remain.
+    /// Moves hashed keys that are small enough to the direct table. Resizes the hash table so that it can
+    /// take as many keys again.
     #[cold]
     fn grow(&mut self, room: usize) {
         let Self { direct, hashed, .. } = self;
         let direct_place = |&(key, _): &(i64, u32)| usize::try_from(key).ok();
-        // Twice as many as there are now, if keys go on as they have begun.
+        // Twice the present range, on the assumption that keys continue to grow.
         let largest = hashed.iter().filter_map(direct_place).filter(|&key| key < room / 2).max();
         let places = largest.map_or(0, |largest| (2 * largest + 2).min(room));
         if places > direct.len() {

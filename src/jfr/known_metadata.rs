@@ -1,5 +1,5 @@
-//! The metadata that was read last. Most chunks of a recording say the same, in as many bytes as thousands of events have: it
-//! is taken as it is where the bytes are.
+//! A cache of the metadata that was read last. Most chunks of a recording have identical metadata, which is
+//! as long as thousands of events. If the bytes are equal, the parsed metadata is reused.
 
 use std::sync::Arc;
 
@@ -8,10 +8,11 @@ use super::error::{JfrError, Problem};
 use super::framing::{Frame, METADATA};
 use super::metadata::Metadata;
 
-/// Longer ones, which no JVM writes, are read again: their bytes are kept, too.
+/// The longest metadata that is cached, in bytes, since its bytes are kept too. No JVM writes longer
+/// metadata.
 const LONGEST_KEPT: usize = 4 << 20;
 
-/// What was read last, and its bytes.
+/// The metadata that was read last, and its bytes.
 #[derive(Clone, Debug, Default)]
 pub struct KnownMetadata {
     told: Vec<u8>,
@@ -20,7 +21,7 @@ pub struct KnownMetadata {
 }
 
 impl KnownMetadata {
-    /// The metadata of this event.
+    /// The metadata of this event, parsed or from the cache.
     pub(super) fn read(&mut self, cursor: Cursor<'_>, frame: &Frame) -> Result<Arc<Metadata>, JfrError> {
         let mut cursor = cursor.up_to(frame.end);
         cursor.seek(frame.payload);

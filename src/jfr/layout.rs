@@ -1,4 +1,4 @@
-//! What has to be passed to come behind a value that nobody reads: compiled once for each type of a chunk.
+//! The layout of values that are skipped, compiled once for each type of a chunk.
 
 use super::cursor::Cursor;
 use super::error::{JfrError, Problem};
@@ -6,31 +6,32 @@ use super::metadata::Metadata;
 use super::strings::RawString;
 use super::types::{Field, FieldKind, Type, TypeIndex};
 
-/// Structs in structs, or arrays in arrays, to this level; the JDK's have three.
+/// The deepest nesting of structs in structs or of arrays in arrays. The JDK's types have three levels.
 pub(super) const MOST_LEVELS: usize = 32;
-/// Steps that all types of a chunk may have together for each field that its metadata has: structs that stand in place
-/// are expanded, and made-up ones could be so without end.
+/// The most steps of all types of a chunk together, for each field in its metadata. Inline structs are
+/// expanded, and crafted types could be expanded endlessly.
 const STEPS_PER_FIELD: usize = 16;
 pub(super) const FEWEST_STEPS: usize = 4_096;
-/// Elements without any byte that an array may have. The bytes left do not bound their number, and no writer has them.
+/// The most elements of an array of elements that take no bytes. The bytes left do not bound their number. No
+/// known writer has such arrays.
 const MOST_EMPTY_ELEMENTS: usize = 16;
 
-/// How to pass a sequence of values.
+/// The steps that skip a sequence of values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layout {
     steps: Vec<Step>,
-    /// Why the values behind the steps cannot be passed.
+    /// The reason why the values after the steps cannot be skipped.
     broken: Option<Problem>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// So many compressed integers.
+    /// This number of compressed integers.
     Integers(usize),
-    /// So many bytes.
+    /// This number of bytes.
     Bytes(usize),
     Text,
-    /// A count, and so many of this.
+    /// A count, followed by this number of elements.
     Array(Element),
 }
 
@@ -43,7 +44,7 @@ enum Element {
 }
 
 impl Layout {
-    /// The layout of these fields, one after the other. `budget` is taken from for each field that is looked at.
+    /// The layout of consecutive fields. Each visited field reduces `budget` by one.
     pub(super) fn of_fields<'t>(
         fields: impl Iterator<Item = &'t Field>,
         types: &[Type],
@@ -60,7 +61,7 @@ impl Layout {
         layout
     }
 
-    /// What [`Layout::of_fields`] may take for all types together.
+    /// The budget of [`Layout::of_fields`] for all types together.
     pub(super) fn budget(types: &[Type]) -> usize {
         let fields: usize = types.iter().map(|of| of.fields.len()).sum();
         (fields * STEPS_PER_FIELD).max(FEWEST_STEPS)
@@ -103,7 +104,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Whether the values have no byte.
+    /// Whether the values take no bytes.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.steps.is_empty() && self.broken.is_none()
@@ -114,10 +115,10 @@ impl Layout {
         self.broken.is_none()
     }
 
-    /// Passes the values.
+    /// Skips the values.
     #[inline(always)]
     pub(super) fn skip(&self, cursor: &mut Cursor<'_>, metadata: &Metadata) -> Result<(), JfrError> {
-        // Most are one of these.
+        // Fast paths for the most frequent layouts.
         match (&self.steps[..], self.broken) {
             ([], None) => Ok(()),
             (&[Step::Integers(count)], None) => cursor.skip_compressed(count),
@@ -156,7 +157,7 @@ fn element(kind: FieldKind, compressed: bool) -> Result<Element, Problem> {
     })
 }
 
-/// Passes so many values of a kind; the cursor is behind their count.
+/// Skips `count` values of a kind. The cursor is after the count.
 pub(super) fn skip_values(
     kind: FieldKind,
     count: usize,
@@ -169,7 +170,8 @@ pub(super) fn skip_values(
     }
 }
 
-/// The number of elements of an array of structs, which are bounded even if they have no byte.
+/// Reads the number of elements of an array of structs. The number is bounded even if the structs take no
+/// bytes.
 #[inline]
 pub(super) fn count_structs(
     of: TypeIndex,
@@ -183,7 +185,7 @@ pub(super) fn count_structs(
     Ok(count)
 }
 
-/// A count is at most that of the bytes left, so that no loop is longer than the recording.
+/// Skips an array. Its count is at most the number of bytes left, so no loop is longer than the recording.
 fn skip_array(
     element: Element,
     cursor: &mut Cursor<'_>,

@@ -1,4 +1,4 @@
-//! A metadata event: what types there are in a chunk, and where it was recorded.
+//! A metadata event: the types of a chunk, and the region in which it was recorded.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use super::key_index::KeyIndex;
 use super::layout::{FEWEST_STEPS, Layout};
 use super::types::{Annotation, Field, FieldKind, Setting, Type, TypeIndex};
 
-/// Ids below this are looked up in a table.
+/// Type ids below this number are looked up in a table.
 const DIRECT_IDS: usize = 4_096;
-/// As many bytes as an `i64` has at most, and some for zeroes before it.
+/// The longest number in the metadata, in bytes: an `i64` and some leading zeros.
 const LONGEST_NUMBER: usize = 32;
 const NO_TYPE: u32 = u32::MAX;
 
-/// What a chunk's values consist of.
+/// The description of a chunk's values.
 #[derive(Clone, Debug, Default)]
 pub struct Metadata {
     types: Vec<Type>,
-    /// The position of the type with the id that is the index.
+    /// The position of each type with a small id, by the id.
     direct: Vec<u32>,
     other: KeyIndex,
     other_types: Vec<u32>,
@@ -28,18 +28,18 @@ pub struct Metadata {
     bare_stacks: Option<TypeIndex>,
 }
 
-/// Where the recording was made.
+/// The region in which the recording was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Region {
-    /// `en_US`
+    /// For example `en_US`.
     pub locale: Option<Arc<str>>,
-    /// How far local time is ahead of UTC, in milliseconds.
+    /// The offset of local time from UTC, in milliseconds.
     pub gmt_offset_ms: Option<i64>,
-    /// How much of that is daylight saving, in milliseconds; JDK 25 has it.
+    /// The part of this offset that is daylight saving, in milliseconds. JDK 25 writes it.
     pub daylight_saving_ms: Option<i64>,
 }
 
-/// Something that annotations are about.
+/// The element that annotations belong to.
 enum Owner {
     Type(usize),
     Field(usize, usize),
@@ -48,7 +48,7 @@ enum Owner {
 }
 
 impl Metadata {
-    /// Reads what follows the event's id. What is wrong in it is at `start`.
+    /// Parses the event after its id. Errors are reported at `start`.
     pub(super) fn parse(start: Cursor<'_>, cursor: &mut Cursor<'_>) -> Result<Self, JfrError> {
         let elements = Elements::parse(cursor)?;
         Self::of_elements(&elements, cursor.compressed()).map_err(|problem| start.error(problem))
@@ -56,7 +56,7 @@ impl Metadata {
 
     fn of_elements(elements: &Elements, compressed: bool) -> Result<Self, Problem> {
         let mut metadata = Self::default();
-        // A field's type may follow later, so ids become positions in a second pass.
+        // A field may precede the definition of its type, so ids are resolved to positions in a second pass.
         for (_, element) in elements.all().filter(|&(_, element)| elements.name(element) == "class") {
             metadata.add_type(elements, element)?;
         }
@@ -110,7 +110,7 @@ impl Metadata {
             let types = &metadata.types;
             let fields = types[position].fields.iter();
             let layout = match &*types[position].name {
-                // What a pool of strings holds.
+                // The layout of a constant in the string pool.
                 "java.lang.String" => {
                     Layout::of_fields([&string_itself()].into_iter(), types, compressed, &mut budget)
                 }
@@ -161,7 +161,7 @@ impl Metadata {
         let kind = match (of, attribute("constantPool").is_some_and(|is| **is == *"true")) {
             (Some(of), true) => FieldKind::Constant(of),
             (Some(of), false) => primitive(&self.get(of).name).unwrap_or(FieldKind::Struct(of)),
-            // A key can be passed, if not followed.
+            // The key can be skipped, although it cannot be resolved.
             (None, true) => FieldKind::Long,
             (None, false) => FieldKind::Unknown(id),
         };
@@ -195,7 +195,7 @@ impl Metadata {
         id.and_then(|id| self.find(id)).map(|of| self.get(of).name.clone()).unwrap_or_default()
     }
 
-    /// The types, in the order in which they are described.
+    /// The types, in the order of their definitions.
     pub fn types(&self) -> impl Iterator<Item = (TypeIndex, &Type)> {
         (0..).map(TypeIndex).zip(&self.types)
     }
@@ -204,8 +204,9 @@ impl Metadata {
         &self.types
     }
 
-    /// What [`Layout::of_fields`] may take for parts of this type: what it took for the whole, within what all types may take
-    /// together. Any number of types may be read so.
+    /// The budget of [`Layout::of_fields`] for parts of this type. If the whole type was expanded within the
+    /// budget of all types, its parts need no limit. Otherwise the limit is small, since any number of types
+    /// may be read so.
     pub(super) fn layout_budget(&self, of: TypeIndex) -> usize {
         let is_expanded = self.get(of).layout.is_whole() && self.string_type != Some(of);
         if is_expanded { usize::MAX } else { FEWEST_STEPS }
@@ -232,23 +233,23 @@ impl Metadata {
         self.types().find(|(_, of)| &*of.name == name).map(|(index, _)| index)
     }
 
-    /// The type whose constants are the strings that others refer to.
+    /// The type of the constants in the string pool.
     pub(super) fn string_type(&self) -> Option<TypeIndex> {
         self.string_type
     }
 
-    /// The type of stacks, if their writer is one that leaves something out of those without frames.
+    /// The type of stacks, if the recording's writer omits a field of stacks without frames.
     pub(super) fn bare_stacks(&self) -> Option<TypeIndex> {
         self.bare_stacks
     }
 
-    /// Where the recording was made.
+    /// The region in which the recording was made.
     pub fn region(&self) -> &Region {
         &self.region
     }
 }
 
-/// What values of these types are written as; all others have fields.
+/// The encoding of a primitive type or a string. Values of all other types are sequences of fields.
 fn primitive(name: &str) -> Option<FieldKind> {
     Some(match name {
         "boolean" => FieldKind::Boolean,
@@ -275,7 +276,7 @@ fn string_itself() -> Field {
 }
 
 fn number(elements: &Elements, element: Element, name: &str) -> Option<i64> {
-    // No number is longer, and any number of elements may name one text.
+    // No valid number is longer. The limit matters because any number of elements may refer to one long text.
     elements.attribute(element, name).filter(|text| text.len() <= LONGEST_NUMBER)?.parse().ok()
 }
 

@@ -1,33 +1,34 @@
 //! JDK Flight Recorder's wire format.
 //!
-//! In: bytes of a recording, whole or as they come. Out: events with their fields, constants and types, borrowed from the
-//! bytes. Knows nothing of profiles; `convert`, `agent` and `cli` may import it. It makes no system call but
-//! those of a reader that it is given, and allocates for what it has read alone, never for what a size in the recording
-//! declares: memory is linear in the bytes, and texts that the metadata writes once are kept once.
+//! In: the bytes of a recording, whole or as a stream. Out: events with their fields, constants and types,
+//! borrowed from the bytes. This module knows nothing of profiles; `convert`, `agent` and `cli` may import
+//! it. It makes no system calls except through a reader that is passed to it. It allocates only for bytes
+//! that have been read, never for a size that the recording declares. So memory is linear in the bytes, and
+//! each text that the metadata writes once is kept once.
 //!
 //! ```text
 //! recording  = chunk*
 //! chunk      = header event*                    metadata and checkpoints are events too
-//! metadata   = strings, tree of types           what the other events consist of
-//! checkpoint = (type, (key, value)*)*           constants that events name by a key
+//! metadata   = strings, tree of types           the layout of the other events
+//! checkpoint = (type, (key, value)*)*           constants, to which events refer by key
 //! ```
 //!
 //! | Module | Duty |
 //! |---|---|
-//! | [`recording`], [`reading`] | several chunks, in memory or of a reader |
-//! | [`chunk`] | one chunk: finds its metadata and constants |
-//! | [`push`], [`references`] | a recording whose bytes come bit by bit |
-//! | [`extent`] | how far a chunk goes whose header does not say it |
-//! | [`next_chunk`] | where the next chunk begins behind one that has been cut |
-//! | [`header`], [`clock`] | a chunk's header; its ticks as times |
-//! | [`framing`], [`events`] | where events begin and end; their types |
-//! | [`elements`], [`metadata`], [`types`], [`known_metadata`] | the types of a chunk, and of the next one |
-//! | [`layout`] | how to pass what nobody reads |
-//! | [`projection`], [`numbers`] | how to read what somebody does, compiled |
+//! | [`recording`], [`reading`] | several chunks, from memory or from a reader |
+//! | [`chunk`] | one chunk: its metadata and constants |
+//! | [`push`], [`references`] | a recording whose bytes arrive in parts |
+//! | [`extent`] | the end of a chunk whose header does not give it |
+//! | [`next_chunk`] | the beginning of the chunk after a truncated one |
+//! | [`header`], [`clock`] | a chunk's header; conversion of its ticks to times |
+//! | [`framing`], [`events`] | boundaries and types of events |
+//! | [`elements`], [`metadata`], [`types`], [`known_metadata`] | the types of a chunk, reused for the next |
+//! | [`layout`] | skipping of values, compiled |
+//! | [`projection`], [`numbers`] | reading of selected fields, compiled |
 //! | [`values`], [`strings`] | values of fields |
 //! | [`pools`], [`key_index`] | constants |
 //! | [`cursor`], [`integers`] | primitive values |
-//! | [`error`] | what can be wrong, and where |
+//! | [`error`] | errors and their places |
 
 pub mod chunk;
 pub mod clock;

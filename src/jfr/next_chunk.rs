@@ -1,5 +1,5 @@
-//! Finds the chunk that follows one whose end is not where its header says: a recording that has been cut, with another one
-//! behind it.
+//! Finds the chunk after a truncated one, whose end is not where its header says: another recording may
+//! follow it in the file.
 
 use super::chunk::{begins_chunk, frame_at};
 use super::cursor::Cursor;
@@ -7,11 +7,11 @@ use super::framing::{CHECKPOINT, Frame, METADATA};
 use super::header::{ChunkHeader, HEADER_LEN};
 use super::known_metadata::KnownMetadata;
 
-/// So many places are looked at closely. HotSpot's checkpoints hold copies of the chunk's header, one for each flush; of
-/// these hardly any gets so far.
+/// The most places that are examined closely. HotSpot's checkpoints contain a copy of the chunk's header for
+/// each flush; hardly any of these copies is examined closely.
 const MOST_CANDIDATES: u32 = 64;
 
-/// Size and type of an event have no more bytes.
+/// The most bytes of an event's size and type id.
 const EVENT_HEAD_LEN: usize = 5 + 9;
 
 /// The result of a search for a chunk.
@@ -19,14 +19,15 @@ const EVENT_HEAD_LEN: usize = 5 + 9;
 pub(super) enum Found {
     /// A chunk begins at this offset.
     At(usize),
-    /// One may begin there, which more bytes would tell, so many in all.
+    /// A chunk may begin in the bytes. A search in `needed` bytes in all will decide.
     Perhaps { needed: usize },
-    /// None.
+    /// No chunk begins in the bytes.
     Nothing,
 }
 
-/// The chunk behind the one that these bytes begin with, if that one has been cut. Looked for where it may be alone, so that
-/// no byte of a recording is looked at for each of many chunks.
+/// Finds the chunk after the one at the beginning of `bytes`, if that one has been truncated. Only the range
+/// in which a chunk may begin is searched, so that no byte of a recording is searched again for each of many
+/// chunks.
 pub(super) fn find(bytes: &[u8], header: &ChunkHeader) -> Found {
     let size = usize::try_from(header.size).ok().filter(|&size| size >= HEADER_LEN && header.is_finished());
     match size {
@@ -37,12 +38,13 @@ pub(super) fn find(bytes: &[u8], header: &ChunkHeader) -> Found {
     }
 }
 
-/// Whether another chunk, or nothing, is behind so many bytes.
+/// Whether the first `size` bytes are followed by another chunk or by nothing.
 fn is_followed(bytes: &[u8], size: usize) -> bool {
     bytes.len() <= size || begins_chunk(&bytes[size..])
 }
 
-/// Whether metadata and constants are where the header says: then the chunk ends where it says as well.
+/// Whether metadata and checkpoint are where the header says. If so, the chunk also ends where the header
+/// says.
 fn is_intact(bytes: &[u8], header: &ChunkHeader) -> bool {
     let size = usize::try_from(header.size).ok().filter(|&size| size <= bytes.len());
     let Some(bytes) = size.map(|size| &bytes[..size]) else { return false };
@@ -52,7 +54,7 @@ fn is_intact(bytes: &[u8], header: &ChunkHeader) -> bool {
         .all(|(at, of)| frame_at(cursor, at).is_ok_and(|frame| frame.type_id == of))
 }
 
-/// Whether there is event after event to the end of the bytes or to the next chunk.
+/// Whether the bytes are a sequence of events up to their end or to the next chunk.
 fn is_framed(bytes: &[u8], header: &ChunkHeader) -> bool {
     let mut cursor = Cursor::new(bytes, HEADER_LEN, 0, header.compressed_integers());
     while cursor.left() > 0 && !begins_chunk(&bytes[cursor.at()..]) {
@@ -63,7 +65,7 @@ fn is_framed(bytes: &[u8], header: &ChunkHeader) -> bool {
     true
 }
 
-/// The first place before `limit` where a header leads to metadata.
+/// The first place before `limit` at which a chunk header begins whose chunk has metadata.
 fn find_before(limit: usize, bytes: &[u8]) -> Found {
     let mut candidates = MOST_CANDIDATES;
     let mut found = Found::Nothing;
@@ -88,8 +90,8 @@ fn find_before(limit: usize, bytes: &[u8]) -> Found {
     found
 }
 
-/// Whether the metadata of this header's chunk is where the header says. async-profiler and Datadog's profiler say it when
-/// the chunk ends, and write the metadata first.
+/// Whether metadata is where the header of a chunk says. async-profiler and Datadog's profiler write the
+/// metadata first, and its offset into the header only when the chunk ends.
 fn leads_to_metadata(bytes: &[u8], header: &ChunkHeader, candidates: &mut u32) -> Found {
     let at = if header.metadata_offset > 0 { header.metadata_offset } else { HEADER_LEN as i64 };
     let Some(offset) = usize::try_from(at).ok() else { return Found::Nothing };
@@ -108,7 +110,7 @@ fn leads_to_metadata(bytes: &[u8], header: &ChunkHeader, candidates: &mut u32) -
             }
         }
         Ok(_) => Found::Nothing,
-        // Cut within the event, or no event.
+        // The event is truncated, or this is not an event.
         Err(_) => {
             let mut start = cursor;
             start.seek(offset);
@@ -135,10 +137,10 @@ mod tests {
 
     #[test]
     fn a_copy_of_a_header_is_no_chunk() {
-        // As it stands in a checkpoint, with whatever behind it.
+        // A copy in a checkpoint, followed by arbitrary bytes.
         let copy = [&[9; 30][..], &header(1_000, 90), &[7; 200]].concat();
         assert_eq!(find_before(copy.len(), &copy), Found::Nothing);
-        // A size of three bytes and the type of metadata, which has no types.
+        // A metadata event of 12 bytes, which describes no types.
         let empty = [&[9; 30][..], &header(1_000, 90), &[7; 22], &[12], &[0; EVENT_HEAD_LEN]].concat();
         assert_eq!(find_before(empty.len(), &empty), Found::Nothing);
     }
@@ -147,7 +149,7 @@ mod tests {
     fn what_cannot_be_told_yet_needs_so_many_bytes() {
         let cut = [&[9; 30][..], &header(1_000, 90)].concat();
         assert_eq!(find_before(cut.len(), &cut), Found::Perhaps { needed: 30 + 90 + EVENT_HEAD_LEN });
-        // The event of metadata has 50 bytes.
+        // The metadata event is 50 bytes long.
         let cut = [&cut[..], &[7; 22], &[50], &[0; EVENT_HEAD_LEN]].concat();
         assert_eq!(find_before(cut.len(), &cut), Found::Perhaps { needed: 30 + 90 + 50 });
     }

@@ -1,4 +1,5 @@
-//! Fields that are integers or keys, all read at once: for what is read a million times, such as the frames of stacks.
+//! Reads all integers and keys among a type's fields at once: for values that are read millions of times,
+//! such as the frames of stacks.
 
 use std::ops::Range;
 
@@ -9,27 +10,27 @@ use super::layout::Layout;
 use super::types::{Field, FieldKind, TypeIndex};
 use super::values::{Array, Constant, Struct, Value};
 
-/// How to read some fields of a type as numbers. A reference's number is its key.
+/// The compiled reading of some fields of a type as numbers. The number of a reference is its key.
 #[derive(Clone, Debug)]
 pub struct Numbers {
     of: TypeIndex,
     steps: Vec<Step>,
-    /// The compressed integers that are read, in the order in which they are written.
+    /// The compressed integers to read, in the order in which they are written.
     compressed: Vec<Compressed>,
-    /// What follows the last of them.
+    /// The layout of the fields after the last number.
     after: Layout,
-    /// What the keys in each slot refer to.
+    /// For each slot, the type that its keys refer to.
     constants: Vec<Option<TypeIndex>>,
-    /// If the type has just four compressed integers, as the frames of all writers do.
+    /// Set if the type has exactly four compressed integers, as the frames of all known writers have.
     four: Option<Four>,
 }
 
-/// The four integers that a type has, and nothing else.
+/// A type that consists of four compressed integers.
 #[derive(Clone, Debug)]
 struct Four {
-    /// So many of 64 bits are not the field's.
+    /// For each field, the number of bits by which it is narrower than 64 bits.
     unused_bits: [u32; 4],
-    /// For each slot which of them it has, and [`Four::NONE`] for none.
+    /// For each slot, the position of its field, or [`Four::NONE`].
     of_slots: Vec<u8>,
 }
 
@@ -44,8 +45,9 @@ impl Four {
         Some(Self { unused_bits: bits?.try_into().ok()?, of_slots: of_slots.collect() })
     }
 
-    /// What each slot has. It is taken from where the values are, not put where it belongs: the processor would wait for
-    /// such stores when the slots are then read together.
+    /// The value of each slot. Each slot loads its value from the values' positions. If the values were
+    /// stored to their slots instead, the processor would stall on these stores when the slots are then read
+    /// together.
     #[inline(always)]
     fn slots<const N: usize>(&self, of_slots: &[u8; N], values: [u64; 4]) -> [i64; N] {
         let mut all = [0; 8];
@@ -56,18 +58,19 @@ impl Four {
     }
 }
 
-/// What is done next with the values of a type.
+/// The next step of reading a type's values.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Passes what nobody reads.
+    /// Skips fields that no slot needs.
     Pass(Layout),
-    /// Reads the compressed integers from one position to another, which follow one another.
+    /// Reads the consecutive compressed integers at these positions of [`Numbers::compressed`].
     Compressed(Range<usize>),
     /// Reads a value of this kind into a slot.
     Read { slot: usize, kind: FieldKind },
 }
 
-/// A compressed integer that is read into a slot; so many of its 64 bits are not the field's.
+/// A compressed integer that is read into a slot. `unused_bits` is the number of bits by which its field is
+/// narrower than 64 bits.
 #[derive(Clone, Copy, Debug)]
 struct Compressed {
     slot: usize,
@@ -75,8 +78,8 @@ struct Compressed {
 }
 
 impl Numbers {
-    /// Compiles the fields of these names; each name is a slot. Fields that are neither integers nor references are passed
-    /// as if nobody had asked for them.
+    /// Compiles the fields with these names; each name is a slot. Fields that are neither integers nor
+    /// references are skipped like fields without a slot.
     pub fn new(chunk: Chunk<'_>, of: TypeIndex, names: &[&str]) -> Self {
         let metadata = chunk.metadata();
         let (types, compressed) = (metadata.all(), chunk.header().compressed_integers());
@@ -113,7 +116,7 @@ impl Numbers {
         numbers
     }
 
-    /// Has a compressed integer read next.
+    /// Appends the reading of a compressed integer.
     fn read_compressed(&mut self, integer: Compressed) {
         let at = self.compressed.len();
         self.compressed.push(integer);
@@ -129,26 +132,28 @@ impl Numbers {
         self.compressed.iter().any(|integer| integer.slot == slot) || self.steps.iter().any(is_read)
     }
 
-    /// The reference whose key was read into this slot; `None` if the type has no such field, or it is no reference.
+    /// The reference whose key was read into this slot; `None` if the type has no such field, or if the field
+    /// is not a reference.
     #[inline]
     pub fn constant(&self, slot: usize, read: &[i64]) -> Option<Constant> {
         Some(Constant { of: self.constants[slot]?, key: read[slot] })
     }
 
-    /// Reads the numbers of one value into their slots; those that it does not have stay.
+    /// Reads the numbers of one value into their slots. Slots without a field keep their content.
     ///
     /// # Errors
-    /// If the fields go on behind the end of the event.
+    /// If the fields extend beyond the end of the event.
     #[inline]
     pub fn read(&self, values: &Struct<'_>, into: &mut [i64]) -> Result<(), JfrError> {
         debug_assert_eq!(values.of, self.of, "numbers of another type");
         self.read_at(&mut values.cursor(), values.chunk, into)
     }
 
-    /// Reads the numbers of each value of an array, and calls `with` for each. Values of another type are left out.
+    /// Reads the numbers of each value of an array, and calls `with` for each. Values of another type are
+    /// skipped.
     ///
     /// # Errors
-    /// If the values go on behind the end of what they are in.
+    /// If the values extend beyond the end of the event or constant that contains them.
     pub fn each<const N: usize>(
         &self,
         array: &Array<'_>,
@@ -157,7 +162,7 @@ impl Numbers {
         let (chunk, mut cursor) = (array.chunk(), array.cursor());
         let four = self.four.as_ref().and_then(|four| Some((four, four.of_slots.first_chunk::<N>()?)));
         if array.kind() != FieldKind::Struct(self.of) {
-            // References to them, as JMC writes frames.
+            // References to values of the type: JMC writes frames so.
             for value in array.values() {
                 if let Some(of) = value?.as_struct(chunk).filter(|of| of.of == self.of) {
                     with(self.next(&mut of.cursor(), chunk, four, |_| Ok(()))?);
@@ -172,8 +177,8 @@ impl Numbers {
         Ok(())
     }
 
-    /// Reads the numbers at the cursor, by way of `four` where they are short. What follows the last number is left to
-    /// `pass_rest`.
+    /// Reads the numbers at the cursor, on the fast path of `four` if they are short. `pass_rest` skips the
+    /// fields after the last number.
     #[inline(always)]
     fn next<'c, const N: usize>(
         &self,
@@ -219,7 +224,7 @@ impl Numbers {
                 FieldKind::Short => (cursor.short()? as i16).into(),
                 FieldKind::Char => cursor.short()?.into(),
                 FieldKind::Int => cursor.int()?.into(),
-                // Nothing else is taken.
+                // No other kinds are compiled.
                 _ => cursor.long()?,
             };
         }
@@ -227,7 +232,7 @@ impl Numbers {
     }
 }
 
-/// The type of an array's values, whether they stand in place or are referred to.
+/// The type of an array's elements, whether they are inline or references.
 pub fn element_type(array: &Value<'_>) -> Option<TypeIndex> {
     match array {
         Value::Array(array) => match array.kind() {
@@ -238,7 +243,8 @@ pub fn element_type(array: &Value<'_>) -> Option<TypeIndex> {
     }
 }
 
-/// How many of 64 bits a compressed integer of this kind does not have; `None` for what is no such, or has no sign.
+/// The number of bits by which a compressed signed integer of this kind is narrower than 64 bits; `None` for
+/// any other kind.
 fn unused_bits(kind: FieldKind) -> Option<u32> {
     match kind {
         FieldKind::Short => Some(48),

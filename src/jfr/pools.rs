@@ -1,5 +1,5 @@
-//! Constants: values that events name by a key, found in the chunk's checkpoints. Only their places are kept; a value is
-//! read when it is asked for.
+//! The constants of a chunk, to which events refer by key. They are found in the chunk's checkpoints. Only
+//! their places are kept; a value is read when a caller asks for it.
 
 use super::cursor::Cursor;
 use super::error::{JfrError, Problem};
@@ -14,39 +14,40 @@ use super::values::Constant;
 #[derive(Clone, Debug, Default)]
 struct Pool {
     keys: KeyIndex,
-    /// Where the value of each key begins in the chunk.
+    /// The offset in the chunk of each key's value.
     offsets: Vec<usize>,
-    /// How many bytes they have, keys and values.
+    /// The number of bytes of all keys and values.
     len: usize,
 }
 
 /// The constants of a chunk.
 ///
-/// A key may be written again. The first value counts, as with the JDK's own reader (JDK 17
-/// `ChunkParser.fillConstantPools`, which reads the checkpoints from the last to the first and replaces).
+/// A key may occur again. Its first value counts, as in the JDK's own reader (JDK 17
+/// `ChunkParser.fillConstantPools`, which reads the checkpoints from the last to the first and replaces
+/// values).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pools {
-    /// By the type's position.
+    /// The pools, by the position of their type.
     by_type: Vec<Pool>,
     /// Whether there has been a checkpoint.
     has_checkpoint: bool,
-    /// Those that have come since somebody took them, if somebody does.
+    /// The constants added since the last call of [`Pools::take_news`]; `None` if it has never been called.
     news: Option<Vec<Constant>>,
 }
 
-/// What a checkpoint says of itself.
+/// The head of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Checkpoint {
-    /// From here to the checkpoint before; 0 for the first.
+    /// The distance to the previous checkpoint; 0 for the first one.
     pub(super) delta: i64,
-    /// 1 written by a flush, 2 with the header, 4 statics, 8 threads.
+    /// Bits: 1 written by a flush, 2 with the header, 4 statics, 8 threads.
     pub(super) mask: u8,
-    /// How many pools follow.
+    /// The number of pools that follow.
     pub(super) pools: usize,
 }
 
 impl Checkpoint {
-    /// Reads a checkpoint's fields; the cursor is behind the event's type id.
+    /// Reads the head of a checkpoint. The cursor is after the event's type id.
     pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, JfrError> {
         let _ticks = cursor.long()?;
         let _duration_ticks = cursor.long()?;
@@ -57,7 +58,7 @@ impl Checkpoint {
 }
 
 impl Pools {
-    /// Where the value begins that this type has under this key.
+    /// The offset of the value with this type and key.
     #[inline]
     pub(super) fn find(&self, of: TypeIndex, key: i64) -> Option<usize> {
         let pool = self.by_type.get(of.0 as usize)?;
@@ -70,7 +71,7 @@ impl Pools {
         self.by_type.get(of.0 as usize)?.keys.find(key)
     }
 
-    /// How many constants of a type there are.
+    /// The number of constants of a type.
     pub(super) fn count(&self, of: TypeIndex) -> usize {
         self.by_type.get(of.0 as usize).map_or(0, |pool| pool.keys.len())
     }
@@ -80,7 +81,7 @@ impl Pools {
         self.has_checkpoint
     }
 
-    /// Adds what one checkpoint holds, as far as it can be read.
+    /// Adds the constants of one checkpoint, as far as they can be read.
     pub(super) fn add(
         &mut self,
         frame: &Frame,
@@ -107,12 +108,12 @@ impl Pools {
         Ok(checkpoint)
     }
 
-    /// The constants that have come since the last call, of which the first has none.
+    /// The constants added since the last call; empty for the first call.
     pub(super) fn take_news(&mut self) -> Vec<Constant> {
         self.news.replace(Vec::new()).unwrap_or_default()
     }
 
-    /// Puts the pools where the types are in other metadata of the same chunk.
+    /// Reorders the pools for new metadata of the same chunk, in which types have other positions.
     pub(super) fn renumber(&mut self, before: &Metadata, now: &Metadata) {
         let mut by_type = Vec::new();
         by_type.resize_with(now.all().len(), Pool::default);
@@ -141,11 +142,11 @@ impl Pool {
             let key = cursor.long()?;
             let at = cursor.at();
             if may_be_bare && is_bare_stack(*cursor, layout, metadata, number == count) {
-                // An event with it is one without a stack.
+                // Events with this key have no stack, so the key is not added.
                 cursor.byte()?;
                 continue;
             }
-            // Only a value that can be passed is one.
+            // A value is added only if it can be skipped, and so can be read.
             layout.skip(cursor, metadata)?;
             self.len += cursor.at() - begin;
             if self.keys.add(key, self.len / size_of::<u32>()).is_some() {
@@ -159,10 +160,12 @@ impl Pool {
     }
 }
 
-/// Whether the stack at the cursor is one of no frames without its first field, `truncated`: the count alone.
+/// Whether the stack at the cursor has no frames and lacks its first field, `truncated`, so that it is a
+/// count alone.
 ///
-/// DataDog/java-profiler flightRecorder.cpp, `writeStackTraces`, has no such field for them. A stack that is whole begins with
-/// the same byte, and its count follows; here it is the next stack's key, of more than 32 bits, or the next pool's type.
+/// DataDog/java-profiler (flightRecorder.cpp, `writeStackTraces`) omits the field for such stacks. A complete
+/// stack begins with the same byte, 0, which is followed by the count. After a bare stack follows the key of
+/// the next stack, which has more than 32 bits, or the type of the next pool.
 fn is_bare_stack(cursor: Cursor<'_>, layout: &Layout, metadata: &Metadata, is_last: bool) -> bool {
     let mut behind_zero = cursor;
     if behind_zero.byte() != Ok(0) {

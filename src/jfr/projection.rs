@@ -1,5 +1,5 @@
-//! Typed access to the fields that a consumer asks for: their places are compiled once for a chunk's type, and what lies
-//! between is passed, not read.
+//! Typed access to selected fields. Their places are compiled once for each type of a chunk; the fields
+//! between them are skipped without being read.
 
 use super::chunk::Chunk;
 use super::error::JfrError;
@@ -7,7 +7,7 @@ use super::layout::Layout;
 use super::types::{FieldKind, TypeIndex};
 use super::values::{Pending, Struct, Value, read_value_to};
 
-/// How to read some fields of a type.
+/// The compiled reading of some fields of a type.
 #[derive(Clone, Debug)]
 pub struct Projection<const N: usize> {
     of: TypeIndex,
@@ -19,13 +19,13 @@ struct Taken {
     before: Layout,
     kind: FieldKind,
     is_array: bool,
-    /// Which of the fields asked for it is.
+    /// The position of the field's name among the selected names.
     slot: usize,
     is_last: bool,
 }
 
 impl<const N: usize> Projection<N> {
-    /// Compiles the fields of these names.
+    /// Compiles the reading of the fields with these names.
     pub fn new(chunk: Chunk<'_>, of: TypeIndex, names: [&str; N]) -> Self {
         let metadata = chunk.metadata();
         let (types, compressed) = (metadata.all(), chunk.header().compressed_integers());
@@ -53,15 +53,15 @@ impl<const N: usize> Projection<N> {
         Self { of, fields: taken }
     }
 
-    /// The type.
+    /// The type whose fields are read.
     pub fn type_index(&self) -> TypeIndex {
         self.of
     }
 
-    /// The values of the fields, in the order of the names; `None` for those that the type does not have.
+    /// The values of the fields, in the order of the names; `None` for fields that the type does not have.
     ///
     /// # Errors
-    /// If the fields go on behind the end of the event.
+    /// If the fields extend beyond the end of the event.
     #[inline]
     pub fn read<'c>(&self, values: &Struct<'c>) -> Result<[Option<Value<'c>>; N], JfrError> {
         debug_assert_eq!(values.of, self.of, "a projection of another type");

@@ -1,9 +1,10 @@
-//! Reads a recording as its bytes come.
+//! Reads a recording while its bytes arrive.
 //!
-//! A chunk's events are delivered when its writer has flushed (a checkpoint with FLUSH: HotSpot from JDK 14 on, GraalVM's
-//! native images, which write the first metadata behind it), and the rest of them when the chunk ends. An event is kept
-//! until then if its type, or a constant that it refers to, is not known yet. The bytes of one chunk are kept, those of the
-//! chunks before are not.
+//! A chunk's events are delivered whenever its writer has flushed, and the remaining ones when the chunk
+//! ends. A flush ends with a checkpoint that has the bit FLUSH. HotSpot flushes from JDK 14 on. GraalVM's
+//! native images flush too; they write the first metadata after the first flush. An event is kept until its
+//! type and all constants that it refers to are known, at most until the chunk ends. Only the bytes of the
+//! current chunk are kept.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,29 +22,30 @@ use super::pools::{Checkpoint, Pools};
 use super::references::{Lack, References};
 use super::values::Constant;
 
-/// In the mask of a checkpoint that a flush has written.
+/// The bit in a checkpoint's mask that says that a flush wrote it.
 const FLUSH: u8 = 1;
-/// An event that was looked at so often waits for the chunk's end: it would be looked at for each of the constants that
-/// it refers to, and HotSpot writes those of one event at one time.
+/// The most checks of one event. After them the event waits for the chunk's end. Without this limit an event
+/// could be checked once for each constant that it refers to. HotSpot writes the constants of one event
+/// together.
 const MOST_LOOKS: u8 = 16;
-/// If a chunk's types are told more often, its other events wait for its end: all constants have to be gone through anew
-/// each time.
+/// The most metadata events of a chunk that allow early delivery. After more, the chunk's other events wait
+/// for its end, since each metadata event requires that all constants are checked again.
 const MOST_TIMES_TOLD: u32 = 64;
-/// As many bytes as tell that a chunk begins.
+/// The number of bytes that suffice to detect the beginning of a chunk.
 const TELLING: usize = 7;
 
-/// A recording of which more may come.
+/// A recording that may continue.
 #[derive(Clone, Debug, Default)]
 pub struct PushParser {
-    /// From the current chunk's beginning on.
+    /// The bytes from the beginning of the current chunk on.
     bytes: Vec<u8>,
     /// The offset of `bytes` in the recording.
     base: u64,
     chunk: Option<GrowingChunk>,
     known: KnownMetadata,
-    /// So many bytes that come next are passed: those of a chunk in which nothing can be found any more.
+    /// The number of bytes to skip next: the rest of a chunk in which no further event can be found.
     to_pass: usize,
-    /// Nothing more can be read.
+    /// Whether nothing more can be read.
     ended: bool,
 }
 
@@ -53,34 +55,34 @@ struct GrowingChunk {
     has_metadata: bool,
     has_checkpoint: bool,
     has_events: bool,
-    /// The chunk's length, if its header says it and can be believed.
+    /// The chunk's length in bytes, if its header gives a credible one.
     size: Option<usize>,
-    /// Up to where events have been told apart.
+    /// The offset up to which the boundaries of events are known.
     framed: usize,
-    /// Up to where events have been delivered, or are in `late`.
+    /// The offset up to which events have been delivered or postponed.
     delivered: usize,
     /// Checkpoints that wait for metadata.
     checkpoints: Vec<Frame>,
-    /// Events by what they refer to and is not known yet.
+    /// Postponed events, by a constant that they refer to and that is not known yet.
     waiting: HashMap<Constant, Vec<Late>, RandomState>,
-    /// Events of types that the metadata does not describe yet.
+    /// Postponed events whose type the metadata does not describe yet.
     untyped: Vec<Late>,
-    /// Events that were late, to be looked at with the next flush.
+    /// Postponed events to be checked again at the next flush.
     again: Vec<Late>,
-    /// Events that wait for the chunk's end.
+    /// Postponed events that wait for the chunk's end.
     last: Vec<Late>,
-    /// How often types have been told.
+    /// The number of metadata events so far.
     times_told: u32,
-    /// What a flush has written waits for metadata.
+    /// Whether flushed events wait for metadata.
     is_flushed: bool,
     references: References,
-    /// The first thing that is wrong.
+    /// The first problem of the chunk.
     problem: Option<JfrError>,
-    /// Events cannot be told apart any more.
+    /// Whether the boundaries of further events cannot be found.
     is_broken: bool,
 }
 
-/// An event that could not be delivered, and how often that was found.
+/// An event that could not be delivered, and the number of checks so far.
 #[derive(Clone, Copy, Debug)]
 struct Late {
     frame: Frame,
@@ -88,16 +90,17 @@ struct Late {
 }
 
 impl PushParser {
-    /// A recording that begins with the next byte.
+    /// A parser at the beginning of a recording.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes more bytes, and gives `deliver` each event that can be read with all that it refers to.
+    /// Takes more bytes, and calls `deliver` with each event that can be read together with everything that
+    /// it refers to.
     ///
     /// # Errors
-    /// The first thing that is wrong in the bytes. If the next chunk can be found, later calls go on there; else they do
-    /// nothing.
+    /// The first problem in the bytes. If the next chunk can be found, later calls continue there; otherwise
+    /// they do nothing.
     pub fn push(&mut self, more: &[u8], deliver: &mut dyn FnMut(&Event<'_>)) -> Result<(), JfrError> {
         if self.ended {
             return Ok(());
@@ -116,10 +119,10 @@ impl PushParser {
         first_problem
     }
 
-    /// Says that no more bytes come: what is left is delivered.
+    /// Ends the recording: the remaining events are delivered.
     ///
     /// # Errors
-    /// If the bytes end within a chunk, or another thing is wrong.
+    /// If the bytes end within a chunk, or have another problem.
     pub fn finish(&mut self, deliver: &mut dyn FnMut(&Event<'_>)) -> Result<(), JfrError> {
         let mut first_problem = Ok(());
         while !self.ended && !self.bytes.is_empty() {
@@ -134,12 +137,14 @@ impl PushParser {
         first_problem
     }
 
-    /// How many values of the current chunk have been looked at to find whether events can be delivered.
+    /// The number of values of the current chunk that have been checked to decide whether events can be
+    /// delivered.
     pub fn looked_at(&self) -> u64 {
         self.chunk.as_ref().map_or(0, |chunk| chunk.references.looked_at())
     }
 
-    /// Reads on. Whether there may be more to read in the bytes that are there, and what is wrong.
+    /// Reads on. Returns whether the present bytes may contain more to read, and the problem of a chunk that
+    /// has ended.
     fn advance(&mut self, is_all: bool, deliver: &mut dyn FnMut(&Event<'_>)) -> (bool, Result<(), JfrError>) {
         if self.chunk.is_none() {
             if self.bytes.is_empty()
@@ -163,7 +168,7 @@ impl PushParser {
         self.to_pass = end.saturating_sub(self.bytes.len());
         self.bytes.drain(..end.min(self.bytes.len()));
         self.base = self.base.saturating_add(end as u64);
-        // Behind a chunk whose end is not known nothing can be found.
+        // After a chunk whose end is unknown, nothing can be found.
         self.ended = end == 0;
         (!self.ended && !self.bytes.is_empty(), result)
     }
@@ -200,8 +205,8 @@ impl GrowingChunk {
         }
     }
 
-    /// Reads on in the chunk's bytes, and gives its length once it is known to have ended; 0 if what follows cannot be
-    /// found.
+    /// Reads on in the chunk's bytes. Returns the chunk's length once the chunk has ended, or 0 if the bytes
+    /// after it cannot be found.
     fn advance(
         &mut self,
         known: &mut KnownMetadata,
@@ -237,7 +242,8 @@ impl GrowingChunk {
             }
         }
         if !has_ended && !is_all {
-            // Nothing behind the place is delivered; if the chunk's end is known, the next one is.
+            // No event after the corrupt place is delivered. If the chunk's end is known, the next chunk is
+            // read.
             return self.is_broken.then(|| self.end(within, deliver, self.size.unwrap_or(0)));
         }
         if !has_ended && !self.is_broken && (cursor.left() > 0 || self.size.is_some()) {
@@ -247,13 +253,13 @@ impl GrowingChunk {
         Some(self.end(within, deliver, if has_ended { end } else { 0 }))
     }
 
-    /// Delivers what is left, and gives `end`.
+    /// Delivers the remaining events, and returns `end`.
     fn end(&mut self, bytes: &[u8], deliver: &mut dyn FnMut(&Event<'_>), end: usize) -> usize {
         if !self.has_metadata {
             self.found(Problem::NoMetadata.at(self.index.base + self.framed as u64));
         }
         if self.has_events && !self.has_checkpoint && !self.index.header.is_finished() {
-            // Says more than that it is cut as well.
+            // `NoConstants` is more informative than `TruncatedChunk`, so it takes precedence.
             self.problem = self.problem.filter(|error| error.problem != Problem::TruncatedChunk);
             self.found(Problem::NoConstants.at(self.index.base + self.framed as u64));
         }
@@ -304,7 +310,8 @@ impl GrowingChunk {
         }
     }
 
-    /// Delivers the events up to where they are framed; at the chunk's end those too that refer to what is not known.
+    /// Delivers the events up to `framed`. At the chunk's end, events with unknown constants are delivered
+    /// too.
     fn deliver(&mut self, bytes: &[u8], is_end: bool, deliver: &mut dyn FnMut(&Event<'_>)) {
         if !self.has_metadata {
             return;
@@ -355,7 +362,7 @@ impl GrowingChunk {
     }
 }
 
-/// Whether these bytes may be the first of a chunk's.
+/// Whether these bytes may be the beginning of a chunk.
 fn may_be_header(bytes: &[u8]) -> bool {
     let magic = b"FLR\0";
     let known = bytes.len().min(magic.len());

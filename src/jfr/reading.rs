@@ -1,4 +1,5 @@
-//! A recording that is read: one chunk at a time is in memory, in a place that is kept for the next one.
+//! Reads a recording from a reader, with one chunk at a time in memory. The buffer is reused for the next
+//! chunk.
 
 use std::io::{self, Read};
 
@@ -10,44 +11,45 @@ use super::known_metadata::KnownMetadata;
 use super::next_chunk::{self, Found};
 use super::recording::Chunks;
 
-/// How many bytes of what has no known length are read at a time.
+/// The number of bytes per read where the length is unknown.
 const READ_LEN: usize = 1 << 16;
 
-/// Up to this length a chunk is read whole, as it says that it has it, even if events cannot be told apart in it: its
-/// constants may lie behind. Async-profiler's chunks have 100 MB, HotSpot's 12 MB.
+/// The longest declared chunk length that is trusted: such a chunk is read whole, even if the boundaries of
+/// its events cannot be found, because its constants may follow. async-profiler's chunks are 100 MB long,
+/// HotSpot's 12 MB.
 const LONGEST_BELIEVED: usize = 256 << 20;
 
-/// So often more is read to tell whether another chunk begins within one that has been cut.
+/// The most reads to decide whether another chunk begins within a truncated one.
 const MOST_READS_AHEAD: usize = 16;
 
-/// Gives a reader's chunks: each as much as it says that it has, up to 256 MiB, and of a longer one, or one that is not
-/// finished, as much as is one event after the other. Behind what is no chunk, or one whose end cannot be found, nothing
-/// is read.
+/// The chunks of a reader. A finished chunk that declares at most 256 MiB is read whole. Of a longer or
+/// unfinished chunk, the sequence of its events is read. Reading ends at bytes that are not a chunk, and
+/// after a chunk whose end cannot be found.
 #[derive(Debug)]
 pub struct ChunkReader<R> {
     from: R,
     read: Vec<u8>,
-    /// So many of the bytes read are of chunks that were given.
+    /// The number of read bytes that belong to earlier chunks.
     passed: usize,
-    /// So many of those that follow are of the chunk that was given last.
+    /// The number of the following bytes that belong to the chunk returned last.
     given: usize,
-    /// The offset in the recording of what follows those that were passed.
+    /// The offset in the recording of the byte after the `passed` ones.
     base: u64,
     known: KnownMetadata,
     is_over: bool,
 }
 
 impl<R: Read> ChunkReader<R> {
-    /// Nothing read yet.
+    /// A reader of chunks that has read nothing yet.
     pub fn new(from: R) -> Self {
         let (read, known) = (Vec::new(), KnownMetadata::default());
         Self { from, read, passed: 0, given: 0, base: 0, known, is_over: false }
     }
 
-    /// The next chunk, or what is wrong with it; `None` behind the last.
+    /// The next chunk, or the reason why it cannot be opened; `None` after the last one.
     ///
     /// # Errors
-    /// If the reader fails. [`ChunkReader::rest`] is what it has given before, and no chunk was.
+    /// If the reader fails. [`ChunkReader::rest`] then returns the bytes that belong to no returned chunk.
     pub fn next_chunk(&mut self) -> io::Result<Option<Result<OpenChunk<'_>, JfrError>>> {
         if self.is_over {
             return Ok(None);
@@ -65,7 +67,8 @@ impl<R: Read> ChunkReader<R> {
                 return Ok(Some(Err(error)));
             }
         };
-        // As many bytes as there are, however many are declared; and those by which the next chunk is known.
+        // Only bytes that exist are allocated, whatever size is declared. The additional bytes show whether
+        // another chunk follows.
         let declared = usize::try_from(header.size).ok().filter(|&size| size <= LONGEST_BELIEVED);
         self.read_up_to(declared.unwrap_or(0) + HEADER_LEN)?;
         let is_whole = declared.is_some_and(|size| HEADER_LEN <= size && size <= self.rest().0.len());
@@ -85,7 +88,7 @@ impl<R: Read> ChunkReader<R> {
         Ok(chunk)
     }
 
-    /// Reads on where another chunk may begin within one that has been cut, until that can be told.
+    /// Reads on while another chunk may begin within a truncated one, until that can be decided.
     fn read_to_next_chunk(&mut self, header: &ChunkHeader) -> io::Result<()> {
         for _ in 0..MOST_READS_AHEAD {
             let Found::Perhaps { needed } = next_chunk::find(self.rest().0, header) else { break };
@@ -97,18 +100,18 @@ impl<R: Read> ChunkReader<R> {
         Ok(())
     }
 
-    /// What has been read and was in no chunk that was given, and its offset in the recording.
+    /// The bytes that have been read and belong to no returned chunk, and their offset in the recording.
     pub fn rest(&self) -> (&[u8], u64) {
         (&self.read[self.passed..], self.base)
     }
 
-    /// Reads until there are so many bytes, or no more come.
+    /// Reads until `len` bytes are available or the reader ends.
     fn read_up_to(&mut self, len: usize) -> io::Result<()> {
         let missing = len.saturating_sub(self.rest().0.len());
         self.read_more(missing).map(drop)
     }
 
-    /// Reads so many bytes, or those that come. Whether there were any.
+    /// Reads at most `len` bytes. Returns whether there were any.
     fn read_more(&mut self, len: usize) -> io::Result<bool> {
         Ok(self.from.by_ref().take(len as u64).read_to_end(&mut self.read)? > 0)
     }
@@ -117,7 +120,8 @@ impl<R: Read> ChunkReader<R> {
         let given = std::mem::take(&mut self.given);
         self.passed += given;
         self.base += given as u64;
-        // Not for each of many small chunks in what is long.
+        // The rest is moved only after half of the buffer has been passed, so that many small chunks do not
+        // each move a long rest.
         if self.passed > self.read.len() / 2 {
             self.read.drain(..self.passed);
             self.passed = 0;

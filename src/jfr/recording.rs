@@ -1,4 +1,4 @@
-//! A recording in memory: chunks, one behind the other.
+//! A recording in memory: a sequence of chunks.
 
 use super::chunk::{OpenChunk, begins_chunk};
 use super::error::JfrError;
@@ -6,55 +6,58 @@ use super::header::{ChunkHeader, HEADER_LEN};
 use super::known_metadata::KnownMetadata;
 use super::next_chunk::{self, Found};
 
-/// Goes through a recording's chunks.
+/// Iterates over a recording's chunks.
 ///
-/// An error stands for a chunk that cannot be opened, or for bytes that are none. If the next chunk can be found, by the
-/// size that this one says, the iteration goes on there.
+/// An error stands for a chunk that cannot be opened, or for bytes that are not a chunk. If the next chunk
+/// can be found by the size that this one declares, the iteration continues there.
 #[derive(Clone, Debug)]
 pub struct Chunks<'a> {
     bytes: &'a [u8],
     at: usize,
     base: u64,
-    /// No next chunk can be found.
+    /// Whether the next chunk cannot be found.
     is_lost: bool,
     known: KnownMetadata,
 }
 
 impl<'a> Chunks<'a> {
-    /// The chunks of a recording, or of several that follow one another.
+    /// The chunks of a recording, or of several recordings in sequence.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self::at(bytes, 0)
     }
 
-    /// The same of bytes that are at `base` in their recording.
+    /// The chunks of bytes whose offset in their recording is `base`.
     pub fn at(bytes: &'a [u8], base: u64) -> Self {
         Self::after(KnownMetadata::default(), bytes, base)
     }
 
-    /// The same behind others of the recording, whose metadata these may have, too.
+    /// The chunks that follow others in the recording. `known` is the metadata of the previous chunk, which
+    /// is reused if a chunk has the same.
     pub fn after(known: KnownMetadata, bytes: &'a [u8], base: u64) -> Self {
         Self { bytes, at: 0, base, is_lost: false, known }
     }
 
-    /// What is known for those that follow.
+    /// The metadata of the last chunk, for the chunks that follow.
     pub fn into_known(self) -> KnownMetadata {
         self.known
     }
 
-    /// Where in the bytes the next chunk begins, or should; `None` if it cannot be found.
+    /// The offset in the bytes at which the next chunk begins or should begin; `None` if it cannot be found.
     pub fn next_at(&self) -> Option<usize> {
         (!self.is_lost).then_some(self.at)
     }
 
-    /// Where to go on behind a chunk that begins here and can be read for `readable` bytes: where its header says that it
-    /// ends, if a chunk begins there, else where it cannot be read any more, if one does, else where the next one can be
-    /// found, as behind a chunk that has been cut. All else has no end.
+    /// The end of the chunk that begins at `at` and can be read for `readable` bytes. In this order: the end
+    /// that its header declares, if another chunk begins there; the end of the readable bytes, if another
+    /// chunk begins there; the beginning of the next chunk that can be found, as after a truncated one. In
+    /// all other cases `None`, except for a chunk that was read to its declared end.
     fn behind(&self, readable: usize) -> Option<usize> {
         let rest = &self.bytes[self.at..];
         let declared = ChunkHeader::parse(rest, 0).ok().and_then(|header| usize::try_from(header.size).ok());
         let ends = [declared, Some(readable)].into_iter().flatten().filter(|&end| end >= HEADER_LEN);
         let begins = |&end: &usize| rest.get(end..).is_some_and(begins_chunk);
-        // A chunk that could be read to its end is followed by another, or by what is none and an error.
+        // A chunk that was read to its end is followed by another chunk, or by bytes that are reported as an
+        // error.
         let is_whole = readable >= HEADER_LEN && declared == Some(readable);
         let end = ends.clone().find(begins);
         let found = || match next_chunk::find(rest, &ChunkHeader::parse(rest, 0).ok()?) {

@@ -1,7 +1,8 @@
-//! Whether all that an event refers to is known: constants may be written after the events that name them.
+//! Determines whether everything that an event refers to is known: constants may be written after the events
+//! that refer to them.
 //!
-//! Each constant is gone through once it is there, and again only when the one has come that it was found to lack: by
-//! what an event lacks, a reader knows when to look at it again.
+//! Each constant is checked when it is known. It is checked again only when a constant that it lacked has
+//! arrived. An event is postponed until the constant that it lacks arrives.
 
 use super::chunk::Chunk;
 use super::events::Event;
@@ -9,51 +10,53 @@ use super::strings::RawString;
 use super::types::TypeIndex;
 use super::values::{Constant, Struct, Value};
 
-/// Constants in constants, to this level: a stack, its frames, a method, a class, its package, its module, a loader, its
-/// class. What lies deeper is taken as known.
+/// The deepest nesting of constants in constants: a stack, its frames, a method, a class, its package, its
+/// module, a loader, the loader's class. Deeper constants are taken as known.
 const MOST_LEVELS: usize = 32;
-/// A constant that has been found to lack another so often is not gone through any more: it waits for the chunk's end.
+/// The most times that a constant may be found to lack another one. After that it is not checked again:
+/// events that refer to it wait for the chunk's end.
 const MOST_TIMES: u8 = 16;
-/// Refers to no constant that is being gone through.
+/// The order of values that refer to no open constant.
 const NONE: u32 = u32::MAX;
 
-/// Which constants of a chunk are known with all that they refer to.
+/// The state of each constant of a chunk: whether everything that it refers to is known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct References {
-    /// By the type's position and the constant's.
+    /// The states, by the position of the type and the position of the constant.
     states: Vec<Vec<State>>,
-    /// The constants whose state is `Open`, in the order in which they were met.
+    /// The constants whose state is `Open`, in the order in which the check reached them.
     open: Vec<(TypeIndex, usize)>,
-    /// What others lack.
+    /// The constants that other constants lack.
     lacked: Vec<Constant>,
-    /// How many values have been looked at.
+    /// The number of values checked.
     looked_at: u64,
 }
 
-/// What is known of a constant.
+/// The state of a constant.
 #[derive(Clone, Copy, Debug, Default)]
 enum State {
     #[default]
     New,
-    /// With all that it refers to.
+    /// The constant and everything that it refers to are known.
     Known,
-    /// It is being gone through, or refers to such a one, of which it depends whether it is known.
+    /// The constant is being checked, or its state depends on such a constant.
     Open { order: u32, times: u8 },
-    /// The position of what it lacks, and how often it lacked something.
+    /// The constant lacks another one, whose position in `lacked` is `what`. `times` counts how often it
+    /// lacked one.
     Lacks { what: u32, times: u8 },
 }
 
-/// Why not all is known that an event refers to.
+/// The reason why an event cannot be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lack {
-    /// This constant is not there.
+    /// This constant is not known.
     Of(Constant),
-    /// So many were not that nobody asks any more.
+    /// A constant that the event refers to lacked others too many times, so it is not checked again.
     TooMany,
 }
 
 impl References {
-    /// What the event refers to and is not known. What cannot be read has no references.
+    /// The constant that the event lacks, if any. Values that cannot be read have no references.
     pub(super) fn lack_of(&mut self, event: &Event<'_>) -> Option<Lack> {
         let values = event.values();
         let lack = self.of_struct(values, values.chunk, 0).err()?;
@@ -72,17 +75,17 @@ impl References {
         Some(lack)
     }
 
-    /// Forgets what is known of the constants, whose types are told anew.
+    /// Forgets the states of all constants, since new metadata has been read.
     pub(super) fn forget(&mut self) {
         *self = Self { looked_at: self.looked_at, ..Self::default() };
     }
 
-    /// How many values have been looked at so far.
+    /// The number of values checked so far.
     pub(super) fn looked_at(&self) -> u64 {
         self.looked_at
     }
 
-    /// The first of the open constants that any of these refers to.
+    /// The lowest order of an open constant that these values refer to, or [`NONE`].
     fn of_struct(&mut self, values: Struct<'_>, chunk: Chunk<'_>, level: usize) -> Result<u32, Lack> {
         let mut fields = values.fields().map_while(Result::ok);
         fields.try_fold(NONE, |first, (_, value)| Ok(first.min(self.of_value(value, chunk, level)?)))
@@ -110,7 +113,7 @@ impl References {
 
     fn of_constant(&mut self, constant: Constant, chunk: Chunk<'_>, level: usize) -> Result<u32, Lack> {
         let Some(position) = chunk.constant_position(constant) else {
-            // By 0 writers mean nothing.
+            // Writers use the key 0 for no reference.
             return if constant.key == 0 { Ok(NONE) } else { Err(Lack::Of(constant)) };
         };
         let of = constant.of.0 as usize;
@@ -124,7 +127,7 @@ impl References {
         let times = match states[position] {
             State::New => 0,
             State::Known => return Ok(NONE),
-            // Constants may refer to each other.
+            // Constants may refer to each other in cycles.
             State::Open { order, .. } => return Ok(order),
             State::Lacks { what, times } => {
                 let lacked = self.lacked.get(what as usize).copied();
@@ -147,7 +150,7 @@ impl References {
         if first < order {
             return Ok(first);
         }
-        // None of those met since depends on one that was met before.
+        // No constant reached since depends on one that was reached before, so all of them are known.
         for (of, position) in self.open.drain(order as usize..) {
             self.states[of.0 as usize][position] = State::Known;
         }

@@ -1,6 +1,6 @@
-//! Strings, in the six encodings that they may have.
+//! Strings, in their six encodings.
 //!
-//! JDK 17 `jdk.jfr.internal.consumer.StringParser`; HotSpot 17 `jfrEncoders`, `jfrStringPool.cpp`.
+//! Sources: JDK 17 `jdk.jfr.internal.consumer.StringParser`; HotSpot 17 `jfrEncoders`, `jfrStringPool.cpp`.
 
 use std::borrow::Cow;
 
@@ -14,22 +14,23 @@ const UTF_8: u8 = 3;
 const UTF_16: u8 = 4;
 const LATIN_1: u8 = 5;
 
-/// A string as it stands in the recording.
+/// A string as it is encoded in the recording.
 #[derive(Clone, Copy, Debug)]
 pub enum RawString<'c> {
     /// No string.
     Null,
-    /// The key of a string in the chunk's pool.
+    /// The key of a string in the chunk's string pool.
     Pool(i64),
-    /// UTF-8. Some writers use the modified form: NUL as two bytes, other planes as pairs of surrogates.
+    /// UTF-8. Some writers use the modified form: NUL takes two bytes, and characters outside the basic plane
+    /// are pairs of surrogates.
     Utf8(&'c [u8]),
     /// UTF-16 code units.
     Utf16(Utf16Units<'c>),
-    /// A byte for each character.
+    /// Latin-1: one byte for each character.
     Latin1(&'c [u8]),
 }
 
-/// UTF-16 code units, each a char in the chunk's integer encoding.
+/// UTF-16 code units, each encoded as a char of the chunk.
 #[derive(Clone, Copy, Debug)]
 pub struct Utf16Units<'c> {
     first: Cursor<'c>,
@@ -37,7 +38,7 @@ pub struct Utf16Units<'c> {
 }
 
 impl<'c> RawString<'c> {
-    /// Reads one.
+    /// Reads a string.
     #[inline]
     pub(super) fn read(cursor: &mut Cursor<'c>) -> Result<Self, JfrError> {
         let at = *cursor;
@@ -63,7 +64,7 @@ impl<'c> RawString<'c> {
         }
     }
 
-    /// Skips one.
+    /// Skips a string.
     pub(super) fn skip(cursor: &mut Cursor<'_>) -> Result<(), JfrError> {
         let at = *cursor;
         match cursor.byte()? {
@@ -81,7 +82,8 @@ impl<'c> RawString<'c> {
         }
     }
 
-    /// Its beginning, of so many bytes or units, and with characters that are whole in UTF-8.
+    /// The beginning of the string: at most `most` bytes or UTF-16 units. In UTF-8 the last character is
+    /// whole.
     pub(super) fn up_to(self, most: usize) -> Self {
         match self {
             Self::Utf8(bytes) if bytes.len() > most => {
@@ -94,8 +96,8 @@ impl<'c> RawString<'c> {
         }
     }
 
-    /// The text of a string that stands here: `None` for a null or a reference into the pool. What is no Unicode
-    /// becomes U+FFFD.
+    /// The text of an inline string; `None` for a null or a reference into the pool. Invalid Unicode becomes
+    /// U+FFFD.
     pub fn text(self) -> Option<Cow<'c, str>> {
         match self {
             Self::Null | Self::Pool(_) => None,
@@ -128,7 +130,7 @@ fn skip_chars(cursor: &mut Cursor<'_>, count: usize) -> Result<(), JfrError> {
     }
 }
 
-/// Decodes what is UTF-8 but for the modified form's NUL and surrogates.
+/// Decodes UTF-8 that may contain the modified form's NUL and surrogates.
 fn from_modified_utf8(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     let mut rest = bytes;
@@ -149,7 +151,7 @@ fn from_modified_utf8(bytes: &[u8]) -> String {
     text
 }
 
-/// What begins here and is no UTF-8, and its length.
+/// The character that begins here and is not UTF-8, and its length in bytes.
 fn irregular(bytes: &[u8]) -> (char, usize) {
     let surrogate = |bytes: &[u8]| match bytes {
         [0xed, second @ 0xa0..=0xbf, third @ 0x80..=0xbf, ..] => {

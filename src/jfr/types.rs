@@ -1,4 +1,5 @@
-//! What metadata says of types: fields, annotations, settings. Texts that are written once are kept once.
+//! The types that metadata describes: fields, annotations, settings. A text that the metadata writes once is
+//! kept once.
 
 use std::sync::Arc;
 
@@ -19,19 +20,19 @@ impl TypeIndex {
 /// A type of a chunk: an event's, a constant's, a struct's, an annotation's.
 #[derive(Clone, Debug)]
 pub struct Type {
-    /// Its id, which means nothing in another chunk.
+    /// The id, which is valid only in this chunk.
     pub id: i64,
-    /// Its name: `jdk.ExecutionSample`, `java.lang.Thread`, `int`.
+    /// The name: `jdk.ExecutionSample`, `java.lang.Thread`, `int`.
     pub name: Arc<str>,
-    /// The name of what it is derived from: `jdk.jfr.Event` for events.
+    /// The name of the super type: `jdk.jfr.Event` for events.
     pub super_type: Option<Arc<str>>,
-    /// Whether it stands for its only field.
+    /// Whether the type stands for its only field.
     pub is_simple: bool,
-    /// Its fields, in the order in which they are written.
+    /// The fields, in the order in which they are written.
     pub fields: Vec<Field>,
-    /// What is said about it.
+    /// The annotations of the type.
     pub annotations: Vec<Annotation>,
-    /// What can be set for an event.
+    /// The settings of an event.
     pub settings: Vec<Setting>,
     pub(super) layout: Layout,
 }
@@ -39,19 +40,19 @@ pub struct Type {
 /// A field of a type.
 #[derive(Clone, Debug)]
 pub struct Field {
-    /// Its name.
+    /// The name.
     pub name: Arc<str>,
-    /// What is written for it, or for each element if it is an array.
+    /// The encoding of the field, or of each element if the field is an array.
     pub kind: FieldKind,
-    /// Whether it is a count and so many elements.
+    /// Whether the field is an array: a count, followed by the elements.
     pub is_array: bool,
-    /// The name of its type, empty if the metadata does not describe it.
+    /// The name of the field's type; empty if the metadata does not describe it.
     pub type_name: Arc<str>,
-    /// What is said about it.
+    /// The annotations of the field.
     pub annotations: Vec<Annotation>,
 }
 
-/// What is written for a value.
+/// The encoding of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldKind {
     /// One byte.
@@ -60,7 +61,7 @@ pub enum FieldKind {
     Byte,
     /// 16 bits, signed.
     Short,
-    /// A UTF-16 unit.
+    /// A UTF-16 code unit.
     Char,
     /// 32 bits, signed.
     Int,
@@ -72,46 +73,47 @@ pub enum FieldKind {
     Double,
     /// A string in one of the encodings.
     String,
-    /// A key into the constants of this type.
+    /// A key of a constant of this type.
     Constant(TypeIndex),
-    /// The fields of this type, in place.
+    /// The fields of this type, inline.
     Struct(TypeIndex),
-    /// In place, but of a type that the metadata does not describe, so nothing behind it can be read.
+    /// An inline value of a type that the metadata does not describe, by its id. Neither this value nor the
+    /// following ones can be read.
     Unknown(i64),
 }
 
 /// A fact about a type, a field or a setting, such as a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Annotation {
-    /// The name of its type: `jdk.jfr.Timespan`.
+    /// The name of the annotation's type: `jdk.jfr.Timespan`.
     pub type_name: Arc<str>,
     /// Names and values; the elements of an array are `value-0`, `value-1` and so on.
     pub values: Vec<(Arc<str>, Arc<str>)>,
 }
 
-/// Something that can be set for an event.
+/// A setting of an event.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// Its name: `threshold`.
+    /// The name: `threshold`.
     pub name: Arc<str>,
-    /// The name of its type.
+    /// The name of the setting's type.
     pub type_name: Arc<str>,
-    /// Its value unless set.
+    /// The value if nothing else is set.
     pub default_value: Option<Arc<str>>,
-    /// What is said about it.
+    /// The annotations of the setting.
     pub annotations: Vec<Annotation>,
 }
 
-/// What a number of a field measures, by its annotations.
+/// The quantity that a numeric field measures, by its annotations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// A span of time in units of so many nanoseconds.
+    /// A span of time, in units of this many nanoseconds.
     TimespanNanos(i64),
-    /// A span of time in the chunk's ticks.
+    /// A span of time, in the chunk's ticks.
     TimespanTicks,
-    /// A time in units of so many nanoseconds since 1970-01-01 UTC.
+    /// A time since 1970-01-01 UTC, in units of this many nanoseconds.
     EpochNanos(i64),
-    /// A time in the chunk's ticks.
+    /// A time, in the chunk's ticks.
     EpochTicks,
     /// Bytes.
     Bytes,
@@ -120,25 +122,25 @@ pub enum Unit {
 }
 
 impl Annotation {
-    /// The value of this name, `value` for most.
+    /// The value with this name; the name is `value` in most annotations.
     pub fn value(&self, name: &str) -> Option<&str> {
         self.values.iter().find(|(other, _)| &**other == name).map(|(_, value)| &**value)
     }
 }
 
 impl Field {
-    /// The annotation of this type.
+    /// The annotation with this type.
     pub fn annotation(&self, type_name: &str) -> Option<&Annotation> {
         self.annotations.iter().find(|annotation| &*annotation.type_name == type_name)
     }
 
-    /// Whether its bits are a number without a sign.
+    /// Whether the field's bits are an unsigned number.
     pub fn is_unsigned(&self) -> bool {
         self.annotation("jdk.jfr.Unsigned").is_some()
     }
 
-    /// What its numbers measure. JDKs differ for fields of the same name (`jdk.ThreadSleep.time` is in milliseconds
-    /// on 17, in nanoseconds on 25).
+    /// The unit of the field's numbers. It differs between JDKs for fields with the same name:
+    /// `jdk.ThreadSleep.time` is in milliseconds on JDK 17 and in nanoseconds on JDK 25.
     pub fn unit(&self) -> Option<Unit> {
         self.annotations.iter().find_map(|annotation| {
             let value = annotation.value("value").unwrap_or_default();
@@ -165,12 +167,12 @@ impl Type {
         self.fields.iter().position(|field| &*field.name == name)
     }
 
-    /// A field by its name.
+    /// The field with this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.field_position(name).map(|position| &self.fields[position])
     }
 
-    /// Whether it is an event's. JDK: `jdk.jfr.Event` is what events are derived from.
+    /// Whether the type is an event's. In the JDK all events are derived from `jdk.jfr.Event`.
     pub fn is_event(&self) -> bool {
         self.super_type.as_deref() == Some("jdk.jfr.Event")
     }

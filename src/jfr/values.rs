@@ -1,4 +1,4 @@
-//! Values of fields: primitive, in place, or a key into the constants.
+//! Values of fields: primitive values, inline structs, and references to constants.
 
 use super::chunk::Chunk;
 use super::cursor::Cursor;
@@ -27,11 +27,11 @@ pub enum Value<'c> {
     Float(f32),
     /// double
     Double(f64),
-    /// A string, in place or in the pool: [`Chunk::text`] gives its text.
+    /// A string, inline or in the pool. [`Chunk::text`] returns its text.
     String(RawString<'c>),
-    /// A reference: [`Chunk::resolve`] gives what it refers to.
+    /// A reference to a constant. [`Chunk::resolve`] returns its value.
     Constant(Constant),
-    /// Fields in place.
+    /// Inline fields.
     Struct(Struct<'c>),
     /// Several values.
     Array(Array<'c>),
@@ -40,13 +40,13 @@ pub enum Value<'c> {
 /// A reference to a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Constant {
-    /// The type of what is referred to.
+    /// The type of the constant.
     pub of: TypeIndex,
-    /// Its key.
+    /// The constant's key.
     pub key: i64,
 }
 
-/// A sequence of fields: an event's, a constant's, or one that stands in place.
+/// A sequence of fields: of an event, of a constant, or of an inline struct.
 #[derive(Clone, Copy, Debug)]
 pub struct Struct<'c> {
     pub(super) chunk: Chunk<'c>,
@@ -66,7 +66,7 @@ pub struct Array<'c> {
 }
 
 impl<'c> Value<'c> {
-    /// An integer or a boolean as a number.
+    /// The value of an integer or a boolean.
     pub fn as_i64(&self) -> Option<i64> {
         Some(match *self {
             Self::Boolean(value) => value.into(),
@@ -79,7 +79,7 @@ impl<'c> Value<'c> {
         })
     }
 
-    /// Any number.
+    /// The value of any number.
     pub fn as_f64(&self) -> Option<f64> {
         match *self {
             Self::Float(value) => Some(value.into()),
@@ -88,7 +88,7 @@ impl<'c> Value<'c> {
         }
     }
 
-    /// A reference.
+    /// The value of a reference.
     pub fn as_constant(&self) -> Option<Constant> {
         match *self {
             Self::Constant(constant) => Some(constant),
@@ -96,7 +96,7 @@ impl<'c> Value<'c> {
         }
     }
 
-    /// The fields of what stands in place or is referred to.
+    /// The fields of an inline struct, or of a constant that is one.
     pub fn as_struct(&self, chunk: Chunk<'c>) -> Option<Struct<'c>> {
         match *self {
             Self::Struct(of) => Some(of),
@@ -110,31 +110,31 @@ impl<'c> Value<'c> {
 }
 
 impl<'c> Struct<'c> {
-    /// Its type.
+    /// The type.
     #[inline]
     pub fn type_of(&self) -> &'c Type {
         self.chunk.metadata().get(self.of)
     }
 
-    /// The position of its type.
+    /// The position of the type.
     pub fn type_index(&self) -> TypeIndex {
         self.of
     }
 
-    /// The chunk that it is in.
+    /// The chunk that contains this value.
     pub fn chunk(&self) -> Chunk<'c> {
         self.chunk
     }
 
-    /// All fields; an error is the last item.
+    /// All fields. After an error the iterator ends.
     #[inline]
     pub fn fields(&self) -> Fields<'c> {
         let cursor = self.chunk.cursor(self.at, self.end);
         Fields { chunk: self.chunk, rest: self.type_of().fields.iter(), cursor, pending: Pending::Nothing }
     }
 
-    /// The value of a field, which is looked for by name each time; [`super::projection::Projection`] is for many.
-    /// `None` if there is no such field, or it cannot be read.
+    /// The value of a field; `None` if there is no such field or it cannot be read. Each call searches for
+    /// the field by its name. To read the same fields of many values use [`super::projection::Projection`].
     pub fn get(&self, name: &str) -> Option<Value<'c>> {
         let mut fields = self.fields().map_while(Result::ok);
         fields.find(|(field, _)| &*field.name == name).map(|(_, value)| value)
@@ -155,8 +155,8 @@ pub struct Fields<'c> {
     pending: Pending,
 }
 
-/// What was given last, whose end nobody knows yet; the cursor is at its beginning. It is passed only if somebody asks for
-/// what follows.
+/// The value that was returned last, if its end is unknown. The cursor is at its beginning. The value is
+/// skipped only if a caller asks for the next one.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Pending {
     Nothing,
@@ -186,32 +186,32 @@ impl<'c> Iterator for Fields<'c> {
 }
 
 impl<'c> Array<'c> {
-    /// How many values there are.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there is none.
+    /// Whether the array has no values.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// What each is written as.
+    /// The encoding of each value.
     pub fn kind(&self) -> FieldKind {
         self.kind
     }
 
-    /// The chunk that it is in.
+    /// The chunk that contains this array.
     pub fn chunk(&self) -> Chunk<'c> {
         self.chunk
     }
 
-    /// At the first value.
+    /// A cursor at the first value.
     pub(super) fn cursor(&self) -> Cursor<'c> {
         self.chunk.cursor(self.at, self.end)
     }
 
-    /// The values; an error is the last item.
+    /// The values. After an error the iterator ends.
     pub fn values(&self) -> Values<'c> {
         Values {
             chunk: self.chunk,
@@ -257,7 +257,7 @@ impl Pending {
     pub(super) fn pass(&mut self, cursor: &mut Cursor<'_>, metadata: &Metadata) -> Result<(), JfrError> {
         match self {
             Self::Nothing => Ok(()),
-            // Seldom, and much code.
+            // Rare and much code, so this is not inlined.
             _ => self.pass_it(cursor, metadata),
         }
     }
@@ -272,7 +272,8 @@ impl Pending {
     }
 }
 
-/// Reads a value. The cursor is behind it afterwards, but of a struct at the first field, of an array at the first value.
+/// Reads a value. The cursor moves behind the value; but for a struct to its first field, and for an array to
+/// its first value.
 #[inline]
 pub(super) fn read_value<'c>(
     cursor: &mut Cursor<'c>,
@@ -283,10 +284,11 @@ pub(super) fn read_value<'c>(
     read_value_to(cursor, kind, is_array, chunk, &mut Pending::Nothing, |read| read)
 }
 
-/// Reads a value as [`read_value`] does, says what of it is pending, and gives what `to` makes of it.
+/// Reads a value like [`read_value`], sets `pending`, and returns the result of `to`.
 ///
-/// A value is large, and most are a number: what each kind makes is put where the caller wants it, in that kind's arm. All
-/// arms put into one place, from which it is copied, would have the processor wait for stores that the copy is wider than.
+/// A value is large, and most values are a number. So each kind's arm calls `to` itself, which stores the
+/// result where the caller needs it. If all arms stored to one place and the value were copied from there,
+/// the processor would stall on the stores, which are narrower than the copy's loads.
 #[inline(always)]
 pub(super) fn read_value_to<'c, T>(
     cursor: &mut Cursor<'c>,
@@ -336,7 +338,7 @@ pub(super) fn read_value_to<'c, T>(
     }
 }
 
-/// What a constant of a type is written as.
+/// The encoding of constants of a type.
 pub(super) fn constant_kind(metadata: &Metadata, of: TypeIndex) -> FieldKind {
     if metadata.string_type() == Some(of) { FieldKind::String } else { FieldKind::Struct(of) }
 }
