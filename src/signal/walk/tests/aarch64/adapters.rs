@@ -1,4 +1,4 @@
-//! Adapters on aarch64.
+//! Interrupted adapters on aarch64.
 
 use super::machine::*;
 use crate::core::record::FrameKind::{Compiled, Stub};
@@ -15,7 +15,8 @@ fn an_adapter_takes_the_senders_sp_from_the_register_once_it_is_there() {
         code[0x20..0x22].copy_from_slice(&FRAME_RECORD);
         code[0x28] = POP_RECORD;
         code[0x30] = set_sender_sp;
-        // Offset, SP below the caller's, the register's value, x29 below the caller's SP if it is a record's.
+        // The label, the offset, SP below the caller's, the register's value, and x29 below the caller's SP
+        // if it points to the record.
         for (stage, offset, below, sender_sp, record) in [
             ("at the barriers", 0x40, 0, 0x4242, None),
             ("at the patching's record", 0x80, 0, 0x4242, None),
@@ -36,7 +37,8 @@ fn an_adapter_takes_the_senders_sp_from_the_register_once_it_is_there() {
     }
 }
 
-/// Regression: behind the patching of the caller's call, SP with room for the arguments passed for the caller's.
+/// Regression: behind the patching of the caller's call, SP with room for the arguments was taken for the
+/// caller's.
 #[test]
 fn a_record_that_is_gone_says_nothing_of_the_room_for_arguments() {
     for (set_sender_sp, register) in [(0x9100_03ed, 13), (0x9100_03f3, 19)] {
@@ -53,7 +55,7 @@ fn a_record_that_is_gone_says_nothing_of_the_room_for_arguments() {
             0xf940_2188,
             BR_X8,
         ];
-        // SP below the caller's, whether the sender's SP is set, whether x29 and x30 are the caller's.
+        // SP below the caller's, whether the sender's SP is set, and whether x29 and x30 are the caller's.
         let stages = [
             (0, false, true),
             (16, false, false),
@@ -71,7 +73,8 @@ fn a_record_that_is_gone_says_nothing_of_the_room_for_arguments() {
             let (caller, return_pc) = compiled_caller(&mut world);
             let adapter = world.adapter(&bytes(&code));
             world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, return_pc);
-            // x29 is the record's from the third instruction on, and x30 the adapter's behind the call.
+            // x29 points to the record from the third instruction on, and x30 is the adapter's behind the
+            // call.
             let fp = if in_registers || number == 1 { 0x1234 } else { CALLER_SP - 16 };
             let lr = if number == 3 || number == 4 { adapter + 12 } else { return_pc };
             let sender_sp = if is_set { CALLER_SP } else { 0x4242 };
@@ -82,8 +85,8 @@ fn a_record_that_is_gone_says_nothing_of_the_room_for_arguments() {
     }
 }
 
-/// Regression: the pair that C2I keeps while a collector is asked for the method's class, and the record below it, were not
-/// counted: the caller had its frame looked for below where it is.
+/// Regression: C2I pushes a pair while a collector is asked for the method's class, and pushes a record below
+/// that pair. Both were not counted, and the caller's frame was searched too low.
 #[test]
 fn an_adapter_that_asks_for_the_methods_class_keeps_a_pair() {
     // stp x10, xzr, [sp, -16]!; stp; mov x29, sp; bl; mov sp, x29; ldp; ldp x10, xzr, [sp], 16; cbnz
@@ -118,12 +121,13 @@ fn an_adapter_that_asks_for_the_methods_class_keeps_a_pair() {
     }
 }
 
-/// Regression: where an interpreted method and its caller were called by bytecodes of one kind, and so return to one place
-/// of the interpreter, the method's own record passed for the adapter's, and the method was passed over.
+/// Regression: if the interpreted method and its caller were called by bytecodes of one kind, both return to
+/// one place of the interpreter. The method's own record was then taken for the adapter's, and the method was
+/// passed over.
 #[test]
 fn each_instruction_to_compiled_code_leads_to_the_interpreted_caller() {
-    // sub x8, sp, 24; and sp, x8, -16; ldr x8, [x12, 64]; ldr x0, [x20, 16]; str x0, [sp, 8]; mov x9, x8; str x12, [x28,
-    // 1000]; br x8
+    // sub x8, sp, 24; and sp, x8, -16; ldr x8, [x12, 64]; ldr x0, [x20, 16]; str x0, [sp, 8]; mov x9, x8;
+    // str x12, [x28, 1000]; br x8
     let with_arguments =
         [0xd100_63e8, 0x927c_ed1f, 0xf940_2188, 0xf940_0a80, 0xf900_07e0, 0xaa08_03e9, 0xf901_f78c, BR_X8];
     let without = [0xf940_2188, 0xf940_0a80, BR_X8];
@@ -131,7 +135,7 @@ fn each_instruction_to_compiled_code_leads_to_the_interpreted_caller() {
         for number in 0..code.len() {
             let mut world = World::new();
             let callers = interpreted_callers(&mut world, DISPATCH, INTERPRETED_FP + 0x20);
-            // C2I, which lies behind, makes a record as well.
+            // C2I, which lies behind I2C, makes a record as well.
             let behind = [&[NOP; 4][..], &FRAME_RECORD, &[NOP, POP_RECORD, 0x9100_03f3]].concat();
             let adapter = world.adapter(&bytes(&[code, &behind].concat()));
             let sp = INTERPRETED_FP - 0x80 - if number > moves_sp { 0x20 } else { 0 };
@@ -144,7 +148,7 @@ fn each_instruction_to_compiled_code_leads_to_the_interpreted_caller() {
     }
 }
 
-/// While C2I has its caller's call patched, x29 leads to its record.
+/// While C2I has its caller's call patched, x29 points to its record.
 #[test]
 fn an_adapter_that_has_called_the_vm_is_left_by_its_record() {
     let mut world = World::new();

@@ -10,8 +10,8 @@ const X0: usize = 0;
 const X19: usize = 19;
 const STALE: u64 = 0x4242;
 
-/// `stp x29, x30, [sp, -16]!; mov x29, sp; sub sp, sp, 0xe0; stp x0, x1, [x29, -64]; nop…; mov sp, x29; ldp x29, x30, [sp],
-/// 16; ret; nop…`
+/// `stp x29, x30, [sp, -16]!; mov x29, sp; sub sp, sp, 0xe0; stp x0, x1, [x29, -64]; nop…; mov sp, x29;
+/// ldp x29, x30, [sp], 16; ret; nop…`
 fn call_stub(world: &mut World) -> u64 {
     let mut code = vec![0xa9bf_7bfd, 0x9100_03fd, 0xd103_83ff, 0xa93c_07a0];
     code.resize(0x10, NOP);
@@ -26,7 +26,8 @@ fn call_stub(world: &mut World) -> u64 {
 fn the_call_stub_leads_to_the_java_frames_before_it_at_each_stage() {
     let base = STACK + 0x400;
     let wrapper = STACK + 0x500;
-    // Offset, SP, x29, whether the wrapper is in x0 alone, whether the return address is in x30 alone.
+    // The offset, SP, x29, whether the wrapper is in x0 alone, and whether the return address is in x30
+    // alone.
     for (offset, sp, fp, in_x0, in_lr) in [
         (0, base + 16, 0x1234, true, true),
         (4, base, 0x1234, true, false),
@@ -48,7 +49,7 @@ fn the_call_stub_leads_to_the_java_frames_before_it_at_each_stage() {
         let frames = world.walk(stub + offset, sp, fp, &registers);
         assert_eq!(frames, [(Stub, stub + offset, 0), (Compiled, outer, 7)], "{offset:#x}");
 
-        // Or to the native code that has called.
+        // Or to the native code that has called Java.
         world.walker = StackWalker::Vmx;
         let frames = world.walk(stub + offset, sp, fp, &registers);
         assert_eq!((frames[0].1, frames[1].1), (stub + offset, 0x5677), "{offset:#x}");
@@ -65,8 +66,8 @@ fn the_call_stub_of_a_threads_first_call_is_the_root() {
 
 #[test]
 fn forward_exception_leads_to_the_frame_that_has_the_exception() {
-    // mov x19, x30; nop; stp x8, x12, [sp, -16]!; blr x8; ldp x8, x12, [sp], 16; mov x30, x19; mov x19, x0; mov x3, x30; nop;
-    // br x19
+    // mov x19, x30; nop; stp x8, x12, [sp, -16]!; blr x8; ldp x8, x12, [sp], 16; mov x30, x19; mov x19, x0;
+    // mov x3, x30; nop; br x19
     let code = [
         0xaa1e_03f3,
         NOP,
@@ -79,7 +80,8 @@ fn forward_exception_leads_to_the_frame_that_has_the_exception() {
         NOP,
         0xd61f_0260,
     ];
-    // The instruction, whether a pair is pushed, whether x30 has the address; else it is behind the call.
+    // The instruction, whether a pair is pushed, and whether x30 has the address. If not, the instruction is
+    // behind the call.
     for (index, pushed, in_lr) in [
         (0, 0, true),
         (1, 0, true),

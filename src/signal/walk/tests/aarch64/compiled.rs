@@ -6,18 +6,19 @@ use super::machine::*;
 use crate::core::record::FrameKind::{self, Compiled};
 use crate::signal::walk::tests::vm_world::*;
 
-/// The signature of a return address lies above it.
+/// The signature in the bits above a return address.
 const SIGNATURE: u64 = 0x5a7e << 48;
 
-/// Offset in the code, SP below the caller's, whether x30 and x29 are the caller's; `exit` is where the frame is removed, or
-/// another entry makes it.
+/// Checks each stage: the label, the offset in the code, SP below the caller's, and whether x30 and x29 are
+/// the caller's. `exit` is the part that removes the frame, or the part in which another entry makes the
+/// frame.
 fn assert_stages(patches: &[(usize, &[u8])], exit: Range<u64>, stages: &[(&str, u64, u64, bool)]) {
     for &(stage, offset, below, in_registers) in stages {
         let mut world = World::new();
         let (caller, return_pc) = compiled_caller(&mut world);
         let (method, code) = world.compiled_with(patches);
         if !in_registers {
-            // The record, signed, on top of the caller's frame or, for a pushed one, where SP is.
+            // The signed record, on top of the caller's frame or, for a pushed one, at SP.
             world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, return_pc | SIGNATURE);
         }
         let (lr, fp) = if in_registers { (return_pc | SIGNATURE, 0x1234) } else { (0x4242, 0x4242) };
@@ -65,7 +66,7 @@ fn each_stage_of_a_large_frame_leads_to_the_caller() {
             ("at ret", 0x10c, 0, true),
         ],
     );
-    // The blob says of a smaller frame where it is complete.
+    // The blob's `frame_complete` belongs to a smaller frame.
     assert_stages(&[(0, &entry)], 8..12, &[("at sub", 8, 16, false)]);
 }
 
@@ -94,11 +95,11 @@ fn the_pairs_that_compiled_code_pushes_are_not_the_frames() {
     );
 }
 
-/// And where it copies arrays that may hold what the other must not, the arrays below those.
+/// For an array copy that needs a type check, C1 has pushed the two arrays before the classes.
 #[test]
 fn the_arrays_below_the_classes_are_counted_too() {
-    // stp x3, x0, [sp, -16]!; ldr w3, [x3, 8]; b.eq cont; stp x3, x0, [sp, -16]!; bl; ldp x3, x0, [sp], 16; cbnz x3, cont; ldp x3,
-    // x0, [sp], 16; b; cont: ldp x3, x0, [sp], 16
+    // stp x3, x0, [sp, -16]!; ldr w3, [x3, 8]; b.eq cont; stp x3, x0, [sp, -16]!; bl; ldp x3, x0, [sp], 16;
+    // cbnz x3, cont; ldp x3, x0, [sp], 16; b; cont: ldp x3, x0, [sp], 16
     let (push, pop) = (0xa9bf_03e3, 0xa8c1_03e3);
     let copy =
         bytes(&[push, 0xb940_0863, 0x5400_00e0, push, BL, pop, 0xb500_0063, pop, 0x1400_0010, pop, NOP]);
@@ -108,7 +109,7 @@ fn the_arrays_below_the_classes_are_counted_too() {
     assert_stages(&[(0x60, &copy)], 0..0, &stages);
 }
 
-/// Regression: a search in a string has a table on the stack, and the frame was looked for where the table is.
+/// Regression: a string search has a table on the stack, and the frame was searched in the table.
 #[test]
 fn the_table_of_a_search_in_a_string_is_not_the_frame() {
     // sub sp, sp, 256; mov x22, 8; mov x8, sp; nop; add sp, sp, 256; b; nop; add sp, sp, 256; b; nop
@@ -131,7 +132,7 @@ fn the_table_of_a_search_in_a_string_is_not_the_frame() {
         let (caller, return_pc) = compiled_caller(&mut world);
         let (method, code) = world.compiled_with(&[(0x60, &bytes(&search))]);
         world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, return_pc | SIGNATURE);
-        // What there is in the table is no address.
+        // The words of the table are no addresses.
         for word in (CALLER_SP - 0x130..CALLER_SP - 0x30).step_by(8) {
             world.set(word, 0x1010_1010_1010_1010);
         }
@@ -140,7 +141,7 @@ fn the_table_of_a_search_in_a_string_is_not_the_frame() {
     }
 }
 
-/// C2 leaves what says where from on the stack while it calls native code.
+/// C2 leaves a pair with the return address on the stack while it calls native code.
 #[test]
 fn a_call_of_native_code_leaves_a_pair_on_the_frame() {
     let mut world = World::new();
@@ -156,7 +157,8 @@ fn a_call_of_native_code_leaves_a_pair_on_the_frame() {
     }
 }
 
-/// Regression: what `Continuation.doYield` keeps over its call of the VM was taken for its own frame.
+/// Regression: the pair that `Continuation.doYield` pushes for its call of the VM was taken for a part of its
+/// frame.
 #[test]
 fn a_call_of_the_vm_leaves_another_pair_on_the_frame() {
     let mut world = World::new();
@@ -171,12 +173,13 @@ fn a_call_of_the_vm_leaves_another_pair_on_the_frame() {
     assert_eq!(frames, [(Compiled, leaf, 7), (Compiled, method, 7), (Compiled, caller, 7)]);
 }
 
-/// Regression: a wrapper of a method handle's intrinsic has no frame but the record around its barrier's call: x30, which that
-/// call has taken, passed for the return address, and where it had called nothing was known of its caller.
+/// Regression: a wrapper of a method handle intrinsic has no frame but the record around its barrier's call.
+/// x30, which that call has changed, was taken for the return address, and behind the call the caller was not
+/// found.
 #[test]
 fn a_method_handles_wrapper_is_left_by_its_barriers_record() {
-    // stp x29, x30, [sp, -16]!; mov x29, sp; stp x0, x1, [sp, -16]!; bl; ldp x0, x1, [sp], 16; mov sp, x29; ldp x29, x30, [sp],
-    // 16; ldr x8, [x12, 64]; br x8
+    // stp x29, x30, [sp, -16]!; mov x29, sp; stp x0, x1, [sp, -16]!; bl; ldp x0, x1, [sp], 16; mov sp, x29;
+    // ldp x29, x30, [sp], 16; ldr x8, [x12, 64]; br x8
     let code = [
         0xa9bf_7bfd,
         0x9100_03fd,
@@ -188,7 +191,7 @@ fn a_method_handles_wrapper_is_left_by_its_barriers_record() {
         0xf940_2188,
         0xd61f_0100,
     ];
-    // SP below the caller's, whether x29 leads to the record, whether x30 is the caller's.
+    // SP below the caller's, whether x29 points to the record, and whether x30 is the caller's.
     let stages = [
         (0, false, true),
         (16, false, true),
@@ -229,7 +232,7 @@ fn a_method_handles_wrapper_is_left_by_its_barriers_record() {
 
 #[test]
 fn a_stub_of_a_call_stands_for_the_call() {
-    // isb; mov x12, method; mov x8, entry; br x8; and the one that reaches further: ldr x8, target; br x8.
+    // isb; mov x12, method; mov x8, entry; br x8. And the stub for far targets: ldr x8, target; br x8.
     let to_interpreter = bytes(&[
         0xd503_3fdf,
         0xd280_000c,

@@ -4,16 +4,17 @@ use super::machine::*;
 use crate::core::record::FrameKind::{Compiled, Stub};
 use crate::signal::walk::tests::vm_world::*;
 
-/// From the blob.
+/// The offset in the blob.
 const HANDLER: u64 = 0xe00;
-/// The frame keeps its own PC at the slot that the method names.
+/// The slot in which the frame keeps its own PC, as the method's `orig_pc_offset` names it.
 const ORIGINAL_PC: u64 = 16;
 
 #[test]
 fn a_deoptimisation_handler_is_a_return_address() {
     // enter; nop…: registers being saved.
     let code = bytes(&[&[0xa9bf_7bfd, 0x9100_03fd][..], &[NOP; 0x10]].concat());
-    // The offset, SP below the method's, whether x29 leads to the record, whether x30 is still the handler.
+    // The label, the offset, SP below the method's, whether x29 points to the record, and whether x30 still
+    // is the handler.
     for (stage, offset, below, has_fp, in_lr) in [
         ("at the push", 0, 0, false, true),
         ("behind it", 4, 16, false, true),
@@ -40,7 +41,7 @@ fn a_deoptimisation_handler_is_a_return_address() {
 
 #[test]
 fn a_deoptimisation_handler_stands_for_the_frame_that_it_leaves() {
-    // adr x30, itself; b. And where a branch does not reach: adr; adrp x8; add x8, x8, 0; br x8.
+    // adr x30, itself; b. And if a branch does not reach the blob: adr; adrp x8; add x8, x8, 0; br x8.
     let near = [0x1000_001e, 0x1400_0010];
     let far = [0x1000_001e, 0x9000_0008, 0x9100_0108, 0xd61f_0100];
     for code in [&near[..], &far] {

@@ -9,7 +9,7 @@ use crate::signal::walk::tests::vm_world::*;
 const X3: usize = 3;
 const STALE: u64 = 0x4242;
 
-/// Where the address is at which the frame was left.
+/// The place of the address at which the frame was left.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Left {
     InX3,
@@ -20,7 +20,7 @@ enum Left {
 #[test]
 fn an_exception_blob_leads_to_the_frame_whose_exception_it_has() {
     use Left::{InLr, InX3, OnStack};
-    // `ldp x29, x3, [sp], 16` of 21 and 25, `ldp x29, x30, [sp], 16` of 11 and 17.
+    // `ldp x29, x3, [sp], 16` of JDK 21 and 25, `ldp x29, x30, [sp], 16` of JDK 11 and 17.
     for (pop, behind) in [(0xa8c1_0ffd, InX3), (0xa8c1_7bfd, InLr)] {
         // stp x29, x30, [sp, -16]!; nop…; the pop; nop; br x8
         let mut code = vec![0xa9bf_7bfd];
@@ -51,7 +51,7 @@ fn an_exception_blob_leads_to_the_frame_whose_exception_it_has() {
 
 #[test]
 fn a_stub_that_jumps_to_a_handler_leads_to_the_handlers_frame() {
-    // Behind `mov x3, x30` and `mov x3, x19`, up to the jump.
+    // From behind `mov x3, x30` or `mov x3, x19` up to the jump.
     for (moves, jump) in [(0xaa1e_03e3, 0xd61f_0020), (0xaa13_03e3, 0xd61f_0260)] {
         for behind in 1..4 {
             let mut world = World::new();
@@ -70,7 +70,7 @@ fn a_stub_that_jumps_to_a_handler_leads_to_the_handlers_frame() {
     }
 }
 
-/// C1's handle_exception_from_callee puts the handler where its return address was, and returns to it.
+/// C1's handle_exception_from_callee replaces its return address by the handler, and returns to that.
 #[test]
 fn a_stub_that_returns_to_a_handler_leads_to_the_handlers_frame() {
     // str x0, [x29, 8]; mov sp, x29; ldp x29, x30, [sp], 16; ret
@@ -103,7 +103,8 @@ fn a_stub_without_frame_size_that_has_called_out_leads_to_its_caller() {
             world.blob(&BlobSpec { name, code: &code, frame_bytes: -8, frame_complete: -1, method: 0 });
         world.objects = object(&[rule(CfaRule::SpPlus(0x10), FpRule::Same)], 42);
         world.memory.put_u64(0x100, 42).put_u64(THREAD, 0).put(THREAD + 24, 8_u32.to_le_bytes());
-        // The VM's function with the stub's return address, pairs that the stub has pushed, and x30 with the exception.
+        // From SP on: the frame of the VM's function with the stub's return address, pairs that the stub has
+        // pushed, and x30 with the exception.
         let sp = CALLER_SP - 0x20 - 16 * pairs;
         world.set(sp + 8, stub + 4);
         for slot in (sp + 0x10..CALLER_SP).step_by(8) {

@@ -1,4 +1,4 @@
-//! Code without call frame information that was written by hand, on aarch64, interrupted at each of its instructions.
+//! Hand-written code without call frame information, on aarch64, interrupted at each of its instructions.
 
 use super::machine::{BL, LR, NOP, RET, bytes};
 use crate::core::record::FrameKind::{self, Native, Unwalkable};
@@ -6,13 +6,13 @@ use crate::core::unwind::{CfaRule, FpRule};
 use crate::signal::walk::tests::native::{BASE, object_with_gap, rule};
 use crate::signal::walk::tests::vm_world::*;
 
-/// The code that no rule covers, behind that of the functions that have called it.
+/// The code that no rule covers, behind the code of the functions that have called it.
 const CODE_START: u64 = BASE + GAP;
 const GAP: u64 = 0x300;
-/// Return addresses into its caller, whose frame x29 leads to, and into the thread's entry.
+/// Return addresses into the code's caller, to whose frame x29 points, and into the thread's entry.
 const CALLER_PC: u64 = BASE + 0x80;
 const ROOT_PC: u64 = BASE + 0x180;
-/// Into a function that cannot be walked.
+/// A return address into a function that cannot be walked.
 const LOST_PC: u64 = BASE + 0x280;
 
 /// The stack pointer at the caller's call, and its frame pointer.
@@ -50,8 +50,8 @@ fn whole(offset: u64) -> Vec<(FrameKind, u64)> {
     vec![(Native, CODE_START + offset), (Native, CALLER_PC - 1), (Native, ROOT_PC - 1)]
 }
 
-/// An instruction, the bytes that the code has on the stack before it, and where x29 and x30 are saved then, from the
-/// caller's stack pointer down; `None` if they are in the registers.
+/// An instruction, the bytes that the code has on the stack before it, and the bytes from the caller's stack
+/// pointer down to the saved x29 and x30; `None` if these are in the registers.
 type Stage = (u32, u64, Option<u64>);
 
 fn assert_each_stage_leads_to_the_caller(stages: &[Stage]) {
@@ -130,7 +130,7 @@ fn an_aligned_frame_is_left_by_the_register_that_keeps_the_stack_pointer() {
         let mut world = world(&code);
         let offset = index * 4;
         let frames = world.walk(CODE_START + offset, sp, CALLER_FP, &[(LR, CALLER_PC), (X19, CALLER_STACK)]);
-        // Before the stack pointer is taken away it is not known what will be aligned.
+        // The path from the first instruction on aligns SP, which is not followed.
         if index != 0 {
             assert_eq!(named(frames), whole(offset), "at {offset}");
         }
@@ -151,7 +151,7 @@ fn a_way_out_is_not_believed_if_nothing_leads_on_from_there() {
     }
 }
 
-/// Work is bounded: code without an end, a jump to a register, a trap.
+/// The work is bounded for code without an end, a jump to a register, and a trap.
 #[test]
 fn code_that_never_returns_is_given_up() {
     for instruction in [0x1400_0000, 0xd61f_0120, 0xd420_0000] {

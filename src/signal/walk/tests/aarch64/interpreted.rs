@@ -62,7 +62,7 @@ fn an_interpreted_frame_takes_its_bytecode_from_the_register_or_the_frame() {
 
 #[test]
 fn each_stage_of_an_interpreter_entry_leads_to_the_caller() {
-    // PC, whether x29 is this frame's.
+    // The label, the PC, and whether x29 is this frame's.
     for (stage, pc, has_fp) in [
         ("at the start", ENTRY_STAGES.code.start, false),
         ("at add x29, sp, 80", ENTRY_STAGES.push_fp, false),
@@ -97,7 +97,7 @@ fn behind_the_restored_record_the_interpreters_frame_is_the_callers() {
     }
 }
 
-/// Regression: an interpreted caller's SP lies below the frames of what it calls, and was refused.
+/// Regression: an interpreted caller's SP lies below the frames of its callees, and was rejected.
 #[test]
 fn an_interpreted_callers_stack_pointer_may_lie_below_the_callee() {
     let mut world = world();
@@ -114,15 +114,15 @@ fn world_with_entry(code: &[u32], sender_sp_register: u8) -> World {
     world
 }
 
-/// Regression: behind the call of an entry without a frame (`Math.sin`) the method was asked for, which is in no register any
-/// more, and the sender's SP, which is in x13 no more (11 and 17).
+/// Regression: behind the call of an entry without a frame (`Math.sin`) the walk read the method, which is in
+/// no register any more, and the sender's SP, which is not in x13 any more (JDK 11 and 17).
 #[test]
 fn each_stage_of_an_entry_that_calls_leads_to_the_caller() {
-    // ldr d0, [x20]; mov sp, x19; mov x23, x30; mov x8, 0; blr x8; br x23; and 17's, by x13 and x19
+    // ldr d0, [x20]; mov sp, x19; mov x23, x30; mov x8, 0; blr x8; br x23. And JDK 17's, with x13 and x19.
     let new = [0xfd40_0280, 0x9100_027f, 0xaa1e_03f7, 0xd280_0008, 0xd63f_0100, 0xd61f_02e0];
     let old = [0xfd40_0280, 0x9100_01bf, 0xaa1e_03f3, 0xd280_0008, 0xd63f_0100, 0xd61f_0260];
     for (code, sender_sp, kept, has_sender_sp) in [(new, X19, X23, true), (old, X13, X19, false)] {
-        // Whether SP is the sender's, whether the call has returned.
+        // The instruction, whether SP is the sender's, and whether the call has returned.
         for (number, is_taken, has_called) in
             [(0, false, false), (1, false, false), (2, true, false), (4, true, false), (5, true, true)]
         {
@@ -145,15 +145,16 @@ fn each_stage_of_an_entry_that_calls_leads_to_the_caller() {
     }
 }
 
-/// Regression: in a collector's barrier in an entry without a frame (`Reference.get`) x29 is the barrier's own, and passed for
-/// the caller's.
+/// Regression: in a collector's barrier in an entry without a frame (`Reference.get`) x29 is the barrier's
+/// own, and was taken for the caller's.
 #[test]
 fn each_stage_of_a_barrier_in_an_entry_leads_to_the_caller() {
     // [mov x19, x13;] ldr x0, [x20]; stp; mov x29, sp; bl; mov sp, x29; ldp; and sp, x19, -16; ret
     let new = [0xf940_0280, 0xa9bf_7bfd, 0x9100_03fd, BL, 0x9100_03bf, 0xa8c1_7bfd, 0x927c_ee7f, RET];
     let old = [&[0xaa0d_03f3][..], &new].concat();
     for (code, sender_sp, first) in [(&new[..], X19, 0), (&old, X13, 1)] {
-        // The instruction of 21's, whether a record is pushed, whether x29 leads to it, whether x30 is gone.
+        // The instruction of JDK 21's code, whether a record is pushed, whether x29 points to it, and whether
+        // x30 has been changed.
         for (number, is_pushed, has_fp, has_called) in [
             (0, false, false, false),
             (1, false, false, false),
@@ -177,7 +178,7 @@ fn each_stage_of_a_barrier_in_an_entry_leads_to_the_caller() {
                     false => (root_pc, ENTRY_FP, CALLER_SP),
                 };
                 let pc = FRAMELESS.code.start + 4 * (first + number);
-                // Arguments lie between.
+                // Arguments lie between the sender's SP and the entry's SP.
                 let top = sender - 0x20;
                 world.set(top - 16, fp).set(top - 8, return_pc);
                 let sp = match number {
@@ -187,7 +188,7 @@ fn each_stage_of_a_barrier_in_an_entry_leads_to_the_caller() {
                 };
                 let own_fp = if has_fp { top - 16 } else { fp };
                 let lr = if has_called { pc } else { return_pc };
-                // x19 is kept over the call, and the others are not.
+                // x19 is preserved across the call, and the other registers are not.
                 let over_call = |value| if number > 3 { 0x4242 } else { value };
                 let registers =
                     [(LR, lr), (METHOD, over_call(method)), (X13, over_call(sender)), (X19, sender)];
@@ -204,7 +205,8 @@ fn each_stage_of_a_barrier_in_an_entry_leads_to_the_caller() {
     }
 }
 
-/// Regression: the record of such a barrier, from which the VM was called, passed for an interpreter frame.
+/// Regression: the record of such a barrier, from which the VM was called, was taken for an interpreter
+/// frame.
 #[test]
 fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
     // stp; mov x29, sp; bl; mov sp, x29; ldp; ret; and an entry that calls without a record.
@@ -227,18 +229,19 @@ fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
     }
 }
 
-/// Regression: a compiled caller of an entry without a frame was not looked for where that had called a stub, and x29, which
-/// leads past it, was taken for the frame of the entry's caller.
+/// Regression: when an entry without a frame had called a stub, its compiled caller was not searched. x29,
+/// which leads past the caller, was taken for the frame of the entry's caller.
 #[test]
 fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_compiled_caller() {
-    // ldr d0, [x20]; mov sp, x19; mov x23, x30; mov x8, 0; blr x8; br x23; and 17's, by x13 and x19
+    // ldr d0, [x20]; mov sp, x19; mov x23, x30; mov x8, 0; blr x8; br x23. And JDK 17's, with x13 and x19.
     let new = [0xfd40_0280, 0x9100_027f, 0xaa1e_03f7, 0xd280_0008, 0xd63f_0100, 0xd61f_02e0];
     let old = [0xfd40_0280, 0x9100_01bf, 0xaa1e_03f3, 0xd280_0008, 0xd63f_0100, 0xd61f_0260];
-    // The stub's code, and what is in the register that the entry keeps x30 in: stp x29, x30, [sp, -16]!; mov x29, sp; stp
-    // x19, xzr, [sp, -16]!; nop; ldp x19, xzr, [sp], 16; ldp x29, x30, [sp], 16; ret.
+    // The stub's code, which uses the register in which the entry of JDK 17 keeps x30: stp x29, x30, [sp,
+    // -16]!; mov x29, sp; stp x19, xzr, [sp, -16]!; nop; ldp x19, xzr, [sp], 16; ldp x29, x30, [sp], 16; ret.
     let stub_code = [0xa9bf_7bfd, 0x9100_03fd, 0xa9bf_7ff3, NOP, 0xa8c1_7ff3, 0xa8c1_7bfd, RET];
     for (code, sender_sp, kept) in [(new, X19, X23), (old, X13, X19)] {
-        // The stub's instruction, SP below the sender's, whether x29 leads to its record, whether x19 is its own.
+        // The stub's instruction, SP below the sender's, whether x29 points to the stub's record, and whether
+        // x19 has the stub's value.
         for (number, below, has_fp, has_x19) in [
             (0, 0, false, false),
             (1, 16, false, false),
@@ -264,11 +267,11 @@ fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_compiled_caller(
     }
 }
 
-/// Regression: behind a C function the return address was in no register that was known, and x29, which leads past the
+/// Regression: behind a C function no known register had the return address. x29, which leads past the
 /// compiled caller, was taken for the frame of the entry's caller.
 #[test]
 fn a_c_function_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
-    // ldr d0, [x20]; mov sp, x19; mov x23, x30; mov x8, 0; blr x8; br x23; and 17's, by x13 and x19
+    // ldr d0, [x20]; mov sp, x19; mov x23, x30; mov x8, 0; blr x8; br x23. And JDK 17's, with x13 and x19.
     let new = [0xfd40_0280, 0x9100_027f, 0xaa1e_03f7, 0xd280_0008, 0xd63f_0100, 0xd61f_02e0];
     let old = [0xfd40_0280, 0x9100_01bf, 0xaa1e_03f3, 0xd280_0008, 0xd63f_0100, 0xd61f_0260];
     let entry = FRAMELESS.code.start + 20;
@@ -291,21 +294,21 @@ fn a_c_function_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
     }
 }
 
-/// Regression: in a C function that a collector's barrier in an entry had called, the compiled caller was not looked for, and
-/// the barrier's record was taken for that of an interpreter frame.
+/// Regression: in a C function that a collector's barrier in an entry had called, the compiled caller was not
+/// searched, and the barrier's record was taken for that of an interpreter frame.
 #[test]
 fn a_c_function_that_a_barrier_in_an_entry_has_called_leads_to_the_entrys_caller() {
     // [mov x19, x13;] ldr x0, [x20]; stp; mov x29, sp; bl; mov sp, x29; ldp; and sp, x19, -16; ret
     let new = [0xf940_0280, 0xa9bf_7bfd, 0x9100_03fd, BL, 0x9100_03bf, 0xa8c1_7bfd, 0x927c_ee7f, RET];
     let old = [&[0xaa0d_03f3][..], &new].concat();
-    // Where the sender's SP is nowhere: as old, without the first instruction.
+    // In the last case no place has the sender's SP: the old code without its first instruction.
     for (code, sender_sp, is_told) in [(&new[..], X19, true), (&old, X13, true), (&new, X13, false)] {
         let entry = FRAMELESS.code.start + 4 * (code.len() as u64 - 4);
         for way in each_way_to_keep(X19) {
             for is_interpreted in [false, true] {
                 let mut world = world_with_entry(code, sender_sp as u8);
                 let (caller, method, callers) = called_by_compiled(&mut world);
-                // Arguments lie between, and the barrier has saved registers.
+                // Arguments lie between the caller's SP and the record, and the barrier has saved registers.
                 let record = caller.sp - 0x30;
                 let return_pc = if is_interpreted { DISPATCH } else { caller.pc };
                 world.set(record, caller.fp).set(record + 8, return_pc);
@@ -333,7 +336,7 @@ fn a_removed_interpreter_frame_leads_to_the_frame_that_is_to_handle_the_exceptio
     let code = bytes(&[RET]);
     let name = "StubRoutines (1)";
     let stub = world.frameless_blob(name, &code);
-    // The exception and the return address, below them a pair for the call.
+    // The exception and the return address, with a pair for the call below.
     let sp = CALLER_SP - 32;
     world.set(sp + 16, 0x4242).set(sp + 24, return_pc);
     let frames = world.walk(stub, sp, ENTRY_FP, &[(LR, RETURN)]);

@@ -1,4 +1,4 @@
-//! What the little VM's code looks like on aarch64, and where registers are.
+//! The little VM's code on aarch64, and the indices of registers.
 
 use libc::{mcontext_t, siginfo_t, ucontext_t};
 
@@ -13,12 +13,12 @@ pub(in crate::signal::walk::tests) const LR: usize = 30;
 pub(in crate::signal::walk::tests) const SENDER_SP_REGISTER: u8 = 19;
 pub(in crate::signal::walk::tests) const CALL_WRAPPER: i32 = -8;
 
-/// What a call leaves on the stack, and in registers if the call stub makes it.
+/// The bytes that a call pushes, and the registers that it sets if the call stub makes it.
 pub(in crate::signal::walk::tests) const PUSHED_BY_CALL: u64 = 0;
 pub(in crate::signal::walk::tests) const CALLED_BY_CALL_STUB: &[(usize, u64)] = &[(LR, CALL_STUB_RETURN)];
 
 const MCONTEXT: u64 = (size_of::<siginfo_t>() + std::mem::offset_of!(ucontext_t, uc_mcontext)) as u64;
-/// From a signal frame's start.
+/// Offsets from a signal frame's start.
 pub(in crate::signal::walk::tests) const SIGNAL_FRAME_PC: u64 =
     MCONTEXT + std::mem::offset_of!(mcontext_t, pc) as u64;
 pub(in crate::signal::walk::tests) const SIGNAL_FRAME_SP: u64 =
@@ -31,13 +31,14 @@ pub(in crate::signal::walk::tests) const NOP: u32 = 0xd503_201f;
 pub(in crate::signal::walk::tests) const BL: u32 = 0x9400_0000;
 pub(in crate::signal::walk::tests) const RET: u32 = 0xd65f_03c0;
 
-/// Instructions as they lie in memory.
+/// The bytes of instructions in memory.
 pub(in crate::signal::walk::tests) fn bytes(code: &[u32]) -> Vec<u8> {
     code.iter().flat_map(|code| code.to_le_bytes()).collect()
 }
 
-/// `sub sp, sp, 0x30; stp x29, x30, [sp, 0x20]; …`, a call whose return address is at 0x80, and the exit at 0x100: `ldp x29,
-/// x30, [sp, 0x20]; add sp, sp, 0x30; ldr x8, [x28, 0x448]; cmp sp, x8; b.hi; ret`.
+/// Code of a method: `sub sp, sp, 0x30; stp x29, x30, [sp, 0x20]; …`, a call whose return address is at 0x80,
+/// and the exit at 0x100: `ldp x29, x30, [sp, 0x20]; add sp, sp, 0x30; ldr x8, [x28, 0x448]; cmp sp, x8;
+/// b.hi; ret`.
 pub(in crate::signal::walk::tests) fn compiled_code() -> Vec<u8> {
     let mut code = vec![NOP; 0x80];
     code[..2].copy_from_slice(&[0xd100_c3ff, 0xa902_7bfd]);
@@ -47,8 +48,8 @@ pub(in crate::signal::walk::tests) fn compiled_code() -> Vec<u8> {
     bytes(&code)
 }
 
-/// `stp x0, x1, [sp, -n]!; stp x2, x3, [sp, 16]; bl slow_path; ldp x2, x3, [sp, 16]; ldp x0, x1, [sp], n; b
-/// continuation`; then `ldp x0, x1, [sp], n; b`.
+/// `stp x0, x1, [sp, -n]!; stp x2, x3, [sp, 16]; bl slow_path; ldp x2, x3, [sp, 16]; ldp x0, x1, [sp], n;
+/// b continuation`, followed by `ldp x0, x1, [sp], n; b`.
 pub(in crate::signal::walk::tests) fn barrier_stubs() -> Vec<BarrierStub> {
     let words = BARRIER_SAVES as u32 / 8;
     let push = 0xa980_07e0 | (words.wrapping_neg() & 0x7f) << 15;
@@ -76,7 +77,7 @@ pub(in crate::signal::walk::tests) const CONTINUATION_EXIT: ContinuationExit = C
     return_address: Some(LR),
 };
 
-/// Has the jump at the beginning of `code` lead so much further.
+/// Moves the target of the jump at the beginning of `code` by `bytes`.
 pub(in crate::signal::walk::tests) fn move_jump(code: &mut [u8], bytes: i32) {
     let jump: &mut [u8; 4] = code.first_chunk_mut().unwrap();
     let instruction = u32::from_le_bytes(*jump);
@@ -84,16 +85,16 @@ pub(in crate::signal::walk::tests) fn move_jump(code: &mut [u8], bytes: i32) {
     *jump = (instruction & 0xfc00_0000 | words).to_le_bytes();
 }
 
-/// `bl`, and an instruction that is none.
+/// `bl`, and an instruction that is not a call.
 pub(in crate::signal::walk::tests) const CALL: &[u8] = &0x9400_0040_u32.to_le_bytes();
 pub(in crate::signal::walk::tests) const NO_CALL: &[u8] = &0xd503_201f_u32.to_le_bytes();
 
-/// A pointer of ZGC's, of one of the four remappings.
+/// A coloured pointer of ZGC with one of the four remappings.
 pub(in crate::signal::walk::tests) fn coloured(address: u64, remapping: u32) -> u64 {
     address << 16 | (0xf000 ^ 0x1000 << remapping)
 }
 
-/// The bits that pointers of this remapping do not have.
+/// The bits that pointers with this remapping do not have.
 pub(in crate::signal::walk::tests) fn bad_mask(remapping: u32) -> u64 {
     0x1000 << remapping
 }

@@ -1,4 +1,4 @@
-//! Stubs on aarch64.
+//! Interrupted stubs on aarch64.
 
 use super::machine::*;
 use crate::core::record::FrameKind::{Compiled, Native, Stub, Unwalkable};
@@ -23,7 +23,8 @@ fn a_stub_with_a_frame_record_or_without_leads_to_the_caller() {
     let mut code = vec![0xa9bf_7bfd, 0x9100_03fd];
     code.resize(0x10, NOP);
     code.extend([0x9100_03bf, 0xa8c1_7bfd, RET]);
-    // Offset, SP below the caller's, whether x29 and x30 still have what the caller's were; x30's else is the stub's.
+    // The label, the offset, SP below the caller's, whether x30 has the return address (else an address of
+    // the stub), and whether x29 points to the record.
     for (stage, offset, below, in_lr, has_fp) in [
         ("at the push", 0, 0, true, false),
         ("at mov x29, sp", 4, 16, true, false),
@@ -61,7 +62,8 @@ fn a_leaf_stub_leads_to_its_caller_whatever_it_has_pushed() {
 fn slow_subtype_check_leads_over_the_classes_that_its_caller_has_pushed() {
     // stp x0, x2, [sp, -32]!; stp x4, x5, [sp, 16]; nop; ldp x4, x5, [sp, 16]; ldp x0, x2, [sp], 32; ret
     let code = [0xa9be_0be0, 0xa901_17e4, NOP, 0xa941_17e4, 0xa8c2_0be0, RET];
-    // The caller: stp x4, x0, [sp, -16]!; bl; ldr x4, [sp], 16. And with the arrays below the classes.
+    // The caller: stp x4, x0, [sp, -16]!; bl; ldr x4, [sp], 16. And a caller that has pushed the arrays
+    // before the classes.
     let classes = [NOP, 0xa9bf_03e4, BL, 0xf841_07e4];
     let arrays = [0xa9bf_03e4, 0xa9bf_03e4, BL, 0xa8c1_03e4];
     for (call, passed) in [(bytes(&classes), 16), (bytes(&arrays), 32)] {
@@ -107,8 +109,8 @@ fn vtable_and_itable_stubs_have_the_return_address_in_x30() {
         let (caller, return_pc) = compiled_caller(&mut world);
         let (_, gone) = world.compiled();
         let stub = stub(&mut world, "vtable chunks", &code, 0);
-        // x29 is the caller's, and leads to a frame that is older; the call has been patched meanwhile, so that the return
-        // address does not look like one.
+        // x29 is the caller's, and points to an older frame. The call has been patched meanwhile, so the
+        // return address is not behind a call.
         world.set(CALLER_SP + 0x40, 0x1234).set(CALLER_SP + 0x48, gone + 0x80);
         let registers = [(LR, return_pc + 4)];
         let frames = world.walk(stub + offset, CALLER_SP, CALLER_SP + 0x40, &registers);
@@ -116,13 +118,15 @@ fn vtable_and_itable_stubs_have_the_return_address_in_x30() {
     }
 }
 
-/// Regression: in a collector's barrier x29 is the barrier's own, which is no interpreter frame, and x30 is gone. Regression:
-/// where an adapter had made room for arguments, the caller's frame was looked for below where it is.
+/// Regression: in a collector's barrier x29 is the barrier's own, which is no interpreter frame, and x30 has
+/// been changed. Regression: when an adapter had made room for arguments, the caller's frame was searched too
+/// low.
 #[test]
 fn a_method_handles_entry_leads_to_the_caller() {
-    // ldr x12, [x20], 8; enter; bl; leave; ldr x8, [x12, 64]; br x8; behind it another entry
+    // ldr x12, [x20], 8; enter; bl; leave; ldr x8, [x12, 64]; br x8; followed by another entry
     let code = [0xf840_868c, ENTER[0], ENTER[1], BL, LEAVE[0], LEAVE[1], 0xf940_2188, 0xd61f_0100, NOP];
-    // The instruction, whether a record is pushed, whether x29 leads to it, whether x30 is the barrier's.
+    // The instruction, whether a record is pushed, whether x29 points to it, and whether x30 is the
+    // barrier's.
     for (number, is_pushed, has_fp, has_called) in [
         (0, false, false, false),
         (1, false, false, false),
@@ -163,7 +167,8 @@ fn a_method_handles_entry_leads_to_the_caller() {
     }
 }
 
-/// Regression: a compiled caller, whose SP is above the arguments, was taken to be right above the record.
+/// Regression: the frame of a compiled caller, whose SP is above the arguments, was searched right above the
+/// record.
 #[test]
 fn a_c_function_that_a_method_handles_entry_has_called_leads_to_the_entrys_caller() {
     const X13: u8 = 13;
@@ -176,7 +181,7 @@ fn a_c_function_that_a_method_handles_entry_has_called_leads_to_the_entrys_calle
                 world.layout.stubs.interpreter_code.sender_sp_register = sender_sp_register;
                 let (caller, method, callers) = called_by_compiled(&mut world);
                 let pc = stub(&mut world, "MethodHandles adapters", &code, 0) + 16;
-                // Arguments lie between, and the barrier has saved registers.
+                // Arguments lie between the caller's SP and the record, and the barrier has saved registers.
                 let record = caller.sp - 0x30;
                 let return_pc = if is_interpreted { DISPATCH } else { caller.pc };
                 world.set(record, caller.fp).set(record + 8, return_pc);
@@ -195,11 +200,12 @@ fn a_c_function_that_a_method_handles_entry_has_called_leads_to_the_entrys_calle
     }
 }
 
-/// What the entry barrier's stub tells the VM of the thread's last frame before it makes its own, its frame, four words for
-/// the VM's answer, the call, and both ways out.
+/// The entry barrier's stub. It sets the thread's last frame for the VM, makes its own frame and four words
+/// for the VM's answer, calls the VM, and leaves in one of two ways.
 fn entry_barrier(world: &mut World) -> u64 {
-    // mov x8, sp; str x8, [x28, 0x80]; enter; add x9, sp, 8; sub sp, sp, 32; stp x0, x1, [sp, -32]!; bl; ldp x0, x1, [sp], 32;
-    // cbnz x8, 12; leave; ret; ldp x8, x29, [sp]; ldp x30, x9, [sp, 16]; mov sp, x8; br x9
+    // mov x8, sp; str x8, [x28, 0x80]; enter; add x9, sp, 8; sub sp, sp, 32; stp x0, x1, [sp, -32]!; bl;
+    // ldp x0, x1, [sp], 32; cbnz x8, 12; leave; ret; ldp x8, x29, [sp]; ldp x30, x9, [sp, 16];
+    // mov sp, x8; br x9
     let code = [
         0x9100_03e8,
         0xf900_4388,
@@ -224,10 +230,11 @@ fn entry_barrier(world: &mut World) -> u64 {
     start
 }
 
-/// The method's x29 may be near above the stack's end as well, an older frame's.
+/// The method's x29 may also be that of an older frame, little above the stub's SP.
 #[test]
 fn the_entry_barriers_stub_leads_to_the_method_that_has_called_it() {
-    // The instruction, SP below the method's, whether x29 leads to the record, whether x30 is the stub's.
+    // The instruction, SP below the method's, whether x29 points to the record, and whether x30 is the
+    // stub's.
     for (number, below, has_fp, has_called) in [
         (0, 0, false, false),
         (2, 0, false, false),
@@ -247,7 +254,8 @@ fn the_entry_barriers_stub_leads_to_the_method_that_has_called_it() {
             let (_, gone) = world.compiled();
             let barrier = entry_barrier(&mut world);
             world.memory.put(CALL_STUB_RETURN - 4, CALL);
-            // Below the record older calls have left their return addresses, and above what the method's x29 leads to is one.
+            // Return addresses of older calls lie below the record. The word above the address in the
+            // method's x29 is one, too.
             for word in 3..0x14 {
                 world.set(CALLER_SP - 8 * word, gone + 0x80);
             }
@@ -266,11 +274,12 @@ fn the_entry_barriers_stub_leads_to_the_method_that_has_called_it() {
     }
 }
 
-/// Regression: where a method was about to be looked up again by its caller, x29 and then x30 passed for the stub's own, and
-/// the caller was passed over or not found.
+/// Regression: when the caller was about to resolve a method again, x29 and then x30 were taken for the
+/// stub's own, and the caller was passed over or not found.
 #[test]
 fn the_entry_barriers_stub_leads_past_a_method_that_is_resolved_again() {
-    // The instruction, whether x29 is the caller's already, whether x30 has the return address, whether SP is the caller's.
+    // The instruction, whether x29 is the caller's already, whether x30 has the return address, and whether
+    // SP is the caller's.
     for (number, has_fp, in_lr, is_left) in
         [(13, false, false, false), (14, true, false, false), (15, true, true, false), (16, true, true, true)]
     {
@@ -299,12 +308,12 @@ fn the_entry_barriers_stub_leads_past_a_method_that_is_resolved_again() {
     }
 }
 
-/// Regression: where JNI's fast getters call the slow ones, SP with their record passed for the caller's.
+/// Regression: when JNI's fast getters call the slow ones, SP below their record was taken for the caller's.
 #[test]
 fn a_leaf_stub_below_native_code_returns_by_x30_or_its_record() {
     // nop…; ret; enter; nop; blr x8; leave; ret
     let code = [&[NOP; 4][..], &[RET], &ENTER, &[NOP, 0xd63f_0100], &LEAVE, &[RET]].concat();
-    // The instruction, whether a record is pushed, whether x29 leads to it, whether x30 is the stub's.
+    // The instruction, whether a record is pushed, whether x29 points to it, and whether x30 is the stub's.
     for (number, is_pushed, has_fp, has_called) in [
         (0, false, false, false),
         (4, false, false, false),
@@ -318,7 +327,7 @@ fn a_leaf_stub_below_native_code_returns_by_x30_or_its_record() {
     ] {
         let mut world = World::new();
         world.java_thread = 0;
-        // A frame of two words, and what ends the stack.
+        // A rule for a frame of two words, and the rule at the end of the stack.
         let end = rule(CfaRule::EndOfStack, FpRule::Same);
         world.objects = object(&[rule(CfaRule::SpPlus(0x10), FpRule::Same), end], 42);
         world.memory.put_u64(0x100, 42).put(BASE + 0x7c, CALL);
@@ -336,7 +345,7 @@ fn a_leaf_stub_below_native_code_returns_by_x30_or_its_record() {
         let expected = [(Stub, pc, 0), (Native, BASE + 0x7f, 3), (Native, BASE + 0x17f, 3)];
         assert_eq!(frames, expected, "instruction {number}");
     }
-    // What is no return address is not followed.
+    // A register value that is no return address is not followed.
     let mut world = World::new();
     world.java_thread = 0;
     world.objects = object(&[rule(CfaRule::EndOfStack, FpRule::Same)], 42);

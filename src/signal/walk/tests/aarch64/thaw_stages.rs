@@ -1,5 +1,5 @@
-//! The stubs that thaw, and those that pass an exception on to a frozen frame, once the frame is on the stack again, on
-//! aarch64.
+//! The stubs that thaw, and the stubs that pass an exception on to a frozen frame, once the frame is on the
+//! stack again, on aarch64.
 
 use super::machine::*;
 use crate::core::record::FrameKind::{Compiled, Stub};
@@ -15,7 +15,8 @@ const TAKE_STACK: [u32; 2] = [0xd100_413f, 0x9100_03fd];
 /// `mov sp, x29; ldp x29, x30, [sp], 16`
 const LEAVE: [u32; 2] = [0x9100_03bf, 0xa8c1_7bfd];
 
-/// A scene with this code from where the stub takes the thawed frame's stack, and that frame at `sp`: its method.
+/// A scene with this code from the instruction on by which the stub switches to the thawed frame's stack, and
+/// with the thawed frame at `sp`. Returns the scene and the frame's method.
 fn thawed(code: &[u32], sp: u64) -> (Scene, u64) {
     let mut scene = Scene::new();
     let (method, method_code) = scene.world.compiled();
@@ -29,7 +30,7 @@ fn thawed_frames_are_walked_from_the_register_that_has_their_stack_pointer() {
     let sp = ENTRY - 0x30;
     let room = ENTRY - 0x200;
     let code = [&TAKE_STACK[..], &LEAVE, &[RET, NOP]].concat();
-    // From where, SP, which register has the frame's.
+    // The offset, SP, and the register with the frame's SP.
     for (offset, own_sp, register) in [
         (RETURNED - 4, room - 16, Some(X0)),
         (RETURNED, room, Some(X0)),
@@ -73,8 +74,9 @@ fn an_exception_is_passed_on_to_a_frozen_frame() {
 #[test]
 fn the_frame_that_an_exception_is_thrown_to_is_walked_at_each_stage() {
     let sp = ENTRY - 0x30;
-    // The instruction, and what lies below the frame's SP: sub sp, x9, 16; mov x29, sp; ldr x1, [x29, 8]; mov x19, x0; stp x8,
-    // x12, [sp, -16]!; three moves to x8; blr x8; ldp x8, x12, [sp], 16; mov x1, x0; mov x0, x19; leave; mov x3, x30; br x1
+    // The instruction, and the bytes below the frame's SP: sub sp, x9, 16; mov x29, sp; ldr x1, [x29, 8]; mov
+    // x19, x0; stp x8, x12, [sp, -16]!; three moves to x8; blr x8; ldp x8, x12, [sp], 16; mov x1, x0; mov x0,
+    // x19; leave; mov x3, x30; br x1
     let instructions = [
         (TAKE_STACK[0], 0x1d0),
         (TAKE_STACK[1], 16),

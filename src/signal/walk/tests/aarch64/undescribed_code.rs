@@ -6,10 +6,11 @@ use crate::core::unwind::{CfaRule, FpRule};
 use crate::signal::walk::tests::native::{BASE, object, rule};
 use crate::signal::walk::tests::vm_world::*;
 
-/// Where no rule is.
+/// An address that no rule covers.
 const PLT: u64 = BASE - 0x1000;
 
-/// The walk from a PLT's instruction at `offset` of `code`, called from the object's second rule on.
+/// Walks from the PLT's instruction at `offset` of `code`, which code with the object's first rule has
+/// called.
 fn frames(code: &[u32], offset: u64) -> Vec<(FrameKind, u64)> {
     let mut world = World::new();
     world.java_thread = 0;
@@ -18,7 +19,7 @@ fn frames(code: &[u32], offset: u64) -> Vec<(FrameKind, u64)> {
     world.memory.put_u64(0x100, 42).put(PLT, bytes(code));
     let sp = STACK + 0x100;
     world.set(sp + 8, BASE + 0x180);
-    // x29 is the caller's, of an older frame.
+    // x29 is the caller's, and points to an older frame.
     world.set(sp + 0x40, 0).set(sp + 0x48, BASE + 0x20);
     let frames = world.walk(PLT + offset, sp, sp + 0x40, &[(LR, BASE + 0x80)]);
     frames.iter().map(|frame| (frame.0, frame.1)).collect()

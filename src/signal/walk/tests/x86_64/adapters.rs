@@ -1,18 +1,19 @@
-//! Adapters.
+//! Interrupted adapters on x86_64.
 
 use super::machine::{BARRIER, BARRIER_RETURNED, barrier_stages};
 use crate::core::record::FrameKind::{Compiled, Stub};
 use crate::signal::walk::tests::vm_world::*;
 
-/// Regression: at a C2I adapter's barriers r13 still was what an earlier call had left there, and passed for the
-/// caller's SP (all versions).
+/// Regression: at a C2I adapter's barriers r13 still had a value from an earlier call, which was taken for
+/// the caller's SP (all versions).
 #[test]
 fn an_adapter_takes_the_senders_sp_from_r13_only_once_it_is_there() {
-    // The barriers, then 21's and 17's way to save the sender's SP.
+    // The barriers, then the instructions of JDK 21 and of JDK 17 that save the sender's SP.
     let after_21 = [&[0x90; 0x100][..], &[0x4c, 0x8d, 0x6c, 0x24, 0x08], &[0x58, 0x90, 0x50]].concat();
     let after_17 = [&[0x90; 0x100][..], &[0x58, 0x4c, 0x8b, 0xec], &[0x90; 4]].concat();
     let stale = CALLER_SP + 0x40;
-    // PC, bytes between SP and the caller's SP, whether the return address is in rax, r13.
+    // The label, the code, the offset, the bytes between SP and the caller's SP, whether the return address
+    // is in rax, and r13.
     let stages = [
         ("21, at the barriers", &after_21, 0x20, 8, false, stale),
         ("21, at lea", &after_21, 0x100, 8, false, stale),
@@ -35,7 +36,8 @@ fn an_adapter_takes_the_senders_sp_from_r13_only_once_it_is_there() {
     }
 }
 
-/// Regression: a C2I adapter that has its caller's call patched was left by whatever rax held.
+/// Regression: for a C2I adapter that has its caller's call patched, the walk went on at the address in rax,
+/// whatever it was.
 #[test]
 fn an_adapter_that_has_its_caller_patched_keeps_its_sp_in_r13() {
     let mut world = World::new();
@@ -47,11 +49,11 @@ fn an_adapter_that_has_its_caller_patched_keeps_its_sp_in_r13() {
     assert_eq!(frames, [(Stub, adapter + 0x20, 0), (Compiled, caller, 7)]);
 }
 
-/// Regression: the caller of a C2I adapter that has called the VM to have it patched was looked for by RBP, which is the
-/// caller's own: callers were passed over, and others made up.
+/// Regression: the caller of a C2I adapter that has called the VM to patch the call was searched by RBP,
+/// which is the caller's own. Callers were passed over, and others invented.
 #[test]
 fn an_adapter_that_has_called_the_vm_is_left_by_the_registers_that_it_has_saved() {
-    // The size is that of FXSAVE's area, or of XSAVE's.
+    // The size of FXSAVE's area, and of XSAVE's.
     for (padding, size) in [(0, 512), (8, 512), (0, 2688)] {
         let mut world = World::new();
         let (caller, return_pc) = compiled_caller(&mut world);
@@ -65,7 +67,7 @@ fn an_adapter_that_has_called_the_vm_is_left_by_the_registers_that_it_has_saved(
         let base = sender - padding - 144;
         let sp = base - size;
         world.set(sender, return_pc).set(base + 16, sender).set(base + 80, 0x1234).set(base + 120, return_pc);
-        // What RBP leads to is a frame, too, but not the next one.
+        // RBP points to a frame, too, but not to the next one.
         world.set(CALLER_SP + 0x40, CALLER_SP + 0x80).set(CALLER_SP + 0x48, return_pc);
         world.set(sp - 8, adapter + 0x40).set(sp - 16, CALLER_SP + 0x40);
         let frames = world.walk(vm_code + 0x80, sp - 0x30, 0x1234, &[]);
@@ -74,17 +76,18 @@ fn an_adapter_that_has_called_the_vm_is_left_by_the_registers_that_it_has_saved(
     }
 }
 
-/// Regression: what an earlier call had left where the arguments' room is passed for the return address, which is in rax
-/// meanwhile.
+/// Regression: the word that an earlier call had left in the room for the arguments was taken for the return
+/// address, which is in rax meanwhile.
 #[test]
 fn each_instruction_to_compiled_code_leads_to_the_interpreted_caller() {
-    // The instruction, and what it does to the stack: whether it takes the return address off, makes room, or puts it back.
+    // The instructions, and their effects on the stack: popping the return address, making room, or pushing
+    // the address again.
     let pop: (&[u8], _) = (&[0x58], Some((0, true)));
     let room: (&[u8], _) = (&[0x48, 0x83, 0xec, 0x18], Some((0x18, true)));
     let align: (&[u8], _) = (&[0x48, 0x83, 0xe4, 0xf0], Some((8, true)));
     let push: (&[u8], _) = (&[0x50], Some((8, false)));
-    // mov r11, rsp; mov rax, r11; mov r11, [rbx + 0x40]; mov rsi, [rax + 8]; mov [rsp + 8], rsi; mov [r15 + 0x3e8], rbx; jmp
-    // r11
+    // mov r11, rsp; mov rax, r11; mov r11, [rbx + 0x40]; mov rsi, [rax + 8]; mov [rsp + 8], rsi;
+    // mov [r15 + 0x3e8], rbx; jmp r11
     let keep: (&[u8], _) = (&[0x4c, 0x8b, 0xdc], None);
     let load: [(&[u8], _); 6] = [
         (&[0x49, 0x8b, 0xc3], None),
@@ -106,7 +109,7 @@ fn each_instruction_to_compiled_code_leads_to_the_interpreted_caller() {
             let mut world = World::new();
             let callers = interpreted_callers(&mut world, DISPATCH + 0x40, INTERPRETED_FP + 0x20);
             let (_, gone) = world.compiled();
-            // An argument; below it earlier calls have left their return addresses.
+            // An argument. Below it are return addresses of earlier calls.
             world.set(sender_sp, 0x4242);
             for word in 1..0x10 {
                 world.set(sender_sp - 8 * word, gone + 0x80);
@@ -128,8 +131,9 @@ fn each_instruction_to_compiled_code_leads_to_the_interpreted_caller() {
     }
 }
 
-/// Regression: a barrier in a C2I adapter saves registers, and calls the collector for the class of some methods: what lay on
-/// top of the stack passed for the return address, or there was none (17 to 25).
+/// Regression: a barrier in a C2I adapter saves registers, and calls the collector for the class of some
+/// methods. The word on top of the stack was taken for the return address, or no return address was found
+/// (JDK 17 to 25).
 #[test]
 fn an_adapter_in_a_barrier_is_left_over_what_that_has_saved() {
     for (number, (offset, saved)) in barrier_stages().into_iter().enumerate() {

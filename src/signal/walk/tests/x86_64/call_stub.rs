@@ -18,12 +18,12 @@ fn call_stub(world: &mut World) -> u64 {
     start
 }
 
-/// Regression: the call stub, in which a thread is before Java and behind it, had no caller.
+/// Regression: the call stub had no caller. A thread is in it both before and after the Java code.
 #[test]
 fn the_call_stub_leads_to_the_java_frames_before_it_at_each_stage() {
     let base = STACK + 0x400;
     let wrapper = STACK + 0x500;
-    // Offset, SP, RBP, whether the wrapper is in RDI alone.
+    // The offset, SP, RBP, and whether the wrapper is in RDI alone.
     for (offset, sp, fp, in_register) in [
         (0, base + 8, 0x1234, true),
         (1, base, 0x1234, true),
@@ -45,7 +45,7 @@ fn the_call_stub_leads_to_the_java_frames_before_it_at_each_stage() {
         let frames = world.walk(stub + offset, sp, fp, &[(RDI, rdi)]);
         assert_eq!(frames, [(Stub, stub + offset, 0), (Compiled, outer, 7)], "{offset:#x}");
 
-        // Or to the native code that has called.
+        // Or to the native code that has called Java.
         world.walker = StackWalker::Vmx;
         let frames = world.walk(stub + offset, sp, fp, &[(RDI, rdi)]);
         assert_eq!((frames[0].1, frames[1].1), (stub + offset, 0x5677), "{offset:#x}");
@@ -67,7 +67,7 @@ fn forward_exception_leads_to_the_frame_that_has_the_exception() {
     let mut code = vec![0x48, 0x8b, 0x3c, 0x24, 0x90, 0x90];
     code.extend([0x48, 0x83, 0xec, 0x08, 0x41, 0xff, 0xd2, 0x48, 0x83, 0xc4, 0x08, 0xeb, 0x03]);
     code.extend([0x41, 0xff, 0xd2, 0x48, 0x8b, 0xd8, 0x5a, 0x90, 0x90, 0xff, 0xe3]);
-    // Offset, bytes below the address to return to, whether that is in RDX.
+    // The offset, the bytes below the return address, and whether that address is in RDX.
     for (offset, below, in_rdx) in [
         (0, 0, false),
         (6, 0, false),

@@ -4,8 +4,8 @@ use super::machine::{BARRIER, BARRIER_RETURNED, FRAME_COMPLETE, barrier_stages};
 use crate::core::record::FrameKind::{self, Compiled, Unwalkable};
 use crate::signal::walk::tests::vm_world::*;
 
-/// Asserts that a method with these bytes at these offsets, interrupted at `offset`, has no frame: its return address is at the
-/// top of the stack.
+/// Asserts that a method with these bytes at these offsets, interrupted at `offset`, has no frame: its return
+/// address is on top of the stack.
 #[track_caller]
 fn assert_has_no_frame(patches: &[(usize, &[u8])], offset: u64, stage: &str) {
     let mut world = World::new();
@@ -19,7 +19,7 @@ fn assert_has_no_frame(patches: &[(usize, &[u8])], offset: u64, stage: &str) {
 
 #[test]
 fn each_instruction_of_a_compiled_entry_and_exit_leads_to_the_caller() {
-    // Offset in the code, bytes still above the return address, whether RBP is saved there.
+    // The label, the offset in the code, the bytes below the return address, and whether RBP is saved there.
     let stages = [
         ("at push rbp", 0x00, 0, false),
         ("at sub rsp", 0x01, 8, true),
@@ -45,7 +45,7 @@ fn each_instruction_of_a_compiled_entry_and_exit_leads_to_the_caller() {
     }
 }
 
-/// Regression: the entry and the exit gave their time to whatever was inlined next to them.
+/// Regression: the time in the entry and the exit was given to the method that was inlined next to them.
 #[test]
 fn what_makes_and_removes_the_frame_is_no_inlined_methods() {
     for (stage, offset, above, bci) in [
@@ -66,8 +66,8 @@ fn what_makes_and_removes_the_frame_is_no_inlined_methods() {
     }
 }
 
-/// Regression: a frame of RBP and return address alone was taken for absent at the entry barrier behind its push
-/// (JDK 21 and 25).
+/// Regression: a frame of RBP and return address alone was taken for absent at the entry barrier behind its
+/// push (JDK 21 and 25).
 #[test]
 fn an_entry_barrier_behind_a_lone_push_keeps_the_frame() {
     // push rbp; cmp dword ptr [r15+0x20], 1; jne; nop…
@@ -90,8 +90,8 @@ fn an_entry_barrier_behind_a_lone_push_keeps_the_frame() {
     }
 }
 
-/// Regression: 25 polls with an 8-bit displacement, and the poll's stub takes the poll's address as an immediate (17
-/// on); both were taken for the method's body, and the frame below for garbage.
+/// Regression: JDK 25 polls with an 8-bit displacement, and from JDK 17 on the poll's stub loads the poll's
+/// address as an immediate. Both were taken for the method's body, and the walk read garbage for its frame.
 #[test]
 fn the_return_poll_and_its_stub_have_no_frame() {
     // add rsp, 0x20; pop rbp; cmp rsp, [r15+0x28]; ja; ret
@@ -112,8 +112,9 @@ fn the_return_poll_and_its_stub_have_no_frame() {
     }
 }
 
-/// What may touch the stack's reserved zone compares RSP before it polls.
-/// Regression: at the jump behind that the frame was taken for one that is still there (`ReentrantLock`, 21).
+/// A method that may touch the stack's reserved zone compares RSP before it polls.
+/// Regression: at the jump behind that comparison the frame was taken for still existing (`ReentrantLock`,
+/// JDK 21).
 #[test]
 fn the_check_of_the_reserved_zone_before_the_return_poll_has_no_frame() {
     // add rsp, 0x20; pop rbp; cmp rsp, [r15+0x4d0]; jb; …; cmp rsp, [r15+0x28]; ja; ret
@@ -130,8 +131,8 @@ fn the_check_of_the_reserved_zone_before_the_return_poll_has_no_frame() {
     }
 }
 
-/// Regression: the jump to the code that unwinds an exception was taken for the method's body, though the frame is
-/// gone (all versions).
+/// Regression: the jump to the code that unwinds an exception was taken for the method's body, though the
+/// frame is removed (all versions).
 #[test]
 fn a_jump_that_unwinds_has_no_frame_and_one_within_the_method_has() {
     // add rsp, 0x20; pop rbp; jmp
@@ -157,8 +158,8 @@ fn a_jump_that_unwinds_has_no_frame_and_one_within_the_method_has() {
     assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)]);
 }
 
-/// Regression: behind `leave` a native method's wrapper looks for a pending exception, and in 25 polls; it was taken
-/// to have its frame still.
+/// Regression: behind `leave` a native method's wrapper checks for a pending exception, and in JDK 25 polls.
+/// Its frame was taken for still existing.
 #[test]
 fn a_native_wrapper_behind_its_leave_has_no_frame() {
     // leave; test byte ptr [r15+0x28], 1; jz; mov r10, imm64; mov [r15+0x538], r10; jmp; cmp [r15+8], 0; jne; ret; jmp
@@ -180,14 +181,15 @@ fn a_native_wrapper_behind_its_leave_has_no_frame() {
     ] {
         assert_has_no_frame(&[(0x100, &exit)], 0x100 + offset, stage);
     }
-    // 17: leave; cmp qword ptr [r15+8], imm32; jne; ret
+    // JDK 17: leave; cmp qword ptr [r15+8], imm32; jne; ret
     let exit = [0xc9, 0x49, 0x81, 0x7f, 8, 0, 0, 0, 0, 0x0f, 0x85, 1, 0, 0, 0, 0xc3];
     for (stage, offset) in [("at cmp", 1), ("at jne", 9), ("at ret", 15)] {
         assert_has_no_frame(&[(0x100, &exit)], 0x100 + offset, &format!("17, {stage}"));
     }
 }
 
-/// Regression: a method's own stub for a static call was taken for its body, at a stack that has one word more.
+/// Regression: a method's own stub for a static call was taken for its body, but the stack has one more word
+/// there.
 #[test]
 fn a_static_calls_stub_belongs_to_the_call() {
     // mov rbx, imm64; jmp
@@ -222,7 +224,7 @@ fn the_entry_for_on_stack_replacement_has_no_frame_yet() {
 }
 
 /// `Continuation.enterSpecial` has one entry for interpreted callers and, behind it, one for compiled ones.
-/// Regression: a thread in the second one's prologue was taken to be behind the first one's.
+/// Regression: a thread in the second entry's prologue was taken for one behind the first entry's prologue.
 #[test]
 fn the_second_entry_of_enter_special_has_no_frame_yet() {
     // push rbp; mov rbp, rsp; sub rsp, 0x20
@@ -259,13 +261,14 @@ fn the_second_entry_of_enter_special_has_no_frame_yet() {
     }
 }
 
-/// 11 polls by reading a page that is protected when threads are to stop: one that the thread knows, or with Shenandoah
-/// the VM's own, near or far.
-/// Regression: at the VM's own the frame was taken for one that is there, half a percent of a program that allocates.
+/// JDK 11 polls by reading a page that is protected when threads are to stop: a page whose address the thread
+/// has, or with Shenandoah the VM's own page, near or far.
+/// Regression: at a poll of the VM's own page the frame was taken for still existing. This broke half a
+/// percent of the samples of a program that allocates.
 #[test]
 fn the_return_poll_of_11_has_no_frame() {
     type Stages = &'static [(&'static str, u64)];
-    // add rsp, 0x20; pop rbp; and
+    // add rsp, 0x20; pop rbp; followed by one of these polls
     let exits: [(&[u8], Stages); 4] = [
         // mov r10, [r15+0x108]; test [r10], eax; ret
         (
@@ -293,13 +296,15 @@ fn the_return_poll_of_11_has_no_frame() {
     }
 }
 
-/// Regression: while strings are compared or searched there is more on the stack than the frame's size says.
+/// Regression: while strings are compared or searched, there are more words on the stack than in the frame's
+/// size.
 #[test]
 fn compiled_code_that_is_at_strings_has_more_on_the_stack() {
     // mov eax, ecx; sub ecx, edx; push rcx; cmovle edx, eax
     let compare = [0x8b, 0xc1, 0x2b, 0xca, 0x51, 0x0f, 0x4e, 0xd0];
     let frame_sp = CALLER_SP - 0x30;
-    // The offset, words on top of the frame, and where the frame's own stack pointer is kept.
+    // The label, the offset, the words on top of the frame, whether the top word keeps the frame's own SP,
+    // and RCX.
     for (stage, offset, words, is_on_top, rcx) in [
         ("at cmovle", 0x45, 1, false, 0),
         ("comparing", 0x60, 1, false, 0),
@@ -313,12 +318,12 @@ fn compiled_code_that_is_at_strings_has_more_on_the_stack() {
         let (method, code) = world.compiled_with(&[(0x40, &compare)]);
         let sp = frame_sp - 8 * words;
         world.set(sp, if is_on_top { frame_sp } else { 0x42 }).set(CALLER_SP - 8, return_pc);
-        // The word that the frame size alone would take for the return address.
+        // The word that would be taken for the return address by the frame size alone.
         world.set(CALLER_SP - 8 - 8 * words, 0x99);
         let frames = world.walk(code + offset, sp, 0x1234, &[(2, rcx)]);
         assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
     }
-    // Elsewhere a word too many is no string's.
+    // Elsewhere in the code an additional word is not taken for that of a string operation.
     let mut world = World::new();
     let (_, return_pc) = compiled_caller(&mut world);
     let (method, code) = world.compiled_with(&[(0x40, &compare)]);
@@ -328,13 +333,13 @@ fn compiled_code_that_is_at_strings_has_more_on_the_stack() {
     assert_eq!(frames[1].0, Unwalkable);
 }
 
-/// Regression: `String.<init>` over `StringUTF16.compress` was marked on 11 to 21, whose intrinsic pushes the length, and takes
-/// it back by one of two instructions.
+/// Regression: `String.<init>` over `StringUTF16.compress` was marked on JDK 11 to 21, whose intrinsic pushes
+/// the length, and removes it by one of two instructions.
 #[test]
 fn compiled_code_that_compresses_strings_has_the_length_on_the_stack() {
     // push rdx; nop…; je zero; nop; pop rax; jmp done; zero: xor eax, eax; add rsp, 8; done: nop…
     let compress = [0x52, 0x90, 0x90, 0x74, 4, 0x90, 0x58, 0xeb, 6, 0x31, 0xc0, 0x48, 0x83, 0xc4, 8, 0x90];
-    // To where the return poll's branch leads: jmp, out of the method.
+    // The target of the return poll's branch: jmp, out of the method.
     let poll_stub = [0xe9, 0, 0, 0x10, 0];
     let frame_sp = CALLER_SP - 0x30;
     for (offset, words) in [(0, 0), (1, 1), (2, 1), (3, 1), (5, 1), (6, 1), (7, 0), (9, 1), (11, 1), (15, 0)]
@@ -345,7 +350,7 @@ fn compiled_code_that_compresses_strings_has_the_length_on_the_stack() {
         let sp = frame_sp - 8 * words;
         world.set(sp, 0x42).set(CALLER_SP - 8, return_pc);
         if words != 0 {
-            // The word that the frame size alone would take for the return address.
+            // The word that would be taken for the return address by the frame size alone.
             world.set(CALLER_SP - 16, 0x99);
         }
         let frames = world.walk(code + 0x40 + offset, sp, 0x1234, &[]);
@@ -353,7 +358,8 @@ fn compiled_code_that_compresses_strings_has_the_length_on_the_stack() {
     }
 }
 
-/// C2's entries: RBP pushed, or put into the frame once that is there (small ones that need no stack check).
+/// C2's entries: RBP is either pushed, or stored into the frame once that exists (small frames that need no
+/// stack check).
 #[test]
 fn each_instruction_of_c2s_entries_leads_to_the_caller() {
     type Stage = (&'static str, u64, u64);
@@ -395,8 +401,8 @@ fn each_instruction_of_c2s_entries_leads_to_the_caller() {
     }
 }
 
-/// Regression: a wrapper of a method handle's intrinsic has no frame, and its barrier saves registers: what lay on top of the
-/// stack passed for the return address (all versions).
+/// Regression: a wrapper of a method handle intrinsic has no frame, and its barrier saves registers. The word
+/// on top of the stack was taken for the return address (all versions).
 #[test]
 fn a_method_handles_wrapper_is_left_over_what_its_barrier_has_saved() {
     // jmp [rbx + 0x40]

@@ -3,7 +3,8 @@
 use crate::core::record::FrameKind::{Compiled, Stub};
 use crate::signal::walk::tests::vm_world::*;
 
-/// Regression: the deoptimisation handler leaves its own address as the return address, and no call stands before it.
+/// Regression: the deoptimisation handler pushes its own address as the return address, and there is no call
+/// before it.
 #[test]
 fn a_deoptimisation_handler_is_a_return_address() {
     let mut world = World::new();
@@ -26,7 +27,8 @@ fn a_deoptimisation_handler_is_a_return_address() {
     assert_eq!(frames, [(Stub, blob + 8, 0), (Compiled, method, 7), (Compiled, caller, 7)]);
 }
 
-/// Regression: a deoptimisation handler pushes a word, which shifted the frame; and it has no scope of its own.
+/// Regression: a deoptimisation handler pushes a word, which shifted the frame. It also has no scope of its
+/// own.
 #[test]
 fn a_deoptimisation_handler_stands_for_the_frame_that_it_leaves() {
     let call = [0xe8, 0, 0, 0, 0, 0x48, 0x83, 0x2c, 0x24, 5, 0xe9, 0, 0, 0, 0x10];
@@ -41,10 +43,10 @@ fn a_deoptimisation_handler_stands_for_the_frame_that_it_leaves() {
     ] {
         let mut world = World::new();
         let (caller, return_pc) = compiled_caller(&mut world);
-        // The handler is at 0xe00 from the blob.
+        // The handler is at offset 0xe00 of the blob.
         let (method, code) = world.compiled_with(&[(0xe00 - BLOB_HEADER as usize, handler)]);
         let sp = CALLER_SP - 0x30;
-        // The frame keeps its own PC at the slot that the method names.
+        // The frame keeps its own PC in the slot that the method's `orig_pc_offset` names.
         world.set(CALLER_SP - 8, return_pc).set(sp + 16, code + 0x80);
         let pc = code - BLOB_HEADER + 0xe00 + offset;
         let frames = world.walk(pc, sp - pushed, 0x1234, &[]);

@@ -9,7 +9,8 @@ const RDX: usize = 1;
 const RCX: usize = 2;
 const STALE: u64 = 0x4242;
 
-/// Regression: the ExceptionBlob's word on top of the stack, which nobody had put there, passed for a return address.
+/// Regression: the word on top of the stack in an ExceptionBlob, which is padding, was taken for a return
+/// address.
 #[test]
 fn an_exception_blob_leads_to_the_frame_whose_exception_it_has() {
     // push rdx; sub rsp, 8; nop…; add rsp, 8; pop rdx; nop…; jmp r8
@@ -30,7 +31,7 @@ fn an_exception_blob_leads_to_the_frame_whose_exception_it_has() {
         let spec =
             BlobSpec { name: "ExceptionBlob", code: &code, frame_bytes: 16, frame_complete: -1, method: 0 };
         let blob = world.blob(&spec);
-        // Older calls have left their return addresses.
+        // Return addresses of older calls.
         world.set(CALLER_SP - 8, return_pc + 1).set(CALLER_SP - 16, return_pc + 1);
         if !in_rdx {
             world.set(CALLER_SP - 8, return_pc);
@@ -41,17 +42,19 @@ fn an_exception_blob_leads_to_the_frame_whose_exception_it_has() {
     }
 }
 
-/// Regression: behind the `pop` of the address to return to, what was left on the stack passed for one.
+/// Regression: behind the `pop` of the return address, a word left over on the stack was taken for the return
+/// address.
 #[test]
 fn a_stub_that_jumps_to_a_handler_leads_to_the_handlers_frame() {
-    // Code up to the interruption and from there on; the register with the frame's PC; bytes below the frame.
+    // The label, the code up to the interruption, the code from there on, the register with the frame's PC,
+    // and the bytes below the frame.
     type Stage<'a> = (&'a str, &'a [u8], &'a [u8], Option<usize>, u64);
     let stages: [Stage<'_>; 5] = [
         ("pop rdx; jmp rax", &[0x5a], &[0xff, 0xe0], Some(RDX), 0),
         ("pop rdx; jmp r10", &[0x5a], &[0x41, 0xff, 0xe2], Some(RDX), 0),
         ("pop rcx; jmp rcx", &[0x59], &[0xff, 0xe1], Some(RCX), 0),
         ("leave; pop rcx; jmp rcx", &[0xc9], &[0x59, 0xff, 0xe1], None, 8),
-        // The return address is copied to the top by way of a push.
+        // The return address is copied to the top of the stack by a push and a pop.
         ("push [rsp + 16]; pop [rsp]", &[0xff, 0x74, 0x24, 0x10], &[0x48, 0x8f, 0x04, 0x24], None, 24),
     ];
     for (stage, before, behind, register, below) in stages {
@@ -86,7 +89,8 @@ fn a_stub_without_frame_size_that_has_called_out_leads_to_its_caller() {
         let stub = world.blob(&spec);
         world.objects = object(&[rule(CfaRule::SpPlus(0x10), FpRule::Same)], 42);
         world.memory.put_u64(0x100, 42).put_u64(THREAD, 0).put(THREAD + 24, 8_u32.to_le_bytes());
-        // The VM's function, the stub's return address, what it has pushed, and then its caller's.
+        // From SP on: the frame of the VM's function, the stub's return address, the words that the stub has
+        // pushed, and the return address into its caller.
         let sp = CALLER_SP - 0x20 - 16 * padding;
         world.set(sp + 8, stub + 5).set(CALLER_SP - 8, return_pc);
         for slot in (sp + 0x10..CALLER_SP - 8).step_by(8) {

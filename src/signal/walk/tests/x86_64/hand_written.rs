@@ -1,4 +1,4 @@
-//! Code without call frame information that was written by hand, on x86_64, interrupted at each of its instructions.
+//! Hand-written code without call frame information, on x86_64, interrupted at each of its instructions.
 
 use crate::core::record::FrameKind::{self, Native, Unwalkable};
 use crate::core::unwind::{CfaRule, FpRule};
@@ -6,13 +6,13 @@ use crate::signal::walk::tests::native::{BASE, object_with_gap, rule};
 use crate::signal::walk::tests::vm_world::*;
 use crate::signal::walk::{MAX_FOLLOWED_INSTRUCTIONS, WalkError};
 
-/// The code that no rule covers, behind that of the functions that have called it.
+/// The code that no rule covers, behind the code of the functions that have called it.
 const CODE_START: u64 = BASE + GAP;
 const GAP: u64 = 0x300;
-/// Return addresses into its caller, whose frame has a frame pointer, and into the thread's entry.
+/// Return addresses into the code's caller, whose frame has a frame pointer, and into the thread's entry.
 const CALLER_PC: u64 = BASE + 0x80;
 const ROOT_PC: u64 = BASE + 0x180;
-/// Behind a call of the code itself, and into a function that cannot be walked.
+/// A return address behind a direct call of the code, and one into a function that cannot be walked.
 const DIRECT_CALLER_PC: u64 = BASE + 0xc0;
 const LOST_PC: u64 = BASE + 0x280;
 
@@ -50,15 +50,16 @@ fn named(frames: Vec<(FrameKind, u64, i32)>) -> Vec<(FrameKind, u64)> {
     frames.into_iter().map(|(kind, value, _)| (kind, value)).collect()
 }
 
-/// The frames of a walk that has found the caller.
+/// The frames of a walk that has found the caller `caller`.
 fn whole(offset: u64, caller: u64) -> Vec<(FrameKind, u64)> {
     vec![(Native, CODE_START + offset), (Native, caller - 1), (Native, ROOT_PC - 1)]
 }
 
-/// Regression: zstd's Huffman decoder, which pushes all registers, has a loop that it leaves in the middle, and uses RBP.
+/// Regression: zstd's Huffman decoder pushes all registers, leaves its loop in the middle, and uses RBP.
 #[test]
 fn pushes_and_room_are_undone_on_the_way_to_the_return() {
-    // Each instruction, the bytes on the stack before it, and whether RBP is saved by then, in the third word.
+    // Each instruction, the bytes on the stack before it, and whether RBP is saved by then, in the third
+    // word.
     let instructions: [(&[u8], u64, bool); 19] = [
         (&[0x50], 0, false),                         // push rax
         (&[0x41, 0x54], 8, false),                   // push r12
@@ -85,7 +86,7 @@ fn pushes_and_room_are_undone_on_the_way_to_the_return() {
     for (bytes, pushed, is_saved) in instructions {
         let mut world = world(&code);
         world.set(CALLER_STACK - 32, CALLER_FP);
-        // An earlier call's return address, in room that nothing has been written to yet.
+        // A return address of an earlier call, in room to which the code has not written yet.
         world.set(CALLER_STACK - 56, CALLER_PC);
         let fp = if is_saved { OTHER } else { CALLER_FP };
         let frames = world.walk(CODE_START + offset, CALLER_STACK - 8 - pushed, fp, &[]);
@@ -94,7 +95,7 @@ fn pushes_and_room_are_undone_on_the_way_to_the_return() {
     }
 }
 
-/// OpenBLAS's kernels for triangular matrices do.
+/// OpenBLAS's kernels for triangular matrices have such a frame.
 #[test]
 fn an_aligned_frame_is_left_by_the_register_that_keeps_the_stack_pointer() {
     const RBX: usize = 3;
@@ -124,10 +125,10 @@ fn an_aligned_frame_is_left_by_the_register_that_keeps_the_stack_pointer() {
     }
 }
 
-/// The code does not lead to a return: `nop; pop rcx; jmp rcx`.
+/// Code that does not lead to a return: `nop; pop rcx; jmp rcx`.
 const WITHOUT_RETURN: [u8; 4] = [0x90, 0x59, 0xff, 0xe1];
 
-/// A walk from the middle of a frame of eight words in code that cannot be followed, with these words on top.
+/// Walks from the middle of a frame of eight words, in code that cannot be followed, with these words on top.
 fn searched(words: &[(u64, u64)]) -> Vec<(FrameKind, u64)> {
     let mut world = world(&WITHOUT_RETURN);
     let sp = CALLER_STACK - 0x48;
@@ -153,7 +154,7 @@ fn what_is_on_the_stack_is_not_believed_if_it_is_not_certain() {
         (&[(8, LOST_PC)], "nothing leads on from there"),
         (&[(8, BASE + 0x10)], "no call is before it"),
     ] {
-        // By the frame pointer it would go on at the caller's caller.
+        // The frame pointer would lead to the caller's caller.
         let mut world = world(&WITHOUT_RETURN);
         let sp = CALLER_STACK - 0x48;
         for &(word, value) in words {
@@ -179,7 +180,7 @@ fn a_way_out_is_not_believed_if_nothing_leads_on_from_there() {
     assert!(WalkError::ALL.contains(&WalkError::NoUnwindRule));
 }
 
-/// Regression: initializers of a library that the agent does not know yet ended their native frames.
+/// Regression: initializers of a library that the agent does not know yet ended the native frames.
 #[test]
 fn undescribed_code_that_undescribed_code_has_called_leads_to_the_caller() {
     // add rsp, 0x10; ret; call; pop rbx; ret
@@ -192,7 +193,7 @@ fn undescribed_code_that_undescribed_code_has_called_leads_to_the_caller() {
     assert_eq!(frames, expected);
 }
 
-/// `jmp rel32` out of the code, `jmp [rip + distance]`: the callee returns to the caller.
+/// `jmp rel32` out of the code, and `jmp [rip + distance]`: the callee returns to the caller.
 #[test]
 fn a_jump_to_described_code_is_a_call_in_the_last_place() {
     let to_described = (BASE as i64 - (CODE_START as i64 + 6)) as i32;
@@ -204,7 +205,7 @@ fn a_jump_to_described_code_is_a_call_in_the_last_place() {
     }
 }
 
-/// Work is bounded: code without an end, in which each branch is taken back.
+/// The work is bounded for code without an end, in which each branch leads back.
 #[test]
 fn code_that_never_returns_is_given_up() {
     // jne; jmp, both back to the beginning.
@@ -213,8 +214,8 @@ fn code_that_never_returns_is_given_up() {
     assert_eq!(frames, [(Native, CODE_START), (Unwalkable, CODE_START)]);
 }
 
-/// Regression: a thousand instructions were looked for in memory that is not mapped, each by a fault. At an interval of
-/// 1 ms the thread made no progress.
+/// Regression: up to a thousand instructions were read from memory that is not mapped, each with a fault. At
+/// an interval of 1 ms the thread made no progress.
 #[test]
 fn memory_that_is_not_mapped_is_not_followed() {
     for code in [&[][..], &[0; 0x800], &[0x90; 0x200]] {
@@ -226,7 +227,7 @@ fn memory_that_is_not_mapped_is_not_followed() {
     assert!(reads < 1024, "{reads}");
 }
 
-/// Work is bounded: every second caller has a thousand instructions to its return.
+/// The work is bounded when every second caller has a thousand instructions up to its return.
 #[test]
 fn a_walk_follows_a_limited_number_of_instructions() {
     const LEVELS: u64 = 31;
@@ -235,7 +236,8 @@ fn a_walk_follows_a_limited_number_of_instructions() {
     code[..5].copy_from_slice(&[0xe8, 0, 0, 0, 0]);
     code.push(0xc3);
     let mut world = world(&code);
-    // The return to the caller; the caller's frame pointer, and its return.
+    // For each level the return address into the caller, the caller's frame pointer, and the caller's return
+    // address.
     let sp = |level: u64| STACK + 0x400 + 24 * level;
     for level in 0..LEVELS {
         world

@@ -22,7 +22,8 @@ fn an_interpreted_frame_takes_its_bytecode_from_the_register_or_the_frame() {
 #[test]
 fn each_stage_of_an_interpreter_entry_leads_to_the_caller() {
     let push_fp = ENTRY.push_fp;
-    // PC, bytes between SP and the sender's SP, whether the return address is in rax, whether RBP is this frame's.
+    // The label, the PC, the bytes between SP and the sender's SP, whether the return address is in rax, and
+    // whether RBP is this frame's.
     let stages = [
         ("at the start", ENTRY.code.start, 8, false, false),
         ("return address popped", ENTRY.return_in_register.start, 0, true, false),
@@ -62,13 +63,13 @@ fn after_leave_the_interpreters_frame_is_the_callers() {
     }
 }
 
-/// Regression: at the end of an entry without a frame, and in a collector's barrier in it, the top of the stack was taken for
-/// the return address (`Thread.currentThread` on 21, `Reference.get` with Shenandoah), and so it was where the barrier was
-/// still to save more.
+/// Regression: at the end of an entry without a frame, and in a collector's barrier in it, the top of the
+/// stack was taken for the return address (`Thread.currentThread` on JDK 21, `Reference.get` with
+/// Shenandoah). This also happened before the barrier had saved all registers.
 #[test]
 fn each_stage_of_an_entry_without_a_frame_leads_to_the_caller() {
-    // pushf; sub rsp, 8; sub rsp, 0x80; mov [rsp+0x60], rbx; mov rbx, [rsp+0x60]; add rsp, 0x80; add rsp, 8; popf; pop rdi; mov
-    // rsp, r13; jmp rdi
+    // pushf; sub rsp, 8; sub rsp, 0x80; mov [rsp+0x60], rbx; mov rbx, [rsp+0x60]; add rsp, 0x80; add rsp, 8;
+    // popf; pop rdi; mov rsp, r13; jmp rdi
     let code = [
         0x9c, 0x48, 0x83, 0xec, 8, 0x48, 0x81, 0xec, 0x80, 0, 0, 0, 0x48, 0x89, 0x5c, 0x24, 0x60, 0x48, 0x8b,
         0x5c, 0x24, 0x60, 0x48, 0x81, 0xc4, 0x80, 0, 0, 0, 0x48, 0x83, 0xc4, 8, 0x9d, 0x5f, 0x49, 0x8b, 0xe5,
@@ -107,10 +108,13 @@ fn each_stage_of_an_entry_without_a_frame_leads_to_the_caller() {
     }
 }
 
-/// `call; pop rax; mov rsp, r13; jmp rax`, and the same where SP is aligned for the call: `sub rsp, 8; call; add rsp, 8; jmp`;
-/// and where the call is in a barrier that saves registers: `push rcx; sub rsp, 0x150; …; call; mov rcx, [rsp + 0x78];
-/// vmovdqu64 zmm1, [rsp + 64]; add rsp, 0x150; pop rcx`. With each the place behind the call, and the bytes below the return
-/// address.
+/// Code of entries that call a function, with the offset behind the call, and the bytes below the return
+/// address:
+/// - `call; pop rax; mov rsp, r13; jmp rax`;
+/// - the same code with SP aligned for the call: `sub rsp, 8; call; add rsp, 8; jmp`;
+/// - code with the call in a barrier that saves registers: `push rcx; sub rsp, 0x150; …; call; mov rcx, [rsp
+///   + 0x78]; vmovdqu64 zmm1, [rsp + 64]; add rsp, 0x150; pop rcx`;
+/// - code with an instruction that is not known.
 const CALLING: [(&[u8], u64, u64); 4] = [
     (&[0xe8, 0, 0, 0, 0, 0x58, 0x49, 0x8b, 0xe5, 0xff, 0xe0], 5, 0),
     (
@@ -130,11 +134,11 @@ const CALLING: [(&[u8], u64, u64); 4] = [
         13,
         0x158,
     ),
-    // What is not understood: hlt.
+    // The unknown instruction is hlt.
     (&[0xe8, 0, 0, 0, 0, 0xf4, 0x58, 0x49, 0x8b, 0xe5, 0xff, 0xe0], 5, 0),
 ];
 
-/// Regression: the return into an entry without a frame passed for one into an interpreter frame.
+/// Regression: the return address into an entry without a frame was taken for one into an interpreter frame.
 #[test]
 fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
     for (number, (code, behind_call, below)) in CALLING.into_iter().enumerate() {
@@ -157,11 +161,12 @@ fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
     }
 }
 
-/// Regression: a compiled caller of an entry without a frame was not looked for where that had called a stub, and RBP, which
-/// leads past it, was taken for a frame of the entry's.
+/// Regression: when an entry without a frame had called a stub, its compiled caller was not searched. RBP,
+/// which leads past the caller, was taken for a frame of the entry.
 #[test]
 fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_compiled_caller() {
-    // One argument of two words, as 21 and 17 make room for it; r13 as the entry was told, and as a stub has left it.
+    // The room for one argument of two words in JDK 21 and in JDK 17. r13 has the value that the entry
+    // received, or another one from a stub.
     for (room, is_kept) in [(16, true), (24, true), (16, false)] {
         for (code, behind_call, below) in &CALLING[..3] {
             let mut world = World::new();
@@ -183,7 +188,7 @@ fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_compiled_caller(
     }
 }
 
-/// Regression: behind a C function the sender's SP was in no register that was known, and RBP, which leads past the compiled
+/// Regression: behind a C function no known register had the sender's SP. RBP, which leads past the compiled
 /// caller, was taken for the frame of the entry's caller.
 #[test]
 fn a_c_function_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
@@ -203,7 +208,7 @@ fn a_c_function_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
                 Some(_) => [&[(Compiled, method, 7)][..], &callers].concat(),
             };
             assert_eq!(frames, [&NATIVE_FRAMES[..], &expected].concat(), "{way:02x?}, {below} bytes below");
-            // An interpreted caller is found without it.
+            // An interpreted caller is found without the register.
             world.set(slot, DISPATCH);
             let frames = world.walk(INNER_PC, sp, caller.fp, &[]);
             assert_eq!(frames, [NATIVE_FRAMES, callers].concat());
@@ -211,7 +216,8 @@ fn a_c_function_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
     }
 }
 
-/// Regression: while an exception's handler was looked for, the frame that it had removed passed for one that is there.
+/// Regression: while an exception's handler was looked up, the frame that the exception had removed was taken
+/// for still existing.
 #[test]
 fn a_removed_interpreter_frame_leads_to_the_frame_that_is_to_handle_the_exception() {
     const RETURN: u64 = INTERPRETER.start + 0x700;
@@ -223,7 +229,7 @@ fn a_removed_interpreter_frame_leads_to_the_frame_that_is_to_handle_the_exceptio
         world.put_interpreter_code(RETURN, &[&padded[..], &leaves].concat());
         let (caller, return_pc) = compiled_caller(&mut world);
         let stub = world.frameless_blob("StubRoutines (1)", &[0xc3]);
-        // The return address and the exception, below them padding.
+        // The return address and the exception, with padding below.
         world.set(CALLER_SP - 8, 0x4242).set(CALLER_SP - 16, return_pc);
         let sp = CALLER_SP - 16 - padding;
         world.set(sp - 8, RETURN + offset);

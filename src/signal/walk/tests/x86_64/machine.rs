@@ -1,4 +1,4 @@
-//! What the little VM's code looks like on x86_64, and where registers are.
+//! The little VM's code on x86_64, and the indices of registers.
 
 use libc::ucontext_t;
 
@@ -12,20 +12,20 @@ pub(in crate::signal::walk::tests) const FP: usize = 6;
 pub(in crate::signal::walk::tests) const SENDER_SP_REGISTER: u8 = 13;
 pub(in crate::signal::walk::tests) const CALL_WRAPPER: i32 = -6;
 
-/// What a call leaves on the stack, and in registers if the call stub makes it.
+/// The bytes that a call pushes, and the registers that it sets if the call stub makes it.
 pub(in crate::signal::walk::tests) const PUSHED_BY_CALL: u64 = 8;
 pub(in crate::signal::walk::tests) const CALLED_BY_CALL_STUB: &[(usize, u64)] = &[];
 
 const GREGS: u64 = std::mem::offset_of!(ucontext_t, uc_mcontext) as u64;
-/// From a signal frame's start.
+/// Offsets from a signal frame's start.
 pub(in crate::signal::walk::tests) const SIGNAL_FRAME_PC: u64 = GREGS + 8 * libc::REG_RIP as u64;
 pub(in crate::signal::walk::tests) const SIGNAL_FRAME_SP: u64 = GREGS + 8 * libc::REG_RSP as u64;
 pub(in crate::signal::walk::tests) const SIGNAL_FRAME_FP: u64 = GREGS + 8 * libc::REG_RBP as u64;
 
 pub(in crate::signal::walk::tests) const FRAME_COMPLETE: i32 = 5;
 
-/// `push rbp; sub rsp, 0x20; …`, a call whose return address is at 0x80, and the exit at 0x100: `add rsp, 0x20; pop rbp;
-/// cmp rsp, [r15 + 0x448]; ja; ret`.
+/// Code of a method: `push rbp; sub rsp, 0x20; …`, a call whose return address is at 0x80, and the exit at
+/// 0x100: `add rsp, 0x20; pop rbp; cmp rsp, [r15 + 0x448]; ja; ret`.
 pub(in crate::signal::walk::tests) fn compiled_code() -> Vec<u8> {
     let mut code = vec![0x55, 0x48, 0x83, 0xec, 0x20];
     code.resize(0x200, 0x90);
@@ -37,8 +37,8 @@ pub(in crate::signal::walk::tests) fn compiled_code() -> Vec<u8> {
     code
 }
 
-/// `sub rsp, n; mov [rsp], rax; call slow_path; mov rax, [rsp]; add rsp, n; jmp continuation`, with both sizes of
-/// immediates; then `add rsp, 8; jmp`.
+/// `sub rsp, n; mov [rsp], rax; call slow_path; mov rax, [rsp]; add rsp, n; jmp
+/// continuation`, with both sizes of immediates, followed by `add rsp, 8; jmp`.
 pub(in crate::signal::walk::tests) fn barrier_stubs() -> Vec<BarrierStub> {
     let size = BARRIER_SAVES as u8;
     let short = (vec![0x48, 0x83, 0xec, size], vec![0x48, 0x83, 0xc4, size]);
@@ -80,28 +80,29 @@ pub(in crate::signal::walk::tests) const CONTINUATION_EXIT: ContinuationExit = C
     return_address: None,
 };
 
-/// Has the jump whose distance is at the beginning of `code` lead so much further.
+/// Moves the target of the jump whose distance is at the beginning of `code` by `bytes`.
 pub(in crate::signal::walk::tests) fn move_jump(code: &mut [u8], bytes: i32) {
     let distance: &mut [u8; 4] = code.first_chunk_mut().unwrap();
     *distance = (i32::from_le_bytes(*distance) + bytes).to_le_bytes();
 }
 
-/// `call rel32`, and an instruction that is none.
+/// `call rel32`, and instructions that are not calls.
 pub(in crate::signal::walk::tests) const CALL: &[u8] = &[0xe8, 0, 1, 0, 0];
 pub(in crate::signal::walk::tests) const NO_CALL: &[u8] = &[0x90; 5];
 
-/// A pointer of ZGC's, of one of the four remappings.
+/// A coloured pointer of ZGC with one of the four remappings.
 pub(in crate::signal::walk::tests) fn coloured(address: u64, remapping: u32) -> u64 {
     address << (13 + remapping) | 0x1000 << remapping
 }
 
-/// The bits that pointers of this remapping do not have.
+/// The bits that pointers with this remapping do not have.
 pub(in crate::signal::walk::tests) fn bad_mask(remapping: u32) -> u64 {
     0xf000 ^ 0x1000 << remapping
 }
 
-/// A collector's barrier in code without a frame: push rax; push rcx; sub rsp, 0x20; movsd [rsp], xmm0; test spl, 15; jz; sub
-/// rsp, 8; call; add rsp, 8; jmp; call; movsd xmm0, [rsp]; add rsp, 0x20; pop rcx; pop rax.
+/// A collector's barrier in code without a frame: push rax; push rcx; sub rsp, 0x20; movsd [rsp], xmm0;
+/// test spl, 15; jz; sub rsp, 8; call; add rsp, 8; jmp; call; movsd xmm0, [rsp]; add rsp, 0x20;
+/// pop rcx; pop rax.
 pub(in crate::signal::walk::tests) const BARRIER: [&[u8]; 15] = [
     &[0x50],
     &[0x51],
@@ -119,10 +120,10 @@ pub(in crate::signal::walk::tests) const BARRIER: [&[u8]; 15] = [
     &[0x59],
     &[0x58],
 ];
-/// Behind the second call.
+/// The offset behind the second call.
 pub(in crate::signal::walk::tests) const BARRIER_RETURNED: u64 = 44;
 
-/// Where each of its instructions is, and what it has on the stack then.
+/// The offset of each instruction of the barrier, and the bytes that the barrier has on the stack there.
 pub(in crate::signal::walk::tests) fn barrier_stages() -> Vec<(u64, u64)> {
     let saved = [0, 8, 16, 0x30, 0x30, 0x30, 0x30, 0x38, 0x38, 0x30, 0x30, 0x30, 0x30, 16, 8];
     let lengths = BARRIER.map(|code| code.len() as u64);

@@ -1,4 +1,4 @@
-//! Stubs and adapters.
+//! Interrupted stubs and adapters on x86_64.
 
 use std::sync::{Arc, OnceLock};
 
@@ -37,13 +37,14 @@ fn a_stub_with_a_frame_of_its_own_or_without_leads_to_the_caller() {
     }
 }
 
-/// Regression: with -Xcheck:jni, native methods' wrappers have the control register of SSE checked behind each call. The copy
-/// that the stub makes of the register passed for the return address.
+/// Regression: with -Xcheck:jni, wrappers of native methods call a stub behind each call that checks SSE's
+/// control register. The stub's copy of that register was taken for the return address.
 #[test]
 fn a_leaf_stub_that_native_code_has_called_is_left_by_what_it_has_pushed() {
-    // The control register, and what the word had in it before.
+    // The control register in the lower half of a word, whose upper half has its old content.
     const COPIED: u64 = 0x7f90_0000_1fa0;
-    // Each instruction, and the bytes on the stack before it (cpu/x86/stubGenerator_x86_64.cpp, generate_verify_mxcsr).
+    // Each instruction, and the bytes on the stack before it (cpu/x86/stubGenerator_x86_64.cpp,
+    // generate_verify_mxcsr).
     let instructions: [(&[u8], u64); 10] = [
         (&[0x50], 0),                          // push rax
         (&[0x48, 0x83, 0xec, 0x08], 8),        // sub rsp, 8
@@ -70,8 +71,8 @@ fn a_leaf_stub_that_native_code_has_called_is_left_by_what_it_has_pushed() {
     }
 }
 
-/// Regression: a method that had polled into the VM was on the stack twice, or not at all, when a return address of a
-/// frame that was gone lay among the registers that the blob had saved (all versions).
+/// Regression: a method that had polled into the VM was on the stack twice, or not at all, when a return
+/// address of a removed frame was among the registers that the blob had saved (all versions).
 #[test]
 fn a_poll_is_followed_through_the_blob_that_it_leads_to() {
     const SAVED_PC: u64 = 0x60;
@@ -90,8 +91,8 @@ fn a_poll_is_followed_through_the_blob_that_it_leads_to() {
     elsewhere.resize(0x40, 0x90);
     elsewhere.extend(leave);
     elsewhere.resize(0x800, 0x90);
-    // Where in the blob, the bytes between SP and the caller's SP, whether RBP is the blob's, and whether the return
-    // address is still in the thread.
+    // The offset in the blob, the bytes between SP and the caller's SP, whether RBP is the blob's, and
+    // whether the return address is still in the thread.
     let stages_at_return =
         [(0, 8, false), (1, 16, false), (4, 16, true), (12, 0x98, true), (0x3f, 0x98, true)];
     let stages_elsewhere =
@@ -110,7 +111,7 @@ fn a_poll_is_followed_through_the_blob_that_it_leads_to() {
             let spec =
                 BlobSpec { name: "SafepointBlob", code, frame_bytes: 0xb0, frame_complete: -1, method: 0 };
             let blob = world.blob(&spec);
-            // What was saved are addresses of a frame that is gone, and so is what was in the slot.
+            // The saved words, and the old content of the slot, are return addresses of a removed frame.
             for below in 3..0x20 {
                 world.set(CALLER_SP - 8 * below, gone + 0x80);
             }
@@ -124,7 +125,8 @@ fn a_poll_is_followed_through_the_blob_that_it_leads_to() {
     }
 }
 
-/// Regression: what an earlier call had left on top of the frame of `dsin` passed for its return address.
+/// Regression: an address that an earlier call had left on top of the frame of `dsin` was taken for its
+/// return address.
 #[test]
 fn a_stub_that_is_known_to_have_a_frame_leads_by_it() {
     static FRAMES: StubFrames = StubFrames::new();
@@ -140,7 +142,7 @@ fn a_stub_that_is_known_to_have_a_frame_leads_by_it() {
     assert_eq!(frames, [(Stub, stub + 8, 0), (Compiled, caller, 7)]);
 }
 
-/// Regression: C1's slow_subtype_check has pushed eight words in 25; RBP led past its caller.
+/// Regression: C1's slow_subtype_check pushes eight words in JDK 25, and RBP leads past its caller.
 #[test]
 fn a_stub_without_a_frame_size_is_left_by_what_it_has_pushed() {
     let mut world = World::new();
@@ -166,12 +168,13 @@ fn a_stub_without_a_frame_size_is_left_by_what_it_has_pushed() {
     }
 }
 
-/// Regression: C1's stub for a load barrier was left at what looked like a return address among the registers that it has
-/// saved, and the method that it came from had its arguments taken for its own frame (ZGC).
+/// Regression: for C1's stub of a load barrier the walk took a saved register for the return address, and
+/// took the arguments of the calling method for the method's own frame (ZGC).
 #[test]
 fn the_stub_of_a_load_barrier_is_left_by_its_record() {
     const CALLS: usize = 0x300;
-    // `add rsp, 16; mov rcx, rax; pop rax; jmp` to 0x80 of the code, and without what is only there at times.
+    // `add rsp, 16; mov rcx, rax; pop rax; jmp` to 0x80 of the code, and variants without the optional
+    // instructions.
     let jump = |at: usize| [&[0xe9][..], &(0x80 - (CALLS + at + 5) as i32).to_le_bytes()].concat();
     let add = [0x48, 0x83, 0xc4, 0x10];
     for (pushed, behind) in [
@@ -194,7 +197,7 @@ fn the_stub_of_a_load_barrier_is_left_by_its_record() {
         world.set(CALLER_SP - 8, return_pc).set(CALLER_SP - 16, 0x1234);
         let record = method_sp - pushed - 16;
         world.set(record, 0x1234).set(record + 8, code + CALLS as u64);
-        // A return address of an earlier call is among what the stub has saved.
+        // A return address of an earlier call is among the registers that the stub has saved.
         let sp = record - 0x80;
         world.set(sp + 0x28, return_pc).set(sp + 0x18, return_pc);
         world.set(sp - 8, stub + 0x20).set(sp - 16, record);
@@ -205,7 +208,8 @@ fn the_stub_of_a_load_barrier_is_left_by_its_record() {
     }
 }
 
-/// Regression: between the push of rax and the room for arguments, rax was taken for the frame's (ZGC).
+/// Regression: between the push of rax and the making of room for arguments, the pushed word was taken for a
+/// part of the frame (ZGC).
 #[test]
 fn each_instruction_of_c1s_stub_for_a_load_barrier_leads_to_the_caller() {
     // push rax; sub rsp, 16; mov [rsp+8], rcx; call; add rsp, 16; mov rdx, rax; pop rax; jmp, to 0x80 of the code
@@ -232,7 +236,8 @@ fn each_instruction_of_c1s_stub_for_a_load_barrier_leads_to_the_caller() {
     }
 }
 
-/// Regression: bytes further on that look like the end of C1's stub for a barrier were taken for that of one that had called.
+/// Regression: bytes behind a call that look like the end of C1's barrier stub were taken for the end of such
+/// a stub.
 #[test]
 fn a_call_of_the_methods_own_code_has_nothing_on_the_frame() {
     let mut world = World::new();
@@ -256,7 +261,8 @@ fn a_call_of_the_methods_own_code_has_nothing_on_the_frame() {
     assert_eq!(methods, expected);
 }
 
-/// Regression: a thread that the agent does not know yet was lost in the leaf stubs that JNI calls.
+/// Regression: the stack of a thread that the agent does not know yet was lost in the leaf stubs for JNI's
+/// fast functions.
 #[test]
 fn a_leaf_stub_below_native_code_returns_by_the_top_of_the_stack() {
     const NATIVE: u64 = 0x40_0000;
@@ -274,19 +280,19 @@ fn a_leaf_stub_below_native_code_returns_by_the_top_of_the_stack() {
     let mut world = World::new();
     world.java_thread = 0;
     world.objects = ObjectMap::new(vec![TextRange { start, end, object: Arc::new(object) }], 0);
-    // call rax, behind which the return address is.
+    // call rax, in front of the return address.
     world.memory.put_u64(NATIVE, 42).put(NATIVE + 0x80, [0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xd0]);
     let stub = world.frameless_blob("jni_fast_GetLongField", &[0x90; 0x40]);
     world.set(STACK + 0x100, NATIVE + 0x87);
     let frames = world.walk(stub + 8, STACK + 0x100, 0, &[]);
     assert_eq!(frames[..2], [(Stub, stub + 8, 0), (Native, NATIVE + 0x86, 7)]);
-    // What is no return address is not followed.
+    // A word that is no return address is not followed.
     world.set(STACK + 0x100, NATIVE + 0x20);
     let frames = world.walk(stub + 8, STACK + 0x100, 0, &[]);
     assert_eq!(frames, [(Stub, stub + 8, 0), (Unwalkable, stub + 8, WalkError::UnknownCode as i32)]);
 }
 
-/// Regression: while the return address is in a register, the walk went on at the caller's caller, by RBP.
+/// Regression: while the return address was in a register, the walk went on at the caller's caller, by RBP.
 #[test]
 fn a_method_handles_entry_keeps_the_caller_while_the_return_address_is_in_a_register() {
     for (stage, on_stack, in_register, is_caller_found) in [
@@ -312,7 +318,7 @@ fn a_method_handles_entry_keeps_the_caller_while_the_return_address_is_in_a_regi
     }
 }
 
-/// Regression: where an adapter had made room for arguments, the caller's frame was looked for below where it is.
+/// Regression: when an adapter had made room for arguments, the caller's frame was searched too low.
 #[test]
 fn a_method_handles_entry_that_compiled_code_has_called_takes_the_senders_sp_from_r13() {
     for (stage, above, in_register) in
@@ -329,8 +335,8 @@ fn a_method_handles_entry_that_compiled_code_has_called_takes_the_senders_sp_fro
     }
 }
 
-/// Regression: where the entry's barrier had saved registers, what lay on top of the stack passed for the return address (all
-/// versions).
+/// Regression: when the entry's barrier had saved registers, the word on top of the stack was taken for the
+/// return address (all versions).
 #[test]
 fn a_method_handles_entry_is_left_over_what_its_barrier_has_saved() {
     // pop rax; pop rbx; push rax; …; jmp [rbx + 0x40]
@@ -348,7 +354,7 @@ fn a_method_handles_entry_is_left_over_what_its_barrier_has_saved() {
     }
 }
 
-/// Regression: the entry was left by RBP, the caller's own (all versions).
+/// Regression: the walk left the entry by RBP, which is the caller's own (all versions).
 #[test]
 fn a_c_function_that_a_method_handles_entry_has_called_leads_to_the_entrys_caller() {
     const R13: usize = 13;
@@ -368,19 +374,20 @@ fn a_c_function_that_a_method_handles_entry_has_called_leads_to_the_entrys_calle
         };
         let frames = world.walk(INNER_PC, sp, caller.fp, &[(R13, r13)]);
         assert_eq!(frames, [&entry[..], &expected].concat(), "{way:02x?}");
-        // An interpreted caller is found without it.
+        // An interpreted caller is found without the register.
         world.set(slot, DISPATCH);
         assert_eq!(world.walk(INNER_PC, sp, caller.fp, &[]), [&entry[..], &callers].concat());
     }
 }
 
-/// Regression: the stub of 11's load reference barrier has fourteen registers between its frame and its return address: where
-/// it had called the collector there was no caller, and RBP led past it where it was interrupted.
+/// Regression: the stub of JDK 11's load reference barrier has fourteen registers between its frame and its
+/// return address. When it had called the collector it had no caller, and when it was interrupted RBP led
+/// past its caller.
 #[test]
 fn a_collectors_stub_is_left_over_the_registers_that_it_has_pushed() {
-    // push rdi; push r8; mov rdi, rax; test r8, r8; jnz; pop r8; pop rdi; ret; push rcx; push rdx; push rdi; push r8 … r15;
-    // push rbp; mov rbp, rsp; and rsp, -16; sub rsp, 0x200; fxsave [rsp]; call; fxrstor [rsp]; add rsp, 0x200; mov rsp, rbp;
-    // pop rbp; pop r15 … r8; pop rdi; pop rdx; pop rcx; pop r8; pop rdi; ret
+    // push rdi; push r8; mov rdi, rax; test r8, r8; jnz; pop r8; pop rdi; ret; push rcx; push rdx; push rdi;
+    // push r8 … r15; push rbp; mov rbp, rsp; and rsp, -16; sub rsp, 0x200; fxsave [rsp]; call; fxrstor [rsp];
+    // add rsp, 0x200; mov rsp, rbp; pop rbp; pop r15 … r8; pop rdi; pop rdx; pop rcx; pop r8; pop rdi; ret
     let slow: [(&[u8], u64); 15] = [
         (&[0x51, 0x52, 0x57], 3),
         (
@@ -409,7 +416,8 @@ fn a_collectors_stub_is_left_over_the_registers_that_it_has_pushed() {
     let offset_of = |number: usize| {
         fast.len() as u64 + slow[..number].iter().map(|(code, _)| code.len() as u64).sum::<u64>()
     };
-    // What is pushed, in words, at each of these instructions; whether RBP leads to the frame then.
+    // The offset of an instruction, the words that are pushed there, and whether RBP points to the stub's
+    // frame there.
     let stages = [
         (0, 0, false),
         (1, 1, false),
@@ -434,7 +442,7 @@ fn a_collectors_stub_is_left_over_the_registers_that_it_has_pushed() {
         let (caller, return_pc) = compiled_caller(&mut world);
         let (vm_method, vm_code) = world.compiled();
         let stub = world.frameless_blob("shenandoah_barrier_stubs", &code);
-        // What the caller keeps in RBP leads to a frame, too, but not the next one.
+        // The caller's RBP points to a frame, too, but not to the next one.
         let callers_fp = CALLER_SP + 0x40;
         world.set(callers_fp, CALLER_SP + 0x80).set(callers_fp + 8, return_pc);
         let frame = CALLER_SP - 8 - 14 * 8;
@@ -453,7 +461,7 @@ fn a_collectors_stub_is_left_over_the_registers_that_it_has_pushed() {
     }
 }
 
-/// Regression: and so has ZGC's stub of 11, without a frame.
+/// Regression: ZGC's stub of JDK 11, which has no frame, was left in the same wrong way.
 #[test]
 fn a_collectors_stub_without_a_frame_is_left_over_the_registers_that_it_has_pushed() {
     // push rax, rcx, rdx, rdi, r8; mov rsi, r11; mov rdi, [r11]; call; mov r11, rax; pop r8, rdi, rdx, rcx, rax; ret
@@ -493,8 +501,8 @@ fn vtable_and_itable_stubs_have_the_return_address_on_top() {
         let (caller, return_pc) = compiled_caller(&mut world);
         let (_, gone) = world.compiled();
         let stub = world.frameless_blob("vtable chunks", &code);
-        // RBP is the caller's, and leads to a frame that is older; the call is through an inline cache whose
-        // instruction has been replaced meanwhile, so that the return address does not look like one.
+        // RBP is the caller's, and points to an older frame. The call is through an inline cache whose
+        // instruction has been replaced meanwhile, so the return address is not behind a call.
         world
             .set(CALLER_SP - 8, return_pc + 1)
             .set(CALLER_SP + 0x40, 0x1234)
@@ -504,8 +512,8 @@ fn vtable_and_itable_stubs_have_the_return_address_on_top() {
     }
 }
 
-/// push -1; push rbp; mov rbp, rsp; nop…; leave; add rsp, 8; ret; nop…; leave; test rsp, [rsp]; mov rsp, [rsp];
-/// jmp [rsp - 8]
+/// push -1; push rbp; mov rbp, rsp; nop…; leave; add rsp, 8; ret; nop…;
+/// leave; test rsp, [rsp]; mov rsp, [rsp]; jmp [rsp - 8]
 fn entry_barrier(world: &mut World) -> u64 {
     let mut code = vec![0x6a, 0xff, 0x55, 0x48, 0x8b, 0xec];
     code.resize(0x40, 0x90);
@@ -517,7 +525,7 @@ fn entry_barrier(world: &mut World) -> u64 {
     stub
 }
 
-/// The method's RBP may be near above the stack's end as well, an older frame's.
+/// The method's RBP may also be that of an older frame, little above the stub's SP.
 #[test]
 fn the_entry_barriers_stub_leads_to_the_method_that_has_called_it() {
     for (stage, offset, above, is_own) in [
@@ -534,7 +542,7 @@ fn the_entry_barriers_stub_leads_to_the_method_that_has_called_it() {
             let (caller, return_pc) = compiled_caller(&mut world);
             let (_, gone) = world.compiled();
             let stub = entry_barrier(&mut world);
-            // Below the saved RBP older calls have left their return addresses.
+            // Return addresses of older calls lie below the saved RBP.
             for word in 4..0x14 {
                 world.set(CALLER_SP - 8 * word, gone + 0x80);
             }
@@ -550,7 +558,8 @@ fn the_entry_barriers_stub_leads_to_the_method_that_has_called_it() {
     }
 }
 
-/// A method that is no longer to be entered is looked up again by its caller, and its frame taken away with the stub's.
+/// A method that is no longer to be entered is resolved again by its caller, and the stub removes the
+/// method's frame with its own.
 #[test]
 fn the_entry_barriers_stub_leads_past_a_method_that_is_resolved_again() {
     for (stage, offset, is_own) in [

@@ -1,4 +1,5 @@
-//! Compiled code that searches for a class among all that another extends, interrupted with words of its own on the stack.
+//! Compiled code that searches through the supertypes of a class, interrupted with words of its own on the
+//! stack.
 
 use crate::core::record::FrameKind::{Compiled, Stub};
 use crate::signal::walk::tests::vm_world::*;
@@ -9,24 +10,24 @@ const POP_RSI: &[u8] = &[0x5e];
 const PUSH_R8: &[u8] = &[0x41, 0x50];
 const POP_R8: &[u8] = &[0x41, 0x58];
 
-/// A method whose frame is complete, with this code in it, and how it looks at each of the instructions: the offset in
-/// `code`, and the bytes on top of the frame. C1's stub is the first blob of the code cache.
+/// Checks a method with a complete frame and with `code` in it at each of the `stages`: the offset in `code`,
+/// and the bytes on top of the frame. C1's stub is the first blob of the code cache.
 fn assert_walked(name: &str, code: &dyn Fn(i32) -> Vec<u8>, stages: &[(usize, u64)]) {
     const AT: usize = 0x40;
     for &(offset, pushed) in stages {
         let mut world = World::new();
         let stub = slow_subtype_check(&mut world);
         let (caller, return_pc) = compiled_caller(&mut world);
-        // The two blobs before and this one lie behind one another.
+        // This blob is the third of the code cache, behind the stub and the caller.
         let own_code = stub + 2 * 0x1000;
         let distance = |call: usize| (stub as i64 - (own_code as i64 + (AT + call + 5) as i64)) as i32;
-        // The call's place is where the code has its opcode.
+        // The call is at the first call opcode of the code.
         let call = code(0).iter().position(|&byte| byte == 0xe8).unwrap_or(0);
         let (callee, callee_code) = world.compiled_with(&[(AT, &code(distance(call)))]);
         assert_eq!(callee_code, own_code);
         let sp = CALLER_SP - 0x30;
         world.set(sp + 0x20, 0x1234).set(sp + 0x28, return_pc);
-        // What lies there when the words above are not known of.
+        // The words that would be read for the caller if the pushed words were not counted.
         world.set(sp + 0x18, 0x4242).set(sp + 0x20 - 8, 0x4242);
         let frames = world.walk(callee_code + (AT + offset) as u64, sp - pushed, 0, &[]);
         assert_eq!(frames, [(Compiled, callee, 7), (Compiled, caller, 7)], "{name} at {offset}");
@@ -48,13 +49,13 @@ fn call(distance: i32) -> Vec<u8> {
     [&[0xe8][..], &distance.to_le_bytes()].concat()
 }
 
-/// Regression: 2 % of the samples of a program that asks for interfaces broke, under C1.
+/// Regression: under C1, 2 % of the samples of a program that checks for interfaces were broken.
 #[test]
 fn the_classes_that_c1_pushes_for_a_subtype_check_are_not_the_frames() {
-    // push rsi; push r8; call; pop rsi; pop rsi: what is popped last is the answer.
+    // push rsi; push r8; call; pop rsi; pop rsi: the word popped last is the answer.
     let check = |distance| [PUSH_RSI, PUSH_R8, &call(distance), POP_RSI, POP_RSI, &[0x85, 0xf6]].concat();
     assert_walked("check", &check, &[(0, 0), (1, 8), (3, 16), (8, 16), (9, 8), (10, 0)]);
-    // The same with the registers exchanged, and popped one each, as for a store into an array.
+    // The check with the registers exchanged, each popped once, as for a store into an array.
     let store = |distance| [PUSH_R8, PUSH_RSI, &call(distance), POP_R8, POP_RSI, &[0x85, 0xf6]].concat();
     assert_walked("store", &store, &[(0, 0), (2, 8), (3, 16), (8, 16), (10, 8), (11, 0)]);
 }
@@ -65,7 +66,8 @@ fn the_arrays_below_the_classes_are_counted_too() {
     assert_walked("copy", &copy, &[(1, 24), (3, 32), (8, 32), (10, 24)]);
 }
 
-/// Regression: 60 % of the samples of such a program broke under JDK 11's C2, some with a wrong caller.
+/// Regression: under JDK 11's C2, 60 % of the samples of such a program were broken, some with a wrong
+/// caller.
 #[test]
 fn the_register_that_c2_saves_while_it_scans_is_not_the_frames() {
     // push rax; mov rdi, [rsi+0x20]; mov ecx, [rdi]; add rdi, 8; test rax, rax; repne scasq; pop rax; jne
@@ -82,7 +84,7 @@ fn the_register_that_c2_saves_while_it_scans_is_not_the_frames() {
     .concat();
     let stages = [(0, 0), (1, 8), (5, 8), (7, 8), (11, 8), (14, 8), (17, 8), (18, 0)];
     assert_walked("scan", &|_| scan.clone(), &stages);
-    // Behind one search and before the next.
+    // Between one search and the next.
     let two = [&scan[..], &[0x90], &scan[..]].concat();
     assert_walked("between", &|_| two.clone(), &[(18, 0), (20, 0), (21, 0), (22, 8)]);
 }

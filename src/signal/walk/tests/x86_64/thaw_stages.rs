@@ -1,4 +1,5 @@
-//! The stubs that thaw, and those that pass an exception on to a frozen frame, once the frame is on the stack again.
+//! The stubs that thaw, and the stubs that pass an exception on to a frozen frame, once the frame is on the
+//! stack again.
 
 use crate::core::record::FrameKind::{Compiled, Stub};
 use crate::signal::walk::tests::continuation::*;
@@ -27,10 +28,11 @@ fn thawed_frames_are_walked_from_the_register_that_has_their_stack_pointer() {
     }
 }
 
-/// Regression: stubs that pass an exception on did not know the barrier for a return address.
+/// Regression: stubs that pass an exception on did not accept the barrier as a return address.
 #[test]
 fn an_exception_is_passed_on_to_a_frozen_frame() {
-    // `pop rdx; jmp rax`, the address in rdx; and one that is still on the stack, in a stub without a frame.
+    // `pop rdx; jmp rax`, with the address in rdx; and a stub without a frame, with the address still on the
+    // stack.
     for (code, rdx, below) in [([0x5a, 0xff, 0xe0], RETURN_BARRIER.start, 0), ([0x90; 3], 0, 8)] {
         let mut scene = Scene::new();
         let code = [&[0x90; 0x40][..], &code, &[0x90; 8]].concat();
@@ -48,7 +50,8 @@ fn an_exception_is_passed_on_to_a_frozen_frame() {
     }
 }
 
-/// Regression: while cont_returnBarrierExc looks for the exception's handler, the thawed frame was taken to be elsewhere.
+/// Regression: while cont_returnBarrierExc looked up the exception's handler, the thawed frame was searched
+/// in a wrong place.
 #[test]
 fn the_frame_that_an_exception_is_thrown_to_is_walked_at_each_stage() {
     let sp = ENTRY - 0x30;
@@ -82,7 +85,7 @@ fn the_frame_that_an_exception_is_thrown_to_is_walked_at_each_stage() {
         let pc = CONT_THAW.start + offset;
         let [caller, enter] = scene.whole();
         let expected = [(Stub, pc, 0), (Compiled, thawed, 7), caller, enter];
-        // RBX has the handler's address in the end.
+        // At the end RBX holds the handler's address.
         let rbx = if number > 8 { DISPATCH } else { sp };
         assert_eq!(scene.walk_from(pc, sp - pushed, &[(3, rbx)]), expected, "{code:x?}");
         if code[0] == 0xe8 {

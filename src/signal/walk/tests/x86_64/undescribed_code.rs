@@ -5,10 +5,11 @@ use crate::core::unwind::{CfaRule, FpRule};
 use crate::signal::walk::tests::native::{BASE, object, rule};
 use crate::signal::walk::tests::vm_world::*;
 
-/// Where no rule is.
+/// An address that no rule covers.
 const PLT: u64 = BASE - 0x1000;
 
-/// The walk from a PLT's instruction at `offset` of `code`, with so many bytes on the stack below the return address.
+/// Walks from the PLT's instruction at `offset` of `code`, with `pushed` bytes on the stack below the return
+/// address.
 fn frames(code: &[u8], offset: u64, pushed: u64) -> Vec<(FrameKind, u64)> {
     let mut world = World::new();
     world.java_thread = 0;
@@ -18,13 +19,13 @@ fn frames(code: &[u8], offset: u64, pushed: u64) -> Vec<(FrameKind, u64)> {
     world.memory.put_u64(0x100, 42).put(PLT - 0x10, between_others);
     let sp = STACK + 0x100;
     world.set(sp, BASE + 0x80).set(sp + 0x10, BASE + 0x180);
-    // RBP is the caller's, of an older frame.
+    // RBP is the caller's, and points to an older frame.
     world.set(sp + 0x40, 0).set(sp + 0x48, BASE + 0x20);
     let frames = world.walk(PLT + offset, sp - pushed, sp + 0x40, &[]);
     frames.iter().map(|frame| (frame.0, frame.1)).collect()
 }
 
-/// Regression: samples in the PLT of a library that LLD has linked, as this one is, were marked.
+/// Regression: samples in the PLT of a library that LLD has linked, as in this test, were marked.
 #[test]
 fn each_instruction_of_a_plts_entry_leads_to_the_caller() {
     // push [rip + 2]; jmp [rip + 4]; nop dword ptr [rax]
