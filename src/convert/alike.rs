@@ -1,43 +1,44 @@
-//! Events of one type that are alike: what one of them has become, the next becomes without its constants being looked up
-//! again. Most events of most recordings are like one that came shortly before. A chunk's keys mean the same for all of its
-//! events: where it is still being written, those that refer to what is not known yet have not been delivered.
+//! Cache: a repeated event reuses the sample that the previous event with the same numbers resolved to,
+//! without looking its constants up again. Most events of most recordings repeat an event that occurred
+//! shortly before. A chunk's keys mean the same for all its events. Even while the chunk is still being
+//! written this holds: events that refer to unknown constants have not been delivered yet.
 
 use super::identity::Known;
 
-/// So many different events are at hand, a power of two: as many as the processor's nearer caches have room for.
+/// The number of cached events, a power of two: as many as fit in the processor's inner caches.
 const PLACES: usize = 512;
 
-/// What events of one type in one chunk have become, by the numbers that decide on it.
+/// The cache for the events of one type in one chunk. The key is the numbers that determine the sample.
 #[derive(Debug)]
 pub(super) struct Alike {
-    /// The slots that have these numbers.
+    /// The slots of these numbers.
     slots: Vec<usize>,
-    /// How many profiles an event adds to.
+    /// The number of profiles that an event adds to.
     outcomes: usize,
-    /// The numbers of each place, one behind the other. Nothing before the first event.
+    /// The numbers of all places, one place after another; empty before the first event.
     numbers: Vec<i64>,
     known: Vec<Option<Known>>,
-    /// The positions of each place's sample in the profiles, as far as there is one.
+    /// The position of each place's sample in each profile; `None` if unknown.
     samples: Vec<Option<u32>>,
 }
 
-/// Where events that are alike are kept.
+/// A place in the cache.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place(usize);
 
 impl Alike {
-    /// Nothing yet.
+    /// An empty cache.
     pub(super) fn new(slots: Vec<usize>, outcomes: usize) -> Self {
         Self { slots, outcomes, numbers: Vec::new(), known: Vec::new(), samples: Vec::new() }
     }
 
-    /// The place of an event with these numbers, and what those that are alike have become, if one came shortly before.
+    /// The place of an event with these numbers, and the cached result if the place holds an equal event.
     #[inline]
     pub(super) fn find(&mut self, read: &[i64]) -> (Place, Option<Known>) {
         if self.known.is_empty() {
             self.make_room();
         }
-        // Multiplied, the low bits of the keys, in which they differ, are in the high ones.
+        // The keys differ in their low bits; the multiplication moves these to the high bits.
         let mixed = self.slots.iter().fold(0, |mixed: u64, &slot| {
             (mixed.rotate_left(29) ^ read[slot] as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
         });
@@ -47,7 +48,7 @@ impl Alike {
         (Place(place), self.known[place].filter(|_| is_same()))
     }
 
-    /// Keeps what an event has become, of which no profile is known to have a sample.
+    /// Stores the result of an event. The positions of its sample in the profiles are unknown.
     #[inline]
     pub(super) fn put(&mut self, place: Place, read: &[i64], known: Known) {
         let numbers = &mut self.numbers[place.0 * self.slots.len()..];
@@ -58,7 +59,7 @@ impl Alike {
         self.samples(place).fill(None);
     }
 
-    /// The positions of the sample in the profiles.
+    /// The position of the place's sample in each profile.
     #[inline]
     pub(super) fn samples(&mut self, place: Place) -> &mut [Option<u32>] {
         &mut self.samples[place.0 * self.outcomes..][..self.outcomes]

@@ -1,14 +1,14 @@
-//! What constants of a chunk have become, each once.
+//! Converted constants of a chunk: each is converted once.
 
 use crate::jfr::chunk::Chunk;
 use crate::jfr::types::TypeIndex;
 use crate::jfr::values::Constant;
 
-/// A value for each constant of a type, found by the constant's position: keys mean nothing in another chunk, and a vector
-/// is faster than any map.
+/// A converted value for each constant of a type. A value is found by the constant's position: keys are valid
+/// in one chunk only, and a vector is faster than any map.
 #[derive(Debug)]
 pub(super) struct Made<T> {
-    /// Nearly always one.
+    /// One vector for each type. There is nearly always one type.
     types: Vec<(TypeIndex, Vec<Option<T>>)>,
 }
 
@@ -18,7 +18,7 @@ impl<T> Default for Made<T> {
     }
 }
 
-/// A constant's place among those of its type.
+/// The position of a constant among those of its type.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     of: TypeIndex,
@@ -26,7 +26,7 @@ pub(super) struct Place {
 }
 
 impl<T: Copy> Made<T> {
-    /// The value of a constant, or the place where to put one; `None` if the chunk has no such constant.
+    /// The value of a constant, or the place to store it at; `None` if the chunk has no such constant.
     #[inline]
     pub(super) fn find(&self, chunk: Chunk<'_>, constant: Constant) -> Option<Result<T, Place>> {
         let position = chunk.constant_position(constant)?;
@@ -37,7 +37,7 @@ impl<T: Copy> Made<T> {
         })
     }
 
-    /// Puts a value there, and gives it.
+    /// Stores a value at this place, and returns it.
     #[cold]
     pub(super) fn put(&mut self, chunk: Chunk<'_>, Place { of, position }: Place, value: T) -> T {
         let known = self.types.iter().position(|(other, _)| *other == of);
@@ -47,7 +47,7 @@ impl<T: Copy> Made<T> {
         });
         let values = &mut self.types[known].1;
         if values.len() <= position {
-            // More constants may come while a chunk is written.
+            // A chunk that is still being written may get more constants.
             values.resize(chunk.constant_count(of).max(position + 1), None);
         }
         values[position] = Some(value);

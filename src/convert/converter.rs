@@ -1,4 +1,4 @@
-//! Recordings to one batch of profiles: what becomes of each event.
+//! Converts recordings to one batch of profiles, event by event.
 
 use std::collections::HashMap;
 
@@ -21,24 +21,25 @@ use crate::jfr::types::TypeIndex;
 use crate::jfr::values::Value;
 use crate::model::{Batch, Scope, Tables, label};
 
-/// How to convert.
+/// Options of the conversion.
 #[derive(Clone, Debug, Default)]
 pub struct ConvertOptions {
-    /// Whether each event's time is kept, for outputs that have them.
+    /// Whether to keep the time of each event, for outputs that have times.
     pub times: bool,
-    /// Events to convert besides those of the table.
+    /// Events to convert in addition to the table's.
     pub events: Vec<RequestedEvent>,
-    /// The names of all events to convert; `None`: whatever can be.
+    /// The names of the only events to convert; `None` for all that can be converted.
     pub only: Option<Vec<String>>,
-    /// How samples are linked to spans.
+    /// How to link samples to spans.
     pub links: Links,
 }
 
-/// Collects recordings of JDK Flight Recorder, and makes one batch of them in which each sample is the sum over all.
+/// Converts recordings of JDK Flight Recorder to one batch, in which each sample is the sum over all
+/// recordings.
 ///
-/// Recordings are added as files ([`JfrToOtlp::add_file`]), as readers ([`JfrToOtlp::add_reader`]), or as bytes, whole
-/// ([`JfrToOtlp::add`]) or as they come ([`JfrToOtlp::push`]). [`JfrToOtlp::convert`] gives the batch, which
-/// [`crate::otlp::encode`] writes, and begins anew.
+/// Recordings are added as files ([`JfrToOtlp::add_file`]), as readers ([`JfrToOtlp::add_reader`]), or as
+/// bytes: whole ([`JfrToOtlp::add`]) or in parts ([`JfrToOtlp::push`]). [`JfrToOtlp::convert`] returns the
+/// batch, which [`crate::otlp::encode`] encodes, and starts an empty one.
 ///
 /// ```no_run
 /// use otlpprof::convert::{ConvertOptions, JfrToOtlp};
@@ -55,8 +56,8 @@ pub struct ConvertOptions {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// What is wrong in a recording is an error, and what could be read besides is there all the same. A recording that is still
-/// being written gives a batch whenever one is wanted:
+/// An error in a recording is returned; everything that could be read is in the batch all the same. A
+/// recording that is still being written can be converted at any time:
 ///
 /// ```
 /// use otlpprof::convert::JfrToOtlp;
@@ -78,53 +79,53 @@ pub struct JfrToOtlp {
     tables: Tables,
     profiles: Profiles,
     libraries: Libraries,
-    /// Settings of the recording's chunks before the current one.
+    /// The settings of the current recording's earlier chunks.
     settings: KeptSettings,
     described: Described,
     counts: Vec<(String, EventCount)>,
     counts_by_name: HashMap<String, usize>,
     lost_samples: u64,
     problems: Vec<String>,
-    /// The current recording's window, if it was told.
+    /// The window of the current recording that the caller wants.
     wanted: Window,
-    /// From the first chunk's start to the last one's end, as far as it is wanted.
+    /// The time from the first chunk's start to the last chunk's end, within the wanted window.
     window: Option<(i64, i64)>,
-    /// The same, wanted or not.
+    /// The time from the first chunk's start to the last chunk's end, without regard to the wanted window.
     recorded: Option<(i64, i64)>,
     chunk: Option<Box<ChunkState>>,
     witness: Option<Box<dyn Witness>>,
     pub(super) parser: PushParser,
 }
 
-/// A span of time, in nanoseconds since 1970-01-01 UTC. Without a bound it is the recording's.
+/// A span of time, in nanoseconds since 1970-01-01 UTC. A missing bound is the recording's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// The first moment.
+    /// The first nanosecond.
     pub start_unix_nano: Option<i64>,
-    /// The moment behind the last.
+    /// One past the last nanosecond.
     pub end_unix_nano: Option<i64>,
 }
 
-/// What became of the events of one type.
+/// The numbers of events of one type, by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventCount {
-    /// Those that became samples.
+    /// Events that became samples.
     pub converted: u64,
-    /// Of these, those whose stack the JVM could not walk, which a frame says instead.
+    /// Converted events whose stack the JVM could not walk; a marker frame says so.
     pub failed: u64,
-    /// Of those that became samples, those without a stack, which the frame `[no stack]` says.
+    /// Converted events without a stack; the frame `[no stack]` says so.
     pub without_stack: u64,
-    /// Those that could have but have a value of 0 or less, which adds nothing.
+    /// Events that were not converted because their value is 0 or less, which adds nothing.
     pub without_value: u64,
-    /// Those that lie outside of the window that was asked for.
+    /// Events outside the wanted window.
     pub outside: u64,
-    /// Those that could have been, which the witness says are not wanted.
+    /// Events that the witness reports as unwanted.
     pub unwanted: u64,
-    /// Those that no profile is made of.
+    /// Events that belong to no profile.
     pub other: u64,
 }
 
-/// What is known of the current chunk.
+/// The state for the current chunk.
 #[derive(Debug)]
 struct ChunkState {
     offset: u64,
@@ -132,11 +133,11 @@ struct ChunkState {
     settings: Settings,
     clocks: Option<Clocks>,
     identities: Identities,
-    /// By the type's position.
+    /// The handling of each type, by the type's position; with the position in `JfrToOtlp::counts`.
     types: Vec<Option<(usize, Handling)>>,
 }
 
-/// What is done with the events of a type.
+/// The handling of the events of a type.
 #[derive(Debug)]
 enum Handling {
     Convert(Box<Converted>),
@@ -147,16 +148,16 @@ enum Handling {
     Nothing,
 }
 
-/// The events of a type that become samples.
+/// The conversion of the events of one type.
 #[derive(Debug)]
 struct Converted {
     reader: Reader,
-    /// What was read of the last one.
+    /// The numbers read from the last event.
     read: Vec<i64>,
     alike: Alike,
 }
 
-/// Where no metadata is.
+/// A metadata offset that no chunk has.
 const NO_METADATA: u64 = u64::MAX;
 
 impl ChunkState {
@@ -181,7 +182,7 @@ impl Converted {
 }
 
 impl EventCount {
-    /// Where an event is counted that is no sample.
+    /// The count of events that did not become samples for this reason.
     fn of(&mut self, why: NoSample) -> &mut u64 {
         match why {
             NoSample::LeftOut | NoSample::Unfinished => &mut self.other,
@@ -196,12 +197,12 @@ impl Window {
         lasts && self.end_unix_nano.is_none_or(|end| unix_nano < end)
     }
 
-    /// This window; what it does not say is as given.
+    /// This window, with `start` and `end` for the bounds that it lacks.
     fn or(&self, start: i64, end: i64) -> (i64, i64) {
         (self.start_unix_nano.unwrap_or(start), self.end_unix_nano.unwrap_or(end))
     }
 
-    /// What lies in this window of another: the time that is to come belongs to the batches that have it.
+    /// The part of another span that is in this window. Later time belongs to later batches.
     fn clip(&self, start: i64, end: i64) -> (i64, i64) {
         let start = self.start_unix_nano.map_or(start, |first| start.max(first));
         (start, self.end_unix_nano.map_or(end, |last| end.min(last)))
@@ -209,7 +210,7 @@ impl Window {
 }
 
 impl JfrToOtlp {
-    /// Nothing yet. An event that is asked for twice counts once.
+    /// A converter without recordings. An event that is requested twice is counted once.
     pub fn new(options: ConvertOptions) -> Self {
         let mut events: Vec<RequestedEvent> = Vec::new();
         for event in options.events {
@@ -220,39 +221,41 @@ impl JfrToOtlp {
         Self { options: ConvertOptions { events, ..options }, ..Self::default() }
     }
 
-    /// Who knows of the events what they do not say themselves.
+    /// Sets the witness, which knows facts about events that the events themselves do not contain.
     pub fn set_witness(&mut self, witness: Box<dyn Witness>) {
         self.witness = Some(witness);
     }
 
-    /// The window of the recordings that are added from now on: events outside of it are left out. Its bounds are those of the
-    /// profiles; of a recording that comes as it is written ([`JfrToOtlp::push`]), each batch has as much of it as has come.
+    /// Sets the window of the recordings that are added from now on: events outside are skipped. The profiles
+    /// have the window's bounds. If a recording arrives while it is written ([`JfrToOtlp::push`]), each batch
+    /// covers the part of the window that has arrived.
     pub fn set_window(&mut self, window: Window) {
         self.wanted = window;
     }
 
-    /// What became of the events so far, by type, in no order.
+    /// The numbers of events so far by type, in no particular order.
     pub fn counts(&self) -> impl Iterator<Item = (&str, EventCount)> {
         self.counts.iter().map(|(name, count)| (&**name, *count))
     }
 
-    /// How many samples the JVM says that it could not write (`jdk.CPUTimeSamplesLost`).
+    /// The number of samples that the JVM reports as lost (`jdk.CPUTimeSamplesLost`).
     pub fn lost_samples(&self) -> u64 {
         self.lost_samples
     }
 
-    /// From when to when the recordings so far are, in nanoseconds since 1970-01-01 UTC, as their chunks say.
+    /// The first and last time of the recordings so far, in nanoseconds since 1970-01-01 UTC, by their chunk
+    /// headers.
     pub fn recorded(&self) -> Option<(i64, i64)> {
         self.recorded
     }
 
-    /// What keeps events that were asked for from being converted, one line each.
+    /// The reasons why requested events cannot be converted, one line each.
     pub fn problems(&self) -> &[String] {
         &self.problems
     }
 
-    /// The profiles of all that was added since the last time, without those that have no sample. Counts begin anew, too;
-    /// a recording that is still coming goes on where it is.
+    /// The profiles of everything that was added since the last call. Profiles without samples are omitted.
+    /// The counts restart at zero. A recording that is still arriving continues.
     pub fn convert(&mut self) -> Batch {
         let chunk = self.chunk.take();
         if let Some(chunk) = &chunk {
@@ -269,19 +272,19 @@ impl JfrToOtlp {
             self.chunk = Some(Box::new(ChunkState::new(chunk.offset, NO_METADATA, chunk.settings)));
             self.window = Some((end, end));
         }
-        // The last event's time lies inside.
+        // The window's end is exclusive: a duration of at least 1 ns includes the last event's time.
         let duration = u64::try_from(end.saturating_sub(start)).unwrap_or(0).max(1);
         let profiles = profiles.finish((u64::try_from(start).unwrap_or(0), duration), &mut tables);
         let resource = self.described.resource();
         if self.chunk.is_none() {
-            // What is added next may be of other processes.
+            // Recordings that are added next may be of other processes.
             self.described = Described::default();
             self.problems.clear();
         }
         Batch { resource, scope: Scope::default(), tables, profiles }
     }
 
-    /// Ends a recording: what is said of a process is said of another one from now on.
+    /// Ends a recording. Settings and descriptions in later events belong to the next recording.
     pub(super) fn end_recording(&mut self) {
         self.end_chunk();
         self.settings = KeptSettings::default();
@@ -310,7 +313,7 @@ impl JfrToOtlp {
         added
     }
 
-    /// Adds the events of a chunk but those that nothing becomes of: from the second on these are passed.
+    /// Adds the events of a chunk. Once a type is known to have no effect, its further events are skipped.
     fn add_events(&mut self, chunk: Chunk<'_>, passed: &mut Passed) -> Result<(), JfrError> {
         let mut events = chunk.events();
         while let Some(event) = events.next_but(passed) {
@@ -325,7 +328,7 @@ impl JfrToOtlp {
         Ok(())
     }
 
-    /// Looks through a chunk for the objects of remote frames, of which it tells anywhere.
+    /// Finds the objects of remote frames in a chunk. Their events may stand anywhere in it.
     fn note_libraries(&mut self, chunk: Chunk<'_>) -> Result<(), JfrError> {
         let of = chunk.metadata().find_by_name(Libraries::EVENT);
         let of = of.filter(|&of| chunk.metadata().get(of).field("buildId").is_some());
@@ -338,7 +341,8 @@ impl JfrToOtlp {
         Ok(())
     }
 
-    /// Begins a chunk, or goes on in one whose types have been told anew. `bounds` says what of its time is wanted.
+    /// Begins a chunk, or continues one with new metadata. `bounds` returns the wanted part of the chunk's
+    /// time.
     fn begin(&mut self, chunk: Chunk<'_>, bounds: impl FnOnce(&Window, i64, i64) -> (i64, i64)) {
         let (offset, metadata) = (chunk.offset(), chunk.metadata_offset());
         let settings = match self.chunk.take() {
@@ -360,11 +364,11 @@ impl JfrToOtlp {
         self.window = Some(joined(self.window, (start, end)));
     }
 
-    /// What is done with the events of a type, decided once for each chunk.
+    /// The handling of the events of a type, determined once for each chunk.
     #[cold]
     fn handling(&mut self, chunk: Chunk<'_>, of: TypeIndex) -> (usize, Handling) {
         let event = chunk.metadata().get(of);
-        // Any number of types may have one long name.
+        // Any number of types may share one long name, so the name is shortened.
         let name = label(known_name(&event.name));
         let count = match self.counts_by_name.get(name) {
             Some(&count) => count,
@@ -397,10 +401,10 @@ impl JfrToOtlp {
         (count, handling)
     }
 
-    /// Adds an event, and begins its chunk if it is another than before.
+    /// Adds an event. If the event belongs to another chunk than the previous one, that chunk begins.
     ///
     /// # Errors
-    /// If the event's fields go on behind its end.
+    /// If the event's fields extend beyond the end of the event.
     pub(super) fn add_event(&mut self, event: &Event<'_>) -> Result<(), JfrError> {
         let values = event.values();
         let (chunk, of) = (values.chunk(), event.type_index());
@@ -415,7 +419,7 @@ impl JfrToOtlp {
         let position = of.position();
         let known = self.chunk.as_ref().and_then(|state| state.types.get(position));
         if let Some(Some((count, Handling::Nothing))) = known {
-            // Most of the events of most recordings.
+            // The fast path: most events of most recordings.
             self.counts[*count].1.other += 1;
             return Ok(());
         }
@@ -474,7 +478,7 @@ impl JfrToOtlp {
             self.window = Some((start.min(at), end.max(at.saturating_add(1))));
         }
         let Self { tables, libraries, profiles, witness, options, .. } = self;
-        // What a witness knows of one event it may not know of another that is alike.
+        // The witness may know different facts about equal events, so with a witness the cache is not used.
         let (place, known) = alike.find(read);
         let known = match known.filter(|_| witness.is_none()) {
             Some(known) => known,
@@ -525,7 +529,7 @@ impl JfrToOtlp {
     }
 }
 
-/// From the first moment of both spans to the last.
+/// The smallest span that contains both spans.
 fn joined(one: Option<(i64, i64)>, (start, end): (i64, i64)) -> (i64, i64) {
     one.map_or((start, end), |(first, last)| (first.min(start), last.max(end)))
 }

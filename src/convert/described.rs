@@ -1,26 +1,26 @@
-//! Whose recordings they are: resource attributes, by the semantic conventions' names.
+//! The recorded process, as resource attributes with the names of the semantic conventions.
 
 use std::collections::HashMap;
 
 use crate::jfr::values::{Struct, Value};
 use crate::model::{Resource, ResourceValue, label, percent_decoded};
 
-/// What recordings say of the process that they are of.
+/// The description of the process that the recordings contain.
 #[derive(Debug, Default)]
 pub(super) struct Described {
-    /// What one recording says.
+    /// The attributes from the current recording.
     said: HashMap<&'static str, ResourceValue>,
-    /// The variable that has further attributes.
+    /// The value of `OTEL_RESOURCE_ATTRIBUTES`, which lists further attributes.
     listed: Option<String>,
-    /// What all recordings before say; `None` before the first.
+    /// The attributes on which all earlier recordings agree; `None` before the first one has ended.
     agreed: Option<Vec<(String, ResourceValue)>>,
 }
 
-/// So many attributes are taken of `OTEL_RESOURCE_ATTRIBUTES`, the first. 128 is what OpenTelemetry's SDKs take of a
-/// span's.
+/// The most attributes that are taken from `OTEL_RESOURCE_ATTRIBUTES`. OpenTelemetry's SDKs take at most 128
+/// for a span.
 const MOST_LISTED: usize = 128;
 
-/// What a recording says in an event of its own.
+/// The events that describe the process.
 pub(super) const EVENTS: [&str; 4] = [
     "jdk.JVMInformation",
     "jdk.OSInformation",
@@ -29,7 +29,8 @@ pub(super) const EVENTS: [&str; 4] = [
 ];
 
 impl Described {
-    /// Takes one of [`EVENTS`]. Command lines are left out, as the agent does: they often carry passwords.
+    /// Takes one of [`EVENTS`]. Command lines are skipped, as in the agent, because they often contain
+    /// passwords.
     pub(super) fn note(&mut self, event: &str, values: &Struct<'_>) {
         let chunk = values.chunk();
         let text = |name| {
@@ -73,17 +74,18 @@ impl Described {
         }
     }
 
-    /// Ends a recording. Of several, what they all say stays.
+    /// Ends a recording. Only attributes on which all recordings agree remain.
     pub(super) fn end_recording(&mut self) {
         self.agreed = Some(self.all_say());
         self.said.clear();
         self.listed = None;
     }
 
-    /// What this recording says, and all before.
+    /// The attributes on which this recording and all earlier ones agree.
     fn all_say(&self) -> Vec<(String, ResourceValue)> {
         let mut resource = Resource::default();
-        // `key1=value1,key2=value2`, which the variable for the name goes over.
+        // The list `key1=value1,key2=value2`. The attributes set below, such as the service name, override
+        // it.
         for (key, value) in
             self.listed.iter().flat_map(|list| list.split(',')).filter_map(split).take(MOST_LISTED)
         {
@@ -101,7 +103,7 @@ impl Described {
         said
     }
 
-    /// The resource of all of them.
+    /// The resource that all recordings describe.
     pub(super) fn resource(&self) -> Resource {
         let mut resource = Resource::default();
         resource.set("service.name", "unknown_service:java");
@@ -117,7 +119,7 @@ impl Described {
     }
 }
 
-/// What stands in a list, decoded; as it is where that cannot be.
+/// Percent-decodes a text of the list. Invalid text is returned unchanged.
 fn decoded(text: &str) -> String {
     percent_decoded(text).unwrap_or_else(|_| text.to_owned())
 }
@@ -131,7 +133,7 @@ fn split(pair: &str) -> Option<(&str, &str)> {
 mod tests {
     use super::*;
 
-    /// Regression: they were taken as they are written, unlike the agent's.
+    /// Regression: listed attributes were taken without decoding, unlike in the agent.
     #[test]
     fn listed_attributes_are_percent_decoded() {
         let listed = "a=x%2Cy%3dz,h%3Di= j%20k ,b=%E2%82%AC%25,c=plain,d=100%,e=%zz,f=%ff,g=%+1";
@@ -141,7 +143,7 @@ mod tests {
             ("h=i", "j k"),
             ("b", "\u{20ac}%"),
             ("c", "plain"),
-            // What stands for nothing stays.
+            // Invalid escapes stay unchanged.
             ("d", "100%"),
             ("e", "%zz"),
             ("f", "%ff"),

@@ -1,80 +1,83 @@
-//! The one table of events: which profiles each becomes, and what its value is there.
+//! The table of events: the profiles that each event is converted to, and its value in each.
 
 use crate::model::{ProfileType, types};
 
-/// What an event becomes in one profile.
+/// The conversion of an event to one profile.
 #[derive(Clone, Copy, Debug)]
 pub struct Conversion {
     /// The event's name.
     pub event: &'static str,
     /// The profile's type.
     pub profile_type: &'static ProfileType,
-    /// What the event adds there.
+    /// The value that the event adds to the profile.
     pub value: Measure,
-    /// Which events of one type share a profile: samples of different clocks do not add up, nor do two estimates of the
-    /// same allocations. Empty: all of them.
+    /// The source of the profile's events. Only events of one source share a profile: samples of different
+    /// clocks do not add up, nor do two estimates of the same allocations. Empty: all events of this type
+    /// share one profile.
     pub source: &'static str,
-    /// How far samples are apart; `None` where every event is recorded.
+    /// The period between samples; `None` if every event is recorded.
     pub period: Option<Period>,
-    /// Which of the events it is for.
+    /// The subset of the events that is converted.
     pub only: Only,
 }
 
-/// What an event adds to its profile.
+/// The value that an event adds to its profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// 1.
     One,
-    /// A field: a time in nanoseconds, else as it stands.
+    /// The value of a field. Times are converted to nanoseconds.
     Field(&'static str),
-    /// A field that says how many an event stands for, whole or not.
+    /// The value of a field with the number of things that the event stands for. It need not be an integer.
     Weight(&'static str),
-    /// A field, for each that the event stands for.
+    /// The first field's value for each thing that the event stands for: times the second field's value, the
+    /// weight.
     Weighted(&'static str, &'static str),
 }
 
-/// Where the period of samples is to be found, in the unit of the profile's period.
+/// The sources of the samples' period, in the unit of the profile's period.
 #[derive(Clone, Copy, Debug)]
 pub struct Period {
-    /// The event's own field.
+    /// The event's own field with its period.
     pub field: Option<&'static str>,
-    /// Settings that the recording notes, by event and name; the first that is there counts. A setting of 0 asks for the
+    /// Recorded settings, by event and name; the first one that is present counts. The value 0 requests the
     /// writer's default.
     pub settings: &'static [(&'static str, &'static str)],
-    /// The default of the writer that has the event.
+    /// The default of the event's usual writer.
     pub default: i64,
-    /// async-profiler's default, where it has the event too.
+    /// async-profiler's default, if it also writes the event.
     pub async_profiler_default: i64,
 }
 
-/// Events of one type that mean two things.
+/// The subset of an event type whose events can have two meanings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Only {
-    /// No such type: all.
+    /// All events: the type has one meaning.
     All,
-    /// Samples by a clock of CPU time, or by another event that async-profiler counts in its place: then they are a profile
-    /// of that event.
+    /// Samples by CPU time, or by another event that async-profiler counts instead. In the latter case the
+    /// profile is of that event.
     CpuClock,
-    /// Samples by a wall clock.
+    /// Samples by wall-clock time.
     WallClock,
 }
 
-/// The field of an event that says that its stack could not be walked (`jdk.CPUTimeSample`).
+/// The field of an event that says that the JVM could not walk its stack (`jdk.CPUTimeSample`).
 pub(super) const FAILED: &str = "failed";
 
 const MILLISECOND: i64 = 1_000_000;
 
 /// HotSpot's default settings (JDK 17 `default.jfc`).
 const HOTSPOT_PERIOD_NS: i64 = 20 * MILLISECOND;
-/// async-profiler 4.6: `DEFAULT_INTERVAL` in its `arguments.h`, and five times that on the wall clock (`WallClock::start`).
+/// async-profiler 4.6: `DEFAULT_INTERVAL` in its `arguments.h`; on the wall clock five times that
+/// (`WallClock::start`).
 const ASYNC_PROFILER_CPU_NS: i64 = 10 * MILLISECOND;
 const ASYNC_PROFILER_WALL_NS: i64 = 50 * MILLISECOND;
 /// Datadog's profiler 1.49: `DEFAULT_CPU_INTERVAL` and `DEFAULT_WALL_INTERVAL` in its `arguments.h`.
 const DATADOG_CPU_NS: i64 = 10 * MILLISECOND;
 const DATADOG_WALL_NS: i64 = 50 * MILLISECOND;
 
-/// How many of an event make a sample of async-profiler's, unless its user says it (4.6, `PerfEventType::AVAILABLE_EVENTS`
-/// in `perfEvents_linux.cpp`). Of tracepoints, probes, breakpoints and methods each makes one.
+/// The default periods of async-profiler's perf events (4.6, `PerfEventType::AVAILABLE_EVENTS` in
+/// `perfEvents_linux.cpp`). For tracepoints, probes, breakpoints and methods the period is 1.
 const ASYNC_PROFILER_EVENTS: &[(&str, i64)] = &[
     ("context-switches", 2),
     ("cycles", 1_000_000),
@@ -89,10 +92,11 @@ const ASYNC_PROFILER_EVENTS: &[(&str, i64)] = &[
     ("LLC-load-misses", 1_000),
     ("dTLB-load-misses", 1_000),
 ];
-/// The same of events by the processor's own code (`rNNN`, `pmu/event-descriptor/`).
+/// The default period of perf events that are given by a processor's own code (`rNNN`,
+/// `pmu/event-descriptor/`).
 const ASYNC_PROFILER_RAW_EVENTS: i64 = 1_000;
 
-/// The period of async-profiler's samples by an event other than a clock.
+/// The period of async-profiler's samples by a perf event that is not a clock.
 pub(super) fn period_of_counted(event: &str) -> Period {
     let is_raw = event.ends_with('/')
         || event.strip_prefix('r').is_some_and(|code| {
@@ -144,10 +148,11 @@ impl Conversion {
     }
 }
 
-/// HotSpot's two kinds of allocations that it does not estimate from, which belong together.
+/// The source of HotSpot's two allocation events that are not estimates; the two belong together.
 const TLAB: &str = "jdk.ObjectAllocationInNewTLAB";
 
-/// All conversions. An event may have several. Of profiles that are of one type in one output, the first here keeps it.
+/// All conversions. An event may have several. If several profiles in one output have the same type, the
+/// first one in this table keeps the type.
 pub static CONVERSIONS: &[Conversion] = &[
     // CPU time.
     Conversion {
@@ -206,7 +211,7 @@ pub static CONVERSIONS: &[Conversion] = &[
             ASYNC_PROFILER_WALL_NS,
         )
     },
-    // Threads in native code, whether they run or wait there: what passes between two is no CPU time.
+    // Samples of threads in native code, running or waiting. So the time between two samples is not CPU time.
     sampled(
         "jdk.NativeMethodSample",
         &types::WALL,
@@ -223,7 +228,7 @@ pub static CONVERSIONS: &[Conversion] = &[
     summed(TLAB, &types::ALLOC_SPACE, "tlabSize").of(TLAB),
     counted("jdk.ObjectAllocationOutsideTLAB", &types::ALLOC_SAMPLES).of(TLAB),
     summed("jdk.ObjectAllocationOutsideTLAB", &types::ALLOC_SPACE, "allocationSize").of(TLAB),
-    // Objects that are still there.
+    // Live objects.
     weight("datadog.HeapLiveObject", &types::LIVE_OBJECTS).of("datadog.HeapLiveObject"),
     weighted("datadog.HeapLiveObject", &types::LIVE_SPACE, "size").of("datadog.HeapLiveObject"),
     counted("profiler.LiveObject", &types::LIVE_OBJECTS).of("profiler.LiveObject"),
@@ -236,7 +241,7 @@ pub static CONVERSIONS: &[Conversion] = &[
         .of("datadog.NativeMemoryAllocation"),
     counted("profiler.Malloc", &types::NATIVEMEM_OBJECTS).of("profiler.Malloc"),
     summed("profiler.Malloc", &types::NATIVEMEM_SPACE, "size").of("profiler.Malloc"),
-    // Locks and waits, which [`lock_kind`] tells apart.
+    // Locks and waits; [`lock_kind`] distinguishes them.
     counted("jdk.JavaMonitorEnter", &types::LOCK_COUNT),
     summed("jdk.JavaMonitorEnter", &types::LOCK_TIME, "duration"),
     counted("jdk.JavaMonitorWait", &types::LOCK_COUNT),
@@ -245,7 +250,7 @@ pub static CONVERSIONS: &[Conversion] = &[
     summed("jdk.ThreadPark", &types::LOCK_TIME, "duration"),
     counted("profiler.NativeLock", &types::LOCK_COUNT),
     summed("profiler.NativeLock", &types::LOCK_TIME, "duration"),
-    // All else that takes time.
+    // Everything else.
     counted("jdk.JavaExceptionThrow", &types::EXCEPTIONS),
     counted("jdk.MethodTrace", &types::TRACE_COUNT),
     summed("jdk.MethodTrace", &types::TRACE_TIME, "duration"),
@@ -265,17 +270,17 @@ pub static CONVERSIONS: &[Conversion] = &[
     summed("jdk.ClassLoad", &types::CLASS_LOAD_TIME, "duration"),
 ];
 
-/// The name that JDK 11 and later give an event: JDK 9 and 10 have `com.oracle.jdk.SocketRead` (JMC 9
+/// The name of an event in JDK 11 and later. JDK 9 and 10 have a prefix: `com.oracle.jdk.SocketRead` (JMC 9
 /// `OracleJdkTypeIDsPre11`).
 pub(super) fn known_name(name: &str) -> &str {
     name.strip_prefix("com.oracle.").filter(|rest| rest.starts_with("jdk.")).unwrap_or(name)
 }
 
-/// What a thread waited for, where an event is about that: the value of `otlpprof.lock.kind`.
+/// The kind of lock or wait that an event is about, if any: the value of `otlpprof.lock.kind`.
 pub(super) fn lock_kind(event: &str) -> Option<&'static str> {
     Some(match event {
         "jdk.JavaMonitorEnter" => "monitor",
-        // It waited to be notified, not for a lock that another held.
+        // The thread waited for a notification, not for a lock that another thread held.
         "jdk.JavaMonitorWait" => "wait",
         "jdk.ThreadPark" => "park",
         "profiler.NativeLock" => "native",

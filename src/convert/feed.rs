@@ -1,4 +1,4 @@
-//! How recordings come in: whole, by a reader, or bit by bit.
+//! Input of recordings: as a whole, from a reader, or in parts.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,19 +13,19 @@ use crate::jfr::error::JfrError;
 use crate::jfr::reading::ChunkReader;
 use crate::jfr::recording::Chunks;
 
-/// How many bytes of a recording that is followed are read at a time.
+/// The number of bytes per read while a recording is followed.
 const READ_LEN: usize = 1 << 16;
 
-/// Why a recording could not be added, or not all of it.
+/// The reason why a recording could not be added, or only in part.
 #[derive(Debug, Error)]
 pub enum AddError {
-    /// It cannot be read.
+    /// The recording cannot be read.
     #[error(transparent)]
     Io(io::Error),
-    /// Something in it is wrong; what could be read besides has been added.
+    /// The recording has an error. Everything that could be read has been added.
     #[error(transparent)]
     Jfr(#[from] JfrError),
-    /// It is compressed, and cut or damaged; what could be read before has been added.
+    /// The recording is compressed, and truncated or corrupt. Everything before the error has been added.
     #[error(transparent)]
     Packed(PackedError),
 }
@@ -40,29 +40,31 @@ impl From<io::Error> for AddError {
 }
 
 impl JfrToOtlp {
-    /// Adds a recording, or several that follow one another.
+    /// Adds a recording, or several recordings in sequence.
     ///
     /// # Errors
-    /// The first thing that is wrong in it; what could be read besides has been added.
+    /// The first error in the recording. Everything that could be read has been added.
     pub fn add(&mut self, recording: &[u8]) -> Result<(), JfrError> {
         let added = self.add_chunks(recording, 0);
         self.end_recording();
         added
     }
 
-    /// Adds the recording in a file, compressed with gzip or zstd or not. One chunk at a time is in memory.
+    /// Adds the recording in a file, which may be compressed with gzip or zstd. One chunk at a time is in
+    /// memory.
     ///
     /// # Errors
-    /// If the file cannot be read, or something in it is wrong.
+    /// If the file cannot be read, or the recording has an error.
     pub fn add_file(&mut self, path: impl AsRef<Path>) -> Result<(), AddError> {
         self.add_reader(File::open(path)?)
     }
 
-    /// Adds a recording from a reader, compressed with gzip or zstd or not. One chunk at a time is in memory: as much as it says that it has, up to 256 MiB, and
-    /// of a longer one, or one that is not finished, as much as is one event after the other.
+    /// Adds a recording from a reader, which may be compressed with gzip or zstd. One chunk at a time is in
+    /// memory. A finished chunk that declares at most 256 MiB is read whole. Of a longer or unfinished chunk,
+    /// the sequence of its events is read.
     ///
     /// # Errors
-    /// If the reader fails, or something in the recording is wrong; what could be read before has been added.
+    /// If the reader fails, or the recording has an error. Everything that could be read has been added.
     pub fn add_reader(&mut self, from: impl Read) -> Result<(), AddError> {
         let mut chunks = ChunkReader::new(Unpacked::new(from)?);
         let mut first_problem = Ok(());
@@ -71,7 +73,8 @@ impl JfrToOtlp {
                 Ok(Some(chunk)) => first_problem = first_problem.and(self.add_opened(chunk)),
                 Ok(None) => break first_problem.map_err(AddError::from),
                 Err(error) => {
-                    // That the reader failed is what is wrong: the recording is cut there.
+                    // The reader's error is returned. It also explains the truncation of the rest, so errors
+                    // in the rest are ignored.
                     let (rest, base) = chunks.rest();
                     let _ = self.add_chunks(rest, base);
                     break Err(error.into());
@@ -82,7 +85,7 @@ impl JfrToOtlp {
         added
     }
 
-    /// Adds the chunks in these bytes, which are at `base` in their recording.
+    /// Adds the chunks in these bytes, whose offset in their recording is `base`.
     fn add_chunks(&mut self, bytes: &[u8], base: u64) -> Result<(), JfrError> {
         let mut first_problem = Ok(());
         for chunk in Chunks::at(bytes, base) {
@@ -91,17 +94,17 @@ impl JfrToOtlp {
         first_problem
     }
 
-    /// Adds what can be read of a chunk.
+    /// Adds the readable part of a chunk.
     fn add_opened(&mut self, chunk: Result<OpenChunk<'_>, JfrError>) -> Result<(), JfrError> {
         let chunk = chunk?;
         let added = self.add_chunk(chunk.contents());
         chunk.problem().map_or(added, Err)
     }
 
-    /// Takes more bytes of a recording that is still coming, and adds the events that can be read by now.
+    /// Takes more bytes of a recording that is still arriving, and adds the events that can be read so far.
     ///
     /// # Errors
-    /// The first thing that is wrong in them. If the next chunk can be found, later calls go on there.
+    /// The first error in the bytes. If the next chunk can be found, later calls continue there.
     pub fn push(&mut self, more: &[u8]) -> Result<(), JfrError> {
         let mut parser = std::mem::take(&mut self.parser);
         let mut first_problem = Ok(());
@@ -114,10 +117,10 @@ impl JfrToOtlp {
         first_problem.and(pushed)
     }
 
-    /// Says that no more bytes of the recording come, and adds what is left.
+    /// Ends the recording, and adds the remaining events.
     ///
     /// # Errors
-    /// If the bytes end within a chunk, or another thing is wrong.
+    /// If the bytes end within a chunk, or have another error.
     pub fn finish(&mut self) -> Result<(), JfrError> {
         let mut parser = std::mem::take(&mut self.parser);
         let mut first_problem = Ok(());
@@ -130,11 +133,12 @@ impl JfrToOtlp {
         first_problem.and(finished)
     }
 
-    /// Adds what a reader gives as it comes, until it ends. `after` is called behind each part, and may take profiles
-    /// ([`JfrToOtlp::convert`]).
+    /// Adds a recording from a reader while it arrives, until the reader ends. `after` is called after each
+    /// part, and may take the profiles ([`JfrToOtlp::convert`]).
     ///
     /// # Errors
-    /// If the reader or `after` fails. What is wrong in the recording is given to `problem`, and reading goes on.
+    /// If the reader or `after` fails. Errors in the recording are passed to `problem`, and reading
+    /// continues.
     pub fn follow<E: From<io::Error>>(
         &mut self,
         from: &mut dyn Read,

@@ -1,4 +1,4 @@
-//! A recording that a JVM is writing: a file, or the files of its repository one behind the other.
+//! Follows a recording that a JVM is writing: a file, or the sequence of files in the JVM's repository.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom};
@@ -7,55 +7,56 @@ use std::time::Duration;
 
 use crate::jfr::header::{ChunkHeader, HEADER_LEN};
 
-/// How often a file is looked at, which HotSpot flushes once a second.
+/// The interval at which the file is checked. HotSpot flushes once a second.
 const POLL: Duration = Duration::from_millis(200);
-/// HotSpot is rewriting the header.
+/// The header's state while HotSpot rewrites the header.
 const BEING_REWRITTEN: u8 = 255;
 /// The flag of a recording's last chunk.
 const FINAL_CHUNK: u16 = 2;
 
-/// Gives a recording's bytes as far as their writer says that they can be read, and waits for more.
+/// Reads a recording as far as its writer has declared it readable, and waits for more.
 ///
-/// The header of a chunk says its length up to the last flush; what is behind may be half written (HotSpot 17
-/// `jfrChunkWriter.cpp`). The end is that of a chunk that says it is the last, or when the JVM takes its repository away,
-/// which leaves the file to those who have it open, as one that is too old to be kept (`maxage`) is left.
+/// The header of a chunk gives the chunk's length up to the last flush; the bytes after that may be
+/// incomplete (HotSpot 17 `jfrChunkWriter.cpp`). The recording ends with a chunk whose header says that it is
+/// the last one, or when the JVM removes its repository. Removed files stay readable as long as they are
+/// open. This also holds for single files that the JVM removes because of their age (`maxage`).
 #[derive(Debug)]
 pub struct Growing {
-    /// The repository, if it is one.
+    /// The repository, if the recording is in one.
     repository: Option<PathBuf>,
     path: PathBuf,
     file: File,
-    /// Where the current chunk begins in the file.
+    /// The offset of the current chunk in the file.
     chunk: u64,
     at: u64,
 }
 
-/// What there was to read.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grown {
-    /// So many bytes.
+    /// This number of bytes was read.
     By(usize),
-    /// Nothing at the moment.
+    /// Nothing can be read at the moment.
     NotYet,
-    /// Nothing, and nothing will come.
+    /// The recording has ended.
     ToItsEnd,
 }
 
-/// How far the current chunk can be read.
+/// The part of the current chunk that can be read.
 enum Readable {
-    /// Not at all yet.
+    /// Nothing yet.
     NotYet,
-    /// To this place, with more to come.
+    /// The bytes up to this offset; more will follow.
     To(u64),
-    /// To this place, which is its end.
+    /// The bytes up to this offset, which is the chunk's end.
     Whole { end: u64, is_last: bool },
 }
 
 impl Growing {
-    /// A file, or a directory: the newest recording in it, or in one of those that it has.
+    /// Opens a file, or the newest recording in a directory or in the directory's newest subdirectory.
     ///
     /// # Errors
-    /// If there is none, or it cannot be read.
+    /// If there is no recording, or it cannot be read.
     pub fn open(path: &Path) -> io::Result<Self> {
         let is_repository = path.is_dir();
         let (repository, path) = match is_repository {
@@ -75,10 +76,10 @@ impl Growing {
         self.file.seek(SeekFrom::Start(self.chunk))?;
         self.file.by_ref().take(HEADER_LEN as u64).read_to_end(&mut bytes)?;
         if bytes.is_empty() && self.at == 0 {
-            // Perhaps it has been opened before the file that takes its place was there.
+            // The file may have been opened before another file replaced it.
             match open_chunk(&self.path) {
                 Ok(file) => self.file = file,
-                // The JVM has taken it away: it keeps what is young enough alone (`maxage`).
+                // The JVM has removed the file because of its age (`maxage`).
                 Err(error) if error.kind() == io::ErrorKind::NotFound && self.repository.is_some() => {
                     return Ok(Readable::Whole { end: 0, is_last: false });
                 }
@@ -88,19 +89,19 @@ impl Growing {
         if bytes.len() < HEADER_LEN {
             return Ok(Readable::NotYet);
         }
-        // HotSpot before 14 leaves room for the header, and writes it last (`JfrChunkWriter`, JDK 11).
+        // HotSpot before 14 reserves space for the header, and writes it last (`JfrChunkWriter`, JDK 11).
         if bytes.iter().all(|&byte| byte == 0) {
             return Ok(Readable::NotYet);
         }
         let Ok(header) = ChunkHeader::parse(&bytes, self.chunk) else {
-            // What it is, the parser says.
+            // The parser reports what is wrong with the header, so all bytes are passed on.
             return Ok(Readable::Whole { end: self.file.metadata()?.len(), is_last: true });
         };
         let size = u64::try_from(header.size).unwrap_or(0);
         let end = self.chunk.saturating_add(size);
         Ok(match header.state {
             BEING_REWRITTEN => Readable::NotYet,
-            // Others reserve the size, and never say a state.
+            // Other writers write a placeholder as size, and always the state 0.
             0 if size <= HEADER_LEN as u64 || end > self.file.metadata()?.len() => Readable::NotYet,
             0 => Readable::Whole { end, is_last: header.flags & FINAL_CHUNK != 0 },
             _ if size > HEADER_LEN as u64 => Readable::To(end),
@@ -108,7 +109,8 @@ impl Growing {
         })
     }
 
-    /// The next chunk, in this file or in the repository's next; `false` if there is none yet.
+    /// Moves to the next chunk, in this file or in the repository's next file. Returns `false` if there is
+    /// none yet.
     fn next_chunk(&mut self, end: u64) -> io::Result<bool> {
         if self.file.metadata()?.len() > end {
             self.chunk = end;
@@ -121,7 +123,8 @@ impl Growing {
         let Some(next) = next else { return Ok(false) };
         self.file = match open_chunk(&next) {
             Ok(file) => file,
-            // Taken away in the meantime, as those that are too old are: there is a younger one, or will be.
+            // The JVM has removed the file in the meantime because of its age. A newer file exists or will be
+            // written.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
         };
@@ -137,7 +140,7 @@ impl Growing {
     /// If the file cannot be read.
     pub fn read_now(&mut self, into: &mut [u8]) -> io::Result<Grown> {
         loop {
-            // Asked before the file is looked at: what was written until then is read.
+            // Checked before the file is read, so that everything written until then is read.
             let is_gone = self.repository.as_ref().is_some_and(|path| !path.exists());
             let (end, whole) = match self.readable()? {
                 Readable::NotYet => (self.at, None),
@@ -159,7 +162,7 @@ impl Growing {
                     return Ok(Grown::ToItsEnd);
                 }
             }
-            // The JVM has ended, and taken it away.
+            // The JVM has ended and removed the repository.
             return Ok(if is_gone { Grown::ToItsEnd } else { Grown::NotYet });
         }
     }
@@ -177,7 +180,7 @@ impl Read for Growing {
     }
 }
 
-/// The directory with recordings: this one, or the newest of those that it has.
+/// The directory with the recordings: this one, or its newest subdirectory.
 fn repository_of(path: &Path) -> io::Result<PathBuf> {
     if !chunk_files(path)?.is_empty() {
         return Ok(path.to_owned());
@@ -187,18 +190,18 @@ fn repository_of(path: &Path) -> io::Result<PathBuf> {
         .map(|entry| entry.path())
         .filter(|path| path.is_dir())
         .collect();
-    // Their names begin with the time.
+    // The names begin with the time.
     directories.sort();
     Ok(directories.pop().unwrap_or_else(|| path.to_owned()))
 }
 
-/// Opens a recording where it is written. HotSpot before 14 writes to a file beside it, which takes its place when it is
-/// finished (`JfrChunkWriter`, `JfrRepository`, JDK 11).
+/// Opens a recording at the place where it is written. HotSpot before 14 writes to a `.part` file beside it,
+/// which replaces the file at the end (`JfrChunkWriter`, `JfrRepository`, JDK 11).
 fn open_chunk(path: &Path) -> io::Result<File> {
     File::open(path.with_extension("part")).or_else(|_| File::open(path))
 }
 
-/// The recordings in a directory, oldest first: their names are times.
+/// The recordings in a directory, oldest first. Their names are times.
 fn chunk_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let files = std::fs::read_dir(directory)?.map_while(Result::ok).map(|entry| entry.path());
     let mut files: Vec<_> =

@@ -1,4 +1,4 @@
-//! What makes an event the same sample as others: its stack, its thread, and what that worked for.
+//! Determines the sample that an event belongs to, by its stack, its thread and the thread's context.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use crate::model::{
     AttributeId, AttributeSetId, LinkId, SampleIdentity, StackId, Tables, attribute_keys, label,
 };
 
-/// What the constants of one chunk have become.
+/// The converted constants of one chunk.
 #[derive(Debug, Default)]
 pub(super) struct Identities {
     stacks: Stacks,
@@ -25,26 +25,26 @@ pub(super) struct Identities {
     spans: HashMap<(usize, i64), AttributeId, RandomState>,
 }
 
-/// Why an event is no sample.
+/// The reason why an event does not become a sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NoSample {
-    /// The witness says that it is none of the recording's.
+    /// The witness excludes the event's thread from the recording.
     LeftOut,
-    /// Its stack cannot be known yet: the chunk's writer has not written any constant.
+    /// The stack is not known yet: the chunk's writer has not written any constants.
     Unfinished,
-    /// The witness says that nobody wants it.
+    /// The witness says that the user does not want the event.
     Unwanted,
 }
 
-/// What a sample is, and what else its profiles have to know of it.
+/// The identity of a sample, with further facts that its profiles need.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub(super) identity: SampleIdentity,
-    /// Whether the JVM could not walk the stack, which a frame says instead.
+    /// Whether the JVM could not walk the stack. A marker frame says so.
     pub(super) is_failed: bool,
-    /// Whether there is no stack, which a frame says instead.
+    /// Whether there is no stack. A marker frame says so.
     pub(super) is_without_stack: bool,
-    /// Whether it says in what state the thread was.
+    /// Whether the event has the thread's state.
     pub(super) has_state: bool,
 }
 
@@ -104,7 +104,7 @@ impl Identities {
                 let trace = labels.trace(chunk, value);
                 link = trace.map_or(LinkId::NONE, |trace| labels::link(trace, read[SPAN], tables));
             }
-            // A trace that is linked to needs no attribute.
+            // A trace that the link refers to needs no attribute.
             if reader.trace != Some(field) || link == LinkId::NONE {
                 let attribute = labels.context(chunk, field, key, value, tables);
                 attributes =
@@ -131,7 +131,8 @@ impl Identities {
             }
         }
         for (slot, key) in [(SPAN, "otlpprof.span.id"), (LOCAL_ROOT, "otlpprof.local_root_span.id")] {
-            // A link needs the trace, which only some recordings have: a span's id is said all the same.
+            // A link needs the trace id, which only some recordings have. Without a link the span id becomes
+            // an attribute.
             let is_linked = slot == SPAN && link != LinkId::NONE;
             if read[slot] != 0 && !is_linked {
                 let attribute = *spans

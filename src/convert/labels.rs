@@ -1,4 +1,4 @@
-//! What is known of a sample besides its stack: its thread, the thread's state, what it worked for.
+//! Attributes and links of a sample: its thread, the thread's state, and the thread's context.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,28 +12,28 @@ use crate::jfr::chunk::Chunk;
 use crate::jfr::values::{Constant, Struct, Value};
 use crate::model::{AttributeId, AttributeSetId, Link, LinkId, Tables, attribute_keys, label};
 
-/// What the threads, states and contexts of one chunk have become.
+/// The converted threads, states and contexts of one chunk.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
     threads: Made<AttributeSetId>,
-    /// `None`: it says nothing.
+    /// `None` for a state that becomes no attribute.
     states: Made<Option<AttributeId>>,
     owners: Made<[Option<AttributeId>; 2]>,
-    /// By the field's position among those that contexts have.
+    /// The values of contexts, by the position of their field among the context fields.
     contexts: Vec<Made<Option<AttributeId>>>,
     traces: Made<Option<[u8; 16]>>,
     event_threads: Made<EventThread>,
-    /// By what the class is to the event.
+    /// The classes, by their role in the event.
     classes: [Made<Option<AttributeId>>; Subject::ALL],
     joined: Joined,
 }
 
-/// Sets with one more attribute.
+/// Cache: attribute sets that were extended by one attribute.
 #[derive(Debug, Default)]
 pub(super) struct Joined(HashMap<(AttributeSetId, AttributeId), AttributeSetId, RandomState>);
 
 impl Joined {
-    /// The set with the attribute.
+    /// The set extended by the attribute.
     #[inline]
     pub(super) fn with(
         &mut self,
@@ -50,7 +50,7 @@ impl Joined {
 }
 
 impl Labels {
-    /// The set with the attribute.
+    /// The set extended by the attribute.
     #[inline]
     pub(super) fn with(
         &mut self,
@@ -79,7 +79,7 @@ impl Labels {
         }
     }
 
-    /// What is said of the thread that had what another waited for: its name, and its id.
+    /// The attributes of the thread that held the lock for which another thread waited: its name and its id.
     #[inline]
     pub(super) fn owner(
         &mut self,
@@ -97,7 +97,7 @@ impl Labels {
         }
     }
 
-    /// A thread's ids.
+    /// The ids of a thread.
     #[inline]
     pub(super) fn event_thread(&mut self, chunk: Chunk<'_>, constant: Constant) -> EventThread {
         match self.event_threads.find(chunk, constant) {
@@ -115,8 +115,8 @@ impl Labels {
         }
     }
 
-    /// The attribute of a thread's state, in lower case without the `STATE_` that some writers put before it. None for the
-    /// state of which nothing is known, which async-profiler gives to the samples of its CPU clocks.
+    /// The attribute of a thread's state: in lower case, without the prefix `STATE_` that some writers add.
+    /// `None` for an unknown state, such as async-profiler's for samples of its CPU clocks.
     #[inline]
     pub(super) fn state(
         &mut self,
@@ -137,7 +137,7 @@ impl Labels {
         }
     }
 
-    /// The attribute of the class that an event is about.
+    /// The attribute of the class that an event refers to.
     #[inline]
     pub(super) fn class(
         &mut self,
@@ -157,7 +157,8 @@ impl Labels {
         }
     }
 
-    /// The attribute of a context's value. `position` tells the context's fields apart, of which `key` is one.
+    /// The attribute of a context value. `position` is the position of the value's field among the context
+    /// fields; `key` is the attribute's key.
     #[inline]
     pub(super) fn context(
         &mut self,
@@ -180,7 +181,7 @@ impl Labels {
         }
     }
 
-    /// The trace that a context's value names: 128 or 64 bits in hexadecimal.
+    /// The trace id in a context value: 128 or 64 bits in hexadecimal.
     #[inline]
     pub(super) fn trace(&mut self, chunk: Chunk<'_>, constant: Constant) -> Option<[u8; 16]> {
         match self.traces.find(chunk, constant)? {
@@ -193,7 +194,7 @@ impl Labels {
     }
 }
 
-/// The link of a span in a trace; none if either is not known, which no reader takes.
+/// The link to a span in a trace. `LinkId::NONE` if either id is unknown, since readers reject such a link.
 pub(super) fn link(trace_id: [u8; 16], span_id: i64, tables: &mut Tables) -> LinkId {
     if trace_id == [0; 16] || span_id == 0 {
         return LinkId::NONE;
@@ -201,12 +202,12 @@ pub(super) fn link(trace_id: [u8; 16], span_id: i64, tables: &mut Tables) -> Lin
     tables.links.intern(Link { trace_id, span_id: span_id.to_be_bytes() })
 }
 
-/// The trace id by which a local root span stands for its trace ([`super::links::Links::LocalRoot`]).
+/// The trace id that a local root span id stands for ([`super::links::Links::LocalRoot`]).
 pub(super) fn trace_of_local_root(local_root: i64) -> [u8; 16] {
     u128::from(local_root.cast_unsigned()).to_be_bytes()
 }
 
-/// Whether a context's field of this name holds the trace id.
+/// Whether a context field with this name contains the trace id.
 pub(super) fn names_trace(field: &str) -> bool {
     let letters: String = field.chars().filter(char::is_ascii_alphabetic).collect();
     letters.eq_ignore_ascii_case("traceid")
@@ -218,8 +219,8 @@ fn trace_id(text: &str) -> Option<[u8; 16]> {
     Some(number.to_be_bytes())
 }
 
-/// Name and id as the agent writes them: the managed id (`Thread.threadId()`), or the kernel's where there is no Java
-/// thread.
+/// A thread's name and id, in the agent's form. The id is the managed id (`Thread.threadId()`), or the
+/// kernel's id for a thread that is not a Java thread.
 fn thread(chunk: Chunk<'_>, constant: Constant, tables: &mut Tables) -> AttributeSetId {
     let Some(thread) = Value::Constant(constant).as_struct(chunk) else { return AttributeSetId::EMPTY };
     let mut attributes = Vec::new();
@@ -229,7 +230,7 @@ fn thread(chunk: Chunk<'_>, constant: Constant, tables: &mut Tables) -> Attribut
     let id = |name| thread.get(name).and_then(|value| value.as_i64()).filter(|&id| id > 0);
     let is_virtual = thread.get("virtual").and_then(|value| value.as_i64()) == Some(1);
     match (id("javaThreadId"), id("osThreadId")) {
-        // One more series for each of a million threads.
+        // A virtual thread gets no id: each of a million threads would be a series of its own in a backend.
         _ if is_virtual => {}
         (Some(id), _) => attributes.push(tables.int_attribute("thread.id", id, "")),
         (None, Some(id)) => attributes.push(tables.int_attribute("otlpprof.thread.os_id", id, "")),
@@ -238,7 +239,8 @@ fn thread(chunk: Chunk<'_>, constant: Constant, tables: &mut Tables) -> Attribut
     tables.attribute_set(&attributes)
 }
 
-/// Name and managed id as the agent writes a lock's owner: of a virtual thread both, of which few own what others wait for.
+/// A lock owner's name and managed id, in the agent's form. A virtual thread gets both: few virtual threads
+/// own a lock that others wait for.
 fn owner(chunk: Chunk<'_>, constant: Constant, tables: &mut Tables) -> [Option<AttributeId>; 2] {
     let Some(thread) = Value::Constant(constant).as_struct(chunk) else { return [None; 2] };
     let name = thread_name(chunk, thread);

@@ -1,4 +1,4 @@
-//! The objects that remote frames are in, as recordings tell of them.
+//! The objects that contain remote frames, as recordings describe them.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use crate::core::build_id::BuildId;
 use crate::jfr::values::{Struct, Value};
 use crate::model::{Mapping, MappingId, Tables};
 
-/// Objects by their build-ids.
+/// Objects by build-id.
 #[derive(Debug, Default)]
 pub(super) struct Libraries {
     known: HashMap<BuildId, Library>,
@@ -22,11 +22,12 @@ struct Library {
 }
 
 impl Libraries {
-    /// The event that tells of an object. HotSpot's has no build-id, without which nothing refers to it.
+    /// The event that describes an object. HotSpot's event has no build-id, and without one no frame refers
+    /// to the object.
     pub(super) const EVENT: &'static str = "jdk.NativeLibrary";
 
-    /// Takes such an event. Datadog's profiler adds the build-id, and the load bias, by which run-time addresses become
-    /// the object's own.
+    /// Takes such an event. Datadog's profiler adds the build-id and the load bias, which converts run-time
+    /// addresses to the object's own.
     pub(super) fn note(&mut self, library: &Struct<'_>) {
         let chunk = library.chunk();
         let text = |name| library.get(name).and_then(|value| chunk.text(value));
@@ -39,12 +40,12 @@ impl Libraries {
         self.known.entry(build_id).or_insert(library);
     }
 
-    /// Forgets the mappings, which mean nothing in other tables.
+    /// Forgets the mappings, which are valid for one set of tables only.
     pub(super) fn forget_mappings(&mut self) {
         self.mappings.clear();
     }
 
-    /// The mapping that addresses in an object belong to; of an object that no event has told of, its build-id alone.
+    /// The mapping for addresses in an object. It has only the build-id if no event has described the object.
     pub(super) fn mapping(&mut self, build_id: BuildId, tables: &mut Tables) -> MappingId {
         if let Some(&made) = self.mappings.get(&build_id) {
             return made;

@@ -1,15 +1,17 @@
-//! The trace that a sample's link names.
+//! The choice of the trace that a sample's link refers to.
 
-/// How a link is made of an event with a span id (`spanId`), the id of the span's local root (`localRootSpanId`) and perhaps
-/// a trace id among its context attributes. Both ids of a link must be known.
+/// The construction of a link from an event. The event has a span id (`spanId`), the id of the span's local
+/// root (`localRootSpanId`), and possibly a trace id among its context attributes. A link needs a span id and
+/// a trace id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Links {
-    /// To the trace, where the event has its id; else as [`Links::LocalRoot`].
+    /// Use the trace id if the event has one; otherwise proceed like [`Links::LocalRoot`].
     #[default]
     Auto,
-    /// To the trace alone: an event without a trace id has no link.
+    /// Use the trace id only: an event without a trace id gets no link.
     Trace,
-    /// In the form of Datadog's own converter (dd-trace-java, `JfrToOtlpConverter.extractLinkIndex`): the trace id is the id of
-    /// the local root span, in the last eight of its bytes, whatever the trace is. Datadog's traces are found by these two ids.
+    /// Use the form of Datadog's own converter (dd-trace-java, `JfrToOtlpConverter.extractLinkIndex`): the id
+    /// of the local root span, in the last eight bytes, replaces the trace id. Datadog finds traces by the
+    /// local root's id and the span id.
     LocalRoot,
 }

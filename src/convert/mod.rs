@@ -1,24 +1,24 @@
-//! Recordings to profiles.
+//! Converts recordings to profiles.
 //!
-//! In: recordings ([`crate::jfr`]). Out: a [`crate::model::Batch`], which `otlp` writes. Imports `core`, `jfr` and `model`;
-//! `agent` and `cli` call it, and so may a program that uses this crate.
+//! In: recordings ([`crate::jfr`]). Out: a [`crate::model::Batch`], which `otlp` encodes. This module imports
+//! `core`, `jfr` and `model`. `agent` and `cli` call it, and any program that uses this crate may.
 //!
 //! | Module | Duty |
 //! |---|---|
-//! | [`feed`], [`packed`] | how recordings come in, compressed or not |
-//! | [`converter`] | what becomes of each event |
-//! | [`events`] | which event becomes which profile, and what its value is |
-//! | [`requested`] | the events that a user asks for besides |
-//! | [`reader`] | how the events of one type are read |
-//! | [`identity`], [`alike`] | what makes events one sample, and what those have become that are alike |
-//! | [`stacks`], [`labels`], [`constants`] | a chunk's stacks, threads, states and contexts to the model's |
-//! | [`subjects`] | the classes that events are about |
-//! | [`links`] | the trace that a sample's link names |
+//! | [`feed`], [`packed`] | input of recordings, compressed or not |
+//! | [`converter`] | conversion, event by event |
+//! | [`events`] | table of events: their profiles and values |
+//! | [`requested`] | events that a user requests in addition |
+//! | [`reader`] | reading of one type's events |
+//! | [`identity`], [`alike`] | the sample that an event belongs to, and a cache of results |
+//! | [`stacks`], [`labels`], [`constants`] | conversion of a chunk's stacks, threads, states and contexts |
+//! | [`subjects`] | classes that events refer to |
+//! | [`links`] | the trace that a sample's link refers to |
 //! | [`libraries`] | the objects of remote frames |
-//! | [`settings`], [`profiles`] | what samples stand for, and the profiles that they add to |
+//! | [`settings`], [`profiles`] | periods of samples, and the profiles that events add to |
 //! | [`described`] | resource attributes |
 //! | [`growing`] | the files of a recording that a JVM is writing |
-//! | [`witness`] | what is known of events from elsewhere |
+//! | [`witness`] | facts about events from outside the recording |
 
 mod alike;
 mod constants;

@@ -1,4 +1,4 @@
-//! Recordings that have been compressed, with gzip or zstd: read as what they are of.
+//! Decompresses recordings that are compressed with gzip or zstd.
 
 use std::io::{self, BufReader, Chain, Cursor, Read};
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use thiserror::Error;
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: u32 = 0xfd2f_b528;
-/// Of frames that hold no data, the last four bits aside (RFC 8878, section 3.1.2).
+/// The magic number of frames without data, except for its last four bits (RFC 8878, section 3.1.2).
 const ZSTD_SKIPPABLE: u32 = 0x184d_2a50;
 const MAGIC_LEN: usize = 4;
 
-/// A compressed recording cannot be read to its end.
+/// The error of a compressed recording that cannot be read to its end.
 #[derive(Debug, Error)]
 #[error("the {form} stream is cut or damaged ({why})")]
 pub struct PackedError {
@@ -22,10 +22,10 @@ pub struct PackedError {
     why: io::Error,
 }
 
-/// A reader's bytes, decompressed if they are compressed, which their beginning says.
+/// Reads from a reader, and decompresses the bytes if their first bytes are those of a compressed format.
 ///
-/// Several gzip members or zstd frames may follow one another. What is wrong in them is an error with a [`PackedError`]
-/// inside; other errors are the reader's own.
+/// A sequence of gzip members or zstd frames is allowed. An error in the compressed bytes contains a
+/// [`PackedError`]. Other errors are the reader's own.
 #[derive(Debug)]
 pub struct Unpacked<R: Read> {
     form: Form<R>,
@@ -38,11 +38,11 @@ enum Form<R: Read> {
     Zstd(ZstdFrames<BufReader<Input<R>>>),
 }
 
-/// The bytes that tell the form, and all others.
+/// The bytes that the format was detected by, and the remaining ones.
 type Input<R> = Chain<Cursor<Vec<u8>>, Watched<R>>;
 
 impl<R: Read> Unpacked<R> {
-    /// Reads as much as tells the form.
+    /// Reads the bytes that the format is detected by.
     ///
     /// # Errors
     /// If the reader fails.
@@ -92,7 +92,8 @@ impl<R: Read> std::fmt::Debug for Form<R> {
     }
 }
 
-/// A reader that remembers whether it has failed: a decoder's errors are of the bytes, or of this reader.
+/// A reader that records its failure, which distinguishes errors of this reader from errors in the compressed
+/// bytes.
 #[derive(Debug)]
 struct Watched<R> {
     from: R,
@@ -103,7 +104,7 @@ impl<R: Read> Read for Watched<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.from.read(into) {
-                // Decoders may not expect to go on behind an error.
+                // Decoders may not support reading on after an error.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     self.has_failed.store(true, Ordering::Relaxed);
@@ -115,11 +116,11 @@ impl<R: Read> Read for Watched<R> {
     }
 }
 
-/// The data of zstd frames that follow one another.
+/// The data of a sequence of zstd frames.
 struct ZstdFrames<R: Read> {
     /// The current frame.
     frame: Option<Box<ZstdFrame<R>>>,
-    /// The input between two frames.
+    /// The input while no frame is open.
     from: Option<R>,
 }
 
@@ -149,7 +150,7 @@ impl<R: Read> Read for ZstdFrames<R> {
 }
 
 impl<R: Read> ZstdFrames<R> {
-    /// Begins the next frame that has data. Whether there is one.
+    /// Opens the next frame that has data. Returns whether there is one.
     fn begin_frame(&mut self) -> io::Result<bool> {
         let Some(from) = &mut self.from else { return Ok(false) };
         loop {

@@ -4,13 +4,13 @@ use super::events::Period;
 use super::settings::Settings;
 use crate::model::{AttributeSetId, Profile, ProfileType, SampleIdentity, Tables};
 
-/// The profiles of an output.
+/// The profiles of one output.
 #[derive(Debug, Default)]
 pub(super) struct Profiles {
     all: Vec<Entry>,
 }
 
-/// The position of a profile here.
+/// The position of a profile in [`Profiles`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ProfileIndex(usize);
 
@@ -18,20 +18,21 @@ pub(super) struct ProfileIndex(usize);
 struct Entry {
     profile: Profile,
     source: String,
-    /// Where it stands among those of one type, of which the first keeps it.
+    /// The profile's order among the profiles with its type; the first one keeps the type.
     rank: usize,
     period: Option<Period>,
-    /// All samples, by periods that were known then.
+    /// The number of samples whose period is known.
     samples: i128,
-    /// What these samples stand for, in nanoseconds.
+    /// The time that these samples stand for, in nanoseconds.
     nanos: i128,
-    /// Samples of the current chunk, whose settings may still come.
+    /// The number of samples of the current chunk. Its settings, and so their period, may still change.
     in_chunk: i128,
-    /// Those of the current chunk that say what they stand for.
+    /// The samples of the current chunk that contain the time they stand for.
     measured: Vec<Measured>,
 }
 
-/// A sample that says what time it stands for: several periods, if the thread was not sampled when one was due.
+/// A sample that contains the time it stands for. This may be several periods, if the thread was not sampled
+/// when a sample was due.
 #[derive(Clone, Copy, Debug)]
 struct Measured {
     identity: SampleIdentity,
@@ -40,7 +41,7 @@ struct Measured {
 }
 
 impl Profiles {
-    /// The profile of this type and source.
+    /// The profile with this type and source. A new one is added if there is none.
     pub(super) fn find(
         &mut self,
         profile_type: &'static ProfileType,
@@ -69,12 +70,12 @@ impl Profiles {
         ProfileIndex(self.all.len() - 1)
     }
 
-    /// The position of a profile's sample with this identity, which is made if there is none.
+    /// The position of the profile's sample with this identity. A new one is added if there is none.
     pub(super) fn sample(&mut self, ProfileIndex(index): ProfileIndex, identity: SampleIdentity) -> u32 {
         self.all[index].profile.sample(identity)
     }
 
-    /// Adds a value to the sample at a position.
+    /// Adds a value to the sample at this position.
     #[inline]
     pub(super) fn add_to(
         &mut self,
@@ -88,7 +89,7 @@ impl Profiles {
         entry.in_chunk += i128::from(value);
     }
 
-    /// Adds a sample that stands for so many nanoseconds.
+    /// Adds a sample that stands for this number of nanoseconds.
     #[inline]
     pub(super) fn add_measured(
         &mut self,
@@ -100,7 +101,7 @@ impl Profiles {
         self.all[index].measured.push(Measured { identity, unix_nano, nanos });
     }
 
-    /// Ends a chunk, whose settings are all known now.
+    /// Ends a chunk: all its settings are known now.
     pub(super) fn end_chunk(&mut self, settings: &Settings) {
         for entry in &mut self.all {
             let samples = std::mem::take(&mut entry.in_chunk);
@@ -120,8 +121,8 @@ impl Profiles {
         }
     }
 
-    /// The profiles for this window, in the order of the table. Samples of recordings with different periods have the
-    /// period by which their sum stands for the same time.
+    /// Finishes the profiles for this window, in the order of the table. A profile whose samples have
+    /// different periods gets their mean, so that all samples together stand for the same time.
     pub(super) fn finish(mut self, window: (u64, u64), tables: &mut Tables) -> Vec<Profile> {
         self.all.sort_by_key(|entry| entry.rank);
         let mut written: Vec<[&str; 4]> = Vec::new();
@@ -142,7 +143,8 @@ impl Profiles {
             }
             let kind_of_profile = kind(of);
             if written.contains(&kind_of_profile) {
-                // There is one profile of a type and window; so this one's samples are counted by their own event.
+                // There can be only one profile for a type and window, so the samples of this profile are
+                // counted as events of their source.
                 attributes.push(tables.string_attribute(ProfileType::KEY, of.profile_type));
                 let name = format!("{}/{source}", of.name);
                 let period = (&*source, of.period_unit);
@@ -158,7 +160,8 @@ impl Profiles {
     }
 }
 
-/// Whether this time is so many of that, to one in a hundred: the JVM notes both in ticks of its own.
+/// Whether `nanos` is a multiple of `of`, with an error of at most 1 % of `of`: the JVM records both in ticks
+/// of its own.
 fn is_multiple(nanos: i64, of: i64) -> bool {
     let times = (nanos + of / 2) / of.max(1);
     times > 0 && (nanos - times.saturating_mul(of)).abs() <= of / 100
@@ -184,7 +187,7 @@ mod tests {
         profiles.add_measured(cpu, IDENTITY, 70, None);
         profiles.end_chunk(&Settings::default());
         let made = profiles.finish((5, 6), &mut tables);
-        // Three times 20 and once 70.
+        // Three samples of 20 ns and one of 70 ns.
         assert_eq!((made[0].period, made[0].samples()[0].value), (33, 4));
         assert_eq!((made[0].start_unix_nano, made[0].duration_nano), (5, 6));
     }
@@ -192,9 +195,9 @@ mod tests {
     #[test]
     fn samples_that_stand_for_several_periods_count_as_many() {
         for (times, period, weight) in [
-            // The period is the setting's, of which the shortest is a multiple.
+            // The shortest time is a multiple of the setting, so the setting is the period.
             (&[1_999, 6_000, 4_001][..], 2_000, 6),
-            // It is not, so it is the shortest itself.
+            // The shortest time is not a multiple of the setting, so the shortest time is the period.
             (&[3_100, 9_300], 3_100, 4),
         ] {
             let (mut profiles, mut tables) = (Profiles::default(), Tables::new());

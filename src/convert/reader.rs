@@ -1,4 +1,4 @@
-//! How the events of one type in one chunk are read.
+//! Reads the events of one type in one chunk.
 
 use super::events::{CONVERSIONS, FAILED, Measure, Only, Period, known_name, lock_kind, period_of_counted};
 use super::profiles::{ProfileIndex, Profiles};
@@ -15,7 +15,7 @@ use crate::jfr::values::Struct;
 use crate::model::attribute_keys::LOCK_KIND;
 use crate::model::{AttributeId, ProfileType, Tables, label};
 
-/// What is read of every event, each in the slot of its position here.
+/// The fields that are read from every event. A field's position here is its slot.
 const FIELDS: [&str; 11] = [
     "startTime",
     "stackTrace",
@@ -39,44 +39,44 @@ pub(super) const IS_FAILED: usize = 6;
 const PERIOD: usize = 7;
 pub(super) const DURATION: usize = 8;
 pub(super) const SUBJECT: usize = 9;
-/// Who had the monitor (`jdk.JavaMonitorEnter`).
+/// The monitor's previous owner (`jdk.JavaMonitorEnter`).
 pub(super) const OWNER: usize = 10;
 
-/// Those that decide, with the contexts, what sample an event is.
+/// The slots that determine, with the context's slots, which sample an event belongs to.
 const IDENTITY: [usize; 8] = [STACK, THREAD, STATE, SPAN, LOCAL_ROOT, IS_FAILED, SUBJECT, OWNER];
 
-/// The first that a type has is the thread that an event is about.
+/// The thread that an event is about is in the first of these fields that its type has.
 const THREAD_FIELDS: [&str; 3] = ["sampledThread", "eventThread", "thread"];
 
-/// So many fields of a context are taken of a type, the first: each has a table of the chunk's values, and each event looks
-/// at all of them. Datadog's profiler has ten.
+/// The most context fields of a type that are used. Each field has a table of the chunk's values, and each
+/// event is compared in all of them. Datadog's profiler has ten.
 const MOST_CONTEXTS: usize = 32;
 
-/// How to read a type, and what becomes of it.
+/// The compiled reading of a type's events, and the profiles that they add to.
 #[derive(Debug)]
 pub(super) struct Reader {
     pub(super) numbers: Numbers,
-    /// For weights, which are floating-point numbers in some events.
+    /// Reads the weight, which some events have as a floating-point number.
     weight: Option<Projection<1>>,
     pub(super) results: Vec<Outcome>,
-    /// The keys of the context's fields.
+    /// The attribute keys of the context's fields.
     pub(super) contexts: Vec<String>,
-    /// The slot of the first of them, which the others follow.
+    /// The slot of the first context field. The other context fields follow it.
     pub(super) first_context: usize,
-    /// Among those, the one with the trace id.
+    /// The position of the field with the trace id among the context fields.
     pub(super) trace: Option<usize>,
     pub(super) lock_kind: Option<AttributeId>,
-    /// What the class is to the event that it names, if it names one.
+    /// The role of the class that the event refers to, if any.
     pub(super) subject: Option<Subject>,
-    /// Whether the event says in ticks how long it took.
+    /// Whether the event has a duration in ticks.
     pub(super) has_duration: bool,
-    /// Whether it is about another thread than the one that has written it.
+    /// Whether another thread wrote the event than the one that it is about.
     pub(super) is_seen_by_another: bool,
     period: Option<Unit>,
     slots: usize,
 }
 
-/// What becomes of an event in one profile.
+/// The contribution of an event to one profile.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) profile: ProfileIndex,
@@ -86,7 +86,7 @@ pub(super) struct Outcome {
     is_weighted: bool,
 }
 
-/// A conversion of the table or of the user's.
+/// A conversion from the table or from the user's requests.
 struct Wanted<'a> {
     profile_type: &'static ProfileType,
     measure: Measure,
@@ -98,7 +98,7 @@ struct Wanted<'a> {
 }
 
 impl Reader {
-    /// How to read this type; `None` if nothing becomes of it.
+    /// Compiles the reading of this type; `None` if none of its events are converted.
     pub(super) fn new(
         chunk: Chunk<'_>,
         of: TypeIndex,
@@ -135,7 +135,7 @@ impl Reader {
             let (source, period, only) = (&*event.name, None, Only::All);
             wanted.push(Wanted { profile_type, measure, field, source, rank, period, only });
         }
-        // JDKs differ in the fields that an event has.
+        // The fields of an event differ between JDKs.
         wanted.retain(|wanted| wanted.field.is_empty() || event.field(wanted.field).is_some());
         if wanted.is_empty() {
             return None;
@@ -154,7 +154,7 @@ impl Reader {
         let contexts: Vec<String> = names[first_context..].iter().map(|name| context_key(name)).collect();
         let unit = |name: &str| event.field(name).and_then(Field::unit);
         let mut numbers_of = names.clone();
-        // A field is read into one slot alone: the same one asked for again is found there.
+        // A field is read into one slot only. If it occurs again, the first slot is used.
         for at in 0..numbers_of.len() {
             if names[..at].contains(&names[at]) {
                 numbers_of[at] = "";
@@ -196,21 +196,21 @@ impl Reader {
         })
     }
 
-    /// How many slots [`Reader::read`] needs. Those that the type does not have are never written.
+    /// The number of slots that [`Reader::read`] needs. Slots without a field in this type are never written.
     pub(super) fn slots(&self) -> usize {
         self.slots
     }
 
-    /// The slots that decide what sample an event is.
+    /// The slots that determine which sample an event belongs to.
     pub(super) fn identity(&self) -> impl Iterator<Item = usize> {
         let all = IDENTITY.into_iter().chain(self.first_context..self.slots);
         all.filter(|&slot| self.numbers.has(slot))
     }
 
-    /// Reads an event's numbers into `into`, and gives its weight, 1 if it has none.
+    /// Reads an event's numbers into `into`. Returns its weight, or 1 if it has none.
     ///
     /// # Errors
-    /// If the fields go on behind the end of the event.
+    /// If the fields extend beyond the end of the event.
     #[inline]
     pub(super) fn read(&self, values: &Struct<'_>, into: &mut [i64]) -> Result<f64, JfrError> {
         self.numbers.read(values, into)?;
@@ -219,7 +219,7 @@ impl Reader {
         Ok(weight.and_then(|weight| weight.as_f64()).unwrap_or(1.0))
     }
 
-    /// The period of its own that an event says, in nanoseconds.
+    /// The period in the event itself, in nanoseconds.
     #[inline]
     pub(super) fn period_ns(&self, read: &[i64], clock: Clock) -> Option<i64> {
         let unit = self.period?;
@@ -228,16 +228,17 @@ impl Reader {
 }
 
 impl Outcome {
-    /// What an event adds.
+    /// The value that an event adds.
     #[inline]
     pub(super) fn value(&self, read: &[i64], weight: f64, clock: Clock) -> i64 {
         let value = self.value.map_or(1, |(slot, unit)| in_nanos(read[slot], unit, clock));
-        // A whole weight loses nothing up to 2^53; others are estimates.
+        // Integer weights are exact up to 2⁵³; all others are estimates.
         if self.is_weighted { (value as f64 * weight).round() as i64 } else { value }
     }
 }
 
-/// The attribute's key of a context's field. The keys that the semantic conventions have for samples mean something else.
+/// The attribute key of a context field. Keys that the semantic conventions define for samples have another
+/// meaning, so such fields get a prefix.
 fn context_key(field: &str) -> String {
     let is_taken = ["thread.", "cpu.", "code."].iter().any(|taken| field.starts_with(taken));
     if is_taken { format!("context.{field}") } else { field.to_owned() }

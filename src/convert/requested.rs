@@ -1,4 +1,4 @@
-//! Events that a user asks for, beyond those of the table.
+//! Events that a user requests in addition to the table's.
 
 use thiserror::Error;
 
@@ -6,14 +6,14 @@ use super::events::known_name;
 use crate::jfr::types::{Type, Unit};
 use crate::model::ProfileType;
 
-/// An event to be converted, by its name, with the field whose values are summed.
+/// An event to convert, by name, and optionally the field whose values are summed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestedEvent {
     name: String,
     field: Option<String>,
 }
 
-/// What is wrong with the text of a [`RequestedEvent`].
+/// The error of an invalid text of a [`RequestedEvent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("an event is NAME or NAME:VALUE_FIELD, such as jdk.ThreadStart or app.Sent:bytes")]
 pub struct InvalidEvent;
@@ -39,7 +39,7 @@ impl RequestedEvent {
         &self.name
     }
 
-    /// The field whose values are summed; without one, events are counted.
+    /// The field whose values are summed. `None` if events are counted.
     pub fn field(&self) -> Option<&str> {
         self.field.as_deref()
     }
@@ -48,7 +48,7 @@ impl RequestedEvent {
         self.name == known_name(&event.name)
     }
 
-    /// What keeps events of this type from being converted.
+    /// The reason why events of this type cannot be converted.
     pub(super) fn problem(&self, event: &Type) -> Option<String> {
         let name = &self.name;
         if event.field("stackTrace").is_none() {
@@ -61,7 +61,8 @@ impl RequestedEvent {
         (!is_integer).then(|| format!("{name}: the field {field} is no integer"))
     }
 
-    /// The type of the profile: events by number, or their field's sum in the unit that its annotations say.
+    /// The type of the profile: the number of events, or the sum of their field in the unit that the field's
+    /// annotations give.
     pub(super) fn profile_type(&self, event: &Type) -> &'static ProfileType {
         let events = ("events", "count");
         let Some(field) = self.field() else { return ProfileType::custom(&self.name, events, events) };

@@ -1,4 +1,4 @@
-//! What recordings note of their own settings: how far samples are apart, and which clocks have caused them.
+//! The settings in recordings: the period between samples, and the clocks that triggered them.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,10 @@ use super::events::{Only, Period, known_name};
 use crate::jfr::chunk::Chunk;
 use crate::jfr::values::{Struct, Value};
 
-/// The event that notes a setting.
+/// The event that contains a setting.
 pub(super) const SETTING: &str = "jdk.ActiveSetting";
 
-/// A program that writes chunks. Those of several may follow one another in a recording.
+/// A program that writes chunks. A recording may contain chunks of several writers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Writer {
     /// The JVM, or a native image.
@@ -22,7 +22,7 @@ enum Writer {
 impl Writer {
     const ALL: usize = 3;
 
-    /// The writer of a chunk, by types that are in all of its chunks and in none of the others'.
+    /// The writer of a chunk, recognised by a type that occurs in all chunks of this writer and in no others.
     fn of(chunk: Chunk<'_>) -> Self {
         let has = |name| chunk.metadata().find_by_name(name).is_some();
         if has("datadog.ExecutionSample") {
@@ -35,15 +35,16 @@ impl Writer {
     }
 }
 
-/// The settings of a recording that no chunk is at hand of, by their writer.
+/// The settings of a recording while no chunk is open, by their writer.
 #[derive(Debug, Default)]
 pub(super) struct KeptSettings {
     of: [Settings; Writer::ALL],
 }
 
 impl KeptSettings {
-    /// The settings that hold at the beginning of a chunk: the last ones of its writer. async-profiler notes its own in a
-    /// recording's first chunk alone (4.6, `Recording::switchChunk` in `flightRecorder.cpp`).
+    /// The settings at the beginning of a chunk: the last ones of its writer. async-profiler writes its
+    /// settings only in the first chunk of a recording (4.6, `Recording::switchChunk` in
+    /// `flightRecorder.cpp`).
     pub(super) fn take(&mut self, chunk: Chunk<'_>) -> Settings {
         let writer = Writer::of(chunk);
         let values = std::mem::take(&mut self.of[writer as usize].values);
@@ -57,12 +58,12 @@ impl KeptSettings {
     }
 }
 
-/// The settings that hold in one chunk (`jdk.ActiveSetting`), by event and name.
+/// The settings in one chunk (`jdk.ActiveSetting`), by event and name.
 #[derive(Debug, Default)]
 pub(super) struct Settings {
     writer: Writer,
-    /// Whether all of them are of a chunk before. The first of this chunk's own replaces them all: a writer that notes
-    /// settings notes all that it has.
+    /// Whether all settings come from an earlier chunk. The first setting of the present chunk discards them:
+    /// a writer that writes settings writes all of them.
     is_inherited: bool,
     values: HashMap<(String, String), String>,
 }
@@ -86,7 +87,7 @@ impl Settings {
         self.values.get(&(event.to_owned(), name.to_owned())).map(String::as_str)
     }
 
-    /// How far samples are apart in the unit of the profile's period, where the events do not say it themselves.
+    /// The period between samples, in the unit of the profile's period, for events that do not contain it.
     pub(super) fn period(&self, period: &Period) -> i64 {
         let mut noted = period.settings.iter().filter_map(|(event, name)| self.get(event, name));
         let default = match self.writer {
@@ -96,8 +97,8 @@ impl Settings {
         noted.find_map(parse_period).filter(|&period| period > 0).unwrap_or(default)
     }
 
-    /// Which clocks have caused `jdk.ExecutionSample`: with async-profiler this may be the wall clock alone, or both, when
-    /// each event's state tells them apart.
+    /// The clocks that trigger `jdk.ExecutionSample`. async-profiler uses the CPU clock, the wall clock, or
+    /// both; in the last case each event's state distinguishes them.
     pub(super) fn execution_clocks(&self) -> Clocks {
         if self.writer != Writer::AsyncProfiler {
             return Clocks::Cpu;
@@ -114,7 +115,8 @@ impl Settings {
         }
     }
 
-    /// The event that async-profiler samples by, if that is no clock: a hardware counter, a tracepoint, a method.
+    /// The event that triggers async-profiler's samples, if it is not a clock: a hardware counter, a
+    /// tracepoint, a method.
     pub(super) fn counted_event(&self) -> Option<&str> {
         self.event().filter(|event| self.writer == Writer::AsyncProfiler && !CLOCKS.contains(event))
     }
@@ -124,20 +126,21 @@ impl Settings {
     }
 }
 
-/// async-profiler's names of clocks; `cpu-clock` is what it asks the kernel for as `cpu`.
+/// async-profiler's names of clocks. For `cpu-clock` it requests the kernel's event that it also uses for
+/// `cpu`.
 const CLOCKS: [&str; 5] = ["cpu", "cpu-clock", "ctimer", "itimer", "wall"];
 
-/// What samples of one type were caused by.
+/// The clocks that trigger the samples of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Clocks {
     Cpu,
     Wall,
-    /// Those of the CPU clock have no state; a thread is known to run.
+    /// Samples of the CPU clock have no state, since their thread is known to run.
     ByState,
 }
 
 impl Clocks {
-    /// Whether a sample in this state is one of those.
+    /// Whether a sample belongs to this subset of events.
     pub(super) fn are(self, only: Only, has_state: bool) -> bool {
         let by_wall = match self {
             Self::Cpu => false,
@@ -152,7 +155,7 @@ impl Clocks {
     }
 }
 
-/// `20 ms`, `1 s` and the like in nanoseconds, or a bare number, 0 included.
+/// Parses a period such as `20 ms` or `1 s`, or a number without unit, to nanoseconds. 0 is valid.
 fn parse_period(text: &str) -> Option<i64> {
     let (number, unit) = text.split_once(' ').unwrap_or((text, "ns"));
     let nanos = match unit {
@@ -195,7 +198,8 @@ mod tests {
         assert_eq!(unclear.period(&period), 3_000);
     }
 
-    /// Regression: a wall clock by default had the interval of the CPU's clock, and that by default the JVM's period.
+    /// Regression: the value 0 of the wall clock's setting fell through to the CPU clock's interval, and the
+    /// value 0 of that to the JVM's period.
     #[test]
     fn a_setting_of_0_asks_for_the_writers_default() {
         let period = Period {

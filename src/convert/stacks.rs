@@ -1,4 +1,4 @@
-//! A chunk's stacks, made into the model's once for each constant.
+//! Converts the stacks of a chunk to the model's. Each stack constant is converted once.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,11 +17,12 @@ use crate::model::{
     StackId, Tables,
 };
 
-/// What the stacks of one chunk have become.
+/// The converted stacks of one chunk.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
     stacks: Made<StackId>,
-    /// Frames by method, line and kind, which are keys. Each is where its keys say; most of a chunk's frames are few.
+    /// Cache: frames by method, line and kind, which are keys of the chunk. A hash of the keys gives a
+    /// frame's place. A chunk has few different frames.
     recent: Vec<([i64; 3], FrameId)>,
     functions: HashMap<i64, FunctionId, RandomState>,
     kinds: Made<Kind>,
@@ -31,12 +32,13 @@ pub(super) struct Stacks {
     scratch: Vec<FrameId>,
 }
 
-/// What a frame's code is. The names are those of HotSpot ("Interpreted", "JIT compiled", "Inlined", "Native", for a Java
-/// method that is native) and of async-profiler ("C1 compiled"; "Native", "C++" and "Kernel" for machine code).
+/// The kind of a frame's code. The names are those of HotSpot ("Interpreted", "JIT compiled", "Inlined";
+/// "Native" for a native Java method) and of async-profiler ("C1 compiled"; "Native", "C++" and "Kernel" for
+/// machine code).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Java(Option<Execution>),
-    /// Of a native Java method or of machine code, as the method tells.
+    /// A native Java method or machine code; the method distinguishes the two.
     Native,
     Kernel,
 }
@@ -46,13 +48,13 @@ const TYPE: usize = 2;
 const FRAME_FIELDS: [&str; 3] = ["method", "lineNumber", "type"];
 const METHOD_FIELDS: [&str; 3] = ["type", "name", "descriptor"];
 
-/// How many frames are at hand, a power of two: as many as the processor's first cache has room for.
+/// The number of cached frames, a power of two: as many as fit in the processor's first-level cache.
 const RECENT_FRAMES: usize = 1_024;
-/// What is at hand where no frame is.
+/// The id in a cache place that is empty.
 const NO_FRAME: FrameId = FrameId(u32::MAX);
 
-/// Where among those at hand a frame is if it is there. Multiplied, the low bits of the keys, in which they differ, are in the
-/// high ones.
+/// The cache place of a frame. The keys differ in their low bits; the multiplication moves these to the high
+/// bits.
 #[inline(always)]
 fn recent_place([method, line, kind]: [i64; 3]) -> usize {
     let keys = (method as u64) ^ (line as u64).rotate_left(24) ^ (kind as u64).rotate_left(48);
@@ -60,7 +62,7 @@ fn recent_place([method, line, kind]: [i64; 3]) -> usize {
 }
 
 impl Stacks {
-    /// The stack of this constant; `None` if there is none, or it has no frame.
+    /// The stack of this constant; `None` if the chunk has no such constant or the stack has no frames.
     #[inline]
     pub(super) fn stack(
         &mut self,
@@ -113,7 +115,7 @@ impl Stacks {
             stack.push(known.1);
         });
         self.recent = recent;
-        // What could be read of a damaged stack is no stack.
+        // The readable frames of a corrupt stack are discarded.
         let is_whole = read.is_ok() && !stack.is_empty();
         if is_whole && truncated.and_then(|value| value.as_i64()) == Some(1) {
             let truncated = marker("[truncated]", tables);
@@ -175,14 +177,14 @@ impl Stacks {
     }
 }
 
-/// The stack of an event that has none, or one that the recording lacks.
+/// The stack of an event that has none, or whose stack the recording lacks.
 pub(super) fn none(tables: &mut Tables) -> StackId {
     let none = marker("[no stack]", tables);
     let frame = tables.frames.intern(none);
     tables.stacks.intern(&[frame])
 }
 
-/// The stack of an event whose own stack the JVM could not walk.
+/// The stack of an event whose stack the JVM could not walk.
 pub(super) fn failed(tables: &mut Tables) -> StackId {
     let failed = marker("[unwalkable: failed]", tables);
     let frame = tables.frames.intern(failed);
@@ -193,7 +195,8 @@ fn marker(text: &str, tables: &mut Tables) -> Frame {
     Frame::Marker { function: tables.named_function(text), frame_type: FrameType::Jvm }
 }
 
-/// A frame by its method's class, name and descriptor. Those of machine code have the descriptor `()L;`, or none.
+/// Converts a frame by its method's class, name and descriptor. Machine code has the descriptor `()L;` or
+/// none.
 fn named(
     chunk: Chunk<'_>,
     [class, name, descriptor]: [Option<Value<'_>>; 3],
@@ -205,7 +208,7 @@ fn named(
     let text = |value: Option<Value<'_>>| {
         let mut text = value.and_then(|value| chunk.text_up_to(value, LONGEST_NAME)).unwrap_or_default();
         if text.len() > LONGEST_NAME {
-            // Other encodings have units that are longer in UTF-8.
+            // In the other encodings a unit may take several bytes of UTF-8.
             text = Cow::Owned(text[..text.floor_char_boundary(LONGEST_NAME)].to_owned());
         }
         text.into_owned()

@@ -1,4 +1,4 @@
-//! The classes that events are about: of an object that was allocated or lives, of a monitor, of an exception.
+//! The classes that events refer to: of an allocated or live object, of a monitor, of an exception.
 
 use crate::jfr::chunk::Chunk;
 use crate::jfr::types::{FieldKind, Type};
@@ -6,7 +6,7 @@ use crate::jfr::values::{Constant, Value};
 use crate::model::attribute_keys::{EXCEPTION_TYPE, MONITOR_CLASS, OBJECT_CLASS};
 use crate::model::{LONGEST_NAME, java_type_name};
 
-/// What a class is to an event.
+/// The role of a class in an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     Object,
@@ -14,10 +14,11 @@ pub(super) enum Subject {
     Exception,
 }
 
-/// Fields that name a class, or an object with one; the names are those of HotSpot, async-profiler and Datadog's profiler.
+/// Fields that refer to a class or to an object with a class. The names are those of HotSpot, async-profiler
+/// and Datadog's profiler.
 const FIELDS: [(&str, Subject); 5] = [
     ("objectClass", Subject::Object),
-    // jdk.OldObjectSample
+    // In `jdk.OldObjectSample`.
     ("object", Subject::Object),
     ("monitorClass", Subject::Monitor),
     ("parkedClass", Subject::Monitor),
@@ -25,10 +26,10 @@ const FIELDS: [(&str, Subject); 5] = [
 ];
 
 impl Subject {
-    /// How many there are.
+    /// The number of roles.
     pub(super) const ALL: usize = 3;
 
-    /// The field of a type that says what its events are about.
+    /// The field of a type that refers to a class, and the role of this class.
     pub(super) fn of_type(event: &Type) -> Option<(&'static str, Self)> {
         FIELDS.into_iter().find(|(name, _)| {
             let field = event.field(name);
@@ -49,7 +50,7 @@ impl Subject {
     }
 }
 
-/// The name of a class, or of an object's; `None` if the chunk does not know it.
+/// The name of a class, or of an object's class; `None` if the chunk does not contain it.
 pub(super) fn class_name(chunk: Chunk<'_>, constant: Constant) -> Option<String> {
     let mut class = Value::Constant(constant).as_struct(chunk)?;
     if &*class.type_of().name == "jdk.types.OldObject" {
