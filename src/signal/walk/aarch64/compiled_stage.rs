@@ -3,9 +3,9 @@
 //!
 //! The entry saves x29 and x30 in one instruction, and the exit restores both in one
 //! ([`super::instructions`]). The return address is in x30 before the save and behind the restore. The exit
-//! ends with a poll, `ldr x8, [x28, x]; cmp sp, x8; b.hi stub; ret` (JDK 17 on) or `ldr x8, [x28, x]; ldr
-//! wzr, [x8]; ret` (JDK 11), or, with an exception, in a jump (cpu/aarch64/aarch64.ad MachPrologNode,
-//! MachEpilogNode and RethrowException, c1_LIRAssembler_aarch64.cpp).
+//! ends with a poll, `ldr x8, [x28, x]; cmp sp, x8; b.hi stub; ret` (JDK 17 on) or
+//! `ldr x8, [x28, x]; ldr wzr, [x8]; ret` (JDK 11), or, with an exception, in a jump (cpu/aarch64/aarch64.ad
+//! MachPrologNode, MachEpilogNode and RethrowException, c1_LIRAssembler_aarch64.cpp).
 
 use super::instructions::{
     Around, DROP_PAIR, INSTRUCTION_BYTES, RESTORE_AFTER_CALL, Record, has_pushed_record, pushed_record,
@@ -84,8 +84,8 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The cursor of a returned-to frame with SP at the point from which the frame's size counts. C2 pushes a
-    /// pair with the return address before it calls native code: `adr x9, next; stp xzr, x9, [sp, -16]!; blr
-    /// x8; next: add sp, sp, 16` (cpu/aarch64/aarch64.ad, aarch64_enc_java_to_runtime, JDK 11-25).
+    /// pair with the return address before it calls native code: `adr x9, next; stp xzr, x9, [sp, -16]!;
+    /// blr x8; next: add sp, sp, 16` (cpu/aarch64/aarch64.ad, aarch64_enc_java_to_runtime, JDK 11-25).
     /// `Continuation.doYield` pushes another pair when it calls the VM.
     pub(in crate::signal::walk) fn without_call_words(&self, cursor: Cursor) -> Cursor {
         let breadcrumb = || self.memory.load_u64(cursor.sp.wrapping_add(8)) == Some(cursor.pc);

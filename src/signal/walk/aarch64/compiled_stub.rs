@@ -24,9 +24,10 @@ const MAX_HANDLER_INSTRUCTIONS: u64 = 5;
 
 impl<M: Memory> Walk<'_, M> {
     /// If a stub for a call was interrupted, the call in the same method that led to the stub: the stub has a
-    /// return address, but is no callee. There are two kinds: stubs of static calls, `isb; mov x12, method;
-    /// mov x8, entry; br x8`, and stubs for targets that a call cannot reach, `ldr x8, target; br x8`
-    /// (cpu/aarch64/macroAssembler_aarch64.cpp, emit_static_call_stub, emit_trampoline_stub, JDK 11-25).
+    /// return address, but is no callee. There are two kinds: stubs of static calls,
+    /// `isb; mov x12, method; mov x8, entry; br x8`, and stubs for targets that a call cannot reach,
+    /// `ldr x8, target; br x8` (cpu/aarch64/macroAssembler_aarch64.cpp, emit_static_call_stub,
+    /// emit_trampoline_stub, JDK 11-25).
     pub(in crate::signal::walk) fn static_call_stub_caller(
         &self,
         blob: &Blob,

@@ -2,14 +2,15 @@
 //! such a stub is complete, but has made no call: the place where its code was left is in x3, and in x30 too
 //! where a stub is entered.
 //!
-//! - ExceptionBlob, to which a compiled method's exception handler jumps: `stp x29, x30, [sp, -16]!; … ; ldp x29, x3,
-//!   [sp], 16; … ; br x8` (runtime_aarch64.cpp generate_exception_blob, JDK 11-25; x30 in place of x3 in 11 and 17).
-//! - Stubs that are entered with a return address and leave for the handler of that address: `mov x3, x30; …
-//!   ; br`, or `mov x3, x19` in forward_exception, which keeps the address in x19 (stubGenerator_aarch64.cpp
-//!   generate_forward_exception; C1's unwind_exception, c1_Runtime1_aarch64.cpp generate_unwind_exception;
-//!   C2's rethrow stub).
-//! - C1's handle_exception_from_callee, which is called, and replaces its return address by the handler: `str
-//!   x0, [x29, 8]; mov sp, x29; ldp x29, x30, [sp], 16; ret` (c1_Runtime1_aarch64.cpp,
+//! - ExceptionBlob, to which a compiled method's exception handler jumps: `stp x29, x30, [sp, -16]!; … ;
+//!   ldp x29, x3, [sp], 16; … ; br x8` (runtime_aarch64.cpp generate_exception_blob, JDK 11-25; x30 in place
+//!   of x3 in 11 and 17).
+//! - Stubs that are entered with a return address and leave for the handler of that address:
+//!   `mov x3, x30; … ; br`, or `mov x3, x19` in forward_exception, which keeps the address in x19
+//!   (stubGenerator_aarch64.cpp generate_forward_exception; C1's unwind_exception, c1_Runtime1_aarch64.cpp
+//!   generate_unwind_exception; C2's rethrow stub).
+//! - C1's handle_exception_from_callee, which is called, and replaces its return address by the handler:
+//!   `str x0, [x29, 8]; mov sp, x29; ldp x29, x30, [sp], 16; ret` (c1_Runtime1_aarch64.cpp,
 //!   generate_handle_exception).
 
 use super::instructions::{INSTRUCTION_BYTES, POP_RECORD, is_register_jump};

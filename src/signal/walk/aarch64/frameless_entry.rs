@@ -1,6 +1,6 @@
 //! The interpreter's entries that have no frame, on aarch64: intrinsics (`Math.sin`, `Reference.get`,
-//! `CRC32.update`). The return address is in x30. Before they return, they set SP to the sender's SP: `mov
-//! sp, x19` or `and sp, x19, -16` (x13 in JDK 11 and 17). Entries that call a function do so behind that
+//! `CRC32.update`). The return address is in x30. Before they return, they set SP to the sender's SP:
+//! `mov sp, x19` or `and sp, x19, -16` (x13 in JDK 11 and 17). Entries that call a function do so behind that
 //! instruction, and keep x30 in x23 (x19 in JDK 11 and 17). A collector's barrier in `Reference.get` makes a
 //! frame record for its call before SP is set, with the sender's SP in x19
 //! (cpu/aarch64/templateInterpreterGenerator_aarch64.cpp, generate_math_entry, generate_Reference_get_entry;

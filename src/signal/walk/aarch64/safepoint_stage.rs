@@ -2,8 +2,8 @@
 //! generate_handler_blob, save_live_registers, JDK 11-25). One blob is entered from the poll before a return,
 //! with the method's frame removed and its return address in x30. The others are entered by the VM's signal
 //! handler from a poll elsewhere, with an arbitrary value in x30. They save that value in a frame record, and
-//! correct the record when the registers are saved, by `ldr x20, [x28, _saved_exception_pc]; str x20, [x29,
-//! 8]`.
+//! correct the record when the registers are saved, by
+//! `ldr x20, [x28, _saved_exception_pc]; str x20, [x29, 8]`.
 
 use super::instructions::{Around, INSTRUCTION_BYTES, Record};
 use crate::core::memory::Memory;

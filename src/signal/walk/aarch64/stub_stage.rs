@@ -108,9 +108,9 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The caller of a method that may no longer be entered, if the entry barrier's stub is about to have the
-    /// method resolved again. The stub takes the frame that the VM has stored below its record, `ldp x8, x29,
-    /// [sp]; ldp x30, x9, [sp, 16]; mov sp, x8; br x9`, and thereby removes the method's frame with its own
-    /// (cpu/aarch64/stubGenerator_aarch64.cpp, generate_method_entry_barrier;
+    /// method resolved again. The stub takes the frame that the VM has stored below its record,
+    /// `ldp x8, x29, [sp]; ldp x30, x9, [sp, 16]; mov sp, x8; br x9`, and thereby removes the method's frame
+    /// with its own (cpu/aarch64/stubGenerator_aarch64.cpp, generate_method_entry_barrier;
     /// gc/shared/barrierSetNMethod_aarch64.cpp, BarrierSetNMethod::deoptimize; JDK 17-25).
     fn resolved_again_caller(
         &self,

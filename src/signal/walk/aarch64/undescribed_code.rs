@@ -4,8 +4,8 @@ use super::registers::is_signal_return;
 use crate::core::memory::Memory;
 use crate::core::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
 
-/// `br x17`, the last instruction of a PLT entry: `[bti c;] adrp x16, page; ldr x17, [x16, n]; add x16, x16,
-/// n; br x17` (ELF for the Arm 64-bit Architecture, "Procedure Linkage Table").
+/// `br x17`, the last instruction of a PLT entry: `[bti c;] adrp x16, page; ldr x17, [x16, n];
+/// add x16, x16, n; br x17` (ELF for the Arm 64-bit Architecture, "Procedure Linkage Table").
 const JUMP: u32 = 0xd61f_0220;
 /// The most instructions of an entry before the jump.
 const MAX_BEFORE: u64 = 4;

@@ -1,10 +1,10 @@
 //! An interrupted I2C or C2I adapter, on x86_64 (cpu/x86/sharedRuntime_x86_64.cpp, gen_i2c_adapter,
 //! gen_c2i_adapter, JDK 11-25).
 //!
-//! Both pop the return address (`pop rax`), move the stack pointer, and push the return address again (`push
-//! rax`, or, until JDK 17, `mov [rsp], rax`). I2C does not change the interpreted caller's RBP. C2I, which
-//! lies behind I2C, saves the compiled caller's SP in r13. Until then, through the barriers at C2I's entry,
-//! r13 holds an unrelated value, often an earlier caller's SP.
+//! Both pop the return address (`pop rax`), move the stack pointer, and push the return address again
+//! (`push rax`, or, until JDK 17, `mov [rsp], rax`). I2C does not change the interpreted caller's RBP. C2I,
+//! which lies behind I2C, saves the compiled caller's SP in r13. Until then, through the barriers at C2I's
+//! entry, r13 holds an unrelated value, often an earlier caller's SP.
 
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;

@@ -139,9 +139,9 @@ impl<M: Memory> Walk<'_, M> {
         Ok(if is_leaving { Stage::Leaving } else { Stage::Complete })
     }
 
-    /// Whether the code has removed its frame and jumps to another blob to unwind an exception: `add rsp,
-    /// size; pop rbp; jmp rel32` (c1_LIRAssembler_x86.cpp emit_unwind_handler; C2's RethrowException,
-    /// x86_64.ad).
+    /// Whether the code has removed its frame and jumps to another blob to unwind an exception:
+    /// `add rsp, size; pop rbp; jmp rel32` (c1_LIRAssembler_x86.cpp emit_unwind_handler; C2's
+    /// RethrowException, x86_64.ad).
     fn is_unwinding_jump(
         &self,
         vm: &VmLayout,
@@ -273,8 +273,8 @@ fn is_return_poll(code: &[u8], before: &[u8]) -> bool {
 }
 
 /// Whether the code is in the stub of the return poll, where RBP is restored and the frame is removed, as at
-/// the poll. The stub loads the poll's address into r10, by `mov r10, imm64` (JDK 17-25) or `lea r10, [rip +
-/// disp32]`, and goes on by `mov [r15 + disp32], r10; jmp handler`.
+/// the poll. The stub loads the poll's address into r10, by `mov r10, imm64` (JDK 17-25) or
+/// `lea r10, [rip + disp32]`, and goes on by `mov [r15 + disp32], r10; jmp handler`.
 fn is_return_poll_stub(code: &[u8], before: &[u8]) -> bool {
     match code {
         [0x49, 0xba, _, _, _, _, _, _, _, _, rest @ ..] | [0x4c, 0x8d, 0x15, _, _, _, _, rest @ ..] => {
@@ -295,10 +295,10 @@ pub(super) fn is_pop_to_stack(code: &[u8]) -> bool {
     matches!(code, [0x48, 0x8f, 0x04 | 0x44 | 0x84, 0x24, ..] | [0x8f, 0x04 | 0x44 | 0x84, 0x24, ..])
 }
 
-/// Whether the code is at the end of a native method's wrapper, behind its `leave`. First comes a poll, `test
-/// byte ptr [r15 + x], 1; jz` (JDK 25). The check for a pending exception follows in all versions, `cmp qword
-/// ptr [r15 + x], 0; jne; ret`, and the `jmp` for such an exception (cpu/x86/sharedRuntime_x86_64.cpp,
-/// generate_native_wrapper).
+/// Whether the code is at the end of a native method's wrapper, behind its `leave`. First comes a poll,
+/// `test byte ptr [r15 + x], 1; jz` (JDK 25). The check for a pending exception follows in all versions,
+/// `cmp qword ptr [r15 + x], 0; jne; ret`, and the `jmp` for such an exception
+/// (cpu/x86/sharedRuntime_x86_64.cpp, generate_native_wrapper).
 fn is_native_return(code: &[u8], before: &[u8]) -> bool {
     match code {
         [0x49, 0x83, 0x7f, _, 0, rest @ ..]

@@ -40,9 +40,9 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// If a deoptimisation handler was interrupted, the frame in its state after the handler: returned to at
-    /// the handler's beginning. The handler pushes that address and leaves: `call next; sub qword ptr [rsp],
-    /// 5; jmp` (JDK 17) or `mov r10, address; push r10; jmp` (JDK 21) (cpu/x86/x86_64.ad emit_deopt_handler,
-    /// c1_LIRAssembler_x86.cpp).
+    /// the handler's beginning. The handler pushes that address and leaves:
+    /// `call next; sub qword ptr [rsp], 5; jmp` (JDK 17) or `mov r10, address; push r10; jmp` (JDK 21)
+    /// (cpu/x86/x86_64.ad emit_deopt_handler, c1_LIRAssembler_x86.cpp).
     pub(in crate::signal::walk) fn deopt_handler_frame(
         &self,
         vm: &VmLayout,

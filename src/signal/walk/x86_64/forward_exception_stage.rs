@@ -1,6 +1,6 @@
 //! StubRoutines' forward_exception on x86_64, which has no frame. It is entered with an address on the stack
-//! at which a Java frame is to go on with its pending exception. It asks for that frame's handler (`sub rsp,
-//! 8; call; add rsp, 8` if SP is not aligned), pops the address (`pop rdx`), and jumps
+//! at which a Java frame is to go on with its pending exception. It asks for that frame's handler
+//! (`sub rsp, 8; call; add rsp, 8` if SP is not aligned), pops the address (`pop rdx`), and jumps
 //! (cpu/x86/stubGenerator_x86_64.cpp, generate_forward_exception, JDK 11-25).
 
 use crate::core::memory::Memory;

@@ -1,12 +1,12 @@
 //! The data that compiled code has on top of its frame while it compares strings or searches in them, on
 //! x86_64 (cpu/x86/c2_MacroAssembler_x86.cpp, in JDK 11 macroAssembler_x86.cpp; JDK 11-25).
 //!
-//! - `string_compare` pushes the difference of the lengths: `mov eax, ecx; sub ecx, edx; push rcx; cmovle edx, eax; …; pop
-//!   rcx` (or `pop rax`).
+//! - `string_compare` pushes the difference of the lengths: `mov eax, ecx; sub ecx, edx; push rcx;
+//!   cmovle edx, eax; …; pop rcx` (or `pop rax`).
 //! - `string_indexof` keeps the stack pointer in RCX while it copies short strings to the stack. It then
 //!   pushes RCX, behind up to three more words, and restores the stack pointer by `pop rsp`.
-//! - `char_array_compress` pushes the length, `push rdx; …`, and pops it by `pop rax`, or drops it by `add
-//!   rsp, 8` (JDK 11 to 21).
+//! - `char_array_compress` pushes the length, `push rdx; …`, and pops it by `pop rax`, or drops it by
+//!   `add rsp, 8` (JDK 11 to 21).
 
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;

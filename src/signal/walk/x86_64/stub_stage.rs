@@ -1,7 +1,7 @@
 //! An interrupted stub without debug information, on x86_64.
 //!
-//! StubRoutines and most helpers begin with `push rbp; mov rbp, rsp` and end with `leave; ret` or `pop rbp;
-//! ret`. Between these, RBP leads to the caller. Small leaf stubs have no frame and keep RBP.
+//! StubRoutines and most helpers begin with `push rbp; mov rbp, rsp` and end with `leave; ret` or
+//! `pop rbp; ret`. Between these, RBP leads to the caller. Small leaf stubs have no frame and keep RBP.
 
 use super::compiled_stage::is_pop_to_stack;
 use super::done_later::End;

@@ -112,8 +112,8 @@ fn each_stage_of_an_entry_without_a_frame_leads_to_the_caller() {
 /// address:
 /// - `call; pop rax; mov rsp, r13; jmp rax`;
 /// - the same code with SP aligned for the call: `sub rsp, 8; call; add rsp, 8; jmp`;
-/// - code with the call in a barrier that saves registers: `push rcx; sub rsp, 0x150; …; call; mov rcx, [rsp
-///   + 0x78]; vmovdqu64 zmm1, [rsp + 64]; add rsp, 0x150; pop rcx`;
+/// - code with the call in a barrier that saves registers: `push rcx; sub rsp, 0x150; …; call;
+///   mov rcx, [rsp + 0x78]; vmovdqu64 zmm1, [rsp + 64]; add rsp, 0x150; pop rcx`;
 /// - code with an instruction that is not known.
 const CALLING: [(&[u8], u64, u64); 4] = [
     (&[0xe8, 0, 0, 0, 0, 0x58, 0x49, 0x8b, 0xe5, 0xff, 0xe0], 5, 0),

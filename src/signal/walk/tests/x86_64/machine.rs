@@ -37,8 +37,8 @@ pub(in crate::signal::walk::tests) fn compiled_code() -> Vec<u8> {
     code
 }
 
-/// `sub rsp, n; mov [rsp], rax; call slow_path; mov rax, [rsp]; add rsp, n; jmp
-/// continuation`, with both sizes of immediates, followed by `add rsp, 8; jmp`.
+/// `sub rsp, n; mov [rsp], rax; call slow_path; mov rax, [rsp]; add rsp, n; jmp continuation`, with both
+/// sizes of immediates, followed by `add rsp, 8; jmp`.
 pub(in crate::signal::walk::tests) fn barrier_stubs() -> Vec<BarrierStub> {
     let size = BARRIER_SAVES as u8;
     let short = (vec![0x48, 0x83, 0xec, size], vec![0x48, 0x83, 0xc4, size]);
