@@ -144,7 +144,8 @@ pub enum WalkError {
     BadEntryFrame,
     /// The walk has taken more steps than any stack has frames.
     TooManySteps,
-    /// Native frames above or between Java frames could not be walked; the stack goes on at the Java frame anchor.
+    /// Native frames above or between Java frames could not be walked. The stack goes on at the Java frame
+    /// anchor.
     NativeFramesLost,
     /// A virtual thread's frames do not lead on to the frames of its carrier.
     BadContinuationEntry,

@@ -10,7 +10,7 @@ use crate::core::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule, Unwind
 use crate::signal::counters::{COUNTERS, add};
 
 impl<'a, M: Memory> Walk<'a, M> {
-    /// Puts the native frame at `cursor` into the sink and finds its caller.
+    /// Appends the native frame at `cursor` to the sink and finds its caller.
     ///
     /// `registers` are the registers at `cursor`, if that is an interrupted frame. A signal frame replaces
     /// them.

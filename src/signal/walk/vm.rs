@@ -147,7 +147,8 @@ impl<M: Memory> Walk<'_, M> {
         self.java_thread != 0 && self.vm.is_some_and(|vm| self.is_in_java(vm))
     }
 
-    /// Whether the thread is in Java code (`_thread_in_Java` or its transition, utilities/globalDefinitions.hpp).
+    /// Whether the thread is in Java code (`_thread_in_Java` or its transition state,
+    /// utilities/globalDefinitions.hpp).
     pub(super) fn is_in_java(&self, vm: &VmLayout) -> bool {
         let state = self.memory.load_u32(self.java_thread.wrapping_add(u64::from(vm.thread.thread_state)));
         matches!(state, Some(8 | 9))

@@ -17,7 +17,8 @@ use crate::signal::walk::registers::Registers;
 
 /// The bytes of a frame record, and of the pair that a call of the VM pushes.
 const PAIR_BYTES: u64 = 16;
-/// `stp x8, x12, [sp, -16]!` and `ldp x8, x12, [sp], 16`, around a call of the VM (MacroAssembler::call_VM_leaf_base).
+/// `stp x8, x12, [sp, -16]!` and `ldp x8, x12, [sp], 16`, around a call of the VM
+/// (MacroAssembler::call_VM_leaf_base).
 const PUSH_FOR_CALL: u32 = 0xa9bf_33e8;
 const POP_BEHIND_CALL: u32 = 0xa8c1_33e8;
 /// The most instructions between the push and the call.

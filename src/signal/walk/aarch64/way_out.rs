@@ -244,7 +244,8 @@ fn branch_distance(code: u32) -> Option<i64> {
 }
 
 impl Access {
-    /// `ldp`, `stp`, `ldr` and `str` with a constant (Arm Architecture Reference Manual, C4.1.94, "Loads and Stores").
+    /// `ldp`, `stp`, `ldr` and `str` with a constant (Arm Architecture Reference Manual, C4.1.94, "Loads and
+    /// Stores").
     fn of(code: u32) -> Option<Self> {
         let is_vector = code & 1 << 26 != 0;
         let (first, base) = (code & 0x1f, code >> 5 & 0x1f);

@@ -26,8 +26,8 @@ use crate::core::frame_rules::{Ops, Register, Row, RowCfa, RowRegister, UNSUPPOR
 use crate::core::memory::Memory;
 use crate::core::unwind::UnwindRule;
 
-/// The rule at run-time address `pc`, by the `.eh_frame_hdr` at run-time address `header`. `None` if nothing describes
-/// `pc`; a description that cannot be followed gives [`UNSUPPORTED`].
+/// The rule at run-time address `pc`, by the `.eh_frame_hdr` at run-time address `header`. `None` if nothing
+/// describes `pc`. A description that cannot be followed gives [`UNSUPPORTED`].
 ///
 /// Handlers may run on small stacks of the application. So the parts are not inlined into one large frame.
 pub fn rule_at<M: Memory>(memory: &M, header: u64, pc: u64) -> Option<UnwindRule> {

@@ -87,7 +87,8 @@ fn a_frame_behind_an_array_is_left_by_the_stack_pointer_kept_behind_that() {
     const LENGTH: u64 = 32;
     let register = 9_u8;
     let base = 0x70 + crate::core::frame_rules::native::ARCHITECTURE.sp as u8;
-    // DW_OP_breg(SP) 8; DW_OP_breg(index) 0; DW_OP_lit8; DW_OP_mul; DW_OP_plus; DW_OP_deref; DW_OP_plus_uconst 8.
+    // DW_OP_breg(SP) 8; DW_OP_breg(index) 0; DW_OP_lit8; DW_OP_mul; DW_OP_plus; DW_OP_deref;
+    // DW_OP_plus_uconst 8.
     let operations: Vec<u8> = match base {
         0x70..=0x8f => vec![base, 8, 0x70 + register, 0, 0x38, 0x1e, 0x22, 0x06, 0x23, 8],
         _ => unreachable!("32 registers have an operation of their own"),

@@ -51,7 +51,7 @@ struct Scene {
     return_pc: u64,
 }
 
-/// leaf < inner < (helper < library) < outer < (thread entry). The inner entry frame was called from `helper`.
+/// leaf < inner < (helper < library) < outer < (thread entry). `helper` has called the inner entry frame.
 fn scene(helper: u64) -> Scene {
     let mut world = World::new();
     world.objects = object(&RULES, 42);

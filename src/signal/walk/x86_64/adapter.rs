@@ -117,7 +117,7 @@ impl<M: Memory> Walk<'_, M> {
         let base = cursor.sp.wrapping_add(u64::from(size).min(MAX_SAVED_BYTES));
         let saved = |offset: u64| self.memory.load_u64(base.wrapping_add(offset));
         let slot = saved(SAVED_R13)?;
-        // SP is aligned to 16 bytes in between.
+        // SP was aligned to 16 bytes before the registers were pushed.
         let padding = slot.wrapping_sub(base.wrapping_add(SAVED_BYTES));
         if padding >= 16 || !slot.is_multiple_of(8) {
             return None;

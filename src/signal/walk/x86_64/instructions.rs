@@ -1,5 +1,5 @@
-//! Lengths of instructions of user-mode code on x86_64 (Intel 64 and IA-32 Architectures Software Developer's Manual,
-//! volume 2, chapter 2 and appendix A).
+//! Lengths of instructions of user-mode code on x86_64 (Intel 64 and IA-32 Architectures Software Developer's
+//! Manual, volume 2, chapter 2 and appendix A).
 
 /// The longest instruction.
 pub(super) const MAX_BYTES: usize = 15;

@@ -1,4 +1,5 @@
-//! Deoptimisation handlers on aarch64: code at a method's end that puts its own address into x30 as the return address.
+//! Deoptimisation handlers on aarch64: code at a method's end that puts its own address into x30 as the
+//! return address.
 
 use super::machine::*;
 use crate::core::record::FrameKind::{Compiled, Stub};

@@ -162,7 +162,8 @@ fn a_jump_that_unwinds_has_no_frame_and_one_within_the_method_has() {
 /// Its frame was taken for still existing.
 #[test]
 fn a_native_wrapper_behind_its_leave_has_no_frame() {
-    // leave; test byte ptr [r15+0x28], 1; jz; mov r10, imm64; mov [r15+0x538], r10; jmp; cmp [r15+8], 0; jne; ret; jmp
+    // leave; test byte ptr [r15+0x28], 1; jz; mov r10, imm64; mov [r15+0x538], r10; jmp;
+    // cmp [r15+8], 0; jne; ret; jmp
     let exit: [u8; 47] = [
         0xc9, 0x41, 0xf6, 0x47, 0x28, 1, 0x74, 22, 0x49, 0xba, 1, 2, 3, 4, 5, 6, 7, 8, 0x4d, 0x89, 0x97,
         0x38, 5, 0, 0, 0xe9, 0, 0, 0, 0x10, 0x49, 0x83, 0x7f, 8, 0, 0x0f, 0x85, 1, 0, 0, 0, 0xc3, 0xe9, 0, 0,

@@ -1,4 +1,5 @@
-//! Deoptimisation handlers: code at a method's end that leaves its own address as the return address.
+//! Deoptimisation handlers on x86_64: code at a method's end that pushes its own address as the return
+//! address.
 
 use crate::core::record::FrameKind::{Compiled, Stub};
 use crate::signal::walk::tests::vm_world::*;

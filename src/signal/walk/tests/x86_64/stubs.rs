@@ -212,7 +212,8 @@ fn the_stub_of_a_load_barrier_is_left_by_its_record() {
 /// part of the frame (ZGC).
 #[test]
 fn each_instruction_of_c1s_stub_for_a_load_barrier_leads_to_the_caller() {
-    // push rax; sub rsp, 16; mov [rsp+8], rcx; call; add rsp, 16; mov rdx, rax; pop rax; jmp, to 0x80 of the code
+    // push rax; sub rsp, 16; mov [rsp+8], rcx; call; add rsp, 16; mov rdx, rax; pop rax;
+    // jmp, to 0x80 of the code
     let mut stub = vec![0x50, 0x48, 0x83, 0xec, 0x10, 0x48, 0x89, 0x4c, 0x24, 8, 0xe8, 0, 0, 0, 0];
     stub.extend([0x48, 0x83, 0xc4, 0x10, 0x48, 0x8b, 0xd0, 0x58, 0xe9]);
     let jump_end = STUBS + stub.len() + 4;
@@ -464,7 +465,8 @@ fn a_collectors_stub_is_left_over_the_registers_that_it_has_pushed() {
 /// Regression: ZGC's stub of JDK 11, which has no frame, was left in the same wrong way.
 #[test]
 fn a_collectors_stub_without_a_frame_is_left_over_the_registers_that_it_has_pushed() {
-    // push rax, rcx, rdx, rdi, r8; mov rsi, r11; mov rdi, [r11]; call; mov r11, rax; pop r8, rdi, rdx, rcx, rax; ret
+    // push rax, rcx, rdx, rdi, r8; mov rsi, r11; mov rdi, [r11]; call; mov r11, rax;
+    // pop r8, rdi, rdx, rcx, rax; ret
     let code = [
         &[0x50, 0x51, 0x52, 0x57, 0x41, 0x50, 0x49, 0x8b, 0xf3, 0x49, 0x8b, 0x3b, 0xe8, 0, 0, 0, 0x10][..],
         &[0x4c, 0x8b, 0xd8, 0x41, 0x58, 0x5f, 0x5a, 0x59, 0x58, 0xc3],
