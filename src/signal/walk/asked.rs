@@ -13,9 +13,9 @@ use crate::signal::counters::{COUNTERS, add};
 /// The end of the native frames on top of a stack.
 #[allow(clippy::large_enum_variant, reason = "nothing is allocated here")]
 enum NativeEnd {
-    /// They end at Java frames. `None`: the walk cannot reach the Java frames from here.
+    /// The native frames end at Java frames. `None`: the walk cannot reach the Java frames from here.
     Java(Option<From>),
-    /// They end where the stack ends.
+    /// The native frames end where the stack ends.
     Stack(End),
 }
 

@@ -5,7 +5,7 @@ use super::frame_info::{self, Kept};
 use super::{Cursor, Step, Walk};
 use crate::core::memory::Memory;
 
-/// The most native frames that are searched. Native code without a frame of the VM's below it is a
+/// The most native frames that are followed. Native code without a frame of the VM's below it is a
 /// mathematical function, a collector's function, or the dynamic linker.
 const MAX_FRAMES: usize = 64;
 

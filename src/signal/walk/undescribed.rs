@@ -1,9 +1,8 @@
 //! The caller of native code without call frame information: hand-written assembly.
 //!
-//! Either the code's instructions say where the return address is (`way_out`), or the return address is
-//! searched on the stack (`stack_search`). Both results are checked before use: the caller must be behind a
-//! call, and call frame information must lead from there to Java, to the thread's entry, or through many
-//! frames.
+//! Either the code's instructions say where the return address is (`way_out`), or the stack is searched for
+//! it (`stack_search`). Both results are checked before use: the caller must be behind a call, and call frame
+//! information must lead from there to Java, to the thread's entry, or through many frames.
 
 use super::registers::Registers;
 use super::{Cursor, Step, Walk};

@@ -26,8 +26,8 @@ impl<M: Memory> Walk<'_, M> {
             if let Some(distance) = jump(instruction) {
                 return if stubs.leads_back(at.wrapping_add_signed(distance)) { saved } else { 0 };
             }
-            // The registers are not saved yet, another stub begins, or this is not such a stub: it does not
-            // jump back.
+            // The registers are not saved yet, another stub begins, or the code never jumps back to the
+            // method's own code.
             if is_push(instruction) || instruction == RET {
                 return 0;
             }

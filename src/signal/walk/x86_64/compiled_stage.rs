@@ -15,7 +15,7 @@ use crate::signal::walk::compiled::Part;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk, WalkError};
 
-/// The number of bytes before `frame_complete` in which the allocating `sub` is searched. Entry checks and
+/// The number of bytes before `frame_complete` that are searched for the allocating `sub`. Entry checks and
 /// barriers lie between.
 const PROLOGUE_BYTES: usize = 192;
 
@@ -202,9 +202,9 @@ impl<M: Memory> Walk<'_, M> {
         Stage::Bare(0)
     }
 
-    /// The number of bytes above which the return address lies at `pc` in a wrapper of a method handle
-    /// intrinsic (`linkToStatic`). Such a wrapper has no frame, and a collector's barrier in it saves
-    /// registers (cpu/x86/sharedRuntime_x86_64.cpp, gen_special_dispatch; methodHandles_x86.cpp, JDK 11-25).
+    /// The number of bytes that a wrapper of a method handle intrinsic (`linkToStatic`) has on top of its
+    /// return address at `pc`. Such a wrapper has no frame, and a collector's barrier in it saves registers
+    /// (cpu/x86/sharedRuntime_x86_64.cpp, gen_special_dispatch; methodHandles_x86.cpp, JDK 11-25).
     fn bytes_above_jump(&self, blob: &Blob, pc: u64, end: u64) -> Option<u64> {
         self.bytes_until_jump(CodeRange { start: blob.code_begin, end }, pc)
     }

@@ -87,7 +87,7 @@ fn a_record_that_is_gone_says_nothing_of_the_room_for_arguments() {
 }
 
 /// Regression: C2I pushes a pair while a collector is asked for the method's class, and pushes a record below
-/// that pair. Both were not counted, and the caller's frame was searched too low.
+/// that pair. Both were not counted, and the walk looked for the caller's frame below its place.
 #[test]
 fn an_adapter_that_asks_for_the_methods_class_keeps_a_pair() {
     // stp x10, xzr, [sp, -16]!; stp; mov x29, sp; bl; mov sp, x29; ldp; ldp x10, xzr, [sp], 16; cbnz

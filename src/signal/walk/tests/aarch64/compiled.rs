@@ -109,7 +109,7 @@ fn the_arrays_below_the_classes_are_counted_too() {
     assert_stages(&[(0x60, &copy)], 0..0, &stages);
 }
 
-/// Regression: a string search has a table on the stack, and the frame was searched in the table.
+/// Regression: a string search has a table on the stack, and the walk took words of the table for the frame.
 #[test]
 fn the_table_of_a_search_in_a_string_is_not_the_frame() {
     // sub sp, sp, 256; mov x22, 8; mov x8, sp; nop; add sp, sp, 256; b; nop; add sp, sp, 256; b; nop

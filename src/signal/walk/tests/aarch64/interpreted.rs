@@ -229,8 +229,8 @@ fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
     }
 }
 
-/// Regression: when an entry without a frame had called a stub, its compiled caller was not searched. x29,
-/// which leads past the caller, was taken for the frame of the entry's caller.
+/// Regression: when an entry without a frame had called a stub, the walk did not look for its compiled
+/// caller. x29, which leads past the caller, was taken for the frame of the entry's caller.
 #[test]
 fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_compiled_caller() {
     // ldr d0, [x20]; mov sp, x19; mov x23, x30; mov x8, 0; blr x8; br x23. And JDK 17's, with x13 and x19.
@@ -294,8 +294,8 @@ fn a_c_function_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
     }
 }
 
-/// Regression: in a C function that a collector's barrier in an entry had called, the compiled caller was not
-/// searched, and the barrier's record was taken for that of an interpreter frame.
+/// Regression: in a C function that a collector's barrier in an entry had called, the walk did not look for
+/// the compiled caller, and took the barrier's record for that of an interpreter frame.
 #[test]
 fn a_c_function_that_a_barrier_in_an_entry_has_called_leads_to_the_entrys_caller() {
     // [mov x19, x13;] ldr x0, [x20]; stp; mov x29, sp; bl; mov sp, x29; ldp; and sp, x19, -16; ret

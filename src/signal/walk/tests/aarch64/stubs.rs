@@ -119,8 +119,8 @@ fn vtable_and_itable_stubs_have_the_return_address_in_x30() {
 }
 
 /// Regression: in a collector's barrier x29 is the barrier's own, which is no interpreter frame, and x30 has
-/// been changed. Regression: when an adapter had made room for arguments, the caller's frame was searched too
-/// low.
+/// been changed. Regression: when an adapter had made room for arguments, the walk looked for the caller's
+/// frame below its place.
 #[test]
 fn a_method_handles_entry_leads_to_the_caller() {
     // ldr x12, [x20], 8; enter; bl; leave; ldr x8, [x12, 64]; br x8; followed by another entry
@@ -167,8 +167,8 @@ fn a_method_handles_entry_leads_to_the_caller() {
     }
 }
 
-/// Regression: the frame of a compiled caller, whose SP is above the arguments, was searched right above the
-/// record.
+/// Regression: the walk looked for a compiled caller's frame right above the record, but its SP is above the
+/// arguments.
 #[test]
 fn a_c_function_that_a_method_handles_entry_has_called_leads_to_the_entrys_caller() {
     const X13: u8 = 13;

@@ -49,7 +49,7 @@ fn an_adapter_that_has_its_caller_patched_keeps_its_sp_in_r13() {
     assert_eq!(frames, [(Stub, adapter + 0x20, 0), (Compiled, caller, 7)]);
 }
 
-/// Regression: the caller of a C2I adapter that has called the VM to patch the call was searched by RBP,
+/// Regression: when a C2I adapter had called the VM to patch the call, the walk looked for its caller by RBP,
 /// which is the caller's own. Callers were passed over, and others invented.
 #[test]
 fn an_adapter_that_has_called_the_vm_is_left_by_the_registers_that_it_has_saved() {

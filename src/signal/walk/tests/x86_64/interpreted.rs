@@ -161,8 +161,8 @@ fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
     }
 }
 
-/// Regression: when an entry without a frame had called a stub, its compiled caller was not searched. RBP,
-/// which leads past the caller, was taken for a frame of the entry.
+/// Regression: when an entry without a frame had called a stub, the walk did not look for its compiled
+/// caller. RBP, which leads past the caller, was taken for a frame of the entry.
 #[test]
 fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_compiled_caller() {
     // The room for one argument of two words in JDK 21 and in JDK 17. r13 has the value that the entry

@@ -319,7 +319,8 @@ fn a_method_handles_entry_keeps_the_caller_while_the_return_address_is_in_a_regi
     }
 }
 
-/// Regression: when an adapter had made room for arguments, the caller's frame was searched too low.
+/// Regression: when an adapter had made room for arguments, the walk looked for the caller's frame below its
+/// place.
 #[test]
 fn a_method_handles_entry_that_compiled_code_has_called_takes_the_senders_sp_from_r13() {
     for (stage, above, in_register) in

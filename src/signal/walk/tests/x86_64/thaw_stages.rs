@@ -50,8 +50,8 @@ fn an_exception_is_passed_on_to_a_frozen_frame() {
     }
 }
 
-/// Regression: while cont_returnBarrierExc looked up the exception's handler, the thawed frame was searched
-/// in a wrong place.
+/// Regression: while cont_returnBarrierExc looked up the exception's handler, the walk looked for the thawed
+/// frame in a wrong place.
 #[test]
 fn the_frame_that_an_exception_is_thrown_to_is_walked_at_each_stage() {
     let sp = ENTRY - 0x30;
