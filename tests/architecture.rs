@@ -1,11 +1,11 @@
-//! Holds the source to what `src/lib.rs` and CONTRIBUTING.md say of it: who imports whom, what the signal zone may
-//! contain, how files are named, documented and bounded.
+//! Compares the source with the rules in `src/lib.rs` and CONTRIBUTING.md: which module imports which, what
+//! the signal zone may contain, and how files are named, documented and limited in length.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the two ends put together.
+/// The modules that `agent` and `cli` may both import.
 const ALL_BUT_THE_ENDS: &[&str] = &[
     "aggregate",
     "context",
@@ -21,7 +21,8 @@ const ALL_BUT_THE_ENDS: &[&str] = &[
     "signal",
 ];
 
-/// Each module of the crate, and those that it may import. One that is missing here may not exist.
+/// Each module of the crate, with the modules that it may import. A module that is missing here must not
+/// exist.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("signal", &["core"]),
@@ -41,8 +42,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("main", &["cli"]),
 ];
 
-/// What code in the signal zone must not name, and why. Clippy's lists (clippy.toml) cover what is called by its
-/// path; these are the forms that they do not see.
+/// Forms that code in the signal zone must not contain, each with the reason. Clippy's lists (clippy.toml)
+/// cover calls by path. Clippy does not see the forms listed here.
 const FORBIDDEN_IN_SIGNAL: &[(&str, &str)] = &[
     ("assert!", "panics"),
     ("thread_local!", "the first touch in a thread allocates"),
@@ -53,8 +54,8 @@ const FORBIDDEN_IN_SIGNAL: &[(&str, &str)] = &[
     ("std::collections", "allocates"),
 ];
 
-/// What one architecture has and the other has not, below `src`, and why. All else that is of an architecture has a twin
-/// of the same name.
+/// Files below `src` that only one architecture has, each with the reason. All other files of an architecture
+/// have a twin of the same name.
 const WITHOUT_TWIN: &[(&str, &str)] = &[
     ("signal/walk/aarch64/done_before.rs", "x86_64 tells by what is still to be done"),
     ("signal/walk/x86_64/done_later.rs", "aarch64 tells by what has been done"),
@@ -64,26 +65,26 @@ const MOST_LINES: usize = 600;
 const NAMES_THAT_TELL_NOTHING: &[&str] =
     &["utils", "util", "common", "misc", "helpers", "helper", "v2", "api2"];
 
-/// A source file: its path below `src`, and its text.
+/// A source file: its path below `src`, and its contents.
 struct Source {
     path: PathBuf,
     text: String,
 }
 
 impl Source {
-    /// The module of the crate that it belongs to: "elf" for `elf/notes.rs`.
+    /// The module of the crate that the file belongs to: "elf" for `elf/notes.rs`.
     fn area(&self) -> String {
         let first = self.path.components().next().expect("a file has a name");
         Path::new(&first).file_stem().expect("a name").to_string_lossy().into_owned()
     }
 
-    /// How many modules lie between the crate's root and this file's code: 2 for `elf/notes.rs`.
+    /// The number of module levels from the crate's root to this file's code: 2 for `elf/notes.rs`.
     fn depth(&self) -> usize {
         let is_mod_file = self.path.file_name().is_some_and(|name| name == "mod.rs");
         self.path.components().count() - usize::from(is_mod_file)
     }
 
-    /// The code without comments and without its tests, which stand at the end of a file or in one of their own.
+    /// The code without comments and tests. Tests stand at the end of a file or in files of their own.
     fn code_in_use(&self) -> String {
         let is_test = |name: &str| name == "tests" || name.ends_with("_tests");
         let mut names =
@@ -119,12 +120,13 @@ fn sources() -> Vec<Source> {
     sources
 }
 
-/// Drops `//` comments; a `//` within a string (a URL) goes too, which hides no import.
+/// Removes `//` comments. This also cuts strings that contain `//`, such as URLs, but hides no import.
 fn without_comments(text: &str) -> String {
     text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
-/// The modules of the crate that this code names, by `crate::…` (groups included) or by enough `super::`s.
+/// The modules of the crate that this code imports: by `crate::…` (also in groups), or by as many `super::`
+/// as lead to the root.
 fn imports(code: &str, depth: usize) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (start, _) in code.match_indices("crate::") {
@@ -133,7 +135,7 @@ fn imports(code: &str, depth: usize) -> BTreeSet<String> {
     let to_root = "super::".repeat(depth);
     for (start, _) in code.match_indices(&to_root) {
         let names = first_names(code[start..].trim_start_matches("super::"));
-        // Within an inline module the same chain ends one module further down.
+        // In an inline module, the same chain of `super::` ends one level below the root.
         found.extend(names.into_iter().filter(|name| MAY_IMPORT.iter().any(|(area, _)| area == name)));
     }
     found
@@ -159,7 +161,7 @@ fn first_names(path: &str) -> Vec<String> {
     names
 }
 
-/// Macros and types that a crate exports at its root are no modules.
+/// Macros and types that a crate exports at its root are not modules.
 fn is_module(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase()) && MAY_IMPORT.iter().any(|(area, _)| *area == name)
 }
@@ -188,7 +190,7 @@ fn imports_follow_one_direction() {
     assert_none(&complaints);
 }
 
-/// A module that does not exist has no place, lest the table promise what is not there.
+/// A module that does not exist must not be listed, so that the table lists nothing that does not exist.
 #[test]
 fn every_module_of_the_table_exists() {
     let areas: BTreeSet<_> = sources().iter().map(Source::area).collect();
@@ -196,7 +198,7 @@ fn every_module_of_the_table_exists() {
     assert_eq!(areas, table);
 }
 
-/// The rows of ARCHITECTURE.md's table: each module, and those that it may import.
+/// The rows of ARCHITECTURE.md's table: each module with the modules that it may import.
 fn documented_imports() -> Vec<(String, BTreeSet<String>)> {
     let document = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("ARCHITECTURE.md"))
         .expect("ARCHITECTURE.md");
@@ -222,7 +224,7 @@ fn documented_imports() -> Vec<(String, BTreeSet<String>)> {
 fn the_document_has_the_same_table() {
     let held: Vec<(String, BTreeSet<String>)> = MAY_IMPORT
         .iter()
-        // The crate's root and the program, which are no modules.
+        // `lib` is the crate's root and `main` the program; neither is a module.
         .filter(|(area, _)| !["lib", "main"].contains(area))
         .map(|(area, allowed)| ((*area).to_owned(), allowed.iter().map(|name| (*name).to_owned()).collect()))
         .collect();
@@ -245,7 +247,7 @@ fn the_table_has_no_cycle() {
     }
 }
 
-/// The crates of Cargo.toml's `[dependencies]` but libc, as code names them.
+/// The crates in `[dependencies]` of Cargo.toml except libc, as they are named in code.
 fn dependencies() -> Vec<String> {
     let manifest =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).expect("Cargo.toml");
@@ -254,7 +256,7 @@ fn dependencies() -> Vec<String> {
     names.map(|(name, _)| name.replace('-', "_")).filter(|name| name != "libc").collect()
 }
 
-/// Whether `name::` is in the code as a path's first part.
+/// Whether `name::` occurs in the code as the first part of a path.
 fn names_crate(code: &str, name: &str) -> bool {
     let path = format!("{name}::");
     code.match_indices(&path)
@@ -270,7 +272,8 @@ fn panics_are_stopped_where_others_call_us() {
         for (at, _) in code.match_indices("extern \"").filter(|(at, _)| code[*at..].contains("fn ")) {
             let (head, rest) = code[at..].split_once("fn ").expect("it was found");
             let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-            // Types have no name and blocks of imports have more words before the `fn`; naked functions cannot panic.
+            // Types have no function name. Blocks of imports have more words before the `fn`. Naked functions
+            // cannot panic.
             let is_naked = code[..at].trim_end().ends_with("#[unsafe(naked)]");
             if name.is_empty() || head.split_whitespace().count() != 2 || is_naked {
                 continue;
@@ -290,7 +293,7 @@ fn the_signal_zone_uses_core_and_libc_alone() {
     assert!(crates.contains(&"parking_lot".to_owned()) && !crates.contains(&"libc".to_owned()), "{crates:?}");
     let mut complaints = Vec::new();
     for source in sources().iter().filter(|source| source.area() == "signal") {
-        // Constants are checked when the crate is compiled.
+        // Constant assertions are checked at compile time.
         let code = source.code_in_use().replace("const _: () = assert!", "");
         for name in crates.iter().filter(|name| names_crate(&code, name)) {
             complaints.push(format!("{}: uses the crate {name}", source.path.display()));
@@ -325,7 +328,7 @@ fn files_are_documented_short_and_well_named() {
     assert_none(&complaints);
 }
 
-/// Whoever changes what is done on one architecture finds what is to be done on the other.
+/// An engineer who changes one architecture thereby finds the file to change for the other.
 #[test]
 fn each_file_of_an_architecture_has_a_twin() {
     const TWINS: [(&str, &str); 2] = [("x86_64", "aarch64"), ("aarch64", "x86_64")];

@@ -1,7 +1,7 @@
-//! Files that are made to cost more than they should: the memory and the output of the command have bounds.
+//! Files crafted to cost more than they should: the command's memory and output are bounded.
 //!
-//! Memory is bounded by the address space that the command gets: four times the largest message and 64 MiB,
-//! and what the loader takes. It does not depend on when anything happens.
+//! The test limits the command's address space to four times the largest message, 64 MiB, and the memory of
+//! the loader and libraries. The result does not depend on timing.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use prost::Message as _;
 use tempfile::TempDir;
 
 const MIB: usize = 1 << 20;
-/// The command's code and libraries, its stack, and the reserves of the allocator.
+/// Memory for the command's code and libraries, its stack, and the allocator's reserves.
 const OF_PROCESS: usize = 40 * MIB;
 
 struct Files(TempDir);
@@ -29,7 +29,7 @@ impl Files {
     }
 }
 
-/// Runs the command in the memory that it may take of a file whose largest message has so many bytes.
+/// Runs the command with the memory that is allowed for a file whose largest message has `largest` bytes.
 fn run(largest: usize, arguments: &[&str], file: &Path) -> Output {
     let most = (4 * largest + 64 * MIB + OF_PROCESS) / 1024;
     let limited = format!("ulimit -v {most} && exec \"$0\" \"$@\"");
@@ -38,7 +38,7 @@ fn run(largest: usize, arguments: &[&str], file: &Path) -> Output {
     command.output().unwrap()
 }
 
-/// Ways of reading a file: what each of them holds of it differs.
+/// The ways to read a file. Each holds different parts of it in memory.
 const READERS: [&[&str]; 5] = [
     &["print", "--top-frames", "5", "--top", "10"],
     &["print", "--all", "--top", "0"],
@@ -67,8 +67,8 @@ fn profile(samples: Vec<Sample>) -> Profile {
     }
 }
 
-/// A message as programs make them: `functions` of a name each, twice as many locations, and as many stacks
-/// of `depth` frames as there are functions, each with two samples.
+/// A message like those of real programs: `functions` functions with one name each, twice as many locations,
+/// and as many stacks of `depth` frames as functions, each with two samples.
 fn usual(seed: usize, functions: usize, depth: usize) -> ProfilesData {
     let mut tables = ProfilesDictionary {
         mapping_table: vec![Mapping::default()],
@@ -109,7 +109,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     gzip.finish().unwrap()
 }
 
-/// A message in OTLP/JSON: what [`usual`] has of it.
+/// The parts of a message that [`usual`] makes, as OTLP/JSON.
 fn json(data: &ProfilesData) -> String {
     let list = |items: Vec<String>| items.join(",");
     let tables = data.dictionary.as_ref().unwrap();
@@ -144,11 +144,11 @@ fn json(data: &ProfilesData) -> String {
 
 fn assert_read(output: &Output, what: &str) {
     let stderr = String::from_utf8_lossy(&output.stderr);
-    // Some rules are broken.
+    // The messages break some rules, so the exit code may be 1.
     assert!(matches!(output.status.code(), Some(0 | 1)), "{what}: {} {stderr}", output.status);
 }
 
-/// Regression: one stack that many samples refer to was gone through, and written, for each of them.
+/// Regression: one stack that many samples refer to was resolved, and written, for each of the samples.
 #[test]
 fn a_long_stack_of_many_samples_is_gone_through_once() {
     const MANY: usize = 200_000;
@@ -165,7 +165,7 @@ fn a_long_stack_of_many_samples_is_gone_through_once() {
     for arguments in READERS {
         let output = run(message.len(), arguments, &file);
         assert_read(&output, &format!("{arguments:?}"));
-        // The frames once, and some lines for each sample.
+        // The frames are written once, and a few lines for each sample.
         let most = MANY * if arguments.contains(&"json") { 1000 } else { 300 };
         assert!(output.stdout.len() < most, "{arguments:?}: {} bytes", output.stdout.len());
     }
@@ -176,7 +176,8 @@ fn a_long_stack_of_many_samples_is_gone_through_once() {
     assert!(String::from_utf8_lossy(&output.stdout).starts_with(&format!("{MANY} samples: ")));
 }
 
-/// Regression: readers held a file, its text and all of its messages decoded, 12 to 50 times as much.
+/// Regression: readers held a file, its text and all its messages decoded, which is 12 to 50 times the file's
+/// size.
 #[test]
 fn large_messages_are_read_in_four_times_their_size() {
     let files = Files::new();
@@ -192,7 +193,7 @@ fn large_messages_are_read_in_four_times_their_size() {
             assert_read(&run(largest, arguments, &file), &format!("{name} {arguments:?}"));
         }
     }
-    // Only the largest message is in memory, however many there are and whatever they contain.
+    // Only the largest message is in memory, however many messages there are and whatever they contain.
     let messages: Vec<_> = (0..24).map(|seed| self::usual(seed, 6_000, 30)).collect();
     let largest = messages.iter().map(|data| data.encoded_len()).max().unwrap();
     let frames: Vec<u8> = messages.iter().flat_map(|data| framed(&data.encode_to_vec())).collect();
@@ -214,8 +215,8 @@ fn large_messages_are_read_in_four_times_their_size() {
     }
 }
 
-/// Elements that are larger decoded than encoded, and lists of lists: read, or refused in one line, within
-/// the same bounds.
+/// Elements that are larger decoded than encoded, and nested lists, are either read or refused in one line,
+/// within the same memory.
 #[test]
 fn elements_that_grow_are_bounded() {
     let field = |number: u8, payload: &[u8]| {
@@ -251,7 +252,7 @@ fn elements_that_grow_are_bounded() {
         ("a million of samples", in_profile(&[0x12, 0].repeat(1_000_000)), false),
     ] {
         let file = files.add("hostile", &message);
-        // One reader serves all commands: a refusal needs no more than two of them.
+        // All commands use the same reader, so for a refusal two of them suffice.
         for arguments in if refused { &READERS[2..4] } else { &READERS[..] } {
             let output = run(message.len(), arguments, &file);
             let stderr = String::from_utf8_lossy(&output.stderr);
@@ -268,7 +269,7 @@ fn elements_that_grow_are_bounded() {
     }
 }
 
-/// Regression: what a small file decompresses to was held at once.
+/// Regression: the whole decompressed contents of a small file were held in memory.
 #[test]
 fn a_file_that_decompresses_to_much_is_read_as_it_comes() {
     let files = Files::new();

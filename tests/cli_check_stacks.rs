@@ -1,4 +1,5 @@
-//! `otlpprof check-stacks`, as a user runs it. What makes a stack whole is tested in `otlp::roots`.
+//! `otlpprof check-stacks`, as a user runs it. The tests of `otlp::roots` cover the criteria for whole
+//! stacks.
 
 mod otlp_fixture;
 
@@ -26,8 +27,8 @@ fn run(data: &ProfilesData, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Java stacks (leaf first) and their values, from a profiler of this name. Frames have no type, as
-/// async-profiler writes them.
+/// A profile of these Java stacks (leaf first) and their values, with this scope name. Frames have no type,
+/// as in async-profiler's profiles.
 fn profile(scope: &str, stacks: &[(&[&str], i64)]) -> ProfilesData {
     let mut tables = Dictionary::new();
     let sample_type = tables.value_type("samples", "count");
@@ -94,7 +95,8 @@ fn a_percentage_can_be_demanded() {
     assert_eq!(check(&data, &["--at-least", "95.1"]).0, 1);
 }
 
-/// Regression: a soak's 100,000 samples were periods, of which a sample by a timer stands for several.
+/// Regression: the 100,000 samples reported after a soak test were periods. A sample of a timer stands for
+/// several periods.
 #[test]
 fn a_sample_that_stands_for_several_periods_can_count_once() {
     let mut data = profile("", &STACKS[..3]);
@@ -126,6 +128,6 @@ fn values_that_are_no_counts_count_once() {
     let unit = &mut scope.profiles[0].sample_type.as_mut().unwrap().unit_strindex;
     *unit = 0;
     assert!(check(&data, &[]).1.starts_with("4 samples: 2 reach"));
-    // Two values and three timestamps.
+    // One sample with two values, the other with three timestamps.
     assert!(check(&valid(), &[]).1.starts_with("45 samples: 45 reach"));
 }

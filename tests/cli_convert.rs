@@ -1,5 +1,5 @@
-//! `otlpprof convert`, as a user runs it: recordings of every JDK and of other profilers become valid profiles whose sums
-//! are those of the recording.
+//! `otlpprof convert`, as a user runs it. Recordings of every JDK and of other profilers become valid
+//! profiles with the same sums as the recordings.
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
@@ -17,13 +17,13 @@ use otlpprof::jfr::types::Unit;
 use otlpprof::otlp::wire::{self, Profile, ProfilesData};
 use prost::Message as _;
 
-/// What is summed: `profile.type`, sample type, and the event where the profile names one.
+/// Sums by `profile.type`, sample type, and the event if the profile names one.
 type Sums = BTreeMap<(String, String, String), i64>;
 
-/// What a test knows of a conversion: an event, the profile's type, its sample type, its source, its value.
+/// An expected conversion: the event, the profile's type, its sample type, its source, and its value.
 type Known = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
-/// Values are `1`, a field, `size*weight`, or the periods that a sample stands for.
+/// The value is `1`, a field, `size*weight`, or `periods`: the number of periods that a sample stands for.
 const KNOWN: &[Known] = &[
     ("jdk.ExecutionSample", "cpu", "samples", "jdk.ExecutionSample", "1"),
     ("jdk.CPUTimeSample", "cpu", "samples", "jdk.CPUTimeSample", "periods"),
@@ -80,14 +80,14 @@ const KNOWN: &[Known] = &[
     ("datadog.HeapLiveObject", "live-heap", "inuse_space", "datadog.HeapLiveObject", "size*weight"),
 ];
 
-/// What an event adds, field by field and by nothing but the parser.
+/// The value that an event adds, computed from its fields by the parser alone.
 fn value(event: &Event<'_>, of: &str) -> Option<i64> {
     if of == "1" {
         return Some(1);
     }
     let values = event.values();
     if of == "periods" {
-        // Of 5 ms, by the settings of the corpus.
+        // The period is 5 ms, by the settings of the corpus.
         return value(event, "samplingPeriod").map(|nanos| (nanos + 2_500_000) / 5_000_000);
     }
     if let Some((size, weight)) = of.split_once('*') {
@@ -102,7 +102,7 @@ fn value(event: &Event<'_>, of: &str) -> Option<i64> {
     })
 }
 
-/// The sums that the recording itself has.
+/// The sums of the events in the recording.
 fn sums_of_recording(bytes: &[u8]) -> Sums {
     let mut sums = Sums::new();
     for chunk in Chunks::new(bytes).map(Result::unwrap) {
@@ -125,7 +125,7 @@ fn key(data: &ProfilesData, profile: &Profile) -> (String, String, String) {
     (of("profile.type"), sample_type.to_owned(), of("otlpprof.jfr.event"))
 }
 
-/// The sums of the values of each profile.
+/// The sum of each profile's values.
 fn sums(data: &ProfilesData) -> Sums {
     let mut sums = Sums::new();
     for profile in profiles(data) {
@@ -205,7 +205,7 @@ fn async_profilers_samples_keep_their_clock_their_weight_and_their_period() {
     }
 }
 
-/// Its settings say that there are two clocks, each event's state which one it was.
+/// The recording's settings name two clocks. Each event's state identifies its clock.
 #[test]
 fn events_of_one_type_by_two_clocks_become_two_profiles() {
     for (name, bytes) in recordings(|name| name == "async-profiler-both") {
@@ -276,7 +276,7 @@ fn remote_frames_become_mappings_and_addresses_again() {
     let out = tempfile::NamedTempFile::new().unwrap();
     let (code, said) = otlpprof(&["convert", text(input.path()), "-o", text(out.path())]);
     assert_eq!(code, 0, "{said}");
-    // A recording knows no htlhash, which is recommended besides the build-id.
+    // A recording contains no htlhash, which is recommended in addition to the build-id.
     let (code, report) = otlpprof(&["validate", "--strict", text(out.path())]);
     assert!(
         code == 1 && report.contains("htlhash-missing") && report.contains("1 errors, 0 warnings"),
@@ -321,7 +321,7 @@ fn remote_frames_become_mappings_and_addresses_again() {
     }
 }
 
-/// All that HotSpot says, and what async-profiler tells besides.
+/// HotSpot's and async-profiler's names of execution modes are recognised.
 #[test]
 fn java_frames_say_how_they_were_executed() {
     let known = ["interpreted", "compiled", "c1", "inlined", "native"];
@@ -336,7 +336,7 @@ fn java_frames_say_how_they_were_executed() {
             }
         }
         assert!(found.iter().all(|execution| known.contains(&&**execution)), "{name}: {found:?}");
-        // Whatever else a short program runs, it begins to be interpreted, and has loops.
+        // Any short program begins interpreted and has loops, so these two modes always occur.
         assert!(["interpreted", "compiled"].iter().all(|&sure| found.contains(sure)), "{name}: {found:?}");
     }
 }
@@ -435,8 +435,8 @@ fn what_is_no_recording_is_refused_and_a_cut_one_is_converted_as_far_as_it_goes(
     assert_eq!(code, 0, "{report}");
 }
 
-/// A chunk of async-profiler's as it is before it ends: without constants, and with a header that says 1 GiB and no
-/// positions (async-profiler 4.5 `flightRecorder.cpp`, `Recording::writeHeader`).
+/// A chunk of async-profiler before its end: without constants, and with a header that has 1 GiB as size and
+/// no offsets (async-profiler 4.5 `flightRecorder.cpp`, `Recording::writeHeader`).
 fn in_flight(chunk: &[u8]) -> Vec<u8> {
     let checkpoint = u64::from_be_bytes(chunk[16..24].try_into().unwrap());
     let mut chunk = chunk[..checkpoint.try_into().unwrap()].to_vec();
@@ -446,7 +446,8 @@ fn in_flight(chunk: &[u8]) -> Vec<u8> {
     chunk
 }
 
-/// Regression: it was converted to a profile without samples, as if no event had a stack, and the exit code was 0.
+/// Regression: such a recording was converted to a profile without samples, as if no event contained a stack,
+/// and the exit code was 0.
 #[test]
 fn a_recording_that_async_profiler_is_still_writing_is_refused_in_one_line() {
     let directory = tempfile::tempdir().unwrap();
@@ -454,7 +455,7 @@ fn a_recording_that_async_profiler_is_still_writing_is_refused_in_one_line() {
     let (_, whole) = recordings(|name| name == "async-profiler").remove(0);
     let unfinished = in_flight(&whole);
     const WHY: &str = "the chunk is still being written, and so far has none of the stacks and names";
-    // Within an event, and behind one.
+    // The recording ends within an event, or after one.
     for length in [unfinished.len() - 1, unfinished.len()] {
         std::fs::write(&input, &unfinished[..length]).unwrap();
         let (code, said) = otlpprof(&["convert", text(&input), "-o", text(&output)]);
@@ -467,7 +468,7 @@ fn a_recording_that_async_profiler_is_still_writing_is_refused_in_one_line() {
         assert!(followed.status.code() == Some(2) && said.matches(WHY).count() == 1, "{said}");
         std::fs::remove_file(&output).unwrap();
     }
-    // Behind a chunk that is finished there is something to convert.
+    // After a finished chunk there is something to convert.
     std::fs::write(&input, [whole, unfinished].concat()).unwrap();
     let (code, said) = otlpprof(&["convert", text(&input), "-o", text(&output)]);
     assert!(code == 2 && said.matches(WHY).count() == 1, "{code} {said}");

@@ -1,4 +1,5 @@
-//! `otlpprof convert --follow`: recordings of JVMs that run, by the program that streams them and from their repository.
+//! `otlpprof convert --follow`: recordings of running JVMs, by the streaming program and from the JVM's
+//! repository.
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 #[path = "loud_support/mod.rs"]
@@ -19,8 +20,8 @@ use synthetic::{Shape, recording, sum_of_weights};
 
 const PROGRAMS: &str = env!("OTLPPROF_TEST_CLASSES");
 
-/// JDKs that can start a program from its source, attach to a JVM and stream its recording. Each test takes one of them,
-/// not the same: a JVM at a time is what a busy machine has room for.
+/// The JDKs that can run a program from source, attach to a JVM and stream its recording. Each test uses a
+/// different one of them, since a busy machine has resources for one JVM at a time.
 fn jdks() -> Vec<PathBuf> {
     let homes = std::fs::read_dir("/usr/lib/jvm").map(|homes| homes.map(|home| home.unwrap().path()));
     let homes = homes.into_iter().flatten().filter(|home| home.join("bin/javac").is_file());
@@ -33,7 +34,7 @@ fn jdks() -> Vec<PathBuf> {
     homes
 }
 
-/// The program that does some of everything, for so many seconds.
+/// Starts the test program, which causes events of many types for `seconds` seconds.
 fn recorded(home: &Path, options: &[&str], seconds: &str) -> Child {
     Command::new(home.join("bin/java"))
         .args(["-Xmx128m"])
@@ -44,7 +45,7 @@ fn recorded(home: &Path, options: &[&str], seconds: &str) -> Child {
         .unwrap()
 }
 
-/// Waits for a child that ends by itself.
+/// Waits for a child process that ends without a signal.
 fn wait(child: &mut Child, who: &str) {
     for _ in 0..600 {
         if let Some(status) = child.try_wait().unwrap() {
@@ -57,7 +58,8 @@ fn wait(child: &mut Child, who: &str) {
     panic!("{who} did not end");
 }
 
-/// Several messages, valid each, that have what the program did in all of its time.
+/// Checks that the output has several messages, that each is valid, and that together they cover the
+/// program's whole run.
 fn check(output: &Path, who: &str) {
     let report = Command::new(env!("CARGO_BIN_EXE_otlpprof")).arg("validate").arg(output).output().unwrap();
     assert!(report.status.success(), "{who}: {}", String::from_utf8_lossy(&report.stdout));
@@ -78,12 +80,12 @@ fn check(output: &Path, who: &str) {
         }
     }
     assert!(ends.is_sorted(), "{who}: {ends:?}");
-    // Its threads sleep most of the time, at least one of them more than a second in all.
+    // The program's threads sleep most of the time, at least one of them for more than a second in total.
     assert!(sleeps > 1_000_000_000, "{who}: {sleeps} ns asleep");
     assert!(types.iter().any(|name| name == "cpu"), "{who}: {types:?}");
 }
 
-/// Streams a running program's recording from where it says, and converts it as it goes.
+/// Streams a running program's recording from `from`, and converts it while it arrives.
 fn stream(home: &Path, mut program: Child, from: &str) {
     let who = format!("{} from {from}", home.display());
     let output = tempfile::NamedTempFile::new().unwrap();
@@ -108,7 +110,7 @@ fn stream(home: &Path, mut program: Child, from: &str) {
     check(output.path(), &who);
 }
 
-/// Longer than any machine takes to start the stream.
+/// A number of seconds greater than any machine needs to start the stream.
 const LONG: &str = "300";
 
 #[test]
@@ -120,12 +122,13 @@ fn a_running_jvm_is_recorded_over_jmx_and_converted_as_it_goes() {
     }
 }
 
-/// Regression: a number of seconds that is none ended it with a stack trace, and what JMX says has several lines.
+/// Regression: an invalid number of seconds ended the program with a stack trace, and JMX's errors have
+/// several lines.
 #[test]
 fn mistakes_in_what_to_stream_are_told_in_one_line() {
     let Some(home) = jdks().pop() else { return };
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("java/recorder/RecordingStream.java");
-    // Compiled once, and not for each.
+    // Compiled once for all cases.
     let classes = tempfile::tempdir().unwrap();
     let mut compiler = Command::new(home.join("bin/javac"));
     assert!(compiler.arg("-d").args([classes.path(), &source]).status().unwrap().success());
@@ -173,7 +176,8 @@ fn a_jvm_with_a_jmx_server_is_recorded_by_its_address() {
     }
 }
 
-/// A program whose recording is written to this repository with these options, from when its first file is there on.
+/// Starts a program with these options whose recording is written to this repository. Returns once the
+/// repository has a file.
 fn recorded_to(repository: &Path, home: &Path, options: &[&str], seconds: &str) -> Child {
     let repository_option = format!("repository={}", repository.display());
     let recorder: Vec<_> = ["-XX:FlightRecorderOptions:", "-XX:StartFlightRecording:"]
@@ -199,7 +203,8 @@ fn recorded_to(repository: &Path, home: &Path, options: &[&str], seconds: &str) 
 fn a_repository_is_followed_to_its_last_chunk() {
     if let Some(home) = jdks().first() {
         let who = home.display().to_string();
-        // Of a recording that keeps a second of itself, too: the JVM takes files away while they are read.
+        // The second options keep only one second of the recording, so the JVM removes files while they are
+        // read.
         for options in [["", ""], [",maxchunksize=1m", ",maxage=1s"]] {
             let directory = tempfile::tempdir().unwrap();
             let repository = directory.path().join("repository");
@@ -219,10 +224,10 @@ fn a_repository_is_followed_to_its_last_chunk() {
     }
 }
 
-/// How many bytes are in a pipe that nobody has read.
+/// The number of unread bytes in a pipe.
 fn unread(pipe: &impl AsRawFd) -> i32 {
     let mut bytes = 0;
-    // SAFETY: FIONREAD writes an int to where it is told.
+    // SAFETY: FIONREAD writes an int through the passed pointer, and `bytes` is a live i32.
     assert_eq!(unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &mut bytes) }, 0);
     bytes
 }
@@ -230,7 +235,7 @@ fn unread(pipe: &impl AsRawFd) -> i32 {
 const SHAPE: Shape =
     Shape { events: 500, depth: 10, repeated_percent: 50, contexts: 3, remote_frames: 0, compressed: true };
 
-/// The sum of all samples' values in each message of a file.
+/// The sum of all samples' values, for each message of a file.
 fn sums(output: &Path) -> Vec<i64> {
     let bytes = std::fs::read(output).unwrap();
     let profiles = |message: otlpprof::otlp::read::Message| {
@@ -254,7 +259,7 @@ fn a_file_is_followed_as_it_grows() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // Each piece ends one recording and begins the next.
+    // Each part ends one recording and begins the next.
     for recordings in 1..=3 {
         growing.write_all(&whole[whole.len() / 3..]).unwrap();
         growing.write_all(&whole[..whole.len() / 3]).unwrap();
@@ -268,7 +273,8 @@ fn a_file_is_followed_as_it_grows() {
         }
         assert!(is_there(), "{recordings}: {:?}", sums(&output));
     }
-    // SAFETY: a child that is not waited for yet.
+    // SAFETY: kill accesses no memory of ours. The child has not been waited for, so the process id is still
+    // its own.
     assert_eq!(unsafe { libc::kill(convert.id().cast_signed(), libc::SIGTERM) }, 0);
     wait(&mut convert, "following a file");
     let sums = sums(&output);
@@ -278,7 +284,7 @@ fn a_file_is_followed_as_it_grows() {
 #[test]
 fn a_signal_ends_following_when_what_was_read_is_written() {
     let whole = recording(SHAPE);
-    // The second recording has not come whole.
+    // The second recording is incomplete.
     let cut = whole.len() / 2;
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let output = tempfile::NamedTempFile::new().unwrap();
@@ -294,9 +300,10 @@ fn a_signal_ends_following_when_what_was_read_is_written() {
         while unread(&pipe) > 0 {
             std::thread::sleep(Duration::from_millis(10));
         }
-        // Read, and a moment later given to the conversion.
+        // The bytes have been read from the pipe. After a moment they have been converted, too.
         std::thread::sleep(Duration::from_millis(300));
-        // SAFETY: a child that is not waited for yet.
+        // SAFETY: kill accesses no memory of ours. The child has not been waited for, so the process id is
+        // still its own.
         assert_eq!(unsafe { libc::kill(convert.id().cast_signed(), signal) }, 0);
         let ended = convert.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&ended.stderr);

@@ -1,5 +1,5 @@
-//! Inputs of `otlpprof convert`: recordings that are compressed, of an old version, cut, or have nothing to convert. And the
-//! options that name the result's resource.
+//! Inputs of `otlpprof convert`: recordings that are compressed, of an old version, truncated, or without
+//! anything to convert. Also the options that set resource attributes of the result.
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
@@ -42,7 +42,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     compress_to_vec(bytes, CompressionLevel::Fastest)
 }
 
-/// A directory, and what is converted there.
+/// A directory for inputs and results of conversions.
 struct Place {
     directory: tempfile::TempDir,
 }
@@ -62,7 +62,7 @@ impl Place {
         path
     }
 
-    /// Converts a recording in a file: exit code, and what is said.
+    /// Converts a recording in a file. Returns the exit code and the messages.
     fn convert(&self, recording: &[u8], more: &[&str]) -> (i32, String) {
         let input = self.file("in.jfr", recording);
         let out = self.path("out");
@@ -74,7 +74,7 @@ impl Place {
         ProfilesData::decode(&*std::fs::read(self.path("out")).unwrap()).unwrap()
     }
 
-    /// The sum of all values of the result.
+    /// The sum of all values in the result.
     fn sum(&self) -> i64 {
         let data = self.data();
         let samples = profiles(&data).flat_map(|profile| &profile.samples);
@@ -82,7 +82,7 @@ impl Place {
     }
 }
 
-/// Converts standard input: exit code, and what is said.
+/// Converts standard input. Returns the exit code and the messages.
 fn convert_stdin(bytes: &[u8], out: &Path, more: &[&str]) -> (i32, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
         .args(["convert", "-", "-o", text(out)])
@@ -96,7 +96,7 @@ fn convert_stdin(bytes: &[u8], out: &Path, more: &[&str]) -> (i32, String) {
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
 }
 
-/// Regression: they were refused, with the advice to decompress them first.
+/// Regression: compressed recordings were refused, with the advice to decompress them first.
 #[test]
 fn compressed_recordings_are_read_as_those_that_are_not() {
     let place = Place::new();
@@ -119,7 +119,7 @@ fn compressed_recordings_are_read_as_those_that_are_not() {
         assert_eq!((code, &followed), (0, &said), "{form}");
         let (code, said) = convert_stdin(&bytes, &out, &["--follow"]);
         assert!(code == 0 && said.contains("49 converted"), "{form}: {said}");
-        // The recordings themselves are put in.
+        // The payload is the recordings after decompression.
         let (code, said) = place.convert(&bytes, &["--include-payload"]);
         assert_eq!(code, 0, "{form}: {said}");
         let back = place.path("back.jfr");
@@ -144,7 +144,7 @@ fn compressed_recordings_that_are_cut_are_converted_as_far_as_they_go() {
         let expected = format!("in.jfr: the {form} stream is cut or damaged");
         assert!(code == 2 && said.matches(&expected).count() == 1, "{said}");
         assert!(place.sum() >= sum_of_weights(SHAPE), "{form}");
-        // Others are converted all the same.
+        // Other inputs are converted all the same.
         let other = place.file("other.jfr", &one);
         let (code, said) = place.convert(&bytes, &[text(&other)]);
         assert!(code == 2 && said.matches(&expected).count() == 1, "{said}");
@@ -152,7 +152,7 @@ fn compressed_recordings_that_are_cut_are_converted_as_far_as_they_go() {
     }
 }
 
-/// Regression: the second recording was lost, whole as it is.
+/// Regression: the second recording was lost although it is complete.
 #[test]
 fn a_whole_recording_behind_one_that_is_cut_is_converted() {
     let place = Place::new();
@@ -172,13 +172,13 @@ fn a_whole_recording_behind_one_that_is_cut_is_converted() {
         assert!(converter.add(&bytes).is_err(), "{cut}");
         let counts: Vec<_> = converter.counts().map(|(_, count)| count.converted).collect();
         assert_eq!(counts, [500], "{cut}");
-        // So it is between two that are whole.
+        // The same holds for a truncated recording between two complete ones.
         let (code, said) = place.convert(&[&whole[..], &bytes].concat(), &[]);
         assert_eq!((code, place.sum()), (2, 2 * expected), "{cut}: {said}");
     }
 }
 
-/// The sums of what a converter has, by type.
+/// The sum of the converter's values, by type.
 fn sums(converter: &mut JfrToOtlp) -> Vec<(String, i64)> {
     let batch = converter.convert();
     let sum = |profile: &otlpprof::model::Profile| {
@@ -189,7 +189,7 @@ fn sums(converter: &mut JfrToOtlp) -> Vec<(String, i64)> {
     batch.profiles.iter().map(sum).collect()
 }
 
-/// HotSpot's chunks hold copies of their headers, and metadata at several places.
+/// HotSpot's chunks contain copies of their headers, and metadata in several places.
 #[test]
 fn real_recordings_that_are_cut_do_not_hide_what_follows() {
     for (name, bytes) in recordings(|name| name.ends_with("-rich") || name == "async-profiler") {
@@ -205,7 +205,7 @@ fn real_recordings_that_are_cut_do_not_hide_what_follows() {
     }
 }
 
-/// Regression: version 1.0, which the JDK's own reader takes, was refused.
+/// Regression: version 1.0, which the JDK's own reader accepts, was refused.
 #[test]
 fn recordings_of_jdk_9_and_10_are_read() {
     const READ: i64 = 200;
@@ -256,7 +256,7 @@ fn recordings_of_jdk_9_and_10_are_read() {
     assert!(profiles(&data).any(|profile| profile.period == 10_000_000), "{said}");
     let resource = data.resource_profiles[0].resource.as_ref().unwrap();
     assert!(resource.attributes.iter().any(|attribute| attribute.key == "process.runtime.version"));
-    // Bytes that come bit by bit are read as well.
+    // A recording that arrives in small parts is read, too.
     let (code, said) = convert_stdin(&two, &place.path("followed"), &["--follow"]);
     assert!(code == 0 && said.contains("jdk.SocketRead: 2 converted"), "{said}");
     let mut old = bytes;
@@ -287,7 +287,7 @@ fn a_recording_with_nothing_to_convert_is_said_to_have_none() {
     assert_eq!(place.convert(&bytes, &["--event", "jdk.ThreadStart"]).0, 0);
 }
 
-/// Regression: the result was empty without a word.
+/// Regression: the result was empty, without any message.
 #[test]
 fn a_window_without_events_is_said_to_have_none() {
     let place = Place::new();
@@ -301,7 +301,7 @@ fn a_window_without_events_is_said_to_have_none() {
     assert!(said.contains("nothing to convert in -: the window of --start and --end has no event"), "{said}");
 }
 
-/// The synthetic recordings' events are 10 µs apart, the first 1 µs behind the beginning.
+/// The events of the synthetic recordings are 10 µs apart; the first is 1 µs after the start.
 #[test]
 fn windows_may_be_given_by_spans_and_with_offsets_from_utc() {
     let place = Place::new();
@@ -316,7 +316,7 @@ fn windows_may_be_given_by_spans_and_with_offsets_from_utc() {
     let local = ["2023-11-15T00:13:20+02:00", "2023-11-14T18:43:20.000095-0330"];
     assert_eq!(converted(&["--start", local[0], "--end", local[1]]), 10);
     assert_eq!(START_NANOS, 1_700_000_000_000_000_000);
-    // Each recording begins at a time of its own.
+    // Each recording has its own start.
     let mut later = recording(SHAPE);
     later[32..40].copy_from_slice(&(START_NANOS + 3_600_000_000_000).to_be_bytes());
     let later = place.file("later.jfr.gz", &gzip(&later));
@@ -360,7 +360,7 @@ fn a_result_has_the_resource_attributes_that_are_asked_for() {
     }
 }
 
-/// Regression: what was to be compressed by its name was not.
+/// Regression: a result with a name for compressed files was not compressed.
 #[test]
 fn results_are_compressed_as_their_name_says() {
     let place = Place::new();
@@ -391,7 +391,7 @@ fn results_are_compressed_as_their_name_says() {
     }
 }
 
-/// Regression: what `convert --timestamps --validate` had found good, `validate --strict` did not.
+/// Regression: `validate --strict` rejected a result that `convert --timestamps --validate` accepted.
 #[test]
 fn the_rules_say_the_same_before_a_result_is_written_and_behind() {
     const SLEPT: i64 = 200;

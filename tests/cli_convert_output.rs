@@ -1,5 +1,5 @@
-//! What `otlpprof convert` writes, and how: several inputs, windows, indented JSON, and the recordings themselves, which
-//! `otlpprof payload` takes out again.
+//! The output of `otlpprof convert`: several inputs, windows, indented JSON, and the included recordings,
+//! which `otlpprof payload` extracts again.
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
@@ -20,7 +20,7 @@ use prost::Message as _;
 
 const SHAPE: Shape =
     Shape { events: 40, depth: 5, repeated_percent: 50, contexts: 3, remote_frames: 0, compressed: true };
-/// Of the recordings' first event, and from one event to the next.
+/// The time of a recording's first event; the next constant is the time between two events.
 const FIRST_NANO: u64 = synthetic::START_NANOS as u64 + 1_000;
 const STEP_NANOS: u64 = 10_000;
 
@@ -34,7 +34,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// A directory with `a.jfr` of 40 events, `b.jfr` of 10, and a place for the output.
+/// A directory with the recordings `a.jfr` (40 events) and `b.jfr` (10 events), and a place for the output.
 struct Files {
     directory: tempfile::TempDir,
 }
@@ -51,7 +51,7 @@ impl Files {
         self.directory.path().join(name)
     }
 
-    /// Runs `convert` on these inputs; what it says if it succeeds.
+    /// Runs `convert` on these inputs, which must succeed. Returns its messages.
     fn convert(&self, inputs: &[&str], more: &[&str]) -> String {
         let inputs: Vec<_> = inputs.iter().map(|name| self.path(name)).collect();
         let output = self.path("out");
@@ -91,11 +91,11 @@ fn several_inputs_become_one_profile_of_their_sums() {
 fn each_input_may_have_a_window_of_its_own() {
     let files = Files::new();
     let at = |event: u64| {
-        // Behind the event before, in front of this one.
+        // A time between the previous event and this one.
         let nanos = FIRST_NANO + event * STEP_NANOS - STEP_NANOS / 2;
         format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
     };
-    // Seconds as a floating-point number are good for a quarter of a microsecond in these years.
+    // Seconds as floating-point numbers are accurate to a quarter of a microsecond in these years.
     let said = files.convert(
         &["a.jfr", "b.jfr"],
         &["--start", &at(3), "--end", &at(13), "--start", &at(0), "--end", &at(4), "--timestamps"],
@@ -152,7 +152,8 @@ fn recordings_go_in_and_come_out_byte_for_byte() {
     assert!(!files.path("none.jfr").exists());
 }
 
-/// The recording's one chunk, and behind it gigabytes that are none and that no disk holds.
+/// A file with the recording's one chunk, followed by gigabytes of zeros. The file is sparse, so the disk
+/// does not store them.
 fn large(files: &Files, length: u64) -> PathBuf {
     let path = files.path("large.jfr");
     let mut file = File::create(&path).unwrap();
@@ -162,15 +163,15 @@ fn large(files: &Files, length: u64) -> PathBuf {
     path
 }
 
-/// Regression: what is JSON, compressed or comes by standard input was read whole, and as a tree.
+/// Regression: JSON, compressed files and standard input were read whole, and as a tree.
 #[test]
 fn payloads_larger_than_memory_go_into_every_form_and_come_out() {
     let files = Files::new();
     let (input, back) = (files.path("large.jfr"), files.path("back.jfr"));
-    // Of no known type, which is passed.
+    // Events of an unknown type are skipped.
     let chunk = crafted(VALUE_TYPES, |out| out.event(77, |out| out.bytes.resize(1 << 20, 7)), 0, |_| {});
     std::fs::write(&input, [recording(SHAPE), chunk.repeat(24)].concat()).unwrap();
-    // In kibibytes: what the program itself needs, some 24 MiB, and besides less than the recording has.
+    // In KiB: what the program itself needs, about 24 MiB, plus less than the recording's size.
     let limited = |command: &str| {
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("ulimit -v 40960; {command}"), env!("CARGO_BIN_EXE_otlpprof")]);
@@ -261,7 +262,7 @@ fn a_recording_gives_the_same_whichever_way_it_comes() {
         converter.finish().unwrap();
         assert_eq!(sums(&mut converter), whole, "{length} at a time");
     }
-    // Damage in the first chunk does not hide the second.
+    // Corruption of the first chunk does not hide the second.
     let mut damaged = bytes.clone();
     damaged[70..90].fill(0xff);
     let error = converter.add_reader(&damaged[..]).unwrap_err();
@@ -286,7 +287,8 @@ fn standard_input_is_converted_as_a_file_is_to_standard_output() {
     assert_eq!(sum(&files.profile()), synthetic::sum_of_weights(SHAPE));
 }
 
-/// Regression: only the events of intervals that became profiles were told, and nothing that had been asked for in vain.
+/// Regression: only events of intervals that became profiles were reported, and requests for events that
+/// never occurred were not.
 #[test]
 fn what_becomes_of_a_followed_recording_is_said() {
     let files = Files::new();
@@ -336,7 +338,7 @@ proptest! {
     }
 }
 
-/// One line that names the place, and no more files than before.
+/// Checks that the message is one line that names the place, and that no file is left behind.
 fn refuses(files: &Files, output: &Path, reason: &str) {
     let before = std::fs::read_dir(files.directory.path()).unwrap().count();
     for arguments in [
@@ -370,7 +372,7 @@ fn a_file_that_cannot_be_replaced_stays_as_it_was() {
     let files = Files::new();
     let output = files.path("out");
     std::fs::write(&output, "before").unwrap();
-    // The shell's unit is 512 bytes, or 1,024.
+    // The shell's unit is 512 or 1,024 bytes.
     let limited = r#"trap '' XFSZ; ulimit -f 1; exec "$0" convert "$1" -o "$2""#;
     let mut command = Command::new("sh");
     command.args(["-c", limited, env!("CARGO_BIN_EXE_otlpprof")]).arg(files.path("a.jfr")).arg(&output);
@@ -385,7 +387,8 @@ fn a_file_that_cannot_be_replaced_stays_as_it_was() {
     assert_eq!(names, ["a.jfr", "b.jfr", "out"]);
 }
 
-/// Regression: the profile took the recording's place, and with `--follow` the recording was emptied before it was read.
+/// Regression: the profile overwrote the recording, and with `--follow` the recording was truncated before it
+/// was read.
 #[test]
 fn what_is_read_is_not_written_over() {
     let files = Files::new();

@@ -1,4 +1,4 @@
-//! What `otlpprof convert` says besides its result: how far it is, what became of the events, and what the rules say.
+//! The messages of `otlpprof convert`: progress, numbers of events by result, and breaches of rules.
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
@@ -36,7 +36,7 @@ const TYPES: [TypeOf; 3] = [
     ),
 ];
 
-/// A recording with these events, in a file.
+/// A file with a recording of these events.
 fn recorded(events: impl FnOnce(&mut Writer)) -> tempfile::NamedTempFile {
     let constants = |out: &mut Writer| pools_of_constants(out, SHAPE, 3);
     let bytes = crafted(&[VALUE_TYPES, &TYPES].concat(), events, CONSTANT_POOLS, constants);
@@ -45,7 +45,7 @@ fn recorded(events: impl FnOnce(&mut Writer)) -> tempfile::NamedTempFile {
     file
 }
 
-/// An event with a stack of this id, of which there are 1 to 3.
+/// Writes an event with the stack of this id. The recording has the stacks 1 to 3.
 fn event(out: &mut Writer, of: i64, stack: i64) {
     out.event(of, |out| [1, stack].into_iter().for_each(|field| out.long(field)));
 }
@@ -66,14 +66,15 @@ fn events_without_a_stack_are_counted_and_said() {
     let thrown = "jdk.JavaExceptionThrow: 4 converted, 2 of those without a stack\n";
     let others = "not converted: jdk.InitialEnvironmentVariable 1, jdk.ThreadStart 2\n";
     assert_eq!((code, said), (0, format!("{thrown}{others}")));
-    // A stack that the chunk does not have is none either.
+    // A stack that the chunk lacks counts as no stack.
     let (code, said) = otlpprof(&[&arguments[..], &["--event", "jdk.ThreadStart"]].concat());
     let started = "jdk.ThreadStart: 2 converted, 1 of those without a stack\n";
     let others = "not converted: jdk.InitialEnvironmentVariable 1\n";
     assert_eq!((code, said), (0, format!("{thrown}{started}{others}")));
 }
 
-/// Regression: standard input that was named twice was converted once, and other mistakes were told without what to do.
+/// Regression: standard input that was named twice was converted once, and other mistakes were reported
+/// without advice.
 #[test]
 fn mistakes_in_what_to_convert_are_one_line_that_says_what_to_do() {
     let directory = tempfile::tempdir().unwrap();
@@ -102,10 +103,11 @@ fn mistakes_in_what_to_convert_are_one_line_that_says_what_to_do() {
     }
 }
 
-/// The result is there all the same: who asks what is wrong with it wants to see it.
+/// The result is written all the same, so that a user can examine what is wrong with it.
 #[test]
 fn what_breaks_a_rule_is_told_by_the_exit_code() {
-    // Attributes for code, which are not for profiles, can come from the environment of whoever was recorded.
+    // Attributes for code must not be used on profiles, but can come from the environment of the recorded
+    // program.
     let input = recorded(|out| {
         event(out, THROWN, 1);
         out.event(VARIABLE, |out| {
@@ -126,7 +128,7 @@ fn what_breaks_a_rule_is_told_by_the_exit_code() {
     assert!(said.contains("jdk.JavaExceptionThrow: 1 converted"), "{said}");
     let (code, of_file) = otlpprof(&["validate", text(&output)]);
     assert!(code == 1 && of_file.contains(&breach), "{code} {of_file}");
-    // So it is for each interval.
+    // The same holds for each interval.
     let mut follow = Command::new(env!("CARGO_BIN_EXE_otlpprof"));
     follow.args(["convert", "-", "--follow", "--validate", "-o", text(&output)]);
     let followed = follow.stdin(File::open(input.path()).unwrap()).output().unwrap();
@@ -134,22 +136,23 @@ fn what_breaks_a_rule_is_told_by_the_exit_code() {
     assert!(followed.status.code() == Some(1) && said.contains(&breach), "{} {said}", followed.status);
 }
 
-/// What a command whose standard error is a terminal writes there.
+/// The output of a command whose standard error is a terminal.
 fn on_a_terminal(arguments: &[&str]) -> String {
     let (mut ours, mut its) = (0, 0);
     let size = libc::winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: the places are there, and a name and settings are not asked for.
+    // SAFETY: the pointers to `ours`, `its` and `size` are valid. Null is allowed for the name and the
+    // settings.
     let opened = unsafe { libc::openpty(&mut ours, &mut its, null_mut(), null_mut(), &size) };
     assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: nobody else has what has been opened.
+    // SAFETY: openpty has just opened both descriptors, and nothing else owns them.
     let [ours, its] = [ours, its].map(|descriptor| unsafe { OwnedFd::from_raw_fd(descriptor) });
     let mut command = Command::new(env!("CARGO_BIN_EXE_otlpprof"));
     command.args(arguments).stdin(Stdio::null()).stderr(its).env("TERM", "xterm");
     let mut child = command.spawn().unwrap();
-    // It has the terminal's other side alone.
+    // Only the child holds the terminal's other side now.
     drop(command);
     let mut written = Vec::new();
-    // Read at its end, a terminal fails.
+    // At the terminal's end, a read fails.
     let _ = File::from(ours).read_to_end(&mut written);
     assert!(child.wait().unwrap().success(), "{}", String::from_utf8_lossy(&written));
     String::from_utf8(written).unwrap()
@@ -171,7 +174,7 @@ fn long_work_shows_how_far_it_is_on_a_terminal_alone() {
     assert!(shown.contains(" of 64.0") && shown.contains(" left"), "{shown:?}");
     let (code, said) = otlpprof(&arguments);
     assert_eq!((code, &*said), (0, "jdk.JavaExceptionThrow: 1 converted, 0 without a stack\n"));
-    // The bar is gone when the summary comes.
+    // The progress bar is gone before the summary is printed.
     assert!(shown.ends_with("jdk.JavaExceptionThrow: 1 converted, 0 without a stack\r\n"), "{shown:?}");
     let arguments = convert(short.path());
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();

@@ -1,5 +1,5 @@
-//! What samples of recordings are about: each class of an object, a monitor or an exception has as many samples as the JDK's
-//! own reader prints events of it.
+//! The subjects of converted samples: for each class of an object, a monitor or an exception, there are as
+//! many samples as the JDK's own reader prints events.
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
@@ -11,8 +11,8 @@ use jfr_support::converted::{attribute, convert, profiles, string};
 use jfr_support::{corpus, jfr_program, recordings};
 use otlpprof::otlp::wire::ProfilesData;
 
-/// An event, the profile that its occurrences are counted in (`profile.type`, sample type, event), its kind of a lock, the
-/// field with the class as the JDK prints it, the attribute's key.
+/// An event; the profile that counts it (`profile.type`, sample type, event); the kind of lock; the field
+/// with the class in the JDK's output; the attribute's key.
 type Known = (&'static str, [&'static str; 3], &'static str, &'static str, &'static str);
 
 const TLAB: &str = "jdk.ObjectAllocationInNewTLAB";
@@ -37,10 +37,10 @@ const KNOWN: &[Known] = &[
     ("jdk.JavaExceptionThrow", ["exceptions", "exceptions", ""], "", "thrownClass", "exception.type"),
 ];
 
-/// Occurrences by profile, kind of a lock, and class, empty if there is none.
+/// Numbers of events by profile, kind of lock, and class; the class is empty if there is none.
 type Counts = BTreeMap<([String; 3], String, String), i64>;
 
-/// What the JDK prints of these events, of those with a stack.
+/// The numbers of events in the JDK's output, counting events with a stack only.
 fn printed(name: &str) -> Option<Counts> {
     let Some(jfr) = jfr_program() else {
         jfr_support::not_tested("no JDK with bin/jfr in /usr/lib/jvm to compare with");
@@ -63,8 +63,9 @@ fn printed(name: &str) -> Option<Counts> {
         }
         let (_, profile, kind, field, _) = KNOWN.iter().find(|(known, ..)| *known == event_name).unwrap();
         let at = lines.iter().position(|line| line.starts_with(&format!("{field} = ")));
-        // `objectClass = byte[] (classLoader = bootstrap)`, `object =  [` and a line with `java.util.ArrayList Size: 2`,
-        // `byte[10]` or a field and its owner: the last line is the object itself.
+        // The forms are `objectClass = byte[] (classLoader = bootstrap)`, and `object =  [` followed by lines
+        // such as `java.util.ArrayList Size: 2`, `byte[10]`, or a field and its owner. The first of these
+        // lines is the object itself.
         let class = at.map_or("", |at| match lines[at].split_once(" = ").unwrap().1.trim() {
             "[" => lines[at + 1],
             class => class,
@@ -79,7 +80,8 @@ fn printed(name: &str) -> Option<Counts> {
             }
             None => class.to_owned(),
         };
-        // The number in the name of a lambda's class is not the program's, nor are those of a proxy and its package.
+        // Numbers in the names of lambda classes, of proxy classes and of the proxies' packages differ
+        // between runs.
         let class = match class.split_once("$$Lambda") {
             Some((outer, _)) => format!("{outer}$$Lambda"),
             None if class.starts_with("jdk.proxy") => "jdk.proxy.$Proxy".to_owned(),
@@ -90,7 +92,7 @@ fn printed(name: &str) -> Option<Counts> {
     Some(counts)
 }
 
-/// The same of a result.
+/// The numbers of samples in a converted result.
 fn counted(data: &ProfilesData) -> Counts {
     let mut counts = Counts::new();
     for profile in profiles(data) {
@@ -169,7 +171,7 @@ fn what_was_freed_is_told() {
     }
 }
 
-/// The names of who had contended monitors, as the JDK prints them.
+/// The owners of contended monitors in the JDK's output, with the number of events.
 fn printed_owners(name: &str) -> Option<BTreeMap<String, i64>> {
     let mut jfr = Command::new(jfr_program()?);
     jfr.args(["print", "--stack-depth", "1", "--events", "jdk.JavaMonitorEnter"]).arg(&corpus()[name]);
@@ -177,7 +179,7 @@ fn printed_owners(name: &str) -> Option<BTreeMap<String, i64>> {
     let mut owners = BTreeMap::new();
     for event in printed.split("\n}\n").filter(|event| event.contains("stackTrace = [")) {
         let owner = event.lines().find_map(|line| line.trim().strip_prefix("previousOwner = "));
-        // `"Thread-1" (javaThreadId = 20)`
+        // The form is `"Thread-1" (javaThreadId = 20)`.
         let owner = owner.and_then(|owner| owner.strip_prefix('"')?.rsplit_once('"')).map_or("", |it| it.0);
         *owners.entry(owner.to_owned()).or_default() += 1;
     }

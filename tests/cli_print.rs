@@ -90,7 +90,7 @@ top 2 of 2 stacks: samples/count by wall/nanoseconds, total 3
     assert_eq!(text, expected);
 }
 
-/// Samples of one stack that differ in labels, over several messages.
+/// Samples with one stack and different labels, in several messages.
 #[test]
 fn a_stack_is_shown_with_the_labels_that_most_of_its_samples_have() {
     let files = Files::new();
@@ -116,7 +116,7 @@ fn a_stack_is_shown_with_the_labels_that_most_of_its_samples_have() {
         data.dictionary = Some(tables.0);
         framed(&data)
     };
-    // Labels in another order are the same ones.
+    // Labels in a different order are equal.
     let in_order = |keys: [&str; 2]| {
         let mut data = valid();
         let mut tables = Dictionary(data.dictionary.take().unwrap());
@@ -182,7 +182,7 @@ fn frames_are_summed_alone_and_with_what_they_call() {
     assert_eq!(rows[1], ["12", "28.57", "%", "42", "100.00", "%", "com.example.Burn.spin", "(Burn.java:42)"]);
 }
 
-/// Regression: frames were summed by line, so that a method that is sampled in many lines was not on top.
+/// Regression: frames were summed by line, so a method with samples in many lines was not at the top.
 #[test]
 fn top_frames_are_functions_whatever_line_they_were_at() {
     let files = Files::new();
@@ -190,7 +190,8 @@ fn top_frames_are_functions_whatever_line_they_were_at() {
     let leaf = tables.java("com.example.Other.leaf", 1);
     let main = tables.java("com.example.Many.main", 7);
     let mut samples = Vec::new();
-    // One method in fifty lines, recursively, and another in one line that has more than any of them.
+    // One method has samples in fifty lines, recursively. Another method has samples in one line, and more
+    // than the first has in any line.
     for line in 0..50 {
         let many =
             [tables.java("com.example.Many.lines", 100 + line), tables.java("com.example.Many.lines", 9)];
@@ -231,7 +232,7 @@ fn top_frames_are_functions_whatever_line_they_were_at() {
     otlpprof(&["print", "--lines", &file]).code(2);
 }
 
-/// Regression: what a file says was written raw to the terminal.
+/// Regression: the contents of a file were written to the terminal without escaping.
 #[test]
 fn nothing_of_a_file_controls_the_terminal() {
     let files = Files::new();
@@ -258,7 +259,7 @@ fn nothing_of_a_file_controls_the_terminal() {
     let profile = &mut resource.scope_profiles[0].profiles[1];
     profile.original_payload_format.push_str(EVIL);
     let plain = files.add("plain", &framed(&data));
-    // A path is no better than what is in the file.
+    // Paths are escaped like the contents of files.
     let named = files.add("na\u{1b}[31mme\n\u{202e}", &framed(&data));
     let broken = files.add("broken\u{1b}c", &[framed(&data), vec![0, 0, 1, 0, 0x0a]].concat());
     let jfr = files.add("recording\u{9b}", b"FLR\0\0\x02\0\x01");
@@ -368,7 +369,7 @@ fn standard_input_is_a_file() {
     assert!(String::from_utf8_lossy(&output.get_output().stdout).starts_with("-: message 0: "));
 }
 
-/// One line on stderr, nothing on stdout, exit code 2.
+/// Checks for one line on standard error, nothing on standard output, and exit code 2.
 fn assert_refused(arguments: &[&str], says: &[&str]) {
     let output = otlpprof(arguments).code(2).get_output().clone();
     let stderr = String::from_utf8(output.stderr).unwrap();
@@ -403,7 +404,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     gzip.finish().unwrap()
 }
 
-/// Regression: offsets were those after decompression, which was said of some alone.
+/// Regression: offsets in compressed files count decompressed bytes, and only some messages said so.
 #[test]
 fn places_in_compressed_files_say_so() {
     let files = Files::new();
@@ -415,10 +416,10 @@ fn places_in_compressed_files_say_so() {
     let place = format!("byte {} after decompression", bytes.len());
     assert_refused(&["print", &cut], &[&format!(" at {place} (message 1) ")]);
     assert_refused(&["validate", &cut], &[&format!("frame-truncated: {place}: truncated")]);
-    // Field 2 of a message, dictionary, as a number.
+    // The field 2 of a message, `dictionary`, encoded as a number.
     let of_field = files.add("field.gz", &gzip(&[0x10, 1]));
     assert_refused(&["validate", &of_field], &["byte 0 after decompression"]);
-    // A field that no message has, behind the first byte of a length.
+    // An unknown field in a message with a length prefix.
     let unknown = files.add("unknown.gz", &gzip(&[&bytes[..], &[0, 0, 0, 3, 0xf8, 0x7f, 1]].concat()));
     let output = otlpprof(&["validate", &unknown]).get_output().clone();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -479,7 +480,7 @@ fn bad_usage_exits_with_2() {
 /// `otlpprof print … | head`.
 #[test]
 fn a_closed_pipe_ends_it_quietly() {
-    // More than a pipe holds, so that the command is still writing when its reader goes.
+    // More than a pipe can hold, so that the command is still writing when its reader closes the pipe.
     let string_table = (0..20_000).map(|number| format!("string {number}")).collect();
     let dictionary = Some(ProfilesDictionary { string_table, ..Default::default() });
     let files = Files::new();

@@ -22,7 +22,7 @@ fn broken(mutate: impl FnOnce(&mut ProfilesData)) -> NamedTempFile {
     file(&data.encode_to_vec())
 }
 
-/// The exit code, and what is printed where nothing is to be said on standard error.
+/// The exit code and standard output. Standard error must be empty.
 fn validate(arguments: &[&str], files: &[&NamedTempFile]) -> (i32, String) {
     let paths: Vec<_> = files.iter().map(|file| file.path()).collect();
     let (code, out, err) = run(arguments, &paths);

@@ -1,4 +1,4 @@
-//! Requests that are made to cost more than they should: the receiver's memory has a bound, whatever arrives.
+//! Requests crafted to cost more than they should: the receiver's memory is bounded, whatever arrives.
 
 mod peak_support;
 
@@ -10,14 +10,13 @@ use std::time::Duration;
 use otlpprof::cli::collect::{Server, Store};
 use peak_support::{MIB, SERIAL, peak_of};
 
-/// Bytes that receiver and senders may take together.
+/// The most bytes of memory for the receiver and the senders together.
 const MOST: usize = 256_000_000;
-/// Requests at once.
+/// The number of concurrent requests.
 const CONNECTIONS: usize = 12;
 const AMPLE: Duration = Duration::from_secs(600);
 
-/// A request: its headers, and its body, which is `unit` again and again up to so many bytes, between head
-/// and tail.
+/// A request: its headers and its body. The body is `head`, then `unit` repeated `times` times, then `tail`.
 struct Request {
     what: &'static str,
     headers: &'static str,
@@ -25,7 +24,7 @@ struct Request {
     unit: Vec<u8>,
     times: usize,
     tail: Vec<u8>,
-    /// The answer's status, unless there are too many requests.
+    /// The status of the answer, unless there are too many requests.
     status: u16,
 }
 
@@ -45,7 +44,7 @@ fn request(
     Request { what, headers, head, unit, times, tail, status }
 }
 
-/// The body is compressed: it is small.
+/// Compresses the body, which makes it small.
 fn compressed(request: Request) -> Request {
     let whole = [&request.head[..], &request.unit.repeat(request.times), &request.tail].concat();
     let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -54,7 +53,7 @@ fn compressed(request: Request) -> Request {
     Request { head, unit: Vec::new(), times: 0, tail: Vec::new(), ..request }
 }
 
-/// A length-delimited field that holds so many bytes.
+/// The key and length of a length-delimited field of `length` bytes.
 fn field(number: u8, length: usize) -> Vec<u8> {
     let mut bytes = vec![number << 3 | 2];
     prost::encoding::encode_varint(length as u64, &mut bytes);
@@ -86,8 +85,8 @@ fn requests() -> Vec<Request> {
     ]
 }
 
-/// Sends a request, as far as it is taken. The status of the answer; none where the receiver has closed the
-/// connection.
+/// Sends a request as far as the receiver reads it. Returns the answer's status and text, or `None` if the
+/// receiver closed the connection.
 fn ask(address: SocketAddr, request: &Request) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(AMPLE)).unwrap();
@@ -106,7 +105,7 @@ fn ask(address: SocketAddr, request: &Request) -> Option<(u16, String)> {
         stream.write_all(&request.unit.repeat(request.times % 1024))?;
         stream.write_all(&request.tail)
     };
-    // A refused request is not read to its end.
+    // The receiver does not read a refused request to its end, so sending may fail.
     let _ = send();
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -115,8 +114,8 @@ fn ask(address: SocketAddr, request: &Request) -> Option<(u16, String)> {
     Some((status, answer))
 }
 
-/// Regression: a small request that decompresses to much took a gigabyte of memory, and several at once as
-/// many.
+/// Regression: a small request that decompresses to much took a gigabyte of memory, and several concurrent
+/// requests took a gigabyte each.
 #[test]
 fn requests_take_little_memory_whatever_they_are_and_however_many() {
     let _serial = SERIAL.lock();
@@ -139,7 +138,7 @@ fn requests_take_little_memory_whatever_they_are_and_however_many() {
                 })
                 .collect();
             for sender in senders {
-                // A refusal may be overtaken by the end of a connection whose body is not read.
+                // If a request's body is not read, the end of its connection may overtake the refusal.
                 if let Some(status) = sender.join().unwrap() {
                     assert!([request.status, 503].contains(&status), "{what}: {status}");
                 }

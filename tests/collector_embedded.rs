@@ -1,4 +1,4 @@
-//! The embedded receiver, `otlpprof collect`: what it takes, what it refuses, and how it ends.
+//! The embedded receiver, `otlpprof collect`: the requests that it accepts and refuses, and how it ends.
 
 mod export_support;
 mod profcheck_support;
@@ -53,7 +53,7 @@ impl Receiving {
         stream
     }
 
-    /// Sends this on a connection of its own and returns the one answer.
+    /// Sends a request on a connection of its own, and returns the answer.
     fn ask(&self, request: &[u8]) -> Answer {
         let mut stream = self.connect();
         stream.write_all(request).unwrap();
@@ -291,7 +291,7 @@ fn bodies_over_the_limit_are_refused_in_every_form() {
         assert_eq!(answer.status, 413, "{answer:?}");
         assert!(answer.status_message().message.contains("too large"));
     }
-    // One byte less is not over it, whatever else it is.
+    // With one byte less the body does not exceed the limit, whatever else is wrong with it.
     let answer = receiving.ask(&post(&compressed, &gzip(&large[1..])));
     assert!(!answer.status_message().message.contains("too large"));
 }
@@ -338,7 +338,7 @@ fn slow_clients_do_not_hold_up_others() {
         stream.write_all(b"POST /v1development/pro").unwrap();
     }
     assert_eq!(receiving.ask(&post(PROTOBUF, &body())).status, 200);
-    // One that goes away in the middle leaves nothing behind.
+    // A connection that closes in the middle of a request leaves nothing behind.
     slow[0].shutdown(Shutdown::Both).unwrap();
     assert_eq!(receiving.ask(&post(PROTOBUF, &body())).status, 200);
 }
@@ -408,7 +408,8 @@ fn the_command_says_that_nothing_can_be_stored() {
         stream.write_all(&post(PROTOBUF, &body())).unwrap();
         assert_eq!(read_answer(&mut stream).status, 503);
     }
-    // SAFETY: kill has no memory effects; the process is this test's own child and not waited for yet.
+    // SAFETY: kill accesses no memory of ours. The child has not been waited for, so the process id is still
+    // its own.
     unsafe { libc::kill(process.id().cast_signed(), libc::SIGTERM) };
     let stderr = String::from_utf8(process.wait_with_output().unwrap().stderr).unwrap();
     let start = format!("otlpprof: --out {}: cannot store a message: No such file", out.display());
@@ -452,7 +453,8 @@ fn the_command_prints_its_address_and_each_request_and_ends_when_told() {
         assert!(line.starts_with("service=shop profiles=1 samples=2 bytes="), "{line}");
         let file = line.split_once("file=").unwrap().1;
         assert!(std::fs::read(file).is_ok_and(|bytes| !bytes.is_empty()), "{line}");
-        // SAFETY: kill has no memory effects; the process is this test's own child and not waited for yet.
+        // SAFETY: kill accesses no memory of ours. The child has not been waited for, so the process id is
+        // still its own.
         unsafe { libc::kill(process.id().cast_signed(), signal) };
         assert!(process.wait().unwrap().success());
         assert_eq!(lines.next(), None);
@@ -470,7 +472,7 @@ fn what_the_command_cannot_use_is_one_line() {
     for (listen, out, said) in [
         ("127.0.0.1:0", missing.as_path(), "missing: no such folder; create it"),
         ("127.0.0.1:0", file.as_path(), "file: not a folder"),
-        // A folder that nobody can make files in.
+        // A folder in which no user can create files.
         ("127.0.0.1:0", Path::new("/proc/self"), "--out /proc/self: no file can be made in it: "),
         (&address, folder.path(), "--listen"),
         ("nowhere", folder.path(), "--listen nowhere"),

@@ -1,4 +1,4 @@
-//! Uploads to a real OpenTelemetry collector, and what its file exporter wrote of them.
+//! Uploads to a real OpenTelemetry collector, compared with the output of its file exporter.
 
 mod export_support;
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
@@ -51,7 +51,8 @@ fn what_is_uploaded_is_what_the_collector_writes() {
 #[test]
 fn a_real_collectors_refusals_are_understood() {
     let Some(collector) = Collector::start() else { return };
-    // Over its limit of 20 MiB only when it has decompressed it. Its answer to that is a 400.
+    // The request exceeds the collector's limit of 20 MiB only after decompression. The collector answers
+    // 400.
     let uploader = upload_to(&collector, |config| config.max_request_bytes = usize::MAX);
     let large = Message { body: vec![0; 21 << 20], content_type: ContentType::Protobuf, samples: 1 };
     let bytes = large.body.len() as u64;
@@ -66,7 +67,7 @@ fn a_real_collectors_refusals_are_understood() {
     assert_eq!(collector.received(), [Vec::new(), Vec::new()]);
 }
 
-/// Its own decoders read what was converted, of both formats, and give back each sample as it was.
+/// The collector decodes converted recordings of both formats, and its output has each sample unchanged.
 #[test]
 fn a_real_collector_takes_converted_recordings_of_every_writer() {
     let writers = |name: &str| {

@@ -1,4 +1,5 @@
-//! Stacks whose frames are hardly ever the same: every frame of the result is the recording's, and memory stays in proportion.
+//! Stacks with almost no repeated frames: every frame of the result is in the recording, and memory stays
+//! proportional.
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 #[path = "jfr_support/random_frames.rs"]
@@ -47,7 +48,7 @@ fn every_frame_of_random_stacks_is_the_recordings() {
     };
     let expected = |stack: usize| -> Vec<(String, i64)> {
         let frame = |(method, line): (i64, i64)| {
-            // Methods are of the class that their key has.
+            // A method's key determines its class.
             let class = (method + 1) % 1_000;
             let package = (class + 2) % 50;
             (format!("com.example.package{package}.Class{class}.method{method}"), line)
@@ -67,7 +68,7 @@ fn every_frame_of_random_stacks_is_the_recordings() {
     assert_eq!(locations.len(), count, "each location once");
 }
 
-/// Regression: each distinct frame was in four tables, which had 96 MiB at once.
+/// Regression: each distinct frame was in four tables, which took 96 MiB at once.
 #[test]
 fn half_a_million_distinct_frames_fit_into_memory() {
     let _serial = SERIAL.lock();

@@ -1,4 +1,4 @@
-//! Events that only some writers have, and what they become: samples, values, contexts and links.
+//! Conversion of events that only some writers have: samples, values, contexts and links.
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
@@ -23,7 +23,7 @@ const EVENT_THREAD: FieldOf = ("eventThread", THREAD, true, false);
 const STACK: FieldOf = ("stackTrace", STACK_TRACE, true, false);
 const WEIGHT: FieldOf = ("weight", LONG, false, false);
 
-/// What became of the events of a recording that has those of one type, each given by its fields' numbers.
+/// The result of converting a recording with events of one type. An event is given by its fields' numbers.
 fn converted(
     name: &'static str,
     fields: &'static [FieldOf],
@@ -32,7 +32,7 @@ fn converted(
     encoded(name, fields, events, &EncodeOptions::default())
 }
 
-/// A recording that has events of one type, each given by its fields' numbers.
+/// A recording with events of one type. An event is given by its fields' numbers.
 fn recorded(name: &'static str, fields: &'static [FieldOf], events: &[&[i64]]) -> Vec<u8> {
     let event: TypeOf = (EVENT, name, "jdk.jfr.Event", fields);
     let write = |out: &mut Writer| {
@@ -62,7 +62,7 @@ fn encoded(
     (data, count, lost)
 }
 
-/// The profile with samples of this type.
+/// The profile with this sample type.
 fn profile<'d>(data: &'d ProfilesData, sample_type: &str) -> &'d Profile {
     let is =
         |profile: &&Profile| string(data, profile.sample_type.as_ref().unwrap().type_strindex) == sample_type;
@@ -88,7 +88,7 @@ fn traced_methods_become_calls_and_latencies() {
     assert_eq!((sum(&data, "calls"), sum(&data, "latency")), (2, 1_000));
 }
 
-/// No recording of the corpus has one.
+/// No recording of the corpus has such an event.
 #[test]
 fn pinned_virtual_threads_become_the_time_that_they_kept_their_carrier() {
     let fields = &[START, DURATION, EVENT_THREAD, STACK];
@@ -144,7 +144,7 @@ fn times_and_values(data: &ProfilesData, sample_type: &str) -> (Vec<u64>, Vec<i6
     (times, samples().flat_map(|sample| &sample.values).copied().collect())
 }
 
-/// Of a count each time stands for one; of other things each time has its value.
+/// In a profile of counts each time stands for one thing. In other profiles each time has its value.
 #[test]
 fn times_are_those_of_the_events() {
     let options = EncodeOptions { timestamps: true, ..EncodeOptions::default() };
@@ -167,7 +167,7 @@ fn frames<'d>(data: &'d ProfilesData, sample: &Sample) -> Vec<&'d str> {
     functions.map(|function| string(data, function.name_strindex)).collect()
 }
 
-/// Regression: such events were left out of every sum.
+/// Regression: events without a stack were missing from every sum.
 #[test]
 fn events_without_a_stack_count_with_a_frame_that_says_so() {
     const BYTES: FieldOf = ("bytesRead", LONG, false, false);
@@ -180,12 +180,12 @@ fn events_without_a_stack_count_with_a_frame_that_says_so() {
     assert_eq!((sum(&data, "delay"), sum(&data, "io_space")), (1_042, 63));
     let samples = &profile(&data, "io_space").samples;
     let without: Vec<_> = samples.iter().filter(|sample| frames(&data, sample) == ["[no stack]"]).collect();
-    // One for each thread.
+    // There is one sample for each thread.
     let values: Vec<_> = without.iter().map(|sample| sample.values[0]).collect();
     assert_eq!((samples.len(), values), (3, vec![12, 1]));
     assert!(without.iter().all(|sample| sample_attribute(&data, sample, "thread.name").is_some()));
 
-    // A writer may leave the field out altogether, as the settings of a recording may have it.
+    // An event type may lack the stack field altogether; a recording's settings can cause that.
     let fields = &[START, EVENT_THREAD, ("weight", LONG, false, false)];
     let (data, count, _) = converted("jdk.ObjectAllocationSample", fields, &[&[10, 1, 70], &[20, 1, 5]]);
     assert_eq!((count.converted, count.without_stack), (2, 2));
@@ -230,7 +230,7 @@ fn a_span_is_linked_to_and_its_local_root_is_told() {
     assert_eq!(of_span(2, 0xabc, 0), (Some(link), [None, None, None]));
 }
 
-/// A link has both ids.
+/// A link requires both ids.
 #[test]
 fn ids_that_no_link_can_have_are_attributes() {
     let id = |id: i64| Some(format!("{id:016x}"));
@@ -240,19 +240,20 @@ fn ids_that_no_link_can_have_are_attributes() {
     assert_eq!(of_span(0, 0, 0), (None, [None, None, None]));
 }
 
-/// Regression: without a trace id, which Datadog's own recordings mostly lack, there was no link. In the form of its
-/// converter a link has the id of the local root span as that of the trace.
+/// Regression: without a trace id, which Datadog's own recordings mostly lack, there was no link. Datadog's
+/// converter uses the local root span's id as the trace id of a link.
 #[test]
 fn a_span_without_a_trace_is_linked_to_by_its_local_root() {
     let id = |id: i64| Some(format!("{id:016x}"));
     let link = |trace: i64| Some(format!("{trace:032x}/{:016x}", 0xabc));
     let root = 0xdef;
     assert_eq!(of_span(0, 0xabc, root), (link(root), [None, None, id(root)]));
-    // The highest bit is one of the id's, and no sign.
+    // The highest bit is part of the id, not a sign.
     let negative = i64::MIN | 5;
     let expected = Some(format!("{:016x}{negative:016x}/{:016x}", 0, 0xabc));
     assert_eq!(of_span(0, 0xabc, negative).0, expected);
-    // By option the trace alone counts, or the local root whatever the trace is, which is an attribute then.
+    // By option, only the trace id is used, or always the local root. In the latter case the trace id becomes
+    // an attribute.
     assert_eq!(linked_to(Links::Trace, 0, 0xabc, root), (None, [None, id(0xabc), id(root)]));
     assert_eq!(linked_to(Links::Trace, 2, 0xabc, root), (link(2), [None, None, id(root)]));
     let trace = Some(format!("{:032x}", 2));
@@ -274,7 +275,7 @@ fn a_span_without_a_trace_is_linked_to_by_its_local_root() {
     }
 }
 
-/// Samples are what differs in anything but time and values, however often one has come before another.
+/// Events that differ in anything but time and values are different samples, in whatever order they occur.
 #[test]
 fn events_that_differ_in_one_thing_are_samples_of_their_own() {
     let fields = &[
@@ -324,7 +325,7 @@ fn events_that_differ_in_one_thing_are_samples_of_their_own() {
     assert_eq!(sum(&data, "delay"), events.iter().map(|event| event[1]).sum::<i64>());
 }
 
-/// A chunk with events `app.Sent` of these fields, each given by their numbers.
+/// A chunk of `app.Sent` events with these fields. An event is given by its fields' numbers.
 fn sent(fields: &'static [FieldOf], events: &[&[i64]]) -> Vec<u8> {
     let event: TypeOf = (EVENT, "app.Sent", "jdk.jfr.Event", fields);
     let write = |out: &mut Writer| {
@@ -337,9 +338,10 @@ fn sent(fields: &'static [FieldOf], events: &[&[i64]]) -> Vec<u8> {
     crafted(&[VALUE_TYPES, &[event]].concat(), write, CONSTANT_POOLS, constants)
 }
 
-/// Regression: of a field that is no integer but a constant, keys were summed; what adds nothing counted as converted.
-/// A program's versions differ in their events. What has the field is summed, where it is 0 or less it adds nothing; what has
-/// not, or one that is no integer, is left out, which is said once. Events that are counted need no field.
+/// Regression: for a field that is a constant instead of an integer, keys were summed; and events that add
+/// nothing were counted as converted. Events may differ between versions of a program. If the field is
+/// present, it is summed; a value of 0 or less adds nothing. If the field is missing or is not an integer,
+/// the event is skipped, which is reported once. Events that are only counted need no field.
 #[test]
 fn a_field_that_was_asked_for_may_be_missing_in_some_chunks() {
     const BYTES: FieldOf = ("bytes", LONG, false, false);
@@ -378,7 +380,7 @@ fn a_field_that_was_asked_for_may_be_missing_in_some_chunks() {
     assert_eq!(problems, all_problems);
     assert_eq!(counts, [10, 0, 0, 1]);
 
-    // Regression: what was asked for twice counted twice.
+    // Regression: events that were requested twice were counted twice.
     let (data, ..) = sums(&["app.Sent:bytes", "app.Sent", "app.Sent:bytes", "app.Sent"]);
     assert_eq!((sum(&data, "events"), sum(&data, "bytes")), (4 + 2 + 1 + 2 + 1, 100 + 5 + 30_000));
 

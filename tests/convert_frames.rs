@@ -1,4 +1,4 @@
-//! What becomes of frames: each kind of code stays what it is, and a stack is that of its own chunk.
+//! Conversion of frames: each kind of code is kept, and each stack is resolved in its own chunk.
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
@@ -18,18 +18,19 @@ const EVENT: i64 = 200;
 const FIELDS: &[FieldOf] = &[("startTime", LONG, false, false), ("stackTrace", STACK_TRACE, true, false)];
 const THROWN: TypeOf = (EVENT, "jdk.JavaExceptionThrow", "jdk.jfr.Event", FIELDS);
 
-/// What HotSpot and async-profiler call the kinds of frames.
+/// The names of frame kinds in recordings of HotSpot and async-profiler.
 const KINDS: [&str; 7] = ["Interpreted", "JIT compiled", "Inlined", "Native", "C++", "Kernel", "C1 compiled"];
 
 /// A frame's class, method, descriptor and kind.
 type FrameOf = (&'static str, &'static str, &'static str, &'static str);
 
-/// A chunk with these stacks, each by its id and from the leaf on, and an event for each of `events`, which are such ids.
+/// A chunk with these stacks, each with its id and its frames, leaf first. For each stack id in `events` it
+/// has one event.
 fn chunk(stacks: &[(i64, &[FrameOf])], events: &[i64]) -> Vec<u8> {
     let mut symbols: Vec<&str> = Vec::new();
     let mut classes: Vec<i64> = Vec::new();
     let mut methods: Vec<[i64; 3]> = Vec::new();
-    // Keys are positions and one more.
+    // A key is a position plus one.
     fn key_of<T: PartialEq>(all: &mut Vec<T>, one: T) -> i64 {
         let known = all.iter().position(|other| *other == one);
         known.map_or_else(
@@ -79,7 +80,8 @@ fn chunk(stacks: &[(i64, &[FrameOf])], events: &[i64]) -> Vec<u8> {
     crafted(&[VALUE_TYPES, &[THROWN]].concat(), write, 5, constants)
 }
 
-/// Each stack of the result, a frame on each line: its type, how it was executed, its function; and its value.
+/// The stacks of the result with their values. A stack has one line for each frame: type, execution mode and
+/// function.
 fn stacks(converter: &mut JfrToOtlp) -> BTreeMap<String, i64> {
     let message = encode(&converter.convert(), &EncodeOptions::default());
     let data = ProfilesData::decode(&*message).unwrap();
@@ -110,7 +112,8 @@ fn converted(recording: &[u8]) -> BTreeMap<String, i64> {
 
 #[test]
 fn each_kind_of_frame_stays_what_it_is() {
-    // Machine code has the descriptor `()L;`, or none; what is native and has another is a Java method.
+    // Machine code has the descriptor `()L;` or none. A native frame with another descriptor is a Java
+    // method.
     let frames: &[FrameOf] = &[
         ("", "sys_futex_[k]", "()L;", "Kernel"),
         ("", "__futex_wait", "()L;", "Native"),
@@ -136,7 +139,7 @@ fn each_kind_of_frame_stays_what_it_is() {
     assert_eq!(converted(&chunk(&[(1, frames)], &[1, 1])), [(expected.join("\n"), 2)].into());
 }
 
-/// One method may be met in several ways, and each is a frame of its own.
+/// One method may be executed in several modes, and each mode is a frame of its own.
 #[test]
 fn a_method_may_be_executed_in_several_ways() {
     let as_kind = |kind| ("app/Shop", "buy", "()V", kind);
@@ -146,16 +149,16 @@ fn a_method_may_be_executed_in_several_ways() {
     assert_eq!(converted(&chunk(&[(1, &frames)], &[1])), [(expected.join("\n"), 1)].into());
 }
 
-/// Ids of stacks, of methods and of classes mean something else in each chunk.
+/// Ids of stacks, methods and classes are valid in one chunk only.
 #[test]
 fn stacks_of_one_id_in_two_chunks_do_not_mix_and_equal_ones_become_one() {
     const A: &[FrameOf] = &[("app/A", "leaf", "()V", "Interpreted"), ("app/A", "root", "()V", "Interpreted")];
     const B: &[FrameOf] = &[("app/B", "leaf", "()V", "Interpreted"), ("app/B", "root", "()V", "Interpreted")];
     let chunks = [
         chunk(&[(1, A), (2, B)], &[1, 1, 2]),
-        // Both ids, those of their methods and those of their classes have changed places.
+        // Both stacks, their methods and their classes have exchanged ids.
         chunk(&[(1, B), (2, A)], &[1, 1, 1, 1, 2]),
-        // A by another id, behind what nobody refers to.
+        // Stack A has another id, and follows a stack that no event refers to.
         chunk(&[(9, B), (700, A)], &[700; 8]),
     ];
     let of = |class: &str| format!("jvm interpreted app.{class}.leaf\njvm interpreted app.{class}.root");

@@ -1,4 +1,4 @@
-//! Recordings from readers that do not give what is asked of them: in short pieces, interrupted, or failing halfway.
+//! Recordings from readers that return less than requested: short pieces, interruptions, or failures halfway.
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
@@ -18,7 +18,7 @@ use prost::Message as _;
 const SHAPE: Shape =
     Shape { events: 40, depth: 5, repeated_percent: 50, contexts: 3, remote_frames: 1, compressed: true };
 
-/// Gives at most so many bytes at a time, and is interrupted before each.
+/// A reader that returns at most `most` bytes at a time, and is interrupted before each read.
 struct Short<'a> {
     rest: &'a [u8],
     most: usize,
@@ -36,7 +36,7 @@ impl Read for Short<'_> {
     }
 }
 
-/// Fails when these bytes have been read.
+/// A reader that fails after these bytes.
 struct Failing<'a>(&'a [u8]);
 
 impl Read for Failing<'_> {
@@ -56,7 +56,7 @@ fn bytes_of(converter: &mut JfrToOtlp) -> Vec<u8> {
     encode(&converter.convert(), &EncodeOptions { timestamps: true, ..EncodeOptions::default() })
 }
 
-/// All that a converter has, but for the profiles' ids, which are new each time.
+/// The converter's batch without the profiles' ids, which are random.
 fn data_of(converter: &mut JfrToOtlp) -> ProfilesData {
     let mut data = ProfilesData::decode(&*bytes_of(converter)).unwrap();
     let scopes = data.resource_profiles.iter_mut().flat_map(|of| &mut of.scope_profiles);
@@ -100,13 +100,13 @@ fn a_reader_that_fails_is_told_and_what_it_gave_before_is_added() {
         let mut cut = self::converter();
         let _ = cut.add(&two[..end]);
         assert!(data_of(&mut converter) == data_of(&mut cut), "{end}");
-        // It can go on with another.
+        // The converter can continue with another recording.
         converter.add(&two).unwrap();
         assert!(data_of(&mut converter) == whole(&two), "{end}");
     }
 }
 
-/// Regression: each batch with the beginning of a chunk had the whole window that had been asked for.
+/// Regression: each batch with the beginning of a chunk covered the whole requested window.
 #[test]
 fn windows_of_what_comes_in_parts_follow_one_another() {
     const SECOND: i64 = 1_000_000_000;
@@ -130,7 +130,7 @@ fn windows_of_what_comes_in_parts_follow_one_another() {
     let (first, second) = (window_of(0), window_of(10));
     assert!(first.0 == 0 && first.1 > 0 && first.1 < SECOND, "{first:?}");
     assert!(second.0 == first.1 && second.1 > 10 * SECOND && second.1 < 11 * SECOND, "{second:?}");
-    // What has come whole has the window that was asked for.
+    // A recording that is added as a whole has the requested window.
     let mut converter = self::converter();
     converter.set_window(asked_for(-60, 60));
     converter.add(&chunk(0)).unwrap();

@@ -1,4 +1,4 @@
-//! Settings that recordings note of themselves: how far samples are apart, and which clock or event has caused them.
+//! Settings in recordings: the period between samples, and the clock or event that triggered them.
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
@@ -39,7 +39,7 @@ const OF_JVM: [TypeOf; 3] = [
         &[START, ("id", LONG, false, false), ("name", STRING, false, false), ("value", STRING, false, false)],
     ),
 ];
-/// Types that async-profiler has besides.
+/// Additional types of async-profiler.
 const OF_ASYNC_PROFILER: [TypeOf; 2] = [
     (
         WALL_CLOCK,
@@ -55,10 +55,10 @@ const OF_DATADOG: [TypeOf; 2] = [
     (METHOD_SAMPLE, "datadog.MethodSample", "jdk.jfr.Event", &[START, SAMPLED, STACK]),
 ];
 
-/// A setting: the event's type, name and value.
+/// A setting: the event type's id, the name and the value.
 type Setting = (i64, &'static str, &'static str);
 
-/// A chunk's content: settings, and so many samples of a type, in a state of this key.
+/// The contents of a chunk: settings, and samples given by type, number and key of the state.
 struct Content<'a> {
     settings: &'a [Setting],
     samples: &'a [(i64, usize, i64)],
@@ -100,10 +100,10 @@ fn by_jvm(content: &Content<'_>) -> Vec<u8> {
     chunk(&OF_JVM, content)
 }
 
-/// The period, and the sum of the samples' values, by profile type, period's type and event.
+/// The period and the sum of the samples' values, by profile type, period type and event.
 type Sums = BTreeMap<(String, String, String), (i64, i64)>;
 
-/// The sums of converted recordings.
+/// The sums of the converted recordings.
 fn converted(recordings: &[&[u8]]) -> Sums {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("out");
@@ -137,7 +137,7 @@ fn sums(of: &[(&str, &str, &str, i64, i64)]) -> Sums {
 
 const MS: i64 = 1_000_000;
 
-/// Regression: an interval of 0, which asks for the default, was taken for the JVM's default of 20 ms.
+/// Regression: an interval of 0, which requests the default, was taken as the JVM's default of 20 ms.
 #[test]
 fn async_profilers_default_interval_is_its_own() {
     let of_cpu = |period| sums(&[("cpu", "cpu", "jdk.ExecutionSample", period, 5)]);
@@ -154,7 +154,7 @@ fn async_profilers_default_interval_is_its_own() {
     assert_eq!(converted(&[&by_jvm(&Content { settings: &settings, samples })]), of_cpu(10 * MS));
 }
 
-/// Regression: beside a clock of CPU time the wall clock's default was taken for that clock's interval.
+/// Regression: with a CPU clock, the wall clock's default was taken to be that clock's interval.
 #[test]
 fn async_profilers_default_wall_interval_is_its_own() {
     for (settings, cpu, wall) in [
@@ -185,7 +185,7 @@ fn async_profilers_default_wall_interval_is_its_own() {
     assert_eq!(converted(&[&recording]), sums(&[("wall", "wall", "jdk.ExecutionSample", 50 * MS, 4)]));
 }
 
-/// Datadog's profiler notes no setting of a clock whose interval is the default in some versions.
+/// Some versions of Datadog's profiler write no setting for a clock whose interval is the default.
 #[test]
 fn datadogs_default_intervals_are_its_own() {
     let types = [&OF_DATADOG[..], &OF_JVM[1..]].concat();
@@ -197,8 +197,8 @@ fn datadogs_default_intervals_are_its_own() {
     assert_eq!(converted(&[&chunk(&types, &Content { settings: &settings, samples })]), wall(10 * MS));
 }
 
-/// Regression: chunks behind the first, which alone has settings, had periods by default, and wall-clock samples in them
-/// were CPU time.
+/// Regression: only the first chunk has settings. Later chunks were converted with default periods, and their
+/// wall-clock samples became CPU time.
 #[test]
 fn settings_hold_until_the_same_writer_notes_others() {
     let settings =
@@ -213,7 +213,8 @@ fn settings_hold_until_the_same_writer_notes_others() {
     let three = [&first[..], &later, &later].concat();
     assert_eq!(converted(&[&three]), both((2 * MS, 15), (30 * MS, 6)));
 
-    // Another writer's chunks in between, as those of `jfrsync`, have their own, and change nothing of it.
+    // Chunks of another writer in between, as with `jfrsync`, have their own settings and do not change the
+    // first writer's.
     let of_jvm =
         by_jvm(&Content { settings: &[(EXECUTION, "period", "2 ms")], samples: &[(EXECUTION, 3, 1)] });
     assert_eq!(
@@ -222,7 +223,7 @@ fn settings_hold_until_the_same_writer_notes_others() {
         "the JVM's samples have a state too, and are CPU time"
     );
 
-    // A recording that follows notes all of its own: no wall clock is left of the one before.
+    // The next recording writes all its settings, so nothing remains of the previous recording's wall clock.
     let other = [(RECORDING, "event", "itimer"), (EXECUTION, "interval", "2000000")];
     let other = by_async_profiler(&Content { settings: &other, samples });
     assert_eq!(
@@ -230,16 +231,16 @@ fn settings_hold_until_the_same_writer_notes_others() {
         both((2 * MS, 24), (30 * MS, 4))
     );
 
-    // Another file knows nothing of it.
+    // A separate file has none of these settings.
     let of_cpu = sums(&[("cpu", "cpu", "jdk.ExecutionSample", 10 * MS, 7)]);
     assert_eq!(converted(&[&later]), of_cpu);
     let short = by_async_profiler(&Content { settings: &settings[..2], samples: &[(EXECUTION, 5, 0)] });
-    // Five of 2 ms, and seven of 10 ms.
+    // Five samples of 2 ms, and seven of 10 ms.
     let mean = (5 * 2 * MS + 7 * 10 * MS + 6) / 12;
     assert_eq!(converted(&[&short, &later]), sums(&[("cpu", "cpu", "jdk.ExecutionSample", mean, 12)]));
 }
 
-/// Regression: what another event had caused was CPU time, so many nanoseconds as there were events in a period.
+/// Regression: samples of another perf event became CPU time, with the event's period taken as nanoseconds.
 #[test]
 fn samples_by_another_event_are_a_profile_of_that_event() {
     for (event, interval, period) in [
@@ -257,7 +258,7 @@ fn samples_by_another_event_are_a_profile_of_that_event() {
         let expected = sums(&[(event, event, "jdk.ExecutionSample", period, 10)]);
         assert_eq!(converted(&[&[first, later].concat()]), expected, "{event} {interval}");
     }
-    // Beside a wall clock, whose samples have a state.
+    // With a wall clock in addition, whose samples have a state.
     let settings =
         [(RECORDING, "event", "page-faults"), (EXECUTION, "interval", "7"), (EXECUTION, "wall", "0")];
     let samples: &[(i64, usize, i64)] = &[(EXECUTION, 5, 0), (EXECUTION, 2, 1)];

@@ -1,4 +1,4 @@
-//! Build-ids and htlhashes: of real objects against readelf and sha256sum, and of generated files.
+//! Build-ids and htlhashes: of real objects, compared with readelf and sha256sum, and of generated files.
 
 mod elf_support;
 
@@ -22,7 +22,7 @@ fn id() -> BuildId {
     BuildId::new(&ID).unwrap()
 }
 
-/// 64 and 32 bits, little and big endian.
+/// Files of 64 and 32 bits, little and big endian.
 fn all_forms() -> impl Iterator<Item = GeneratedElf> {
     [(true, false), (true, true), (false, false), (false, true)]
         .into_iter()
@@ -33,7 +33,7 @@ fn build_id(elf: &GeneratedElf) -> Result<BuildId, BuildIdError> {
     build_id::of_source(&elf.build()[..])
 }
 
-/// The same bytes as if they had been loaded, at an address that is no multiple of anything.
+/// The build-id of the same bytes as a loaded image, at an unaligned address.
 fn build_id_in_memory(elf: &GeneratedElf) -> Result<BuildId, BuildIdError> {
     let file = elf.build();
     let headers = otlpprof::elf::file::ElfFile::parse(&file[..]).unwrap().program_headers().unwrap();
@@ -90,7 +90,8 @@ fn found_among_several_notes_and_segments() {
 
 #[test]
 fn found_behind_an_8_aligned_property_note_in_the_same_segment() {
-    // ld.bfd puts .note.gnu.property and .note.gnu.build-id in one PT_NOTE if both are aligned to 8.
+    // ld.bfd puts .note.gnu.property and .note.gnu.build-id into one PT_NOTE segment if both are aligned to
+    // 8.
     for elf in all_forms() {
         let notes = [elf.note(b"GNU\0", 5, &[7; 12], 8), elf.note(b"GNU\0", 3, &ID, 8)].concat();
         assert_eq!(build_id(&elf.segment(libc::PT_NOTE, 8, notes)).unwrap(), id());
@@ -147,7 +148,7 @@ fn a_build_id_must_have_a_plausible_length() {
     }
 }
 
-/// A note header with these sizes, and 8 bytes behind it.
+/// A note header with these sizes, followed by 8 bytes.
 fn note_that_lies(elf: &GeneratedElf, name_size: u32, description_size: u32) -> Vec<u8> {
     let word = |value: u32| if elf.big_endian { value.to_be_bytes() } else { value.to_le_bytes() };
     [word(name_size), word(description_size), word(3), *b"GNU\0", [0; 4]].concat()
@@ -211,7 +212,7 @@ fn a_file_cut_anywhere_never_gives_a_wrong_build_id() {
         let whole = elf.notes(note).build();
         for len in 0..whole.len() {
             match build_id::of_source(&whole[..len]) {
-                // What pads the file to a multiple of 8 behind the note may be missing.
+                // The padding after the note, up to a multiple of 8, may be missing.
                 Ok(found) => assert!(found == id() && len + 8 > whole.len()),
                 Err(BuildIdError::File(FileError::NotElf)) => assert!(len < 4),
                 Err(BuildIdError::File(FileError::TruncatedHeader { len: given })) => {
@@ -288,7 +289,7 @@ fn build_id_of_readelf(path: &Path) -> Option<String> {
     notes.lines().find_map(|line| Some(line.split_once("Build ID: ")?.1.trim().to_owned()))
 }
 
-/// The file and, where it is loaded, the image give what readelf prints, or both nothing.
+/// Checks that the file and, if it is loaded, its image have the build-id that readelf prints, or none.
 fn assert_agrees_with_readelf(path: &Path, image: &LoadedImage) {
     let expected = build_id_of_readelf(path);
     let in_file = build_id::of_file(path).ok().map(|id| id.to_string());
@@ -321,7 +322,7 @@ fn the_vdso_has_a_build_id() {
     assert_ne!(vdso, 0, "this kernel maps no vDSO");
     let image = image_at(vdso);
     let found = build_id::of_image(&image).unwrap();
-    // It has no file, but its image is one.
+    // The vDSO has no file, but its image is a complete ELF file.
     let len = image.readable_from(image.load_bias().to_elf(otlpprof::core::address::RuntimeAddr(vdso)));
     let bytes = image.read(ElfVaddr(0), len).unwrap();
     let directory = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The registry of loaded objects: against /proc/self/maps, and under loading, unloading, deletion and
-//! replacement of real libraries.
+//! The registry of loaded objects: compared with /proc/self/maps, and while real libraries are loaded,
+//! unloaded, deleted and replaced.
 
 mod elf_support;
 
@@ -16,7 +16,7 @@ use otlpprof::elf::objects::backing_file::BackingFileError;
 use otlpprof::elf::objects::{MAX_UNLOADED, ObjectDetails, ObjectKind, ObjectRegistry};
 use otlpprof::elf::process_memory::ProcessMemory;
 
-/// Loads and unloads change what every registry of this process sees, so only one test may do so at a time.
+/// Every registry of this process sees every load and unload, so only one test at a time may load libraries.
 static LOADING: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 fn loading_alone() -> std::sync::MutexGuard<'static, ()> {
@@ -50,7 +50,7 @@ fn all_executable_files_of_the_memory_map_are_known() {
         let (start, end) = range.split_once('-').unwrap();
         let start = u64::from_str_radix(start, 16).unwrap();
         let end = u64::from_str_radix(end, 16).unwrap();
-        // Pages are mapped whole; the segment is what the program header says.
+        // Whole pages are mapped, while the range is the segment of the program header.
         let range = map.ranges().iter().find(|range| range.start.0 < end && start < range.end.0);
         let object = &range.unwrap_or_else(|| panic!("nothing at {line}")).object;
         let pc = range.unwrap().start;
@@ -78,7 +78,8 @@ fn all_executable_files_of_the_memory_map_are_known() {
     assert_eq!((program.kind, &program.path), (ObjectKind::Program, &std::env::current_exe().unwrap()));
 }
 
-/// As for a program that is not position-independent, or was prelinked: its addresses do not begin at 0.
+/// Libraries that are linked to an address, like programs that are not position-independent: their addresses
+/// do not begin at 0.
 #[test]
 fn objects_that_were_linked_to_an_address_have_addresses_of_the_file() {
     let _alone = loading_alone();
@@ -102,7 +103,7 @@ fn objects_that_were_linked_to_an_address_have_addresses_of_the_file() {
         assert!(details.code_segment_at(linked_at).is_some());
         biases.push(details.load_bias().0);
     }
-    // They cannot both be where they were linked to.
+    // Both libraries cannot be at the address that they were linked to.
     assert_ne!(biases[0], biases[1]);
 }
 
@@ -143,7 +144,7 @@ fn a_loading_has_its_own_index_and_is_remembered_until_it_is_retired() {
     assert_ne!(first, second);
     assert!(before.map.find(RuntimeAddr(library as *const () as u64)).is_some());
 
-    // Whoever stayed kept its index.
+    // Objects that stay loaded keep their index.
     let here = RuntimeAddr(library as *const () as u64);
     let index_in = |map: &ObjectMap| map.find(here).unwrap().index;
     assert_eq!(index_in(&before.map), index_in(&second_gone));
@@ -158,7 +159,7 @@ fn a_loading_has_its_own_index_and_is_remembered_until_it_is_retired() {
     assert!(registry.details(index_in(&before.map)).is_some());
 }
 
-/// What `open_file` says after `change` has been done to the file of a loaded library.
+/// The result of `open_file` after `change` has been applied to the file of a loaded library.
 fn open_after(flags: &[&str], change: impl FnOnce(&Path)) -> Result<(), BackingFileError> {
     let directory = tempfile::tempdir().unwrap();
     let path = library(directory.path(), "libchanging.so", "int f(void) { return 1; }", flags);
@@ -169,12 +170,12 @@ fn open_after(flags: &[&str], change: impl FnOnce(&Path)) -> Result<(), BackingF
     assert_eq!(details.build_id.is_some(), flags == WITH_BUILD_ID);
     assert!(details.open_file().is_ok());
     change(&path);
-    // The build-id and the address of what is loaded do not depend on the file.
+    // The build-id and address of the loaded object do not depend on the file.
     assert_eq!(details_at(&registry, &map, handle.symbol("f")).unwrap().index, details.index);
     details.open_file().map(|_| ())
 }
 
-/// Puts a library in the place of `path`, as package managers do: by renaming.
+/// Replaces `path` with another library by renaming, as package managers do.
 fn replace(path: &Path, source: &str, flags: &[&str]) {
     let directory = tempfile::tempdir_in(path.parent().unwrap()).unwrap();
     let other = library(directory.path(), "libchanging.so", source, flags);
@@ -228,7 +229,8 @@ fn an_object_whose_file_was_deleted_before_the_scan_is_known_too() {
     }
 }
 
-/// Takes the note segments out of a library's program headers: its notes are then in its file alone, in a section.
+/// Removes the note segments from a library's program headers, so that the notes are only in a section of the
+/// file.
 fn hide_note_segments(path: &Path) {
     let mut file = std::fs::read(path).unwrap();
     let word = |at: usize, bytes: &[u8]| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
@@ -261,7 +263,7 @@ fn a_build_id_that_is_not_in_memory_is_read_from_the_file() {
     let handle = Library::open(&path);
     assert_eq!(build_id_seen(&handle), Some(expected));
 
-    // Another file in its place must not lend it its own.
+    // Another file in the library's place must not lend the library its build-id.
     let other = library(directory.path(), "libother.so", "int f(void) { return 2; }", WITH_BUILD_ID);
     hide_note_segments(&other);
     std::fs::rename(other, &path).unwrap();
@@ -313,7 +315,7 @@ fn a_pc_can_be_looked_up_late_only_if_nothing_was_unloaded_since() {
     let pc = RuntimeAddr(first.symbol("f"));
     assert_eq!(registry.find_late(pc, start).unwrap().path, one);
     drop(first);
-    // Quite likely in the same place, with f at the same address.
+    // This library is likely at the same place, with f at the same address.
     let second = Library::open(&two);
     assert!(registry.find_late(pc, start).is_none());
     assert!(registry.find_late(RuntimeAddr(second.symbol("f")), start).is_none());
@@ -325,20 +327,21 @@ fn a_pc_can_be_looked_up_late_only_if_nothing_was_unloaded_since() {
 fn a_library_that_takes_anothers_place_is_another_object() {
     let _alone = loading_alone();
     for flags in [WITH_BUILD_ID, WITHOUT_BUILD_ID] {
-        // Where a library goes is the loader's choice: other threads may map memory in between.
+        // The loader chooses a library's place, and other threads may map memory in between.
         let took_its_place = (0..50).any(|_| one_takes_anothers_place(flags));
         assert!(took_its_place, "{flags:?}: the loader always chose another place");
     }
 }
 
-/// Loads two libraries of one name one after the other; whether the second came to be where the first was.
+/// Loads two libraries with the same name, one after the other. Returns whether the second was loaded at the
+/// first one's place.
 fn one_takes_anothers_place(flags: &[&str]) -> bool {
     let directory = tempfile::tempdir().unwrap();
     let registry = ObjectRegistry::new();
     let [(first_pc, first), (second_pc, second)] = [1, 2].map(|value| {
         let source = format!("int f(void) {{ return {value}; }}");
         let built = library(directory.path(), "libbuilt.so", &source, flags);
-        // The same name for both: without a build-id nothing but the file tells them apart.
+        // Both have the same name, so without a build-id only the file distinguishes them.
         let path = directory.path().join("libsame.so");
         std::fs::rename(built, &path).unwrap();
         let handle = Library::open(&path);
@@ -360,10 +363,10 @@ fn a_storm_of_loads_leaves_bounded_memory() {
     let mut last: Option<ObjectIndex> = None;
     let rounds = 3000;
     for round in 0..rounds {
-        // SAFETY: a library without constructors.
+        // SAFETY: the library has no constructors.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
         let loaded = registry.refresh();
-        // SAFETY: the handle is open; it is closed once.
+        // SAFETY: `handle` was opened above, and is closed once, after the last use.
         let pc = unsafe {
             let pc = libc::dlsym(handle, c"f".as_ptr()) as u64;
             libc::dlclose(handle);
@@ -373,7 +376,7 @@ fn a_storm_of_loads_leaves_bounded_memory() {
         assert!(last.is_none_or(|last| index > last), "an index is never given out again");
         last = Some(index);
         let gone = registry.refresh();
-        // Samples are drained every so often.
+        // The session drains samples regularly.
         if round % 100 == 99 {
             registry.retire(gone.map.generation);
             assert_eq!(registry.unloaded_count(), 0);

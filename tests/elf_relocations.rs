@@ -1,4 +1,5 @@
-//! GOT slots of imported functions: against readelf, against what the slots hold, and by writing one.
+//! GOT slots of imported functions: compared with readelf and with the slots' contents, and tested by writing
+//! one.
 
 mod elf_support;
 
@@ -15,7 +16,7 @@ use otlpprof::elf::relocations::{ImportSlots, SlotKind, import_slots};
 
 const NAMES: &[&str] = &["pthread_create", "malloc", "no_such_function", "dlopen"];
 
-/// The slots' ELF virtual addresses and names, as `readelf -r` has them.
+/// The ELF virtual addresses and names of the slots in the output of `readelf -r`.
 fn slots_of_readelf(path: &Path) -> BTreeSet<(u64, String)> {
     let kinds = ["_JUMP_SLO", "_GLOB_DAT", "_X86_64_64", "_AARCH64_ABS64"];
     output_of("readelf", &["-rW", path.to_str().unwrap()])
@@ -51,7 +52,8 @@ fn finds_what_readelf_finds_in_libjvm() {
     }
 }
 
-/// A function that is both called and taken gets one GOT entry for both, so these are two functions.
+/// A function that is both called and stored gets one GOT entry for both uses, so two functions are used
+/// here.
 const CALLER: &str = "
     #include <stdlib.h>
     #include <strings.h>
@@ -68,7 +70,8 @@ extern "C" fn replacement(value: i32) -> i32 {
 #[test]
 fn writing_the_slots_redirects_every_way_of_calling() {
     let directory = tempfile::tempdir().unwrap();
-    // Bound at once the whole GOT is read-only after relocation; lazily, the PLT's part stays writable.
+    // With immediate binding the whole GOT is read-only after relocation. With lazy binding the PLT's part
+    // stays writable.
     for (name, binding) in [("libnow.so", "-Wl,-z,now"), ("liblazy.so", "-Wl,-z,lazy")] {
         let path = compile_library(directory.path(), name, CALLER, &["-fno-builtin", binding]);
         let library = Library::open(&path);
@@ -83,7 +86,8 @@ fn writing_the_slots_redirects_every_way_of_calling() {
         assert!(in_relro(SlotKind::GlobDat));
         assert_eq!(in_relro(SlotKind::JumpSlot), binding == "-Wl,-z,now");
 
-        // SAFETY: the functions are CALLER's; the slots belong to its library, which stays loaded.
+        // SAFETY: the symbols are functions of CALLER with these signatures. The slots belong to its library,
+        // which stays loaded.
         unsafe {
             let function = |name| {
                 std::mem::transmute::<*const (), extern "C" fn(i32) -> i32>(library.symbol(name) as *const ())
@@ -101,30 +105,32 @@ fn writing_the_slots_redirects_every_way_of_calling() {
 }
 
 /// # Safety
-/// The slots' object must stay loaded, and nobody else write to its RELRO pages.
+/// The slots' object must stay loaded, and no other thread may write to its RELRO pages.
 unsafe fn write_slots(found: &ImportSlots, value: u64) {
     let protect = |protection| {
         if let Some(relro) = &found.relro {
             let len = (relro.end.0 - relro.start.0) as usize;
-            // SAFETY: whole pages of the object.
+            // SAFETY: the RELRO range is whole pages of the object, which stays loaded by this function's
+            // contract.
             assert_eq!(unsafe { libc::mprotect(relro.start.0 as *mut _, len, protection) }, 0);
         }
     };
     protect(libc::PROT_READ | libc::PROT_WRITE);
     for slot in &found.slots {
-        // SAFETY: a word of the object's GOT or data, writable now.
+        // SAFETY: the slot is a word of the object's GOT or data, which stays loaded by this function's
+        // contract and has just been made writable.
         unsafe { (slot.address.0 as *mut u64).write_volatile(value) };
     }
     protect(libc::PROT_READ);
 }
 
-/// An image built in memory: strings, symbols, relocations, slots and the dynamic section in one segment.
+/// An image in memory: strings, symbols, relocations, slots and the dynamic section in one segment.
 struct Generated {
     bytes: Vec<u64>,
     tags: Vec<(u64, u64)>,
 }
 
-/// Where the parts lie, as ELF virtual addresses.
+/// The ELF virtual addresses of the image's parts.
 const STRINGS: u64 = 0x0;
 const SYMBOLS: u64 = 0x20;
 const RELA: u64 = 0x80;
@@ -133,7 +139,7 @@ const DYNAMIC: u64 = 0x200;
 const END: u64 = 0x400;
 
 impl Generated {
-    /// Two symbols, `wanted` and `other`, and the given relocations {slot, symbol, type, addend}.
+    /// An image with the symbols `wanted` and `other` and these relocations: slot, symbol, type, addend.
     fn new(relocations: &[(u64, u64, u32, u64)]) -> Self {
         let mut image = Self { bytes: vec![0; (END / 8) as usize], tags: Vec::new() };
         let strings = b"\0wanted\0other\0\0\0";
@@ -168,7 +174,7 @@ impl Generated {
         self
     }
 
-    /// Asks for `wanted`; gives the slots as ELF virtual addresses.
+    /// Searches for `wanted`. Returns its slots as ELF virtual addresses.
     fn slots_of_wanted(mut self) -> Result<Vec<(u64, SlotKind)>, DynamicError> {
         for (index, (tag, value)) in self.tags.clone().into_iter().enumerate() {
             self.put(DYNAMIC + 16 * index as u64, tag);

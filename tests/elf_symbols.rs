@@ -1,4 +1,4 @@
-//! Symbolization against nm, for files that are there, deleted, replaced, stripped, and for the vDSO.
+//! Symbolization compared with nm: for files that exist, are deleted, replaced or stripped, and for the vDSO.
 
 mod elf_support;
 
@@ -13,7 +13,7 @@ use otlpprof::elf::objects::{ObjectDetails, ObjectRegistry};
 use otlpprof::elf::symbols::Symbolizer;
 use otlpprof::elf::symbols::tables::Symbols;
 
-/// The names of each function's address, as nm has them, from `.symtab` or else `.dynsym`.
+/// The names of the function at each address in the output of nm, from `.symtab` or, without it, `.dynsym`.
 fn functions_of_nm(path: &Path) -> BTreeMap<u64, BTreeSet<String>> {
     let nm = |flags: &[&str]| {
         let output = Command::new("nm").args(flags).arg(path).env("LC_ALL", "C").output().unwrap();
@@ -46,7 +46,7 @@ fn without_version(name: &str) -> &str {
     name.split('@').next().unwrap()
 }
 
-/// Every function is found at its first address under one of its names.
+/// Checks that every function is found at its first address under one of its names.
 fn assert_agrees_with_nm(details: &ObjectDetails) -> usize {
     let functions = functions_of_nm(&details.path);
     let symbols = Symbols::of(details).unwrap();
@@ -58,7 +58,7 @@ fn assert_agrees_with_nm(details: &ObjectDetails) -> usize {
         let Some((start, name)) = symbols.find(ElfVaddr(address)) else {
             panic!("{}: no symbol at {address:#x}, {names:?}", details.path.display())
         };
-        // A label without a size inside a function is not a function of its own.
+        // A label without a size within a function is not a separate function.
         if start.0 == address {
             assert!(names.contains(without_version(&name)), "{address:#x}: {name}, not {names:?}");
             compared += 1;
@@ -103,7 +103,7 @@ const SOURCE: &str = "
     int exported(int value) { return hidden(value + 1) + hidden(value); }
 ";
 
-/// What is found inside `exported` and what inside `hidden` after `change` to the loaded library's file.
+/// The names found within `exported` and within `hidden`, after `change` to the loaded library's file.
 fn names_after(change: impl FnOnce(&Path)) -> (Option<String>, Option<String>) {
     let directory = tempfile::tempdir().unwrap();
     let flags = ["-Wl,--build-id=sha1", "-fno-inline", "-O0"];
@@ -124,7 +124,7 @@ fn the_loaded_symbols_serve_where_the_file_does_not() {
     let exported = Some("exported".to_owned());
     assert_eq!(names_after(|_| ()), (exported.clone(), Some("hidden".to_owned())));
     assert_eq!(names_after(|path| std::fs::remove_file(path).unwrap()), (exported.clone(), None));
-    // Another file in its place has other functions at these addresses.
+    // Another file in the library's place has other functions at these addresses.
     let replaced = names_after(|path| {
         let directory = tempfile::tempdir_in(path.parent().unwrap()).unwrap();
         let other = SOURCE.replace("exported", "wrong").replace("hidden", "wrong_too");
@@ -141,7 +141,7 @@ fn the_loaded_symbols_serve_where_the_file_does_not() {
     assert_eq!(stripped, (exported, None));
 }
 
-/// Regression: `_init` has no size and named all that follows its section, which is the PLT.
+/// Regression: `_init` has no size, and so it named everything after its section, which is the PLT.
 #[test]
 fn a_plt_entry_is_not_the_function_without_a_size_before_it() {
     let directory = tempfile::tempdir().unwrap();

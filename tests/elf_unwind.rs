@@ -1,4 +1,4 @@
-//! Unwind tables: every row against readelf, and walks of real stacks against backtrace(3).
+//! Unwind tables: every row compared with readelf, and walks of real stacks compared with backtrace(3).
 #![cfg(target_arch = "x86_64")]
 
 mod elf_support;
@@ -20,19 +20,19 @@ use otlpprof::elf::unwind::FrameSections;
 use otlpprof::signal::walk::frame_info;
 use otlpprof::signal::{fault, safe_load};
 
-/// A row as readelf interprets it: its first address and one past its last, and the text of its columns.
+/// A row as readelf interprets it: its first address, one past its last, and the text of its columns.
 struct OracleRow {
     start: u64,
     end: u64,
     columns: HashMap<String, String>,
     is_signal_trampoline: bool,
-    /// Of a function that has a CFA which an index register leads to.
+    /// Whether the row's function has a CFA that is computed from an index register.
     has_indexed_cfa: bool,
 }
 
-/// What readelf shows of a section, by one of its options; nothing if there is no such section.
+/// The output of readelf for a section, with one of its options; empty if there is no such section.
 fn shown_by_readelf(path: &Path, option: &str, section: &str) -> String {
-    // Its exit status says nothing: it is 1 for a libc whose separate debug file is not there.
+    // The exit status is ignored: it is 1 for a libc whose separate debug file is missing.
     let dump = Command::new("readelf").arg(option).arg(path).env("LC_ALL", "C").output().unwrap().stdout;
     let dump = String::from_utf8_lossy(&dump);
     let start_of_section = format!("Contents of the {section} section");
@@ -43,7 +43,7 @@ fn shown_by_readelf(path: &Path, option: &str, section: &str) -> String {
 /// The rows of the section called `section`, of `readelf --debug-dump=frames-interp`.
 fn rows_of_readelf(path: &Path, section: &str) -> Vec<OracleRow> {
     let dump = shown_by_readelf(path, "-wF", section);
-    // As they are written, expressions are shown whole: an index is multiplied by its elements' size.
+    // This option shows expressions in full. An index is multiplied by the size of its elements.
     let written = shown_by_readelf(path, "-wf", section);
     let indexed: HashSet<&str> = written
         .split("\n\n")
@@ -52,7 +52,7 @@ fn rows_of_readelf(path: &Path, section: &str) -> Vec<OracleRow> {
         })
         .filter_map(|block| block.split_whitespace().nth(5))
         .collect();
-    // By offset: the augmentation, and the initial row if it is shown.
+    // The augmentation and, if shown, the initial row of each CIE, by its offset.
     let mut cies: HashMap<u64, (String, HashMap<String, String>)> = HashMap::new();
     let mut rows = vec![];
     for block in dump.split("\n\n") {
@@ -64,7 +64,7 @@ fn rows_of_readelf(path: &Path, section: &str) -> Vec<OracleRow> {
         if let Some(names) = lines.next() {
             let names: Vec<&str> = names.split_whitespace().skip(1).collect();
             for line in lines {
-                // A register is shown as `r2 (rcx)`.
+                // readelf shows a register as `r2 (rcx)`.
                 let mut values = line.split_whitespace().filter(|value| !value.starts_with('('));
                 let at = u64::from_str_radix(values.next().unwrap(), 16).unwrap();
                 let columns = names.iter().map(|name| (*name).to_owned()).zip(values.map(str::to_owned));
@@ -100,7 +100,7 @@ fn rows_of_readelf(path: &Path, section: &str) -> Vec<OracleRow> {
     rows
 }
 
-/// Whether `rule` says what readelf's row says. Expressions are shown as `exp` only.
+/// Whether `rule` agrees with readelf's row. readelf shows an expression as `exp`, without its contents.
 fn agrees(rule: UnwindRule, row: &OracleRow) -> bool {
     let column = |name: &str| row.columns.get(name).map_or("u", String::as_str);
     let offset =
@@ -108,12 +108,13 @@ fn agrees(rule: UnwindRule, row: &OracleRow) -> bool {
     if column("ra") == "u" {
         return rule.cfa == CfaRule::EndOfStack;
     }
-    // The last instructions of context switches have the return address in a register, or at an address that
-    // does not follow from SP or FP.
+    // In the last instructions of a context switch the return address is in a register, or at an address that
+    // is not relative to SP or FP.
     let is_elsewhere = |text: &str| text.starts_with('r') || text == "exp";
     let cfa = column("CFA");
     if rule.cfa == CfaRule::Unsupported {
-        // Hand-written code may find its CFA by an index register, as ring's bn_mul_mont does while it makes room.
+        // Hand-written code may compute its CFA from an index register, as ring's bn_mul_mont does while it
+        // allocates its stack frame.
         return is_elsewhere(column("ra")) || cfa == "exp" && row.has_indexed_cfa;
     }
     let cfa_agrees = match rule.cfa {
@@ -142,7 +143,8 @@ fn agrees(rule: UnwindRule, row: &OracleRow) -> bool {
     cfa_agrees && fp_agrees && ra_agrees
 }
 
-/// Every row of readelf at its first and last address, and nothing behind a function.
+/// Checks every row of readelf at its first and last address, and that there is no rule after the end of a
+/// function.
 fn assert_agrees_with_readelf(table: &UnwindTable, path: &Path, section: &str) {
     let rows = rows_of_readelf(path, section);
     assert!(!rows.is_empty(), "readelf shows rows of {section} in {}", path.display());
@@ -200,7 +202,7 @@ fn libc_has_the_special_frames() {
 fn the_vdso_has_rows() {
     // SAFETY: getauxval has no preconditions.
     let image = image_at(unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) });
-    // The section headers, which readelf wants, lie behind the segment, in its last page.
+    // readelf needs the section headers, which follow the segment in its last page.
     let len = image.readable_from(ElfVaddr(0)).next_multiple_of(page_size());
     let mut file = vec![0; len as usize];
     assert!(ProcessMemory.read_bytes(image.load_bias().0, &mut file));
@@ -210,7 +212,7 @@ fn the_vdso_has_rows() {
     assert_agrees_with_readelf(&compile(&image), &copy, ".eh_frame");
 }
 
-/// What a handler reads in place while there is no table yet.
+/// The rule that a handler reads from the call frame information in place while there is no table yet.
 fn rule_in_place(image: &LoadedImage, at: ElfVaddr) -> Option<UnwindRule> {
     let header = image.runtime_range(image.program_header(libc::PT_GNU_EH_FRAME).unwrap()).start;
     frame_info::rule_at(&safe_load::ProcessMemory, header.0, image.load_bias().to_runtime(at).0)
@@ -235,7 +237,8 @@ fn rules_read_in_place_are_those_of_the_table() {
     }
 }
 
-/// Assembly has call frame information only if it says so itself; without, a thread that is sampled in it has no caller.
+/// Assembly has call frame information only if its source declares it. Without it, a thread that is sampled
+/// in such a function has no caller.
 #[test]
 fn all_functions_of_the_agent_are_described() {
     let agent = std::env::current_exe().unwrap().with_file_name("libotlpprof.so");
@@ -259,7 +262,7 @@ fn all_functions_of_the_agent_are_described() {
     drop(library);
 }
 
-/// Compiled so that only the start-up files have `.eh_frame`.
+/// Source that is compiled so that only the start-up files have `.eh_frame`.
 const DEBUG_FRAME_SOURCE: &str = r#"
     int callee(int);
     int only_debug_frame(int value) {
@@ -287,14 +290,15 @@ fn debug_frame_fills_what_eh_frame_leaves_out() {
     let table = sections.compile();
     assert_eq!(table.rule_at(function).unwrap().cfa, CfaRule::SpPlus(8));
     for section in [".eh_frame", ".debug_frame"] {
-        // Behind a function of one section there may be one of the other, so only its rows are compared.
+        // A function of the other section may follow a function of this one, so only the starts of rows are
+        // compared.
         for row in rows_of_readelf(&path, section) {
             assert!(agrees(table.rule_at(ElfVaddr(row.start)).unwrap(), &row));
         }
     }
 }
 
-/// An image of one readable and executable segment over `file`, with its other program headers.
+/// An image with one readable and executable segment over `file`, and with its other program headers.
 fn image_over(file: &[u8]) -> LoadedImage {
     let len = file.len() as u64;
     let whole = ProgramHeader {
@@ -314,7 +318,7 @@ fn image_over(file: &[u8]) -> LoadedImage {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(2000))]
 
-    /// Whatever is in the sections, compiling ends, and its rows stay inside the code.
+    /// Whatever the sections contain, compilation ends, and the rows stay within the code.
     #[test]
     fn damaged_sections_are_compiled_without_panic(
         damage in proptest::collection::vec((proptest::prelude::any::<proptest::sample::Index>(), proptest::prelude::any::<u8>()), 1..12),
@@ -325,7 +329,7 @@ proptest::proptest! {
         let header = *vdso.program_header(libc::PT_GNU_EH_FRAME).unwrap();
         let sections_start = header.vaddr.0 as usize;
         for (index, value) in &damage {
-            // The header, its table, and the frames that follow it.
+            // The header, its table, and the frames that follow the table.
             let at = sections_start + index.index((file.len() - sections_start).min(0x160));
             file[at] = *value;
         }
@@ -334,7 +338,7 @@ proptest::proptest! {
             let table = sections.compile();
             proptest::prop_assert!(table.rows().all(|(start, _)| start.0 <= file.len() as u64));
         }
-        // The same bytes, followed as a handler does.
+        // A handler's reading in place of the same bytes.
         fault::install().unwrap();
         for at in (0..file.len() as u64).step_by(97) {
             rule_in_place(&image, ElfVaddr(at));

@@ -1,5 +1,6 @@
-//! The native walker on this process's own stacks, compared with backtrace(3). Without the test harness, which would
-//! run everything on threads that it starts: the main thread's stack ends elsewhere.
+//! The native walker on this process's own stacks, compared with backtrace(3). The test has its own main
+//! function: the test harness would run everything on threads that it starts, whereas the main thread's stack
+//! ends elsewhere.
 
 #[cfg_attr(target_arch = "aarch64", path = "elf_walk/aarch64.rs")]
 #[cfg_attr(target_arch = "x86_64", path = "elf_walk/x86_64.rs")]
@@ -35,8 +36,9 @@ struct Position {
     fp: u64,
 }
 
-/// The stack from `at` on, by tables or, until there are any, by the call frame information that they are made of: what
-/// is looked up for each frame, which is in the call instruction of all but interrupted ones.
+/// Walks the stack from `at` on: by unwind tables or, without them, by the call frame information in place.
+/// Returns the address that is looked up for each frame. Except in interrupted frames, this address lies
+/// within the call instruction.
 fn walk(at: Position, has_tables: bool) -> Vec<u64> {
     let registry = ObjectRegistry::new();
     let map = registry.refresh().map;
@@ -63,13 +65,14 @@ fn walk(at: Position, has_tables: bool) -> Vec<u64> {
     frames[..len].iter().map(|frame| frame.value).collect()
 }
 
-/// Walks from here and compares with backtrace(3). The first frame is this function, at two different calls.
+/// Walks from here, and compares the result with backtrace(3). Both begin with this function, at two
+/// different calls.
 #[inline(never)]
 fn walk_and_compare() {
     let mut position = Position { pc: 0, sp: 0, fp: 0 };
     arch::capture(&raw mut position);
     let mut expected = vec![std::ptr::null_mut(); 1000];
-    // SAFETY: room for as many pointers as announced.
+    // SAFETY: the buffer has room for 1,000 pointers.
     let len = unsafe { libc::backtrace(expected.as_mut_ptr(), 1000) };
     let expected: Vec<u64> = expected[..len as usize].iter().map(|&pc| pc as u64).collect();
     assert!(expected.len() > 6);
@@ -85,7 +88,7 @@ fn walk_and_compare() {
     let on_main_thread = unsafe { libc::gettid() == libc::getpid() };
     let root = image_at(*expected.last().unwrap());
     let this = image_at(walk as *const () as u64);
-    // `_start` is in the program; the other threads' entry in libc.
+    // `_start` is in the program; the entry of other threads is in libc.
     assert_eq!(root.load_bias() == this.load_bias(), on_main_thread);
     WALKS.fetch_add(1, Ordering::Relaxed);
 }
@@ -93,7 +96,7 @@ fn walk_and_compare() {
 static WALKS: AtomicUsize = AtomicUsize::new(0);
 
 extern "C" fn walking_comparison(a: *const libc::c_void, b: *const libc::c_void) -> i32 {
-    // SAFETY: qsort passes pointers to elements of the array of i32 below.
+    // SAFETY: qsort passes pointers to elements of the i32 array that `walks_agree_with_backtrace` sorts.
     let (a, b) = unsafe { (*a.cast::<i32>(), *b.cast::<i32>()) };
     // One of the first comparisons happens at the bottom of qsort's recursion.
     if (a, b) == (64, 63) || (a, b) == (63, 64) {
@@ -110,7 +113,7 @@ extern "C" fn walking_callback() {
     walk_and_compare();
 }
 
-/// How many of its walks `work` made.
+/// The number of comparisons with backtrace(3) that `work` makes.
 fn walks_in(work: impl FnOnce()) -> usize {
     let before = WALKS.load(Ordering::Relaxed);
     work();
@@ -118,15 +121,15 @@ fn walks_in(work: impl FnOnce()) -> usize {
 }
 
 fn walks_agree_with_backtrace() {
-    // Out of a call-back from libc.
+    // From a callback that libc calls.
     let walks = walks_in(|| {
         let mut numbers: Vec<i32> = (1..=64).rev().collect();
-        // SAFETY: an array of 64 elements of 4 bytes.
+        // SAFETY: the array has 64 elements of 4 bytes each, as passed.
         unsafe { libc::qsort(numbers.as_mut_ptr().cast(), 64, 4, Some(walking_comparison)) };
     });
     assert!(walks > 0);
 
-    // Out of a signal handler, through the kernel's frame.
+    // From a signal handler, through the kernel's frame.
     let walks = walks_in(|| {
         // SAFETY: the handler may allocate, because the signal is raised synchronously outside of any lock.
         unsafe {

@@ -1,4 +1,4 @@
-//! Uploads over TLS: whom the exporter trusts, and whom not.
+//! Uploads over TLS: the certificates that the exporter trusts and rejects.
 #![cfg(feature = "tls")]
 
 mod export_support;
@@ -28,7 +28,8 @@ const ONE: Tally = Tally { messages: 1, samples: 3, bytes: 10 };
 
 const NEW_KEY: &str = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=localhost";
 
-/// Runs `openssl` with these arguments, in a folder. None, said loudly, without it.
+/// Runs `openssl` with these arguments in a folder. If it is missing, returns `None` and reports that the
+/// test is skipped.
 fn openssl(folder: &Path, arguments: &str) -> Option<()> {
     match Command::new("openssl").args(arguments.split_whitespace()).current_dir(folder).output() {
         Ok(output) => {
@@ -42,7 +43,7 @@ fn openssl(folder: &Path, arguments: &str) -> Option<()> {
     }
 }
 
-/// A certificate for `localhost` that signs itself, and its key.
+/// A self-signed certificate for `localhost`, and its key.
 fn certificate(folder: &Path) -> Option<(PathBuf, PathBuf)> {
     self_signed(folder, "-addext basicConstraints=critical,CA:FALSE")
 }
@@ -53,7 +54,7 @@ fn self_signed(folder: &Path, extensions: &str) -> Option<(PathBuf, PathBuf)> {
     Some((folder.join("certificate.pem"), folder.join("key.pem")))
 }
 
-/// The same as an authority's (CA:TRUE), good from one time to another.
+/// A self-signed certificate of an authority (CA:TRUE), valid in this period, and its key.
 fn dated_authority(folder: &Path, from: &str, until: &str) -> Option<(PathBuf, PathBuf)> {
     let configuration = "[ca]\ndefault_ca = own\n\
                          [own]\ndatabase = index\nnew_certs_dir = .\nserial = serial\ndefault_md = sha256\n\
@@ -70,12 +71,12 @@ fn dated_authority(folder: &Path, from: &str, until: &str) -> Option<(PathBuf, P
     Some((folder.join("certificate.pem"), folder.join("key.pem")))
 }
 
-/// Answers every request 200, over TLS. Returns its port.
+/// A server that answers every request over TLS with 200. Returns its port.
 fn serve(certificate: &Path, key: &Path) -> u16 {
     serve_clients(certificate, key, None)
 }
 
-/// The same, and only for clients that this certificate vouches for, if there is one.
+/// Like [`serve`], but accepts only clients with this certificate, if one is given.
 fn serve_clients(certificate: &Path, key: &Path, clients: Option<&Path>) -> u16 {
     let chain = vec![CertificateDer::from_pem_file(certificate).unwrap()];
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -99,7 +100,7 @@ fn serve_clients(certificate: &Path, key: &Path, clients: Option<&Path>) -> u16 
         for stream in listener.incoming().map_while(Result::ok) {
             let connection = rustls::ServerConnection::new(config.clone()).unwrap();
             let mut stream = rustls::StreamOwned::new(connection, stream);
-            // A client that does not trust the certificate leaves in the middle.
+            // A client that does not trust the certificate disconnects during the handshake.
             if read_request(&mut stream).is_some() {
                 let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
                 stream.write_all(answer).unwrap();
@@ -136,7 +137,7 @@ fn only_a_trusted_certificate_of_the_right_host_is_talked_to() {
     assert_eq!((stats.lost(Loss::Tls), stats.retries), (ONE, 0), "another host: {stats:?}");
 }
 
-/// Uploads, and asserts that nothing arrives, that nothing is retried, and that a line `says` why.
+/// Uploads, and checks that nothing arrives, that nothing is retried, and that a warning contains `says`.
 fn assert_refused(port: u16, host: &str, trusted: &Path, says: &str) {
     let stats = upload(&format!("https://{host}:{port}"), Some(trusted));
     assert_eq!((stats.lost(Loss::Tls), stats.retries), (ONE, 0), "{says}: {stats:?}");
@@ -144,8 +145,8 @@ fn assert_refused(port: u16, host: &str, trusted: &Path, says: &str) {
     assert!(lines.iter().any(|line| line.contains(says)), "{says}: {lines:?}");
 }
 
-/// Regression: a certificate that `openssl req -x509` makes, which marks it as an authority's, was refused as no server's. curl
-/// takes it.
+/// Regression: `openssl req -x509` makes certificates that are marked as an authority's. The exporter
+/// rejected such a certificate of a server, although curl accepts it.
 #[test]
 fn a_self_signed_authority_is_talked_to_if_it_is_the_very_certificate_that_is_given() {
     keep_warnings();
@@ -159,7 +160,7 @@ fn a_self_signed_authority_is_talked_to_if_it_is_the_very_certificate_that_is_gi
         Command::new("openssl").args(["x509", "-noout", "-text", "-in"]).arg(&server.0).output().unwrap();
     assert!(String::from_utf8_lossy(&text.stdout).contains("CA:TRUE"));
     let port = serve(&server.0, &server.1);
-    // Among others, too.
+    // The server's certificate is also accepted among several.
     let both = folder(0).join("both.pem");
     let pem = [&other.0, &server.0].map(|path| std::fs::read_to_string(path).unwrap()).concat();
     std::fs::write(&both, pem).unwrap();
@@ -168,7 +169,7 @@ fn a_self_signed_authority_is_talked_to_if_it_is_the_very_certificate_that_is_gi
         assert_eq!(stats.sent, ONE, "{stats:?}");
     }
     assert_refused(port, "127.0.0.1", &server.0, "(subjectAltName)");
-    // Of the same names, by another key.
+    // A certificate with the same names and a different key.
     assert_refused(port, "localhost", &other.0, "name that very certificate by certificate=PATH");
     for (number, from, until) in
         [(2, "20000101000000Z", "20010101000000Z"), (3, "20900101000000Z", "20910101000000Z")]
@@ -187,7 +188,8 @@ fn a_self_signed_authority_is_talked_to_if_it_is_the_very_certificate_that_is_gi
     assert_eq!(upload(&format!("https://localhost:{port}"), Some(&dated.0)).sent, ONE);
 }
 
-/// A port that sends this as soon as somebody connects or, if it `asks`, has sent something, and leaves.
+/// A port that sends `bytes` when a client connects or, if it `asks`, when the client has sent a byte, and
+/// then closes the connection.
 fn speaks(bytes: &'static [u8], asks: bool) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -204,7 +206,7 @@ fn speaks(bytes: &'static [u8], asks: bool) -> u16 {
 
 fn assert_says(endpoint: &str, says: &str) {
     keep_warnings();
-    // More than a connection takes that nobody reads.
+    // The second message is larger than a connection takes while nobody reads.
     for bytes in [10, 8 << 20] {
         let mut config = UploadConfig::new(Endpoint::base(endpoint).unwrap());
         config.compression = otlpprof::export::upload::Compression::None;
@@ -229,9 +231,9 @@ fn http_to_a_port_of_tls_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let Some((certificate, key)) = certificate(folder.path()) else { return };
     assert_says(&format!("http://localhost:{}", serve(&certificate, &key)), says);
-    // An alert, decode_error.
+    // A TLS alert: decode_error.
     assert_says(&format!("http://localhost:{}", speaks(&[0x15, 3, 1, 0, 2, 2, 50], true)), says);
-    // As the OpenTelemetry collector answers.
+    // The OpenTelemetry collector's answer.
     let text = b"Client sent an HTTP request to an HTTPS server.\n".to_vec();
     for mime in ["text/plain", ""] {
         let server = FaultServer::start(vec![Step::Answer(400, "", mime, text.clone()); 2]);
@@ -250,7 +252,7 @@ fn a_port_of_grpc_alone_says_so() {
     assert_says(&collector.endpoint(), says);
 }
 
-/// Nothing listens as TLS there, and nothing is said of it: the message is tried again.
+/// The port does not answer the handshake. No loss is reported: the message is retried.
 #[test]
 fn a_handshake_that_breaks_off_says_what_it_may_be() {
     keep_warnings();
@@ -272,7 +274,8 @@ fn a_handshake_that_breaks_off_says_what_it_may_be() {
     assert!(lines[0].contains(says), "{lines:?}");
 }
 
-/// The system's authorities are read where OpenSSL has them, which variables can move: in a process of its own.
+/// The system's authorities are read from OpenSSL's locations, which environment variables can change. So the
+/// upload runs in its own process.
 #[test]
 fn without_a_certificate_the_systems_authorities_are_trusted() {
     let folder = tempfile::tempdir().unwrap();
@@ -295,7 +298,7 @@ fn upload_to_an_authority_of_the_system() {
     assert_eq!(stats.sent, ONE, "{stats:?}");
 }
 
-/// OTEL_EXPORTER_OTLP_CLIENT_KEY and ..._CLIENT_CERTIFICATE were not read, and nothing said so.
+/// Regression: OTEL_EXPORTER_OTLP_CLIENT_KEY and ..._CLIENT_CERTIFICATE were ignored without a warning.
 #[test]
 fn a_collector_that_asks_for_a_certificate_gets_ours() {
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
@@ -311,7 +314,7 @@ fn a_collector_that_asks_for_a_certificate_gets_ours() {
     config.client_key = Some(client.1.clone());
     let with = upload_by(config.clone());
     assert_eq!(with.sent, ONE, "{with:?}");
-    // Not the certificate's key; no key; a key alone.
+    // A key of another certificate, two certificates, two keys, no key, and only a key.
     for (certificate, key, says) in [
         (Some(&client.0), Some(&server.1), "client key "),
         (Some(&client.0), Some(&client.0), "client key "),

@@ -1,4 +1,4 @@
-//! Uploads to collectors that misbehave: what is retried, what is not, and that every message is counted once.
+//! Uploads to collectors that misbehave: which messages are retried, and that every message is counted once.
 
 mod export_support;
 mod warnings_support;
@@ -17,10 +17,10 @@ use otlpprof::otlp::{Format, halve};
 use otlpprof::sampling::own_threads;
 use warnings_support::{keep_warnings, warnings_with};
 
-/// Time that no passing test uses up.
+/// More time than any passing test needs.
 const AMPLE: Duration = Duration::from_secs(60);
 
-/// Retries at once, and for as long as a test may take.
+/// A configuration that retries without delay, for as long as a test may take.
 fn config(endpoint: Endpoint) -> UploadConfig {
     let retry = RetryPolicy { initial: Duration::ZERO, longest: Duration::ZERO, total: AMPLE };
     UploadConfig { retry, timeout: AMPLE, ..UploadConfig::new(endpoint) }
@@ -34,8 +34,8 @@ fn tally(messages: u64, samples: u64, bytes: u64) -> Tally {
     Tally { messages, samples, bytes }
 }
 
-/// Uploads one message of 10 bytes and 3 samples to a server with these steps; returns the final counters and
-/// the number of requests that the server saw.
+/// Uploads one message of 10 bytes and 3 samples to a server with these steps. Returns the final counters and
+/// the number of requests that the server received.
 fn upload_one(steps: Vec<Step>) -> (UploadStats, usize) {
     let server = FaultServer::start(steps);
     let uploader = start(&server);
@@ -161,7 +161,7 @@ fn retry_after_comes_before_the_backoff() {
         config.retry = RetryPolicy { initial: hour, longest: hour, total: 3 * hour };
         let uploader = Uploader::start(config, None, own_threads::spawn).unwrap();
         uploader.submit(message(10, 3));
-        // With the backoff of an hour there would be no second request.
+        // With the configured backoff of an hour there would be no second request.
         server.request();
         server.request();
         let stats = uploader.shutdown(AMPLE);
@@ -177,7 +177,7 @@ fn retry_after_holds_back_all_messages() {
         uploader.submit(message(10, 3));
         uploader.submit(message(20, 4));
         server.request();
-        // Both are to wait, and the shutdown does not wait with them.
+        // Both messages have to wait, and the shutdown does not wait for them.
         let stats = uploader.shutdown(AMPLE);
         assert_lost(&stats, Loss::ShutDown, tally(2, 7, 30));
         assert_eq!(server.further_requests(), 0);
@@ -188,7 +188,7 @@ fn retry_after_holds_back_all_messages() {
 fn a_message_outlives_a_retry_after_beyond_the_time_of_retries() {
     let server = FaultServer::start([Step::protobuf(429, "Retry-After: 1\r\n", b"")]);
     let mut config = config(server.endpoint());
-    // Less than the server asks for, and more than an exchange takes on a busy machine.
+    // Shorter than the delay that the server requests, and longer than an exchange takes on a busy machine.
     config.retry.total = Duration::from_millis(500);
     let uploader = Uploader::start(config, None, own_threads::spawn).unwrap();
     uploader.submit(message(10, 3));
@@ -244,7 +244,7 @@ fn nobody_waits_for_room_at_a_collector_that_takes_nothing() {
 
 #[test]
 fn a_partial_success_is_recorded_and_never_retried() {
-    // partial_success { rejected_profiles: 2, error_message: "too old" }
+    // Decoded: partial_success { rejected_profiles: 2, error_message: "too old" }.
     let body = b"\x0a\x0b\x08\x02\x12\x07too old";
     let server = FaultServer::start([Step::protobuf(200, "", body), Step::status(200)]);
     let uploader = start(&server);
@@ -263,12 +263,12 @@ fn a_partial_success_is_recorded_and_never_retried() {
 
 #[test]
 fn a_warning_without_anything_rejected_is_a_success() {
-    // partial_success { error_message: "deprecated" }
+    // Decoded: partial_success { error_message: "deprecated" }.
     let (stats, _) = upload_one(vec![Step::protobuf(200, "", b"\x0a\x0c\x12\x0adeprecated")]);
     assert_eq!((stats.sent, stats.partial_answers), (tally(1, 3, 10), 1));
 }
 
-/// A login page of a proxy, for example: each such message counted as delivered.
+/// Regression: a message that was answered by a proxy's login page, for example, was counted as delivered.
 #[test]
 fn a_success_that_is_no_answer_of_otlp_is_a_failure() {
     keep_warnings();
@@ -305,7 +305,7 @@ fn a_success_that_is_no_answer_of_otlp_is_a_failure() {
     }
 }
 
-/// Halves a message, down to pieces of 10 bytes.
+/// Halves a message, down to parts of 10 bytes.
 fn halves() -> Option<Splitter> {
     Some(Box::new(|message: &Message| {
         let half = message.body.len() / 2;
@@ -338,7 +338,7 @@ fn a_message_over_the_limit_is_split_until_it_fits() {
     }
 }
 
-/// The message has two samples: what is lost is the one that is refused alone too.
+/// The message has two samples. Only the sample that the server also rejects alone is lost.
 #[test]
 fn a_json_message_that_is_too_large_is_halved_and_each_sample_counted() {
     let server = FaultServer::start([Step::status(413), Step::status(413)]);
@@ -357,7 +357,7 @@ fn a_json_message_that_is_too_large_is_halved_and_each_sample_counted() {
     assert!(requests.iter().all(|request| request.header("content-type") == ["application/json"]));
     let [all, first, second] = requests.map(|request| request.body);
     assert_eq!(all, whole.body);
-    // Each half is a profile of its own.
+    // Each half is a separate profile.
     let samples = |body: &[u8]| -> Vec<_> {
         let samples = flatten(&decode_json(body).unwrap().data).into_iter();
         samples.map(|sample| FlatSample { profile_id: Vec::new(), ..sample }).collect()
@@ -435,21 +435,21 @@ fn submitting_never_waits_and_the_oldest_goes() {
     for samples in 2..=9 {
         uploader.submit(message(samples as usize, samples));
     }
-    // Every submit has returned while the server still holds the first message.
+    // Every call of submit has returned, although the server still holds the first message.
     assert_eq!(server.held(), 1);
     let stats = uploader.stats();
-    // In flight: 1. Waiting: 7, 8, 9. Dropped: 2 to 6.
+    // Being sent: 1. Waiting: 7, 8, 9. Dropped: 2 to 6.
     assert_eq!(stats.pending, tally(4, 25, 25));
     assert_lost(&stats, Loss::QueueFull, tally(5, 20, 20));
     assert_eq!(stats.accounted(), stats.submitted);
-    // And the shutdown does not wait for the server either.
+    // The shutdown does not wait for the server either.
     let stats = uploader.shutdown(Duration::ZERO);
     assert_eq!(server.held(), 1);
     assert_eq!(stats.pending, Tally::default());
     assert_eq!(stats.lost(Loss::ShutDown), tally(4, 25, 25));
     assert_eq!(stats.lost_by(Fate::Dropped), tally(5, 20, 20));
     assert_eq!(stats.accounted(), stats.submitted);
-    // What comes after is dropped, and counted too.
+    // Messages after the shutdown are dropped, and counted too.
     uploader.submit(message(10, 10));
     assert_eq!(uploader.stats().lost(Loss::Closed), tally(1, 10, 10));
     assert_eq!(uploader.stats().accounted(), uploader.stats().submitted);
@@ -471,7 +471,7 @@ fn memory_is_bounded_by_bytes() {
     assert_lost(&stats, Loss::QueueFull, tally(2, 2, 40 + 101));
 }
 
-/// An endpoint that nobody listens at.
+/// An endpoint at which no server listens.
 fn dead_endpoint() -> Endpoint {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     Endpoint::base(&format!("http://{address}")).unwrap()
@@ -483,7 +483,7 @@ fn a_dead_collector_is_given_up_at_shutdown_without_waiting() {
     for _ in 0..10 {
         uploader.submit(message(10, 3));
     }
-    // A wait until the deadline would be longer than any test may take.
+    // The deadline is later than any test may take.
     let stats = uploader.shutdown(Duration::MAX);
     assert_lost(&stats, Loss::ShutDown, tally(10, 30, 100));
     assert_eq!(stats.accounted(), stats.submitted);
@@ -542,8 +542,8 @@ fn the_exporters_thread_takes_no_signals() {
         })
         .collect();
     assert!(!masks.is_empty());
-    // Threads of other tests are among them, and one that is ending blocks faults too: the unit test of the
-    // spawning looks at those.
+    // Threads of other tests are among these. A thread that is ending also blocks the signals of faults; the
+    // unit test of `own_threads` covers those.
     for mask in masks {
         assert!([libc::SIGPROF, libc::SIGVTALRM, libc::SIGRTMIN()].iter().all(|s| mask & 1 << (s - 1) != 0));
     }
@@ -551,7 +551,7 @@ fn the_exporters_thread_takes_no_signals() {
 
 #[test]
 fn each_kind_of_failure_is_logged_once() {
-    // Other tests of this process log too: the address tells whose line it is.
+    // Other tests of this process also log. The address identifies a line's test.
     keep_warnings();
     let refusal = Step::protobuf(403, "", b"\x12\x0ano\nlicense");
     let steps = [Step::status(503), Step::status(503), refusal.clone(), refusal.clone(), refusal];

@@ -1,8 +1,9 @@
-//! Nothing is allocated in the signal handler: every call of this binary's allocator is compared with the threads
-//! that are inside the handler at that moment.
+//! Checks that the signal handler allocates nothing: for every call of this binary's allocator the test
+//! checks whether the calling thread is inside the handler.
 //!
-//! The handler that the kernel calls is one of this file's, which says that its thread is in a handler and calls
-//! the one that the engine installed. So all of the handler is seen, the decision whose signal it is included.
+//! The kernel calls a handler of this file, which marks its thread as inside a handler and calls the handler
+//! that the engine installed. So the check covers the whole handler, including the decision whose signal it
+//! is.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::{CStr, CString, c_void};
@@ -29,11 +30,12 @@ use otlpprof::signal::safe_load::ProcessMemory;
 use otlpprof::signal::sample::{self, SETUP};
 use parking_lot::Mutex;
 
-/// Calls of the allocator, of whatever kind, by threads that were in the handler.
+/// The number of calls of any kind of the allocator by threads inside the handler.
 static IN_HANDLER: AtomicUsize = AtomicUsize::new(0);
-/// Calls of the handler.
+/// The number of calls of the handler.
 static HANDLED: AtomicUsize = AtomicUsize::new(0);
-/// `pthread_self()` of the threads that are in the handler. It is a register: asking for it allocates nothing.
+/// `pthread_self()` of the threads inside the handler. This value is in a register, so reading it allocates
+/// nothing.
 static THREADS: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
 
 struct Counting;
@@ -42,7 +44,7 @@ struct Counting;
 static ALLOCATOR: Counting = Counting;
 
 fn this_thread() -> u64 {
-    // SAFETY: takes nothing and cannot fail.
+    // SAFETY: pthread_self has no preconditions and cannot fail.
     unsafe { libc::pthread_self() }
 }
 
@@ -53,61 +55,64 @@ fn note_call() {
     }
 }
 
-// SAFETY: the system's allocator, but for the count.
+// SAFETY: every method passes its arguments to the system's allocator unchanged. Counting does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note_call();
-        // SAFETY: the caller's contract is the same.
+        // SAFETY: the caller fulfils the contract of `GlobalAlloc::alloc`, which is also `System`'s.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         note_call();
-        // SAFETY: as above.
+        // SAFETY: the caller fulfils the contract of `GlobalAlloc::dealloc`, and `memory` comes from
+        // `System`.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         note_call();
-        // SAFETY: as above.
+        // SAFETY: the caller fulfils the contract of `GlobalAlloc::alloc_zeroed`, which is also `System`'s.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         note_call();
-        // SAFETY: as above.
+        // SAFETY: the caller fulfils the contract of `GlobalAlloc::realloc`, and `memory` comes from
+        // `System`.
         unsafe { System.realloc(memory, layout, size) }
     }
 }
 
-/// The engine's handler.
+/// The address of the engine's handler.
 static ENGINE: AtomicUsize = AtomicUsize::new(0);
 
-/// Calls the engine's handler, and says that this thread is in it meanwhile.
+/// Calls the engine's handler, and marks this thread as inside it meanwhile.
 extern "C" fn marked(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
     let this = this_thread();
     let place = THREADS
         .iter()
         .find(|thread| thread.compare_exchange(0, this, Ordering::Relaxed, Ordering::Relaxed).is_ok());
-    // SAFETY: `mark_handler` stored the address of a handler with SA_SIGINFO.
+    // SAFETY: `Marking::begin` has stored the address of a handler with SA_SIGINFO, which has this signature.
     let engine: extern "C" fn(i32, *mut libc::siginfo_t, *mut c_void) =
         unsafe { mem::transmute(ENGINE.load(Ordering::Acquire)) };
     HANDLED.fetch_add(1, Ordering::Relaxed);
     engine(signal, info, context);
     match place {
         Some(place) => place.store(0, Ordering::Relaxed),
-        // More threads than places: the count would be worth nothing. Not a panic, which would say nothing here.
-        // SAFETY: abort ends the process, from anywhere.
+        // There are more threads than places, so the count would be invalid. A panic could not be reported
+        // from here.
+        // SAFETY: abort may be called anywhere; it ends the process.
         None => unsafe { libc::abort() },
     }
 }
 
-/// While it lives, [`marked`] stands before the engine's handler.
+/// While this value lives, the kernel calls [`marked`] instead of the engine's handler.
 struct Marking(libc::sigaction, i32);
 
 impl Marking {
     fn begin(signal: i32) -> Self {
-        // SAFETY: all zeroes is a valid sigaction; the calls get valid pointers.
+        // SAFETY: an all-zero sigaction is valid, and all pointers refer to live values.
         unsafe {
             let mut engine: libc::sigaction = mem::zeroed();
             assert_eq!(libc::sigaction(signal, ptr::null(), &raw mut engine), 0);
@@ -123,12 +128,12 @@ impl Marking {
 
 impl Drop for Marking {
     fn drop(&mut self) {
-        // SAFETY: what was there before.
+        // SAFETY: the pointer refers to the action that sigaction returned in `begin`.
         unsafe { libc::sigaction(self.1, &raw const self.0, ptr::null_mut()) };
     }
 }
 
-/// The tests handle real signals, and look at one buffer and one count.
+/// The tests handle real signals and share one buffer and one count, so only one may run at a time.
 static SERIAL: Mutex<()> = Mutex::new(());
 
 const INTERVAL: Duration = Duration::from_micros(200);
@@ -136,26 +141,26 @@ const INTERVAL: Duration = Duration::from_micros(200);
 /// A function of the sample library.
 fn library_function(name: &CStr) -> *mut c_void {
     let path = CString::new(env!("OTLPPROF_DDPROFTEST")).unwrap();
-    // SAFETY: C strings; the library stays loaded.
+    // SAFETY: both names are C strings. The library is never closed, so the address stays valid.
     let found = unsafe { libc::dlsym(libc::dlopen(path.as_ptr(), libc::RTLD_NOW), name.as_ptr()) };
     assert!(!found.is_null(), "{name:?} in {path:?}");
     found
 }
 
-/// Burns below `depth` frames of the sample library.
+/// Burns CPU time below `depth` frames of the sample library.
 fn recurse(depth: u32) {
-    // SAFETY: the function's C type.
+    // SAFETY: the type is that of the C function.
     let recurse: extern "C" fn(u32, u64) -> u64 =
         unsafe { mem::transmute(library_function(c"ddprof_recurse")) };
     recurse(depth, 1_000_000);
 }
 
-/// The engine at work, with the objects of this process published to it.
+/// The running engine, with the objects of this process published to it.
 struct Sampling {
     session: Option<cpu::Session>,
     buffer: &'static SampleBuffer,
     _marking: Marking,
-    /// Kept for the handlers.
+    /// Keeps the object map alive for the handlers.
     _objects: Arc<ObjectMap>,
     counters: Vec<(&'static str, u64)>,
 }
@@ -169,7 +174,7 @@ impl Sampling {
         library_function(c"ddprof_recurse");
         fault::install().unwrap();
         let buffer = buffer::create().unwrap();
-        // SAFETY: the tests of this binary run one after the other.
+        // SAFETY: the buffer has no other drainer, since the tests of this binary run one at a time.
         unsafe { buffer.drain(|_| ()) };
         let objects = registry.refresh().map;
         SETUP.objects.store(Arc::as_ptr(&objects).cast_mut(), Ordering::Release);
@@ -182,13 +187,13 @@ impl Sampling {
         Self { session: Some(session), buffer, _marking: marking, _objects: objects, counters }
     }
 
-    /// How much a counter has grown since the start.
+    /// The growth of a counter since the start.
     fn count(&self, name: &str) -> u64 {
         let value = |counters: &[(&str, u64)]| counters.iter().find(|counter| counter.0 == name).unwrap().1;
         value(&COUNTERS.named()) - value(&self.counters)
     }
 
-    /// Calls `work` until the counter has grown that far.
+    /// Calls `work` until the counter has grown by `count`.
     fn until(&self, counter: &str, count: u64, mut work: impl FnMut()) {
         let deadline = std::time::Instant::now() + Duration::from_secs(60);
         while self.count(counter) < count {
@@ -197,11 +202,11 @@ impl Sampling {
         }
     }
 
-    /// The number of native frames in the buffer that have their raw address and their object, which must agree. This
-    /// empties the buffer.
+    /// The number of native frames in the buffer that have a raw address and an object. Checks that the two
+    /// agree. Empties the buffer.
     fn raw_frames(&self, registry: &ObjectRegistry) -> usize {
         let mut frames = 0;
-        // SAFETY: the tests of this binary run one after the other.
+        // SAFETY: the buffer has no other drainer, since the tests of this binary run one at a time.
         unsafe {
             self.buffer.drain(|drained| {
                 let all = drained.records().flat_map(|record| record.frames);
@@ -221,10 +226,10 @@ impl Sampling {
         frames
     }
 
-    /// The number of frames of the deepest stack in the buffer, which this empties.
+    /// The number of frames of the deepest stack in the buffer. Empties the buffer.
     fn deepest(&self) -> usize {
         let mut deepest = 0;
-        // SAFETY: the tests of this binary run one after the other.
+        // SAFETY: the buffer has no other drainer, since the tests of this binary run one at a time.
         unsafe {
             self.buffer.drain(|drained| {
                 deepest = drained.records().map(|record| record.frames.len()).fold(deepest, usize::max);
@@ -242,7 +247,7 @@ impl Drop for Sampling {
     }
 }
 
-/// Runs `scenario` and fails if the allocator was called in the handler meanwhile.
+/// Runs `scenario`, and fails if the allocator is called in the handler meanwhile.
 fn without_allocation(scenario: impl FnOnce()) {
     let _guard = SERIAL.lock();
     let (allocated, handled) = (IN_HANDLER.load(Ordering::Relaxed), HANDLED.load(Ordering::Relaxed));
@@ -271,7 +276,7 @@ fn deep_stacks_with_remote_frames_to_the_end_of_pool_and_buffer() {
         let sampling = Sampling::start(&registry, true, 2048);
         sampling.until("samples_taken", 50, || recurse(400));
         assert!(sampling.deepest() > 400);
-        // Nothing is drained from here on.
+        // From here on the buffer is not drained.
         sampling.until("remote_pool_exhausted", 1000, || recurse(400));
         sampling.until("samples_dropped", 100, || recurse(400));
         assert!(sampling.raw_frames(&registry) >= 1000, "frames that the pool had no slot for are kept");
@@ -286,7 +291,7 @@ fn deep_stacks_without_remote_frames_to_the_end_of_the_buffer() {
         assert!(sampling.deepest() > 400);
         sampling.until("samples_dropped", 100, || recurse(1000));
         let reasons = ["held", "full", "not_ready", "small_stack"];
-        // The handler goes on counting.
+        // The handler continues to count during these reads.
         let before = sampling.count("samples_dropped");
         let [held, full, not_ready, small_stack] =
             reasons.map(|why| sampling.count(&format!("samples_dropped_{why}")));
@@ -311,7 +316,7 @@ fn stacks_that_are_cut() {
     });
 }
 
-/// On a small stack for signals, too, which reading call frame information in place once left.
+/// Also on a small alternate stack: reading call frame information in place once overran one.
 #[test]
 fn objects_whose_unwind_tables_are_not_there_yet() {
     without_allocation(|| {
@@ -324,13 +329,15 @@ fn objects_whose_unwind_tables_are_not_there_yet() {
     });
 }
 
-/// A sample on it would go past its end, onto the page that nobody may touch: it is taken on one of the handlers' own stacks.
-/// A fault in it does not come over the handler, though Rust's own handler of faults asks for the alternate stack.
+/// A sample on this stack would extend beyond its end, onto an inaccessible page. So the sample is taken on
+/// one of the handlers' own stacks. A fault during the sample does not overwrite the handler's frames,
+/// although Rust's own handler of faults requests the alternate stack.
 #[test]
 fn a_stack_for_signals_that_is_too_small_is_left() {
     static FAULTED: AtomicUsize = AtomicUsize::new(0);
     unsafe fn take(thread: &ThreadRecord, context: *mut c_void, weight: u64) {
-        // SAFETY: as `cpu::start` calls it.
+        // SAFETY: the arguments are those with which the engine calls this function, and `take_cpu` has the
+        // same contract.
         unsafe { sample::take_cpu(thread, context, weight) };
         let is_loaded = ProcessMemory.load_u64(0x1000).is_some();
         FAULTED.fetch_add(usize::from(!is_loaded), Ordering::Relaxed);
@@ -349,14 +356,15 @@ fn a_stack_for_signals_that_is_too_small_is_left() {
     });
 }
 
-/// Runs `body` with a stack for signals that has so many bytes beside the kernel's own frame, above a page that nobody may
-/// touch.
+/// Runs `body` with an alternate signal stack that has `bytes` bytes in addition to the kernel's own frame.
+/// An inaccessible page lies below it.
 fn on_alternate_stack(bytes: usize, body: impl FnOnce()) {
     on_stack_of((bytes + kernel_frame_bytes()).next_multiple_of(16), body);
 }
 
-/// How many bytes the kernel takes for a signal's frame, 1 to 3.4 KiB by what registers the processor has. What it tells
-/// (AT_MINSIGSTKSZ) has room besides for those that nobody has who has not asked for them (8 KiB for AMX).
+/// The number of bytes of the kernel's signal frame: 1 to 3.4 KiB, depending on the processor's registers.
+/// The value that the kernel reports (AT_MINSIGSTKSZ) includes room for registers that only threads have that
+/// request them (8 KiB for AMX).
 fn kernel_frame_bytes() -> usize {
     const SIGNAL: i32 = libc::SIGUSR2;
     static BELOW: AtomicUsize = AtomicUsize::new(0);
@@ -366,7 +374,8 @@ fn kernel_frame_bytes() -> usize {
     }
     let mut top = 0;
     on_stack_of(64 << 10, || {
-        // SAFETY: the handler stores a number, and is taken back.
+        // SAFETY: all pointers refer to live values. The handler only stores a number, and is removed
+        // afterwards.
         unsafe {
             let mut stack: libc::stack_t = mem::zeroed();
             assert_eq!(libc::sigaltstack(ptr::null(), &raw mut stack), 0);
@@ -382,10 +391,11 @@ fn kernel_frame_bytes() -> usize {
     top - BELOW.load(Ordering::Relaxed)
 }
 
-/// Runs `body` with a stack for signals of this size.
+/// Runs `body` with an alternate signal stack of this size.
 fn on_stack_of(size: usize, body: impl FnOnce()) {
     let pages = 4096 + size.next_multiple_of(4096);
-    // SAFETY: fresh pages, of which the lowest is shut and the stack takes the highest, until it is taken back.
+    // SAFETY: the pages are freshly mapped. The lowest page is made inaccessible; the stack is at the upper
+    // end, and stays mapped until the previous stack is restored.
     unsafe {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         let memory = libc::mmap(ptr::null_mut(), pages, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
@@ -400,14 +410,14 @@ fn on_stack_of(size: usize, body: impl FnOnce()) {
     }
 }
 
-/// Code in no object makes the handler wake the thread that looks for new objects.
+/// Code outside all objects makes the handler wake the thread that searches for new objects.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn code_in_no_object() {
-    // again: dec rdi; jnz again; ret
+    // The instructions are: again: dec rdi; jnz again; ret.
     const LOOP: [u8; 6] = [0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3];
     without_allocation(|| {
-        // SAFETY: a fresh mapping, into which the code fits.
+        // SAFETY: the mapping is fresh and executable, and the code fits in it.
         let code: extern "C" fn(u64) = unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
             let access = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
@@ -425,13 +435,13 @@ fn code_in_no_object() {
     });
 }
 
-/// The proof that the count sees what it is there for.
+/// Verifies that the count detects an allocation in a handler.
 #[test]
 fn an_allocation_in_a_handler_is_counted() {
     static BURNING: AtomicU64 = AtomicU64::new(0);
 
     unsafe fn allocate(_: &ThreadRecord, _: *mut c_void, _: u64) {
-        // Any other thread may be inside malloc, and would wait for itself.
+        // Only the burning thread may allocate: any other thread may be inside malloc, and would deadlock.
         if BURNING.load(Ordering::Acquire) == this_thread() {
             std::hint::black_box(Box::new(1));
         }
@@ -440,7 +450,7 @@ fn an_allocation_in_a_handler_is_counted() {
     let _guard = SERIAL.lock();
     let before = IN_HANDLER.load(Ordering::Relaxed);
     let recurse_of_library: extern "C" fn(u32, u64) -> u64 =
-        // SAFETY: the function's C type.
+        // SAFETY: the type is that of the C function.
         unsafe { mem::transmute(library_function(c"ddprof_recurse")) };
     let config = Config { interval: INTERVAL, ..Config::default() };
     let session = cpu::start(&config, allocate).unwrap();
@@ -452,6 +462,6 @@ fn an_allocation_in_a_handler_is_counted() {
         BURNING.store(0, Ordering::Release);
     }
     session.stop();
-    // Each box is allocated and freed.
+    // Each box is allocated and freed, which counts twice.
     assert!(IN_HANDLER.load(Ordering::Relaxed) - before >= 20);
 }

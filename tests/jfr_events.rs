@@ -1,4 +1,4 @@
-//! Going through a chunk's events, with and without those of some types.
+//! Iteration over a chunk's events, with and without the events of some types.
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
@@ -22,7 +22,7 @@ fn offsets(chunk: Chunk<'_>) -> BTreeMap<usize, Vec<u64>> {
     offsets
 }
 
-/// Passes all types but one, each in turn, and holds it to what there is.
+/// For each type, skips the events of all other types, and compares the result with all events.
 fn check(label: &str, recording: &[u8]) {
     for chunk in Chunks::new(recording) {
         let chunk = chunk.unwrap();
@@ -51,7 +51,7 @@ fn passed_events_are_counted_and_the_others_are_all_there() {
     }
 }
 
-/// Behind an event of a type that the metadata does not describe there is another that is to be passed.
+/// The event of an unknown type is followed by one whose type is skipped.
 #[test]
 fn an_event_of_no_known_type_hides_none_that_is_to_be_passed() {
     const TYPES: [TypeOf; 4] = [
@@ -73,9 +73,10 @@ fn an_event_of_no_known_type_hides_none_that_is_to_be_passed() {
     check("made by hand", &recording);
 }
 
-/// Datadog's profiler leaves `truncated` out of a stack without frames.
-/// Regression: the next stack's key was read as its number of frames, and all constants behind were lost, methods and names
-/// among them.
+/// Datadog's profiler omits `truncated` for a stack without frames.
+///
+/// Regression: the next stack's key was read as its number of frames. All following constants were lost,
+/// methods and names among them.
 #[test]
 fn stacks_without_frames_may_have_no_first_field() {
     const FIRST_KEY: i64 = 1 << 32;
@@ -119,7 +120,7 @@ fn stacks_without_frames_may_have_no_first_field() {
     }
 }
 
-/// What is known of a chunk's types is not taken for those of another that has different ones.
+/// The cached types of one chunk are not used for another chunk with different types.
 #[test]
 fn each_chunk_has_the_types_that_it_tells() {
     let by_name = |wanted: &str| recordings(|name| name == wanted).remove(0).1;

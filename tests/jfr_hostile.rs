@@ -1,5 +1,5 @@
-//! Recordings that are made to cost more than they have bytes: what their conversion allocates, and how much it looks at,
-//! has a bound.
+//! Recordings crafted so that their cost exceeds their size. The memory and the work of their conversion are
+//! bounded.
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
@@ -16,7 +16,7 @@ use otlpprof::jfr::error::Problem;
 use otlpprof::jfr::push::PushParser;
 use peak_support::{MIB, SERIAL, peak_of};
 
-/// How many events of a recording became samples.
+/// The number of events that became samples.
 fn converted(converter: &JfrToOtlp) -> u64 {
     converter.counts().map(|(_, count)| count.converted).sum()
 }
@@ -24,7 +24,7 @@ fn converted(converter: &JfrToOtlp) -> u64 {
 const SMALL: Shape =
     Shape { events: 9, depth: 3, repeated_percent: 50, contexts: 2, remote_frames: 0, compressed: true };
 
-/// A file of 2 GiB that begins with these bytes, and is zeroes else.
+/// A file of 2 GiB that begins with these bytes; the rest is zeros.
 fn sparse(begin: &[u8]) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().unwrap();
     let mut to: &File = file.as_file();
@@ -33,7 +33,8 @@ fn sparse(begin: &[u8]) -> tempfile::NamedTempFile {
     file
 }
 
-/// What a file of 2 GiB that begins with `begin` gives: peak, events, the error's offset. Read whole and bit by bit.
+/// The results for a file of 2 GiB that begins with `begin`, read as a whole and in parts: the peak of memory
+/// in bytes, the number of converted events, and the error's offset.
 fn two_gibibytes(begin: &[u8]) -> [(usize, u64, Option<u64>); 2] {
     let file = sparse(begin);
     let mut converter = JfrToOtlp::new(ConvertOptions::default());
@@ -70,7 +71,8 @@ fn what_is_behind_a_chunk_that_cannot_be_read_on_is_not_taken_into_memory() {
     let _serial = SERIAL.lock();
     let good = recording(SMALL);
     let at = good.len() as u64 * 2;
-    // Not finished; of an impossible size; of a size that is all but for ever; shorter than a header.
+    // An unfinished chunk; an impossible size; a nearly infinite size; a size of 2 GiB; and a size below the
+    // header's.
     for (place, bytes) in [
         (64, vec![7]),
         (8, (-1i64).to_be_bytes().to_vec()),
@@ -87,7 +89,7 @@ fn what_is_behind_a_chunk_that_cannot_be_read_on_is_not_taken_into_memory() {
     }
 }
 
-/// Types that events and stacks consist of, by their ids.
+/// The ids of the types that events and stacks consist of.
 const CLASS: i64 = 21;
 const METHOD: i64 = 22;
 const FRAME: i64 = 25;
@@ -125,7 +127,8 @@ fn sample_of(out: &mut Writer, stack: i64) {
     });
 }
 
-/// What the conversion of a recording needs at once, the first problem, and the converter. The recording has at most a MiB.
+/// Converts a recording of at most 1 MiB. Returns the peak of memory in bytes, the first problem, and the
+/// converter.
 fn conversion(bytes: &[u8]) -> (usize, Option<Problem>, JfrToOtlp) {
     assert!(bytes.len() <= MIB, "{} bytes", bytes.len());
     let mut converter = JfrToOtlp::new(ConvertOptions::default());
@@ -234,7 +237,7 @@ fn fields_of_a_context_do_not_each_take_a_table_of_all_values() {
     let (peak, problem, mut converter) = conversion(&bytes);
     assert!(peak < 128 * MIB, "{peak} bytes");
     assert_eq!((problem, converted(&converter)), (None, 1));
-    // The first 32.
+    // The first 32 contexts.
     let strings = converter.convert().tables.strings;
     assert!(strings.find("f31").is_some() && strings.find("f32").is_none());
 }
@@ -263,15 +266,16 @@ fn a_list_of_resource_attributes_is_taken_up_to_a_number() {
     );
     let (_, problem, mut converter) = conversion(&bytes);
     let resource = converter.convert().resource;
-    // And the service's name.
+    // 128 listed attributes, and the service's name.
     assert_eq!((problem, resource.attributes().len()), (None, 129));
     assert!(resource.get("k127").is_some() && resource.get("k128").is_none());
 }
 
-/// What a parser has looked at of a chunk that is not finished, and how many events it has delivered by then.
+/// The number of values of an unfinished chunk that a parser has checked, and the number of events that it
+/// has delivered so far.
 fn looked_at(bytes: &mut [u8]) -> (u64, usize) {
     assert!(bytes.len() <= MIB, "{} bytes", bytes.len());
-    // Not finished, and of no size.
+    // An unfinished chunk without a size.
     bytes[8..16].fill(0);
     bytes[64] = 1;
     let (mut parser, mut delivered) = (PushParser::new(), 0);
@@ -279,7 +283,7 @@ fn looked_at(bytes: &mut [u8]) -> (u64, usize) {
     (parser.looked_at(), delivered)
 }
 
-/// A checkpoint that a flush has written, with one pool.
+/// A checkpoint of a flush, with one pool.
 fn flush(out: &mut Writer, of: i64, keys: std::ops::Range<i64>, write: impl Fn(&mut Writer, i64)) {
     out.event(1, |out| {
         out.checkpoint(0, 1);
@@ -315,7 +319,7 @@ fn an_event_that_waits_for_a_constant_is_not_looked_at_with_each_flush() {
     );
     let (looked_at, delivered) = looked_at(&mut bytes);
     assert_eq!(delivered as i64, EVENTS / 2);
-    // Twice, and at their fields and what these refer to.
+    // Each event is checked twice, together with its fields and the values that they refer to.
     assert!(looked_at < 20 * EVENTS as u64, "{looked_at} values");
 }
 
@@ -335,7 +339,8 @@ fn what_many_events_refer_to_is_not_gone_through_for_each() {
         ],
     );
     let types = [&TYPES[..], &[FRAME_OF_METHOD, both]].concat();
-    // All refer to one stack that is known, or lacks the last of its methods, and each to a class that never comes.
+    // All events refer to one stack. It is known, or lacks the last of its methods. Each event also refers to
+    // a class that is never written.
     for lacks in [false, true] {
         let mut bytes = crafted(
             &types,
@@ -382,7 +387,7 @@ fn an_event_whose_constants_come_one_by_one_waits_for_the_end() {
                 (1..=METHODS).for_each(|method| out.long(method));
             });
             for method in 1..=METHODS {
-                // One more of the same stack, so that somebody asks again.
+                // Another event with the same stack, so that the stack is checked again.
                 sample_of(out, 1);
                 flush(out, METHOD, method..method + 1, |out, _| {
                     out.long(0);

@@ -1,5 +1,5 @@
-//! What the metadata of recordings of every JDK says of types, their fields, annotations and settings is what the JDK's own
-//! reader says.
+//! Metadata of recordings of every JDK, compared with the JDK's own reader: types, fields, annotations and
+//! settings.
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
@@ -14,8 +14,9 @@ use otlpprof::jfr::metadata::Metadata;
 use otlpprof::jfr::recording::Chunks;
 use otlpprof::jfr::types::{Annotation, Setting, Type};
 
-/// What settings of the recorded program's events are unless they are set: what their annotations say, and else what JDK 25
-/// `jdk.jfr.internal.EventControl.defineEnabled` and the like have (`DEFAULT_VALUE` in `jdk.jfr.internal.settings`).
+/// The default values of the settings of the recorded program's events: from their annotations, otherwise
+/// from JDK 25's `jdk.jfr.internal.EventControl.defineEnabled` and similar methods (`DEFAULT_VALUE` in
+/// `jdk.jfr.internal.settings`).
 const OF_PROGRAM: [&str; 6] = [
     "programs.EveryField\tenabled\ttrue",
     "programs.EveryField\tstackTrace\ttrue",
@@ -25,7 +26,7 @@ const OF_PROGRAM: [&str; 6] = [
     "programs.Late\tthreshold\t0 ns",
 ];
 
-/// What is said of the types of each chunk.
+/// The results of `tell` for the types of all chunks.
 fn told<T: Ord>(recording: &[u8], tell: impl Fn(&Metadata, &Type) -> Vec<T>) -> BTreeSet<T> {
     let chunks = Chunks::new(recording).map(Result::unwrap).collect::<Vec<_>>();
     let metadata = chunks.iter().map(|chunk| chunk.contents().metadata());
@@ -38,12 +39,13 @@ fn run(program: &Path, arguments: &[&Path]) -> String {
     String::from_utf8(ran.stdout).unwrap()
 }
 
-/// The name behind the last dot.
+/// The part of the name after the last dot.
 fn short(name: &str) -> &str {
     name.rsplit('.').next().unwrap()
 }
 
-/// The values of an annotation, each with the name of its field, as `quote` has texts and `brackets` a list.
+/// The values of an annotation, each with the name of its field. Texts are enclosed in `quote`, lists in the
+/// brackets.
 fn values(
     metadata: &Metadata,
     of: &Annotation,
@@ -71,7 +73,7 @@ fn values(
     fields.map(|field| (field.name.to_string(), value_of(field))).collect()
 }
 
-/// As JDK 25 `jdk.jfr.internal.tool.PrettyWriter.printAnnotations` has them.
+/// Annotations in the format of JDK 25's `jdk.jfr.internal.tool.PrettyWriter.printAnnotations`.
 fn annotations(metadata: &Metadata, all: &[Annotation], indent: &str) -> String {
     let mut text = String::new();
     for annotation in all.iter().filter(|annotation| &*annotation.type_name != "jdk.jfr.Name") {
@@ -86,7 +88,7 @@ fn annotations(metadata: &Metadata, all: &[Annotation], indent: &str) -> String 
     text
 }
 
-/// As JDK 25 `jdk.jfr.internal.tool.PrettyWriter.printType` has a type.
+/// A type in the format of JDK 25's `jdk.jfr.internal.tool.PrettyWriter.printType`.
 fn pretty(metadata: &Metadata, of: &Type) -> String {
     let mut text = String::new();
     if of.name.contains('.') {
@@ -96,7 +98,7 @@ fn pretty(metadata: &Metadata, of: &Type) -> String {
     let extends = of.super_type.as_ref().map_or(String::new(), |of| format!(" extends {of}"));
     writeln!(text, "class {}{extends} {{", short(&of.name)).unwrap();
     let fields = of.fields.iter().map(|field| {
-        // What stands for its only field is shown as that.
+        // A type that stands for its only field is shown as the type of this field.
         let of = metadata.find_by_name(&field.type_name).map(|of| metadata.get(of));
         let simple = of.filter(|of| of.is_simple).and_then(|of| of.fields.first());
         let type_name = simple.map_or(&field.type_name, |only| &only.type_name);
@@ -109,7 +111,7 @@ fn pretty(metadata: &Metadata, of: &Type) -> String {
     text
 }
 
-/// The first that only one side has, with what the other says of the same.
+/// Fails with the first text that only one side has, and the corresponding text of the other side.
 fn assert_same(name: &str, ours: &BTreeSet<String>, theirs: &BTreeSet<String>) {
     let [our, their] = [ours.difference(theirs).next(), theirs.difference(ours).next()];
     if our.is_some() || their.is_some() {
@@ -161,7 +163,7 @@ fn settings_are_those_that_the_jdk_reads() {
     }
 }
 
-/// The JVM that has made a recording, alive, says it itself.
+/// The JVM that made the recording prints its own defaults.
 #[test]
 fn settings_that_are_not_set_are_what_the_jvm_itself_has_them_be() {
     let classes = env!("OTLPPROF_TEST_CLASSES");

@@ -1,5 +1,5 @@
-//! Recordings of every JDK and of other profilers: each event, every field and stack of it, is what the JDK's own reader
-//! says, or JDK Mission Control's where the JDK refuses.
+//! Recordings of every JDK and of other profilers: every field and stack of each event, compared with the
+//! JDK's own reader, or with JDK Mission Control if the JDK refuses the recording.
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
@@ -16,18 +16,18 @@ use otlpprof::jfr::recording::Chunks;
 use otlpprof::jfr::values::Value as Jfr;
 use serde_json::Value;
 
-/// A thread of the recorded program, with characters of one, two, three and four bytes in its name.
+/// The name of a thread in the recorded program. Its UTF-8 has characters of one, two, three and four bytes.
 const THREAD: &str = "computing-\u{e4}\u{20ac}\u{1f400}";
 
-/// Whose clock the times of a chunk are by.
+/// The clock by which the times of a chunk are printed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Clocks {
     Own,
-    /// The first chunk's, from which the JDK takes the times of all chunks.
+    /// The first chunk's clock, which the JDK uses for all chunks.
     First,
 }
 
-/// Every event of a recording that is whole, printed, in order.
+/// Every event of a complete recording, printed, in order.
 fn printed(name: &str, bytes: &[u8], clocks: Clocks) -> Vec<String> {
     let mut events = Vec::new();
     let mut first = None;
@@ -47,7 +47,7 @@ fn printed(name: &str, bytes: &[u8], clocks: Clocks) -> Vec<String> {
     events
 }
 
-/// Fails with the first event that only one side has, from a little before where it differs.
+/// Fails with the first event that only one side has. Shows it from a little before the difference.
 fn assert_same(name: &str, ours: &[String], theirs: &[String]) {
     let differs = |&at: &usize| ours.get(at) != theirs.get(at);
     let Some(at) = (0..ours.len().max(theirs.len())).find(differs) else { return };
@@ -63,7 +63,7 @@ fn assert_same(name: &str, ours: &[String], theirs: &[String]) {
     );
 }
 
-/// HotSpot writes names of threads as modified UTF-8, which neither the JDK nor JMC reads as such.
+/// HotSpot writes thread names as modified UTF-8. Neither the JDK nor JMC decodes this form.
 fn with_name_of_thread(theirs: &mut [String]) {
     for event in &mut *theirs {
         *event = event.replace("computing-\u{e4}\u{20ac}\u{fffd}\u{fffd}", THREAD);
@@ -92,7 +92,7 @@ fn recordings_with_stacks_of_all_kinds_are_what_the_jdk_reads() {
 
 #[test]
 fn deep_stacks_in_several_chunks_are_what_the_jdk_reads() {
-    // The oldest and the newest: each takes the JDK seconds.
+    // Only the oldest and the newest JDK, since the JDK's reader needs seconds for each.
     compare(|name| name.ends_with("-deep") && ["11-", "25-"].iter().any(|of| name.starts_with(of)));
     for (name, bytes) in recordings(|name| name.ends_with("-deep")) {
         let chunks = Chunks::new(&bytes).map(Result::unwrap).collect::<Vec<_>>();
@@ -135,8 +135,8 @@ fn recordings_of_other_profilers_are_what_the_jdk_reads() {
     compare(|name| ["async-profiler", "async-profiler-both"].contains(&name));
 }
 
-/// Chunk by chunk: where the types stay the same, the JDK goes on with the constants of the chunk before, such as the names
-/// that threads had then.
+/// Compares each chunk separately: if the types stay the same, the JDK continues with the previous chunk's
+/// constants, such as former names of threads.
 #[test]
 fn each_chunk_of_other_profilers_is_what_the_jdk_reads() {
     for (name, bytes) in recordings(|name| ["async-profiler-chunks", "async-profiler-sync"].contains(&name)) {
@@ -161,7 +161,7 @@ fn each_chunk_of_other_profilers_is_what_the_jdk_reads() {
     }
 }
 
-/// The JDK counts these events but refuses to read them: the pool of strings is empty.
+/// The JDK counts these events but refuses to read them, since the string pool is empty.
 #[test]
 fn datadogs_recordings_have_the_events_that_the_jdk_counts() {
     for (name, bytes) in recordings(|name| name == "datadog") {
@@ -186,7 +186,7 @@ fn datadogs_recordings_have_the_events_that_the_jdk_counts() {
     }
 }
 
-/// Each event as JMC reads it; `None`, said loudly, where it cannot be had.
+/// Each event as JMC reads it. `None`, with a report that the test is skipped, if JMC cannot run.
 fn read_by_jmc(recording: &Path) -> Option<Vec<String>> {
     let java = jfr_program().map(|jfr| jfr.with_file_name("java")).ok_or("no JDK to run JMC with".to_owned());
     match java.and_then(|java| jmc_json::printed_by_jmc(&java, recording)) {
@@ -201,7 +201,7 @@ fn read_by_jmc(recording: &Path) -> Option<Vec<String>> {
     }
 }
 
-/// Each event of a recording that is whole, as [`read_by_jmc`] has it.
+/// Each event of a complete recording, in the format of [`read_by_jmc`].
 fn of_jmc(bytes: &[u8]) -> Vec<String> {
     let chunks = Chunks::new(bytes).map(Result::unwrap).collect::<Vec<_>>();
     let events = chunks.iter().flat_map(|chunk| chunk.contents().events());
@@ -210,7 +210,7 @@ fn of_jmc(bytes: &[u8]) -> Vec<String> {
     events
 }
 
-/// JDK Mission Control reads them, where the JDK does not.
+/// JDK Mission Control reads these recordings, which the JDK refuses.
 #[test]
 fn datadogs_recordings_are_what_jmc_reads() {
     for (name, bytes) in recordings(|name| name == "datadog") {
@@ -223,8 +223,8 @@ fn datadogs_recordings_are_what_jmc_reads() {
     }
 }
 
-/// No JVM leaves integers uncompressed, and the JDK takes all for compressed whatever a header says (JDK 25
-/// `jdk.jfr.internal.consumer.RecordingInput.readInt`); JMC reads both.
+/// No JVM writes uncompressed integers. The JDK takes all integers as compressed, whatever the header says
+/// (JDK 25 `jdk.jfr.internal.consumer.RecordingInput.readInt`). JMC reads both encodings.
 #[test]
 fn recordings_made_by_hand_are_what_others_read_in_both_encodings_of_integers() {
     let mut read = Vec::new();
@@ -244,7 +244,7 @@ fn recordings_made_by_hand_are_what_others_read_in_both_encodings_of_integers() 
         if let Some(theirs) = read_by_jmc(file.path()) {
             assert_same(label, &of_jmc(&bytes), &theirs);
         }
-        // The last is of the library that the remote frames are in.
+        // The last event describes the library of the remote frames.
         assert_eq!(ours.len(), 61, "{label}");
         read.push((bytes.len(), ours));
     }
@@ -252,7 +252,8 @@ fn recordings_made_by_hand_are_what_others_read_in_both_encodings_of_integers() 
     assert_same("compressed and not", &read[0].1, &read[1].1);
 }
 
-/// The JDK takes the times of all chunks from the first one's clock, so the single files are what to compare with.
+/// The JDK computes the times of all chunks by the first chunk's clock. So the single files are the
+/// reference.
 #[test]
 fn recordings_one_behind_the_other_are_read_as_each() {
     let singles = recordings(|name| name.starts_with("chunks."));

@@ -1,4 +1,5 @@
-//! Recordings that come bit by bit, are cut, or damaged: the same events as from the whole file, and never a panic.
+//! Recordings that arrive in parts, are truncated, or are corrupt: the parser delivers the same events as
+//! from the whole file, and never panics.
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
@@ -15,7 +16,7 @@ use proptest::prelude::*;
 const SMALL: Shape =
     Shape { events: 9, depth: 3, repeated_percent: 50, contexts: 2, remote_frames: 0, compressed: true };
 
-/// Offsets of events, and what is in those that are read whole.
+/// The offsets of the events of a recording that is read as a whole and, if `text` is set, their contents.
 fn whole(bytes: &[u8], text: bool) -> (Vec<(u64, String)>, Option<otlpprof::jfr::error::JfrError>) {
     let (mut events, mut problem) = (Vec::new(), None);
     for chunk in Chunks::new(bytes) {
@@ -36,7 +37,7 @@ fn whole(bytes: &[u8], text: bool) -> (Vec<(u64, String)>, Option<otlpprof::jfr:
     (events, problem)
 }
 
-/// The same by pushes of the lengths given, again and again.
+/// The result of [`whole`], by pushes of these lengths, used cyclically.
 fn pushed(
     bytes: &[u8],
     text: bool,
@@ -54,12 +55,12 @@ fn pushed(
         rest = later;
     }
     problem = problem.or(parser.finish(&mut take).err());
-    // Events that refer to what comes later are delivered after others.
+    // Events that refer to later constants are delivered after others.
     events.sort_unstable();
     (events, problem)
 }
 
-/// Reads everything that there is, without a look at it.
+/// Reads every value, without examining it.
 fn read_all(bytes: &[u8]) {
     fn read(value: Value<'_>, chunk: otlpprof::jfr::chunk::Chunk<'_>, level: usize) {
         let _ = chunk.text(value);
@@ -121,7 +122,7 @@ fn recordings_come_in_pieces_with_all_that_they_refer_to() {
     }
 }
 
-/// A JVM that flushes makes its events known before the chunk ends.
+/// A JVM that flushes allows delivery before the chunk ends.
 #[test]
 fn flushed_segments_are_delivered_before_the_chunk_ends() {
     for (name, bytes) in recordings(|name| name.starts_with("17-") && name.ends_with("-killed")) {
@@ -132,7 +133,7 @@ fn flushed_segments_are_delivered_before_the_chunk_ends() {
     }
 }
 
-/// Their checkpoints do not say HEADER, and the first come before the metadata.
+/// Checkpoints of native images lack the bit HEADER, and the first ones precede the metadata.
 #[test]
 fn flushes_of_native_images_are_delivered_as_they_come() {
     let shape = Shape { events: 20, ..SMALL };

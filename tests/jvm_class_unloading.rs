@@ -1,4 +1,4 @@
-//! Methods keep their names when their classes unload and their memory is used again, on every JVM.
+//! On every JVM, methods keep their names when their classes unload and their memory is reused.
 
 mod jvm_support;
 
@@ -18,13 +18,13 @@ use otlpprof::signal::safe_load::ProcessMemory;
 const CLASSES: i32 = 600;
 const CLASSES_PER_COLLECTION: i32 = 50;
 
-/// A method that was seen: its address, and what Java calls it.
+/// A method that was seen: its address, and its name in Java.
 struct Seen {
     method: u64,
     name: String,
 }
 
-/// What the agent's drainer would hold.
+/// The data that the agent's drainer would have.
 struct Storm {
     methods: MethodTable,
     unresolved: Vec<Seen>,
@@ -36,7 +36,7 @@ struct Storm {
 static STORM: Mutex<Option<Storm>> = Mutex::new(None);
 
 impl Storm {
-    /// What a collection's start asks for. Nothing in it calls the VM.
+    /// The work of the callback at a collection's start. It does not call the VM.
     fn resolve_all(&mut self) {
         for seen in std::mem::take(&mut self.unresolved) {
             match self.methods.resolve(&ProcessMemory, seen.method) {
@@ -84,11 +84,12 @@ fn child_unloads_classes() {
     jvm.jvmti.add_capabilities(wanted).unwrap();
     let callbacks =
         EventCallbacks { garbage_collection_start: Some(on_collection_start), ..EventCallbacks::default() };
-    // SAFETY: the callback is valid for ever; a poisoned lock would abort the process, which fails the test.
+    // SAFETY: the callback is a static function. A poisoned lock would abort the process, which fails the
+    // test.
     unsafe { jvm.jvmti.set_event_callbacks(&callbacks) }.unwrap();
     jvm.jvmti.set_event_enabled(Event::GarbageCollectionStart, true).unwrap();
 
-    // SAFETY: the environment is this thread's.
+    // SAFETY: `jvm.env` belongs to this thread.
     unsafe { define_and_drop_classes(&Java::new(jvm.env)) };
 
     let mut guard = STORM.lock().unwrap();
@@ -99,20 +100,20 @@ fn child_unloads_classes() {
     for (id, name) in &storm.resolved {
         let info = storm.methods.get(*id).unwrap();
         assert_eq!(&format!("{}.{}", info.class.name, info.name), name);
-        // Number 42 is burn00042, in line 42 of Storm00042.java.
+        // Class number 42 has the method burn00042, in line 42 of Storm00042.java.
         let number = &name[name.len() - 5..];
         assert_eq!(info.class.source_file.as_deref(), Some(format!("Storm{number}.java").as_str()));
         assert_eq!(storm.methods.line_of(*id, 0), number.parse::<u32>().unwrap());
     }
     let reused = storm.names_by_address.values().filter(|names| names.len() > 1).count();
     eprintln!("{reused} of {} addresses were used again", storm.names_by_address.len());
-    // ZGC of 11 unloads no class.
+    // JDK 11's ZGC does not unload classes.
     let unloads =
         layout.java_version > 11 || !std::env::var("OTLPPROF_TEST_JVM_OPTIONS").unwrap().contains("ZGC");
     assert!(reused > 0 || !unloads, "no memory was used again: nothing was tested");
 }
 
-/// The Java side of the storm.
+/// The Java classes and methods of the test.
 struct Java {
     env: *mut JNIEnv,
     storm_class: jclass,
@@ -131,7 +132,8 @@ impl Java {
     ///
     /// `env` must be the current thread's.
     unsafe fn new(env: *mut JNIEnv) -> Self {
-        // SAFETY: all names exist; a null ID fails the test at its first use.
+        // SAFETY: by this function's contract `env` is the current thread's. All names exist; a null ID fails
+        // the test at its first use.
         unsafe {
             let jni = &(**env).v1_2;
             let class = |name: &CStr| {
@@ -167,7 +169,8 @@ impl Java {
     /// `string` must be a live reference.
     unsafe fn text(&self, string: jstring) -> String {
         let env = self.env;
-        // SAFETY: the characters are released after they are copied.
+        // SAFETY: by this function's contract `string` is live. The characters are copied before they are
+        // released.
         unsafe {
             let chars = ((**env).v1_2.GetStringUTFChars)(env, string, null_mut());
             let text = CStr::from_ptr(chars).to_str().unwrap().to_owned();
@@ -176,15 +179,15 @@ impl Java {
         }
     }
 
-    /// Defines class `number` in a loader of its own and drops both.
+    /// Defines class `number` in a class loader of its own, and drops both.
     ///
     /// # Safety
     ///
     /// Must run on the thread of `env`.
     unsafe fn see_class(&self, number: i32) -> Seen {
         let env = self.env;
-        // SAFETY: all references are of the frame that is popped at the end. Until 25 a jmethodID points to the
-        // `Method*`.
+        // SAFETY: by this function's contract `env` is this thread's. All references belong to the local
+        // frame that is popped at the end. In JDKs before 25 a jmethodID points to the `Method*`.
         unsafe {
             let jni = &(**env).v1_2;
             assert_eq!((jni.PushLocalFrame)(env, 16), 0);
@@ -215,12 +218,13 @@ impl Java {
 unsafe fn define_and_drop_classes(java: &Java) {
     let env = java.env;
     for number in 1..=CLASSES {
-        // SAFETY: the caller's promise.
+        // SAFETY: by this function's contract this is the thread of `java`'s environment.
         let seen = unsafe { java.see_class(number) };
-        // Not held across a call into the VM: a collection would wait for it.
+        // The lock is not held across a call into the VM: a collection, whose callback takes the lock, would
+        // deadlock.
         STORM.lock().unwrap().as_mut().unwrap().unresolved.push(seen);
         if number % CLASSES_PER_COLLECTION == 0 {
-            // SAFETY: the class and the method exist.
+            // SAFETY: the class and method ids are valid, and this is the environment's thread.
             unsafe { ((**env).v1_2.CallStaticVoidMethodA)(env, java.system, java.gc, null()) };
         }
     }

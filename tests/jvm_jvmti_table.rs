@@ -1,4 +1,4 @@
-//! The hand-declared JVMTI tables, compared with the JDKs' own `jvmti.h` by a C compiler.
+//! The hand-written JVMTI tables, compared with the JDKs' own `jvmti.h` by a C compiler.
 
 mod jvm_support;
 mod loud_support;
@@ -15,7 +15,7 @@ use otlpprof::jvm::jvmti_error::ERROR_NAMES;
 use otlpprof::jvm::jvmti_events::Event;
 use otlpprof::jvm::jvmti_table::{Capabilities, FUNCTIONS, RawThreadInfo, SLOTS};
 
-/// Events with their names in `jvmti.h`: the enumerator's, and the callback's.
+/// Events with their names in `jvmti.h`: of the enumerator and of the callback.
 const EVENTS: [(Event, &str, &str); 10] = [
     (Event::ClassFileLoadHook, "CLASS_FILE_LOAD_HOOK", "ClassFileLoadHook"),
     (Event::VmInit, "VM_INIT", "VMInit"),
@@ -29,7 +29,7 @@ const EVENTS: [(Event, &str, &str); 10] = [
     (Event::GarbageCollectionFinish, "GARBAGE_COLLECTION_FINISH", "GarbageCollectionFinish"),
 ];
 
-/// Homes with headers; runtimes have none.
+/// The JDKs that have headers; runtimes have none.
 fn homes_with_headers() -> Vec<PathBuf> {
     let homes: Vec<_> =
         java_builds().into_iter().filter(|home| home.join("include/jvmti.h").is_file()).collect();
@@ -45,7 +45,8 @@ fn version(home: &Path) -> u32 {
     version.unwrap().parse().unwrap()
 }
 
-/// Compiles and runs a program whose `main` has these statements, and reads the "name number" lines it prints.
+/// Compiles and runs a program with these statements in `main`. Parses its output, which has lines of the
+/// form "name number".
 fn ask_the_header(home: &Path, statements: &str) -> BTreeMap<String, i64> {
     let directory = tempfile::tempdir().unwrap();
     let (source, program) = (directory.path().join("ask.c"), directory.path().join("ask"));
@@ -111,10 +112,10 @@ fn events_callbacks_and_errors_have_their_numbers() {
                 &format!("offsetof(jvmtiEventCallbacks, {callback}) / sizeof(void *)"),
             );
             ours.insert(enumerator.to_owned(), event as i64);
-            // tests in jvmti_events.rs hold the callbacks' structure to the events' numbers.
+            // Tests in jvmti_events.rs compare the structure of callbacks with the events' numbers.
             ours.insert(callback.to_owned(), event as i64 - Event::VmInit as i64);
         }
-        // An error that came with virtual threads.
+        // This error code was added with virtual threads.
         let known = |name| version(&home) >= 21 || name != "UNSUPPORTED_OPERATION";
         for &(code, name) in ERROR_NAMES.iter().filter(|&&(_, name)| known(name)) {
             let prefix = if name.starts_with("JNI_") { "" } else { "JVMTI_ERROR_" };
@@ -184,7 +185,7 @@ fn child_calls_jvmti() {
     jvmti.set_event_enabled(Event::GarbageCollectionStart, true).unwrap();
 
     let memory = jvmti.allocate(16).unwrap();
-    // SAFETY: sixteen bytes of our own, given back once.
+    // SAFETY: `memory` is 16 bytes that JVMTI allocated for us; it is deallocated once, after the last use.
     unsafe {
         memory.as_ptr().write_bytes(0xff, 16);
         jvmti.deallocate(memory.as_ptr());
@@ -194,7 +195,7 @@ fn child_calls_jvmti() {
     assert_eq!(jvmti.local_storage().unwrap(), Some(std::ptr::NonNull::from(&EVENTS).cast()));
 
     assert!(jvmti.all_threads().unwrap().len() > 3);
-    // SAFETY: null means the current thread; the environment is not used again.
+    // SAFETY: null stands for the current thread. The environment is not used after dispose.
     unsafe {
         let main = jvmti.thread_info(std::ptr::null_mut()).unwrap();
         assert_eq!((&*main.name, main.daemon), ("main", false));

@@ -1,4 +1,4 @@
-//! The layout of every JVM that can be had, built and checked inside it.
+//! The layout of every available JVM, built and checked inside it.
 
 mod jvm_support;
 
@@ -11,7 +11,7 @@ use otlpprof::core::vm_layout::{BlobPart, CodeRange, CodeletKind, VmLayout};
 use otlpprof::jvm::layout::{self, LayoutError, Probe};
 use otlpprof::signal::safe_load::ProcessMemory;
 
-/// Enough compilations before the checks to have compiled methods among the code.
+/// Options that cause enough compilations before the checks that the code cache contains compiled methods.
 const MIXED: &str = "-Xbatch -XX:CompileThresholdScaling=0.02";
 
 #[test]
@@ -45,14 +45,15 @@ fn a_wrong_frame_size_is_found() {
 
 #[test]
 fn a_wrong_description_is_found_and_named() {
-    // Far above, lest short references have no base to be missed.
+    // At a high address, since otherwise compressed references might have no base, and a wrong one would not
+    // be noticed.
     for_each_jdk("child_finds_wrong_descriptions", "-XX:HeapBaseMinAddress=64g");
 }
 
-/// The layout, which checks out, and by what it does.
+/// A layout that passes its check, and the probe for the check.
 fn checked_layout(jvm: &TestJvm) -> (VmLayout, Probe) {
     let layout = jvm.layout();
-    // SAFETY: the environment is this thread's.
+    // SAFETY: `jvm.env` belongs to this thread.
     let probe = unsafe { Probe::of_current_thread(jvm.env) }.unwrap();
     layout::check(&layout, &ProcessMemory, &probe).unwrap();
     (layout, probe)
@@ -164,7 +165,8 @@ fn child_finds_wrong_offsets() {
     }
 }
 
-/// Which other field is read in place of the size differs from version to version, and so does what that contradicts.
+/// The field that is read instead of the size differs between versions, and so does the check that then
+/// fails.
 #[test]
 #[ignore = "run for each JDK by its parent"]
 fn child_finds_wrong_frame_sizes() {
@@ -178,7 +180,7 @@ fn child_finds_wrong_frame_sizes() {
     }
 }
 
-/// What is described and lives nowhere at start: it must fit together.
+/// Descriptions of structures that do not exist at start: their parts must be consistent.
 #[test]
 #[ignore = "run for each JDK by its parent"]
 fn child_finds_wrong_descriptions() {
@@ -209,7 +211,8 @@ fn child_finds_wrong_descriptions() {
         ("JavaFrameAnchor::_last_Java_fp", ("JavaFrameAnchor", "_last_Java_sp")),
     ];
     if virtual_threads {
-        // Statics have lost a part of their names since 21.
+        // Some static fields lost a part of their names in a version after 21; such fields are given by both
+        // names.
         cases.extend([
             ("Klass::_layout_helper", ("Klass", "_layout_helper")),
             ("CompressedOops::_narrow_oop._base CompressedOops::_base", ("CompressedOops", "_base")),
@@ -230,7 +233,7 @@ fn child_finds_wrong_descriptions() {
         let memory = memory.unwrap_or_else(|| panic!("libjvm does not describe {damaged}"));
         let structs = jvm.vm_structs_by(&memory);
         let learnt = layout::build(&structs, &memory, &STUBS).and_then(|layout| {
-            // SAFETY: the environment is this thread's.
+            // SAFETY: `jvm.env` belongs to this thread.
             unsafe {
                 let continuation = layout::frozen_frames(jvm.env, &structs, &memory, &STUBS, &layout)?;
                 let layout = VmLayout { continuation, ..layout };
@@ -239,7 +242,7 @@ fn child_finds_wrong_descriptions() {
         });
         match learnt {
             Err(LayoutError::Implausible { structure: s, field: f, .. }) if (s, f) == (structure, field) => {}
-            // What is read in place of the size may be one that no chunk's fields go into.
+            // The value that is read instead of the size may be too small for the fields of a stack chunk.
             Err(LayoutError::Implausible { structure: "StackChunk", field: "sp", .. })
                 if structure == "Klass" => {}
             other => panic!("{damaged}: {other:?}"),
@@ -247,8 +250,8 @@ fn child_finds_wrong_descriptions() {
     }
 }
 
-/// The process's memory, with one number of libjvm's tables eight higher: a field's offset, a static field's address, a
-/// type's size or a constant.
+/// The process's memory, with one number in libjvm's tables increased by eight: a field's offset, a static
+/// field's address, a type's size or a constant.
 struct DamagedTables {
     at: u64,
 }
@@ -260,7 +263,7 @@ impl DamagedTables {
     fn new(jvm: &TestJvm, name: &str) -> Option<Self> {
         let variable = |name: &str| ProcessMemory.load_u64(jvm.symbol(name).unwrap()).unwrap();
         let text = |pointer: u64| {
-            // SAFETY: the tables hold C strings.
+            // SAFETY: the tables contain pointers to C strings.
             unsafe { CStr::from_ptr(ProcessMemory.load_u64(pointer).unwrap() as *const _) }.to_str().unwrap()
         };
         let tables = [
@@ -305,7 +308,7 @@ impl Memory for DamagedTables {
     }
 }
 
-/// The next field in place of the right one.
+/// Changes a part's location to the next field.
 fn shift(part: &mut BlobPart) {
     match part {
         BlobPart::Pointer(field) => *field += 8,

@@ -1,12 +1,12 @@
-//! ELF files put together from a description.
+//! Builds ELF files from a description.
 
-/// A file with an ELF header, program headers, section headers and the bytes they point at. Every field can
-/// be made wrong before [`GeneratedElf::build`].
+/// A file with an ELF header, program headers, section headers and their contents. Every field can be set to
+/// a wrong value before [`GeneratedElf::build`].
 #[derive(Clone)]
 pub(crate) struct GeneratedElf {
     pub(crate) is_64: bool,
     pub(crate) big_endian: bool,
-    /// Where the program headers start; the default is right behind the ELF header.
+    /// The offset of the program headers; by default right after the ELF header.
     pub(crate) phoff: Option<u64>,
     pub(crate) phnum: Option<u16>,
     pub(crate) phentsize: Option<u16>,
@@ -17,11 +17,11 @@ pub(crate) struct GeneratedElf {
 /// A segment or a section of notes.
 #[derive(Clone)]
 pub(crate) struct Part {
-    /// `p_type` or `sh_type`
+    /// `p_type` or `sh_type`.
     pub(crate) kind: u32,
     pub(crate) align: u64,
     pub(crate) bytes: Vec<u8>,
-    /// `p_offset`, `p_filesz` in place of where the bytes are.
+    /// `p_offset` and `p_filesz` to write instead of the true ones.
     pub(crate) declared: Option<(u64, u64)>,
 }
 
@@ -40,7 +40,8 @@ impl GeneratedElf {
         self.segment(libc::PT_NOTE, 4, bytes)
     }
 
-    /// A note of {owner with its NUL, type, description}, in this file's byte order, padded to `align`.
+    /// A note with this owner (including its NUL), type and description, in the file's byte order, padded to
+    /// `align`.
     pub(crate) fn note(&self, name: &[u8], kind: u32, description: &[u8], align: usize) -> Vec<u8> {
         let mut out = Writer { bytes: vec![], file: self };
         out.u32(name.len() as u32);
@@ -120,7 +121,7 @@ impl GeneratedElf {
     }
 }
 
-/// Appends `bytes` and padding to 8; gives the offset behind.
+/// Appends `bytes` and padding to a multiple of 8. Returns the offset after it.
 fn push(data: &mut Vec<u8>, at: u64, bytes: &[u8]) -> u64 {
     let padded = bytes.len().next_multiple_of(8);
     data.extend(bytes);
@@ -128,7 +129,7 @@ fn push(data: &mut Vec<u8>, at: u64, bytes: &[u8]) -> u64 {
     at + padded as u64
 }
 
-/// Appends integers in a file's class and byte order.
+/// Appends integers in the file's class and byte order.
 struct Writer<'a> {
     bytes: Vec<u8>,
     file: &'a GeneratedElf,
@@ -143,7 +144,7 @@ impl Writer<'_> {
         self.bytes.extend(if self.file.big_endian { value.to_be_bytes() } else { value.to_le_bytes() });
     }
 
-    /// An address, offset or size: 4 or 8 bytes by class.
+    /// Appends an address, offset or size: 4 or 8 bytes, by class.
     fn word(&mut self, value: u64) {
         if !self.file.is_64 {
             self.u32(value as u32);

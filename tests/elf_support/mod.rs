@@ -1,4 +1,4 @@
-//! Real ELF objects and independent judges of them, for the `elf_*` tests.
+//! Real ELF objects and independent tools to compare with, for the `elf_*` tests.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
@@ -15,17 +15,17 @@ use otlpprof::core::address::RuntimeAddr;
 use otlpprof::elf::image::LoadedImage;
 use otlpprof::elf::loader_list::loaded_objects;
 
-/// libjvm.so of a JDK of each version.
+/// The libjvm.so of one JDK of each version.
 pub(crate) fn libjvms() -> Vec<PathBuf> {
     jdk_support::java_homes().iter().map(|home| jdk_support::libjvm(home)).collect()
 }
 
-/// The file of the C library that this process uses.
+/// The file of the C library in this process.
 pub(crate) fn libc_path() -> PathBuf {
     image_at(libc::getpid as *const () as u64).name().canonicalize().unwrap()
 }
 
-/// The loaded object around an address.
+/// The loaded object that contains an address.
 pub(crate) fn image_at(address: u64) -> LoadedImage {
     let mut images = loaded_objects().images.into_iter();
     images.find(|image| image.contains(RuntimeAddr(address))).expect("an object at this address")
@@ -36,11 +36,11 @@ pub(crate) fn image_of(path: &Path) -> Option<LoadedImage> {
     loaded_objects().images.into_iter().find(|image| image.name() == path)
 }
 
-/// A library that stays loaded until this is dropped.
+/// A library that stays loaded until this value is dropped.
 pub(crate) struct Library(*mut libc::c_void);
 
 impl Library {
-    /// Loads `path`, which has no constructors that matter.
+    /// Loads `path`, whose constructors must be harmless.
     pub(crate) fn open(path: &Path) -> Self {
         let name = CString::new(path.as_os_str().as_bytes()).unwrap();
         // SAFETY: the name is NUL-terminated; the callers pass libraries whose constructors are harmless.
@@ -52,19 +52,19 @@ impl Library {
     /// The address of an exported symbol.
     pub(crate) fn symbol(&self, name: &str) -> u64 {
         let name = CString::new(name).unwrap();
-        // SAFETY: the handle is open, the name NUL-terminated.
+        // SAFETY: the handle is open until this value is dropped, and the name is NUL-terminated.
         unsafe { libc::dlsym(self.0, name.as_ptr()) as u64 }
     }
 }
 
 impl Drop for Library {
     fn drop(&mut self) {
-        // SAFETY: the handle came from dlopen and is closed once.
+        // SAFETY: the handle comes from dlopen and is closed only here.
         unsafe { libc::dlclose(self.0) };
     }
 }
 
-/// What a program prints on standard output; it must succeed.
+/// The standard output of a program, which must succeed.
 pub(crate) fn output_of(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).env("LC_ALL", "C").output();
     let output = output.unwrap_or_else(|error| panic!("{program}: {error}"));

@@ -1,4 +1,4 @@
-//! What differs on x86_64.
+//! The parts of the test that are specific to x86_64.
 
 use otlpprof::core::unwind::{CfaRule, FpRule};
 use otlpprof::elf::unwind::FrameSections;
@@ -10,7 +10,7 @@ use super::{Position, walks_in};
 pub(super) const SP: usize = 7;
 pub(super) const FP: usize = 6;
 
-/// Stores where it returns to, and SP and FP as they are then.
+/// Stores the return address, and the values of SP and FP after the return.
 #[unsafe(naked)]
 pub(super) extern "C" fn capture(position: *mut Position) {
     std::arch::naked_asm!(
@@ -23,7 +23,7 @@ pub(super) extern "C" fn capture(position: *mut Position) {
     )
 }
 
-/// The walks made by a call-back out of a function that realigns its stack.
+/// The number of walks from a callback of a function that realigns its stack.
 pub(super) fn walks_through_realigned_stack(call_back: extern "C" fn()) -> Option<usize> {
     let directory = tempfile::tempdir().unwrap();
     let source = "
@@ -44,7 +44,7 @@ pub(super) fn walks_through_realigned_stack(call_back: extern "C" fn()) -> Optio
         .find(|rule| matches!(rule.cfa, CfaRule::FpDeref { .. }) && matches!(rule.fp, FpRule::AtFpPlus(_)));
     assert!(realigned.is_some(), "the compiler realigns through a saved argument pointer");
     let walks = walks_in(|| {
-        // SAFETY: the function above.
+        // SAFETY: the symbol is the function `realigned` in the source above, with this signature.
         let realigned = unsafe {
             std::mem::transmute::<*const (), extern "C" fn(extern "C" fn(), i32)>(
                 library.symbol("realigned") as *const ()

@@ -1,4 +1,5 @@
-//! The program whose threads each serve an endpoint, with work for every engine, and what the engines tell of it.
+//! The test program in which each thread serves one endpoint and causes events for every engine, and the
+//! checks of its profiles.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,14 +13,15 @@ use super::loud_support::not_tested;
 
 const LIBRARY: &str = env!("OTLPPROF_ALLOCATING");
 pub(crate) const PROGRAM: &str = "programs.EngineContexts.";
-/// Each with its own method and its own span.
+/// The endpoints. Each has a method and a span of its own.
 pub(crate) const ENDPOINTS: [&str; 3] = ["endpoint0", "endpoint1", "endpoint2"];
 
 const ENGINES: &str = "cpu=500us,wall=2ms,alloc=4k,live=4k,lock,wait,exceptions,nativemem=4k,nativemem.leaks,\
                        trace=programs.EngineContexts.traced:500us";
 const EVENT: &str = "event=page-faults:4";
 
-/// Profile types, and the methods of the program that have to be in some sample of theirs, below each endpoint.
+/// Profile types, each with a method of the program that must occur in one of their samples below each
+/// endpoint.
 const WORK: [(&str, &str); 12] = [
     ("cpu", "burns"),
     ("wall", "burns"),
@@ -34,10 +36,10 @@ const WORK: [(&str, &str); 12] = [
     ("nativemem-leak", "mallocs"),
     ("trace", "traced"),
 ];
-/// The same where perf events are granted.
+/// The profile type and method of perf events, which are tested if the system grants them.
 const FAULTS: (&str, &str) = ("page-faults", "faults");
 
-/// The profiles of a run: `profile.type`, and the sample type with its unit.
+/// The profiles of a run: `profile.type`, sample type, and the sample type's unit.
 pub(crate) fn kinds(run: &Finished) -> BTreeSet<(String, String, String)> {
     let mut kinds = BTreeSet::new();
     for message in run.messages() {
@@ -51,7 +53,7 @@ pub(crate) fn kinds(run: &Finished) -> BTreeSet<(String, String, String)> {
     kinds
 }
 
-/// The endpoint that is served, by the methods in the stack.
+/// The endpoint that the thread serves, by the methods in the stack.
 pub(crate) fn served(stack: &Stack) -> Option<usize> {
     let serves = |endpoint: &&str| stack.has(&format!("{PROGRAM}{endpoint}"));
     let served: Vec<_> = (0..ENDPOINTS.len()).filter(|&index| serves(&ENDPOINTS[index])).collect();
@@ -59,7 +61,7 @@ pub(crate) fn served(stack: &Stack) -> Option<usize> {
     served.first().copied()
 }
 
-/// The work that every engine has to tell of in this run.
+/// The profile types and methods that this run must contain.
 pub(crate) fn wanted_work(run: &Finished) -> Vec<(&'static str, &'static str)> {
     let mut work = WORK.to_vec();
     if run.stderr.contains("event=page-faults is off: ") {
@@ -70,7 +72,7 @@ pub(crate) fn wanted_work(run: &Finished) -> Vec<(&'static str, &'static str)> {
     work
 }
 
-/// A run with all engines, and these options behind theirs.
+/// A run with all engines, followed by further options.
 pub(crate) fn run(home: &Path, seconds: &str, threads: &[&str], options: &str) -> Finished {
     let mut run = JavaRun::new(home, "EngineContexts").argument(seconds).argument(LIBRARY);
     for threads in threads {

@@ -20,12 +20,12 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    /// None, said loudly, if there is no collector to be had.
+    /// Starts a collector. If there is none, returns `None` and reports that tests are skipped.
     pub(crate) fn start() -> Option<Self> {
         Self::start_with("http")
     }
 
-    /// One that speaks gRPC alone.
+    /// Starts a collector that only accepts gRPC.
     pub(crate) fn start_grpc() -> Option<Self> {
         Self::start_with("grpc")
     }
@@ -33,7 +33,7 @@ impl Collector {
     fn start_with(protocol: &str) -> Option<Self> {
         let binary = binary()?;
         let folder = tempfile::tempdir().unwrap();
-        // The port is free now; nothing else on the machine is likely to take it within the second.
+        // The port is free now. Another program is unlikely to take it within the next second.
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
         let configuration = folder.path().join("collector.yaml");
         let [proto, json] = ["proto", "json"].map(|format| folder.path().join(format).display().to_string());
@@ -71,20 +71,21 @@ impl Collector {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 
-    /// Its base URL.
+    /// The collector's base URL.
     pub(crate) fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Ends the collector, so that all is written, and returns the samples in its two files.
+    /// Stops the collector, so that it writes everything, and returns the samples in its two files.
     pub(crate) fn received(self) -> [Vec<FlatSample>; 2] {
         self.files().map(|bytes| samples_of(&bytes))
     }
 
-    /// Ends the collector, so that all is written, and returns its two files.
+    /// Stops the collector, so that it writes everything, and returns its two files.
     pub(crate) fn files(mut self) -> [Vec<u8>; 2] {
         let process = nix::unistd::Pid::from_raw(self.process.id().cast_signed());
-        // SAFETY: kill has no memory effects; the process is this test's own child and not waited for yet.
+        // SAFETY: kill accesses no memory of ours. The child has not been waited for, so the process id is
+        // still its own.
         unsafe { libc::kill(process.as_raw(), libc::SIGTERM) };
         assert!(self.process.wait().unwrap().success(), "{}", self.log());
         ["proto", "json"].map(|format| std::fs::read(self.folder.path().join(format)).unwrap())
@@ -108,7 +109,7 @@ fn binary() -> Option<PathBuf> {
     Some(PathBuf::from(String::from_utf8(output.stdout).unwrap().trim()))
 }
 
-/// The samples in a file that a collector wrote, sorted.
+/// The samples in a collector's file, sorted.
 pub(crate) fn samples_of(bytes: &[u8]) -> Vec<FlatSample> {
     let mut samples: Vec<_> = read::read(bytes).flat_map(|message| flatten(&message.unwrap().data)).collect();
     samples.sort();

@@ -1,4 +1,4 @@
-//! An HTTP server that misbehaves as it is told, one step for each request.
+//! An HTTP server that misbehaves in a specified way, with one step for each request.
 
 #![allow(dead_code, reason = "every test target uses its own part")]
 
@@ -20,21 +20,21 @@ use std::time::Duration;
 use loud_support::not_tested;
 use otlpprof::export::{ContentType, Endpoint, Message};
 
-/// What the server does with the next request, when it has read it.
+/// The server's reaction to the next request, after reading it.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// Answers: status, further header lines, body with its content type.
+    /// Answers with this status, these further header lines, this content type and this body.
     Answer(u16, &'static str, &'static str, Vec<u8>),
-    /// Breaks the connection with a reset.
+    /// Resets the connection.
     Reset,
-    /// Writes this, which need not be HTTP, and closes.
+    /// Writes these bytes, which need not be HTTP, and closes the connection.
     Raw(&'static [u8]),
-    /// Holds the connection, silent, until the server is dropped.
+    /// Holds the connection without answering until the server is dropped.
     Hang,
 }
 
 impl Step {
-    /// An answer of protobuf.
+    /// An answer with a protobuf body.
     pub(crate) fn protobuf(status: u16, headers: &'static str, body: &[u8]) -> Self {
         Self::Answer(status, headers, "application/x-protobuf", body.to_vec())
     }
@@ -45,7 +45,7 @@ impl Step {
     }
 }
 
-/// A request as it came in.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) line: String,
@@ -54,14 +54,14 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// All values of a header.
+    /// All values of this header.
     pub(crate) fn header(&self, name: &str) -> Vec<&str> {
         let named = |(key, _): &&(String, String)| key.eq_ignore_ascii_case(name);
         self.headers.iter().filter(named).map(|(_, value)| value.as_str()).collect()
     }
 }
 
-/// The server. Requests beyond its steps are answered 200.
+/// The server. It answers requests after its last step with 200.
 pub(crate) struct FaultServer {
     pub(crate) address: SocketAddr,
     requests: Receiver<Request>,
@@ -89,17 +89,17 @@ impl FaultServer {
         Endpoint::base(&format!("http://{}", self.address)).unwrap()
     }
 
-    /// The next request, waited for; the limit only keeps a failed test from hanging.
+    /// Waits for the next request. The time limit only keeps a failed test from hanging.
     pub(crate) fn request(&self) -> Request {
         self.requests.recv_timeout(Duration::from_secs(60)).expect("a request within a minute")
     }
 
-    /// The number of requests that have come and were not asked for.
+    /// The number of received requests that [`FaultServer::request`] has not returned.
     pub(crate) fn further_requests(&self) -> usize {
         self.requests.try_iter().count()
     }
 
-    /// Connections held without an answer.
+    /// The number of connections held without an answer.
     pub(crate) fn held(&self) -> usize {
         self.held.lock().unwrap().len()
     }
@@ -113,7 +113,7 @@ fn serve(
 ) {
     let Some(request) = read_request(&stream) else { return };
     let step = steps.lock().unwrap().pop_front().unwrap_or(Step::status(200));
-    // Held connections are counted before anybody hears of the request.
+    // A held connection is counted before the request is reported.
     if let Step::Hang = step {
         keep.lock().unwrap().push(stream.try_clone().unwrap());
     }
@@ -134,7 +134,7 @@ fn serve(
     }
 }
 
-/// Makes closing the connection a reset.
+/// Makes closing the connection send a reset.
 fn reset(stream: &TcpStream) {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
     // SAFETY: the descriptor is open, and the option's value and size are those of a `linger`.
@@ -150,7 +150,7 @@ fn reset(stream: &TcpStream) {
     assert_eq!(result, 0);
 }
 
-/// Reads one request; none if the connection ends before one is complete.
+/// Reads one request; `None` if the connection ends before the request is complete.
 pub(crate) fn read_request(stream: impl Read) -> Option<Request> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
@@ -169,12 +169,12 @@ pub(crate) fn read_request(stream: impl Read) -> Option<Request> {
     Some(request)
 }
 
-/// A protobuf message of so many bytes that stands for so many samples.
+/// A protobuf message of `bytes` bytes that counts as `samples` samples.
 pub(crate) fn message(bytes: usize, samples: u64) -> Message {
     Message { body: vec![7; bytes], content_type: ContentType::Protobuf, samples }
 }
 
-/// Says loudly that a test does not run for want of a tool; in CI that is a failure.
+/// Reports that a test is skipped because of a missing tool; in CI this is a failure.
 pub(crate) fn missing(tool: &str) {
     not_tested(&format!("{tool} is missing"));
 }

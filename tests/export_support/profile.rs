@@ -1,4 +1,4 @@
-//! A small profile built by hand, and what matters of one, whichever way it went.
+//! A small profile built by hand, and its contents in a form that does not depend on the encoding.
 
 #![allow(dead_code, reason = "every test target uses its own part")]
 
@@ -10,18 +10,18 @@ use otlpprof::otlp::lookup::Lookup;
 use otlpprof::otlp::wire::*;
 use prost::Message as _;
 
-/// A sample without indices, and all that is said of its profile.
+/// A sample without indices, with everything that applies to its profile.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FlatSample {
     pub(crate) resource: Attributes,
     pub(crate) scope: (String, String),
     pub(crate) sample_type: (String, String),
     pub(crate) period: (i64, String, String),
-    /// Start and length.
+    /// The start in nanoseconds since 1970, and the length in nanoseconds.
     pub(crate) window: (u64, u64),
     pub(crate) profile_id: Vec<u8>,
     pub(crate) profile_attributes: Attributes,
-    /// Leaf first.
+    /// The frames, leaf first.
     pub(crate) stack: Vec<FlatLocation>,
     pub(crate) attributes: Attributes,
     pub(crate) link: (Vec<u8>, Vec<u8>),
@@ -36,14 +36,14 @@ pub(crate) type Attributes = Vec<(String, String)>;
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FlatLocation {
     pub(crate) address: u64,
-    /// Functions, each with its name, system name, file and line.
+    /// The functions, each with its name, system name, file and line.
     pub(crate) lines: Vec<(String, String, String, i64)>,
     pub(crate) attributes: Attributes,
-    /// Start, limit, offset, file, attributes.
+    /// Start, limit, file offset, file name, and attributes.
     pub(crate) mapping: Option<(u64, u64, u64, String, Attributes)>,
 }
 
-/// Two profiled threads: `leaf` over `root` seen 3 times, `root` alone 4 times.
+/// Samples of two threads: `leaf` called by `root` 3 times, and `root` alone 4 times.
 pub(crate) fn profile(service: &str) -> ProfilesData {
     let strings = ["", "samples", "count", "cpu", "nanoseconds", "leaf", "root", "thread.name", "Main.java"];
     let function = |name| Function { name_strindex: name, filename_strindex: 8, ..Function::default() };
@@ -96,7 +96,7 @@ pub(crate) fn profile(service: &str) -> ProfilesData {
     }
 }
 
-/// When this was first asked, so that all profiles are of one time.
+/// The time of the first call, so that all profiles have the same time.
 fn now() -> u64 {
     static NOW: OnceLock<u64> = OnceLock::new();
     *NOW.get_or_init(|| {
@@ -105,7 +105,7 @@ fn now() -> u64 {
     })
 }
 
-/// The same profile in OTLP/JSON, written out as the specification has it.
+/// [`profile`] in OTLP/JSON, written by hand from the specification.
 pub(crate) fn json_profile(service: &str) -> String {
     serde_json::json!({
         "resourceProfiles": [{
@@ -149,13 +149,13 @@ pub(crate) fn json_profile(service: &str) -> String {
     .to_string()
 }
 
-/// [`profile`] as messages of both encodings.
+/// [`profile`] as a protobuf message.
 pub(crate) fn protobuf_message(service: &str) -> Message {
     let body = profile(service).encode_to_vec();
     Message { body, content_type: ContentType::Protobuf, samples: 2 }
 }
 
-/// See [`protobuf_message`].
+/// [`profile`] as a JSON message.
 pub(crate) fn json_message(service: &str) -> Message {
     let body = json_profile(service).into_bytes();
     Message { body, content_type: ContentType::Json, samples: 2 }

@@ -1,4 +1,4 @@
-//! The JVMs to test on.
+//! The JVMs that tests run on.
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 #[path = "../loud_support/mod.rs"]
@@ -12,31 +12,31 @@ use loud_support::not_tested;
 /// The Java versions that everything is tested on.
 const VERSIONS: [u32; 4] = [11, 17, 21, 25];
 
-/// One home of each version, in the order of versions, a whole JDK where there is one; all that
-/// [`java_builds`] gives where OTLPPROF_TEST_JDKS lists them, or [`everything`] is to be tested.
+/// One home of each version, in the order of the versions; a full JDK if there is one. If OTLPPROF_TEST_JDKS
+/// lists homes or [`everything`] is true, all homes of [`java_builds`].
 ///
 /// # Panics
-/// As [`java_builds`].
+/// If [`java_builds`] panics.
 #[allow(dead_code, reason = "not every test binary runs programs on each version")]
 pub(crate) fn java_homes() -> Vec<PathBuf> {
     let mut homes = java_builds();
     if std::env::var_os("OTLPPROF_TEST_JDKS").is_none() && !everything() {
-        // Stable: of equals the first by its path.
+        // The sort is stable: of equal homes the first one by path remains.
         homes.sort_by_key(|home| (java_version(home), !home.join("bin/javac").is_file()));
         homes.dedup_by_key(|home| java_version(home));
     }
     homes
 }
 
-/// Whether tests that cross JDKs with programs, walkers and options run all combinations, and on all builds of a version:
-/// where OTLPPROF_TEST_EVERYTHING is set.
+/// Whether tests run all combinations of JDKs with programs, walkers and options, on all builds of each
+/// version: true if OTLPPROF_TEST_EVERYTHING is set.
 #[allow(dead_code, reason = "not every test binary runs programs on each version")]
 pub(crate) fn everything() -> bool {
     std::env::var_os("OTLPPROF_TEST_EVERYTHING").is_some()
 }
 
-/// The oldest and the newest of [`java_homes`], for what hardly depends on the version; all of them where
-/// [`everything`] is to be tested.
+/// The oldest and the newest of [`java_homes`], for features that hardly depend on the version; all of them
+/// if [`everything`] is true.
 #[allow(dead_code, reason = "not every test binary runs programs on each version")]
 pub(crate) fn oldest_and_newest() -> Vec<PathBuf> {
     let mut homes = java_homes();
@@ -46,13 +46,13 @@ pub(crate) fn oldest_and_newest() -> Vec<PathBuf> {
     homes
 }
 
-/// The homes of all JDKs and runtimes to test on: those that OTLPPROF_TEST_JDKS lists, else what
-/// scripts/install-jdks.sh has brought together, else what is installed. Builds of one version differ in vendor,
-/// compiler, build-id and what is in their modules.
+/// The homes of all JDKs and runtimes to test on: the ones that OTLPPROF_TEST_JDKS lists; otherwise the ones
+/// that scripts/install-jdks.sh has installed; otherwise the system's. Builds of one version differ in
+/// vendor, compiler, build-id and modules.
 ///
 /// # Panics
-/// If a version is missing and `CI` is set, listed or not; otherwise says loudly what is not tested, unless a list has
-/// left it out.
+/// If a version is missing and `CI` is set, with or without a list. Without `CI` the missing versions are
+/// reported, unless a list omits them.
 pub(crate) fn java_builds() -> Vec<PathBuf> {
     if let Some(listed) = std::env::var_os("OTLPPROF_TEST_JDKS") {
         let homes: Vec<_> = std::env::split_paths(&listed).collect();
@@ -78,13 +78,13 @@ pub(crate) fn java_builds() -> Vec<PathBuf> {
     homes
 }
 
-/// The versions of [`VERSIONS`] that no home has.
+/// The versions in [`VERSIONS`] that no home has.
 pub(crate) fn missing_versions(homes: &[PathBuf]) -> Vec<u32> {
     let found: Vec<_> = homes.iter().map(|home| java_version(home)).collect();
     VERSIONS.into_iter().filter(|version| !found.contains(version)).collect()
 }
 
-/// The Java version of a home, as its release file has it: 11, 17, 21, 25.
+/// The Java version in a home's release file: 11, 17, 21 or 25.
 pub(crate) fn java_version(home: &Path) -> u32 {
     let release = std::fs::read_to_string(home.join("release")).unwrap();
     let version =
@@ -107,7 +107,7 @@ fn homes_in(directory: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The JVM's library in a home.
+/// The path of the JVM's library in a home.
 pub(crate) fn libjvm(home: &Path) -> PathBuf {
     home.join("lib/server/libjvm.so")
 }

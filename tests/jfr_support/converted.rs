@@ -1,4 +1,4 @@
-//! Recordings converted by the command, and what is in the result.
+//! Conversion of recordings by the command, and access to the result.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use prost::Message as _;
 
 use super::profcheck_support::assert_passes;
 
-/// Runs the command: its exit code, and what it has said.
+/// Runs the command. Returns its exit code and its output.
 pub(crate) fn otlpprof(arguments: &[&str]) -> (i32, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_otlpprof")).args(arguments).output().unwrap();
     let said = [output.stdout, output.stderr].concat();
@@ -25,7 +25,7 @@ pub(crate) fn string(data: &ProfilesData, index: i32) -> &str {
     &data.dictionary.as_ref().unwrap().string_table[index as usize]
 }
 
-/// The attribute of this key among those of some referrer, as text.
+/// The attribute with this key among `indices`, as text.
 pub(crate) fn attribute(data: &ProfilesData, indices: &[i32], key: &str) -> Option<String> {
     let table = &data.dictionary.as_ref().unwrap().attribute_table;
     let mut attributes = indices.iter().map(|&index| &table[index as usize]);
@@ -42,14 +42,15 @@ pub(crate) fn profiles(data: &ProfilesData) -> impl Iterator<Item = &Profile> {
     data.resource_profiles.iter().flat_map(|of| &of.scope_profiles).flat_map(|scope| &scope.profiles)
 }
 
-/// Converts, and holds the result to every rule, by our validator and by OpenTelemetry's checker where there is one; with
-/// times, which Pyroscope does not take beside values, to those that are errors.
+/// Converts a recording. Checks the result by our validator and, if available, by OpenTelemetry's checker:
+/// for every rule or, with times, only for rules that are errors, since Pyroscope rejects times beside
+/// values.
 pub(crate) fn convert(recording: &Path, more: &[&str]) -> (ProfilesData, String) {
     let (bytes, said) = convert_to_bytes(recording, more);
     (ProfilesData::decode(&*bytes).unwrap(), said)
 }
 
-/// The same, as it was written.
+/// Converts and checks like [`convert`]. Returns the encoded result.
 pub(crate) fn convert_to_bytes(recording: &Path, more: &[&str]) -> (Vec<u8>, String) {
     let out = tempfile::NamedTempFile::new().unwrap();
     let arguments = [&["convert", text(recording), "-o", text(out.path())], more].concat();

@@ -1,4 +1,4 @@
-//! Events as `jfr print --json` prints them (JDK 25 `jdk.jfr.internal.tool.JSONWriter`).
+//! Prints events like `jfr print --json` (JDK 25 `jdk.jfr.internal.tool.JSONWriter`).
 
 use otlpprof::jfr::chunk::Chunk;
 use otlpprof::jfr::clock::Clock;
@@ -9,16 +9,17 @@ use serde_json::{Map, Value, json};
 
 const NANOS: i64 = 1_000_000_000;
 
-/// An event, in one line.
+/// An event in one line.
 pub(crate) fn event(event: &Event<'_>) -> String {
     event_by(event, event.values().chunk().header().clock)
 }
 
-/// The same, with times by this clock.
+/// An event in one line, with times by this clock.
 pub(crate) fn event_by(event: &Event<'_>, clock: Clock) -> String {
     let values = fields(event.values(), event.values().chunk(), clock);
     let printed = json!({ "type": &*event.type_of().name, "values": values }).to_string();
-    // What is compared with has been through the same parser, which does not give every double back.
+    // The text is parsed and printed again, because the reference has been parsed by the same parser, which
+    // does not preserve every double.
     serde_json::from_str::<Value>(&printed).unwrap().to_string()
 }
 
@@ -36,7 +37,7 @@ fn with_unit(field: &Field, value: Jfr<'_>, chunk: Chunk<'_>, clock: Clock) -> V
         return number_of(field, value, chunk, clock);
     };
     match unit {
-        // Without an end: the longest `Duration`.
+        // A value without an end: the longest `Duration`.
         Unit::TimespanTicks | Unit::TimespanNanos(_) if number == i64::MAX => {
             json!("PT2562047788015215H30M7.999999999S")
         }
@@ -69,7 +70,7 @@ fn plain(value: Jfr<'_>, chunk: Chunk<'_>, clock: Clock) -> Value {
     match value {
         Jfr::Boolean(value) => json!(value),
         Jfr::Char(value) => json!(char::from_u32(value.into()).map(String::from)),
-        // The shortest text that gives the same float.
+        // The shortest text that parses to the same float.
         Jfr::Float(value) => json!(value.to_string().parse::<f64>().unwrap()),
         Jfr::Double(value) => json!(value),
         Jfr::Byte(_) | Jfr::Short(_) | Jfr::Int(_) | Jfr::Long(_) => json!(value.as_i64()),
@@ -87,7 +88,7 @@ fn plain(value: Jfr<'_>, chunk: Chunk<'_>, clock: Clock) -> Value {
     }
 }
 
-/// As `java.time.Duration.toString` has it.
+/// The format of `java.time.Duration.toString`.
 fn duration(nanos: i64) -> Value {
     let (seconds, fraction) = (nanos / NANOS, nanos % NANOS);
     let (hours, minutes, rest) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
@@ -108,7 +109,7 @@ fn duration(nanos: i64) -> Value {
     json!(text)
 }
 
-/// As `java.time.OffsetDateTime.toString` has it, in UTC, for which tests ask the JDK.
+/// The format of `java.time.OffsetDateTime.toString` in UTC. Tests run the JDK in this zone.
 fn time(unix_nano: i64) -> Value {
     let (seconds, nanos) = (unix_nano.div_euclid(NANOS), unix_nano.rem_euclid(NANOS));
     let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds.max(0) as u64);

@@ -1,4 +1,4 @@
-//! Events as `PrintByJmc.java` prints what JDK Mission Control's core (flightrecorder 9.1.2) reads.
+//! Prints events like `PrintByJmc.java`, which reads with JDK Mission Control's core (flightrecorder 9.1.2).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use otlpprof::jfr::types::{Field, Unit};
 use otlpprof::jfr::values::{Struct, Value as Jfr};
 use serde_json::{Map, Value, json};
 
-/// JMC, and what it needs.
+/// JMC and its dependencies.
 const JARS: [&str; 4] = [
     "org.openjdk.jmc:flightrecorder:9.1.2",
     "org.openjdk.jmc:common:9.1.2",
@@ -17,7 +17,7 @@ const JARS: [&str; 4] = [
     "org.owasp.encoder:encoder:1.2.3",
 ];
 
-/// Each event as JMC reads it, in one line, its fields in order; or why that cannot be had.
+/// Each event as JMC reads it, in one line, with its fields in order; or the reason why JMC cannot run.
 ///
 /// # Panics
 /// If JMC cannot read the recording.
@@ -43,26 +43,27 @@ pub(crate) fn printed_by_jmc(java: &Path, recording: &Path) -> Result<Vec<String
     Ok(events)
 }
 
-/// An event, in one line.
+/// An event in one line.
 pub(crate) fn event(event: &Event<'_>) -> String {
     let chunk = event.values().chunk();
     let mut values = fields(event.values(), chunk);
     let map = values.as_object_mut().unwrap();
     match &*event.type_of().name {
-        // JMC says the type for the type's id.
+        // JMC replaces the type's id by the type's name.
         "jdk.ActiveSetting" => {
             let of = map.remove("id").and_then(|id| chunk.metadata().find(id.as_i64()?));
             let name = of.map(|of| json!(&*chunk.metadata().get(of).name));
             map.extend(name.map(|name| ("settingFor".to_owned(), name)));
         }
-        // A number that nobody adds up is a text to it.
+        // JMC treats a number that is only an identifier as text.
         "jdk.JVMInformation" => {
             map.extend(map.get("pid").map(|pid| ("pid".to_owned(), json!(pid.to_string()))))
         }
         _ => {}
     }
     let printed = json!({ "type": &*event.type_of().name, "values": values }).to_string();
-    // What is compared with has been through the same parser, which does not give every double back.
+    // The text is parsed and printed again, because the reference has been parsed by the same parser, which
+    // does not preserve every double.
     serde_json::from_str::<Value>(&printed).unwrap().to_string()
 }
 
@@ -70,7 +71,7 @@ fn fields(of: Struct<'_>, chunk: Chunk<'_>) -> Value {
     let mut printed = Map::new();
     for item in of.fields() {
         let (field, value) = item.unwrap();
-        // JMC's classes have no field of a name that is a word of Java's.
+        // JMC's classes cannot have a field whose name is a Java keyword.
         let name = if &*field.name == "package" { "_package" } else { &field.name };
         let value = with_unit(field, value, chunk);
         if !value.is_null() {

@@ -1,4 +1,4 @@
-//! Recordings to test on, and what the JDK's own reader says of them.
+//! Recordings to test with, and the output of the JDK's own reader for them.
 
 #![allow(dead_code, reason = "not every test binary uses all of it")]
 
@@ -41,10 +41,10 @@ pub(crate) fn corpus() -> &'static HashMap<String, PathBuf> {
     })
 }
 
-/// The recordings with names for which `wanted` holds, in the order of their names.
+/// The recordings for whose names `wanted` is true, in the order of their names.
 ///
 /// # Panics
-/// If there is none.
+/// If there is no such recording.
 pub(crate) fn recordings(wanted: impl Fn(&str) -> bool) -> Vec<(&'static str, Vec<u8>)> {
     let mut found: Vec<_> = corpus().iter().filter(|(name, _)| wanted(name)).collect();
     assert!(!found.is_empty(), "no such recording");
@@ -56,12 +56,14 @@ pub(crate) fn recordings(wanted: impl Fn(&str) -> bool) -> Vec<(&'static str, Ve
 pub(crate) fn jfr_program() -> Option<PathBuf> {
     let homes = std::fs::read_dir("/usr/lib/jvm").ok()?.map(|home| home.unwrap().path());
     let mut programs: Vec<_> = homes.map(|home| home.join("bin/jfr")).filter(|jfr| jfr.is_file()).collect();
-    // A JDK 17 and a Temurin 25 by their names; what is newest knows the most.
+    // The directory has JDK 17 and Temurin 25, recognised by name. The newest reader knows the most event
+    // types.
     programs.sort_by_key(|path| path.to_string_lossy().contains("25"));
     programs.pop()
 }
 
-/// Each event as the JDK prints it, in one line, its fields in order; `None`, said loudly, without a JDK.
+/// Each event in the JDK's output, in one line, with its fields in order. Without a JDK, returns `None` and
+/// reports that the test is skipped.
 ///
 /// # Panics
 /// If the JDK cannot read the recording.
@@ -69,10 +71,10 @@ pub(crate) fn printed_by_jdk(recording: &str) -> Option<Vec<String>> {
     file_printed_by_jdk(&corpus()[recording])
 }
 
-/// The same of a file.
+/// Each event of a file in the JDK's output, like [`printed_by_jdk`].
 ///
 /// # Panics
-/// If the JDK cannot read it.
+/// If the JDK cannot read the file.
 pub(crate) fn file_printed_by_jdk(recording: &Path) -> Option<Vec<String>> {
     let Some(jfr) = jfr_program() else {
         not_tested("no JDK with bin/jfr in /usr/lib/jvm to compare with");
@@ -81,14 +83,15 @@ pub(crate) fn file_printed_by_jdk(recording: &Path) -> Option<Vec<String>> {
     let mut jfr = Command::new(jfr)
         .args(["print", "--json", "--stack-depth", "4096"])
         .arg(recording)
-        // Times are printed in the zone of whoever asks.
+        // Times are printed in the zone of the environment.
         .env("TZ", "UTC")
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let mut events = Vec::new();
     let mut event = String::new();
-    // Printed, a small recording has hundreds of megabytes: events are taken one by one, as the indentation tells them.
+    // The output for a small recording has hundreds of megabytes, so events are taken one at a time. The
+    // indentation shows where they begin.
     for line in BufReader::new(jfr.stdout.take().unwrap()).lines() {
         let line = line.unwrap();
         match &*line {
@@ -109,7 +112,8 @@ pub(crate) fn file_printed_by_jdk(recording: &Path) -> Option<Vec<String>> {
     Some(events)
 }
 
-/// How many events of each type the JDK counts; `None`, said loudly, without a JDK.
+/// The number of events of each type in the JDK's count. Without a JDK, returns `None` and reports that the
+/// test is skipped.
 ///
 /// # Panics
 /// If the JDK cannot read the recording.

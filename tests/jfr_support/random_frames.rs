@@ -1,9 +1,9 @@
-//! Recordings whose stacks share nothing: the shape in which the Java converter's benchmark was published. Each frame of each
-//! stack is drawn at random from 10,000 methods of 1,000 classes, with a line of its own. 5,000 stacks of 100 frames have
-//! 487,000 distinct locations.
+//! Recordings whose stacks share nothing, like the published benchmark of the Java converter. Each frame of
+//! each stack is a random one of 10,000 methods in 1,000 classes, with a random line. 5,000 stacks of 100
+//! frames have 487,000 distinct locations.
 //!
-//! The encoding is that of JDK Mission Control's writer (flightrecorder.writer 9.1.2): frames are constants, which stacks
-//! refer to, and no bytecode index is known.
+//! The encoding is that of JDK Mission Control's writer (flightrecorder.writer 9.1.2): frames are constants
+//! to which stacks refer, and bytecode indices are unknown.
 
 #![allow(dead_code, reason = "not every user uses all of it")]
 
@@ -17,15 +17,16 @@ use super::synthetic::{
 /// A recording's size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RandomShape {
-    /// The events' type: `datadog.ExecutionSample`, or `jdk.ExecutionSample` for readers that know no other.
+    /// The type of the events: `datadog.ExecutionSample`, or `jdk.ExecutionSample` for readers that know no
+    /// other type.
     pub(crate) event: &'static str,
-    /// How many events there are.
+    /// The number of events.
     pub(crate) events: usize,
-    /// Frames of each stack.
+    /// The number of frames of each stack.
     pub(crate) depth: usize,
-    /// How many of 100 events have a stack that another has.
+    /// The percentage of events that repeat a stack.
     pub(crate) repeated_percent: usize,
-    /// How many spans the events take turns with.
+    /// The number of spans, which the events use in turn.
     pub(crate) spans: usize,
 }
 
@@ -34,7 +35,7 @@ const METHODS: i64 = 10_000;
 const LINES: i64 = 1_000;
 const SAMPLE: i64 = 100;
 const POOLS: u32 = 8;
-/// The bytecode index -1 as 32 bits.
+/// The bytecode index -1 in 32 bits.
 const NO_BYTECODE_INDEX: i64 = 0xffff_ffff;
 const STACK_OF_REFERENCES: TypeOf = (
     STACK_TRACE,
@@ -42,11 +43,11 @@ const STACK_OF_REFERENCES: TypeOf = (
     "",
     &[("truncated", BOOLEAN, false, false), ("frames", STACK_FRAME, true, true)],
 );
-/// Symbols: the descriptor is 1, classes and then methods follow.
+/// Keys of symbols: the descriptor is 1; then follow the classes, then the methods.
 const FIRST_CLASS: i64 = 2;
 const FIRST_METHOD: i64 = FIRST_CLASS + CLASSES;
 
-/// Numbers that look random and are the same in each run (xorshift64*, Vigna 2016).
+/// Pseudo-random numbers that are the same in each run (xorshift64*, Vigna 2016).
 struct Random(u64);
 
 impl Random {
@@ -58,15 +59,15 @@ impl Random {
     }
 }
 
-/// The method (from 0 on) and the line of each frame of stack number `stack` (from 1 on), leaf first.
+/// The method (from 0) and the line of each frame of stack number `stack` (from 1), leaf first.
 pub(crate) fn frames_of(shape: RandomShape, stack: usize) -> impl Iterator<Item = (i64, i64)> {
     let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ (stack as u64) << 20);
-    // The first numbers of similar seeds are similar.
+    // Similar seeds give similar first numbers, so these are skipped.
     (0..4).for_each(|_| _ = random.below(1));
     (0..shape.depth).map(move |_| (random.below(METHODS), 1 + random.below(LINES)))
 }
 
-/// How many different stacks a recording has.
+/// The number of different stacks in a recording.
 pub(crate) fn stacks(shape: RandomShape) -> usize {
     (shape.events * (100 - shape.repeated_percent) / 100).max(1)
 }
@@ -89,7 +90,7 @@ pub(crate) fn recording(shape: RandomShape) -> Vec<u8> {
     );
     let mut types = [VALUE_TYPES, &[event]].concat();
     types.iter_mut().filter(|of| of.0 == STACK_TRACE).for_each(|of| *of = STACK_OF_REFERENCES);
-    // Frames have keys from 1 on, in the order in which they come.
+    // Frames have keys from 1, in the order of their first occurrence.
     let mut frames = Vec::new();
     let mut keys = HashMap::new();
     let mut key_of = |frame| {

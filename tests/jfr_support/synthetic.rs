@@ -1,31 +1,32 @@
-//! Small recordings made by hand, for tests and benchmarks: execution samples as Datadog's profiler writes them, with
-//! stacks, a thread, a trace context and, if asked for, frames by build-id and address.
+//! Small synthetic recordings for tests and benchmarks: execution samples in the form of Datadog's profiler,
+//! with stacks, a thread, a trace context and optionally remote frames.
 
 #![allow(dead_code, reason = "not every user uses all of it")]
 
-/// What to write.
+/// The contents of a recording.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    /// How many events there are.
+    /// The number of events.
     pub(crate) events: usize,
-    /// Frames of each stack.
+    /// The number of frames of each stack.
     pub(crate) depth: usize,
-    /// How many of 100 events have a stack that another has.
+    /// The percentage of events that repeat a stack.
     pub(crate) repeated_percent: usize,
-    /// How many trace contexts take turns.
+    /// The number of trace contexts, which the events use in turn.
     pub(crate) contexts: usize,
-    /// How many of a stack's frames, from the leaf on, are remote.
+    /// The number of remote frames of a stack, counted from the leaf.
     pub(crate) remote_frames: usize,
     /// Whether integers are compressed.
     pub(crate) compressed: bool,
 }
 
-/// The object that remote frames are in, loaded [`LOAD_BIAS`] above its own addresses.
+/// The build-id of the object with the remote frames. The object is loaded [`LOAD_BIAS`] above its own
+/// addresses.
 pub(crate) const BUILD_ID: &str = "0123456789abcdef0123456789abcdef01234567";
 pub(crate) const LIBRARY: &str = "/opt/app/libnative.so";
 pub(crate) const LOAD_BIAS: i64 = 0x7f00_0000_0000;
 pub(crate) const LIBRARY_LEN: i64 = 0x10_0000;
-/// How many different remote frames there are; that of number n is at n times [`REMOTE_STEP`].
+/// The number of different remote frames. Frame n has the address n × [`REMOTE_STEP`].
 pub(crate) const REMOTE_METHODS: i64 = 8;
 pub(crate) const REMOTE_STEP: i64 = 0x1000;
 
@@ -33,7 +34,7 @@ const TICKS_PER_SECOND: i64 = 1_000_000_000;
 pub(crate) const START_NANOS: i64 = 1_700_000_000_000_000_000;
 const METHODS: i64 = 500;
 
-// What checkpoints say of themselves.
+// Bits of a checkpoint's mask.
 const FLUSH: u8 = 1;
 const THREADS: u8 = 8;
 
@@ -55,18 +56,18 @@ pub(crate) const ATTRIBUTE: i64 = 29;
 const SAMPLE: i64 = 100;
 const NATIVE_LIBRARY: i64 = 101;
 
-// Symbols behind those of the Java methods.
+// Keys of symbols after those of the Java methods.
 const REMOTE_NAME: i64 = 2 * METHODS + 2;
 const REMOTE_CLASS: i64 = REMOTE_NAME + 1;
 const FIRST_OFFSET: i64 = REMOTE_CLASS + 1;
 
-/// A field's name, the id of its type, whether it is a reference, whether an array.
+/// A field: its name, the id of its type, whether it is a reference, and whether it is an array.
 pub(crate) type FieldOf = (&'static str, i64, bool, bool);
-/// A type's id, name, super type, and fields.
+/// A type: its id, name, super type and fields.
 pub(crate) type TypeOf = (i64, &'static str, &'static str, &'static [FieldOf]);
 
-/// A recording of one chunk. Events of type `datadog.ExecutionSample`: they carry a weight and a trace context. Trace n has
-/// the id n.
+/// A recording of one chunk. Its events are of type `datadog.ExecutionSample` and have a weight and a trace
+/// context. Trace n has the id n.
 pub(crate) fn recording(shape: Shape) -> Vec<u8> {
     let mut out = Writer { bytes: vec![0; 68], compressed: shape.compressed };
     let distinct = (shape.events * (100 - shape.repeated_percent) / 100).max(1);
@@ -95,10 +96,11 @@ pub(crate) fn recording(shape: Shape) -> Vec<u8> {
     out.bytes
 }
 
-/// The same events, a segment for each of `flushes`, as GraalVM's native images write them while they run (substratevm
-/// 25.0 `JfrChunkFileWriter`): after the events of a flush a checkpoint of threads, where there are new ones, and one of
-/// the other constants, which says FLUSH without HEADER; then the metadata, after the first flush alone. The number of
-/// pools is padded. The chunk has not ended. Each flush has its own trace context.
+/// A chunk with the events of [`recording`] in each of `flushes` segments, as GraalVM's native images write
+/// it while they run (substratevm 25.0 `JfrChunkFileWriter`). After the events of a flush follow a checkpoint
+/// of threads, if there are new ones, and a checkpoint of the other constants, which has the bit FLUSH
+/// without HEADER. The metadata follows only after the first flush. The number of pools is padded. The chunk
+/// has not ended. Each flush has its own trace context.
 pub(crate) fn native_image(shape: Shape, flushes: usize) -> Vec<u8> {
     let mut out = Writer { bytes: vec![0; 68], compressed: true };
     let mut last = None;
@@ -133,7 +135,7 @@ pub(crate) fn native_image(shape: Shape, flushes: usize) -> Vec<u8> {
         }
     }
     out.header(0, 0, 0);
-    // Its length, and that it is whole, are written when it ends.
+    // The length and the state are written when the chunk ends.
     out.bytes[8..16].fill(0);
     out.bytes[64] = flushes as u8;
     out.bytes
@@ -162,10 +164,11 @@ fn constants(out: &mut Writer, shape: Shape, stacks: usize) {
     pools_of_constants(out, shape, stacks);
 }
 
-/// How many pools [`pools_of_constants`] writes.
+/// The number of pools that [`pools_of_constants`] writes.
 pub(crate) const CONSTANT_POOLS: u32 = 8;
 
-/// The constants that events of this shape refer to: threads 1 to 8, the thread state 1, stacks from 1 on, contexts from 1 on.
+/// The constants for events of this shape: threads 1 to 8, thread state 1, stacks from 1 on, contexts from 1
+/// on.
 pub(crate) fn pools_of_constants(out: &mut Writer, shape: Shape, stacks: usize) {
     threads(out);
     out.pool(SYMBOL, 1..FIRST_OFFSET + REMOTE_METHODS, |out, key| match key {
@@ -196,7 +199,7 @@ pub(crate) fn pools_of_constants(out: &mut Writer, shape: Shape, stacks: usize) 
         out.bytes.push(0);
         out.int(shape.depth as i64);
         for level in 0..shape.depth as i64 {
-            // Stacks share their roots and differ in their leaves.
+            // Stacks have common roots and different leaves.
             let method = if level < 3 { key * 7 + level } else { level * 13 };
             let is_remote = level < shape.remote_frames as i64;
             out.long(1 + if is_remote { METHODS + method % REMOTE_METHODS } else { method % METHODS });
@@ -207,7 +210,7 @@ pub(crate) fn pools_of_constants(out: &mut Writer, shape: Shape, stacks: usize) 
     });
 }
 
-/// Eight threads, with keys from 1 on.
+/// Eight threads, with keys from 1.
 pub(crate) fn threads(out: &mut Writer) {
     out.pool(THREAD, 1..9, |out, key| {
         out.text(&format!("worker-{key}"));
@@ -221,7 +224,7 @@ fn attributes(out: &mut Writer, keys: std::ops::Range<i64>) {
     out.pool(ATTRIBUTE, keys, |out, key| out.text(&format!("{key:032x}")));
 }
 
-/// A chunk of these types, with whatever events, and constants in so many pools.
+/// A chunk with these types, any events, and constants in `pools` pools.
 pub(crate) fn crafted(
     types: &[TypeOf],
     events: impl FnOnce(&mut Writer),
@@ -276,7 +279,7 @@ fn metadata_of(out: &mut Writer) {
     metadata_with(out, &[VALUE_TYPES, events].concat());
 }
 
-/// The types of what events refer to; [`pools_of_constants`] writes theirs.
+/// The types of the values that events refer to. [`pools_of_constants`] writes constants of these types.
 pub(crate) const VALUE_TYPES: &[TypeOf] = &[
     (LONG, "long", "", &[]),
     (INT, "int", "", &[]),
@@ -425,7 +428,7 @@ impl Writer {
         self.bytes.extend(text.as_bytes());
     }
 
-    /// An event; its size is padded to four bytes, as HotSpot's large ones are.
+    /// Writes an event. Its size is padded to four bytes, like the sizes of HotSpot's large events.
     pub(crate) fn event(&mut self, type_id: i64, write: impl FnOnce(&mut Self)) {
         let at = self.bytes.len();
         self.bytes.extend([0; 4]);
@@ -435,7 +438,7 @@ impl Writer {
         self.bytes[at..at + 4].copy_from_slice(&size);
     }
 
-    /// An integer of four bytes in either encoding.
+    /// Writes an integer in four bytes, in either encoding.
     pub(crate) fn padded(&mut self, value: u32) {
         let bytes = self.four_bytes(value);
         self.bytes.extend(bytes);
@@ -448,7 +451,7 @@ impl Writer {
         }
     }
 
-    /// A checkpoint's fields up to the number of its pools.
+    /// Writes the fields of a checkpoint before the number of its pools.
     pub(crate) fn checkpoint(&mut self, delta: i64, mask: u8) {
         for head in [0, 0, delta] {
             self.long(head);
