@@ -1,4 +1,4 @@
-//! The CPU time that profiles add up to, against what the kernel counted for the process.
+//! The CPU time in profiles, compared with the kernel's own count for the process.
 
 mod agent_support;
 mod steal_support;
@@ -13,14 +13,16 @@ use steal_support::{Measured, Verdict, judge, measure};
 
 const SECONDS: u32 = 6;
 
-/// Programs run for a time, not for some work: side by side each would use little.
+/// Held by each test while its program runs. The programs run for a fixed time, not for a fixed amount of
+/// work: side by side each would get little CPU time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Asserts that the profile's sum is within 2 % of the program's CPU time, by the clock that auto chooses and by
-/// timers.
+/// Asserts that the profile's sum is within 2 % of the program's CPU time, with the clock that `auto` chooses
+/// and with timers.
 fn assert_adds_up(program: &'static str, options: &str) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    // The kernel counts alike under every JDK: the oldest and the newest stand for all, and each for one clock.
+    // The kernel counts in the same way under every JDK: the oldest and the newest stand for all, each with
+    // one clock.
     let homes = oldest_and_newest();
     for (number, home) in homes.iter().enumerate() {
         for (turn, clock) in ["auto", "timer"].into_iter().enumerate() {
@@ -36,13 +38,14 @@ fn assert_adds_up(program: &'static str, options: &str) {
     }
 }
 
-/// Whether auto chooses perf events here, which is the kernel's to say.
+/// Whether `auto` chooses perf events on this machine, which depends on the kernel.
 static RUNS_BY_PERF_EVENTS: LazyLock<bool> = LazyLock::new(|| {
     let run = JavaRun::new(&oldest_and_newest()[0], "Hello").agent("file=FILE").run().expect_success();
     run.stderr.contains("of CPU time by perf (")
 });
 
-/// What the program was sampled for, and the CPU time that the same process used from the session's start to its stop.
+/// The samples of the program, and the CPU time that the same process used from the session's start to its
+/// stop.
 fn measured(home: &Path, program: &'static str, options: &str) -> Measured {
     let run = JavaRun::new(home, "Accounted")
         .argument(agent().display())

@@ -1,4 +1,4 @@
-//! All engines at once, at their defaults, over a program that has work for each.
+//! All engines at once, with their defaults, over a program that has work for each.
 
 mod agent_support;
 mod loud_support;
@@ -18,11 +18,11 @@ use otlpprof::otlp::lookup::Lookup;
 use otlpprof::otlp::read::Message;
 use otlpprof::otlp::wire::Value;
 
-/// How long the program runs, if not for some seconds: `OTLPPROF_TEST_ENGINES_S=600` is a soak, on the newest JDK, with
-/// nothing but defaults.
+/// The seconds for which the program runs, in place of a few. `OTLPPROF_TEST_ENGINES_S=600` is a soak test on
+/// the newest JDK, with only the defaults.
 const SECONDS: &str = "OTLPPROF_TEST_ENGINES_S";
 
-/// More samples than the defaults make, and more profiles, so that seconds have some of each.
+/// More samples and more profiles than with the defaults, so that a run of seconds has some of each.
 const DENSE: &str = "cpu,wall,alloc,live=64k,lock,wait,exceptions,nativemem=256k,nativemem.leaks,interval=1s";
 
 const DEFAULTS: &str =
@@ -30,7 +30,7 @@ const DEFAULTS: &str =
 
 const TRACE: &str = "trace=programs.MixedWork.burn";
 
-/// A program without as many page faults as samples are wanted of it gets these.
+/// The event with a short period: with the default period the program would have too few page faults.
 const EVENT: &str = "event=page-faults:10";
 
 const TYPES: [&str; 11] = [
@@ -51,7 +51,7 @@ fn types_with(has_event: bool) -> BTreeSet<String> {
     TYPES.into_iter().chain(has_event.then_some("page-faults")).map(str::to_owned).collect()
 }
 
-/// Whether the agent may have perf events here.
+/// Whether perf events are granted to the agent on this machine.
 fn has_perf_events(home: &Path) -> bool {
     let run = JavaRun::new(home, "Demo").argument(0.1).agent(&format!("{EVENT},file=FILE"));
     let run = run.run().expect_success();
@@ -96,7 +96,8 @@ fn all_engines_run_together_and_their_counts_add_up() {
     }
 }
 
-/// When each was taken, of whichever engine: in place of a count, and beside each of several values.
+/// Samples of every engine have the times at which they were taken: in place of a count, and beside each of
+/// several values.
 #[test]
 fn samples_of_every_engine_have_their_times() {
     let home = oldest_and_newest().pop().unwrap();
@@ -119,7 +120,7 @@ fn samples_of_every_engine_have_their_times() {
             for sample in &profile.samples {
                 let (times, values) = (&sample.timestamps_unix_nano, &sample.values);
                 if times.is_empty() {
-                    // Millions of objects are told by their number.
+                    // A large number of objects is given as a count, without times.
                     assert!(unit == "count" && kind.ends_with("objects"), "{}: {kind}", run.label);
                     continue;
                 }
@@ -131,7 +132,8 @@ fn samples_of_every_engine_have_their_times() {
     }
 }
 
-/// What was taken is there or is lost and counted, of each engine; and the intervals' counts are the session's.
+/// For each engine every sample that was taken is either in the profiles, or lost and counted. The intervals'
+/// counts add up to the session's.
 fn assert_counters_add_up(run: &Finished, has_event: bool) {
     let of_handler = |what: &str| format!("handler.samples_{what}");
     let [taken, recorded, dropped, filtered] =
@@ -160,8 +162,8 @@ fn assert_counters_add_up(run: &Finished, has_event: bool) {
     assert_eq!(of_engines, outcomes.map(|what| is_told(&of_handler(what))), "{}", run.label);
 }
 
-/// What became of an engine's samples is told in a profile of that engine. Of what lives on there may be none in the interval
-/// in which it is sampled.
+/// Each engine's sample counts are in profiles of that engine. Of objects that live on, there may be none in
+/// the interval in which they are sampled.
 fn assert_engines_tell_of_themselves(run: &Finished) {
     let types_of = |engine: Engine| match engine {
         Engine::Cpu => &["cpu"],
@@ -193,7 +195,7 @@ fn assert_engines_tell_of_themselves(run: &Finished) {
     }
 }
 
-/// The counters of all intervals.
+/// The sums of the counters of all intervals.
 fn sums_of_counters(messages: &[Message]) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     for message in messages {
@@ -209,7 +211,8 @@ fn sums_of_counters(messages: &[Message]) -> BTreeMap<String, u64> {
     sums
 }
 
-/// However few of them were sampled: the limit is less than what the program throws in a second, and so is the budget.
+/// All exceptions are accounted for, however few were sampled: the limit is lower than the number that the
+/// program throws in a second, and so is the budget.
 fn assert_exceptions_are_all_told_of(run: &Finished) {
     let thrown: f64 = run.stdout.trim().parse().expect("a number");
     let stacks = stacks_of(&run.messages(), "exceptions", ("exceptions", "count"));
@@ -223,7 +226,7 @@ fn assert_exceptions_are_all_told_of(run: &Finished) {
     assert!((ratio - 1.0).abs() < 0.1, "{}: {found} of {thrown} ({ratio:.3})", run.label);
 }
 
-/// What the agent has cost.
+/// The cost of the agent, as text.
 fn report(run: &Finished, without: &Finished) -> String {
     let counter = |name: &str| run.counter(name);
     let percent = |ns: u64| ns as f64 / run.cpu.as_nanos() as f64 * 100.0;

@@ -1,4 +1,4 @@
-//! How much of the CPU time each endpoint takes, beside what the program itself has counted.
+//! The share of CPU time of each endpoint, compared with the program's own count.
 
 mod agent_support;
 
@@ -9,12 +9,12 @@ use std::path::Path;
 use agent_support::stacks::{Stack, cpu_stacks};
 use agent_support::{JavaRun, oldest_and_newest};
 
-/// Requests that come in a second.
+/// Requests that arrive in a second.
 const WANTED_PER_S: f64 = 10_000.0;
-/// The part of them that has to be served for the shares to be those of a busy service.
+/// The least part of the requests that must be served, so that the shares are those of a busy service.
 const SERVED: f64 = 0.9;
-/// What a request costs, in parts of what it takes itself: with it come the queue, the switches between 200 threads, the
-/// VM's own work, and the samples.
+/// The total cost of a request, as a multiple of the CPU time that the request itself uses. The rest is for
+/// the queue, the switches between 200 threads, the VM's own work, and the samples.
 const COST: f64 = 1.5;
 
 /// The endpoints by the methods that serve them.
@@ -25,7 +25,7 @@ const SERVED_BY: [(&str, &str); 4] = [
     ("programs.ContextRequests.postOrders", "POST /orders"),
 ];
 
-/// The methods of `SERVED_BY` are called where the context is set: no code of theirs runs before or after.
+/// The methods of `SERVED_BY` are called where the context is set: none of their code runs before or after.
 const APART: [&str; 4] = [
     "-XX:CompileCommand=dontinline,programs.ContextRequests::getItems",
     "-XX:CompileCommand=dontinline,programs.ContextRequests::getCart",
@@ -33,24 +33,24 @@ const APART: [&str; 4] = [
     "-XX:CompileCommand=dontinline,programs.ContextRequests::postOrders",
 ];
 
-/// What the program says of the machine while it served.
+/// The machine's state while the program served, as the program reports it.
 struct Machine {
     elapsed_ns: f64,
-    /// CPU time that other programs have left to it.
+    /// CPU time that other programs have left to this program.
     left_ns: f64,
 }
 
-/// How many requests were served.
+/// Judgement of the number of requests that were served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Load {
     Enough,
-    /// There was not the CPU time for more.
+    /// There was no CPU time for more requests.
     Starved,
     TooFew,
 }
 
 impl Machine {
-    /// Judges a number of requests, which have taken so much CPU time themselves.
+    /// Judges a number of served requests that have used `used_ns` of CPU time themselves.
     fn load(&self, served: u64, used_ns: f64) -> Load {
         let wanted = self.elapsed_ns / 1e9 * WANTED_PER_S * SERVED;
         if served as f64 >= wanted {
@@ -63,13 +63,13 @@ impl Machine {
     }
 }
 
-/// Says something that a test which passes would keep back.
+/// Prints a message even if the test passes, whose output would be dropped otherwise.
 fn say_loudly(what: &str) {
-    // With one write, lines of tests that run side by side do not mix.
+    // With a single write, lines of tests that run side by side do not mix.
     let _ = io::stderr().write_all(format!("\n*** {what} ***\n").as_bytes());
 }
 
-/// Shares of their sum.
+/// The shares of the amounts in their sum.
 fn shares(amounts: &BTreeMap<String, i64>) -> BTreeMap<&str, f64> {
     let all: i64 = amounts.values().sum();
     amounts.iter().map(|(name, &amount)| (name.as_str(), amount as f64 / all as f64)).collect()
@@ -89,7 +89,8 @@ fn a_load_is_too_low_only_where_there_was_cpu_time_for_more() {
 #[test]
 fn endpoints_of_200_threads_have_the_shares_that_the_program_knows() {
     for home in oldest_and_newest() {
-        // For longer where others have had the machine: what a thread's clock says of a request is then theirs in part.
+        // A second run is longer, for the case that other programs have used the CPU: a thread's clock then
+        // counts a part of their time for a request.
         assert!(
             ["15", "40"].into_iter().any(|seconds| has_right_shares(&home, seconds)),
             "{}: wrong shares",
@@ -98,13 +99,13 @@ fn endpoints_of_200_threads_have_the_shares_that_the_program_knows() {
     }
 }
 
-/// The endpoint whose method a stack is in.
+/// The endpoint whose method is in the stack.
 fn serving(stack: &Stack) -> Option<&'static str> {
     SERVED_BY.into_iter().find(|(method, _)| stack.has(method)).map(|(_, endpoint)| endpoint)
 }
 
-/// Whether each endpoint's share is within 2 % of what the program has counted, and as many requests were served as the
-/// machine allows.
+/// Whether each endpoint's share is within 2 % of the program's own count, and as many requests were served
+/// as the machine allowed.
 fn has_right_shares(home: &Path, seconds: &str) -> bool {
     let program = JavaRun::new(home, "ContextRequests").jvm_option("-XX:CompileCommand=quiet");
     let run = APART
@@ -146,9 +147,9 @@ fn has_right_shares(home: &Path, seconds: &str) -> bool {
     }
     assert_eq!(known.len(), 4, "{}: {}", run.label, run.stdout);
     assert!(known.keys().eq(found.keys()), "{}: {found:?}", run.label);
-    // That labels are held to methods at all: hardly anything else is done with one.
+    // Nearly all samples with a label are in one of the methods, so that the labels are really checked.
     assert!(in_methods * 10 > periods * 9, "{}: {in_methods} of {periods} in methods", run.label);
-    // A label is set right after the span, and a scope's end takes both at once.
+    // A label is set right after the span, and the end of a scope removes both at once.
     assert!(linked == periods, "{}: {linked} of {periods} have a span", run.label);
     let used_ns: i64 = known.values().sum();
     let machine = machine.expect("a line about the machine");

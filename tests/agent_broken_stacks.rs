@@ -1,4 +1,5 @@
-//! Stacks that no walker can walk: the gap is a frame of the stack, and is counted, in the log and in the profiles.
+//! Stacks that no walker can walk: the gap is a frame of the stack, and is counted in the log and in the
+//! profiles.
 
 mod agent_support;
 
@@ -13,12 +14,13 @@ use otlpprof::signal::walk::WalkError;
 /// The function whose caller cannot be found.
 const LOST: &str = "ddprof_undescribed";
 
-/// In which place of a stack there is a frame of this name.
+/// The index of the frame of this name in the stack.
 fn place(stack: &Stack, name: &str) -> Option<usize> {
     stack.frames.iter().position(|frame| frame.name == name)
 }
 
-/// How many of these stacks were taken, and how many of them say what is missing in the way that they must.
+/// The number of times that these stacks were taken, and the number of times that they mark the gap
+/// correctly.
 fn times<'a>(stacks: impl Iterator<Item = &'a Stack>, is_right: impl Fn(&Stack) -> bool) -> [i64; 2] {
     stacks.fold([0, 0], |[all, right], stack| {
         [all + stack.times, right + if is_right(stack) { stack.times } else { 0 }]
@@ -37,7 +39,7 @@ fn assert_gaps_are_marked(home: &Path, walker: StackWalker) {
     let stacks = cpu_stacks(&messages);
     let label = format!("{} {options}", run.label);
 
-    // Java is found again below the gap, by what it left for those who look for it.
+    // Below the gap the walk goes on at the Java frame anchor.
     let lost = mark(WalkError::NativeFramesLost);
     let below_java = stacks.iter().filter(|stack| stack.thread == "main" && place(stack, LOST).is_some());
     let [all, right] = times(below_java, |stack| {
@@ -49,10 +51,10 @@ fn assert_gaps_are_marked(home: &Path, walker: StackWalker) {
             && place(stack, "programs.BrokenStacks.main") == Some(4)
     });
     println!("{label}: {right} of {all} below Java");
-    // The first of its instructions still has the caller's frame pointer.
+    // At the first of its instructions the register still has the caller's frame pointer.
     assert!(all > 50 && right * 100 >= all * 98, "{label}: {right} of {all} below Java");
 
-    // Where there is no Java the stack ends with the gap.
+    // On a thread without Java frames the stack ends with the gap.
     let ends = mark(WalkError::NoUnwindRule);
     let native = stacks.iter().filter(|stack| stack.thread != "main" && place(stack, LOST).is_some());
     let [all, right] = times(native, |stack| {
@@ -68,7 +70,7 @@ fn assert_gaps_are_marked(home: &Path, walker: StackWalker) {
         let counted = run.counter(&counter) as i64;
         let label = format!("{label}: {mark} in the log");
         assert_eq!(counted_in_profiles(&messages, &counter), counted, "{label} and in the profiles");
-        // A walk is one count, has one time, and may stand for several periods.
+        // A walk is counted once, has one time, and may stand for several periods.
         let with_mark = |of: fn(&Stack) -> i64| -> i64 {
             stacks.iter().map(|stack| of(stack) * marks(stack, &mark)).sum()
         };
@@ -80,7 +82,7 @@ fn assert_gaps_are_marked(home: &Path, walker: StackWalker) {
     }
 }
 
-/// How many marks of this name a stack has.
+/// The number of marks of this name in a stack.
 fn marks(stack: &Stack, mark: &str) -> i64 {
     stack.frames.iter().filter(|frame| frame.name == mark).count() as i64
 }
@@ -94,7 +96,7 @@ fn what_no_walker_gets_out_of_is_marked_and_counted_by_its_reason() {
     }
 }
 
-/// Without native frames there is nothing to get lost in.
+/// Without native frames a walk cannot be lost in them.
 #[test]
 fn without_native_frames_java_ones_have_no_gap_above_them() {
     for home in java_homes() {

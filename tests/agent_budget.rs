@@ -1,4 +1,4 @@
-//! The profiler keeps to its budget, says by how much it samples more seldom, and its sums stay right.
+//! The profiler keeps to its budget, reports how much less often it samples, and its sums stay right.
 
 mod agent_support;
 mod loud_support;
@@ -13,9 +13,10 @@ fn run(home: &std::path::Path, program: &'static str, argument: &str, options: &
     JavaRun::new(home, program).argument(argument).agent(&options).run().expect_success()
 }
 
-/// How many samples were taken for each second of the CPU time that they stand for, in the last messages: the first seconds
-/// are sampled as was asked for. Not what handlers took by the clock: on a machine with more to do than it has CPUs one that
-/// was switched out takes as long as a thousand.
+/// The number of samples that were taken for each second of the CPU time that they stand for, in the last
+/// third of the messages: the first seconds are sampled at the requested rate. The wall-clock time of
+/// handlers is no measure: on a machine with more to do than it has CPUs, a handler that was switched out
+/// takes as long as a thousand others.
 fn late_samples_per_s(run: &Finished) -> f64 {
     let messages = run.messages();
     let late = &messages[messages.len() * 2 / 3..];
@@ -42,11 +43,12 @@ fn cpu_samples_are_fewer_within_a_budget_and_stand_for_all_time() {
         assert_eq!(held.stderr.matches("more than `budget`").count(), 1, "{}: {}", held.label, held.stderr);
         let (without, with) = (late_samples_per_s(&free), late_samples_per_s(&held));
         assert!(with < without / 1.5, "{}: {with} of {without}, {limits:?}", held.label);
-        // Value times period is CPU time as ever.
+        // The product of value and period is still CPU time.
         let stacks = stacks_of(&held.messages(), "cpu", ("samples", "count"));
         let sampled_ns: f64 = stacks.iter().map(|stack| (stack.value * stack.period_ns) as f64).sum();
         let used_ns = held.cpu.as_nanos() as f64;
-        // Some of what the process uses is the profiler's own, and the VM's before the agent was there.
+        // A part of the process's CPU time is the profiler's own, or was used by the VM before the agent was
+        // loaded.
         let ratio = sampled_ns / used_ns;
         assert!((0.75..1.05).contains(&ratio), "{}: {ratio:.3}, {limits:?}", held.label);
         let periods: std::collections::BTreeSet<_> = stacks.iter().map(|stack| stack.period_ns).collect();
@@ -55,7 +57,7 @@ fn cpu_samples_are_fewer_within_a_budget_and_stand_for_all_time() {
     }
 }
 
-/// The kernel counts longer periods, of which each sample stands for as many as it has counted.
+/// The kernel counts longer periods, and each sample stands for as many events as it has counted.
 #[test]
 fn perf_events_have_longer_periods_within_a_budget() {
     for home in oldest_and_newest() {
@@ -74,7 +76,8 @@ fn perf_events_have_longer_periods_within_a_budget() {
             .filter(|stack| stack.has("programs.PerfEvents.touch"))
             .map(|stack| (stack.value * stack.period_ns) as f64)
             .sum();
-        // One line for each of two threads: name, number, and what else there may have been.
+        // The program prints a line for each of two threads: name, number, and the number of further events
+        // that may have occurred.
         let counted = run.stdout.lines().map(|line| line.split(' ').nth(1).unwrap().parse::<f64>().unwrap());
         let ratio = found / counted.sum::<f64>();
         assert!((ratio - 1.0).abs() < 0.05, "{}: {ratio:.3}, {limits:?}", run.label);
@@ -89,7 +92,7 @@ fn sampled_events_stand_for_those_that_the_budget_leaves_out() {
         let run = run(&home, "AllocationLoop", "6", "cpu=off,alloc=256,budget=0.1");
         let limits = limits(&run, "alloc");
         assert!(limits.iter().any(|&limit| limit >= 16), "{}: {limits:?}", run.label);
-        // It is the VM that samples more seldom: what it does not tell of costs nothing.
+        // The VM itself samples less often: objects that it does not report cost nothing.
         let taken: Vec<i64> = run
             .messages()
             .iter()
@@ -116,14 +119,16 @@ fn sampled_events_stand_for_those_that_the_budget_leaves_out() {
 /// The library of native allocations.
 const ALLOCATING: &str = env!("OTLPPROF_ALLOCATING");
 
-/// What of one processor's time the profiler may use, in percent.
+/// The share of one processor's time that the profiler may use, in percent.
 const SMALL_BUDGET: f64 = 0.5;
-/// How many times as much samples may take in the end. A processor is allowed for each that the program uses, and that is up
-/// to two here; stretches are of two times each, and are given back when there has been room for a while.
+/// The factor by which samples may exceed the budget at the end. A processor is allowed for each that the
+/// program uses, which are up to two here. The stretch doubles in steps, and is reduced when there has been
+/// room for a while.
 const MOST_TIMES: f64 = 4.0;
 
-/// The CPU time that samples took, as a part of a processor's, in the last third of a run. Each is taken to be one of the
-/// message in which they took least on average: what handlers take by the clock has what others took of the processor.
+/// The CPU time that samples took in the last third of a run, as a part of a processor's time. Each sample is
+/// counted with the average of the message in which samples took least: the wall-clock time of handlers
+/// includes time that other programs took from the processor.
 fn late_share_of_samples(run: &Finished) -> f64 {
     let messages = run.messages();
     let counters = |key| messages.iter().map(move |message| profiles::profile_counter(message, key));
@@ -136,7 +141,8 @@ fn late_share_of_samples(run: &Finished) -> f64 {
     late_taken * least_ns / ((messages.len() - late) as f64 * 1e9)
 }
 
-/// A run that is held to the small budget, in which the engine samples more seldom, and what that comes to.
+/// Runs the program with the small budget, in which the engine samples less often, and checks the cost of its
+/// samples.
 fn held(
     home: &std::path::Path,
     program: &'static str,
@@ -145,7 +151,8 @@ fn held(
     how: &str,
 ) -> Finished {
     let options = format!("interval=1s,file=FILE,limit=off,budget={SMALL_BUDGET},{how}");
-    // There from the start: what a library allocates before its imports are led is not seen, and not slowed down either.
+    // Preloaded: the allocations of a library before its imports are redirected are neither seen nor slowed
+    // down.
     let run = JavaRun::new(home, program).variable("LD_PRELOAD", ALLOCATING).agent(&options);
     let run = arguments.iter().fold(run, JavaRun::argument);
     let run = run.run().expect_success();
@@ -156,7 +163,7 @@ fn held(
     run
 }
 
-/// The engine's samples stand for all that happened.
+/// Asserts that the engine's samples stand for all events.
 fn assert_sum(
     run: &Finished,
     kind: [&str; 3],
@@ -173,7 +180,7 @@ fn assert_sum(
     assert!((ratio - 1.0).abs() < tolerance, "{}: {kind:?}: {ratio:.3}, {dropped} dropped", run.label);
 }
 
-/// What a program counted.
+/// The number that a program counted.
 fn counted(run: &Finished) -> f64 {
     run.stdout.trim().parse().unwrap()
 }
@@ -209,7 +216,7 @@ fn engines_of_the_heap_keep_to_the_budget() {
         let run = held(&home, "AllocationLoop", &["8"], "alloc", "cpu=off,alloc=256");
         let is_it = |stack: &Stack| stack.has("programs.AllocationLoop.allocate");
         assert_sum(&run, ["alloc-objects", "alloc_objects", "count"], is_it, counted(&run), tolerance);
-        // None of them lives: without another engine there would be no profile to say so.
+        // None of the objects lives on: without another engine there would be no profile with the limit.
         held(&home, "AllocationLoop", &["8"], "live", "cpu=100ms,live=256");
     }
 }

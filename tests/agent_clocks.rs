@@ -1,15 +1,15 @@
-//! The agent's clocks are the kernel's, whatever else of that name is in the process.
+//! The agent reads the kernel's clocks, whatever other functions of their names are in the process.
 
 mod agent_support;
 
 use agent_support::stacks::stacks_of;
 use agent_support::{JavaRun, oldest_and_newest, profiles};
 
-/// By so much the preloaded clock jumps, again and again.
+/// The distance by which the preloaded clock jumps again and again.
 const JUMP_NS: f64 = 3_600e9;
 
-/// Regression: under a preloaded library whose clock_gettime jumps, as libfaketime's does, a profile had 1.5 billion samples: each
-/// stood for time that had not passed.
+/// Regression: under a preloaded library whose clock_gettime jumps, as that of libfaketime does, a profile
+/// had 1.5 billion samples, each of which stood for time that had not passed.
 #[test]
 fn no_sample_stands_for_time_by_which_a_preloaded_clock_has_jumped() {
     for home in oldest_and_newest() {

@@ -1,5 +1,5 @@
-//! What threads are working for, in the profiles of a real JVM: every sample is held to what the program says that it was
-//! doing.
+//! Contexts of threads in the profiles of a real JVM: every sample is compared with the work that the program
+//! was doing.
 
 mod agent_support;
 
@@ -10,7 +10,7 @@ use agent_support::running::Finished;
 use agent_support::stacks::{Stack, cpu_stacks};
 use agent_support::{JavaRun, java_homes, java_version, oldest_and_newest};
 
-/// Each burning method is called where its context is set: no code of it runs before.
+/// Each burning method is called where its context is set: none of its code runs before.
 const APART: &str = "-XX:CompileCommand=dontinline,programs.ContextStress::burn*";
 
 fn stress(home: &Path, arguments: &[&str]) -> Finished {
@@ -26,14 +26,15 @@ fn stress_with(options: &str, home: &Path, arguments: &[&str]) -> Finished {
     run.agent(&format!("cpu=100us,context=witness+traceid,file=FILE{options}")).run().expect_success()
 }
 
-/// Which of the four methods is burning.
+/// The number of the burning method, of four.
 fn burning(stack: &Stack) -> Option<u8> {
     (0..4).find(|which| stack.has(&format!("programs.ContextStress.burn{which}")))
 }
 
-/// The number that the bytes of trace and span id consist of, less one.
+/// The number that fills the bytes of trace and span id, less one.
 ///
 /// # Panics
+/// If the bytes are a mixture.
 /// If they are a mixture.
 fn linked(stack: &Stack) -> Option<u8> {
     let (trace, span) = stack.link.as_ref()?;
@@ -43,7 +44,7 @@ fn linked(stack: &Stack) -> Option<u8> {
     Some(first - 1)
 }
 
-/// Holds every sample to the method that burns; gives the periods by it.
+/// Checks every sample against the method that burns. Returns the periods by method.
 fn hold_to_witness(run: &Finished) -> BTreeMap<u8, i64> {
     let mut periods = BTreeMap::new();
     let (mut elsewhere, mut transitions) = (0, 0);
@@ -89,7 +90,8 @@ fn samples_have_the_context_that_their_thread_has_set_and_their_shares_are_right
                     .into_iter()
                     .all(|(which, expected): (u8, i64)| (share(which) - expected).abs() <= 4)
         };
-        // The first rounds are interpreted, and take their time: for longer where others have had the machine.
+        // The first rounds are interpreted and slow. A second run is longer, for the case that other programs
+        // have used the CPU.
         assert!(["4", "20"].into_iter().any(has_right_shares), "{}: wrong shares", home.display());
     }
 }
@@ -103,7 +105,7 @@ fn no_sample_shows_a_mixture_however_fast_contexts_change() {
             assert_eq!(run.counter("context.labels_stale"), 0, "{}", run.stderr);
             periods.len() == 4 && periods.values().sum::<i64>() > 300
         };
-        // For longer where others have had the machine.
+        // A second run is longer, for the case that other programs have used the CPU.
         assert!(["3", "20"].into_iter().any(has_enough), "{}: too few samples", home.display());
     }
 }
@@ -111,15 +113,15 @@ fn no_sample_shows_a_mixture_however_fast_contexts_change() {
 /// Samples of threads that change their context by snapshots and scopes alone, in periods.
 #[derive(Debug, Default)]
 struct Wholes {
-    /// Those in a setter, with one of the four contexts.
+    /// Samples in a setter, with one of the four contexts.
     in_setters: i64,
-    /// The same without any.
+    /// Samples in a setter without any context.
     in_setters_without: i64,
     elsewhere: i64,
 }
 
-/// Holds every sample to a context that is whole, or none, those in the middle of a change too: a span, and its endpoint by
-/// each of these names.
+/// Checks that every sample has a whole context or none, also in the middle of a change: a span, and its
+/// endpoint under each of these names.
 fn hold_to_wholes(run: &Finished, names: &[&str]) -> Wholes {
     let mut wholes = Wholes::default();
     for stack in cpu_stacks(&run.messages()) {
@@ -142,7 +144,7 @@ fn hold_to_wholes(run: &Finished, names: &[&str]) -> Wholes {
     wholes
 }
 
-/// Contexts that are replaced as wholes, so often that handlers come in the middle of it.
+/// Contexts that are replaced as a whole, so often that handlers interrupt the replacement.
 #[test]
 fn a_context_that_is_replaced_is_whole_or_none_in_every_sample() {
     for home in java_homes() {
@@ -157,12 +159,13 @@ fn a_context_that_is_replaced_is_whole_or_none_in_every_sample() {
                 && wholes.in_setters_without > 0
                 && in_transition > 0
         };
-        // For longer where others have had the machine.
+        // A second run is longer, for the case that other programs have used the CPU.
         assert!(["2", "20"].into_iter().any(has_enough), "{}: too few changes seen", home.display());
     }
 }
 
-/// By the call that sets both, also while references of the endpoints become old, and where they are written twice.
+/// With the call that sets both, also while the endpoints' references become old, and with a second copy of
+/// the context.
 #[test]
 fn a_span_and_the_attribute_that_is_set_with_it_are_both_in_a_sample_or_neither() {
     for home in java_homes() {
@@ -174,15 +177,16 @@ fn a_span_and_the_attribute_that_is_set_with_it_are_both_in_a_sample_or_neither(
                 eprintln!("{}: {in_transition} in transition, {wholes:?}", run.label);
                 wholes.in_setters > 100 && wholes.in_setters_without > 0 && in_transition > 0
             };
-            // For longer where others have had the machine.
+            // A second run is longer, for the case that other programs have used the CPU.
             let label = home.display();
             assert!(["2", "20"].into_iter().any(has_enough), "{label}{options}: too few changes seen");
         }
     }
 }
 
-/// Holds the samples of threads that set one new value after the other to values of their own, and to have one: the slot
-/// is written over, and never empty. In the set itself what it has may just have become old. Gives the periods.
+/// Checks the samples of threads that set one new value after another: each sample must have a value, and one
+/// of its thread. The slot is overwritten, and never empty. Only inside of the setter the value may just have
+/// become old. Returns the periods.
 fn hold_to_requests(run: &Finished) -> i64 {
     let mut labelled = 0;
     for stack in cpu_stacks(&run.messages()) {
@@ -207,7 +211,7 @@ fn hold_to_requests(run: &Finished) -> i64 {
     labelled
 }
 
-/// Threads find their values in the cache, while others have the dictionary full again and again.
+/// Threads find their values in the cache, while other threads fill the dictionary again and again.
 #[test]
 fn no_label_is_lost_while_values_are_reclaimed() {
     for home in java_homes() {
@@ -224,7 +228,7 @@ fn no_label_is_lost_while_values_are_reclaimed() {
             assert_eq!(run.counter("context.values_dropped_full"), 0, "{}", run.stderr);
             periods.values().sum::<i64>() > 300 && labelled > 300 && passes > 2
         };
-        // For longer where others have had the machine.
+        // A second run is longer, for the case that other programs have used the CPU.
         assert!(["3", "20"].into_iter().any(has_enough), "{}: too few passes", home.display());
     }
 }
@@ -235,12 +239,12 @@ fn the_java_api_does_what_its_documentation_says() {
         let run = JavaRun::new(&home, "ContextCalls").argument(true).agent("cpu=1ms,file=FILE").run();
         let run = run.expect_success();
         assert_eq!(run.stdout, "done\n");
-        // It sets more ids than there is room for values.
+        // The program sets more ids than there is room for values.
         assert_eq!(run.counter("context.reclaim_passes"), 0, "{}: {}", run.label, run.stderr);
     }
 }
 
-/// Interpreted, where each store is a call.
+/// Run interpreted, where each store is a call.
 #[test]
 fn a_setter_whose_stack_ends_leaves_a_context_that_was_set_or_none() {
     for home in java_homes() {
@@ -262,7 +266,7 @@ fn without_the_agent_calls_do_nothing_and_say_so_once() {
     }
 }
 
-/// The endpoint's label is on every sample that a setter's thread has while it sets other values.
+/// Checks that the endpoint's label is on every sample of a setter's thread while it sets other values.
 fn hold_endpoints(run: &Finished) -> i64 {
     let (mut labelled, mut missing) = (0, Vec::new());
     for stack in cpu_stacks(&run.messages()) {
@@ -272,7 +276,7 @@ fn hold_endpoints(run: &Finished) -> i64 {
                 assert_eq!(*endpoint, format!("/endpoint{number}"), "{}", run.label);
                 labelled += stack.value;
             }
-            // In the set itself.
+            // The sample is in the setter itself.
             None if stack.frames.iter().any(|frame| frame.name.starts_with("io.otlpprof.ThreadContext.")) => {
             }
             None if !stack.has("programs.ContextIds.burn") => {}
@@ -286,7 +290,7 @@ fn hold_endpoints(run: &Finished) -> i64 {
     labelled
 }
 
-/// The VM looks at every call into it.
+/// The VM checks every call into it.
 #[test]
 fn the_java_api_calls_the_vm_as_it_may() {
     for home in java_homes() {
@@ -336,7 +340,7 @@ fn where_the_dictionary_is_full_one_attribute_is_dropped_and_the_rest_works() {
         let run = JavaRun::new(&home, "ContextIds")
             .argument(SETS)
             .argument(2)
-            // Each holds a value, and they are more than there is room for.
+            // Each thread holds a value, and there are more threads than room for values.
             .argument(66_000)
             .agent("cpu=200us,file=FILE")
             .run()
@@ -364,7 +368,7 @@ fn java_loads_starts_and_stops_the_agent() {
             .run()
             .expect_success();
         assert_eq!(run.stdout, "done\n", "{}", run.stderr);
-        // Before the session, after its start, and in the second one.
+        // The endpoints before the session, after its start, and in the second session.
         let mut periods = BTreeMap::<_, i64>::new();
         for stack in cpu_stacks(&run.messages()) {
             if stack.has("programs.ContextLoaded.burn") {
@@ -378,7 +382,7 @@ fn java_loads_starts_and_stops_the_agent() {
     }
 }
 
-/// Attached as users do, so that the VM finds the natives in an agent that came late.
+/// Attached in the users' way, so that the VM finds the native methods in an agent that was loaded late.
 #[test]
 fn a_block_goes_from_an_ended_thread_to_the_next_without_what_was_in_it() {
     for home in java_homes() {
@@ -401,12 +405,12 @@ fn a_block_goes_from_an_ended_thread_to_the_next_without_what_was_in_it() {
             }
         }
         assert!(with > 300 && without > 300, "{}: {with}, {without}", run.label);
-        // One chunk: 1,300 threads have had one of its 1,024 blocks.
+        // One chunk of 1,024 blocks was used by 1,300 threads.
         assert_eq!(run.counter("context.blocks"), 1024, "{}", run.stderr);
     }
 }
 
-/// `traceid=trace1`, as in many an example, left no trace in profiles and none in the log.
+/// Regression: `traceid=trace1`, which occurs in many examples, left no trace in profiles or in the log.
 #[test]
 fn text_in_place_of_ids_is_an_attribute_and_what_is_refused_is_said_once() {
     for home in java_homes() {

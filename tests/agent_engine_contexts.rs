@@ -1,5 +1,5 @@
-//! The contexts of every engine's samples in the profiles of a real JVM: each is held to the endpoint whose method is in its
-//! stack.
+//! The contexts of every engine's samples in the profiles of a real JVM: each is compared with the endpoint
+//! whose method is in its stack.
 
 mod agent_support;
 mod engine_contexts_support;
@@ -16,10 +16,10 @@ use engine_contexts_support::{ENDPOINTS, PROGRAM, kinds, served, wanted_work};
 /// The least share of right samples, in 1/1000.
 const RIGHT_IN_1000: i64 = 990;
 
-/// The endpoint that a sample's label and link say; none without a label.
+/// The endpoint in a sample's label and link; `None` without a label.
 ///
 /// # Panics
-/// If the label is no endpoint's, or the link is not of its span.
+/// If the label names no endpoint, or the link is not of the endpoint's span.
 fn said(label: &str, stack: &Stack) -> Option<usize> {
     let endpoint = stack.labels.get("rest_endpoint")?;
     let index = ENDPOINTS.iter().position(|known| known == endpoint).expect("one of the endpoints");
@@ -34,15 +34,17 @@ fn names(stack: &Stack) -> String {
     names.join(" < ")
 }
 
-/// What engines have told of a program.
+/// The samples of a program's run.
 struct Tally {
-    /// Profile types, the endpoints of right samples, and the methods in their stacks.
+    /// The profile types, the endpoints of right samples, and the methods in their stacks.
     seen: BTreeSet<(String, usize, String)>,
-    /// By profile type, how many different samples were right, and how many have no context.
+    /// For each profile type the number of different samples that were right, and the samples without a
+    /// context.
     right: BTreeMap<String, (i64, Vec<Stack>)>,
 }
 
-/// Whether it cannot be told which virtual thread this is: from 21 to 23 objects say that, which a collection is moving.
+/// Whether the virtual thread of this stack may be unknown: from JDK 21 to 23 it is read from objects, which
+/// a collection may be moving.
 fn may_be_unknown(java_version: u32, stack: &Stack) -> bool {
     (21..24).contains(&java_version) && stack.has("[frozen: collecting]")
 }
@@ -54,7 +56,7 @@ fn tally(run: &Finished, version: u32) -> Tally {
         let label = format!("{}: {profile_type}", run.label);
         for stack in stacks_of(&messages, &profile_type, (&sample_type, &unit)) {
             let Some(endpoint) = served(&stack) else {
-                // Where it is set and taken back, and in stacks that are not told whole.
+                // The sample was taken while the endpoint is set or removed, or its stack is not complete.
                 said(&label, &stack);
                 continue;
             };
@@ -79,10 +81,10 @@ fn tally(run: &Finished, version: u32) -> Tally {
     tally
 }
 
-/// Holds every sample of every engine to the endpoint in its stack.
+/// Compares every sample of every engine with the endpoint in its stack.
 fn hold(home: &Path, threads: &[&str]) {
     let mut missing = Vec::new();
-    // For longer where others have had the machine.
+    // The second run is longer, for the case that other programs have used the CPU.
     for seconds in ["1.5", "10"] {
         let run = engine_contexts_support::run(home, seconds, threads, "");
         let work = wanted_work(&run);

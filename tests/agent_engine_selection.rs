@@ -1,5 +1,5 @@
-//! Which samples of every engine are kept, in the profiles of real JVMs: by thread, by frame, and of threads that have
-//! registered themselves.
+//! Selection of samples, for every engine, in the profiles of real JVMs: by thread, by frame, and by threads
+//! that have registered themselves.
 
 mod agent_support;
 mod engine_contexts_support;
@@ -13,11 +13,11 @@ use agent_support::stacks::{Stack, stacks_of};
 use agent_support::{java_homes, java_version, oldest_and_newest};
 use engine_contexts_support::{PROGRAM, kinds, run, served, wanted_work};
 
-/// Runs the program with this selection: no sample of any engine is one that is not wanted, and every engine has samples of
-/// its work that are. `counter` says of how many samples that is not so.
+/// Runs the program with this selection. No engine may have a sample that is not wanted, and every engine
+/// must have wanted samples of its work. `counter` counts the samples that were left out.
 fn hold(home: &Path, words: &[&str], selection: &str, counter: &str, is_wanted: impl Fn(&Stack) -> bool) {
     let mut missing = Vec::new();
-    // For longer where others have had the machine.
+    // The second run is longer, for the case that other programs have used the CPU.
     for seconds in ["1.5", "10"] {
         let run = run(home, seconds, words, &format!(",{selection}"));
         let label = format!("{} {words:?} {selection}", run.label);
@@ -51,7 +51,7 @@ fn hold_run(run: &Finished, label: &str, is_wanted: impl Fn(&Stack) -> bool) -> 
     seen
 }
 
-/// Those that can be virtual, and those that cannot.
+/// The program's arguments for platform threads and, if the JDK has them, for virtual threads.
 fn words(home: &Path) -> &'static [&'static [&'static str]] {
     if java_version(home) >= 21 { &[&[], &["virtual"]] } else { &[&[]] }
 }
@@ -97,8 +97,8 @@ fn every_engine_tells_of_the_virtual_thread_that_has_registered_itself_alone() {
     for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
         let is_wanted = |stack: &Stack| match served(stack) {
             Some(endpoint) => endpoint == 1,
-            // On its way to its endpoint, and back; or its frames are being moved, and a mark stands for them, as it does
-            // for a virtual thread's alone.
+            // The thread is on its way to its endpoint or back; or its frames are being moved, and a mark
+            // replaces them, which occurs for virtual threads only.
             None => stack.frames.iter().any(|frame| {
                 frame.name.contains("VirtualThread$VThreadContinuation")
                     || frame.name.starts_with("[frozen: ")

@@ -1,4 +1,4 @@
-//! What engines measure, beside what programs know of themselves.
+//! The engines' values, compared with the programs' own counts.
 
 mod agent_support;
 
@@ -12,7 +12,7 @@ use otlpprof::model::attribute_keys::{EXCEPTION_TYPE, LOCK_KIND, MONITOR_CLASS, 
 use otlpprof::otlp::read::Message;
 use otlpprof::sampling::wall::SIGNALS_PER_S;
 
-/// Platform threads, and virtual ones where there are some.
+/// The program's arguments for platform threads and, if the JDK has them, for virtual threads.
 fn kinds_of_threads(home: &Path) -> &'static [&'static [&'static str]] {
     if java_version(home) >= 21 { &[&[], &["virtual"]] } else { &[&[]] }
 }
@@ -26,7 +26,7 @@ fn run(home: &Path, program: &'static str, arguments: &[&str], options: &str) ->
     run.agent(&format!("cpu=off,file=FILE,{options}")).run().expect_success()
 }
 
-/// What the program says that it has done: method, class, and numbers.
+/// The work that the program reports: method, class, and numbers.
 fn truth(run: &Finished) -> Vec<(String, String, Vec<f64>)> {
     let line = |line: &str| {
         let mut words = line.split(' ').map(str::to_owned);
@@ -39,8 +39,8 @@ fn truth(run: &Finished) -> Vec<(String, String, Vec<f64>)> {
     truth
 }
 
-/// The sum of the values of stacks whose leaf is the program's method and whose attribute is the class; all of them reach
-/// their root.
+/// The sum of the values of stacks whose leaf is the program's method and whose attribute is the class. All
+/// of them must reach their root.
 fn sum(run: &Finished, stacks: &[Stack], method: &str, key: &str, class: &str) -> f64 {
     let is_it = |stack: &&Stack| {
         stack.frames[0].name.ends_with(&format!(".{method}"))
@@ -59,12 +59,13 @@ fn assert_near(run: &Finished, what: &str, found: f64, expected: f64, tolerance:
     assert!((ratio - 1.0).abs() <= tolerance, "{}: {what}: {found} of {expected} ({ratio:.4})", run.label);
 }
 
-/// One run is within five standard deviations of what the program has allocated, all runs together are nearer.
+/// A single run is within five standard deviations of the program's allocations; the mean of all runs is
+/// nearer.
 #[test]
 fn allocated_bytes_and_objects_are_right_by_class_and_site() {
     let mut ratios = HashMap::<String, Vec<f64>>::new();
     for home in java_homes() {
-        // The VM samples for both at the shorter interval, whichever it is.
+        // The VM samples for both engines at the shorter of the two intervals.
         let engines = ["alloc=4k", "alloc=4k,live=2k", "alloc=4k,live=64k"];
         for (arguments, engines) in
             kinds_of_threads(&home).iter().flat_map(|arguments| engines.map(|engines| (arguments, engines)))
@@ -96,10 +97,11 @@ fn allocated_bytes_and_objects_are_right_by_class_and_site() {
     }
 }
 
-/// How far the estimate of a number of objects of one size deviates, of which each is sampled by chance at 4 KiB.
+/// The relative deviation of the estimated number of objects of one size, each of which is sampled at random
+/// with an interval of 4 KiB.
 fn relative_deviation(bytes_each: f64, objects: f64) -> f64 {
     let sampled = 1.0 - (-bytes_each / 4096.0).exp();
-    // What is always sampled deviates by what rounding does.
+    // Objects that are always sampled deviate by rounding only.
     ((1.0 - sampled) / (sampled * objects)).sqrt().max(0.001)
 }
 
@@ -139,7 +141,7 @@ fn time_in_front_of_monitors_and_in_waits_is_within_what_the_threads_know() {
     }
 }
 
-/// The monitors that the program holds and waits for are of other classes, or nobody waits for them.
+/// The monitors that the program holds and waits for are of other classes, or no thread waits for them.
 #[test]
 fn time_parked_for_locks_is_within_what_the_threads_know() {
     for home in java_homes() {
@@ -176,7 +178,8 @@ fn time_parked_for_locks_is_within_what_the_threads_know() {
 fn exceptions_are_counted_by_class_and_site() {
     for home in java_homes() {
         for arguments in kinds_of_threads(&home) {
-            // The program throws in a period of four: which of them are sampled must not follow it.
+            // The program throws with a period of four. The choice of the sampled exceptions must not follow
+            // that period.
             for (period, thrown) in [(1, false), (2, false), (4, false), (7, false), (1, true), (4, true)] {
                 let options = &format!("exceptions={period},exceptions.thrown={thrown},limit=off");
                 let run = run(&home, "Throws", arguments, options);
@@ -192,9 +195,9 @@ fn exceptions_are_counted_by_class_and_site() {
     }
 }
 
-/// Those that are made once and thrown often, made and never thrown, thrown on by whoever has caught them, made in
-/// constructors, and those that the VM makes: where they are made, and where they are thrown. However little or much of it
-/// is compiled, and verified.
+/// Exceptions that are created once and thrown often, created and never thrown, rethrown after they were
+/// caught, created in constructors, and created by the VM. Checks where they are created, and where they are
+/// thrown, however much of the code is compiled and verified.
 #[test]
 fn exceptions_are_those_that_are_made_or_those_that_are_thrown() {
     for home in java_homes() {
@@ -215,13 +218,13 @@ fn exceptions_are_those_that_are_made_or_those_that_are_thrown() {
                         let found = sum(&run, &stacks, &method, EXCEPTION_TYPE, &class);
                         let label = format!("{option} {flags} {arguments:?} {method} {class}");
                         assert_eq!(found, numbers[way], "{}: {label}", run.label);
-                        // Nothing of it is told of another place.
+                        // No exception of the class is reported at another place.
                         let is_class = |stack: &&Stack| stack.labels.get(EXCEPTION_TYPE) == Some(&class);
                         let of_class: f64 =
                             stacks.iter().filter(is_class).map(|stack| stack.value as f64).sum();
                         let all = truth(&run).into_iter().filter(|(_, other, _)| *other == class);
                         let all: f64 = all.map(|(_, _, numbers)| numbers[way]).sum();
-                        // A kept one has been made, once.
+                        // An exception that is kept has been created once.
                         let kept = if class.ends_with("Kept") && way == 0 { 1.0 } else { 0.0 };
                         assert_eq!(of_class - kept, all, "{}: {label}", run.label);
                     }
@@ -231,7 +234,8 @@ fn exceptions_are_those_that_are_made_or_those_that_are_thrown() {
     }
 }
 
-/// Another agent, the JVM's own recorder among them, may have Throwable made anew while exceptions are sampled.
+/// Another agent, such as the JVM's own recorder, may have Throwable retransformed while exceptions are
+/// sampled.
 #[test]
 fn exceptions_are_told_of_when_others_change_throwable() {
     for home in java_homes() {
@@ -239,7 +243,7 @@ fn exceptions_are_told_of_when_others_change_throwable() {
         let run =
             run.agent("cpu=off,exceptions,limit=off,trace=java.lang.Throwable.fillInStackTrace:1h,file=FILE");
         let mut run = run.run().expect_success();
-        // The recorder tells of its start there, too.
+        // The recorder also reports its start on stdout.
         let is_told = |line: &&str| ["explicit ", "bare "].iter().any(|method| line.starts_with(method));
         run.stdout = run.stdout.lines().filter(is_told).collect::<Vec<_>>().join("\n");
         let stacks = stacks_of(&run.messages(), "exceptions", ("exceptions", "count"));
@@ -254,7 +258,7 @@ fn exceptions_are_told_of_when_others_change_throwable() {
     }
 }
 
-/// Nothing but CPU time needs it.
+/// Only the CPU engine needs the clock.
 #[test]
 fn a_clock_that_is_refused_is_one_line_and_the_other_engines_run() {
     for home in oldest_and_newest() {
@@ -281,7 +285,7 @@ fn a_clock_that_is_refused_is_one_line_and_the_other_engines_run() {
     }
 }
 
-/// The VM tells of throws only those who ask while it starts.
+/// The VM reports throws only to agents that ask for this during its start.
 #[test]
 fn throws_are_one_line_for_who_is_attached_later_and_the_other_engines_run() {
     for home in oldest_and_newest() {
@@ -323,14 +327,15 @@ fn exceptions_are_told_to_who_is_attached_later_until_it_stops() {
     }
 }
 
-/// Twenty threads, and two thousand, which are more than can be visited at each interval.
+/// Twenty threads, and two thousand threads, which are more than can be visited in each interval.
 #[test]
 fn wall_clock_time_is_that_of_all_threads_by_state() {
     for home in java_homes() {
-        // Of the more threads each is seen the more seldom, above all as they start: for longer.
+        // Of more threads each is seen less often, above all during its start. So that run is longer.
         for (parked, seconds) in [(15, "2"), (2000, "8")] {
             let run = JavaRun::new(&home, "ThreadStates").argument(seconds).argument(parked);
-            // Before 18 a bias that is revoked blocks threads as they start, as long as the machine is busy.
+            // Before JDK 18 the revocation of a biased lock blocks threads during their start, as long as the
+            // machine is busy.
             let run = run.jvm_option("-XX:+IgnoreUnrecognizedVMOptions").jvm_option("-XX:-UseBiasedLocking");
             let run = run.agent("cpu=off,file=FILE,wall=10ms").run().expect_success();
             let messages = run.messages();
@@ -342,13 +347,13 @@ fn wall_clock_time_is_that_of_all_threads_by_state() {
                 let found_ns: f64 = stacks
                     .iter()
                     .filter(|stack| {
-                        // One that runs waits for a processor where others want it.
+                        // A running thread may wait for a processor while other programs use it.
                         let found = &stack.labels[THREAD_STATE];
                         stack.thread == state && (found == state || state == "running" && found == "runnable")
                     })
                     .map(|stack| (stack.value * stack.period_ns) as f64)
                     .sum();
-                // They were there a little longer than the program has measured, until it ended.
+                // The threads existed a little longer than the program has measured, until it ended.
                 let ratio = found_ns / expected_ns.parse::<f64>().unwrap();
                 let label = format!("{} {parked} {state}", run.label);
                 assert!((0.9..1.3).contains(&ratio), "{label}: {ratio:.3}\n{stacks:#?}");
@@ -357,8 +362,9 @@ fn wall_clock_time_is_that_of_all_threads_by_state() {
     }
 }
 
-/// Threads that do not run are woken once in each interval of profiles, and once more where it is the first that they are
-/// met in: then they are asked again whether they are there still.
+/// Asserts the cost: threads that do not run are woken at most once in each interval of profiles, and once
+/// more in the first interval in which they are visited, when the engine checks whether they are still at the
+/// same place.
 fn assert_cost_is_bounded(run: &Finished, messages: &[Message], parked: u64, woken: u64) {
     let intervals = messages.len() as u64;
     let seconds = messages.iter().map(profiles::duration_ns).sum::<u64>() as f64 / 1e9;
@@ -372,7 +378,7 @@ fn assert_cost_is_bounded(run: &Finished, messages: &[Message], parked: u64, wok
     assert!(idle > 10 * signals, "{label}");
 }
 
-/// Threads that run, and have a processor or wait for one: each of them knows how long.
+/// Threads that run, and have a processor or wait for one. Each of them measures both times.
 #[test]
 fn waiting_for_a_processor_is_told_from_having_one() {
     for home in oldest_and_newest() {
@@ -385,14 +391,14 @@ fn waiting_for_a_processor_is_told_from_having_one() {
                 .filter(|stack| stack.thread == "crowd" && stack.labels[THREAD_STATE] == state)
                 .map(|stack| (stack.value * stack.period_ns) as f64)
                 .sum();
-            // Of more than a thousand samples; they run a little longer than they measure.
+            // There are more than a thousand samples. The threads run a little longer than they measure.
             assert_near(&run, line, found_ns, expected_ns.parse().unwrap(), 0.2);
         }
     }
 }
 
-/// A virtual thread is where its carrier is while it has one: it runs for as long as it uses CPU time. One without a carrier is
-/// no thread that is visited.
+/// A virtual thread with a carrier has the state of the carrier: it runs for as long as it uses CPU time. A
+/// virtual thread without a carrier is not visited.
 #[test]
 fn wall_clock_time_of_virtual_threads_is_that_on_their_carriers() {
     for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
@@ -411,8 +417,8 @@ fn wall_clock_time_of_virtual_threads_is_that_on_their_carriers() {
     }
 }
 
-/// Regression: a thread that lived shorter than the interval was credited with what it had lived until it was visited, if it
-/// was, and so with next to nothing.
+/// Regression: a thread that lived shorter than the interval was credited with its time up to its visit, if
+/// it was visited at all, and so with next to nothing.
 #[test]
 fn wall_clock_time_of_short_lives_is_as_long_as_they_were() {
     for home in oldest_and_newest() {
@@ -424,7 +430,8 @@ fn wall_clock_time_of_short_lives_is_as_long_as_they_were() {
             .map(|stack| (stack.value * stack.period_ns) as f64)
             .sum();
         let ratio = found_ns / run.stdout.trim().parse::<f64>().unwrap();
-        // Some end before their signal reaches them. Of the 300 or so that are met the deviation is 6 %.
+        // Some threads end before their signal reaches them. With about 300 threads that are visited, the
+        // deviation is 6 %.
         assert!((0.65..1.25).contains(&ratio), "{}: {ratio:.3}", run.label);
     }
 }

@@ -1,4 +1,5 @@
-//! What programs tell of besides samples, and the threads that they choose, in the profiles of real JVMs.
+//! Events that programs report besides samples, and the threads that they select, in the profiles of real
+//! JVMs.
 
 mod agent_support;
 
@@ -17,7 +18,7 @@ fn run(home: &Path, options: &str) -> Finished {
     run.agent(&format!("cpu=250us,file=FILE{options}")).run().expect_success()
 }
 
-/// A sample of a profile: its link's bytes, its attributes but those of the thread, and its value.
+/// A sample of a profile: the bytes of its link, its attributes except those of the thread, and its value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Told {
     link: Option<(u8, u8)>,
@@ -104,7 +105,8 @@ fn what_a_program_tells_of_is_in_profiles_of_its_own() {
     }
 }
 
-/// Its span and attributes, and no name or id: those of its carrier are not its own.
+/// The event has the thread's span and attributes, and no name or id: the carrier's name and id are not the
+/// thread's own.
 #[test]
 fn an_event_of_a_virtual_thread_has_that_threads_context() {
     const THREADS: i64 = 100;
@@ -155,7 +157,7 @@ fn only_registered_threads_are_sampled_where_that_is_asked_for() {
 fn a_virtual_thread_is_registered_itself_and_not_its_carrier() {
     for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
         let run = JavaRun::new(&home, "RegisteredVirtualThreads").jvm_option("-XX:CompileCommand=quiet");
-        // All of them take their turns on one carrier.
+        // All threads take turns on a single carrier.
         let run = run.jvm_option("-Djdk.virtualThreadScheduler.parallelism=1");
         let run = run.jvm_option("-XX:CompileCommand=dontinline,programs.RegisteredVirtualThreads::*");
         let run = run.agent("cpu=250us,filter=true,file=FILE").run().expect_success();
@@ -163,9 +165,9 @@ fn a_virtual_thread_is_registered_itself_and_not_its_carrier() {
         let total: i64 = stacks.iter().map(|stack| stack.value).sum();
         assert!(total > 50, "{}: {total} periods", run.label);
         for stack in &stacks {
-            // Behind its task a thread is on its way to its end, registered still; its carrier never is. While the VM
-            // writes the rest of a stack to the heap it cannot be walked there, and a mark stands for it: only a virtual
-            // thread's has one.
+            // Behind its task a thread is about to end, and still registered; its carrier is never
+            // registered. While the VM writes the rest of a stack to the heap, the stack cannot be walked
+            // there, and a mark replaces it. Only a virtual thread's stack has such a mark.
             let is_virtual = stack.frames.iter().any(|frame| {
                 frame.name.contains("VirtualThread$VThreadContinuation")
                     || frame.name.starts_with("[frozen: ")
@@ -186,8 +188,9 @@ fn time_that_a_thread_waited_before_it_was_registered_is_nobodys() {
         let run = run.agent("cpu=off,wall=10ms,filter=true,file=FILE").run().expect_success();
         let stacks = stacks_of(&run.messages(), "wall", ("samples", "count"));
         let late: i64 = stacks.iter().filter(|stack| stack.thread == "late").map(|stack| stack.value).sum();
-        // It has waited for 2 s before. A busy machine makes of its 500 ms more, and may end it before its last visit: what it
-        // knows is how long it was there at most, and that it worked until then.
+        // The thread has waited for 2 s before. On a busy machine its 500 ms take longer, and it may end
+        // before its last visit. The time that the thread itself has measured is the most that it can have
+        // existed, and it has worked until its end.
         let there_ms: i64 = run.stdout.trim().parse().unwrap();
         let label = format!("{}: {late} periods of 10 ms in {there_ms} ms", run.label);
         assert!(late > 0 && 10 * late <= there_ms + 20, "{label}");

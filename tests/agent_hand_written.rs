@@ -1,4 +1,4 @@
-//! Native code that is written by hand, on the stacks of a real JVM.
+//! Hand-written native code on the stacks of a real JVM.
 
 mod agent_support;
 
@@ -8,14 +8,14 @@ use agent_support::stacks::{Stack, cpu_stacks};
 use agent_support::{JavaRun, LIBRARIES, java_homes};
 use otlpprof::core::stack_walker::StackWalker;
 
-/// The callers of every function that `programs.HandWritten` burns in.
+/// The callers of every function in which `programs.HandWritten` burns.
 const CALLERS: [&str; 4] =
     ["ddprof_call", "Java_programs_Native_call", "programs.Native.call", "programs.HandWritten.burn"];
 
-/// Burns in these functions, and checks of each one's leaf that all stacks with it have its callers and no mark.
+/// Burns in these functions, and checks for each leaf that all stacks with it have its callers and no mark.
 fn assert_callers(home: &Path, walker: StackWalker, functions: &[(&str, &[&str])]) {
     let options = format!("cpu=500us,file=FILE,cstack={}", walker.name());
-    // Frame pointers are kept by one of the libraries.
+    // Only one of the libraries keeps frame pointers.
     let library = LIBRARIES[usize::from(walker == StackWalker::Fp)];
     let mut run = JavaRun::new(home, "HandWritten").argument(0.6).library(library).agent(&options);
     for (_, callers) in functions {
@@ -24,7 +24,7 @@ fn assert_callers(home: &Path, walker: StackWalker, functions: &[(&str, &[&str])
     let run = run.run().expect_success();
     let stacks = cpu_stacks(&run.messages());
     for (leaf, callers) in functions {
-        // Each has used so much CPU time that there must be samples.
+        // Each function has used so much CPU time that there must be samples.
         assert_called(&format!("{} {options}: {leaf}", run.label), &stacks, leaf, callers);
     }
 }
@@ -43,7 +43,7 @@ fn assert_called(label: &str, stacks: &[Stack], leaf: &str, callers: &[&str]) {
     assert!(all > 20, "{label}: {all} samples");
 }
 
-/// Regression: `_dl_runtime_resolve`, which finds its frame by rbx, was the end of its callees' stacks.
+/// Regression: `_dl_runtime_resolve`, whose frame is found by rbx, was the end of its callees' stacks.
 #[test]
 fn a_caller_whose_frame_a_register_leads_to_is_left_when_its_callees_are_at_work() {
     for home in java_homes() {
@@ -53,7 +53,7 @@ fn a_caller_whose_frame_a_register_leads_to_is_left_when_its_callees_are_at_work
     }
 }
 
-/// Regression: zstd's Huffman decoder was the end of the native frames of its stacks.
+/// Regression: zstd's Huffman decoder was the end of its stacks' native frames.
 #[test]
 fn assembly_without_call_frame_information_has_its_callers() {
     for home in java_homes() {

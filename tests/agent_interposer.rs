@@ -1,5 +1,5 @@
-//! No allocation and no lock in the agent's signal handler, in real JVMs: the demo's program runs with a library
-//! preloaded that ends the process at either (`native/interposer`).
+//! No allocation and no lock in the agent's signal handler, in real JVMs: the demo's program runs with a
+//! preloaded library that ends the process at either (`native/interposer`).
 
 mod agent_support;
 
@@ -8,7 +8,8 @@ use std::path::Path;
 use agent_support::running::Finished;
 use agent_support::{JavaRun, everything, java_homes};
 
-/// Each clock, and with one of them what else a handler may do. On each version one half of them, on the next the other.
+/// Each clock, and further features of the handler with one of them. Each version runs one half of the
+/// options, in turn.
 const OPTIONS: [&str; 8] = [
     "remotesym,cpu.clock=perf",
     "remotesym,cpu.clock=timer",
@@ -20,11 +21,11 @@ const OPTIONS: [&str; 8] = [
     "cpu.clock=timer,cstack=no",
 ];
 
-/// Runs the demo's program under the agent and the guard, which is told one thing by its environment.
+/// Runs the demo's program under the agent and the guard, with one environment variable for the guard.
 fn demo(home: &Path, options: &str, (name, value): (&'static str, &str)) -> Finished {
     JavaRun::new(home, "Demo")
         .argument(1.5)
-        // An abort that is expected shall leave nothing behind.
+        // An expected abort must leave no core dump.
         .jvm_option("-XX:-CreateCoredumpOnCrash")
         .agent(&format!("file=FILE,cpu=1ms,{options}"))
         .variable("LD_PRELOAD", env!("OTLPPROF_HANDLER_GUARD"))
@@ -55,7 +56,7 @@ fn the_handler_neither_allocates_nor_locks() {
     }
 }
 
-/// Threads that are in the middle of writing their context when the handler reads it.
+/// Handlers interrupt threads that are in the middle of writing their context.
 #[test]
 fn nor_does_it_where_threads_have_a_context() {
     for home in java_homes() {
@@ -72,7 +73,7 @@ fn nor_does_it_where_threads_have_a_context() {
     }
 }
 
-/// The guard ends the process at each kind of thing that must not be done.
+/// The guard ends the process at each kind of forbidden call.
 #[test]
 fn the_guard_ends_a_process_that_does_either() {
     let Some(home) = java_homes().pop() else { return };
@@ -89,7 +90,7 @@ fn the_guard_ends_a_process_that_does_either() {
     ] {
         let run = demo(&home, "cpu.clock=timer", ("HANDLER_GUARD_SELF_CHECK", check));
         assert!(!run.succeeded(), "{check}: {}", run.stderr);
-        // Not at the start of a line: the JVM may be in the middle of one of its own.
+        // The text may not be at the start of a line: the JVM may be writing a line of its own.
         let expected = format!("handler guard: {function}");
         assert!(run.stderr.contains(&expected), "{check}: {}", run.stderr);
     }

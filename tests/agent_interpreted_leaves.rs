@@ -1,5 +1,5 @@
-//! With `-Xint`: a sample at the entry or the exit of a method is that method's, not its caller's; and its caller's are not
-//! the method's.
+//! With `-Xint`, a sample at the entry or the exit of a method belongs to that method, not to its caller; and
+//! a sample of the caller does not belong to the method.
 
 mod agent_support;
 
@@ -9,12 +9,13 @@ use agent_support::stacks::{Stack, cpu_stacks};
 use agent_support::{JavaRun, everything, java_homes};
 use otlpprof::core::stack_walker::StackWalker;
 
-/// The method of a stack that was running, native code that it had called left out.
+/// The method of a stack that was running, without native code that it had called.
 fn running_method(stack: &Stack) -> Option<&str> {
     stack.frames.iter().find(|frame| frame.frame_type == "jvm").map(|frame| frame.name.as_str())
 }
 
-/// What the program says of a method: which shares of its caller's time are its own at least, and at most.
+/// The least and the largest share of the caller's time that belong to a method, as the program has measured
+/// them.
 fn known_shares(said: &str, method: &str) -> Option<[f64; 2]> {
     let line = said.lines().find_map(|line| line.strip_prefix(method)?.strip_prefix(' '))?;
     let (least, most) = line.split_once(' ')?;
@@ -22,9 +23,10 @@ fn known_shares(said: &str, method: &str) -> Option<[f64; 2]> {
     Some([share(least)?, share(most)?])
 }
 
-/// How long the program runs; and again for a longer time if others have had the machine.
+/// The seconds for which the program runs. The second run is for the case that other programs have used the
+/// CPU.
 const SECONDS: [u32; 2] = [4, 16];
-/// Samples that each caller must have, to say anything.
+/// The least number of samples of each caller for a verdict.
 const LEAST: i64 = 200;
 
 fn assert_entries_and_exits_are_their_own(home: &Path, walker: StackWalker) {
@@ -32,7 +34,7 @@ fn assert_entries_and_exits_are_their_own(home: &Path, walker: StackWalker) {
     assert!(is_enough, "{} {walker:?}: too few samples", home.display());
 }
 
-/// Runs it, and holds each method to what is its own; whether there were enough samples for that.
+/// Runs the program, and checks each method's share. Returns whether there were enough samples for that.
 fn is_enough_and_their_own(home: &Path, walker: StackWalker, seconds: u32) -> bool {
     let run = JavaRun::new(home, "InterpretedEntries").argument(seconds).jvm_option("-Xint");
     let options = format!("cpu=500us,file=FILE,cstack={}", walker.name());
@@ -42,12 +44,12 @@ fn is_enough_and_their_own(home: &Path, walker: StackWalker, seconds: u32) -> bo
         stacks.iter().filter(|stack| wanted(stack)).map(|stack| stack.value).sum()
     };
     for (method, caller) in [("roomy", "callRoomy"), ("locked", "callLocked")] {
-        // What it costs more than a method that has nothing but the code is entry and exit; how much more of the
-        // time is its own nobody can know who does not look at each instruction. What the caller's loop takes without
-        // the call is not.
+        // The least share is the additional cost over a method with the same code alone: the cost of entry
+        // and exit. The exact share could only be known by looking at each instruction. The largest share
+        // excludes the time that the caller's loop takes without the call.
         let known = known_shares(&run.stdout, method);
         let [least, most] = known.unwrap_or_else(|| panic!("{}: {}", run.label, run.stdout));
-        // Of the caller's samples, those in the method that it calls.
+        // The samples of the caller, and of these the samples in the method that it calls.
         let [own_name, caller] = [method, caller].map(|name| format!("programs.InterpretedEntries.{name}"));
         let all = samples(&|stack| stack.has(&caller));
         if all <= LEAST {
@@ -56,11 +58,11 @@ fn is_enough_and_their_own(home: &Path, walker: StackWalker, seconds: u32) -> bo
         let share = samples(&|stack| running_method(stack) == Some(&own_name)) as f64 / all as f64;
         let label = format!("{} {options}: {method} {share:.3}, {least:.3} to {most:.3}", run.label);
         println!("{label}");
-        // Locks that cost little are hidden by the noise of a busy machine: then the little code that `locked` has
-        // besides, a fifth of the time at most, is less than it must have.
+        // On a busy machine the noise hides locks of little cost. The other code of `locked`, at most a fifth
+        // of the time, is then less than the required share.
         assert!(share >= least.max(0.3) - 0.03, "{label}");
-        // A processor begins with the one while it waits for the other, and is seen where it waits: of the caller's time a
-        // part only is seen in the caller.
+        // A processor executes the caller's instructions early, while it waits for the method's, and is
+        // sampled where it waits. So only a part of the caller's time is seen in the caller.
         assert!(1.0 - share >= (1.0 - most) / 3.0, "{label}");
     }
     true

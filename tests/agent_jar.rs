@@ -1,4 +1,5 @@
-//! The jar that scripts/package.sh makes: it brings the agent along, on the class path and as a Java agent.
+//! The jar that scripts/package.sh makes: it contains the agent, for use on the class path and as a Java
+//! agent.
 
 mod agent_support;
 
@@ -12,7 +13,7 @@ use agent_support::stacks::cpu_stacks;
 use agent_support::{JavaRun, agent, java_homes, java_version};
 use tempfile::TempDir;
 
-/// The folder with the jar that has the agent that was built with this test.
+/// The folder with a jar that contains the agent of this build.
 static PACKAGE: LazyLock<PathBuf> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("package");
     let _ = fs::remove_dir_all(&folder);
@@ -32,12 +33,12 @@ fn jar() -> PathBuf {
     artifact(".jar")
 }
 
-/// One of the files that are published of the Java API, by the end of its name.
+/// One of the published files of the Java API, by the end of its name.
 fn artifact(end: &str) -> PathBuf {
     PACKAGE.join(format!("otlpprof-{}{end}", env!("CARGO_PKG_VERSION")))
 }
 
-/// A run with the jar and nothing else, that unpacks to `folder`.
+/// A run with only the jar, which unpacks to `folder`.
 fn run_with_jar(home: &Path, program: &'static str, folder: &TempDir) -> JavaRun {
     JavaRun::new(home, program)
         .api(&jar())
@@ -66,7 +67,7 @@ fn the_package_has_what_maven_asks_for() {
     assert_eq!(names, expected);
 }
 
-/// What a jar's entries are, without folders.
+/// The names of a jar's entries, without folders.
 fn entries(end: &str) -> Vec<String> {
     let output = Command::new("jar").arg("--list").arg("--file").arg(artifact(end)).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -74,7 +75,7 @@ fn entries(end: &str) -> Vec<String> {
     names.lines().filter(|name| !name.ends_with('/')).map(str::to_owned).collect()
 }
 
-/// One of a jar's entries.
+/// The content of one entry of a jar.
 fn entry(end: &str, name: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let mut jar = Command::new("jar");
@@ -119,7 +120,7 @@ fn the_jar_is_an_agent_with_its_library() {
     assert!(names.iter().any(|name| name == "io/otlpprof/JavaAgent.class"), "{names:?}");
 }
 
-/// What a user's project has of ours.
+/// A user's project that uses the jars.
 const USER: &str = "public final class User {
     public static void main(String[] args) {
         io.otlpprof.Otlpprof profiler = io.otlpprof.Otlpprof.getInstance();
@@ -129,8 +130,8 @@ const USER: &str = "public final class User {
 }
 ";
 
-/// Maven finds the artifacts by their coordinates, with the companion what it needs, and builds a project that uses them, which
-/// then has the profiler.
+/// Maven finds the artifacts by their coordinates, resolves the companion's dependencies, and builds a
+/// project that uses the artifacts and then has the profiler.
 #[test]
 fn maven_resolves_the_companion_with_what_it_depends_on_and_builds_what_uses_it() {
     let version = env!("CARGO_PKG_VERSION");
@@ -158,7 +159,7 @@ fn maven_resolves_the_companion_with_what_it_depends_on_and_builds_what_uses_it(
     let sources = folder.path().join("src/main/java");
     fs::create_dir_all(&sources).unwrap();
     fs::write(sources.join("User.java"), USER).unwrap();
-    // What Maven has resolved it keeps, and it would not look again.
+    // Maven caches resolved artifacts, and would not look for them again.
     let local = Path::new(env!("CARGO_TARGET_TMPDIR")).join("maven");
     let _ = fs::remove_dir_all(local.join("io/otlpprof"));
     let found = folder.path().join("class-path");
@@ -182,7 +183,7 @@ fn maven_resolves_the_companion_with_what_it_depends_on_and_builds_what_uses_it(
         let classes = folder.path().join("target/classes");
         let output = Command::new(home.join("bin/java"))
             .args(["-cp", &format!("{}:{}", classes.display(), class_path.trim()), "User"])
-            // Cargo's, which leads to agents of other builds.
+            // Set by Cargo, and leads to agents of other builds.
             .env_remove("LD_LIBRARY_PATH")
             .output()
             .unwrap();
@@ -227,7 +228,7 @@ fn the_jar_alone_profiles_and_leaves_no_file() {
     }
 }
 
-/// Every sample of a worker in one of the methods that burn has that method's endpoint and span.
+/// Checks that every sample of a worker in a burning method has that method's endpoint and span.
 fn hold_to_witness(run: &Finished) -> i64 {
     let mut right = 0;
     for stack in cpu_stacks(&run.messages()) {
@@ -273,7 +274,7 @@ fn a_java_agent_finds_the_agent_that_is_there() {
         let folder = tempfile::tempdir().unwrap();
         let run = stress(&home, &folder)
             .agent(STRESS_OPTIONS)
-            // A command to the agent that -agentpath has loaded.
+            // A command for the agent that -agentpath has loaded.
             .java_agent(&jar(), "status")
             .run()
             .expect_success();
@@ -337,8 +338,8 @@ fn without_a_library_for_the_machine_calls_do_nothing_and_say_so_once() {
     }
 }
 
-/// From JDK 24 on it may. A program then ended where it asked for the profiler, and a JVM with the jar as its agent did not
-/// start.
+/// The JVM may do so from JDK 24 on. Regression: a program ended where it asked for the profiler, and a JVM
+/// with the jar as its agent did not start.
 #[test]
 fn where_the_jvm_denies_native_access_calls_do_nothing_and_say_so_once() {
     let denying: Vec<_> = java_homes().into_iter().filter(|home| java_version(home) >= 24).collect();
@@ -366,7 +367,8 @@ fn where_the_jvm_denies_native_access_calls_do_nothing_and_say_so_once() {
     }
 }
 
-/// Classes and library of two versions: here a library whose `abi0` has another name, as one before it had none.
+/// Classes and library of two versions: in this library `abi0` has another name, so that it is like an older
+/// library without `abi0`.
 #[test]
 fn a_library_of_another_version_is_refused_with_one_line() {
     let folder = tempfile::tempdir().unwrap();

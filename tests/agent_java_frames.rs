@@ -1,4 +1,4 @@
-//! Java frames in the profiles of a real JVM: names, lines, inlining, and methods of classes that are gone.
+//! Java frames in the profiles of a real JVM: names, lines, inlining, and methods of unloaded classes.
 
 mod agent_support;
 
@@ -16,11 +16,11 @@ use otlpprof::otlp::read::Message;
 
 const CALLEES: [&str; 2] = ["seventy", "thirty"];
 
-/// How often each of the two callees was seen on the line that burns, and how often on others.
+/// The samples of each of the two callees: on the line that burns, and on other lines.
 #[derive(Debug)]
 struct Split {
     burned: [i64; 2],
-    /// On the line before, which counts and compares.
+    /// On the line before the burning one, which counts and compares.
     counted: [i64; 2],
     elsewhere: [i64; 2],
 }
@@ -51,7 +51,7 @@ fn split_of(messages: &[Message]) -> Split {
     split
 }
 
-/// The program, its callees inlined into their caller, with the compilers' word for it.
+/// The program with its callees inlined into their caller, and with the compilers' messages about it.
 fn inline_split(home: &Path, seconds: u32) -> JavaRun {
     let run =
         JavaRun::new(home, "InlineSplit").argument(seconds).jvm_option("-XX:+UnlockDiagnosticVMOptions");
@@ -81,7 +81,7 @@ fn two_inlined_callees_split_as_they_burn() {
         let label = format!("{}: {split:?}", home.display());
         assert!(seventy + thirty > 1000, "{label}");
         assert!((0.67..=0.73).contains(&share), "{label}: {share:.3} in place of 0.7");
-        // The line before is met once for each unrolled copy of the body at most; no other line burns.
+        // The line before runs at most once for each unrolled copy of the body. No other line burns.
         for index in 0..2 {
             assert!(split.burned[index] > 2 * split.counted[index], "{label}");
             assert!(split.elsewhere[index] * 100 <= split.samples_of(index), "{label}");
@@ -89,13 +89,14 @@ fn two_inlined_callees_split_as_they_burn() {
     }
 }
 
-/// What the lines of the test above would be without the flag, which an agent that comes late can no longer help: those
-/// of the loops' safepoints. So the flag does what it is for, and the test above sees it.
+/// Without the flag, which comes too late when an agent is attached to compiled code, the lines of the
+/// preceding test are those of the loops' safepoints. So the flag has its effect, and the preceding test
+/// detects it.
 #[test]
 fn what_was_compiled_before_an_attach_has_lines_at_safepoints_only() {
     for home in java_homes() {
         let mut jvm = inline_split(&home, 100).start();
-        // Compiled for good after a second or two.
+        // The methods have their final compiled code after a second or two.
         jvm.wait_until("warm", |jvm| jvm.cpu_ticks() > 500);
         assert_eq!(jvm.flag("DebugNonSafepoints"), "false", "{}", jvm.label);
         jvm.load_agent_by_jcmd("cpu=500us,interval=1h,file=FILE");
@@ -130,7 +131,7 @@ fn lines_between_safepoints_are_switched_on_at_the_start() {
     }
 }
 
-/// Name, system name and type of the frames in one message's stacks.
+/// The name, system name and type of each frame in a message's stacks.
 fn functions_of(message: &Message) -> BTreeSet<[String; 3]> {
     let lookup = Lookup::new(&message.data);
     let dictionary = message.data.dictionary.as_ref().unwrap();
@@ -146,7 +147,7 @@ fn functions_of(message: &Message) -> BTreeSet<[String; 3]> {
     functions
 }
 
-/// A method's descriptor is there where it tells something, and two methods of one name stay two.
+/// A method has its descriptor only if that distinguishes it, and two methods of one name stay two.
 #[test]
 fn overloaded_methods_alone_have_their_descriptors() {
     for home in java_homes() {
@@ -172,7 +173,7 @@ fn overloaded_methods_alone_have_their_descriptors() {
     }
 }
 
-/// Class, method, file and line of a storm's class agree by construction.
+/// The class, method, file and line of a class of the storm agree by construction.
 #[test]
 fn methods_of_classes_that_are_gone_keep_their_names() {
     for home in java_homes() {
@@ -180,7 +181,8 @@ fn methods_of_classes_that_are_gone_keep_their_names() {
     }
 }
 
-/// Collectors that unload classes while the program runs, and whose collections begin in other ways, than the usual one's.
+/// Collectors that unload classes while the program runs, and whose collections begin in other ways than
+/// those of the default collector.
 #[test]
 fn methods_of_classes_that_are_gone_keep_their_names_under_every_collector() {
     let collectors: [&[&str]; 6] = [
@@ -207,7 +209,7 @@ fn methods_of_classes_that_are_gone_keep_their_names_under_every_collector() {
     assert!(is_tested || !missing_versions(&java_homes()).is_empty(), "{tested:?} of {collectors:?}");
 }
 
-/// What AsyncGetCallTrace gives is the id of a method, which may be gone when the handler turns it into one.
+/// AsyncGetCallTrace gives a method's id, and the method may be unloaded when the handler resolves the id.
 #[test]
 fn methods_of_classes_that_are_gone_keep_their_names_where_the_vm_is_asked() {
     for home in java_homes() {
@@ -215,15 +217,15 @@ fn methods_of_classes_that_are_gone_keep_their_names_where_the_vm_is_asked() {
     }
 }
 
-/// How long a storm lasts; and again for a longer time if others have had the machine.
+/// The seconds for which a storm lasts. The second run is for the case that other programs have used the CPU.
 const STORM_SECONDS: [u32; 2] = [3, 20];
-/// Frames of a storm, and classes that were unloaded in it, that a run must have, to say anything.
+/// The least number of frames of a storm, and of classes that were unloaded in it, for a verdict.
 const LEAST_OF_STORM: usize = 200;
 const LEAST_UNLOADED: usize = 100;
 
 fn assert_storm_keeps_its_names(home: &Path, walker: StackWalker, jvm_options: &[&str]) {
     let mut storms = STORM_SECONDS.into_iter().map(|seconds| storm(home, seconds, walker, jvm_options));
-    // ZGC does so from 12 on.
+    // ZGC unloads classes from JDK 12 on.
     let never_unloads = java_version(home) == 11 && jvm_options.contains(&"-XX:+UseZGC");
     let is_enough = storms.any(|(frames, unloaded)| {
         frames > LEAST_OF_STORM && (unloaded > LEAST_UNLOADED || never_unloads && unloaded == 0)
@@ -231,8 +233,8 @@ fn assert_storm_keeps_its_names(home: &Path, walker: StackWalker, jvm_options: &
     assert!(is_enough, "{} {walker:?} {jvm_options:?}: too few frames, or classes that went", home.display());
 }
 
-/// Runs a storm, and holds each frame of its classes to what it must say; how many there were, and how many classes were
-/// unloaded.
+/// Runs a storm, and checks the names in each frame of its classes. Returns the number of these frames, and
+/// the number of classes that were unloaded.
 fn storm(home: &Path, seconds: u32, walker: StackWalker, jvm_options: &[&str]) -> (usize, usize) {
     let options = format!("cpu=500us,file=FILE,cstack={}", walker.name());
     let run = JavaRun::new(home, "HiddenClassStorm").argument(seconds).agent(&options);
@@ -247,7 +249,7 @@ fn storm(home: &Path, seconds: u32, walker: StackWalker, jvm_options: &[&str]) -
             else {
                 continue;
             };
-            // StormClass, which makes them, is no class of the storm.
+            // StormClass, which makes the storm's classes, is not one of them.
             let Some(number) = class.strip_prefix("Storm").filter(|digits| digits.parse::<i64>().is_ok())
             else {
                 continue;
@@ -270,11 +272,12 @@ fn storm(home: &Path, seconds: u32, walker: StackWalker, jvm_options: &[&str]) -
     (right, unloaded.parse().expect("a number"))
 }
 
-/// Regression: samples in the intrinsic that compresses UTF-16, which pushes a word on 11 to 21, were marked.
+/// Regression: samples in the intrinsic that compresses UTF-16, which pushes a word in JDK 11 to 21, were
+/// marked.
 #[test]
 fn strings_that_are_compressed_have_their_callers() {
     for home in java_homes() {
-        // Compiled before it goes on, however busy the machine is.
+        // With -Xbatch the program waits until its methods are compiled, however busy the machine is.
         let run = JavaRun::new(&home, "CompressedStrings").argument(40_000).jvm_option("-Xbatch");
         let run = run.agent("cpu=200us,file=FILE").run().expect_success();
         let mut all = 0;

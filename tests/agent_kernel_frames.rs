@@ -1,5 +1,5 @@
-//! The kernel's own frames on top of stacks: what they are for work that is known, that the program's frames are as
-//! without them, and what the user reads who may not have them.
+//! The kernel's frames on top of stacks: they are right for known work, the program's frames are the same as
+//! without them, and a user who may not have them is notified.
 
 mod agent_support;
 mod loud_support;
@@ -16,7 +16,8 @@ use loud_support::not_tested;
 use otlpprof::elf::build_id;
 use otlpprof::elf::kernel::KERNEL_NAME;
 
-/// What of the kernel a thread is in that makes a system call, and that has a page brought in: x86's names, and arm64's.
+/// Kernel functions below which a thread makes a system call or has a page fault: the names on x86_64 and on
+/// aarch64.
 const SYSTEM_CALL: [&str; 2] = ["entry_SYSCALL_64", "el0_svc"];
 const PAGE_FAULT: [&str; 2] = ["exc_page_fault", "do_page_fault"];
 
@@ -29,7 +30,7 @@ fn switches(run: &Finished) -> Vec<Stack> {
     stacks_of(&run.messages(), "context-switches", ("samples", "count"))
 }
 
-/// Whether the machine lets this process have what is tested here; says so if not.
+/// Whether this process may have kernel frames on this machine. Prints a message if not.
 fn may_have_kernel_frames() -> bool {
     let run = program(&oldest_and_newest()[0], "parks", 10, "event=context-switches,event.kernel,cpu=off");
     let run = run.run().expect_success();
@@ -45,13 +46,14 @@ fn kernel_frames(stack: &Stack) -> usize {
     stack.frames.iter().take_while(|frame| frame.frame_type == "kernel").count()
 }
 
-/// Whether a frame of the kernel's has one of these in its name.
+/// Whether a kernel frame has one of these words in its name.
 fn is_in_kernel(stack: &Stack, functions: [&str; 2]) -> bool {
     let has = |name: &str| functions.iter().any(|function| name.contains(function));
     stack.frames[..kernel_frames(stack)].iter().any(|frame| has(&frame.name))
 }
 
-/// How often each stack of a thread's was seen in a method of the program, by the names of the program's frames.
+/// The number of times that each stack of a thread was seen in a method of the program, keyed by the names of
+/// the program's frames.
 fn programs_own(stacks: &[Stack], thread: &str, method: &str) -> BTreeMap<Vec<String>, i64> {
     let method = format!("programs.PerfEvents.{method}");
     let mut own = BTreeMap::new();
@@ -86,7 +88,8 @@ fn kernel_frames_are_on_top_and_the_programs_are_as_without() {
         assert!(switches(&without).iter().all(|stack| kernel_frames(stack) == 0), "{label}");
         for thread in ["fresh", "main"] {
             let all = programs_own(&stacks, thread, "park");
-            // What interrupts a park goes by another way into the kernel, and no record is of a place where none was.
+            // An interrupt during a park enters the kernel in another way. A thread that was not interrupted
+            // inside of a park has no kernel record there.
             let parks = stacks.iter().filter(|stack| {
                 stack.thread == thread
                     && is_in_kernel(stack, SYSTEM_CALL)
@@ -99,7 +102,8 @@ fn kernel_frames_are_on_top_and_the_programs_are_as_without() {
         }
         let frames = || stacks.iter().flat_map(|stack| &stack.frames[..kernel_frames(stack)]);
         assert!(frames().any(|frame| frame.name.ends_with("schedule")), "{label}");
-        // Named although other native code is left to the backend, and never by an address that says where the kernel is.
+        // Kernel frames have names even if other native code is left to the backend, and never an address
+        // that reveals the kernel's location.
         assert!(frames().all(|frame| !frame.name.is_empty() && frame.remote.is_none()), "{label}");
         let of_kernel = frames().filter(|frame| frame.address.0 != 0);
         assert!(of_kernel.clone().count() > 0 && of_kernel.clone().all(|frame| frame.address.0 < 1 << 32));
@@ -132,7 +136,8 @@ fn cpu_time_in_the_kernel_has_its_frames_if_asked_for() {
             let stacks = cpu_stacks(&run.messages());
             let touching = programs_own(&stacks, "main", "touch");
             assert!(!touching.is_empty(), "{} {options}: {}", run.label, run.stderr);
-            // All of a thread's time is in the stacks as without, and of the kernel's only what the thread went there for.
+            // The stacks have all of a thread's time, as without kernel frames. Of the kernel's frames they
+            // have only those for which the thread entered the kernel.
             let in_faults = stacks.iter().any(|stack| {
                 stack.has("programs.PerfEvents.touch")
                     && is_in_kernel(stack, PAGE_FAULT)
@@ -183,14 +188,14 @@ fn what_may_not_be_had_is_one_line_if_it_was_asked_for() {
     assert!(said.len() == 1 && said[0].contains("with the perf clock alone"), "{}", run.stderr);
 }
 
-/// Threads beyond what the user may lock are sampled as the others are, without kernel frames.
+/// Threads beyond the user's limit of locked memory are sampled like the others, without kernel frames.
 #[test]
 fn threads_that_no_ring_can_be_had_for_are_sampled_without() {
     if !may_have_kernel_frames() {
         return;
     }
     let number = |path: &str| -> u64 { fs::read_to_string(path).unwrap().trim().parse().unwrap() };
-    // SAFETY: sysconf takes a number.
+    // SAFETY: sysconf takes a number, and has no memory effects.
     let [page_bytes, processors] =
         [libc::_SC_PAGESIZE, libc::_SC_NPROCESSORS_ONLN].map(|name| unsafe { libc::sysconf(name) } as u64);
     let rings = number("/proc/sys/kernel/perf_event_mlock_kb") * 1024 * processors / (2 * page_bytes);

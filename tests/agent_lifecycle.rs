@@ -1,4 +1,4 @@
-//! The agent attached, stopped, started again, forked; and beside the JVM's own checks.
+//! The agent attached, stopped, started again and forked; and under the JVM's own checks.
 
 mod agent_support;
 
@@ -8,7 +8,7 @@ use agent_support::running::{Running, Traces};
 use agent_support::stacks::cpu_stacks;
 use agent_support::{JavaRun, java_homes, oldest_and_newest, profiles};
 
-/// A JVM that runs until it is told to end, and has been attached to.
+/// A JVM that runs until it is terminated, and to which the agent has been attached.
 fn start(home: &Path) -> Running {
     let jvm = JavaRun::new(home, "UserLoop").argument(100).start();
     jvm.load_agent_by_jcmd("status");
@@ -17,7 +17,7 @@ fn start(home: &Path) -> Running {
     jvm
 }
 
-/// Loads the agent with these options and waits until it has said this.
+/// Loads the agent with these options and waits until it has printed `says`.
 fn drive(jvm: &mut Running, options: &str, says: &str) {
     let before = jvm.stderr().matches(says).count();
     let answer = jvm.load_agent(options);
@@ -34,7 +34,7 @@ fn attach_status_flush_stop_and_start_again() {
             let options = format!("cpu=2ms,cpu.clock={clock},interval=1h,remotesym,file=DIR/{file}");
             drive(&mut jvm, &options, "CPU sampling every");
             drive(&mut jvm, &options, "profiling already");
-            // A thread names itself when it first runs.
+            // A thread sets its name when it first runs.
             jvm.wait_until("sampling", |jvm| {
                 let traces = jvm.traces();
                 traces.timers + traces.perf_events > 5 && traces.threads.len() >= 2
@@ -60,7 +60,7 @@ fn attach_status_flush_stop_and_start_again() {
         let finished = jvm.finish();
         assert_eq!(libc::WEXITSTATUS(finished.status), 128 + libc::SIGTERM, "{}", finished.label);
         assert_eq!(finished.files().len(), 2, "{}", finished.label);
-        // Once, though it was started twice.
+        // The line is printed once, though the profiler was started twice.
         let late = "methods compiled before now have lines at safepoints only";
         assert_eq!(finished.stderr.matches(late).count(), 1, "{}: {}", finished.label, finished.stderr);
     }
@@ -92,7 +92,7 @@ fn a_start_that_the_kernel_refuses_leaves_nothing_behind() {
     }
 }
 
-/// What a child says of itself: its timers, descriptors and threads, and what it does with signals.
+/// The commands by which a child reports its timers, descriptors, threads and signals.
 const SELF: &str = "cat /proc/$$/timers; ls -l /proc/$$/fd; cat /proc/$$/task/*/comm; \
                     grep -E '^Sig(Cgt|Ign|Blk)' /proc/self/status; echo complete";
 
@@ -120,8 +120,8 @@ fn children_have_nothing_of_it() {
     }
 }
 
-/// All that the agent asks of the VM by JNI: every engine, the JVM's recorder, walkers that have it make ids, and the Java API
-/// with its sessions and mistakes.
+/// Everything that the agent does through JNI: every engine, the JVM's recorder, walkers that make the VM
+/// create ids, and the Java API with its sessions and mistakes.
 #[test]
 fn the_jvms_own_checks_find_nothing() {
     const ENGINES: &str = "cpu=2ms,wall=5ms,alloc,live=64k,lock=1ns,wait=1ns,exceptions,nativemem,nativemem.leaks,jfr,\
@@ -157,7 +157,7 @@ fn the_jvms_own_checks_find_nothing() {
     }
 }
 
-/// A flush that has waited for a session's end comes when the next one fills the buffer.
+/// A flush that has waited for a session's end arrives while the next session fills the buffer.
 #[test]
 fn a_flush_of_a_session_that_is_over_takes_nothing_of_the_next() {
     let folder = std::env::current_exe().unwrap().parent().unwrap().display().to_string();

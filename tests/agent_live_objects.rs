@@ -1,4 +1,4 @@
-//! The live heap, beside what a program knows of its own.
+//! The live heap, compared with the program's own count.
 
 mod agent_support;
 
@@ -10,10 +10,10 @@ use agent_support::{JavaRun, java_homes, java_version};
 use otlpprof::model::attribute_keys::OBJECT_CLASS;
 
 const INTERVAL_BYTES: f64 = 1024.0;
-/// One interval of time: what lives is told at its end.
+/// A single interval: live objects are reported at its end.
 const ONCE: &str = "live=1k,interval=1h";
 
-/// What the program says that lives: of one class, from one method.
+/// The live objects that the program reports, of one class and from one method.
 struct Truth {
     method: String,
     class: String,
@@ -54,9 +54,9 @@ fn truth(run: &Finished) -> Vec<Truth> {
     truth
 }
 
-/// Of `n` objects of `s` bytes each is sampled with the probability `p = 1 - exp(-s / interval)`, and then stands for `1 / p`:
-/// the sum's relative deviation is `sqrt((1 - p) / (p * n))`. The program's numbers are such that 3 % are five deviations
-/// at least, which nobody meets by chance.
+/// Each of `n` objects of `s` bytes is sampled with the probability `p = 1 - exp(-s / interval)`, and then
+/// stands for `1 / p` objects. The sum's relative deviation is `sqrt((1 - p) / (p * n))`. The program's
+/// numbers make 3 % at least five deviations, which does not happen by chance.
 fn tolerance(home: &Path, truth: &Truth) -> f64 {
     let size = truth.bytes / truth.objects;
     let p = -(-size / INTERVAL_BYTES).exp_m1();
@@ -65,7 +65,7 @@ fn tolerance(home: &Path, truth: &Truth) -> f64 {
     0.03 + excess(home, size, INTERVAL_BYTES)
 }
 
-/// How much too often JDK 11 picks objects of this size at most.
+/// The largest relative excess with which JDK 11 picks objects of this size too often.
 fn excess(home: &Path, size: f64, interval_bytes: f64) -> f64 {
     let is_right = java_version(home) > 11 || size > 10.0 * interval_bytes;
     if is_right { 0.0 } else { (size / interval_bytes).min(0.32) }
@@ -73,7 +73,7 @@ fn excess(home: &Path, size: f64, interval_bytes: f64) -> f64 {
 
 const SAMPLE_TYPES: [(&str, &str); 2] = [("inuse_space", "bytes"), ("inuse_objects", "count")];
 
-/// The live heap as it was told last.
+/// The live heap of the last message that has one.
 fn told_last(run: &Finished) -> [Vec<Stack>; 2] {
     let mut told = run.messages().into_iter().rev().map(|message| {
         SAMPLE_TYPES.map(|sample_type| stacks_of(std::slice::from_ref(&message), "live-heap", sample_type))
@@ -85,7 +85,7 @@ fn check(home: &Path, run: &Finished, ages_are_collections: bool) {
     let profiles = told_last(run);
     for truth in truth(run) {
         let label = format!("{} {}", run.label, truth.method);
-        // A method may be where the VM loads a class, for example.
+        // A method may also occur where the VM loads a class, for example.
         let is_it = |stack: &&Stack| {
             stack.frames[0].name.ends_with(&format!(".{}", truth.method))
                 && stack.labels.get(OBJECT_CLASS) == Some(&truth.class)
@@ -130,12 +130,12 @@ fn live_bytes_objects_and_ages_are_right_by_class_and_site() {
     }
 }
 
-/// The collectors do not announce alike what they do: with those that work while the program runs ages are pauses.
+/// Collectors announce their work in different ways: for concurrent collectors ages count pauses.
 #[test]
 fn every_collector_tells_what_lives() {
     let home = java_homes().into_iter().max_by_key(|home| java_version(home)).expect("a JDK");
     for collector in ["-XX:+UseG1GC", "-XX:+UseParallelGC", "-XX:+UseZGC", "-XX:+UseShenandoahGC"] {
-        // Some are experimental in 11.
+        // Some collectors are experimental in JDK 11.
         let options = ["-XX:+UnlockExperimentalVMOptions", collector];
         let mut hello = JavaRun::new(&home, "Hello");
         for option in options {
@@ -144,13 +144,13 @@ fn every_collector_tells_what_lives() {
         if hello.run().succeeded() {
             check(&home, &run(&home, &[], &options, ONCE), false);
         } else {
-            // Not every vendor builds it.
+            // Not every vendor builds this collector.
             assert_eq!(collector, "-XX:+UseShenandoahGC", "{}", home.display());
         }
     }
 }
 
-/// What is told at an interval's end was mostly sampled in those before.
+/// Most of the objects that are reported at an interval's end were sampled in earlier intervals.
 #[test]
 fn what_lives_is_told_at_each_interval() {
     for home in java_homes() {
@@ -163,14 +163,15 @@ fn what_lives_is_told_at_each_interval() {
     }
 }
 
-/// More objects are sampled than can be referred to.
+/// More objects are sampled than the table can refer to.
 #[test]
 fn a_full_table_is_thinned_and_sums_stay_right() {
     for home in java_homes() {
         let run = run(&home, &[], &["-XX:+UseSerialGC"], "live=256,interval=1h");
         assert!(run.counter("live.thinned") > 10_000, "{}", run.stderr);
         let profiles = told_last(&run);
-        // Of 900,000 objects one in 8 is sampled, and of those one in 4 is left: 5 % are more than eight deviations.
+        // One in 8 of 900,000 objects is sampled, and one in 4 of those is kept: 5 % are more than eight
+        // deviations.
         let small = truth(&run).into_iter().find(|truth| truth.method == "small").unwrap();
         for (stacks, expected) in profiles.iter().zip([small.bytes, small.objects]) {
             let is_it = |stack: &&Stack| stack.labels.get(OBJECT_CLASS) == Some(&small.class);

@@ -1,5 +1,5 @@
-//! An allocator that unwinds inside malloc, as heap profilers do, waits for the dynamic linker's lock with
-//! its own lock held: nothing of the agent's may allocate, or take a lock, with the linker's
+//! An allocator that unwinds inside malloc, as heap profilers do, waits for the dynamic linker's lock while
+//! it holds its own lock. So the agent must neither allocate nor take a lock while it holds the linker's lock
 //! (`native/unwindingmalloc` ends a process that does).
 
 mod agent_support;
@@ -13,7 +13,7 @@ fn with_allocator(run: JavaRun) -> JavaRun {
     run.variable("LD_PRELOAD", env!("OTLPPROF_UNWINDING_MALLOC"))
 }
 
-/// How many visits of the linker's list, and how many allocations, the allocator reports.
+/// The number of visits of the linker's list, and the number of allocations, that the allocator reports.
 fn seen(run: &Finished) -> (u64, u64) {
     let line = run.stderr.lines().find_map(|line| line.strip_prefix("unwinding malloc: "));
     let line = line.unwrap_or_else(|| panic!("{}: no report\n{}", run.label, run.stderr));
@@ -34,7 +34,8 @@ fn a_jvm_starts_under_an_allocator_that_unwinds() {
     }
 }
 
-/// Objects that come and go are read, led to us and given back all the time.
+/// Libraries that are loaded and unloaded are read, and their imports are redirected and restored, all the
+/// time.
 #[test]
 fn libraries_come_and_go_under_an_allocator_that_unwinds() {
     for home in java_homes() {

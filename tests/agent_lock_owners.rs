@@ -1,4 +1,4 @@
-//! Who had what threads waited for; and that telling it holds nobody up.
+//! The owners of the locks for which threads wait; and finding them blocks no thread.
 
 mod agent_support;
 
@@ -8,7 +8,7 @@ use agent_support::stacks::{Stack, stacks_of};
 use agent_support::{JavaRun, java_homes, java_version};
 use otlpprof::model::attribute_keys::{LOCK_OWNER_NAME, MONITOR_CLASS};
 
-/// Name and id.
+/// An owner's name and id.
 type Owner = (Option<String>, Option<i64>);
 
 #[test]
@@ -16,7 +16,7 @@ fn the_owner_of_what_threads_wait_for_is_who_holds_it() {
     for home in java_homes() {
         let version = java_version(&home);
         for is_virtual in [false, true].into_iter().filter(|is_virtual| !is_virtual || version >= 21) {
-            // Until 24 each virtual thread that waits for a monitor has a carrier all the time.
+            // Until JDK 24 each virtual thread that waits for a monitor occupies a carrier.
             let mut run = JavaRun::new(&home, "LockOwners")
                 .jvm_option("-Djdk.virtualThreadScheduler.parallelism=8")
                 .agent("cpu=off,file=FILE,lock=1ms");
@@ -34,7 +34,7 @@ fn the_owner_of_what_threads_wait_for_is_who_holds_it() {
                 let (name, id) = (Some(name.to_owned()), Some(id.parse().unwrap()));
                 let owner = match (is_virtual, is_monitor && version < 24) {
                     (false, _) => (name, id),
-                    // The monitor is the carrier's.
+                    // The monitor belongs to the carrier.
                     (true, true) => (name, None),
                     (true, false) => (None, id),
                 };
@@ -54,7 +54,8 @@ fn the_owner_of_what_threads_wait_for_is_who_holds_it() {
                 let is_right =
                     |(owner, times): (&Owner, &i64)| expected.get(owner).is_some_and(|held| times <= held);
                 assert!(found.iter().all(is_right), "{label}");
-                // From 24 on the object's header alone says that it is locked, and not by whom, until others wait.
+                // From JDK 24 on the object's header alone says that the object is locked, but not by which
+                // thread, until other threads wait.
                 let is_known = class != "programs.LockOwners$NewDoor" || version < 24;
                 assert!(!is_known || unknown * 100 <= all, "{label}");
             }
@@ -62,8 +63,9 @@ fn the_owner_of_what_threads_wait_for_is_who_holds_it() {
     }
 }
 
-/// On 21 JVMTI's `SetThreadLocalStorage` waits until no virtual thread is on its way to a carrier or from one, even where a thread asks
-/// for its own; the one here waits for who is about to wait for a monitor.
+/// On JDK 21 JVMTI's `SetThreadLocalStorage` waits until no virtual thread is being mounted or unmounted,
+/// even if a thread sets its own storage. In this test the unmounting thread waits for the thread that is
+/// about to wait for a monitor.
 #[test]
 fn a_wait_that_begins_does_not_wait_for_virtual_threads_to_unmount() {
     for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {

@@ -15,8 +15,8 @@ use otlpprof::elf::source::FileSource;
 
 const RECURSION: usize = 6;
 
-/// What `programs.Demo` burns in, by the native method it calls: libddproftest's functions, leaf first. A sample
-/// may be taken in any of them, so that what a stack holds is an end of the list.
+/// The functions in which `programs.Demo` burns, keyed by the native method that it calls: libddproftest's
+/// functions, leaf first. A sample may be taken in any of them, so a stack holds an end of the list.
 fn expected_chains() -> Vec<(&'static str, Vec<&'static str>)> {
     let mut recursion = vec!["ddprof_recurse"; RECURSION];
     recursion.push("Java_programs_Native_recurse");
@@ -29,7 +29,7 @@ fn expected_chains() -> Vec<(&'static str, Vec<&'static str>)> {
     ]
 }
 
-/// The library's functions in which the work is, each of which must have been met as a leaf.
+/// The library's functions that do the work. Each must have been met as a leaf.
 const BURNERS: [&str; 4] = ["ddprof_spin", "hash_block", "ddprof_recurse", "compare_keys"];
 
 fn run_demo(home: &Path, library: &str, options: &str) -> Vec<Stack> {
@@ -38,7 +38,7 @@ fn run_demo(home: &Path, library: &str, options: &str) -> Vec<Stack> {
     cpu_stacks(&run.messages())
 }
 
-/// Compares the library's frames with the calls that the program makes; `function` names a frame.
+/// Compares the library's frames with the calls that the program makes. `function` names a frame.
 fn check_calls(label: &str, stacks: &[Stack], library: &str, function: impl Fn(&Frame) -> String) {
     let (mut right, mut all) = (0, 0);
     let mut wrong = BTreeMap::<String, i64>::new();
@@ -52,7 +52,8 @@ fn check_calls(label: &str, stacks: &[Stack], library: &str, function: impl Fn(&
         for (method, chain) in expected_chains() {
             if stack.frames.iter().any(|frame| frame.name == method) {
                 all += stack.value;
-                // Before the native method's own code is entered, or behind it, only the VM can be there.
+                // Before the native method's own code is entered, and behind it, only the VM's frames can be
+                // there.
                 let is_vms = |frame: &&Frame| frame.object.is_empty() || frame.object.ends_with("/libjvm.so");
                 let is_entered = stack.frames.first().is_some_and(|leaf| !is_vms(&leaf))
                     && !stack.frames.iter().any(|frame| frame.object.ends_with("/libjvm.so"));
@@ -81,7 +82,8 @@ fn check_calls(label: &str, stacks: &[Stack], library: &str, function: impl Fn(&
     }
 }
 
-/// The VM's own library has a build-id or not: then its frames have names.
+/// Checks the frames of the VM's library, which has a build-id or not. Without a build-id its frames have
+/// names.
 fn check_vm_frames(label: &str, stacks: &[Stack]) {
     let mut frames = 0;
     for frame in stacks.iter().flat_map(|stack| &stack.frames).filter(|f| f.object.ends_with("/libjvm.so")) {
@@ -96,7 +98,7 @@ fn check_vm_frames(label: &str, stacks: &[Stack]) {
 
 #[test]
 fn remote_frames_name_the_function_that_burned() {
-    // Of one version one build's libjvm has a build-id, and another's has none.
+    // Of one version one build's libjvm has a build-id, and another build's has none.
     for home in java_builds() {
         for library in LIBRARIES {
             let label = format!("{} {library}", home.display());
@@ -153,7 +155,8 @@ fn without_build_id(folder: &Path, name: &str, strip: &[&str]) -> String {
 #[test]
 fn an_object_without_build_id_has_its_symbols_or_its_name_and_the_address() {
     let folder = tempfile::tempdir().unwrap();
-    // What is exported has a symbol in the stripped one still. A sample may also meet it while it is loaded.
+    // Exported functions have symbols in the stripped copy too. A sample may also be taken while the library
+    // is loaded.
     let copies = [
         ("whole.so", &[][..], &[][..]),
         ("stripped.so", &["--strip-all"], &["hash_block", "compare_keys", "_init", "_fini"]),
@@ -170,7 +173,7 @@ fn an_object_without_build_id_has_its_symbols_or_its_name_and_the_address() {
             let functions = addr2line(LIBRARIES[0], &frames().map(|frame| frame.address).collect());
             for frame in frames() {
                 let function = functions[&frame.address].as_str();
-                // Entries of the procedure linkage table have no symbol in either.
+                // Entries of the procedure linkage table have no symbol in either copy.
                 let has_no_name = nameless.contains(&function) || function == "??";
                 assert_eq!(bare(frame), has_no_name, "{label}: {frame:?} is {function}");
             }
@@ -200,7 +203,7 @@ fn names_as_text_for_backends_that_do_not_symbolize() {
 fn java_called_from_native_code_is_one_stack() {
     for home in java_homes() {
         let stacks = run_demo(&home, LIBRARIES[0], "cpu=100us,file=FILE");
-        // The native frames between two Java ones are not this walker's.
+        // This walker leaves out the native frames between two Java frames.
         let calls = ["programs.Demo.calledFromNative", "programs.Native.upcall"];
         let whole = |stack: &&Stack| {
             let mut frames = stack.frames.iter();

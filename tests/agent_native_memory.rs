@@ -1,4 +1,4 @@
-//! Native allocations, beside what programs know of themselves.
+//! Native allocations, compared with the programs' own counts.
 
 mod agent_support;
 mod loud_support;
@@ -13,19 +13,19 @@ use loud_support::not_tested;
 const LIBRARY: &str = env!("OTLPPROF_ALLOCATING");
 const INTERVAL_BYTES: f64 = 1024.0;
 
-/// What the program says that a function has done.
+/// The allocations of a function that the program reports.
 struct Truth {
     function: String,
-    /// Bytes and allocations, and those that were not freed.
+    /// The bytes and the number of all allocations, and of those that were not freed.
     allocated: [f64; 2],
     kept: [f64; 2],
-    /// How far an estimate may be from it.
+    /// The largest relative deviation of an estimate.
     tolerance: f64,
 }
 
-/// Of `n` allocations of `s` bytes each is sampled with the probability `p = 1 - exp(-s / interval)`, and then stands for
-/// `1 / p`: the sum's relative deviation is `sqrt((1 - p) / (p * n))`. The program's numbers are such that 3 % are five
-/// deviations at least, which nobody meets by chance.
+/// Each of `n` allocations of `s` bytes is sampled with the probability `p = 1 - exp(-s / interval)`, and
+/// then stands for `1 / p` allocations. The sum's relative deviation is `sqrt((1 - p) / (p * n))`. The
+/// program's numbers make 3 % at least five deviations, which does not happen by chance.
 fn tolerance(size: f64, count: f64) -> f64 {
     let p = -(-size / INTERVAL_BYTES).exp_m1();
     let deviation = ((1.0 - p) / (p * count)).sqrt();
@@ -52,7 +52,8 @@ fn truth(run: &Finished) -> Vec<Truth> {
     truth
 }
 
-/// The stacks whose leaf is the function, in a known number of calls; all of them reach their root.
+/// The sum of the stacks whose leaf is the function, called by known callers. All of them must reach their
+/// root.
 fn sum(run: &Finished, stacks: &[Stack], function: &str) -> f64 {
     let is_it = |stack: &&Stack| stack.frames[0].name == function;
     let found = stacks.iter().filter(is_it).inspect(|stack| {
@@ -79,12 +80,12 @@ fn assert_near(label: &str, found: f64, expected: f64, tolerance: f64) {
 const BYTES: &str = "bytes";
 const COUNT: &str = "count";
 
-/// One interval: what was not freed is told at its end.
+/// A single interval: allocations that were not freed are reported at its end.
 const ALL_OF_IT: &str = "cpu=off,budget=off,interval=1h,nativemem=1k,nativemem.leaks,file=FILE";
 
-/// By bytes and by allocations, of all sites.
+/// Asserts the sums of bytes and of allocations, for all sites.
 fn assert_sums_are_right(run: &Finished) {
-    // Which would be missing.
+    // Dropped samples would be missing in the sums.
     assert_eq!(run.counter("handler.samples_dropped"), 0, "{}", run.stderr);
     assert!(run.counter("nativemem.not_remembered") < 50, "{}", run.stderr);
     let messages = run.messages();
@@ -105,13 +106,14 @@ fn assert_sums_are_right(run: &Finished) {
     }
 }
 
-/// The library is loaded when the agent has long begun, and by dlopen: no native method is bound to it.
+/// The library is loaded long after the agent, and by dlopen: no native method is bound to it.
 #[test]
 fn bytes_allocations_and_leaks_are_right_by_site() {
     for home in java_homes() {
         let run = || JavaRun::new(&home, "NativeMemory").argument(LIBRARY).agent(ALL_OF_IT);
         assert_sums_are_right(&run().run().expect_success());
-        // Such a thread goes on elsewhere after each pause, and what it has allocated here it frees there.
+        // A virtual thread may continue on another carrier after each pause, and frees there the memory that
+        // it has allocated here.
         if java_version(&home) >= 21 {
             let run = run().argument("virtual").run().expect_success();
             let stacks = stacks_of(&run.messages(), "nativemem-leak", ("inuse_space", BYTES));
@@ -121,7 +123,7 @@ fn bytes_allocations_and_leaks_are_right_by_site() {
     }
 }
 
-/// Other allocators in the C library's place, as servers have them.
+/// Other allocators in place of the C library's, as on servers.
 #[test]
 fn the_sums_of_other_allocators_are_right_and_nothing_waits_for_itself() {
     for name in ["libjemalloc.so.2", "libtcmalloc_minimal.so.4"] {
@@ -134,11 +136,11 @@ fn the_sums_of_other_allocators_are_right_and_nothing_waits_for_itself() {
             let run = JavaRun::new(&home, "NativeMemory").argument(LIBRARY).agent(ALL_OF_IT);
             let run = run.variable("LD_PRELOAD", allocator).run().expect_success();
             assert_sums_are_right(&run);
-            // What the allocator does for itself is none of the program's allocations.
+            // The allocator's own memory does not count as the program's allocations.
             let stacks = stacks_of(&run.messages(), "nativemem", ("alloc_space", BYTES));
             let own = stacks.iter().find(|stack| stack.frames[0].object.ends_with(name));
             assert!(own.is_none(), "{} {name}: {own:#?}", run.label);
-            // Threads, direct buffers and collections beside each other, with the other engines.
+            // Threads, direct buffers and collections at the same time, with the other engines.
             let options = "cpu=1ms,wall,alloc,nativemem=16k,nativemem.leaks,interval=300ms,file=FILE";
             let run = JavaRun::new(&home, "MixedWork").argument(2).agent(options);
             run.variable("LD_PRELOAD", allocator).run().expect_success();
@@ -146,14 +148,15 @@ fn the_sums_of_other_allocators_are_right_and_nothing_waits_for_itself() {
     }
 }
 
-/// A library of the system's, by its name.
+/// The path of a system library with this name.
 fn system_library(name: &str) -> Option<PathBuf> {
     let mut folders =
         std::fs::read_dir("/usr/lib").ok()?.filter_map(|entry| Some(entry.ok()?.path().join(name)));
     folders.find(|library| library.is_file())
 }
 
-/// Without leaks nothing is remembered, and what frees is left alone. Each walker finds the caller.
+/// Without leaks no address is remembered, and functions that free are not redirected. Each walker finds the
+/// caller.
 #[test]
 fn every_walker_finds_the_caller() {
     for home in java_homes() {
@@ -170,7 +173,7 @@ fn every_walker_finds_the_caller() {
             let stacks = stacks_of(&messages, "nativemem", ("alloc_space", BYTES));
             let native = ["allocating_large", "ddprof_call", "Java_programs_Native_call"];
             let java = ["programs.Native.call", "programs.NativeMemory.call"];
-            // Without native frames one function is told from another by the line at most.
+            // Without native frames the functions can be distinguished at most by the line.
             let (expected, is_wanted): (Vec<&str>, fn(&Truth) -> bool) = match walker {
                 "no" => (java.to_vec(), |_| true),
                 _ => ([&native[..], &java].concat(), |truth| truth.function == "allocating_large"),
@@ -182,14 +185,14 @@ fn every_walker_finds_the_caller() {
                 names.take(expected.len()).eq(expected.iter().copied())
             };
             let found: i64 = stacks.iter().filter(is_it).map(|stack| stack.value).sum();
-            // Of blocks this large nearly all are sampled: 0.5 % is one deviation.
+            // Nearly all blocks of this size are sampled: 0.5 % is one deviation.
             assert_near(&format!("{} {walker}", run.label), found as f64, bytes, 0.03);
             assert!(stacks_of(&messages, "nativemem-leak", ("inuse_space", BYTES)).is_empty());
         }
     }
 }
 
-/// What is told at an interval's end was mostly sampled in those before.
+/// Most of the leaks that are reported at an interval's end were sampled in earlier intervals.
 #[test]
 fn leaks_are_told_at_each_interval() {
     for home in java_homes() {
@@ -225,7 +228,8 @@ fn imports_are_given_back_when_a_session_ends() {
         let stacks = stacks_of(&run.messages(), "nativemem-leak", ("inuse_space", BYTES));
         let is_it = |stack: &&Stack| stack.frames[0].name == "allocating_leaked";
         let found: i64 = stacks.iter().filter(is_it).map(|stack| stack.value).sum();
-        // A block of 1,000 bytes is not sampled once in 500 million times; any may have had no room beside the JVM's own.
+        // A block of 1,000 bytes is missed once in 500 million times. Some may have found no room beside the
+        // JVM's own samples.
         let missing = run.counter("handler.samples_dropped") + run.counter("nativemem.not_remembered");
         let least = (10_000 - 1_000 * i64::try_from(missing).unwrap()).max(1_000);
         assert!((least..=10_010).contains(&found), "{}: {found}, {missing} missing: {stacks:#?}", run.label);
