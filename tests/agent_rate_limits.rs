@@ -1,4 +1,4 @@
-//! Engines take no more samples a second than they may, say so, and their sums stay right.
+//! Engines take at most the allowed number of samples a second, report the limit, and their sums stay right.
 
 mod agent_support;
 mod loud_support;
@@ -20,7 +20,7 @@ fn run(home: &Path, program: &'static str, arguments: &[&str], options: &str) ->
     arguments.iter().fold(run, JavaRun::argument).run().expect_success()
 }
 
-/// How many times as seldom the engine has sampled at most.
+/// The largest factor by which the engine has sampled less often.
 fn limit_of(run: &Finished, engine: &str) -> i64 {
     let key = format!("limit.{engine}");
     run.messages().iter().map(|message| profiles::profile_counter(message, &key)).max().unwrap_or(0)
@@ -35,8 +35,9 @@ fn assert_near(run: &Finished, what: &str, found: f64, expected: f64, tolerance:
     assert!((ratio - 1.0).abs() <= tolerance, "{}: {what}: {found} of {expected} ({ratio:.4})", run.label);
 }
 
-/// However long the machine took for the program: no more samples than the limit allows in the time of the profiles. The first
-/// tenth of a second of a storm has some more, and so has a window that a storm begins in again.
+/// Asserts that there are no more samples than the limit allows in the time of the profiles, however long the
+/// program took. The first tenth of a second of a storm has some more samples, and so has a window in which a
+/// storm begins again.
 fn assert_within_limit(run: &Finished, taken: u64, per_second: f64) {
     let seconds = run.messages().iter().map(profiles::duration_ns).sum::<u64>() as f64 / 1e9;
     let most = per_second * (1.2 * seconds + 1.0);
@@ -76,7 +77,7 @@ fn exceptions_beyond_the_limit_are_made_up_for() {
                 stack.labels.get(EXCEPTION_TYPE).is_some_and(|found| found == class)
                     && stack.frames[0].name.ends_with(&format!(".{method}"))
             });
-            // Some hundred samples.
+            // The estimate is from some hundred samples.
             assert_near(&run, line, found, times.parse().unwrap(), 0.3);
         }
     }
@@ -99,7 +100,7 @@ fn calls_beyond_the_limit_are_made_up_for() {
     }
 }
 
-/// Waits for monitors, parks and waits to be notified: how many there were, and how long they took.
+/// Waits for monitors, parks and waits for notifications: their number, and their duration.
 #[test]
 fn waits_beyond_the_limit_are_made_up_for() {
     for home in oldest_and_newest() {
@@ -121,13 +122,13 @@ fn waits_beyond_the_limit_are_made_up_for() {
             let is_it = |stack: &Stack| stack.labels.get(MONITOR_CLASS).is_some_and(|found| found == class);
             let found = sum(counts, is_it);
             assert_near(&run, line, found, times.parse().unwrap(), 0.2);
-            // The threads' own measure has what they waited for a processor behind that.
+            // The threads' own measurement includes the time for which they wait for a processor afterwards.
             assert_near(&run, line, sum(delays, is_it), ns.parse().unwrap(), 0.3);
         }
     }
 }
 
-/// What was not freed is as right as what was allocated.
+/// The leaks are as accurate as the allocations.
 #[test]
 fn native_allocations_beyond_the_limit_are_made_up_for() {
     for home in oldest_and_newest() {
@@ -144,7 +145,7 @@ fn native_allocations_beyond_the_limit_are_made_up_for() {
         ];
         let found = kinds.map(|(profile, name, unit)| stacks_of(&messages, profile, (name, unit)));
         let limit = limit_of(&run, "nativemem");
-        // All of it was sampled in the one interval.
+        // All allocations were sampled in the single interval.
         let is_as_rare = |stack: &Stack| stack.period_ns == 1024 * limit;
         assert!(found.iter().flatten().all(is_as_rare), "{}: {limit}: {found:#?}", run.label);
         for line in run.stdout.lines() {
@@ -153,14 +154,14 @@ fn native_allocations_beyond_the_limit_are_made_up_for() {
             for (stacks, expected) in found.iter().zip(&numbers[1..]).filter(|(_, expected)| **expected > 0.0)
             {
                 let found = sum(stacks, |stack| stack.frames[0].name == function);
-                // Of one or two thousand samples that are left.
+                // The estimate is from one or two thousand samples.
                 assert_near(&run, line, found, *expected, 0.15);
             }
         }
     }
 }
 
-/// What lives is as right as what was allocated, and said to be as rarely sampled as its rarest samples.
+/// The live heap is as accurate as the allocations, and its period is that of its rarest samples.
 #[test]
 fn live_objects_beyond_the_limit_are_made_up_for() {
     for home in oldest_and_newest() {
@@ -187,17 +188,17 @@ fn live_objects_beyond_the_limit_are_made_up_for() {
             };
             for (stacks, number) in profiles.iter().zip(numbers) {
                 let expected: f64 = number.parse().unwrap();
-                // Thirty large objects are too few samples, where not each of them is one.
+                // Thirty large objects are too few samples, unless each of them is sampled.
                 if expected == 0.0 || *method == "large" {
                     assert!(expected > 0.0 || !stacks.iter().any(is_it), "{}: {line}", run.label);
                     continue;
                 }
-                // The deviation is 5 %; JDK 11 picks objects too often that are smaller than the interval.
+                // The deviation is 5 %. JDK 11 picks objects that are smaller than the interval too often.
                 let tolerance = if java_version(&home) == 11 { 0.4 } else { 0.25 };
                 assert_near(&run, line, sum(stacks, is_it), expected, tolerance);
             }
         }
-        // All of it was sampled in the one interval.
+        // All objects were sampled in the single interval.
         let is_as_rare = |stack: &Stack| stack.period_ns == 256 * limit;
         assert!(profiles.iter().flatten().all(is_as_rare), "{}: {limit}: {profiles:#?}", run.label);
     }
@@ -223,7 +224,7 @@ fn perf_events_beyond_the_limit_are_made_up_for() {
             let [thread, number, _] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
             let is_it = |stack: &&Stack| stack.thread == thread && stack.has("programs.PerfEvents.touch");
             let found = faults.iter().filter(is_it).map(|stack| (stack.value * stack.period_ns) as f64).sum();
-            // Of some three thousand samples.
+            // The estimate is from some three thousand samples.
             assert_near(&run, line, found, number.parse().unwrap(), 0.15);
         }
         assert!(faults.iter().all(|stack| stack.period_ns == limit), "{}: {limit}", run.label);

@@ -12,7 +12,7 @@ use agent_support::{JavaRun, java_homes, java_version};
 use otlpprof::model::attribute_keys::EXCEPTION_TYPE;
 use otlpprof::otlp::read::Message;
 
-/// Platform threads, and virtual ones where there are some.
+/// The program's arguments for platform threads and, if the JDK has them, for virtual threads.
 fn kinds_of_threads(home: &Path) -> &'static [&'static [&'static str]] {
     if java_version(home) >= 21 { &[&[], &["virtual"]] } else { &[&[]] }
 }
@@ -34,8 +34,8 @@ fn method(stack: &Stack) -> Option<&'static str> {
     methods.into_iter().find(|method| stack.has(&format!("programs.RecordedContexts.{method}")))
 }
 
-/// The exceptions that the program has thrown itself, on purpose, by the method that they were thrown in. The VM and
-/// the JDK throw and catch others of their own, where a class or a call site is resolved.
+/// The exceptions that the program throws on purpose, by the method that throws them. The VM and the JDK
+/// throw and catch exceptions of their own when they resolve classes or call sites.
 fn thrown(messages: &[Message]) -> BTreeMap<&'static str, i64> {
     let mut thrown = BTreeMap::new();
     for stack in stacks_of(messages, "exceptions", ("exceptions", "count")) {
@@ -47,10 +47,10 @@ fn thrown(messages: &[Message]) -> BTreeMap<&'static str, i64> {
     thrown
 }
 
-/// The context of a sample, as the name of the method that it was set for: `nothing` if there is none.
+/// The context of a sample, as the name of the method for which it was set: `nothing` if there is no context.
 ///
 /// # Panics
-/// If it is a mixture.
+/// If the context is a mixture.
 fn context(stack: &Stack) -> String {
     let endpoint = stack.labels.get("rest_endpoint").map(|endpoint| endpoint.replace("/e", "work"));
     let span = stack.link.as_ref().map(|(trace, span)| {
@@ -66,7 +66,7 @@ fn context(stack: &Stack) -> String {
     }
 }
 
-/// What the program has counted, by kind and method.
+/// The program's own counts, by kind and method.
 fn truth(run: &Finished) -> BTreeMap<(String, String), i64> {
     let line = |line: &str| {
         let mut words = line.split(' ').map(str::to_owned);
@@ -77,7 +77,8 @@ fn truth(run: &Finished) -> BTreeMap<(String, String), i64> {
     truth
 }
 
-/// Events with their own context, without any, and with another's; and those that have none and are to have none.
+/// The numbers of events with their own context, without their context, and with another context, and of
+/// events that should have none and have none.
 #[derive(Debug, Default)]
 struct Score {
     right: i64,
@@ -96,19 +97,19 @@ impl Score {
         }
     }
 
-    /// Whether 99 of 100 events that are to have a context have it.
+    /// Whether 99 of 100 events that should have a context have it.
     fn hold(&self) -> bool {
         self.right * 100 >= (self.right + self.missing) * 99
     }
 }
 
-/// An event of the program's, and the profile and sample type in which it adds a fixed number.
+/// An event of the program, and the profile and sample type in which it adds a fixed number.
 struct Kind {
-    /// As the program calls it; empty for what only the JVM counts.
+    /// The program's name of the event; empty if only the JVM counts the event.
     counted: &'static str,
     profile: &'static str,
     of: (&'static str, &'static str),
-    /// What one event adds.
+    /// The number that one event adds.
     each: i64,
 }
 
@@ -121,14 +122,14 @@ const fn kind(
     Kind { counted, profile, of, each }
 }
 
-/// Samples of execution are taken by a thread of the VM's.
+/// The kinds of events. Samples of execution are taken by a thread of the VM.
 const KINDS: [Kind; 7] = [
     kind("exceptions", "exceptions", ("exceptions", "count"), 1),
     kind("events", OWN_EVENT, ("events", "count"), 1),
-    // They are sums; each is worth its two milliseconds.
+    // The values are sums of nanoseconds; each event adds its two milliseconds.
     kind("", "sleep", ("delay", "nanoseconds"), 2_000_000),
     kind("parks", "lock-contention", ("contentions", "count"), 1),
-    // One byte each.
+    // Each event adds one byte.
     kind("", "socket-io", ("io_space", "bytes"), 1),
     kind("", "alloc-samples", ("samples", "count"), 1),
     kind("", "cpu", ("samples", "count"), 1),
@@ -137,7 +138,7 @@ const KINDS: [Kind; 7] = [
 #[test]
 fn events_have_the_context_that_their_thread_had_then_or_none() {
     for home in java_homes() {
-        // The one that estimates is there from JDK 16 on.
+        // JDK 16 and later have the event that estimates.
         let allocations =
             if java_version(&home) < 16 { "InNewTLAB+jdk.ObjectAllocationOutsideTLAB" } else { "Sample" };
         let events = format!(
@@ -167,7 +168,7 @@ fn events_have_the_context_that_their_thread_had_then_or_none() {
                 all.right += score.right;
                 all.missing += score.missing;
                 if counted == "parks" && !threads.is_empty() {
-                    // The VM sees a virtual thread park only where it cannot leave its carrier.
+                    // The VM reports a virtual thread's park only if the thread cannot leave its carrier.
                     continue;
                 }
                 assert!(score.right > 0, "{label}: {profile}: {score:?}");
@@ -189,7 +190,7 @@ fn events_have_the_context_that_their_thread_had_then_or_none() {
     }
 }
 
-/// JDK 11 shows no more than the files that it has finished, one every ten seconds.
+/// JDK 11 only shows files that it has finished, one every ten seconds.
 #[test]
 fn events_are_told_of_while_the_session_goes_on() {
     for home in java_homes() {
@@ -265,12 +266,13 @@ fn events_of_threads_and_stacks_that_are_not_wanted_are_left_out_and_counted() {
     assert_eq!(thrown(&run.messages()), BTreeMap::from([("work1", expected)]), "{}", run.label);
     let left_out = run.counter("samples_left_out");
     assert!(left_out >= 4 * expected.cast_unsigned(), "{}: {left_out} of {expected} each", run.label);
-    // Its threads are called `Thread-0` and so on.
+    // The program's threads are called `Thread-0` and so on.
     let run = recorded(home, &["40", "3"], "jfr=jdk.JavaExceptionThrow,threads=!Thread-*");
     assert!(exceptions(&run).iter().all(Option::is_none), "{}", run.label);
 }
 
-/// Regression: of an event without a stack, a field that is none to be summed, and an event that nobody has, nothing was said.
+/// Regression: no message was printed for an event without a stack, for a field that cannot be summed, and
+/// for an unknown event.
 #[test]
 fn what_is_asked_for_in_vain_is_said_once() {
     for home in java_homes() {
@@ -303,7 +305,7 @@ fn a_jvm_without_the_recorder_says_so_in_one_line_and_is_profiled() {
     }
 }
 
-/// The JVM's repositories in a folder: without links, and with the agent's mark or without.
+/// The JVMs' repositories in a folder, links excluded, with the agent's mark or without.
 fn repositories(folder: &Path, is_marked: bool) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let folders = entries.filter(|path| path.is_dir() && path.join("otlpprof.mark").exists() == is_marked);
@@ -317,7 +319,7 @@ fn recording_in(home: &Path, folder: &Path) -> JavaRun {
     run.agent("file=FILE,cpu=off,jfr=jdk.ThreadSleep,loglevel=debug")
 }
 
-/// Regression: each JVM that was killed left up to 64 MB of its recording for good.
+/// Regression: each killed JVM left up to 64 MB of its recording for ever.
 #[test]
 fn the_repository_of_a_killed_jvm_goes_with_the_next_start() {
     for home in java_homes() {
@@ -355,7 +357,7 @@ fn a_killed_jvms_repository_that_had_another_recording_stays() {
         drop(killed);
         let mut next = recording_in(&home, folder.path()).start();
         next.wait_until("marked", |_| repositories(folder.path(), true).len() == 1);
-        // An abandoned repository is removed before the next JVM's own mark can go.
+        // An abandoned repository is removed before the next JVM can remove its own mark.
         next.terminate();
         next.finish();
         assert!(fs::read_dir(&theirs).is_ok_and(|mut files| files.next().is_some()), "{}", home.display());

@@ -1,5 +1,5 @@
-//! Other agents in the same JVM: async-profiler, which takes the VM's events of allocations and the signal, and another copy of
-//! this one.
+//! Other agents in the same JVM: async-profiler, which uses the VM's allocation events and the signal, and
+//! another copy of this agent.
 
 mod agent_support;
 #[path = "loud_support/mod.rs"]
@@ -14,7 +14,7 @@ use agent_support::stacks::stacks_of;
 use agent_support::{JavaRun, agent, oldest_and_newest, profiles};
 use loud_support::not_tested;
 
-/// async-profiler's library, if it can be had.
+/// async-profiler's library, if it is available.
 static ASYNC_PROFILER: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/fetch-async-profiler.sh");
     let output = Command::new(script).output().unwrap();
@@ -27,7 +27,7 @@ static ASYNC_PROFILER: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     library
 });
 
-/// What async-profiler's file has, as the command says that converts it: events of a type.
+/// The number of events of a type in async-profiler's file, as printed by the command that converts the file.
 fn events_of(recording: &Path, event: &str) -> u64 {
     let output = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
         .arg("convert")
@@ -49,7 +49,7 @@ fn sum(run: &Finished, profile_type: &str, sample_type: (&str, &str)) -> i64 {
     stacks.iter().filter(is_it).map(|stack| stack.value).sum()
 }
 
-/// The objects that were allocated, set beside those that the program knows of.
+/// Compares the objects in the profile with the program's own count.
 fn assert_allocations_are_right(run: &Finished) {
     let found = sum(run, "alloc-objects", ("alloc_objects", "count")) as f64;
     let ratio = found / run.stdout.lines().last().unwrap().parse::<f64>().unwrap();
@@ -57,7 +57,8 @@ fn assert_allocations_are_right(run: &Finished) {
     assert!((0.85..1.25).contains(&ratio), "{}: {ratio}\n{}", run.label, run.stderr);
 }
 
-/// Runs the program beside async-profiler, which is there before the agent or after it. Gives async-profiler's file too.
+/// Runs the program with async-profiler, which is loaded before the agent or after it. Returns
+/// async-profiler's file too.
 fn beside(
     home: &Path,
     library: &Path,
@@ -71,15 +72,15 @@ fn beside(
         format!("-agentpath:{}=start,event={event},jfr,file={}", library.display(), recording.display());
     let run = JavaRun::new(home, "AllocationLoop").argument(3).agent(&format!("file=FILE,{options}"));
     let run = match is_first {
-        // Before what the command line says.
+        // Loaded before the agents of the command line.
         true => run.variable("JAVA_TOOL_OPTIONS", &rival),
         false => run.jvm_option(&rival),
     };
     (run.run().expect_success(), recording, folder)
 }
 
-/// The VM gives its events of allocations to who asks first: async-profiler asks when the VM is live, we before. Refused, it puts
-/// breakpoints into the VM.
+/// The VM gives its allocation events to the first agent that asks for them. async-profiler asks when the VM
+/// is live, our agent asks before. If async-profiler is refused, it puts breakpoints into the VM.
 #[test]
 fn allocations_are_sampled_beside_async_profiler_s_whichever_is_loaded_first() {
     let Some(library) = &*ASYNC_PROFILER else { return };
@@ -94,7 +95,7 @@ fn allocations_are_sampled_beside_async_profiler_s_whichever_is_loaded_first() {
     }
 }
 
-/// Who is attached later finds them taken.
+/// An agent that is attached later finds the events taken.
 #[test]
 fn allocations_that_async_profiler_samples_already_are_one_line_and_the_other_engines_run() {
     let Some(library) = &*ASYNC_PROFILER else { return };
@@ -125,8 +126,8 @@ fn allocations_that_async_profiler_samples_already_are_one_line_and_the_other_en
     }
 }
 
-/// async-profiler chooses another signal where there is a handler, unless its timer knows no other: then ours goes before it again,
-/// and the user is told.
+/// If there is a handler, async-profiler chooses another signal, unless its timer supports no other. In that
+/// case our handler is put before async-profiler's again, and the user is notified.
 #[test]
 fn cpu_time_is_sampled_beside_async_profiler_that_is_loaded_later() {
     let Some(library) = &*ASYNC_PROFILER else { return };
@@ -169,7 +170,7 @@ fn a_signal_that_async_profiler_has_already_is_one_line_and_the_other_engines_ru
     }
 }
 
-/// Each engine has a signal of its own, whose option chooses another.
+/// Each engine has a signal of its own, and an option for choosing another.
 #[test]
 fn signals_that_the_program_has_already_are_a_line_for_each_engine_and_the_other_engines_run() {
     for home in oldest_and_newest() {
@@ -194,7 +195,7 @@ fn signals_that_the_program_has_already_are_a_line_for_each_engine_and_the_other
         assert!(!types.contains("wall") && !types.contains("context-switches"), "{}: {types:?}", jvm.label);
         jvm.load_agent("stop");
         jvm.load_agent(&format!("{options},wall.signal=SIGUSR1,event.signal=34,file=DIR/second.otlp"));
-        // Of the perf event that may be refused.
+        // Whether the perf event was granted.
         let has_event = !jvm.stderr().contains("event=context-switches is off: ");
         let events: &[&str] = if has_event { &["context-switches"] } else { &[] };
         if !has_event {
@@ -216,8 +217,8 @@ fn wait_for_samples(jvm: &mut Running, file: &str, types: &[&str]) {
     });
 }
 
-/// Regression: only the CPU engine looked at its handler again. Where one is installed once more it is left there, and the user
-/// is told on whom the samples depend.
+/// Regression: only the CPU engine checked its handler again. If the other handler is installed once more it
+/// stays, and the user reads which handler the samples depend on.
 #[test]
 fn handlers_that_are_installed_later_have_ours_put_before_them_once() {
     let home = &oldest_and_newest()[1];
@@ -225,8 +226,9 @@ fn handlers_that_are_installed_later_have_ours_put_before_them_once() {
     let options = "cpu=1ms,cpu.clock=timer,wall=10ms,event=context-switches:4,interval=200ms,file=FILE";
     let run = run.agent(options).run().expect_success();
     let messages = run.messages();
-    // By the time that the program has told of: its handlers are there, and ours have been put before them.
-    // Threads that wait where they were found need no signal, and so no handler: only the thread that runs tells.
+    // Checks the time between two moments that the program reports: its handlers are installed, and ours have
+    // been put before them. Threads that wait at the same place need no signal, and so no handler: only the
+    // running thread shows whether handlers are called.
     let is_sampled = |profile_type: &str, from: &str, to: &str| {
         let [from, to] = [from, to].map(|moment| moment_of(&run, moment));
         let between = messages.iter().filter(|message| {
@@ -273,7 +275,7 @@ fn handlers_that_are_installed_later_have_ours_put_before_them_once() {
     }
 }
 
-/// When the program was at a place, in nanoseconds since 1970.
+/// The time at which the program was at a place, in nanoseconds since 1970.
 fn moment_of(run: &Finished, moment: &str) -> u64 {
     let line = run.stdout.lines().find_map(|line| line.strip_prefix(moment)?.trim().parse::<u64>().ok());
     line.unwrap_or_else(|| panic!("{}: no {moment}: {}", run.label, run.stdout)) * 1_000_000

@@ -1,4 +1,5 @@
-//! Sandboxes that leave the profiler less to go by: said once in plain English, and gone round where there is a way.
+//! Sandboxes that restrict the profiler: a restriction is reported once in plain English, and avoided where
+//! there is a way.
 
 mod agent_support;
 mod loud_support;
@@ -7,16 +8,16 @@ use agent_support::stacks::{cpu_stacks, stacks_of};
 use agent_support::{JavaRun, oldest_and_newest};
 use loud_support::not_tested;
 
-/// How often a line is said.
+/// The number of times that a line is printed.
 fn times_said(stderr: &str, part: &str) -> usize {
     stderr.lines().filter(|line| line.contains(part)).count()
 }
 
-/// Regression: with the /proc of another PID namespace the threads that were there before the session had no clock, and nobody
-/// said so: half of the CPU time was missing.
+/// Regression: with the /proc of another PID namespace, the threads that existed before the session had no
+/// clock, and no message said so: half of the CPU time was missing.
 #[test]
 fn threads_are_found_where_proc_is_another_pid_namespace_s() {
-    // SAFETY: geteuid takes nothing and cannot fail.
+    // SAFETY: geteuid takes no arguments, has no memory effects and cannot fail.
     if unsafe { libc::geteuid() } != 0 {
         return not_tested("a PID namespace of its own, which root alone may make");
     }
@@ -29,7 +30,7 @@ fn threads_are_found_where_proc_is_another_pid_namespace_s() {
             let of_thread = stacks.iter().filter(|stack| thread.is_empty() || stack.thread == thread);
             of_thread.map(|stack| (stack.value * stack.period_ns) as f64).sum()
         };
-        // Of the process, without the VM's start.
+        // The CPU time of the process, without the VM's start.
         let used_ns: f64 = {
             let first = run.stdout.split_whitespace().next().unwrap();
             first.strip_prefix("cpu_ns=").unwrap().parse().unwrap()
@@ -42,7 +43,7 @@ fn threads_are_found_where_proc_is_another_pid_namespace_s() {
     }
 }
 
-/// Regression: where a sandbox refuses rt_tgsigqueueinfo there was no wall-clock sample, and no word of it.
+/// Regression: in a sandbox that rejects rt_tgsigqueueinfo there was no wall-clock sample, and no message.
 #[test]
 fn threads_are_signalled_by_tgkill_where_their_signals_may_carry_nothing() {
     for home in oldest_and_newest() {
@@ -53,7 +54,7 @@ fn threads_are_signalled_by_tgkill_where_their_signals_may_carry_nothing() {
         let stacks = stacks_of(&run.messages(), "wall", ("samples", "count"));
         let idle = stacks.iter().filter(|stack| stack.thread == "idle");
         let idle_ns: f64 = idle.map(|stack| (stack.value * stack.period_ns) as f64).sum();
-        // All of them were there for the two seconds that the program has waited, by its own clock.
+        // All threads existed for the two seconds that the program has waited by its own clock.
         let times: Vec<f64> = run.stdout.lines().map(|line| line.parse().unwrap()).collect();
         let least_ns = 20.0 * (times[1] - times[0]);
         assert!(idle_ns > 0.98 * least_ns, "{}: {idle_ns} of {least_ns}", run.label);

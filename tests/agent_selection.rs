@@ -1,4 +1,4 @@
-//! Which samples are kept, and when there are any: by thread, by frame, after a delay, for a duration, in rolling files.
+//! Selection of samples and of time: by thread, by frame, after a delay, for a duration, in rolling files.
 
 mod agent_support;
 
@@ -6,13 +6,13 @@ use agent_support::running::{Finished, Traces};
 use agent_support::stacks::{Stack, cpu_stacks};
 use agent_support::{JavaRun, java_homes, oldest_and_newest, profiles};
 
-/// The sample program, with these options.
+/// Runs the sample program with these options.
 fn demo(home: &std::path::Path, seconds: f64, options: &str) -> Finished {
     let options = format!("cpu=1ms,file=FILE,{options}");
     JavaRun::new(home, "Demo").argument(seconds).agent(&options).run().expect_success()
 }
 
-/// How many samples were recorded, and how many of those left out.
+/// Asserts that the samples in the profiles are those that were recorded, less those that were left out.
 fn assert_adds_up(run: &Finished, stacks: &[Stack]) {
     let (recorded, left_out) = (run.counter("handler.samples_recorded"), run.counter("samples_left_out"));
     assert!(left_out > 20 && left_out < recorded, "{}: {left_out} of {recorded}", run.label);
@@ -52,7 +52,7 @@ fn stacks_are_selected_by_their_frames() {
     }
 }
 
-/// What has been sampled for the duration is written, and the program runs on without a trace of the agent.
+/// The samples of the duration are written, and the program runs on without any trace of the agent.
 #[test]
 fn it_stops_by_itself_after_the_duration() {
     for home in oldest_and_newest() {
@@ -63,7 +63,7 @@ fn it_stops_by_itself_after_the_duration() {
         jvm.wait_until("no trace of it", |jvm| jvm.traces() == Traces::default());
         let stacks = cpu_stacks(&profiles::messages(&jvm.profiles().join("profile.otlp")));
         assert!(stacks.iter().any(|stack| stack.thread == "main"), "{}", jvm.label);
-        // It can be started again, and runs until it is stopped.
+        // The agent can be started again, and runs until it is stopped.
         jvm.load_agent("cpu=1ms,interval=1h,file=DIR/second");
         jvm.wait_until("a sample", |jvm| {
             jvm.load_agent("flush");

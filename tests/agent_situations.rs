@@ -1,5 +1,5 @@
-//! Programs whose call trees are known by construction, on every JDK: their stacks reach their roots, and no method is
-//! called by one that cannot call it.
+//! Programs whose call trees are known by construction, on every JDK: their stacks reach their roots, and no
+//! method has a caller that cannot call it.
 
 mod agent_support;
 
@@ -10,19 +10,20 @@ use agent_support::stacks::cpu_stacks;
 use agent_support::{JavaRun, everything, java_homes, java_version, starts_with};
 use otlpprof::core::stack_walker::StackWalker;
 
-/// Of some thousand samples, those of the VM's start included.
+/// The least percentage of complete stacks, among some thousand samples that include the VM's start.
 const LEAST_PERCENT: &str = "99.8";
-/// Of the walkers that ask AsyncGetCallTrace, or walk native frames to the thread's entry.
+/// The same for walkers that ask AsyncGetCallTrace, or walk native frames to the thread's entry.
 const LEAST_PERCENT_OF_OTHERS: &str = "99.5";
 
-/// Samples of which one more or less that does not reach its root decides nothing.
+/// A number of samples with which a single incomplete stack does not decide the result.
 const AMPLE: u64 = 3000;
-/// Samples that the longest run must have, to say anything.
+/// The least number of samples of the longest run for a verdict.
 const LEAST: u64 = 1000;
-/// How long a program runs; and again for a longer time if others have had the machine.
+/// The seconds for which a program runs. The longer runs are for the case that other programs have used the
+/// CPU.
 const SECONDS: [f64; 3] = [0.6, 2.0, 6.0];
 
-/// What a program of test programs does, and how it is run.
+/// A situation that test programs bring about, and the way to run it.
 struct Situation {
     program: &'static str,
     grammar: &'static str,
@@ -30,8 +31,8 @@ struct Situation {
     flags: Vec<&'static str>,
     walker: StackWalker,
     least_percent: &'static str,
-    /// What the name of a frame contains that must be met, for the situation to have been there; where JDKs differ, any of
-    /// what `|` stands between.
+    /// Parts of frame names that must occur, as evidence that the situation has occurred. Alternatives for
+    /// different JDKs are separated by `|`.
     meets: Vec<&'static str>,
 }
 
@@ -49,7 +50,7 @@ impl Situation {
         }
     }
 
-    /// What the VM does seldom.
+    /// A situation that is rare in the VM.
     fn rare(name: &'static str) -> Self {
         let grammar = concat!(env!("CARGO_MANIFEST_DIR"), "/java/testprograms/grammars/RareSituations.txt");
         Self { program: "RareSituations", grammar, ..Self::of(name) }
@@ -86,8 +87,8 @@ impl Situation {
         );
     }
 
-    /// Runs it, and holds its samples to what can be; whether there were more than `enough`, and all was met
-    /// that must be.
+    /// Runs the program, and checks its samples against the grammar. Returns whether there were more than
+    /// `enough` samples, and all required frames occurred.
     fn is_walked_on(&self, home: &Path, seconds: f64, enough: u64) -> bool {
         let run = JavaRun::new(home, self.program).argument(self.name).argument(seconds);
         let run = self.flags.iter().fold(run, |run, flag| run.jvm_option(flag));
@@ -111,7 +112,7 @@ impl Situation {
         let samples = report.split_whitespace().next().and_then(|count| count.parse::<u64>().ok());
         let is_enough = samples.unwrap_or_else(|| panic!("{label}")) > enough;
         assert!(report.contains("\n0 samples with a call that cannot be"), "{label}");
-        // Of few samples, one that does not reach its root is more than may be.
+        // Among few samples, a single incomplete stack is too many.
         assert!(checked.status.success() || !is_enough, "{label}");
         let stacks = if self.meets.is_empty() { vec![] } else { cpu_stacks(&run.messages()) };
         let is_met = |part: &&str| {
@@ -157,15 +158,15 @@ fn calls_between_interpreted_and_compiled_methods() {
 
 #[test]
 fn safepoints_every_millisecond() {
-    // Where there is nothing to do at a safepoint, the interval alone makes none.
+    // If there is nothing to do at a safepoint, the interval alone makes no safepoint.
     let flags = ["-XX:+UnlockDiagnosticVMOptions", "-XX:GuaranteedSafepointInterval=1", "-XX:+SafepointALot"];
     let situation = || Situation::of("calls").flags(&flags).meeting(&["SafepointBlob"]);
     situation().assert_walked();
     situation().flags(&["-XX:TieredStopAtLevel=1"]).assert_walked();
 }
 
-/// Every collector that there is, those that arm the entry barriers of compiled methods and those whose barriers call
-/// stubs included.
+/// Every collector, including those that arm the entry barriers of compiled methods, and those whose barriers
+/// call stubs.
 #[test]
 fn allocation_and_collections() {
     let collectors: [&[&str]; 10] = [
@@ -177,7 +178,7 @@ fn allocation_and_collections() {
         &["-XX:+UseZGC", "-XX:+ZGenerational"],
         &["-XX:+UseShenandoahGC"],
         &["-XX:+UseShenandoahGC", "-XX:ShenandoahGCMode=generational"],
-        // Frees nothing: what is allocated in the time must fit.
+        // Epsilon frees nothing: the heap must hold all allocations of the run.
         &["-XX:+UseEpsilonGC", "-Xmx4g"],
         &["-XX:+UseG1GC", "-XX:+UseCompactObjectHeaders"],
     ];
@@ -201,8 +202,8 @@ fn monitors_and_locks_that_are_fought_for() {
     Situation::of("locks").assert_walked();
 }
 
-/// Regression: compiled code has a word, or an older stack pointer, on top of its frame while it compares strings or
-/// searches in them: one in a thousand samples of a database was marked there.
+/// Regression: compiled code has a word, or an older stack pointer, on top of its frame while it compares
+/// strings or searches in them. One in a thousand samples of a database was marked there.
 #[test]
 fn strings_that_are_compared_and_searched() {
     Situation::of("text").assert_walked();
@@ -228,7 +229,7 @@ fn methods_that_are_replaced_while_they_run_and_deoptimised() {
     Situation::rare("deoptimisation").assert_walked();
 }
 
-/// Each frame of a recursion is deoptimised when it is returned to.
+/// Each frame of a recursion is deoptimised when the call above it returns.
 #[test]
 fn methods_that_become_invalid_below_what_they_have_called() {
     let meets = ["DeoptimizationBlob", "Deoptimization::"];
@@ -236,8 +237,8 @@ fn methods_that_become_invalid_below_what_they_have_called() {
     Situation::rare("invalidation").flags(&["-XX:TieredStopAtLevel=1"]).meeting(&meets).assert_walked();
 }
 
-/// Regression: barriers in method handles' entries and wrappers, and in adapters: up to one stack in a hundred broke off there.
-/// From 17 on what is entered has a barrier as well.
+/// Regression: at barriers in method handles' entries and wrappers, and in adapters, up to one stack in a
+/// hundred ended. From JDK 17 on the entered methods have a barrier as well.
 #[test]
 fn methods_that_are_entered_by_method_handles_while_objects_are_marked() {
     for collector in ["-XX:+UseZGC", "-XX:+UseShenandoahGC"] {
@@ -246,7 +247,7 @@ fn methods_that_are_entered_by_method_handles_while_objects_are_marked() {
         for home in java_homes().iter().filter(|home| starts_with(home, &flags)) {
             let situation = Situation::rare("entries").flags(&flags).meeting(&["MethodHandle.linkToStatic"]);
             let barrier: &[_] = if java_version(home) >= 17 { &["nmethod_stub_entry_barrier"] } else { &[] };
-            // So seldom is a barrier there that more would hide what is lost at it.
+            // Barriers are so rare that a lower limit would hide the stacks that are lost in them.
             let situation = Situation { least_percent: "99.9", ..situation };
             situation.meeting(barrier).assert_walked_on(home);
             walked += 1;
@@ -255,7 +256,7 @@ fn methods_that_are_entered_by_method_handles_while_objects_are_marked() {
     }
 }
 
-/// Of the application's own, which the profiler's signal comes into.
+/// Handlers of the application, which the profiler's signal interrupts.
 #[test]
 fn handlers_of_signals() {
     let meets = ["burn_in_handler", "programs.Native.signalled"];
@@ -277,8 +278,8 @@ fn stubs_in_place_of_library_methods() {
     Situation::rare("intrinsics").flags(&["-Xint"]).assert_walked();
 }
 
-/// Has compiled code call the interpreter's entries for functions of `java.lang.Math`: they are neither inlined nor made by
-/// the compiler itself, and never compiled.
+/// Makes compiled code call the interpreter's entries for functions of `java.lang.Math`. The functions are
+/// neither inlined nor replaced by the compiler's own code, and never compiled.
 const BY_ENTRIES: [&str; 4] = [
     "-XX:+UnlockDiagnosticVMOptions",
     "-XX:CompileCommand=quiet",
@@ -287,8 +288,8 @@ const BY_ENTRIES: [&str; 4] = [
      _dsin _dcos _dtan _dlog _dlog10 _dexp _dpow",
 ];
 
-/// Regression: the compiled caller of an interpreter's entry without a frame was not found where that had called a stub: of a
-/// program that computes sines five stacks of six broke off there.
+/// Regression: the compiled caller of an interpreter's entry without a frame was not found when the entry had
+/// called a stub. In a program that computes sines five of six stacks ended there.
 #[test]
 fn stubs_that_the_interpreters_entries_call_for_compiled_code() {
     Situation::rare("functions")
@@ -297,10 +298,11 @@ fn stubs_that_the_interpreters_entries_call_for_compiled_code() {
         .assert_walked();
 }
 
-/// Regression: and so it was where that had called a C function, on aarch64 and on x86_64: three stacks of four.
+/// Regression: the caller was not found either when the entry had called a C function, on aarch64 and on
+/// x86_64: three stacks of four.
 #[test]
 fn c_functions_that_the_interpreters_entries_call_for_compiled_code() {
-    // On aarch64 there are stubs for some functions alone.
+    // On aarch64 only some functions have stubs.
     let flags = if cfg!(target_arch = "x86_64") { &["-XX:-UseLibmIntrinsic"][..] } else { &[] };
     let situation = || Situation::rare("functions").flags(&BY_ENTRIES).flags(flags);
     let meets = ["java.lang.Math.", "I2C/C2I adapters", "SharedRuntime::dpow"];
@@ -308,7 +310,8 @@ fn c_functions_that_the_interpreters_entries_call_for_compiled_code() {
     situation().by(StackWalker::Dwarf).assert_walked();
 }
 
-/// Regression: a barrier in an interpreter's entry without a frame, which calls the collector: one stack of six.
+/// Regression: a barrier in an interpreter's entry without a frame calls the collector, and the caller was
+/// not found: one stack of six.
 #[test]
 fn barriers_that_the_interpreters_entries_have_for_compiled_code() {
     let flags = [
@@ -321,7 +324,7 @@ fn barriers_that_the_interpreters_entries_have_for_compiled_code() {
         "-XX:+ExplicitGCInvokesConcurrent",
     ];
     let situation = || Situation::rare("references").flags(&flags);
-    // Each reference that is read while objects are marked is one more than the queue has room for.
+    // Each reference that is read during marking exceeds the queue's room.
     let by_g1 = ["-XX:+UseG1GC", "-XX:G1SATBBufferSize=1"];
     situation().flags(&by_g1).meeting(&["I2C/C2I adapters", "::enqueue_known_active"]).assert_walked();
     let mut walked = 0;
@@ -363,8 +366,9 @@ fn searches_for_a_type_among_all_interfaces() {
     Situation::rare("subtypes").assert_walked();
 }
 
-/// Situations in which a walker of native frames meets code that has no rules, and AsyncGetCallTrace has its gaps. Each
-/// situation is met by each walker on one of the versions, in turn; on all of them where everything is tested.
+/// Situations in which a walker of native frames meets code without rules, and AsyncGetCallTrace has its
+/// gaps. Each walker walks each situation on one of the versions, in turn; on all of them where everything is
+/// tested.
 #[test]
 fn every_walker_in_every_situation() {
     const WALKERS: [StackWalker; 4] =

@@ -1,5 +1,5 @@
-//! Threads whose stack has little room for a signal's handler: alternate signal stacks, small threads, and stacks that belong
-//! to no thread. Nothing is written below them, and nothing is lost.
+//! Threads whose stack has little room for a signal handler: alternate signal stacks, small threads, and
+//! stacks that belong to no thread. Nothing is written below these stacks, and no sample is lost.
 
 mod agent_support;
 
@@ -8,10 +8,11 @@ use std::path::Path;
 use agent_support::stacks::cpu_stacks;
 use agent_support::{JavaRun, java_homes, oldest_and_newest};
 
-/// 2,048 bytes are less than the kernel's own frame takes where the processor has AVX-512: nothing can be delivered there.
+/// The sizes of alternate stacks, in bytes. 2,048 bytes are less than the kernel's own frame on a processor
+/// with AVX-512: no signal can be delivered there.
 const ALTERNATE: [&str; 5] = ["2048", "4096", "8192", "16384", "65536"];
 
-/// Runs the program's scenario, and returns how many samples AsyncGetCallTrace had a part in.
+/// Runs the program's scenario. Returns the number of samples in which AsyncGetCallTrace took part.
 fn assert_not_overrun(home: &Path, kind: &str, sizes: &[&str], options: &str) -> u64 {
     let run = JavaRun::new(home, "SmallStacks").argument(0.6).argument(kind);
     let run = sizes.iter().fold(run, |run, size| run.argument(size));
@@ -31,8 +32,8 @@ fn assert_not_overrun(home: &Path, kind: &str, sizes: &[&str], options: &str) ->
     run.counter("handler.call_traces")
 }
 
-/// Regression: AsyncGetCallTrace went up to 11 KiB past the end, and so did the walk, and a frame of 3.3 KiB on 2 KiB ended
-/// the process.
+/// Regression: AsyncGetCallTrace wrote up to 11 KiB below the stack, and so did the walk. A frame of 3.3 KiB
+/// on 2 KiB ended the process.
 #[test]
 fn alternate_stacks_are_not_overrun() {
     for home in java_homes() {
@@ -41,13 +42,13 @@ fn alternate_stacks_are_not_overrun() {
         {
             assert_not_overrun(&home, "alternate", &ALTERNATE, options);
         }
-        // On a small stack of the thread's the VM is asked all the same.
+        // On a small alternate stack of the thread, AsyncGetCallTrace is asked all the same.
         let asked = assert_not_overrun(&home, "alternate", &["8192"], "cpu=500us,cstack=fp");
         assert!(asked > 0, "{}", home.display());
     }
 }
 
-/// Regression: SIGSEGV by handlers of three engines on 16 KiB.
+/// Regression: SIGSEGV in handlers of three engines on 16 KiB.
 #[test]
 fn small_threads_are_not_overrun() {
     for home in oldest_and_newest() {
@@ -58,7 +59,7 @@ fn small_threads_are_not_overrun() {
     }
 }
 
-/// Regression: SIGSEGV by handlers of two engines on 8 KiB.
+/// Regression: SIGSEGV in handlers of two engines on 8 KiB.
 #[test]
 fn fibers_are_not_overrun() {
     for home in oldest_and_newest() {

@@ -1,4 +1,4 @@
-//! Names of threads: a sample has the one that its thread had when it was taken.
+//! Names of threads: a sample has the name that its thread had when the sample was taken.
 
 mod agent_support;
 
@@ -13,12 +13,12 @@ fn names_in(stacks: &[Stack], method: &str) -> BTreeSet<String> {
     stacks.iter().filter(|stack| stack.has(&method)).map(|stack| stack.thread.clone()).collect()
 }
 
-/// Regression: a thread that was renamed gave the whole interval to its last name.
+/// Regression: for a thread that was renamed, the samples of the whole interval had its last name.
 #[test]
 fn a_thread_that_renames_itself_for_each_task_has_each_task_s_samples_under_its_name() {
     for home in java_homes() {
         let run = JavaRun::new(&home, "RenamedTasks").argument("1.5");
-        // In compiled code frames of the program may be inlined, and are told all the same.
+        // In compiled code the program's frames may be inlined, and are still in the stacks.
         let run = run.agent("cpu=1ms,wall=5ms,interval=300ms,file=FILE").run().expect_success();
         for profile_type in ["cpu", "wall"] {
             let stacks = stacks_of(&run.messages(), profile_type, ("samples", "count"));
@@ -31,7 +31,7 @@ fn a_thread_that_renames_itself_for_each_task_has_each_task_s_samples_under_its_
     }
 }
 
-/// Samples of virtual threads have their carrier's name, which nobody changes.
+/// Samples of virtual threads have their carrier's name, which does not change.
 #[test]
 fn a_virtual_thread_that_is_renamed_leaves_its_carrier_its_name() {
     for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {

@@ -1,4 +1,4 @@
-//! Which thread a sample is said to be of.
+//! The thread in a sample's attributes.
 
 mod agent_support;
 
@@ -31,7 +31,7 @@ fn a_thread_that_renames_itself_is_called_by_its_new_name() {
 
 #[test]
 fn threads_that_were_never_attached_have_the_kernels_name_and_id() {
-    // The library names each of them; one that has ended before anybody has looked has no name.
+    // The library names each thread. A thread that has ended before its name was read has no name.
     const NAMES: [&str; 2] = ["ddprof-pthread", ""];
     for home in java_homes() {
         let run = JavaRun::new(&home, "NativePthreads")
@@ -56,7 +56,7 @@ fn threads_that_were_never_attached_have_the_kernels_name_and_id() {
     }
 }
 
-/// Compilers, which have a JavaThread that Java does not show, and collectors, which have none.
+/// Compilers, which have a JavaThread that is hidden from Java, and collectors, which have none.
 #[test]
 fn threads_of_the_vm_have_the_kernels_names() {
     for home in java_homes() {
@@ -87,14 +87,15 @@ fn every_sample_says_of_which_thread_it_is() {
         for stack in cpu_stacks(&run.messages()) {
             assert!(!stack.thread.is_empty() || stack.os_id.is_some(), "{}: {stack:?}", run.label);
             assert!(!stack.thread.is_empty() || stack.thread_id.is_none(), "{}: {stack:?}", run.label);
-            // The kernel's id tells threads that are not Java's, whether they have a name or not.
+            // The kernel's id identifies threads that are not Java threads, whether they have a name or not.
             assert_eq!(stack.os_id.is_some(), stack.thread_id.is_none(), "{}: {stack:?}", run.label);
             if stack.frames.iter().any(|frame| frame.name.starts_with("programs.ShortThreads.")) {
                 all += stack.value;
                 java += if stack.thread_id.is_none() { 0 } else { stack.value };
             }
         }
-        // Threads of some milliseconds are named, though they are gone when the interval ends.
+        // Threads that live for some milliseconds have names, though they have ended before the interval
+        // ends.
         assert!(all > 10 && java * 100 >= all * 99, "{}: {java} of {all} named", run.label);
     }
 }

@@ -1,4 +1,5 @@
-//! Calls of traced methods beside what they know of themselves, and that programs do with them what they do without.
+//! Calls of traced methods, compared with their own measurements; and traced programs behave as without
+//! tracing.
 
 mod agent_support;
 
@@ -11,9 +12,9 @@ use agent_support::{JavaRun, java_homes, java_version, oldest_and_newest};
 const METHODS: &str = "programs.Traced.fast:1h+programs.Traced.switched:1h+programs.Traced.*:3ms+programs.Traced.<init>:3ms+programs.Traced$Nested.instance:3ms\
                        +programs.Traced$Later.l*:3ms";
 
-/// Has the VM verify all classes, the boot loader's too.
+/// Makes the VM verify all classes, including the boot loader's.
 const VERIFY: &str = "-Xverify:all";
-/// Has the VM tell of classes that are changed.
+/// Makes the VM log the classes that are changed.
 const TELL_CHANGES: &str = "-Xlog:redefine+class+load=info";
 
 fn run(home: &Path, jvm_options: &[&str], arguments: &[&str], options: &str) -> Finished {
@@ -38,8 +39,8 @@ fn run(home: &Path, jvm_options: &[&str], arguments: &[&str], options: &str) -> 
     run
 }
 
-/// What the program says: method, calls, and the least and the most nanoseconds that they take together. -Xcheck:jni has
-/// lines of its own there.
+/// The calls that the program reports: method, number of calls, and the least and the most nanoseconds that
+/// they take together. Lines of -Xcheck:jni are skipped.
 fn truth(run: &Finished) -> Vec<(String, [i64; 3])> {
     let line = |line: &str| {
         let (name, numbers) = line.split_once(' ')?;
@@ -49,20 +50,20 @@ fn truth(run: &Finished) -> Vec<(String, [i64; 3])> {
     run.stdout.lines().filter_map(line).collect()
 }
 
-/// The classes that the VM says to have changed, in that order.
+/// The classes that the VM reports as changed, in that order.
 fn changed(stdout: &str) -> Vec<&str> {
     let name = |line: &'_ str| line.find("redefined name=").map(|at| at + "redefined name=".len());
     let named = stdout.lines().filter_map(|line| name(line).map(|at| &line[at..]));
     named.map(|rest| rest.split(',').next().unwrap_or(rest)).collect()
 }
 
-/// Those whose leaf is this method; the VM runs all of them to their root.
+/// The stacks whose leaf is this method. The VM starts all of them at their root.
 fn of<'a>(run: &Finished, stacks: &'a [Stack], method: &str) -> Vec<&'a Stack> {
     let is_it = |stack: &&Stack| stack.frames[0].name.ends_with(&format!(".{method}"));
     let found: Vec<_> = stacks.iter().filter(is_it).collect();
     for stack in &found {
         let is_whole = stack.has("java.lang.Thread.run") || stack.has("java.lang.VirtualThread.run");
-        // Not all calls are measured ones: one of those that take no time may have to wait for a processor.
+        // Not all calls are measured: a call that takes no time may have to wait for a processor.
         assert!(is_whole && stack.has("programs.Traced.all"), "{}: {stack:#?}", run.label);
     }
     found
@@ -84,7 +85,8 @@ fn calls_take_what_they_know_to_take() {
             for (name, [times_called, least, most]) in truth(&run) {
                 let (method, calls_each) = match &*name {
                     "Lambda" => ("later", 1),
-                    // Of each two, the outer constructor and the one that it calls, which takes no time.
+                    // For each pair: the outer constructor, and the constructor that it calls, which takes no
+                    // time.
                     "<init>" => ("<init>", 2),
                     "overloaded" => ("overloaded", 2),
                     "recursive" => ("recursive", 4),
@@ -95,10 +97,10 @@ fn calls_take_what_they_know_to_take() {
                     "{} {arguments:?} {name}: {count} calls, {time} ns of {least} to {most}",
                     run.label
                 );
-                // One that takes no time may have to wait for a processor.
+                // A call that takes no time may have to wait for a processor.
                 let more = count - times_called * calls_each;
                 assert!((0..=2).contains(&more), "{label}");
-                // What recursive calls take, those that they were called by take too.
+                // The time of recursive calls is also a part of their callers' time.
                 assert!(time >= least && (time <= most || more > 0 || method == "recursive"), "{label}");
             }
             for fast in ["fast", "switched"] {
@@ -128,8 +130,8 @@ fn without_a_threshold_every_call_counts_and_lines_are_those_of_the_source() {
     }
 }
 
-/// All classes of some packages, many of which run already, and are used by the VM and the agent: as the VM is usually
-/// started, which is without a look at them, and with one.
+/// Traces all classes of some packages, many of which run already, and are used by the VM and the agent. The
+/// VM starts as usual, without verification of these classes, and with verification.
 #[test]
 fn a_program_whose_library_is_traced_does_what_it_did() {
     for home in java_homes() {
@@ -143,7 +145,7 @@ fn a_program_whose_library_is_traced_does_what_it_did() {
     }
 }
 
-/// Of those that are there when the agent starts and those that come later.
+/// Covers classes that are loaded when the agent starts, and classes that are loaded later.
 #[test]
 fn classes_without_a_method_that_is_traced_are_not_changed() {
     for home in java_homes() {
@@ -176,8 +178,8 @@ fn methods_without_code_and_names_of_nothing_are_told() {
     }
 }
 
-/// The log says that classes are changed. One of the methods is called all of the time, so that many samples would be in what
-/// it calls, were it left as it was changed.
+/// The log shows that classes are changed. One of the methods is called all the time, so that many samples
+/// would be in the agent's code if its class stayed changed.
 #[test]
 fn classes_are_as_they_were_when_the_session_has_ended() {
     for home in java_homes() {
@@ -198,12 +200,12 @@ fn classes_are_as_they_were_when_the_session_has_ended() {
             });
             jvm.load_agent("stop");
         }
-        // A session without it: nothing is measured any more, and nothing of ours is on a stack.
+        // A session without tracing: no call is measured any more, and no code of the agent is on a stack.
         jvm.load_agent("cpu=1ms,interval=1h,file=DIR/third");
         let used = jvm.cpu_ticks();
         jvm.wait_until("at work", |jvm| jvm.cpu_ticks() > used + 50);
         jvm.load_agent("stop");
-        // At the beginning and at the end of each session that traces.
+        // The classes change at the start and at the end of each session that traces.
         let stdout = jvm.stdout();
         for class in ["programs.UserLoop", "programs.Work"] {
             let changes = changed(&stdout).iter().filter(|changed| **changed == class).count();

@@ -1,4 +1,5 @@
-//! Uploads from a real JVM: to a real OpenTelemetry collector, to `otlpprof collect`, and to nobody.
+//! Uploads from a real JVM: to a real OpenTelemetry collector, to `otlpprof collect`, and to an endpoint that
+//! does not answer.
 
 mod agent_support;
 mod export_support;
@@ -16,14 +17,14 @@ use otlpprof::otlp::read::{Message, decode_json, decode_protobuf};
 use otlpprof::otlp::validate::rules::RuleId;
 use otlpprof::otlp::validate::validate;
 
-/// Every sample of some messages with its indices followed, sorted.
+/// Every sample of some messages with its indices resolved, sorted.
 fn flat(messages: &[Message]) -> Vec<FlatSample> {
     let mut samples: Vec<_> = messages.iter().flat_map(|message| flatten(&message.data)).collect();
     samples.sort();
     samples
 }
 
-/// Runs the sample program, which writes to a file what it uploads.
+/// Runs the sample program, which also writes its uploads to a file.
 fn run(home: &Path, endpoint: &str, options: &str) -> Finished {
     let options = format!("cpu=2ms,interval=500ms,file=FILE,endpoint={endpoint},service=upload,{options}");
     let run = JavaRun::new(home, "Demo").argument(2).agent(&options).run().expect_success();
@@ -34,7 +35,7 @@ fn run(home: &Path, endpoint: &str, options: &str) -> Finished {
     let counted = |name: &str| -> i64 {
         run.messages().iter().map(|message| profiles::profile_counter(message, name)).sum()
     };
-    // Each profile counts what became of those before it.
+    // Each profile counts the results of the uploads before it.
     assert_eq!(counted("upload.submitted.messages"), messages as i64 - 1, "{}", run.label);
     let sent = counted("upload.sent.messages");
     assert!((1..messages as i64).contains(&sent), "{}: {sent} of {messages}", run.label);
@@ -69,14 +70,14 @@ fn a_real_collector_decodes_what_the_file_has() {
             std::fs::write(&path, &file).unwrap();
             agent_support::assert_read_alike(options, &[path]);
             let received = samples_of(&file);
-            // Equal, or thousands of samples would be printed.
+            // Compared for equality: a failed comparison of the lists would print thousands of samples.
             assert_eq!(received.len(), sent.len(), "{options}");
             assert!(received == sent, "{options}: {:?}", received.iter().zip(&sent).find(|(a, b)| a != b));
         }
     }
 }
 
-/// Rules that the collector's file exporter breaks, and how.
+/// The rules that the collector's file exporter breaks, and the reason.
 const BROKEN_BY_THE_COLLECTOR: [(RuleId, &str); 3] = [
     (RuleId::TableZeroValue, "it writes an empty value into attribute_table[0]"),
     (RuleId::AttributeNotInline, "it rewrites a resource's attributes as references to the string table"),
@@ -127,7 +128,7 @@ fn what_is_refused_as_too_large_arrives_in_halves() {
             );
             let run = JavaRun::new(&home, "Demo").argument(1.2).agent(&options).run().expect_success();
             let label = format!("{} {format}: {}", run.label, run.stderr);
-            // Each half is a profile of its own, and the counts are in the first.
+            // Each half is a profile of its own, and the counts are in the first half.
             let halved = |messages: &[Message]| {
                 let mut samples = flat(messages);
                 for sample in &mut samples {
@@ -167,7 +168,7 @@ fn a_profile_of_more_than_the_queue_holds_arrives_whole_at_a_collector_that_is_w
     }
 }
 
-/// Were the end of the program to wait for a request, it would take the hour that a request may last.
+/// If the end of the program waited for a request, it would take the hour that a request may last.
 #[test]
 fn a_dead_endpoint_costs_the_profiles_and_nothing_else() {
     let silent = FaultServer::start(vec![Step::Hang; 1000]);
@@ -215,7 +216,7 @@ fn the_environment_configures_a_real_jvm() {
         assert!(request.header("content-encoding").is_empty(), "{label}");
         assert!(!run.stderr.contains("secret"), "{label}");
         let messages = run.messages();
-        // The agent's string has the last word.
+        // The agent's option string takes precedence.
         let stacks = agent_support::stacks::cpu_stacks(&messages);
         assert!(stacks.iter().all(|stack| stack.period_ns == 2_000_000), "{label}");
         assert!(stacks.iter().flat_map(|stack| &stack.frames).any(|frame| frame.remote.is_some()), "{label}");
@@ -225,7 +226,8 @@ fn the_environment_configures_a_real_jvm() {
     }
 }
 
-/// OpenTelemetry's Java agent reads them, and the profiler beside it did not, without a word.
+/// Regression: OpenTelemetry's Java agent reads these properties, and the profiler beside it ignored them
+/// silently.
 #[test]
 fn opentelemetrys_system_properties_configure_a_real_jvm() {
     for home in oldest_and_newest() {

@@ -1,5 +1,5 @@
-//! The contexts of virtual threads in the profiles of a real JVM: each thread has a span of its own, and its number in its
-//! stack.
+//! The contexts of virtual threads in the profiles of a real JVM: each thread has a span of its own, and its
+//! number in its stack.
 
 mod agent_support;
 
@@ -11,10 +11,11 @@ use agent_support::stacks::{Frame, Stack, cpu_stacks};
 use agent_support::{JavaRun, java_homes, java_version};
 
 const PROGRAM: &str = "programs.ContextVirtualThreads.";
-/// Digits of a thread's number in its stack.
+/// The number of digits of a thread's number in its stack.
 const DIGITS: usize = 6;
 
-/// Every digit is a frame of its own, lest the compiler mix instructions of several; so is what has and sets contexts.
+/// Every digit is a frame of its own, so that the compiler does not mix instructions of several digits. The
+/// same holds for methods that have and set contexts.
 const APART: [&str; 6] = [
     "-XX:CompileCommand=quiet",
     "-XX:CompileCommand=dontinline,programs.ContextVirtualThreads::digit*",
@@ -24,15 +25,16 @@ const APART: [&str; 6] = [
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
 ];
 
-/// The number of the thread, if the stack tells it whole. What compiled code is called right after a return is not exact:
-/// so only below `work`, which all digits have called.
+/// The thread's number, if the stack shows all of it. Right after a return the name of compiled code on top
+/// is not exact. So only digits below `work` count, which all digits have called.
 fn number(stack: &Stack) -> Option<u64> {
     let work = stack.frames.iter().position(|frame| frame.name == format!("{PROGRAM}work"))?;
     let (digits, number) = leading_digits(&stack.frames[work..]);
     (digits == DIGITS).then_some(number)
 }
 
-/// How many digits of the thread's number these frames tell, the leading ones first, and the number of them alone.
+/// The number of digits of the thread's number in these frames, the leading digits first, and the number that
+/// these digits alone make.
 fn leading_digits(frames: &[Frame]) -> (usize, u64) {
     let digit = |frame: &Frame| frame.name.strip_prefix(PROGRAM)?.strip_prefix("digit")?.parse::<u64>().ok();
     frames
@@ -42,14 +44,14 @@ fn leading_digits(frames: &[Frame]) -> (usize, u64) {
         .fold((0, 0), |(digits, number), digit| (digits + 1, number << 3 | digit))
 }
 
-/// What a sample's link and label say.
+/// The content of a sample's link and label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Says {
     Nothing,
-    /// The span of the thread with this number; whether the label is its own as well, and not missing.
+    /// The span of the thread with this number, and whether the sample has the thread's own label.
     Thread(u64, bool),
     Carrier,
-    /// What nobody has set.
+    /// A context that no thread has set.
     Mixture,
 }
 
@@ -59,7 +61,7 @@ fn says(stack: &Stack) -> Says {
     let endpoint = stack.labels.get("rest_endpoint").map(String::as_str);
     match (ids, endpoint) {
         (None, None) => Says::Nothing,
-        // While its span changes it has its label alone.
+        // While its span changes, the carrier has its label alone.
         (None, Some("/carrier")) => Says::Carrier,
         (Some([u64::MAX, u64::MAX, u64::MAX]), None | Some("/carrier")) => Says::Carrier,
         (Some([high, low, span]), endpoint) if high == !span && low == span => match endpoint {
@@ -71,26 +73,27 @@ fn says(stack: &Stack) -> Says {
     }
 }
 
-/// Whether a thread's number begins with so many digits, which make another number.
+/// Whether the leading `digits` digits of a thread's number make the number `leading`.
 fn begins(number: u64, digits: usize, leading: u64) -> bool {
     digits <= DIGITS && number >> (3 * (DIGITS - digits)) == leading
 }
 
-/// Whose frames a stack has, by its frames.
+/// The thread that a stack belongs to, by its frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
-    /// A virtual thread's that takes its turns; its number.
+    /// A virtual thread that takes its turns; its number.
     Turns(u64),
-    /// A virtual thread's before or after its turns; its number.
+    /// A virtual thread before or after its turns; its number.
     Around(u64),
-    /// The same while its digits are called, or have been: how many of them there are, and the number that they make.
+    /// A virtual thread before or after its turns, while its digits are called or return: the number of
+    /// digits, and the number that they make.
     Digits(usize, u64),
-    /// A virtual thread's that cannot be told, or nobody's that can: the walk was cut short, or the thread is just being
-    /// put onto its carrier.
+    /// A virtual thread that cannot be identified, or perhaps no virtual thread: the walk was cut short, or
+    /// the thread is just being mounted.
     Untold,
-    /// A carrier's that burns on its own account.
+    /// A carrier that burns on its own account.
     Carrier,
-    /// Any other thread's, a carrier's too.
+    /// Any other thread, including carriers.
     Other,
 }
 
@@ -106,32 +109,32 @@ fn whose(stack: &Stack) -> Whose {
             Whose::Digits(digits, number)
         }
         None if starts("jdk.internal.vm.Continuation.enter") => Whose::Untold,
-        // What calls it, when it has been thawed, is not told.
+        // The caller, after it has been thawed, is not in the stack.
         None if stack.has("I2C/C2I adapters") => Whose::Untold,
         None if stack.has(&format!("{PROGRAM}carrierBurns")) => Whose::Carrier,
         None => Whose::Other,
     }
 }
 
-/// Samples by whose they are and what they say.
+/// The numbers of samples by thread and by content.
 #[derive(Debug, Default)]
 struct Tally {
     /// Virtual threads that take their turns, with their own span and label.
     right: i64,
-    /// The same without any, and who cannot be told, without any.
+    /// Such virtual threads, and threads that cannot be identified, without a context.
     without: i64,
-    /// Who cannot be told, with a span.
+    /// Threads that cannot be identified, with a span.
     untold: Vec<Stack>,
     /// Virtual threads before or after their turns, with their own span or none.
     around: i64,
-    /// The same with a span, where no digit says whose it is.
+    /// Such threads with a span, whose stack has no digit of their number.
     around_untold: Vec<Stack>,
-    /// Carriers, with their own context.
+    /// Carriers with their own context.
     carrier: i64,
     /// All other threads, and carriers without a context.
     others: i64,
     wrong: Vec<Stack>,
-    /// Those without.
+    /// The stacks that are counted in `without`.
     missing: Vec<Stack>,
 }
 
@@ -175,7 +178,7 @@ fn tally(run: &Finished) -> Tally {
 }
 
 impl Tally {
-    /// The share of right ones among those that can be told to be, and all without, in 1/100 %.
+    /// The share of right samples in the sum of `right` and `without`, in 1/100 %.
     fn right_in_10000(&self) -> i64 {
         self.right * 10_000 / (self.right + self.without).max(1)
     }
@@ -189,8 +192,9 @@ impl Tally {
             self.right,
             tops(&self.missing)
         );
-        // What the witness says nothing of: 0.3 % at most where threads move fast. With Shenandoah one pause at work, of
-        // a thread that was just being put onto its carrier, was 6 % of a short run (once in some hundred).
+        // The witness says nothing about these stacks. They are 0.3 % at most for threads that move fast.
+        // With Shenandoah a single pause in the work of a thread that was just being mounted was 6 % of a
+        // short run (once in some hundred runs).
         let untold = count(&self.untold);
         let most_in_100 = if label.contains("Shenandoah") { 15 } else { 1 };
         assert!(
@@ -198,8 +202,9 @@ impl Tally {
             "{label}: {untold} untold: {:#?}",
             tops(&self.untold)
         );
-        // A thread that ends has its span until the VM has told that, when its digits have returned: that takes about as
-        // long as all else before and after its turns, however fast the machine is.
+        // A thread that ends keeps its span until the VM has reported its end, after its digits have
+        // returned. That takes about as long as everything else before and after its turns, however fast the
+        // machine is.
         let around_untold = count(&self.around_untold);
         assert!(
             around_untold <= 2 * self.around,
@@ -214,7 +219,7 @@ fn count(stacks: &[Stack]) -> i64 {
     stacks.iter().map(|stack| stack.times).sum()
 }
 
-/// Which methods are at the top, the most frequent first.
+/// The methods at the top of the stacks, the most frequent first.
 fn tops(stacks: &[Stack]) -> Vec<(i64, String)> {
     let mut tops = BTreeMap::<String, i64>::new();
     for stack in stacks {
@@ -281,13 +286,13 @@ fn a_hundred_thousand_virtual_threads_take_their_spans_along() {
     for home in homes() {
         let (run, tally) = run(&home, [THREADS, 2, 2, 5_000], "all", &[]);
         assert!(tally.right > 5_000, "{}: {}", run.label, tally.right);
-        // A second wave needs no more than the first.
+        // A second wave of threads needs no more blocks than the first.
         let blocks = run.counter("context.blocks");
         assert!(blocks <= u64::from(THREADS) + 2048, "{}: {blocks} blocks", run.label);
     }
 }
 
-/// Where blocking is most of what threads do.
+/// Blocking is most of these threads' work.
 #[test]
 fn no_sample_of_a_virtual_thread_has_anothers_span_however_fast_they_move() {
     for home in homes() {
@@ -298,7 +303,7 @@ fn no_sample_of_a_virtual_thread_has_anothers_span_however_fast_they_move() {
     }
 }
 
-/// However a thread's object is found in the heap.
+/// Covers each way in which a thread's object is found in the heap.
 #[test]
 fn virtual_threads_have_their_own_spans_on_every_heap() {
     for home in homes() {
@@ -307,7 +312,7 @@ fn virtual_threads_have_their_own_spans_on_every_heap() {
             (&["-XX:+UseShenandoahGC"], 21),
             (&["-XX:-UseCompressedOops"], 21),
             (&["-XX:+UnlockExperimentalVMOptions", "-XX:+UseCompactObjectHeaders"], 25),
-            // The only kind of ZGC from 24 on, which has its own run.
+            // The only kind of ZGC from JDK 24 on, which has a run of its own.
             (&["-XX:+UseZGC", "-XX:+ZGenerational"], 21),
         ];
         for (options, since) in heaps {
@@ -319,7 +324,7 @@ fn virtual_threads_have_their_own_spans_on_every_heap() {
     }
 }
 
-/// Before that nobody pays for it.
+/// The events cost nothing before.
 #[test]
 fn the_vm_tells_of_virtual_threads_from_the_first_that_sets_a_context_on() {
     const TELLS: [&str; 2] = [
@@ -340,7 +345,8 @@ fn the_vm_tells_of_virtual_threads_from_the_first_that_sets_a_context_on() {
     }
 }
 
-/// Whatever runs on a carrier on its own account has the carrier's context, and no virtual thread has.
+/// Code that runs on a carrier on its own account has the carrier's context, and no virtual thread has that
+/// context.
 #[test]
 fn carriers_and_the_threads_that_they_carry_do_not_share_contexts() {
     for home in homes() {
@@ -349,12 +355,13 @@ fn carriers_and_the_threads_that_they_carry_do_not_share_contexts() {
     }
 }
 
-/// Where a thread does not tell whom it carries, the VM's events do, and what they leave open has no context.
+/// If a thread's state does not identify the mounted virtual thread, the VM's events do. Samples that the
+/// events leave open have no context.
 #[test]
 fn events_have_the_word_where_the_layout_is_not_known() {
     for home in homes() {
         let field = if java_version(&home) < 24 { "_vthread" } else { "_monitor_owner_id" };
-        // Options of this variable come first, and so does their agent.
+        // Options of this variable are processed first, and so is their agent.
         let damage = format!("-agentpath:{}=JavaThread::{field}", env!("OTLPPROF_VM_DAMAGE"));
         let program = program(&home, [2_000, 1, 200, 5_000], "carriers", &[]);
         let (run, tally) = run_and_tally(&program.variable("JAVA_TOOL_OPTIONS", &damage));

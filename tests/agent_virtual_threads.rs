@@ -1,5 +1,5 @@
-//! Virtual threads in the profiles of a real JVM: every stack must be one that the program can have, to its root, with
-//! the frames that are frozen on the heap, on every collector and by every walker.
+//! Virtual threads in the profiles of a real JVM: every stack must be one that the program can have, down to
+//! its root, with the frames that are frozen on the heap, on every collector and with every walker.
 
 mod agent_support;
 
@@ -16,12 +16,13 @@ use otlpprof::otlp::read::Message;
 use otlpprof::signal::walk::FrozenReason;
 
 const PROGRAM: &str = "programs.VirtualThreadTree.";
-/// `VirtualThreadTree` goes down these in turn; a pair's first is the one of its number.
+/// The methods through which `VirtualThreadTree` descends in turn. The first one is that of the pair's
+/// number.
 const LEVELS: [&str; 4] = ["level0", "level1", "level2", "wide"];
 const TOPS: [&str; 4] = ["top0", "top1", "top2", "top3"];
 const LEAVES: [&str; 4] = ["leaf0", "leaf1", "leaf2", "leaf3"];
 const ROOT: &str = "java.lang.VirtualThread.run";
-/// Between a top and the root.
+/// The frames between a top and the root.
 const START: [&str; 2] = ["programs.VirtualThreadTree$$Lambda.run", "java.lang.Thread.runWith"];
 /// The continuation's own frames, above its entry.
 const CONTINUATION: [&str; 3] = [
@@ -29,65 +30,68 @@ const CONTINUATION: [&str; 3] = [
     "jdk.internal.vm.Continuation.enter0",
     "jdk.internal.vm.Continuation.enter",
 ];
-/// The carrier's, from there on.
+/// The carrier's frames below these.
 const MOUNT: [&str; 3] = [
     "jdk.internal.vm.Continuation.enterSpecial",
     "jdk.internal.vm.Continuation.run",
     "java.lang.VirtualThread.runContinuation",
 ];
 const CARRIER: &str = "java.util.concurrent.ForkJoinWorkerThread.run";
-/// What threads that run virtual threads are called, begins so.
+/// The prefix of the names of threads that run virtual threads.
 const CARRIER_NAME: &str = "ForkJoinPool-";
 
-/// Each method of the tree has a frame of its own. Where they are inlined into one another, C2 merges code that is alike
-/// at two levels, and names one of them: levels would seem to be missing. Where a call that is never made has been
-/// inlined, the instruction that jumps over it is named by the debug information that follows it: as if it were made.
+/// Makes each method of the tree a frame of its own. If they were inlined into one another, C2 would merge
+/// code that is alike at two levels, and name one of them: levels would seem to be missing. An inlined call
+/// that is never made would appear as made, since the instruction that jumps over it has the debug
+/// information that follows.
 const EACH_A_FRAME: [&str; 2] =
     ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,programs.VirtualThreadTree*::*"];
-/// Compiled code that has the call site in it is invalid where that changes.
+/// Keeps the call site in compiled code, which becomes invalid when the site changes.
 const WITH_THE_SITE: [&str; 2] =
     ["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,programs.VirtualThreadTree::*"];
-/// Of 1,000 stacks: how many may have a mark, where a thread was about to return from `thaw`.
+/// The most stacks of 1,000 that may have a mark, because a thread was about to return from `thaw`.
 const MARKED: i64 = 1;
-/// On ZGC, which moves chunks meanwhile.
+/// The same on ZGC, which moves chunks meanwhile.
 const MARKED_BY_ZGC: i64 = 5;
-/// And in addition, since a run has some thousand stacks at most.
+/// The number of marked stacks that are allowed in addition, since a run has some thousand stacks at most.
 const MARKED_BY_CHANCE: i64 = 4;
-/// Each of the eight threads may reach late, on a busy machine, where a collection has it stop.
+/// The most stacks with a mark for a collection: each of the eight threads may be late, on a busy machine, at
+/// the place where a collection stops it.
 const COLLECTING_BY_CHANCE: i64 = 8;
-/// Below native code, by collections.
+/// The most stacks of 1,000 below native code that may have a mark for a collection.
 const COLLECTING_BELOW_NATIVE: i64 = 10;
 
-/// Samples that a run must have, to say anything.
+/// The least number of samples of a run for a verdict.
 const LEAST: i64 = 300;
-/// How long the program runs; and again for the longer time if others have had the machine.
+/// The seconds for which the program runs. The longer run is for the case that other programs have used the
+/// CPU.
 const SECONDS: [u32; 2] = [1, 5];
 
-/// How the program is run.
+/// A configuration of the program.
 #[derive(Clone, Copy, Debug)]
 struct Tree<'a> {
     mode: &'a str,
     depth: usize,
     walker: &'a str,
     options: &'a [&'a str],
-    /// Of these versions on.
+    /// The oldest JDK version for this configuration.
     java: u32,
 }
 
 const QUEUES: Tree<'_> = Tree { mode: "queues", depth: 20, walker: "vm", options: &[], java: 21 };
 
-/// What the samples of virtual threads were.
+/// The samples of virtual threads by result.
 #[derive(Debug, Default)]
 struct Tally {
     complete: i64,
-    /// Without what a collection that stops the world may move.
+    /// Samples without the frames that a collection with a pause may move.
     collecting: i64,
-    /// With another mark of what is missing.
+    /// Samples with another mark for missing frames.
     marked: i64,
     wrong: i64,
-    /// Each mark and the frame above it, and how many stacks have it.
+    /// The number of stacks for each mark with the frame above it.
     marks: BTreeMap<String, i64>,
-    /// Some of those that are not complete.
+    /// Some of the incomplete stacks.
     examples: Vec<Vec<String>>,
 }
 
@@ -100,7 +104,7 @@ fn is_java(frame: &Frame) -> bool {
 }
 
 impl Tree<'_> {
-    /// Whether a stack, from its root on, is one that a virtual thread of the program can have.
+    /// Whether a virtual thread of the program can have this stack, from its root on.
     fn is_whole(&self, stack: &Stack) -> bool {
         let names: Vec<_> = stack.frames.iter().map(|frame| &*frame.name).collect();
         let Some(root) = names.iter().position(|&name| name == ROOT) else { return false };
@@ -115,7 +119,7 @@ impl Tree<'_> {
             }
             _ => below == CONTINUATION,
         };
-        // Java frames from the root on, by their names.
+        // The names of the Java frames, from the root on.
         let java: Vec<_> = stack.frames[..root]
             .iter()
             .rev()
@@ -125,7 +129,7 @@ impl Tree<'_> {
         let Some(start) =
             java.iter().position(|name| name.strip_prefix(PROGRAM).is_some_and(|name| TOPS.contains(&name)))
         else {
-            // It has not begun, or blocks for the first time.
+            // The thread has not begun, or blocks for the first time.
             return is_rooted && !java.iter().any(|name| name.starts_with(PROGRAM));
         };
         let is_started = java[..start].iter().rev().eq(START.iter());
@@ -145,7 +149,7 @@ impl Tree<'_> {
         let length = own.iter().zip(&expected).take_while(|(own, expected)| own == expected).count();
         let above = &java[length..];
         if length < expected.len() {
-            // What the methods of the tree call is all in it, or the site of `deoptimised`.
+            // The methods of the tree call only methods of the tree, or the site of mode `deoptimised`.
             let is_note = |name: &&str| {
                 name.starts_with("programs.VirtualThreadTree$Notes.") || name.starts_with("java.lang.invoke.")
             };
@@ -156,8 +160,8 @@ impl Tree<'_> {
     }
 }
 
-/// Whether one of the methods above the tree can call the other; what the JDK's own call is not looked at, but for those that
-/// are called by one method alone.
+/// Whether one of the methods above the tree can call another. Calls by the JDK's methods are not checked,
+/// except of methods that have a single caller.
 fn can_call(caller: &str, callee: &str) -> bool {
     const QUEUE: [&str; 2] =
         ["java.util.concurrent.ArrayBlockingQueue.put", "java.util.concurrent.ArrayBlockingQueue.take"];
@@ -221,7 +225,7 @@ fn tally(tree: &Tree<'_>, stacks: &[Stack]) -> Tally {
     tally
 }
 
-/// Each mark in place of frozen frames is counted, in the log and in the profile.
+/// Asserts that each mark in place of frozen frames is counted, in the log and in the profile.
 fn assert_marks_are_counted(run: &Finished, messages: &[Message], stacks: &[Stack]) {
     for reason in FrozenReason::ALL {
         let mark = format!("[frozen: {}]", reason.name());
@@ -229,7 +233,7 @@ fn assert_marks_are_counted(run: &Finished, messages: &[Message], stacks: &[Stac
         let counted = run.counter(&counter) as i64;
         let label = format!("{}: {mark} in the log", run.label);
         assert_eq!(counted_in_profiles(messages, &counter), counted, "{label} and in the profiles");
-        // A walk is one count, has one time, and may stand for several periods.
+        // A walk is counted once, has one time, and may stand for several periods.
         let marked = || stacks.iter().filter(|stack| stack.has(&mark));
         let times: i64 = marked().map(|stack| stack.times).sum();
         let periods: i64 = marked().map(|stack| stack.value).sum();
@@ -241,7 +245,7 @@ fn assert_marks_are_counted(run: &Finished, messages: &[Message], stacks: &[Stac
 }
 
 impl Tree<'_> {
-    /// Runs it on every JDK that has virtual threads and takes its options, of which there must be one.
+    /// Runs the program on every JDK that has virtual threads and accepts its options. There must be one.
     fn check(self) {
         let homes: Vec<_> = java_homes().into_iter().filter(|home| java_version(home) >= self.java).collect();
         let takers: Vec<_> = homes.iter().filter(|home| starts_with(home, self.options)).collect();
@@ -256,7 +260,7 @@ impl Tree<'_> {
         assert!(is_enough, "{} {self:?}: too few samples", home.display());
     }
 
-    /// Runs it, and holds each sample to what can be; how many there were.
+    /// Runs the program, and checks each sample. Returns the number of samples.
     fn samples_on(&self, home: &Path, seconds: u32) -> i64 {
         let run = JavaRun::new(home, "VirtualThreadTree").argument(seconds);
         let mut run = run.argument(self.mode).argument(self.depth);
@@ -279,7 +283,7 @@ impl Tree<'_> {
         );
         let label = format!("{} {self:?}: {tally:#?}", run.label);
         assert!(wrong == 0, "{label}");
-        // Native code runs on while the world is stopped, above frames that are moved.
+        // Native code keeps running while the world is stopped, above frames that are moved.
         let runs_on = ["native", "upcalls"].contains(&self.mode);
         let most = all * if self.options.contains(&"-XX:+UseZGC") { MARKED_BY_ZGC } else { MARKED };
         assert!((marked - MARKED_BY_CHANCE) * 1000 <= most, "{label}");
@@ -291,7 +295,7 @@ impl Tree<'_> {
     }
 }
 
-/// Whether it is one of the builds that leave Shenandoah out, as Oracle's do.
+/// Whether the JDK is one of the builds that leave Shenandoah out, as those of Oracle do.
 fn is_without_shenandoah(home: &Path) -> bool {
     let release = fs::read_to_string(home.join("release")).unwrap();
     release.contains("IMPLEMENTOR=\"Oracle Corporation\"")
@@ -317,8 +321,8 @@ fn frozen_frames_are_walked_on_collectors_that_move_concurrently() {
         .check();
 }
 
-/// ZGC leaves references to older chunks as they are until they are followed: the threads that come back to them after a
-/// collection lead through its forwarding tables.
+/// ZGC does not update references to older chunks until they are followed. So threads that return to such
+/// chunks after a collection make the walk use ZGC's forwarding tables.
 #[test]
 fn frozen_frames_are_walked_on_zgc() {
     for mode in ["straight", "queues"] {
@@ -338,7 +342,7 @@ fn frozen_frames_are_walked_however_objects_are_laid_out() {
     Tree { options: compact, java: 25, ..QUEUES }.check();
 }
 
-/// In `vmx` the carrier's frames follow, to its root.
+/// With `vmx` the carrier's frames follow, to its root.
 #[test]
 fn the_carriers_frames_follow_in_vmx() {
     for options in AT_SAFEPOINTS.into_iter().chain([SHENANDOAH, ZGC]) {
@@ -360,7 +364,7 @@ fn frozen_interpreter_frames_are_walked() {
     }
 }
 
-/// On 21 threads stay mounted at a monitor, from 24 on they are preempted.
+/// On JDK 21 threads stay mounted at a monitor. From JDK 24 on they are preempted.
 #[test]
 fn threads_that_block_at_a_monitor_are_walked() {
     for options in [&[][..], &["-XX:+UseParallelGC"], &["-XX:+UseShenandoahGC"], &["-XX:+UseZGC"], &["-Xint"]]
@@ -376,7 +380,7 @@ fn exceptions_are_thrown_through_frozen_frames() {
     }
 }
 
-/// Native code runs on while the world is stopped and chunks are moved.
+/// Native code keeps running while the world is stopped and chunks are moved.
 #[test]
 fn native_code_above_frozen_frames_is_walked() {
     for options in AT_SAFEPOINTS {
@@ -398,7 +402,7 @@ fn frozen_frames_whose_code_has_become_invalid_are_walked() {
     }
 }
 
-/// Thawing takes the frames of a small chunk at once, of a larger one a few at a time.
+/// A thaw takes all frames of a small chunk at once, and a few of a larger chunk at a time.
 #[test]
 fn deep_stacks_are_frozen_in_several_chunks() {
     for mode in ["queues", "throws"] {
@@ -407,7 +411,8 @@ fn deep_stacks_are_frozen_in_several_chunks() {
     Tree { depth: 100, options: ZGC, ..QUEUES }.check();
 }
 
-/// Where a JVM's references are not as it says, frozen frames are marked, one line says why, and all else is walked.
+/// If a JVM's references are not as it describes them, frozen frames are marked, one line gives the reason,
+/// and all other frames are walked.
 #[test]
 fn frozen_frames_are_marked_where_their_layout_is_not_recognised() {
     for home in java_homes() {
@@ -428,7 +433,7 @@ fn frozen_frames_are_marked_where_their_layout_is_not_recognised() {
         let messages = run.messages();
         let mut stacks = cpu_stacks(&messages);
         for stack in &mut stacks {
-            // Where a continuation ends is not known either: its carrier's frames follow.
+            // The end of a continuation is not known either: its carrier's frames follow.
             if let Some(mount) = stack.frames.iter().position(|frame| frame.name == MOUNT[0]) {
                 stack.frames.truncate(mount);
             }
@@ -436,7 +441,7 @@ fn frozen_frames_are_marked_where_their_layout_is_not_recognised() {
         let tally = tally(&QUEUES, &stacks);
         let label = format!("{}: {tally:#?}", run.label);
         assert!(tally.wrong == 0 && tally.marked > LEAST / 3, "{label}");
-        // Freezing is code that cannot be walked then, and does not take long.
+        // Code that freezes cannot be walked then, and does not take long.
         let frozen = tally.marks.iter().filter(|(mark, _)| mark.ends_with("[frozen: unknown_layout]"));
         let others = tally.marked - frozen.map(|(_, times)| times).sum::<i64>();
         assert!(others * 100 <= tally.marked, "{label}");
@@ -444,8 +449,8 @@ fn frozen_frames_are_marked_where_their_layout_is_not_recognised() {
     }
 }
 
-/// While the VM is to tell of virtual threads each of them spends time in doing so where it begins and ends, outside of
-/// `VirtualThread.run`. Those stacks are whole.
+/// While the VM's events of virtual threads are enabled, each thread spends time on them at its start and its
+/// end, outside of `VirtualThread.run`. These stacks are complete.
 #[test]
 fn a_crowd_of_virtual_threads_loses_no_frames_between_its_own_and_its_carriers() {
     for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {

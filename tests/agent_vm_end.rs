@@ -1,5 +1,5 @@
-//! The end of the VM while a virtual thread is on its way from its carrier, which it cannot leave before the
-//! VM has ended. On 21 JVMTI's `SetEventNotificationMode` waits for such a thread.
+//! The end of the VM while a virtual thread is being unmounted, which cannot be completed before the VM has
+//! ended. On JDK 21 JVMTI's `SetEventNotificationMode` waits for such a thread.
 
 mod agent_support;
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use agent_support::running::Finished;
 use agent_support::{JavaRun, java_homes, java_version};
 
-/// All that asks the VM for something when it stops.
+/// All engines that call the VM when they stop.
 const ENGINES: &str =
     "cpu=off,alloc,live,lock=1ms,wait=1ms,exceptions,trace=programs.InterruptedUnmount.hold,nativemem,jfr";
 
@@ -34,7 +34,7 @@ fn engines_do_not_wait_for_virtual_threads_to_unmount() {
     }
 }
 
-/// Walkers that ask AsyncGetCallTrace have the VM tell of classes.
+/// Walkers that ask AsyncGetCallTrace enable the VM's events of classes.
 #[test]
 fn walkers_do_not_wait_for_virtual_threads_to_unmount() {
     for home in homes_with_virtual_threads() {
@@ -44,7 +44,7 @@ fn walkers_do_not_wait_for_virtual_threads_to_unmount() {
     }
 }
 
-/// While contexts are published the VM tells of mounts.
+/// Published contexts enable the VM's events of mounts.
 #[test]
 fn published_contexts_do_not_wait_for_virtual_threads_to_unmount() {
     for home in homes_with_virtual_threads() {
@@ -57,8 +57,8 @@ fn published_contexts_do_not_wait_for_virtual_threads_to_unmount() {
     }
 }
 
-/// The thread that stops the session waits in the VM for the virtual thread, and has what the end of a
-/// session needs.
+/// The thread that stops the session waits in the VM for the virtual thread, and holds the lock that the end
+/// of a session needs.
 #[test]
 fn a_session_that_another_thread_cannot_stop_is_given_up() {
     for home in homes_with_virtual_threads() {

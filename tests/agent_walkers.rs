@@ -1,5 +1,5 @@
-//! What each stack walker (`cstack`) makes of one program on real JVMs: Java, native code, and Java again that native
-//! code calls.
+//! The results of each stack walker (`cstack`) for one program on real JVMs: Java, native code, and Java that
+//! native code calls.
 
 mod agent_support;
 
@@ -16,19 +16,19 @@ use otlpprof::otlp::frames::frames;
 use otlpprof::otlp::lookup::Lookup;
 use otlpprof::otlp::roots::{Ends, Root, Verdict, classify};
 
-/// The native function between the Java method that calls it and the one that it calls.
+/// The native function between the Java method that calls it and the Java method that it calls.
 const BETWEEN: &str = "Java_programs_Native_upcall";
 
-/// One run of the sample program under a walker.
+/// A run of the sample program under a walker.
 struct Walked {
     run: Finished,
     stacks: Vec<Stack>,
-    /// Samples by the root that they reach, or the reason why they reach none.
+    /// The number of samples by the root that they reach, or by the reason why they reach none.
     verdicts: BTreeMap<&'static str, i64>,
 }
 
 fn walk(home: &Path, walker: StackWalker, library: &'static str, more: &str) -> Walked {
-    // A remote frame has no name by which it could be known as an entry.
+    // A remote frame has no name that identifies it as an entry.
     let ends = if more.contains("remotesym") { Ends::Marked } else { Ends::Unmarked };
     let options = format!("cpu=250us,file=FILE,cstack={}{more}", walker.name());
     let demo = JavaRun::new(home, "Demo").argument(1).library(library).agent(&options);
@@ -73,7 +73,8 @@ impl Walked {
             .sum()
     }
 
-    /// Whether at least this many of a thousand samples reach a root, one that is known where frames have names.
+    /// Asserts that at least this many of a thousand samples reach a root, and a known root if frames have
+    /// names.
     #[track_caller]
     fn reaches_roots(&self, per_mille: i64) {
         let (reached, all) = (self.reached(), self.all());
@@ -81,7 +82,8 @@ impl Walked {
         assert!(reached * 1000 >= all * per_mille, "{}: {:?}", self.run.label, self.verdicts);
     }
 
-    /// Samples in the Java method that native code calls, and those of them with that native code below.
+    /// The samples in the Java method that native code calls, and of these the samples with that native code
+    /// below.
     fn called_from_native(&self) -> (i64, i64) {
         let place = |stack: &Stack, name: &str| stack.frames.iter().position(|frame| frame.name == name);
         let called = |stack: &Stack| place(stack, "programs.Demo.calledFromNative");
@@ -119,14 +121,14 @@ fn vmx_has_every_native_frame() {
     }
 }
 
-/// A frame of the library that the walker has resolved is remote, with the address of the function that it is in.
+/// A frame of the library that the walker has resolved is remote, with an address in its function.
 #[test]
 fn native_frames_are_remote_in_every_walker() {
     let library = LIBRARIES[0];
     for home in java_homes() {
         for walker in [StackWalker::Vmx, StackWalker::Fp, StackWalker::Dwarf] {
             let walked = walk(&home, walker, library, ",remotesym=true");
-            // The VM's code and threads' entries are recognised, whatever their frames are called.
+            // The VM's code and threads' entries are recognised, whatever names their frames have.
             walked.reaches_roots(990);
             let of_library = |stack: &Stack| -> Vec<ElfVaddr> {
                 let frames = stack.frames.iter().filter(|frame| frame.object == library);
@@ -143,7 +145,7 @@ fn native_frames_are_remote_in_every_walker() {
             let right: i64 = hashing.iter().copied().filter(right).map(|stack| stack.value).sum();
             let label = &walked.run.label;
             assert!(all > 10 && right * 100 >= all * 98, "{label}: {right} of {all}");
-            // The mixed stack has those between Java frames as well.
+            // The mixed stack has remote frames between Java frames as well.
             let between = |stack: &Stack| {
                 let inner =
                     stack.frames.iter().position(|frame| frame.name == "programs.Demo.calledFromNative");
@@ -173,7 +175,8 @@ fn no_has_java_frames_alone_and_loses_no_time() {
             assert!(native.is_none(), "{label}: {native:?}");
             assert!(!stack.has("[no_Java_frame]") || stack.frames.len() == 1, "{label}: {stack:?}");
         }
-        // The compilers' threads have no Java frames, and the library's work is the methods' that call it.
+        // The compilers' threads have no Java frames, and the library's work counts for the methods that call
+        // it.
         assert!(walked.samples(|stack| stack.has("[no_Java_frame]")) > 10, "{label}");
         let native = |stack: &Stack| stack.frames[0].name == "programs.Native.spin";
         assert!(walked.samples(native) > 10, "{label}");
@@ -182,7 +185,7 @@ fn no_has_java_frames_alone_and_loses_no_time() {
 }
 
 impl Walked {
-    /// Samples in `hash_block`, and those of them with the frames that have called it up to the Java method.
+    /// The samples in `hash_block`, and of these the samples with its callers up to the Java method.
     fn hashing(&self) -> [i64; 2] {
         let names = |stack: &Stack| {
             let names = stack.frames.iter().map(|frame| frame.name.clone());
@@ -192,7 +195,7 @@ impl Walked {
         [self.samples(|stack| names(stack)[0] == "hash_block"), self.samples(|stack| names(stack) == right)]
     }
 
-    /// Most Java frames are AsyncGetCallTrace's.
+    /// Asserts that most Java frames are from AsyncGetCallTrace.
     fn asked_the_vm(&self) {
         let [asked, failed, avoided] =
             ["call_traces", "call_traces_failed", "call_traces_avoided"].map(|name| self.counter(name));
@@ -218,7 +221,8 @@ fn dwarf_has_java_frames_of_async_get_call_trace_below_whole_native_stacks() {
     }
 }
 
-/// Regression: `fp` marked the frames of a library without frame pointers, of which call frame information tells.
+/// Regression: `fp` marked the frames of a library without frame pointers, which call frame information
+/// describes.
 #[test]
 fn fp_has_the_frames_of_a_library_with_and_without_frame_pointers() {
     for home in java_homes() {
@@ -229,7 +233,7 @@ fn fp_has_the_frames_of_a_library_with_and_without_frame_pointers() {
             let [all, right] = walked.hashing();
             let label = &walked.run.label;
             assert!(all > 10 && right * 100 >= all * 95, "{label} {library}: {right} of {all}");
-            // Java frames are whole whatever the native ones are.
+            // Java frames are complete, whatever the native frames are.
             let whole = walked
                 .samples(|stack| stack.has("programs.Native.spin") && stack.has("java.lang.Thread.run"));
             let spinning = walked.samples(|stack| stack.has("programs.Native.spin"));
@@ -238,7 +242,7 @@ fn fp_has_the_frames_of_a_library_with_and_without_frame_pointers() {
     }
 }
 
-/// Ids are kept by the VM for ever: only where they are needed.
+/// The VM keeps ids for ever, so they are only created where they are needed.
 #[test]
 fn nothing_is_asked_of_the_vm_where_its_structures_are_read() {
     for home in java_homes().into_iter().take(1) {
@@ -251,7 +255,7 @@ fn nothing_is_asked_of_the_vm_where_its_structures_are_read() {
     }
 }
 
-/// A layout that is wrong is found at start, not by walking with it.
+/// A wrong layout is found at start, not during a walk.
 #[test]
 fn a_vm_that_describes_itself_wrongly_is_asked_for_its_java_frames() {
     for home in java_homes() {
@@ -289,7 +293,7 @@ fn a_vm_that_describes_itself_wrongly_is_asked_for_its_java_frames() {
     }
 }
 
-/// Options of the JVM that take things away from what it tells of itself.
+/// Options of the JVM that remove parts of the VM's description of itself.
 fn without(things: &[&str]) -> String {
     let agent = |thing: &&str| format!("-agentpath:{}={thing}", env!("OTLPPROF_VM_DAMAGE"));
     things.iter().map(agent).collect::<Vec<_>>().join(" ")
@@ -320,7 +324,7 @@ fn a_vm_without_async_get_call_trace_has_java_frames_by_its_structures() {
     }
 }
 
-/// Nothing is left by which Java frames could be known.
+/// No source of Java frames is left.
 #[test]
 fn a_vm_that_cannot_be_asked_either_runs_on_without_java_frames() {
     for home in java_homes() {
@@ -343,7 +347,7 @@ fn a_vm_that_cannot_be_asked_either_runs_on_without_java_frames() {
     }
 }
 
-/// Regression: on 11 AsyncGetCallTrace ended one stack in a hundred at a method handle.
+/// Regression: on JDK 11 AsyncGetCallTrace ended one stack in a hundred at a method handle.
 #[test]
 fn no_call_trace_ends_at_a_method_handle() {
     for home in java_homes() {
@@ -359,7 +363,7 @@ fn no_call_trace_ends_at_a_method_handle() {
     }
 }
 
-/// The youngest frames are kept, then the mark; what fits is whole.
+/// The youngest frames are kept, followed by the mark. Stacks that fit are complete.
 #[test]
 fn a_stack_that_is_deeper_than_asked_for_is_cut_and_marked() {
     const DEPTH: usize = 64;
@@ -390,7 +394,7 @@ fn a_stack_that_is_deeper_than_asked_for_is_cut_and_marked() {
     }
 }
 
-/// As many frames as are kept at most, of a stack that has more.
+/// The longest stack that is kept, of a recursion with more frames.
 #[test]
 fn a_recursion_that_is_deeper_than_any_stack_is_kept_is_cut_and_marked() {
     const DEPTH: usize = 2048;
@@ -411,7 +415,8 @@ fn a_recursion_that_is_deeper_than_any_stack_is_kept_is_cut_and_marked() {
                 deepest = deepest.max(frames.len());
                 if mark.is_some() {
                     assert_eq!(frames.len(), DEPTH, "{label}");
-                    // What is cut off is the oldest: below what the youngest calls all is the recursion.
+                    // The oldest frames are cut off: all frames below those that the youngest call has made
+                    // belong to the recursion.
                     let recursion = frames.iter().skip_while(|frame| !descends(&frame.name));
                     let (own, others): (Vec<_>, Vec<_>) = recursion.partition(|frame| descends(&frame.name));
                     assert!(others.is_empty(), "{label}: {others:?} in the recursion");

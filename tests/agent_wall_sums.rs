@@ -1,4 +1,5 @@
-//! Wall-clock profiles: an interval's sum is its length times the threads, however many there are.
+//! Wall-clock profiles: the sum of an interval is its length times the number of threads, however many there
+//! are.
 
 mod agent_support;
 
@@ -6,14 +7,14 @@ use agent_support::stacks::stacks_of;
 use agent_support::{JavaRun, oldest_and_newest};
 use otlpprof::otlp::read::Message;
 
-/// The profile's own length: of the first profile of the message.
+/// The start and the end of the message's first profile.
 fn window_ns(message: &Message) -> (u64, u64) {
     let profile = &message.data.resource_profiles[0].scope_profiles[0].profiles[0];
     (profile.time_unix_nano, profile.time_unix_nano + profile.duration_nano)
 }
 
-/// Regression: with thousands of threads and the default budget the intervals' sums were down to a twentieth of the time, since a
-/// round over all threads took longer than an interval.
+/// Regression: with thousands of threads and the default budget, the intervals' sums fell to a twentieth of
+/// the time, since a round over all threads took longer than an interval.
 #[test]
 fn an_interval_s_sum_is_its_length_times_the_threads() {
     for home in oldest_and_newest() {
