@@ -128,6 +128,6 @@ fn values_that_are_no_counts_count_once() {
     let unit = &mut scope.profiles[0].sample_type.as_mut().unwrap().unit_strindex;
     *unit = 0;
     assert!(check(&data, &[]).1.starts_with("4 samples: 2 reach"));
-    // One sample with two values, the other with three timestamps.
+    // Two values, 30 and 12, and three timestamps.
     assert!(check(&valid(), &[]).1.starts_with("45 samples: 45 reach"));
 }

@@ -1,4 +1,4 @@
-//! Methods, lines and threads of every JVM that can be had, compared with what Java itself says of them.
+//! Methods, lines and threads of every available JVM, compared with the answers of Java itself.
 
 mod jvm_support;
 
@@ -50,7 +50,7 @@ fn child_resolves_methods() {
     assert_eq!(info.class.source_file.as_deref(), Some("Hello.java"));
     let source = include_str!("../java/testprograms/programs/Hello.java");
     let println = source.lines().position(|line| line.contains("System.out.println")).unwrap() as u32 + 1;
-    // getstatic, ldc, invokevirtual at 0, 3, 5; return at 8 on the next line.
+    // getstatic, ldc and invokevirtual are at 0, 3 and 5; return is at 8, in the next line.
     assert_eq!([0, 3, 5, 7].map(|bci| methods.line_of(id, bci)), [println; 4]);
     assert_eq!(methods.line_of(id, 8), println + 1);
 
@@ -64,11 +64,11 @@ fn child_resolves_methods() {
     check_lambda(&jvm, &layout, &mut methods);
 }
 
-/// A lambda's class, named by `Class.getName()`.
+/// Checks that the class of a lambda has the name that `Class.getName()` returns.
 fn check_lambda(jvm: &TestJvm, layout: &VmLayout, methods: &mut MethodTable) {
     let env = jvm.env;
     let function = find_class(env, c"java/util/function/Function");
-    // SAFETY: the environment is this thread's, and all names exist since 8.
+    // SAFETY: `env` belongs to this thread, and all names exist since JDK 8.
     let (apply, java_name) = unsafe {
         let identity = c"identity".as_ptr();
         let signature = c"()Ljava/util/function/Function;".as_ptr();
@@ -82,7 +82,7 @@ fn check_lambda(jvm: &TestJvm, layout: &VmLayout, methods: &mut MethodTable) {
     let id = methods.resolve(&ProcessMemory, apply).unwrap();
     let name = &*methods.get(id).unwrap().class.name;
     if layout.java_version == 11 {
-        // The VM makes up the part behind the slash when Java asks.
+        // The VM generates the part after the slash when Java asks for the name.
         assert_eq!(Some(name), java_name.split('/').next());
     } else {
         assert_eq!(name, java_name);
@@ -95,14 +95,14 @@ fn check_lambda(jvm: &TestJvm, layout: &VmLayout, methods: &mut MethodTable) {
 fn child_names_threads() {
     let jvm = TestJvm::create();
     let layout = jvm.layout();
-    // SAFETY: gettid cannot fail.
+    // SAFETY: gettid has no preconditions and cannot fail.
     let own_tid = unsafe { libc::gettid() };
 
     let listed = java_threads::list(&ProcessMemory, &layout.thread);
     let own = listed.iter().find(|thread| thread.os_tid == own_tid).expect("the current thread is listed");
     assert_eq!(own.state, 4, "it is in native code");
 
-    // SAFETY: the environment is this thread's; the VM is live.
+    // SAFETY: `jvm.env` belongs to this thread, and the VM is live.
     let named = unsafe {
         let names = ThreadNames::new(jvm.env).unwrap();
         names.list(jvm.jvmti, jvm.env, &ProcessMemory, &layout.thread).unwrap()
@@ -111,7 +111,7 @@ fn child_names_threads() {
     assert_eq!((&*own.name, own.thread_id), ("main", java_thread_id(jvm.env)));
     let named_as = |name: &str| named.iter().find(|thread| thread.name == name);
     let reference_handler = named_as("Reference Handler").expect("a thread of every JVM");
-    // The kernel has its first 15 bytes too: HotSpot sets them.
+    // The kernel has the first 15 bytes of the name too, since HotSpot sets them.
     let comm = std::fs::read_to_string(format!("/proc/self/task/{}/comm", reference_handler.os_tid)).unwrap();
     assert_eq!(comm.trim(), "Reference Handl");
     for thread in &named {
@@ -119,10 +119,10 @@ fn child_names_threads() {
     }
 }
 
-/// `Thread.currentThread().getId()`.
+/// The result of `Thread.currentThread().getId()`.
 fn java_thread_id(env: *mut JNIEnv) -> i64 {
     let class = find_class(env, c"java/lang/Thread");
-    // SAFETY: the environment is this thread's; both methods exist since 5.
+    // SAFETY: `env` belongs to this thread, and both methods exist since Java 5.
     unsafe {
         let current = c"currentThread".as_ptr();
         let current = ((**env).v1_2.GetStaticMethodID)(env, class, current, c"()Ljava/lang/Thread;".as_ptr());
@@ -147,15 +147,15 @@ fn child_finds_flags() {
 }
 
 fn find_class(env: *mut JNIEnv, name: &CStr) -> jclass {
-    // SAFETY: the environment is this thread's.
+    // SAFETY: `env` belongs to this thread, and the name is a C string.
     let class = unsafe { ((**env).v1_2.FindClass)(env, name.as_ptr()) };
     assert!(!class.is_null(), "{name:?}");
     class
 }
 
-/// The `Method*` of a method; static or not.
+/// The `Method*` of a static or instance method.
 fn method(env: *mut JNIEnv, class: jclass, name: &CStr, signature: &CStr) -> u64 {
-    // SAFETY: the environment is this thread's. Until 25 a jmethodID points to the `Method*`.
+    // SAFETY: `env` belongs to this thread. In JDKs before 25 a jmethodID points to the `Method*`.
     unsafe {
         let mut id = ((**env).v1_2.GetMethodID)(env, class, name.as_ptr(), signature.as_ptr());
         if id.is_null() {
@@ -167,13 +167,14 @@ fn method(env: *mut JNIEnv, class: jclass, name: &CStr, signature: &CStr) -> u64
     }
 }
 
-/// `Class.getName()`.
+/// The result of `Class.getName()`.
 ///
 /// # Safety
 ///
 /// `class` must be a live reference.
 unsafe fn class_name(env: *mut JNIEnv, class: jobject) -> String {
-    // SAFETY: the environment is this thread's; the string is released after its copy is made.
+    // SAFETY: `env` belongs to this thread, and by this function's contract `class` is live. The string is
+    // copied before it is released.
     unsafe {
         let class_class = ((**env).v1_2.GetObjectClass)(env, class);
         let get_name = c"getName".as_ptr();

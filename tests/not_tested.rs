@@ -1,4 +1,4 @@
-//! What cannot be tested on a machine is said where people see it, and fails in CI.
+//! Tests that cannot run on a machine are reported visibly, and fail in CI.
 
 #[allow(dead_code, reason = "only what tells the versions is tested here")]
 mod jdk_support;
@@ -6,14 +6,14 @@ mod loud_support;
 
 use std::process::{Command, Output};
 
-/// Runs one of the ignored tests below in a process of its own, with its output captured as usual.
+/// Runs one of the ignored tests below in its own process, with its output captured as usual.
 fn run(test: &str, ci: Option<&str>) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", test]).env_remove("CI");
     command.envs(ci.map(|value| ("CI", value))).output().unwrap()
 }
 
-/// It was written by eprintln!, which libtest keeps back in a test that passes.
+/// Regression: the report was written by eprintln!, which libtest suppresses in a test that passes.
 #[test]
 fn it_is_said_in_a_test_that_passes() {
     let output = run("a_test_that_cannot_run_here", None);
@@ -33,7 +33,7 @@ fn a_test_that_cannot_run_here() {
     loud_support::not_tested("flying, for want of wings");
 }
 
-/// A list of JDKs switched the check off, in CI too.
+/// Regression: a list of JDKs disabled the check, in CI too.
 #[test]
 fn a_list_that_lacks_a_version_fails_in_ci() {
     let folder = tempfile::tempdir().unwrap();
@@ -60,7 +60,7 @@ fn the_listed_jdks_are_enough() {
     assert_eq!(jdk_support::java_builds().len(), 1);
 }
 
-/// CI was content with any one JDK.
+/// Regression: in CI the check passed with any single JDK.
 #[test]
 fn every_java_version_is_missed() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The OTLP writer against an independent implementation of the format.
+//! The OTLP writer, compared with an independent implementation of the format.
 
 mod otlp_support;
 mod profcheck_support;
@@ -19,7 +19,7 @@ use profcheck_support::assert_passes;
 use proptest::prelude::*;
 use serde_json::Value;
 
-/// Rules that generated batches may break, and why.
+/// Rules that generated batches may break, each with the reason.
 const ALLOWED: [(RuleId, &str); 5] = [
     (RuleId::SampleNegative, "values are drawn from all integers"),
     (
@@ -159,7 +159,7 @@ proptest! {
                 messages.iter().for_each(rules::assert_kept);
                 let parts: Vec<_> = messages.iter().flat_map(resolved::of_message).collect();
                 let whole = resolved::of_batch(&batch, options.native_frames);
-                // Methods that are overloaded in the whole need not be in a part.
+                // Methods that are overloaded in the whole batch need not be in a part.
                 let summed = |profiles| summed(profiles, ResolvedIdentity::without_system_names);
                 prop_assert_eq!(summed(&parts), summed(&whole));
             }
@@ -183,7 +183,7 @@ fn sorted<T: Ord>(mut items: Vec<T>) -> Vec<T> {
     items
 }
 
-/// Every time of the profile, with its value where there is one.
+/// Every time of the profile, with its value if it has one.
 fn times_of(profile: &ResolvedProfile) -> Vec<(u64, Option<i64>)> {
     let of_sample = |sample: &resolved::ResolvedSample| -> Vec<_> {
         let value = |index| sample.values.get(index).copied();
@@ -192,8 +192,9 @@ fn times_of(profile: &ResolvedProfile) -> Vec<(u64, Option<i64>)> {
     sorted(profile.samples.values().flat_map(of_sample).collect())
 }
 
-/// Totals by type, profile attributes and what counts of the identity, over all profiles. Without integers among a
-/// profile's attributes, which the first part of a profile alone has.
+/// Totals over all profiles, by type, profile attributes, and the part of the identity that `what_counts`
+/// keeps. Integer attributes of profiles are ignored, since only the first part of a divided profile has
+/// them.
 fn summed(
     profiles: &[ResolvedProfile],
     what_counts: impl Fn(ResolvedIdentity) -> ResolvedIdentity,
@@ -211,7 +212,7 @@ fn summed(
     sums
 }
 
-/// A profile of CPU samples with one frame each.
+/// A batch with one profile of CPU samples, each with one frame.
 fn small_batch(samples: u32) -> Batch {
     let mut batch = Batch::default();
     let mut profile = Profile::new(&types::CPU, 10_000_000);
@@ -280,7 +281,7 @@ fn a_period_that_was_not_set_is_written_as_one() {
     assert_eq!(message.resource_profiles[0].scope_profiles[0].profiles[0].period, 1);
 }
 
-/// Pyroscope refuses all of a request in which one sample has several values.
+/// Pyroscope rejects a whole request if one sample in it has several values.
 #[test]
 fn a_heavy_count_does_not_give_its_profile_several_values_a_sample() {
     let mut batch = small_batch(2);
@@ -324,7 +325,8 @@ fn a_sample_that_fits_without_its_times_alone_is_written_so() {
     assert_eq!(split.messages.iter().map(|message| message.additions).sum::<u64>(), 4);
 }
 
-/// Two messages of one batch: a method is overloaded where both are, and a native function always has its linkage name.
+/// Two messages of one batch. A method counts as overloaded only if both overloads are in the message. A
+/// native function always has its linkage name.
 #[test]
 fn a_method_says_its_descriptor_only_where_it_is_overloaded() {
     let mut batch = Batch::default();
@@ -359,7 +361,8 @@ fn a_method_says_its_descriptor_only_where_it_is_overloaded() {
         functions(&whole),
         [["a.B.run", ""], ["a.B.put", "a/B.put(I)V"], ["a.B.put", "a/B.put(J)V"], native]
     );
-    // Parts are written anew; halves are moved as they are.
+    // The parts of a split are encoded anew from the batch; the halves of a message keep its functions
+    // unchanged.
     let parts = encode_split(&batch, &options, whole.len() - 1).messages;
     let alone = parts.iter().flat_map(|part| functions(&part.bytes));
     assert_eq!(alone.collect::<Vec<_>>(), [["a.B.run", ""], ["a.B.put", ""], ["a.B.put", ""], native]);
@@ -368,8 +371,8 @@ fn a_method_says_its_descriptor_only_where_it_is_overloaded() {
     assert_eq!(moved.collect::<Vec<_>>(), functions(&whole));
 }
 
-/// Regression: a method with neither class nor descriptor beside a native function of its name was written a second time where
-/// a third function had that name.
+/// Regression: a method without class and descriptor, beside a native function with the same name, was
+/// written twice if a third function had this name.
 #[test]
 fn a_method_and_a_native_function_of_the_same_names_are_one_entry() {
     let mut batch = Batch::default();
@@ -443,7 +446,7 @@ fn parts_fill_their_limit_and_have_ids_of_their_own() {
     assert_eq!(ids.len(), split.messages.len());
 }
 
-/// What is divided would otherwise count several times.
+/// Otherwise the counts of a divided profile would be counted several times.
 #[test]
 fn a_profiles_counts_are_in_its_first_part_alone() {
     let mut batch = small_batch(20_000);

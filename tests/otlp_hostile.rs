@@ -1,4 +1,4 @@
-//! Files of profiles that are made to cost more than they should: what looking for their payloads takes of memory has a bound.
+//! Files of profiles crafted to cost more than they should: the memory for finding payloads is bounded.
 
 mod peak_support;
 
@@ -7,7 +7,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use otlpprof::otlp::payload::{PayloadError, PayloadPlace, copy_payload, find_payloads};
 use peak_support::{MIB, SERIAL, peak_of};
 
-/// A file that is in no memory: `head`, `unit` again and again, `tail`.
+/// A file that is generated while it is read: `head`, then `unit` repeated, then `tail`.
 struct Repeated<'a> {
     head: &'a [u8],
     unit: &'a [u8],
@@ -55,10 +55,10 @@ impl Seek for Repeated<'_> {
     }
 }
 
-/// As much is repeated.
+/// The number of repeated bytes.
 const LENGTH: u64 = 16 * MIB as u64;
 
-/// What is found in a file, and the most that finding and taking it out had of memory at once.
+/// The payloads found in a file, and the peak of memory in bytes for finding and copying them.
 fn taken(head: &[u8], unit: &[u8], tail: &[u8]) -> (usize, Result<Vec<PayloadPlace>, PayloadError>) {
     let times = LENGTH / unit.len() as u64;
     let mut file = BufReader::new(Repeated { head, unit, times, tail, at: 0 });
@@ -72,7 +72,7 @@ fn taken(head: &[u8], unit: &[u8], tail: &[u8]) -> (usize, Result<Vec<PayloadPla
 const PROFILES: &[u8] = br#"{"resourceProfiles":[{"scopeProfiles":[{"profiles":["#;
 const END: &[u8] = b"]}]}]}";
 
-/// The text of one profile with these keys, before and behind what repeats.
+/// The text of one profile with these keys, before and after the repeated part.
 fn profile(before: &str, after: &str) -> [Vec<u8>; 2] {
     [[PROFILES, b"{", before.as_bytes()].concat(), [after.as_bytes(), b"}", END].concat()]
 }
@@ -106,20 +106,21 @@ fn json_of_any_length_and_depth_is_looked_through_in_little_memory() {
     ] {
         let (peak, found) = taken(head, unit, tail);
         assert_eq!(found.map(|found| found.len()).ok(), payloads, "{what}");
-        // As many payloads as are taken have a record each.
+        // Each payload has a record, up to the maximum number of payloads.
         assert!(peak < if what == "payloads" { 16 * MIB } else { MIB / 2 }, "{what}: {peak} bytes");
     }
     let (peak, found) = taken(b"{}", b"\n{}", b"");
     assert!(found.is_ok_and(|found| found.is_empty()) && peak < MIB / 2, "documents: {peak} bytes");
 }
 
-/// Regression: of each message and each payload there was a record, however many and small they were.
+/// Regression: a record was kept for each message and each payload, however many and small they were.
 #[test]
 fn messages_and_payloads_of_few_bytes_take_little_memory_however_many_they_are() {
     let _serial = SERIAL.lock();
     let (peak, found) = taken(b"", &[0; 4], b"");
     assert!(found.is_ok_and(|found| found.is_empty()) && peak < MIB / 2, "{peak} bytes");
-    // Each: resource_profiles of scope_profiles of profiles of original_payload.
+    // Each message contains resource_profiles, scope_profiles, profiles and original_payload, one within the
+    // other.
     let message = [&[0, 0, 0, 9][..], &[0x0a, 7, 0x12, 5, 0x12, 3, 0x52, 1, 7]].concat();
     let (peak, found) = taken(b"", &message, b"");
     assert!(found.unwrap_err().to_string().contains("payloads") && peak < 16 * MIB, "{peak} bytes");

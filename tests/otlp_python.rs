@@ -1,4 +1,4 @@
-//! The reader against OpenTelemetry's Python package, through `scripts/python-oracle.sh`.
+//! The reader, compared with OpenTelemetry's Python package through `scripts/python-oracle.sh`.
 
 mod otlp_fixture;
 mod python_support;

@@ -1,4 +1,4 @@
-//! Reading what is written, and reading what is broken.
+//! Reading of written messages, and of corrupt files.
 
 mod otlp_fixture;
 #[allow(dead_code, unused_imports, reason = "of the writer's tests, only the batches")]
@@ -23,8 +23,8 @@ use otlpprof::otlp::{EncodeOptions, Format, encode};
 use proptest::prelude::*;
 use prost::Message as _;
 
-/// Errors that random batches have because of what they contain, not of how it is written: attributes of the
-/// wrong type and mappings of objects without a build-id.
+/// Rules that random batches break by their content rather than by their encoding: attributes with the wrong
+/// type, mappings of objects without a build-id, and functions without a name.
 const OF_THE_CONTENT: [RuleId; 3] = [RuleId::AttributeType, RuleId::BuildIdMissing, RuleId::FunctionNameless];
 
 proptest! {
@@ -77,7 +77,7 @@ proptest! {
     }
 }
 
-/// Every profile written has a 16-byte id of its own.
+/// Removes the ids of all profiles. Checks that each has an id of 16 bytes.
 fn remove_random_ids(data: &mut ProfilesData) {
     let scopes = data.resource_profiles.iter_mut().flat_map(|resource| &mut resource.scope_profiles);
     for profile in scopes.flat_map(|scope| &mut scope.profiles) {
@@ -85,7 +85,7 @@ fn remove_random_ids(data: &mut ProfilesData) {
     }
 }
 
-/// A change to a file.
+/// A modification of a file.
 #[derive(Clone, Debug)]
 enum Damage {
     Set(prop::sample::Index, u8),
@@ -139,7 +139,7 @@ fn forms() -> [Vec<u8>; 4] {
     [valid().encode_to_vec(), frames, gzip.finish().unwrap(), json.repeat(2)]
 }
 
-/// Reads a file and does with it all that the command line does.
+/// Reads a file, and performs every operation of the command line on it.
 fn use_all_of(bytes: &[u8]) {
     let mut validator = Validator::new(3);
     let mut end = 0;
@@ -169,7 +169,7 @@ fn use_all_of(bytes: &[u8]) {
     let _ = validator.finish();
 }
 
-/// The samples of a message that stays encoded.
+/// The samples of an encoded message.
 fn all_samples(message: &EncodedMessage) -> Vec<Sample> {
     let scopes = message.resources().flat_map(EncodedResource::scopes);
     scopes.flat_map(EncodedScope::profiles).flat_map(EncodedProfile::samples).collect()

@@ -1,4 +1,5 @@
-//! `otlpprof validate`: a message that breaks no rule, and for every rule one that breaks it and no other.
+//! `otlpprof validate`: a message that breaks no rule and, for each rule, a message that breaks only this
+//! rule.
 
 mod otlp_fixture;
 
@@ -58,7 +59,7 @@ const JSON: &str = r#"{"resourceProfiles":[{
   "stackTable":[{},{"locationIndices":[1]}],
   "stringTable":["","samples","count","cpu","nanoseconds","a.B.main","profile.frame.type"]}}"#;
 
-/// A change to [`JSON`].
+/// A modified [`JSON`].
 fn json(from: &str, to: &str) -> Vec<u8> {
     assert!(JSON.contains(from), "{from}");
     JSON.replacen(from, to, 1).into_bytes()
@@ -91,13 +92,13 @@ fn string(data: &mut ProfilesData, text: &str) -> i32 {
     i32::try_from(strings.len() - 1).unwrap()
 }
 
-/// Gives the first sample one more attribute.
+/// Adds an attribute to the first sample.
 fn attribute(data: &mut ProfilesData, key: &str, value: Value) {
     let index = attribute_entry(data, key, value);
     cpu(data).samples[0].attribute_indices.push(index);
 }
 
-/// A new entry of the attribute table.
+/// Adds an entry to the attribute table.
 fn attribute_entry(data: &mut ProfilesData, key: &str, value: Value) -> i32 {
     let key_strindex = string(data, key);
     let table = &mut tables(data).attribute_table;
@@ -109,14 +110,14 @@ fn attribute_entry(data: &mut ProfilesData, key: &str, value: Value) -> i32 {
     i32::try_from(table.len() - 1).unwrap()
 }
 
-/// The value of the first attribute with this key, to be changed.
+/// A mutable reference to the value of the first attribute with this key.
 fn value_of<'a>(data: &'a mut ProfilesData, key: &str) -> &'a mut Value {
     let key = string(data, key);
     let attribute = tables(data).attribute_table.iter_mut().find(|one| one.key_strindex == key);
     attribute.unwrap().value.as_mut().unwrap().value.as_mut().unwrap()
 }
 
-/// The text of the attribute with this key, to be changed.
+/// A mutable reference to the text of the first attribute with this key.
 fn text<'a>(data: &'a mut ProfilesData, key: &str) -> &'a mut String {
     match value_of(data, key) {
         Value::StringValue(text) => text,
@@ -128,14 +129,14 @@ fn drop_attribute(indices: &mut Vec<i32>, position: usize) {
     indices.remove(position);
 }
 
-/// A broken form of [`valid`].
+/// A modified form of [`valid`].
 fn broken(mutate: impl FnOnce(&mut ProfilesData)) -> Vec<u8> {
     let mut data = valid();
     mutate(&mut data);
     data.encode_to_vec()
 }
 
-/// A file that breaks the rule.
+/// A file that breaks this rule.
 fn breaking(rule: RuleId) -> Vec<u8> {
     use RuleId::*;
     let plain = || valid().encode_to_vec();
@@ -164,7 +165,8 @@ fn breaking(rule: RuleId) -> Vec<u8> {
 
         UnknownField => [plain(), field(9, b"new")].concat(),
         IntegerOverflow => {
-            // A profile like the first one, whose sample has stack 2 + 2³²: no encoder of ours writes that.
+            // A profile like the first one, whose sample has the stack index 2 + 2³², which our encoders
+            // never write.
             let sample = [0x08, 0x82, 0x80, 0x80, 0x80, 0x10, 0x22, 1, 1];
             let mut data = valid();
             let scope = &mut data.resource_profiles[0].scope_profiles[0];
@@ -236,7 +238,7 @@ fn breaking(rule: RuleId) -> Vec<u8> {
         }
         FrameTypeUnknown => broken(|data| *text(data, "profile.frame.type") = "cobol".into()),
         BuildIdMissing => broken(|data| {
-            // Another mapping with no attribute, used by a frame without an address.
+            // A second mapping without attributes, used by a frame without an address.
             let filename_strindex = string(data, "/opt/other.so");
             tables(data).mapping_table.push(Mapping { filename_strindex, ..Default::default() });
             tables(data).location_table[2].mapping_index = 2;
@@ -265,7 +267,7 @@ fn breaking(rule: RuleId) -> Vec<u8> {
             let unit = string(data, "nanoseconds");
             let name = string(data, "cpu");
             cpu(data).period_type = Some(ValueType { type_strindex: 0, unit_strindex: unit });
-            // The name is still used elsewhere.
+            // The name is still used by another profile.
             wall(data).sample_type.as_mut().unwrap().type_strindex = name;
         }),
         TimeMissing => broken(|data| cpu(data).time_unix_nano = 0),
@@ -320,7 +322,7 @@ fn breaking(rule: RuleId) -> Vec<u8> {
     }
 }
 
-/// Files that break a rule in another way than the first.
+/// Files that break a rule in another way than [`breaking`]'s.
 fn breaking_otherwise() -> Vec<(RuleId, Vec<u8>)> {
     use RuleId::*;
     let text = |text: &str| Value::StringValue(text.into());
@@ -369,7 +371,7 @@ fn breaking_otherwise() -> Vec<(RuleId, Vec<u8>)> {
         (
             BuildIdMalformed,
             broken(|data| {
-                // Of a mapping of its own: the other is named by a remote frame.
+                // A separate mapping, since a remote frame gives the build-id of the first one.
                 let gnu = attribute_entry(data, "process.executable.build_id.gnu", text("not hexadecimal"));
                 let htlhash = tables(data).mapping_table[1].attribute_indices[1];
                 let attribute_indices = vec![gnu, htlhash];
@@ -466,7 +468,7 @@ fn a_file_without_a_message_is_wrong() {
     }
 }
 
-/// Regression: the zero entries that libraries of Go write, of which each part is there and empty, were
+/// Regression: Go libraries write zero entries with all parts present and empty, which were reported as
 /// errors.
 #[test]
 fn zero_entries_may_have_their_parts() {
@@ -487,12 +489,12 @@ fn zero_entries_may_have_their_parts() {
         assert_eq!(zero_bytes(trace, span), ["link-zero-bytes"]);
     }
     assert_eq!(zero_bytes(15, 8), ["table-zero-value", "link-zero-bytes"]);
-    // An empty text is a value.
+    // An empty text counts as a value.
     let text = || Some(AnyValue { value: Some(Value::StringValue(String::new())) });
     assert_eq!(with(&|tables| tables.attribute_table[0].value = text()), ["table-zero-value"]);
 }
 
-/// Regression: a profile of OTLP 1.8 with an id was an error of its bytes, not of its layout.
+/// Regression: a profile of OTLP 1.8 with an id was reported as malformed bytes instead of an old layout.
 #[test]
 fn old_layouts_are_named() {
     let file = |profile: &[u8]| field(1, &field(2, &field(2, profile)));

@@ -1,10 +1,10 @@
-//! `otlp::wire` against the crate `opentelemetry-proto`: the same construction, compiled against both sets of
-//! types, gives the same bytes, and each set reads the other's without losing a field.
+//! `otlp::wire`, compared with the crate `opentelemetry-proto`. The same construction is compiled against
+//! both sets of types. It gives the same bytes, and each set reads the other's bytes without losing a field.
 
 use prost::Message;
 
-/// One construction with every field set, and set to a value of its own, so that no two fields can be
-/// confused. `$types` is a module with all message types in it.
+/// A construction in which every field is set to a different value, so that no two fields can be confused.
+/// `$types` is a module that contains all message types.
 macro_rules! every_field_set {
     ($name:ident, $types:path) => {
         mod $name {
@@ -190,7 +190,7 @@ fn a_request_has_the_fields_of_a_file() {
     assert_eq!(read, ours::data());
 }
 
-/// The oracle has no `google.rpc.Status`; these bytes follow `google/rpc/status.proto` and
+/// `opentelemetry-proto` has no `google.rpc.Status`. These bytes follow `google/rpc/status.proto` and
 /// `google/protobuf/any.proto`.
 #[test]
 fn an_error_body_is_read() {
@@ -207,7 +207,8 @@ fn an_error_body_is_read() {
     assert_eq!(status.encode_to_vec(), bytes);
 }
 
-/// The reader's field table knows every field that the oracle writes, under the same number and wire type.
+/// The reader's field table contains every field that `opentelemetry-proto` writes, with the same number and
+/// wire type.
 #[test]
 fn the_reader_knows_every_field() {
     use otlpprof::otlp::read_error::Notes;

@@ -1,4 +1,4 @@
-//! The samples' weights add up to the CPU time that the process used, whatever its threads do.
+//! The weights of the samples add up to the CPU time of the process, whatever its threads do.
 
 mod sampling_support;
 
@@ -10,7 +10,7 @@ use otlpprof::sampling::config::Config;
 use otlpprof::sampling::cpu;
 use sampling_support::*;
 
-/// Runs `program` under each clock and compares the sum with getrusage.
+/// Runs `program` under each clock, and compares the sum of the samples with getrusage.
 fn adds_up(what: &str, program: fn()) {
     let _guard = serially();
     for kind in thread_clocks() {
@@ -26,7 +26,8 @@ fn adds_up_by(kind: ClockKind, what: &str, program: fn()) {
         let before = process_cpu();
         program();
         if kind == ClockKind::Itimer {
-            // It does not say what it merged: threads end with more than a period that no sample stands for.
+            // The process timer does not report the signals that it merged, so threads may end with more than
+            // one unsampled period.
             run_heirs();
         }
         let used = process_cpu() - before;
@@ -49,13 +50,13 @@ fn syscall_heavy() {
     adds_up("syscall heavy", || in_threads(2, 2, || burn_in_kernel(Duration::from_millis(1500))));
 }
 
-/// Threads of half a tick and a fifth of an interval: almost none lives to see a whole period.
+/// Threads that live for half a tick and a fifth of an interval, so almost none lives for a whole period.
 #[test]
 fn many_short_threads() {
     adds_up("short threads", || in_threads(1500, 2, || burn(Duration::from_millis(2))));
 }
 
-/// Threads that use their time in bursts shorter than a tick, with waits in between.
+/// Threads that use CPU time in bursts shorter than a tick, and wait in between.
 #[test]
 fn threads_that_mostly_wait() {
     adds_up("waiting threads", || {
@@ -68,7 +69,7 @@ fn threads_that_mostly_wait() {
     });
 }
 
-/// One program of short threads that sit beside a long one: neither takes the other's share.
+/// Short threads beside a long one in one program: the samples of each stand for its own time.
 #[test]
 fn short_threads_leave_a_long_one_its_share() {
     let _guard = serially();
@@ -87,14 +88,14 @@ fn short_threads_leave_a_long_one_its_share() {
     }
 }
 
-/// Where nothing else can be had.
+/// The clock for systems that grant no other.
 #[test]
 fn the_process_timer_adds_up_too() {
     let _guard = serially();
     adds_up_by(ClockKind::Itimer, "user only", || in_threads(2, 2, || burn(Duration::from_millis(1500))));
 }
 
-/// Threads that nothing tells of, and that are gone before anybody looks: their time is not lost.
+/// Threads that no callback reports, and that end before the poller runs: their time is counted all the same.
 #[test]
 fn raw_clones_that_come_and_go_unseen_are_in_the_sum() {
     extern "C" fn body(_: *mut std::ffi::c_void) -> i32 {
@@ -109,7 +110,7 @@ fn raw_clones_that_come_and_go_unseen_are_in_the_sum() {
             in_raw_clone(body);
         }
         thread::sleep(Duration::from_millis(1200));
-        // Heirs: their own time is small beside it.
+        // The heirs' own CPU time is small compared with the time that they inherit.
         in_threads(50, 1, || burn(Duration::from_millis(2)));
         session.stop();
         let counts = cpu::counts().since(&counts);
@@ -119,8 +120,8 @@ fn raw_clones_that_come_and_go_unseen_are_in_the_sum() {
     }
 }
 
-/// An interval far below the tick, of which every timer's signal merges many, and not far above what a signal
-/// costs.
+/// An interval far below the tick, so that each signal of a timer merges many periods. It is not much longer
+/// than the handling of a signal takes.
 #[test]
 fn short_intervals_add_up() {
     const SHORT: Duration = Duration::from_micros(200);

@@ -1,4 +1,4 @@
-//! Signals that are blocked for a while, or for good.
+//! Signals that are blocked for a while, or permanently.
 
 mod sampling_support;
 
@@ -23,11 +23,12 @@ fn each_clock_within(percent: f64, scenario: fn(ClockKind) -> Measured) {
 
 /// Blocks or unblocks a signal for the current thread.
 fn mask(how: i32, signal: i32) {
-    // SAFETY: the set is valid.
+    // SAFETY: `set_of` returns an initialised set, and a null old set is allowed.
     assert_eq!(unsafe { libc::pthread_sigmask(how, &set_of(signal), ptr::null_mut()) }, 0);
 }
 
-/// What was blocked is made up for once it no longer is: by si_overrun, or as an owed part.
+/// The time while the signal was blocked is made up for after it is unblocked: by si_overrun, or as owed
+/// time.
 #[test]
 fn blocked_signals_are_made_up_for() {
     each_clock_within(2.0, |kind| {
@@ -40,7 +41,7 @@ fn blocked_signals_are_made_up_for() {
             burn(Duration::from_millis(1500));
             let unblocked_at = sampled_of(gettid());
             mask(libc::SIG_UNBLOCK, libc::SIGPROF);
-            // The poller looks once a second, and the next sample pays.
+            // The poller runs once a second, and the next sample makes up for the owed time.
             for _ in 0..13 {
                 thread::sleep(Duration::from_millis(100));
                 burn(Duration::from_millis(10));
@@ -56,7 +57,7 @@ fn blocked_signals_are_made_up_for() {
     });
 }
 
-/// A thread that was born with the signal blocked and unblocks it late.
+/// A thread that starts with the signal blocked and unblocks it late.
 #[test]
 fn a_first_signal_that_was_blocked_counts_for_all() {
     each_clock_within(3.0, |kind| {
@@ -78,7 +79,7 @@ fn a_first_signal_that_was_blocked_counts_for_all() {
     });
 }
 
-/// What a thread with its signal blocked to the end leaves is not lost either.
+/// The time of a thread whose signal stays blocked to its end is not lost either.
 #[test]
 fn a_thread_that_never_unblocks_leaves_its_time_to_the_estate() {
     each_clock(|kind| {

@@ -1,7 +1,7 @@
-//! Signals that are others', and ours that come too late.
+//! Signals of other code, and signals of ours that arrive too late.
 //!
-//! Every scenario runs in a forked child of this process, which is never profiled itself: the chain of handlers
-//! is the child's own, and it may die.
+//! Every scenario runs in a forked child of this process, which is itself never profiled. So the chain of
+//! handlers belongs to the child alone, and the child may be killed.
 
 mod sampling_support;
 
@@ -25,7 +25,7 @@ static FOREIGN_BLOCKED: AtomicU32 = AtomicU32::new(0);
 
 fn is_blocked(signal: i32) -> bool {
     let mut set = MaybeUninit::uninit();
-    // SAFETY: the call writes the set.
+    // SAFETY: pthread_sigmask initialises the set, and a null new set is allowed.
     unsafe {
         libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), set.as_mut_ptr());
         libc::sigismember(set.as_ptr(), signal) == 1
@@ -39,7 +39,7 @@ fn note_mask() {
 }
 
 extern "C" fn foreign_with_info(_: i32, info: *mut libc::siginfo_t, ucontext: *mut c_void) {
-    // SAFETY: the kernel's own.
+    // SAFETY: the kernel passes a valid siginfo_t.
     FOREIGN_CODE.store(unsafe { (*info).si_code }, Ordering::SeqCst);
     note_mask();
     FOREIGN.fetch_add(u32::from(!ucontext.is_null()), Ordering::SeqCst);
@@ -51,7 +51,7 @@ extern "C" fn foreign_plain(_: i32) {
 }
 
 fn set_handler(signal: i32, handler: usize, flags: i32, masked: Option<i32>) {
-    // SAFETY: all zeroes is a valid sigaction.
+    // SAFETY: an all-zero sigaction is valid, and the pointers refer to live values.
     unsafe {
         let mut action: libc::sigaction = mem::zeroed();
         action.sa_sigaction = handler;
@@ -63,9 +63,9 @@ fn set_handler(signal: i32, handler: usize, flags: i32, masked: Option<i32>) {
     }
 }
 
-/// The exit code of a forked child that runs `body`; negative: the signal that ended it.
+/// The exit code of a forked child that runs `body`; if a signal ended it, the signal's number, negated.
 fn in_child(body: impl FnOnce()) -> i32 {
-    // SAFETY: the child ends by _exit.
+    // SAFETY: the child ends by _exit and so runs no destructor or exit handler of the parent's.
     unsafe {
         let pid = libc::fork();
         if pid == 0 {
@@ -79,18 +79,19 @@ fn in_child(body: impl FnOnce()) -> i32 {
 }
 
 fn raise(signal: i32) {
-    // SAFETY: raise takes a number.
+    // SAFETY: raise accesses no memory of ours.
     assert_eq!(unsafe { libc::raise(signal) }, 0);
 }
 
 fn must(holds: bool, code: i32) {
     if !holds {
-        // SAFETY: _exit ends the child.
+        // SAFETY: _exit ends only the child.
         unsafe { libc::_exit(code) }
     }
 }
 
-/// Foreign signals reach the handler that was there, as it asked for them, during and after a session.
+/// Foreign signals reach the handler that was installed before ours, in the form that it requested, during
+/// and after a session.
 #[test]
 fn foreign_signals_go_to_the_handler_that_was_there() {
     let _guard = serially();
@@ -120,7 +121,7 @@ fn foreign_signals_go_to_the_handler_that_was_there() {
     }
 }
 
-/// The process's timer is the application's again once a session by it has stopped.
+/// After a session with the process timer has stopped, the timer belongs to the application again.
 #[test]
 fn an_application_s_timer_after_ours_reaches_the_application_s_handler() {
     let _guard = serially();
@@ -132,7 +133,7 @@ fn an_application_s_timer_after_ours_reaches_the_application_s_handler() {
         session.stop();
         let tick = libc::timeval { tv_sec: 0, tv_usec: 10_000 };
         let setting = libc::itimerval { it_interval: tick, it_value: tick };
-        // SAFETY: the kernel reads one itimerval.
+        // SAFETY: the kernel reads `setting`, and a null old value is allowed.
         must(unsafe { libc::setitimer(libc::ITIMER_PROF, &raw const setting, ptr::null_mut()) } == 0, 12);
         burn(Duration::from_millis(300));
         must(FOREIGN.load(Ordering::SeqCst) > 5, 13);
@@ -140,7 +141,7 @@ fn an_application_s_timer_after_ours_reaches_the_application_s_handler() {
     assert_eq!(code, 0);
 }
 
-/// Whether samples stand for what the thread uses in at least `time` from now on.
+/// Whether samples account for the CPU time that the thread uses in at least `time` from now on.
 fn is_sampled_for(kind: ClockKind, time: Duration) -> bool {
     let tolerance = 2.0 * INTERVAL.as_secs_f64() / time.as_secs_f64();
     let verdict = measure(kind == ClockKind::Perf, tolerance, kind.name(), || {
@@ -152,7 +153,7 @@ fn is_sampled_for(kind: ClockKind, time: Duration) -> bool {
     verdict == Verdict::Holds
 }
 
-/// Without us the signal would have ended the process; with us, during and after a session, it still does.
+/// Without a session the signal ends the process. It still does during and after a session.
 #[test]
 fn the_default_action_is_the_default_action() {
     let _guard = serially();
@@ -200,14 +201,14 @@ fn a_one_shot_handler_is_called_once() {
     assert_eq!(code, -libc::SIGPROF);
 }
 
-/// Timers of the application's own that use our signal.
+/// The application's own timers that use our signal.
 #[test]
 fn timers_of_others_are_foreign() {
     let _guard = serially();
     let code = in_child(|| {
         set_handler(libc::SIGPROF, foreign_with_info as *const () as usize, libc::SA_SIGINFO, None);
         let _session = start(&config(ClockKind::Timer));
-        // SAFETY: all zeroes are valid; the timer lives until the child ends.
+        // SAFETY: an all-zero sigevent and itimerspec are valid. The timer lives until the child ends.
         unsafe {
             let mut event: libc::sigevent = mem::zeroed();
             event.sigev_notify = libc::SIGEV_SIGNAL;
@@ -228,16 +229,18 @@ fn timers_of_others_are_foreign() {
 
 static OVER_OURS: AtomicUsize = AtomicUsize::new(0);
 
-/// A handler that is installed over ours and calls on what it found, as well-behaved ones do.
+/// A handler that is installed over ours and calls the handler that it replaced, as handlers should.
 extern "C" fn chaining(signal: i32, info: *mut libc::siginfo_t, ucontext: *mut c_void) {
     FOREIGN.fetch_add(1, Ordering::SeqCst);
-    // SAFETY: it is the address of a handler with SA_SIGINFO.
+    // SAFETY: `install_chaining` stored the address of our handler, which has SA_SIGINFO and so this
+    // signature.
     let next: extern "C" fn(i32, *mut libc::siginfo_t, *mut c_void) =
         unsafe { mem::transmute(OVER_OURS.load(Ordering::SeqCst)) };
     next(signal, info, ucontext);
 }
 
-/// Each session finds somebody else's handler over ours and goes on top. No signal goes round in circles.
+/// Each session finds another handler over ours and is installed on top of it. No signal is passed in a
+/// circle.
 #[test]
 fn handlers_over_ours_make_no_circle() {
     let _guard = serially();
@@ -245,7 +248,7 @@ fn handlers_over_ours_make_no_circle() {
         set_handler(libc::SIGPROF, libc::SIG_IGN, 0, None);
         start(&config(ClockKind::Timer)).stop();
         install_chaining();
-        // Through theirs our signals still come.
+        // Our signals pass through the other handler.
         let session = start(&config(ClockKind::Timer));
         must(is_sampled_for(ClockKind::Timer, Duration::from_millis(100)), 51);
         must(FOREIGN.load(Ordering::SeqCst) == 0, 52);
@@ -256,18 +259,19 @@ fn handlers_over_ours_make_no_circle() {
     assert_eq!(code, 0);
 }
 
-/// A session's last signals may still be pending when it is gone, and the default action would end the process.
+/// A session's last signals may still be pending after it has ended. The default action would end the
+/// process.
 #[test]
 fn signals_that_come_too_late_are_swallowed() {
     let _guard = serially();
     for kind in [ClockKind::Timer, ClockKind::Perf, ClockKind::Itimer] {
         let code = in_child(|| {
             let Ok(session) = cpu::start(&config(kind), |_, _, _| ()) else {
-                // As said by the other tests: not granted here.
+                // Perf events are not granted on this machine; the other tests report that.
                 must(kind == ClockKind::Perf && std::env::var_os("CI").is_none(), 60);
                 return;
             };
-            // SAFETY: the set is valid.
+            // SAFETY: `set_of` returns an initialised set, and a null old set is allowed.
             must(
                 unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set_of(libc::SIGPROF), ptr::null_mut()) }
                     == 0,
@@ -275,9 +279,9 @@ fn signals_that_come_too_late_are_swallowed() {
             );
             burn(Duration::from_millis(100));
             session.stop();
-            // Another takes the descriptor's number, the timer's id and the record.
+            // The next session reuses the descriptor's number, the timer's id and the record.
             let next = start(&config(kind));
-            // SAFETY: as above.
+            // SAFETY: `set_of` returns an initialised set, and a null old set is allowed.
             must(
                 unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &set_of(libc::SIGPROF), ptr::null_mut()) }
                     == 0,
@@ -291,9 +295,9 @@ fn signals_that_come_too_late_are_swallowed() {
     }
 }
 
-/// Has a chaining handler installed over ours, which it calls.
+/// Installs a chaining handler over ours. It calls ours.
 fn install_chaining() {
-    // SAFETY: the call writes a whole sigaction.
+    // SAFETY: an all-zero sigaction is valid, and sigaction writes to `action`. A null new action is allowed.
     let ours = unsafe {
         let mut action: libc::sigaction = mem::zeroed();
         libc::sigaction(libc::SIGPROF, ptr::null(), &raw mut action);
@@ -303,8 +307,9 @@ fn install_chaining() {
     set_handler(libc::SIGPROF, chaining as *const () as usize, libc::SA_SIGINFO, None);
 }
 
-/// Regression: a program's own handler that calls the one that it found had ours apply the default action of the one before
-/// it, which ended the process; also where ours is put before the program's again.
+/// Regression: if a program's own handler called ours, which it had replaced, ours applied the default action
+/// of the handler before it, which ended the process. This also covers a session that installs our handler
+/// over the program's again.
 #[test]
 fn a_handler_over_ours_that_calls_ours_does_not_end_the_process() {
     let _guard = serially();
@@ -316,7 +321,7 @@ fn a_handler_over_ours_that_calls_ours_does_not_end_the_process() {
         session.stop();
         raise(libc::SIGPROF);
         must(FOREIGN.load(Ordering::SeqCst) == 2, 72);
-        // On top of the program's.
+        // This session's handler is installed over the program's.
         let _session = start(&config(ClockKind::Timer));
         raise(libc::SIGPROF);
         must(FOREIGN.load(Ordering::SeqCst) == 3, 73);
@@ -324,7 +329,7 @@ fn a_handler_over_ours_that_calls_ours_does_not_end_the_process() {
     assert_eq!(code, 0);
 }
 
-/// All signals that the current thread has blocked, bit `n - 1` for signal `n`.
+/// All signals that the current thread blocks: bit `n - 1` for signal `n`.
 fn blocked() -> u64 {
     (1..=64).map(|signal| u64::from(is_blocked(signal)) << (signal - 1)).sum()
 }
@@ -335,7 +340,7 @@ unsafe fn note_blocked(_: &ThreadRecord, _: *mut c_void, _: u64) {
     SEEN_BLOCKED.store(blocked() | 1 << 63, Ordering::SeqCst);
 }
 
-/// Regression: signals of two engines nested on one small alternate stack.
+/// Regression: the signals of two engines were nested on one small alternate stack.
 #[test]
 fn handlers_block_the_signals_of_all_engines_and_no_fault() {
     let _guard = serially();
@@ -361,7 +366,7 @@ extern "C" fn note_all_blocked(_: i32) {
     SEEN_BLOCKED.store(blocked(), Ordering::SeqCst);
 }
 
-/// The signals that a handler finds blocked are the same with and without a session.
+/// A handler finds the same signals blocked with and without a session.
 #[test]
 fn a_foreign_handler_has_the_mask_that_it_would_have_without_us() {
     let _guard = serially();
@@ -369,7 +374,7 @@ fn a_foreign_handler_has_the_mask_that_it_would_have_without_us() {
         let code = in_child(|| {
             let handler = note_all_blocked as *const () as usize;
             set_handler(libc::SIGPROF, handler, flags, Some(libc::SIGUSR1));
-            // SAFETY: the set is valid.
+            // SAFETY: `set_of` returns an initialised set, and a null old set is allowed.
             unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set_of(libc::SIGWINCH), ptr::null_mut()) };
             raise(libc::SIGPROF);
             let without = SEEN_BLOCKED.swap(0, Ordering::SeqCst);
@@ -385,19 +390,20 @@ fn a_foreign_handler_has_the_mask_that_it_would_have_without_us() {
 /// A function of the sample library.
 fn library_function(name: &CStr) -> *mut c_void {
     let path = CString::new(env!("OTLPPROF_DDPROFTEST")).unwrap();
-    // SAFETY: C strings; the library stays loaded.
+    // SAFETY: both names are C strings. The library is never closed, so the address stays valid.
     let found = unsafe { libc::dlsym(libc::dlopen(path.as_ptr(), libc::RTLD_NOW), name.as_ptr()) };
     assert!(!found.is_null(), "{name:?}");
     found
 }
 
-/// A handler that does not return leaves blocked what it would leave blocked without us, and none of the engines' signals.
+/// A handler that does not return leaves the same signals blocked as without us, and no signal of the
+/// engines.
 #[test]
 fn a_foreign_handler_that_leaves_by_siglongjmp_leaves_none_of_our_signals_blocked() {
     let _guard = serially();
     let install = library_function(c"ddprof_install_leaving_handler");
     let leave = library_function(c"ddprof_leave_handler");
-    // SAFETY: native/ddproftest/ddproftest.h declares them with these types.
+    // SAFETY: native/ddproftest/ddproftest.h declares the functions with these types.
     let (install, leave) = unsafe {
         let install = mem::transmute::<*mut c_void, extern "C" fn(i32) -> i32>(install);
         (install, mem::transmute::<*mut c_void, extern "C" fn(i32) -> u64>(leave))
@@ -414,7 +420,7 @@ fn a_foreign_handler_that_leaves_by_siglongjmp_leaves_none_of_our_signals_blocke
     assert_eq!(code, 0);
 }
 
-/// The time that is left of the process's timer; 0 if it does not run.
+/// The remaining time of the process timer, in microseconds; 0 if it does not run.
 fn itimer_us() -> i64 {
     let mut itimer = MaybeUninit::<libc::itimerval>::zeroed();
     // SAFETY: the kernel writes one itimerval.
@@ -425,8 +431,8 @@ fn itimer_us() -> i64 {
     itimer.it_value.tv_sec * 1_000_000 + itimer.it_value.tv_usec
 }
 
-/// Regression: the process's timer, alone of all clocks, lives on in the program that a process replaces itself by, and its first
-/// signal was the end of that. A program that cannot be executed leaves the timer as it was.
+/// Regression: unlike the other clocks, the process timer survives exec, and its first signal ended the new
+/// program. If exec fails, the timer stays as it was.
 #[test]
 fn a_program_that_the_process_replaces_itself_by_gets_no_signal_of_ours() {
     let _guard = serially();
@@ -436,7 +442,7 @@ fn a_program_that_the_process_replaces_itself_by_gets_no_signal_of_ours() {
             let error = Command::new("/no/such/program").exec();
             must(error.kind() == ErrorKind::NotFound, 101);
             must((itimer_us() > 0) == (kind == ClockKind::Itimer), 102);
-            // It computes for many periods.
+            // The new program computes for many periods.
             let work = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exit 7";
             let _ = Command::new("/bin/sh").args(["-c", work]).exec();
             must(false, 103);

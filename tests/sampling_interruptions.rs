@@ -1,4 +1,4 @@
-//! How often the wall-clock sampler interrupts threads that wait.
+//! The number of times that the wall-clock sampler interrupts waiting threads.
 
 mod sampling_support;
 
@@ -23,7 +23,7 @@ const WALL: WallConfig = WallConfig {
     longest_round: Duration::from_secs(1),
 };
 const THREADS: usize = 16;
-/// By thread id modulo the array's length: how many samples were taken, and the number of the last.
+/// By thread id modulo the array's length: the number of samples taken, and the number of the last one.
 static TAKEN: [(AtomicU32, AtomicU32); 1 << 16] = [const { (AtomicU32::new(0), AtomicU32::new(0)) }; 1 << 16];
 
 fn taken(tid: i32) -> &'static (AtomicU32, AtomicU32) {
@@ -37,12 +37,12 @@ unsafe fn take(record: &ThreadRecord, _: *mut c_void, _: u64, number: u32) -> Re
     Ok(())
 }
 
-/// Waits for the pipe's other end to be closed, and returns how often it was interrupted.
+/// Waits for the pipe's other end to be closed. Returns the number of interruptions.
 fn poll_to_the_end(pipe: &impl AsRawFd) -> u32 {
     let mut interruptions = 0;
     loop {
         let mut wanted = libc::pollfd { fd: pipe.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one pollfd.
+        // SAFETY: the pointer refers to one live pollfd, as the count says.
         if unsafe { libc::poll(&raw mut wanted, 1, -1) } >= 0 {
             return interruptions;
         }
@@ -51,8 +51,9 @@ fn poll_to_the_end(pipe: &impl AsRawFd) -> u32 {
     }
 }
 
-/// Regression: a thread that had come to wait was interrupted a second time, to see whether it was still there. Here each of
-/// them may be for want of luck, if it takes long to go back to waiting; that one is not is enough.
+/// Regression: a thread that began to wait was interrupted a second time, to check whether it still waits. A
+/// thread may be interrupted again by chance if it takes long to return to waiting. So the test passes if one
+/// thread is not.
 #[test]
 fn a_thread_that_waits_where_it_was_found_is_not_interrupted_again() {
     let _guard = serially();
@@ -77,7 +78,7 @@ fn a_thread_that_waits_where_it_was_found_is_not_interrupted_again() {
             }
             let wall = wall::start(&WALL, take).unwrap();
             let mut repeated: HashMap<u32, u32> = HashMap::new();
-            // Until all have been asked, and then for some rounds.
+            // Waits until all threads have been visited, and then for some further rounds.
             while tids.lock().iter().any(|tid| taken(*tid).0.load(Ordering::Relaxed) == 0)
                 || repeated.values().sum::<u32>() < 20 * THREADS as u32 && Instant::now() < deadline
             {

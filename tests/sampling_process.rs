@@ -1,4 +1,4 @@
-//! What a session leaves in the process, in its children, and does at its limits.
+//! The effects of a session on the process and its children, and its behaviour at resource limits.
 
 mod sampling_support;
 mod warnings_support;
@@ -21,7 +21,7 @@ fn names(directory: &str) -> BTreeSet<String> {
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// The descriptors, timers and threads of the process, and its handler and timer for SIGPROF.
+/// The descriptors, timers and threads of the process, and the process timer.
 #[derive(Debug, PartialEq)]
 struct Belongings {
     descriptors: usize,
@@ -31,7 +31,7 @@ struct Belongings {
 }
 
 fn belongings() -> Belongings {
-    // SAFETY: the kernel writes one itimerval; all zeroes is a valid one.
+    // SAFETY: an all-zero itimerval is valid, and the kernel writes to it.
     let itimer = unsafe {
         let mut itimer: libc::itimerval = mem::zeroed();
         libc::getitimer(libc::ITIMER_PROF, &raw mut itimer);
@@ -51,14 +51,14 @@ fn resident_kib() -> usize {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// The words through which this program calls pthread_create, as their contents.
+/// The contents of the GOT slots through which this program calls pthread_create.
 fn imports() -> Vec<u64> {
     use otlpprof::elf::loader_list::loaded_objects;
     use otlpprof::elf::relocations::import_slots;
     let mut words = Vec::new();
     for image in loaded_objects().images {
         for slot in import_slots(&image, &["pthread_create"]).unwrap().slots {
-            // SAFETY: the slot is a word of a loaded object.
+            // SAFETY: the slot is a word of a loaded object, which stays loaded.
             words.push(unsafe { *(slot.address.0 as *const u64) });
         }
     }
@@ -80,7 +80,7 @@ fn a_thousand_cycles_leave_nothing_behind() {
         let imports_before = imports();
         assert!(!imports_before.is_empty());
         (0..50).for_each(|_| cycle());
-        // A joined thread may be seen for a moment after, which is a long one on a busy machine.
+        // A joined thread may stay visible for a moment, which is long on a busy machine.
         let mut before = belongings();
         loop {
             thread::sleep(Duration::from_millis(50));
@@ -116,9 +116,11 @@ fn one_session_at_a_time() {
     start(&config(ClockKind::Timer)).stop();
 }
 
-/// Runs `child` in a forked child and returns its exit code, or the signal that ended it, negated.
+/// Runs `child` in a forked child. Returns its exit code or, if a signal ended it, the signal's number,
+/// negated.
 fn in_forked_child(child: impl FnOnce() -> i32) -> i32 {
-    // SAFETY: the child ends by _exit; what it does meanwhile is the test.
+    // SAFETY: the child ends by _exit and so runs no destructor or exit handler of the parent's. Its other
+    // actions are the subject of the test.
     unsafe {
         let pid = libc::fork();
         if pid == 0 {
@@ -144,13 +146,13 @@ fn a_forked_child_is_not_profiled_and_holds_nothing() {
             if names("/proc/self/fd").len() > before {
                 return 2;
             }
-            // Long enough for any clock that is left.
+            // Long enough for any remaining clock to fire.
             let sampled_before = sampled();
             burn(Duration::from_millis(100));
             if sampled() != sampled_before {
                 return 3;
             }
-            // The imports still lead to us: a thread must work all the same.
+            // The imports still refer to our functions, so creating a thread must work all the same.
             if thread::spawn(|| burn(Duration::from_millis(20))).join().is_err() {
                 return 4;
             }
@@ -158,7 +160,7 @@ fn a_forked_child_is_not_profiled_and_holds_nothing() {
                 return 5;
             }
             drop(session);
-            // Where the fork happened in a thread that is sampled, that thread's end must not touch anything.
+            // If the fork happened in a sampled thread, the end of that thread must not access anything.
             0
         });
         assert_eq!(code, 0, "{}", kind.name());
@@ -168,7 +170,7 @@ fn a_forked_child_is_not_profiled_and_holds_nothing() {
 
 /// Lowers a limit while `body` runs.
 fn with_limit<T>(resource: libc::__rlimit_resource_t, limit: u64, body: impl FnOnce() -> T) -> T {
-    // SAFETY: the kernel reads and writes one rlimit.
+    // SAFETY: the kernel reads and writes live rlimit values.
     unsafe {
         let mut before: libc::rlimit = mem::zeroed();
         assert_eq!(libc::getrlimit(resource, &raw mut before), 0);
@@ -180,8 +182,8 @@ fn with_limit<T>(resource: libc::__rlimit_resource_t, limit: u64, body: impl FnO
     }
 }
 
-/// Burns in eight threads at once, with what `hold` gives after the start held, and then in their heirs. Returns the
-/// sums and the counters' change.
+/// Burns CPU time in eight threads at once, then in their heirs. The result of `hold`, which is called after
+/// the start, is held while the eight threads run. Returns the sums and the change of the counters.
 fn eight_threads<T>(kind: ClockKind, hold: impl FnOnce() -> T) -> (Measured, CpuCounts) {
     let counts = cpu::counts();
     let session = start(&config(kind));
@@ -196,10 +198,10 @@ fn eight_threads<T>(kind: ClockKind, hold: impl FnOnce() -> T) -> (Measured, Cpu
     (Measured { sampled: sampled(), used }, cpu::counts().since(&counts))
 }
 
-/// The RLIMIT_NOFILE with which so many descriptors can still be opened. It limits their numbers, and those that are
-/// open need not be the lowest: who has started the process may have left it some.
+/// The RLIMIT_NOFILE with which `count` more descriptors can be opened. The limit bounds the descriptors'
+/// numbers, and the open ones need not be the lowest: the parent of the process may have left some open.
 fn limit_with_room_for(count: usize) -> u64 {
-    // SAFETY: the call only looks.
+    // SAFETY: F_GETFD only reads the descriptor's flags.
     let is_free = |fd: &i32| unsafe { libc::fcntl(*fd, libc::F_GETFD) } == -1;
     (0..).filter(is_free).nth(count - 1).unwrap() as u64 + 1
 }
@@ -211,7 +213,7 @@ fn threads_without_a_descriptor_get_a_timer() {
         return;
     }
     assert_within(2.0, ClockKind::Perf, "and timers", || {
-        // The application takes all that there are once the session runs.
+        // The application takes all descriptors once the session runs.
         let (measured, counts) = with_limit(libc::RLIMIT_NOFILE, 2 * limit_with_room_for(3), || {
             eight_threads(ClockKind::Perf, open_all)
         });
@@ -222,7 +224,7 @@ fn threads_without_a_descriptor_get_a_timer() {
     });
 }
 
-/// Opens files until no descriptor is left.
+/// Opens files until no descriptor is free.
 fn open_all() -> Vec<fs::File> {
     std::iter::repeat_with(|| fs::File::open("/dev/null")).map_while(Result::ok).collect()
 }
@@ -233,7 +235,7 @@ fn the_application_keeps_half_of_its_descriptors_however_many_threads_it_has() {
     if !thread_clocks().contains(&ClockKind::Perf) {
         return;
     }
-    // Room for the list of threads and for some events, and for many fewer than there are threads.
+    // Room for the list of threads and a few events, but for far fewer events than there are threads.
     let half = limit_with_room_for(10);
     with_limit(libc::RLIMIT_NOFILE, 2 * half, || {
         let upper_half = open_all().len() as u64 - 10;
@@ -254,7 +256,7 @@ fn the_application_keeps_half_of_its_descriptors_however_many_threads_it_has() {
         });
         session.stop();
         assert!(opened >= upper_half && upper_half > 0, "{opened} of {upper_half}: {counts:?}");
-        // What is below is used.
+        // The descriptors below are used.
         assert!(opened < upper_half + 10, "{opened} of {upper_half}: {counts:?}");
         assert!((90..=100).contains(&counts.fallback_to_timer), "{counts:?}");
         assert_eq!((counts.fallback_to_itimer, counts.threads_unsampled), (0, 0), "{counts:?}");
@@ -286,17 +288,18 @@ fn a_session_starts_or_says_why_in_a_line_at_any_limit_of_descriptors() {
 #[test]
 fn threads_without_a_timer_share_the_process_timer() {
     let _guard = serially();
-    // The process's timer is a statistical one: 260 samples on eighteen threads. What is lost or invented is so each time.
+    // The process timer is statistical: 260 samples in eighteen threads. A loss or a surplus would occur in
+    // every run, so one run within the tolerance suffices.
     let runs = std::iter::repeat_with(share_the_process_timer).take(3);
     let errors: Vec<_> = runs.map(|measured| measured.error()).collect();
     assert!(errors.iter().any(|error| error.abs() <= 0.03), "off by {errors:.3?}");
 }
 
 fn share_the_process_timer() -> Measured {
-    // The limit counts what all of the user's processes have pending: there is no telling how many are left, so
-    // none is left.
+    // The limit counts the pending signals of all the user's processes. The number left is unknown, so the
+    // limit is set to leave none.
     let (measured, counts) = with_limit(libc::RLIMIT_SIGPENDING, 1, || {
-        // The probe at the start needs a timer.
+        // The check at the start of a session needs a timer.
         let one = with_limit(libc::RLIMIT_SIGPENDING, 1 << 16, || start(&config(ClockKind::Timer)));
         let counts = cpu::counts();
         let before = process_cpu();
@@ -309,7 +312,7 @@ fn share_the_process_timer() -> Measured {
         run_heirs();
         let used = process_cpu() - before;
         one.stop();
-        // SAFETY: the timers were made here.
+        // SAFETY: the timers were created above and are deleted once.
         filler.into_iter().for_each(|timer| unsafe { assert_eq!(libc::timer_delete(timer), 0) });
         (Measured { sampled: sampled(), used }, cpu::counts().since(&counts))
     });
@@ -324,18 +327,20 @@ fn a_thread_that_can_have_no_clock_is_counted_once_and_sampled_when_there_is_one
     keep_warnings();
     with_limit(libc::RLIMIT_SIGPENDING, 1, || {
         let session = with_limit(libc::RLIMIT_SIGPENDING, 1 << 16, || start(&config(ClockKind::Timer)));
-        // The application has the process's timer, and all others: to fire in a thousand seconds.
+        // The application uses the process timer and all other timers. They would fire after a thousand
+        // seconds.
         let set_itimer = |seconds| {
             let time = libc::timeval { tv_sec: seconds, tv_usec: 0 };
             let setting = libc::itimerval { it_interval: time, it_value: time };
-            // SAFETY: the kernel reads one itimerval.
+            // SAFETY: the kernel reads `setting`, and a null old value is allowed.
             assert_eq!(unsafe { libc::setitimer(libc::ITIMER_PROF, &raw const setting, ptr::null_mut()) }, 0);
         };
         set_itimer(1_000);
         let filler: Vec<_> = std::iter::repeat_with(spare_timer).map_while(|timer| timer).collect();
         let before = cpu::counts();
         let done = AtomicBool::new(false);
-        // Nothing is asserted while threads run that a failure would wait for, or before others have their limits back.
+        // Nothing is asserted while threads run for which a failure would wait, nor before the limits are
+        // restored for other tests.
         let (first, second) = thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
@@ -346,10 +351,10 @@ fn a_thread_that_can_have_no_clock_is_counted_once_and_sampled_when_there_is_one
             }
             thread::sleep(Duration::from_millis(700));
             let first = cpu::counts().since(&before);
-            // Many looks of the poller.
+            // Long enough for many rounds of the poller.
             thread::sleep(Duration::from_millis(1_000));
             let second = cpu::counts().since(&before);
-            // SAFETY: the timers were made here.
+            // SAFETY: the timers were created above and are deleted once.
             filler.into_iter().for_each(|timer| unsafe { assert_eq!(libc::timer_delete(timer), 0) });
             with_limit(libc::RLIMIT_SIGPENDING, 1 << 16, || {
                 let deadline = Instant::now() + Duration::from_secs(30);
@@ -363,7 +368,7 @@ fn a_thread_that_can_have_no_clock_is_counted_once_and_sampled_when_there_is_one
         let last = cpu::counts().since(&before);
         set_itimer(0);
         session.stop();
-        // The harness may have made a thread that waits for its turn.
+        // The harness may have created a thread that waits for its turn.
         assert!(first.threads_unsampled >= 8 && first.threads_armed == 0, "{first:?}");
         assert_eq!((first.fallback_to_timer, first.fallback_to_itimer), (0, 0), "{first:?}");
         assert_eq!(second.threads_unsampled, first.threads_unsampled, "{second:?}");
@@ -373,9 +378,9 @@ fn a_thread_that_can_have_no_clock_is_counted_once_and_sampled_when_there_is_one
     assert_eq!(warnings_with("threads are not sampled").len(), 1);
 }
 
-/// A timer that is never set, if there may be one.
+/// A timer that is never set; `None` if none can be created.
 fn spare_timer() -> Option<libc::timer_t> {
-    // SAFETY: all zeroes is a valid sigevent; the call writes the id.
+    // SAFETY: an all-zero sigevent is valid, and the call writes the timer's id.
     unsafe {
         let mut event: libc::sigevent = mem::zeroed();
         event.sigev_notify = libc::SIGEV_SIGNAL;
@@ -392,7 +397,7 @@ fn a_clock_that_is_not_granted_is_refused_by_name() {
         let error = cpu::start(&config(ClockKind::Perf), |_, _, _| ()).err().unwrap();
         assert!(error.to_string().starts_with("cpu.clock=perf is not available ("), "{error}");
     });
-    // Nothing is left of the attempt.
+    // Nothing remains of the failed attempt.
     start(&config(ClockKind::Timer)).stop();
 }
 

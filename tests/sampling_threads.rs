@@ -1,4 +1,4 @@
-//! Every thread is sampled, however it was made and however it ends.
+//! Every thread is sampled, however it is created and however it ends.
 
 mod sampling_support;
 
@@ -13,13 +13,14 @@ use sampling_support::*;
 
 const LONG: Duration = Duration::from_secs(1);
 
-/// Burns for long enough, and returns what a thread that has just begun has used, for [`assert_sampled`].
+/// Burns CPU time for long enough. Returns the time that a thread has used since its start, for
+/// [`each_clock_samples`].
 fn burn_long() -> Duration {
     burn(LONG);
     burn_until_made_up(Duration::ZERO)
 }
 
-/// Sampled but for less than two intervals at the end.
+/// Checks that a thread is sampled except for less than two intervals at its end.
 fn each_clock_samples(what: &str, scenario: fn(ClockKind) -> (i32, Duration)) {
     each_clock(|kind| {
         assert_within(2.0, kind, what, || {
@@ -55,7 +56,7 @@ fn threads_that_were_there_before() {
     });
 }
 
-/// A thread whose creation nothing was told of.
+/// A thread whose creation is not reported to us.
 #[test]
 fn threads_of_a_pthread_create_found_by_dlsym() {
     type Create = unsafe extern "C" fn(
@@ -71,14 +72,14 @@ fn threads_of_a_pthread_create_found_by_dlsym() {
         let session = start(&config(kind));
         let before = cpu::counts();
         let mut result = ptr::null_mut();
-        // SAFETY: the symbol is pthread_create; the thread is joined.
+        // SAFETY: the symbol is pthread_create with this type, and the thread is joined.
         unsafe {
             let create: Create = mem::transmute(libc::dlsym(libc::RTLD_DEFAULT, c"pthread_create".as_ptr()));
             let mut thread = 0;
             assert_eq!(create(&raw mut thread, ptr::null(), body, ptr::null_mut()), 0);
             assert_eq!(libc::pthread_join(thread, &raw mut result), 0);
         }
-        // SAFETY: what the thread's body made and left.
+        // SAFETY: the thread's body created the box and leaked it as its result.
         let sampled = *unsafe { Box::from_raw(result.cast::<(i32, Duration)>()) };
         assert_eq!(cpu::counts().since(&before).threads_found_by_poll, 1);
         session.stop();
@@ -86,12 +87,12 @@ fn threads_of_a_pthread_create_found_by_dlsym() {
     });
 }
 
-/// A thread that the C library does not know: no stack of its making, and its creator's thread pointer.
+/// A thread that is unknown to the C library: its stack is ours, and it has its creator's thread pointer.
 #[test]
 fn threads_of_a_raw_clone() {
     static USED_NS: AtomicU64 = AtomicU64::new(0);
     extern "C" fn body(_: *mut c_void) -> i32 {
-        // Nothing that needs thread-locals. CLOCK_THREAD_CPUTIME_ID is the kernel's own.
+        // The body must not use thread-local variables. CLOCK_THREAD_CPUTIME_ID is the kernel's own.
         USED_NS.store(burn_long().as_nanos() as u64, Ordering::SeqCst);
         0
     }
@@ -103,7 +104,7 @@ fn threads_of_a_raw_clone() {
     });
 }
 
-/// pthread_exit unwinds the stack by force up to the thread's entry, through no frame of ours.
+/// pthread_exit unwinds the stack up to the thread's entry. No frame of ours is on it.
 #[test]
 fn threads_that_leave_by_pthread_exit() {
     static CLEANED: AtomicU32 = AtomicU32::new(0);
@@ -113,7 +114,7 @@ fn threads_that_leave_by_pthread_exit() {
         }
         CLEANED.fetch_add(1, Ordering::SeqCst);
         burn(LONG / 100);
-        // SAFETY: no frame with a destructor is left.
+        // SAFETY: no frame with a destructor is left on the stack.
         unsafe { pthread_exit(gettid() as usize as *mut c_void) }
     }
     each_clock(|kind| {
@@ -121,7 +122,7 @@ fn threads_that_leave_by_pthread_exit() {
         let session = start(&config(kind));
         let mut ended = Vec::new();
         for _ in 0..20 {
-            // SAFETY: the routine keeps to the C ABI; the thread is joined.
+            // SAFETY: the routine has the C ABI, and the thread is joined.
             unsafe {
                 let mut thread = 0;
                 let routine: extern "C" fn(*mut c_void) -> *mut c_void = mem::transmute(body as *const ());
@@ -141,12 +142,12 @@ fn threads_that_leave_by_pthread_exit() {
     });
 }
 
-/// The start routine's caller is who it would be without a session.
+/// The caller of the start routine is the same with and without a session.
 #[test]
 fn start_routines_are_called_by_the_c_library() {
     extern "C" fn body(_: *mut c_void) -> *mut c_void {
         let mut addresses = [ptr::null_mut(); 32];
-        // SAFETY: the array has room for that many.
+        // SAFETY: the array has room for 32 addresses, as passed.
         let count = unsafe { backtrace(addresses.as_mut_ptr(), 32) };
         let symbols: Vec<_> = addresses[..count as usize].iter().map(|pc| *pc as usize).collect();
         Box::into_raw(Box::new(symbols)).cast()
@@ -155,7 +156,7 @@ fn start_routines_are_called_by_the_c_library() {
         fn backtrace(buffer: *mut *mut c_void, size: i32) -> i32;
     }
     fn frames() -> Vec<usize> {
-        // SAFETY: the thread is joined and returns a boxed vector.
+        // SAFETY: the thread is joined, and its result is a leaked box of a vector.
         unsafe {
             let mut thread = 0;
             let made = libc::pthread_create(&raw mut thread, ptr::null(), body, ptr::null_mut());
@@ -187,7 +188,8 @@ fn thousands_of_threads_at_once() {
                 thread::Builder::new()
                     .stack_size(64 << 10)
                     .spawn(move || {
-                        // Once when all have armed themselves, and once more to go.
+                        // The first wait ends when all threads have armed themselves, the second lets them
+                        // continue.
                         barrier.wait();
                         barrier.wait();
                         burn(Duration::from_millis(1));
@@ -210,7 +212,7 @@ fn thousands_of_threads_at_once() {
         println!("{}: {measured:?} estate {} us", kind.name(), cpu::estate_ns() / 1000);
         session.stop();
         assert_eq!(thread_records::thread_count(), 0);
-        // What they use while they arm themselves is sampled in part before the sums begin.
+        // The CPU time for arming is partly sampled before the sums begin.
         assert_within(10.0, kind, "thousands of threads", || measured);
     });
 }
@@ -233,7 +235,7 @@ fn threads_of_the_profiler_are_not_sampled_nor_are_their_children() {
     });
 }
 
-/// What JVMTI's callbacks tell, and what a record says of a thread.
+/// The data from JVMTI's callbacks, and the contents of a thread's record.
 #[test]
 fn records_describe_their_threads() {
     let _guard = serially();

@@ -1,4 +1,5 @@
-//! Getting the kernel ready for perf events before a session starts. A process of its own: its descriptors are counted.
+//! Prepares the kernel for perf events before a session starts. The test is a process of its own, because it
+//! counts its descriptors.
 
 use std::fs;
 use std::thread;
@@ -33,7 +34,7 @@ fn a_warm_up_opens_an_event_where_one_may_be_used_and_leaves_nothing() {
             warming.join().unwrap();
         }
         assert_eq!(perf_events(), 0, "{choice:?}");
-        // The kernel may take a moment longer than the C library to end it.
+        // The kernel may end the thread a moment later than the C library.
         while is_warming() {
             thread::sleep(Duration::from_millis(1));
         }

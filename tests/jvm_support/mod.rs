@@ -1,7 +1,7 @@
-//! Real JVMs inside a test's own process.
+//! Real JVMs in a test's own process.
 //!
-//! A process can hold one JVM in its life, so each test starts its own binary again for each JDK, with one
-//! ignored test as the child.
+//! A process can create only one JVM in its life. So each test runs its own binary again for each JDK, with
+//! one ignored test as the child.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
@@ -27,18 +27,19 @@ use otlpprof::signal::safe_load::ProcessMemory;
 
 pub(crate) use jdk_support::{java_builds, libjvm};
 
-/// In a child's environment: the libjvm.so that it loads.
+/// Environment variable of a child: the path of the libjvm.so to load.
 const LIBJVM: &str = "OTLPPROF_TEST_LIBJVM";
-/// In a child's environment: options of the JVM, separated by spaces.
+/// Environment variable of a child: the options of the JVM, separated by spaces.
 const OPTIONS: &str = "OTLPPROF_TEST_JVM_OPTIONS";
 
-/// What the JVM's callback collects.
+/// The stubs that the JVM's callback reports.
 pub(crate) static STUBS: StubTable = StubTable::new();
 
-/// Runs this binary's ignored test `child` once for each build of a JDK, with a JVM of these options to come.
+/// Runs this binary's ignored test `child` once for each JDK build, in a process whose JVM gets these
+/// options.
 ///
 /// # Panics
-/// If any of them fails; it shows what the child wrote.
+/// If the test fails on any build; the message contains the child's output.
 pub(crate) fn for_each_jdk(child: &str, options: &str) {
     let mut failed = Vec::new();
     for home in java_builds() {
@@ -49,7 +50,7 @@ pub(crate) fn for_each_jdk(child: &str, options: &str) {
             .output()
             .unwrap();
         let stdout = String::from_utf8_lossy(&output.stdout);
-        // A filter that matches nothing would pass too.
+        // A filter without any match would succeed too.
         if !output.status.success() || !stdout.contains("1 passed") {
             let stderr = String::from_utf8_lossy(&output.stderr);
             failed.push(format!("{} {options}: {}\n{stdout}\n{stderr}", home.display(), output.status));
@@ -60,7 +61,7 @@ pub(crate) fn for_each_jdk(child: &str, options: &str) {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// The JVM of a child, and what the agent would have of it.
+/// The JVM of a child, with the interfaces that the agent would have.
 pub(crate) struct TestJvm {
     pub(crate) vm: *mut JavaVM,
     pub(crate) env: *mut JNIEnv,
@@ -68,7 +69,7 @@ pub(crate) struct TestJvm {
 }
 
 impl TestJvm {
-    /// Creates the JVM that the parent chose, with the Java test programs on its class path.
+    /// Creates the JVM that the parent selected, with the Java test programs on its class path.
     pub(crate) fn create() -> Self {
         let libjvm = std::env::var_os(LIBJVM).expect("a parent sets it");
         let classes = env!("OTLPPROF_TEST_CLASSES");
@@ -79,18 +80,18 @@ impl TestJvm {
             .map(|option| CString::new(option).unwrap())
             .collect();
         let (vm, env) = create_java_vm(&libjvm, &texts);
-        // Over HotSpot's own handlers, as the agent's is.
+        // Installed over HotSpot's own handlers, like the agent's handler.
         fault::install().unwrap();
         // SAFETY: the JVM was created above and is never destroyed.
         let jvmti = unsafe { Jvmti::new(vm) }.unwrap();
         Self { vm, env, jvmti }
     }
 
-    /// Collects all stubs into [`STUBS`].
+    /// Collects all stubs in [`STUBS`].
     pub(crate) fn replay_stubs(&self) {
         let callbacks =
             EventCallbacks { dynamic_code_generated: Some(on_dynamic_code), ..Default::default() };
-        // SAFETY: the callback does not unwind and is valid for ever.
+        // SAFETY: the callback is a static function that does not unwind.
         unsafe { self.jvmti.set_event_callbacks(&callbacks) }.unwrap();
         StubTable::replay(self.jvmti).unwrap();
     }
@@ -100,14 +101,14 @@ impl TestJvm {
         self.vm_structs_by(&ProcessMemory)
     }
 
-    /// The same, read through another memory.
+    /// libjvm's description of itself, read through another memory.
     pub(crate) fn vm_structs_by(&self, memory: &dyn Memory) -> VmStructs {
         VmStructs::read(memory, |name| self.symbol(name)).unwrap()
     }
 
     /// The address of one of libjvm's exported variables.
     pub(crate) fn symbol(&self, name: &str) -> Option<u64> {
-        // SAFETY: the JVM lives.
+        // SAFETY: the JVM is never destroyed.
         unsafe { Libjvm::of(self.vm) }.unwrap().symbol(name)
     }
 
@@ -116,11 +117,11 @@ impl TestJvm {
         self.replay_stubs();
         let structs = self.vm_structs();
         let layout = layout::build(&structs, &ProcessMemory, &STUBS).unwrap();
-        // SAFETY: the environment is this thread's.
+        // SAFETY: `self.env` belongs to this thread.
         let continuation =
             unsafe { layout::frozen_frames(self.env, &structs, &ProcessMemory, &STUBS, &layout) };
         let mut layout = VmLayout { continuation: continuation.unwrap(), ..layout };
-        // SAFETY: as above.
+        // SAFETY: `self.env` belongs to this thread.
         let mounted = unsafe { layout::mounted_thread(self.env, &structs, &ProcessMemory, &layout) }.unwrap();
         if let Some(continuation) = &mut layout.continuation {
             continuation.mounted = mounted;
@@ -135,7 +136,7 @@ unsafe extern "system" fn on_dynamic_code(
     address: *const c_void,
     length: jint,
 ) {
-    // SAFETY: JVMTI passes a C string.
+    // SAFETY: JVMTI passes `name` as a C string that is valid during the callback.
     unsafe { STUBS.insert_event(name, address, length) };
 }
 
@@ -154,7 +155,7 @@ fn create_java_vm(libjvm: &OsStr, options: &[CString]) -> (*mut JavaVM, *mut JNI
         ignoreUnrecognized: false,
     };
     let (mut vm, mut env) = (null_mut(), null_mut());
-    // SAFETY: libjvm exports the function with that type; all parameters live through the call.
+    // SAFETY: libjvm exports the function with this type, and all arguments live until the call returns.
     unsafe {
         let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL);
         assert!(!handle.is_null(), "cannot load {libjvm:?}");

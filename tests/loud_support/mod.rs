@@ -1,14 +1,14 @@
-//! Says what is not tested.
+//! Reports tests that cannot run on this machine.
 
 use std::io::{self, Write};
 
-/// Says loudly what is not tested here and why.
+/// Reports on standard error that something is not tested here, and the reason.
 ///
 /// # Panics
-/// If `CI` is set, where everything is to be tested.
+/// If `CI` is set, where everything must be tested.
 pub(crate) fn not_tested(what: &str) {
     assert!(std::env::var_os("CI").is_none(), "not tested, and CI is set: {what}");
-    // libtest keeps back what the print macros write in a test that passes, and that alone. With one write, lines of
-    // tests that run side by side do not mix.
+    // libtest suppresses the output of the print macros in a test that passes, but not direct writes. A
+    // single write keeps the lines of concurrent tests apart.
     let _ = io::stderr().write_all(format!("\n*** NOT TESTED: {what} ***\n").as_bytes());
 }

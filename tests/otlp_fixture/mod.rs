@@ -1,4 +1,4 @@
-//! A message that breaks no rule, for tests to read, print and break.
+//! A message that breaks no rule, for tests to read, print and modify.
 
 #![allow(dead_code, reason = "each test uses its part")]
 
@@ -12,12 +12,12 @@ pub(crate) const DURATION: u64 = 10_000_000_000;
 /// The build-id of the fixture's native object.
 pub(crate) const BUILD_ID: &str = "0123456789abcdef0123456789abcdef01234567";
 
-/// A dictionary that grows as things are named.
+/// A dictionary that grows as entries are added.
 #[derive(Debug)]
 pub(crate) struct Dictionary(pub(crate) ProfilesDictionary);
 
 impl Dictionary {
-    /// Tables of their zero values.
+    /// Tables that contain only their zero values.
     pub(crate) fn new() -> Self {
         Self(ProfilesDictionary {
             mapping_table: vec![Mapping::default()],
@@ -54,7 +54,7 @@ impl Dictionary {
         intern(&mut self.0.function_table, function)
     }
 
-    /// A frame of a function, of any type.
+    /// A frame of a function, with any frame type.
     pub(crate) fn frame(&mut self, frame_type: &str, name: &str, filename: &str, line: i64) -> i32 {
         let line = Line { function_index: self.function(name, filename), line, column: 0 };
         let attribute_indices = vec![self.text("profile.frame.type", frame_type)];
@@ -82,7 +82,7 @@ impl Dictionary {
         intern(&mut self.0.mapping_table, mapping)
     }
 
-    /// A frame that is to be symbolized elsewhere.
+    /// A frame without a function, which a backend has to symbolize.
     pub(crate) fn remote(&mut self, mapping_index: i32, address: u64) -> i32 {
         let native = self.text("profile.frame.type", "native");
         let text = self.text("otlpprof.frame.remote", &format!("{BUILD_ID}.<remote>({address:#x})"));
@@ -105,14 +105,14 @@ fn intern<T: PartialEq>(table: &mut Vec<T>, entry: T) -> i32 {
     i32::try_from(index).unwrap()
 }
 
-/// An attribute written out.
+/// An inline attribute.
 pub(crate) fn inline(key: &str, value: &str) -> KeyValue {
     let value = Some(AnyValue { value: Some(Value::StringValue(value.into())) });
     KeyValue { key: key.into(), value, key_strindex: 0 }
 }
 
-/// Two profiles of one process: CPU samples with values (30 in native code, 12 in Java), and wall-clock samples
-/// with timestamps.
+/// Two profiles of one process: CPU samples with values (30 in native code, 12 in Java), and wall-clock
+/// samples with timestamps.
 pub(crate) fn valid() -> ProfilesData {
     let mut tables = Dictionary::new();
     let library = tables.mapping("/opt/app/libburn.so");
@@ -201,13 +201,13 @@ pub(crate) fn valid() -> ProfilesData {
     }
 }
 
-/// The message behind its length.
+/// The message with its length prefix.
 pub(crate) fn framed(data: &ProfilesData) -> Vec<u8> {
     let message = data.encode_to_vec();
     [&u32::try_from(message.len()).unwrap().to_be_bytes()[..], &message].concat()
 }
 
-/// A protobuf field: key, length, payload.
+/// A length-delimited protobuf field: key, length, payload.
 pub(crate) fn field(number: u8, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![number << 3 | 2];
     prost::encoding::encode_varint(payload.len() as u64, &mut bytes);

@@ -1,4 +1,4 @@
-//! Random batches: few distinct values, so that they meet often.
+//! Random batches with few distinct values, so that equal values are frequent.
 
 use otlpprof::core::address::{ElfVaddr, FileOffset};
 use otlpprof::core::build_id::BuildId;
@@ -11,14 +11,14 @@ use proptest::prelude::*;
 pub(crate) const START: u64 = 1_700_000_000_000_000_000;
 pub(crate) const DURATION: u64 = 10_000_000_000;
 
-/// One call of `Profile::add`, as small numbers.
+/// The arguments of one call of `Profile::add`, as small numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Addition {
     pub(crate) frames: Vec<u8>,
     pub(crate) attributes: Vec<u8>,
     pub(crate) link: u8,
     pub(crate) value: i64,
-    /// From the window's start.
+    /// The time since the window's start, in nanoseconds.
     pub(crate) at: Option<u64>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn profile_specs() -> impl Strategy<Value = Vec<ProfileSpec>> {
 }
 
 fn profile_spec() -> impl Strategy<Value = ProfileSpec> {
-    // Times for all additions, or for some; values that are counts, or any.
+    // Either all additions have times or only some; and values are either counts or arbitrary.
     (any::<bool>(), any::<bool>()).prop_flat_map(|(timed, counting)| {
         let at =
             if timed { (0..DURATION).prop_map(Some).boxed() } else { prop::option::of(0..DURATION).boxed() };
@@ -57,7 +57,7 @@ pub(crate) fn batch(specs: &[ProfileSpec]) -> Batch {
     batch.resource.set("process.pid", 7);
     batch.resource.set("ratio", 0.5);
     batch.resource.set("flag", false);
-    // Values that no sample refers to must not be written.
+    // Values to which no sample refers must not be written.
     batch.tables.string_attribute("orphan.key", "orphan value");
     batch.tables.named_function("orphan.function");
     for spec in specs {
@@ -87,7 +87,7 @@ fn attribute_set(tables: &mut Tables, numbers: &[u8]) -> otlpprof::model::Attrib
 
 fn attribute(tables: &mut Tables, number: u8) -> AttributeId {
     let key = ["class", "age", "é", "", ProfileType::KEY, FrameType::KEY][usize::from(number / 4)];
-    // The conventions' own keys have strings.
+    // The keys of the conventions have string values.
     let kind = if number < 16 { number % 4 } else { 0 };
     match kind {
         0 => tables.string_attribute(key, ["jvm", "", "thread.name"][usize::from(number / 4) % 3]),
@@ -121,14 +121,14 @@ fn mapping(tables: &mut Tables, number: u8) -> MappingId {
 fn frame(tables: &mut Tables, number: u8) -> FrameId {
     let small = number / 8 % 4;
     let address = ElfVaddr(0x1000 + u64::from(number / 32));
-    // Few names: frames of different kinds become equal where their kinds are written alike.
+    // There are few names, so that frames of different kinds become equal if both are written alike.
     let named = tables.named_function(["a", "b", "", "00ab"][usize::from(small)]);
     let frame = match number % 8 {
         0 | 1 => {
             let method = JavaMethod {
                 class: "com/example/A$B",
                 method: ["a", "b", "<init>", "c"][usize::from(small)],
-                // Some are overloaded.
+                // Some methods are overloaded.
                 descriptor: if number < 192 { "()V" } else { "(I)V" },
                 normalise: true,
             };

@@ -1,11 +1,11 @@
-//! What OTLP/JSON must be for a message, built from the independent implementation's structures.
+//! The expected OTLP/JSON of a message, built from the structures of the independent implementation.
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 use opentelemetry_proto::tonic::profiles::v1development as otlp;
 use serde_json::{Map, Value, json};
 
-/// The document. Profile ids are left out: they differ with every encoding.
+/// The document without profile ids, which differ with every encoding.
 pub(crate) fn of(message: &otlp::ProfilesData) -> Value {
     let dictionary = message.dictionary.as_ref().unwrap();
     let resource_profiles = message.resource_profiles.iter().map(|r| {
@@ -41,7 +41,8 @@ pub(crate) fn of(message: &otlp::ProfilesData) -> Value {
     })
 }
 
-/// An object without its default values, which the mapping of proto3 leaves out. Messages stay.
+/// An object without members that have their default value, which proto3's mapping omits. Empty messages are
+/// kept.
 fn present<const N: usize>(members: [(&str, Value); N]) -> Value {
     let is_default = |value: &Value| match value {
         Value::Null => true,

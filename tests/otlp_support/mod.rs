@@ -1,4 +1,4 @@
-//! What the tests of the OTLP writer share: batches of every kind, and three independent views of a message.
+//! Support for the tests of the OTLP writer: random batches, and three independent views of a message.
 
 pub(crate) mod batches;
 pub(crate) mod json_view;
@@ -8,7 +8,7 @@ pub(crate) mod rules;
 use opentelemetry_proto::tonic::profiles::v1development::ProfilesData;
 use prost::Message;
 
-/// The message as an independent implementation reads it.
+/// The message as the independent implementation decodes it.
 pub(crate) fn decode(bytes: &[u8]) -> ProfilesData {
     ProfilesData::decode(bytes).expect("the message is valid protobuf")
 }

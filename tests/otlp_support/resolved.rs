@@ -1,4 +1,4 @@
-//! Samples with every reference followed, so that messages and batches can be compared by what they say.
+//! Samples with all references resolved, so that messages and batches can be compared by content.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +14,10 @@ type Attributes = BTreeMap<String, (String, String)>;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ResolvedFrame {
-    /// Start, limit, file offset, filename, attributes.
+    /// The start, limit, file offset, file name and attributes.
     mapping: Option<(u64, u64, u64, String, Attributes)>,
     address: u64,
-    /// Name, system name, filename, start line, line.
+    /// The name, system name, file name, start line, and line.
     line: Option<(String, String, String, i64, i64)>,
     attributes: Attributes,
 }
@@ -30,14 +30,14 @@ pub(crate) struct ResolvedIdentity {
 }
 
 impl ResolvedIdentity {
-    /// The same without system names, which depend on what else is in the message.
+    /// The identity without system names, which depend on the other functions in the message.
     pub(crate) fn without_system_names(mut self) -> Self {
         self.stack.iter_mut().flat_map(|frame| &mut frame.line).for_each(|line| line.1.clear());
         self
     }
 }
 
-/// Values and times of one sample, paired where there are both.
+/// The values and times of one sample, paired if both are present.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResolvedSample {
     pub(crate) values: Vec<i64>,
@@ -45,7 +45,7 @@ pub(crate) struct ResolvedSample {
 }
 
 impl ResolvedSample {
-    /// What the sample adds to a total: times alone count one each.
+    /// The amount that the sample adds to a total. In a sample without values each time counts one.
     pub(crate) fn total(&self) -> i64 {
         if self.values.is_empty() {
             self.times.len() as i64
@@ -57,14 +57,14 @@ impl ResolvedSample {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ResolvedProfile {
-    /// Sample type, its unit, period type, its unit.
+    /// The sample type and its unit, the period type and its unit.
     pub(crate) types: [String; 4],
     pub(crate) period: i64,
     pub(crate) attributes: Attributes,
     pub(crate) samples: BTreeMap<ResolvedIdentity, ResolvedSample>,
 }
 
-/// The profiles of a message. Panics on any index out of range and on two samples of one identity.
+/// The profiles of a message. Panics if an index is out of range, or if two samples have one identity.
 pub(crate) fn of_message(message: &otlp::ProfilesData) -> Vec<ResolvedProfile> {
     let dictionary = message.dictionary.as_ref().unwrap();
     let view = MessageView(dictionary);
@@ -155,13 +155,14 @@ impl MessageView<'_> {
     }
 }
 
-/// What a message of this batch must say, without the distribution of values and times: a total each.
+/// The expected profiles of a message of this batch, with a total for each sample instead of its values and
+/// times.
 pub(crate) fn of_batch(batch: &Batch, native_frames: NativeFrames) -> Vec<ResolvedProfile> {
     let view = BatchView(&batch.tables, native_frames, overloaded(batch));
     batch.profiles.iter().filter(|profile| !profile.is_empty()).map(|profile| view.profile(profile)).collect()
 }
 
-/// The names for which functions in the batch's samples have several system names.
+/// The names of functions in the batch's samples that have several system names.
 fn overloaded(batch: &Batch) -> BTreeSet<StringId> {
     let mut system_names = BTreeMap::<StringId, BTreeSet<StringId>>::new();
     for sample in batch.profiles.iter().flat_map(Profile::samples) {
@@ -310,7 +311,7 @@ impl BatchView<'_> {
     }
 }
 
-/// The same with a total in place of every sample's values and times.
+/// The profiles with a total for each sample instead of its values and times.
 pub(crate) fn totals(profiles: &[ResolvedProfile]) -> Vec<ResolvedProfile> {
     let mut profiles = profiles.to_vec();
     for sample in profiles.iter_mut().flat_map(|profile| profile.samples.values_mut()) {

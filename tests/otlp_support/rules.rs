@@ -1,4 +1,4 @@
-//! The rules of the format that following references does not check.
+//! The rules of the format that resolving references does not check.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -106,7 +106,7 @@ fn assert_profile(dictionary: &otlp::ProfilesDictionary, profile: &otlp::Profile
     }
 }
 
-/// The entries that something refers to.
+/// The entries to which something refers.
 #[derive(Default)]
 struct Used {
     strings: BTreeSet<i32>,

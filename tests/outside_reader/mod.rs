@@ -1,5 +1,5 @@
-//! A reader of OpenTelemetry's process context (OTEP 4719) and thread context (OTEP 4947) of another process, by what the
-//! specifications say alone: nothing of this project is used but what reads ELF files.
+//! Reads OpenTelemetry's process context (OTEP 4719) and thread contexts (OTEP 4947) of another process,
+//! written from the specifications alone. It uses no code of this project; a library reads the ELF files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value::Value};
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message;
 
-/// A mapping of the process.
+/// A mapping in the process's address space.
 struct Mapping {
     start: u64,
     file_offset: u64,
@@ -29,12 +29,12 @@ fn mappings(pid: u32) -> Vec<Mapping> {
     text.lines().filter_map(mapping).collect()
 }
 
-/// Memory of the process; `None` where it has none.
+/// Reads memory of the process; `None` if it is not mapped.
 fn read(pid: u32, address: u64, bytes: usize) -> Option<Vec<u8>> {
     let mut read = vec![0; bytes];
     let local = libc::iovec { iov_base: read.as_mut_ptr().cast(), iov_len: bytes };
     let remote = libc::iovec { iov_base: std::ptr::without_provenance_mut(address as usize), iov_len: bytes };
-    // SAFETY: the kernel writes the bytes of `read`, or fails.
+    // SAFETY: the kernel writes at most `bytes` bytes to `read`, which is that long, or fails.
     let count =
         unsafe { libc::process_vm_readv(pid.cast_signed(), &raw const local, 1, &raw const remote, 1, 0) };
     (count == bytes as isize).then_some(read)
@@ -53,10 +53,10 @@ struct Payload {
     attributes: Vec<KeyValue>,
 }
 
-/// What a process says of itself.
+/// The process context that a process publishes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ProcessContext {
-    /// The name that the mapping has.
+    /// The name of the mapping.
     pub(crate) mapping: String,
     pub(crate) published_at_ns: u64,
     pub(crate) resource: BTreeMap<String, Value>,
@@ -66,7 +66,7 @@ pub(crate) struct ProcessContext {
     pub(crate) names: Vec<String>,
 }
 
-/// The process contexts of a process, of which there should be one at most.
+/// The process contexts of a process. There should be at most one.
 pub(crate) fn process_contexts(pid: u32) -> Vec<ProcessContext> {
     let names = ["[anon_shmem:OTEL_CTX]", "[anon:OTEL_CTX]", "/memfd:OTEL_CTX"];
     let is_one = |mapping: &&Mapping| names.iter().any(|name| mapping.name.starts_with(name));
@@ -94,7 +94,7 @@ fn process_context(pid: u32, mapping: &Mapping) -> Option<ProcessContext> {
         };
         let schema = attributes.get("threadlocal.schema_version").map(text);
         let names = match attributes.get("threadlocal.attribute_key_map") {
-            // Who publishes no threads' contexts has no names for them.
+            // A process that publishes no thread contexts publishes no names for them.
             None if schema.is_none() => Vec::new(),
             Some(Value::ArrayValue(array)) => {
                 array.values.iter().map(|name| text(name.value.as_ref().unwrap())).collect()
@@ -117,12 +117,12 @@ fn process_context(pid: u32, mapping: &Mapping) -> Option<ProcessContext> {
     }
 }
 
-/// Where the variable is in a thread.
+/// The location of the variable in a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Variable {
-    /// At this distance from the thread's pointer.
+    /// At this offset from the thread pointer.
     Static(i64),
-    /// In this module's area, at this distance.
+    /// In the thread's area for this module, at this offset.
     Dynamic { module: u64, offset: u64 },
 }
 
@@ -132,18 +132,18 @@ pub(crate) struct ThreadContext {
     pub(crate) trace_id: [u64; 2],
     pub(crate) span_id: u64,
     pub(crate) flags: u8,
-    /// By the keys' numbers.
+    /// The values, by the numbers of their keys.
     pub(crate) attributes: BTreeMap<u8, String>,
 }
 
-/// A process whose threads can be looked at.
+/// A process whose thread contexts can be read.
 pub(crate) struct OutsideReader {
     pid: u32,
     variable: Variable,
 }
 
 impl OutsideReader {
-    /// `None` if no object of the process has the variable.
+    /// A reader for this process; `None` if none of its objects has the variable.
     pub(crate) fn of(pid: u32) -> Option<Self> {
         let mappings = mappings(pid);
         let files =
@@ -151,7 +151,8 @@ impl OutsideReader {
         files.into_iter().find_map(|file| {
             let descriptor = file.start + descriptor_of(&file_of(pid, &file.name))?;
             let argument = read_u64(pid, descriptor + 8)?.cast_signed();
-            // Distances are small numbers, and addresses are not (ELF Handling For Thread-Local Storage, descriptors).
+            // Offsets are small numbers, and addresses are not (ELF Handling For Thread-Local Storage,
+            // descriptors).
             let variable = if argument.abs() < 1 << 24 {
                 Variable::Static(argument)
             } else {
@@ -163,19 +164,20 @@ impl OutsideReader {
         })
     }
 
-    /// The kernel's ids of the threads.
+    /// The kernel's ids of the process's threads.
     pub(crate) fn threads(&self) -> Vec<i32> {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.pid)).into_iter().flatten().flatten();
         tasks.filter_map(|task| task.file_name().to_str()?.parse().ok()).collect()
     }
 
-    /// Stops a thread and reads its context. `None` for a thread that has none, is in the middle of a change, or is no longer
-    /// there.
+    /// Stops a thread and reads its context. `None` if the thread has no context, is changing it, or has
+    /// ended.
     pub(crate) fn context_of(&self, os_tid: i32) -> Option<ThreadContext> {
         self.look_at(os_tid, |context| context)?
     }
 
-    /// Stops a thread, reads its context, and has somebody look at it before the thread goes on. `None` if it is no longer there.
+    /// Stops a thread, reads its context, and calls `look` with it before the thread continues. `None` if the
+    /// thread has ended.
     pub(crate) fn look_at<T>(&self, os_tid: i32, look: impl FnOnce(Option<ThreadContext>) -> T) -> Option<T> {
         let stopped = Stopped::stop(os_tid)?;
         Some(look(self.context_of_stopped(&stopped)))
@@ -207,14 +209,15 @@ impl OutsideReader {
         match self.variable {
             Variable::Static(distance) => read_u64(self.pid, thread_pointer.wrapping_add_signed(distance)),
             Variable::Dynamic { module, offset } => {
-                // glibc: the vector of modules, whose first element tells how many there are (`dtv_t`, sysdeps/*/nptl/tls.h).
+                // glibc: a vector of modules, whose first element is the number of modules (`dtv_t`,
+                // sysdeps/*/nptl/tls.h).
                 let at = if cfg!(target_arch = "x86_64") { 8 } else { 0 };
                 let vector = read_u64(self.pid, thread_pointer + at)?;
                 if module > read_u64(self.pid, vector - 16)? {
                     return Some(0);
                 }
                 match read_u64(self.pid, vector + 16 * module)? {
-                    // Nothing has touched it in this thread.
+                    // The thread has not accessed the variable yet.
                     u64::MAX | 0 => Some(0),
                     area => read_u64(self.pid, area + offset),
                 }
@@ -234,16 +237,17 @@ fn attributes(mut bytes: &[u8]) -> BTreeMap<u8, String> {
     attributes
 }
 
-/// The file as the process has it, whatever has become of its name.
+/// A path of the file that the process has mapped, also if the process sees another root directory.
 fn file_of(pid: u32, name: &str) -> PathBuf {
     let path = Path::new(name);
     if path.is_file() { path.to_owned() } else { format!("/proc/{pid}/root{name}").into() }
 }
 
-/// Where the descriptor of the variable is in an object: an ELF virtual address. `None` if it does not define the variable.
+/// The ELF virtual address of the variable's descriptor in an object; `None` if the object does not define
+/// the variable.
 ///
 /// # Panics
-/// If it does, and not as the specification wants.
+/// If the object defines the variable differently from the specification.
 fn descriptor_of(file: &Path) -> Option<u64> {
     const NAME: &str = "otel_thread_ctx_v1";
     let bytes = fs::read(file).ok()?;
@@ -260,19 +264,19 @@ fn descriptor_of(file: &Path) -> Option<u64> {
     Some(relocation.expect("the variable's TLS descriptor").r_offset)
 }
 
-/// A thread of another process that does not run while this is there.
+/// A thread of another process that stays stopped until this value is dropped.
 struct Stopped {
     os_tid: i32,
-    /// A signal that it was about to get.
+    /// The signal that the thread was about to receive.
     signal: i32,
 }
 
 impl Stopped {
     fn stop(os_tid: i32) -> Option<Self> {
-        // SAFETY: the first two change no memory; waitpid writes this frame's variable.
+        // SAFETY: the ptrace calls access no memory of ours, and waitpid writes to `status`.
         unsafe {
             if libc::ptrace(libc::PTRACE_SEIZE, os_tid, 0, 0) != 0 {
-                // A thread that is just ending may not be attached to.
+                // Attaching to a thread that is just ending may be denied.
                 let error = io::Error::last_os_error();
                 let is_gone = [Some(libc::ESRCH), Some(libc::EPERM)].contains(&error.raw_os_error());
                 assert!(is_gone, "thread {os_tid}: {error}");
@@ -289,23 +293,23 @@ impl Stopped {
         }
     }
 
-    /// Where its C library keeps what is the thread's own.
+    /// The thread pointer, from which the C library addresses thread-local variables.
     #[cfg(target_arch = "x86_64")]
     fn thread_pointer(&self) -> Option<u64> {
-        // SAFETY: a structure of integers, for which zeros are a value.
+        // SAFETY: the structure consists of integers, so zeros are a valid value.
         let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
-        // SAFETY: the kernel writes the structure.
+        // SAFETY: the kernel writes to `registers`, which has the right type.
         let result = unsafe { libc::ptrace(libc::PTRACE_GETREGS, self.os_tid, 0, &raw mut registers) };
         (result == 0).then_some(registers.fs_base)
     }
 
-    /// See above.
+    /// The thread pointer, from which the C library addresses thread-local variables.
     #[cfg(target_arch = "aarch64")]
     fn thread_pointer(&self) -> Option<u64> {
         const NT_ARM_TLS: libc::c_int = 0x401;
         let mut register = 0_u64;
         let mut place = libc::iovec { iov_base: (&raw mut register).cast(), iov_len: 8 };
-        // SAFETY: the kernel writes the register.
+        // SAFETY: the kernel writes at most 8 bytes to `register`.
         let result = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, self.os_tid, NT_ARM_TLS, &raw mut place) };
         (result == 0).then_some(register)
     }
@@ -313,7 +317,7 @@ impl Stopped {
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        // SAFETY: no memory is changed.
+        // SAFETY: detaching accesses no memory of ours.
         unsafe { libc::ptrace(libc::PTRACE_DETACH, self.os_tid, 0, self.signal) };
     }
 }

@@ -1,5 +1,5 @@
-//! How much memory a test's work has at once: an allocator that keeps the peak. Every byte of a binary that has this module
-//! goes through it, and all its tests share one count: those that measure hold [`SERIAL`].
+//! Measures the peak of a test's memory with an allocator that counts. The allocator serves the whole test
+//! binary, and all its tests share one count. So tests that measure hold [`SERIAL`].
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,34 +20,36 @@ fn note(more: usize, less: usize) {
     IN_USE.fetch_sub(less, Ordering::Relaxed);
 }
 
-// SAFETY: the system's allocator, but for the count.
+// SAFETY: every method passes its arguments to the system's allocator unchanged. Counting does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size(), 0);
-        // SAFETY: the caller's contract is the same.
+        // SAFETY: the caller fulfils the contract of `GlobalAlloc::alloc`, which is also `System`'s.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         note(0, layout.size());
-        // SAFETY: as above.
+        // SAFETY: the caller fulfils the contract of `GlobalAlloc::dealloc`, and `memory` comes from
+        // `System`.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         note(size, layout.size());
-        // SAFETY: as above.
+        // SAFETY: the caller fulfils the contract of `GlobalAlloc::realloc`, and `memory` comes from
+        // `System`.
         unsafe { System.realloc(memory, layout, size) }
     }
 }
 
-/// Held while something is measured.
+/// The lock to hold while measuring.
 pub(crate) static SERIAL: Mutex<()> = Mutex::new(());
 
-/// Bytes of a mebibyte.
+/// One MiB in bytes.
 pub(crate) const MIB: usize = 1 << 20;
 
-/// The most bytes that `work` had at once, besides those that were there before.
+/// The most bytes that were allocated at once during `work`, beyond the bytes allocated before.
 pub(crate) fn peak_of<T>(work: impl FnOnce() -> T) -> (usize, T) {
     let before = IN_USE.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);

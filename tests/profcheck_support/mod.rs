@@ -1,5 +1,5 @@
-//! OpenTelemetry's own checker of profiles, where `PROFCHECK` names a built one. No registry serves it, so that it is
-//! not installed by the scripts, and nothing is missed without it.
+//! OpenTelemetry's own checker of profiles, if `PROFCHECK` names a built one. No package registry serves it,
+//! so the scripts do not install it, and its absence is not reported.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,17 +7,18 @@ use std::process::Command;
 use otlpprof::otlp::{Form, read};
 use prost::Message as _;
 
-/// Holds each message of a file, which is not compressed, to its rules.
+/// Checks each message of an uncompressed file with profcheck.
 ///
 /// # Panics
-/// If it breaks one, or if what `PROFCHECK` names cannot be run.
+/// If a message breaks a rule, or if the program that `PROFCHECK` names cannot run.
 pub(crate) fn assert_passes(label: &str, file: &[u8]) {
     let Some(profcheck) = std::env::var_os("PROFCHECK").map(PathBuf::from) else { return };
     let folder = tempfile::tempdir().unwrap();
     let plain = folder.path().join("message");
     for message in read::read(file) {
         let message = message.unwrap_or_else(|e| panic!("{label}: {e}"));
-        // It reads one message of plain protobuf: the bytes as they are, for what our reader overlooks.
+        // profcheck reads one plain protobuf message. Protobuf bytes are passed unchanged, so that it can
+        // find errors that our reader overlooks.
         let as_written = message.offset as usize..(message.offset + message.size) as usize;
         match message.form {
             Form::Json => std::fs::write(&plain, message.data.encode_to_vec()),

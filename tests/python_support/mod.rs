@@ -1,4 +1,4 @@
-//! OpenTelemetry's Python package as an oracle, through `scripts/python-oracle.sh`.
+//! OpenTelemetry's Python package as a reference, through `scripts/python-oracle.sh`.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
@@ -16,7 +16,7 @@ use otlpprof::otlp::read::read;
 use otlpprof::otlp::wire::Sample;
 use serde_json::{Value, json};
 
-/// Python, running for as long as this test binary: what it takes to start is spent once.
+/// A Python process that runs as long as this test binary, so that its start-up costs only once.
 struct Oracle {
     process: Child,
     paths: ChildStdin,
@@ -41,7 +41,7 @@ impl Oracle {
         Self { process, paths, answers }
     }
 
-    /// `None` if it has ended.
+    /// The answer for a file; `None` if Python has ended.
     fn ask(&mut self, file: &Path) -> Option<Value> {
         writeln!(self.paths, "{}", file.to_str().expect("a temporary path is UTF-8")).ok()?;
         let mut line = String::new();
@@ -50,10 +50,10 @@ impl Oracle {
     }
 }
 
-/// What it says of each file; `None` if it cannot be had here.
+/// The answer for each file; `None` if Python is not available.
 ///
 /// # Panics
-/// If it cannot read a file, or cannot be had where that is an error.
+/// If Python cannot read a file, or if it is not available in CI.
 pub(crate) fn oracle(files: &[impl AsRef<Path>]) -> Option<Vec<Value>> {
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     if let State::NotStarted = *state {
@@ -63,7 +63,7 @@ pub(crate) fn oracle(files: &[impl AsRef<Path>]) -> Option<Vec<Value>> {
     for file in files {
         let State::Running(oracle) = &mut *state else { return None };
         let Some(count) = oracle.ask(file.as_ref()) else {
-            // The script has said why on standard error.
+            // The script has written the reason to standard error.
             let ended = oracle.process.wait();
             *state = State::Missing;
             missing(&format!("it has ended: {ended:?}"));
@@ -79,10 +79,10 @@ fn missing(reason: &str) {
     not_tested(&format!("against Python's opentelemetry-proto: {reason}"));
 }
 
-/// Holds each file to be read by Python as it is by us.
+/// Checks that Python reads each file like our reader.
 ///
 /// # Panics
-/// If it is not.
+/// If the results differ.
 pub(crate) fn assert_read_alike(label: &str, files: &[impl AsRef<Path>]) {
     let Some(counts) = oracle(files) else { return };
     for (file, count) in files.iter().zip(counts) {
@@ -98,7 +98,7 @@ fn total(sample: &Sample) -> i64 {
     }
 }
 
-/// The same counts by our reader.
+/// The counts of a file, by our reader.
 pub(crate) fn ours(bytes: &[u8]) -> Value {
     let (mut messages, mut profiles, mut samples, mut sum) = (0, 0, 0, 0);
     for message in read(bytes) {

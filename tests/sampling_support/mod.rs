@@ -1,5 +1,5 @@
-//! What the tests of the CPU sampling engine share. They handle real signals and look at the whole process, so
-//! those of one binary run one after the other.
+//! Support for the tests of the CPU sampling engine. The tests handle real signals and examine the whole
+//! process, so the tests of one binary run one at a time.
 #![allow(dead_code, unreachable_pub, reason = "each test binary includes this and uses its part")]
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
@@ -23,23 +23,24 @@ pub use steal_support::{Measured, Verdict, measure};
 
 static SERIAL: Mutex<()> = Mutex::new(());
 
-/// Keeps other tests of the binary out.
+/// Waits until no other test of the binary runs, and excludes other tests until the guard is dropped.
 pub fn serially() -> MutexGuard<'static, ()> {
     SERIAL.lock()
 }
 
 pub const INTERVAL: Duration = Duration::from_millis(10);
 
-/// The periods that samples stood for, by thread id modulo the array's length, and of all threads.
+/// The periods that samples stood for: by thread id modulo the array's length; the next counter has the sum
+/// of all threads.
 static BY_THREAD: [AtomicU64; 1 << 16] = [const { AtomicU64::new(0) }; 1 << 16];
 static ALL: AtomicU64 = AtomicU64::new(0);
 
 unsafe fn count(record: &ThreadRecord, ucontext: *mut c_void, weight: u64) {
-    // Not asserted: a panic in a handler would abort, and say nothing.
+    // Not an assertion: a panic in a handler would abort without a message.
     let tid = record.os_tid.load(Ordering::Relaxed);
-    // SAFETY: gettid takes nothing and cannot fail.
+    // SAFETY: gettid has no preconditions and cannot fail.
     if ucontext.is_null() || weight == 0 || tid != unsafe { libc::gettid() } {
-        // SAFETY: abort ends the process, from anywhere.
+        // SAFETY: abort may be called anywhere; it ends the process.
         unsafe { libc::abort() };
     }
     BY_THREAD[tid as usize % BY_THREAD.len()].fetch_add(weight, Ordering::Relaxed);
@@ -50,7 +51,7 @@ pub fn config(kind: ClockKind) -> Config {
     Config { interval: INTERVAL, clock: ClockChoice::Only(kind), ..Config::default() }
 }
 
-/// Starts a session that counts, from 0.
+/// Starts a session that counts periods, beginning at 0.
 pub fn start(config: &Config) -> Session {
     BY_THREAD.iter().for_each(|periods| periods.store(0, Ordering::Relaxed));
     ALL.store(0, Ordering::Relaxed);
@@ -68,10 +69,10 @@ pub fn sampled_of(tid: i32) -> Duration {
     INTERVAL * u32::try_from(periods).unwrap()
 }
 
-/// The set of one signal.
+/// The set that contains one signal.
 pub fn set_of(signal: i32) -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
-    // SAFETY: sigemptyset initialises the set.
+    // SAFETY: sigemptyset initialises the set before it is read.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         libc::sigaddset(set.as_mut_ptr(), signal);
@@ -80,13 +81,13 @@ pub fn set_of(signal: i32) -> libc::sigset_t {
 }
 
 pub fn gettid() -> i32 {
-    // SAFETY: gettid takes nothing and cannot fail.
+    // SAFETY: gettid has no preconditions and cannot fail.
     unsafe { libc::gettid() }
 }
 
 fn clock(id: libc::clockid_t) -> Duration {
     let mut time = MaybeUninit::<libc::timespec>::uninit();
-    // SAFETY: the kernel writes one timespec; these clocks always exist.
+    // SAFETY: the kernel writes one timespec, and these clocks always exist.
     let time = unsafe {
         libc::clock_gettime(id, time.as_mut_ptr());
         time.assume_init()
@@ -98,7 +99,7 @@ pub fn thread_cpu() -> Duration {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// The process's CPU time, as getrusage has it.
+/// The process's CPU time, by getrusage.
 pub fn process_cpu() -> Duration {
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: the kernel writes one rusage.
@@ -110,8 +111,8 @@ pub fn process_cpu() -> Duration {
     duration(usage.ru_utime) + duration(usage.ru_stime)
 }
 
-/// Runs `body` in a thread that the C library does not know (no stack of its making, and its creator's thread
-/// pointer), waits for its end and returns its id.
+/// Runs `body` in a thread that is unknown to the C library: its stack is ours, and it has its creator's
+/// thread pointer. Waits for the thread's end and returns its id.
 pub fn in_raw_clone(body: extern "C" fn(*mut c_void) -> i32) -> i32 {
     let mut stack = vec![0_u128; 1 << 14];
     let flags = libc::CLONE_VM
@@ -120,7 +121,7 @@ pub fn in_raw_clone(body: extern "C" fn(*mut c_void) -> i32) -> i32 {
         | libc::CLONE_SIGHAND
         | libc::CLONE_THREAD
         | libc::CLONE_SYSVSEM;
-    // SAFETY: the stack outlives the thread, for whose end the loop waits.
+    // SAFETY: `stack` outlives the thread, because the loop below waits for the thread's end.
     let tid = unsafe {
         let top = stack.as_mut_ptr().add(stack.len());
         libc::clone(body, top.cast(), flags, std::ptr::null_mut())
@@ -132,7 +133,7 @@ pub fn in_raw_clone(body: extern "C" fn(*mut c_void) -> i32) -> i32 {
     tid
 }
 
-/// Computes until the thread has used so much CPU time from now on.
+/// Computes until the thread has used `time` more CPU time.
 pub fn burn(time: Duration) {
     let end = thread_cpu() + time;
     let mut x = 1_u64;
@@ -143,11 +144,11 @@ pub fn burn(time: Duration) {
     }
 }
 
-/// Computes until samples of the current thread stand for what it has used since its CPU clock showed `since`, but
-/// for less than two intervals, and returns what it has used. Gives up after half a minute.
+/// Computes until samples account for all but less than two intervals of the CPU time that the current thread
+/// has used since its CPU clock showed `since`. Returns the time used. Gives up after 30 seconds.
 ///
-/// A thread that competes for its CPU may come to meet no tick for a long time, and with it no clock that is bound to
-/// the tick; the poller may come late as well.
+/// A thread that competes for its CPU may not be running at a tick for a long time, and then clocks that are
+/// bound to the tick do not fire. The poller may be late as well.
 pub fn burn_until_made_up(since: Duration) -> Duration {
     let give_up = Instant::now() + Duration::from_secs(30);
     loop {
@@ -159,7 +160,7 @@ pub fn burn_until_made_up(since: Duration) -> Duration {
     }
 }
 
-/// Makes system calls until the thread has used so much CPU time from now on.
+/// Makes system calls until the thread has used `time` more CPU time.
 pub fn burn_in_kernel(time: Duration) {
     let zeroes = std::fs::File::open("/dev/zero").unwrap();
     let mut buffer = vec![0; 16 << 10];
@@ -171,7 +172,7 @@ pub fn burn_in_kernel(time: Duration) {
     }
 }
 
-/// Fails unless what a run of `scenario` gives is within `percent` of what was used; see [`measure`].
+/// Fails unless a run of `scenario` gives a sum within `percent` of the time used; see [`measure`].
 pub fn assert_within(percent: f64, kind: ClockKind, what: &str, mut scenario: impl FnMut() -> Measured) {
     let what = format!("{} {what}", kind.name());
     let mut last = None;
@@ -182,7 +183,7 @@ pub fn assert_within(percent: f64, kind: ClockKind, what: &str, mut scenario: im
     assert_eq!(verdict, Verdict::Holds, "{what}: {last:?} ({off:+.2} %)");
 }
 
-/// `count` threads, so many at once, each of which runs `body`.
+/// Runs `body` in `count` threads, `at_once` of them concurrently.
 pub fn in_threads(count: usize, at_once: usize, body: fn()) {
     for _ in 0..count / at_once {
         let threads: Vec<_> = (0..at_once).map(|_| thread::spawn(body)).collect();
@@ -190,8 +191,8 @@ pub fn in_threads(count: usize, at_once: usize, body: fn()) {
     }
 }
 
-/// Runs short threads whose samples stand for what ended ones left, or make up for what stood for too much, as those of
-/// a program that goes on do, until little is left: what is still in the estate is in no profile.
+/// Runs short threads, whose samples account for the time that ended threads left or correct a surplus, as in
+/// a program that continues. Ends when little is left, since the time in the estate is in no profile.
 pub fn run_heirs() {
     const MOST: usize = 500;
     for number in 0..MOST {
@@ -202,7 +203,7 @@ pub fn run_heirs() {
     }
 }
 
-/// Both kinds of clocks of a thread that this machine grants; says so if one is missing, and fails in CI.
+/// The clocks for threads that this machine grants. Reports a missing one, and fails in CI.
 pub fn thread_clocks() -> Vec<ClockKind> {
     let mut clocks = vec![ClockKind::Timer];
     let probe = cpu::start(&config(ClockKind::Perf), count);

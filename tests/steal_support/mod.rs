@@ -1,11 +1,12 @@
-//! Sums of samples against what the kernel counted, on machines whose host takes their CPUs away now and then. Perf
-//! events go on counting meanwhile, which the kernel's accounts do not have; timers are set by those accounts.
+//! Compares sums of samples with the kernel's accounts, on machines whose host sometimes steals CPU time.
+//! Perf events continue to count stolen time, which is not in the kernel's accounts. Timers follow these
+//! accounts.
 
 #![allow(dead_code, unreachable_pub, reason = "test binaries and other support modules include this")]
 
 use std::time::Duration;
 
-/// CPU time as samples have it, and as the kernel has it.
+/// CPU time by samples and by the kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
     pub sampled: Duration,
@@ -13,25 +14,25 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// By how much samples stand for too much, in parts of what was used; below 0, for too little.
+    /// The relative error of the samples: above 0 if they stand for too much time, below 0 for too little.
     pub fn error(&self) -> f64 {
         self.sampled.as_secs_f64() / self.used.as_secs_f64() - 1.0
     }
 }
 
-/// What a comparison came to.
+/// The result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Holds,
     Fails,
-    /// The host took so much that nothing can be said.
+    /// The host stole so much time that nothing can be concluded.
     Unknown,
 }
 
-/// The most stolen time, in parts of what was used, that excuses anything.
+/// The most stolen time, as a fraction of the time used, that can excuse a difference.
 const MOST_EXCUSED: f64 = 0.01;
 
-/// Judges a sum. Only what perf events count too much is excused, by what was stolen.
+/// Judges a sum. The only excuse is a surplus of perf events, up to the stolen time.
 pub fn judge(measured: Measured, stolen: Duration, by_perf_events: bool, tolerance: f64) -> Verdict {
     let error = measured.error();
     let stolen = stolen.as_secs_f64() / measured.used.as_secs_f64();
@@ -48,7 +49,7 @@ pub fn judge(measured: Measured, stolen: Duration, by_perf_events: bool, toleran
     }
 }
 
-/// Measures, some times where the host spoils it, and judges.
+/// Measures and judges, repeatedly if stolen time makes the result inconclusive.
 pub fn measure(
     by_perf_events: bool,
     tolerance: f64,
@@ -68,7 +69,7 @@ pub fn measure(
     Verdict::Unknown
 }
 
-/// The time taken from all CPUs since the machine started: the eighth number of /proc/stat's first line, in ticks of
+/// The time stolen from all CPUs since boot: the eighth number in the first line of /proc/stat, in ticks of
 /// 10 ms (proc_stat(5)).
 fn stolen_since_boot() -> Duration {
     let stat = std::fs::read_to_string("/proc/stat").unwrap();

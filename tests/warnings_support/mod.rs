@@ -20,13 +20,13 @@ impl log::Log for Warnings {
     fn flush(&self) {}
 }
 
-/// From now on they are kept.
+/// Collects warnings from now on.
 pub(crate) fn keep_warnings() {
     let _ = log::set_logger(&WARNINGS);
     log::set_max_level(log::LevelFilter::Warn);
 }
 
-/// Those with this text in them: other tests of the process log too.
+/// The warnings that contain this text. Other tests of the process log too.
 pub(crate) fn warnings_with(text: &str) -> Vec<String> {
     WARNINGS.0.lock().unwrap().iter().filter(|line| line.contains(text)).cloned().collect()
 }
