@@ -1,5 +1,6 @@
 //! The `fp` and `dwarf` walkers: native frames down to the first Java frame, and then the Java frames that
-//! AsyncGetCallTrace reports. Where it cannot be asked or fails, HotSpot's structures give the Java frames.
+//! AsyncGetCallTrace reports. If AsyncGetCallTrace cannot be asked or fails, HotSpot's structures give the
+//! Java frames.
 
 use super::blob::BlobKind;
 use super::vm::{End, From};

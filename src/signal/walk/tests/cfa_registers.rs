@@ -75,8 +75,7 @@ fn a_register_is_not_looked_for_through_frames_that_registers_lead_to() {
     let mut world = world(&BY_REGISTER, &BY_REGISTER);
     let register = LEAF_SP + u64::from(LEAF_BYTES) - 16;
     let frames = world.walk(LEAF_PC, LEAF_SP, 0, &[(REGISTER.into(), register)]);
-    // The leaf's own register is known. The middle frame uses the same register, whose value there is not
-    // found.
+    // The leaf's register is known. The middle frame's register has the same value, which does not lead on.
     assert_eq!(frames[..2], [(Native, LEAF_PC, 5), (Native, MIDDLE_PC - 1, 5)]);
     assert_eq!(frames.last().unwrap().0, Unwalkable);
 }

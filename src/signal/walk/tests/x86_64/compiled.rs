@@ -113,7 +113,7 @@ fn the_return_poll_and_its_stub_have_no_frame() {
 }
 
 /// A method that may touch the stack's reserved zone compares RSP before it polls.
-/// Regression: at the jump behind that comparison the frame was taken for still existing (`ReentrantLock`,
+/// Regression: at the jump behind that comparison the frame was treated as still present (`ReentrantLock`,
 /// JDK 21).
 #[test]
 fn the_check_of_the_reserved_zone_before_the_return_poll_has_no_frame() {
@@ -159,7 +159,7 @@ fn a_jump_that_unwinds_has_no_frame_and_one_within_the_method_has() {
 }
 
 /// Regression: behind `leave` a native method's wrapper checks for a pending exception, and in JDK 25 polls.
-/// Its frame was taken for still existing.
+/// Its frame was treated as still present.
 #[test]
 fn a_native_wrapper_behind_its_leave_has_no_frame() {
     // leave; test byte ptr [r15+0x28], 1; jz; mov r10, imm64; mov [r15+0x538], r10; jmp;
@@ -264,7 +264,7 @@ fn the_second_entry_of_enter_special_has_no_frame_yet() {
 
 /// JDK 11 polls by reading a page that is protected when threads are to stop: a page whose address the thread
 /// has, or with Shenandoah the VM's own page, near or far.
-/// Regression: at a poll of the VM's own page the frame was taken for still existing. This broke half a
+/// Regression: at a poll of the VM's own page the frame was treated as still present. This broke half a
 /// percent of the samples of a program that allocates.
 #[test]
 fn the_return_poll_of_11_has_no_frame() {

@@ -216,8 +216,8 @@ fn a_c_function_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
     }
 }
 
-/// Regression: while an exception's handler was looked up, the frame that the exception had removed was taken
-/// for still existing.
+/// Regression: while an exception's handler was looked up, the frame that the exception had removed was
+/// treated as still present.
 #[test]
 fn a_removed_interpreter_frame_leads_to_the_frame_that_is_to_handle_the_exception() {
     const RETURN: u64 = INTERPRETER.start + 0x700;

@@ -37,8 +37,8 @@ fn a_stub_with_a_frame_of_its_own_or_without_leads_to_the_caller() {
     }
 }
 
-/// Regression: with -Xcheck:jni, wrappers of native methods call a stub behind each call that checks SSE's
-/// control register. The stub's copy of that register was taken for the return address.
+/// Regression: with -Xcheck:jni, the wrapper of a native method checks SSE's control register by a stub after
+/// each call. The stub's copy of that register was taken for the return address.
 #[test]
 fn a_leaf_stub_that_native_code_has_called_is_left_by_what_it_has_pushed() {
     // The control register in the lower half of a word, whose upper half has its old content.
