@@ -1,38 +1,39 @@
-//! Where to upload to.
+//! The URLs that messages are uploaded to.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ureq::http::Uri;
 use ureq::http::uri::Authority;
 
-/// The path that OTLP/HTTP gives profiles.
+/// The path of profiles in OTLP/HTTP.
 pub const PROFILES_PATH: &str = "/v1development/profiles";
 
-/// A URL that is no endpoint: what is wrong with it, and what to write instead, in one line.
+/// A URL that is not an endpoint. One line says what is wrong with the URL and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    /// Not a URL at all, or one with another scheme.
+    /// Not a URL, or a URL of another scheme.
     #[error("{url}: not an HTTP URL; write http://HOST:4318 or https://HOST:4318")]
     NotHttp {
-        /// What was given.
+        /// The URL as given.
         url: String,
     },
-    /// A user name or a password in it: they would end up in logs. The URL is left out for the same reason.
+    /// The URL contains a user name or a password, which would end up in logs. The URL is left out for that
+    /// reason.
     #[error("the URL contains a user name or password; send credentials as a header instead")]
     Credentials,
-    /// Its host or its port cannot be.
+    /// The URL's host or port is impossible.
     #[error(transparent)]
     Authority(#[from] AuthorityError),
-    /// A character in its path or query that RFC 3986 does not allow there. The text is left out: a query may hold a
-    /// secret.
+    /// The URL's path or query has a character that RFC 3986 does not allow there. The text is left out,
+    /// since a query may hold a secret.
     #[error("the URL's path or query has a character that does not belong there; write it as %XX")]
     Path,
-    /// A part that no client sends.
+    /// The URL has a fragment, which no client sends.
     #[error("the URL ends in a fragment (#...), which is never sent; leave it out")]
     Fragment,
 }
 
-/// A host and port that nobody can be reached by, though HTTP libraries take them and connect elsewhere.
+/// A host or port that cannot exist. HTTP libraries accept such and connect to another one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuthorityError {
     /// Neither an address nor a name.
@@ -43,7 +44,7 @@ pub enum AuthorityError {
         /// The rule that the host breaks.
         reason: &'static str,
     },
-    /// Text behind the host's colon that is no port.
+    /// The text after the host's colon is not a port.
     #[error("port {port:?}: must be a number from 0 to 65535")]
     Port {
         /// The port as given.
@@ -58,10 +59,10 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint for all signals (`OTEL_EXPORTER_OTLP_ENDPOINT`): the path of profiles is appended to it.
+    /// An endpoint for all signals (`OTEL_EXPORTER_OTLP_ENDPOINT`). The path of profiles is appended to it.
     ///
     /// # Errors
-    /// The text is no HTTP URL or contains credentials.
+    /// The text is not an HTTP URL or contains credentials.
     pub fn base(url: &str) -> Result<Self, EndpointError> {
         let given = parse(url)?;
         let path = given.path().trim_end_matches('/');
@@ -71,10 +72,10 @@ impl Endpoint {
         Ok(Self { url })
     }
 
-    /// An endpoint for profiles only (`OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT`): used as it is.
+    /// An endpoint for profiles only (`OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT`). It is used as it is.
     ///
     /// # Errors
-    /// The text is no HTTP URL or contains credentials.
+    /// The text is not an HTTP URL or contains credentials.
     pub fn signal(url: &str) -> Result<Self, EndpointError> {
         Ok(Self { url: parse(url)? })
     }
@@ -84,18 +85,18 @@ impl Endpoint {
         &self.url
     }
 
-    /// Scheme, host, port and path, for log lines: a query may hold a secret.
+    /// Scheme, host, port and path, for log lines. The query is left out, since it may hold a secret.
     pub fn shown(&self) -> String {
         let (scheme, authority) = origin(&self.url);
         format!("{scheme}://{authority}{}", self.url.path())
     }
 
-    /// Whether it wants TLS.
+    /// Whether the endpoint uses TLS.
     pub fn is_https(&self) -> bool {
         self.url.scheme_str() == Some("https")
     }
 
-    /// Whether the collector is on this machine, where no proxy leads.
+    /// Whether the collector is on this machine. No proxy is used then.
     pub fn is_loopback(&self) -> bool {
         let host = self.url.host().unwrap_or_default();
         let address = host.trim_start_matches('[').trim_end_matches(']');
@@ -123,7 +124,8 @@ fn parse(url: &str) -> Result<Uri, EndpointError> {
     Ok(uri)
 }
 
-/// Checks host and port. An [`Authority`] may have a port of any text, and an HTTP client then takes the scheme's.
+/// Checks host and port. An [`Authority`] accepts any text as a port, and an HTTP client then uses the
+/// scheme's port.
 pub(super) fn check_authority(authority: &Authority) -> Result<(), AuthorityError> {
     let host = authority.host();
     let refused = |reason| Err(AuthorityError::Host { host: host.to_owned(), reason });
@@ -145,8 +147,9 @@ pub(super) fn check_authority(authority: &Authority) -> Result<(), AuthorityErro
     }
 }
 
-/// Labels of at most 63 characters, 253 with the dots (RFC 1035, section 2.3.4), and perhaps a last dot. Underscores
-/// are none of a host name's characters, but names of containers have them.
+/// Whether a host is a name: labels of at most 63 characters, at most 253 with the dots (RFC 1035, section
+/// 2.3.4), and perhaps a final dot. Underscores are not allowed in host names, but names of containers
+/// contain them.
 fn is_host_name(host: &str) -> bool {
     let name = host.strip_suffix('.').unwrap_or(host);
     let is_label = |label: &str| {
@@ -156,7 +159,7 @@ fn is_host_name(host: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_label)
 }
 
-/// Whether resolvers take a host for an IPv4 address (URL Standard, "ends in a number checker").
+/// Whether resolvers parse a host as an IPv4 address (URL Standard, "ends in a number checker").
 fn ends_in_number(host: &str) -> bool {
     let last = host.rsplit('.').next().unwrap_or(host).to_ascii_lowercase();
     let hexadecimal = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -167,7 +170,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether all characters are those of a path and a query (RFC 3986, sections 3.3 and 3.4).
+/// Whether all characters are allowed in a path and a query (RFC 3986, sections 3.3 and 3.4).
 fn is_path(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?".contains(&byte);
     let mut pieces = text.split('%');
@@ -207,7 +210,7 @@ mod tests {
         }
     }
 
-    /// The HTTP library takes such a URL, and posts to the scheme's own port.
+    /// The HTTP library accepts such a URL, and posts to the scheme's own port.
     #[test]
     fn a_port_beyond_65535_is_an_error_and_no_other_port_is_used() {
         for port in ["99999", "65536", "+80", "x", "", "4318x", "-1", "18446744073709551617"] {

@@ -1,16 +1,16 @@
 //! Messages to files.
 //!
-//! A name without `%t`, or with a period for which its files grow, is a file that grows: protobuf messages with their
-//! length as a big-endian u32 before each (the framing of the OpenTelemetry collector's file exporter), or one JSON
-//! document a line. Another name with
-//! `%t` is a file for every message, which appears under its name when it is whole, and holds nothing but the
-//! message.
+//! A name without `%t` denotes one growing file. It holds protobuf messages, each preceded by its length as a
+//! big-endian u32 (the framing of the OpenTelemetry collector's file exporter), or one JSON document a line.
+//! A name with `%t` and a period denotes growing files, one for each period. A name with `%t` and no period
+//! denotes one file for every message: the file appears under its name once it is whole, and holds the
+//! message without framing.
 //!
-//! The file is opened for every message: it may be rotated away at any time, and no descriptor is kept in
-//! somebody else's process. Nothing is synced to the disk: profiles are not worth a stall. Files are the user's alone
-//! (mode 0600).
+//! The file is opened for every message: it may be rotated away at any time, and no descriptor stays open in
+//! the application's process. Nothing is synced to the disk, since profiles are not worth a stall. Only the
+//! user can read and write the files (mode 0600).
 //!
-//! A message that cannot be written is kept, within [`KEPT`], until [`FileExporter::retry`] tries it again.
+//! A message that cannot be written is kept, within [`KEPT`], until [`FileExporter::retry`] writes it.
 
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -29,23 +29,24 @@ use super::{ContentType, Message};
 
 mod shared_folders;
 
-/// How often, and how long each time, the lock of another process on the file is waited for.
+/// Number of attempts to take the file's lock while another process holds it, and the wait between two
+/// attempts.
 const LOCK_ATTEMPTS: u32 = 100;
 const LOCK_WAIT: Duration = Duration::from_millis(10);
-/// How much is kept of what could not be written. Where there is more, the oldest is given up.
+/// The most messages and bytes kept for another attempt. Beyond that, the oldest message is discarded.
 const KEPT: Limits = Limits { messages: 64, bytes: 32 << 20 };
-/// For the user alone: stacks and labels tell of a program.
+/// Read and write for the user alone: stacks and labels reveal how a program works.
 const MODE: u32 = 0o600;
-/// Names that a message's file may be given when the first choices exist.
+/// Number of names that are tried for a message's file while the earlier names exist.
 const COLLISIONS: u32 = 1_000;
 
-/// Why a message is in no file, in one line.
+/// The reason why a message could not be written, in one line.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The name does not parse.
     #[error("file={0}")]
     Pattern(#[from] PatternError),
-    /// The folder that it is to be in is not there.
+    /// The folder of the file does not exist.
     #[error("file={}: the folder {} does not exist; create it", path.display(), folder.display())]
     NoFolder {
         /// The file.
@@ -53,12 +54,12 @@ pub enum FileError {
         /// Its folder.
         folder: PathBuf,
     },
-    /// The system refuses.
+    /// A system call failed.
     #[error("file={}: {reason}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         reason: io::Error,
     },
     /// A folder, a pipe or a socket.
@@ -67,15 +68,15 @@ pub enum FileError {
         /// The file.
         path: PathBuf,
     },
-    /// It exists and holds something else, which appending would spoil.
+    /// The file exists and has other content, which appending would spoil.
     #[error("file={}: exists and {found}; name another file or remove it", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What it is instead.
+        /// A description of the file's content.
         found: &'static str,
     },
-    /// A link where others could have put it.
+    /// A symbolic link in a folder where other users could have placed it.
     #[error(
         "file={}: {} is a symbolic link in a folder that others can write, and is not followed; name what it leads to, or \
          take the others' right from the folder",
@@ -88,7 +89,7 @@ pub enum FileError {
         /// The part of the path that is the link.
         link: PathBuf,
     },
-    /// A file that another user has made, where everybody can.
+    /// A file of another user, in a folder where other users can create files.
     #[error("file={}: belongs to another user, in a folder that others can write; name another file", path.display())]
     Owner {
         /// The file.
@@ -100,7 +101,7 @@ pub enum FileError {
         /// The file.
         path: PathBuf,
     },
-    /// A length prefix cannot say how long the message is.
+    /// The message is longer than a length prefix can express.
     #[error("file={}: a message of {bytes} bytes is too long for a length prefix", path.display())]
     TooLong {
         /// The file.
@@ -111,7 +112,7 @@ pub enum FileError {
 }
 
 impl FileError {
-    /// Its kind for the log: one line per kind, and per kind of system error.
+    /// The error's kind for the log: one line is logged per kind, and per kind of system error.
     fn kind(&self) -> u32 {
         match self {
             Self::Pattern(_) => 0,
@@ -132,7 +133,7 @@ impl FileError {
         }
     }
 
-    /// Whether the message itself is what is wrong.
+    /// Whether the message itself is the cause, so that no retry can succeed.
     fn is_final(&self) -> bool {
         matches!(self, Self::TooLong { .. })
     }
@@ -142,7 +143,7 @@ impl FileError {
 #[derive(Debug)]
 pub struct FileExporter {
     pattern: PathPattern,
-    /// How long a file whose name has the time grows; `None`: each message has a file of its own.
+    /// How long a file with the time in its name grows. `None`: each message has its own file.
     period: Option<Duration>,
     state: Mutex<State>,
     notices: Notices,
@@ -153,9 +154,9 @@ struct State {
     stats: FileStats,
     /// Messages that could not be written.
     kept: Queue,
-    /// Device and inode of the file whose content was checked.
+    /// Device and inode of the file whose content was checked last.
     checked: Option<(u64, u64)>,
-    /// The file that grows for the period, and when that began.
+    /// The growing file of the current period, and the time when the period began.
     current: Option<(SystemTime, PathBuf)>,
 }
 
@@ -166,7 +167,7 @@ impl Default for State {
 }
 
 impl State {
-    /// Keeps a message for another attempt. What has no room is given up.
+    /// Keeps a message for another attempt. Messages for which there is no room are counted as failed.
     fn keep(&mut self, message: Message) {
         let given_up = self.kept.push(message);
         self.stats.failed += given_up.iter().map(Tally::of).sum();
@@ -174,23 +175,23 @@ impl State {
 }
 
 impl FileExporter {
-    /// Parses the name and looks whether a file could be written now, without creating one.
+    /// Parses the name and checks whether a file could be written now. Creates no file.
     ///
     /// # Errors
-    /// A name that does not parse, a folder that is not there, no permission.
+    /// The name does not parse, the folder does not exist, or the permission is missing.
     pub fn new(pattern: &str) -> Result<Self, FileError> {
         let pattern = PathPattern::parse(pattern)?;
         check_writable(&pattern.expand(SystemTime::now(), 0))?;
         Ok(Self { pattern, period: None, state: Mutex::default(), notices: Notices::default() })
     }
 
-    /// Has a file whose name has the time grow for so long before the next one begins.
+    /// Lets a file with the time in its name grow for `period` before the next file begins.
     #[must_use]
     pub fn rolling(self, period: Option<Duration>) -> Self {
         Self { period: period.filter(|_| self.pattern.has_time()), ..self }
     }
 
-    /// The file that messages will be appended to, if it has content already, and how many bytes that is.
+    /// The file that messages will be appended to and its length in bytes, if it has content already.
     pub fn continued(&self) -> Option<(PathBuf, u64)> {
         if self.pattern.has_time() {
             return None;
@@ -200,10 +201,10 @@ impl FileExporter {
         (bytes > 0).then_some((path, bytes))
     }
 
-    /// Looks whether messages of this kind can follow what is in the file, if there is one that grows.
+    /// Checks whether messages of this kind can follow the content of the growing file, if it exists.
     ///
     /// # Errors
-    /// It holds something else, or cannot be read.
+    /// The file has other content, or cannot be read.
     pub fn check_content(&self, content_type: ContentType) -> Result<(), FileError> {
         let path = self.pattern.expand(SystemTime::now(), 0);
         if self.pattern.has_time() || !path.is_file() {
@@ -213,10 +214,12 @@ impl FileExporter {
         check_content(&path, &mut file, content_type)
     }
 
-    /// Writes one message whole, or leaves nothing of it. Returns the file it is in now.
+    /// Writes one message as a whole, or leaves nothing of it in any file. Returns the file that holds the
+    /// message.
     ///
     /// # Errors
-    /// It could not be written, and is kept for another attempt unless none can succeed. Logged the first time of its kind.
+    /// The message could not be written. It is kept for another attempt, unless no attempt can succeed. The
+    /// first error of each kind is logged as a warning.
     pub fn write(&self, message: &Message) -> Result<PathBuf, FileError> {
         let mut state = self.state.lock();
         let result = self.attempt(&mut state, message);
@@ -234,7 +237,8 @@ impl FileExporter {
         result
     }
 
-    /// Writes what could not be written before, up to the first message that still cannot be.
+    /// Writes the messages that could not be written before, in order, and stops at the first that still
+    /// fails.
     pub fn retry(&self) {
         let mut state = self.state.lock();
         let mut kept = state.kept.drain().into_iter();
@@ -254,7 +258,7 @@ impl FileExporter {
         }
     }
 
-    /// Counts the kept messages as failed: no other attempt follows.
+    /// Counts the kept messages as failed. No further attempt is made for them.
     pub fn give_up(&self) {
         let mut state = self.state.lock();
         let kept: Tally = state.kept.drain().iter().map(Tally::of).sum();
@@ -283,7 +287,8 @@ impl FileExporter {
         FileStats { pending: state.kept.tally(), ..state.stats }
     }
 
-    /// Writes the message under a temporary name and gives it the first free one of its own.
+    /// Writes the message under a temporary name, then renames the file to the first of its names that is
+    /// free.
     fn write_own_file(&self, message: &Message) -> Result<PathBuf, FileError> {
         let now = SystemTime::now();
         let path = self.pattern.expand(now, 0);
@@ -302,14 +307,15 @@ impl FileExporter {
             Err(io::ErrorKind::AlreadyExists.into())
         });
         if result.is_err() {
-            // Nothing half-written stays; if it was never created, there is nothing to remove.
+            // No half-written file stays. If the file was never created, the removal fails and that does not
+            // matter.
             let _ = fs::remove_file(&temporary);
         }
         result.map_err(failed)
     }
 
-    /// The file of the period that it is now. One that exists when a period begins is not this process's, or not of this
-    /// period: the next free name is taken.
+    /// The file of the current period. A file that already exists when a period begins belongs to another
+    /// process or to an earlier period, so the next free name is used.
     fn current_file(&self, current: &mut Option<(SystemTime, PathBuf)>, period: Duration) -> PathBuf {
         let now = SystemTime::now();
         match current {
@@ -327,7 +333,8 @@ impl FileExporter {
         }
     }
 
-    /// Appends the framed message by one write, under the file's lock, and cuts off what a failed write left.
+    /// Appends the framed message by one write, under the file's lock. If the write fails, truncates the file
+    /// to its old length.
     fn append(
         &self,
         path: PathBuf,
@@ -343,7 +350,7 @@ impl FileExporter {
         let mut options = OpenOptions::new();
         options.append(true).read(true).create(true).mode(MODE);
         if is_shared {
-            // A link may have come since.
+            // A link may have been created since the check above.
             options.custom_flags(libc::O_NOFOLLOW);
         }
         let mut file = options.open(&path).map_err(failed)?;
@@ -363,7 +370,8 @@ impl FileExporter {
         }
         let end = file.seek(SeekFrom::End(0)).map_err(failed)?;
         if let Err(reason) = file.write_all(&record) {
-            // If even that fails there is no more to be done; the next process refuses the broken file.
+            // If the truncation fails too, nothing can be repaired here. The next process refuses the broken
+            // file.
             let _ = file.set_len(end);
             return Err(failed(reason));
         }
@@ -371,7 +379,7 @@ impl FileExporter {
     }
 }
 
-/// The message with what separates it from the next one.
+/// The message with its framing: a length prefix before it or a line break after it.
 fn frame(path: &Path, message: &Message) -> Result<Vec<u8>, FileError> {
     let body = &message.body;
     let mut record = Vec::with_capacity(body.len() + 4);
@@ -391,7 +399,7 @@ fn frame(path: &Path, message: &Message) -> Result<Vec<u8>, FileError> {
 }
 
 fn write_new(path: &Path, body: &[u8]) -> io::Result<()> {
-    // A file of that name was left by a process that died; it had this one's id.
+    // An existing file of that name was left by a dead process that had this process's id.
     let create = || OpenOptions::new().write(true).create_new(true).mode(MODE).open(path);
     let mut file = match create() {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -403,18 +411,18 @@ fn write_new(path: &Path, body: &[u8]) -> io::Result<()> {
     file.write_all(body)
 }
 
-/// Gives a file another name unless that exists; then false.
+/// Renames a file. Returns false, and leaves the file as it is, if the new name exists.
 fn rename_to_new(from: &Path, to: &Path) -> io::Result<bool> {
     match fs::hard_link(from, to) {
         Ok(()) => fs::remove_file(from).map(|()| true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        // A file system without hard links: the check and the rename are two steps there.
+        // On a file system without hard links, the check and the rename are two steps.
         Err(_) if to.symlink_metadata().is_ok() => Ok(false),
         Err(_) => fs::rename(from, to).map(|()| true),
     }
 }
 
-/// The folder that a file is to be in, which must exist.
+/// The folder of a file. The folder must exist.
 fn folder_of(path: &Path) -> Result<PathBuf, FileError> {
     let folder = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
@@ -427,12 +435,12 @@ fn folder_of(path: &Path) -> Result<PathBuf, FileError> {
     }
 }
 
-/// Refuses what opening or writing could block on.
+/// Refuses files on which opening or writing could block.
 fn check_kind(path: &Path) -> Result<(), FileError> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_file() || metadata.file_type().is_char_device() => Ok(()),
         Ok(_) => Err(FileError::Kind { path: path.to_owned() }),
-        // Opening will say what is wrong, if anything is.
+        // Opening the file will report the error, if there is one.
         Err(_) => Ok(()),
     }
 }
@@ -454,13 +462,13 @@ fn check_writable(path: &Path) -> Result<(), FileError> {
     wanted.map_err(|error| FileError::Io { path: path.to_owned(), reason: error.into() })
 }
 
-/// Takes the file's advisory lock, which goes with the descriptor: processes that share a name do not mix
-/// their records.
+/// Takes the file's advisory lock, so that processes with one file do not mix their records. Closing the
+/// descriptor releases the lock.
 fn lock(path: &Path, file: &File) -> Result<(), FileError> {
     for _ in 0..LOCK_ATTEMPTS {
         match file.try_lock() {
             Ok(()) => return Ok(()),
-            // A file system without locks. Appending is atomic on most of those that have none.
+            // The file system has no locks. Appending is atomic on most such file systems.
             Err(TryLockError::Error(_)) => return Ok(()),
             Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_WAIT),
         }
@@ -468,7 +476,7 @@ fn lock(path: &Path, file: &File) -> Result<(), FileError> {
     Err(FileError::Locked { path: path.to_owned() })
 }
 
-/// Looks whether what is in the file ends where a message of this kind may follow.
+/// Checks whether the file's content ends where a message of this kind may follow.
 fn check_content(path: &Path, file: &mut File, content_type: ContentType) -> Result<(), FileError> {
     let intact = match content_type {
         ContentType::Protobuf => ends_after_record(file),

@@ -1,4 +1,4 @@
-//! One POST of one message, and what came of it.
+//! One POST of one message, and its result.
 
 use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,14 +24,14 @@ use super::{ContentType, Endpoint, Message};
 #[cfg(feature = "tls")]
 use super::{tls, trust};
 
-/// The version of the profiles signal that is written, as collectors from 0.163 on check it.
+/// The header for the version of the profiles signal. Collectors from 0.163 on check it.
 const VERSION_HEADER: (&str, &str) = ("otlp-profiles-development-version", "1");
 const USER_AGENT: &str = concat!("otlpprof/", env!("CARGO_PKG_VERSION"));
-/// An answer is a few bytes; of a page that something else serves, the start is enough.
+/// The most bytes read of an answer. An answer is a few bytes, and of a web page the start is enough.
 const ANSWER_LIMIT: u64 = 64 * 1024;
 const SPEAKS_TLS: &str =
     "the port speaks TLS: write https:// in place of http://, or name the port of plain HTTP";
-/// Headers that describe the body or the connection: the exporter alone knows them.
+/// Headers that describe the body or the connection. Only the exporter knows their values.
 const RESERVED: [&str; 7] = [
     "connection",
     "content-encoding",
@@ -42,19 +42,19 @@ const RESERVED: [&str; 7] = [
     VERSION_HEADER.0,
 ];
 
-/// How request bodies are compressed.
+/// The compression of request bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     None,
     /// gzip, which every OTLP/HTTP receiver must read.
     Gzip,
 }
 
-/// A setting that cannot work: what is wrong, and what to do, in one line.
+/// A setting that cannot work. One line says what is wrong and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// `https` in a build without the feature `tls`.
+    /// The endpoint is `https` in a build without the feature `tls`.
     #[error("{endpoint}: this build of otlpprof has no TLS; use http:// or a build with the feature tls")]
     NoTls {
         /// The endpoint.
@@ -65,36 +65,36 @@ pub enum ConfigError {
     Certificate {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The client's key cannot be read, or is not its certificate's.
+    /// The client's key cannot be read, or does not belong to the client's certificate.
     #[error("client key {}: {reason}", path.display())]
     ClientKey {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// One of the two without the other.
+    /// The client's certificate was set without its key, or the key without the certificate.
     #[error(
         "a client's certificate and its key go together: set client_certificate and client_key, or neither"
     )]
     HalfAClient,
-    /// The proxy that the environment names (`HTTPS_PROXY` and its like) has an address that nobody can be reached by.
+    /// The address of the proxy in the environment (`HTTPS_PROXY` and its like) cannot exist.
     #[error("the proxy that the environment names (ALL_PROXY, HTTPS_PROXY or HTTP_PROXY): {0}")]
     Proxy(#[from] AuthorityError),
-    /// A header whose name HTTP does not allow. The name is left out: of a header that is written with a colon it has
-    /// the value as well, which may be a secret.
+    /// A header's name is not allowed in HTTP. The name is left out: in a header written with a colon it
+    /// includes the value, which may be a secret.
     #[error("a header's name is not allowed in HTTP; headers are NAME=VALUE")]
     HeaderName,
-    /// A header whose value HTTP does not allow. The value is left out: it may be a secret.
+    /// A header's value is not allowed in HTTP. The value is left out, since it may be a secret.
     #[error("header {name:?}: its value is not allowed in HTTP")]
     Header {
         /// The header's name.
         name: String,
     },
-    /// A header that the exporter sets itself.
+    /// A header is set that the exporter sets itself.
     #[error("header {name:?}: set by otlpprof itself; remove it")]
     ReservedHeader {
         /// The header's name.
@@ -105,7 +105,7 @@ pub enum ConfigError {
     Thread(#[from] io::Error),
 }
 
-/// What the HTTP client has to know.
+/// The settings of the HTTP client.
 #[derive(Debug)]
 pub(super) struct ClientConfig<'a> {
     pub(super) endpoint: &'a Endpoint,
@@ -118,7 +118,7 @@ pub(super) struct ClientConfig<'a> {
     pub(super) client_key: Option<&'a PathBuf>,
 }
 
-/// A message as it goes over the wire.
+/// A message as sent over the wire.
 #[derive(Debug)]
 pub(super) struct Encoded {
     content_type: ContentType,
@@ -126,30 +126,30 @@ pub(super) struct Encoded {
     pub(super) body: Vec<u8>,
 }
 
-/// What came of a POST.
+/// The result of a POST.
 #[derive(Debug)]
 pub(super) enum Answer {
     /// 2xx.
     Accepted(Option<PartialSuccess>),
-    /// 2xx, with a body that no OTLP receiver answers.
+    /// 2xx, with a body that no OTLP receiver sends.
     NotOtlp { status: u16, found: String },
     /// 413, or 400 with a text about a size limit.
     TooLarge(String),
-    /// 429, 502, 503, 504: to be retried, not before the given time from now.
+    /// 429, 502, 503, 504: to be retried, after `retry_after` at the earliest.
     Busy { status: u16, retry_after: Option<Duration>, message: String },
     /// 3xx.
     Redirected { status: u16 },
-    /// Any other status: not to be retried.
+    /// Any other status. Not retried.
     Refused { status: u16, message: String },
-    /// No connection came about.
+    /// No connection could be made.
     Unreachable(String),
-    /// The connection broke, or took too long, before the answer was there.
+    /// The connection broke or timed out before the whole answer was received.
     Broken(String),
     /// The TLS handshake failed.
     Tls(String),
-    /// What answered does not speak HTTP, or the client failed in itself.
+    /// The peer does not speak HTTP, or the client failed internally.
     Protocol(String),
-    /// The other end speaks another protocol; the text says what to do.
+    /// The peer speaks another protocol. The text says what to do.
     OtherProtocol(&'static str),
 }
 
@@ -160,9 +160,9 @@ pub(super) struct Client {
     endpoint: Endpoint,
     headers: HeaderMap,
     compression: Compression,
-    /// The first bytes of the connection.
+    /// The protocol of the connection's first bytes.
     outside: Seen,
-    /// The first bytes inside TLS; without TLS those of the connection.
+    /// The protocol of the first bytes inside TLS, or of the connection if there is no TLS.
     inside: Seen,
     has_authorities: bool,
 }
@@ -174,12 +174,12 @@ impl Client {
         }
         let mut builder = Agent::config_builder()
             .http_status_as_error(false)
-            // A redirect is an answer like any other: following it could send headers to another host.
+            // A redirect is an answer like any other. Following it could send headers to another host.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .user_agent(USER_AGENT)
             .max_idle_connections(1)
-            // Longer than the usual interval between uploads, shorter than servers keep connections.
+            // Longer than the usual interval between uploads, shorter than servers keep idle connections.
             .max_idle_age(Duration::from_secs(30))
             .input_buffer_size(16 * 1024)
             .output_buffer_size(64 * 1024);
@@ -214,7 +214,7 @@ impl Client {
         })
     }
 
-    /// Another handle of the same connections, to interrupt them.
+    /// Another handle to the same connections, for interrupting them.
     pub(super) fn agent(&self) -> Agent {
         self.agent.clone()
     }
@@ -228,9 +228,9 @@ impl Client {
         Encoded { content_type: message.content_type, gzip, body }
     }
 
-    /// Sends once, and reads the answer; all of it within `timeout`.
+    /// Sends the message once and reads the answer, both within `timeout`.
     pub(super) fn post(&self, message: &Encoded, timeout: Duration) -> Answer {
-        // The client spawns a thread to resolve names and panics where the system refuses one.
+        // The client spawns a thread to resolve names, and panics if the system cannot create one.
         let answer = catch_unwind(AssertUnwindSafe(|| match self.exchange(message, timeout) {
             Ok(response) => read_answer(response),
             Err(error) => self.other_protocol().unwrap_or_else(|| failed(error, self.has_authorities)),
@@ -238,7 +238,7 @@ impl Client {
         answer.unwrap_or_else(|_| Answer::Broken("the HTTP client panicked".to_owned()))
     }
 
-    /// The answer for a port that speaks another protocol than the URL says.
+    /// The answer for a port that speaks another protocol than the URL's.
     fn other_protocol(&self) -> Option<Answer> {
         let advice = match (self.endpoint.is_https(), self.outside.protocol(), self.inside.protocol()) {
             (true, Some(Protocol::Http), None) => {
@@ -268,10 +268,10 @@ impl Client {
     }
 }
 
-/// Looks whether requests can have these headers.
+/// Checks whether requests can have these headers.
 ///
 /// # Errors
-/// HTTP does not allow one, or the exporter sets it itself.
+/// HTTP does not allow one of them, or the exporter sets it itself.
 pub fn check_headers(headers: &[(String, String)]) -> Result<(), ConfigError> {
     header_map(headers).map(drop)
 }
@@ -321,7 +321,7 @@ fn read_answer(mut response: Response<Body>) -> Answer {
     let mime = header("content-type").unwrap_or_default().to_ascii_lowercase();
     let retry_after = header("retry-after").and_then(|value| parse_retry_after(value, SystemTime::now()));
     let mut body = Vec::new();
-    // The status is what counts; a body that breaks off leaves it as it is.
+    // The status decides. A body that breaks off does not change it.
     let end = response.body_mut().as_reader().take(ANSWER_LIMIT).read_to_end(&mut body);
     let is_whole = end.is_ok_and(|length| (length as u64) < ANSWER_LIMIT);
     let code = status.as_u16();
@@ -370,7 +370,8 @@ fn failed(error: Error, has_authorities: bool) -> Answer {
             | io::ErrorKind::TimedOut
             | io::ErrorKind::UnexpectedEof
             | io::ErrorKind::WouldBlock => Answer::Broken(text),
-            // Refused, no route, a name that does not resolve (which has no kind of its own).
+            // Connection refused, no route, or a name that does not resolve (which has no error kind of its
+            // own).
             _ => Answer::Unreachable(text),
         },
         Error::Tls(_) => Answer::Tls(text),

@@ -1,6 +1,6 @@
-//! What is exported: one encoded OTLP message.
+//! The unit of export: one encoded OTLP message.
 
-/// How a message is encoded, and so what a collector is told it is.
+/// The encoding of a message, and the content type that a collector is sent with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentType {
     /// OTLP protobuf.
@@ -19,13 +19,14 @@ impl ContentType {
     }
 }
 
-/// One encoded `ExportProfilesServiceRequest` (as a file's content: `ProfilesData`, which has the same layout).
+/// One encoded `ExportProfilesServiceRequest`. In a file it is read as `ProfilesData`, which has the same
+/// layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The encoded bytes, without framing or compression.
     pub body: Vec<u8>,
-    /// How `body` is encoded.
+    /// The encoding of `body`.
     pub content_type: ContentType,
-    /// Number of `Sample`s in it, for the counters.
+    /// Number of `Sample`s in the message, for the counters.
     pub samples: u64,
 }

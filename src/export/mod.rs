@@ -1,12 +1,14 @@
 //! Encoded messages to files and collectors.
 //!
-//! In: OTLP messages, already encoded ([`Message`]). Out: bytes in a file ([`file`]) or at a collector
-//! ([`upload`]), and counters that account for every message. Nothing here reads or changes a message; one that
-//! a collector finds too large goes back to whoever can split it ([`upload::Splitter`]).
+//! The input is OTLP messages that are already encoded ([`Message`]). The output is bytes in a file
+//! ([`file`]) or at a collector ([`upload`]), and counters that account for every message. No code here reads
+//! or changes a message. A message that a collector finds too large goes back to the caller's splitter
+//! ([`upload::Splitter`]).
 //!
-//! [`process_context`] is a message too, which outside readers fetch from the memory of this process.
+//! [`process_context`] publishes one more message, which outside readers fetch from the memory of this
+//! process.
 //!
-//! Imports `core` only. Called by the agent, from its own threads: never from a signal handler.
+//! Imports `core` only. The agent calls this module from its own threads, never from a signal handler.
 
 pub mod endpoint;
 pub mod file;

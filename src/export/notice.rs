@@ -1,4 +1,4 @@
-//! Log lines that appear once, however often their cause does.
+//! Log lines that appear once, however often their cause recurs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Notices(AtomicU64);
 
 impl Notices {
-    /// Logs a warning unless one of this kind was logged before; then it is a line at debug level.
+    /// Logs a warning if no line of this kind was logged before, and a line at debug level otherwise.
     pub fn warn(&self, kind: u32, line: &str) {
         if self.first(kind) {
             log::warn!("{line} (logged once; further cases are only counted)");
@@ -21,7 +21,7 @@ impl Notices {
     }
 }
 
-/// A text of a foreign origin for a log line: no control characters, no more than 200 characters.
+/// A text of foreign origin, made fit for a log line: no control characters, at most 200 characters.
 pub(super) fn printable(text: &str) -> String {
     const LIMIT: usize = 200;
     let mut shown: String =

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-/// A `%` that stands for nothing.
+/// A `%` that is followed by no known character.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{pattern}: %{unknown} is unknown; %p (process id), %t (time), %h (host name) and %% (a %) are known"
@@ -11,7 +11,7 @@ use std::time::SystemTime;
 pub struct PatternError {
     /// The whole pattern.
     pub pattern: String,
-    /// The character after the `%`; empty at the end.
+    /// The character after the `%`. Empty if the `%` ends the pattern.
     pub unknown: String,
 }
 
@@ -34,7 +34,7 @@ impl PathPattern {
     /// name, `%%` a percent sign.
     ///
     /// # Errors
-    /// Any other character after a `%`, or none.
+    /// A `%` is followed by any other character, or by none.
     pub fn parse(pattern: &str) -> Result<Self, PatternError> {
         let mut parts = Vec::new();
         let mut text = String::new();
@@ -64,13 +64,13 @@ impl PathPattern {
         Ok(Self { parts })
     }
 
-    /// Whether the name changes with time, so that every message has a file of its own.
+    /// Whether the name contains the time, so that every message has its own file.
     pub fn has_time(&self) -> bool {
         self.parts.contains(&Part::Time)
     }
 
-    /// The path now. `collision` 0 is the first choice; a higher number is appended to the time, for a file
-    /// whose first choices exist.
+    /// The path at the time `now`. `collision` is 0 for the first choice. A higher number is appended to the
+    /// time, for a path whose earlier choices already exist.
     pub fn expand(&self, now: SystemTime, collision: u32) -> PathBuf {
         let expanded: String = self.parts.iter().map(|part| expand(part, now, collision)).collect();
         PathBuf::from(expanded)

@@ -1,5 +1,5 @@
-//! The protocol of a connection's other end, by the first bytes that it sends: an HTTP client only says that they are no
-//! answer, and a user has to know why.
+//! Recognises a peer's protocol by the first bytes that the peer sends. An HTTP client only reports that the
+//! bytes are no answer, but a user has to know why.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(super) enum Protocol {
     Http,
     /// A record of TLS: an alert, or a handshake.
     Tls,
-    /// A frame of HTTP/2, as gRPC servers send before they are asked anything.
+    /// A frame of HTTP/2. gRPC servers send one before they receive a request.
     Http2,
 }
 
@@ -22,9 +22,9 @@ impl Protocol {
     fn of(bytes: &[u8]) -> Option<Self> {
         match bytes {
             [b'H', b'T', b'T', b'P', b'/', ..] => Some(Self::Http),
-            // RFC 8446, section 5.1: an alert or a handshake, and the major version of TLS and SSL 3.
+            // RFC 8446, section 5.1: an alert or a handshake record, and the major version of TLS and SSL 3.
             [0x15 | 0x16, 3, ..] => Some(Self::Tls),
-            // RFC 9113, section 4.1: SETTINGS or GOAWAY, of less than 64 KiB, of stream 0.
+            // RFC 9113, section 4.1: a SETTINGS or GOAWAY frame, shorter than 64 KiB, on stream 0.
             [0, _, _, 4 | 7, _, 0, 0, 0, 0, ..] => Some(Self::Http2),
             _ => None,
         }
@@ -41,7 +41,7 @@ impl Seen {
     }
 }
 
-/// Looks at what comes over the connections of the connector before it.
+/// Adds a [`Watched`] layer to the connections of the preceding connector.
 #[derive(Debug)]
 pub(super) struct Watch(pub(super) Seen);
 
@@ -54,7 +54,7 @@ impl<In: Transport> Connector<In> for Watch {
     }
 }
 
-/// A connection whose first bytes are looked at.
+/// A connection whose first received bytes are inspected.
 #[derive(Debug)]
 pub(super) struct Watched<T> {
     inner: T,
@@ -78,8 +78,8 @@ impl<T: Transport> Transport for Watched<T> {
 
     fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
         let result = self.inner.transmit_output(amount, timeout);
-        // Whoever closes a connection in the middle of a request may have said why before. The connection has ended, so
-        // that this does not wait.
+        // A peer that closes a connection in the middle of a request may have sent the reason before. The
+        // connection has ended, so reading does not wait.
         if let Err(Error::Io(error)) = &result
             && matches!(error.kind(), std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset)
             && self.is_fresh
@@ -118,7 +118,7 @@ mod tests {
             (&b"HTTP/1.0 400 Bad Request\r\n"[..], Some(Protocol::Http)),
             (&[0x15, 3, 1, 0, 2, 2, 70], Some(Protocol::Tls)),
             (&[0x16, 3, 3, 0, 90], Some(Protocol::Tls)),
-            // The settings that Go's gRPC server begins with.
+            // The SETTINGS frame that Go's gRPC server sends first.
             (&[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0x40, 0], Some(Protocol::Http2)),
             (&[0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0], Some(Protocol::Http2)),
             (&[0, 0, 6, 4, 0, 0, 0, 0], None),

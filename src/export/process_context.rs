@@ -1,9 +1,10 @@
-//! The process context: a small mapping by which outside readers learn what this process is (OTEP 4719).
+//! The process context: a small mapping from which outside readers learn what this process is (OTEP 4719).
 //!
-//! Readers find it by its name in `/proc/PID/maps`. It holds a header of 32 bytes, which says where in this process the
-//! encoded message is. A reader takes the header's time before and after it reads, and begins anew if that has changed, so
-//! who updates writes 0 there first and the new time last. There is one in a process: where another publisher has one, there
-//! is none of ours. A child of the process does not inherit it.
+//! Readers find the mapping by its name in `/proc/PID/maps`. It holds a header of 32 bytes with the address
+//! and length of the encoded message in this process. A reader compares the header's time before and after it
+//! reads, and starts over if the time has changed. An update therefore writes the time 0 first and the new
+//! time last. A process has one process context: if another publisher already has one, ours is not published.
+//! A child process does not inherit it.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -18,13 +19,14 @@ const NAME: &CStr = c"OTEL_CTX";
 const SIGNATURE: [u8; 8] = *b"OTEL_CTX";
 const VERSION: u32 = 2;
 
-/// Not in `libc` for this C library (include/uapi/linux/memfd.h).
+/// Missing from `libc` for this C library (include/uapi/linux/memfd.h).
 const MFD_NOEXEC_SEAL: libc::c_uint = 8;
 
-/// How the mapping is called, by what of it could be named.
+/// The mapping's possible names in `/proc/PID/maps`, depending on whether the kernel could name the mapping
+/// or only its memory file.
 const MAPPING_NAMES: [&str; 3] = ["[anon_shmem:OTEL_CTX]", "[anon:OTEL_CTX]", "/memfd:OTEL_CTX"];
 
-/// What readers take at most (opentelemetry-ebpf-profiler, processcontext.go).
+/// The most bytes of a message that readers accept (opentelemetry-ebpf-profiler, processcontext.go).
 const MOST_PAYLOAD_BYTES: usize = 65_536;
 
 #[repr(C)]
@@ -32,37 +34,37 @@ struct Header {
     signature: [u8; 8],
     version: u32,
     payload_bytes: u32,
-    /// By CLOCK_BOOTTIME; 0 while the rest is written.
+    /// The time of publication in ns, by CLOCK_BOOTTIME. 0 while the other fields are being written.
     published_at_ns: AtomicU64,
     payload: u64,
 }
 
 const _: () = assert!(size_of::<Header>() == 32);
 
-/// Why there is no process context of ours.
+/// The reason why this process's context is not published.
 #[derive(Debug, Error)]
 pub enum ProcessContextError {
-    /// Another publisher has one.
+    /// Another publisher has a process context.
     #[error("another publisher's process context is there")]
     Taken,
-    /// Readers would not take it.
+    /// Longer than readers accept.
     #[error("the process context has {0} bytes, of which readers take {MOST_PAYLOAD_BYTES} at most")]
     TooLong(usize),
-    /// The system refuses.
+    /// A system call failed.
     #[error("{0}: {1}")]
     System(&'static str, io::Error),
 }
 
-/// A process context that is there until this is dropped.
+/// A process context that stays published until this value is dropped.
 #[derive(Debug)]
 pub struct ProcessContext {
     header: NonNull<Header>,
-    /// What the header leads to.
+    /// The encoded message that the header points to.
     payload: Vec<u8>,
     process: u32,
 }
 
-// SAFETY: the mapping belongs to this value, and may be written from any thread, by one at a time.
+// SAFETY: the mapping belongs to this value. Any thread may write it, one at a time.
 unsafe impl Send for ProcessContext {}
 
 impl ProcessContext {
@@ -74,9 +76,9 @@ impl ProcessContext {
         }
         let (mapping, has_name) = map()?;
         let mut context = Self { header: mapping, payload, process: std::process::id() };
-        // SAFETY: the mapping is of one header's size or more, and nobody else writes it.
+        // SAFETY: the mapping has at least the size of one header, and no other code writes it.
         unsafe {
-            // A child has it not, or it has the parent's name for itself.
+            // A forked child does not inherit the mapping: it would carry the parent's name.
             if libc::madvise(mapping.as_ptr().cast(), size_of::<Header>(), libc::MADV_DONTFORK) != 0 {
                 return Err(system("madvise"));
             }
@@ -92,7 +94,7 @@ impl ProcessContext {
         if has_name || is_named { Ok(context) } else { Err(system("prctl")) }
     }
 
-    /// Publishes another message in its place.
+    /// Publishes another message in place of the previous one.
     pub fn update(&mut self, payload: Vec<u8>) -> Result<(), ProcessContextError> {
         check(&payload)?;
         if std::process::id() == self.process {
@@ -103,16 +105,16 @@ impl ProcessContext {
         Ok(())
     }
 
-    /// Whether another publisher has a process context by now.
+    /// Whether another publisher has published a process context in the meantime.
     pub fn is_contested(&self) -> bool {
         find_others(Some(self.header.as_ptr().addr()))
     }
 
-    /// Returns whether the mapping has its name as an anonymous one.
+    /// Writes the header. Returns whether the mapping could be named as an anonymous mapping.
     fn write(&mut self) -> bool {
         let header = self.header.as_ptr();
-        // SAFETY: the mapping is there; only this value's owner writes it. Other processes read it, who look at the time
-        // first and last.
+        // SAFETY: the mapping exists for as long as this value, and only this value's owner writes it. Other
+        // processes read it, and compare the time before and after they read.
         unsafe {
             let time = &(*header).published_at_ns;
             let before = time.swap(0, Ordering::SeqCst);
@@ -121,7 +123,7 @@ impl ProcessContext {
             (&raw mut (*header).payload_bytes).write_volatile(self.payload.len() as u32);
             fence(Ordering::SeqCst);
             time.store(boot_time_ns().max(before.wrapping_add(1)), Ordering::SeqCst);
-            // Each time: it is what readers that watch this call learn of an update by.
+            // Called at each update: readers that trace this system call learn of the update by it.
             libc::prctl(
                 libc::PR_SET_VMA,
                 libc::PR_SET_VMA_ANON_NAME,
@@ -135,9 +137,9 @@ impl ProcessContext {
 
 impl Drop for ProcessContext {
     fn drop(&mut self) {
-        // A child's addresses may have something else there.
+        // In a forked child another mapping may be at this address.
         if std::process::id() == self.process {
-            // SAFETY: the mapping is this value's.
+            // SAFETY: the mapping belongs to this value.
             unsafe { libc::munmap(self.header.as_ptr().cast(), size_of::<Header>()) };
         }
     }
@@ -154,7 +156,7 @@ fn system(call: &'static str) -> ProcessContextError {
     ProcessContextError::System(call, io::Error::last_os_error())
 }
 
-/// A mapping for a header; whether it shows its name by itself.
+/// Maps memory for a header. Also returns whether the mapping has a name already.
 fn map() -> Result<(NonNull<Header>, bool), ProcessContextError> {
     let file = memory_file();
     let (flags, descriptor) = match &file {
@@ -162,34 +164,34 @@ fn map() -> Result<(NonNull<Header>, bool), ProcessContextError> {
         None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1),
     };
     let protection = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a new mapping, which nothing refers to.
+    // SAFETY: the mapping is new, and no reference to its memory exists.
     let mapping =
         unsafe { libc::mmap(ptr::null_mut(), size_of::<Header>(), protection, flags, descriptor, 0) };
     if mapping == libc::MAP_FAILED {
         return Err(system("mmap"));
     }
-    // SANITY: it has not failed, and a mapping at 0 is not given to who asks for none.
+    // SANITY: mmap has succeeded, and does not return address 0 unless the caller asks for it.
     Ok((NonNull::new(mapping.cast()).expect("a mapping"), file.is_some()))
 }
 
-/// A file that is nowhere, whose mapping has its name; `None` where the system forbids such.
+/// An unlinked memory file whose mapping shows its name. `None` where the system forbids such files.
 fn memory_file() -> Option<OwnedFd> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-    // Kernels before 6.3 do not know the first.
+    // Kernels before 6.3 do not know MFD_NOEXEC_SEAL.
     [flags | MFD_NOEXEC_SEAL, flags].into_iter().find_map(|flags| {
-        // The system call: the function memfd_create is missing from the C library before glibc 2.27.
-        // SAFETY: the name is a C string; a descriptor that comes of it is nobody else's.
+        // The raw system call is used because glibc before 2.27 has no function memfd_create.
+        // SAFETY: the name is a C string, and the returned descriptor is owned here alone.
         let file = unsafe {
             let descriptor = libc::syscall(libc::SYS_memfd_create, NAME.as_ptr(), flags);
             (descriptor >= 0).then(|| OwnedFd::from_raw_fd(descriptor as RawFd))
         }?;
-        // SAFETY: an open descriptor.
+        // SAFETY: the descriptor is open.
         let is_sized = unsafe { libc::ftruncate(file.as_raw_fd(), size_of::<Header>() as libc::off_t) } == 0;
         is_sized.then_some(file)
     })
 }
 
-/// Whether there is a process context besides the one at this address.
+/// Whether a process context exists at an address other than `own`.
 fn find_others(own: Option<usize>) -> bool {
     let Ok(maps) = File::open("/proc/self/maps") else { return false };
     let lines = BufReader::new(maps).lines().map_while(Result::ok);
@@ -199,14 +201,15 @@ fn find_others(own: Option<usize>) -> bool {
     })
 }
 
-/// Whether a line of /proc/PID/maps is of a mapping with one of the names.
+/// Whether a line of /proc/PID/maps describes a mapping with one of the names.
 fn is_named(line: &str) -> bool {
-    // The name is the sixth field, and may have blanks.
+    // The name is the sixth field, and may contain blanks.
     let name = line.splitn(6, ' ').nth(5).unwrap_or_default().trim_start();
     MAPPING_NAMES.iter().any(|known| name.starts_with(known))
 }
 
-/// The mapping may be gone by now: so the kernel reads it.
+/// Whether the signature is at an address. The kernel reads the memory, since the mapping may be gone in the
+/// meantime.
 fn has_signature(address: usize) -> bool {
     let mut found = [0_u8; 8];
     let local = libc::iovec { iov_base: found.as_mut_ptr().cast(), iov_len: found.len() };
@@ -220,7 +223,7 @@ fn has_signature(address: usize) -> bool {
 
 fn boot_time_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid timespec.
+    // SAFETY: the pointer is to a valid timespec.
     unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
@@ -240,11 +243,11 @@ mod tests {
         }
     }
 
-    /// One test, since there is one process context in a process.
+    /// A single test, since a process has a single process context.
     #[test]
     fn there_is_one_and_it_goes_with_its_owner() {
         let read = |context: &ProcessContext| {
-            // SAFETY: the mapping is there; nobody writes it now.
+            // SAFETY: the mapping exists while `context` does, and no code writes it now.
             let header = unsafe { context.header.as_ref() };
             (
                 header.signature,
@@ -264,24 +267,24 @@ mod tests {
         assert!(first.update(vec![0; MOST_PAYLOAD_BYTES + 1]).is_err(), "readers do not take it");
         assert_eq!(read(&first).2, 40);
 
-        // SAFETY: the child makes system calls alone.
+        // SAFETY: the child makes only system calls.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let code = i32::from(has_signature(first.header.as_ptr().addr()));
-            // SAFETY: as above.
+            // SAFETY: _exit is a system call, and ends the child.
             unsafe { libc::_exit(code) };
         }
         let mut status = -1;
-        // SAFETY: the pointer is to this frame's variable.
+        // SAFETY: the pointer is to a variable of this frame.
         unsafe { libc::waitpid(child, &raw mut status, 0) };
         assert_eq!(status, 0, "a child has it");
 
-        // A publisher that did not look.
+        // A second publisher that did not look for an existing process context.
         let (other, _) = map().unwrap();
-        // SAFETY: a mapping of a header's size, which nobody else has.
+        // SAFETY: the mapping has a header's size, and only this test uses it.
         unsafe { other.cast::<[u8; 8]>().as_ptr().write(SIGNATURE) };
         assert!(first.is_contested());
-        // SAFETY: as above.
+        // SAFETY: the mapping is unmapped once, and no reference to its memory exists.
         unsafe { libc::munmap(other.as_ptr().cast(), size_of::<Header>()) };
         assert!(!first.is_contested());
 

@@ -1,26 +1,26 @@
-//! The bounded queue between whoever submits and the thread that sends.
+//! The bounded queue between the submitters and the thread that sends.
 
 use std::collections::VecDeque;
 
 use super::Message;
 use super::stats::Tally;
 
-/// How much may wait.
+/// The most that may wait in a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     /// Messages.
     pub(super) messages: usize,
-    /// Bytes of memory that their bodies occupy.
+    /// Bytes of memory that the messages' bodies occupy.
     pub(super) bytes: usize,
 }
 
-/// Messages in the order of their submission, within limits that the message being sent counts against too.
+/// Messages in the order of their submission. The message being sent counts against the limits too.
 #[derive(Debug)]
 pub(super) struct Queue {
     limits: Limits,
     waiting: VecDeque<Message>,
     waiting_bytes: usize,
-    /// Memory of the message that was taken and is not settled.
+    /// Memory in bytes of the message that was taken and is not yet settled.
     taken_bytes: Option<usize>,
 }
 
@@ -29,8 +29,8 @@ impl Queue {
         Self { limits, waiting: VecDeque::new(), waiting_bytes: 0, taken_bytes: None }
     }
 
-    /// Appends a message. Returns what no longer fits: the oldest ones, and the new one itself if even an empty
-    /// queue has no room for it.
+    /// Appends a message. Returns the messages that no longer fit: the oldest, or the new message itself if
+    /// not even an empty queue has room for it.
     pub(super) fn push(&mut self, message: Message) -> Vec<Message> {
         let bytes = message.body.capacity();
         if !self.fits(1, bytes, 0, 0) {
@@ -45,18 +45,18 @@ impl Queue {
         dropped
     }
 
-    /// Whether a message of so many bytes could be appended and nothing had to go for it.
+    /// Whether a message of `bytes` bytes could be appended without dropping another.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
         self.fits(1, bytes, self.waiting.len(), self.waiting_bytes)
     }
 
-    /// Whether one could be, were nothing else there.
+    /// Whether a message of `bytes` bytes would fit into an empty queue.
     pub(super) fn has_ever_room(&self, bytes: usize) -> bool {
         1 <= self.limits.messages && bytes <= self.limits.bytes
     }
 
-    /// Puts the pieces of the message that was settled last in front, in their order. Returns those that do not
-    /// fit: they are the oldest.
+    /// Puts the pieces of the message that was settled last at the front, in their order. Returns the pieces
+    /// that do not fit, which are the first ones of the message.
     pub(super) fn put_in_front(&mut self, pieces: Vec<Message>) -> Vec<Message> {
         let mut dropped = Vec::new();
         for piece in pieces.into_iter().rev() {
@@ -78,17 +78,17 @@ impl Queue {
         Some(message)
     }
 
-    /// The taken message has left.
+    /// Ends the accounting of the taken message, which was sent or lost.
     pub(super) fn settle(&mut self) {
         self.taken_bytes = None;
     }
 
-    /// The sum of what is waiting.
+    /// The sum of the waiting messages.
     pub(super) fn tally(&self) -> Tally {
         self.waiting.iter().map(Tally::of).sum()
     }
 
-    /// Takes all that is waiting.
+    /// Takes all waiting messages.
     pub(super) fn drain(&mut self) -> Vec<Message> {
         self.waiting_bytes = 0;
         self.waiting.drain(..).collect()
@@ -100,7 +100,7 @@ impl Queue {
         Some(message)
     }
 
-    /// Whether so much more fits beside so much waiting and what was taken.
+    /// Whether `messages` messages of `bytes` bytes fit beside the given waiting ones and the taken one.
     fn fits(&self, messages: usize, bytes: usize, waiting: usize, waiting_bytes: usize) -> bool {
         let taken = usize::from(self.taken_bytes.is_some());
         waiting + taken + messages <= self.limits.messages

@@ -1,14 +1,15 @@
-//! What a collector answers, read as far as it matters: partial successes and the text of errors.
+//! Reads collectors' answers, as far as needed: partial successes and the text of errors.
 //!
-//! The messages are two of a few fields (`ExportProfilesServiceResponse` of OTLP and `google.rpc.Status`), so
-//! they are read here field by field; whatever does not decode is taken as absent.
+//! The two messages are small (`ExportProfilesServiceResponse` of OTLP and `google.rpc.Status`), so they are
+//! read here field by field. Bytes that do not decode count as absent.
 
 use serde_json::Value;
 
 use super::notice::printable;
 use super::stats::PartialSuccess;
 
-/// Reads `ExportProfilesServiceResponse.partial_success`; none if it is absent or says nothing.
+/// Reads `ExportProfilesServiceResponse.partial_success`. Returns `None` if the field is absent or has only
+/// defaults.
 pub(super) fn partial_success(mime: &str, body: &[u8]) -> Option<PartialSuccess> {
     let partial = if is_json(mime) {
         let document: Value = serde_json::from_slice(body).ok()?;
@@ -32,8 +33,9 @@ pub(super) fn partial_success(mime: &str, body: &[u8]) -> Option<PartialSuccess>
     (partial != PartialSuccess::default()).then_some(partial)
 }
 
-/// A description of a successful answer that is none of OTLP/HTTP's ("OTLP/HTTP Response": protobuf or JSON, and its type
-/// says which); `None` if it is one, or has no body. A body that is not `whole` is judged by its type alone.
+/// Describes a successful answer that is not one of OTLP/HTTP ("OTLP/HTTP Response": protobuf or JSON, and
+/// the content type says which). Returns `None` if the answer is one, or has no body. A body that is not
+/// `whole` is judged by its type alone.
 pub(super) fn foreign(mime: &str, body: &[u8], whole: bool) -> Option<String> {
     let kind = mime.split(';').next().unwrap_or_default().trim();
     let is_protobuf = ["application/x-protobuf", "application/protobuf"].contains(&kind);
@@ -52,7 +54,7 @@ pub(super) fn foreign(mime: &str, body: &[u8], whole: bool) -> Option<String> {
     }
 }
 
-/// Reads the text of an error answer: `google.rpc.Status.message`, or the body if that is plain text.
+/// Reads the text of an error answer: `google.rpc.Status.message`, or the body if it is plain text.
 pub(super) fn error_message(mime: &str, body: &[u8]) -> String {
     let text = if is_json(mime) {
         let document: Option<Value> = serde_json::from_slice(body).ok();
@@ -66,10 +68,10 @@ pub(super) fn error_message(mime: &str, body: &[u8]) -> String {
     printable(&text.unwrap_or_default())
 }
 
-/// Whether the body of a 400 says that the port speaks TLS: servers that take the first bytes of plain HTTP for no
-/// handshake answer so. (Go's net/http, and so the OpenTelemetry collector: "Client sent an HTTP request to an HTTPS
-/// server."; nginx: "The plain HTTP request was sent to HTTPS port"; Apache: "speaking plain HTTP to an SSL-enabled server
-/// port".)
+/// Whether the body of a 400 says that the port speaks TLS. Servers answer so that receive plain HTTP in
+/// place of a handshake. (Go's net/http, and so the OpenTelemetry collector: "Client sent an HTTP request to
+/// an HTTPS server."; nginx: "The plain HTTP request was sent to HTTPS port"; Apache: "speaking plain HTTP to
+/// an SSL-enabled server port".)
 pub(super) fn says_tls(body: &[u8]) -> bool {
     let text = String::from_utf8_lossy(body).to_ascii_lowercase();
     [
@@ -81,9 +83,9 @@ pub(super) fn says_tls(body: &[u8]) -> bool {
     .any(|words| text.contains(words))
 }
 
-/// Whether the text of a 400 says that the request was over a size limit: collectors answer so where HTTP has
-/// 413 for it. (Go's `http.MaxBytesReader`, which the OpenTelemetry collector uses, says "request body too
-/// large".)
+/// Whether the text of a 400 says that the request was over a size limit. Some collectors answer 400 then,
+/// although HTTP has 413 for it. (Go's `http.MaxBytesReader`, which the OpenTelemetry collector uses, says
+/// "request body too large".)
 pub(super) fn says_too_large(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     let has = |words: &str| message.contains(words);
@@ -119,7 +121,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// The fields of a protobuf message, up to the first that is malformed.
+/// The fields of a protobuf message, up to the first malformed one.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {
@@ -141,7 +143,7 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Whether all of the message is fields.
+    /// Whether the message consists of well-formed fields to its end.
     fn are_whole(mut self) -> bool {
         while !self.0.is_empty() {
             if self.next().is_none() {

@@ -1,17 +1,17 @@
-//! When to try again.
+//! The times at which attempts are repeated.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, SystemTime};
 
-/// How long, and how patiently, a message is retried.
+/// The waits between attempts, and their total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Upper bound of the first wait; it doubles with every further one.
+    /// Upper bound of the first wait. It doubles with every further wait.
     pub initial: Duration,
     /// Upper bound of any wait.
     pub longest: Duration,
-    /// A message whose next attempt would start later than this after its first one is given up; waits that the
-    /// collector asked for come on top.
+    /// A message is given up if its next attempt would start later than this after its first attempt. Waits
+    /// that the collector asked for are added to it.
     pub total: Duration,
 }
 
@@ -26,8 +26,9 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The wait after the `failures`-th failure in a row: a random one of the upper half of an exponentially
-    /// growing bound, so that a fleet that lost its collector does not return in step.
+    /// The wait after the `failures`-th failure in a row: a random duration in the upper half of an
+    /// exponentially growing bound. The randomness keeps a fleet that lost its collector from returning all
+    /// at once.
     pub(super) fn backoff(&self, failures: u32, jitter: &mut Jitter) -> Duration {
         let doublings = failures.saturating_sub(1).min(31);
         let bound = self.initial.saturating_mul(1 << doublings).min(self.longest);
@@ -35,18 +36,19 @@ impl RetryPolicy {
     }
 }
 
-/// Reads `Retry-After`: seconds, or a date, of which the time left from `now` on counts.
+/// Reads `Retry-After`: a number of seconds, or a date, which is converted to the time left from `now` on.
 pub(super) fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More digits than a u64 has mean: practically never.
+        // A number beyond a u64 means practically never.
         return Some(Duration::from_secs(value.parse().unwrap_or(u64::MAX)));
     }
     let date = httpdate::parse_http_date(value).ok()?;
     Some(date.duration_since(now).unwrap_or_default())
 }
 
-/// Random numbers good enough to spread retries: xorshift64, seeded by the standard library's hash keys.
+/// Random numbers that are good enough to spread retries: xorshift64, seeded by the standard library's hash
+/// keys.
 #[derive(Debug)]
 pub(super) struct Jitter(u64);
 
@@ -60,7 +62,7 @@ impl Jitter {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        // The 53 bits that a double holds exactly.
+        // The 53 bits that an f64 holds exactly.
         (self.0 >> 11) as f64 / (1_u64 << 53) as f64
     }
 }

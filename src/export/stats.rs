@@ -1,18 +1,18 @@
-//! What became of every message: counters that add up.
+//! Counters of what became of each message. They add up to the number of messages submitted.
 
 /// An amount of messages, by three measures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Messages.
     pub messages: u64,
-    /// `Sample`s in them.
+    /// `Sample`s in the messages.
     pub samples: u64,
     /// Encoded bytes, before compression and framing.
     pub bytes: u64,
 }
 
 impl Tally {
-    /// The amount that one message is.
+    /// The amount that one message counts as.
     pub fn of(message: &super::Message) -> Self {
         Self { messages: 1, samples: message.samples, bytes: message.body.len() as u64 }
     }
@@ -41,47 +41,48 @@ impl std::iter::Sum for Tally {
     }
 }
 
-/// The three ways in which a message does not arrive.
+/// The three ways in which a message fails to arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Left the queue without an attempt to send it.
     Dropped,
-    /// The collector answered that it will not take it.
+    /// The collector answered that it will not accept the message.
     Rejected,
-    /// Attempts failed, and there will be no further one.
+    /// Attempts failed, and no further attempt follows.
     GivenUp,
 }
 
-/// Why a message did not arrive.
+/// The reason why a message did not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Dropped: the queue was full; the oldest goes first.
+    /// Dropped: the queue was full. The oldest message is dropped first.
     QueueFull,
     /// Dropped: submitted after the shutdown began.
     Closed,
-    /// Rejected: an error status that is not to be retried.
+    /// Rejected: answered with an error status that is not retried.
     Refused,
     /// Rejected: over the size limit, and could not be split.
     TooLarge,
-    /// Rejected: redirected elsewhere, which is never followed.
+    /// Rejected: answered with a redirect. Redirects are never followed.
     Redirected,
     /// Given up: retried for as long as the policy allows.
     RetriesExhausted,
-    /// Given up: pending when the shutdown's time was over, or when no collector could be reached during it.
+    /// Given up: pending when the shutdown's deadline passed, or when no collector could be reached during
+    /// the shutdown.
     ShutDown,
-    /// Given up: the TLS handshake failed, a certificate that is not trusted for example.
+    /// Given up: the TLS handshake failed, for example on a certificate that is not trusted.
     Tls,
-    /// Given up: what answered does not speak HTTP, or the HTTP client failed in itself.
+    /// Given up: the peer does not speak HTTP, or the HTTP client failed internally.
     Protocol,
-    /// Rejected: answered with a success that is none of OTLP/HTTP, such as a web page.
+    /// Rejected: answered with a success that no OTLP/HTTP receiver sends, such as a web page.
     NotOtlp,
-    /// Rejected: a partial success said that not all of the message's profiles were taken. Which were, and so which
-    /// samples, it does not say.
+    /// Rejected: a partial success said that some of the message's profiles were not accepted. It does not
+    /// say which profiles, and so not which samples.
     RejectedInPart,
 }
 
 impl Loss {
-    /// All of them, in the order of declaration.
+    /// All losses, in the order of declaration.
     pub const ALL: [Self; 11] = [
         Self::QueueFull,
         Self::Closed,
@@ -96,7 +97,7 @@ impl Loss {
         Self::RejectedInPart,
     ];
 
-    /// Its name in counters, lower-case with underscores.
+    /// The loss's name in counters, lower-case with underscores.
     pub const fn name(self) -> &'static str {
         match self {
             Self::QueueFull => "queue_full",
@@ -113,7 +114,7 @@ impl Loss {
         }
     }
 
-    /// Which of the three ways it is.
+    /// Which of the three ways of not arriving the loss belongs to.
     pub const fn fate(self) -> Fate {
         match self {
             Self::QueueFull | Self::Closed => Fate::Dropped,
@@ -125,68 +126,69 @@ impl Loss {
     }
 }
 
-/// A collector's word that it took a message but not all of it, or took it with a warning
+/// A collector's answer that it accepted part of a message, or all of it with a warning
 /// (`ExportProfilesPartialSuccess`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartialSuccess {
-    /// Number of `Profile`s that it did not take; 0 with a warning.
+    /// Number of `Profile`s that the collector did not accept. 0 with a warning.
     pub rejected_profiles: i64,
-    /// Its explanation, shortened.
+    /// The collector's explanation, shortened.
     pub error_message: String,
 }
 
-/// What an [`Uploader`](super::Uploader) has done so far. A copy taken under its lock, so that
-/// `submitted = sent + split + dropped + rejected + given up + pending` in all three measures, at any time.
+/// The counters of an [`Uploader`](super::Uploader) so far, copied under its lock. At any time, `submitted =
+/// sent + split + dropped + rejected + given up + pending` holds in all three measures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UploadStats {
-    /// All that was handed over, the pieces of split messages included.
+    /// All messages submitted, including the pieces of split messages.
     pub submitted: Tally,
-    /// Taken by the collector, whole.
+    /// Accepted by the collector as a whole.
     pub sent: Tally,
-    /// Replaced by smaller messages, which count as submitted in their turn.
+    /// Replaced by smaller messages, each of which counts as submitted.
     pub split: Tally,
     /// In the queue or being sent.
     pub pending: Tally,
     /// Not arrived, by reason, in the order of [`Loss::ALL`].
     pub lost: [Tally; Loss::ALL.len()],
-    /// Attempts beyond the first one of a message.
+    /// Attempts beyond the first of each message.
     pub retries: u64,
-    /// Bytes of request bodies as they went over the wire, retries included.
+    /// Bytes of request bodies as sent over the wire, including retries.
     pub wire_bytes: u64,
     /// Answers that carried a partial success.
     pub partial_answers: u64,
-    /// Sum of the profiles that partial successes said were rejected. (OTLP counts profiles there, not
-    /// samples: their messages are lost as [`Loss::RejectedInPart`], whole.)
+    /// Sum of the profiles that partial successes reported as rejected. (There OTLP counts profiles, not
+    /// samples. A message that was rejected in part is counted as a whole, as [`Loss::RejectedInPart`].)
     pub partial_rejected_profiles: u64,
     /// The latest partial success.
     pub last_partial: Option<PartialSuccess>,
 }
 
 impl UploadStats {
-    /// What was lost for one reason.
+    /// The amount lost for one reason.
     pub fn lost(&self, loss: Loss) -> Tally {
         self.lost[loss as usize]
     }
 
-    /// What was lost in one way.
+    /// The amount lost in one way.
     pub fn lost_by(&self, fate: Fate) -> Tally {
         Loss::ALL.into_iter().filter(|loss| loss.fate() == fate).map(|loss| self.lost(loss)).sum()
     }
 
-    /// The right side of the sum that equals `submitted`.
+    /// The right side of the equation in the type's comment; equals `submitted`.
     pub fn accounted(&self) -> Tally {
         self.sent + self.split + self.pending + self.lost.into_iter().sum()
     }
 }
 
-/// Messages of a [`FileExporter`](super::FileExporter) so far. Each is in one of the three.
+/// Messages of a [`FileExporter`](super::FileExporter) so far. Each message is in exactly one of the three
+/// counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileStats {
     /// Messages written whole.
     pub written: Tally,
-    /// Messages of which nothing is left in any file.
+    /// Messages that were discarded and left nothing in any file.
     pub failed: Tally,
-    /// Messages that could not be written, and are to be tried again.
+    /// Messages that could not be written and will be retried.
     pub pending: Tally,
 }
 

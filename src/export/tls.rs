@@ -1,6 +1,7 @@
-//! Connections over TLS, and what to do where one does not come about.
+//! Connections over TLS, and advice for connections that fail.
 //!
-//! The HTTP client's own connector takes no verifier of certificates but rustls's, which [`super::trust`] adds to.
+//! The HTTP client's own connector accepts no certificate verifier other than rustls's, and [`super::trust`]
+//! adds one.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -13,7 +14,7 @@ use ureq::unversioned::transport::{
     Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport, TransportAdapter,
 };
 
-/// Adds TLS to the connections of the connector before it, where the URL says `https`.
+/// Adds TLS to the connections of the preceding connector, if the URL says `https`.
 pub(super) struct TlsConnector(pub(super) Arc<ClientConfig>);
 
 impl fmt::Debug for TlsConnector {
@@ -50,7 +51,7 @@ impl<In: Transport> Connector<In> for TlsConnector {
     }
 }
 
-/// As rustls itself puts its errors into those of its streams.
+/// Wraps an error as rustls itself wraps its errors in those of its streams.
 fn of_rustls(error: rustls::Error) -> Error {
     Error::Io(io::Error::new(io::ErrorKind::InvalidData, error))
 }
@@ -63,13 +64,13 @@ fn within_handshake(error: io::Error) -> Error {
                 "the connection ended in the TLS handshake; if the port speaks plain HTTP, write http://";
             Error::Io(io::Error::new(kind, line))
         }
-        // An error of the HTTP client's, a timeout for example, comes out as it went in.
+        // An error of the HTTP client, such as a timeout, is passed through unchanged.
         _ => Error::from(error),
     }
 }
 
-/// The alert that came before a connection ended, if there is one: it says more than that the connection has ended. A stream
-/// that cannot write does not read it.
+/// Reads the alert that a peer sent before the connection ended, and returns it in place of the error, which
+/// says less. A stream whose write fails does not read the alert by itself.
 fn why(stream: &mut StreamOwned<ClientConnection, TransportAdapter>, error: io::Error) -> Error {
     if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
         while stream.conn.read_tls(&mut stream.sock).is_ok_and(|bytes| bytes > 0) {
@@ -121,7 +122,7 @@ impl Transport for TlsTransport {
     }
 }
 
-/// Advice on an error of TLS; empty where nothing is known to help.
+/// Advice on a TLS error. Empty if no advice is known.
 pub(super) fn advice(error: &rustls::Error, has_authorities: bool) -> &'static str {
     use rustls::Error as E;
     match error {
@@ -143,7 +144,7 @@ pub(super) fn advice(error: &rustls::Error, has_authorities: bool) -> &'static s
             | CertificateError::NotValidYetContext { .. } => {
                 "renew the server's certificate, or set this machine's clock"
             }
-            // The library has no name of its own for it: an authority's certificate, by its basic constraints.
+            // rustls has no name for this error: the certificate is an authority's, by its basic constraints.
             CertificateError::Other(_) => {
                 "if it is an authority's own (CA:TRUE), name that very certificate by certificate=PATH"
             }
@@ -172,7 +173,7 @@ pub(super) fn advice(error: &rustls::Error, has_authorities: bool) -> &'static s
     }
 }
 
-/// The error of TLS that is in an error of a stream.
+/// The rustls error inside a stream's error.
 pub(super) fn rustls_error(error: &io::Error) -> Option<&rustls::Error> {
     error.get_ref()?.downcast_ref()
 }

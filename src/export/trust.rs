@@ -1,4 +1,4 @@
-//! Whom an https endpoint is checked against, and what shows an endpoint who asks.
+//! Certificates: how an https endpoint is verified, and how the client identifies itself to the endpoint.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootC
 
 use super::http::ConfigError;
 
-/// The configuration of connections: it trusts the certificates of the file `trusted`, or else the system's authorities,
-/// and shows a client's certificate, if there is one with its key.
+/// The configuration of TLS connections. It trusts the certificates of the file `trusted`, or else the
+/// system's authorities. It sends the client's certificate if `client` names one with its key.
 pub(super) fn client_config(
     trusted: Option<&Path>,
     client: Option<(&Path, &Path)>,
 ) -> Result<ClientConfig, ConfigError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone());
-    // SANITY: the provider has cipher suites of all versions.
+    // SANITY: the provider has cipher suites for all protocol versions.
     let builder = builder.with_safe_default_protocol_versions().expect("versions of TLS");
     let builder = match trusted {
         None => builder.with_root_certificates(of_system()),
@@ -41,7 +41,7 @@ pub(super) fn client_config(
             builder.with_client_auth_cert(chain, key).map_err(|error| failed(error.to_string()))?
         }
     };
-    // A server that speaks nothing but HTTP/2 then says so.
+    // With this, a server that speaks only HTTP/2 rejects the handshake and says why.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
 }
@@ -57,8 +57,8 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ConfigError
     Ok(certificates)
 }
 
-/// The authorities that the system trusts, or that SSL_CERT_FILE and SSL_CERT_DIR name. On one that has none, such
-/// as a small container, those that Mozilla does.
+/// The authorities that the system trusts, or that SSL_CERT_FILE and SSL_CERT_DIR name. On a system without
+/// any, such as a small container, the authorities that Mozilla trusts.
 fn of_system() -> RootCertStore {
     let found = rustls_native_certs::load_native_certs();
     for error in &found.errors {
@@ -75,13 +75,13 @@ fn of_system() -> RootCertStore {
     roots
 }
 
-/// Only the certificates of one file are trusted, as OTLP exporters understand the setting: as authorities, and each as the
-/// server's own.
+/// Trusts only the certificates of one file, as OTLP exporters define the setting. Each certificate is
+/// trusted as an authority and as the server's own certificate.
 ///
-/// The second is for certificates that sign themselves and are marked as an authority's (CA:TRUE), which is what `openssl
-/// req -x509` makes. As an authority such a one vouches for others, and rustls refuses it as a server's own. The user has
-/// named this very certificate, and whoever shows it must have its key: nothing else is left to be vouched for. Its dates
-/// and its names count all the same.
+/// The latter is needed for self-signed certificates that are marked as an authority's (CA:TRUE), as `openssl
+/// req -x509` makes them. Such a certificate can certify others, so rustls refuses it as a server's own. The
+/// user has named this very certificate, and a server that shows it must have its key, so no other
+/// certificate is needed to certify it. The certificate's dates and names are checked all the same.
 #[derive(Debug)]
 struct GivenCertificates {
     authorities: Arc<WebPkiServerVerifier>,
@@ -114,8 +114,8 @@ impl ServerCertVerifier for GivenCertificates {
         let verdict =
             self.authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match verdict {
-            // A certificate's dates are looked at before anything else of it: these two say that they are right. (webpki,
-            // check_issuer_independent_properties; tests hold it to that.)
+            // webpki checks a certificate's dates first (check_issuer_independent_properties). These two
+            // errors come later, so the dates are right. Tests assert this order.
             Err(Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::Other(_)))
                 if self.given.iter().any(|given| given == end_entity) =>
             {

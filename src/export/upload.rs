@@ -1,11 +1,11 @@
-//! Uploads: a thread of its own that posts queued messages to a collector (OTLP/HTTP).
+//! Uploads: a separate thread posts queued messages to a collector (OTLP/HTTP).
 //!
-//! Whoever submits only puts a message into a bounded queue: no collector, dead or slow, makes it wait, and
-//! memory stays within [`UploadConfig::queue_bytes`] plus the compressed copy of one message. When the queue is
-//! full, the oldest message goes. Every message ends in exactly one counter of [`UploadStats`].
+//! A submitter only puts a message into a bounded queue, so no collector, dead or slow, makes it wait. Memory
+//! stays within [`UploadConfig::queue_bytes`] plus the compressed copy of one message. When the queue is
+//! full, the oldest message is dropped. Every message is counted in exactly one counter of [`UploadStats`].
 //!
-//! Only what OTLP calls retryable is retried: 429, 502, 503, 504 and broken connections. `Retry-After` holds
-//! back all messages, not only the one that it answered.
+//! An attempt is retried only if OTLP calls the failure retryable: 429, 502, 503, 504 and broken connections.
+//! `Retry-After` holds back all messages, not only the message that it answered.
 //!
 //! Proxies are taken from the environment as by other HTTP clients (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`,
 //! `NO_PROXY`), except for a collector on this machine. Redirects are not followed.
@@ -29,46 +29,48 @@ mod ledger;
 pub use ledger::Room;
 use ledger::{Ledger, Notice, Pause};
 
-/// Splits a message that a collector finds too large into smaller ones, which are sent in its place, in their
-/// order. None, or one that is no smaller, if it cannot be split: then the message counts as rejected.
+/// Splits a message that a collector finds too large into smaller messages, which are sent in its place, in
+/// their order. Returns no message, or one that is not smaller, if the message cannot be split. The message
+/// then counts as rejected.
 ///
-/// It is called in the exporter's thread.
+/// The exporter's thread calls the splitter.
 pub type Splitter = Box<dyn FnMut(&Message) -> Vec<Message> + Send>;
 
-/// What the exporter's thread does.
+/// The function that the exporter's thread runs.
 pub type ThreadBody = Box<dyn FnOnce() + Send>;
 
-/// A `Retry-After` beyond this is taken as this: a slip of a server must not end profiling. So long, too, a message is
-/// kept at most beyond the time that it may be retried, for a collector that asks for patience.
+/// The longest `Retry-After`. A longer one is cut to this, since a server's mistake must not end profiling.
+/// The collector's waits extend the time that a message may be retried by at most this, too.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
-/// How long a shutdown waits, after its deadline, for the interrupted thread to go.
+/// How long a shutdown waits after its deadline for the interrupted thread to end.
 const FAREWELL: Duration = Duration::from_millis(50);
 
 /// Where and how to upload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UploadConfig {
-    /// Where to.
+    /// The collector's URL.
     pub endpoint: Endpoint,
     /// Headers of every request, such as credentials: names and values.
     pub headers: Vec<(String, String)>,
-    /// How bodies are compressed.
+    /// The compression of bodies.
     pub compression: Compression,
     /// PEM file of the CA certificates to trust instead of the system's; for `https` only.
     pub ca_certificate: Option<PathBuf>,
-    /// PEM file of the certificate by which the collector knows us, and of those that vouch for it; for `https`
-    /// only, and only with its key.
+    /// PEM file of the certificate that identifies this client to the collector, and of the chain that
+    /// certifies it. For `https` only, and only together with the certificate's key.
     pub client_certificate: Option<PathBuf>,
-    /// PEM file of that certificate's private key.
+    /// PEM file of the client certificate's private key.
     pub client_key: Option<PathBuf>,
     /// Time limit of one attempt, from resolving the name to the end of the answer.
     pub timeout: Duration,
-    /// How long to retry.
+    /// The times between attempts, and the time after which a message is given up.
     pub retry: RetryPolicy,
     /// Bytes of memory that waiting messages may occupy.
     pub queue_bytes: usize,
     /// Number of messages that may wait.
     pub queue_messages: usize,
-    /// A message of more bytes, uncompressed, is not tried at all but split at once.
+    /// Largest size of a request body in bytes, uncompressed. A larger message is split at once, without an
+    /// attempt.
     pub max_request_bytes: usize,
 }
 
@@ -92,7 +94,8 @@ impl UploadConfig {
     }
 }
 
-/// The exporter's thread, seen from outside. Dropping it is a shutdown without time: what is pending is given up.
+/// The handle of the exporter's thread. Dropping it shuts the thread down without delay, and gives up pending
+/// messages.
 #[derive(Debug)]
 pub struct Uploader {
     ledger: Arc<Ledger>,
@@ -100,12 +103,12 @@ pub struct Uploader {
 }
 
 impl Uploader {
-    /// Checks the configuration and starts the thread, by `spawn`, which gets the thread's name and what it does:
-    /// how a thread comes to be left alone by signals is the caller's knowledge. No connection is made before
-    /// there is something to send.
+    /// Checks the configuration and starts the thread by `spawn`, which is passed the thread's name and
+    /// function. The caller knows how to keep a thread free of signals. No connection is made before there is
+    /// a message to send.
     ///
     /// # Errors
-    /// A setting that cannot work, or no thread to be had.
+    /// A setting cannot work, or the thread could not be started.
     pub fn start(
         config: UploadConfig,
         splitter: Option<Splitter>,
@@ -120,22 +123,22 @@ impl Uploader {
         Ok(Self { ledger, connections })
     }
 
-    /// Looks whether an uploader could start with these settings.
+    /// Checks whether an uploader could start with these settings.
     ///
     /// # Errors
-    /// A setting that cannot work.
+    /// A setting cannot work.
     pub fn check(config: &UploadConfig) -> Result<(), ConfigError> {
         client(config).map(drop)
     }
 
-    /// Hands over a message. Returns at once, whatever the collector does; what becomes of the message is in the
-    /// counters.
+    /// Submits a message. Returns at once, whatever the collector does. The counters show what became of the
+    /// message.
     pub fn submit(&self, message: Message) {
         self.ledger.submit(message);
     }
 
-    /// Waits for room in the queue for a message of so many bytes, for as long as `within` at most: for those who have
-    /// more than the queue holds, and can spare the time while the collector takes what is sent.
+    /// Waits, for at most `within`, until the queue has room for a message of `bytes` bytes. For callers that
+    /// have more messages than the queue holds, and can wait while the collector accepts those sent.
     pub fn wait_for_room(&self, bytes: usize, within: Duration) -> Room {
         self.ledger.wait_for_room(bytes, Instant::now() + within)
     }
@@ -145,13 +148,15 @@ impl Uploader {
         self.ledger.stats()
     }
 
-    /// Sends what is pending, for as long as `within` at most; gives up the rest and ends the thread. Returns
-    /// the final counters, in which nothing is pending. What is submitted from now on is dropped.
+    /// Sends pending messages, for at most `within`, then gives up the rest and ends the thread. Returns the
+    /// final counters, in which nothing is pending. Messages submitted from now on are dropped.
     ///
-    /// A collector that cannot be reached ends it at once: the end of the application does not wait for it.
+    /// If a collector cannot be reached, the shutdown ends at once, so that the application's end does not
+    /// wait for it.
     pub fn shutdown(&self, within: Duration) -> UploadStats {
         if !self.ledger.close(within) {
-            // The time is over, and the thread still at it: break its connection, so that it can go.
+            // The deadline has passed and the thread is still sending. Its connection is broken, so that the
+            // thread can end.
             self.connections.clone().shutdown();
             self.ledger.wait_for_end(FAREWELL);
         }
@@ -176,7 +181,7 @@ impl Drop for Uploader {
     }
 }
 
-/// What the thread owns.
+/// The state that the thread owns.
 struct Exporter {
     client: Client,
     config: UploadConfig,
@@ -185,7 +190,7 @@ struct Exporter {
     jitter: Jitter,
 }
 
-/// How the work on a message ended.
+/// The outcome of the work on a message.
 enum Outcome {
     Sent,
     Lost(Loss),
@@ -233,7 +238,7 @@ impl Exporter {
         }
     }
 
-    /// Tries until there is an outcome. Why a message is lost is logged here.
+    /// Repeats attempts until there is an outcome. Logs the reason if the message is lost.
     fn deliver(&mut self, message: &Encoded) -> Outcome {
         let given_up = |ledger: &Ledger, loss, line| {
             ledger.notice(Notice::Lost(loss), line);
@@ -245,7 +250,8 @@ impl Exporter {
         }
         let first = Instant::now();
         let mut failures = 0;
-        // How long the collector has asked to wait, which is not held against the message.
+        // The sum of the waits that the collector asked for. They do not count against the message's time for
+        // retries.
         let mut told = Duration::ZERO;
         loop {
             let Some(timeout) = self.ledger.time_left(self.config.timeout) else {
@@ -282,7 +288,7 @@ impl Exporter {
         }
     }
 
-    /// What an answer means for its message. Logs it, once per kind.
+    /// Turns an answer into a verdict on its message. Logs failures, as a warning once per kind.
     fn judge(&self, answer: Answer) -> Verdict {
         let lost = |loss, line: String| {
             self.ledger.notice(Notice::Lost(loss), &line);
@@ -333,7 +339,7 @@ impl Exporter {
     }
 }
 
-/// What an answer means.
+/// The consequence of an answer.
 enum Verdict {
     Final(Outcome),
     Retry { after: Option<Duration>, unreachable: bool },

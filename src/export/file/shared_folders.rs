@@ -1,5 +1,5 @@
-//! Files in folders that others can write, such as /tmp: whoever can write there may have put a link to a file of
-//! somebody else's, or a file that they can read, where profiles are to be.
+//! Checks for files in folders that other users can write, such as /tmp. Another user may have placed a link
+//! to somebody else's file, or a file that they can read, at the path of the profiles.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -9,13 +9,14 @@ use nix::unistd::geteuid;
 
 use super::FileError;
 
-/// Whether another user can make and replace files in a folder. One that cannot be looked at is taken for such.
+/// Whether another user can create and replace files in a folder. A folder that cannot be inspected counts as
+/// such.
 pub(super) fn others_can_write(folder: &Path) -> bool {
     let folder = if folder == Path::new("") { Path::new(".") } else { folder };
     fs::metadata(folder).map_or(true, |metadata| metadata.mode() & 0o022 != 0 || is_of_another(&metadata))
 }
 
-/// Refuses a path that goes through a symbolic link in such a folder.
+/// Refuses a path that goes through a symbolic link in a folder that others can write.
 pub(super) fn check_links(path: &Path) -> Result<(), FileError> {
     let mut folder = PathBuf::new();
     for component in path.components() {
@@ -28,12 +29,13 @@ pub(super) fn check_links(path: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Refuses a file in such a folder that another user has made: they can read what is appended to it.
+/// Refuses a file of another user, who can read the profiles appended to it. To be called for files in
+/// folders that others can write.
 pub(super) fn check_owner(path: &Path, file: &Metadata) -> Result<(), FileError> {
     if is_of_another(file) { Err(FileError::Owner { path: path.to_owned() }) } else { Ok(()) }
 }
 
-/// Whether another user than this process's, and than root, has it.
+/// Whether the owner is neither this process's user nor root.
 fn is_of_another(metadata: &Metadata) -> bool {
     metadata.uid() != geteuid().as_raw() && metadata.uid() != 0
 }

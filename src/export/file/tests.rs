@@ -37,7 +37,7 @@ fn protobuf_messages_are_appended_with_their_length_in_front() {
     assert!(names(&folder).is_empty(), "nothing is created before there is a message");
     let path = exporter_.write(&protobuf(b"abc")).unwrap();
     exporter_.write(&protobuf(b"")).unwrap();
-    // A second exporter, as after a restart, goes on where the first ended.
+    // A second exporter, as after a restart, appends after the first one's messages.
     exporter(&folder, "profiles.otlp").write(&protobuf(b"de")).unwrap();
     assert_eq!(fs::read(path).unwrap(), b"\0\0\0\x03abc\0\0\0\0\0\0\0\x02de");
     assert_eq!(exporter_.stats(), FileStats { written: tally(2, 14, 3), ..FileStats::default() });
@@ -105,7 +105,7 @@ fn a_missing_folder_is_named_at_the_start_and_later() {
     }
 }
 
-/// They were counted as failed, and never tried again.
+/// Regression: such messages were counted as failed and never retried.
 #[test]
 fn what_could_not_be_written_is_tried_again_in_its_order() {
     for name in ["sub/p.otlp", "sub/%t"] {
@@ -150,7 +150,7 @@ fn what_is_kept_for_another_attempt_is_bounded_and_all_of_it_counted() {
     assert_eq!(stats.pending, Tally::default());
 }
 
-/// Whatever the process's umask lets others do.
+/// The process's umask does not matter.
 #[test]
 fn files_are_the_users_alone() {
     let folder = TempDir::new().unwrap();
@@ -186,14 +186,14 @@ fn a_symbolic_link_is_not_followed_in_a_folder_that_others_can_write() {
         assert!(matches!(early.write(&protobuf(b"x")), Err(FileError::Link { .. })));
         assert_eq!(fs::read(&target).unwrap(), b"");
         assert_eq!(names(&folders[1]), ["target"]);
-        // Nobody else can have put it there.
+        // No other user can have created the link in this folder.
         allow(shared, 0o755);
         early.write(&protobuf(b"x")).unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"\0\0\0\x01x");
     }
 }
 
-/// As a user who is not root makes none for others, the case is root's: a file of the user `nobody`.
+/// Needs root, since other users cannot create files of another user. The file's owner is `nobody`.
 #[test]
 fn a_file_that_another_user_has_made_is_not_written_to_where_everybody_can_make_one() {
     if !nix::unistd::geteuid().is_root() {
@@ -287,7 +287,7 @@ fn a_write_that_breaks_off_leaves_nothing() {
     let mut command = Command::new(std::env::current_exe().unwrap());
     let test = "export::file::tests::in_a_process_with_a_file_size_limit";
     command.args(["--exact", test, "--nocapture"]).env(LIMITED, folder.path());
-    // SAFETY: setrlimit and signal are async-signal-safe, as what runs between fork and exec has to be.
+    // SAFETY: setrlimit and signal are async-signal-safe, as all code between fork and exec must be.
     unsafe {
         command.pre_exec(|| {
             let limit = libc::rlimit { rlim_cur: 64, rlim_max: 64 };

@@ -1,6 +1,7 @@
-//! What submitters and the exporter's thread share: the queue, the counters, the state of the shutdown.
+//! State shared by the submitters and the exporter's thread: the queue, the counters, the phase of the
+//! shutdown.
 //!
-//! One lock guards all of it, held for moments only and never while anything is sent.
+//! One lock guards all of the state. It is held for moments only, and never during a request.
 
 use std::time::{Duration, Instant};
 
@@ -11,10 +12,10 @@ use super::super::notice::Notices;
 use super::super::queue::{Limits, Queue};
 use super::super::stats::{Loss, PartialSuccess, Tally, UploadStats};
 
-/// A longer time for a shutdown is taken as this.
+/// The longest time for a shutdown. Longer ones are cut to it.
 const LONGEST_SHUTDOWN: Duration = Duration::from_secs(24 * 3600);
 
-/// What is logged once.
+/// The kinds of log lines. The first line of each kind is logged as a warning.
 #[derive(Clone, Copy)]
 pub(super) enum Notice {
     /// The first message lost for that reason.
@@ -40,29 +41,30 @@ impl Notice {
 /// Whether a message has room in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// It has.
+    /// There is room.
     Free,
-    /// It has not, and messages leave: later it may have.
+    /// There is no room yet, but messages leave the queue, so there may be room later.
     NotYet,
-    /// Waiting is no use: the collector does not take messages, it is larger than the queue, or the end has come.
+    /// Waiting does not help: the collector does not accept messages, the message is larger than the queue,
+    /// or the shutdown has begun.
     Hopeless,
 }
 
-/// How a wait ended.
+/// The outcome of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pause {
-    /// Go on.
+    /// The wait is over, and the work may go on.
     Done,
-    /// The shutdown's deadline comes first, or is over.
+    /// The shutdown's deadline has passed, or comes before the end of the wait.
     Over,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Running,
-    /// What is pending is being sent, until then.
+    /// Pending messages are sent until this time.
     Closing(Instant),
-    /// Nothing is pending; whatever the thread may still be doing no longer counts.
+    /// Nothing is pending. Results that the thread still reports are not counted.
     Closed,
 }
 
@@ -73,21 +75,21 @@ struct State {
     stats: UploadStats,
     /// The message that the thread is working on.
     taken: Option<Tally>,
-    /// A collector asked for no request before this.
+    /// A collector asked to receive no request before this time.
     not_before: Option<Instant>,
     thread_ended: bool,
-    /// The latest attempt failed.
+    /// Whether the latest attempt failed.
     failing: bool,
 }
 
-/// See the module.
+/// The shared state; see the module's comment.
 #[derive(Debug)]
 pub(super) struct Ledger {
     state: Mutex<State>,
-    /// Something to send, or the phase changed: for the thread.
+    /// Notifies the thread: there is a message to send, or the phase changed.
     work: Condvar,
-    /// Nothing is pending, or the thread ended: for the shutdown. Room in the queue, or none to be hoped for: for
-    /// submitters.
+    /// Notifies the shutdown that nothing is pending or the thread has ended. Notifies submitters that the
+    /// queue has room, or that no room is to be expected.
     progress: Condvar,
     /// The endpoint, for log lines.
     endpoint: String,
@@ -114,10 +116,11 @@ impl Ledger {
         }
     }
 
-    // For submitters.
+    // Called by submitters.
 
     pub(super) fn submit(&self, mut message: Message) {
-        // What it occupies is what counts, and a body that grew while it was encoded occupies up to twice its length.
+        // The queue counts the memory that a body occupies. A body that grew while it was encoded occupies up
+        // to twice its length.
         message.body.shrink_to_fit();
         let mut state = self.state.lock();
         state.stats.submitted += Tally::of(&message);
@@ -134,7 +137,7 @@ impl Ledger {
         }
     }
 
-    /// Waits until a message of so many bytes has room in the queue; see [`Room`].
+    /// Waits until the queue has room for a message of `bytes` bytes; see [`Room`].
     pub(super) fn wait_for_room(&self, bytes: usize, until: Instant) -> Room {
         let mut state = self.state.lock();
         loop {
@@ -157,8 +160,8 @@ impl Ledger {
         stats
     }
 
-    /// Starts the shutdown and waits for its end: true if all was settled and the thread is leaving, false if
-    /// the rest had to be given up.
+    /// Starts the shutdown and waits for its end. Returns true if all messages are settled and the thread is
+    /// ending, and false if the remaining messages were given up.
     pub(super) fn close(&self, within: Duration) -> bool {
         let mut state = self.state.lock();
         if state.phase == Phase::Running {
@@ -193,9 +196,9 @@ impl Ledger {
         while !state.thread_ended && !self.progress.wait_until(&mut state, deadline).timed_out() {}
     }
 
-    // For the thread.
+    // Called by the thread.
 
-    /// Waits for the next message; none when the thread is to end.
+    /// Waits for the next message. Returns `None` when the thread is to end.
     pub(super) fn take(&self) -> Option<Message> {
         let mut state = self.state.lock();
         loop {
@@ -225,13 +228,13 @@ impl Ledger {
         self.progress.notify_all();
     }
 
-    /// An attempt failed and is to be repeated: nobody waits for room meanwhile.
+    /// Notes that an attempt failed and will be repeated. Submitters stop waiting for room.
     pub(super) fn failed(&self) {
         self.state.lock().failing = true;
         self.progress.notify_all();
     }
 
-    /// Counts the taken message as lost. Who knows why logs it.
+    /// Counts the taken message as lost. The caller logs the reason.
     pub(super) fn lose(&self, tally: Tally, loss: Loss) {
         let mut state = self.state.lock();
         if state.settle() {
@@ -280,7 +283,8 @@ impl Ledger {
         state.stats.wire_bytes += wire_bytes as u64;
     }
 
-    /// Logs a line about the endpoint, once per kind. The lock is not held: a logger may be slow.
+    /// Logs a line about the endpoint, as a warning once per kind. The lock is not held, since a logger may
+    /// be slow.
     pub(super) fn notice(&self, notice: Notice, line: &str) {
         self.notices.warn(notice.kind(), &format!("{}: {line}", self.endpoint));
     }
@@ -289,7 +293,7 @@ impl Ledger {
         self.state.lock().phase != Phase::Running
     }
 
-    /// `limit`, or what is left until the shutdown's deadline if that is less; none if nothing is left.
+    /// `limit`, or the time left until the shutdown's deadline if that is shorter. `None` if no time is left.
     pub(super) fn time_left(&self, limit: Duration) -> Option<Duration> {
         let left = match self.state.lock().phase {
             Phase::Running => limit,
@@ -313,7 +317,7 @@ impl Ledger {
         }
     }
 
-    /// Waits before an attempt is repeated.
+    /// Waits until the time for the next attempt.
     pub(super) fn wait_for_retry(&self, until: Instant) -> Pause {
         self.pause(&mut self.state.lock(), until)
     }
@@ -344,7 +348,8 @@ impl State {
         self.lost(messages.iter().map(Tally::of).sum(), Loss::QueueFull);
     }
 
-    /// The taken message leaves; false if the shutdown has already accounted for it.
+    /// Ends the accounting of the taken message. Returns false if the shutdown has already accounted for the
+    /// message.
     fn settle(&mut self) -> bool {
         self.queue.settle();
         self.taken.take().is_some()
