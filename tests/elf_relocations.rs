@@ -203,7 +203,7 @@ fn takes_the_symbols_and_relocation_types_that_hold_its_address() {
         (SLOTS, 1, native::R_GLOB_DAT, 0),
         (SLOTS + 8, 2, native::R_GLOB_DAT, 0),
         (SLOTS + 16, 1, native::R_ABSOLUTE, 0),
-        (SLOTS + 24, 1, native::R_ABSOLUTE, 8), // some bytes behind it: not the function
+        (SLOTS + 24, 1, native::R_ABSOLUTE, 8), // an address 8 bytes after the function
         (SLOTS + 32, 1, 0xdead, 0),
     ]);
     let slots = found.slots_of_wanted().unwrap();

@@ -53,7 +53,7 @@ pub(super) struct Bounds {
     resources: usize,
     scopes: usize,
     profiles: usize,
-    /// Nested messages of the element that was entered last.
+    /// The number of messages nested in the element that was entered last.
     parts: usize,
 }
 

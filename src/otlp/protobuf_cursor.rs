@@ -2,7 +2,7 @@
 
 use super::schema::Kind;
 
-/// The encoding of a field (protobuf's encoding guide, "Message Structure"). Groups have been deprecated
+/// The encoding of a field (protobuf's encoding guide, "Message Structure"). Groups have not been in use
 /// since 2009.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WireType {

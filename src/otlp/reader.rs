@@ -218,8 +218,8 @@ fn shift(error: ReadError, start: u64) -> ReadError {
     ReadError { offset: error.offset + start, ..error }
 }
 
-/// Reserves room for more bytes, and at most a quarter of the present length beyond it: less than Vec's
-/// doubling.
+/// Reserves room for `more` bytes, or for a quarter of the present length if that is more. Vec's own growth
+/// would double the capacity.
 fn reserve(bytes: &mut Vec<u8>, more: usize) {
     if bytes.capacity() - bytes.len() < more {
         bytes.reserve_exact(more.max(bytes.len() / 4));
