@@ -1,11 +1,11 @@
 //! The sample buffer between handlers and drainer.
 //!
-//! Sixteen strips, each with a lock that handlers try and never wait for: a handler whose first strip is held
-//! or full takes the next. A strip has two halves. Handlers fill the active one; the drainer swaps them while
-//! it holds the lock for a moment, and reads the other at leisure. Each half has its own pool of
-//! [`RemoteFrame`]s: draining a half frees its slots all at once, so a pool cannot wear out.
+//! The buffer has sixteen strips, each with a lock that handlers try and never wait for: a handler whose
+//! first strip is held or full tries the next. A strip has two halves. Handlers fill the active half. The
+//! drainer holds the lock only to swap the halves, and reads the other half without it. Each half has its own
+//! pool of [`RemoteFrame`]s. Draining a half frees all of its slots at once, so a pool cannot wear out.
 //!
-//! The memory is reserved once in the life of the process and touched only as far as it is used.
+//! The memory is reserved once in the life of the process; pages are touched only as far as they are used.
 
 use std::cell::UnsafeCell;
 use std::mem::size_of;
@@ -19,7 +19,7 @@ use crate::signal::doorbell::Doorbell;
 
 /// The number of strips.
 pub const STRIPS: usize = 16;
-/// The most frames in a stack, whatever the `depth` option says.
+/// The largest number of frames in a stack, whatever the `depth` option says.
 pub const MAX_FRAMES: usize = 8192;
 
 const HALF_BYTES: usize = 512 * 1024;
@@ -32,15 +32,15 @@ const FRAME_BYTES: usize = size_of::<FrameRecord>();
 const _: () = assert!(HEADER_BYTES.is_multiple_of(8) && FRAME_BYTES.is_multiple_of(8));
 const _: () = assert!(HALF_BYTES >= 2 * (HEADER_BYTES + MAX_FRAMES * FRAME_BYTES));
 
-/// A native frame as build-id and address: what symbolization elsewhere needs.
+/// A native frame as build-id and address, for symbolization outside of this process.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct RemoteFrame {
-    /// The object's build-id; the record lives for ever.
+    /// The object's build-id, in a record that is never freed.
     pub build_id: &'static BuildId,
-    /// The lookup address in the object's own terms.
+    /// The lookup address, as a virtual address of the object's file.
     pub address: ElfVaddr,
-    /// Which loading of the object it was.
+    /// The loading of the object that the frame belongs to.
     pub object: ObjectIndex,
 }
 
@@ -54,7 +54,7 @@ struct Half {
 struct Strip {
     /// 0 free, 1 held.
     lock: AtomicU32,
-    /// What the lock guards: the halves, the active one first.
+    /// The half that handlers fill, guarded by the lock.
     active: UnsafeCell<Half>,
     /// The half that belongs to the drainer.
     drained: UnsafeCell<Half>,
@@ -63,32 +63,32 @@ struct Strip {
 /// The strips of this process.
 pub struct SampleBuffer {
     strips: [Strip; STRIPS],
-    /// Rung when it is time to drain.
+    /// Rung when the buffer should be drained.
     pub drain_bell: Doorbell,
 }
 
-// SAFETY: a strip's active half is touched only under its lock, the drained one only by the one drainer
-// (`Drainer` is unique), and the memory behind the pointers is never unmapped.
+// SAFETY: a strip's active half is touched only under the strip's lock, and the drained half only by the
+// drainer, of which there is one (contract of `drain`). The memory behind the pointers is never unmapped.
 unsafe impl Sync for SampleBuffer {}
-// SAFETY: as above; nothing is bound to a thread.
+// SAFETY: access is restricted as for `Sync`; no part of the buffer is bound to a thread.
 unsafe impl Send for SampleBuffer {}
 
 static BUFFER: AtomicPtr<SampleBuffer> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The buffer, once [`create`] has been called.
+/// Returns the buffer, once [`create`] has been called.
 #[inline]
 pub fn get() -> Option<&'static SampleBuffer> {
-    // SAFETY: null or a leaked, fully built buffer (published with Release).
+    // SAFETY: null, or a leaked and fully built buffer (published with Release).
     unsafe { BUFFER.load(Ordering::Acquire).as_ref() }
 }
 
-/// Makes the buffer, or gives the one that exists. Ordinary zone only.
+/// Creates the buffer, or returns the existing one. Ordinary zone only.
 #[expect(clippy::disallowed_types, reason = "made before the first signal")]
 pub fn create() -> std::io::Result<&'static SampleBuffer> {
     if let Some(buffer) = get() {
         return Ok(buffer);
     }
-    // SAFETY: a fresh anonymous mapping; nothing else refers to it.
+    // SAFETY: a fresh anonymous mapping, to which nothing else refers.
     let memory = unsafe {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         libc::mmap(std::ptr::null_mut(), ALL_BYTES, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
@@ -97,9 +97,9 @@ pub fn create() -> std::io::Result<&'static SampleBuffer> {
         return Err(std::io::Error::last_os_error());
     }
     let half = |index: usize| {
-        // SAFETY: inside the mapping, which has room for two halves a strip.
+        // SAFETY: inside the mapping, which has room for two halves per strip.
         let records = unsafe { memory.cast::<u8>().add(index.wrapping_mul(HALF_AND_POOL_BYTES)) };
-        // SAFETY: the slots follow the records; HALF_BYTES keeps their alignment.
+        // SAFETY: the slots follow the records, and HALF_BYTES keeps them aligned.
         let remote = unsafe { records.add(HALF_BYTES) }.cast();
         Half { records, used: 0, remote, remote_used: 0 }
     };
@@ -110,10 +110,11 @@ pub fn create() -> std::io::Result<&'static SampleBuffer> {
     });
     let buffer = Box::into_raw(Box::new(SampleBuffer { strips, drain_bell: Doorbell::new() }));
     match BUFFER.compare_exchange(std::ptr::null_mut(), buffer, Ordering::AcqRel, Ordering::Acquire) {
-        // SAFETY: just leaked.
+        // SAFETY: the buffer was leaked a few lines above.
         Ok(_) => Ok(unsafe { &*buffer }),
         Err(first) => {
-            // SAFETY: this buffer and its memory were never published; the first one is.
+            // SAFETY: this buffer and its memory were never published; the first buffer was published and is
+            // never freed.
             unsafe {
                 drop(Box::from_raw(buffer));
                 libc::munmap(memory, ALL_BYTES);
@@ -123,30 +124,30 @@ pub fn create() -> std::io::Result<&'static SampleBuffer> {
     }
 }
 
-/// A strip held by a handler, with room for one record.
+/// A strip that a handler holds, with room for one record.
 pub struct HeldStrip<'a> {
     buffer: &'a SampleBuffer,
     strip: &'a Strip,
 }
 
-/// Why there is no strip for a record.
+/// The reason why there is no strip for a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoStrip {
     /// Other handlers, or the drainer, hold all of them.
     Held,
-    /// Of those that nobody held none had room.
+    /// No strip that was free had room.
     Full,
 }
 
 impl SampleBuffer {
-    /// Takes a free strip with room for a record of `max_frames` frames, beginning at the one that `hint`
-    /// (a thread id) prefers.
+    /// Holds a free strip with room for a record of `max_frames` frames. The search begins at the strip that
+    /// `hint` (a thread id) prefers.
     ///
     /// # Errors
-    /// If all were held or full.
+    /// If all strips were held or full.
     pub fn try_hold(&self, hint: u32, max_frames: usize) -> Result<HeldStrip<'_>, NoStrip> {
         let needed = HEADER_BYTES.wrapping_add(max_frames.min(MAX_FRAMES).wrapping_mul(FRAME_BYTES));
-        // Neighbouring thread ids are common; spread them (Fibonacci hashing).
+        // Neighbouring thread ids are common, so they are spread (Fibonacci hashing).
         let first = hint.wrapping_mul(0x9e37_79b9) >> 28;
         let mut reason = NoStrip::Held;
         for step in 0..STRIPS {
@@ -169,17 +170,19 @@ impl SampleBuffer {
 
 impl HeldStrip<'_> {
     fn half(&mut self) -> &mut Half {
-        // SAFETY: this value is the proof that the lock is held, and it is borrowed mutably.
+        // SAFETY: this value exists only while the lock is held, and it is borrowed mutably.
         unsafe { &mut *self.strip.active.get() }
     }
 
-    /// Room for the record's frames, and the remote pool: `max_frames` as given to `try_hold`.
+    /// Returns the room for the record's frames, and the remote pool. `max_frames` is the number that was
+    /// passed to `try_hold`.
     pub fn frames_and_pool(&mut self, max_frames: usize) -> (&mut [FrameRecord], RemotePool<'_>) {
         let half = self.half();
         let at = half.used.wrapping_add(HEADER_BYTES);
         let room = HALF_BYTES.wrapping_sub(at) / FRAME_BYTES;
-        // SAFETY: inside the half, aligned to 8, in memory that is zero or holds older records: every bit
-        // pattern that was written there came from a FrameRecord or is overwritten before it is read.
+        // SAFETY: the frames lie inside the half and are aligned to 8 bytes. The memory is zero or holds
+        // older records: every bit pattern there was written as a FrameRecord or is overwritten before it is
+        // read.
         let frames = unsafe {
             let first = half.records.add(at).cast::<FrameRecord>();
             std::slice::from_raw_parts_mut(first, room.min(max_frames))
@@ -187,12 +190,12 @@ impl HeldStrip<'_> {
         (frames, RemotePool { slots: half.remote, used: &mut half.remote_used })
     }
 
-    /// Completes the record: `header.frame_count` frames were written. Releases the strip.
+    /// Completes a record of which `header.frame_count` frames were written. Releases the strip.
     pub fn commit(mut self, header: SampleHeader) {
         let half = self.half();
         let before = half.used;
         let bytes = HEADER_BYTES.wrapping_add(usize::from(header.frame_count).wrapping_mul(FRAME_BYTES));
-        // SAFETY: `try_hold` has made sure of the room; aligned to 8.
+        // SAFETY: `try_hold` has checked that there is room; the header is aligned to 8 bytes.
         unsafe { half.records.add(before).cast::<SampleHeader>().write(header) };
         half.used = before.wrapping_add(bytes);
         if before < HALF_BYTES / 2 && half.used >= HALF_BYTES / 2 {
@@ -207,48 +210,48 @@ impl Drop for HeldStrip<'_> {
     }
 }
 
-/// The free slots for remote frames of a held strip.
+/// The free slots for remote frames in a strip that is held.
 pub struct RemotePool<'a> {
     slots: *mut RemoteFrame,
     used: &'a mut usize,
 }
 
 impl RemotePool<'_> {
-    /// Puts `frame` into a free slot; `None` if there is none left.
+    /// Puts `frame` into a free slot; `None` if no slot is free.
     pub fn put(&mut self, frame: RemoteFrame) -> Option<u32> {
         let slot = *self.used;
         if slot >= REMOTE_SLOTS {
             return None;
         }
-        // SAFETY: below the pool's size.
+        // SAFETY: the slot is below the pool's size.
         unsafe { self.slots.add(slot).write(frame) };
         *self.used = slot.wrapping_add(1);
         u32::try_from(slot).ok()
     }
 }
 
-/// One drained half: its records, valid while borrowed.
+/// One drained half. Its records are valid while it is borrowed.
 pub struct Drained<'a> {
     half: &'a Half,
 }
 
-/// A record as read by the drainer.
+/// A record as the drainer reads it.
 pub struct Record<'a> {
-    /// The fixed part.
+    /// The header, of fixed size.
     pub header: SampleHeader,
     /// The frames, leaf first.
     pub frames: &'a [FrameRecord],
 }
 
 impl Drained<'_> {
-    /// The records, in the order they were written.
+    /// The records, in the order in which they were written.
     pub fn records(&self) -> impl Iterator<Item = Record<'_>> {
         let mut at = 0;
         std::iter::from_fn(move || {
             if at >= self.half.used {
                 return None;
             }
-            // SAFETY: a committed record begins here: header, then as many frames as it says.
+            // SAFETY: a committed record begins here: a header, then the number of frames that it gives.
             let (header, frames) = unsafe {
                 let header = self.half.records.add(at).cast::<SampleHeader>().read();
                 let first = self.half.records.add(at.wrapping_add(HEADER_BYTES)).cast::<FrameRecord>();
@@ -268,14 +271,16 @@ impl Drained<'_> {
 }
 
 impl SampleBuffer {
-    /// Hands every strip's records to `take`, and frees them and their remote slots afterwards. Ordinary zone.
+    /// Passes each strip's drained half to `take`, and then frees its records and remote slots. Ordinary
+    /// zone.
     ///
     /// # Safety
     /// One drainer at a time.
     pub unsafe fn drain(&self, mut take: impl FnMut(&Drained<'_>)) {
         for strip in &self.strips {
             hold_from_drainer(strip);
-            // SAFETY: the lock is held, and the drained half is the one drainer's.
+            // SAFETY: the lock is held, and the drained half belongs to the one drainer (contract of this
+            // function).
             unsafe { std::ptr::swap(strip.active.get(), strip.drained.get()) };
             strip.lock.store(0, Ordering::Release);
             // SAFETY: handlers do not touch this half until it is swapped back.
@@ -288,8 +293,8 @@ impl SampleBuffer {
         }
     }
 
-    /// Returns once every handler that was running when it was called has finished: what was unpublished
-    /// before can then be freed. Ordinary zone.
+    /// Returns once every handler that was running at the time of the call has finished. Memory that was
+    /// unpublished before the call can then be freed. Ordinary zone.
     pub fn wait_for_handlers(&self) {
         for strip in &self.strips {
             hold_from_drainer(strip);
@@ -298,7 +303,8 @@ impl SampleBuffer {
     }
 }
 
-/// A handler holds a lock for microseconds, unless its thread is preempted: then sleeping lets it run.
+/// Holds a strip's lock for the drainer. A handler holds the lock for microseconds, unless its thread is
+/// preempted; sleeping then lets that thread run.
 #[expect(clippy::disallowed_methods, reason = "the drainer's thread, not a handler")]
 fn hold_from_drainer(strip: &Strip) {
     let mut tries = 0_u32;
@@ -359,7 +365,7 @@ mod tests {
 
     fn drain_weights(buffer: &SampleBuffer) -> Vec<u64> {
         let mut weights = Vec::new();
-        // SAFETY: the tests here are serialised.
+        // SAFETY: the tests of this module run one at a time.
         unsafe {
             buffer.drain(|drained| {
                 for record in drained.records() {
@@ -419,7 +425,7 @@ mod tests {
         drain_weights(buffer);
         let build_id: &'static BuildId = Box::leak(Box::new(BuildId::new(&[1; 20]).unwrap()));
         let frame = |n: usize| RemoteFrame { build_id, address: ElfVaddr(n as u64), object: ObjectIndex(5) };
-        // More rounds than the two halves could ever hold together: slots come back.
+        // More rounds than the two halves could hold together: slots are reused.
         for _ in 0..5 {
             let mut held = buffer.try_hold(3, 1).unwrap();
             let (_, mut pool) = held.frames_and_pool(1);
@@ -429,7 +435,7 @@ mod tests {
             assert_eq!(pool.put(frame(0)), None);
             held.commit(header(0, 1));
             let mut seen = 0;
-            // SAFETY: the tests here are serialised.
+            // SAFETY: the tests of this module run one at a time.
             unsafe {
                 buffer.drain(|drained| {
                     assert_eq!(drained.remote(17).unwrap().address, ElfVaddr(17));

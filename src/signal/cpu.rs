@@ -1,7 +1,8 @@
-//! CPU signals: whose is it, what does it stand for, and the sample.
+//! CPU signals: decides whose a signal is and how many periods it stands for, and takes the sample.
 //!
-//! System calls per sample: none with perf events and timers, one (`gettid`) with the process's timer. A thread's
-//! first signal makes two more, which put its clock into step. `pthread_self` is a register.
+//! System calls per sample: none with perf events and timers, one (`gettid`) with the process's timer. A
+//! thread's first signal makes two more, which synchronise its clock with its account. `pthread_self` reads a
+//! register.
 
 use std::ptr;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -16,29 +17,31 @@ use super::stretch::STRETCHES;
 use super::thread_table::{FdOwner, SignalToken, fd_owner, record_of_tid};
 use super::{event, kernel_stack, wall};
 
-/// What takes a sample of the current thread: its record, the interrupted `ucontext_t`, and the number of
-/// periods that the sample stands for, at least 1.
+/// A function that takes a sample of the current thread. Its arguments: the thread's record, the interrupted
+/// `ucontext_t`, and the number of periods that the sample stands for, at least 1.
 ///
 /// # Safety
-/// It is called inside a signal handler and keeps to the zone's rules; the context is valid until it returns.
+/// The function is called inside a signal handler and keeps to the zone's rules. The context is valid until
+/// the function returns.
 pub type SampleFn = unsafe fn(&ThreadRecord, *mut libc::c_void, u64);
 
-/// What a session of the CPU engine tells the handler.
+/// Parameters of a session of the CPU engine, for the handler.
 #[derive(Debug)]
 pub struct CpuSession {
-    /// Whether signals make samples.
+    /// Whether signals result in samples.
     gate: SampleGate<SampleFn>,
     interval_ns: AtomicI64,
     tick_ns: AtomicI64,
-    /// Periods of one signal of the process's timer; 0 while no session has used it.
+    /// The number of periods that each signal of the process's timer stands for. 0 until a session uses that
+    /// timer, `ITIMER_STOPPED` after it has been stopped.
     itimer_periods: AtomicI64,
-    /// What ended threads left: see `cpu_account`.
+    /// CPU time, in ns, that ended threads were not credited with: the estate of `cpu_account`.
     pub estate_ns: AtomicI64,
 }
 
-/// The one session.
+/// The session of this process.
 pub static SESSION: CpuSession = CpuSession {
-    // SAFETY: it is a function pointer.
+    // SAFETY: `SampleFn` is a type of function pointers.
     gate: unsafe { SampleGate::closed() },
     interval_ns: AtomicI64::new(0),
     tick_ns: AtomicI64::new(0),
@@ -47,7 +50,7 @@ pub static SESSION: CpuSession = CpuSession {
 };
 
 impl CpuSession {
-    /// Opens the handler to signals.
+    /// Opens the session: from now on signals result in samples.
     pub fn open(&self, sample: SampleFn, interval_ns: i64, tick_ns: i64) {
         self.interval_ns.store(interval_ns, Ordering::Release);
         self.tick_ns.store(tick_ns, Ordering::Release);
@@ -55,7 +58,7 @@ impl CpuSession {
         self.gate.open(sample);
     }
 
-    /// Closes the handler to signals: from now on they are stale. Handlers at work show in
+    /// Closes the session: from now on signals are stale. A handler that is still at work is visible in
     /// [`ThreadRecord::busy`].
     pub fn close(&self) {
         self.gate.close();
@@ -66,67 +69,69 @@ impl CpuSession {
         self.gate.is_open()
     }
 
-    /// The interval in CPU time.
+    /// The interval in CPU time, in ns.
     pub fn interval_ns(&self) -> i64 {
         self.interval_ns.load(Ordering::Acquire)
     }
 
-    /// The scheduler's tick, to which timers are bound.
+    /// The length of the scheduler's tick, to which timers are bound, in ns.
     pub fn tick_ns(&self) -> i64 {
         self.tick_ns.load(Ordering::Acquire)
     }
 
-    /// Says that the process's timer is ours and how many periods each of its signals stands for: from then on,
-    /// signals of the kernel's own are taken for that timer's.
+    /// Announces that the process's timer is ours and that each of its signals stands for `periods` periods.
+    /// From then on signals with the code `SI_KERNEL` are attributed to that timer.
     pub fn expect_itimer(&self, periods: i64) {
         self.itimer_periods.store(periods, Ordering::Release);
     }
 
-    /// Says that the timer is stopped. Its last signal may still be pending, and looks like those of a timer that
-    /// somebody else sets from now on.
+    /// Announces that the process's timer is stopped. Its last signal may still be pending, and cannot be
+    /// distinguished from signals of a timer that other code sets from now on.
     pub fn forget_itimer(&self) {
         self.itimer_periods.store(ITIMER_STOPPED, Ordering::Release);
     }
 }
 
-/// In place of a number of periods: see [`CpuSession::forget_itimer`].
+/// Stored in place of a number of periods by [`CpuSession::forget_itimer`].
 const ITIMER_STOPPED: i64 = -1;
 
-/// Whose a signal is.
+/// The owner of a signal.
 #[derive(Debug)]
 pub enum SignalOwner {
-    /// A clock of ours, of this thread.
+    /// A clock of ours that belongs to this thread.
     Own(&'static ThreadRecord, Occasion),
-    /// It was a clock of ours, or is one that gives no sample here.
+    /// A clock of ours that no longer exists, or one that results in no sample in this thread.
     Stale,
-    /// Somebody else's.
+    /// Other code.
     Foreign,
-    /// Somebody else's, or the last one of our process timer.
+    /// Other code, or a signal of ours that cannot be recognised any more, such as the last one of our
+    /// process timer.
     PerhapsForeign,
 }
 
-/// What the signal says of itself.
+/// The cause of a signal, as its `siginfo_t` describes it.
 #[derive(Clone, Copy, Debug)]
 pub enum Occasion {
-    /// An overflow of the thread's event.
+    /// An overflow of the event that serves as the thread's CPU clock.
     Overflow,
-    /// An expiry of the thread's timer, and how many more were merged into it.
+    /// An expiry of the thread's timer, with the number of further expiries that were merged into it.
     Expiry {
         /// `si_overrun`.
         overrun: i64,
     },
-    /// The wall-clock sampler has asked for a sample: not of this engine.
+    /// A request of the wall-clock sampler: not for the CPU engine.
     Asked,
-    /// An overflow of the event that the thread is sampled by: not of this engine either.
+    /// An overflow of the thread's event for the event engine: not for the CPU engine.
     Counted,
     /// An expiry of the process's timer.
     Itimer {
-        /// How many periods it stands for.
+        /// The number of periods that the expiry stands for.
         periods: i64,
     },
 }
 
-/// `siginfo_t`'s fields as the kernel lays them out on 64-bit machines (include/uapi/asm-generic/siginfo.h).
+/// The fields of `siginfo_t` as the kernel lays them out on 64-bit machines
+/// (include/uapi/asm-generic/siginfo.h).
 #[repr(C)]
 struct SigInfo {
     signo: i32,
@@ -146,13 +151,13 @@ const SI_QUEUE: i32 = -1;
 const SI_USER: i32 = 0;
 const SI_TKILL: i32 = -6;
 const SI_KERNEL: i32 = 0x80;
-/// The first and last of SIGIO's codes, which F_SETSIG keeps for other signals.
+/// The first and last of SIGIO's codes, which F_SETSIG also uses for other signals.
 const POLL_CODES: std::ops::RangeInclusive<i32> = 1..=6;
 
-/// Whose signal it is.
+/// Returns the owner of the signal that `info` describes.
 ///
 /// # Safety
-/// `info` is what the kernel handed to a signal handler.
+/// `info` is the one that the kernel passed to a signal handler.
 pub unsafe fn owner_of(info: *const libc::siginfo_t) -> SignalOwner {
     // SAFETY: a siginfo_t is 128 bytes, of which SigInfo names the first 32; all of them are initialised.
     let info = unsafe { &*info.cast::<SigInfo>() };
@@ -174,8 +179,9 @@ pub unsafe fn owner_of(info: *const libc::siginfo_t) -> SignalOwner {
         SI_TKILL if wall::SESSION.asks_by_kill() && wall::SESSION.sends(info.signo) => {
             owner_of_kill(info._timer_id)
         }
-        // The kernel had no memory, or no leave, to queue what came with it (kernel/signal.c, `__send_signal_locked`,
-        // `collect_signal`): others in this PID namespace say who they are.
+        // `SI_USER` with process id 0: the kernel lacked memory, or permission, to queue the signal's data
+        // (kernel/signal.c, `__send_signal_locked`, `collect_signal`). Signals that processes of this PID
+        // namespace send carry the id of their sender.
         SI_USER
             if info._timer_id == 0
                 && (wall::SESSION.sends(info.signo) || event::SESSION.sends(info.signo)) =>
@@ -208,7 +214,8 @@ fn own(record: Option<&'static ThreadRecord>, occasion: Occasion) -> SignalOwner
     }
 }
 
-/// The owner of a signal by `tgkill`, which the sampler may have sent; `sender` is the process that the signal names.
+/// Returns the owner of a signal that was sent by `tgkill`, perhaps by the wall-clock sampler. `sender` is
+/// the process id that the signal carries.
 fn owner_of_kill(sender: i32) -> SignalOwner {
     // SAFETY: getpid takes nothing and cannot fail.
     if sender != unsafe { libc::getpid() } {
@@ -224,8 +231,8 @@ fn owner_of_itimer(periods: i64) -> SignalOwner {
     if !SESSION.is_open() {
         return SignalOwner::Stale;
     }
-    // The thread's id is asked for and no thread-local is trusted: threads made by a raw clone may share their
-    // creator's.
+    // The kernel's thread id is asked for, and no thread-local is trusted: threads made by a raw clone may
+    // share their creator's thread-local storage.
     match record_of_tid(current_os_tid()) {
         None => {
             add(&COUNTERS.itimer_unknown_thread, 1);
@@ -241,7 +248,7 @@ fn owner_of_itimer(periods: i64) -> SignalOwner {
     }
 }
 
-/// Whether `record` is this thread's. The first time costs a system call, unless the thread armed itself.
+/// Whether `record` is this thread's. The first check costs a system call, unless the thread armed itself.
 fn is_current(record: &ThreadRecord) -> bool {
     // SAFETY: pthread_self takes nothing, cannot fail and reads a register.
     let thread_pointer = unsafe { libc::pthread_self() } as u64;
@@ -255,17 +262,17 @@ fn is_current(record: &ThreadRecord) -> bool {
     is_current
 }
 
-/// Takes the sample that a signal of ours asks for, if it stands for any period. `false` if the clock is gone.
+/// Takes the sample of a signal of ours, if at least one period is due. Returns `false` if the clock is gone.
 ///
 /// # Safety
-/// Called in a signal handler of the thread of `record`, with that handler's `ucontext`.
+/// Called in a signal handler of the thread of `record`, with the `ucontext` of that handler.
 pub unsafe fn take_sample(
     record: &'static ThreadRecord,
     occasion: Occasion,
     ucontext: *mut libc::c_void,
 ) -> bool {
-    // The order matters: whoever closes the session or retires the record first says so and then waits for
-    // `busy` to be false.
+    // The order matters: a thread that closes the session or retires the record first changes the state and
+    // then waits for `busy` to become false.
     record.busy.store(true, Ordering::SeqCst);
     let live = SESSION.is_open() && matches!(record.state(), RecordState::Arming | RecordState::Armed);
     if live {
@@ -273,11 +280,12 @@ pub unsafe fn take_sample(
         if let (1.., Some(sample)) = (weight, SESSION.gate.sample_fn()) {
             add(&COUNTERS.samples, 1);
             add(&COUNTERS.periods, weight.cast_unsigned());
-            // SAFETY: `open` was given a function for exactly this, and the context is the caller's.
+            // SAFETY: `open` was passed a function for this call; the context is the handler's by this
+            // function's contract.
             unsafe { sample(record, ucontext, weight.cast_unsigned()) };
         }
         if let Some(ring) = record.clock.ring.place() {
-            // SAFETY: it stays mapped for as long as the record is busy; this thread's handlers alone read it.
+            // SAFETY: the ring stays mapped while the record is busy; only this thread's handlers read it.
             unsafe { kernel_stack::empty(ring) };
         }
     }
@@ -285,7 +293,8 @@ pub unsafe fn take_sample(
     live
 }
 
-/// The periods that a sample is to stand for, when there are `weight` more; 0 until there are as many as `stretch`.
+/// Adds `weight` periods to the ones that wait. Returns all of them once there are at least `stretch`, else
+/// 0.
 fn put_off(waiting: &AtomicI64, weight: i64, stretch: u32) -> i64 {
     let total = waiting.load(Ordering::Relaxed).saturating_add(weight.max(0));
     let is_due = total >= i64::from(stretch);
@@ -293,7 +302,7 @@ fn put_off(waiting: &AtomicI64, weight: i64, stretch: u32) -> i64 {
     if is_due { total } else { 0 }
 }
 
-/// How many periods the sample stands for; 0 or less: none, and there is no sample.
+/// Returns the number of periods that the sample stands for. At 0 or less there is no sample.
 fn weigh(record: &ThreadRecord, occasion: Occasion) -> i64 {
     let account = &record.account;
     let interval = SESSION.interval_ns();
@@ -342,16 +351,16 @@ fn weigh(record: &ThreadRecord, occasion: Occasion) -> i64 {
 /// `PERF_EVENT_IOC_PERIOD` (include/uapi/linux/perf_event.h): `_IOW('$', 4, __u64)`.
 pub const PERF_EVENT_IOC_PERIOD: libc::Ioctl = 0x4008_2404;
 
-/// The event was opened with the thread's random part of an interval as its period. From here on it runs freely,
-/// a whole interval at a time.
+/// Handles the first overflow of the thread's event, which was opened with the thread's random part of an
+/// interval as its period. From here on the event runs freely, with a whole interval as its period.
 fn first_overflow(record: &ThreadRecord, interval_ns: i64) -> i64 {
     // SAFETY: the descriptor is the record's event while the record is armed; the kernel reads one u64.
     unsafe { libc::ioctl(record.clock.handle(), PERF_EVENT_IOC_PERIOD, &raw const interval_ns) };
     1
 }
 
-/// The timer was set to expire at the thread's first tick. Credits that tick, and sets the timer to expire when
-/// the thread's periods end.
+/// Handles the first expiry of the thread's timer, which was set to expire at the thread's first tick.
+/// Credits that tick, and sets the timer to expire at the ends of the thread's periods.
 fn first_expiry(record: &ThreadRecord, interval_ns: i64, overrun: i64) -> i64 {
     let account = &record.account;
     let now_ns = thread_cpu_ns();
@@ -371,7 +380,7 @@ fn first_expiry(record: &ThreadRecord, interval_ns: i64, overrun: i64) -> i64 {
     due.saturating_sub(credited).max(0)
 }
 
-/// The current thread's CPU clock.
+/// Reads the current thread's CPU clock, in ns.
 pub fn thread_cpu_ns() -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes one timespec.
@@ -379,16 +388,16 @@ pub fn thread_cpu_ns() -> i64 {
     time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec)
 }
 
-/// When a timer first expires, on its own clock.
+/// The moment at which a timer first expires, on its own clock.
 #[derive(Clone, Copy, Debug)]
 pub enum TimerStart {
-    /// That many nanoseconds from now.
+    /// After this many ns.
     After(i64),
-    /// When the clock shows that many nanoseconds; at once if it does already.
+    /// When the clock shows this many ns; at once if the clock has passed that time.
     At(i64),
 }
 
-/// Sets a timer, by the kernel's id, to expire once and from then on every `interval_ns`.
+/// Sets the timer with the kernel's id `timer_id` to expire at `start`, and from then on every `interval_ns`.
 pub fn set_timer(timer_id: i32, start: TimerStart, interval_ns: i64) -> bool {
     let timespec = |ns: i64| libc::timespec {
         tv_sec: ns.wrapping_div(1_000_000_000),
@@ -399,7 +408,8 @@ pub fn set_timer(timer_id: i32, start: TimerStart, interval_ns: i64) -> bool {
         TimerStart::At(ns) => (libc::TIMER_ABSTIME, ns),
     };
     let setting = libc::itimerspec { it_interval: timespec(interval_ns), it_value: timespec(first_ns) };
-    // The raw call, since a timer made by the raw call has an id that the C library's functions may not take.
+    // The raw system call, since a timer that was made by the raw call has an id that the C library's
+    // functions may not accept.
     // SAFETY: the kernel reads one itimerspec.
     let result = unsafe {
         libc::syscall(

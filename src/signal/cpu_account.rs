@@ -1,54 +1,58 @@
-//! How CPU time becomes periods: the arithmetic of a thread's account, which makes samples add up to the CPU
+//! Converts CPU time to periods: the arithmetic of a thread's account, by which samples add up to the CPU
 //! time that the threads used.
 //!
-//! **Ordinary threads.** A thread with account `(base, phase)`, phase uniform in `0..T`, is due
-//! `floor((x - base + phase) / T)` periods when its CPU clock shows `x`. The mean over the phase is exactly
-//! `(x - base) / T`, for any `x` and whatever the thread does: a clock that fires on time is unbiased even for
-//! threads that live less than an interval.
+//! **Ordinary threads.** A thread with account `(base, phase)`, phase uniform in `0..T`, is due `floor((x -
+//! base + phase) / T)` periods when its CPU clock shows `x`. The mean over the phase is exactly `(x - base) /
+//! T`, for any `x` and any behaviour of the thread: a clock that fires on time is unbiased even for threads
+//! that live less than an interval.
 //!
-//! **Clocks bound to the tick.** POSIX CPU timers expire on scheduler ticks only, so the time between a
-//! thread's last tick and its end is lost, and a thread that meets no tick has no sample: threads of half a
-//! tick would keep a quarter of their time. So every thread's timer first expires at its first tick, at CPU
-//! clock `a`, which is credited with one whole tick; from there on the thread is credited with what it really
-//! advances. A thread of CPU time `C` that runs in one piece from a random moment on meets its last tick at `x`:
+//! **Clocks bound to the tick.** POSIX CPU timers expire on scheduler ticks only. So the time between a
+//! thread's last tick and its end is lost, and a thread that meets no tick has no sample: threads that live
+//! half a tick would keep a quarter of their time. Therefore every thread's timer first expires at the
+//! thread's first tick, at CPU clock `a`. That tick is credited whole; from there on the thread is credited
+//! with the CPU time by which its clock advances. A thread of CPU time `C` that runs in one piece, beginning
+//! at a random moment, meets its last tick at `x`:
 //!
-//! - `C < tick`: it meets a tick with probability `C / tick` and is then credited with `tick`: mean `C`.
-//! - `C >= tick`: it is credited with `tick + x - a`; `a` and `C - x` are both uniform in `0..tick`, so the mean
-//!   is `tick + (C - tick / 2) - tick / 2 = C`.
+//! - `C < tick`: the thread meets a tick with probability `C / tick` and is then credited with `tick`: mean
+//!   `C`.
+//! - `C >= tick`: the thread is credited with `tick + x - a`; `a` and `C - x` are both uniform in `0..tick`,
+//!   so the mean is `tick + (C - tick / 2) - tick / 2 = C`.
 //!
-//! The account does that by its epoch: `epoch = a - tick - phase`, due `floor((x - epoch) / T)`.
+//! The account implements this by its epoch: `epoch = a - tick - phase`, due `floor((x - epoch) / T)`.
 //!
-//! **The estate.** Threads that sleep between short bursts break the argument's premise, a signal may be blocked
-//! when its thread ends, and the luck of the phases is a variance of its own. So a thread that ends leaves the
-//! difference between its CPU time and what it was credited with, of either sign, to the estate, and first
-//! samples of later threads are paid from it (or pay to it) in whole periods. For the premises above the
-//! estate's mean is 0, so it moves nobody's share; it keeps the sum within the estate's last fraction of a
-//! period and the open periods of the threads that are alive.
+//! **The estate.** Three effects remain: threads that sleep between short bursts break the premise of the
+//! argument, a signal may be blocked when its thread ends, and the random phases have a variance. So a thread
+//! that ends leaves the difference between its CPU time and its credit, of either sign, to the estate. The
+//! first samples of later threads are paid from the estate (or pay into it) in whole periods. Under the
+//! premises above the estate's mean is 0, so it shifts no thread's share. The estate keeps the error of the
+//! sum within its own last fraction of a period and the open periods of the threads that are alive.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// How many periods are due at CPU clock `now_ns`. Never negative. 0 if there is no interval.
+/// Returns the number of periods that are due at CPU clock `now_ns`. Never negative. 0 if there is no
+/// interval.
 pub fn due_periods(now_ns: i64, epoch_ns: i64, interval_ns: i64) -> i64 {
     now_ns.saturating_sub(epoch_ns).checked_div_euclid(interval_ns).unwrap_or(0).max(0)
 }
 
-/// The epoch of a thread whose first tick was handled when its clock showed `now_ns`.
+/// Returns the epoch of a thread whose first tick was handled when its CPU clock showed `now_ns`.
 ///
-/// `overrun` says how many intervals the first signal was kept back. If any, then `now_ns` is not the first
-/// tick's time, which on average was half a tick after `base_ns`.
+/// `overrun` is the number of intervals by which the first signal was delayed. If it is not 0, `now_ns` is
+/// not the time of the first tick, which on average was half a tick after `base_ns`.
 pub fn epoch_at_first_tick(now_ns: i64, base_ns: i64, phase_ns: i64, tick_ns: i64, overrun: i64) -> i64 {
     let first_tick = if overrun == 0 { now_ns } else { base_ns.saturating_add(tick_ns.wrapping_shr(1)) };
     first_tick.saturating_sub(tick_ns).saturating_sub(phase_ns)
 }
 
-/// The CPU clock at which the period after `credited` periods is full.
+/// Returns the CPU clock, in ns, at which the period after `credited` periods is complete.
 pub fn next_due_ns(epoch_ns: i64, credited: i64, interval_ns: i64) -> i64 {
     epoch_ns.saturating_add(credited.saturating_add(1).saturating_mul(interval_ns))
 }
 
-/// What a thread is owed, given that its clock showed `now_ns` at some moment before which it had been credited
-/// with `credited_before` and after which with `credited_after`: positive when signals did not tell of periods
-/// that ended at least `slack_ns` ago (a later one may still be on its way), negative when they told of too
+/// Returns the number of periods that a thread is owed. The thread's CPU clock showed `now_ns` at some
+/// moment; before that moment the thread had been credited with `credited_before` periods, after it with
+/// `credited_after`. The result is positive when signals did not report periods that ended at least
+/// `slack_ns` ago (the signal of a later one may still be on its way), and negative when they reported too
 /// many.
 pub fn owed_periods(
     now_ns: i64,
@@ -64,11 +68,11 @@ pub fn owed_periods(
     missed.saturating_add(excess)
 }
 
-/// Takes from `owed` what the next sample can, when `due` periods are due: the periods that the sample is to
-/// stand for (0: no sample), and how many of them were owed.
+/// Settles `owed` with the next sample, when `due` periods are due. Returns the number of periods that the
+/// sample is to stand for (0: no sample), and how many of them were owed.
 ///
-/// `merged` says how many of the due periods its signal brings besides its own. A signal that was kept back
-/// brings what has been noted as owed meanwhile, so that only what is beyond is still owed.
+/// `merged` is the number of due periods that the signal reports besides its own. A delayed signal reports
+/// periods that may meanwhile have been noted as owed, so only the excess over `merged` is still owed.
 pub fn settle(owed: &AtomicI64, due: i64, merged: i64) -> (i64, i64) {
     if owed.load(Ordering::Relaxed) == 0 {
         return (due, 0);
@@ -84,8 +88,8 @@ pub fn settle(owed: &AtomicI64, due: i64, merged: i64) -> (i64, i64) {
     (total.max(0), debt.max(0))
 }
 
-/// Takes whole periods from the estate for a thread that is due `due`: as many as are there, or as many below 0
-/// as `due` can bear.
+/// Takes whole periods from the estate for a thread that is due `due` periods. Takes all that the estate has;
+/// if the estate is negative, at most `due` periods are paid into it, and the result is negative.
 pub fn inherit(estate_ns: &AtomicI64, due: i64, interval_ns: i64) -> i64 {
     let mut estate = estate_ns.load(Ordering::Relaxed);
     loop {
@@ -109,8 +113,8 @@ mod tests {
     const INTERVAL: i64 = 10_000;
     const TICK: i64 = 4_000;
 
-    /// The mean of what a thread of CPU time `life` is credited with, in units of time, over all phases and all
-    /// positions of the ticks, when it runs in one piece.
+    /// Returns the mean credit, in units of time, of a thread with CPU time `life` that runs in one piece,
+    /// over all phases and all positions of the ticks.
     fn mean_credit_of_one_piece(life: i64) -> f64 {
         let mut credited = 0;
         let mut cases = 0;
@@ -138,7 +142,8 @@ mod tests {
 
     #[test]
     fn a_random_phase_alone_would_lose_the_tail_of_short_lives() {
-        // Why the first tick is credited whole: the same sum with the epoch of an ordinary clock.
+        // The reason for crediting the first tick whole: the sum of the test above with the epoch of an
+        // ordinary clock is too low.
         let life = 2_000;
         let mut credited = 0;
         let mut cases = 0;
@@ -199,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_signal_that_was_kept_back_is_not_paid_twice() {
-        // 150 periods blocked; at the 107th it was noted what is owed.
+        // A blocked signal of 150 periods. At the 107th period they were noted as owed.
         let owed = AtomicI64::new(107);
         assert_eq!(settle(&owed, 150, 149), (150, 0));
         // One signal was lost before (to a sigwait); each expiry merges three periods.

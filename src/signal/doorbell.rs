@@ -1,23 +1,23 @@
-//! Waking a thread of the agent from a handler.
+//! Wakes a thread of the agent from a handler.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// What handlers ring and one thread of the agent waits for.
+/// A bell that handlers ring and that one thread of the agent waits for.
 #[derive(Debug, Default)]
 pub struct Doorbell {
-    /// A futex word: 1 from a ring until the waiting thread has taken notice.
+    /// A futex word: 1 from a ring until the waiting thread has acknowledged it.
     rung: AtomicU32,
 }
 
 impl Doorbell {
-    /// One that nobody has rung.
+    /// Returns a bell that has not been rung.
     pub const fn new() -> Self {
         Self { rung: AtomicU32::new(0) }
     }
 
-    /// Wakes the thread that waits, or makes its next wait return at once. Async-signal-safe: one system call, and
-    /// none until the thread has taken notice of an earlier ring.
+    /// Wakes the waiting thread, or makes its next wait return at once. Async-signal-safe: one system call,
+    /// and none while an earlier ring has not been acknowledged.
     pub fn ring(&self) {
         if self.rung.swap(1, Ordering::Release) == 0 {
             let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
@@ -26,19 +26,20 @@ impl Doorbell {
         }
     }
 
-    /// Waits for a ring, one before this call included, or until `timeout` has passed. Ordinary zone, one waiter.
+    /// Waits until the bell is rung or `timeout` has passed. A ring before this call counts. Ordinary zone,
+    /// one waiter.
     pub fn wait(&self, timeout: Duration) {
         let timeout = libc::timespec {
             tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
             tv_nsec: libc::c_long::from(timeout.subsec_nanos() as i32),
         };
         let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
-        // SAFETY: the futex word and the timeout live for the call.
+        // SAFETY: the futex word and the timeout outlive the call.
         unsafe { libc::syscall(libc::SYS_futex, self.rung.as_ptr(), operation, 0, &raw const timeout) };
         self.rung.swap(0, Ordering::Acquire);
     }
 
-    /// Whether it was rung and nobody has taken notice yet.
+    /// Whether the bell was rung and the ring has not been acknowledged.
     pub fn is_rung(&self) -> bool {
         self.rung.load(Ordering::Acquire) != 0
     }

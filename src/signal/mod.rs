@@ -1,30 +1,36 @@
 //! The code that runs inside a signal handler, and nothing else.
 //!
-//! A sampling signal arrives in a thread at any instruction: inside malloc, inside the dynamic linker, with any
-//! lock held. What runs here
+//! A sampling signal arrives in a thread at any instruction: inside malloc, inside the dynamic linker, with
+//! any lock held. Code of this module
 //!
 //! - imports `core` and `libc` alone;
-//! - allocates nothing, blocks on nothing: a strip of the sample buffer is tried, never waited for;
-//! - makes these system calls at most: `clock_gettime` (the vDSO's: [`clock`]), and `futex` to wake the drainer when a
-//!   buffer is half full; for a thread's first signal `gettid`, its CPU clock, `timer_settime` or `ioctl`, which
-//!   put its clock into step; its CPU clock behind each wall-clock sample;
-//!   `read` of the thread's perf event before and behind each sample of it; `gettid` where the process's timer is in use;
-//!   `getpid` and `gettid` where wall-clock signals come by `tgkill`; and for a signal that is not ours
-//!   those that hand it on (`rt_sigprocmask`, `rt_sigaction`, `tgkill`); on an alternate stack that may be too small
-//!   `rt_sigaction` and `sigaltstack`;
-//! - takes a sample on a stack of the handlers' own where the thread's may be too small ([`handler_stack`]);
-//! - reads thread-specific data by `pthread_getspecific` alone (a key below 32 has no lazily allocated block in
-//!   glibc), never a `thread_local!`;
+//! - allocates nothing and blocks on nothing: a strip of the sample buffer is tried, never waited for;
+//! - makes no system calls but these:
+//!   - `clock_gettime`, by the vDSO where there is one ([`clock`]), and `futex`, to wake the drainer when a
+//!     half of a strip is half full;
+//!   - at a thread's first signal `gettid`, `clock_gettime` for the thread's CPU clock, and `timer_settime`
+//!     or `ioctl`, to synchronise the thread's timer or event with the thread's account;
+//!   - `clock_gettime` for the thread's CPU clock after each wall-clock sample;
+//!   - `read` of the thread's perf event before and after each sample of that event;
+//!   - `gettid` where the process's timer is in use;
+//!   - `getpid` and `gettid` where wall-clock signals are sent by `tgkill`;
+//!   - `rt_sigprocmask`, `rt_sigaction` and `tgkill`, to forward a foreign signal;
+//!   - `rt_sigaction` and `sigaltstack` on an alternate stack that may be too small;
+//! - takes a sample on a stack of the handlers' own where the thread's stack may be too small
+//!   ([`handler_stack`]);
+//! - reads thread-specific data by `pthread_getspecific` alone (glibc allocates no block lazily for a key
+//!   below 32), never by a `thread_local!`;
 //! - reads memory of the JVM and of other objects by fault-tolerant loads ([`safe_load`]);
-//! - never panics: no indexing, no unchecked arithmetic, no unwrap. What fails becomes a counter.
+//! - never panics: no indexing, no unchecked arithmetic, no unwrap. Each failure becomes a counter.
 //!
-//! Known weak spot: `pthread_getspecific` is not on POSIX's list of async-signal-safe functions. glibc's and
-//! musl's only read the thread's own block.
+//! Known weak spot: `pthread_getspecific` is not on POSIX's list of async-signal-safe functions. The
+//! implementations of glibc and musl only read the thread's own block.
 //!
-//! What stands in for `malloc` and its like in other objects ([`native_memory`]) keeps to the same rules, since what it calls
-//! must not allocate; for a sample it also makes `rt_sigprocmask` and `gettid`.
+//! The replacements of `malloc` and similar functions in other objects ([`native_memory`]) keep to these
+//! rules too, since the code that they call must not allocate. For a sample they also make `rt_sigprocmask`
+//! and `gettid`.
 //!
-//! In: a `ucontext_t` and a [`ThreadRecord`](crate::core::thread::ThreadRecord). Out: a record in
+//! Input: a `ucontext_t` and a [`ThreadRecord`](crate::core::thread::ThreadRecord). Output: a record in
 //! [`buffer`], counters in [`counters`].
 #![cfg_attr(
     not(test),

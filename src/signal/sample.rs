@@ -1,4 +1,4 @@
-//! Taking one sample: hold a strip, walk, write the record.
+//! Takes one sample: holds a strip, walks the stack, writes the record.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -25,26 +25,27 @@ use crate::core::stack_walker::StackWalker;
 use crate::core::thread::ThreadRecord;
 use crate::core::vm_layout::VmLayout;
 
-/// What handlers need and the agent sets. Each field may change at any time; a handler reads each once.
+/// The configuration that the agent sets for handlers. Each field may change at any time; a handler reads
+/// each field once.
 pub struct Setup {
-    /// The VM's layout; null until it is known. What it points to is never freed.
+    /// The VM's layout; null until it is known. The layout is never freed.
     pub vm: AtomicPtr<VmLayout>,
-    /// The current object map. What it points to is freed only after
+    /// The current object map. An object map is freed only after
     /// [`SampleBuffer::wait_for_handlers`](buffer::SampleBuffer::wait_for_handlers).
     pub objects: AtomicPtr<ObjectMap>,
     /// Rung when a walk has met code in no known object.
     pub unknown_code: Doorbell,
-    /// The most frames of a stack.
+    /// The largest number of frames in a stack.
     pub depth: AtomicUsize,
-    /// How stacks are walked, a [`StackWalker`].
+    /// The walker, a [`StackWalker`] as a number.
     pub walker: AtomicU8,
-    /// AsyncGetCallTrace; null until a walker is to ask it.
+    /// The address of AsyncGetCallTrace; null while no walker uses it.
     pub async_get_call_trace: AtomicPtr<c_void>,
-    /// What is added to a `JavaThread*` to have its JNIEnv.
+    /// The offset from a `JavaThread*` to its JNIEnv.
     pub jni_environment: AtomicU64,
-    /// Whether native frames are put down as build-id and address.
+    /// Whether native frames are recorded as build-id and address.
     pub remote: AtomicBool,
-    /// The wall-clock engine's interval.
+    /// The wall-clock engine's interval, in ns.
     pub wall_interval_ns: AtomicU64,
     /// Whether only threads that have registered themselves are sampled.
     pub filter: AtomicBool,
@@ -64,18 +65,19 @@ pub static SETUP: Setup = Setup {
     filter: AtomicBool::new(false),
 };
 
-/// A sample of the CPU engine: [`take`].
+/// Takes a sample of the CPU engine, by [`take`].
 ///
 /// # Safety
 /// As for [`take`].
 pub unsafe fn take_cpu(thread: &ThreadRecord, context: *mut c_void, weight: u64) {
     let ring = thread.clock.ring.place();
     let sample = Sample { weight, values: [weight as f64, 0.0], ring, ..Sample::of(Engine::Cpu) };
-    // SAFETY: by the contract.
+    // SAFETY: this function has the contract of `take`.
     unsafe { take(&sample, thread, context) };
 }
 
-/// A sample of the wall-clock engine, which stands for `ns` nanoseconds and can be repeated by its number: [`take`].
+/// Takes a sample of the wall-clock engine that stands for `ns` nanoseconds and can be repeated by its
+/// `number`.
 ///
 /// # Safety
 /// As for [`take`].
@@ -86,48 +88,50 @@ pub unsafe fn take_wall(
     number: u32,
 ) -> Result<(), NotRecorded> {
     let sample = Sample { number, values: wall_values(ns), ..Sample::of(Engine::Wall) };
-    // SAFETY: by the contract.
+    // SAFETY: by the contract of `take`, `context` is the `ucontext_t` of the handler that this thread is in.
     unsafe { take_at(&sample, thread, Place::Interrupted(context)) }
 }
 
-/// A sample by a perf event, which stands for so many periods of it: [`take`].
+/// Takes a sample of a perf event that stands for `periods` periods of that event, by [`take`].
 ///
 /// # Safety
 /// As for [`take`].
 pub unsafe fn take_event(thread: &ThreadRecord, context: *mut c_void, periods: u64) {
     let Some(values) = thin(Engine::Event, [periods as f64, 0.0]) else { return };
     let sample = Sample { values, ring: thread.event.ring.place(), ..Sample::of(Engine::Event) };
-    // SAFETY: by the contract.
+    // SAFETY: this function has the contract of `take`.
     unsafe { take(&sample, thread, context) };
 }
 
-/// What so many nanoseconds add to the wall-clock engine's profile: periods, and parts of one.
+/// Returns the values that `ns` nanoseconds add to the wall-clock engine's profile: a number of periods, not
+/// necessarily whole.
 pub fn wall_values(ns: u64) -> [f64; 2] {
     let interval_ns = SETUP.wall_interval_ns.load(Ordering::Relaxed).max(1);
     [ns as f64 / interval_ns as f64, 0.0]
 }
 
-/// What an engine says of a sample.
+/// An engine's description of a sample.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// Whose it is.
+    /// The engine that takes the sample.
     pub engine: Engine,
-    /// How many periods of CPU time it stands for; 0 for the other engines.
+    /// The number of periods of CPU time that the sample stands for; 0 for all engines but the CPU engine.
     pub weight: u64,
-    /// What it adds to each of the engine's profiles.
+    /// The value that the sample adds to each of the engine's profiles.
     pub values: [f64; 2],
-    /// What it is about.
+    /// The subject of the sample, such as the class of an allocated object.
     pub subject: Subject,
-    /// Who had what the thread waited for.
+    /// The thread that owned the monitor or lock that the sampled thread waited for.
     pub owner: Owner,
-    /// The number by which it is repeated, or by which what was allocated is known; 0: neither.
+    /// The number by which the sample is repeated, or by which the sampled allocation is identified. 0:
+    /// neither.
     pub number: u32,
-    /// Where the kernel has written its own frames, which go on top of the stack.
+    /// The ring to which the kernel has written its own frames, which go on top of the stack.
     pub ring: Option<RingPlace>,
 }
 
 impl Sample {
-    /// One that stands for nothing, and is about nothing.
+    /// Returns a sample of the engine with no weight, no values and no subject.
     pub const fn of(engine: Engine) -> Self {
         Self {
             engine,
@@ -141,30 +145,31 @@ impl Sample {
     }
 }
 
-/// Takes a sample of the current thread, which has not been interrupted: it has called the VM, which has called us.
-/// Takes signals in the middle of it, and other samples in those, as they come. Returns whether it was recorded.
+/// Takes a sample of the current thread, which has not been interrupted: the thread has called the VM, and
+/// the VM has called us. Signals may arrive in the middle of it, and take samples of their own. Returns
+/// whether the sample was recorded.
 ///
 /// # Safety
-/// `thread` is the current thread's. If it has a `JavaThread*`, that is in native code, with its last Java frame's
-/// anchor set, as it is in JVMTI's events and in native methods.
+/// `thread` is the current thread's. If the thread has a `JavaThread*`, that Java thread is in native code
+/// with the anchor of its last Java frame set, as it is in JVMTI's events and in native methods.
 pub unsafe fn take_of_caller(sample: &Sample, thread: &ThreadRecord) -> bool {
-    // SAFETY: by the contract.
+    // SAFETY: by this function's contract the thread is the current one, in a call by the VM.
     let take = || unsafe { take_at(sample, thread, Place::CalledByVm) };
     take_where_is_room(sample.engine, thread, take)
 }
 
-/// Takes a sample of the current thread, which has called one of the functions that stand in for others: its stack begins
-/// at `caller`, behind that call. Returns whether it was recorded.
+/// Takes a sample of the current thread, which has called a replacement of an allocation function. The stack
+/// begins at `caller`, after that call. Returns whether the sample was recorded.
 ///
 /// # Safety
-/// `thread` is the current thread's, and `caller` its own frame.
+/// `thread` is the current thread's, and `caller` is a frame of this thread.
 pub unsafe fn take_of_native_caller(sample: &Sample, thread: &ThreadRecord, caller: Cursor) -> bool {
-    // SAFETY: by the contract.
+    // SAFETY: by this function's contract thread and frame are the current thread's.
     let take = || unsafe { take_at(sample, thread, Place::CalledByNative(caller)) };
     take_where_is_room(sample.engine, thread, take)
 }
 
-/// Takes a sample where there is a stack for it, for a thread that was not interrupted.
+/// Takes a sample of a thread that was not interrupted, on a stack with enough room for it.
 fn take_where_is_room(
     engine: Engine,
     thread: &ThreadRecord,
@@ -177,14 +182,14 @@ fn take_where_is_room(
     matches!(recorded, Some(Ok(())))
 }
 
-/// Where the current thread is.
+/// The place at which the current thread is sampled.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     /// Interrupted at this `ucontext_t`.
     Interrupted(*mut c_void),
     /// In a call by the VM.
     CalledByVm,
-    /// In a call by native code, with this frame.
+    /// In a call by native code, from this frame.
     CalledByNative(Cursor),
 }
 
@@ -203,12 +208,13 @@ impl Place {
 /// # Safety
 /// Called in a signal handler, with the `ucontext_t` that the kernel passed to it.
 pub unsafe fn take(sample: &Sample, thread: &ThreadRecord, context: *mut c_void) {
-    // SAFETY: by the contract.
+    // SAFETY: by this function's contract `context` is the `ucontext_t` of the handler that this thread is
+    // in.
     let _ = unsafe { take_at(sample, thread, Place::Interrupted(context)) };
 }
 
 /// # Safety
-/// The place is the current thread's; see the functions above.
+/// `place` is the current thread's, with the contract of the public function that made it.
 unsafe fn take_at(sample: &Sample, thread: &ThreadRecord, place: Place) -> Result<(), NotRecorded> {
     let start_ns = monotonic_ns();
     COUNTERS.samples_taken.add(sample.engine, 1);
@@ -237,20 +243,20 @@ unsafe fn take_at(sample: &Sample, thread: &ThreadRecord, place: Place) -> Resul
     recorded
 }
 
-/// Why a sample is not recorded.
+/// The reason why a sample is not recorded.
 #[derive(Clone, Copy, Debug)]
 pub enum NotRecorded {
-    /// Nothing can be recorded yet, or any more.
+    /// Recording has not been set up yet, or has ended.
     NotReady,
-    /// The thread has not registered itself, and only such are wanted.
+    /// The thread has not registered itself, and only registered threads are wanted.
     Filtered,
-    /// There is no room.
+    /// The sample buffer has no room.
     NoStrip(NoStrip),
-    /// There is none on the stack.
+    /// The thread's stack has no room.
     SmallStack,
 }
 
-#[inline(never)] // What it needs of the stack is not taken before it is known to be there.
+#[inline(never)] // Not inlined, so that its stack frame is not allocated before the room for it is known to exist.
 fn record(
     sample: &Sample,
     thread: &ThreadRecord,
@@ -259,15 +265,16 @@ fn record(
     room_on_stack: Room,
 ) -> Result<(), NotRecorded> {
     let os_tid = thread.os_tid.load(Ordering::Relaxed);
-    // One record for a truncation or error mark behind the last frame.
+    // One record more, for a truncation or error mark after the last frame.
     let room = SETUP.depth.load(Ordering::Relaxed).wrapping_add(2).min(buffer::MAX_FRAMES);
     let mut held = buffer::get()
         .ok_or(NotRecorded::NotReady)?
         .try_hold(os_tid as u32, room)
         .map_err(NotRecorded::NoStrip)?;
-    // SAFETY: null or published by the agent, which waits for handlers (for this strip) before it frees.
+    // SAFETY: null, or published by the agent, which frees an object map only after it has waited for
+    // handlers (for this strip).
     let objects = unsafe { SETUP.objects.load(Ordering::Acquire).as_ref() }.ok_or(NotRecorded::NotReady)?;
-    // SAFETY: null or never freed.
+    // SAFETY: null, or never freed.
     let vm = unsafe { SETUP.vm.load(Ordering::Acquire).as_ref() };
     let java_thread = thread.java_thread.load(Ordering::Relaxed);
     let thread_state = match vm {
@@ -283,7 +290,7 @@ fn record(
         high => high,
     };
     let registers = match place {
-        // SAFETY: by this module's contract `context` is the kernel's.
+        // SAFETY: by the contract of `take_at` the context is the one that the kernel passed to the handler.
         Place::Interrupted(context) => unsafe { Registers::from_context(context) },
         Place::CalledByVm | Place::CalledByNative(_) => Registers::default(),
     };
@@ -318,7 +325,7 @@ fn record(
         SETUP.unknown_code.ring();
     }
     let frame_count = u16::try_from(sink.len()).unwrap_or(u16::MAX);
-    // Of the others' samples nobody asks it.
+    // Only the wall-clock engine uses this flag.
     let is_waiting = sample.engine == Engine::Wall && registers.is_in_waiting_system_call(&ProcessMemory);
     let java_incarnation = thread.java_incarnation.load(Ordering::Relaxed);
     thread.sampled_incarnation.store(java_incarnation, Ordering::Relaxed);
@@ -345,34 +352,36 @@ fn record(
     Ok(())
 }
 
-/// A number in which the time's bits are spread over the upper ones (Knuth's multiplicative hash).
+/// Returns a number in which the time's bits are spread over the upper bits (Knuth's multiplicative hash).
 fn scattered(time_ns: u64) -> u64 {
     time_ns.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
 }
 
-/// In place of the `ucontext_t` of a thread that is not interrupted.
+/// Stands in for the `ucontext_t` of a thread that is not interrupted.
 static NOT_INTERRUPTED: [u64; size_of::<libc::ucontext_t>() / 8] = [0; size_of::<libc::ucontext_t>() / 8];
 
-/// Where stacks of this process end.
+/// The methods in which stacks of this process end.
 static ROOTS: RootMethods = RootMethods::new();
 
-/// AsyncGetCallTrace for the current thread, a Java thread, whose `ucontext_t` the kernel has put at `context`; one
-/// of a thread that has called the VM is not read (`forte.cpp`, `pd_get_top_frame`, 11-25).
+/// Returns AsyncGetCallTrace for the current thread, a Java thread, with the `ucontext_t` at `context`.
+/// AsyncGetCallTrace does not read the `ucontext_t` of a thread that has called the VM (`forte.cpp`,
+/// `pd_get_top_frame`, 11-25).
 fn call_trace(java_thread: u64, context: *mut c_void, ids_lead_to_methods: bool) -> Option<CallTraceSource> {
     let function = SETUP.async_get_call_trace.load(Ordering::Acquire);
     if function.is_null() || java_thread == 0 {
         return None;
     }
     let env = java_thread.wrapping_add(SETUP.jni_environment.load(Ordering::Relaxed));
-    // SAFETY: the agent stores libjvm's AsyncGetCallTrace, which has this type. The thread has said that it is this
-    // Java thread, and takes it back before it ends; the context is the kernel's by this module's contract.
+    // SAFETY: the agent stores libjvm's AsyncGetCallTrace, which has this type. The thread has registered
+    // itself as this Java thread, and unregisters before it ends. The context is the kernel's by the contract
+    // of `take_at`.
     unsafe {
         let function = std::mem::transmute::<*mut c_void, AsyncGetCallTrace>(function);
         Some(CallTraceSource::new(function, env, context, ids_lead_to_methods, &ROOTS))
     }
 }
 
-/// CLOCK_MONOTONIC.
+/// Reads CLOCK_MONOTONIC, in ns.
 pub fn monotonic_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a valid timespec; clock_gettime is async-signal-safe.
