@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Shows the whole of it on this machine: scripts/demo.sh [SECONDS]
 #
-# Installs what is missing, builds in release mode, starts `otlpprof collect`, runs the sample program (several
+# Installs what is missing, builds what is released, starts `otlpprof collect`, runs the sample program (several
 # threads; Java code that calls into libddproftest and libc) under the agent with remotesym, and prints the top
 # frames of what arrived: Java frames by name, libddproftest's as <build-id>.<remote>(0xADDRESS), which a
 # backend that has the library's symbols would resolve. No process is left behind; the profiles stay in
@@ -12,7 +12,6 @@ cd "$(dirname "$0")/.."
 seconds=${1:-10}
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-build=$target/release
 out=$target/demo
 
 fail() {
@@ -37,8 +36,7 @@ show() {
 [[ $seconds =~ ^[1-9][0-9]*$ ]] || fail "'$seconds' is no number of seconds"
 
 heading "Building the agent and the command (minutes the first time)"
-scripts/install-toolchain.sh rust cc jdk
-cargo build --release --locked --quiet </dev/null
+build=$(scripts/build-release.sh)
 agent=$build/libotlpprof.so
 echo "$(short "$agent") ($(du -h --apparent-size "$agent" | cut -f1))"
 

@@ -6,7 +6,7 @@
 #                                JVM; ten minutes of all engines on the newest JDK; about two hours
 #     scripts/soak.sh --short    1,000 cycles on one JDK; seconds of sampling on one of each version
 #
-# PROFILE=release takes the release build. OTLPPROF_TEST_JDKS (a list like PATH) names the JDKs, else it is those in
+# PROFILE=release takes what is released (scripts/build-release.sh). OTLPPROF_TEST_JDKS (a list like PATH) names the JDKs, else it is those in
 # .cache/jdks, which scripts/install-jdks.sh brings together.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -25,8 +25,12 @@ export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 # What is measured is what a sample costs, however many there are.
 export OTLPPROF_BUDGET=off OTLPPROF_LIMIT=off
 profile=${PROFILE:-dev}
-cargo build --quiet --locked --profile "$profile" </dev/null
-target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/${profile/#dev/debug}
+if [[ $profile == release ]]; then
+    target=$(scripts/build-release.sh)
+else
+    cargo build --quiet --locked --profile "$profile" </dev/null
+    target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/${profile/#dev/debug}
+fi
 
 runs=$(mktemp -d)
 failures=0
