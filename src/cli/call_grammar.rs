@@ -1,4 +1,5 @@
-//! Which methods of a program may call which, where its call tree is known by construction.
+//! Rules for which methods of a program may call which. They apply to programs with a call tree known by
+//! construction.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -10,10 +11,11 @@ use anyhow::Context as _;
 use crate::otlp::frames::Frame;
 use crate::otlp::roots::{is_java, is_marker};
 
-/// In place of callers: none, the method is its thread's first.
+/// Stands in place of the callers if the method is the first one of its thread.
 const NOBODY: &str = "-";
 
-/// The callers of each method that has rules. A text of lines `method: caller caller…`; `#` begins a comment.
+/// The allowed callers of each method that has rules. Its text has lines `method: caller caller…`; `#` starts
+/// a comment.
 #[derive(Debug, Default)]
 pub(super) struct CallGrammar {
     callers: HashMap<String, HashSet<String>>,
@@ -37,8 +39,8 @@ impl CallGrammar {
         Ok(Self { callers })
     }
 
-    /// The first call of a stack, leaf first, that cannot have been: callee and caller. Frames of native code and of
-    /// hidden classes are passed over, and what lies behind a marker of a broken walk is not known.
+    /// The first impossible call of a stack, from the leaf on: callee and caller. Frames of native code and of
+    /// hidden classes are skipped. A marker of a broken walk hides the caller of the frame before it.
     pub(super) fn illegal_call(&self, frames: &[Frame<'_>]) -> Option<(String, String)> {
         let mut callee: Option<Cow<'_, str>> = None;
         for frame in frames {
@@ -63,7 +65,7 @@ impl CallGrammar {
     }
 }
 
-/// Whether the frame's class is one that the VM spins: its number and its callers are the VM's affair.
+/// Whether the frame's class is one that the VM generates. The VM chooses its number and its callers.
 fn is_hidden(name: &str) -> bool {
     name.contains("$$Lambda") || name.contains("LambdaForm")
 }

@@ -1,4 +1,4 @@
-//! `otlpprof check-stacks`: how many samples reach their root.
+//! `otlpprof check-stacks`: counts the samples that reach their root.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -23,9 +23,9 @@ use crate::otlp::wire::Sample;
 /// Count the samples whose stack reaches its root
 ///
 /// A stack reaches its root if it ends where its thread began and no frame in it is a raw address or a marker
-/// of a walk that broke off, such as [unwalkable: reason], [truncated], or one of async-profiler's. Samples are
-/// counted as often as they were observed: by value where the value is a count, else by timestamps. One that stands
-/// for several periods of a clock counts as so many, unless --distinct-times tells them apart.
+/// of a walk that broke off, such as [unwalkable: reason], [truncated], or one of async-profiler's. Samples
+/// are counted as often as they were observed: by value where the value is a count, else by timestamps. One
+/// that stands for several periods of a clock counts as so many, unless --distinct-times tells them apart.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Files of OTLP profiles; - is standard input
@@ -35,18 +35,19 @@ pub(super) struct Args {
     /// could not finish, so that one without a mark is taken as whole wherever it ends
     #[arg(long)]
     known_roots: bool,
-    /// Count the times at which a stack was taken, of profiles with timestamps: a sample that stands for several
-    /// periods has its time as often, and counts once
+    /// Count the times at which a stack was taken, of profiles with timestamps: a sample that stands for
+    /// several periods has its time as often, and counts once
     #[arg(long)]
     distinct_times: bool,
-    /// How stacks were walked, where a profile does not say: vmx must reach native entries, no has [no_Java_frame]
+    /// How stacks were walked, where a profile does not say: vmx must reach native entries, no has
+    /// [no_Java_frame]
     #[arg(long, value_name = "WALKER", value_parser = walker, default_value = "vm")]
     walker: StackWalker,
     /// Exit with 1 if less than this percentage reaches the root
     #[arg(long, value_name = "PERCENT")]
     at_least: Option<f64>,
-    /// Hold every stack to a program's call tree: lines of 'method: caller caller…', '-' for none. Exit with 1 if a
-    /// method is called by another that cannot
+    /// Hold every stack to a program's call tree: lines of 'method: caller caller…', '-' for none. Exit with
+    /// 1 if a method is called by another that cannot
     #[arg(long, value_name = "FILE")]
     grammar: Option<PathBuf>,
     /// Print this many roots, and as many ends of broken stacks
@@ -57,36 +58,36 @@ pub(super) struct Args {
     format: Format,
 }
 
-/// Stacks whose observations are summed before they are judged.
+/// The number of stacks for which observations are summed before the stacks are judged.
 const STACKS_AT_A_TIME: usize = 1 << 17;
-/// As many names of each kind are counted apart, and bytes of each are kept.
+/// The most names of each kind that are counted separately, and the most bytes that are kept of a name.
 const NAMES: usize = 1 << 14;
 const NAME_BYTES: usize = 1 << 10;
-/// All names beyond these.
+/// Stands for all further names.
 const OTHERS: &str = "(others)";
 
-/// The part of a name that is kept.
+/// Cuts a name to the part that is kept.
 fn kept(name: &str) -> &str {
     &name[..name.floor_char_boundary(NAME_BYTES)]
 }
 
-/// Adds to what a key has; to what `others` has where there are too many keys.
+/// Adds to the count of a key, or to that of `others` if there are too many keys.
 fn add_to<K: Eq + Hash>(sums: &mut HashMap<K, u64>, key: K, count: u64, others: impl FnOnce() -> K) {
     let is_known = sums.len() < NAMES || sums.contains_key(&key);
     let sum = sums.entry(if is_known { key } else { others() }).or_default();
     *sum = sum.saturating_add(count);
 }
 
-/// Observations by kind (a root's, a reason's) and by the frame that says so.
+/// Observations by kind of root or kind of break, and by the frame that shows it.
 type Histogram = HashMap<(&'static str, String), u64>;
 
 #[derive(Debug, Default)]
 struct Tally {
     reached: Histogram,
     broken: Histogram,
-    /// Whether any sample has a time.
+    /// Whether any sample has a timestamp.
     timed: bool,
-    /// By callee and caller; None without a grammar.
+    /// Impossible calls, by callee and caller. `None` without a grammar.
     illegal: Option<HashMap<(String, String), u64>>,
 }
 
@@ -117,8 +118,8 @@ fn walker(name: &str) -> Result<StackWalker, String> {
     StackWalker::from_name(name).ok_or_else(|| format!("must be one of {}", names()))
 }
 
-/// How often a sample was observed. Values are counts only where the unit says so. One without any time, of which too
-/// many were to be written, was taken at least once.
+/// The number of times that a sample was observed. Values are counts only if the unit says so. A sample
+/// without timestamps counts as at least one: a profiler omits the timestamps where they would be too many.
 fn observations(sample: &Sample, unit: &str, distinct_times: bool) -> u64 {
     match unit {
         _ if distinct_times => sample.timestamps_unix_nano.iter().collect::<HashSet<_>>().len().max(1) as u64,
@@ -133,7 +134,7 @@ fn sum(histogram: &Histogram) -> u64 {
     histogram.values().fold(0, |sum, &count| sum.saturating_add(count))
 }
 
-/// The entries with the highest counts; those of equal counts by name.
+/// The entries with the highest counts. Entries with equal counts are sorted by name.
 fn top(histogram: &Histogram, most: usize) -> Vec<(&'static str, &str, u64)> {
     let mut entries: Vec<_> =
         histogram.iter().map(|((kind, name), &count)| (*kind, &**name, count)).collect();
@@ -169,7 +170,7 @@ impl Tally {
                 let named = tables.attribute_text(&header.attribute_indices, StackWalker::KEY);
                 let walker = named.and_then(StackWalker::from_name).unwrap_or(args.walker);
                 let (_, unit) = tables.value_type(header.sample_type);
-                // A stack is judged once, however many samples have it.
+                // Each stack is judged once, however many samples have it.
                 let mut by_stack = HashMap::<i32, u64>::new();
                 let mut judge = |by_stack: &mut HashMap<i32, u64>| {
                     for (stack, count) in by_stack.drain() {
@@ -191,7 +192,7 @@ impl Tally {
         }
     }
 
-    /// Counts a stack that was observed so often.
+    /// Counts a stack that was observed `count` times.
     fn judge(
         &mut self,
         frames: &[Frame<'_>],
@@ -211,12 +212,12 @@ impl Tally {
         add_to(histogram, (kind, kept(frame).to_owned()), count, || (kind, OTHERS.into()));
     }
 
-    /// Samples with a call that the grammar does not have.
+    /// Number of samples with a call that the grammar does not allow.
     fn illegal_calls(&self) -> u64 {
         self.illegal.iter().flatten().fold(0, |sum, (_, &count)| sum.saturating_add(count))
     }
 
-    /// The most frequent of them: callee, caller, samples.
+    /// The most frequent of the calls that the grammar does not allow: callee, caller, samples.
     fn top_illegal(&self, most: usize) -> Vec<(&str, &str, u64)> {
         let calls = self.illegal.iter().flatten();
         let mut calls: Vec<_> =

@@ -1,4 +1,4 @@
-//! Input files as streams of messages, with names for errors.
+//! Input files as streams of messages. Errors name the file.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _};
@@ -10,19 +10,19 @@ use super::spool;
 use crate::otlp::encoded::EncodedMessage;
 use crate::otlp::reader::Reader;
 
-/// A file that can be read several times, a message at a time.
+/// A file that can be read several times, message by message.
 #[derive(Debug)]
 pub(super) struct Input {
-    /// Its path; `-` is standard input.
+    /// The file's path. `-` is standard input.
     pub(super) path: PathBuf,
-    /// How many bytes it had when it was opened: whoever adds some meanwhile does not change what it says.
+    /// The file's length in bytes when it was opened. Bytes appended later are not read.
     length: u64,
-    /// A copy of an input that can be read only once.
+    /// A copy of the input, if the input can be read only once.
     kept: Option<File>,
 }
 
 impl Input {
-    /// Takes a file that can be opened.
+    /// Opens a file. Copies an input that can be read only once.
     pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
         let name = || path.display().to_string();
         let kept = if path == Path::new("-") {
@@ -39,7 +39,7 @@ impl Input {
         Ok(Self { path: path.to_owned(), length: length.with_context(name)?.len(), kept })
     }
 
-    /// Opens files that must be readable to their ends, so that nothing of them is shown where they are not.
+    /// Opens files and checks that each can be read to its end, so that no part of a broken file is shown.
     pub(super) fn open_whole(paths: &[PathBuf]) -> anyhow::Result<Vec<Self>> {
         let inputs = paths.iter().map(|path| Self::open(path)).collect::<Result<Vec<_>, _>>()?;
         for input in &inputs {
@@ -48,7 +48,7 @@ impl Input {
         Ok(inputs)
     }
 
-    /// The bytes, from the first on.
+    /// The file's bytes from the first on.
     pub(super) fn bytes(&self) -> anyhow::Result<impl Read + use<>> {
         let file = match &self.kept {
             Some(kept) => kept.try_clone().and_then(|mut file| file.rewind().map(|()| file)),
@@ -57,8 +57,8 @@ impl Input {
         Ok(file.with_context(|| self.path.display().to_string())?.take(self.length))
     }
 
-    /// The messages, one at a time; errors name the file. A file without any is an error, so that it is not
-    /// taken for one without samples.
+    /// The messages, one at a time. Errors name the file. A file without any message is an error, so that it
+    /// is not mistaken for one without samples.
     pub(super) fn messages(&self) -> anyhow::Result<impl Iterator<Item = anyhow::Result<EncodedMessage>>> {
         let file = || self.path.display().to_string();
         let mut messages = Reader::new(self.bytes()?).with_context(file)?.peekable();

@@ -1,7 +1,8 @@
 //! The `otlpprof` command.
 //!
-//! In: arguments and files. Out: text or JSON on standard output, one line on standard error where something is
-//! wrong, and an exit code: 0 done, 1 what was checked does not hold, 2 bad usage or input. Called by `main`.
+//! The input is arguments and files. The output is text or JSON on standard output, one line on standard
+//! error for an error, and an exit code: 0 success, 1 a checked condition does not hold, 2 bad usage or
+//! input. Called by `main`.
 
 mod call_grammar;
 mod check_stacks;
@@ -40,7 +41,7 @@ enum Command {
     Payload(payload::Args),
 }
 
-/// How a result is written.
+/// The format of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// For people
@@ -60,7 +61,7 @@ pub fn run() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Nobody may be listening, and the exit code tells all the same.
+            // Standard error may be closed, but the exit code reports the error all the same.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(EXIT_BAD_INPUT));
         }
@@ -75,7 +76,7 @@ pub fn run() -> ExitCode {
     };
     match result {
         Ok(code) => code,
-        // The reader has seen enough: `| head`.
+        // The reader has closed the pipe, as `| head` does when it has read enough.
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(terminal::stderr(), "otlpprof: {error:#}");

@@ -1,4 +1,4 @@
-//! `otlpprof payload`: takes out what a profile was made of.
+//! `otlpprof payload`: extracts the recording from which a profile was made.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -20,7 +20,8 @@ use crate::otlp::payload::{PayloadPlace, copy_payload, find_payloads};
 /// If several profiles of the file have one, all are written, one behind the other, as a recording may be.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A file of OTLP profiles: protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not; - is standard input
+    /// A file of OTLP profiles: protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not; - is
+    /// standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
@@ -29,9 +30,9 @@ pub(super) struct Args {
     output: PathBuf,
 }
 
-/// As many bytes tell whether a file is compressed.
+/// Number of bytes that show whether a file is compressed.
 const GZIP_LEN: u64 = 2;
-/// As many formats are named that payloads have.
+/// The most formats that an error message names.
 const SHOWN_FORMATS: usize = 4;
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -51,8 +52,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     write(&args.output, |to| places.iter().try_for_each(|place| copy_payload(&mut file, place, to)))
 }
 
-/// A file in which payloads can be looked for: the one of this name, or what it or standard input gives, decompressed; and
-/// whether that was compressed.
+/// Opens a file in which payloads can be searched: the file of this name, or a decompressed copy of it or of
+/// standard input. Also returns whether the input was compressed.
 fn open(path: &Path) -> anyhow::Result<(File, bool)> {
     let name = || path.display().to_string();
     let is_stdin = path == Path::new("-");
@@ -75,7 +76,7 @@ fn open(path: &Path) -> anyhow::Result<(File, bool)> {
     Ok((kept, is_compressed))
 }
 
-/// Fails without any payload, and with several that cannot follow one another.
+/// Fails if there is no payload, or several that cannot be concatenated.
 fn check_formats(file: &Path, places: &[PayloadPlace]) -> anyhow::Result<()> {
     if places.is_empty() {
         bail!("{}: no profile has an original payload", file.display());

@@ -1,13 +1,13 @@
-//! The signals that tell a command to end.
+//! The signals that end a command.
 
-/// SIGINT and SIGTERM, waited for instead of handled.
+/// SIGINT and SIGTERM, which are waited for rather than handled.
 pub(super) struct Signals(libc::sigset_t);
 
 impl Signals {
-    /// Blocks them in this thread, and in those that it starts from now on.
+    /// Blocks both signals in this thread and in the threads that it starts from now on.
     pub(super) fn block() -> Self {
         let mut set = std::mem::MaybeUninit::uninit();
-        // SAFETY: sigemptyset initialises the set that the others then use; it lives on this stack.
+        // SAFETY: sigemptyset initialises the set, which lives on this stack, before the other calls use it.
         unsafe {
             libc::sigemptyset(set.as_mut_ptr());
             for signal in [libc::SIGINT, libc::SIGTERM] {
@@ -18,16 +18,16 @@ impl Signals {
         }
     }
 
-    /// Waits for one of them.
+    /// Waits for one of the signals.
     pub(super) fn wait(&self) {
         let mut signal = 0;
-        // SAFETY: both point to initialised memory that outlives the call.
+        // SAFETY: both pointers are to initialised memory that outlives the call.
         while unsafe { libc::sigwait(&self.0, &mut signal) } != 0 {}
     }
 
-    /// Lets the next one end the process: this thread takes it.
+    /// Lets the next signal end the process: this thread receives it.
     pub(super) fn unblock(&self) {
-        // SAFETY: the set is initialised, and no old one is asked for.
+        // SAFETY: the set is initialised, and a null pointer means that the old mask is not returned.
         unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &self.0, std::ptr::null_mut()) };
     }
 }

@@ -7,11 +7,12 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
-/// As much is kept of what cannot be read in place: some of the largest messages.
+/// The most bytes that are copied, enough for several of the largest messages.
 const MOST_KEPT: u64 = 8 << 30;
 const COPY_LEN: usize = 1 << 16;
 
-/// Copies `from` to an unnamed temporary file, which ends with its last descriptor. `path` is for messages.
+/// Copies `from` to an unnamed temporary file, which is freed with its last descriptor. `path` is for error
+/// messages.
 pub(super) fn kept(mut from: impl Read, path: &Path) -> anyhow::Result<File> {
     let directory = std::env::temp_dir();
     let in_directory = || directory.display().to_string();
@@ -38,7 +39,7 @@ fn nameless(directory: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
     options.clone().custom_flags(libc::O_TMPFILE).open(directory).or_else(|_| {
-        // Not all file systems have files without a name.
+        // Not all file systems support files without a name.
         let path = directory.join(format!(".otlpprof-kept.{}.tmp", std::process::id()));
         let file = options.create_new(true).open(&path)?;
         fs::remove_file(&path)?;

@@ -1,9 +1,9 @@
-//! The one way of text to a terminal: what comes from a file cannot control it.
+//! Writes text to a terminal. Text from a file cannot control the terminal.
 //!
-//! Names of functions and threads, attributes and paths may hold escape sequences, line ends and marks that
-//! change the direction of text. Each `write!` or `writeln!` is taken for one line: whatever in it could
-//! control a terminal, or look like another line, is written as `\u{…}`. Bytes that are written as such, JSON
-//! and payloads, pass as they are.
+//! Names of functions and threads, attributes and paths may contain escape sequences, line ends, and marks
+//! that change the direction of text. Each `write!` or `writeln!` counts as one line: characters in it that
+//! could control a terminal, or look like another line, are written as `\u{…}`. Bytes written by `write`,
+//! such as JSON and payloads, pass unchanged.
 
 use std::fmt::{self, Write as _};
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -16,8 +16,9 @@ use crate::otlp::json_indent::Indenter;
 /// The most bytes that a command prints.
 const MOST_PRINTED: u64 = 1 << 30;
 
-/// Whether a character could do more on a terminal than be seen: it controls it, ends a line, or changes the
-/// direction of what follows or hides in it (Unicode's Bidi_Control, and format characters without a shape).
+/// Whether a character has an effect on a terminal besides being visible: it controls the terminal, ends a
+/// line, changes the direction of text, or is invisible (Unicode's Bidi_Control, and format characters
+/// without a shape).
 pub(super) fn is_harmful(char: char) -> bool {
     char.is_control()
         || matches!(char,
@@ -25,7 +26,7 @@ pub(super) fn is_harmful(char: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Text in one line, harmless on a terminal.
+/// Displays text in one line, with harmful characters escaped.
 pub(super) struct Shown<T>(pub(super) T);
 
 impl<T: fmt::Display> fmt::Display for Shown<T> {
@@ -48,16 +49,16 @@ impl<W: fmt::Write> fmt::Write for Escaping<'_, W> {
     }
 }
 
-/// A writer for people.
+/// A writer of text for people.
 #[derive(Debug)]
 pub(super) struct Terminal<W> {
     to: W,
-    /// How many bytes more may be written.
+    /// The number of bytes that may still be written.
     left: u64,
 }
 
 impl<W: Write> Terminal<W> {
-    /// Writes to `to`.
+    /// Creates a writer to `to`.
     pub(super) fn new(to: W) -> Self {
         Self { to, left: MOST_PRINTED }
     }
@@ -118,12 +119,12 @@ pub(super) struct JsonWriter<'w> {
 }
 
 impl<'w> JsonWriter<'w> {
-    /// Writes to `to`.
+    /// Creates a writer to `to`.
     pub(super) fn new(to: &'w mut dyn Write) -> Self {
         Self { indenter: Indenter::new(to) }
     }
 
-    /// Writes a part of the document that is JSON already, without white space between tokens.
+    /// Writes a part of the document that is already JSON, without white space between tokens.
     pub(super) fn raw(&mut self, json: &str) -> io::Result<()> {
         self.indenter.write_all(json.as_bytes())
     }
@@ -140,7 +141,7 @@ impl<'w> JsonWriter<'w> {
     }
 }
 
-/// JSON in which whatever a terminal could obey is written as `\uXXXX`.
+/// JSON in which characters that could control a terminal are written as `\uXXXX`.
 struct HarmlessJson;
 
 impl Formatter for HarmlessJson {

@@ -16,12 +16,13 @@ use crate::otlp::validate::validate_stream;
 
 /// Check files against every rule of OTLP profiles
 ///
-/// Each breach is printed with the name of its rule and its place: which message of the file, which profile of
-/// the message, which sample of the profile, all counted from 0. The exit code is 0 if there is no error, 1 if
-/// there is one, 2 if a file cannot be read to its end, which a line on standard error then says.
+/// Each breach is printed with the name of its rule and its place: which message of the file, which profile
+/// of the message, which sample of the profile, all counted from 0. The exit code is 0 if there is no error,
+/// 1 if there is one, 2 if a file cannot be read to its end, which a line on standard error then says.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Files to check: OTLP protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not; - is standard input
+    /// Files to check: OTLP protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not; - is standard
+    /// input
     #[arg(required_unless_present = "rules", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Count warnings as errors
@@ -45,7 +46,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     }
-    // A file that cannot be opened is a mistake in the command: nothing is reported then.
+    // A file that cannot be opened is a mistake in the command line, so that nothing is reported then.
     let inputs = args.files.iter().map(|path| Input::open(path)).collect::<Result<Vec<_>, _>>()?;
     let mut worst = None;
     let mut documents = Vec::new();
@@ -59,7 +60,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             Format::Json => documents.push(to_json(path, &report, args.strict)),
         }
         if let Some(line) = unreadable(path, &report, args.strict) {
-            // In its place among the other lines, if both go to one terminal.
+            // Flushed first, so that the line appears in its place if both streams go to one terminal.
             out.flush()?;
             let _ = writeln!(terminal::stderr(), "otlpprof: {line}");
         }
@@ -75,7 +76,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Prints what the rules say to something that is to be written there. Whether there is no error.
+/// Prints the breaches of rules in a result that is to be written to `path`. Returns whether there is no
+/// error.
 pub(super) fn print_verdict(
     path: &Path,
     report: &Report,
@@ -161,7 +163,8 @@ fn sums(report: &Report, strict: bool) -> String {
     )
 }
 
-/// Why a file cannot be read to its end, in one line. Reading ends at the first reason: there is no other.
+/// Says in one line why a file cannot be read to its end. Reading stops at the first reason, so there is only
+/// one.
 fn unreadable(path: &Path, report: &Report, strict: bool) -> Option<String> {
     let (rule, breaches) =
         report.breaches().find(|(rule, _)| rule.rule().severity == Severity::Unreadable)?;

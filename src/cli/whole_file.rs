@@ -1,4 +1,4 @@
-//! A file that is there when it is whole, and until then as it was before.
+//! Files that are replaced as a whole: until the new content is complete, the file stays as it was.
 
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
@@ -8,14 +8,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Writes a file by `body`: beside it, and then in its place, with the permissions that it has if it is there. What is no
-/// file, a pipe or a device, is written itself.
+/// Writes a file by `body`: first a temporary file in the same directory, which then replaces the file and
+/// has its permissions. A pipe or a device is written directly.
 ///
 /// # Errors
-/// If the file cannot be made or `body` fails. A file is as it was before then.
+/// The file cannot be created or `body` fails. An existing file is then unchanged.
 pub(super) fn write(path: &Path, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let before = fs::metadata(path).ok();
-    // A link to the file stays one. What has no path any more, as `/dev/stdout` may be, is written itself.
+    // A link to the file stays a link. A file that no longer has a path, such as `/dev/stdout` may be, is
+    // written directly.
     let place = match &before {
         Some(file) if file.is_file() => fs::canonicalize(path).ok(),
         Some(_) => None,
@@ -31,23 +32,25 @@ pub(super) fn write(path: &Path, body: impl FnOnce(&mut dyn Write) -> io::Result
     fs::rename(&temporary.path, &place)
 }
 
-/// Whether both are the same file, of which what is written to the one is the end of the other: a terminal or a pipe is not.
+/// Whether both paths denote the same regular file, so that writing to one would change the other. Never true
+/// for a terminal or a pipe.
 pub(super) fn is_same(one: &Path, other: &Path) -> bool {
     let identity =
         |path| fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|file| (file.dev(), file.ino()));
     identity(one).is_some_and(|of_one| identity(other) == Some(of_one))
 }
 
-/// A file that is gone if it is not renamed.
+/// A file that is removed unless it is renamed.
 struct Temporary {
     file: File,
     path: PathBuf,
-    /// A file system that gives no file without a name has it have one from the start; a signal may then leave it.
+    /// Whether the file had a name from the start, as on file systems without unnamed files. A signal may
+    /// then leave it behind.
     is_named: bool,
 }
 
 impl Temporary {
-    /// One in the directory of `place`.
+    /// Creates a temporary file in the directory of `place`.
     fn beside(place: &Path) -> io::Result<Self> {
         let path = beside(place)?;
         let directory = path.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -60,14 +63,14 @@ impl Temporary {
         }
     }
 
-    /// Gives the file its name, if it has none yet.
+    /// Links the file to its name, if it has none yet.
     fn name(&self) -> io::Result<()> {
         if self.is_named {
             return Ok(());
         }
         let file = CString::new(format!("/proc/self/fd/{}", self.file.as_raw_fd()))?;
         let path = CString::new(self.path.as_os_str().as_bytes())?;
-        // SAFETY: both are strings that outlive the call.
+        // SAFETY: both are C strings that outlive the call.
         let linked = unsafe {
             libc::linkat(
                 libc::AT_FDCWD,
@@ -83,7 +86,7 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // Once it is renamed, there is none of that name. Else the error that came first is the one to tell.
+        // After a rename no file has this name. After a failure the earlier error is the one to report.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -94,7 +97,7 @@ fn write_through(file: impl Write, body: impl FnOnce(&mut dyn Write) -> io::Resu
     file.flush()
 }
 
-/// A name in the same directory, of which nobody else thinks.
+/// A name in the same directory that no other program is likely to use.
 fn beside(place: &Path) -> io::Result<PathBuf> {
     let name = place.file_name().ok_or(io::ErrorKind::IsADirectory)?;
     let mut temporary = std::ffi::OsString::from(".");
@@ -112,7 +115,7 @@ mod tests {
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 
-    /// Regression: a command that a signal ended while it wrote left a file of another name.
+    /// Regression: a command that was ended by a signal while it wrote left a file of another name.
     #[test]
     fn there_is_no_file_of_another_name_while_one_is_written() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! HTTP/1.1 on one connection: requests in, answers out, each within a time limit.
+//! HTTP/1.1 on one connection: reads requests and sends answers, each within a time limit.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::memory::Share;
 use super::message::{Answer, BodySize, Head};
 
-/// Limits on what a client may make the receiver keep, and for how long.
+/// Limits on the memory that a client can make the receiver occupy, and on the time.
 const HEAD_LIMIT: usize = 32 * 1024;
 const HEADERS: usize = 64;
 const CHUNK_LINE_LIMIT: usize = 256;
@@ -15,20 +15,21 @@ const IDLE: Duration = Duration::from_secs(60);
 const HEAD_TIME: Duration = Duration::from_secs(10);
 const BODY_TIME: Duration = Duration::from_secs(60);
 const ANSWER_TIME: Duration = Duration::from_secs(10);
-/// How much, and how long, of a refused body is read so that the client sees the answer and not a reset.
+/// The bytes and the time for which the rest of a refused body is read, so that the client sees the answer,
+/// not a reset.
 const LINGER_BYTES: usize = 1 << 20;
 const LINGER_TIME: Duration = Duration::from_secs(1);
 
-/// Why there is no request.
+/// The reason why no request was read.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The client has gone, or sends nothing more: nobody to answer.
+    /// The client has closed the connection or sends nothing more. No answer is sent.
     Gone,
-    /// Not HTTP, or not the HTTP spoken here.
+    /// The bytes are not HTTP, or not the supported HTTP.
     Bad(Answer),
-    /// A body over the limit.
+    /// The body is over the limit.
     TooLarge,
-    /// A body that there is no memory for now.
+    /// There is no memory for the body at present.
     TooMany,
 }
 
@@ -41,14 +42,14 @@ impl From<io::Error> for Failure {
 /// The end of a chunk.
 const CHUNK_END: &[u8] = b"\r\n";
 
-/// A body that is being read.
+/// A body that is being received.
 struct Body<'s> {
     bytes: Vec<u8>,
     share: &'s mut Share,
     deadline: Instant,
 }
 
-/// A connection with what was read from it and not used yet.
+/// A connection with the bytes that were received and are not used yet.
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: TcpStream,
@@ -62,7 +63,7 @@ impl Connection {
         Ok(Self { stream, buffer: Vec::new() })
     }
 
-    /// Waits for the first byte of a request; false if none comes.
+    /// Waits for the first byte of a request. Returns false if none arrives.
     pub(super) fn wait(&mut self) -> bool {
         !self.buffer.is_empty() || self.fill(Instant::now() + IDLE).is_ok()
     }
@@ -82,12 +83,12 @@ impl Connection {
         }
     }
 
-    /// Tells a client that waits for it to send the body.
+    /// Tells a client that expects it to send the body.
     pub(super) fn send_continue(&mut self) -> io::Result<()> {
         self.stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")
     }
 
-    /// Reads a body of `limit` bytes at most into memory of the request's share.
+    /// Reads a body of at most `limit` bytes. Its memory is accounted to `share`.
     pub(super) fn read_body(
         &mut self,
         size: BodySize,
@@ -108,12 +109,13 @@ impl Connection {
         Ok(body.bytes)
     }
 
-    /// Sends an answer; `close` tells the client that it is the last one.
+    /// Sends an answer. `close` announces that it is the connection's last one.
     pub(super) fn answer(&mut self, answer: &Answer, close: bool) -> io::Result<()> {
         self.stream.write_all(&answer.to_bytes(close))
     }
 
-    /// Ends the connection such that the last answer arrives, though the client may still be sending.
+    /// Closes the connection in such a way that the last answer arrives although the client may still be
+    /// sending.
     pub(super) fn close(mut self) {
         let deadline = Instant::now() + LINGER_TIME;
         let _ = self.stream.shutdown(Shutdown::Write);
@@ -146,7 +148,7 @@ impl Connection {
                 return Err(malformed());
             }
         }
-        // Trailers say nothing that matters here.
+        // Trailers are skipped: none of them matters here.
         let mut left = HEAD_LIMIT;
         loop {
             let line = self.read_line(left, deadline)?.ok_or_else(malformed)?;
@@ -157,7 +159,7 @@ impl Connection {
         }
     }
 
-    /// A line with its end; none if it is longer than `limit`.
+    /// Reads a line with its line end. Returns `None` if the line is longer than `limit`.
     fn read_line(&mut self, limit: usize, deadline: Instant) -> Result<Option<Vec<u8>>, Failure> {
         loop {
             if let Some(end) = self.buffer.iter().take(limit).position(|byte| *byte == b'\n') {
@@ -170,7 +172,7 @@ impl Connection {
         }
     }
 
-    /// Moves bytes to the body as they come.
+    /// Moves bytes to the body as they arrive.
     fn read_to(&mut self, body: &mut Body<'_>, length: usize) -> Result<(), Failure> {
         let end = body.bytes.len() + length;
         while body.bytes.len() < end {
@@ -182,7 +184,7 @@ impl Connection {
                 return Err(Failure::TooMany);
             }
             if body.bytes.capacity() - body.bytes.len() < part {
-                // A quarter more at a time, rather than twice as much.
+                // Grows by a quarter rather than by doubling, to save memory.
                 body.bytes.reserve_exact(part.max(body.bytes.len() / 4));
             }
             body.bytes.extend(self.buffer.drain(..part));
@@ -190,7 +192,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads what there is, or says that the client was too slow.
+    /// Reads available bytes, or reports that the client was too slow.
     fn fill_or_time_out(&mut self, deadline: Instant) -> Result<(), Failure> {
         self.fill(deadline).map_err(|error| match error.kind() {
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
@@ -200,7 +202,7 @@ impl Connection {
         })
     }
 
-    /// Reads some bytes more; the end of the stream is an error.
+    /// Reads more bytes. The end of the stream is an error.
     fn fill(&mut self, deadline: Instant) -> io::Result<()> {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -222,7 +224,7 @@ impl Connection {
     }
 }
 
-/// Parses a head and says how long it is; none if it is not complete.
+/// Parses a head and returns it with its length in bytes. Returns `None` if the head is incomplete.
 fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, Failure> {
     let bad = |status, message| Failure::Bad(Answer::plain(status, "", message));
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
@@ -260,7 +262,7 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, Failure> {
     Ok(Some((Head { keep_alive, expects_continue, ..head }, length)))
 }
 
-/// How long the body is. Two different statements are refused: a proxy in front may have believed the other.
+/// The length of the body. Contradicting headers are refused: a proxy may have followed the other header.
 fn body_size(head: &Head) -> Result<BodySize, (u16, &'static str)> {
     let mut lengths = head.all("content-length");
     let mut transfer = head.all("transfer-encoding");
@@ -276,7 +278,7 @@ fn body_size(head: &Head) -> Result<BodySize, (u16, &'static str)> {
             if !digits || lengths.any(|other| other != length) {
                 return Err((400, "malformed Content-Length"));
             }
-            // More digits than fit are more bytes than are ever taken.
+            // A number too long for a u64 exceeds every limit.
             Ok(BodySize::Bytes(length.parse().unwrap_or(u64::MAX)))
         }
     }

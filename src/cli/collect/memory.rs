@@ -1,15 +1,16 @@
-//! Memory that requests may take together, however many there are.
+//! Bounds on the memory that all requests together may occupy, however many there are.
 //!
-//! Bodies come into [`BODIES`] bytes; who finds none left is told to come again. [`AT_WORK`] requests at a
-//! time are decompressed, looked at and stored, each with some three times the largest body.
+//! Received bodies occupy at most [`BODIES`] bytes. A request for which nothing is left is asked to retry. At
+//! most [`AT_WORK`] requests at a time are decompressed, checked and stored. Each occupies about three times
+//! the largest body.
 
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 
-/// Bytes of bodies that have come and are not stored.
+/// Bytes of bodies that were received and are not stored yet.
 const BODIES: usize = 64 << 20;
-/// Requests that are looked at at a time.
+/// The most requests that are processed at a time.
 const AT_WORK: usize = 2;
 
 /// Memory that all requests share.
@@ -31,12 +32,12 @@ impl Memory {
         Arc::new(Self { left: Mutex::new(left), given_back: Condvar::new() })
     }
 
-    /// A share without any bytes yet.
+    /// A share that has no bytes yet.
     pub(super) fn share(self: &Arc<Self>) -> Share {
         Share { memory: self.clone(), bytes: 0 }
     }
 
-    /// Waits for one of the places at work.
+    /// Waits for permission to process a request.
     pub(super) fn place(self: &Arc<Self>) -> Place {
         let mut left = self.left.lock();
         while left.places == 0 {
@@ -47,7 +48,7 @@ impl Memory {
     }
 }
 
-/// Bytes of one request, which are given back with it.
+/// Bytes of one request. Dropping the share releases them.
 #[derive(Debug)]
 pub(super) struct Share {
     memory: Arc<Memory>,
@@ -55,7 +56,7 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// Takes so many bytes more; false where there are not so many.
+    /// Reserves more bytes. Returns false, and reserves none, if not enough are left.
     pub(super) fn grow(&mut self, more: usize) -> bool {
         let mut left = self.memory.left.lock();
         let Some(rest) = left.bytes.checked_sub(more) else { return false };
@@ -71,7 +72,7 @@ impl Drop for Share {
     }
 }
 
-/// A place at work, which is given back with it.
+/// Permission to process a request. Dropping it releases the permission.
 #[derive(Debug)]
 pub(super) struct Place {
     memory: Arc<Memory>,
@@ -84,12 +85,12 @@ impl Drop for Place {
     }
 }
 
-/// Has large buffers go back to the system as soon as they are freed, whichever thread had them: the
-/// allocator would keep some for each of its arenas.
+/// Makes the allocator return large buffers to the system as soon as they are freed, whichever thread
+/// allocated them. Otherwise the allocator would keep some in each of its arenas.
 pub(super) fn give_back_at_once() {
     #[cfg(target_env = "gnu")]
     for (parameter, value) in [(libc::M_ARENA_MAX, 2), (libc::M_MMAP_THRESHOLD, 128 << 10)] {
-        // SAFETY: it sets a number; no other thread is there yet.
+        // SAFETY: mallopt sets a number of the allocator, and no other thread exists yet.
         unsafe { libc::mallopt(parameter, value) };
     }
 }

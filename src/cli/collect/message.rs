@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::otlp::wire::{ExportProfilesServiceResponse, Status};
 
-/// How a request's body is encoded, and so its answer's.
+/// The encoding of a request's body, and of its answer's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
     Protobuf,
@@ -21,7 +21,7 @@ impl Encoding {
     }
 }
 
-/// The size of a request's body, as its head says.
+/// The size of a request's body according to the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodySize {
     Bytes(u64),
@@ -32,7 +32,7 @@ pub(super) enum BodySize {
 #[derive(Clone, Debug)]
 pub(super) struct Head {
     pub(super) method: String,
-    /// Without the query.
+    /// The path without the query.
     pub(super) path: String,
     /// Names in lower case, values without surrounding blanks.
     pub(super) headers: Vec<(String, String)>,
@@ -48,18 +48,18 @@ impl Head {
     }
 }
 
-/// An answer.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) status: u16,
-    /// Header lines beyond those of every answer.
+    /// Header lines beyond the ones that every answer has.
     pub(super) headers: &'static str,
     pub(super) mime: &'static str,
     pub(super) body: Vec<u8>,
 }
 
 impl Answer {
-    /// 200: everything was taken, so `partial_success` is not set.
+    /// 200: the request was accepted as a whole, so `partial_success` is not set.
     pub(super) fn accepted(encoding: Encoding) -> Self {
         let body = match encoding {
             Encoding::Protobuf => ExportProfilesServiceResponse::default().encode_to_vec(),
@@ -77,12 +77,12 @@ impl Answer {
             }
             Encoding::Json => json!({ "code": code, "message": message }).to_string().into_bytes(),
         };
-        // Whoever may come again is told when: at once would be too soon.
+        // Tells the client to wait before it retries. An immediate retry would be too soon.
         let headers = if status == 503 { "Retry-After: 1\r\n" } else { "" };
         Self { status, headers, mime: encoding.mime(), body }
     }
 
-    /// An error that comes before the encoding is known.
+    /// An error for a request of an encoding that is not known yet.
     pub(super) fn plain(status: u16, headers: &'static str, message: &str) -> Self {
         let body = format!("{message}\n").into_bytes();
         Self { status, headers, mime: "text/plain; charset=utf-8", body }
@@ -103,7 +103,7 @@ impl Answer {
     }
 }
 
-/// The gRPC code that stands for an HTTP status (`google/rpc/code.proto`).
+/// The gRPC code that corresponds to an HTTP status (`google/rpc/code.proto`).
 const fn grpc_code(status: u16) -> i32 {
     match status {
         400 | 413 | 415 => 3,

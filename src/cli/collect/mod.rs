@@ -1,15 +1,17 @@
 //! `otlpprof collect`: a small OTLP/HTTP receiver of profiles.
 //!
-//! In: requests, as the OTLP specification has them. Out: for every request with samples a file in a folder,
-//! named `profiles-<unix time in ns>-<number>.otlp` (one plain protobuf message) or `.json` (one document), just
-//! as it came, decompressed; and a line on stdout. What does not decode is refused and stored nowhere. A message that
-//! cannot be stored is a line on stderr, unless the one before could not be for the same reason.
+//! The input is requests, as the OTLP specification defines them. For every request with samples the receiver
+//! writes a file in a folder and a line to stdout. The file is named `profiles-<unix time in
+//! ns>-<number>.otlp` (one plain protobuf message) or `.json` (one document), and holds the request's body as
+//! it was sent, decompressed. A body that does not decode is refused and not stored. A message that cannot be
+//! stored is reported by a line on stderr, unless the previous one failed for the same reason.
 //!
-//! However many requests come and whatever is in them, it takes less than 256 MB (`memory`): a body has 20
-//! MiB at most, before and after decompression, and its parts the bounds of all messages (`otlp::bounds`),
-//! else the answer is 413; a request that there is no memory for is told to come again, by 503.
+//! Whatever the number and content of requests, the receiver occupies less than 256 MB (`memory`). A body has
+//! at most 20 MiB before and after decompression, and its parts are within the bounds of all messages
+//! (`otlp::bounds`); otherwise the answer is 413. A request for which there is no memory is asked by 503 to
+//! retry.
 //!
-//! Called by the command line. For the main job on one machine: it speaks no TLS and knows no users.
+//! Called by the command line. Intended for use on one machine: it has neither TLS nor authentication.
 
 mod connection;
 mod memory;
@@ -33,7 +35,7 @@ use super::terminal;
 pub use server::{Report, Server};
 pub use store::{Store, Stored};
 
-/// How long requests in progress may take when the command is told to end.
+/// How long requests in progress may take after a signal to end.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Receive profiles over OTLP/HTTP and store them in files
@@ -50,13 +52,13 @@ pub struct Args {
 /// Runs the receiver until SIGINT or SIGTERM.
 ///
 /// # Errors
-/// The folder is not there or cannot be written, or the address cannot be listened at.
+/// The folder does not exist or cannot be written, or the address cannot be listened at.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     memory::give_back_at_once();
     let store = Store::open(&args.out)?;
     let listener = TcpListener::bind(&args.listen).with_context(|| format!("--listen {}", args.listen))?;
     let address = listener.local_addr().context("the listening socket has no address")?;
-    // Blocked before there are threads, so that none of them takes the signal.
+    // The signals are blocked before the threads start, so that none of the threads receives them.
     let signals = Signals::block();
     let out = args.out.clone();
     let report = Arc::new(move |outcome: Result<&Stored, &io::Error>| match outcome {
@@ -73,13 +75,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints a line at once. Nobody reading is no reason to end.
+/// Prints a line at once. Ignores errors, since a closed standard output is no reason to end.
 fn say(line: &str) {
     let mut stdout = terminal::stdout();
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }
 
-/// Prints a line about what is wrong. Nobody reading is no reason to end.
+/// Prints an error line. Ignores errors, since a closed standard error is no reason to end.
 fn complain(line: &str) {
     let _ = writeln!(terminal::stderr(), "otlpprof: {line}");
 }

@@ -1,5 +1,5 @@
-//! The rules of OTLP/HTTP for profiles: which requests are taken, and what the others are told. No input or
-//! output here.
+//! The rules of OTLP/HTTP for profiles: which requests are accepted, and how the others are answered. Does no
+//! input or output.
 
 use std::io::Read;
 
@@ -13,12 +13,12 @@ use crate::otlp::read_error::{ErrorKind, ReadError};
 
 const PATH: &str = "/v1development/profiles";
 const VERSION_HEADER: &str = "otlp-profiles-development-version";
-/// The limit of OpenTelemetry collectors, before and after decompression.
+/// The limit of OpenTelemetry collectors in bytes, before and after decompression.
 pub(super) const BODY_LIMIT: usize = 20 << 20;
-/// Room that is made for a decompressed body at first.
+/// Initial capacity for a decompressed body, in bytes.
 const DECOMPRESSED: usize = 1 << 16;
 
-/// How the body is compressed.
+/// The compression of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Coding {
     Identity,
@@ -26,7 +26,7 @@ enum Coding {
     Deflate,
 }
 
-/// What the head of an acceptable request says of its body.
+/// The properties of the body of an acceptable request, according to its head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Accepted {
     pub(super) encoding: Encoding,
@@ -37,15 +37,15 @@ pub(super) struct Accepted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Received {
     pub(super) encoding: Encoding,
-    /// Decompressed.
+    /// The decompressed body.
     pub(super) body: Vec<u8>,
-    /// `service.name` of its resources, each once.
+    /// `service.name` of the resources, without duplicates.
     pub(super) services: Vec<String>,
     pub(super) profiles: usize,
     pub(super) samples: usize,
 }
 
-/// Judges a request by its head, so that a body that will be refused need not be sent.
+/// Checks the head of a request, so that a body that would be refused need not be sent.
 pub(super) fn accept(head: &Head) -> Result<Accepted, Answer> {
     if head.path != PATH {
         return Err(Answer::plain(404, "", &format!("only {PATH} is served here")));
@@ -83,7 +83,7 @@ pub(super) fn accept(head: &Head) -> Result<Accepted, Answer> {
     Ok(Accepted { encoding, coding })
 }
 
-/// Decompresses a request's body and looks at what is in it. Of its messages nothing is decoded.
+/// Decompresses and checks the body of a request. The messages in it are not decoded.
 pub(super) fn receive(accepted: Accepted, body: Vec<u8>) -> Result<Received, Answer> {
     let encoding = accepted.encoding;
     let refused = |message: &str| Answer::error(encoding, 400, message);
@@ -123,24 +123,24 @@ pub(super) fn too_large(encoding: Encoding) -> Answer {
     Answer::error(encoding, 413, &format!("request body too large: the limit is {BODY_LIMIT} bytes"))
 }
 
-/// The value of a header that is there once.
+/// The value of a header, if it occurs exactly once.
 fn only<'a>(head: &'a Head, name: &'a str) -> Option<&'a str> {
     let mut values = head.all(name);
     let first = values.next();
     if values.next().is_none() { first } else { None }
 }
 
-/// The answer to a request that there is no memory for now.
+/// The answer to a request for which there is no memory at present.
 pub(super) fn too_many(encoding: Encoding) -> Answer {
     Answer::error(encoding, 503, "too many requests at once: come again")
 }
 
-/// Decompresses, one byte beyond the limit at most.
+/// Decompresses to at most one byte beyond the limit.
 fn decompress(decoder: impl Read) -> std::io::Result<Vec<u8>> {
     let mut decoder = decoder.take(BODY_LIMIT as u64 + 1);
     let mut body = Vec::new();
     loop {
-        // A quarter more at a time, rather than twice as much.
+        // Grows by a quarter rather than by doubling, to save memory.
         body.reserve_exact(DECOMPRESSED.max(body.len() / 4));
         let room = body.capacity() - body.len();
         if decoder.by_ref().take(room as u64).read_to_end(&mut body)? == 0 {
@@ -149,11 +149,11 @@ fn decompress(decoder: impl Read) -> std::io::Result<Vec<u8>> {
     }
 }
 
-/// More is shown of no name, and no more names.
+/// The most bytes that are shown of a service's name, and the most names.
 const LONGEST_SERVICE: usize = 256;
 const MOST_SERVICES: usize = 16;
 
-/// The names of the services, each once.
+/// The names of the services, without duplicates.
 fn services(message: &EncodedMessage) -> Vec<String> {
     let tables = message.tables();
     let mut services: Vec<String> = Vec::new();

@@ -16,18 +16,18 @@ use super::message::{Answer, BodySize, Encoding};
 use super::protocol::{self, BODY_LIMIT, Received};
 use super::store::{Store, Stored};
 
-/// Connections at once; a further one is told to come again.
+/// The most connections at a time. A client beyond them is asked to retry.
 const CONNECTIONS: usize = 128;
 
-/// Called for every request that was taken, and for one that could not be stored, unless that is so for the same
-/// reason as the last time and nothing was stored since.
+/// Called for every request that was stored, and for every request that could not be. Not called for a
+/// failure that repeats the previous one if nothing was stored between them.
 pub type Report = Arc<dyn Fn(Result<&Stored, &io::Error>) + Send + Sync>;
 
 /// A running receiver.
 pub struct Server {
     shared: Arc<Shared>,
     acceptor: JoinHandle<()>,
-    /// Closing it wakes the acceptor.
+    /// The end of a pipe. Closing it wakes the acceptor.
     wake: PipeWriter,
 }
 
@@ -35,10 +35,10 @@ struct Shared {
     memory: Arc<Memory>,
     store: Store,
     report: Report,
-    /// Why the last request could not be stored, if it could not.
+    /// The error of the last request, if it could not be stored.
     failing: Mutex<Option<String>>,
     connections: Mutex<Connections>,
-    /// A connection has ended.
+    /// Notified when a connection has ended.
     ended: Condvar,
 }
 
@@ -51,7 +51,7 @@ struct Connections {
 
 struct Open {
     stream: TcpStream,
-    /// Between two requests: nothing is lost if it is closed.
+    /// Whether the connection is between two requests, so that closing it loses nothing.
     idle: bool,
 }
 
@@ -59,7 +59,7 @@ impl Server {
     /// Starts to accept connections.
     ///
     /// # Errors
-    /// No pipe or no thread to be had.
+    /// The pipe or the thread could not be created.
     pub fn start(listener: TcpListener, store: Store, report: Report) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let (woken, wake) = io::pipe()?;
@@ -73,7 +73,8 @@ impl Server {
         Ok(Self { shared, acceptor, wake })
     }
 
-    /// Accepts nothing more, lets requests in progress end for as long as `grace`, and closes what is left.
+    /// Stops accepting connections, waits up to `grace` for requests in progress, and closes the remaining
+    /// connections.
     pub fn stop(self, grace: Duration) {
         drop(self.wake);
         let _ = self.acceptor.join();
@@ -98,7 +99,7 @@ fn accept_until_woken(listener: &TcpListener, woken: &PipeReader, shared: &Arc<S
     loop {
         let poll = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let mut fds = [poll(listener.as_raw_fd()), poll(woken.as_raw_fd())];
-        // SAFETY: the array is as long as said, and both descriptors are open as long as their owners.
+        // SAFETY: the length is that of the array, and both descriptors stay open while their owners exist.
         let ready = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, -1) };
         if ready > 0 && fds[1].revents != 0 {
             return;
@@ -106,20 +107,20 @@ fn accept_until_woken(listener: &TcpListener, woken: &PipeReader, shared: &Arc<S
         match listener.accept() {
             Ok((stream, _)) => welcome(stream, shared),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // No descriptors left, or a client that gave up: the next one may have more luck, a little later.
+            // No descriptors are left, or the client has given up. A retry a little later may succeed.
             Err(_) => std::thread::sleep(Duration::from_millis(20)),
         }
     }
 }
 
-/// Gives a connection a thread, or a polite answer if there are too many.
+/// Starts a thread for a connection, or answers 503 if there are too many.
 fn welcome(stream: TcpStream, shared: &Arc<Shared>) {
     let Ok(()) = stream.set_nonblocking(false) else { return };
     let (Ok(copy), Ok(mut refused)) = (stream.try_clone(), stream.try_clone()) else { return };
     let started = shared.add(copy).is_some_and(|id| {
         let for_thread = shared.clone();
         let thread = std::thread::Builder::new().name("connection".to_owned()).spawn(move || {
-            // A panic ends this connection only, and it must not stay in the list.
+            // A panic ends only this connection, and the connection must not stay in the list.
             let _leave = Leave { shared: &for_thread, id };
             if let Ok(connection) = Connection::new(stream) {
                 serve(connection, &for_thread, id);
@@ -133,7 +134,7 @@ fn welcome(stream: TcpStream, shared: &Arc<Shared>) {
     if !started {
         use io::Write as _;
 
-        // It is new, so its send buffer has room for this.
+        // The connection is new, so its send buffer has room for the answer.
         let answer = Answer::plain(503, "Retry-After: 1\r\n", "too many connections");
         let _ = refused.set_nonblocking(true);
         let _ = refused.write_all(&answer.to_bytes(true));
@@ -141,7 +142,7 @@ fn welcome(stream: TcpStream, shared: &Arc<Shared>) {
     }
 }
 
-/// Takes a connection off the list when its thread ends.
+/// Removes a connection from the list when its thread ends.
 struct Leave<'a> {
     shared: &'a Shared,
     id: u64,
@@ -171,12 +172,12 @@ fn serve(mut connection: Connection, shared: &Shared, id: u64) {
     }
 }
 
-/// Reads one request. Returns its answer, and whether the connection can go on after it.
+/// Reads one request. Returns its answer, and whether the connection can be kept.
 fn exchange(connection: &mut Connection, shared: &Shared) -> Result<(Answer, bool), Failure> {
     let head = connection.read_head()?;
     let accepted = match protocol::accept(&head) {
         Ok(accepted) => accepted,
-        // The body was not read, so what follows on this connection is no request.
+        // The body was not read, so the next bytes of this connection are not a request.
         Err(answer) => return Ok((answer, head.keep_alive && head.body == BodySize::Bytes(0))),
     };
     if head.expects_continue {
@@ -204,7 +205,7 @@ fn store(received: &Received, encoding: Encoding, shared: &Shared) -> Answer {
             (shared.report)(Ok(&stored));
             Answer::accepted(encoding)
         }
-        // A full disk may have room later: the sender keeps the message and comes again.
+        // A full disk may have room later. The sender keeps the message and retries.
         Err(error) => {
             let before = shared.failing.lock().replace(error.to_string());
             if before.is_none_or(|before| before != error.to_string()) {
@@ -216,7 +217,7 @@ fn store(received: &Received, encoding: Encoding, shared: &Shared) -> Answer {
 }
 
 impl Shared {
-    /// Puts a connection on the list, unless there are too many.
+    /// Adds a connection to the list, unless there are too many.
     fn add(&self, stream: TcpStream) -> Option<u64> {
         let mut connections = self.connections.lock();
         if connections.open.len() >= CONNECTIONS {
@@ -233,7 +234,8 @@ impl Shared {
         self.ended.notify_all();
     }
 
-    /// Says whether a request is in progress; false if the receiver is stopping and none is to begin.
+    /// Records whether a request is in progress. Returns false if the receiver is stopping, and no request
+    /// may start.
     fn set_idle(&self, id: u64, idle: bool) -> bool {
         let mut connections = self.connections.lock();
         if let Some(open) = connections.open.get_mut(&id) {

@@ -1,4 +1,4 @@
-//! Received messages to files.
+//! Stores received messages in files.
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
@@ -13,14 +13,14 @@ use super::super::terminal::is_harmful;
 use super::message::Encoding;
 use super::protocol::Received;
 
-/// A folder that messages are stored in.
+/// A folder in which messages are stored.
 #[derive(Debug)]
 pub struct Store {
     folder: PathBuf,
     count: AtomicU64,
 }
 
-/// What is known of a request that was taken. Displays as the line that is printed for it.
+/// Properties of a stored request. Displays as the line that is printed for the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     /// `service.name` of each resource.
@@ -29,17 +29,17 @@ pub struct Stored {
     pub profiles: usize,
     /// Number of `Sample`s.
     pub samples: usize,
-    /// Decompressed size.
+    /// Decompressed size in bytes.
     pub bytes: usize,
-    /// The file; none for a request without samples, of which nothing is kept.
+    /// The file. `None` for a request without samples, which is not stored.
     pub file: Option<PathBuf>,
 }
 
 impl Store {
-    /// Takes a folder that exists and can be written.
+    /// Opens a folder that exists and can be written.
     ///
     /// # Errors
-    /// It does not exist, is something else, or no file can be made in it.
+    /// The folder does not exist, is not a folder, or does not allow a file to be created in it.
     pub fn open(folder: &Path) -> anyhow::Result<Self> {
         let out = folder.display();
         match fs::metadata(folder) {
@@ -54,14 +54,15 @@ impl Store {
         Ok(store)
     }
 
-    /// Makes a file and takes it away again: permissions alone do not tell whether that works.
+    /// Creates a file and removes it again, since permissions alone do not show whether a file can be
+    /// created.
     fn probe(&self) -> io::Result<()> {
         let (_, temporary) = self.name("probe");
         OpenOptions::new().write(true).create_new(true).open(&temporary)?;
         fs::remove_file(temporary)
     }
 
-    /// The name of a new file, and that under which it is written.
+    /// The name of a new file, and the temporary name under which the file is written.
     fn name(&self, extension: &str) -> (PathBuf, PathBuf) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let number = self.count.fetch_add(1, Ordering::Relaxed);
@@ -70,7 +71,7 @@ impl Store {
         (path, temporary)
     }
 
-    /// Stores a request; its file appears when it is whole.
+    /// Stores a request. Its file appears once it is whole.
     pub(super) fn put(&self, received: &Received) -> io::Result<Stored> {
         let file = (received.samples > 0).then(|| self.write(received)).transpose()?;
         Ok(Stored {
@@ -99,7 +100,7 @@ impl Store {
 
 impl fmt::Display for Stored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Names come from the network: they must not break out of their line.
+        // Names come from the network and must not break out of their line.
         let printable = |c: char| if c.is_whitespace() || is_harmful(c) { '_' } else { c };
         let services = self.services.join("+").chars().map(printable).collect::<String>();
         let Self { profiles, samples, bytes, .. } = self;

@@ -1,6 +1,7 @@
 //! Recordings that are still being written: a profile for every interval.
 //!
-//! SIGINT and SIGTERM end it as the recording's end does: what has been read is written. A second one ends it at once.
+//! SIGINT and SIGTERM end the command as the recording's end does: the events read so far are written. A
+//! second signal ends the command at once.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
@@ -19,11 +20,11 @@ use super::{Args, windows};
 use crate::convert::{Growing, JfrToOtlp, Unpacked};
 use crate::jfr::error::JfrError;
 
-/// How many bytes are read at a time, and how many such parts wait for the conversion.
+/// Number of bytes read at a time, and number of such parts that may wait for the conversion.
 const READ_LEN: usize = 1 << 16;
 const MOST_WAITING: usize = 16;
 
-/// Converts one input as it comes, until it ends.
+/// Converts one input as it grows, until it ends.
 pub(super) fn run(args: &Args, interval: Duration) -> anyhow::Result<ExitCode> {
     let [input] = &args.files[..] else { bail!("--follow takes one recording") };
     let bounds = windows::of_inputs(&args.start, &args.end, 1)?.pop().unwrap_or_default();
@@ -68,7 +69,7 @@ pub(super) fn run(args: &Args, interval: Duration) -> anyhow::Result<ExitCode> {
             next += interval;
         }
     };
-    // Who is told to end is told so within a chunk.
+    // A signal usually arrives in the middle of a chunk, so that a truncated chunk is no damage then.
     if let Err(error) = following.converter.finish()
         && !is_told_to_end
     {
@@ -105,18 +106,18 @@ struct Following<'a> {
     output: Output,
     to: Box<dyn Write>,
     verdict: Written,
-    /// The events that there were.
+    /// The names of the events read so far.
     seen: BTreeSet<String>,
-    /// What is wrong with what was asked for, as far as it was said.
+    /// The problems that were already reported.
     told: BTreeSet<String>,
-    /// Something was wrong with the recording.
+    /// Whether the recording was damaged.
     is_damaged: bool,
-    /// Some event became a sample.
+    /// Whether any event became a sample.
     has_converted: bool,
 }
 
 impl Following<'_> {
-    /// Writes what has come since the last time, and says what became of it.
+    /// Writes the events since the last time, and reports what became of them.
     fn write(&mut self) -> anyhow::Result<()> {
         let summary = Summary::of(&self.converter);
         self.seen.extend(summary.events().map(str::to_owned));
@@ -132,7 +133,7 @@ impl Following<'_> {
         self.tell(&problems)
     }
 
-    /// Says what has not been said yet.
+    /// Reports the problems that were not reported before.
     fn tell(&mut self, problems: &[String]) -> anyhow::Result<()> {
         let mut to = terminal::stderr();
         for problem in problems {
@@ -149,28 +150,28 @@ impl Following<'_> {
     }
 }
 
-/// What there is to do next.
+/// Work for the conversion's thread.
 enum Part {
     Bytes(Vec<u8>),
     /// The recording cannot be read.
     Failure(io::Error),
-    /// There is no more.
+    /// The recording has ended.
     End,
-    /// A signal says to end.
+    /// A signal asks the command to end.
     Signal,
 }
 
-/// The parts that a reader gives, and a signal.
+/// Starts threads that read the input and wait for a signal, and returns the channel of their results.
 fn read_in_background(from: Box<dyn Read + Send>) -> io::Result<Receiver<Part>> {
     let (to, parts) = mpsc::sync_channel(MOST_WAITING);
-    // Blocked before there are threads, so that none of them takes the signal.
+    // The signals are blocked before the threads start, so that none of the threads receives them.
     let (signals, told) = (Signals::block(), to.clone());
     let wait = move || {
         signals.wait();
         signals.unblock();
-        // Nobody waits any more behind the recording's end.
+        // After the recording's end no receiver is left.
         let _ = told.send(Part::Signal);
-        // To take the next one.
+        // The thread stays, to receive the next signal.
         std::thread::sleep(Duration::MAX);
     };
     std::thread::Builder::new().name("otlpprof-signals".to_owned()).spawn(wait)?;

@@ -27,12 +27,13 @@ use windows::{Bound, Bounds};
 
 /// Convert recordings of JDK Flight Recorder to OTLP profiles
 ///
-/// Several recordings become one output, in which the values of equal samples are summed. What became of the events is
-/// printed on standard error. A recording that is damaged or cut is converted as far as it can be read, which is said,
-/// and the exit code is 2.
+/// Several recordings become one output, in which the values of equal samples are summed. What became of the
+/// events is printed on standard error. A recording that is damaged or cut is converted as far as it can be
+/// read, which is said, and the exit code is 2.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Recordings, compressed with gzip or zstd or not; - is standard input. With --follow also a JVM's repository of recordings, which is a directory
+    /// Recordings, compressed with gzip or zstd or not; - is standard input. With --follow also a JVM's
+    /// repository of recordings, which is a directory
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -56,8 +57,9 @@ pub(super) struct Args {
     #[arg(long, value_enum, default_value_t)]
     links: LinksTo,
 
-    /// Leave out what lies before: a time such as 2026-01-31T12:00:00Z or 2026-01-31T14:00:00+02:00, seconds since 1970, or a
-    /// span of time from a recording's beginning, such as +1m30s; for all recordings, or for each of them in turn
+    /// Leave out what lies before: a time such as 2026-01-31T12:00:00Z or 2026-01-31T14:00:00+02:00, seconds
+    /// since 1970, or a span of time from a recording's beginning, such as +1m30s; for all recordings, or for
+    /// each of them in turn
     #[arg(long, value_name = "TIME", value_parser = windows::parse_bound)]
     start: Vec<Bound>,
 
@@ -94,10 +96,11 @@ pub(super) struct Args {
     strict: bool,
 }
 
-/// The source of a link's trace id.
+/// The span or trace whose id becomes a link's trace id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum LinksTo {
-    /// The trace's, where the recording has it among the context's attributes (traceid), else the local root span's
+    /// The trace's, where the recording has it among the context's attributes (traceid), else the local root
+    /// span's
     #[default]
     Auto,
     /// The trace's alone: without it there is no link
@@ -106,7 +109,7 @@ enum LinksTo {
     LocalRoot,
 }
 
-/// A resource attribute as it is given.
+/// Parses a resource attribute given as KEY=VALUE.
 fn parse_attribute(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
@@ -115,7 +118,7 @@ fn parse_attribute(text: &str) -> Result<(String, String), String> {
 }
 
 impl Args {
-    /// Gives a batch the resource attributes that were asked for.
+    /// Sets the resource attributes of the arguments in a batch.
     fn name(&self, mut batch: Batch) -> Batch {
         let service = self.service.iter().map(|name| ("service.name", name));
         let attributes = self.resource.iter().map(|(key, value)| (&**key, value)).chain(service);
@@ -133,7 +136,7 @@ impl Args {
     }
 }
 
-/// The encodings.
+/// The encodings of the result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum OutputFormat {
     /// Binary protobuf
@@ -191,7 +194,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         bail!("no event in {}", problems.first().unwrap_or(&recordings));
     }
     if is_without_constants && summary.converted() == 0 {
-        // That events have no stack would be said of each type, and not be so when the recording is finished.
+        // A recording that is still being written has no constants yet. Messages about events without a stack
+        // would be printed for each type, and would no longer be true once the recording is finished.
         bail!("{}", problems.join("; "));
     }
     problems.extend(summary::missing(&args.events, |name| summary.events().any(|known| known == name)));
@@ -210,26 +214,28 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Has large blocks of memory go back to the kernel when they are freed. By default glibc raises the size from which on
-/// blocks have a mapping of their own to that of the largest freed one (mallopt(3)): a recording's bytes would leave holes
-/// that the result does not fit into.
+/// Makes the allocator return large blocks of memory to the kernel when they are freed. By default glibc
+/// raises the size above which a block is mapped separately to the size of the largest freed block
+/// (mallopt(3)). The bytes of a recording would then leave holes in the heap that are too small for the
+/// result.
 fn return_large_blocks() {
     #[cfg(target_env = "gnu")]
     {
         const LARGE: libc::c_int = 256 << 10;
-        // SAFETY: mallopt sets a number of the allocator's and may be called at any time; the parameter is one of malloc.h.
+        // SAFETY: mallopt sets a number of the allocator and may be called at any time. The parameter is one
+        // of malloc.h.
         unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE) };
     }
 }
 
-/// Adds a recording's events in a window.
+/// Adds the events of a recording that lie in a window.
 fn add(converter: &mut JfrToOtlp, bounds: &Bounds, from: impl Read) -> Result<(), AddError> {
     let mut from = Unpacked::new(from)?;
     let mut first = Vec::new();
     if bounds.are_relative() {
         from.by_ref().take(HEADER_LEN as u64).read_to_end(&mut first)?;
     }
-    // Without a header there is no event either, which the parser says.
+    // A recording without a header has no events either; the parser reports it.
     let begins = ChunkHeader::parse(&first, 0).ok().map(|header| header.clock.start_unix_nano);
     converter.set_window(bounds.window(begins));
     converter.add_reader(io::Cursor::new(first).chain(from))

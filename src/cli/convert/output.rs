@@ -1,4 +1,4 @@
-//! Where the result goes: to a file or to standard output, around the recordings if they are to be in it.
+//! The destination of the result: a file or standard output. The result may enclose the recordings.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -20,17 +20,17 @@ use crate::otlp::{self, EncodeOptions, Parts, Payload, encode, encode_around};
 
 /// The most bytes of a protobuf message (protobuf.dev, "Proto Limits").
 const LARGEST_MESSAGE: u64 = i32::MAX as u64;
-/// How many breaches of each rule are shown.
+/// The most breaches of each rule that are shown.
 const SHOWN_BREACHES: usize = 5;
-/// A multiple of three, so that parts of base64 follow one another without padding.
+/// A multiple of three, so that parts encoded in base64 can be concatenated without padding.
 const COPY_LEN: usize = 3 << 14;
 
-/// How and where to write.
+/// The form and the destination of a result.
 pub(super) struct Output {
     path: PathBuf,
     format: OutputFormat,
     options: EncodeOptions,
-    /// The recordings to be put in, with their lengths.
+    /// The recordings to be included, with their lengths in bytes.
     payload: Option<Vec<(PathBuf, u64)>>,
     validate: bool,
     /// Whether warnings count as errors.
@@ -41,20 +41,20 @@ pub(super) struct Output {
     largest: u64,
 }
 
-/// What the rules say to what was written.
+/// The verdict of the rules on a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Written {
-    /// Nothing, or they were not asked.
+    /// No error was found, or the result was not validated.
     Valid,
-    /// There are errors, which have been printed.
+    /// Errors were found and printed.
     Invalid,
 }
 
 impl Output {
-    /// What the arguments say.
+    /// Reads the arguments.
     ///
     /// # Errors
-    /// If the recordings cannot be put into any message, or would be lost.
+    /// The recordings do not fit into a message, or the output would overwrite one of them.
     pub(super) fn new(args: &Args) -> anyhow::Result<Self> {
         if args.files.iter().any(|file| whole_file::is_same(file, &args.output)) {
             bail!("{} is one of the recordings: write to another file", args.output.display());
@@ -81,10 +81,10 @@ impl Output {
         })
     }
 
-    /// Writes a batch, and to `said` what the rules say to it if they are asked.
+    /// Writes a batch. If validation is on, writes the breaches of rules to `said`.
     ///
     /// # Errors
-    /// If the result is too large for a message, or cannot be written. A file is as it was before then.
+    /// The result is too large for a message, or cannot be written. An existing file is then unchanged.
     pub(super) fn write(&self, batch: &Batch, said: &mut dyn Write) -> anyhow::Result<Written> {
         let parts = self.encode(batch)?;
         let verdict = self.verdict(batch, &parts, said)?;
@@ -97,7 +97,7 @@ impl Output {
         Ok(verdict)
     }
 
-    /// Opens what messages are to be appended to.
+    /// Opens the destination to which messages are appended.
     pub(super) fn open(&self) -> anyhow::Result<Box<dyn Write>> {
         if self.path == Path::new("-") {
             return Ok(Box::new(io::stdout()));
@@ -106,7 +106,8 @@ impl Output {
         Ok(Box::new(file))
     }
 
-    /// The same behind other batches: in protobuf behind its length as a big-endian u32, in JSON on lines of its own.
+    /// Appends a batch to earlier ones. A protobuf message is preceded by its length as a big-endian u32, and
+    /// a JSON document has its own lines.
     pub(super) fn append(
         &self,
         batch: &Batch,
@@ -117,7 +118,8 @@ impl Output {
         let verdict = self.verdict(batch, &parts, said)?;
         let mut message = Vec::new();
         if self.options.format == otlp::Format::Proto {
-            // An `encode` that succeeds gives fewer than 2^31 bytes, and without a payload all before it.
+            // `encode` has checked that the message is shorter than 2^31 bytes. Without a payload, all of it
+            // is in `before`.
             message.extend((parts.before.len() as u32).to_be_bytes());
         }
         self.write_parts(&parts, &mut message)?;
@@ -125,7 +127,8 @@ impl Output {
             message.push(b'\n');
         }
         if self.is_compressed {
-            // A member for each message: what has been written can be read while more comes.
+            // Each message is a gzip member of its own, so that the messages written can be read while more
+            // are appended.
             let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
             encoder.write_all(&message)?;
             message = encoder.finish()?;
@@ -140,7 +143,8 @@ impl Output {
         }
         let report = match self.payload {
             None => validate(&parts.before, SHOWN_BREACHES),
-            // There is no rule for a payload's bytes, which are not in memory.
+            // No rule is about a payload's bytes, which are not in memory. The batch is validated without
+            // them.
             Some(_) => validate(&encode(batch, &self.options), SHOWN_BREACHES),
         };
         let is_valid = print_verdict(&self.path, &report, self.strict, said)?;
@@ -204,7 +208,7 @@ fn too_large(bytes: u64) -> anyhow::Error {
 /// Whether a file of this name is to be compressed with gzip.
 ///
 /// # Errors
-/// If its name says another compression.
+/// The name's extension is of another compression.
 fn is_gzip_name(path: &Path) -> anyhow::Result<bool> {
     let extension = path.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
     match extension.as_deref() {
@@ -216,7 +220,7 @@ fn is_gzip_name(path: &Path) -> anyhow::Result<bool> {
     }
 }
 
-/// The lengths of recordings, decompressed.
+/// The recordings with their decompressed lengths in bytes.
 fn lengths(files: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, u64)>> {
     let length = |path: &PathBuf| {
         if path == Path::new("-") {
@@ -228,7 +232,7 @@ fn lengths(files: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, u64)>> {
     files.iter().map(length).collect()
 }
 
-/// The length of a recording, which is counted if the file is compressed.
+/// The length of a recording in bytes. A compressed file is decompressed to count them.
 fn unpacked_len(path: &Path) -> io::Result<u64> {
     let file = std::fs::metadata(path)?;
     if !file.is_file() {
@@ -238,7 +242,7 @@ fn unpacked_len(path: &Path) -> io::Result<u64> {
     if recording.is_packed() { io::copy(&mut recording, &mut io::sink()) } else { Ok(file.len()) }
 }
 
-/// Copies the recordings, decompressed, each in the length that was announced.
+/// Copies the recordings, decompressed, each in the length that was determined before.
 fn copy_payload(files: &[(PathBuf, u64)], as_base64: bool, to: &mut dyn Write) -> io::Result<()> {
     let mut files = files.iter();
     let mut open: Option<io::Take<Unpacked<File>>> = None;
@@ -278,7 +282,7 @@ mod tests {
     use super::*;
     use crate::model::{AttributeSetId, LinkId, Profile, ProfileType, Resource, SampleIdentity, StackId};
 
-    /// A batch of one sample, whose resource has an attribute of this key.
+    /// A batch of one sample, with a resource attribute of the key `key`.
     fn batch(key: &str) -> Batch {
         let mut profile =
             Profile::new(ProfileType::custom("app.Sent", ("events", "count"), ("events", "count")), 1);
@@ -290,7 +294,7 @@ mod tests {
         Batch { resource, profiles: vec![profile], ..Batch::default() }
     }
 
-    /// Where to write in `directory`, with a recording there to be put in if there is to be a payload.
+    /// An output in `directory`. With a payload, creates a recording in that directory.
     fn output(directory: &Path, format: OutputFormat, with_payload: bool, largest: u64) -> Output {
         let recording = directory.join("recording");
         std::fs::write(&recording, [7; 1_000]).unwrap();
@@ -307,7 +311,7 @@ mod tests {
         }
     }
 
-    /// Regression: held to the rules before its size was known, it was said to be valid first.
+    /// Regression: the result was validated before its size was checked, and so was first reported as valid.
     #[test]
     fn what_is_too_large_is_refused_before_anything_is_written() {
         let batch = batch("service.name");
@@ -342,7 +346,7 @@ mod tests {
 
     #[test]
     fn what_breaks_a_rule_is_written_and_said_to() {
-        // Not for profiles, by the semantic conventions.
+        // The semantic conventions do not allow this attribute in profiles.
         let batch = batch("code.function.name");
         let directory = tempfile::tempdir().unwrap();
         for with_payload in [false, true] {

@@ -1,10 +1,10 @@
-//! Recordings that somebody has compressed in a form that is not read.
+//! Recordings that were compressed in a format that is not supported.
 
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-/// What to do with a file that is no recording, if that can be told: what programs compress begins with these bytes.
+/// Advice on a file that is not a recording, if its first bytes show a known compression format.
 pub(super) fn hint(path: &Path) -> &'static str {
     let mut first = Vec::new();
     let read = File::open(path).and_then(|file| file.take(4).read_to_end(&mut first));

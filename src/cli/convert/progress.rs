@@ -1,4 +1,4 @@
-//! A bar on the terminal while long recordings are read.
+//! A progress bar on the terminal while long recordings are read.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Less than this is done before anybody looks.
+/// The fewest bytes for which a bar is shown. Shorter inputs are done before a user would look.
 const SHORTEST: u64 = 64 << 20;
 
-/// How much of the inputs has been read.
+/// The part of the inputs that has been read.
 pub(super) struct Progress {
     bar: ProgressBar,
 }
 
 impl Progress {
-    /// A bar for these files; none if they are short, their length is not known, or standard error is no terminal.
+    /// A bar for these files. None is shown if the files are short, if a length is not known, or if standard
+    /// error is not a terminal.
     pub(super) fn over(files: &[PathBuf]) -> Self {
         let lengths = files.iter().map(|path| std::fs::metadata(path).ok().filter(|file| file.is_file()));
         let length = lengths.map(|file| file.map(|file| file.len())).sum::<Option<u64>>();
@@ -29,12 +30,12 @@ impl Progress {
         Self { bar }
     }
 
-    /// The reader, whose bytes count.
+    /// Wraps a reader so that the bytes read from it are counted.
     pub(super) fn count<'p>(&'p self, from: impl Read + 'p) -> impl Read + 'p {
         Counted { from, bar: &self.bar }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(super) fn end(&self) {
         self.bar.finish_and_clear();
     }

@@ -1,4 +1,4 @@
-//! What became of the events.
+//! A summary of what became of the events.
 
 use std::io::{self, Write as _};
 use std::time::{Duration, UNIX_EPOCH};
@@ -6,13 +6,14 @@ use std::time::{Duration, UNIX_EPOCH};
 use super::super::terminal;
 use crate::convert::{EventCount, JfrToOtlp, RequestedEvent};
 
-/// Events of which no profile is made though they belong to some that are: what that means.
+/// Events that become no samples although they belong to a converted kind of profile, with an explanation of
+/// each.
 const TOLD: [(&str, &str); 1] = [(
     "profiler.Free",
     "blocks of native memory were freed; profiles of nativemem are of all that was allocated",
 )];
 
-/// A line for each event that was asked for and is not there.
+/// A line for each requested event that does not occur.
 pub(super) fn missing(asked_for: &[RequestedEvent], is_there: impl Fn(&str) -> bool) -> Vec<String> {
     let missing = asked_for.iter().filter(|event| !is_there(event.name()));
     missing.map(|event| format!("no event {} in the recordings", event.name())).collect()
@@ -32,17 +33,18 @@ impl Summary {
         Self { counts, lost_samples: converter.lost_samples() }
     }
 
-    /// Whether there was no event.
+    /// Whether there were no events.
     pub(super) fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
 
-    /// How many events became samples.
+    /// Number of events that became samples.
     pub(super) fn converted(&self) -> u64 {
         self.counts.iter().map(|(_, count)| count.converted).sum()
     }
 
-    /// That no event became a sample, and why. The recordings are of `recorded`, in nanoseconds since 1970-01-01 UTC.
+    /// Says that no event became a sample, and why. `recorded` is the recordings' time range, in ns since
+    /// 1970-01-01 UTC.
     pub(super) fn nothing(&self, recordings: &str, recorded: Option<(i64, i64)>) -> String {
         let outside: u64 = self.counts.iter().map(|(_, count)| count.outside).sum();
         if outside == 0 {
@@ -62,12 +64,13 @@ impl Summary {
         )
     }
 
-    /// The names of the events that there were.
+    /// The names of the events that occurred.
     pub(super) fn events(&self) -> impl Iterator<Item = &str> {
         self.counts.iter().map(|(name, _)| &**name)
     }
 
-    /// Prints a line for each type that can be converted, one for all others, and one for each problem.
+    /// Prints a line for each type that can be converted, one line for all other types, and one for each
+    /// problem.
     pub(super) fn print(&self, problems: &[String]) -> io::Result<()> {
         let mut said = terminal::stderr();
         for (name, count) in &self.counts {

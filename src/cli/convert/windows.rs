@@ -1,4 +1,4 @@
-//! Times and windows of recordings, as the command line gives them.
+//! Times and windows of recordings, as given on the command line.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -11,13 +11,13 @@ const NANOS_PER_SECOND: f64 = 1e9;
 /// A bound of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bound {
-    /// This time, in nanoseconds since 1970-01-01 UTC.
+    /// A time in nanoseconds since 1970-01-01 UTC.
     At(i64),
-    /// So many nanoseconds behind the recording's beginning.
+    /// Nanoseconds after the recording's beginning.
     Behind(i64),
 }
 
-/// A window whose bounds may depend on where the recording begins.
+/// A window with bounds that may be relative to the recording's beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bounds {
     start: Option<Bound>,
@@ -25,17 +25,17 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Whether the window depends on where the recording begins.
+    /// Whether a bound is relative to the recording's beginning.
     pub(super) fn are_relative(&self) -> bool {
         [self.start, self.end].iter().any(|bound| matches!(bound, Some(Bound::Behind(_))))
     }
 
-    /// Whether no window was asked for.
+    /// Whether no bound was given.
     pub(super) fn are_none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The window of a recording that begins at this time, if that is known.
+    /// The window of a recording. Relative bounds are omitted if the recording's beginning is not known.
     pub(super) fn window(&self, begins_unix_nano: Option<i64>) -> Window {
         let of = |bound: Option<Bound>| match bound? {
             Bound::At(unix_nano) => Some(unix_nano),
@@ -53,8 +53,9 @@ impl Bounds {
     }
 }
 
-/// A time by RFC 3339, with an offset from UTC or not, in seconds since 1970-01-01 UTC, whole or not, or, behind a `+`, as a
-/// span of time such as `1m30s` from the recording's beginning.
+/// Parses a time by RFC 3339, with or without an offset from UTC; or a number of seconds since 1970-01-01
+/// UTC, with or without a fraction; or, after a `+`, a span of time such as `1m30s` from the recording's
+/// beginning.
 pub(super) fn parse_bound(text: &str) -> Result<Bound, String> {
     if let Some(span) = text.strip_prefix('+') {
         let span = humantime::parse_duration(span).ok();
@@ -81,7 +82,8 @@ fn parse_rfc3339(text: &str) -> Option<i64> {
     i64::try_from(since.as_nanos()).ok()?.checked_sub(ahead_seconds * 1_000_000_000)
 }
 
-/// A time without its offset, and how far that is ahead of UTC in seconds: `+02:00`, `-0330`, `+02`.
+/// Splits a time into the time without its offset and the offset ahead of UTC in seconds: `+02:00`, `-0330`,
+/// `+02`.
 fn split_offset(text: &str) -> Option<(&str, i64)> {
     const DATE_AND_TIME: usize = "2026-01-31T12:00:00".len();
     let Some(sign) = text.get(DATE_AND_TIME..).and_then(|rest| rest.find(['+', '-'])) else {
@@ -96,13 +98,14 @@ fn split_offset(text: &str) -> Option<(&str, i64)> {
     Some((local, if offset.starts_with('-') { -seconds } else { seconds }))
 }
 
-/// How long an interval is, such as `10s`.
+/// Parses the length of an interval, such as `10s`.
 pub(super) fn parse_interval(text: &str) -> Result<Duration, String> {
     let interval = humantime::parse_duration(text).map_err(|error| error.to_string())?;
     if interval.is_zero() { Err("an interval is longer than nothing".to_owned()) } else { Ok(interval) }
 }
 
-/// The window of each input: one start or end is for all, as many as there are inputs are for each in turn.
+/// The window of each input. A single start or end applies to all inputs; otherwise there is one for each
+/// input in turn.
 pub(super) fn of_inputs(starts: &[Bound], ends: &[Bound], inputs: usize) -> anyhow::Result<Vec<Bounds>> {
     for (option, times) in [("--start", starts), ("--end", ends)] {
         if times.len() > 1 && times.len() != inputs {

@@ -1,5 +1,5 @@
-//! Messages and sums as one JSON document, with all indices resolved. It is not OTLP/JSON. It is written as
-//! it is made: no more of it is in memory than a sample.
+//! Messages and sums as one JSON document, with all indices resolved. The document is not OTLP/JSON. It is
+//! written while it is made, so that no more than one sample of it is in memory.
 
 use std::cell::Cell;
 use std::io::Write;
@@ -20,8 +20,8 @@ use crate::otlp::encoded_profiles::{EncodedProfile, EncodedResource, EncodedScop
 use crate::otlp::frames::Frame;
 use crate::otlp::wire::{self, KeyValue};
 
-/// Prints the messages and sums of all files. The first of `broken` says where a file could not be read any
-/// further.
+/// Prints the messages and sums of all files. The first error of a file that cannot be read any further is
+/// put into `broken`.
 pub(super) fn print(
     inputs: &[Input],
     args: &Args,
@@ -63,7 +63,7 @@ fn tops(sums: &Sums, args: &Args) -> Value {
     kinds.collect()
 }
 
-/// A stack with its sum, and what most of its samples are labelled with.
+/// A stack with its sum and the sets of labels with the highest sums.
 fn stack(stack: &TopStack<'_>, sums: &Sums) -> Value {
     let labels = stack.labels(SHOWN_LABELS).into_iter().map(|(set, sum)| {
         let set = sums.labels(set);
@@ -77,7 +77,7 @@ fn stack(stack: &TopStack<'_>, sums: &Sums) -> Value {
     })
 }
 
-/// A list that is made as it is written, once.
+/// A list whose elements are made while it is serialised. It can be serialised once.
 struct Each<I>(Cell<Option<I>>);
 
 impl<I> Each<I> {
@@ -223,7 +223,7 @@ impl Serialize for SampleJson<'_> {
     }
 }
 
-/// A sum. Those beyond 64 bits are no JSON integers to most readers.
+/// A sum. A sum beyond 64 bits becomes a string, since most readers do not accept it as a JSON integer.
 fn number(sum: i128) -> Value {
     i64::try_from(sum).map_or_else(|_| json!(sum.to_string()), Value::from)
 }
@@ -253,7 +253,7 @@ fn frame(frame: &Frame<'_>) -> Value {
     json!({ "name": frame.text, "type": frame.frame_type, "file": frame.file, "line": frame.line })
 }
 
-/// The tables, their indices as they are.
+/// The dictionary's tables, with unresolved indices.
 struct DictionaryJson<'a>(EncodedTables<'a>);
 
 impl Serialize for DictionaryJson<'_> {

@@ -19,10 +19,12 @@ use crate::otlp::encoded::EncodedMessage;
 /// Show what is in files of OTLP profiles
 ///
 /// Prints each message's resource, scope and profiles, and then, over all files, the stacks that the most was
-/// observed of, each with the labels (attributes and span) that most of its samples have. If a file cannot be read to its end, one line says what is wrong where, and nothing is printed.
+/// observed of, each with the labels (attributes and span) that most of its samples have. If a file cannot be
+/// read to its end, one line says what is wrong where, and nothing is printed.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Files to print: OTLP protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not; - is standard input
+    /// Files to print: OTLP protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not; - is standard
+    /// input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Print this many stacks [default: 10, or none with --top-frames]
@@ -79,8 +81,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Calls `take` with every message up to the end of its file, or to where that cannot be read any further,
-/// which the first of `broken` says.
+/// Calls `take` with every message of each file, up to the file's end or to the place where the file cannot
+/// be read any further. The first such error is put into `broken`.
 fn each_message(
     inputs: &[Input],
     broken: &mut Option<anyhow::Error>,

@@ -1,4 +1,4 @@
-//! What is said of a profile, whatever the format.
+//! The content of a profile that is shown in every format.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,8 @@ use crate::otlp::encoded_profiles::EncodedProfile;
 use crate::otlp::frames::{Frame, frames};
 use crate::otlp::wire::{Link, Profile, Sample};
 
-/// The frames of a longer stack are shown once for each profile. No profiler walks as deep.
+/// The most frames of a stack that are shown for each of its samples. A longer stack is shown once for each
+/// profile. No profiler walks that deep.
 const LONG_STACK: usize = 4096;
 
 /// A profile's header and totals.
@@ -22,7 +23,7 @@ pub(super) struct ProfileSummary<'a> {
     pub(super) period_type: (&'a str, &'a str),
     /// Types and period in one line, without totals.
     pub(super) kind: String,
-    /// How many samples there are.
+    /// Number of samples.
     pub(super) samples: usize,
     /// The sum of all values.
     pub(super) total: i128,
@@ -59,17 +60,18 @@ pub(super) struct SampleView<'a> {
 /// The frames of a sample.
 #[derive(Debug)]
 pub(super) enum ShownFrames<'a> {
-    /// Leaf first.
+    /// The frames, leaf first.
     All(Vec<Frame<'a>>),
-    /// The frames of an earlier sample of the profile, by its number.
+    /// The frames are those of an earlier sample of the profile, with this number.
     OfSample(usize),
 }
 
-/// The long stacks of a profile that have been shown, by index, and the samples that had them.
+/// The long stacks of a profile that were already shown, by index, each with the number of the sample that
+/// showed it.
 pub(super) type LongStacks = HashMap<i32, usize>;
 
 impl<'a> SampleView<'a> {
-    /// The sample of this number.
+    /// Resolves a sample. `number` is its number in the profile.
     pub(super) fn new(
         tables: EncodedTables<'a>,
         number: usize,

@@ -123,7 +123,7 @@ fn print_sample(
     }
 }
 
-/// What a stack's samples are labelled with, a line for each of the sets that have most of them.
+/// Prints the labels of a stack's samples, a line for each of the sets with the highest sums.
 fn print_labels(stack: &TopStack<'_>, sums: &Sums, out: &mut dyn Write) -> io::Result<()> {
     let labels = stack.labels(SHOWN_LABELS);
     if let [(one, _)] = labels[..] {

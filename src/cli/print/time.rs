@@ -2,7 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-/// A time in UTC, as RFC 3339 writes it.
+/// Formats a time in UTC by RFC 3339.
 pub(super) fn utc(unix_nano: u64) -> String {
     humantime::format_rfc3339_nanos(UNIX_EPOCH + Duration::from_nanos(unix_nano)).to_string()
 }

@@ -1,4 +1,4 @@
-//! Frames and stacks, each once.
+//! Interned frames and stacks.
 
 use std::hash::{BuildHasher as _, RandomState};
 
@@ -11,12 +11,12 @@ pub(in crate::cli) type FrameId = u32;
 /// A stack, by its number in a [`FrameTable`].
 pub(super) type StackId = u32;
 
-/// A name, and that of a file, is cut behind so many bytes.
+/// A function's or file's name is cut after this many bytes.
 const LONGEST_TEXT: usize = 4096;
-/// Bytes that a frame, and a stack, take besides text and frames.
+/// Approximate bytes that a frame, or a stack, occupies besides its text, or its frames.
 const OF_ENTRY: usize = 24;
 
-/// Frames by their text, and stacks of them.
+/// Frames, interned by their text, and stacks of them.
 #[derive(Debug, Default)]
 pub(super) struct FrameTable {
     hasher: RandomState,
@@ -25,20 +25,20 @@ pub(super) struct FrameTable {
     by_text: HashTable<FrameId>,
     /// The frames of all stacks, each leaf first.
     of_stacks: Vec<FrameId>,
-    /// Where each stack ends in `of_stacks`.
+    /// The end of each stack in `of_stacks`.
     stack_ends: Vec<u32>,
     by_frames: HashTable<StackId>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct FrameEntry {
-    /// Where its text ends in `texts`.
+    /// The end of the frame's text in `texts`.
     end: u32,
-    /// The frame without its line, which may be itself.
+    /// The frame without its line number. It may be this frame itself.
     function: FrameId,
 }
 
-/// From the frames and stacks of one table to their ids in another.
+/// Translates the frame and stack ids of one table into those of another.
 #[derive(Debug)]
 pub(super) struct Moved {
     pub(super) frames: Vec<Option<FrameId>>,
@@ -46,7 +46,7 @@ pub(super) struct Moved {
 }
 
 impl FrameTable {
-    /// Some bytes more or less.
+    /// The approximate bytes that the table occupies.
     pub(super) fn bytes(&self) -> usize {
         self.texts.len()
             + self.of_stacks.len() * size_of::<FrameId>()
@@ -58,12 +58,12 @@ impl FrameTable {
         text_at(&self.texts, &self.frames, frame)
     }
 
-    /// The frame without its line.
+    /// The frame without its line number.
     pub(super) fn function(&self, frame: FrameId) -> FrameId {
         self.frames[frame as usize].function
     }
 
-    /// How many frames there are.
+    /// The number of frames.
     pub(super) fn frame_count(&self) -> usize {
         self.frames.len()
     }
@@ -73,10 +73,10 @@ impl FrameTable {
         stack_at(&self.of_stacks, &self.stack_ends, stack)
     }
 
-    /// Adds frames that are not there.
+    /// Interns frames.
     pub(super) fn add_all(&mut self, frames: &[Frame<'_>]) -> Vec<FrameId> {
         let add = |frame: &Frame<'_>| {
-            // The same long name may be that of many frames.
+            // Many frames may have the same long name.
             let (text, file) = (cut(&frame.text), cut(frame.file));
             let frame = Frame { text: text.into(), file, ..*frame };
             if frame.line == 0 {
@@ -88,13 +88,13 @@ impl FrameTable {
         frames.iter().map(add).collect()
     }
 
-    /// Adds a frame that is not there; one without a function is itself one.
+    /// Interns a frame. A frame for which no function is given is its own function.
     fn add(&mut self, text: &str, function: Option<FrameId>) -> FrameId {
         let hash = self.hasher.hash_one(text);
         if let Some(&known) = self.by_text.find(hash, |&known| self.text(known) == text) {
             return known;
         }
-        // SANITY: what is kept is far from 4 GiB.
+        // SANITY: the bounds on memory keep the number of frames and the length of the texts far below 2^32.
         let id = self.frames.len() as FrameId;
         self.texts.push_str(text);
         self.frames.push(FrameEntry { end: self.texts.len() as u32, function: function.unwrap_or(id) });
@@ -103,7 +103,7 @@ impl FrameTable {
         id
     }
 
-    /// Adds a stack that is not there.
+    /// Interns a stack.
     pub(super) fn add_stack(&mut self, frames: &[FrameId]) -> StackId {
         let hash = self.hasher.hash_one(frames);
         if let Some(&known) = self.by_frames.find(hash, |&known| self.stack(known) == frames) {
@@ -117,7 +117,7 @@ impl FrameTable {
         id
     }
 
-    /// A table of these stacks and functions alone.
+    /// Copies only the selected stacks and functions to a new table.
     pub(super) fn with_only(
         &self,
         is_stack: impl Fn(StackId) -> bool,

@@ -1,4 +1,5 @@
-//! Sums by function or by line: self (as the leaf) and total (anywhere in the stack, once a stack).
+//! Sums by function or by line: self (the frame is the leaf) and total (the frame is anywhere, counted once a
+//! stack).
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -14,12 +15,13 @@ pub(in crate::cli) enum By {
     Line,
 }
 
-/// The values of a function's samples.
+/// The sums of a function's samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::cli) struct FunctionSum {
-    /// With the function as leaf.
+    /// Sum of the samples with the function as leaf.
     pub(in crate::cli) own: i128,
-    /// With the function anywhere in the stack, once for each stack however often it is there.
+    /// Sum of the samples with the function anywhere in the stack. A recursive function counts once for each
+    /// stack.
     pub(in crate::cli) total: i128,
 }
 
@@ -27,21 +29,22 @@ pub(in crate::cli) struct FunctionSum {
 #[derive(Debug, Default)]
 pub(super) struct FunctionSums {
     sums: HashMap<FrameId, FunctionSum>,
-    /// By frame, the last stack that had it: so a recursive function is in its stack once.
+    /// The number of the last stack that contained each frame, so that a recursive function is counted once a
+    /// stack.
     seen: Vec<u64>,
     stacks: u64,
 }
 
-/// Bytes that a function's sum takes.
+/// Approximate bytes that a function's sum occupies.
 const OF_ENTRY: usize = 64;
 
 impl FunctionSums {
-    /// Some bytes more or less.
+    /// The approximate bytes that the sums occupy.
     pub(super) fn bytes(&self) -> usize {
         self.sums.len() * OF_ENTRY + self.seen.len() * size_of::<u64>()
     }
 
-    /// Adds what was observed of a stack, leaf first.
+    /// Adds the value observed with a stack, leaf first.
     pub(super) fn add(&mut self, stack: &[FrameId], by: By, frames: &FrameTable, value: i128) {
         self.stacks += 1;
         self.seen.resize(frames.frame_count(), 0);
@@ -59,12 +62,12 @@ impl FunctionSums {
         }
     }
 
-    /// Whether there is a sum of a function.
+    /// Whether a function has a sum.
     pub(super) fn has(&self, function: FrameId) -> bool {
         self.sums.contains_key(&function)
     }
 
-    /// Keeps one of so many, those with the highest sums.
+    /// Keeps the highest sums, one in `of`, and evicts the rest.
     pub(super) fn give_up(&mut self, of: usize) {
         let mut sums: Vec<_> = self.sums.drain().collect();
         sums.sort_unstable_by_key(|&(function, sum)| (Reverse(sum.own), Reverse(sum.total), function));
@@ -72,7 +75,7 @@ impl FunctionSums {
         self.sums = sums.into_iter().collect();
     }
 
-    /// Has the numbers of another table.
+    /// Replaces the ids by those of another table.
     pub(super) fn translate(&mut self, moved: &Moved) {
         let sums = std::mem::take(&mut self.sums);
         let moved = |(function, sum)| Some((moved.frames[function as usize]?, sum));
@@ -80,7 +83,7 @@ impl FunctionSums {
         self.seen = Vec::new();
     }
 
-    /// The functions with the highest sums of their own.
+    /// The functions with the highest self sums.
     pub(super) fn top<'f>(&self, most: usize, frames: &'f FrameTable) -> Vec<(&'f str, FunctionSum)> {
         let mut sums: Vec<_> =
             self.sums.iter().map(|(&function, &sum)| (frames.text(function), sum)).collect();
@@ -112,7 +115,7 @@ mod tests {
         top.into_iter().map(|(text, sum)| (text.to_owned(), sum.own, sum.total)).collect()
     }
 
-    /// Regression: sums were by line, so that a function with many lines was on top of nothing.
+    /// Regression: sums were by line only, so a function with many lines was never at the top.
     #[test]
     fn a_function_of_many_lines_is_one_and_recursion_counts_once() {
         let one = [frame("fib", 3), frame("fib", 4), frame("main", 1)];

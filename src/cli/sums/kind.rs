@@ -11,38 +11,38 @@ use super::percent;
 /// Sums of one kind of profile.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct KindSums {
-    /// Of all samples.
+    /// The sum of all samples.
     pub(in crate::cli) total: i128,
     stacks: HashMap<StackId, StackSums>,
-    /// Stacks that were given up.
+    /// Number of evicted stacks.
     others: usize,
-    /// By function or line.
+    /// Sums by function or line.
     pub(super) functions: FunctionSums,
-    /// Sets of labels of all stacks.
+    /// Number of sets of labels over all stacks.
     label_sums: usize,
 }
 
-/// The values of a stack's samples.
+/// The sums of a stack's samples.
 #[derive(Debug, Default)]
 struct StackSums {
     total: i128,
     by_labels: HashMap<LabelSetId, i128>,
-    /// Sets of labels that were given up.
+    /// Number of evicted sets of labels.
     other_labels: usize,
 }
 
-/// A stack, and what was observed of it.
+/// A stack and its sums.
 #[derive(Debug)]
 pub(in crate::cli) struct TopStack<'s> {
     /// The frames, leaf first.
     pub(in crate::cli) frames: &'s [FrameId],
-    /// Of all its samples.
+    /// The sum of all its samples.
     pub(in crate::cli) total: i128,
     sums: &'s StackSums,
 }
 
 impl TopStack<'_> {
-    /// How many different sets of labels its samples have.
+    /// Number of different sets of labels of the stack's samples.
     pub(in crate::cli) fn label_set_count(&self) -> usize {
         self.sums.by_labels.len() + self.sums.other_labels
     }
@@ -56,17 +56,17 @@ impl TopStack<'_> {
     }
 }
 
-/// Bytes that a stack's sum takes, and that of a set of labels.
+/// Approximate bytes that the sum of a stack, and that of a set of labels, occupies.
 const OF_STACK: usize = 160;
 const OF_LABELS: usize = 64;
 
 impl KindSums {
-    /// Some bytes more or less.
+    /// The approximate bytes that the sums occupy.
     pub(super) fn bytes(&self) -> usize {
         self.stacks.len() * OF_STACK + self.label_sums * OF_LABELS + self.functions.bytes()
     }
 
-    /// Adds what was observed of a stack by samples of one set of labels.
+    /// Adds the value observed with a stack by samples of one set of labels.
     pub(super) fn add(&mut self, stack: StackId, labels: LabelSetId, value: i128) {
         self.total += value;
         let sums = self.stacks.entry(stack).or_default();
@@ -76,17 +76,18 @@ impl KindSums {
         self.label_sums += sums.by_labels.len() - before;
     }
 
-    /// Whether there is a sum of a stack.
+    /// Whether a stack has a sum.
     pub(super) fn has(&self, stack: StackId) -> bool {
         self.stacks.contains_key(&stack)
     }
 
-    /// The sets of labels that there are sums of.
+    /// The sets of labels that have sums.
     pub(super) fn label_sets(&self) -> impl Iterator<Item = LabelSetId> {
         self.stacks.values().flat_map(|sums| sums.by_labels.keys().copied())
     }
 
-    /// Keeps one of so many stacks, sets of labels and functions: those with the highest sums.
+    /// Keeps the stacks, sets of labels and functions with the highest sums, one in `of`, and evicts the
+    /// rest.
     pub(super) fn give_up(&mut self, of: usize) {
         let mut stacks: Vec<_> = self.stacks.drain().collect();
         stacks.sort_unstable_by_key(|(stack, sums)| (Reverse(sums.total), *stack));
@@ -105,7 +106,7 @@ impl KindSums {
         self.functions.give_up(of);
     }
 
-    /// Has the numbers of another table.
+    /// Replaces the ids by those of another table.
     pub(super) fn translate(&mut self, moved: &Moved) {
         let stacks = std::mem::take(&mut self.stacks);
         let of_table = |(stack, sums)| Some((moved.stacks[stack as usize]?, sums));
@@ -132,7 +133,7 @@ impl KindSums {
         stacks
     }
 
-    /// A sum as a percentage of all.
+    /// A sum as a percentage of the total.
     pub(in crate::cli) fn percent(&self, sum: i128) -> f64 {
         percent(sum, self.total)
     }

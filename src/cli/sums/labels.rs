@@ -11,19 +11,19 @@ use crate::otlp::wire::{Link, Sample};
 /// A set of labels, by its number in [`LabelSets`].
 pub(in crate::cli) type LabelSetId = usize;
 
-/// All sets beyond those that are kept.
+/// Stands for all sets for which there is no room.
 pub(super) const OTHER_LABELS: LabelSetId = 0;
-/// As many sets are kept at a time.
+/// The most sets that are kept at a time.
 const KEPT: usize = 1 << 15;
-/// The text of a set is cut behind so many bytes.
+/// The text of a set is cut after this many bytes.
 const LONGEST_TEXT: usize = 4096;
-/// Bytes that a set takes besides its text.
+/// Approximate bytes that a set occupies besides its texts.
 const OF_ENTRY: usize = 96;
 
-/// As many sets of labels are shown of a stack.
+/// The number of sets of labels that are shown for a stack.
 pub(in crate::cli) const SHOWN_LABELS: usize = 3;
 
-/// Sets of labels, each once, over all messages.
+/// Sets of labels, interned over all messages.
 #[derive(Debug)]
 pub(super) struct LabelSets {
     by_text: HashMap<String, LabelSetId>,
@@ -35,7 +35,7 @@ pub(super) struct LabelSets {
 /// The labels of a sample.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct LabelSet {
-    /// `key = value` for each, by key, then `trace ID span ID`; empty without labels.
+    /// `key = value` for each label, sorted by key, then `trace ID span ID`. Empty if there are no labels.
     pub(in crate::cli) text: String,
     /// Attributes by key, as JSON.
     attributes: String,
@@ -68,12 +68,12 @@ impl Default for LabelSets {
 }
 
 impl LabelSets {
-    /// Some bytes more or less.
+    /// The approximate bytes that the sets occupy.
     pub(super) fn bytes(&self) -> usize {
         self.texts + self.all.len() * OF_ENTRY
     }
 
-    /// The set that a sample has, in whatever order it has them.
+    /// The set of labels of a sample. The order of the sample's attributes does not matter.
     pub(super) fn of(&mut self, tables: EncodedTables<'_>, sample: &Sample) -> LabelSetId {
         let link = tables.link(sample.link_index);
         let mut indices: Vec<_> =
@@ -110,14 +110,14 @@ impl LabelSets {
         id
     }
 
-    /// Forgets the sets that are not used.
+    /// Removes the sets that are not used.
     pub(super) fn forget(&mut self, is_used: impl Fn(LabelSetId) -> bool) {
         self.all.retain(|&id, _| id == OTHER_LABELS || is_used(id));
         self.by_text.retain(|_, id| self.all.contains_key(id));
         self.texts = self.all.values().map(|set| 2 * set.text.len() + set.attributes.len()).sum();
     }
 
-    /// The set of this number.
+    /// The set with this id.
     pub(super) fn get(&self, id: LabelSetId) -> &LabelSet {
         self.all.get(&id).unwrap_or_else(|| &self.all[&OTHER_LABELS])
     }

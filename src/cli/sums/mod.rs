@@ -1,12 +1,13 @@
 //! Sums over messages by stack, function and line, in bounded memory.
 //!
-//! In: messages, one after the other. Out: for each kind of profile its total, the stacks with the highest
-//! sums and what their samples are labelled with, and the functions or lines with the highest sums. Used by
-//! commands that say where the time went.
+//! The input is messages, one after the other. The output, for each kind of profile, is its total, the stacks
+//! with the highest sums and the labels of their samples, and the functions or lines with the highest sums.
+//! Used by commands that show where the time went.
 //!
-//! Sums keep some [`LEAST_KEPT`] bytes, and as many more as the largest message has. Where that is not
-//! enough, the stacks, functions and sets of labels with the lowest sums are given up, and counted as others:
-//! totals stay exact, and of what is met again afterwards a part is missing.
+//! The sums may occupy about [`LEAST_KEPT`] bytes, and as many more as the largest message has. Where that is
+//! not enough, the stacks, functions and sets of labels with the lowest sums are evicted and counted as
+//! others. Totals stay exact. An evicted entry that recurs lacks the part of its sum from before its
+//! eviction.
 
 mod frames;
 mod functions;
@@ -28,25 +29,25 @@ use labels::{LabelSet, LabelSetId, LabelSets};
 pub(super) use functions::{By, FunctionSum};
 pub(super) use kind::TopStack;
 
-/// Bytes that sums may take in any case.
+/// Bytes that the sums may occupy, whatever the size of the messages.
 const LEAST_KEPT: usize = 16 << 20;
-/// Entries of the tables that translate one message's indices into those of the sums.
+/// The most entries in each table that translates one message's indices into those of the sums.
 const TRANSLATED: usize = 1 << 17;
 
 /// Sums of each kind of profile.
 #[derive(Debug)]
 pub(super) struct Sums {
-    /// Whether sums by function, or line, are wanted.
+    /// The key of sums by function or line, if they are wanted.
     by: Option<By>,
     kinds: BTreeMap<String, KindSums>,
     frames: FrameTable,
     labels: LabelSets,
-    /// As many bytes are kept.
+    /// The most bytes that are kept.
     most: usize,
 }
 
 impl Sums {
-    /// No sums yet; those by function or line only where they are wanted.
+    /// Creates empty sums. Sums by function or line are made only if `by` is given.
     pub(super) fn new(by: Option<By>) -> Self {
         Self {
             by,
@@ -65,7 +66,7 @@ impl Sums {
         for profile in scopes.flat_map(EncodedScope::profiles) {
             let header = profile.header();
             let kind = kind_of(message.tables(), header.sample_type, header.period_type);
-            // Samples of one stack and one set of labels are summed before the stack is resolved.
+            // Values of one stack with one set of labels are summed before the stack is resolved.
             let mut observed = HashMap::<(i32, LabelSetId), i128>::new();
             for sample in profile.samples() {
                 let labels = translation.labels(&sample, &mut self.labels);
@@ -106,7 +107,7 @@ impl Sums {
         self.frames.bytes() + self.labels.bytes() + self.kinds.values().map(KindSums::bytes).sum::<usize>()
     }
 
-    /// Gives up what has the lowest sums, until half of what may be kept is left.
+    /// Evicts the entries with the lowest sums until the rest occupies at most half of the allowed bytes.
     fn give_up_some(&mut self) {
         let mut part = 2;
         loop {
@@ -125,7 +126,7 @@ impl Sums {
         }
     }
 
-    /// The set of labels of this number.
+    /// The set of labels with this id.
     pub(super) fn labels(&self, set: LabelSetId) -> &LabelSet {
         self.labels.get(set)
     }
@@ -145,18 +146,18 @@ impl Sums {
         kind.stacks(most, &self.frames)
     }
 
-    /// The functions or lines of a kind with the highest sums of their own.
+    /// The functions or lines of a kind with the highest self sums.
     pub(super) fn functions(&self, kind: &KindSums, most: usize) -> Vec<(&str, FunctionSum)> {
         kind.functions.top(most, &self.frames)
     }
 }
 
-/// From one message's indices to ids of the sums.
+/// Translates one message's indices into ids of the sums.
 struct Translation<'m> {
     tables: EncodedTables<'m>,
     stacks: HashMap<i32, StackId>,
     locations: HashMap<i32, Box<[FrameId]>>,
-    /// By a hash of a sample's attributes and link.
+    /// Keyed by a hash of a sample's attributes and link.
     labels: HashMap<u64, LabelSetId>,
     hasher: RandomState,
 }
@@ -216,7 +217,7 @@ impl<'m> Translation<'m> {
     }
 }
 
-/// `samples/count by cpu/nanoseconds`.
+/// The name of a kind of profile, for example `samples/count by cpu/nanoseconds`.
 pub(super) fn kind_of(
     tables: EncodedTables<'_>,
     sample_type: Option<ValueType>,
@@ -229,7 +230,8 @@ pub(super) fn kind_of(
     format!("{} by {}", name(sample_type), name(period_type))
 }
 
-/// All that was observed by a sample: the sum of its values, or, where it has none, one for each timestamp.
+/// The total observed by a sample: the sum of its values, or the number of its timestamps if it has no
+/// values.
 pub(super) fn total(sample: &Sample) -> i128 {
     match &*sample.values {
         [] => sample.timestamps_unix_nano.len() as i128,

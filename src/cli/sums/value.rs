@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::otlp::encoded::EncodedTables;
 use crate::otlp::wire::{AnyValue, KeyValue, Value};
 
-/// Text that a value refers to is cut behind so many bytes.
+/// Text that a value refers to is cut after this many bytes.
 const LONGEST_REFERENCE: usize = 4096;
 
 /// Bytes in hexadecimal.
@@ -30,7 +30,7 @@ pub(in crate::cli) fn to_json(tables: EncodedTables<'_>, value: Option<&Value>) 
         None => serde_json::Value::Null,
         Some(Value::StringValue(text)) => json!(text),
         Some(Value::StringValueStrindex(index)) => {
-            // One value may refer to one text any number of times.
+            // A value may refer to the same text any number of times.
             let text = tables.text(*index);
             json!(&text[..text.floor_char_boundary(LONGEST_REFERENCE)])
         }
