@@ -1,5 +1,5 @@
-//! Java programs under the agent: run, and what it wrote read back. Every file that the agent writes is validated,
-//! and read by Python, when the program has ended.
+//! Runs Java programs under the agent, and reads the files that the agent wrote. When a program has ended,
+//! every file is validated, and read by Python too.
 
 #![allow(dead_code, unused_imports, reason = "each test binary uses its part")]
 
@@ -30,7 +30,7 @@ use running::{Finished, Running};
 
 /// The sample library, compiled without frame pointers, and with them.
 pub(crate) const LIBRARIES: [&str; 2] = [env!("OTLPPROF_DDPROFTEST"), env!("OTLPPROF_DDPROFTEST_FP")];
-/// Where the sources of the test programs are.
+/// The folder of the test programs' sources.
 const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/java/testprograms/programs");
 
 /// The agent that was built with this test.
@@ -40,7 +40,7 @@ pub(crate) fn agent() -> PathBuf {
     agent
 }
 
-/// A program to run.
+/// A Java program to run, with its options.
 pub(crate) struct JavaRun {
     home: PathBuf,
     program: &'static str,
@@ -59,7 +59,7 @@ pub(crate) struct JavaRun {
 }
 
 impl JavaRun {
-    /// One of the test programs, without the agent.
+    /// Creates a run of a test program, without the agent.
     pub(crate) fn new(home: &Path, program: &'static str) -> Self {
         Self {
             home: home.to_owned(),
@@ -85,7 +85,8 @@ impl JavaRun {
         self
     }
 
-    /// Loads the agent with these options, once more if it is loaded already; see [`with_paths`] for the paths in them.
+    /// Loads the agent with these options. A second call loads it once more. See [`with_paths`] for the paths
+    /// in the options.
     pub(crate) fn agent(mut self, options: &str) -> Self {
         self.agent_options.push(options.to_owned());
         self
@@ -97,77 +98,79 @@ impl JavaRun {
         self
     }
 
-    /// Says which library the program loads, if not the first of [`LIBRARIES`].
+    /// Sets the library that the program loads. The default is the first of [`LIBRARIES`].
     pub(crate) fn library(mut self, library: impl Into<PathBuf>) -> Self {
         self.library = library.into();
         self
     }
 
-    /// Says where the program finds the API, if not in the folder of its classes.
+    /// Sets the folder or jar of the API. The default is the folder of the API's classes.
     pub(crate) fn api(mut self, api: &Path) -> Self {
         api.clone_into(&mut self.api);
         self
     }
 
-    /// Loads a jar as Java's own kind of agent, with these options.
+    /// Loads a jar as a Java agent (`-javaagent`), with these options.
     pub(crate) fn java_agent(mut self, jar: &Path, options: &str) -> Self {
         self.java_agent = Some((jar.to_owned(), options.to_owned()));
         self
     }
 
-    /// Sets a variable of the environment, which is otherwise free of what configures agents.
+    /// Sets a variable of the environment. Variables that configure agents or JVMs are otherwise removed from
+    /// it.
     pub(crate) fn variable(mut self, name: &'static str, value: &str) -> Self {
         self.variables.push((name, value.to_owned()));
         self
     }
 
-    /// Has the system refuse perf events, as containers' do.
+    /// Makes the system refuse perf events, as in containers.
     pub(crate) fn without_perf_events(self) -> Self {
         self.without_call(libc::SYS_perf_event_open)
     }
 
-    /// Has the system refuse a call.
+    /// Makes the system refuse a system call.
     pub(crate) fn without_call(mut self, call: libc::c_long) -> Self {
         self.refused_calls.push(call);
         self
     }
 
-    /// Has it run in a PID namespace of its own, with the /proc of the one outside; for root alone.
+    /// Runs the program in a new PID namespace, with the /proc of the outer namespace. Needs root.
     pub(crate) fn in_pid_namespace(mut self) -> Self {
         self.in_pid_namespace = true;
         self
     }
 
-    /// Has it run without a capability.
+    /// Runs the program without a capability.
     pub(crate) fn without_capability(mut self, capability: libc::c_ulong) -> Self {
         self.denied_capabilities.push(capability);
         self
     }
 
-    /// Has it lock no memory: RLIMIT_MEMLOCK, which CAP_IPC_LOCK is above.
+    /// Forbids the program to lock memory, by RLIMIT_MEMLOCK and by removing CAP_IPC_LOCK, which overrides
+    /// it.
     pub(crate) fn without_locked_memory(mut self) -> Self {
         self.locks_no_memory = true;
         self.without_capability(restricted::CAP_IPC_LOCK)
     }
 
-    /// Says that it runs for so long, which may be longer than programs do.
+    /// Announces that the program runs for this long, so that a long program is not taken for one that hangs.
     pub(crate) fn lasting(mut self, lasting: Duration) -> Self {
         self.lasting = lasting;
         self
     }
 
-    /// Runs it to its end.
+    /// Runs the program to its end.
     ///
     /// # Panics
-    /// If it cannot be started, does not end, or a file of the agent is not valid.
+    /// If the program cannot be started or does not end, or if a file of the agent is not valid.
     pub(crate) fn run(&self) -> Finished {
         self.start().finish()
     }
 
-    /// Starts it.
+    /// Starts the program.
     ///
     /// # Panics
-    /// If it cannot be started.
+    /// If the program cannot be started.
     pub(crate) fn start(&self) -> Running {
         let classes = env!("OTLPPROF_TEST_CLASSES");
         assert!(!classes.is_empty(), "the Java test programs were not built: no JDK with javac");
@@ -204,11 +207,12 @@ impl JavaRun {
                 command.env_remove(&name);
             }
         }
-        // Tests sample more often than their machine can afford. Options win over it.
+        // Tests sample more often than the default budget and limit allow. Agent options override these
+        // variables.
         command.env("OTLPPROF_BUDGET", "off").env("OTLPPROF_LIMIT", "off");
-        // Counters are told at this level.
+        // Counters are logged at this level.
         command.env("OTLPPROF_LOGLEVEL", "debug");
-        // Cargo's, which leads to agents of other builds.
+        // Cargo's value, with which the JVM would find agents of other builds.
         command.env_remove("LD_LIBRARY_PATH");
         let variables = self.variables.iter().map(|(name, value)| (name, with_paths(value, &profiles)));
         command.envs(variables);
@@ -228,13 +232,13 @@ impl JavaRun {
     }
 }
 
-/// Options with their paths: `FILE` is the one that most tests write to, `DIR` where the others go.
+/// Replaces the placeholders in options: `FILE` by the file that most tests write to, `DIR` by its folder.
 fn with_paths(options: &str, profiles: &Path) -> String {
     let folder = profiles.to_str().expect("a temporary path is UTF-8");
     options.replace("FILE", &format!("{folder}/profile.otlp")).replace("DIR", folder)
 }
 
-/// The number of the line of a test program that ends in this comment.
+/// The number of the line of a test program that ends in the comment `mark`.
 pub(crate) fn line_marked(program: &str, mark: &str) -> i64 {
     let source = fs::read_to_string(format!("{PROGRAMS}/{program}.java")).unwrap();
     let at = source.lines().position(|line| line.ends_with(&format!("// {mark}")));

@@ -1,4 +1,4 @@
-//! Files that the agent wrote.
+//! Reads and checks the files that the agent wrote.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,10 +12,10 @@ use otlpprof::otlp::wire::Value;
 
 use super::profcheck_support::assert_passes;
 
-/// Findings of each rule that a failure shows.
+/// The most findings of each rule that a failure shows.
 const SHOWN: usize = 3;
 
-/// Warnings that a file of ours may have, and why.
+/// The warnings that a file of the agent may cause, with the reason for each.
 const ALLOWED: [(RuleId, &str); 2] = [
     (
         RuleId::HtlhashMissing,
@@ -27,16 +27,17 @@ const ALLOWED: [(RuleId, &str); 2] = [
     ),
 ];
 
-/// Holds a file to every rule of OTLP profiles, by our validator and by OpenTelemetry's checker where there is one.
+/// Checks a file against every rule of OTLP profiles, by our validator and by OpenTelemetry's checker if it
+/// is available.
 ///
 /// # Panics
-/// If it breaks one, or cannot be read.
+/// If the file breaks a rule, or cannot be read.
 pub(crate) fn assert_valid(label: &str, file: &Path) {
     let bytes = fs::read(file).unwrap();
     assert_valid_bytes(&format!("{label}: {}", file.display()), &bytes);
 }
 
-/// The same of a file's bytes.
+/// Checks a file's bytes like [`assert_valid`].
 pub(crate) fn assert_valid_bytes(label: &str, bytes: &[u8]) {
     let report = validate(bytes, SHOWN);
     let allowed = |rule: RuleId| ALLOWED.iter().any(|(allowed, _)| *allowed == rule);
@@ -48,13 +49,13 @@ pub(crate) fn assert_valid_bytes(label: &str, bytes: &[u8]) {
 /// The messages of a file.
 ///
 /// # Panics
-/// If one cannot be read.
+/// If a message cannot be read.
 pub(crate) fn messages(file: &Path) -> Vec<Message> {
     let bytes = fs::read(file).unwrap();
     read::read(&bytes).collect::<Result<_, _>>().unwrap_or_else(|e| panic!("{}: {e:?}", file.display()))
 }
 
-/// The messages that are in a file so far, which may not be there.
+/// The messages in a file so far. The file need not exist.
 pub(crate) fn messages_if_any(file: &Path) -> Vec<Message> {
     if file.is_file() { messages(file) } else { Vec::new() }
 }
@@ -71,7 +72,7 @@ pub(crate) fn profile_types(messages: &[Message]) -> BTreeSet<String> {
     types.collect()
 }
 
-/// The value of an attribute of a message's one profile.
+/// The value of an attribute of a message's first profile.
 pub(crate) fn profile_attribute(message: &Message, key: &str) -> Option<Value> {
     let lookup = Lookup::new(&message.data);
     let profile = &message.data.resource_profiles[0].scope_profiles[0].profiles[0];
@@ -79,12 +80,12 @@ pub(crate) fn profile_attribute(message: &Message, key: &str) -> Option<Value> {
     value.cloned()
 }
 
-/// How long a message's one profile took.
+/// The length of the interval of a message's first profile.
 pub(crate) fn duration_ns(message: &Message) -> u64 {
     message.data.resource_profiles[0].scope_profiles[0].profiles[0].duration_nano
 }
 
-/// A counter of a message's one profile; 0 if it is not there.
+/// A counter of a message's first profile. 0 if the profile does not have it.
 pub(crate) fn profile_counter(message: &Message, key: &str) -> i64 {
     match profile_attribute(message, &format!("otlpprof.{key}")) {
         None => 0,
@@ -93,7 +94,7 @@ pub(crate) fn profile_counter(message: &Message, key: &str) -> i64 {
     }
 }
 
-/// A counter of all messages together, each of which counts what happened in its interval.
+/// The sum of a counter over all messages. Each message counts the events of its interval.
 pub(crate) fn counted_in_profiles(messages: &[Message], key: &str) -> i64 {
     messages.iter().map(|message| profile_counter(message, key)).sum()
 }

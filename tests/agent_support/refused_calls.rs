@@ -1,18 +1,18 @@
-//! A process to which a system call is not granted, on any machine.
+//! Makes the system refuse a system call to a process, on any machine.
 
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Has a system call fail with EPERM in the process, by the same means as container runtimes (seccomp(2)).
+/// Makes a system call fail with EPERM in the process, as container runtimes do (seccomp(2)).
 pub(super) fn refuse(command: &mut Command, call: libc::c_long) {
-    // SAFETY: what runs between fork and exec makes two system calls and allocates nothing.
+    // SAFETY: the code between fork and exec makes two system calls and allocates nothing.
     unsafe { command.pre_exec(move || refuse_here(call)) };
 }
 
 fn refuse_here(call: libc::c_long) -> io::Result<()> {
     let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
-    // `struct seccomp_data` begins with the system call's number.
+    // `struct seccomp_data` begins with the number of the system call.
     let mut program = [
         statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
         libc::sock_filter {

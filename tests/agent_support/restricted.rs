@@ -1,33 +1,33 @@
-//! A process that may not do what root may.
+//! Removes privileges of root from a process.
 
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// CAP_IPC_LOCK (include/uapi/linux/capability.h): more memory may be locked than the limit says.
+/// CAP_IPC_LOCK (include/uapi/linux/capability.h): permits locking more memory than RLIMIT_MEMLOCK.
 pub(crate) const CAP_IPC_LOCK: libc::c_ulong = 14;
-/// CAP_SYSLOG: the kernel's addresses are shown.
+/// CAP_SYSLOG: permits reading the kernel's addresses.
 pub(crate) const CAP_SYSLOG: libc::c_ulong = 34;
 
-/// Takes the capability from what the program may ever have, if it is there at all.
+/// Removes a capability from the program's bounding set. Does nothing if it is not in the set.
 pub(super) fn without_capability(command: &mut Command, capability: libc::c_ulong) {
     let drop = move || {
-        // SAFETY: the call takes numbers.
+        // SAFETY: prctl is called with numbers only.
         unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
         Ok(())
     };
-    // SAFETY: what runs between fork and exec makes one system call and allocates nothing.
+    // SAFETY: the code between fork and exec makes one system call and allocates nothing.
     unsafe { command.pre_exec(drop) };
 }
 
-/// Has the program lock no memory.
+/// Forbids the program to lock memory.
 pub(super) fn without_locked_memory(command: &mut Command) {
     let limit = || {
         let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: the kernel reads one rlimit.
+        // SAFETY: the kernel reads one rlimit from a valid pointer.
         let result = unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const none) };
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     };
-    // SAFETY: what runs between fork and exec makes one system call and allocates nothing.
+    // SAFETY: the code between fork and exec makes one system call and allocates nothing.
     unsafe { command.pre_exec(limit) };
 }

@@ -1,4 +1,4 @@
-//! JVMs that run, and what is left of them when they have ended.
+//! Running JVMs, and the results of ended ones.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,10 +14,11 @@ use tempfile::TempDir;
 use super::python_support::assert_read_alike;
 use super::{agent, java_builds, profiles, with_paths};
 
-/// No program runs for as long as this that has not said so, and nothing that is waited for takes as long.
+/// A program that runs this much longer than announced is taken to hang, and so is any other wait of this
+/// length.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A JVM that runs. Killed when dropped.
+/// A running JVM. It is killed when this value is dropped.
 pub(crate) struct Running {
     pub(crate) label: String,
     home: PathBuf,
@@ -28,7 +29,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// One that needs `lasting` at least.
+    /// Starts a JVM that runs for `lasting` or longer.
     pub(super) fn spawn(
         label: String,
         home: &Path,
@@ -40,10 +41,10 @@ impl Running {
         Self { label, home: home.to_owned(), child, ended: false, patience: lasting + PATIENCE, folder }
     }
 
-    /// Loads the agent as a user does: `jcmd PID JVMTI.agent_load LIBRARY OPTIONS`. Returns what jcmd says.
+    /// Loads the agent as a user does: `jcmd PID JVMTI.agent_load LIBRARY OPTIONS`. Returns jcmd's output.
     pub(crate) fn load_agent_by_jcmd(&self, options: &str) -> String {
         let options = with_paths(options, &self.profiles());
-        // In quotes of its own, or jcmd cuts what follows a `=`.
+        // The options have quotes of their own. Otherwise jcmd cuts the text after a `=`.
         let arguments =
             ["JVMTI.agent_load".into(), agent().into_os_string(), format!("\"{options}\"").into()];
         let output =
@@ -53,7 +54,7 @@ impl Running {
         said
     }
 
-    /// Loads a jar as Java's own kind of agent, by the same command. Returns what jcmd says.
+    /// Loads a jar as a Java agent by the same command. Returns jcmd's output.
     pub(crate) fn load_java_agent_by_jcmd(&self, jar: &Path, options: &str) -> String {
         let options = format!("\"{}\"", with_paths(options, &self.profiles()));
         let mut command = Command::new(self.jcmd());
@@ -61,9 +62,11 @@ impl Running {
         String::from_utf8_lossy(&command.output().unwrap().stdout).into_owned()
     }
 
-    /// [`Running::load_agent_by_jcmd`] without another JVM, over the socket that the JVM has opened for its first jcmd: the protocol's
-    /// version, the command and its three arguments, each ended by a zero (HotSpot: attachListener_posix.cpp). By jcmd where
-    /// there is no such socket: who cleans /tmp takes it away, and jcmd has the JVM open another.
+    /// Loads the agent like [`Running::load_agent_by_jcmd`], but without starting another JVM. Uses the
+    /// socket that the JVM has opened for its first jcmd. Sends the protocol's version, the command and its
+    /// three arguments, each terminated by a zero byte (HotSpot: attachListener_posix.cpp). Falls back to
+    /// jcmd if there is no such socket: a cleaner of /tmp may have removed it, and jcmd makes the JVM open
+    /// another.
     pub(crate) fn load_agent(&self, options: &str) -> String {
         let Ok(mut socket) = UnixStream::connect(format!("/tmp/.java_pid{}", self.child.id())) else {
             return self.load_agent_by_jcmd(options);
@@ -79,13 +82,14 @@ impl Running {
         answer
     }
 
-    /// What one of the JVM's flags is set to: `true`, `false`, a number.
+    /// The value of one of the JVM's flags: `true`, `false`, or a number.
     pub(crate) fn flag(&self, name: &str) -> String {
         let pid = self.child.id().to_string();
         let output = Command::new(self.jcmd()).args([&pid, "VM.flags", "-all"]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
         let words = said.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-        // "bool DebugNonSafepoints = true {diagnostic} {default}"; `:=` in place of `=` where it was changed.
+        // "bool DebugNonSafepoints = true {diagnostic} {default}". The sign is `:=` rather than `=` if the
+        // flag was changed.
         let value = words.filter(|words| words.get(1) == Some(&name)).find_map(|words| {
             words
                 .iter()
@@ -96,7 +100,7 @@ impl Running {
         value.unwrap_or_else(|| panic!("{}: no flag {name}: {said}", self.label))
     }
 
-    /// The home's own jcmd, or another's: they understand each other.
+    /// The home's own jcmd, or else another home's: a jcmd works with JVMs of all versions.
     fn jcmd(&self) -> PathBuf {
         let homes = [self.home.clone()].into_iter().chain(java_builds());
         let jcmd = homes.map(|home| home.join("bin/jcmd")).find(|jcmd| jcmd.is_file());
@@ -119,7 +123,7 @@ impl Running {
         }
     }
 
-    /// Waits until what the agent has written to one of its files is as wanted.
+    /// Flushes the agent until the messages in one of its files satisfy a condition.
     pub(crate) fn wait_for_profiles(
         &mut self,
         file: &str,
@@ -133,59 +137,61 @@ impl Running {
         });
     }
 
-    /// What it has written so far.
+    /// The program's standard output so far.
     pub(crate) fn stdout(&self) -> String {
         text(&self.folder.path().join("stdout"))
     }
 
-    /// See [`Running::stdout`].
+    /// The program's standard error so far.
     pub(crate) fn stderr(&self) -> String {
         text(&self.folder.path().join("stderr"))
     }
 
-    /// The number of its process.
+    /// The id of the JVM's process.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Where its profiles are.
+    /// The folder of the agent's profiles.
     pub(crate) fn profiles(&self) -> PathBuf {
         self.folder.path().join("profiles")
     }
 
-    /// What of the agent's is there in the process.
+    /// The traces that the agent has in the process at present.
     pub(crate) fn traces(&self) -> Traces {
         Traces::of(self.child.id())
     }
 
-    /// The CPU time of the process, in hundredths of a second (proc_pid_stat(5): utime).
+    /// The user CPU time of the process, in hundredths of a second (proc_pid_stat(5): utime).
     pub(crate) fn cpu_ticks(&self) -> u64 {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
-        // The name, which is field 2, may hold anything.
+        // The name, field 2, may contain any characters.
         let fields = stat.rsplit_once(") ").expect("a name in parentheses").1;
         fields.split(' ').nth(11).unwrap().parse().unwrap()
     }
 
-    /// Sets how many signals may be queued for its user, from now on.
+    /// Sets the limit of queued signals for the process's user (RLIMIT_SIGPENDING), from now on.
     pub(crate) fn limit_pending_signals(&self, limit: libc::rlim_t) {
         let limit = libc::rlimit { rlim_cur: limit, rlim_max: limit };
         let pid = self.child.id().cast_signed();
-        // SAFETY: the kernel reads one rlimit.
+        // SAFETY: the kernel reads one rlimit from a valid pointer, and the null pointer means that none is
+        // returned.
         let result =
             unsafe { libc::prlimit(pid, libc::RLIMIT_SIGPENDING, &raw const limit, std::ptr::null_mut()) };
         assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
     }
 
-    /// Asks it to end.
+    /// Asks the JVM to end, by SIGTERM.
     pub(crate) fn terminate(&self) {
-        // SAFETY: kill has no memory effects; the child has not been waited for, so that the number is its own.
+        // SAFETY: kill accesses no memory. The child has not been waited for, so its process id has not been
+        // reused.
         unsafe { libc::kill(self.child.id().cast_signed(), libc::SIGTERM) };
     }
 
-    /// Waits for its end, and holds the files that the agent wrote to every rule.
+    /// Waits for the JVM's end, and checks the files that the agent wrote against every rule.
     ///
     /// # Panics
-    /// If it does not end, or a file of the agent is not valid.
+    /// If the JVM does not end, or if a file of the agent is not valid.
     pub(crate) fn finish(mut self) -> Finished {
         let (status, usage) = self.wait();
         let finished = Finished {
@@ -196,7 +202,7 @@ impl Running {
             cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
             peak_memory_kib: usage.ru_maxrss.unsigned_abs(),
             profiles: self.profiles(),
-            // Another folder in its place: `self` is dropped.
+            // An empty folder takes its place, since `self` is dropped.
             _folder: std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap()),
         };
         let files = finished.files();
@@ -205,15 +211,15 @@ impl Running {
         finished
     }
 
-    /// Waits with wait4, which alone gives what a child has used.
+    /// Waits by wait4, the only call that reports the resources that one child has used.
     fn wait(&mut self) -> (libc::c_int, libc::rusage) {
         let pid = self.child.id().cast_signed();
         let start = Instant::now();
         loop {
             let mut status = 0;
-            // SAFETY: a plain structure of integers, for which zeros are a value.
+            // SAFETY: the structure consists of integers, so zeros are a valid value.
             let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-            // SAFETY: both pointers are to this frame's variables.
+            // SAFETY: both pointers are to variables of this frame.
             let waited = unsafe { libc::wait4(pid, &raw mut status, libc::WNOHANG, &raw mut usage) };
             assert!(waited >= 0, "wait4: {}", io::Error::last_os_error());
             if waited == pid {
@@ -243,14 +249,14 @@ fn text(path: &Path) -> String {
     String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned()
 }
 
-/// What a profiler has in a process.
+/// The resources of a profiler in a process.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Traces {
     /// POSIX timers.
     pub(crate) timers: usize,
     /// Descriptors of perf events.
     pub(crate) perf_events: usize,
-    /// Mappings of what the kernel tells by them.
+    /// Mappings of the ring buffers of perf events.
     pub(crate) event_rings: usize,
     /// Names of the agent's threads.
     pub(crate) threads: BTreeSet<String>,
@@ -278,36 +284,36 @@ impl Traces {
     }
 }
 
-/// A program that has ended.
+/// The results of a program that has ended.
 pub(crate) struct Finished {
-    /// For messages: what ran where.
+    /// The program and its JVM, for messages.
     pub(crate) label: String,
-    /// As wait(2) has it.
+    /// The status, as wait(2) encodes it.
     pub(crate) status: libc::c_int,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
-    /// User and system time, all threads.
+    /// User and system time of all threads.
     pub(crate) cpu: Duration,
-    /// The most memory that was resident at once (getrusage(2): ru_maxrss).
+    /// The peak of the resident memory in KiB (getrusage(2): ru_maxrss).
     pub(crate) peak_memory_kib: u64,
     profiles: PathBuf,
     _folder: TempDir,
 }
 
 impl Finished {
-    /// Whether it ended with exit code 0.
+    /// Whether the program ended with exit code 0.
     pub(crate) fn succeeded(&self) -> bool {
         self.status == 0
     }
 
-    /// Panics, with all that the program said, unless it ended with exit code 0.
+    /// Panics with the program's output unless the program ended with exit code 0.
     pub(crate) fn expect_success(self) -> Self {
         let Self { label, status, stdout, stderr, .. } = &self;
         assert!(self.succeeded(), "{label}: status {status:#x}\n{stdout}\n{stderr}");
         self
     }
 
-    /// The files that the agent wrote, in the order of their names.
+    /// The files that the agent wrote, sorted by name.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let mut files: Vec<_> = fs::read_dir(&self.profiles).unwrap().map(|e| e.unwrap().path()).collect();
         files.sort();
@@ -317,14 +323,14 @@ impl Finished {
     /// The messages of the files that the agent wrote.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no message.
     pub(crate) fn messages(&self) -> Vec<Message> {
         let messages: Vec<_> = self.files().iter().flat_map(|file| profiles::messages(file)).collect();
         assert!(!messages.is_empty(), "{}: no profile\n{}", self.label, self.stderr);
         messages
     }
 
-    /// A counter of the line with all of them, the agent's last; 0 if it is not there.
+    /// A counter from the last line of counters that the agent logged. 0 if the line does not contain it.
     ///
     /// # Panics
     /// If there is no such line.

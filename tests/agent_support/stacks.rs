@@ -1,4 +1,4 @@
-//! Stacks as a backend sees them: the samples of messages with every index followed.
+//! Stacks as a backend sees them: the samples of messages with every index resolved.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,38 +8,39 @@ use otlpprof::otlp::lookup::Lookup;
 use otlpprof::otlp::read::Message;
 use otlpprof::otlp::wire::{Location, ProfilesData, Value};
 
-/// One line of one location, or a location without any.
+/// One line of a location, or a location without lines.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
-    /// The function's name; empty where the frame is left to the backend.
+    /// The function's name. Empty if the backend has to name the frame.
     pub(crate) name: String,
     pub(crate) file: String,
     pub(crate) line: i64,
     pub(crate) address: ElfVaddr,
-    /// The object's path; empty without a mapping.
+    /// The object's path. Empty without a mapping.
     pub(crate) object: String,
-    /// The object's GNU build-id, in hexadecimal; empty without one.
+    /// The object's GNU build-id in hexadecimal. Empty if there is none.
     pub(crate) build_id: String,
-    /// The hash of the object's file; empty without one.
+    /// The hash of the object's file. Empty if there is none.
     pub(crate) htlhash: String,
     /// `profile.frame.type`.
     pub(crate) frame_type: String,
-    /// What the location's attribute says of a remote frame.
+    /// The remote frame, parsed from the location's attribute.
     pub(crate) remote: Option<RemoteFrame>,
 }
 
 /// One sample of a profile.
 #[derive(Clone, Debug)]
 pub(crate) struct Stack {
-    /// Leaf first.
+    /// The frames, leaf first.
     pub(crate) frames: Vec<Frame>,
-    /// How many samples it stands for.
+    /// The number of samples that this sample stands for.
     pub(crate) value: i64,
-    /// How often it was taken, where the samples have their times: a stall of the machine, of many periods, is one.
+    /// The number of distinct times, if the samples have times. A sample for a stall of many periods has one
+    /// distinct time.
     pub(crate) times: i64,
-    /// The profile's period: of CPU profiles the nanoseconds between two samples.
+    /// The profile's period. In CPU profiles, the nanoseconds between two samples.
     pub(crate) period_ns: i64,
-    /// `thread.name`; empty without one.
+    /// `thread.name`. Empty if there is none.
     pub(crate) thread: String,
     /// `thread.id`.
     pub(crate) thread_id: Option<i64>,
@@ -49,14 +50,14 @@ pub(crate) struct Stack {
     pub(crate) age: Option<i64>,
     /// `otlpprof.lock.owner.id`.
     pub(crate) owner_id: Option<i64>,
-    /// All attributes that are text.
+    /// All attributes that are strings.
     pub(crate) labels: BTreeMap<String, String>,
-    /// Trace id and span id, if the sample has a link.
+    /// The ids of trace and span, if the sample has a link.
     pub(crate) link: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Stack {
-    /// Whether a function of this name is in it.
+    /// Whether a frame's function has this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.frames.iter().any(|frame| frame.name == name)
     }
@@ -83,7 +84,7 @@ pub(crate) fn stacks_of(messages: &[Message], profile_type: &str, sample_type: (
                 let frames = locations
                     .iter()
                     .flat_map(|&index| frames(lookup, lookup.location(index).expect("a location")));
-                // Timestamps in place of a value count one each.
+                // In a sample with timestamps in place of a value, each timestamp counts as one.
                 let value =
                     sample.values.first().copied().unwrap_or(sample.timestamps_unix_nano.len() as i64);
                 let thread =

@@ -1,4 +1,4 @@
-//! What binutils say of libraries.
+//! Names and build-ids of libraries according to binutils.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 
 use otlpprof::core::address::ElfVaddr;
 
-/// The functions that binutils' addr2line names at these addresses of a library; not what is inlined in them.
+/// The functions that binutils' addr2line names at these addresses of a library. Leaves out inlined
+/// functions.
 pub(crate) fn addr2line(
     library: impl AsRef<Path>,
     addresses: &BTreeSet<ElfVaddr>,
@@ -26,8 +27,8 @@ pub(crate) fn addr2line(
     drop(input);
     let output = child.wait_with_output().unwrap();
     let output = String::from_utf8(output.stdout).unwrap();
-    // The address, then two lines for each function, its name and its place; those inlined come before the one that
-    // they are in.
+    // The output is the address, then two lines for each function: its name and its place. Inlined functions
+    // come before the function that contains them.
     let mut functions = Vec::new();
     let mut lines = output.lines().peekable();
     while let Some(line) = lines.next() {
@@ -43,7 +44,7 @@ pub(crate) fn addr2line(
     addresses.iter().copied().zip(functions).collect()
 }
 
-/// The build-id that readelf prints.
+/// The library's build-id, as readelf prints it.
 pub(crate) fn readelf_build_id(library: impl AsRef<Path>) -> String {
     let output =
         Command::new("readelf").arg("-n").arg(library.as_ref()).output().expect("readelf (binutils)");

@@ -19,8 +19,8 @@ import org.openjdk.jmc.common.util.LabeledIdentifier;
 import org.openjdk.jmc.flightrecorder.JfrLoaderToolkit;
 
 /**
- * Prints every event of a recording as JDK Mission Control's core reads it, each as JSON on a line: {@code PrintByJmc FILE}.
- * Times and spans of time are in nanoseconds, amounts in bytes. What is null is left out.
+ * Prints every event of a recording as JDK Mission Control's core reads it, as a line of JSON: {@code
+ * PrintByJmc FILE}. Times and spans of time are in nanoseconds, amounts in bytes. Null values are left out.
  */
 public final class PrintByJmc {
     private PrintByJmc() {}
@@ -56,7 +56,7 @@ public final class PrintByJmc {
     }
 
     private static String json(Object value) throws ReflectiveOperationException {
-        // Quantities are numbers, too.
+        // Checked before Number, which quantities are too.
         if (value instanceof IQuantity) {
             return number((IQuantity) value);
         }
@@ -66,7 +66,7 @@ public final class PrintByJmc {
         if (value instanceof String) {
             return quoted((String) value);
         }
-        // What a setting is for: a type, by its id in the recording.
+        // The subject of a setting: an event type, by its id in the recording.
         if (value instanceof LabeledIdentifier) {
             return quoted(((LabeledIdentifier) value).getInterfaceId());
         }
@@ -84,7 +84,7 @@ public final class PrintByJmc {
             }
             return "[" + String.join(",", elements) + "]";
         }
-        // What JMC keeps of a struct: its fields as they were read, which are public in classes that are not.
+        // JMC keeps a struct as an object with public fields, in a class that is not public.
         for (Field field : value.getClass().getFields()) {
             if (!Modifier.isStatic(field.getModifiers())) {
                 field.setAccessible(true);

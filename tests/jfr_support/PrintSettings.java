@@ -9,8 +9,9 @@ import jdk.jfr.ValueDescriptor;
 import jdk.jfr.consumer.RecordingFile;
 
 /**
- * Prints what can be set for each event of a recording, which {@code jfr metadata} leaves out, a setting on each line:
- * {@code PrintSettings FILE}. Not the value that it has unless it is set, in place of which the JDK gives the setting's name.
+ * Prints the settings of each event of a recording, which {@code jfr metadata} leaves out, a setting on each
+ * line: {@code PrintSettings FILE}. Leaves out default values, since the JDK returns the setting's name in
+ * place of its default.
  */
 public final class PrintSettings {
     private PrintSettings() {}
