@@ -1,5 +1,5 @@
-//! AsyncGetCallTrace: HotSpot's own, undocumented walk of the current thread's Java frames, for signal handlers
-//! (prims/forte.cpp, JDK 11-25).
+//! AsyncGetCallTrace: HotSpot's undocumented function that walks the current thread's Java frames in a signal
+//! handler (prims/forte.cpp, JDK 11-25).
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -8,11 +8,11 @@ use super::walk::FrameSink;
 use crate::core::memory::Memory;
 use crate::core::record::{FrameKind, FrameRecord};
 
-/// `ASGCT_CallFrame`: a bytecode index, below 0 where there is none, and a jmethodID, null where there is none.
+/// `ASGCT_CallFrame`: a bytecode index, negative if there is none, and a jmethodID, null if there is none.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct CallFrame {
-    /// -3: a native method.
+    /// The bytecode index; -3 for a native method.
     pub bci: i32,
     /// A `jmethodID`.
     pub method_id: u64,
@@ -24,24 +24,24 @@ pub struct CallFrame {
 pub struct CallTrace {
     /// The thread's `JNIEnv*`.
     pub env: u64,
-    /// How many frames were found; 0 or less: none, and why.
+    /// The number of frames that were found; 0 or a negative number gives the reason why there are none.
     pub num_frames: i32,
-    /// Room for them.
+    /// The array for the frames.
     pub frames: *mut CallFrame,
 }
 
-/// The function's type: trace, room, and the handler's context.
+/// The type of AsyncGetCallTrace. Its arguments: trace, capacity in frames, and the handler's context.
 pub type AsyncGetCallTrace = unsafe extern "C" fn(*mut CallTrace, i32, *mut c_void);
 
 /// The bytecode index that stands for a native method.
 const NATIVE_METHOD: i32 = -3;
 
-/// Frames are turned into records where the VM has put them.
+/// Frames are converted to records in place, in the array that the VM has filled.
 const _: () = assert!(size_of::<CallFrame>() == size_of::<FrameRecord>());
 const _: () = assert!(align_of::<CallFrame>() == align_of::<FrameRecord>());
 
-/// Methods in which whole stacks are known to have ended, `Thread.run` above all. AsyncGetCallTrace ends without a
-/// word at a frame that it does not trust; a trace that ends elsewhere may be such a one.
+/// Methods in which complete stacks are known to have ended, above all `Thread.run`. AsyncGetCallTrace stops
+/// silently at a frame that it does not trust, so a trace that ends in any other method may be incomplete.
 #[derive(Debug, Default)]
 pub struct RootMethods {
     methods: [AtomicU64; 16],
@@ -49,17 +49,17 @@ pub struct RootMethods {
 }
 
 impl RootMethods {
-    /// None yet.
+    /// Returns an empty set.
     pub const fn new() -> Self {
         Self { methods: [const { AtomicU64::new(0) }; 16], next: AtomicUsize::new(0) }
     }
 
-    /// Whether it is one of those that were learnt last.
+    /// Whether `method` is one of the methods that were learnt last.
     pub fn knows(&self, method: u64) -> bool {
         self.methods.iter().any(|known| known.load(Ordering::Relaxed) == method)
     }
 
-    /// Remembers one, and forgets another where there are too many.
+    /// Adds a method. If the set is full, the oldest one is replaced.
     pub fn learn(&self, method: u64) {
         if self.knows(method) {
             return;
@@ -72,36 +72,37 @@ impl RootMethods {
     }
 }
 
-/// What the call needs, in a handler of the thread in question.
+/// The arguments of the call, in a handler of the thread in question.
 #[derive(Clone, Copy, Debug)]
 pub struct CallTraceSource {
     function: AsyncGetCallTrace,
     env: u64,
     context: *mut c_void,
     ids_lead_to_methods: bool,
-    /// Where whole stacks end.
+    /// The methods in which complete stacks end.
     pub roots: &'static RootMethods,
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallTraceEnd {
     /// The Java frames are in the sink.
     Complete,
-    /// As many as there was room for, and there are more.
+    /// The sink has as many frames as there was room for, and there are more.
     Truncated,
     /// The thread has no Java frames.
     Empty,
-    /// An error, or a frame whose method has no id: the sink is as it was.
+    /// An error, or a frame whose method has no id. The sink is unchanged.
     Failed,
 }
 
 impl CallTraceSource {
-    /// `ids_lead_to_methods`: a jmethodID is the address of a `Method*` (until 25); else frames hold the ids.
+    /// `ids_lead_to_methods`: a jmethodID is the address of a `Method*` (until 25). Otherwise frames hold the
+    /// ids themselves.
     ///
     /// # Safety
-    /// `function` is AsyncGetCallTrace, `env` the current thread's and `context` the kernel's, both as long as
-    /// this is used.
+    /// `function` is AsyncGetCallTrace, `env` belongs to the current thread and `context` is the kernel's;
+    /// both are valid as long as the value is used.
     pub const unsafe fn new(
         function: AsyncGetCallTrace,
         env: u64,
@@ -112,14 +113,15 @@ impl CallTraceSource {
         Self { function, env, context, ids_lead_to_methods, roots }
     }
 
-    /// Puts the thread's Java frames into the sink, from the last one that was entered to the first.
+    /// Puts the thread's Java frames into the sink, from the last frame that was entered to the first.
     pub fn put_frames(&self, memory: &impl Memory, sink: &mut FrameSink<'_>) -> CallTraceEnd {
         let limit = sink.room();
-        // One more tells a stack that ends at the limit from one that goes on.
+        // Room for one frame more distinguishes a stack that ends at the limit from one that continues.
         let Some(room) = sink.rest(limit.wrapping_add(1)) else { return CallTraceEnd::Failed };
         let frames: *mut CallFrame = room.as_mut_ptr().cast();
         let mut trace = CallTrace { env: self.env, num_frames: 0, frames };
-        // SAFETY: by the contract of `new`; there is room for as many frames, of the size of records.
+        // SAFETY: by the contract of `new` function, `env` and `context` are valid; a frame has the size of a
+        // record, so there is room for `room.len()` frames.
         unsafe { (self.function)(&raw mut trace, room.len() as i32, self.context) };
         let count = usize::try_from(trace.num_frames).unwrap_or(0).min(room.len());
         if trace.num_frames == 0 {
@@ -127,7 +129,7 @@ impl CallTraceSource {
         }
         let mut complete = count > 0;
         for (index, record) in room.iter_mut().enumerate().take(count) {
-            // SAFETY: within the room, where the VM has put that many frames.
+            // SAFETY: `index` is below the number of frames that the VM has written.
             let frame = unsafe { frames.add(index).read() };
             let method = self.record(memory, &frame);
             complete &= method.is_some();

@@ -1,11 +1,13 @@
-//! The clocks of all code of this library: the kernel's, whatever `clock_gettime` is in the process.
+//! The clocks of all code of this library: the kernel's clocks, even if the process has replaced
+//! `clock_gettime`.
 //!
-//! A library that is preloaded to change the time for a program, such as libfaketime, has a `clock_gettime` of its own in front
-//! of the C library's. A clock that jumps would make samples stand for time that has not passed. So this library has a
-//! function of that name too. The symbol is hidden: only the references of this library are bound to it, those of Rust's
-//! standard library and of other crates included, and no other object sees it.
+//! A library that is preloaded to change the time for a program, such as libfaketime, puts its own
+//! `clock_gettime` before the C library's. With a clock that jumps, samples would stand for time that has not
+//! passed. So this library defines a function of that name too. The symbol is hidden: only references of this
+//! library are bound to it, including those of Rust's standard library and of other crates, and no other
+//! object sees it.
 //!
-//! It calls the vDSO, without which it makes the system call.
+//! The function calls the vDSO; without a vDSO it makes the system call.
 
 use core::arch::global_asm;
 use std::mem::transmute;
@@ -17,7 +19,7 @@ use super::vdso;
 /// The name of the vDSO's function (vdso(7)).
 #[cfg(target_arch = "x86_64")]
 pub(super) const VDSO_FUNCTION: &[u8] = b"__vdso_clock_gettime";
-/// The same.
+/// The name of the vDSO's function (vdso(7)).
 #[cfg(target_arch = "aarch64")]
 pub(super) const VDSO_FUNCTION: &[u8] = b"__kernel_clock_gettime";
 
@@ -44,38 +46,39 @@ global_asm!(
     function = sym kernel_clock_gettime,
 );
 
-/// Not looked for yet.
+/// The vDSO has not been searched yet.
 const UNKNOWN: u64 = 0;
-/// There is none.
+/// The vDSO has no such function.
 const NONE: u64 = 1;
 
-/// The vDSO's function.
+/// The address of the vDSO's function, or [`UNKNOWN`], or [`NONE`].
 static IN_VDSO: AtomicU64 = AtomicU64::new(UNKNOWN);
 
-/// As `clock_gettime` (clock_gettime(2)): 0, or -1 with `errno` set.
+/// Behaves as `clock_gettime` (clock_gettime(2)): returns 0, or -1 with `errno` set.
 unsafe extern "C" fn kernel_clock_gettime(clock: libc::clockid_t, time: *mut libc::timespec) -> libc::c_int {
     let function = match IN_VDSO.load(Ordering::Relaxed) {
         UNKNOWN => find(),
         known => known,
     };
     if function == NONE {
-        // SAFETY: the caller's contract is that of the system call.
+        // SAFETY: the caller keeps to the contract of clock_gettime(2), which is that of the system call.
         return unsafe { libc::syscall(libc::SYS_clock_gettime, clock, time) } as libc::c_int;
     }
-    // SAFETY: the address is that of the vDSO's function of this type, which stays mapped; the caller's contract is its.
+    // SAFETY: the address is that of the vDSO's function, which has this type and stays mapped; the caller
+    // keeps to the contract of clock_gettime(2).
     let result = unsafe { transmute::<*const (), ClockGettime>(function as *const ())(clock, time) };
     if result >= 0 {
         return result;
     }
-    // SAFETY: the C library's own location, always valid.
+    // SAFETY: the C library's location of this thread's `errno`, always valid.
     unsafe { *libc::__errno_location() = result.wrapping_neg() };
     -1
 }
 
-/// Looks for the vDSO's function. Several threads may, and find the same.
+/// Searches the vDSO for its function. Several threads may do so at once, with the same result.
 #[cold]
 fn find() -> u64 {
-    // SAFETY: getauxval has no preconditions, and reads what the process was started with.
+    // SAFETY: getauxval has no preconditions, and reads the auxiliary vector of the process.
     let image = unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) };
     let found = if image == 0 { None } else { vdso::function(&ProcessMemory, image, VDSO_FUNCTION) };
     let function = found.unwrap_or(NONE);
@@ -102,7 +105,7 @@ mod tests {
         // SAFETY: the kernel writes one timespec.
         assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) }, 0);
         let mut later = time;
-        // SAFETY: as above.
+        // SAFETY: the kernel writes one timespec.
         let result = unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, &raw mut later) };
         assert_eq!(result, 0);
         assert!((time.tv_sec, time.tv_nsec) <= (later.tv_sec, later.tv_nsec));

@@ -1,4 +1,4 @@
-//! What the handlers count. Every number only grows; a reader takes differences.
+//! The handlers' counters. Every counter only grows; readers compute differences.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,10 +6,10 @@ use crate::core::record::Engine;
 
 use super::walk::{FrozenReason, WalkError};
 
-/// What a sample of the deepest stack takes at most, on a slow machine.
+/// The longest time, in ns, of a sample of the deepest stack on a slow machine.
 const LONGEST_SAMPLE_NS: u64 = 500_000;
 
-/// A count of each engine's.
+/// One count for each engine.
 pub struct CountByEngine([AtomicU64; Engine::COUNT]);
 
 impl CountByEngine {
@@ -17,7 +17,7 @@ impl CountByEngine {
         Self([const { AtomicU64::new(0) }; Engine::COUNT])
     }
 
-    /// Adds to an engine's count.
+    /// Adds `count` to an engine's count.
     #[inline]
     pub fn add(&self, engine: Engine, count: u64) {
         if let Some(counter) = self.0.get(engine as usize) {
@@ -25,12 +25,12 @@ impl CountByEngine {
         }
     }
 
-    /// An engine's count.
+    /// Returns an engine's count.
     pub fn of(&self, engine: Engine) -> u64 {
         self.0.get(engine as usize).map_or(0, |counter| counter.load(Ordering::Relaxed))
     }
 
-    /// The count of all engines together.
+    /// Returns the sum of all engines' counts.
     pub fn sum(&self) -> u64 {
         self.0.iter().fold(0, |sum, counter| sum.wrapping_add(counter.load(Ordering::Relaxed)))
     }
@@ -38,24 +38,26 @@ impl CountByEngine {
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// The handlers' counters. All relaxed: each is a count of its own.
+        /// The handlers' counters. All accesses are relaxed: the counters are independent of each other.
         pub struct Counters {
             $($(#[$doc])* pub $name: AtomicU64,)*
-            /// Samples that were begun, recorded or lost.
+            /// Samples that were begun, whether they were then recorded or lost.
             pub samples_taken: CountByEngine,
-            /// Of those that come one by one: left to others to stand for, within the budget.
+            /// Events that were not sampled because others stand for them, to keep within the budget or a
+            /// rate limit.
             pub samples_thinned: CountByEngine,
             /// Samples lost, for one of four reasons.
             pub samples_dropped: CountByEngine,
-            /// Not recorded, since the thread has not registered itself and only such are wanted.
+            /// Samples not recorded because the thread has not registered itself and only registered threads
+            /// are wanted.
             pub samples_filtered: CountByEngine,
-            /// What engines have used: [`Counters::engine_has_used`].
+            /// Time that engines have used, in ns: [`Counters::engine_has_used`].
             pub engine_ns: CountByEngine,
             /// Signals that the kernel has delivered for engines.
             pub engine_signals: CountByEngine,
-            /// Walks that could not go on, by [`WalkError`].
+            /// Walks that could not continue, by [`WalkError`].
             pub walk_errors: [AtomicU64; WalkError::COUNT],
-            /// Walks that left frozen frames out, by [`FrozenReason`].
+            /// Walks that left out frozen frames, by [`FrozenReason`].
             pub frozen: [AtomicU64; FrozenReason::COUNT],
         }
 
@@ -74,8 +76,8 @@ macro_rules! counters {
                 }
             }
 
-            /// Every counter but the walk errors and frozen frames, with its name; of samples those of all engines
-            /// together. Ordinary zone only.
+            /// Returns every counter except walk errors and frozen frames, with its name. Counts by engine
+            /// are summed over all engines. Ordinary zone only.
             #[expect(clippy::disallowed_types, clippy::disallowed_macros, reason = "for reports, not in a handler")]
             pub fn named(&self) -> Vec<(&'static str, u64)> {
                 vec![
@@ -93,62 +95,67 @@ macro_rules! counters {
 counters! {
     /// The weights of all lost samples, in periods.
     periods_dropped,
-    /// The weights of those that were not recorded since only registered threads are wanted, in periods.
+    /// The weights of samples that were not recorded because only registered threads are wanted, in periods.
     periods_filtered,
-    /// Lost: all strips of the buffer were held by others.
+    /// Samples lost because others held all strips of the buffer.
     samples_dropped_held,
-    /// Lost: the strips that nobody held had no room.
+    /// Samples lost because the strips that were free had no room.
     samples_dropped_full,
-    /// Lost: buffer or object map were not there.
+    /// Samples lost because buffer or object map did not exist.
     samples_dropped_not_ready,
-    /// Lost: the thread's stack has no room for a sample, and no stack of the handlers' own was free.
+    /// Samples lost because the thread's stack had no room for a sample, and no stack of the handlers' own
+    /// was free.
     samples_dropped_small_stack,
-    /// Signals that the kernel had no room for on the thread's alternate stack.
+    /// Signals for which the kernel had no room on the thread's alternate stack.
     signals_undelivered,
-    /// CPU time of the handlers, from entry to exit, by CLOCK_MONOTONIC.
+    /// Time of the handlers, in ns, from the start to the end of each sample, by CLOCK_MONOTONIC.
     handler_ns,
-    /// Time in the VM's events that take no sample: where waits begin, and virtual threads are mounted and unmounted.
+    /// Time, in ns, in VM events that take no sample: the beginnings of waits, mounting and unmounting of
+    /// virtual threads.
     event_ns,
-    /// Native frames for which the remote pool had no slot left; they keep their raw address.
+    /// Native frames for which the remote pool had no slot left; such frames keep their raw address.
     remote_pool_exhausted,
-    /// Frames walked by call frame information in place because their object's unwind table was not there yet.
+    /// Frames walked by call frame information read in place, because their object's unwind table did not
+    /// exist yet.
     frames_before_tables,
-    /// Native frames without call frame information whose callers their instructions, or the stack, have told.
+    /// Native frames without call frame information whose callers were found by their instructions or by the
+    /// stack's content.
     undescribed_callers,
     /// Frames walked by frame pointer because nothing else describes their code.
     frame_pointer_fallbacks,
-    /// Walks that left out native frames and went on at the thread's Java frame anchor.
+    /// Walks that left out native frames and continued at the thread's Java frame anchor.
     anchor_fallbacks,
-    /// Samples without context because their thread was just writing it.
+    /// Samples without context because their thread was changing its context at that moment.
     contexts_in_transition,
-    /// Stacks whose Java frames AsyncGetCallTrace gave.
+    /// Stacks whose Java frames were returned by AsyncGetCallTrace.
     call_traces,
-    /// Calls of AsyncGetCallTrace that gave none, or perhaps not all.
+    /// Calls of AsyncGetCallTrace that returned no frames, or perhaps not all.
     call_traces_failed,
-    /// Stacks for which it was not asked: it does not know such stacks, or guesses.
+    /// Stacks for which AsyncGetCallTrace was not called, because it does not support such stacks, or
+    /// guesses.
     call_traces_avoided,
-    /// Stacks cut at the frame limit.
+    /// Stacks cut at the limit on frames.
     truncated,
 }
 
 /// The counters of this process.
 pub static COUNTERS: Counters = Counters::new();
 
-/// Adds to a counter.
+/// Adds `count` to a counter.
 #[inline]
 pub fn add(counter: &AtomicU64, count: u64) {
     counter.fetch_add(count, Ordering::Relaxed);
 }
 
 impl Counters {
-    /// Counts what a sample of the engine took. A thread that loses its processor in the middle uses no more for that: what
-    /// is longer than any walk counts as that long.
+    /// Counts the time of a sample of the engine. A thread that is preempted in the middle uses no more CPU
+    /// time for that: a time longer than any walk is counted as the longest walk.
     #[inline]
     pub fn engine_has_used(&self, engine: Engine, ns: u64) {
         self.engine_ns.add(engine, ns.min(LONGEST_SAMPLE_NS));
     }
 
-    /// Counts what an event of the VM's took in which no sample is taken, with the same limit.
+    /// Counts the time of a VM event in which no sample is taken, with the limit of `engine_has_used`.
     #[inline]
     pub fn event_has_used(&self, ns: u64) {
         add(&self.event_ns, ns.min(LONGEST_SAMPLE_NS));
@@ -160,7 +167,7 @@ impl Counters {
         self.engine_signals.add(engine, 1);
     }
 
-    /// Counts a sample of the engine that was not even begun: there is no stack for it.
+    /// Counts a sample of the engine that was not begun, because there is no stack for it.
     #[inline]
     pub fn has_no_stack(&self, engine: Engine) {
         self.signal_has_come(engine);
@@ -177,7 +184,7 @@ impl Counters {
         }
     }
 
-    /// Counts a walk that left frozen frames out.
+    /// Counts a walk that left out frozen frames.
     #[inline]
     pub fn frozen(&self, reason: FrozenReason) {
         if let Some(counter) = self.frozen.get(reason as usize) {

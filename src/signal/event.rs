@@ -1,15 +1,17 @@
-//! Signals of perf events: what a sample stands for, by what the thread's event has counted.
+//! Signals of perf events: how many periods a sample stands for, by the count of the thread's event.
 //!
-//! A thread whose event has counted `n`, of which the profiler itself made `own`, is due
-//! `floor((n - own + phase) / period)` periods, phase uniform in `0..period`: the mean over the phase is exactly
-//! `(n - own) / period`. The handler reads the count, so that signals that were merged, or came when the thread had none to
-//! spare, lose nothing.
+//! A thread whose event has counted `n`, of which the profiler itself caused `own`, is due `floor((n - own +
+//! phase) / period)` periods, phase uniform in `0..period`: the mean over the phase is exactly `(n - own) /
+//! period`. The handler reads the count, so nothing is lost by signals that were merged, or that arrived when
+//! no period was due.
 //!
-//! When the engine is stretched (`signal::stretch`) a thread's periods become longer, and the kernel's with them: behind what has
-//! been credited the same is true of the longer ones, with a new phase, so sums stay right at the change too.
+//! When the engine is stretched (`signal::stretch`) a thread's periods become longer, and so does the
+//! kernel's period. After the periods that have been credited the formula applies to the longer periods, with
+//! a new phase, so sums stay right across the change.
 //!
-//! An event that is counted while its thread goes to sleep (a context switch, the entry of a system call) wakes the thread
-//! with its signal: the thread goes to sleep once more, and has the event counted once more. That one is the profiler's own.
+//! An event that is counted while its thread goes to sleep (a context switch, the entry of a system call)
+//! wakes the thread by its signal. The thread then goes to sleep once more, and the event is counted once
+//! more. That count is the profiler's own.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
@@ -26,33 +28,35 @@ use super::sample_gate::SampleGate;
 use super::stretch::STRETCHES;
 use super::walk::registers::Registers;
 
-/// The shortest part of a thread's first period, where the whole is longer: until the signal is handled the event goes on
-/// at that pace.
+/// The shortest part of a thread's first period, where the whole period is longer. Until the first signal is
+/// handled the event keeps overflowing at that shorter period.
 pub const SHORTEST_FIRST_PERIOD: u64 = 1_000;
 
-/// What takes a sample of the current thread: its record, the interrupted `ucontext_t`, and the number of periods that the
-/// sample stands for, at least 1.
+/// A function that takes a sample of the current thread. Its arguments: the thread's record, the interrupted
+/// `ucontext_t`, and the number of periods that the sample stands for, at least 1.
 ///
 /// # Safety
-/// It is called inside a signal handler and keeps to the zone's rules; the context is valid until it returns.
+/// The function is called inside a signal handler and keeps to the zone's rules. The context is valid until
+/// the function returns.
 pub type EventSampleFn = unsafe fn(&ThreadRecord, *mut libc::c_void, u64);
 
-/// What a session of the engine tells the handler.
+/// Parameters of a session of the event engine, for the handler.
 #[derive(Debug)]
 pub struct EventSession {
     gate: SampleGate<EventSampleFn>,
-    /// What the events send, or sent last; 0 before.
+    /// The signal that the events send, or sent last; 0 before the first session.
     signal: AtomicI32,
     period: AtomicU64,
-    /// What the kernel counts from one signal to the next.
+    /// The count from one signal of the kernel to the next.
     kernel_period: AtomicU64,
-    /// Whether a signal can wake its thread from what is then counted again.
+    /// Whether a signal can wake its thread from an operation that the thread then repeats, so that the event
+    /// is counted again.
     wakes: AtomicBool,
 }
 
-/// The one session.
+/// The session of this process.
 pub static SESSION: EventSession = EventSession {
-    // SAFETY: it is a function pointer.
+    // SAFETY: `EventSampleFn` is a type of function pointers.
     gate: unsafe { SampleGate::closed() },
     signal: AtomicI32::new(0),
     period: AtomicU64::new(1),
@@ -61,25 +65,26 @@ pub static SESSION: EventSession = EventSession {
 };
 
 counts! {
-    /// What has happened to the engine's signals since the process began.
+    /// Counts of the engine's signals since the process began.
     EventCounts {
         /// Samples taken.
         samples,
-        /// The periods that they stand for.
+        /// The periods that the samples stand for.
         periods,
-        /// Signals that made no sample, since no period was due.
+        /// Signals that resulted in no sample, since no period was due.
         surplus_signals,
-        /// Events that the profiler itself has made, and that no sample stands for.
+        /// Events that the profiler itself caused, and that no sample stands for.
         own,
-        /// Threads that no event could be had for.
+        /// Threads for which no event could be opened.
         threads_unsampled,
-        /// Times that somebody else's handler was found in the place of ours.
+        /// Times that a foreign handler was found in place of ours.
         handler_replaced,
     }
 }
 
 impl EventSession {
-    /// From now on this signal makes samples. `wakes` says that it can wake its thread from what is then counted again.
+    /// Opens the session: from now on this signal results in samples. `wakes` says whether the signal can
+    /// wake its thread from an operation that is then counted again.
     pub fn open(&self, signal: i32, period: u64, kernel_period: u64, wakes: bool, sample: EventSampleFn) {
         self.signal.store(signal, Ordering::Release);
         self.period.store(period, Ordering::Release);
@@ -88,24 +93,27 @@ impl EventSession {
         self.gate.open(sample);
     }
 
-    /// From now on they are stale. Handlers at work show in [`EventAccount::busy`].
+    /// Closes the session: from now on its signals are stale. A handler that is still at work is visible in
+    /// [`EventAccount::busy`].
     pub fn close(&self) {
         self.gate.close();
     }
 
-    /// Whether it is the events' signal, of which one may still come when the session has ended.
+    /// Whether `signal` is the events' signal. One may still arrive when the session has ended.
     pub fn sends(&self, signal: i32) -> bool {
         self.signal.load(Ordering::Acquire) == signal
     }
 }
 
-/// Takes the sample that an overflow of the thread's event asks for, if any period is due. `false` if there is no session.
+/// Takes the sample of an overflow of the thread's event, if any period is due. Returns `false` if there is
+/// no session.
 ///
 /// # Safety
-/// Called in a signal handler of the thread of `record`, with that handler's `ucontext`.
+/// Called in a signal handler of the thread of `record`, with the `ucontext` of that handler.
 pub unsafe fn take_sample(record: &'static ThreadRecord, ucontext: *mut libc::c_void) -> bool {
     let account = &record.event;
-    // The order matters: whoever closes the session says so first and then waits for `busy` to be false.
+    // The order matters: a thread that closes the session first changes its state and then waits for `busy`
+    // to become false.
     account.busy.store(true, Ordering::SeqCst);
     let live = SESSION.gate.is_open() && matches!(record.state(), RecordState::Arming | RecordState::Armed);
     if live && let Some(descriptor) = account.descriptor() {
@@ -116,13 +124,14 @@ pub unsafe fn take_sample(record: &'static ThreadRecord, ucontext: *mut libc::c_
             (1.., Some(sample)) => {
                 add(&COUNTS.samples, 1);
                 add(&COUNTS.periods, weight);
-                // SAFETY: `open` was given a function for exactly this, and the context is the caller's.
+                // SAFETY: `open` was passed a function for this call; the context is the handler's by this
+                // function's contract.
                 unsafe { sample(record, ucontext, weight) };
                 follow_stretch(account, descriptor, STRETCHES.of(Engine::Event), scattered(record));
             }
             _ => add(&COUNTS.surplus_signals, 1),
         }
-        // SAFETY: by the contract the context is the kernel's.
+        // SAFETY: by this function's contract the context is the one that the kernel passed to the handler.
         let registers = unsafe { Registers::from_context(ucontext) };
         let is_woken =
             SESSION.wakes.load(Ordering::Relaxed) && registers.is_in_waiting_system_call(&ProcessMemory);
@@ -132,7 +141,7 @@ pub unsafe fn take_sample(record: &'static ThreadRecord, ucontext: *mut libc::c_
             add(&COUNTS.own, own);
         }
         if let Some(ring) = account.ring.place() {
-            // SAFETY: it stays mapped for as long as the account is busy; this thread's handlers alone read it.
+            // SAFETY: the ring stays mapped while the account is busy; only this thread's handlers read it.
             unsafe { kernel_stack::empty(ring) };
         }
     }
@@ -144,20 +153,22 @@ fn add(counter: &AtomicU64, count: u64) {
     counter.fetch_add(count, Ordering::Relaxed);
 }
 
-/// The event was opened with what is left of the thread's first period. From here on it runs a whole period at a time.
+/// Handles the first signal of an event that was opened with the rest of the thread's first period. From here
+/// on the event runs a whole period at a time.
 fn start(account: &EventAccount, descriptor: i32) {
     if !account.started.swap(true, Ordering::Relaxed) && account.phase.load(Ordering::Relaxed) != 0 {
         set_kernel_period(descriptor, period_of(account));
     }
 }
 
-/// The length of the thread's periods.
+/// The length of the thread's periods, in counts.
 fn period_of(account: &EventAccount) -> u64 {
     let stretch = account.stretch.load(Ordering::Relaxed).max(1);
     SESSION.period.load(Ordering::Relaxed).saturating_mul(stretch.into())
 }
 
-/// Has the kernel signal each time that it has counted so many, and what a signal has it count once more.
+/// Sets the kernel's period, so that it signals each time it has counted `period` events plus the events that
+/// a signal causes to be counted again.
 fn set_kernel_period(descriptor: i32, period: u64) {
     let extra = SESSION.kernel_period.load(Ordering::Relaxed);
     let extra = extra.saturating_sub(SESSION.period.load(Ordering::Relaxed));
@@ -166,28 +177,29 @@ fn set_kernel_period(descriptor: i32, period: u64) {
     unsafe { libc::ioctl(descriptor, PERF_EVENT_IOC_PERIOD, &raw const period) };
 }
 
-/// A number as if at random.
+/// Returns a pseudorandom number.
 fn scattered(record: &ThreadRecord) -> u64 {
     mix(monotonic_ns() ^ (record.os_tid.load(Ordering::Relaxed) as u64).rotate_left(32))
 }
 
-/// A sample has just been taken: has the thread's periods be so many times as long as was asked for, if they are not.
+/// Adapts the thread's periods to the engine's stretch, if they have another length. Called when a sample has
+/// just been taken.
 fn follow_stretch(account: &EventAccount, descriptor: i32, stretch: u32, random: u64) {
     if let Some(first) = restretch(account, stretch, random) {
-        // The kernel begins a period anew when it is told of another length.
+        // The kernel begins a new period when its length is set.
         set_kernel_period(descriptor, first);
     }
 }
 
-/// Begins with periods of another length behind those that have been credited. Returns how long it is until the
-/// first border of theirs; `None` if their length is the same.
+/// Begins periods of another length after the periods that have been credited. Returns the count until the
+/// first end of such a period; `None` if the length is unchanged.
 fn restretch(account: &EventAccount, stretch: u32, random: u64) -> Option<u64> {
     if account.stretch.load(Ordering::Relaxed).max(1) == stretch.max(1) {
         return None;
     }
     let credited = account.credited.load(Ordering::Relaxed).saturating_mul(period_of(account));
-    // The first of the periods was credited whole, of which `ahead` had been before they began: so much has been credited
-    // and not been counted yet.
+    // The first of the credited periods was credited whole, although a part of it, `ahead`, lay before the
+    // first count. So `ahead` has been credited but not counted yet.
     let ahead = account.phase.load(Ordering::Relaxed);
     account.stretch.store(stretch.max(1), Ordering::Relaxed);
     let period = period_of(account);
@@ -200,7 +212,7 @@ fn restretch(account: &EventAccount, stretch: u32, random: u64) -> Option<u64> {
     Some(first.max(SHORTEST_FIRST_PERIOD.min(period)))
 }
 
-/// What the event has counted.
+/// Reads the event's count.
 fn count_of(descriptor: i32) -> Option<u64> {
     let mut count = 0_u64;
     // SAFETY: the kernel writes the 8 bytes of a count (perf_event_open(2), "Reading results").
@@ -208,7 +220,8 @@ fn count_of(descriptor: i32) -> Option<u64> {
     (read == 8).then_some(count)
 }
 
-/// The periods that are due and that no sample has stood for, in the length that was asked for; from now on one does.
+/// Returns the periods that are due and for which no sample has stood, in the length that was asked for, and
+/// credits them.
 fn credit(account: &EventAccount, counted: u64) -> u64 {
     let before = account.own.load(Ordering::Relaxed).saturating_add(account.base.load(Ordering::Relaxed));
     let due = due_periods(counted, before, account.phase.load(Ordering::Relaxed), period_of(account));
@@ -218,7 +231,7 @@ fn credit(account: &EventAccount, counted: u64) -> u64 {
     due.saturating_sub(credited).saturating_mul(stretch.into())
 }
 
-/// How many periods are due when so much has been counted. 0 if there is no period.
+/// Returns the number of periods that are due when the event has counted `counted`. 0 if there is no period.
 pub fn due_periods(counted: u64, own: u64, phase: u64, period: u64) -> u64 {
     counted.saturating_sub(own).saturating_add(phase).checked_div(period).unwrap_or(0)
 }
@@ -227,7 +240,7 @@ pub fn due_periods(counted: u64, own: u64, phase: u64, period: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The session's period is one for all.
+    /// All tests share the one session's period.
     static SERIAL: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
 
     #[test]
@@ -250,7 +263,8 @@ mod tests {
         assert_eq!(credits, [1, 0, 1, 4, 0]);
     }
 
-    /// Whenever periods become longer and shorter again, what is counted is credited, on average over the phases.
+    /// However often periods become longer and shorter again, each count is credited, on average over the
+    /// phases.
     #[test]
     fn a_change_of_the_periods_length_neither_loses_nor_adds() {
         let _serial = SERIAL.lock();
@@ -262,7 +276,7 @@ mod tests {
             account.begin(0);
             for counted in 1..=500_u64 {
                 random = mix(random.wrapping_add(counted));
-                // Signals are handled late at times.
+                // Some signals are handled late.
                 if random.is_multiple_of(3) || counted == 500 {
                     let weight = credit(&account, counted);
                     credited += weight;

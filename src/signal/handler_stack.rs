@@ -1,11 +1,13 @@
 //! Stacks of the handlers' own, for samples of threads whose stack may have no room for one.
 //!
-//! A sample takes some 6 KiB of stack, AsyncGetCallTrace up to 13 KiB more (JDK 21), and a load that faults another frame of
-//! the kernel's. An alternate signal stack is often smaller (8 KiB in Rust's threads), a coroutine's stack too, and nobody
-//! says where that one ends. So a sample is taken on the thread's stack where that is known to be ample, and else on one of
-//! these: what the thread must have is the kernel's frame and [`ENTRY_BYTES`].
+//! A sample takes some 6 KiB of stack, AsyncGetCallTrace up to 13 KiB more (JDK 21), and a load that faults
+//! takes another frame of the kernel. An alternate signal stack is often smaller (8 KiB in Rust's threads).
+//! So is a coroutine's stack, whose end is not known. So a sample is taken on the thread's stack if that is
+//! known to be ample, and otherwise on one of the stacks of this module. The thread's own stack must have
+//! room for the kernel's frame and [`ENTRY_BYTES`].
 //!
-//! The stacks are made at a session's start and never unmapped. A handler claims one, and waits for none.
+//! The stacks are made at a session's start and never unmapped. A handler claims one, and never waits for
+//! one.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -21,39 +23,40 @@ mod arch;
 #[path = "x86_64/handler_stack.rs"]
 mod arch;
 
-/// Twice the strips of the sample buffer, of which a sample needs one too.
+/// Twice the number of strips in the sample buffer, since a sample needs a strip too.
 const STACKS: usize = 32;
-/// The most that was measured is 19 KiB, and a fault's frame is up to 12 KiB where the thread uses AMX.
+/// The largest measured use is 19 KiB, and the frame of a fault is up to 12 KiB where the thread uses AMX.
 const STACK_BYTES: usize = 128 << 10;
-/// Below each stack; a multiple of any page's size.
+/// The guard below each stack; a multiple of any page's size.
 const GUARD_BYTES: usize = 64 << 10;
 const SLOT_BYTES: usize = GUARD_BYTES + STACK_BYTES;
 
-/// Room in which all can be done that a handler does: on alternate stacks and on the handlers' own.
+/// The room, in bytes, that is enough for everything that a handler does, on alternate stacks and on the
+/// handlers' own.
 const AMPLE_BYTES: usize = 64 << 10;
-/// The same on a thread's ordinary stack, at whose end HotSpot has zones that may not be touched (16 KiB with pages of
-/// 4 KiB, more with larger ones and by option).
+/// The ample room, in bytes, on a thread's ordinary stack. At the end of that stack HotSpot has zones that
+/// may not be touched (16 KiB with pages of 4 KiB, more with larger pages and by option).
 const AMPLE_ORDINARY_BYTES: usize = 256 << 10;
 
-/// Bytes that a handler takes of the thread's own stack beside the kernel's frame, before it is on another: 360 were
-/// measured.
+/// The part of the thread's own stack, in bytes, that a handler uses besides the kernel's frame before it
+/// switches stacks. 360 bytes were measured.
 pub const ENTRY_BYTES: usize = 512;
 
-/// Bytes that a walk without AsyncGetCallTrace takes at most, on whatever stack.
+/// The stack, in bytes, that a walk without AsyncGetCallTrace uses at most, on any stack.
 const WALK_BYTES: usize = 7 << 10;
 
-/// The lowest address; 0 until they are there.
+/// The lowest address of the stacks; 0 until they exist.
 static BASE: AtomicUsize = AtomicUsize::new(0);
 static IS_CLAIMED: [AtomicBool; STACKS] = [const { AtomicBool::new(false) }; STACKS];
 
-/// Makes the stacks, if they are not there. Ordinary zone. `false`: there is no memory for them.
+/// Makes the stacks, if they do not exist yet. Ordinary zone. Returns `false` if there is no memory for them.
 pub fn prepare() -> bool {
     if BASE.load(Ordering::Acquire) != 0 {
         return true;
     }
     let bytes = STACKS.wrapping_mul(SLOT_BYTES);
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK;
-    // SAFETY: fresh memory, nobody else's; each part that is opened lies in it.
+    // SAFETY: fresh memory that nothing else refers to; each part that is made accessible lies inside it.
     unsafe {
         let memory = libc::mmap(ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0);
         if memory == libc::MAP_FAILED {
@@ -73,7 +76,7 @@ pub fn prepare() -> bool {
     BASE.load(Ordering::Acquire) != 0
 }
 
-/// A stretch of addresses.
+/// A range of addresses.
 #[derive(Clone, Copy)]
 struct Stretch {
     low: usize,
@@ -81,26 +84,27 @@ struct Stretch {
 }
 
 impl Stretch {
-    /// Bytes of the stack below `here`, if that is in it.
+    /// Returns the number of bytes of the stack below `here`, if `here` lies in it.
     fn room_below(self, here: usize) -> Option<usize> {
         let room = here.wrapping_sub(self.low);
         (room < self.bytes).then_some(room)
     }
 }
 
-/// How much room there is on the current stack.
+/// The room on the current stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// For all that a handler does.
+    /// Enough for everything that a handler does.
     Ample,
-    /// For a walk by the handler itself, as far as can be known.
+    /// Enough for a walk by the handler itself, as far as can be known.
     ForWalk,
     /// Too little.
     TooLittle,
 }
 
-/// The room on the current stack, of `thread`; `context` is the interrupted `ucontext_t`, or null.
-#[inline(always)] // It is asked for before there is known to be any.
+/// Returns the room on the current stack. `thread` is the current thread; `context` is the interrupted
+/// `ucontext_t`, or null.
+#[inline(always)] // Inlined, since a call needs room that is not known to exist yet.
 pub fn room(thread: &ThreadRecord, context: *mut c_void) -> Room {
     let here = here();
     let own = own_stack(here).and_then(|stack| stack.room_below(here));
@@ -113,16 +117,17 @@ pub fn room(thread: &ThreadRecord, context: *mut c_void) -> Room {
         return Room::Ample;
     }
     let known = own.or(alternate).or(ordinary_stack(thread).room_below(here));
-    // A load that faults has another frame of the kernel's put below.
+    // For a load that faults the kernel puts another frame below this one.
     let needed = WALK_BYTES.wrapping_add(kernel_frame_bytes(here, context));
     if known.is_none_or(|room| room >= needed) { Room::ForWalk } else { Room::TooLittle }
 }
 
-/// Calls `take` where it has ample room: here, or on one of the handlers' own stacks. Where all are in use it is called
-/// here if there is room for its beginning, as far as can be known; [`room`] says then what it may do. `None`: there is none.
+/// Calls `take` where it has ample room: here, or on one of the handlers' own stacks. If all of these are in
+/// use, `take` is called here, provided that it has room to begin as far as can be known; [`room`] then says
+/// how much it may do. `None`: there is no room.
 ///
-/// `thread` is the current one, `context` the interrupted `ucontext_t`, or null.
-#[inline(always)] // As above.
+/// `thread` is the current thread; `context` is the interrupted `ucontext_t`, or null.
+#[inline(always)] // Inlined, since a call needs room that is not known to exist yet.
 pub fn with_room<R>(thread: &ThreadRecord, context: *mut c_void, take: impl FnOnce() -> R) -> Option<R> {
     let mut call = Call { take: Some(take), result: None, hides_alternate_stack: false };
     if room(thread, context) == Room::Ample {
@@ -141,7 +146,7 @@ pub fn with_room<R>(thread: &ThreadRecord, context: *mut c_void, take: impl FnOn
     call.result
 }
 
-/// A call, and what came of it.
+/// A call, and its result.
 struct Call<F, R> {
     take: Option<F>,
     result: Option<R>,
@@ -151,25 +156,26 @@ struct Call<F, R> {
 impl<F: FnOnce() -> R, R> Call<F, R> {
     fn run_on(&mut self, stack: &Claimed) {
         extern "C" fn run_at<F: FnOnce() -> R, R>(call: *mut c_void) {
-            // SAFETY: `run_on` passes such a call, and waits.
+            // SAFETY: `run_on` passes a pointer to a call of this type, and waits.
             let call = unsafe { &mut *call.cast::<Call<F, R>>() };
             let hidden = call.hides_alternate_stack.then(HiddenAlternateStack::hide);
             run(call);
             drop(hidden);
         }
-        // SAFETY: the stack is this call's alone until it returns; the function takes the address of such a call.
+        // SAFETY: the stack belongs to this call until the call returns; `run_at` takes the address of a call
+        // of this type.
         unsafe {
             arch::call_on_stack(stack.top(), run_at::<F, R> as *const c_void, ptr::from_mut(self).cast());
         }
     }
 }
 
-#[inline(never)] // What it needs is not taken of the stack before it is known to be there.
+#[inline(never)] // Not inlined, so that its stack frame is not allocated before the room for it is known to exist.
 fn run<F: FnOnce() -> R, R>(call: &mut Call<F, R>) {
     call.result = call.take.take().map(|take| take());
 }
 
-/// Whether a handler's beginning has room here, as far as can be known.
+/// Whether the beginning of a handler has room here, as far as can be known.
 fn has_room_to_begin(thread: &ThreadRecord, context: *mut c_void) -> bool {
     let here = here();
     let alternate = alternate_stack(context).and_then(|stack| stack.room_below(here));
@@ -177,14 +183,14 @@ fn has_room_to_begin(thread: &ThreadRecord, context: *mut c_void) -> bool {
     known.is_none_or(|room| room >= ENTRY_BYTES)
 }
 
-/// An address on the current stack, near its top.
+/// Returns an address on the current stack, near its top.
 #[inline(always)]
 fn here() -> usize {
     let here = 0_u8;
     (&raw const here).addr()
 }
 
-/// The one of the handlers' own that `here` is on.
+/// Returns the stack of the handlers' own that `here` lies on.
 fn own_stack(here: usize) -> Option<Stretch> {
     let base = BASE.load(Ordering::Acquire);
     let slot = here.wrapping_sub(base).checked_div(SLOT_BYTES).filter(|slot| *slot < STACKS && base != 0)?;
@@ -192,25 +198,25 @@ fn own_stack(here: usize) -> Option<Stretch> {
     Some(Stretch { low, bytes: STACK_BYTES })
 }
 
-/// The thread's ordinary stack; nothing if it is not known where that is.
+/// Returns the thread's ordinary stack; an empty range if its place is not known.
 fn ordinary_stack(thread: &ThreadRecord) -> Stretch {
     let low = thread.stack_low.load(Ordering::Relaxed);
     let high = thread.stack_high.load(Ordering::Relaxed);
     Stretch { low: low as usize, bytes: high.saturating_sub(low) as usize }
 }
 
-/// The interrupted thread's alternate stack for signals, if it has one.
+/// Returns the interrupted thread's alternate stack for signals, if it has one.
 fn alternate_stack(context: *mut c_void) -> Option<Stretch> {
-    // SAFETY: null, or what the kernel passed to the handler.
+    // SAFETY: null, or the context that the kernel passed to the handler.
     let context = unsafe { context.cast::<libc::ucontext_t>().as_ref() }?;
     let stack = &context.uc_stack;
     let is_there = stack.ss_flags & libc::SS_DISABLE == 0 && stack.ss_size != 0;
     is_there.then(|| Stretch { low: stack.ss_sp.addr(), bytes: stack.ss_size })
 }
 
-/// Bytes of the current stack that the kernel's frame and the handler have taken.
+/// Returns the number of bytes of the current stack that the kernel's frame and the handler have used.
 fn kernel_frame_bytes(here: usize, context: *mut c_void) -> usize {
-    // SAFETY: null, or what the kernel passed to the handler.
+    // SAFETY: null, or the context that the kernel passed to the handler.
     let Some(ucontext) = (unsafe { context.cast::<libc::ucontext_t>().as_ref() }) else { return 0 };
     let interrupted = arch::stack_pointer(ucontext);
     match alternate_stack(context) {
@@ -221,14 +227,15 @@ fn kernel_frame_bytes(here: usize, context: *mut c_void) -> usize {
     }
 }
 
-/// Whether the handler has come on the alternate stack, and a fault's would come there too. The kernel would have that one begin
-/// at the top, over ours.
+/// Whether the handler runs on the alternate stack and the handler of a fault would run there too. The kernel
+/// would begin the frame of the fault at the top of that stack, over ours.
 fn must_hide_alternate_stack(context: *mut c_void) -> bool {
     let is_on_it = alternate_stack(context).is_some_and(|stack| stack.room_below(here()).is_some());
     is_on_it && [libc::SIGSEGV, libc::SIGBUS].into_iter().any(chain::is_on_alternate_stack)
 }
 
-/// While it lives the thread has no alternate stack for signals. It is made and dropped outside of that stack.
+/// Disables the thread's alternate stack for signals while the value lives. The value is made and dropped
+/// outside of that stack.
 struct HiddenAlternateStack(libc::stack_t);
 
 impl HiddenAlternateStack {
@@ -243,7 +250,7 @@ impl HiddenAlternateStack {
 
 impl Drop for HiddenAlternateStack {
     fn drop(&mut self) {
-        // SAFETY: the kernel reads one stack_t, which it has written.
+        // SAFETY: the kernel reads one stack_t, which it wrote itself in `hide`.
         unsafe { libc::sigaltstack(&raw const self.0, ptr::null_mut()) };
     }
 }
@@ -255,7 +262,7 @@ struct Claimed {
 }
 
 impl Claimed {
-    /// Claims one; `None` if all are in use.
+    /// Claims a stack; `None` if all are in use.
     fn any() -> Option<Self> {
         let base = BASE.load(Ordering::Acquire);
         if base == 0 {
@@ -267,7 +274,7 @@ impl Claimed {
         IS_CLAIMED.iter().position(claim).map(|slot| Self { slot, base })
     }
 
-    /// One past its highest address.
+    /// The address one past the highest of the stack.
     fn top(&self) -> usize {
         self.base.wrapping_add(self.slot.wrapping_add(1).wrapping_mul(SLOT_BYTES))
     }
@@ -287,7 +294,8 @@ mod tests {
     use super::*;
     use std::mem;
 
-    /// A context whose thread has an alternate stack that ends `below` bytes below this function's frame.
+    /// Returns a context whose thread has an alternate stack that ends `below` bytes below this function's
+    /// frame.
     fn on_alternate_stack(below: usize) -> libc::ucontext_t {
         // SAFETY: all zeroes is a valid ucontext_t.
         let mut context: libc::ucontext_t = unsafe { mem::zeroed() };

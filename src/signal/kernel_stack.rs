@@ -1,15 +1,18 @@
-//! Kernel stacks: the kernel's own frames, from the records that it has written for a thread's perf event.
+//! Kernel stacks: reads the kernel's own frames from the records that the kernel has written for a thread's
+//! perf event.
 //!
-//! A signal tells of an event some time after it, when the thread is about to return to the program, and one signal can
-//! tell of several. Each record says where in the program the thread was (its program counter and stack pointer); those
-//! that were written elsewhere are no part of the stack that is about to be walked. Of the others one is chosen at
-//! random: over many samples each place in the kernel gets its share.
+//! A signal reports an event some time after it, when the thread is about to return to the program, and one
+//! signal can report several events. Each record says where in the program the thread was (its program
+//! counter and stack pointer). Records of other places are no part of the stack that is about to be walked.
+//! Of the remaining records one is chosen at random: over many samples each place in the kernel gets its
+//! share.
 //!
-//! The kernel does not write over a record that has not been read, so none changes while it is looked at; it leaves out
-//! what does not fit, and says so in a later record. All is read as if it could not be trusted nevertheless.
+//! The kernel does not overwrite a record that has not been read, so no record changes while it is being
+//! read. Records that do not fit are dropped, and a later record gives their number. The ring is parsed as
+//! untrusted input nevertheless.
 //!
-//! Layout: include/uapi/linux/perf_event.h (`struct perf_event_mmap_page`, `enum perf_event_type`), arch/*/include/uapi/asm/
-//! perf_regs.h. The same since Linux 3.7.
+//! Layout: include/uapi/linux/perf_event.h (`struct perf_event_mmap_page`, `enum perf_event_type`),
+//! arch/*/include/uapi/asm/ perf_regs.h. Unchanged since Linux 3.7.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,9 +22,9 @@ use crate::core::counts::counts;
 use crate::core::event_ring::RingPlace;
 use crate::core::memory::Memory;
 
-/// `perf_event_mmap_page.data_head`: how much the kernel has written since the ring was made.
+/// `perf_event_mmap_page.data_head`: the number of bytes that the kernel has written since the ring was made.
 pub const DATA_HEAD: u64 = 0x400;
-/// `perf_event_mmap_page.data_tail`: how much of that has been read.
+/// `perf_event_mmap_page.data_tail`: the number of these bytes that have been read.
 pub const DATA_TAIL: u64 = 0x408;
 /// `PERF_RECORD_LOST`.
 const LOST: u32 = 2;
@@ -29,27 +32,29 @@ const LOST: u32 = 2;
 const SAMPLE: u32 = 9;
 /// `PERF_SAMPLE_REGS_ABI_64`.
 const REGISTERS_OF_64_BITS: u64 = 2;
-/// `PERF_CONTEXT_MAX`: from here on an entry of a call chain says what kind of code those behind it are of.
+/// `PERF_CONTEXT_MAX`: an entry of a call chain from this value on is a mark, which gives the kind of code of
+/// the entries after it.
 const FIRST_MARK: u64 = (-4095_i64).cast_unsigned();
 /// `PERF_CONTEXT_KERNEL`.
 const KERNEL_MARK: u64 = (-128_i64).cast_unsigned();
-/// The most frames of a kernel stack: sysctl kernel.perf_event_max_stack is 127 unless it is set higher.
+/// The largest number of frames in a kernel stack: sysctl kernel.perf_event_max_stack is 127 unless it is set
+/// higher.
 const MOST_FRAMES: u64 = 127;
-/// A record's header; what is counted by words is a multiple of it.
+/// The size of a record's header, in bytes. Record sizes are multiples of it.
 const WORD: u64 = 8;
 
 counts! {
-    /// What has come of kernel stacks since the process began.
+    /// Counts of kernel stacks since the process began.
     KernelStackCounts {
-        /// Samples with frames of the kernel's.
+        /// Samples with kernel frames.
         stacks,
-        /// Samples for which the kernel had written of other places of the program alone.
+        /// Samples for which the kernel had written records of other places of the program only.
         elsewhere,
-        /// What did not fit into rings.
+        /// Records that did not fit into rings.
         records_lost,
-        /// Rings with what is no record.
+        /// Rings that contained something other than records.
         malformed,
-        /// Threads that no ring could be had for.
+        /// Threads for which no ring could be mapped.
         threads_without,
     }
 }
@@ -58,9 +63,9 @@ fn add(counter: &AtomicU64, count: u64) {
     counter.fetch_add(count, Ordering::Relaxed);
 }
 
-/// Puts the kernel's frames, leaf first, of a thread that was interrupted with these registers. `random` chooses where there
-/// are several stacks.
-#[inline(never)] // What it needs of a handler's stack, which may be small, is given back before the walk.
+/// Puts the kernel frames of a thread that was interrupted with these registers into the sink, leaf first.
+/// `random` chooses among several stacks.
+#[inline(never)] // Not inlined, so that its part of the handler's stack, which may be small, is free again before the walk.
 pub fn put<M: Memory>(
     memory: &M,
     ring: RingPlace,
@@ -88,10 +93,10 @@ pub fn put<M: Memory>(
     add(&COUNTS.stacks, u64::from(sink.len() > before));
 }
 
-/// Tells the kernel that all that it has written has been read.
+/// Reports to the kernel that all that it has written has been read.
 ///
 /// # Safety
-/// The ring is mapped, for reading and writing, and nobody else reads it.
+/// The ring is mapped for reading and writing, and no other code reads it.
 pub unsafe fn empty(ring: RingPlace) {
     let at = |offset: u64| ring.address.wrapping_add(offset) as *const AtomicU64;
     // SAFETY: both are aligned words of the ring's first page, which the kernel changes atomically.
@@ -105,7 +110,7 @@ pub unsafe fn empty(ring: RingPlace) {
 struct Records<'a, M> {
     memory: &'a M,
     ring: RingPlace,
-    /// How much had been written before the next one.
+    /// The number of bytes that were written before the next record.
     at: u64,
     end: u64,
     is_malformed: bool,
@@ -115,7 +120,7 @@ impl<'a, M: Memory> Records<'a, M> {
     fn unread(memory: &'a M, ring: RingPlace) -> Self {
         let load = |offset: u64| memory.load_u64(ring.address.wrapping_add(offset));
         let (head, tail) = (load(DATA_HEAD).unwrap_or(0), load(DATA_TAIL).unwrap_or(0));
-        // The kernel's `smp_wmb` between records and head has this for its other half.
+        // Pairs with the kernel's `smp_wmb` between records and head.
         std::sync::atomic::fence(Ordering::Acquire);
         let is_sound = ring.page_bytes.is_power_of_two()
             && head.wrapping_sub(tail) <= ring.page_bytes
@@ -124,7 +129,8 @@ impl<'a, M: Memory> Records<'a, M> {
     }
 }
 
-/// The word that was written behind so many bytes. Records are multiples of words: none lies across the ring's end.
+/// Reads the word that was written after `at` bytes. Records are multiples of words, so no word wraps around
+/// the ring's end.
 fn word<M: Memory>(memory: &M, ring: RingPlace, at: u64) -> Option<u64> {
     let offset = at & ring.page_bytes.wrapping_sub(1);
     memory.load_u64(ring.address.wrapping_add(ring.page_bytes).wrapping_add(offset))
@@ -139,7 +145,7 @@ impl<'a, M: Memory> Iterator for Records<'a, M> {
             return None;
         }
         let header = word(self.memory, self.ring, self.at).unwrap_or(0);
-        // `struct perf_event_header`: u32 type, u16 misc, u16 size, of which the first has the low bits.
+        // `struct perf_event_header`: u32 type, u16 misc, u16 size; the type is in the low bits.
         let bytes = header >> 48;
         if bytes < WORD || bytes > left || !bytes.is_multiple_of(WORD) {
             self.is_malformed = true;
@@ -159,7 +165,7 @@ struct Record<'a, M> {
     memory: &'a M,
     ring: RingPlace,
     kind: u32,
-    /// Where its words begin behind the header, and how many they are.
+    /// The byte at which the words after the header begin, and their number.
     body: u64,
     words: u64,
 }
@@ -170,14 +176,15 @@ impl<'a, M: Memory> Record<'a, M> {
         (index < self.words).then(word).flatten()
     }
 
-    /// How many records it says are lost: its words are an id and their number.
+    /// Returns the number of lost records that this record reports. Its words are an id and that number.
     fn lost(&self) -> u64 {
         if self.kind == LOST { self.word(1).unwrap_or(0) } else { 0 }
     }
 
-    /// What it says, if that is a sample of a thread that was where it now goes on: the number of the chain's entries, these,
-    /// the kind of the registers, and the two that were asked for, in the order of their numbers. The kernel may have set the
-    /// thread back to a system call, to make it again.
+    /// Returns the call chain, if the record is a sample that was taken at the place where the thread now
+    /// continues. The words of a sample: the number of the chain's entries, the entries, the kind of the
+    /// registers, and the two registers that were asked for, in the order of their numbers. The kernel may
+    /// have moved the program counter back to the system call's instruction, to restart the call.
     fn stack_at(self, registers: &Registers) -> Option<Stack<'a, M>> {
         let entries = self.word(0).filter(|_| self.kind == SAMPLE)?;
         let [kind, sp, pc] = [1, 2, 3].map(|place| self.word(entries.checked_add(place)?));
@@ -189,7 +196,7 @@ impl<'a, M: Memory> Record<'a, M> {
     }
 }
 
-/// A sample's call chain.
+/// The call chain of a sample.
 struct Stack<'a, M> {
     record: Record<'a, M>,
     entries: u64,

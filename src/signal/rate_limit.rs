@@ -1,9 +1,10 @@
-//! The most samples that engines take in a second, of those whose samples come one by one: more of them are thinned
-//! (`signal::stretch`), from the first on that are too many, while the budget takes its time to see what they cost.
+//! Limits the samples per second of engines that sample single events. An excess of events is thinned
+//! (`signal::stretch`) from the first excess event on, while the budget takes time to measure the cost.
 //!
-//! Time is divided into windows. By what came in one it is known how many of the next stand for one sample; where that is too
-//! few all the same, since more have come, it is doubled within the window. Which of them are sampled, and for how much they
-//! stand, depends on those before alone: so sums stay right whatever comes.
+//! Time is divided into windows. The number of events in one window determines the stretch in the next: one
+//! sample for so many events. If more events arrive than expected, the stretch is doubled within the window.
+//! Which events are sampled, and for how much they stand, depends only on earlier events, so sums stay
+//! unbiased for any sequence of events.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -11,24 +12,24 @@ use crate::core::record::Engine;
 
 const WINDOW_NS: u64 = 100_000_000;
 const WINDOWS_IN_A_SECOND: u32 = 10;
-/// No sample stands for more.
+/// The longest stretch.
 const LONGEST_STRETCH: u32 = 1 << 20;
 
 /// The limits of all engines.
 pub struct RateLimits([RateLimit; Engine::COUNT]);
 
-/// Those of this process.
+/// The limits of this process.
 pub static LIMITS: RateLimits = RateLimits([const { RateLimit::new() }; Engine::COUNT]);
 
 impl RateLimits {
-    /// From now on the engine takes no more samples a second than these; as many as there are for `None`.
+    /// Limits the engine to `samples_per_second` from now on; `None` removes the limit.
     pub fn set(&self, engine: Engine, samples_per_second: Option<u32>) {
         if let Some(limit) = self.of(engine) {
             limit.set(samples_per_second);
         }
     }
 
-    /// The longest stretch of each engine since this was asked last.
+    /// Returns the longest stretch of each engine since the last call.
     pub fn take_longest(&self) -> [u32; Engine::COUNT] {
         Engine::ALL.map(|engine| self.of(engine).map_or(1, RateLimit::take_longest))
     }
@@ -38,14 +39,15 @@ impl RateLimits {
     }
 }
 
-/// The limit of one engine. Threads may overtake each other between two of its steps: then a window has some samples more.
+/// The limit of one engine. Threads may interleave between two steps of an operation; a window then has a few
+/// samples more.
 pub(super) struct RateLimit {
-    /// Samples of a window; 0: no limit.
+    /// The limit in samples per window; 0: no limit.
     most: AtomicU32,
     window_began_ns: AtomicU64,
-    /// What has come in this window, sampled or not.
+    /// The events of this window, sampled or not.
     seen: AtomicU32,
-    /// What has been sampled in it since the stretch was last made longer.
+    /// The samples of this window since the stretch was last increased.
     taken: AtomicU32,
     stretch: AtomicU32,
     longest: AtomicU32,
@@ -79,7 +81,7 @@ impl RateLimit {
         self.most.load(Ordering::Relaxed) != 0
     }
 
-    /// One more has come: of how many like it one is to be sampled.
+    /// Counts one event. Returns the stretch: one of so many such events is to be sampled.
     pub(super) fn stretch(&self, monotonic_ns: u64) -> u32 {
         let began_ns = self.window_began_ns.load(Ordering::Relaxed);
         let elapsed_ns = monotonic_ns.saturating_sub(began_ns);
@@ -97,24 +99,25 @@ impl RateLimit {
         self.stretch.load(Ordering::Relaxed)
     }
 
-    /// The stretch for a window in which as many come as in this time.
+    /// Returns the stretch for a window with events at the rate of `seen` in `elapsed_ns`.
     fn stretch_for(&self, seen: u64, elapsed_ns: u64) -> u32 {
         let most = u64::from(self.most.load(Ordering::Relaxed)).max(1);
         let expected = seen.saturating_mul(WINDOW_NS).checked_div(elapsed_ns).unwrap_or(0);
         if expected <= most {
             return 1;
         }
-        // An eighth more than is expected, so that most windows need no longer one.
+        // An eighth more than is expected, so that most windows need no increase of the stretch.
         let with_room = expected.saturating_add(expected.wrapping_shr(3));
         let stretch = with_room.checked_div(most).unwrap_or(0).saturating_add(1);
         u32::try_from(stretch).unwrap_or(LONGEST_STRETCH)
     }
 
-    /// One of them has been sampled.
+    /// Counts one sample.
     pub(super) fn has_taken(&self) {
         let most = self.most.load(Ordering::Relaxed);
         let taken = self.taken.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        // The next time is when half as many have been sampled: who is the first to see it does it.
+        // The next increase is due after half as many samples. The first thread to see the limit reached
+        // makes the increase.
         if taken >= most
             && self
                 .taken
@@ -141,7 +144,7 @@ impl RateLimit {
 mod tests {
     use super::*;
 
-    /// What comes: when, and what is chosen of it.
+    /// A source of events, with a clock and a random number generator.
     struct Source {
         now_ns: u64,
         random: u64,
@@ -159,8 +162,8 @@ mod tests {
             self.random >> 11
         }
 
-        /// What comes in a second at this rate: how many are sampled, and the sum of what they stand for, with one in as many as
-        /// the stretch sampled at random.
+        /// Generates events for a second at this rate, and samples one in as many as the stretch at random.
+        /// Returns the number of samples, and the sum of the events that they stand for.
         fn second(&mut self, limit: &RateLimit, rate: u64) -> (u64, f64) {
             let (mut taken, mut sum) = (0, 0.0);
             for _ in 0..rate {
@@ -187,16 +190,17 @@ mod tests {
         let (limit, mut source) = (limit(1_000), Source::new(1));
         for rate in [1_000_000, 1_000_000, 10_000, 1_500, 300_000] {
             let (taken, sum) = source.second(&limit, rate);
-            // The first window of a storm has some more.
+            // The first window of a storm has a few more samples.
             assert!((400..=1_700).contains(&taken), "{taken} of {rate}");
-            // Some six deviations.
+            // Some six standard deviations.
             let ratio = sum / rate as f64;
             assert!((ratio - 1.0).abs() < 0.25, "{ratio} of {rate}");
         }
         assert!(limit.take_longest() > 500);
     }
 
-    /// The mean of many short runs is nearer to the truth than any of them: what is left out is made up for, nothing more.
+    /// The mean of many short runs is nearer to the true value than any single run: samples stand for the
+    /// omitted events, and for nothing more.
     #[test]
     fn sums_are_right_on_average_however_the_rate_changes() {
         let rates = [50_000, 500, 5_000, 100_000];
@@ -207,7 +211,8 @@ mod tests {
                 *sum += source.second(&limit, rate).1 / (100.0 * rate as f64);
             }
         }
-        // The second's deviation is some 2 %, since it begins with the stretch of what was before.
+        // The standard deviation of a second is some 2 %, since it begins with the stretch of the previous
+        // rate.
         assert!(sums.iter().all(|mean| (mean - 1.0_f64).abs() < 0.08), "{sums:?}");
         let mean = sums.iter().sum::<f64>() / 4.0;
         assert!((mean - 1.0).abs() < 0.03, "{sums:?}");
@@ -218,7 +223,7 @@ mod tests {
         let (limit, mut source) = (limit(1_000), Source::new(1));
         assert_eq!([900, 400].map(|rate| source.second(&limit, rate)), [(900, 900.0), (400, 400.0)]);
         assert_eq!(limit.take_longest(), 1);
-        // And again, when a storm is over.
+        // The stretch returns to 1 when a storm is over.
         source.second(&limit, 100_000);
         assert!(limit.take_longest() > 50);
         let (taken, _) = source.second(&limit, 500);

@@ -1,8 +1,9 @@
 //! Loads that survive a bad address.
 //!
-//! Each load is one instruction where it is used, and the assembler notes in the section `otlpprof_loads` where that is
-//! and where the code behind it begins. When a load faults, [`super::fault`] goes on behind it, with the register
-//! cleared that says it succeeded. A good load costs the instruction itself and a test of that register.
+//! Each load is one instruction, inlined at its use. For each load the assembler writes an entry to the
+//! section `otlpprof_loads`: the addresses of the load and of the code after it. When a load faults,
+//! [`super::fault`] continues after the load and clears the register that reports success. A good load costs
+//! the instruction itself and a test of that register.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,16 +11,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::walk::registers::Registers;
 use crate::core::memory::Memory;
 
-/// A load by `$instruction`. The register `$is_loaded` is cleared where it fails.
+/// Defines a load by `$instruction`. The register `$is_loaded` is cleared if the load fails.
 macro_rules! fault_tolerant_load {
     ($is_loaded:tt, $name:ident, $instruction:literal) => {
-        /// Loads from `address`: the value, and whether it was loaded.
+        /// Loads from `address`. Returns the value, and whether it was loaded.
         #[inline(always)]
         pub(super) unsafe fn $name(address: u64) -> (u64, u64) {
             let value: u64;
             let mut is_loaded: u64 = 1;
-            // SAFETY: a load that may fault is the caller's to allow; nothing is written but the entry, in a section of
-            // its own, that finds this place.
+            // SAFETY: a faulting load is handled by `fault`, whose installation is the caller's duty. Nothing
+            // is written at run time: the assembler puts the entry of this load into its own section.
             unsafe {
                 std::arch::asm!(
                     concat!("2: ", $instruction),
@@ -47,14 +48,15 @@ mod arch;
 #[path = "x86_64/safe_load.rs"]
 mod arch;
 
-/// This process's memory, by fault-tolerant loads.
+/// The memory of this process, read by fault-tolerant loads.
 ///
-/// Without the handler of [`super::fault`] a bad address is a crash, as it is for an ordinary load.
+/// Unless the handler of [`super::fault`] is installed, a bad address crashes the process, as it does for an
+/// ordinary load.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProcessMemory;
 
-/// Where one load is, and the code behind it: each relative to the field that says so, so that the table needs no
-/// relocation.
+/// The place of one load, and of the code after it. Each field is an offset from its own address, so that the
+/// table needs no relocation.
 #[repr(C)]
 struct LoadPlace {
     load: i32,
@@ -63,7 +65,7 @@ struct LoadPlace {
 
 const PLACE_BYTES: usize = size_of::<LoadPlace>();
 
-// Linkers make these for a section whose name is a C identifier.
+// Linkers define these symbols for a section whose name is a C identifier.
 unsafe extern "C" {
     #[link_name = "__start_otlpprof_loads"]
     static FIRST_PLACE: LoadPlace;
@@ -78,41 +80,45 @@ fn places() -> &'static [LoadPlace] {
     unsafe { std::slice::from_raw_parts(first, count) }
 }
 
-/// The address that `field` of a place stands for.
+/// Returns the address that `field` of a place refers to.
 fn meant_by(field: &i32) -> u64 {
     (std::ptr::from_ref(field).addr() as u64).wrapping_add_signed(i64::from(*field))
 }
 
-/// The lowest and the highest address of a load. Both 0 until [`learn_bounds`].
+/// The lowest and the highest address of a load. Both are 0 until [`learn_bounds`] is called.
 static LOWEST: AtomicU64 = AtomicU64::new(0);
 static HIGHEST: AtomicU64 = AtomicU64::new(0);
 
-/// Notes where loads are at all, so that a fault elsewhere, of which the JVM takes many, is told apart at once.
+/// Computes the range of addresses of all loads, so that a fault elsewhere, of which the JVM has many, is
+/// recognised at once.
 pub(super) fn learn_bounds() {
     let addresses = || places().iter().map(|place| meant_by(&place.load));
     LOWEST.store(addresses().min().unwrap_or(0), Ordering::Relaxed);
     HIGHEST.store(addresses().max().unwrap_or(0), Ordering::Relaxed);
 }
 
-/// If the thread that `context` is of has faulted in one of the loads, has it go on behind the load, which then says
-/// that it failed.
+/// If the thread of `context` has faulted in one of the loads, lets it continue after the load with the
+/// result "not loaded", and returns `true`.
 ///
 /// # Safety
 /// Called in a handler of a fault; `context` is the `ucontext_t` that the kernel passed to it.
 pub(super) unsafe fn fail_if_load(context: *mut c_void) -> bool {
-    // SAFETY: by the contract.
+    // SAFETY: by this function's contract `context` is the `ucontext_t` that the kernel passed to the
+    // handler.
     let pc = unsafe { Registers::program_counter(context) };
     if !(LOWEST.load(Ordering::Relaxed)..=HIGHEST.load(Ordering::Relaxed)).contains(&pc) {
         return false;
     }
     let Some(place) = places().iter().find(|place| meant_by(&place.load) == pc) else { return false };
-    // SAFETY: by the contract; the thread is at a load, and `behind` is the code behind that one.
+    // SAFETY: the context is the kernel's by this function's contract; the thread is at a load, and `behind`
+    // is the code after that load.
     unsafe { Registers::fail_load(context, meant_by(&place.behind)) };
     true
 }
 
-/// Below this no mapping exists (`vm.mmap_min_addr`), and the topmost bit is the kernel's or non-canonical: a
-/// general protection fault comes without an address, so such loads are not tried.
+/// Whether `address` can be mapped. No mapping exists below 0x1000 (`vm.mmap_min_addr`). Addresses with the
+/// upper bits set are the kernel's or non-canonical; a non-canonical access raises a general protection
+/// fault, which carries no address. Such loads are not tried.
 const fn may_be_mapped(address: u64) -> bool {
     address >= 0x1000 && address < 0x0080_0000_0000_0000
 }
@@ -124,7 +130,8 @@ macro_rules! load {
             if !may_be_mapped(address) {
                 return None;
             }
-            // SAFETY: a load from `address` and nothing else; after a fault the thread goes on behind it.
+            // SAFETY: a load from `address` and nothing else; after a fault the thread continues after the
+            // load.
             let (value, is_loaded) = unsafe { $arch(address) };
             (is_loaded != 0).then_some(value as $type)
         }
@@ -180,7 +187,7 @@ mod tests {
     #[test]
     fn a_load_that_runs_off_a_mapping_fails() {
         fault::install().unwrap();
-        // SAFETY: a fresh mapping of two pages, the second of which is then taken away.
+        // SAFETY: a fresh mapping of two pages, of which the second is then unmapped.
         let page = unsafe {
             let page = libc::mmap(
                 std::ptr::null_mut(),
@@ -199,7 +206,7 @@ mod tests {
         assert_eq!(ProcessMemory.load_u8(page + 4096), None);
         let mut bytes = [1; 16];
         assert!(!ProcessMemory.read_bytes(page + 4088, &mut bytes));
-        // SAFETY: the mapping made above.
+        // SAFETY: the mapping that was made above.
         unsafe { libc::munmap(page as *mut _, 8192) };
     }
 }

@@ -1,10 +1,12 @@
-//! How much more seldom engines sample than was asked for, so that the profiler keeps to its budget.
+//! The stretch of each engine: the factor by which it samples more seldom than was asked for, so that the
+//! profiler keeps to its budget.
 //!
-//! What comes by a clock is put off: a thread's periods add up until there are as many as the stretch, and one sample stands
-//! for all (`signal::cpu`, `sampling::wall`). Of what comes one by one, an allocation or a contended monitor, one in so many
-//! is sampled, at random, and stands for the others ([`thin`]); also where more of them come than an engine may sample in a second
-//! (`signal::rate_limit`). Java's allocations are the VM's to sample more seldom (`agent::engines`), perf events the kernel's
-//! (`signal::event`): their intervals are stretched.
+//! Samples of a clock are postponed: a thread's periods add up until there are as many as the stretch, and
+//! one sample stands for all of them (`signal::cpu`, `sampling::wall`). Of single events, such as an
+//! allocation or a contended monitor, one in as many as the stretch is sampled, at random, and stands for the
+//! others ([`thin`]). The same happens where more events arrive than an engine may sample in a second
+//! (`signal::rate_limit`). For Java's allocations the VM stretches its interval (`agent::engines`), for perf
+//! events the kernel does (`signal::event`).
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -13,10 +15,10 @@ use super::rate_limit::LIMITS;
 use super::sample::monotonic_ns;
 use crate::core::record::Engine;
 
-/// The stretch of each engine; 1: as was asked for.
+/// The stretch of each engine; 1: the engine samples as often as was asked for.
 pub struct Stretches([AtomicU32; Engine::COUNT]);
 
-/// Those of this process.
+/// The stretches of this process.
 pub static STRETCHES: Stretches = Stretches([const { AtomicU32::new(1) }; Engine::COUNT]);
 
 impl Stretches {
@@ -25,7 +27,7 @@ impl Stretches {
         self.0.get(engine as usize).map_or(1, |stretch| stretch.load(Ordering::Relaxed)).max(1)
     }
 
-    /// From now on the engine samples so much more seldom.
+    /// From now on the engine samples `stretch` times more seldom than was asked for.
     pub fn set(&self, engine: Engine, stretch: u32) {
         if let Some(place) = self.0.get(engine as usize) {
             place.store(stretch.max(1), Ordering::Relaxed);
@@ -33,13 +35,14 @@ impl Stretches {
     }
 }
 
-/// Whether there are fewer of an engine's events when it is stretched, and each stands for more already. A limit then thins
-/// those that are left.
+/// Whether a stretch of the engine reduces the events themselves, so that each event already stands for more.
+/// Only a rate limit then thins the remaining events.
 pub const fn is_stretched_at_its_source(engine: Engine) -> bool {
     matches!(engine, Engine::Alloc | Engine::Live | Engine::Event)
 }
 
-/// The values of an event that is sampled, which stands for those that are not; `None` for one of the latter, counted.
+/// Returns the values of an event that is sampled and stands for others that are not. Returns `None` for an
+/// event that is not sampled, and counts it.
 pub fn thin(engine: Engine, values: [f64; 2]) -> Option<[f64; 2]> {
     let mut stretch = if is_stretched_at_its_source(engine) { 1 } else { STRETCHES.of(engine) };
     let limit = LIMITS.of(engine).filter(|limit| limit.is_set());
@@ -60,7 +63,7 @@ pub fn thin(engine: Engine, values: [f64; 2]) -> Option<[f64; 2]> {
     Some(values.map(|value| value / chance))
 }
 
-/// What makes one event weigh more than another: bytes, or how long it took.
+/// Returns the weight of an event relative to other events of its engine: bytes, or a duration.
 fn amount(engine: Engine, values: [f64; 2]) -> f64 {
     match engine {
         Engine::Lock | Engine::Wait | Engine::Trace => values[1],
@@ -68,28 +71,30 @@ fn amount(engine: Engine, values: [f64; 2]) -> f64 {
     }
 }
 
-/// The mean of what an engine's events amount to, as the bits of an f64.
+/// The mean of the amounts of an engine's events, as the bits of an f64.
 struct MeanAmount(AtomicU64);
 
 static AMOUNTS: [MeanAmount; Engine::COUNT] = [const { MeanAmount(AtomicU64::new(0)) }; Engine::COUNT];
 
 impl MeanAmount {
-    /// The chance of an event to be sampled: one in `stretch` on average, and the larger its amount the greater, so that a
-    /// large one is not lost, nor told many times as large as it was. At least half of what all have, for the sake of counts.
+    /// Returns the chance of an event to be sampled. The chance is one in `stretch` on average and grows with
+    /// the event's amount, so that a large event is neither lost nor reported as many times its size. It is
+    /// at least half of the mean chance, so that counts stay accurate.
     fn chance(&self, amount: f64, stretch: u32) -> f64 {
         let before = f64::from_bits(self.0.load(Ordering::Relaxed));
         let mean = if before > 0.0 { before + (amount - before) / 64.0 } else { amount };
-        // Threads may overwrite each other's: a mean of some of the events does as well.
+        // Threads may overwrite each other's mean: the mean of some of the events is good enough.
         self.0.store(mean.to_bits(), Ordering::Relaxed);
         let relative = if mean > 0.0 { amount / mean } else { 1.0 };
         ((0.5 + 0.5 * relative) / f64::from(stretch)).min(1.0)
     }
 }
 
-/// Whether an event is chosen that has this chance, told by a number that differs from event to event.
+/// Whether an event with this chance is chosen. `monotonic_ns` is the source of randomness: it differs from
+/// event to event.
 fn is_chosen(chance: f64, monotonic_ns: u64) -> bool {
-    // Splitmix64's finish (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014): neighbouring
-    // times must not be chosen alike.
+    // The finalizer of Splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
+    // 2014), so that neighbouring times get independent results.
     let mut mixed = monotonic_ns;
     mixed = (mixed ^ mixed.wrapping_shr(30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ mixed.wrapping_shr(27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -107,7 +112,7 @@ mod tests {
         for chance in [1.0, 0.5, 1.0 / 7.0, 1.0 / 64.0] {
             for step_ns in [1, 1_000, 100_003] {
                 let chosen = (0..100_000_u64).filter(|i| is_chosen(chance, i * step_ns)).count();
-                // Five deviations of the smallest number.
+                // Five standard deviations of the smallest count.
                 let ratio = chosen as f64 / (100_000.0 * chance);
                 assert!((ratio - 1.0).abs() < 0.13, "{chance} {step_ns}: {ratio}");
             }

@@ -1,4 +1,4 @@
-//! Which context a sample has: that of the thread whose frames are on the stack, and nobody else's.
+//! Chooses the context of a sample: that of the thread whose frames are on the stack, and no other thread's.
 
 use std::sync::atomic::Ordering;
 
@@ -8,18 +8,18 @@ use super::walk::Walk;
 use crate::core::context::{self, ContextBlock, ContextRecord};
 use crate::core::virtual_blocks::{virtual_block_of, virtual_entry_of};
 
-/// The thread that is interrupted.
+/// The interrupted thread.
 pub struct InterruptedThread<'a> {
-    /// The kernel's id.
+    /// The kernel's id of the thread.
     pub os_tid: i32,
-    /// Whether a virtual thread's frames are on the stack; `None` if that cannot be told.
+    /// Whether a virtual thread's frames are on the stack; `None` if that cannot be determined.
     pub carries_virtual_thread: Option<bool>,
-    /// The walk of its stack.
+    /// The walk of the thread's stack.
     pub walk: &'a Walk<'a, ProcessMemory>,
 }
 
 impl InterruptedThread<'_> {
-    /// What it is working for.
+    /// Returns the profiling context that the thread works for.
     pub fn context(&self) -> ContextRecord {
         let Some(block) = self.block() else { return ContextRecord::NONE };
         block.read().unwrap_or_else(|| {
@@ -28,8 +28,9 @@ impl InterruptedThread<'_> {
         })
     }
 
-    /// Whether it is one of those that have registered themselves to be sampled. Where it cannot tell whom it carries, it is
-    /// asked itself.
+    /// Whether the thread has registered itself to be sampled. If a virtual thread is mounted, its own
+    /// registration counts. If it cannot be determined whether one is mounted, the carrier's registration
+    /// counts.
     pub fn is_registered(&self) -> bool {
         match self.carries_virtual_thread {
             Some(true) => self
@@ -48,7 +49,7 @@ impl InterruptedThread<'_> {
             Some(false) => entry()?.own_block(),
             Some(true) => match self.walk.mounted_thread_id() {
                 Some(id) => virtual_block_of(id),
-                // The VM's events have the word, where there are any.
+                // If the VM's events of mounting are enabled, they determine the block.
                 None => entry()?.mounted_block(),
             },
             None => {

@@ -1,8 +1,9 @@
-//! Functions of the vDSO, the object that the kernel maps into each process (vdso(7); Documentation/ABI/stable/vdso).
+//! Functions of the vDSO, the object that the kernel maps into each process (vdso(7);
+//! Documentation/ABI/stable/vdso).
 
 use crate::core::memory::Memory;
 
-/// The fields of ELF's structures that are read here, by where they are in them (gABI, ELF64).
+/// Offsets of the ELF structures' fields that are read here (gABI, ELF64).
 mod at {
     pub(super) const PROGRAM_HEADERS: u64 = 32;
     pub(super) const PROGRAM_HEADER_SIZE: u64 = 54;
@@ -15,7 +16,7 @@ mod at {
 
 const SYMBOL_SIZE: u64 = 24;
 const DYNAMIC_ENTRY_SIZE: u64 = 16;
-/// More than any vDSO has: whatever the memory holds, the search ends.
+/// A limit above the numbers of any vDSO, so that each search ends whatever the memory holds.
 const MOST: u64 = 1024;
 
 const DT_NULL: u64 = 0;
@@ -24,7 +25,8 @@ const DT_STRTAB: u64 = 5;
 const DT_SYMTAB: u64 = 6;
 const DT_GNU_HASH: u64 = 0x6fff_fef5;
 
-/// The address of the function `name` of the vDSO whose image begins at `image`; `None` if there is none. Allocates nothing.
+/// Returns the address of the function `name` in the vDSO whose image begins at `image`; `None` if there is
+/// none. Allocates nothing.
 pub(super) fn function(memory: &impl Memory, image: u64, name: &[u8]) -> Option<u64> {
     let (bias, dynamic) = segments(memory, image)?;
     let [mut hash, mut gnu_hash, mut strings, mut symbols] = [None; 4];
@@ -42,7 +44,7 @@ pub(super) fn function(memory: &impl Memory, image: u64, name: &[u8]) -> Option<
     }
     let (strings, symbols) = (strings?, symbols?);
     let count = match (hash, gnu_hash) {
-        // The number of chains, which is that of symbols.
+        // The number of chains, which equals the number of symbols.
         (Some(hash), _) => u64::from(memory.load_u32(hash.wrapping_add(4))?),
         (None, Some(hash)) => count_by_gnu_hash(memory, hash)?,
         (None, None) => return None,
@@ -58,7 +60,7 @@ pub(super) fn function(memory: &impl Memory, image: u64, name: &[u8]) -> Option<
     None
 }
 
-/// The load bias, and the address of the dynamic section.
+/// Returns the load bias, and the address of the dynamic section.
 fn segments(memory: &impl Memory, image: u64) -> Option<(u64, u64)> {
     if memory.load_u32(image)? != u32::from_ne_bytes(*b"\x7fELF") {
         return None;
@@ -82,7 +84,8 @@ fn segments(memory: &impl Memory, image: u64) -> Option<(u64, u64)> {
     Some((bias?, dynamic?))
 }
 
-/// The number of symbols by the GNU hash table: one behind the last of the longest chain (binutils, "ld --hash-style").
+/// Returns the number of symbols by the GNU hash table: the index after the last symbol of the last chain
+/// (binutils, "ld --hash-style").
 fn count_by_gnu_hash(memory: &impl Memory, table: u64) -> Option<u64> {
     let word = |index: u64| memory.load_u32(table.wrapping_add(index.wrapping_mul(4))).map(u64::from);
     let (buckets, first, bloom_words) = (word(0)?, word(1)?, word(2)?);
@@ -95,7 +98,7 @@ fn count_by_gnu_hash(memory: &impl Memory, table: u64) -> Option<u64> {
         return Some(first);
     }
     for _ in 0..MOST {
-        // The chain's last has the lowest bit set.
+        // The last hash of a chain has the lowest bit set.
         let hash = bucket(buckets.wrapping_add(last).wrapping_sub(first))?;
         last = last.wrapping_add(1);
         if hash & 1 == 1 {
@@ -105,7 +108,7 @@ fn count_by_gnu_hash(memory: &impl Memory, table: u64) -> Option<u64> {
     None
 }
 
-/// Whether the text at `address`, ended by a zero, is `expected`.
+/// Whether the zero-terminated text at `address` is `expected`.
 fn is_text(memory: &impl Memory, address: u64, expected: &[u8]) -> bool {
     let mut at = address;
     for byte in expected {
@@ -140,7 +143,7 @@ mod tests {
         assert_eq!(function(&ProcessMemory, image + 8, super::super::clock::VDSO_FUNCTION), None);
     }
 
-    /// An image with a function, by one of the two hash tables.
+    /// Returns an image with one function, and one of the two hash tables.
     fn image(gnu: bool) -> RecordedMemory {
         const AT: u64 = 0x1000;
         let mut bytes = vec![0_u8; 0x400];
@@ -149,7 +152,7 @@ mod tests {
         put(32, &64_u64.to_ne_bytes());
         put(54, &56_u16.to_ne_bytes());
         put(56, &2_u16.to_ne_bytes());
-        // Loaded as it is in the file, at an address of its own.
+        // A segment that is loaded at its offset in the file but has another virtual address.
         put(64, &libc::PT_LOAD.to_ne_bytes());
         put(64 + 16, &0x7000_u64.to_ne_bytes());
         put(120, &libc::PT_DYNAMIC.to_ne_bytes());
@@ -162,13 +165,13 @@ mod tests {
             put(0x108 + 16 * index, &value.to_ne_bytes());
         }
         put(0x200, b"\0other\0wanted\0");
-        // Of three symbols one is not defined, and one is the function.
+        // One of the three symbols is undefined, and one is the function.
         put(0x240 + 24, &1_u32.to_ne_bytes());
         put(0x240 + 48, &7_u32.to_ne_bytes());
         put(0x240 + 48 + 6, &1_u16.to_ne_bytes());
         put(0x240 + 48 + 8, &0x7123_u64.to_ne_bytes());
         if gnu {
-            // One bucket, symbols from 1 on, one word of the filter; a chain of two.
+            // One bucket; symbols from index 1 on; a filter of one word; a chain of two symbols.
             for (index, word) in [1_u32, 1, 1, 0, 0, 0, 1, 2, 3].into_iter().enumerate() {
                 put(0x300 + 4 * index, &word.to_ne_bytes());
             }

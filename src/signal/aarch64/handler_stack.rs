@@ -1,12 +1,13 @@
-//! How the stack pointer is moved to another stack and back.
+//! Moves the stack pointer to another stack and back.
 
 use std::ffi::c_void;
 
-/// Calls `function(argument)` with the stack that ends below `top`, a multiple of 16. Debuggers can walk from that stack to the
-/// caller's.
+/// Calls `function(argument)` on the stack that ends below `top`, a multiple of 16. Debuggers can walk from
+/// that stack to the caller's.
 ///
 /// # Safety
-/// The stack is nobody else's until the call returns; `function` is an `extern "C" fn` that takes `argument`.
+/// No other code uses the stack until the call returns; `function` is an `extern "C" fn` that takes
+/// `argument`.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn call_on_stack(top: usize, function: *const c_void, argument: *mut c_void) {
     std::arch::naked_asm!(

@@ -1,5 +1,5 @@
-//! The loads of [`super`], for aarch64. What says whether a value was loaded is in x9, which `Registers::fail_load`
-//! clears.
+//! The loads of [`super`], for aarch64. Register x9 says whether a value was loaded; `Registers::fail_load`
+//! clears that register.
 
 fault_tolerant_load!("x9", load_u64, "ldr {value}, [{address}]");
 fault_tolerant_load!("x9", load_u32, "ldr {value:w}, [{address}]");

@@ -1,4 +1,4 @@
-//! Rings as the kernel writes them, and as nobody should.
+//! Rings as the kernel writes them, and malformed rings.
 
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ const SP: u64 = 0x7ffe_0000;
 const PC: u64 = 0x40_1000;
 const USER_MARK: u64 = (-512_i64).cast_unsigned();
 
-/// A sample of a thread that was at `pc`, with these entries of its call chain.
+/// Returns a sample of a thread that was at `pc`, with these entries of its call chain.
 fn sample(pc: u64, entries: &[u64]) -> Vec<u64> {
     let words = [&[entries.len() as u64][..], entries, &[REGISTERS_OF_64_BITS, SP, pc]].concat();
     record(SAMPLE, &words)
@@ -23,7 +23,7 @@ fn record(kind: u32, words: &[u64]) -> Vec<u64> {
     [&[u64::from(kind) | bytes << 48], words].concat()
 }
 
-/// A ring into which these words were written when `tail` bytes had been written and read before.
+/// Returns a ring into which these words were written after `tail` bytes had been written and read.
 fn ring(tail: u64, words: &[u64]) -> RecordedMemory {
     let mut data = vec![0_u64; PAGE as usize / 8];
     for (at, word) in (tail / 8..).zip(words) {
@@ -44,7 +44,7 @@ fn registers() -> Registers {
     registers
 }
 
-/// The addresses of the frames that are put down.
+/// Returns the addresses of the frames that are put into the sink.
 fn frames(memory: &RecordedMemory, random: u64) -> Vec<u64> {
     let empty = FrameRecord { value: 0, aux: 0, kind: FrameKind::Truncated, level: 0, reserved: 0 };
     let mut records = [empty; 200];
@@ -62,9 +62,9 @@ const CALLER: u64 = 0xffff_ffff_8100_2000;
 fn callers_are_looked_up_by_their_calls_and_marks_are_no_frames() {
     let memory = ring(0, &sample(PC, &[KERNEL_MARK, LEAF, CALLER, USER_MARK, 0x1234]));
     assert_eq!(frames(&memory, 0), [LEAF, CALLER - 1]);
-    // A thread that was not in the kernel: nothing is to be put down.
+    // A thread that was not in the kernel: no frame is put.
     assert!(frames(&ring(0, &sample(PC, &[])), 0).is_empty());
-    // A call that is made again.
+    // A system call that is restarted.
     let behind_call = PC + Registers::SYSTEM_CALL_BYTES;
     assert_eq!(frames(&ring(0, &sample(behind_call, &[KERNEL_MARK, LEAF])), 0), [LEAF]);
 }
@@ -100,7 +100,8 @@ fn of_several_stacks_each_is_chosen_and_none_of_elsewhere() {
     assert!(COUNTS.elsewhere.load(Ordering::Relaxed) > elsewhere);
 }
 
-/// No length is believed: of the record, of its chain, of what is unread; nor where it stands.
+/// No length is trusted: that of a record, of its chain, or of the unread part; nor is the position of the
+/// unread part.
 #[test]
 fn what_is_no_record_ends_the_ring() {
     let whole = sample(PC, &[KERNEL_MARK, LEAF]);
@@ -142,7 +143,7 @@ fn what_has_been_read_is_given_back() {
     let mut pages = vec![0_u64; 2 * PAGE as usize / 8];
     pages[DATA_HEAD as usize / 8] = 4711 * 8;
     let ring = RingPlace { address: pages.as_mut_ptr() as u64, page_bytes: PAGE };
-    // SAFETY: the pages are there, and nobody else's.
+    // SAFETY: the pages exist, and nothing else refers to them.
     unsafe { empty(ring) };
     assert_eq!(std::hint::black_box(&pages)[DATA_TAIL as usize / 8], 4711 * 8);
 }

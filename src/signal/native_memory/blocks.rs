@@ -1,32 +1,33 @@
 //! The blocks that were sampled and have not been freed, by their address.
 //!
-//! A hash table of fixed size: a block's bucket is one cache line, which freeing a block looks through, sampled or not.
-//! Nobody waits: a word is taken by a compare-and-swap, and a block whose bucket is full is not remembered, and counted.
+//! A hash table of fixed size. A block's bucket is one cache line, which is searched when a block is freed,
+//! sampled or not. No thread waits: a place is taken by a compare-and-swap. A block whose bucket is full is
+//! not remembered, but counted.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::core::byte_sampling::mix;
 
-/// Blocks in a bucket.
+/// The number of blocks in a bucket.
 const PLACES: usize = 8;
-/// A power of two.
+/// The number of buckets; a power of two.
 const BUCKETS: usize = 1 << 15;
 
-/// In place of a block's address: nobody has the place.
+/// Stored in place of a block's address: the place is free.
 const FREE: u64 = 0;
-/// Somebody is taking the place. No block is there.
+/// A thread is filling the place. No block has this address.
 const BUSY: u64 = 1;
 
 #[repr(align(64))]
 struct Bucket([AtomicU64; PLACES]);
 
-/// Blocks, each with its sample's number.
+/// A table of blocks, each with its sample's number.
 pub struct Blocks {
     addresses: [Bucket; BUCKETS],
     numbers: [[AtomicU32; PLACES]; BUCKETS],
 }
 
-/// Those of this process.
+/// The blocks of this process.
 pub static BLOCKS: Blocks = Blocks::new();
 
 impl Blocks {
@@ -39,13 +40,14 @@ impl Blocks {
 
     #[inline]
     fn bucket(&self, block: usize) -> Option<(&[AtomicU64; PLACES], &[AtomicU32; PLACES])> {
-        // Blocks lie at regular distances, which a mere product leaves in part: some buckets would have most of them.
+        // Blocks lie at regular distances. A multiplicative hash would preserve some of that regularity, and
+        // a few buckets would hold most blocks.
         let bucket = mix(block as u64) as usize & BUCKETS.wrapping_sub(1);
         Some((&self.addresses.get(bucket)?.0, self.numbers.get(bucket)?))
     }
 
-    /// Remembers a block that the allocator has just given out. `false` if there is no room. One that is remembered already
-    /// was freed in a way that nobody has seen, and is another now.
+    /// Remembers a block that the allocator has just returned. Returns `false` if there is no room. A block
+    /// that is already remembered was freed unobserved, and is a new block now.
     pub(super) fn insert(&self, block: usize, number: u32) -> bool {
         self.remove(block);
         let Some((addresses, numbers)) = self.bucket(block) else { return false };
@@ -59,7 +61,7 @@ impl Blocks {
         })
     }
 
-    /// Forgets a block; its sample's number, if it was remembered.
+    /// Forgets a block. Returns its sample's number, if the block was remembered.
     #[inline]
     pub(super) fn remove(&self, block: usize) -> Option<u32> {
         if block <= BUSY as usize {
@@ -75,7 +77,7 @@ impl Blocks {
         Some(number)
     }
 
-    /// Calls `visit` with the number of each block that is remembered. Ordinary zone.
+    /// Calls `visit` with the number of each remembered block. Ordinary zone.
     pub fn for_each(&self, mut visit: impl FnMut(u32)) {
         for (Bucket(addresses), numbers) in self.addresses.iter().zip(&self.numbers) {
             for (address, number) in addresses.iter().zip(numbers) {
@@ -86,7 +88,7 @@ impl Blocks {
         }
     }
 
-    /// Forgets all. Nobody inserts meanwhile.
+    /// Forgets all blocks. No thread inserts meanwhile.
     pub(super) fn clear(&self) {
         for address in self.addresses.iter().flat_map(|Bucket(addresses)| addresses) {
             address.store(FREE, Ordering::Relaxed);
@@ -99,9 +101,9 @@ impl Blocks {
 mod tests {
     use super::*;
 
-    /// Too large for a stack.
+    /// On the heap, since it is too large for a stack.
     fn blocks() -> Box<Blocks> {
-        // SAFETY: all of it are atomics of which 0 is a value: free places.
+        // SAFETY: every part is an atomic for which 0 is valid and means a free place.
         unsafe { Box::<Blocks>::new_zeroed().assume_init() }
     }
 
@@ -128,7 +130,8 @@ mod tests {
         assert!(remembered(&blocks).is_empty());
     }
 
-    /// Regression: a block whose frees are not seen, such as by the C library itself, came to fill its bucket.
+    /// Regression: blocks whose frees are not observed, such as by the C library itself, filled their bucket
+    /// over time.
     #[test]
     fn a_block_that_is_given_out_again_is_another() {
         let blocks = blocks();
@@ -151,7 +154,8 @@ mod tests {
         assert!(blocks.insert(alike[PLACES], 8));
     }
 
-    /// Regression: blocks of equal size came to few buckets, and 5 % of them found no room while most places were free.
+    /// Regression: blocks of equal size fell into few buckets, and 5 % of them found no room while most
+    /// places were free.
     #[test]
     fn blocks_at_regular_distances_find_room() {
         for stride in [32, 64, 1_008, 1_024, 4_096, 65_536] {

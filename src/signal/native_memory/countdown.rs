@@ -1,17 +1,18 @@
-//! Which allocations are sampled: those in which a point of the stream of allocated bytes lies.
+//! Chooses the allocations that are sampled: those that contain a point of the stream of allocated bytes.
 //!
-//! There are several streams, each with its own points, so that threads need not wait for each other's stores: a thread
-//! has the one that its thread pointer leads to. It does not matter to the sums who shares a stream with whom.
+//! There are several streams, each with its own points, so that threads rarely contend for one cache line. A
+//! thread uses the stream that its thread pointer selects. Which threads share a stream does not affect the
+//! sums.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::core::byte_sampling::{Random, distance};
 
-/// A power of two.
+/// The number of streams; a power of two.
 const STREAMS: usize = 64;
 const STREAM_BITS: u32 = STREAMS.trailing_zeros();
 
-/// The bytes that lie before the next point of a stream.
+/// The number of bytes before the next point of a stream.
 #[repr(align(64))]
 struct Stream(AtomicU64);
 
@@ -34,8 +35,8 @@ impl Countdown {
         }
     }
 
-    /// Whether a point lies in the next `bytes` bytes of the current thread's stream. What lies behind it is passed over with
-    /// it: distances have no memory.
+    /// Whether a point lies in the next `bytes` bytes of the current thread's stream. The bytes of the
+    /// allocation after the point are skipped too: distances between points have no memory.
     #[inline]
     pub(super) fn meets(&self, bytes: u64, interval: u64) -> bool {
         // SAFETY: pthread_self takes nothing, and reads a register.
@@ -46,7 +47,8 @@ impl Countdown {
         let Some(Stream(left)) = self.streams.get(place as usize) else { return false };
         let mut before = left.load(Ordering::Relaxed);
         loop {
-            // Of threads that allocate at the same time each takes its bytes, or the point, and never both.
+            // Of threads that allocate at the same time, each takes either its bytes or the point, and never
+            // both.
             let (after, is_met) = match before > bytes {
                 true => (before.wrapping_sub(bytes), false),
                 false => (distance(self.random.number(), interval), true),
@@ -73,7 +75,7 @@ mod tests {
             let allocations = 40_000_000 / size;
             let met = (0..allocations).filter(|_| countdown.meets(size, interval)).count();
             let [bytes, count] = estimate(size, interval).map(|each| each * met as f64);
-            // Of 2,000 samples at least: 2.2 % is one deviation.
+            // At least 2,000 samples: one standard deviation is 2.2 %.
             let expected = (allocations * size) as f64;
             assert!((bytes / expected - 1.0).abs() < 0.09, "{size}: {bytes} of {expected}");
             assert!((count / allocations as f64 - 1.0).abs() < 0.09, "{size}: {count} of {allocations}");
@@ -95,7 +97,7 @@ mod tests {
         });
         let [bytes, _] = estimate(16, interval);
         let ratio = bytes * met.load(Ordering::Relaxed) as f64 / (4.0 * 500_000.0 * 16.0);
-        // Of some 440,000 samples.
+        // Some 440,000 samples.
         assert!((ratio - 1.0).abs() < 0.01, "{ratio}");
     }
 }

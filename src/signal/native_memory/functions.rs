@@ -1,11 +1,11 @@
-//! The functions that are stood in for: their names, where they are, and what stands in for them.
+//! The functions that are replaced: their names, their addresses, and their stand-ins.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::stand_ins;
 
-/// A function of the C library's that gives out memory, or takes it back.
+/// A function of the C library that allocates or frees memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Function {
@@ -27,7 +27,7 @@ pub enum Function {
     Free,
     /// `mmap`.
     Mmap,
-    /// `mmap64`, by which programs with large files call `mmap`.
+    /// `mmap64`, the name by which programs built for large files call `mmap`.
     Mmap64,
     /// `munmap`.
     Munmap,
@@ -35,10 +35,10 @@ pub enum Function {
     Mremap,
 }
 
-/// As the stand-ins call them: the arguments that a function does not have are of no account to it.
+/// The type by which stand-ins call a function. A function ignores the arguments that it does not have.
 pub(super) type Native = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize) -> usize;
 
-/// Where the functions are; 0 for those that are not there.
+/// The addresses of the functions; 0 for a function that does not exist.
 static ADDRESSES: [AtomicUsize; Function::COUNT] = [const { AtomicUsize::new(0) }; Function::COUNT];
 
 impl Function {
@@ -61,7 +61,7 @@ impl Function {
         Self::Mremap,
     ];
 
-    /// What the dynamic linker calls it.
+    /// The symbol's name.
     pub const fn name(self) -> &'static CStr {
         match self {
             Self::Malloc => c"malloc",
@@ -79,34 +79,35 @@ impl Function {
         }
     }
 
-    /// Whether it only takes memory back: of no interest where nobody asks what was not freed.
+    /// Whether the function only frees memory. Such a function is of interest only if unfreed memory is
+    /// reported.
     pub const fn only_frees(self) -> bool {
         matches!(self, Self::Free | Self::Munmap)
     }
 
-    /// Whether it only gives memory out: what takes some back, too, does not.
+    /// Whether the function only allocates memory, and frees none.
     pub const fn only_allocates(self) -> bool {
         !matches!(self, Self::Free | Self::Munmap | Self::Realloc | Self::Reallocarray | Self::Mremap)
     }
 
-    /// The address of what stands in for it.
+    /// The address of the function's stand-in.
     pub fn stand_in(self) -> u64 {
         stand_ins::of(self) as u64
     }
 
-    /// Says where the function is, before anything is led to its stand-in.
+    /// Stores the address of the function, before any import is redirected to its stand-in.
     pub fn set_address(self, address: usize) {
         if let Some(place) = ADDRESSES.get(self as usize) {
             place.store(address, Ordering::Release);
         }
     }
 
-    /// The function. Nothing is led to the stand-in of one that is not there.
+    /// Returns the function. No import is redirected to the stand-in of a function that does not exist.
     #[inline]
     pub(super) fn native(self) -> Option<Native> {
         let address = ADDRESSES.get(self as usize)?.load(Ordering::Relaxed);
-        // SAFETY: null, or a function of the C library's by its name, which takes integers and pointers alone, six at most:
-        // those that it does not take are in registers that it does not read.
+        // SAFETY: null, or a function of the C library by its name. Such a function takes only integers and
+        // pointers, at most six of them; further arguments are in registers that the function does not read.
         unsafe { std::mem::transmute::<usize, Option<Native>>(address) }
     }
 }

@@ -1,27 +1,27 @@
 //! The mappings that were sampled and have not been unmapped, by their pages.
 //!
-//! Unmapping takes any range, parts of mappings and several of them: the whole table is looked through, which is short
-//! beside the system call. A mapping is one word, so that what happens to it happens at once.
+//! Unmapping takes any range: parts of mappings, or several mappings. So the whole table is searched, which
+//! takes little time compared to the system call. A mapping is one word, so that it changes atomically.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// The most mappings.
+/// The largest number of mappings.
 const PLACES: usize = 4096;
 
-/// A page here, whatever the kernel's is: mappings begin at multiples of it.
+/// The size of a page here, whatever the kernel's is: mappings begin at multiples of it.
 const PAGE_BITS: u32 = 12;
 /// A word is `first page << COUNT_BITS | pages`.
 const COUNT_BITS: u32 = 28;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
 const FREE: u64 = 0;
-/// Somebody is taking the place: no mapping is at page 0.
+/// A thread is filling the place. No mapping is at page 0.
 const BUSY: u64 = 1;
 
 struct Place {
     pages: AtomicU64,
     number: AtomicU32,
-    /// The pages that the mapping had when it was sampled.
+    /// The number of pages that the mapping had when it was sampled.
     sampled_pages: AtomicU32,
 }
 
@@ -31,17 +31,17 @@ impl Place {
     }
 }
 
-/// Mappings, each with its sample's number.
+/// A table of mappings, each with its sample's number.
 pub struct Mappings {
     places: [Place; PLACES],
-    /// No place from this one on has ever been taken.
+    /// The index from which on no place has ever been used.
     used: AtomicUsize,
 }
 
-/// Those of this process.
+/// The mappings of this process.
 pub static MAPPINGS: Mappings = Mappings::new();
 
-/// A mapping as it was.
+/// A mapping, before it was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mapping {
     pages: Pages,
@@ -57,7 +57,8 @@ struct Pages {
 }
 
 impl Pages {
-    /// The pages that bytes are in. Larger mappings than a tebibyte are taken for one of that size.
+    /// Returns the pages that contain the bytes. A mapping larger than a tebibyte is treated as one of that
+    /// size.
     fn of(address: usize, length: usize) -> Option<Self> {
         let first = address as u64 >> PAGE_BITS;
         let last = (address as u64).checked_add((length as u64).checked_sub(1)?)? >> PAGE_BITS;
@@ -78,7 +79,8 @@ impl Pages {
         self.end.wrapping_sub(self.first) & COUNT_MASK
     }
 
-    /// What is left of these pages without those; `None` if nothing is. Of a hole in the middle the size alone is right.
+    /// Returns the pages that remain when `gone` is unmapped; `None` if none remain. If a hole is made in the
+    /// middle, only the number of remaining pages is right.
     fn without(self, gone: Self) -> Option<Self> {
         let left = match (gone.first <= self.first, gone.end >= self.end) {
             (true, true) => return None,
@@ -95,7 +97,7 @@ impl Mappings {
         Self { places: [const { Place::new() }; PLACES], used: AtomicUsize::new(0) }
     }
 
-    /// Remembers a mapping that nobody else knows yet. `false` if there is no room.
+    /// Remembers a mapping that no other thread knows yet. Returns `false` if there is no room.
     pub(super) fn insert(&self, address: usize, length: usize, number: u32) -> bool {
         let Some(pages) = Pages::of(address, length) else { return false };
         self.put_back(&Mapping { pages, number, sampled_pages: pages.count() as u32 })
@@ -120,7 +122,8 @@ impl Mappings {
         self.places.iter().take(self.used.load(Ordering::Relaxed))
     }
 
-    /// Forgets what lies in the range, of which the kernel takes whole pages; one of the mappings that are gone altogether.
+    /// Removes the pages in the range, of which the kernel unmaps whole pages. Returns one of the mappings of
+    /// which nothing remains.
     pub(super) fn unmap(&self, address: usize, length: usize) -> Option<Mapping> {
         let gone = Pages::of(address, length)?;
         let mut removed = None;
@@ -147,7 +150,8 @@ impl Mappings {
         removed
     }
 
-    /// Calls `visit` with the number of each mapping that is remembered, and how much of it is left. Ordinary zone.
+    /// Calls `visit` for each remembered mapping with its number, and with the fraction of it that is still
+    /// mapped. Ordinary zone.
     pub fn for_each(&self, mut visit: impl FnMut(u32, f64)) {
         for place in self.in_use() {
             if let Some(pages) = Pages::from_word(place.pages.load(Ordering::Acquire)) {
@@ -157,7 +161,7 @@ impl Mappings {
         }
     }
 
-    /// Forgets all. Nobody inserts meanwhile.
+    /// Forgets all mappings. No thread inserts meanwhile.
     pub(super) fn clear(&self) {
         for place in self.in_use() {
             place.pages.store(FREE, Ordering::Relaxed);
@@ -181,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_mapping_is_there_as_far_as_it_was_not_unmapped() {
-        // What is unmapped, and how much is left.
+        // The range that is unmapped, and the fraction that remains.
         let cases = [
             (AT, 8 * PAGE, 0.0),
             (AT - PAGE, 100 * PAGE, 0.0),

@@ -1,22 +1,22 @@
-//! Samples native allocations: what stands in for `malloc` and its like in the objects of the process.
+//! Samples native allocations: replacements of `malloc` and similar functions for the objects of the process.
 //!
-//! `sampling::native_memory` leads the objects' imports to [`Function::stand_in`]s, and starts and stops the sampling. A
-//! stand-in calls the function that was there before, and then, if one of the points in the stream of allocated bytes
-//! (`core::byte_sampling`) lies in what has been allocated, has its thread take a sample of itself, from the caller on. The
-//! allocator holds no lock by then, and nothing here waits for one: whatever the caller holds, nobody can come to wait for
-//! what it waits for.
+//! `sampling::native_memory` redirects the objects' imports to [`Function::stand_in`]s, and starts and stops
+//! the sampling. A stand-in calls the original function. Then, if one of the points in the stream of
+//! allocated bytes (`core::byte_sampling`) lies in the allocation, its thread takes a sample of itself,
+//! beginning at the caller. At that time the allocator holds no lock, and no code here waits for a lock. So
+//! there is no deadlock, whatever locks the caller holds.
 //!
-//! Where what is not freed is to be told, the blocks and mappings that were sampled are remembered, until they are freed, by
-//! the number that their sample carries.
+//! For reports of memory that is not freed, sampled blocks and mappings are remembered until they are freed,
+//! by the number that their sample carries.
 //!
 //! | Module | Duty |
 //! |---|---|
-//! | `functions` | the functions, and what they lead to |
-//! | `stand_ins` | what each does |
-//! | `entry` (the architecture's) | how they are entered, and with whose frame |
-//! | `countdown` | which allocations are sampled |
-//! | `sampler` | the sample |
-//! | `blocks`, `mappings` | what was sampled and has not been freed |
+//! | `functions` | the replaced functions and their addresses |
+//! | `stand_ins` | the replacement of each function |
+//! | `entry` (the architecture's) | the entry of a stand-in, with the caller's frame |
+//! | `countdown` | chooses the allocations that are sampled |
+//! | `sampler` | takes the sample |
+//! | `blocks`, `mappings` | sampled memory that has not been freed |
 
 mod blocks;
 mod countdown;

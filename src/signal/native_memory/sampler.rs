@@ -1,4 +1,4 @@
-//! The sample of an allocation: taken by the thread that allocates, behind the call.
+//! Samples an allocation. The allocating thread takes the sample, after the call of the allocation function.
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -15,7 +15,7 @@ use crate::signal::stretch::thin;
 use crate::signal::thread_table::record_of_tid;
 use crate::signal::walk::Cursor;
 
-/// The frame record of a stand-in's entry: what the caller's registers were. Its stack begins behind it.
+/// The frame record of a stand-in's entry: the caller's registers. The caller's stack begins after it.
 #[repr(C)]
 pub(super) struct CallerFrame {
     fp: u64,
@@ -23,24 +23,25 @@ pub(super) struct CallerFrame {
 }
 
 counts! {
-    /// What the stand-ins count.
+    /// Counts of the stand-ins.
     NativeMemoryCounts {
-        /// Allocations that a point has met, but whose thread was in the middle of such a sample.
+        /// Allocations that a point has met, but whose thread was in the middle of another such sample.
         nested,
-        /// Sampled allocations that were not remembered: there was no room.
+        /// Sampled allocations that were not remembered, for lack of room.
         not_remembered,
     }
 }
 
-/// Takes the samples.
+/// The sampler of native allocations.
 pub struct Sampler {
-    /// 0: none are taken.
+    /// The mean distance of samples, in bytes; 0 while no samples are taken.
     interval_bytes: AtomicU64,
     countdown: Countdown,
     remembers: AtomicBool,
-    /// A function without arguments, that says whether the current thread is the profiler's own or of a forked child.
+    /// A function without arguments that says whether the current thread is the profiler's own or belongs to
+    /// a forked child.
     is_excluded: AtomicPtr<()>,
-    /// The threads that are taking a sample.
+    /// The number of threads that are taking a sample.
     inside: AtomicU32,
     /// The number of the last sample.
     number: AtomicU32,
@@ -56,7 +57,7 @@ pub static SAMPLER: Sampler = Sampler {
     number: AtomicU32::new(0),
 };
 
-/// What was allocated.
+/// An allocation, by its address.
 #[derive(Clone, Copy)]
 enum Allocated {
     Block(usize),
@@ -64,8 +65,9 @@ enum Allocated {
 }
 
 impl Sampler {
-    /// Begins: one in about `interval_bytes` bytes is sampled, and remembered until it is freed if `remembers` is set.
-    /// `is_excluded` is async-signal-safe, and says which threads are not sampled. Ordinary zone; none is begun.
+    /// Starts sampling: one in about `interval_bytes` bytes is sampled, and remembered until it is freed if
+    /// `remembers` is set. `is_excluded` is async-signal-safe, and says whether the current thread is not to
+    /// be sampled. Ordinary zone; no sampling is under way.
     pub fn start(&self, interval_bytes: u64, remembers: bool, is_excluded: fn() -> bool, seed: u64) {
         BLOCKS.clear();
         MAPPINGS.clear();
@@ -75,13 +77,14 @@ impl Sampler {
         self.interval_bytes.store(interval_bytes.max(1), Ordering::SeqCst);
     }
 
-    /// Begins no more samples. Some may be under way: [`Sampler::is_idle`]. What is remembered stays so.
+    /// Stops sampling. Samples that were begun may still be under way: [`Sampler::is_idle`]. Remembered
+    /// allocations stay remembered.
     pub fn stop(&self) {
         self.interval_bytes.store(0, Ordering::SeqCst);
         self.remembers.store(false, Ordering::SeqCst);
     }
 
-    /// Whether nobody is taking a sample.
+    /// Whether no thread is taking a sample.
     pub fn is_idle(&self) -> bool {
         self.inside.load(Ordering::SeqCst) == 0
     }
@@ -91,7 +94,7 @@ impl Sampler {
         self.remembers.load(Ordering::Relaxed)
     }
 
-    /// A block was allocated, unless it is null.
+    /// Handles the allocation of a block, unless its address is null.
     #[inline]
     pub(super) fn block_allocated(&self, block: usize, bytes: usize, caller: *const CallerFrame) {
         if block != 0 {
@@ -99,7 +102,7 @@ impl Sampler {
         }
     }
 
-    /// A mapping was made.
+    /// Handles the creation of a mapping.
     #[inline]
     pub(super) fn mapping_allocated(&self, mapping: usize, bytes: usize, caller: *const CallerFrame) {
         self.allocated(Allocated::Mapping(mapping), bytes, caller);
@@ -108,7 +111,7 @@ impl Sampler {
     #[inline]
     fn allocated(&self, allocated: Allocated, bytes: usize, caller: *const CallerFrame) {
         let interval = self.interval_bytes.load(Ordering::Relaxed);
-        // What has no bytes is an allocation all the same, and counts as one byte.
+        // An allocation of 0 bytes is an allocation all the same, and counts as one byte.
         let bytes = (bytes as u64).max(1);
         if interval != 0 && self.countdown.meets(bytes, interval) {
             self.sample(allocated, bytes, caller);
@@ -121,7 +124,8 @@ impl Sampler {
         self.inside.fetch_add(1, Ordering::SeqCst);
         let interval = self.interval_bytes.load(Ordering::SeqCst);
         if interval != 0 && !self.is_excluded() {
-            // The caller may look at it only where the function fails, but some set it before and look at it behind.
+            // The C standard lets callers read `errno` only after a failure, but some set it before the call
+            // and read it afterwards.
             let errno = errno();
             self.take(allocated, bytes, interval, caller);
             set_errno(errno);
@@ -131,7 +135,7 @@ impl Sampler {
 
     fn is_excluded(&self) -> bool {
         let function = self.is_excluded.load(Ordering::Relaxed);
-        // SAFETY: null, or of this type: `start` has stored it before the interval.
+        // SAFETY: null, or a function of this type, which `start` stores before it stores the interval.
         let function = unsafe { std::mem::transmute::<*mut (), Option<fn() -> bool>>(function) };
         function.is_none_or(|is_excluded| is_excluded())
     }
@@ -143,7 +147,7 @@ impl Sampler {
             unknown.os_tid.store(os_tid, Ordering::Relaxed);
             &unknown
         });
-        // Of what a sample calls, AsyncGetCallTrace alone could allocate.
+        // Of all functions that a sample calls, only AsyncGetCallTrace could allocate.
         if thread.is_sampling_memory.swap(true, Ordering::Relaxed) {
             return add(&COUNTS.nested, 1);
         }
@@ -152,14 +156,15 @@ impl Sampler {
             return;
         };
         let mask = FaultMask::open();
-        // Before the sample: whoever finds that in the buffer finds what it is of.
+        // Remembered before the sample is recorded, so that any thread that finds the sample in the buffer
+        // also finds its allocation.
         let number = if self.remembers() { self.remember(allocated, bytes) } else { 0 };
         let sample = Sample { values, number, ..Sample::of(Engine::NativeMemory) };
-        // SAFETY: the entry's frame record, which is there until the stand-in returns.
+        // SAFETY: the entry's frame record, which exists until the stand-in returns.
         let CallerFrame { fp, return_address } = unsafe { std::ptr::read(caller) };
         let sp = (caller as u64).wrapping_add(size_of::<CallerFrame>() as u64);
         let caller = Cursor { pc: return_address, sp, fp, interrupted: false };
-        // SAFETY: the current thread's record, and its frame.
+        // SAFETY: the record is the current thread's, and the frame is the one of its stand-in's caller.
         let is_recorded = unsafe { take_of_native_caller(&sample, thread, caller) };
         if number != 0 && !is_recorded {
             match allocated {
@@ -171,9 +176,9 @@ impl Sampler {
         thread.is_sampling_memory.store(false, Ordering::Relaxed);
     }
 
-    /// Remembers what was allocated by a number of its own; 0 if there is no room.
+    /// Remembers an allocation under a new number, and returns the number; 0 if there is no room.
     fn remember(&self, allocated: Allocated, bytes: u64) -> u32 {
-        // 0 is none.
+        // The number 0 means "none".
         let number = self.number.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1);
         let is_remembered = match allocated {
             Allocated::Block(block) => BLOCKS.insert(block, number),
@@ -188,17 +193,17 @@ impl Sampler {
 }
 
 fn errno() -> i32 {
-    // SAFETY: the thread's own.
+    // SAFETY: the C library's location of this thread's `errno`, always valid.
     unsafe { *libc::__errno_location() }
 }
 
 fn set_errno(errno: i32) {
-    // SAFETY: the thread's own.
+    // SAFETY: the C library's location of this thread's `errno`, always valid.
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// Lets the faults of our loads come through: blocked, they would end the process, and threads allocate with all signals
-/// blocked too.
+/// Unblocks the signals of faults in our loads. Blocked, they would end the process, and threads may allocate
+/// with all signals blocked.
 struct FaultMask {
     before: libc::sigset_t,
 }
@@ -207,7 +212,8 @@ const FAULTS: [libc::c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
 impl FaultMask {
     fn open() -> Self {
-        // SAFETY: a set of signals is a plain structure, for which zeros are a value; the calls fill the two.
+        // SAFETY: a signal set is a plain structure for which all zeroes is valid; the calls initialise both
+        // sets.
         unsafe {
             let mut faults: libc::sigset_t = std::mem::zeroed();
             let mut before: libc::sigset_t = std::mem::zeroed();
@@ -220,7 +226,7 @@ impl FaultMask {
         }
     }
 
-    /// Puts the mask back, if it was another.
+    /// Restores the mask, if it has been changed.
     fn close(&self) {
         // SAFETY: the set is initialised.
         unsafe {

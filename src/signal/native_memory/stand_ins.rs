@@ -1,6 +1,7 @@
-//! What stands in for each function: it is called, and what it has given out or taken back is noted.
+//! The stand-in of each function. It calls the function, and records the memory that was allocated or freed.
 //!
-//! What is taken back is forgotten *before* the call: behind it another thread may have been given the same block.
+//! Memory that is freed is forgotten *before* the call: after the call another thread may already own the
+//! same block.
 
 use super::blocks::BLOCKS;
 use super::entry::entry;
@@ -21,7 +22,7 @@ entry!(mmap64 => on_mmap64);
 entry!(munmap => on_munmap);
 entry!(mremap => on_mremap);
 
-/// What stands in for a function.
+/// Returns the stand-in of a function.
 pub(super) fn of(function: Function) -> *const () {
     let entry: extern "C" fn() = match function {
         Function::Malloc => malloc,
@@ -45,13 +46,13 @@ pub(super) fn of(function: Function) -> *const () {
 fn call(function: Function, [a, b, c, d, e, f]: [usize; 6]) -> usize {
     let native: Option<Native> = function.native();
     match native {
-        // SAFETY: the caller's own call, argument by argument.
+        // SAFETY: the caller's own call, with the caller's arguments.
         Some(native) => unsafe { native(a, b, c, d, e, f) },
         None => 0,
     }
 }
 
-/// Defines a stand-in as its entry calls it: six arguments, of which the function's own come first.
+/// Defines a stand-in as its entry calls it: six arguments, of which the function's own are the first ones.
 macro_rules! stand_in {
     ($name:ident($arguments:ident, $caller:ident) $body:block) => {
         extern "C" fn $name(
@@ -93,7 +94,7 @@ stand_in!(on_reallocarray(arguments, caller) {
     reallocated(Function::Reallocarray, arguments, count.saturating_mul(size), caller)
 });
 
-/// A block is given for another: one freed, one allocated.
+/// Replaces one block by another: the old block is freed, the new one allocated.
 #[inline]
 fn reallocated(function: Function, arguments: [usize; 6], size: usize, caller: *const CallerFrame) -> usize {
     let [old, ..] = arguments;
@@ -103,7 +104,7 @@ fn reallocated(function: Function, arguments: [usize; 6], size: usize, caller: *
         && size != 0
         && let Some(number) = remembered
     {
-        // The old one is as it was.
+        // The call failed, so the old block is still allocated.
         BLOCKS.insert(old, number);
     }
     SAMPLER.block_allocated(block, size, caller);
@@ -113,9 +114,9 @@ fn reallocated(function: Function, arguments: [usize; 6], size: usize, caller: *
 stand_in!(on_posix_memalign(arguments, caller) {
     let [place, _, size, ..] = arguments;
     let result = call(Function::PosixMemalign, arguments);
-    // An `int`: the register's upper half means nothing.
+    // The result is an `int`: the register's upper half is undefined.
     if result as i32 == 0 && place != 0 {
-        // SAFETY: the function has just stored a pointer there.
+        // SAFETY: the function succeeded, and has stored a pointer there.
         let block = unsafe { *(place as *const usize) };
         SAMPLER.block_allocated(block, size, caller);
     }
@@ -155,7 +156,8 @@ stand_in!(on_mmap64(arguments, caller) {
 /// `MAP_FAILED`.
 const FAILED: usize = usize::MAX;
 
-/// Memory is what is anonymous and can be used: a file's pages are the file's, and what is reserved alone is none yet.
+/// Maps memory. Only anonymous and accessible mappings are sampled: a file's pages belong to the file, and
+/// memory that is only reserved is not used yet.
 #[inline]
 fn mapped(function: Function, arguments: [usize; 6], caller: *const CallerFrame) -> usize {
     let [address, length, protection, flags, ..] = arguments;
@@ -185,7 +187,7 @@ stand_in!(on_mremap(arguments, caller) {
     if mapping != FAILED {
         SAMPLER.mapping_allocated(mapping, length, caller);
     } else if let Some(mapping) = remembered {
-        // It is as it was.
+        // The call failed, so the old mapping still exists.
         MAPPINGS.put_back(&mapping);
     }
     mapping

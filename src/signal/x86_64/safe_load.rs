@@ -1,5 +1,5 @@
-//! The loads of [`super`], for x86_64. What says whether a value was loaded is in rdx, which `Registers::fail_load`
-//! clears.
+//! The loads of [`super`], for x86_64. Register rdx says whether a value was loaded; `Registers::fail_load`
+//! clears that register.
 
 fault_tolerant_load!("rdx", load_u64, "mov {value}, qword ptr [{address}]");
 fault_tolerant_load!("rdx", load_u32, "mov {value:e}, dword ptr [{address}]");

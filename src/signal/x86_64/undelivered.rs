@@ -2,23 +2,24 @@
 
 use std::ptr;
 
-/// `X86_TRAP_GP` (arch/x86/include/asm/trapnr.h): an access to an address that cannot be raises a SIGSEGV of the same code. The
-/// number of the last trap is in every frame.
+/// `X86_TRAP_GP` (arch/x86/include/asm/trapnr.h): an access to a non-canonical address raises a SIGSEGV with
+/// the same code. Every signal frame holds the number of the thread's last trap.
 const GENERAL_PROTECTION: i64 = 13;
 
-/// Where the size of the registers' area is in it (arch/x86/include/uapi/asm/sigcontext.h, `_fpx_sw_bytes`, which are the
-/// last 48 of 512 bytes: a mark, then the size).
+/// The offset of `_fpx_sw_bytes` in the area of floating-point registers
+/// (arch/x86/include/uapi/asm/sigcontext.h). The structure is the last 48 of the area's first 512 bytes and
+/// begins with a mark, then the size of the whole area.
 const MARK_OFFSET: usize = 464;
 const MARK: u32 = 0x4650_5853;
-/// The area without the registers of later processors.
+/// The size, in bytes, of the area without the registers of later processors.
 const LEGACY_BYTES: usize = 512;
 
-/// Bytes that the alignment of area and frame may take.
+/// The bytes that the alignment of area and frame may take.
 const ALIGNMENT_BYTES: usize = 64 + 16;
-/// Below the stack pointer, where the interrupted function may have data.
+/// The bytes below the stack pointer where the interrupted function may have data.
 const RED_ZONE_BYTES: usize = 128;
 
-/// Whether the thread has an alternate stack on which such a frame as this one would not fit.
+/// Whether the thread has an alternate stack on which a frame as large as this one would not fit.
 pub(super) fn has_no_room_for_frame(context: &libc::ucontext_t) -> bool {
     let stack = &context.uc_stack;
     if stack.ss_flags & libc::SS_DISABLE != 0 || stack.ss_size == 0 {
@@ -33,13 +34,14 @@ pub(super) fn has_no_room_for_frame(context: &libc::ucontext_t) -> bool {
     room < frame_bytes(context).wrapping_add(ALIGNMENT_BYTES)
 }
 
-/// The size of the frame that `context` is in: from the return address below it to the end of the registers' area.
+/// Returns the size of the frame that contains `context`: from the return address below it to the end of the
+/// registers' area.
 fn frame_bytes(context: &libc::ucontext_t) -> usize {
     let area = context.uc_mcontext.fpregs;
     if area.is_null() {
         return size_of::<libc::ucontext_t>();
     }
-    // SAFETY: the kernel has put the area there, whose first 512 bytes are always the same.
+    // SAFETY: the kernel has written the area, whose first 512 bytes always have this layout.
     let (mark, bytes) = unsafe {
         let mark = area.byte_add(MARK_OFFSET).cast::<u32>();
         (mark.read_unaligned(), mark.add(1).read_unaligned())

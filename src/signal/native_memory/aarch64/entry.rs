@@ -1,7 +1,7 @@
-//! How a stand-in is entered: with the arguments of the function, and where its caller's frame is.
+//! The entry of a stand-in, which passes on the function's arguments and the place of its caller's frame.
 
-/// Defines the function `$name`, which calls `$stand_in` with its own arguments, six at most, and a pointer to the saved frame
-/// pointer and the return address, the frame record of AAPCS64.
+/// Defines the function `$name`. It calls `$stand_in` with its own arguments, six at most, and a pointer to
+/// the saved frame pointer and the return address, the frame record of AAPCS64.
 macro_rules! entry {
     ($name:ident => $stand_in:path) => {
         #[unsafe(naked)]

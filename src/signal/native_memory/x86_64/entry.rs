@@ -1,8 +1,8 @@
-//! How a stand-in is entered: with the arguments of the function, and where its caller's frame is.
+//! The entry of a stand-in, which passes on the function's arguments and the place of its caller's frame.
 
-/// Defines the function `$name`, which calls `$stand_in` with its own arguments, six at most, and a pointer to the saved frame
-/// pointer and the return address. The seventh argument is on the stack (System V psABI for x86_64, 3.2.3), which is
-/// aligned to 16 bytes at the call.
+/// Defines the function `$name`. It calls `$stand_in` with its own arguments, six at most, and a pointer to
+/// the saved frame pointer and the return address. That seventh argument is on the stack (System V psABI for
+/// x86_64, 3.2.3). The stack is aligned to 16 bytes at the call.
 macro_rules! entry {
     ($name:ident => $stand_in:path) => {
         #[unsafe(naked)]
