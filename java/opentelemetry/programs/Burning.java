@@ -2,13 +2,18 @@ package programs;
 
 import io.opentelemetry.api.trace.Span;
 
-/** Methods that burn CPU time, by which a sample is known, and what their samples must say. */
+/**
+ * Methods that burn CPU time and by which samples are identified, and the expected labels of their samples.
+ */
 final class Burning {
     private static volatile long sink;
 
     private Burning() {}
 
-    /** Says that samples in {@code method} have this span's link, and this endpoint: {@code METHOD TRACE_ID SPAN_ID ENDPOINT}. */
+    /**
+     * Prints that samples in {@code method} have this span's link and this endpoint: {@code METHOD TRACE_ID
+     * SPAN_ID ENDPOINT}.
+     */
     static void announce(String method, Span span, String endpoint) {
         String ids = span.getSpanContext().getTraceId() + " " + span.getSpanContext().getSpanId();
         System.out.println(method + " " + ids + " " + endpoint);

@@ -9,7 +9,10 @@ import io.otlpprof.ContextSetter;
 import io.otlpprof.Otlpprof;
 import java.util.List;
 
-/** Burns CPU time in a span that comes from elsewhere, with OpenTelemetry's API and no SDK, and an endpoint of its own. */
+/**
+ * Burns CPU time in a span from another process, with OpenTelemetry's API, without an SDK, and with its own
+ * endpoint.
+ */
 public final class OpenTelemetryApi {
     private OpenTelemetryApi() {}
 

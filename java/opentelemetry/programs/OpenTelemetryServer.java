@@ -15,7 +15,9 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
-/** A server of HTTP, its requests, and some of its work on other threads; made for OpenTelemetry's Java agent. */
+/**
+ * An HTTP server, requests to it, and some of its work on other threads. Made for OpenTelemetry's Java agent.
+ */
 public final class OpenTelemetryServer {
     private static final ExecutorService ELSEWHERE = Executors.newFixedThreadPool(2);
 

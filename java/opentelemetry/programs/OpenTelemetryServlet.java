@@ -19,7 +19,10 @@ import org.eclipse.jetty.server.Server;
 import org.eclipse.jetty.servlet.ServletContextHandler;
 import org.eclipse.jetty.servlet.ServletHolder;
 
-/** A server of servlets (Jetty), its requests, and some of its work on other threads; made for OpenTelemetry's Java agent. */
+/**
+ * A server of servlets (Jetty), requests to it, and some of its work on other threads. Made for
+ * OpenTelemetry's Java agent.
+ */
 public final class OpenTelemetryServlet {
     private static final ExecutorService ELSEWHERE = Executors.newFixedThreadPool(2);
 
@@ -45,7 +48,7 @@ public final class OpenTelemetryServlet {
         ELSEWHERE.shutdown();
     }
 
-    /** Works on the request's thread, and on another. */
+    /** Works on the request's thread and on another thread. */
     private static final class Orders extends HttpServlet {
         private static final long serialVersionUID = 1;
 

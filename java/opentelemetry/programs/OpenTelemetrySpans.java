@@ -14,16 +14,16 @@ import io.otlpprof.opentelemetry.LocalRootProcessor;
 import java.lang.reflect.Method;
 
 /**
- * Burns CPU time in a server's span, in its child, on a virtual thread, in another server's span of the same trace, in a
- * client's that nobody asked for, in a server's whose route is found late, in one that has ended, and outside of spans:
- * {@code OpenTelemetrySpans AUTOCONFIGURED}.
+ * Burns CPU time in several spans and outside of spans: {@code OpenTelemetrySpans AUTOCONFIGURED}. The spans
+ * are a server's span, its child, a span on a virtual thread, another server's span of the same trace, a
+ * client's span that no request caused, a server's span whose route is found late, and a span that has ended.
  */
 public final class OpenTelemetrySpans {
     private static final Method START_VIRTUAL = startVirtual();
 
     private OpenTelemetrySpans() {}
 
-    /** Null before 21. */
+    /** Returns null before JDK 21. */
     private static Method startVirtual() {
         try {
             return Thread.class.getMethod("startVirtualThread", Runnable.class);
@@ -58,7 +58,7 @@ public final class OpenTelemetrySpans {
         for (int i = 0; i < 1000; i++) {
             tracer.spanBuilder("other").setParent(Context.root().with(outer)).startSpan().end();
         }
-        // The same span, as what has its ids alone makes it current, and what is started there.
+        // The same span, made current by code that has only the span's ids, and a child that starts there.
         Context wrapped = Context.root().with(Span.wrap(outer.getSpanContext()));
         Span ofWrapped = tracer.spanBuilder("child").setParent(wrapped).startSpan();
         Burning.announce("wrapped", outer, "GET /orders/{id}");
@@ -107,7 +107,7 @@ public final class OpenTelemetrySpans {
         }
     }
 
-    /** The scope that is open keeps its endpoint, those that are opened later have the route's. */
+    /** An open scope keeps its endpoint. Scopes that are opened later have the route's endpoint. */
     private static void routeLate(Tracer tracer, String by) {
         Span server = tracer.spanBuilder("GET").setSpanKind(SpanKind.SERVER).setNoParent().startSpan();
         server.setAttribute("http.request.method", "GET");
@@ -132,7 +132,7 @@ public final class OpenTelemetrySpans {
         server.end();
     }
 
-    /** As a span comes in from another process. */
+    /** A context as from a span of another process. */
     private static Context from(Span span) {
         SpanContext ids = span.getSpanContext();
         SpanContext remote = SpanContext.createFromRemoteParent(

@@ -6,7 +6,7 @@ import io.opentelemetry.context.Scope;
 import io.otlpprof.opentelemetry.LocalRootProcessor;
 import io.otlpprof.opentelemetry.ProfiledContextStorage;
 
-/** Whether the module asks to be told of spans, and whether it adds to scopes: prints both. */
+/** Prints whether the module asks to be notified of spans, and whether it adds to scopes. */
 public final class OpenTelemetryWithoutAgent {
     private OpenTelemetryWithoutAgent() {}
 

@@ -9,9 +9,10 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * Runs another program between a start and a stop of the agent, and prints what CPU time the process used meanwhile, the
- * agent's own threads excluded, which are not sampled: {@code Accounted LIBRARY OPTIONS PROGRAM [ARGUMENT...]}. What the
- * VM's start takes, and the agent's, is on neither side.
+ * Runs another program between a start and a stop of the agent, and prints the CPU time that the process used
+ * meanwhile: {@code Accounted LIBRARY OPTIONS PROGRAM [ARGUMENT...]}. The CPU time of the agent's own threads
+ * is excluded, since they are not sampled. The time that the VM and the agent need to start is neither
+ * printed nor sampled.
  */
 public final class Accounted {
     private Accounted() {}
@@ -20,7 +21,7 @@ public final class Accounted {
         String library = args[0];
         String[] rest = Stream.of(args).skip(3).toArray(String[]::new);
         var program = Class.forName("programs." + args[2]).getMethod("main", String[].class);
-        // Loads the library.
+        // The first call loads the library, which must not count.
         usedNanos();
         drive(library, "start," + args[1]);
         long before = usedNanos();
@@ -37,7 +38,7 @@ public final class Accounted {
         }
     }
 
-    /** The process's CPU time, less that of the agent's threads. */
+    /** The process's CPU time without that of the agent's threads. */
     private static long usedNanos() {
         try (Stream<Path> tasks = Files.list(Path.of("/proc/self/task"))) {
             long agents = 0;
@@ -50,7 +51,10 @@ public final class Accounted {
         }
     }
 
-    /** The CPU time of a thread of the agent's (proc(5): comm; the kernel's sched-stats: schedstat), 0 of another. */
+    /**
+     * The CPU time of a thread of the agent (proc(5): comm; the kernel's sched-stats: schedstat). 0 for any
+     * other thread.
+     */
     private static long agentsNanos(Path task) throws IOException {
         try {
             List<String> name = Files.readAllLines(task.resolve("comm"));
@@ -62,7 +66,7 @@ public final class Accounted {
             if (Files.exists(task)) {
                 throw e;
             }
-            // It has ended.
+            // The thread has ended.
             return 0;
         }
     }

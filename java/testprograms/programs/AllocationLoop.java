@@ -1,6 +1,6 @@
 package programs;
 
-/** Allocates arrays of a kilobyte: {@code AllocationLoop SECONDS}. Prints how many. */
+/** Allocates arrays of a kilobyte: {@code AllocationLoop SECONDS}. Prints their number. */
 public final class AllocationLoop {
     private static volatile Object sink;
 

@@ -1,11 +1,12 @@
 package programs;
 
 /**
- * Allocates known numbers of objects of known sizes at known places, and prints what: {@code Allocations [virtual]}. Each
- * line is {@code METHOD CLASS BYTES OBJECTS}. With an argument all of it is done by a virtual thread.
+ * Allocates known numbers of objects of known sizes at known places, and prints them: {@code Allocations
+ * [virtual]}. Each line is {@code METHOD CLASS BYTES OBJECTS}. With an argument, a virtual thread does all
+ * the work.
  *
- * <p>Sizes are those of a 64-bit HotSpot with compressed class pointers and headers that are not compact: an object's header
- * is 12 bytes, an array's 16, and all sizes are multiples of 8.
+ * <p>The sizes are those of a 64-bit HotSpot with compressed class pointers and without compact headers: an
+ * object's header has 12 bytes, an array's 16, and all sizes are multiples of 8.
  */
 public final class Allocations {
     private Allocations() {}
@@ -16,7 +17,7 @@ public final class Allocations {
         long b;
     }
 
-    /** What is stored here is not optimised away. */
+    /** Objects stored here cannot be optimised away. */
     private static volatile Object sink;
 
     public static void main(String[] args) throws Exception {
@@ -24,7 +25,7 @@ public final class Allocations {
     }
 
     private static void all() {
-        // Mixed, so that what one site allocates comes before and behind what each other does.
+        // The sites take turns, so that each allocates before and after every other.
         int rounds = 20;
         for (int round = 0; round < rounds; round++) {
             small(100_000);

@@ -1,8 +1,8 @@
 package programs;
 
 /**
- * Native code whose caller cannot be found: {@code BrokenStacks SECONDS}. Below Java methods, and on threads that the
- * JVM knows nothing of, in turn, until the process has used so much CPU time.
+ * Runs native code whose caller cannot be found, in turn below Java methods and on threads that the JVM does
+ * not know, until the process has used the given CPU time: {@code BrokenStacks SECONDS}.
  */
 public final class BrokenStacks {
     private static final long ROUNDS = 10_000_000;

@@ -3,8 +3,8 @@ package programs;
 import java.io.IOException;
 
 /**
- * Burns for a while, then runs a shell command, whose output is its own, and burns while that runs:
- * {@code ChildProcess SECONDS COMMAND}. Ends with the command's exit code.
+ * Burns for a while, then runs a shell command, and burns until that has ended: {@code ChildProcess SECONDS
+ * COMMAND}. The command's output becomes the program's. Ends with the command's exit code.
  */
 public final class ChildProcess {
     private ChildProcess() {}

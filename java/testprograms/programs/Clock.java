@@ -1,10 +1,10 @@
 package programs;
 
-/** How long a program still runs: the whole seconds (or fractions) that its first argument gives. */
+/** Limits a program's time to the number of seconds (with or without a fraction) in its first argument. */
 final class Clock {
     private final long endNanos;
 
-    /** Starts now; {@code defaultSeconds} where the argument is missing. */
+    /** Starts now. {@code defaultSeconds} is used if the argument is missing. */
     Clock(String[] args, double defaultSeconds) {
         double seconds = args.length > 0 ? Double.parseDouble(args[0]) : defaultSeconds;
         endNanos = System.nanoTime() + (long) (seconds * 1e9);

@@ -1,6 +1,6 @@
 package programs;
 
-/** Reads the clock all the time, which is in the vDSO: {@code ClockReader [SECONDS]}. */
+/** Reads the clock all the time, by the function in the vDSO: {@code ClockReader [SECONDS]}. */
 public final class ClockReader {
     private ClockReader() {}
 

@@ -1,6 +1,6 @@
 package programs;
 
-/** Makes strings of Latin-1 text out of UTF-16: {@code CompressedStrings TIMES}. */
+/** Makes strings of Latin-1 text from UTF-16: {@code CompressedStrings TIMES}. */
 public final class CompressedStrings {
     private CompressedStrings() {}
 

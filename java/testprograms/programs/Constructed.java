@@ -1,6 +1,8 @@
 package programs;
 
-/** A class with a constructor that calls its superclass's, and two that call others of its own. */
+/**
+ * A class with a constructor that calls its superclass's, and two that call other constructors of the class.
+ */
 public class Constructed extends RuntimeException {
     private static final long serialVersionUID = 1;
 

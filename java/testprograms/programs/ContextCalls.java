@@ -23,8 +23,8 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.IntConsumer;
 
 /**
- * What each call of the API gives, right and wrong: {@code ContextCalls WITH_AGENT [overflows]}. Says {@code done} when all was as it
- * is documented.
+ * Checks the result of each call of the API, with right and wrong arguments: {@code ContextCalls WITH_AGENT
+ * [overflows]}. Prints {@code done} if all results are as documented.
  */
 public final class ContextCalls {
     static final String TRACE = "0af7651916cd43dd8448eb211c80319c";
@@ -65,7 +65,7 @@ public final class ContextCalls {
         System.out.println("done");
     }
 
-    /** What is called without the agent, with arguments that are right and wrong. */
+    /** Calls the API without the agent, with right and wrong arguments. */
     private static void nothingHappens(Otlpprof profiler) {
         expect(false, profiler.start("cpu=1ms") || profiler.start("no such option"));
         expect(false, profiler.stop() || profiler.flush());
@@ -89,7 +89,7 @@ public final class ContextCalls {
         expectThrown(NullPointerException.class, "task", () -> profiler.recordQueueTime(1, 2, null, type, null, 0, null));
     }
 
-    /** However often it is asked for, an agent that is missing is looked for once a second. */
+    /** However often the program asks for the agent, a missing agent is looked for only once a second. */
     private static void looksAreSeldom() {
         Properties own = System.getProperties();
         AtomicInteger looks = new AtomicInteger();
@@ -139,7 +139,7 @@ public final class ContextCalls {
                     IllegalArgumentException.class,
                     "1 to 255 bytes",
                     () -> new ContextSetter(profiler, List.of("n".repeat(256))));
-            // Two more make nine slots, and no tenth is left, whoever asks.
+            // Two more names fill all nine slots. No other setter gets a tenth.
             ContextSetter last = new ContextSetter(profiler, List.of("name7", "name8"));
             expect(true, last.setAttribute("name8", "x"));
             last.clear();
@@ -147,7 +147,7 @@ public final class ContextCalls {
                     IllegalArgumentException.class,
                     "rest_endpoint, tenant, name2",
                     () -> new ContextSetter(profiler, List.of("name9")));
-            // Whatever characters users have in their names.
+            // Names may contain any characters.
             expectThrown(
                     IllegalArgumentException.class,
                     "name\ud834\udd1e",
@@ -187,7 +187,7 @@ public final class ContextCalls {
         everyCharacter(setter, withAgent);
         aChildKeepsTheFlags(setter, withAgent);
         withAnAttribute(setter, withAgent);
-        // In two parts, of which the trace comes first.
+        // The span is set in two parts, the trace first.
         expect(withAgent, setter.setAttribute("traceid", TRACE));
         expect(false, hasSpan(setter));
         expect(withAgent, setter.setAttribute("spanid", SPAN));
@@ -207,7 +207,10 @@ public final class ContextCalls {
         setter.clear();
     }
 
-    /** Ids that are set as attributes are no values: as those they would fill the dictionary, which reclaims what it can then. */
+    /**
+     * Ids that are set as attributes are not stored as values. As values they would fill the
+     * dictionary, which would then have to reclaim some.
+     */
     private static void idsTakeNoRoom(ContextSetter setter, boolean withAgent) {
         for (long i = 0; i < 70_000; i++) {
             String digits = Long.toHexString(i | 1L << 60);
@@ -216,7 +219,10 @@ public final class ContextCalls {
         setter.clear();
     }
 
-    /** Another span of the same trace is sampled as that is; one of another trace is not known to be. */
+    /**
+     * Another span of the same trace keeps the sampled flag. For a span of another trace the flag is not
+     * known.
+     */
     private static void aChildKeepsTheFlags(ContextSetter setter, boolean withAgent) throws Exception {
         setter.setTraceContext(TRACE, SPAN, 1);
         setter.setAttribute("spanid", SPAN.replace('7', '8'));
@@ -229,7 +235,7 @@ public final class ContextCalls {
         setter.clear();
     }
 
-    /** A span and an attribute by one call are what they are by two. */
+    /** A span and an attribute set by one call have the same effect as if set by two. */
     private static void withAnAttribute(ContextSetter setter, boolean withAgent) throws Exception {
         expect(withAgent, setter.setTraceContext(1, 2, 3, 1, 3, "both") && hasSpan(setter));
         String both = setter.copy().toString();
@@ -267,7 +273,7 @@ public final class ContextCalls {
         return flags.getInt(setter.copy());
     }
 
-    /** Every character at every place of an id is a digit, or is refused. */
+    /** Every character at every place of an id is either accepted as a digit or refused. */
     private static void everyCharacter(ContextSetter setter, boolean withAgent) {
         for (int place = 0; place < 16; place++) {
             for (int character = 0; character < 0x300; character++) {
@@ -283,8 +289,9 @@ public final class ContextCalls {
     }
 
     /**
-     * What has been set before is set again without an object made, by whatever way, and so without a call into native code:
-     * whoever asks the dictionary makes one of its answer.
+     * A value that was set before is set again without allocating an object, by each kind of call. So the
+     * call does not enter native code either, since a look-up in the dictionary makes an object of its
+     * answer.
      */
     private static void allocatesNothing(ContextSetter setter) {
         String[] values = new String[8];
@@ -314,7 +321,7 @@ public final class ContextCalls {
     private static void expectNothingAllocated(String what, IntConsumer call) {
         repeat(call, 20_000);
         long allocated = allocated(call);
-        // The VM may make an object or two while it compiles what is called.
+        // The VM may allocate an object or two while it compiles the called methods.
         for (int i = 0; i < 4 && allocated != 0; i++) {
             allocated = allocated(call);
         }
@@ -323,7 +330,7 @@ public final class ContextCalls {
         }
     }
 
-    /** The bytes of Java objects that a million calls make. */
+    /** The bytes of Java objects that a million calls allocate. */
     private static long allocated(IntConsumer call) {
         ThreadMXBean bean = (ThreadMXBean) ManagementFactory.getThreadMXBean();
         long thread = Thread.currentThread().getId();
@@ -331,7 +338,7 @@ public final class ContextCalls {
         long second = bean.getThreadAllocatedBytes(thread);
         repeat(call, 1_000_000);
         long third = bean.getThreadAllocatedBytes(thread);
-        // What the bean has made of its own comes with each reading.
+        // Each reading includes the objects that the bean itself has allocated.
         return third - second - (second - first);
     }
 
@@ -342,8 +349,8 @@ public final class ContextCalls {
     }
 
     /**
-     * Wherever in a setter the stack ends, what the thread then has is the context before, the one that was set, or none, and the
-     * next label that is set is seen.
+     * Wherever in a setter the stack overflows, the thread then has the previous context, the new one, or
+     * none, and the next label is set as usual.
      */
     private static void overflows(ContextSetter setter) {
         setContext(setter, 1);
@@ -363,7 +370,7 @@ public final class ContextCalls {
             call.run();
             String whole = setter.copy().toString();
             int interrupted = 0;
-            // Frames of two sizes: so the stack ends in different places of what is called.
+            // Frames of two sizes let the stack overflow at different places of the called methods.
             int most = depth();
             for (int round = 0; round < 1000; round++) {
                 setter.restore(before);
@@ -373,7 +380,7 @@ public final class ContextCalls {
                     interrupted++;
                 }
                 String left = setter.copy().toString();
-                // Of a span alone that changes there may be none.
+                // A call that sets a span alone may leave none.
                 boolean isAlone = left.equals(withoutSpan) && call == calls.get(3);
                 if (!isAlone && !List.of(before.toString(), whole, NO_CONTEXT).contains(left)) {
                     throw new AssertionError(left + ", neither " + before + " nor " + whole);
@@ -392,7 +399,7 @@ public final class ContextCalls {
 
     private static int reached;
 
-    /** How deep {@link #descend} comes. */
+    /** The greatest depth that {@link #descend} reaches. */
     private static int depth() {
         try {
             descend(Integer.MAX_VALUE, 0, () -> {});
@@ -421,12 +428,12 @@ public final class ContextCalls {
         }
     }
 
-    /** Whether a handler that comes now takes the block. */
+    /** Whether a handler that interrupts now would find the block valid. */
     private static boolean isValid() {
         return ownBlock().get(6) != 0;
     }
 
-    /** The calling thread's block, as nobody outside the API comes by it. */
+    /** The calling thread's block. It is read by reflection, since no code outside the API can obtain it. */
     private static IntBuffer ownBlock() {
         try {
             Class<?> type = Class.forName("io.otlpprof.ThreadContext");
@@ -457,7 +464,7 @@ public final class ContextCalls {
         expect(withAgent ? "/main" : null, first.submit(() -> endpoint(setter.copy())).get());
         expect(null, second.submit(() -> endpoint(setter.copy())).get());
 
-        // A scope that another thread closes changes neither.
+        // A scope that another thread closes changes neither thread's context.
         AtomicReference<ContextScope> scope = new AtomicReference<>();
         first.submit(() -> scope.set(setter.openScope())).get();
         first.submit(() -> setter.setAttribute(0, "/inner")).get();
@@ -470,7 +477,7 @@ public final class ContextCalls {
         first.submit(() -> setter.setAttribute(0, "/again")).get();
         first.submit(() -> scope.get().close()).get();
         expect(withAgent ? "/again" : null, first.submit(() -> endpoint(setter.copy())).get());
-        // A thread that comes after it, and has its memory, is not reached by what is left of it.
+        // A later thread that reuses the memory is not affected by objects of the ended thread.
         first.submit(() -> setter.setTraceContext(TRACE, SPAN, 1)).get();
         first.submit(() -> scope.set(setter.openScope())).get();
         ContextSnapshot left = first.submit(setter::copy).get();
@@ -489,9 +496,9 @@ public final class ContextCalls {
         expect(withAgent ? "/other" : null, endpoint(setter.copy()));
     }
 
-    /** A thread that has been given the block of one that has ended, without a context. */
+    /** A thread that has been assigned the block of an ended thread, and has no context. */
     private static ExecutorService heir(IntBuffer block, ContextSetter setter) throws Exception {
-        // They keep the blocks that they were given, lest the next be given the same.
+        // Threads that got another block keep it, so that the next thread is not assigned the same one.
         List<ExecutorService> others = new ArrayList<>();
         try {
             for (int i = 0; i < 100; i++) {
@@ -500,7 +507,7 @@ public final class ContextCalls {
                     return thread;
                 }
                 others.add(thread);
-                // The executor's worker is done with, its kernel thread may not be yet.
+                // The executor's worker has ended, but its kernel thread may not have yet.
                 Thread.sleep(100);
             }
             throw new AssertionError("nobody has been given the block");
@@ -509,7 +516,7 @@ public final class ContextCalls {
         }
     }
 
-    /** Whether a block is the calling thread's: it shows what that sets. */
+    /** Whether a block is the calling thread's: it then shows the ids that the thread sets. */
     private static boolean isOwn(IntBuffer block, ContextSetter setter) {
         expect(NO_CONTEXT, setter.copy().toString());
         setter.setTraceContext(1, 2, System.nanoTime() | 1L << 62, 1);
@@ -519,7 +526,7 @@ public final class ContextCalls {
         return isOwn;
     }
 
-    /** The value of the first slot, which is the first attribute's that the program has named. */
+    /** The value of the first slot, which belongs to the first attribute that the program has named. */
     private static String endpoint(ContextSnapshot snapshot) {
         String value = snapshot.toString().split("[\\[,;]")[1];
         return value.isEmpty() || value.equals("null") ? null : value;

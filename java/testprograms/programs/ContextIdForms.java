@@ -6,8 +6,8 @@ import java.lang.management.ManagementFactory;
 import java.util.List;
 
 /**
- * Threads whose trace and span ids have all forms that people give them, each for a while of CPU time, and each named for its
- * form. Says what each call gave.
+ * Threads with trace and span ids in all forms that users write. Each burns for a while and is named for its
+ * form. Prints the result of each call.
  */
 public final class ContextIdForms {
     private static final String HALF = "b7ad6b7169203331";
@@ -31,7 +31,7 @@ public final class ContextIdForms {
             run("refused", () -> CONTEXT.setTraceContext("trace1", SPAN, 1));
             run("root", () -> PROFILER.recordTraceRoot("trace1", "span1", "/cart", null));
         }
-        // No id says that there is none.
+        // A null id, or one of zeros, means that there is no span.
         run("null", () -> CONTEXT.setTraceContext(null, null, 0));
         run("zero", () -> CONTEXT.setTraceContext("0".repeat(32), "0".repeat(16), 0));
         run("long", () -> CONTEXT.setAttribute("traceid", "t".repeat(256)));

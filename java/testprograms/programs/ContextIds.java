@@ -7,9 +7,10 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * More values than the dictionary holds: {@code ContextIds COUNT THREADS KEPT}. Each of the threads sets so many different
- * values, beside an endpoint that stays; KEPT virtual threads hold each a value of its own, as long as the program runs.
- * Says how many sets were refused; a refused endpoint counts a thousand millions.
+ * Sets more values than the dictionary holds: {@code ContextIds COUNT THREADS KEPT}. Each of THREADS threads
+ * sets COUNT different values, and an endpoint that does not change. Each of KEPT virtual threads holds a
+ * value of its own while the program runs. Prints the number of refused sets, in which a refused endpoint
+ * counts as a thousand million.
  */
 public final class ContextIds {
     private static final ContextSetter CONTEXT =
@@ -33,10 +34,10 @@ public final class ContextIds {
         for (int i = 0; i < threads.length; i++) {
             int number = i;
             threads[i] = new Thread(() -> {
-                // Not in the method of which each sample is to have it.
+                // Set outside of {@code burn}, every sample of which must have the endpoint.
                 boolean isSet = CONTEXT.setAttribute(0, "/endpoint" + number);
                 refused[number] = (isSet ? 0 : 1) + burn(number, count);
-                // Not in the method either.
+                // Cleared outside of {@code burn} too.
                 CONTEXT.clear();
             }, "setter-" + i);
             threads[i].start();
@@ -67,7 +68,7 @@ public final class ContextIds {
             if (!CONTEXT.setAttribute(1, thread + "-" + i)) {
                 refused++;
             }
-            // As a server does: each request says where it arrived.
+            // As a server does, each request sets its endpoint.
             if (!CONTEXT.setAttribute(0, "/endpoint" + thread)) {
                 refused += 1_000_000_000;
             }

@@ -6,20 +6,20 @@ import java.nio.file.Path;
 import java.util.List;
 
 /**
- * Loads the agent from java.library.path, and profiles itself twice, with the options in AGENT_OPTIONS. Says {@code done}
- * when all was as it is documented.
+ * Loads the agent from java.library.path, and profiles itself twice, with the options in AGENT_OPTIONS.
+ * Prints {@code done} if all results are as documented.
  */
 public final class ContextLoaded {
     private ContextLoaded() {}
 
     public static void main(String[] args) {
         expect(!Otlpprof.getInstance(Path.of("no-library.so")).isAvailable(), "loaded from nowhere");
-        // Which says nothing of where it is.
+        // This call names no path of the library.
         Otlpprof profiler = Otlpprof.getInstance();
         expect(profiler.isAvailable() && !profiler.stop() && !profiler.flush(), "loaded, and not started");
         expect(profiler.status().equals("not profiling"), profiler.status());
         ContextSetter setter = new ContextSetter(profiler, List.of("rest_endpoint"));
-        // The context is there before the session is.
+        // The context can be set before a session starts.
         expect(setter.setAttribute(0, "/before"), "set before the start");
         try {
             profiler.start("cpu=never");

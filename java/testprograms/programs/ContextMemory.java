@@ -9,10 +9,10 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * How much memory virtual threads take that are all there at once, and wait: {@code ContextMemory THREADS WAVES
- * with|without}, with a context for each or without any. For each wave it prints the bytes of the heap in use and those
- * resident outside of it, which is right where the whole heap has been touched from the start. Needs Java 21, reached by
- * reflection.
+ * Measures the memory of virtual threads that all exist at once and wait: {@code ContextMemory THREADS WAVES
+ * with|without}, with a context for each or without any. For each wave, prints the bytes of the heap in use
+ * and the resident bytes outside of the heap. The latter are right only if the whole heap was touched at the
+ * start. Needs Java 21, which is reached by reflection.
  */
 public final class ContextMemory {
     private static final ContextSetter CONTEXT = new ContextSetter(Otlpprof.getInstance(), List.of("rest_endpoint"));

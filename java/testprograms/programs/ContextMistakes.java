@@ -13,15 +13,15 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.Callable;
 
-/** What is left of a thread's whole context, in which every slot has a value, after calls that are wrong. */
+/** Checks the content of a thread's whole context, with a value in every slot, after wrong calls. */
 final class ContextMistakes {
-    /** The names of all attributes that the process has in the end, in the order in which they are given their slots. */
+    /** The names of all attributes that the process has in the end, in the order of their slots. */
     static final List<String> SLOTS = List.of(
             "rest_endpoint", "tenant", "name2", "name3", "name4", "name5", "name\ud834\udd1e", "name7", "name8");
 
     private ContextMistakes() {}
 
-    /** A wrong call changes nothing, and a value that is not taken empties the slot that it was for, and no other. */
+    /** A wrong call changes nothing. A refused value empties its own slot and no other. */
     static void hold(Otlpprof profiler, ContextSetter setter, boolean withAgent) {
         ContextSetter all = new ContextSetter(profiler, SLOTS);
         for (int offset : new int[] {-1, 4, 9, Integer.MAX_VALUE, Integer.MIN_VALUE}) {
@@ -80,7 +80,7 @@ final class ContextMistakes {
         expect(before, all.copy().toString());
     }
 
-    /** Of all attributes this one alone has no value after the call. */
+    /** Expects that exactly this attribute has no value after the call. */
     private static void expectEmptied(ContextSetter all, int offset, Object result, Callable<?> call) {
         boolean isSet = setAll(all);
         try {
@@ -94,7 +94,7 @@ final class ContextMistakes {
         expect(isSet ? expected : NO_CONTEXT, all.copy().toString());
     }
 
-    /** Gives every slot a value, and the thread a span; whether it has them. */
+    /** Sets a value in every slot, and a span. Returns whether all were set. */
     private static boolean setAll(ContextSetter all) {
         boolean isSet = all.setTraceContext(TRACE, SPAN, 1);
         List<String> values = valuesOfAll();

@@ -16,24 +16,25 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.LongAdder;
 
 /**
- * A service that counts its own CPU time: {@code ContextRequests [SECONDS]}. 200 threads serve 10,000 requests a second to
- * four endpoints, each request in a span of its own and by its endpoint's method. Prints a line for each endpoint:
- * {@code NAME REQUESTS CPU_NS}. A last one, {@code machine ELAPSED_NS CPU_NS}, says how long that took, and how much CPU time
- * other programs have left to this one meanwhile.
+ * A service that counts its own CPU time: {@code ContextRequests [SECONDS]}. 200 threads serve 10,000
+ * requests a second to four endpoints. Each request has a span of its own and runs in its endpoint's method.
+ * Prints a line for each endpoint: {@code NAME REQUESTS CPU_NS}. The last line, {@code machine ELAPSED_NS
+ * CPU_NS}, has the elapsed time, and the CPU time that other programs left to this one meanwhile.
  */
 public final class ContextRequests {
     private static final int THREADS = 200;
     private static final int REQUESTS_EACH_MS = 10;
 
-    /** By tenths of all requests. */
+    /** The endpoint of each of ten successive requests. */
     private static final int[] ENDPOINTS = {0, 0, 0, 0, 1, 1, 1, 2, 2, 3};
 
     private static final String[] NAMES = {"GET /items", "GET /cart", "POST /cart", "POST /orders"};
 
     /**
-     * So that the endpoints take about 32, 36, 16 and 16 % of the time: neither equal shares, nor those of the requests, which
-     * labels that were mixed up would show as well. A thread that wakes up, takes a request and begins to serve it has some
-     * microseconds put down a little later than they were spent: requests are not much shorter than others for that.
+     * Work for each request, such that the endpoints take about 32, 36, 16 and 16 % of the time. Equal
+     * shares, or shares equal to those of the requests, would also result from labels that were mixed up. A
+     * thread that wakes up, takes a request and begins to serve it has some microseconds attributed a little
+     * later than they were spent, so no request is much shorter than the others.
      */
     private static final int[] ROUNDS = {75_000, 112_500, 75_000, 150_000};
 
@@ -65,7 +66,8 @@ public final class ContextRequests {
         long sent = 0;
         while (clock.isRunning()) {
             long due = (System.nanoTime() - started) / 1_000_000 * REQUESTS_EACH_MS;
-            // Where the machine does not keep up, the queue is full, and requests come as fast as they are served.
+            // If the machine cannot keep up, the queue is full, and requests arrive as fast as they are
+            // served.
             for (; sent < due; sent++) {
                 requests.put(ENDPOINTS[(int) (sent % ENDPOINTS.length)]);
             }
@@ -86,8 +88,9 @@ public final class ContextRequests {
     }
 
     /**
-     * The CPU time that this program has had, and that nobody has: all CPUs' idle and waiting for a disk since the machine
-     * started, the fourth and the fifth number of /proc/stat's first line, in ticks of 10 ms (proc_stat(5)).
+     * The CPU time that this program has used, plus the unused time of all CPUs. The latter is the time that
+     * they were idle or waited for a disk since boot: the fourth and the fifth number in the first line of
+     * /proc/stat, in ticks of 10 ms (proc_stat(5)).
      */
     private static long leftByOthers() throws IOException {
         String[] ticks = Files.readAllLines(Path.of("/proc/stat")).get(0).split(" +");
@@ -153,7 +156,8 @@ public final class ContextRequests {
         }
         sink = value;
         long after = CLOCK.getCurrentThreadCpuTime();
-        // The first call to its reading of the clock and the last one from there on belong to the request, and are one.
+        // Part of the first call and part of the last one belong to the request. Together they take as long
+        // as one call.
         CPU_NS[endpoint].add(after - first + (before - first));
     }
 }

@@ -5,8 +5,9 @@ import io.otlpprof.Otlpprof;
 import java.util.List;
 
 /**
- * Threads that end soon, one after the other, of which each second one sets a context: {@code ContextShortThreads
- * THREADS}. Waits for an agent that is attached, and says so; blocks of ended threads go to later ones.
+ * Short-lived threads, one after the other: {@code ContextShortThreads THREADS}. Every second one sets a
+ * context. Waits for an agent to be attached, and reports it. Blocks of ended threads are reused by later
+ * threads.
  */
 public final class ContextShortThreads {
     private ContextShortThreads() {}

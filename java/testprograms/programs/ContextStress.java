@@ -7,12 +7,13 @@ import io.otlpprof.Otlpprof;
 import java.util.List;
 
 /**
- * Threads that change their context all the time: {@code ContextStress [SECONDS [THREADS [ROUNDS [CHURNERS [whole|both]]]]]}.
- * Which of four methods burns is the witness: burn2 runs with the endpoint {@code /e2}, and a trace and span id of bytes 3
- * alone. With many rounds a burn takes long, the third three times as long as the first; with few, changes are most of the time.
- * Churners set one new value after the other, so that values are reclaimed all the time. With {@code whole} a context is
- * changed by snapshots and scopes alone, so that it is always one of the four, or none; with {@code both} by the call alone
- * that sets a span and the endpoint.
+ * Threads that change their context all the time: {@code ContextStress [SECONDS [THREADS [ROUNDS [CHURNERS
+ * [whole|both]]]]]}. The method that burns shows the expected context: burn2 runs with the endpoint {@code
+ * /e2}, and a trace and span id whose bytes are all 3. With many rounds a burn takes long, and the third
+ * takes three times as long as the first. With few rounds, changes take most of the time. Churners set one
+ * new value after the other, so that values are reclaimed all the time. With {@code whole}, a context is
+ * changed by snapshots and scopes only, so that it is always one of the four, or none. With {@code both}, it
+ * is changed only by the call that sets a span and the endpoint together.
  */
 public final class ContextStress {
     private static final ContextSetter CONTEXT =
@@ -36,7 +37,7 @@ public final class ContextStress {
         for (int i = 0; i < 4; i++) {
             TRACES[i] = ("0" + (i + 1)).repeat(16);
             SPANS[i] = ("0" + (i + 1)).repeat(8);
-            // The copies are of another thread than those that they are given to.
+            // The snapshots are made by another thread than the ones that restore them.
             byNames(i);
             SNAPSHOTS[i] = CONTEXT.copy();
         }
@@ -89,7 +90,7 @@ public final class ContextStress {
     @SuppressWarnings("try") // The scope is there to be closed.
     private static void workInWholes(Clock clock, int rounds) {
         for (int turn = 0; clock.isRunning(); turn++) {
-            // Looking at the clock takes longer than a change does.
+            // Reading the clock takes longer than a change of context.
             for (int i = 0; i < 64; i++) {
                 int which = i & 3;
                 CONTEXT.restore(SNAPSHOTS[which]);
@@ -99,7 +100,7 @@ public final class ContextStress {
                 CONTEXT.restore(SNAPSHOTS[turn & 3]);
                 burn(turn & 3, rounds);
             }
-            // As before the scope.
+            // The context is that from before the scope.
             burn(3, rounds);
             CONTEXT.clear();
         }
@@ -107,13 +108,13 @@ public final class ContextStress {
 
     private static void workInBoths(int way, Clock clock, int rounds) {
         while (clock.isRunning()) {
-            // Looking at the clock takes longer than a change does.
+            // Reading the clock takes longer than a change of context.
             for (int i = 0; i < 64; i++) {
                 int which = i & 3;
                 setBoth(way, which);
                 burn(which, rounds);
                 if (i % 7 == 0) {
-                    // Nor is there an endpoint without a span.
+                    // Clears both by one call, so that neither exists without the other.
                     CONTEXT.setTraceContext(0, 0, 0, 0, ENDPOINT, null);
                 }
             }
@@ -134,7 +135,7 @@ public final class ContextStress {
         churnOn(name, clock);
     }
 
-    /** From here on the thread has a request. */
+    /** The thread has a request label throughout this method. */
     private static void churnOn(String name, Clock clock) {
         for (long i = 1; clock.isRunning(); i++) {
             setRequest(name, i);

@@ -10,12 +10,12 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Many virtual threads, each with a span of its own: {@code ContextVirtualThreads THREADS WAVES TURNS ROUNDS [MODE]}. They
- * all are there before the first goes on; then each takes its turns: it burns, and blocks in one of several ways. Each
- * thread's number is in its stack, as six octal digits of calls: the witness of the span. With the mode {@code bare} no
- * thread sets a context, with {@code one} a single one does; with {@code carriers} the carriers have contexts of their own
- * besides. Needs Java 21, and for that mode java.lang opened; reached by reflection, since the programs are compiled for
- * 11.
+ * Many virtual threads, each with a span of its own: {@code ContextVirtualThreads THREADS WAVES TURNS ROUNDS
+ * [MODE]}. All of them start before the first continues. Then each takes its turns: it burns, and blocks in
+ * one of several ways. Each thread's number is in its stack, as six calls for its octal digits, and shows the
+ * expected span. With the mode {@code bare} no thread sets a context, and with {@code one} a single thread
+ * does. With {@code carriers} the carriers have contexts of their own in addition. Needs Java 21, and for
+ * that mode access to java.lang. Both are reached by reflection, since the programs are compiled for 11.
  */
 public final class ContextVirtualThreads {
     private static final ContextSetter CONTEXT = new ContextSetter(Otlpprof.getInstance(), List.of("rest_endpoint"));
@@ -59,7 +59,7 @@ public final class ContextVirtualThreads {
         }
     }
 
-    /** Runs setters on the threads that carry virtual ones, as what instruments their pool does. */
+    /** Calls setters on the threads that carry virtual threads, as code that instruments their pool does. */
     private static void giveCarriersContexts() throws Exception {
         Field scheduler = Class.forName("java.lang.VirtualThread").getDeclaredField("DEFAULT_SCHEDULER");
         scheduler.setAccessible(true);
@@ -192,7 +192,7 @@ public final class ContextVirtualThreads {
                 synchronized (monitor) {
                     Work.sink++;
                     if ((way & 63) == 63) {
-                        // The others find the monitor taken, and from 24 on are unmounted there.
+                        // The other threads find the monitor taken. From JDK 24 on they are unmounted then.
                         Thread.yield();
                     } else if ((way & 1023) == 511) {
                         monitor.wait(1);

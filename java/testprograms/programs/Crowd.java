@@ -6,9 +6,10 @@ import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * More threads that run than there are processors: {@code Crowd SECONDS [virtual]}. Virtual ones have as many carriers as there
- * are processors, and never leave them: those that find none begin when the time is over. Prints for how many nanoseconds they had one,
- * {@code running NANOSECONDS}, and for how many they waited for one, {@code runnable NANOSECONDS}.
+ * More runnable threads than processors: {@code Crowd SECONDS [virtual]}. Virtual threads have as many
+ * carriers as there are processors, and never leave them, so threads without a carrier start only after the
+ * time is over. Prints the nanoseconds for which threads had a processor, {@code running NANOSECONDS}, and
+ * for which they waited for one, {@code runnable NANOSECONDS}.
  */
 public final class Crowd {
     private static final AtomicLong USED_NS = new AtomicLong();
@@ -39,7 +40,10 @@ public final class Crowd {
         PASSED_NS.addAndGet(System.nanoTime() - start);
     }
 
-    /** The CPU time of the calling thread, or of its carrier, of which Java tells nothing (the kernel's sched-stats: schedstat). */
+    /**
+     * The CPU time of the calling thread, or of its carrier, which Java does not report (the kernel's
+     * sched-stats: schedstat).
+     */
     private static long usedNanos() {
         try {
             return Long.parseLong(Files.readString(Path.of("/proc/thread-self/schedstat")).split(" ")[0]);

@@ -4,9 +4,10 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Virtual threads by the ten thousand, each of which sleeps, parks, yields and burns in turn, below a recursion:
- * {@code CrowdOfVirtualThreads [SECONDS [THREADS [DEPTH [TURNS]]]]}. All are started at once, and end after so many turns, or when
- * the time is over; then as many are started again. Needs Java 21; reached by reflection, since the programs are compiled for 11.
+ * Tens of thousands of virtual threads, each of which sleeps, parks, yields and burns in turn, below a
+ * recursion: {@code CrowdOfVirtualThreads [SECONDS [THREADS [DEPTH [TURNS]]]]}. All are started at once, and
+ * end after TURNS turns or when the time is over. Then as many are started again. Needs Java 21, which is
+ * reached by reflection, since the programs are compiled for 11.
  */
 public final class CrowdOfVirtualThreads {
     private CrowdOfVirtualThreads() {}

@@ -1,8 +1,8 @@
 package programs;
 
 /**
- * Burns CPU at the bottom of a stack of known depth: {@code Deep java|native DEPTH MILLISECONDS}. Its frames are
- * this class's, or libddproftest's below a few of this class's.
+ * Burns CPU at the bottom of a stack of known depth: {@code Deep java|native DEPTH MILLISECONDS}. The frames
+ * are of this class, or of libddproftest below a few of this class.
  */
 public final class Deep {
     private Deep() {}
@@ -18,7 +18,7 @@ public final class Deep {
 
     private static long descend(int depth, int rounds) {
         if (depth > 1) {
-            // Not a tail call: what is below is mixed once more.
+            // Not a tail call, since the result is mixed once more.
             return Work.mix(descend(depth - 1, rounds));
         }
         long value = rounds;

@@ -4,7 +4,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** Deletes the library that it has loaded, then burns in it: {@code DeletedLibrary [SECONDS]}. */
+/** Deletes a library that it has loaded, then burns in the library: {@code DeletedLibrary [SECONDS]}. */
 public final class DeletedLibrary {
     private DeletedLibrary() {}
 

@@ -5,12 +5,13 @@ import java.util.List;
 import java.util.function.LongUnaryOperator;
 
 /**
- * The sample program: {@code Demo [SECONDS]}. Five named threads burn CPU in Java methods (nested, inlined, in
- * lambdas, deep in a recursion), in libddproftest, in libc, and in Java called from native code called from Java.
+ * The sample program: {@code Demo [SECONDS]}. Five named threads burn CPU in Java methods (nested, inlined,
+ * in lambdas, deep in a recursion), in libddproftest, in libc, and in Java that native code calls, which Java
+ * has called.
  */
 public final class Demo {
     private static final int RECURSION_DEPTH = 200;
-    /** Some tenths of a second of CPU time: on a busy machine a thread may have less in the time that is asked for. */
+    /** Some tenths of a second of CPU time. On a busy machine a thread may get less within the given time. */
     private static final int LEAST_ROUNDS = 100;
 
     private Demo() {}

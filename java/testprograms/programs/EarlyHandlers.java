@@ -1,8 +1,8 @@
 package programs;
 
 /**
- * Has handlers of signals, by the JVM, before it is profiled: {@code EarlyHandlers SECONDS NAME...}. Prints {@code ready} when
- * they are there.
+ * Installs handlers of signals, by the JVM, before the program is profiled: {@code EarlyHandlers SECONDS
+ * NAME...}. Prints {@code ready} when they are installed.
  */
 public final class EarlyHandlers {
     static volatile Object allocated;

@@ -7,11 +7,11 @@ import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Threads that serve an endpoint each, with work for every engine: {@code EngineContexts SECONDS LIBRARY [virtual]
- * [registered]}, with the path of liballocating. The endpoint is the method below which a thread does all of that, and its
- * label has the method's name: endpoint1 is served in the trace and span of bytes 2 alone, by the thread serves-1. With
- * {@code virtual} the threads are virtual ones, which have no names; with {@code registered} serves-1 registers itself to be
- * sampled.
+ * Threads that each serve one endpoint, with work for every engine: {@code EngineContexts SECONDS LIBRARY
+ * [virtual] [registered]}. LIBRARY is the path of liballocating. A thread does all its work below the method
+ * of its endpoint, and its label has the method's name. endpoint1 is served by the thread serves-1, in the
+ * trace and span whose bytes are all 2. With {@code virtual} the threads are virtual ones, which have no
+ * names. With {@code registered} serves-1 registers itself to be sampled.
  */
 public final class EngineContexts {
     private static final ContextSetter CONTEXT =
@@ -35,7 +35,7 @@ public final class EngineContexts {
         List<String> words = List.of(args);
         boolean isVirtual = words.contains("virtual");
         int registered = words.contains("registered") ? 1 : -1;
-        // Until the library's calls lead to the agent, or for as long as anybody would wait.
+        // Waits until the library's calls are redirected to the agent, for at most 10 seconds.
         for (int i = 0; i < 1_000 && call("is_led_elsewhere", 0) == 0; i++) {
             Thread.sleep(10);
         }
@@ -52,7 +52,7 @@ public final class EngineContexts {
         }
         while (clock.isRunning()) {
             Thread.sleep(250);
-            // What lives is what survives collections.
+            // An object counts as live once it has survived a collection.
             System.gc();
         }
         for (Thread thread : threads) {
@@ -179,7 +179,7 @@ public final class EngineContexts {
         call("leaked", 50);
     }
 
-    /** What is mapped anew has no pages yet. */
+    /** Newly mapped memory has no pages yet. */
     private static void faults() {
         sink = ByteBuffer.allocateDirect(256 << 10);
     }

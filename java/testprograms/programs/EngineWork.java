@@ -10,8 +10,9 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * The same work each time, of one kind that an engine tells of: {@code EngineWork wall THREADS|alloc|lock|nativemem}. Prints
- * the CPU time of the process and the wall time that it took, warm-up and the VM's start left out.
+ * A fixed amount of work of one kind that an engine measures: {@code EngineWork wall
+ * THREADS|alloc|lock|nativemem}. Prints the CPU time of the process and the wall time of the work, without
+ * warm-up and the VM's start.
  */
 public final class EngineWork {
     private static final int WALL_NS = 3_000_000;
@@ -27,7 +28,7 @@ public final class EngineWork {
         switch (args[0]) {
             case "wall":
                 for (int i = 0; i < Integer.parseInt(args[1]); i++) {
-                    // Every hundredth wakes up now and then, as pools' threads do.
+                    // One thread in a hundred wakes up now and then, like the threads of a pool.
                     long pause = i % 100 == 0 ? WALL_NS : Long.MAX_VALUE;
                     daemon(() -> park(pause));
                 }
@@ -112,7 +113,7 @@ public final class EngineWork {
         }
     }
 
-    /** By name: compilers warn of the class. */
+    /** The class is reached by its name, since compilers warn of it. */
     private static void allocateOutside() {
         try {
             Class<?> type = Class.forName("sun.misc.Unsafe");

@@ -4,9 +4,10 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * As many events of one kind as there can be, for a while: {@code EventStorm exceptions|nativemem|lock|wait|trace|wall SECONDS
- * [LIBRARY|DEPTH]}, with the path of liballocating, or the number of frames that an exception is thrown through. Prints how
- * many there were; of {@code wall}, for how many nanoseconds the thread spins-0 was at it.
+ * Causes as many events of one kind as possible: {@code EventStorm exceptions|nativemem|lock|wait|trace|wall
+ * SECONDS [LIBRARY|DEPTH]}. LIBRARY is the path of liballocating, and DEPTH the number of frames through
+ * which an exception is thrown. Prints the number of events; for {@code wall}, the nanoseconds for which the
+ * thread spins-0 ran.
  */
 public final class EventStorm {
     private static final AtomicLong COUNT = new AtomicLong();
@@ -16,7 +17,7 @@ public final class EventStorm {
     private EventStorm() {}
 
     private interface Work {
-        /** Returns how many events that were. */
+        /** Returns the number of events. */
         long once() throws InterruptedException;
     }
 

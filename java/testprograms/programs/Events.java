@@ -6,7 +6,10 @@ import io.otlpprof.Otlpprof;
 import java.util.List;
 import java.util.concurrent.ArrayBlockingQueue;
 
-/** Tells of events: {@code Events filter|all}. Two threads burn; one of them, "chosen", registers itself while it does. */
+/**
+ * Records events: {@code Events filter|all}. Two threads burn; one of them, "chosen", registers itself
+ * meanwhile.
+ */
 public final class Events {
     private static final Otlpprof PROFILER = Otlpprof.getInstance();
     private static final ContextSetter CONTEXT = new ContextSetter(PROFILER, List.of("tenant"));
@@ -32,7 +35,7 @@ public final class Events {
         check(PROFILER.recordTraceRoot(1, 2, 3, "/other", null));
         check(!PROFILER.recordTraceRoot(trace, "no id, nor hex..", "/", null));
         check(!PROFILER.recordTraceRoot(trace, "0000000000000000", "/", null));
-        // Java reads numbers so.
+        // Java's parsers of numbers accept these texts.
         check(!PROFILER.recordTraceRoot(trace, "+7ad6b7169203331", "/", null));
         check(!PROFILER.recordTraceRoot(trace, "b7ad6b716920333\u0661", "/", null));
         check(!PROFILER.recordTraceRoot(null, "b7ad6b7169203331", "/", null));

@@ -4,17 +4,20 @@ import com.sun.management.OperatingSystemMXBean;
 import java.lang.management.ManagementFactory;
 
 /**
- * The same work each time, at the bottom of stacks of a known depth: {@code FixedWork DEPTH ROUNDS}. Prints the CPU
- * time of the process and the wall time that it took, warm-up and the VM's start left out.
+ * A fixed amount of work at the bottom of stacks of a known depth: {@code FixedWork DEPTH ROUNDS}. Prints the
+ * CPU time of the process and the wall time of the work, without warm-up and the VM's start.
  *
- * <p>There are many different stacks: at each level one of eight methods is called, which cannot be inlined since the
- * call sees all of them.
+ * <p>There are many different stacks: at each level one of eight methods is called. The call cannot be
+ * inlined, since it has all of them as targets.
  */
 public final class FixedWork {
-    /** Some tens of microseconds at the bottom of each stack, so that going down is a small part. */
+    /**
+     * Some tens of microseconds at the bottom of each stack, compared with which the descent takes little
+     * time.
+     */
     private static final int BOTTOM_ROUNDS = 20_000;
 
-    /** Different ways down. */
+    /** Number of different stacks. */
     private static final int WAYS = 64;
 
     private FixedWork() {}

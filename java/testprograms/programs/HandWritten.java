@@ -1,8 +1,8 @@
 package programs;
 
 /**
- * Burns in functions of libddproftest that are written in assembly: {@code HandWritten SECONDS FUNCTION...}, in turn, until
- * the process has used so much CPU time.
+ * Burns in functions of libddproftest that are written in assembly, in turn, until the process has used the
+ * given CPU time: {@code HandWritten SECONDS FUNCTION...}.
  */
 public final class HandWritten {
     private static final long ROUNDS = 3_000_000;

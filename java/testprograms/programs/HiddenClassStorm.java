@@ -6,17 +6,18 @@ import java.lang.reflect.Array;
 import java.lang.reflect.Method;
 
 /**
- * Defines, runs and drops classes by the thousand, so that their metadata's memory is used again and again while
- * samples that point to it wait: {@code HiddenClassStorm [SECONDS [THREADS [ROUNDS]]]}. The names of each class
- * agree with each other (see {@link StormClass}), so that a profile that mixes two up shows it. Hidden classes where
- * there are some (Java 15), else a class loader for each. Prints how many classes there were, and how many the VM unloaded.
+ * Defines, runs and drops classes by the thousand, so that the memory of their metadata is reused while
+ * samples that point to it wait: {@code HiddenClassStorm [SECONDS [THREADS [ROUNDS]]]}. The names within each
+ * class agree with each other (see {@link StormClass}), so that a profile that mixes two classes up shows it.
+ * The classes are hidden ones, or before Java 15 each has its own class loader. Prints the number of classes,
+ * and the number that the VM unloaded.
  */
 public final class HiddenClassStorm {
     private static final int CLASSES_PER_COLLECTION = 200;
 
     private HiddenClassStorm() {}
 
-    /** Makes a class of these bytes that nothing but the caller keeps alive. */
+    /** Defines a class from these bytes that only the caller keeps alive. */
     private interface Definer {
         Class<?> define(byte[] bytes) throws ReflectiveOperationException;
     }

@@ -3,8 +3,9 @@ package programs;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * Threads that wait for the program's end, as many as the first argument says, for as many seconds as the second says after
- * the last has begun to wait. Prints the nanoseconds since 1970 at which that was, and at which the first may end.
+ * Threads that wait for the program's end: their number is the first argument. The program runs for as many
+ * seconds as the second argument says after the last thread has begun to wait. Prints the times when the last
+ * thread had begun to wait and when the first may end, in nanoseconds since 1970.
  */
 public class IdleCrowd {
     private static final CountDownLatch END = new CountDownLatch(1);

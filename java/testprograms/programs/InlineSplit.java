@@ -2,8 +2,8 @@ package programs;
 
 /**
  * A compiled method whose time is split 70 to 30 between two inlined callees: {@code InlineSplit [SECONDS]}.
- * Both run the same loop, one for 7 rounds where the other runs 3. The lines that burn are marked, and tests find
- * their numbers by the marks.
+ * Both run the same loop, with 7 and 3 rounds. The lines that burn are marked, so that tests can find their
+ * numbers.
  */
 public final class InlineSplit {
     private static final int UNIT = 2_000;

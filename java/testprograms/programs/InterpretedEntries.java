@@ -1,10 +1,11 @@
 package programs;
 
 /**
- * Methods that spend their time where the interpreter enters and leaves them: {@code InterpretedEntries [SECONDS]}, with
- * {@code -Xint}. What a call costs more than one of {@code plain}, which has the same code, is the entry and the exit of
- * the method called; what a loop without a call takes as well is the caller's. At the end the program says how many of
- * 1,000 parts of each caller's time are the called method's at least, and how many can be at most.
+ * Methods that spend their time where the interpreter enters and leaves them: {@code InterpretedEntries
+ * [SECONDS]}, with {@code -Xint}. The time by which a call exceeds one of {@code plain}, which has the same
+ * code, is spent on the entry and the exit of the called method. The time of a loop without a call is the
+ * caller's. At the end the program prints the least and the greatest share of each caller's time that the
+ * called method can have, in thousandths.
  */
 public final class InterpretedEntries {
     private static final int CALLS = 2_000;
@@ -13,7 +14,7 @@ public final class InterpretedEntries {
 
     public static void main(String[] args) {
         Clock clock = new Clock(args, 5);
-        // The shortest times: those in which nobody else had the CPU.
+        // The shortest times are those in which no other thread had the CPU.
         long loopNs = Long.MAX_VALUE;
         long plainNs = Long.MAX_VALUE;
         long roomyNs = Long.MAX_VALUE;
@@ -41,7 +42,7 @@ public final class InterpretedEntries {
         System.out.println(name + " " + 1000 * (ns - plainNs) / ns + " " + 1000 * (ns - loopNs) / ns);
     }
 
-    /** The loop of the others, with an addition in place of the call. */
+    /** The same loop with an addition in place of the call. */
     private static void callNothing() {
         int x = 1;
         for (int i = 0; i < CALLS; i++) {
@@ -81,7 +82,7 @@ public final class InterpretedEntries {
         return x;
     }
 
-    /** Its entry clears 240 words, before there is a frame. */
+    /** Its entry clears 240 words before it has a frame. */
     private static int roomy(int x) {
         if (x == 0) {
             long a0 = x; long a1 = a0 + 1; long a2 = a1 + 1; long a3 = a2 + 1; long a4 = a3 + 1; long a5 = a4 +

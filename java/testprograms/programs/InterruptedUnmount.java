@@ -9,16 +9,18 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * A thread that waits for a monitor while it interrupts a virtual thread, which is on its way from its carrier and has to wait for
- * that to be over ({@code VirtualThread.interruptLock}, which {@code interrupt} has while it closes the channel and {@code unmount}
- * takes). The monitor is let go whatever they do.
+ * A thread that waits for a monitor while it interrupts a virtual thread. The virtual thread is unmounting
+ * from its carrier, and has to wait until the interruption is over: {@code interrupt} holds {@code
+ * VirtualThread.interruptLock} while it closes the channel, and {@code unmount} takes that lock. The monitor
+ * is released in any case.
  *
- * <p>With {@code exit} the thread ends the VM instead of waiting, with {@code context} another virtual thread has had a context
- * before, and with {@code stop} yet another thread stops the profiler while the virtual thread is on its way.
+ * <p>With {@code exit} the thread ends the VM instead of waiting. With {@code context} another virtual thread
+ * has had a context before. With {@code stop} yet another thread stops the profiler while the virtual thread
+ * is unmounting.
  */
 public final class InterruptedUnmount {
     private static final long HELD_MS = 1000;
-    /** By then the virtual thread waits. */
+    /** Time after which the virtual thread waits for the lock. */
     private static final long ON_ITS_WAY_MS = 300;
 
     private static final class Door {}

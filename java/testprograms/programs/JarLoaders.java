@@ -5,7 +5,9 @@ import java.net.URL;
 import java.net.URLClassLoader;
 import java.nio.file.Path;
 
-/** Loads the API by two more class loaders: {@code JarLoaders JAR}. Prints the availability that each finds. */
+/**
+ * Loads the API by two more class loaders: {@code JarLoaders JAR}. Prints the availability in each of them.
+ */
 public final class JarLoaders {
     private JarLoaders() {}
 

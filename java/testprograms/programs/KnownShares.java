@@ -1,8 +1,9 @@
 package programs;
 
 /**
- * CPU time divided among methods by construction: {@code KnownShares [SECONDS]}. All run the same loop, in which each
- * round waits for the one before, so that a method's share is its share of the rounds: what its name says, in percent.
+ * CPU time with known shares for each method: {@code KnownShares [SECONDS]}. All methods run the same loop,
+ * in which each round depends on the previous one, so that a method's share of the time is its share of the
+ * rounds. Its name is that share in percent.
  */
 public final class KnownShares {
     private static final int UNIT = 400;
@@ -21,7 +22,7 @@ public final class KnownShares {
         Work.sink = x;
     }
 
-    /** Nothing by itself. */
+    /** Does no work itself. */
     private static long fortyFive(long x) {
         return forty(five(x));
     }

@@ -4,12 +4,13 @@ import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Proxy;
 
 /**
- * Installs handlers of signals, by the JVM, while it is profiled, and later once more: {@code LateHandlers NAME...}. Lines say
- * when that was, in milliseconds since 1970: {@code put back} when a profiler has had the time to put its own before them,
- * {@code again} when they are installed once more, {@code left} when a profiler has had the time to see that, and {@code end}.
+ * Installs handlers of signals, by the JVM, while the program is profiled, and later again: {@code
+ * LateHandlers NAME...}. Prints lines with times in milliseconds since 1970: {@code put back} when a profiler
+ * has had the time to install its own handlers before them, {@code again} when they are installed again,
+ * {@code left} when a profiler has had the time to notice that, and {@code end}.
  */
 public final class LateHandlers {
-    /** Profilers look each second. */
+    /** The profiler checks the handlers every second. */
     private static final int LOOK_MS = 1_500;
     private static final int SAMPLED_MS = 1_000;
 
@@ -33,7 +34,7 @@ public final class LateHandlers {
         System.out.println(moment + " " + System.currentTimeMillis());
     }
 
-    /** By name: compilers warn of the classes. */
+    /** The classes are reached by their names, since compilers warn of them. */
     static void install(String[] names) throws ReflectiveOperationException {
         Class<?> signal = Class.forName("sun.misc.Signal");
         Class<?> handler = Class.forName("sun.misc.SignalHandler");
@@ -45,7 +46,7 @@ public final class LateHandlers {
         }
     }
 
-    /** Something of everything: it uses the processor, waits, and goes to sleep. */
+    /** Uses the processor and sleeps in turn. */
     static void work(int milliseconds) throws InterruptedException {
         long end = System.nanoTime() + milliseconds * 1_000_000L;
         while (System.nanoTime() < end) {

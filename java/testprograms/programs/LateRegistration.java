@@ -3,8 +3,8 @@ package programs;
 import io.otlpprof.Otlpprof;
 
 /**
- * A thread that waits for long, and then registers itself to be sampled while it works. Prints how many milliseconds passed from
- * its registration until it had ended.
+ * A thread that waits for long, and then registers itself to be sampled while it works. Prints the
+ * milliseconds from its registration to its end.
  */
 public final class LateRegistration {
     private static volatile long registeredNanos;

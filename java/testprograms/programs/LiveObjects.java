@@ -7,12 +7,13 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Allocates known numbers of objects of known sizes at known places, lets some of them go, and collects: {@code LiveObjects
- * [virtual]}. Each line is {@code METHOD CLASS BYTES OBJECTS COLLECTIONS} of what lives in the end, with the number of
- * collections since it was allocated. With an argument all of it is done by a virtual thread.
+ * Allocates known numbers of objects of known sizes at known places, drops some of them, and collects: {@code
+ * LiveObjects [virtual]}. Each line is {@code METHOD CLASS BYTES OBJECTS COLLECTIONS}, for the objects alive
+ * at the end, with the number of collections since their allocation. With an argument, a virtual thread does
+ * all the work.
  *
- * <p>Sizes are those of a 64-bit HotSpot with compressed class pointers and headers that are not compact, as in
- * {@link Allocations}.
+ * <p>The sizes are those of a 64-bit HotSpot with compressed class pointers and without compact headers, as
+ * in {@link Allocations}.
  */
 public final class LiveObjects {
     private static final int SMALL = 900_000;
@@ -21,7 +22,7 @@ public final class LiveObjects {
 
     private LiveObjects() {}
 
-    /** 12 bytes of header, 4 for the reference to the next, 16 of fields. */
+    /** 12 bytes of header, 4 for the reference to the next object, 16 of fields. */
     private static final class Small {
         Small next;
         long a;

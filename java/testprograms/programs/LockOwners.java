@@ -6,9 +6,10 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * A thread that holds what others wait for: {@code LockOwners [virtual]}. All others begin to wait while it holds it: a monitor
- * that is used again and again, monitors of objects that are locked for the first time, and a lock. Each line that it prints
- * is {@code CLASS NAME ID TIMES}, with the holder's name, or that of the carrier that it then had, and its id.
+ * A thread that holds objects that other threads wait for: {@code LockOwners [virtual]}. All others begin to
+ * wait while it holds the object: a monitor that is used again and again, monitors of objects that are locked
+ * for the first time, and a lock. Each line is {@code CLASS NAME ID TIMES}, with the holder's id and name, or
+ * the name of its carrier at that time.
  */
 public final class LockOwners {
     private static final int ROUNDS = 50;
@@ -17,10 +18,10 @@ public final class LockOwners {
 
     private LockOwners() {}
 
-    /** What is entered in every round. */
+    /** The object that is entered in every round. */
     private static final class Door {}
 
-    /** What is entered in one round. */
+    /** An object that is entered in one round only. */
     private static final class NewDoor {}
 
     private static final Door DOOR = new Door();
@@ -38,7 +39,7 @@ public final class LockOwners {
             TARGETS[i] = i % 3 == 0 ? DOOR : i % 3 == 1 ? new NewDoor() : LOCK;
         }
         synchronized (DOOR) {
-            // From now on it has a monitor.
+            // Waiting inflates the lock, so that the object has a monitor from now on.
             DOOR.wait(1);
         }
         for (int i = 0; i < OTHERS; i++) {
@@ -98,8 +99,9 @@ public final class LockOwners {
 
     private static void enterAll() {
         for (int i = 0; i < TARGETS.length; i++) {
-            // Not parked: where JDK 21 unparks virtual threads, it may leave one to carriers that all wait for monitors, while
-            // another has nothing to do (ForkJoinPool.awaitWork, which does not look at the queues again).
+            // The thread does not park. When JDK 21 unparks virtual threads, it may leave one to carriers
+            // that all wait for monitors, while another carrier is idle (ForkJoinPool.awaitWork, which does
+            // not check the queues again).
             while (round < i) {
                 Thread.onSpinWait();
             }
@@ -108,7 +110,7 @@ public final class LockOwners {
                 LOCK.unlock();
             } else {
                 synchronized (TARGETS[i]) {
-                    // Nobody else may begin to wait for who is here now: all wait already.
+                    // Empty: all other threads wait already, so none may begin to wait for this thread.
                 }
             }
             ENTERED.incrementAndGet();

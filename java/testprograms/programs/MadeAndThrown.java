@@ -1,8 +1,9 @@
 package programs;
 
 /**
- * Exceptions that are not thrown as often as they are made, at known places: {@code MadeAndThrown [virtual]}. Each line is
- * {@code METHOD CLASS MADE THROWN}, where METHOD is the one that makes it, or throws it if those differ.
+ * Exceptions whose numbers of constructions and throws differ, at known places: {@code MadeAndThrown
+ * [virtual]}. Each line is {@code METHOD CLASS MADE THROWN}. METHOD constructs the exception, or throws it if
+ * another method constructs it.
  */
 public final class MadeAndThrown {
     private static final int TIMES = 5_000;
@@ -13,31 +14,31 @@ public final class MadeAndThrown {
 
     private MadeAndThrown() {}
 
-    /** Kept, and thrown whenever it is needed. */
+    /** Constructed once and thrown many times. */
     private static final class Kept extends RuntimeException {
         private static final long serialVersionUID = 1;
 
         static final Kept ONE = new Kept();
     }
 
-    /** Thrown by whoever catches it, once more. */
+    /** Thrown again by the method that catches it. */
     private static final class Again extends Exception {
         private static final long serialVersionUID = 1;
     }
 
-    /** Made to look at its stack trace. */
+    /** Constructed only to inspect its stack trace, and never thrown. */
     private static final class Looked extends Exception {
         private static final long serialVersionUID = 1;
     }
 
-    /** A constructor that fails, by an exception whose own constructors call each other. */
+    /** The constructor fails, by an exception whose own constructors call each other. */
     private static final class Failing {
         Failing() {
             throw new Constructed("abc");
         }
     }
 
-    /** One that makes another in its constructor. */
+    /** An exception whose constructor makes another. */
     private static final class Outer extends RuntimeException {
         private static final long serialVersionUID = 1;
 

@@ -1,6 +1,6 @@
 package programs;
 
-/** Loads and initialises so many classes: {@code ManyClasses COUNT}. */
+/** Loads and initialises COUNT classes: {@code ManyClasses COUNT}. */
 public final class ManyClasses {
     private ManyClasses() {}
 

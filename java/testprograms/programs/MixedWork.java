@@ -7,7 +7,7 @@ import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.locks.ReentrantLock;
 
-/** A bit of everything that an engine tells of: {@code MixedWork SECONDS}. Prints how many exceptions were thrown. */
+/** Causes events of every engine: {@code MixedWork SECONDS}. Prints the number of exceptions thrown. */
 public final class MixedWork {
     private static final Object MONITOR = new Object();
     private static final Object BELL = new Object();
@@ -19,7 +19,7 @@ public final class MixedWork {
     private static final int THROWN_IN_A_ROUND = 10;
 
     private static volatile Object sink;
-    /** By one thread. */
+    /** Written by one thread only. */
     private static volatile long thrown;
 
     private MixedWork() {}
@@ -55,7 +55,7 @@ public final class MixedWork {
                     }
                 }
             }, "mixed-" + i);
-            // One that puts or takes may be left alone with a full or an empty queue.
+            // The last producer or consumer may be left with a full or an empty queue.
             thread.setDaemon(i >= ending);
             thread.start();
             threads.add(thread);
@@ -63,7 +63,7 @@ public final class MixedWork {
         for (int i = 0; i < 512; i++) {
             KEPT.add(new byte[16 << 10]);
         }
-        // What lives is what survives collections.
+        // An object counts as live once it has survived a collection.
         System.gc();
         System.gc();
         for (Thread thread : threads.subList(0, ending)) {
@@ -112,7 +112,7 @@ public final class MixedWork {
         }
     }
 
-    /** One short life after the other, as of a pool that does not keep its threads. */
+    /** Runs short-lived threads one after the other, as a pool does that does not keep its threads. */
     private static void succeed(boolean virtual) throws InterruptedException {
         Threads.start(virtual, () -> {
             try {

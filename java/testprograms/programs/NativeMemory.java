@@ -3,12 +3,13 @@ package programs;
 import io.otlpprof.Otlpprof;
 
 /**
- * Allocates known amounts of native memory at known places: {@code NativeMemory LIBRARY [virtual|OPTIONS]}, with the path of
- * liballocating. Each line is {@code FUNCTION SIZE BYTES ALLOCATIONS KEPT_BYTES KEPT_ALLOCATIONS}, with the size of the
- * smallest of the function's allocations.
+ * Allocates known amounts of native memory at known places: {@code NativeMemory LIBRARY [virtual|OPTIONS]}.
+ * LIBRARY is the path of liballocating. Each line is {@code FUNCTION SIZE BYTES ALLOCATIONS KEPT_BYTES
+ * KEPT_ALLOCATIONS}, with the size of the function's smallest allocation.
  *
- * <p>With {@code virtual} a virtual thread does it. With options the agent is stopped first, started with them and stopped again, and a line says each time whether the
- * library's calls led to the agent: {@code led true}.
+ * <p>With {@code virtual} a virtual thread allocates. With options the agent is stopped first, started with
+ * the options and stopped again. A line reports each time whether the library's calls were redirected to the
+ * agent: {@code led true}.
  */
 public final class NativeMemory {
     private static final int ROUNDS = 100;
@@ -35,7 +36,7 @@ public final class NativeMemory {
         return call("is_led_elsewhere", 0) != 0;
     }
 
-    /** Waits until the library's calls lead to the agent, or, if they never do, for as long as anybody would. */
+    /** Waits until the library's calls are redirected to the agent, for at most 60 seconds. */
     private static void waitUntilLed() {
         for (int i = 0; i < 6_000 && !isLed(); i++) {
             pause(10);
@@ -60,8 +61,8 @@ public final class NativeMemory {
         if (!isLed()) {
             throw new AssertionError("the library's calls do not lead to the agent");
         }
-        // Mixed, so that what one allocates comes before and behind what each other does; with pauses, so that the
-        // samples are not more than are drained.
+        // The functions take turns, so that each allocates before and after every other. The pauses keep
+        // samples from being written faster than they are drained.
         for (int round = 0; round < ROUNDS; round++) {
             call("small", 8_500);
             call("medium", 250);
@@ -89,7 +90,8 @@ public final class NativeMemory {
         told("leaked_shrunk", 1_000, 250, 3_000, 2, 1_000);
         told("leaked_mapped", 1 << 20, 1, 1 << 20, 1, (1 << 20) / 4 * 3);
         told("handed_over", 1_000, 250, 1_000, 1, 0);
-        // What is kept is told at an interval's end; what else the last round has allocated is gone.
+        // Kept memory is reported at the end of an interval. The other memory of the last round has been
+        // freed by then.
         pause(50);
     }
 

@@ -1,8 +1,8 @@
 package programs;
 
 /**
- * Pthreads of a native library, never attached to the JVM: {@code NativePthreads [SECONDS [THREADS]]}. Each round
- * burns on all threads at once, then on a row of short-lived ones.
+ * Pthreads of a native library that are never attached to the JVM: {@code NativePthreads [SECONDS
+ * [THREADS]]}. Each round burns on all threads at once, then on a series of short-lived ones.
  */
 public final class NativePthreads {
     private NativePthreads() {}

@@ -5,8 +5,8 @@ import io.otlpprof.Otlpprof;
 import java.util.List;
 
 /**
- * Publishes a process context of its own: {@code OtherPublisher HEXADECIMAL DELAY_MS}. Goes on for a minute. One thread has a
- * context with an attribute as soon as there is an agent.
+ * Publishes a process context of its own: {@code OtherPublisher HEXADECIMAL DELAY_MS}. Runs for a minute. One
+ * thread sets a context with an attribute as soon as an agent is loaded.
  */
 public final class OtherPublisher {
     private OtherPublisher() {}
@@ -40,7 +40,7 @@ public final class OtherPublisher {
                 Thread.sleep(5);
             }
         } catch (InterruptedException e) {
-            // The end.
+            // The program ends.
         }
     }
 }

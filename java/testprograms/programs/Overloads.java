@@ -1,6 +1,6 @@
 package programs;
 
-/** Burns CPU time in two methods of one name, which descriptors tell apart, and in one of its own: {@code Overloads [SECONDS]}. */
+/** Burns CPU time in two overloads of one method and in one other method: {@code Overloads [SECONDS]}. */
 public final class Overloads {
     private static final int ROUNDS = 200_000;
 

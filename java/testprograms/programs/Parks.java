@@ -5,9 +5,9 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Threads that park for locks that others hold: {@code Parks [virtual]}. Each line that it prints is {@code METHOD CLASS
- * LEAST MOST TIMES}, with the nanoseconds that the thread was parked for certain and those that it measured itself, in which
- * it may also have waited for a processor.
+ * Threads that park for locks that other threads hold: {@code Parks [virtual]}. Each line is {@code METHOD
+ * CLASS LEAST MOST TIMES}. LEAST is the time in nanoseconds for which the threads were certainly parked. MOST
+ * is the time that they measured, which may include waiting for a processor.
  */
 public final class Parks {
     private static final int ROUNDS = 6;
@@ -33,12 +33,12 @@ public final class Parks {
             waitFor(virtual, Parks::acquire, PERMITS::release);
         }
         report("acquire", "java.util.concurrent.Semaphore$NonfairSync", ROUNDS * HELD_NS);
-        // A virtual thread that holds a monitor cannot leave its carrier until 24.
+        // Before JDK 24 a virtual thread that holds a monitor cannot leave its carrier.
         for (int round = 0; round < ROUNDS; round++) {
             waitFor(virtual, Parks::acquireInside, PERMITS::release);
         }
         report("acquireInside", "java.util.concurrent.Semaphore$NonfairSync", ROUNDS * HELD_NS);
-        // Nobody says what for.
+        // This call passes no object that the thread waits for.
         Threads.start(virtual, Parks::parkForNothing).join();
     }
 

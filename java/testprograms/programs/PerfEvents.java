@@ -8,16 +8,16 @@ import java.nio.file.StandardOpenOption;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Makes known numbers of events: {@code PerfEvents faults|parks|calls TIMES}, in a thread that starts and ends meanwhile
- * and in one that was there before. Each line is {@code THREAD NUMBER MORE}: so many events, and so many more may be
- * counted that nobody can foresee.
+ * Causes known numbers of events: {@code PerfEvents faults|parks|calls TIMES}, in a thread that starts and
+ * ends meanwhile and in one that existed before. Each line is {@code THREAD NUMBER MORE}: the number of
+ * events, and the number of further events that may be counted.
  */
 public final class PerfEvents {
     private static final int PAGE = 4096;
 
     private PerfEvents() {}
 
-    /** Something that is done so many times. */
+    /** Work that is repeated {@code times} times. */
     private interface Work {
         void times(int times) throws Exception;
     }
@@ -61,7 +61,7 @@ public final class PerfEvents {
         }
     }
 
-    /** Writes to pages of its own of a mapped file, each of which the kernel copies when it is written to first. */
+    /** Writes to private pages of a mapped file. The kernel copies each page at its first write. */
     private static void touch(int pages) throws Exception {
         Path path = Files.createTempFile("pages", ".bin");
         try (FileChannel channel = FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
@@ -88,7 +88,7 @@ public final class PerfEvents {
         }
     }
 
-    /** What the kernel has counted of the current thread (proc(5), /proc/pid/stat and status). */
+    /** The kernel's counts for the current thread (proc(5), /proc/pid/stat and status). */
     private static final class Counts {
         private final long faults;
         private final long preempted;
@@ -100,7 +100,7 @@ public final class PerfEvents {
 
         static Counts now() throws Exception {
             String stat = Files.readString(Path.of("/proc/thread-self/stat"));
-            // The name, which is field 2, may hold anything; of what follows it the first is field 3.
+            // The name, field 2, may contain any characters. The first field after it is field 3.
             String[] fields = stat.substring(stat.lastIndexOf(')') + 2).split(" ");
             long preempted = 0;
             for (String line : Files.readAllLines(Path.of("/proc/thread-self/status"))) {

@@ -4,8 +4,8 @@ import java.util.HashSet;
 import java.util.Set;
 
 /**
- * Two libraries, loaded and unloaded in turn: {@code PluginChurn SECONDS PATH_A PATH_B}. Burns in each while it is
- * there, and says in the end whether they were ever at the same address.
+ * Two libraries that are loaded and unloaded in turn: {@code PluginChurn SECONDS PATH_A PATH_B}. Burns in
+ * each while it is loaded. At the end, prints whether both were ever at the same address.
  */
 public final class PluginChurn {
     private PluginChurn() {}
@@ -16,7 +16,7 @@ public final class PluginChurn {
         Set<Long> ofB = new HashSet<>();
         int rounds = 0;
         while (clock.isRunning()) {
-            // From a few milliseconds to tens of them.
+            // From a few milliseconds to some tens.
             long work = 1_000_000L << rounds++ % 5;
             ofA.add(Native.pluginA(args[1], work));
             ofB.add(Native.pluginB(args[2], work));

@@ -7,10 +7,11 @@ import io.otlpprof.Otlpprof;
 import java.util.List;
 
 /**
- * Threads whose contexts say whose they are: {@code PublishedContexts THREADS SECONDS}. The first half of a trace id is the
- * kernel's id of the thread, the second counts its turns, and the span id follows from both; so does each attribute. Besides,
- * threads come and go whose contexts say the same, and one never changes its own again. It prints {@code names} when another
- * attribute has its name, and goes on.
+ * Threads whose contexts name their threads: {@code PublishedContexts THREADS SECONDS}. The first half of a
+ * trace id is the kernel's id of the thread, the second half counts the thread's turns, and the span id and
+ * each attribute follow from both. Other threads start and end meanwhile with contexts of the same form, and
+ * one thread never changes its context again. Prints {@code names} when another attribute has been named, and
+ * continues.
  */
 public final class PublishedContexts {
     private static final Otlpprof PROFILER = Otlpprof.getInstance();
@@ -34,7 +35,7 @@ public final class PublishedContexts {
             Thread thread = new Thread(() -> set(clock, 200), "short");
             thread.start();
             thread.join();
-            // One whose context stays as it was when it ended.
+            // The context of this thread stays unchanged until the thread ends.
             Thread last = new Thread(() -> setTurn(Threads.kernelId(), 1, "s1"), "last");
             last.start();
             last.join();

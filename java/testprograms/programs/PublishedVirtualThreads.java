@@ -13,10 +13,12 @@ import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Virtual threads, of which every second one has a context: {@code PublishedVirtualThreads BOARD THREADS SECONDS}. While a
- * thread burns, its place in the file BOARD, of sixteen bytes for each thread, begins with the kernel's id of its carrier, and
- * with 0 otherwise; then comes how often it has burnt, each time mounted anew. The first half of its trace id is its number and
- * one, the second counts how often it has set it, and the span id follows from both. Needs Java 21, reached by reflection.
+ * Virtual threads, every second one of which has a context: {@code PublishedVirtualThreads BOARD THREADS
+ * SECONDS}. The file BOARD has sixteen bytes for each thread. The first eight are the kernel's id of its
+ * carrier while the thread burns, and 0 otherwise. The other eight are the number of its burns, before each
+ * of which it may be mounted anew. The first half of a thread's trace id is its number plus one, the second
+ * half counts the thread's settings of its context, and the span id follows from both. Needs Java 21, which
+ * is reached by reflection.
  */
 public final class PublishedVirtualThreads {
     private static final ContextSetter CONTEXT = new ContextSetter(Otlpprof.getInstance(), List.of("worker"));

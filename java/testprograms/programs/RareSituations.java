@@ -22,8 +22,8 @@ import javax.crypto.spec.IvParameterSpec;
 import javax.crypto.spec.SecretKeySpec;
 
 /**
- * What the VM does seldom, all the time: {@code RareSituations NAME [SECONDS]}. Two threads burn in the named
- * situation. Which method calls which is written down in {@code grammars/RareSituations.txt}.
+ * Situations that are rare in a VM, all the time: {@code RareSituations NAME [SECONDS]}. Two threads burn in
+ * the named situation. {@code grammars/RareSituations.txt} lists which method calls which.
  */
 public final class RareSituations {
     private RareSituations() {}
@@ -65,7 +65,7 @@ public final class RareSituations {
         }
     }
 
-    /** Has collections follow one another for as long as the program runs. */
+    /** Makes collections follow one another while the program runs. */
     private static void keepCollecting() {
         Thread collecting = new Thread(
                 () -> {
@@ -106,7 +106,9 @@ public final class RareSituations {
         }
     }
 
-    /** The code that each round compiles anew: its class is loaded again, so that nothing is known of its types. */
+    /**
+     * Code that is compiled anew in each round: its class is loaded again, so that no types are profiled yet.
+     */
     public static final class Victim implements LongSupplier {
         private long sum;
 
@@ -117,7 +119,7 @@ public final class RareSituations {
                 sum += add(one);
             }
             loop();
-            // What has been compiled for one type meets another.
+            // Code that was compiled for one type now receives others.
             Object[] other = {1L, 2L, "3", 4, 5.0, 6, 'c', 8};
             for (int i = 0; i < 300; i++) {
                 sum += add(other);
@@ -133,7 +135,7 @@ public final class RareSituations {
             return sum;
         }
 
-        /** Long enough to be replaced while it runs. */
+        /** A loop that is long enough to be replaced while it runs. */
         private void loop() {
             long value = sum;
             for (int i = 0; i < 400_000; i++) {
@@ -178,7 +180,9 @@ public final class RareSituations {
         }
     }
 
-    /** Many compiled methods, each of which is looked at once more when it is first entered in a collection. */
+    /**
+     * Many compiled methods, each of which the VM visits again when it is first entered during a collection.
+     */
     static final class Entries extends Situations.Situation {
         private static final int METHODS = 2_000;
         private static final MethodHandle[] ENTERED = new MethodHandle[METHODS];
@@ -209,7 +213,7 @@ public final class RareSituations {
         }
     }
 
-    /** Loads from a mapped file that has been cut: the VM turns the signal into an InternalError. */
+    /** Loads from a mapped file that was truncated. The VM turns the signal into an InternalError. */
     static final class Faults extends Situations.Situation {
         private static final int SIZE = 4096;
         private final MappedByteBuffer mapped;
@@ -241,7 +245,7 @@ public final class RareSituations {
         }
     }
 
-    /** Functions for which the interpreter has entries without a frame: stubs or C functions do the work. */
+    /** Functions that the interpreter enters without a frame. Stubs or C functions do the work. */
     static final class Functions extends Situations.Situation {
         @Override
         void burn() {
@@ -260,7 +264,7 @@ public final class RareSituations {
         }
     }
 
-    /** Stubs that the VM has in place of library methods. */
+    /** Stubs by which the VM replaces library methods. */
     static final class Intrinsics extends Situations.Situation {
         private final byte[] bytes = new byte[16 * 1024 + 5];
         private final byte[] others = new byte[bytes.length];
@@ -319,8 +323,8 @@ public final class RareSituations {
     }
 
     /**
-     * A recursion whose code becomes invalid when it is deepest, by another target of a call that it has inlined: each of
-     * its frames is deoptimised when it is returned to.
+     * A recursion whose code is invalidated at its deepest point, by a change of the target of an inlined
+     * call. Each of its frames is deoptimised when a callee returns to it.
      */
     static final class Invalidation extends Situations.Situation {
         private static final int DEPTH = 300;
@@ -341,7 +345,7 @@ public final class RareSituations {
         @Override
         void burn() {
             try {
-                // Enough to be compiled.
+                // Often enough to be compiled.
                 for (int i = 0; i < 100; i++) {
                     Work.sink = descend(DEPTH, i, null);
                 }
@@ -370,7 +374,7 @@ public final class RareSituations {
         }
     }
 
-    /** Null pointers that the hardware finds: the VM's handler turns the fault into an exception. */
+    /** Null pointers that the hardware detects. The VM's handler turns the fault into an exception. */
     static final class Nulls extends Situations.Situation {
         private long value;
 
@@ -390,7 +394,7 @@ public final class RareSituations {
         }
     }
 
-    /** Stacks that overflow. The many arguments keep them below the limit of frames. */
+    /** Stack overflows. The many arguments keep the number of frames below the limit of recorded frames. */
     static final class Overflow extends Situations.Situation {
         @Override
         void burn() {
@@ -409,7 +413,7 @@ public final class RareSituations {
         }
     }
 
-    /** A recursion nearly as deep as stacks are kept. */
+    /** A recursion nearly as deep as the limit of recorded frames. */
     static final class Recursion extends Situations.Situation {
         private static final int DEPTH = 2000;
 
@@ -430,9 +434,9 @@ public final class RareSituations {
         }
     }
 
-    /** Weak references that are read while collections mark what is alive, one after the other. */
+    /** Weak references that are read while one collection after the other marks live objects. */
     static final class References extends Situations.Situation {
-        /** Enough to mark for some time. */
+        /** Enough objects for marking to take some time. */
         private static final Object[] ALIVE = new Object[2000];
 
         static {
@@ -482,7 +486,7 @@ public final class RareSituations {
 
     private static final class Many extends Few implements I5, I6, I7, I8 {}
 
-    /** A signal's handler in native code that Java has called. */
+    /** A signal handler in native code that Java has called. */
     static final class Signals extends Situations.Situation {
         @Override
         void burn() {
@@ -490,7 +494,7 @@ public final class RareSituations {
         }
     }
 
-    /** Questions for types that only a search through all interfaces answers. */
+    /** Type checks that only a search through all interfaces answers. */
     static final class Subtypes extends Situations.Situation {
         private final Object[] objects = {new Few(), new Many(), "text", new Many(), new Few()};
         private final I4[] stored = new I4[2];

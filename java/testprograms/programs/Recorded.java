@@ -20,15 +20,15 @@ import jdk.jfr.Timespan;
 import jdk.jfr.Timestamp;
 
 /**
- * Does some of everything that a flight recording has events for: {@code Recorded [SECONDS [NAME]]}, where NAME is what
- * the thread that computes is called. CPU work, allocation, locks,
- * waits, parks, sleeps, exceptions, files, sockets, deep stacks, classes, virtual threads from 21 on, and two types of
- * events of its own, one of which is known only when some time has passed.
+ * Causes all kinds of events of a flight recording: {@code Recorded [SECONDS [NAME]]}. NAME is the name of
+ * the thread that computes. The work is CPU work, allocation, locks, waits, parks, sleeps, exceptions, files,
+ * sockets, deep stacks, classes, virtual threads from 21 on, and two types of events of its own, one of which
+ * is registered only after some time.
  */
 public final class Recorded {
     private Recorded() {}
 
-    /** Every type that a field can have. */
+    /** An event with a field of every possible type. */
     @Name("programs.EveryField")
     @Label("Every field")
     public static final class EveryField extends Event {

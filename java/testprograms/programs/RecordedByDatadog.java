@@ -4,8 +4,8 @@ import java.lang.reflect.Method;
 import java.util.List;
 
 /**
- * {@link Recorded} under Datadog's profiler, which is reached by reflection, with its own context in the main thread:
- * {@code RecordedByDatadog COMMAND [SECONDS]}, COMMAND being what starts it.
+ * Runs {@link Recorded} under Datadog's profiler, which is reached by reflection, with a context of its own
+ * in the main thread: {@code RecordedByDatadog COMMAND [SECONDS]}. COMMAND starts the profiler.
  */
 public final class RecordedByDatadog {
     private RecordedByDatadog() {}
@@ -21,7 +21,8 @@ public final class RecordedByDatadog {
         Object context = setter.getConstructor(type, List.class).newInstance(profiler, List.of("traceid", "rest_endpoint"));
         setter.getMethod("setContextValue", String.class, String.class)
                 .invoke(context, "traceid", "0123456789abcdef0123456789abcdef");
-        // Without any value the recording has an empty pool of strings, which the JDK's reader refuses.
+        // Without any value the recording would have an empty pool of strings, which the JDK's reader
+        // refuses.
         setter.getMethod("setContextValue", String.class, String.class).invoke(context, "rest_endpoint", "GET /mice");
         Recorded.main(args.length > 1 ? new String[] {args[1]} : new String[0]);
         Clock clock = new Clock(new String[0], 1);

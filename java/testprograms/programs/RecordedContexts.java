@@ -18,10 +18,12 @@ import jdk.jfr.Recording;
 import jdk.jfr.RecordingState;
 
 /**
- * Events of the JVM's recorder in threads that change their context all the time: {@code RecordedContexts ROUNDS THREADS
- * [virtual|stop]}. What an event's thread works for is in its stack: {@code work0} to {@code work3}, or {@code nothing}. Waits
- * for the agent's recording to begin, and prints how many events of each kind there were, {@code KIND METHOD NUMBER}; those of
- * allocations and of execution only the JVM counts. With {@code stop} it stops the agent itself, and says how many recordings and files of theirs are left.
+ * Events of the JVM's recorder in threads that change their context all the time: {@code RecordedContexts
+ * ROUNDS THREADS [virtual|stop]}. The stack of an event shows the expected context: {@code work0} to {@code
+ * work3}, or {@code nothing}. Waits for the agent's recording to begin, and prints the number of events of
+ * each kind, {@code KIND METHOD NUMBER}. Only the JVM counts the events of allocation and execution. With
+ * {@code stop} the program stops the agent itself, and prints how many recordings, and files of recordings,
+ * are left.
  */
 public final class RecordedContexts {
     private static final ContextSetter CONTEXT = new ContextSetter(Otlpprof.getInstance(), List.of("rest_endpoint"));
@@ -29,7 +31,7 @@ public final class RecordedContexts {
     private static final String[] METHODS = {"work0", "work1", "work2", "work3", "nothing"};
     private static final AtomicLong[] ROUNDS = new AtomicLong[METHODS.length];
 
-    /** What is read comes this long after it was asked for. */
+    /** An answer arrives this long after the request. */
     private static final long ANSWER_MILLIS = 2;
 
     private static final int ALLOCATED = 2_000;
@@ -44,7 +46,7 @@ public final class RecordedContexts {
         long items;
     }
 
-    /** What is thrown. */
+    /** The exception that the program throws. */
     private static final class Thrown extends Exception {
         private static final long serialVersionUID = 1;
     }
@@ -54,7 +56,7 @@ public final class RecordedContexts {
         int threads = Integer.parseInt(args[1]);
         boolean virtual = args.length > 2 && args[2].equals("virtual");
         try (ServerSocket server = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            // The VM throws and catches exceptions of its own where something is done for the first time.
+            // The first execution of some operations makes the VM throw and catch exceptions of its own.
             begin(server, virtual, Turn::work).join();
         }
         awaitRecording();
@@ -85,7 +87,7 @@ public final class RecordedContexts {
         }
     }
 
-    /** The recorder's directory: its name ends with the process's id. */
+    /** The recorder's directory. Its name ends with the process's id. */
     private static File repository() {
         File[] found = new File(System.getProperty("java.io.tmpdir"))
                 .listFiles((directory, name) -> name.endsWith("_" + ProcessHandle.current().pid()));
@@ -107,7 +109,7 @@ public final class RecordedContexts {
         void on(Turn turn) throws IOException, InterruptedException;
     }
 
-    /** A thread that works, and another that answers it. */
+    /** Starts a thread that works, and another that answers it. */
     private static Thread begin(ServerSocket server, boolean virtual, Work work) throws Exception {
         Socket asks = new Socket(server.getInetAddress(), server.getLocalPort());
         Socket answers = server.accept();
@@ -121,7 +123,7 @@ public final class RecordedContexts {
         });
     }
 
-    /** Answers each byte a little later, until the other side is closed. */
+    /** Answers each byte after a delay, until the other side is closed. */
     private static void answer(Socket socket) {
         try (socket) {
             for (int asked; (asked = socket.getInputStream().read()) >= 0; ) {
@@ -150,7 +152,7 @@ public final class RecordedContexts {
                     work2(turn);
                     break;
                 case 3:
-                    // The one before comes back when the scope is closed.
+                    // The previous context is restored when the scope is closed.
                     ContextScope scope = CONTEXT.openScope();
                     set(3);
                     work3(turn);
@@ -191,7 +193,7 @@ public final class RecordedContexts {
         turn.work();
     }
 
-    /** What is done in each method. */
+    /** The work that is done in each method. */
     private static final class Turn {
         private final Socket socket;
 
@@ -207,7 +209,7 @@ public final class RecordedContexts {
             try {
                 throw new Thrown();
             } catch (Thrown e) {
-                // That is all.
+                // The exception is only thrown to be caught.
             }
             LockSupport.parkNanos(2_000_000);
             socket.getOutputStream().write(1);

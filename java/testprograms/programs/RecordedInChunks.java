@@ -4,11 +4,11 @@ import java.util.concurrent.locks.LockSupport;
 import jdk.jfr.Recording;
 
 /**
- * A deep stack that runs, allocates, waits and throws, and again after each of some changes of chunk:
- * {@code RecordedInChunks CHUNKS}.
+ * A deep stack that runs, allocates, waits and throws, and does so again after each of CHUNKS changes of the
+ * chunk: {@code RecordedInChunks CHUNKS}.
  */
 public final class RecordedInChunks {
-    /** Deeper than the corpus has stacks recorded. */
+    /** Deeper than the stacks that the corpus records. */
     private static final int DEPTH = 600;
 
     static volatile Object sink;
@@ -20,7 +20,7 @@ public final class RecordedInChunks {
         int chunks = Integer.parseInt(args[0]);
         for (int chunk = 0; chunk < chunks; chunk++) {
             if (chunk > 0) {
-                // The VM begins a chunk when a recording does.
+                // The VM begins a new chunk when a recording starts.
                 try (Recording other = new Recording()) {
                     other.start();
                 }
@@ -48,7 +48,7 @@ public final class RecordedInChunks {
         }
     }
 
-    /** Which JDK 25 is told to trace. */
+    /** The method that JDK 25 is configured to trace. */
     private static void traced(int turn) {
         double sum = turn;
         for (int i = 1; i < 200_000; i++) {

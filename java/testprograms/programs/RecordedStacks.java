@@ -1,8 +1,8 @@
 package programs;
 
 /**
- * Calls {@code reached} below stacks of which hardly two are the same: {@code RecordedStacks CALLS DEPTH}. At each of their
- * frames one of four methods is called, as the bits of a number say that is another for each stack.
+ * Calls {@code reached} below stacks of which hardly two are equal: {@code RecordedStacks CALLS DEPTH}. Each
+ * frame calls one of four methods, according to the bits of a number that differs for each stack.
  */
 public final class RecordedStacks {
     private RecordedStacks() {}
@@ -15,7 +15,7 @@ public final class RecordedStacks {
         }
     }
 
-    /** What a profiler counts the calls of. */
+    /** The method whose calls a profiler counts. */
     private static long reached(long path) {
         return Work.mix(path);
     }
@@ -24,7 +24,7 @@ public final class RecordedStacks {
         if (depth == 0) {
             return reached(path);
         }
-        // Turned, so that the path has no end.
+        // Rotated, so that the path never ends.
         long next = Long.rotateRight(path, 2);
         switch ((int) path & 3) {
             case 0:
@@ -38,7 +38,7 @@ public final class RecordedStacks {
         }
     }
 
-    // Not tail calls: what is below is mixed once more.
+    // These are not tail calls, since the results are mixed once more.
 
     private static long north(int depth, long path) {
         return Work.mix(call(depth, path));

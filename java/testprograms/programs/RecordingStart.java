@@ -4,8 +4,9 @@ import java.io.IOException;
 import jdk.jfr.Recording;
 
 /**
- * How long the JVM's recorder takes to begin: {@code RecordingStart alone} starts a recording first of all and prints the
- * nanoseconds that this took; {@code RecordingStart} does nothing until its standard input ends.
+ * Measures how long the JVM's recorder takes to start: {@code RecordingStart alone} starts a recording at
+ * once and prints the nanoseconds that this took. {@code RecordingStart} does nothing until its standard
+ * input ends.
  */
 public final class RecordingStart {
     private RecordingStart() {}

@@ -5,9 +5,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Virtual threads that take turns on their carriers; every second one registers itself to be sampled. Those that come after
- * them, one of them after each, register nothing. Needs Java 21; reached by reflection, since the programs are compiled for
- * 11.
+ * Virtual threads that take turns on their carriers. Every second one registers itself to be sampled. Later
+ * threads, one after each of them, do not register. Needs Java 21, which is reached by reflection, since the
+ * programs are compiled for 11.
  */
 public final class RegisteredVirtualThreads {
     private static final Otlpprof PROFILER = Otlpprof.getInstance();
@@ -37,7 +37,7 @@ public final class RegisteredVirtualThreads {
         registered();
         check(PROFILER.removeThread());
         removed();
-        // Ends registered, as most do.
+        // Most threads end registered, like this one.
         check(PROFILER.addThread());
     }
 

@@ -1,8 +1,8 @@
 package programs;
 
 /**
- * A thread that renames itself half way: {@code Renamed [SECONDS]}. Prints its id; it is called first-name, then
- * second-name.
+ * A thread that renames itself half way: {@code Renamed [SECONDS]}. Prints its id. Its name is first-name,
+ * then second-name.
  */
 public final class Renamed {
     private Renamed() {}

@@ -3,9 +3,9 @@ package programs;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * Threads that rename themselves for each task, as pools do: {@code RenamedTasks SECONDS [virtual]}. Each is called task-a while
- * it is in {@code a}, and task-b while it is in {@code b}; with {@code virtual} virtual threads do so on their carriers. Ends when
- * each has used so many seconds of CPU time.
+ * Threads that rename themselves for each task, as pools do: {@code RenamedTasks SECONDS [virtual]}. Each is
+ * named task-a in the method {@code a}, and task-b in {@code b}. With {@code virtual}, virtual threads do
+ * this on their carriers. Ends when each thread has used the given CPU time.
  */
 public final class RenamedTasks {
     private RenamedTasks() {}
@@ -29,7 +29,7 @@ public final class RenamedTasks {
     }
 
     private static void run(double seconds) {
-        // The threads' CPU time, which a virtual one cannot ask for: rounds of work instead.
+        // A virtual thread cannot ask for its CPU time, so rounds of work stand for it.
         long rounds = (long) (seconds * 1000);
         before();
         for (long i = 0; i < rounds; i++) {
@@ -40,7 +40,7 @@ public final class RenamedTasks {
         }
     }
 
-    /** Under the name that the thread was started with. */
+    /** Works under the name that the thread was started with. */
     private static void before() {
         for (int i = 0; i < 1000; i++) {
             work();
@@ -57,7 +57,7 @@ public final class RenamedTasks {
         work();
     }
 
-    /** Some hundreds of microseconds. */
+    /** Takes some hundreds of microseconds. */
     private static void work() {
         long x = 1;
         for (int i = 0; i < 100_000; i++) {

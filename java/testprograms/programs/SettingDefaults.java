@@ -5,9 +5,9 @@ import jdk.jfr.FlightRecorder;
 import jdk.jfr.SettingDescriptor;
 
 /**
- * Prints what each setting of this JVM's own events is unless it is set: event, setting and value on a line, with tabs between
- * them. The JDK's reader of recordings has that of no recording: it gives the setting's name instead (JDK 25
- * jdk.jfr.internal.MetadataReader.defineTypes).
+ * Prints the default value of each setting of this JVM's events: event, setting and value on a line,
+ * separated by tabs. The JDK's reader of recordings does not return default values: it returns the setting's
+ * name instead (JDK 25 jdk.jfr.internal.MetadataReader.defineTypes).
  */
 public final class SettingDefaults {
     private SettingDefaults() {}

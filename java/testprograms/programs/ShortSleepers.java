@@ -3,8 +3,8 @@ package programs;
 import java.util.concurrent.atomic.LongAdder;
 
 /**
- * Threads that sleep for some milliseconds and end, four at a time: {@code ShortSleepers SECONDS SLEEP_MS}. Prints for how many
- * nanoseconds all of them have slept, by their own clock.
+ * Threads that sleep for some milliseconds and end, four at a time: {@code ShortSleepers SECONDS SLEEP_MS}.
+ * Prints the nanoseconds that all of them together have slept, by their own clock.
  */
 public final class ShortSleepers {
     private static final LongAdder SLEPT_NS = new LongAdder();

@@ -1,8 +1,8 @@
 package programs;
 
 /**
- * Many Java threads that each live a millisecond or so, {@code [WIDTH]} at a time:
- * {@code ShortThreads [SECONDS [WIDTH [ROUNDS]]]}. Prints how many there were.
+ * Many Java threads that each live about a millisecond, WIDTH at a time: {@code ShortThreads [SECONDS [WIDTH
+ * [ROUNDS]]]}. Prints the number of threads.
  */
 public final class ShortThreads {
     private ShortThreads() {}

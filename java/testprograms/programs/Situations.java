@@ -4,8 +4,8 @@ import java.util.Arrays;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * Programs whose call trees are known by construction: {@code Situations NAME [SECONDS]}. Two threads burn in the
- * named situation. Which method calls which is written down in {@code grammars/Situations.txt}.
+ * Programs whose call trees are known by construction: {@code Situations NAME [SECONDS]}. Two threads burn in
+ * the named situation. {@code grammars/Situations.txt} lists which method calls which.
  */
 public final class Situations {
     private Situations() {}
@@ -14,12 +14,12 @@ public final class Situations {
         run(situation(args[0]), situation(args[0]), args);
     }
 
-    /** Burns in both, each on a thread, for as long as the second argument says. */
+    /** Burns in both situations, each on its own thread, for the seconds in the second argument. */
     static void run(Situation one, Situation other, String[] args) throws InterruptedException {
         Clock clock = new Clock(Arrays.copyOfRange(args, 1, args.length), 10);
         Thread first = new Worker(one, clock);
         Thread second = new Worker(other, clock);
-        // Whatever they run into, the program ends.
+        // The threads are daemons, so that the program ends whatever happens to them.
         first.setDaemon(true);
         second.setDaemon(true);
         first.start();
@@ -72,14 +72,15 @@ public final class Situations {
                     situation.burn();
                     isRunning = clock.isRunning();
                 } catch (InternalError e) {
-                    // Of a fault in mapped memory: up to 17 the VM throws it whenever it is asked for something next.
+                    // Caused by a fault in mapped memory. Up to JDK 17 the VM throws the error later, at
+                    // the next call into it.
                     Work.sink++;
                 }
             }
         }
     }
 
-    /** Trees that die young, and a window of them that lives for a while. */
+    /** Trees that die young, and a window of trees that live for a while. */
     static final class Allocation extends Situation {
         private final Tree[] window = new Tree[64];
         private int next;
@@ -108,7 +109,7 @@ public final class Situations {
         }
     }
 
-    /** Two kinds of locks that the threads fight for. */
+    /** Two kinds of locks for which the threads contend. */
     static final class Locks extends Situation {
         private static final Object MONITOR = new Object();
         private static final ReentrantLock LOCK = new ReentrantLock();
@@ -303,7 +304,9 @@ public final class Situations {
         }
     }
 
-    /** Strings that are compared, and searched for in one another: of one byte a character, of two, and of both. */
+    /**
+     * Strings that are compared, and searched in one another: of one byte a character, of two, and of both.
+     */
     static final class Text extends Situation {
         private static final String[] TEXTS = {
             "one long name after another, which differ at their end alone: 1",
@@ -329,7 +332,7 @@ public final class Situations {
         }
     }
 
-    /** Java, native code and Java again, six times over, with a native recursion at the bottom. */
+    /** Java, native code and Java again, six times, with a native recursion at the bottom. */
     static final class Upcalls extends Situation {
         @Override
         void burn() {

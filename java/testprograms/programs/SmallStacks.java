@@ -3,10 +3,10 @@ package programs;
 import java.util.stream.IntStream;
 
 /**
- * Works where a signal's handler has little room: {@code SmallStacks SECONDS KIND BYTES...}. The kinds are {@code alternate}
- * (Java code, shallow and deep, on a thread with an alternate signal stack of so many bytes), {@code thread} (a pthread with
- * such a stack) and {@code fiber} (native code on a stack of its own). A line for each size says by how many bytes the stack
- * was overrun.
+ * Work where a signal handler has little room: {@code SmallStacks SECONDS KIND BYTES...}. The kinds are
+ * {@code alternate} (Java code, shallow and deep, on a thread with an alternate signal stack of BYTES bytes),
+ * {@code thread} (a pthread with a stack of that size) and {@code fiber} (native code on a separate stack of
+ * that size). A line for each size has the number of bytes by which the stack was overrun.
  */
 public final class SmallStacks {
     private static final int DEEP = 1_500;
@@ -49,7 +49,7 @@ public final class SmallStacks {
         return depth == 0 ? work() : descend(depth - 1) + 1;
     }
 
-    /** Compiled and inlined code, and native code of the JDK's. */
+    /** Compiled and inlined code, and native code of the JDK. */
     private static long work() {
         long sum = 0;
         for (int i = 0; i < 20; i++) {

@@ -8,15 +8,16 @@ import java.util.List;
 import java.util.stream.Stream;
 
 /**
- * Starts and stops the agent again and again in this process: {@code StartStop LIBRARY OPTIONS [CYCLES]}. Two threads
- * burn meanwhile. The first half of the cycles is for what is made once in a process's life, such as the pages of
- * the sample buffer as they are first touched; in the second half nothing may remain of a cycle. Prints what there is,
- * and ends with status 1 if anything has grown:
+ * Starts and stops the agent again and again in this process: {@code StartStop LIBRARY OPTIONS [CYCLES]}. Two
+ * threads burn meanwhile. The first half of the cycles allows for memory that is used once in a process's
+ * life, such as the pages of the sample buffer, which are touched for the first time. In the second half no
+ * cycle may leave anything. Prints the usage, and ends with status 1 if any of it has grown by more than
+ * allowed:
  *
- * <p>threads, descriptors and POSIX timers by a single one; the C library's memory by more than 256 KiB, which is half a
- * KiB a cycle where there are 1,000; the resident memory by more than 6 MiB, which is 12 KiB a cycle. The VM's compilers
- * come and go with memory: of several looks the lowest counts, and more are taken where there is too much. Fix the heap's
- * size, lest that be counted.
+ * <p>not a single thread, descriptor or POSIX timer; 256 KiB of the C library's memory; 6 MiB of resident
+ * memory. With 1,000 cycles, of which 500 are in the second half, that is half a KiB and 12 KiB a cycle. The
+ * VM's compilers allocate and free memory, so the lowest of several measurements counts, and more are made if
+ * the usage is too high. The heap must have a fixed size, so that its growth is not counted.
  */
 public final class StartStop {
     private static final long HEAP_BYTES = 256 << 10;
@@ -28,7 +29,7 @@ public final class StartStop {
         String library = args[0];
         String options = args[1];
         int cycles = args.length > 2 ? Integer.parseInt(args[2]) : 1000;
-        // Loads the library, and lets it fail before anything else does.
+        // Loads the library first, so that a missing library fails before anything else.
         Native.allocatedBytes();
         List<Thread> burners = startBurners();
         int tenth = cycles / 10;
@@ -46,7 +47,7 @@ public final class StartStop {
                 middle = now.lowest(middle);
             }
         }
-        // What a compiler holds it gives back, what was lost stays lost.
+        // Memory of a compiler is freed in time, but lost memory stays lost.
         for (int looks = 0; looks < 20 && now.exceeds(middle); looks++) {
             Thread.sleep(500);
             now = now.lowest(Usage.now());
@@ -84,7 +85,7 @@ public final class StartStop {
 
     private static void cycle(String library, String options, int cycles) {
         for (int i = 0; i < cycles; i++) {
-            // The parity decides whether a stop follows the start at once, or samples.
+            // The parity decides whether the stop follows the start at once or after samples.
             drive(library, options);
             if (i % 2 == 0) {
                 Work.sink = Native.spin(1_000_000);
@@ -100,7 +101,7 @@ public final class StartStop {
         }
     }
 
-    /** What a process holds. */
+    /** The resources that a process holds. */
     private static final class Usage {
         private final long threads;
         private final long descriptors;
@@ -118,7 +119,8 @@ public final class StartStop {
 
         static Usage now() throws IOException, InterruptedException {
             System.gc();
-            // The VM's own threads come and go, and its compilers' memory does: the lowest of several looks counts.
+            // The VM's own threads start and end, and its compilers' memory varies, so the lowest of several
+            // measurements counts.
             long threads = Long.MAX_VALUE;
             long heapBytes = Long.MAX_VALUE;
             long residentBytes = Long.MAX_VALUE;
@@ -151,7 +153,7 @@ public final class StartStop {
             throw new IOException("no VmRSS in /proc/self/status");
         }
 
-        /** The lower number of each of both. */
+        /** The lower of both values for each resource. */
         Usage lowest(Usage other) {
             return other == null
                     ? this

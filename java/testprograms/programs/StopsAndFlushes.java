@@ -5,8 +5,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Sessions follow one another, while threads ask each to send what it has: {@code StopsAndFlushes SESSIONS}. Others burn
- * meanwhile.
+ * Sessions that follow one another, while threads ask each session to flush: {@code StopsAndFlushes
+ * SESSIONS}. Other threads burn meanwhile.
  */
 public final class StopsAndFlushes {
     private static volatile boolean done;

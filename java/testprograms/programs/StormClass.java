@@ -5,13 +5,13 @@ import java.io.DataOutputStream;
 import java.io.IOException;
 
 /**
- * The bytes of a class whose names all say which one it is: class {@code programs.Storm00042}, its one method
+ * The bytes of a class whose names all contain its number: class {@code programs.Storm00042}, its only method
  * {@code static long burn00042(long, int)}, file {@code Storm00042.java}, line 42.
  */
 final class StormClass {
     /** Class files before 50 need no stack maps (JVMS 4.10.2). */
     private static final int MAJOR_VERSION = 49;
-    /** Numbers are one to this: a line number is an unsigned short. */
+    /** The largest number. A line number is an unsigned short. */
     static final int MAX_NUMBER = 65_535;
 
     private final ByteArrayOutputStream bytes = new ByteArrayOutputStream();
@@ -54,7 +54,7 @@ final class StormClass {
         return bytes.toByteArray();
     }
 
-    /** Indices as noted; a long takes two. */
+    /** The trailing comments are the indices. A long takes two. */
     private void constantPool(int number) throws IOException {
         out.writeShort(13); // one more than the last index
         utf8("programs/" + name(number)); // 1

@@ -1,6 +1,6 @@
 package programs;
 
-/** One thread, nearly all of its time in the kernel: {@code SyscallLoop [SECONDS]}. */
+/** One thread that spends nearly all of its time in the kernel: {@code SyscallLoop [SECONDS]}. */
 public final class SyscallLoop {
     private SyscallLoop() {}
 

@@ -17,16 +17,17 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Threads that are in one state each all the while: {@code ThreadStates SECONDS THREADS}, with so many threads that are
- * parked. Prints how long they were there, a line {@code STATE NANOSECONDS} for the threads of each state together, and
- * {@code woken TIMES}: how often those that are parked have gone to sleep since all were there, which they do once only.
+ * Threads that each stay in one state: {@code ThreadStates SECONDS THREADS}, with THREADS parked ones. Prints
+ * how long they were in it, a line {@code STATE NANOSECONDS} for all threads of each state together, and
+ * {@code woken TIMES}: how often the parked threads have gone to sleep since all were ready. Each goes to
+ * sleep once only.
  */
 public final class ThreadStates {
     private ThreadStates() {}
 
     private static final Object HELD = new Object();
     private static final Object NOTIFIED = new Object();
-    /** When the threads of each state started. */
+    /** The start times of the threads of each state. */
     private static final Map<String, Queue<Long>> STARTS = new ConcurrentHashMap<>();
 
     private static volatile boolean over;
@@ -52,7 +53,7 @@ public final class ThreadStates {
             sleep(millis);
             long now = System.nanoTime();
             long woken = sleepsOfParked() - sleeps;
-            // How long the JVM takes to end is nothing that they know of.
+            // The time that the JVM takes to end is not in the threads' measurements.
             Otlpprof.getInstance().stop();
             STARTS.forEach((state, starts) -> {
                 long sum = 0;
@@ -66,7 +67,7 @@ public final class ThreadStates {
         }
     }
 
-    /** By the kernel's account (proc(5): comm, and voluntary_ctxt_switches of status). */
+    /** By the kernel's counts (proc(5): comm, and voluntary_ctxt_switches of status). */
     private static long sleepsOfParked() throws IOException {
         long sum = 0;
         try (DirectoryStream<Path> tasks = Files.newDirectoryStream(Path.of("/proc/self/task"))) {
@@ -76,7 +77,7 @@ public final class ThreadStates {
                         sum += sleepsOf(task);
                     }
                 } catch (IOException e) {
-                    // One of the JVM's that has ended.
+                    // A thread of the JVM that has ended.
                     if (Files.exists(task)) {
                         throw e;
                     }

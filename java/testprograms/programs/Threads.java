@@ -6,9 +6,12 @@ import java.lang.reflect.Method;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** Platform threads and virtual ones, for programs that are compiled for JDKs without these. */
+/**
+ * Starts platform threads and virtual threads, for programs that are compiled for JDKs without virtual
+ * threads.
+ */
 final class Threads {
-    /** {@code Thread.startVirtualThread(Runnable)}, of 21 on. */
+    /** {@code Thread.startVirtualThread(Runnable)}, which exists from 21 on. */
     private static final Method START_VIRTUAL = startVirtualThread();
 
     private Threads() {}
@@ -17,12 +20,12 @@ final class Threads {
         return START_VIRTUAL != null;
     }
 
-    /** Starts a thread of the kind that is wanted. */
+    /** Starts a virtual thread or a platform thread. */
     static Thread start(boolean virtual, Runnable task) {
         return virtual ? startVirtual(task) : startPlatform(new Thread(task));
     }
 
-    /** The same; a virtual thread has no name. */
+    /** Starts a virtual thread, which has no name, or a platform thread with this name. */
     static Thread start(boolean virtual, String name, Runnable task) {
         return virtual ? startVirtual(task) : startPlatform(new Thread(task, name));
     }
@@ -48,7 +51,7 @@ final class Threads {
         }
     }
 
-    /** The kernel's id of the calling thread: {@code /proc/thread-self} leads to {@code PID/task/TID}. */
+    /** The kernel's id of the calling thread. {@code /proc/thread-self} links to {@code PID/task/TID}. */
     static long kernelId() {
         try {
             Path self = Files.readSymbolicLink(Path.of("/proc/thread-self"));

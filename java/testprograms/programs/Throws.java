@@ -1,12 +1,13 @@
 package programs;
 
 /**
- * Throws known numbers of exceptions at known places: {@code Throws [virtual]}. Each line is {@code METHOD CLASS TIMES}.
+ * Throws known numbers of exceptions at known places: {@code Throws [virtual]}. Each line is {@code
+ * METHOD CLASS TIMES}.
  */
 public final class Throws {
     private Throws() {}
 
-    /** One without a stack trace. */
+    /** An exception without a stack trace. */
     private static final class Bare extends RuntimeException {
         private static final long serialVersionUID = 1;
 

@@ -3,8 +3,9 @@ package programs;
 import java.util.function.IntSupplier;
 
 /**
- * Calls methods that know how long they take: {@code Traced [virtual]}. Each line is {@code METHOD CALLS LEAST MOST}: so many
- * calls that take some milliseconds, which take so many nanoseconds together, measured inside of them and around them.
+ * Calls methods that measure their own duration: {@code Traced [virtual]}. Each line is {@code METHOD CALLS
+ * LEAST MOST}: the number of calls, each of which takes some milliseconds, and the nanoseconds of all calls
+ * together, measured inside of the calls (LEAST) and around them (MOST).
  */
 public final class Traced {
     private Traced(int times) {
@@ -19,7 +20,7 @@ public final class Traced {
         Traced.inside += inside;
     }
 
-    /** A constructor with things made on the way to the other one. */
+    /** A constructor that makes other objects before it calls the other constructor. */
     private Traced(String text) {
         this(pause(text.isEmpty() ? new int[0].length : new StringBuilder(text).length() % 2 + 5), text);
     }
@@ -29,7 +30,7 @@ public final class Traced {
     }
 
     private static long made;
-    /** What a call has measured of itself. */
+    /** The time that the current call has measured, in nanoseconds. */
     private static long inside;
 
     private static long least;
@@ -75,7 +76,10 @@ public final class Traced {
         }
     }
 
-    /** Calls a task, whose calls add up to {@code inside} and take a little more from around them. */
+    /**
+     * Calls a task. Its calls add their durations to {@code inside}, and take a little longer measured from
+     * outside.
+     */
     private static void measure(String method, int times, IntSupplier task) {
         least = 0;
         most = 0;
@@ -89,7 +93,7 @@ public final class Traced {
         System.out.println(method + " " + times + " " + least + " " + most);
     }
 
-    /** Waits for so many milliseconds, and tells how long that took. */
+    /** Waits for {@code millis} milliseconds, and returns how long that took in nanoseconds. */
     private static long pause(int millis) {
         long start = System.nanoTime();
         try {
@@ -105,7 +109,7 @@ public final class Traced {
         return 1; // the return of plain
     }
 
-    /** One with jumps, and variables of all kinds that come and go. */
+    /** A method with jumps, and variables of all kinds that are live for a part of it. */
     private static int branches(int times, long factor, String text, double share) {
         int sum = 0;
         for (int i = 0; i < times; i++) {
@@ -139,7 +143,7 @@ public final class Traced {
         throw new Expected();
     }
 
-    /** Each call takes as long as those below it, and some more. */
+    /** Each call takes a little longer than the calls below it. */
     private static int recursive(int depth) {
         long start = System.nanoTime();
         pause(4);
@@ -189,7 +193,7 @@ public final class Traced {
         }
     }
 
-    /** A class that is loaded when it is used first. */
+    /** A class that is loaded at its first use. */
     private static final class Later {
         static int later() {
             inside += pause(5);

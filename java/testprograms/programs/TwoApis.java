@@ -6,7 +6,10 @@ import java.net.URL;
 import java.net.URLClassLoader;
 import java.util.List;
 
-/** One thread sets its context through the API's classes of two class loaders in turn, and waits for a minute. */
+/**
+ * One thread sets its context in turn through the API's classes of two class loaders, and then waits for a
+ * minute.
+ */
 public final class TwoApis {
     private TwoApis() {}
 

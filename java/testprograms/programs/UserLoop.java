@@ -1,6 +1,6 @@
 package programs;
 
-/** One thread, all of its time in user mode: {@code UserLoop [SECONDS]}. */
+/** One thread that spends all of its time in user mode: {@code UserLoop [SECONDS]}. */
 public final class UserLoop {
     private UserLoop() {}
 

@@ -5,8 +5,8 @@ import io.otlpprof.Otlpprof;
 import java.util.List;
 
 /**
- * Virtual threads that tell of events: {@code VirtualEvents THREADS}. Every second one has a context, and all yield before they
- * tell, so that each is on the carrier that another has left.
+ * Virtual threads that record events: {@code VirtualEvents THREADS}. Every second one has a context. All
+ * yield before they record, so that each runs on a carrier that another thread has left.
  */
 public final class VirtualEvents {
     private static final Otlpprof PROFILER = Otlpprof.getInstance();

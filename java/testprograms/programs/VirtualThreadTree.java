@@ -8,22 +8,24 @@ import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 
 /**
- * Virtual threads whose call tree is known: {@code VirtualThreadTree [SECONDS [MODE [DEPTH]]]}. Those of each of four
- * pairs have methods of their own at both ends, {@code top0} … {@code top3} and {@code leaf0} … {@code leaf3}, and go
- * down {@code level0}, {@code level1}, {@code level2}, {@code wide}, {@code level0} … from another of them on, DEPTH of
- * them. At the end they block and burn, and come back by as many levels as a binary tree has. Garbage is collected all
+ * Virtual threads whose call tree is known: {@code VirtualThreadTree [SECONDS [MODE [DEPTH]]]}. The threads
+ * of each of four pairs have methods of their own at both ends, {@code top0} … {@code top3} and {@code leaf0}
+ * … {@code leaf3}. Between them they descend through DEPTH of the methods {@code level0}, {@code level1},
+ * {@code level2}, {@code wide}, {@code level0} …, each pair starting with another of them. At the bottom they
+ * block and burn, and return by as many levels as in the traversal of a binary tree. Garbage is collected all
  * the time. The modes:
  * <ul>
- *   <li>{@code queues}: as said;
+ *   <li>{@code queues}: as described;
  *   <li>{@code monitors}: they block at monitors;
  *   <li>{@code straight}: they never come back;
- *   <li>{@code deoptimised}: the same, and the methods' compiled code becomes invalid again and again;
+ *   <li>{@code deoptimised}: they never come back, and the methods' compiled code becomes invalid again and
+ *       again;
  *   <li>{@code throws}: they come back by an exception, to the top;
  *   <li>{@code native}: they burn in native code ({@code -Dddproftest});
- *   <li>{@code upcalls}: they burn and block in Java that native code has called. That pins their carriers, which must
- *       be as many as they.
+ *   <li>{@code upcalls}: they burn and block in Java code that native code has called. That pins their
+ *       carriers, so there must be as many carriers as threads.
  * </ul>
- * Needs Java 21; reached by reflection, since the programs are compiled for 11.
+ * Needs Java 21, which is reached by reflection, since the programs are compiled for 11.
  */
 public final class VirtualThreadTree {
     private static final int PAIRS = 4;
@@ -41,7 +43,7 @@ public final class VirtualThreadTree {
     private final Meeting meeting;
     private final Runnable upcalled = this::upcalled;
 
-    /** Where the two of a pair take turns. */
+    /** The place where the two threads of a pair take turns. */
     private static final class Meeting {
         final BlockingQueue<Long> forth = new ArrayBlockingQueue<>(1);
         final BlockingQueue<Long> back = new ArrayBlockingQueue<>(1);
@@ -56,7 +58,9 @@ public final class VirtualThreadTree {
         }
     }
 
-    /** Compiled code that has {@code NOTE} in it is invalid as soon as {@code SITE} leads elsewhere. */
+    /**
+     * Compiled code that has {@code NOTE} inlined becomes invalid when the target of {@code SITE} changes.
+     */
     private static final class Notes {
         private static final MethodHandle ONE = MethodHandles.constant(long.class, 1L);
         private static final MethodHandle TWO = MethodHandles.constant(long.class, 2L);
@@ -98,7 +102,7 @@ public final class VirtualThreadTree {
             Threads.startVirtual(new VirtualThreadTree(mode, depth, pair, true, meeting).task());
             Threads.startVirtual(new VirtualThreadTree(mode, depth, pair, false, meeting).task());
         }
-        // They are daemons, and block for ever when this one ends.
+        // The virtual threads are daemons, and block for ever when this thread ends.
         Object[] kept = new Object[64];
         for (int i = 0; clock.isRunning(); i++) {
             for (int j = 0; j < 200; j++) {
@@ -115,7 +119,7 @@ public final class VirtualThreadTree {
         System.exit(0);
     }
 
-    /** Loads and links what virtual threads will need, in other threads. */
+    /** Loads and links classes that the virtual threads will need, in platform threads. */
     private static void warmUp(String mode) throws InterruptedException {
         Meeting meeting = new Meeting();
         Thread[] threads = new Thread[2];
@@ -215,7 +219,7 @@ public final class VirtualThreadTree {
         }
     }
 
-    /** With more arguments than registers take. */
+    /** Has more arguments than registers hold. */
     private void level2(int level, long x, int y) {
         for (int i = 0; i < 2; i++) {
             if (level + 1 == depth) {

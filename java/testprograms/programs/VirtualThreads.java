@@ -3,9 +3,9 @@ package programs;
 import java.util.concurrent.SynchronousQueue;
 
 /**
- * Pairs of virtual threads that hand values to each other below a recursion and burn between:
- * {@code VirtualThreads [SECONDS [PAIRS [DEPTH]]]}. Needs Java 21; reached by reflection, since the programs are
- * compiled for 11.
+ * Pairs of virtual threads that hand values to each other below a recursion and burn in between: {@code
+ * VirtualThreads [SECONDS [PAIRS [DEPTH]]]}. Needs Java 21, which is reached by reflection, since the
+ * programs are compiled for 11.
  */
 public final class VirtualThreads {
     private VirtualThreads() {}
@@ -39,7 +39,7 @@ public final class VirtualThreads {
         }
     }
 
-    /** Passes a value round; a negative one says that the other side has stopped. */
+    /** Passes a value round. A negative value means that the other side has stopped. */
     private static void exchange(Clock clock, SynchronousQueue<Long> in, SynchronousQueue<Long> out, boolean first)
             throws InterruptedException {
         if (first) {

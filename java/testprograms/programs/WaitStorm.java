@@ -5,9 +5,10 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Many threads that wait at once, again and again: {@code WaitStorm}. They wait for a monitor that another has, they are
- * parked, and they wait to be notified. Each line is {@code METHOD CLASS NANOSECONDS TIMES}: how long they have measured that
- * they waited, which is a little more than they did.
+ * Many threads that wait at the same time, again and again: {@code WaitStorm}. They wait for a monitor that
+ * another thread holds, they park, and they wait to be notified. Each line is {@code METHOD CLASS NANOSECONDS
+ * TIMES}. NANOSECONDS is the waiting time that the threads measured, which is a little more than the true
+ * one.
  */
 public final class WaitStorm {
     private static final int THREADS = 64;
@@ -15,13 +16,13 @@ public final class WaitStorm {
 
     private WaitStorm() {}
 
-    /** What is entered. */
+    /** The class of the monitor that is entered. */
     private static final class Door {}
 
-    /** What is parked for. */
+    /** The class of the object for which threads park. */
     private static final class Place {}
 
-    /** What is waited for. */
+    /** The class of the object on which threads wait. */
     private static final class Bell {}
 
     private static final Door DOOR = new Door();
@@ -61,7 +62,9 @@ public final class WaitStorm {
         System.out.println(method + " " + of.getName() + " " + ns + " " + ROUNDS * THREADS);
     }
 
-    /** In each round all others wait, and none of them for another that has just entered. */
+    /**
+     * In each round all other threads wait for the holder, and none waits for a thread that has just entered.
+     */
     private static void hold() {
         for (int i = 0; i < ROUNDS; i++) {
             synchronized (DOOR) {

@@ -1,9 +1,10 @@
 package programs;
 
 /**
- * A thread that waits for a monitor that another holds, and one that waits to be notified: {@code Waits [virtual]}. Each line
- * that it prints is {@code METHOD CLASS LEAST MOST TIMES}, with the nanoseconds that the thread was there for certain and
- * those that it measured itself, in which it may also have waited for a processor.
+ * A thread that waits for a monitor that another thread holds, and one that waits to be notified: {@code
+ * Waits [virtual]}. Each line is {@code METHOD CLASS LEAST MOST TIMES}. LEAST is the time in nanoseconds for
+ * which the thread certainly waited. MOST is the time that it measured, which may include waiting for a
+ * processor.
  */
 public final class Waits {
     private static final int ROUNDS = 6;
@@ -11,10 +12,10 @@ public final class Waits {
 
     private Waits() {}
 
-    /** What is entered. */
+    /** The class of the monitor that is entered. */
     private static final class Door {}
 
-    /** What is waited for. */
+    /** The class of the object on which a thread waits. */
     private static final class Bell {}
 
     private static final Door DOOR = new Door();
@@ -43,7 +44,7 @@ public final class Waits {
         System.out.println("await programs.Waits$Bell " + ROUNDS * HELD_NS + " " + notifiedNs + " " + ROUNDS);
     }
 
-    /** In a loop, not asleep: a virtual thread that sleeps may let its carrier go. */
+    /** Holds the monitor in a loop, not asleep: a virtual thread that sleeps may leave its carrier. */
     private static void hold() {
         synchronized (DOOR) {
             held = true;
