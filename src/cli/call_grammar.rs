@@ -39,8 +39,8 @@ impl CallGrammar {
         Ok(Self { callers })
     }
 
-    /// The first impossible call of a stack, from the leaf on: callee and caller. Frames of native code and of
-    /// hidden classes are skipped. A marker of a broken walk hides the caller of the frame before it.
+    /// The first impossible call of a stack, from the leaf on: callee and caller. Frames of native code and
+    /// of hidden classes are skipped. A marker of a broken walk hides the caller of the frame before it.
     pub(super) fn illegal_call(&self, frames: &[Frame<'_>]) -> Option<(String, String)> {
         let mut callee: Option<Cow<'_, str>> = None;
         for frame in frames {

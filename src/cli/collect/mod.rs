@@ -1,10 +1,11 @@
 //! `otlpprof collect`: a small OTLP/HTTP receiver of profiles.
 //!
-//! The input is requests, as the OTLP specification defines them. For every request with samples the receiver
-//! writes a file in a folder and a line to stdout. The file is named `profiles-<unix time in
-//! ns>-<number>.otlp` (one plain protobuf message) or `.json` (one document), and holds the request's body as
-//! it was sent, decompressed. A body that does not decode is refused and not stored. A message that cannot be
-//! stored is reported by a line on stderr, unless the previous one failed for the same reason.
+//! The input is requests, as the OTLP specification defines them. For every accepted request the receiver
+//! writes a line to stdout, and for every one with samples a file in a folder. The file is named
+//! `profiles-<unix time in ns>-<number>.otlp` (one plain protobuf message) or `.json` (one document), and
+//! holds the request's body as it was sent, decompressed. A body that does not decode is refused and not
+//! stored. A message that cannot be stored is reported by a line on stderr, unless the previous one failed
+//! for the same reason.
 //!
 //! Whatever the number and content of requests, the receiver occupies less than 256 MB (`memory`). A body has
 //! at most 20 MiB before and after decompression, and its parts are within the bounds of all messages

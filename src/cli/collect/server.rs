@@ -19,7 +19,7 @@ use super::store::{Store, Stored};
 /// The most connections at a time. A client beyond them is asked to retry.
 const CONNECTIONS: usize = 128;
 
-/// Called for every request that was stored, and for every request that could not be. Not called for a
+/// Called for every request that was accepted, and for every one that could not be stored. Not called for a
 /// failure that repeats the previous one if nothing was stored between them.
 pub type Report = Arc<dyn Fn(Result<&Stored, &io::Error>) + Send + Sync>;
 

@@ -20,7 +20,7 @@ pub struct Store {
     count: AtomicU64,
 }
 
-/// Properties of a stored request. Displays as the line that is printed for the request.
+/// Properties of an accepted request. Displays as the line that is printed for the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     /// `service.name` of each resource.
