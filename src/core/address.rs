@@ -1,4 +1,4 @@
-//! Address spaces, one type for each, so that they cannot be mixed up.
+//! One type for each address space, so that addresses of different spaces cannot be mixed up.
 //!
 //! `run-time address = ELF virtual address + load bias` (all arithmetic wraps, as the dynamic linker's does:
 //! gABI, "Program Loading"). A file offset belongs to neither space.
@@ -21,11 +21,11 @@ macro_rules! address {
 }
 
 address! {
-    /// An address in this process, as a program counter or a pointer holds it.
+    /// An address in this process, such as a program counter or a pointer.
     RuntimeAddr
 }
 address! {
-    /// An address in the terms of an ELF object's own program headers and symbols (`p_vaddr`, `st_value`).
+    /// A virtual address as an ELF object's program headers and symbols give it (`p_vaddr`, `st_value`).
     ElfVaddr
 }
 address! {
@@ -33,17 +33,18 @@ address! {
     FileOffset
 }
 address! {
-    /// What the dynamic linker added to an object's ELF virtual addresses. 0 for a non-PIE executable.
+    /// The number that the dynamic linker added to an object's ELF virtual addresses. 0 for a non-PIE
+    /// executable.
     LoadBias
 }
 
 impl LoadBias {
-    /// The ELF virtual address that `address` was loaded from.
+    /// Converts a run-time address to an ELF virtual address.
     pub const fn to_elf(self, address: RuntimeAddr) -> ElfVaddr {
         ElfVaddr(address.0.wrapping_sub(self.0))
     }
 
-    /// Where `address` was loaded to.
+    /// Converts an ELF virtual address to a run-time address.
     pub const fn to_runtime(self, address: ElfVaddr) -> RuntimeAddr {
         RuntimeAddr(address.0.wrapping_add(self.0))
     }
@@ -55,7 +56,7 @@ mod tests {
 
     #[test]
     fn load_bias_converts_both_ways_and_wraps() {
-        // A prelinked object can be mapped below its own addresses: the bias is then "negative".
+        // A prelinked object can be mapped below its own addresses; the bias is then "negative".
         for bias in [0, 0x7f00_0000_0000, u64::MAX - 0xfff] {
             let bias = LoadBias(bias);
             let elf = ElfVaddr(0x40_1234);

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// The longest build-id kept. Linkers write 8 (lld `fast`), 16 (md5, uuid) or 20 (sha1) bytes;
+/// The longest build-id that is stored. Linkers write 8 (lld `fast`), 16 (md5, uuid) or 20 (sha1) bytes;
 /// `--build-id=0x…` may give any length.
 pub const BUILD_ID_MAX_LEN: usize = 64;
 
-/// The description of an `NT_GNU_BUILD_ID` note: 1 to [`BUILD_ID_MAX_LEN`] bytes, inline. Shown as lower-case
-/// hexadecimal, as `readelf -n` prints it.
+/// The description of an `NT_GNU_BUILD_ID` note: 1 to [`BUILD_ID_MAX_LEN`] bytes, stored inline. Displayed as
+/// lower-case hexadecimal, as `readelf -n` prints it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BuildId {
     len: u8,
@@ -15,7 +15,7 @@ pub struct BuildId {
 }
 
 impl BuildId {
-    /// The build-id of these bytes; `None` if there are none or more than [`BUILD_ID_MAX_LEN`].
+    /// Returns the build-id of these bytes; `None` if there are no bytes or more than [`BUILD_ID_MAX_LEN`].
     pub fn new(id: &[u8]) -> Option<Self> {
         let len = u8::try_from(id.len()).ok()?;
         let mut bytes = [0; BUILD_ID_MAX_LEN];
@@ -23,7 +23,7 @@ impl BuildId {
         (len > 0).then_some(Self { len, bytes })
     }
 
-    /// Parses hexadecimal digits of either case; `None` if they are none.
+    /// Parses hexadecimal digits of either case; `None` if the text is anything else.
     pub fn from_hex(hex: &str) -> Option<Self> {
         let (pairs, odd) = hex.as_bytes().as_chunks::<2>();
         let mut bytes = [0; BUILD_ID_MAX_LEN];

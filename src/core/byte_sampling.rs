@@ -1,64 +1,67 @@
-//! Sampling a stream of bytes at random points, which is how allocations are sampled.
+//! Samples a stream of bytes at random points. Allocations are sampled in this way.
 //!
-//! Points lie in the stream at distances that are distributed exponentially with the interval as their mean. An
-//! allocation of `s` bytes is met by at least one of them with the probability `p = 1 - exp(-s / interval)`, so each
-//! that is met stands for `1 / p` of its size: then sums are right whatever sizes there are, those of small objects and of
-//! large arrays.
+//! The distances between the points are distributed exponentially with the interval as their mean. An
+//! allocation of `s` bytes contains at least one point with the probability `p = 1 - exp(-s / interval)`, so
+//! each allocation that contains a point stands for `1 / p` allocations of its size. Sums are then unbiased
+//! for any mix of sizes, of small objects and of large arrays.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The bytes and allocations that one of `size` bytes stands for, which a point has met.
+/// Returns the numbers of bytes and allocations that a sampled allocation of `size` bytes stands for.
 pub fn estimate(size: u64, interval: u64) -> [f64; 2] {
     let allocations = 1.0 / probability(size, interval);
     [size as f64 * allocations, allocations]
 }
 
-/// How probably a point meets an allocation of `size` bytes.
+/// Returns the probability that an allocation of `size` bytes contains a point.
 fn probability(size: u64, interval: u64) -> f64 {
     if interval <= 1 || size == 0 { 1.0 } else { -(-(size as f64) / interval as f64).exp_m1() }
 }
 
-/// Whether an allocation of `size` bytes that a point has met with `interval` bytes between them is met by one with
-/// `longer_interval` too: as often as is right for that, whatever its size. `random` is any number.
+/// Thins the samples of `interval` to those of `longer_interval`. Whether an allocation of `size` bytes,
+/// sampled with `interval`, is to be kept; it is kept with the probability that is right for its size.
+/// `random` is any number.
 pub fn is_met_too(size: u64, interval: u64, longer_interval: u64, random: u64) -> bool {
     let share = probability(size, longer_interval) / probability(size, interval);
     ((random >> 11) as f64) < share * (1_u64 << 53) as f64
 }
 
-/// How many bytes lie before the next point: 1 or more, and 1 where every allocation is to be met. `random` is any number.
-/// Rounded up, a distance is longer than `s` whole bytes exactly as often as before.
+/// Returns the number of bytes up to the next point: at least 1, and always 1 if every allocation is to be
+/// sampled. `random` is any number. Rounding up does not change the probability that a distance exceeds `s`
+/// whole bytes.
 pub fn distance(random: u64, interval: u64) -> u64 {
     if interval <= 1 {
         return 1;
     }
-    // In (0, 1]: of 0 there is no logarithm.
+    // In (0, 1], since 0 has no logarithm.
     let uniform = ((random >> 11) as f64 + 1.0) / (1_u64 << 53) as f64;
     (-uniform.ln() * interval as f64).ceil().max(1.0) as u64
 }
 
-/// A number that depends on all of `seed`, as if at random: the finalizer of splitmix64 (Steele, Lea, Flood 2014).
+/// Returns a pseudorandom number that depends on all bits of `seed`: the finalizer of splitmix64 (Steele,
+/// Lea, Flood 2014).
 pub const fn mix(seed: u64) -> u64 {
     let mixed = (seed ^ seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ mixed >> 31
 }
 
-/// Numbers as if at random, for any number of threads: splitmix64.
+/// A generator of pseudorandom numbers for any number of threads: splitmix64.
 #[derive(Debug)]
 pub struct Random(AtomicU64);
 
 impl Random {
-    /// Begins at `seed`.
+    /// Returns a generator that begins at `seed`.
     pub const fn new(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
     }
 
-    /// Begins again.
+    /// Restarts the generator at `seed`.
     pub fn seed(&self, seed: u64) {
         self.0.store(seed, Ordering::Relaxed);
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn number(&self) -> u64 {
         mix(self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed))
     }
@@ -87,7 +90,8 @@ mod tests {
             let (short, long) = (1_024, 8_192);
             let tries = 200_000;
             let kept = (0..tries).filter(|_| is_met_too(size, short, long, random.number())).count() as f64;
-            // Each that is kept stands for what it does at the long distance, among those that the short one has met.
+            // Each allocation that is kept stands for its estimate at the long interval. The expected number
+            // is the one that the short interval's samples stand for.
             let estimated = kept * estimate(size, long)[1];
             let expected = f64::from(tries) * estimate(size, short)[1];
             assert!((estimated / expected - 1.0).abs() < 0.03, "{size}: {estimated} of {expected}");
@@ -100,7 +104,7 @@ mod tests {
         let interval = 1_000;
         let distances: Vec<u64> = (0..100_000).map(|n| distance(mix(n), interval)).collect();
         let mean = distances.iter().sum::<u64>() as f64 / distances.len() as f64;
-        // Rounding up adds half a byte. The mean of so many deviates by 0.3 %.
+        // Rounding up adds half a byte. The standard deviation of the mean is 0.3 %.
         assert!((mean / 1_000.5 - 1.0).abs() < 0.015, "{mean}");
         let longer = distances.iter().filter(|&&distance| distance > interval).count() as f64;
         assert!((longer / distances.len() as f64 / (-1_f64).exp() - 1.0).abs() < 0.03, "{longer}");

@@ -1,36 +1,40 @@
-//! Collections that stop the world, as the VM announces them. A thread in native code runs on meanwhile, and what it reads
-//! of the heap may be half moved.
+//! Stop-the-world garbage collections, as the VM announces them. A thread in native code continues to run
+//! during a collection, and the heap that it reads may be half moved.
 //!
-//! One collection may be announced within another (gc/shared/gcVMOperations.hpp, `SvcGCMarker`, of G1's full collections).
+//! One collection may be announced within another (gc/shared/gcVMOperations.hpp, `SvcGCMarker`, at G1's full
+//! collections).
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// How many run, in the low bits, and how many have begun, above. One thread at a time writes: the VM's, which makes them.
+/// The number of running collections in the low bits, and the number of collections that have begun in the
+/// upper bits. Only one thread at a time writes: the VM thread, which performs the collections.
 #[derive(Debug, Default)]
 pub struct Collections(AtomicU64);
 
 const RUNNING: u64 = 0xffff;
 const BEGUN: u64 = RUNNING + 1;
-/// Nothing is announced: one may run at any time.
+/// Collections are not announced: one may be running at any time.
 const NOT_TOLD: u64 = u64::MAX;
 
-/// Those of this process.
+/// The collections of this process.
 pub static COLLECTIONS: Collections = Collections(AtomicU64::new(NOT_TOLD));
 
 impl Collections {
-    /// From now on all are announced; by a thread that lets none end before it calls the VM again.
+    /// Declares that all collections are announced from now on. The caller must be a thread during whose call
+    /// no collection can end, until the thread calls the VM again.
     pub fn are_announced(&self) {
         let _ = self.0.compare_exchange(NOT_TOLD, 0, Ordering::SeqCst, Ordering::SeqCst);
     }
 
-    /// A collection begins: nothing has been moved yet.
+    /// A collection begins. No object has been moved yet.
     pub fn begin(&self) {
         self.change(|state| state.wrapping_add(BEGUN).wrapping_add(1));
-        // What the collection writes is not seen before this is.
+        // Makes the new state visible before any write of the collection.
         fence(Ordering::Release);
     }
 
-    /// The collection has ended: nothing is moved any more. One whose beginning nobody saw says nothing.
+    /// A collection has ended, and moves no more objects. The end of a collection whose beginning was missed
+    /// is ignored.
     pub fn end(&self) {
         self.change(|state| if state & RUNNING == 0 { state } else { state.wrapping_sub(1) });
     }
@@ -42,13 +46,15 @@ impl Collections {
         }
     }
 
-    /// What tells the collections that have begun so far; `None` while one runs or might.
+    /// Returns a token for the collections that have begun so far; `None` while one is running or may be
+    /// running.
     pub fn so_far(&self) -> Option<u64> {
         let state = self.0.load(Ordering::Acquire);
         (state & RUNNING == 0).then_some(state)
     }
 
-    /// Whether none has begun since there were `so_far`: what was read of the heap in between was whole.
+    /// Whether no collection has begun since `so_far` was returned. If so, the heap was consistent in
+    /// between.
     pub fn are_still(&self, so_far: u64) -> bool {
         fence(Ordering::Acquire);
         self.0.load(Ordering::Relaxed) == so_far

@@ -1,7 +1,7 @@
-//! Groups of counts that only grow, each with its name for reports.
+//! Groups of counters that only grow, each with a name for reports.
 
-/// Declares a group, and the `COUNTS` of this process. All are relaxed: each is a count of its own, and a reader takes
-/// differences.
+/// Declares a group, and the `COUNTS` of this process. All accesses are relaxed: the counters are independent
+/// of each other, and readers compute differences.
 macro_rules! counts {
     ($(#[$doc:meta])* $group:ident { $($(#[$count_doc:meta])* $name:ident,)* }) => {
         $(#[$doc])*
@@ -11,7 +11,7 @@ macro_rules! counts {
         }
 
         impl $group {
-            /// Every count with its name, in the order in which they are declared.
+            /// Returns every count with its name, in the order of declaration.
             pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name.load(::std::sync::atomic::Ordering::Relaxed)),)*].into_iter()
             }

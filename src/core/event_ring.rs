@@ -1,16 +1,16 @@
-//! Where the kernel writes what a thread's perf event has met.
+//! The ring buffer into which the kernel writes the samples of a thread's perf event.
 //!
-//! `sampling` maps a ring, says here where it is, and unmaps it when no handler of the thread can be at work any more;
-//! `signal::kernel_stack` reads it.
+//! `sampling` maps a ring, publishes its address here, and unmaps it when no handler of the thread can use it
+//! any more. `signal::kernel_stack` reads the ring.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A mapped ring: a page in which both sides say how far they are, and behind it the records.
+/// A mapped ring: a page with the positions of writer and reader, followed by the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingPlace {
     /// The run-time address of the first page.
     pub address: u64,
-    /// That page's size. The records' is the same.
+    /// The size of that page, in bytes. The area of the records has the same size.
     pub page_bytes: u64,
 }
 
@@ -22,7 +22,7 @@ pub struct EventRing {
 }
 
 impl EventRing {
-    /// Where it is.
+    /// The place of the ring.
     pub fn place(&self) -> Option<RingPlace> {
         match self.address.load(Ordering::Acquire) {
             0 => None,
@@ -30,13 +30,14 @@ impl EventRing {
         }
     }
 
-    /// Says where it is. The size is stored first: whoever sees the address sees it.
+    /// Publishes the place of the ring. The size is stored first, so that a thread that sees the address sees
+    /// the size.
     pub fn set(&self, place: RingPlace) {
         self.page_bytes.store(place.page_bytes, Ordering::Relaxed);
         self.address.store(place.address, Ordering::Release);
     }
 
-    /// Says that there is none any more, and where it was.
+    /// Withdraws the ring, and returns its place.
     pub fn take(&self) -> Option<RingPlace> {
         let place = self.place();
         self.address.store(0, Ordering::Release);

@@ -1,7 +1,7 @@
-//! Types that every zone may use, the signal handler included.
+//! Types that every zone may use, including the signal handler.
 //!
-//! Nothing here allocates after construction, locks, or knows a foreign format: plain data, the units and
-//! address spaces in its names, and the lookups that a handler makes in it.
+//! Code of this module does not allocate after construction, takes no lock, and knows no foreign format. It
+//! has plain data, names with units and address spaces, and the lookups that a handler makes in the data.
 #![cfg_attr(
     not(test),
     deny(

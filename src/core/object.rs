@@ -1,8 +1,8 @@
-//! The loaded ELF objects as a handler sees them: an immutable, sorted map from code addresses to objects.
+//! The loaded ELF objects for use in a handler: an immutable, sorted map from code addresses to objects.
 //!
-//! `elf::objects` builds a new [`ObjectMap`] when objects come or go and publishes it; the old one is freed
-//! once no handler can still hold it. An [`ObjectIndex`] is given out once in a process's life and never
-//! reused, so a frame that carries one can be resolved long after the object is gone.
+//! `elf::objects` builds a new [`ObjectMap`] when objects are loaded or unloaded, and publishes it. The old
+//! map is freed once no handler can still use it. An [`ObjectIndex`] is assigned once in a process's life and
+//! never reused, so a frame that carries one can be resolved long after the object is unloaded.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,63 +11,66 @@ use super::address::{ElfVaddr, LoadBias, RuntimeAddr};
 use super::build_id::BuildId;
 use super::unwind::UnwindTable;
 
-/// Names one loading of one object, for the life of the process.
+/// Identifies one loading of one object, for the life of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct ObjectIndex(pub u32);
 
-/// Eight bytes of an object's mapped image and what they were when it was scanned. A handler compares them
-/// before it trusts the map: another object may have been mapped in the same place since.
+/// Eight bytes of an object's mapped image, with their value at the time of the scan. A handler compares the
+/// bytes with that value before it trusts the map, since another object may have been mapped in the same
+/// place since then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdentityWord {
-    /// Where the eight bytes are: in the build-id's note, else in the ELF header (`e_shoff`, which differs
-    /// with the file's size).
+    /// The address of the eight bytes: in the build-id's note, or else in the ELF header (`e_shoff`, which
+    /// differs with the file's size).
     pub address: RuntimeAddr,
-    /// Their value.
+    /// The value of the bytes at the time of the scan.
     pub value: u64,
 }
 
 /// One loaded object.
 #[derive(Debug)]
 pub struct LoadedObject {
-    /// Its name for the life of the process.
+    /// The object's index, valid for the life of the process.
     pub index: ObjectIndex,
-    /// Run-time minus ELF virtual address.
+    /// The difference of run-time and ELF virtual addresses.
     pub load_bias: LoadBias,
-    /// Its GNU build-id; the record lives for ever, so that a pointer to it is a good name.
+    /// The GNU build-id, in a record that is never freed, so that a pointer to the record identifies it.
     pub build_id: Option<&'static BuildId>,
-    /// What tells it from another object mapped in its place.
+    /// Bytes that distinguish the object from another one mapped in its place.
     pub identity: IdentityWord,
-    /// Its unwind table, once compiled. An object without call frame information gets an empty one.
+    /// The unwind table, once compiled. An object without call frame information gets an empty table.
     pub unwind: OnceLock<UnwindTable>,
-    /// Where its `.eh_frame_hdr` is mapped: for as long as there is no unwind table, and for what that does not have.
+    /// The address of the mapped `.eh_frame_hdr`, which is used until the unwind table exists, and for code
+    /// that the table does not cover.
     pub frame_header: Option<RuntimeAddr>,
-    /// The executable segments' range, as ELF virtual addresses.
+    /// The range of the executable segments, as ELF virtual addresses.
     pub text: std::ops::Range<ElfVaddr>,
 }
 
 /// A range of executable run-time addresses that belongs to one object.
 #[derive(Clone, Debug)]
 pub struct TextRange {
-    /// First address.
+    /// The first address.
     pub start: RuntimeAddr,
-    /// One past the last address.
+    /// The address one past the last.
     pub end: RuntimeAddr,
-    /// Whose code it is.
+    /// The object that the code belongs to.
     pub object: std::sync::Arc<LoadedObject>,
 }
 
-/// All executable ranges, sorted, disjoint.
+/// All executable ranges, sorted and disjoint.
 #[derive(Debug, Default)]
 pub struct ObjectMap {
     ranges: Box<[TextRange]>,
-    /// The number of this map: later ones have higher numbers. A sample that a handler took with this map
-    /// refers to no object that was gone before.
+    /// The number of this map; later maps have higher numbers. A sample that a handler took with this map
+    /// refers to no object that was unloaded before the map was built.
     pub generation: u64,
 }
 
 impl ObjectMap {
-    /// A map of `ranges`, which this sorts. Overlapping ranges are cut at the next one's start.
+    /// Builds a map of `ranges`, which are sorted here. A range that overlaps the next one ends where the
+    /// next one starts.
     pub fn new(mut ranges: Vec<TextRange>, generation: u64) -> Self {
         ranges.sort_by_key(|range| range.start);
         let mut next_start = RuntimeAddr(u64::MAX);
@@ -78,25 +81,25 @@ impl ObjectMap {
         Self { ranges: ranges.into_boxed_slice(), generation }
     }
 
-    /// The object whose code `pc` is in. Allocates nothing, never panics; the caller still compares
-    /// [`LoadedObject::identity`].
+    /// Returns the object whose code contains `pc`. Allocates nothing, never panics. The caller must still
+    /// compare [`LoadedObject::identity`].
     pub fn find(&self, pc: RuntimeAddr) -> Option<&LoadedObject> {
         let next = self.ranges.partition_point(|range| range.start <= pc);
         let range = self.ranges.get(next.checked_sub(1)?)?;
         (pc < range.end).then_some(&*range.object)
     }
 
-    /// The ranges, ascending.
+    /// The ranges, in ascending order.
     pub fn ranges(&self) -> &[TextRange] {
         &self.ranges
     }
 }
 
-/// Gives out object indices. One counter serves the process, whatever sessions start and stop in it.
+/// The next object index. One counter serves the process, across all sessions.
 static NEXT_OBJECT: AtomicU64 = AtomicU64::new(0);
 
 impl ObjectIndex {
-    /// An index that was never given out before; `None` after 2³² - 1 of them.
+    /// Assigns a new index; `None` after 2³² - 1 indices.
     pub fn next() -> Option<Self> {
         let index = u32::try_from(NEXT_OBJECT.fetch_add(1, Ordering::Relaxed)).ok()?;
         (index != u32::MAX).then_some(Self(index))

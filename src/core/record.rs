@@ -1,6 +1,6 @@
-//! The sample record: what a handler writes and the aggregator reads.
+//! The sample record, which a handler writes and the aggregator reads.
 //!
-//! A record is a [`SampleHeader`] followed by `frame_count` [`FrameRecord`]s, leaf first. All are plain data
+//! A record is a [`SampleHeader`] followed by `frame_count` [`FrameRecord`]s, leaf first. Both are plain data
 //! without padding.
 
 use super::context::ContextRecord;
@@ -15,9 +15,9 @@ pub enum Engine {
     Wall,
     /// Allocations of objects.
     Alloc,
-    /// Waiting to enter monitors, and to have locks.
+    /// Waits to enter monitors and to acquire locks.
     Lock,
-    /// Waiting for notifications.
+    /// Waits for notifications.
     Wait,
     /// Exceptions.
     Exceptions,
@@ -25,9 +25,9 @@ pub enum Engine {
     Event,
     /// Native allocations.
     NativeMemory,
-    /// Objects that may live on.
+    /// Sampled objects that may still be alive.
     Live,
-    /// Calls of methods that take long.
+    /// Long calls of traced methods.
     Trace,
 }
 
@@ -35,7 +35,7 @@ impl Engine {
     /// The number of engines.
     pub const COUNT: usize = 10;
 
-    /// All engines, each at the place of its number.
+    /// All engines, each at the index of its number.
     pub const ALL: [Self; Self::COUNT] = [
         Self::Cpu,
         Self::Wall,
@@ -49,7 +49,7 @@ impl Engine {
         Self::Trace,
     ];
 
-    /// The name of the option that turns it on.
+    /// The name of the option that enables the engine.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -66,54 +66,56 @@ impl Engine {
     }
 }
 
-/// What a sample is about, as a number that the ordinary zone gives out: the class of an object, say.
+/// The subject of a sample, as a number that the ordinary zone assigns: for example an object's class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Subject(pub u32);
 
 impl Subject {
-    /// Nothing in particular, or nothing that is known.
+    /// No subject, or an unknown one.
     pub const NONE: Self = Self(0);
 
-    /// Set beside the number of a class: a thread was parked for an object of it, and not in front of its monitor.
+    /// Set together with the number of a class: a thread was parked for an object of the class, rather than
+    /// waiting for the object's monitor.
     const PARKED: u32 = 1 << 31;
 
-    /// The same, of a thread that was parked.
+    /// Returns the subject of a thread that was parked for it.
     #[must_use]
     pub const fn parked(self) -> Self {
         Self(self.0 | Self::PARKED)
     }
 
-    /// Whether a thread was parked, and the subject without that.
+    /// Returns whether a thread was parked, and the subject without that mark.
     pub const fn split_parked(self) -> (bool, Self) {
         (self.0 & Self::PARKED != 0, Self(self.0 & !Self::PARKED))
     }
 }
 
-/// The thread that had what another waited for, as it was known when the other began to wait.
+/// The thread that owned the monitor or lock that another thread waited for, as known when the other thread
+/// began to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Owner(u64);
 
-/// How an [`Owner`] is known.
+/// The identification of an [`Owner`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OwnerThread {
-    /// By `Thread.threadId()`, of a platform thread or a virtual one.
+    /// `Thread.threadId()` of a platform or virtual thread.
     ThreadId(i64),
-    /// By which life of a thread as a Java thread it was.
+    /// The incarnation of the owner as a Java thread.
     Incarnation(u32),
-    /// The same, of the carrier of the virtual thread that it was.
+    /// The incarnation of the carrier; the owner is the virtual thread mounted on it.
     Carrier(u32),
 }
 
 impl Owner {
-    /// Nobody, or nobody that is known.
+    /// No owner, or an unknown one.
     pub const NONE: Self = Self(0);
 
     const INCARNATION: u64 = 1 << 63;
     const CARRIER: u64 = 1 << 62;
 
-    /// A thread that is known so; nobody for a number that no thread has.
+    /// Returns the owner with this identification; [`Owner::NONE`] for a number that no thread has.
     pub fn new(thread: OwnerThread) -> Self {
         match thread {
             OwnerThread::ThreadId(id) => match u64::try_from(id) {
@@ -128,7 +130,7 @@ impl Owner {
         }
     }
 
-    /// Who it is.
+    /// Returns the identification of the owner.
     pub const fn thread(self) -> Option<OwnerThread> {
         match (self.0, self.0 & Self::INCARNATION != 0, self.0 & Self::CARRIER != 0) {
             (0, ..) => None,
@@ -139,28 +141,30 @@ impl Owner {
     }
 }
 
-/// The fixed part of a record. All engines share it; `subject`, `context` and `thread_state` are 0 where an
-/// engine or a feature does not fill them.
+/// The header of a record. All engines share it; `subject`, `context` and `thread_state` are 0 if an engine
+/// or a feature does not set them.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct SampleHeader {
     /// CLOCK_MONOTONIC when the signal was handled.
     pub monotonic_ns: u64,
-    /// How many periods of the engine the sample stands for.
+    /// The number of periods of CPU time that the sample stands for; 0 for all engines but the CPU engine.
     pub weight: u64,
-    /// What the sample adds to each of the engine's profiles, in their order.
+    /// The values that the sample adds to the engine's profiles, in the order of the profiles.
     pub values: [f64; 2],
     /// The thread's context; [`ContextRecord::NONE`] if it has none.
     pub context: ContextRecord,
-    /// Who had what the thread waited for.
+    /// The thread that owned the monitor or lock that the sampled thread waited for.
     pub owner: Owner,
     /// The kernel's thread id.
     pub os_tid: i32,
-    /// Which life of the thread as a Java thread it was, under one name; 0 for one that never was a Java thread.
+    /// The incarnation of the thread as a Java thread, under one name; 0 for a thread that never was a Java
+    /// thread.
     pub java_incarnation: u32,
-    /// What it is about.
+    /// The subject of the sample.
     pub subject: Subject,
-    /// The number by which it is repeated, or by which what was allocated is known; 0: neither.
+    /// The number by which the sample is repeated, or by which the sampled allocation is identified; 0:
+    /// neither.
     pub number: u32,
     /// The number of frames that follow.
     pub frame_count: u16,
@@ -170,46 +174,48 @@ pub struct SampleHeader {
     pub thread_state: u8,
     /// 1 if the thread was carrying a virtual thread, else 0.
     pub is_virtual: u8,
-    /// 1 if a system call of the thread's was waiting, else 0.
+    /// 1 if a system call of the thread was waiting, else 0.
     pub is_waiting: u8,
-    /// 1 if the thread is told to have waited for a processor, unless it was waiting for anything else; otherwise 0.
+    /// 1 if the thread is reported as waiting for a processor, unless it was waiting for something else;
+    /// otherwise 0.
     pub is_runnable: u8,
     /// Always 0.
     pub reserved: u8,
 }
 
-/// What a [`FrameRecord`] holds.
+/// The kind of a [`FrameRecord`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum FrameKind {
-    /// A Java frame in the interpreter: `aux` the bytecode index (-1 unknown), `value` the `Method*`.
+    /// A Java frame in the interpreter: `aux` is the bytecode index (-1 if unknown), `value` the `Method*`.
     Interpreted = 1,
-    /// The same, in compiled code; the physical frame.
+    /// A physical Java frame in compiled code; `aux` and `value` as for `Interpreted`.
     Compiled,
-    /// The same, inlined into the next frame.
+    /// A Java frame inlined into the next frame; `aux` and `value` as for `Interpreted`.
     Inlined,
-    /// The same, in a native method's wrapper.
+    /// A Java frame of a native method's wrapper; `aux` and `value` as for `Interpreted`.
     NativeMethod,
-    /// A native frame: `aux` the object index or [`NO_OBJECT`], `value` the run-time lookup address (return
-    /// addresses already less one).
+    /// A native frame: `aux` is the object index or [`NO_OBJECT`], `value` the run-time lookup address (one
+    /// less than the return address, except for the leaf).
     Native,
-    /// A native frame in the remote pool: `aux` the slot.
+    /// A native frame in the remote pool: `aux` is the slot.
     Remote,
-    /// A stub or code blob of the VM: `value` the run-time lookup address.
+    /// A stub or code blob of the VM: `value` is the run-time lookup address.
     Stub,
-    /// A place where the walk could not go on: `aux` a walk error.
+    /// A place where the walk could not continue: `aux` is a walk error.
     Unwalkable,
-    /// A virtual thread's frozen frames, which could not be read: `aux` a reason.
+    /// A virtual thread's frozen frames, which could not be read: `aux` is the reason.
     Frozen,
     /// The walk reached the frame limit.
     Truncated,
-    /// Stands for the stack of a thread that has no Java frames, where native ones are not wanted.
+    /// Stands for the stack of a thread without Java frames, if native frames are not wanted.
     NoJavaFrame,
-    /// A Java frame of which is not known how it runs: as the others of its kind.
+    /// A Java frame that may be interpreted, compiled or inlined; `aux` and `value` as for `Interpreted`.
     Java,
-    /// A Java frame by its jmethodID, in `value`.
+    /// A Java frame by its jmethodID, which is in `value`.
     MethodId,
-    /// A frame of the kernel's: `value` the run-time lookup address (return addresses already less one).
+    /// A kernel frame: `value` is the run-time lookup address (one less than the return address, except for
+    /// the leaf).
     Kernel,
 }
 
@@ -220,16 +226,16 @@ impl FrameKind {
     }
 }
 
-/// In [`FrameRecord::aux`] of a native frame: no object was known at its address.
+/// The value of [`FrameRecord::aux`] for a native frame at whose address no object was known.
 pub const NO_OBJECT: u32 = u32::MAX;
 
 /// One frame of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct FrameRecord {
-    /// By `kind`.
+    /// The meaning depends on `kind`.
     pub value: u64,
-    /// By `kind`.
+    /// The meaning depends on `kind`.
     pub aux: u32,
     /// A [`FrameKind`].
     pub kind: FrameKind,

@@ -1,62 +1,65 @@
-//! What the sampling engines and the handler know of one thread.
+//! The state of one thread that the sampling engines and the handler share.
 //!
-//! `sampling` owns the records: it takes one for a thread, arms a clock, and gives the record back when the
-//! thread ends. The handler reads them and moves the account. All fields are atomics, because both do so at
-//! any time; none of them guards another, except where a field's own words say so.
+//! `sampling` owns the records: it claims one for a thread, arms a clock, and releases the record when the
+//! thread ends. The handler reads the records and updates the account. All fields are atomics, because both
+//! do so at any time. No field guards another, unless its own comment says so.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use super::event_ring::EventRing;
 
-/// The kernel's id of the current thread, by a system call that sets no `errno`. The function `gettid` is missing from
-/// the C library before glibc 2.30, where a library that refers to it cannot be loaded.
+/// Returns the kernel's id of the current thread, by a system call that sets no `errno`. The function
+/// `gettid` is missing from the C library before glibc 2.30, where a library that refers to it cannot be
+/// loaded.
 #[must_use]
 pub fn current_os_tid() -> i32 {
     // SAFETY: SYS_gettid takes no argument and cannot fail.
     let os_tid = unsafe { libc::syscall(libc::SYS_gettid) };
-    // Kernel ids are 32-bit integers.
+    // The kernel's thread ids are 32-bit integers.
     os_tid as i32
 }
 
-/// One profiled thread. Records live as long as the process and are reused; the handler finds the current
-/// thread's through the value that its timer's signal carries, through its event's descriptor, or through a
-/// pthread key.
+/// One profiled thread. Records live as long as the process and are reused. The handler finds the current
+/// thread's record by the value that its timer's signal carries, by its event's descriptor, or by the
+/// kernel's thread id (`signal::thread_table`).
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct ThreadRecord {
     /// The kernel's thread id; 0 while the record is free.
     pub os_tid: AtomicI32,
-    /// The record's place in the table of records; fixed when the record is made.
+    /// The record's index in the table of records; fixed when the record is made.
     pub index: AtomicU32,
-    /// How often the record has been given out. What is left of a former owner is told by it.
+    /// The number of times the record has been claimed. It identifies signals of a former owner.
     pub generation: AtomicU32,
     /// A [`RecordState`].
     pub state: AtomicU32,
     /// HotSpot's `JavaThread*` while the thread is a live Java thread, else 0.
     pub java_thread: AtomicU64,
-    /// Names this life of the thread as a Java thread: attaching again makes it another one, and so does another
-    /// name, or a new thread with an old kernel id. 0 while it is none and has been none.
+    /// Identifies this life of the thread as a Java thread. A new life begins when the thread attaches again,
+    /// gets another name, or is a new thread with an old kernel id. 0 if the thread has never been a Java
+    /// thread.
     pub java_incarnation: AtomicU32,
-    /// The life in which the thread was sampled last.
+    /// The incarnation in which the thread was sampled last.
     pub sampled_incarnation: AtomicU32,
-    /// The lowest and one past the highest address of the thread's stack; 0 if not known.
+    /// The lowest address of the thread's stack; 0 if not known.
     pub stack_low: AtomicU64,
-    /// See `stack_low`.
+    /// The address one past the highest of the thread's stack; 0 if not known.
     pub stack_high: AtomicU64,
-    /// `pthread_self()` of the thread, or 0 until the thread itself has said so. It tells the thread in a
-    /// handler without a system call.
+    /// `pthread_self()` of the thread, or 0 until the thread itself has stored it. It identifies the thread
+    /// in a handler without a system call.
     pub thread_pointer: AtomicU64,
-    /// Whether a handler is working with the record at this moment.
+    /// Whether a handler is using the record.
     pub busy: AtomicBool,
     /// The clock that samples the thread.
     pub clock: ThreadClock,
-    /// Its CPU time, and what of it samples have stood for.
+    /// The thread's CPU time, and the part of it that samples have stood for.
     pub account: CpuAccount,
-    /// Whether the thread is taking a sample of a native allocation. What it calls for that may allocate.
+    /// Whether the thread is taking a sample of a native allocation. The functions called for that sample may
+    /// allocate.
     pub is_sampling_memory: AtomicBool,
-    /// Its wall-clock time: what the sampler and the handler tell each other.
+    /// The thread's wall-clock time, shared by the sampler and the handler.
     pub wall: WallAccount,
-    /// Its perf event: what the event has counted, and what of it samples have stood for.
+    /// The thread's perf event, with its count and the part of it that samples have stood for.
     pub event: EventAccount,
 }
 
@@ -66,24 +69,24 @@ impl ThreadRecord {
         RecordState::from_u32(self.state.load(Ordering::SeqCst))
     }
 
-    /// Moves the record from one state to the next; `false` if it was in another. Whoever succeeds owns the
-    /// record's clock until the next move.
+    /// Moves the record from one state to another. Returns `false` if the record was in another state than
+    /// `from`. The caller that succeeds owns the record's clock until the next move.
     pub fn move_state(&self, from: RecordState, to: RecordState) -> bool {
         self.state.compare_exchange(from as u32, to as u32, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 }
 
-/// The life of a record.
+/// The state of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum RecordState {
-    /// Belongs to no thread.
+    /// The record belongs to no thread.
     Free = 0,
-    /// Somebody is setting the thread's clock up.
+    /// A thread is setting up the record's clock.
     Arming,
     /// The thread is sampled.
     Armed,
-    /// Somebody is taking the thread's clock down.
+    /// A thread is taking down the record's clock.
     Retiring,
 }
 
@@ -102,16 +105,16 @@ impl RecordState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum ClockKind {
-    /// A perf_event_open software clock of the thread, the kernel's time included.
+    /// A perf_event_open software clock of the thread, which includes time in the kernel.
     Perf = 1,
     /// A POSIX timer on the thread's CPU clock.
     Timer = 2,
-    /// The process's one ITIMER_PROF, whose signal goes to whichever thread is running.
+    /// The process's only ITIMER_PROF, whose signal is delivered to a thread that is running.
     Itimer = 3,
 }
 
 impl ClockKind {
-    /// The name by which options, logs and profiles call it.
+    /// The clock's name in options, logs and profiles.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Perf => "perf",
@@ -121,17 +124,17 @@ impl ClockKind {
     }
 }
 
-/// What of the kernel's a thread's clock is.
+/// The kernel object that serves as a thread's clock.
 #[derive(Debug, Default)]
 pub struct ThreadClock {
     kind: AtomicU32,
     handle: AtomicI32,
-    /// Of a [`ClockKind::Perf`], where the kernel's frames are wanted.
+    /// The ring of a [`ClockKind::Perf`] if kernel frames are wanted.
     pub ring: EventRing,
 }
 
 impl ThreadClock {
-    /// The clock's kind; `None` before there is one.
+    /// The clock's kind; `None` if there is no clock.
     pub fn kind(&self) -> Option<ClockKind> {
         match self.kind.load(Ordering::Relaxed) {
             1 => Some(ClockKind::Perf),
@@ -141,55 +144,58 @@ impl ThreadClock {
         }
     }
 
-    /// The event's descriptor or the kernel's timer id; means nothing for [`ClockKind::Itimer`].
+    /// The event's descriptor or the kernel's timer id; meaningless for [`ClockKind::Itimer`].
     pub fn handle(&self) -> i32 {
         self.handle.load(Ordering::Acquire)
     }
 
-    /// Says which clock it is. The handle is stored first: whoever sees the kind sees its handle.
+    /// Sets the clock. The handle is stored first, so that a thread that sees the kind sees the handle.
     pub fn set(&self, kind: ClockKind, handle: i32) {
         self.handle.store(handle, Ordering::Release);
         self.kind.store(kind as u32, Ordering::Release);
     }
 
-    /// Says that there is none.
+    /// Removes the clock.
     pub fn clear(&self) {
         self.kind.store(0, Ordering::Release);
         self.handle.store(-1, Ordering::Release);
     }
 }
 
-/// What the wall-clock sampler and the handler tell each other. `signal::wall` has the order.
+/// The state shared by the wall-clock sampler and the handler. `signal::wall` gives the order of accesses.
 #[derive(Debug, Default)]
 pub struct WallAccount {
-    /// CLOCK_MONOTONIC when the thread began, or began to be sampled.
+    /// CLOCK_MONOTONIC, in ns, when the thread began, or began to be sampled.
     pub born_ns: AtomicU64,
     /// The nanoseconds that the next sample stands for.
     pub due_ns: AtomicU64,
-    /// The number of the sample that the thread was asked for last.
+    /// The number of the sample that the thread was last asked for.
     pub asked: AtomicU32,
-    /// Whether that sample, if it does not find the thread waiting for anything else, is told as of a thread that waits for a
-    /// processor.
+    /// Whether that sample is to be reported as one of a thread that waits for a processor, unless the thread
+    /// is found waiting for something else.
     pub is_runnable: AtomicBool,
-    /// The number of the sample that it took last.
+    /// The number of the sample that the thread took last.
     pub taken: AtomicU32,
-    /// The thread's CPU clock when it had taken that.
+    /// The thread's CPU clock, in ns, when it had taken that sample.
     pub cpu_ns: AtomicI64,
-    /// Whether the thread was waiting in a system call then. One that was not may come to wait elsewhere at once, and of one
-    /// whose sample was lost nobody knows where it waits.
+    /// Whether the thread was waiting in a system call at that sample. A thread that was not waiting may
+    /// begin to wait elsewhere at any time. If the sample was lost, the place where the thread waits is not
+    /// known.
     pub was_waiting: AtomicBool,
-    /// The stack pointer then, and the address behind the system call.
+    /// The stack pointer at that sample, and the address after the system call.
     pub waiting_at: [AtomicU64; 2],
-    /// Whether the thread was not one of those that are to be sampled: nobody's is the time that it waits on.
+    /// Whether the thread is not to be sampled. The time for which it continues to wait is then attributed to
+    /// no thread.
     pub is_unwanted: AtomicBool,
-    /// Whether the thread's last sample cannot be repeated, though the sampler takes it for one that can.
+    /// Whether the thread's last sample cannot be repeated, although the sampler believes that it can.
     pub is_forgotten: AtomicBool,
-    /// Whether a handler is taking one at this moment.
+    /// Whether a handler is taking a sample.
     pub busy: AtomicBool,
 }
 
 impl WallAccount {
-    /// Where the last sample found the thread waiting: the stack pointer, and the address behind the system call.
+    /// The place where the last sample found the thread waiting: the stack pointer, and the address after the
+    /// system call.
     pub fn waiting_place(&self) -> Option<(u64, u64)> {
         let [sp, pc] = &self.waiting_at;
         let place = (sp.load(Ordering::Relaxed), pc.load(Ordering::Relaxed));
@@ -201,7 +207,7 @@ impl WallAccount {
         self.asked.load(Ordering::Acquire) != self.taken.load(Ordering::Acquire)
     }
 
-    /// Forgets what is due and asked for: the thread is a new one at `now_ns`.
+    /// Resets the account for a new thread that begins at `now_ns`.
     pub fn reset(&self, now_ns: u64) {
         self.born_ns.store(now_ns, Ordering::Relaxed);
         self.is_forgotten.store(false, Ordering::Relaxed);
@@ -212,49 +218,51 @@ impl WallAccount {
     }
 }
 
-/// A thread's CPU time, and what of it samples have stood for. `signal::cpu_account` has the arithmetic.
+/// A thread's CPU time, and the part of it that samples have stood for. `signal::cpu_account` has the
+/// arithmetic.
 #[derive(Debug, Default)]
 pub struct CpuAccount {
-    /// The thread's CPU clock when it was armed; 0 for one that was armed at its birth.
+    /// The thread's CPU clock, in ns, when it was armed; 0 for a thread that was armed at its start.
     pub base_ns: AtomicI64,
-    /// The CPU clock at which the thread's zeroth period began: at clock `x` it is due
+    /// The CPU clock, in ns, at which the thread's zeroth period began: at clock `x` the thread is due
     /// `floor((x - epoch) / interval)` periods.
     pub epoch_ns: AtomicI64,
-    /// The random part of an interval, in `0..interval`, that decides where the periods' borders are.
+    /// The random part of an interval, in `0..interval` ns, that determines the bounds of the periods.
     pub phase_ns: AtomicI64,
-    /// The CPU clock when it was last looked at from outside.
+    /// The thread's CPU clock, in ns, when another thread last read it.
     pub last_seen_ns: AtomicI64,
     /// The periods credited to the thread so far.
     pub credited: AtomicI64,
-    /// Periods that the thread's signals did not tell of; below 0, that they told of too many. The next
-    /// sample takes them.
+    /// Periods that the thread's signals did not report; negative if they reported too many. The next sample
+    /// settles them.
     pub owed: AtomicI64,
-    /// Periods that signals told of and no sample stands for yet: `signal::stretch`.
+    /// Periods that signals reported and no sample stands for yet: `signal::stretch`.
     pub put_off: AtomicI64,
     /// Whether the thread's first signal has been handled.
     pub started: AtomicBool,
 }
 
-/// A perf event of a thread's, and what of its count samples have stood for. `signal::event` has the arithmetic.
+/// A thread's perf event, and the part of its count that samples have stood for. `signal::event` has the
+/// arithmetic.
 #[derive(Debug, Default)]
 pub struct EventAccount {
-    /// One more than the descriptor; 0 without an event.
+    /// The descriptor plus one; 0 without an event.
     descriptor: AtomicI32,
-    /// The random part of a period, in `0..period`, that decides where the periods' borders are.
+    /// The random part of a period, in `0..period`, that determines the bounds of the periods.
     pub phase: AtomicU64,
-    /// How many times as long as was asked for periods are; 0 like 1.
+    /// The factor by which periods are longer than was asked for; 0 means 1.
     pub stretch: AtomicU32,
-    /// What had been counted, but for `own`, where the first of the periods of this length begins.
+    /// The event's count, without `own`, at which the first period of the present length begins.
     pub base: AtomicU64,
-    /// The periods since then that samples have stood for.
+    /// The periods of the present length that samples have stood for.
     pub credited: AtomicU64,
-    /// What the profiler itself has made the event count.
+    /// The part of the count that the profiler itself caused.
     pub own: AtomicU64,
     /// Whether the thread's first signal has been handled.
     pub started: AtomicBool,
-    /// Whether a handler is taking a sample at this moment.
+    /// Whether a handler is taking a sample.
     pub busy: AtomicBool,
-    /// Where the kernel's frames are wanted.
+    /// The ring of the event if kernel frames are wanted.
     pub ring: EventRing,
 }
 
@@ -267,12 +275,12 @@ impl EventAccount {
         }
     }
 
-    /// Says which event the thread has; `None`: none.
+    /// Sets the event's descriptor; `None` if the thread has no event.
     pub fn set_descriptor(&self, descriptor: Option<i32>) {
         self.descriptor.store(descriptor.map_or(0, |fd| fd.wrapping_add(1)), Ordering::Release);
     }
 
-    /// Begins anew, with this random part of a period.
+    /// Resets the account for a new event, with this random part of a period.
     pub fn begin(&self, phase: u64) {
         self.phase.store(phase, Ordering::Relaxed);
         self.stretch.store(1, Ordering::Relaxed);

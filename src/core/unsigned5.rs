@@ -1,15 +1,16 @@
 //! UNSIGNED5, HotSpot's variable-length integers (`utilities/unsigned5.hpp`; until 19 `code/compressedStream.cpp`):
 //! base 64 with the low digits first. Scopes of compiled methods and line tables are written in it.
 
-/// The most bytes of one integer.
+/// The largest number of bytes of one integer.
 pub const MAX_LEN: usize = 5;
 
-/// High bytes are 64 different values; the rest, less the excluded ones, are low bytes.
+/// The number of byte values that say "more bytes follow". All lower values, except the excluded ones, end an
+/// integer.
 const HIGH_VALUES: u32 = 64;
 const LOW_VALUES: u32 = 256 - HIGH_VALUES;
 
-/// Reads one integer from `next_byte`. Bytes below `excluded` (0 until 19, 1 from 20 on) belong to no integer.
-/// `None` if the bytes end or one of them is excluded. Allocates nothing, never panics.
+/// Reads one integer from `next_byte`. Byte values below `excluded` (0 until 19, 1 from 20 on) occur in no
+/// integer. Returns `None` if the bytes end or one of them is excluded. Allocates nothing, never panics.
 pub fn read(mut next_byte: impl FnMut() -> Option<u8>, excluded: u8) -> Option<u32> {
     let excluded = u32::from(excluded);
     let low_values = LOW_VALUES.saturating_sub(excluded);
@@ -24,7 +25,7 @@ pub fn read(mut next_byte: impl FnMut() -> Option<u8>, excluded: u8) -> Option<u
     Some(sum)
 }
 
-/// Undoes the zigzag of a signed integer (`(x << 1) ^ (x >> 31)`).
+/// Decodes the zigzag encoding of a signed integer (`(x << 1) ^ (x >> 31)`).
 pub const fn to_signed(value: u32) -> i32 {
     (value >> 1) as i32 ^ ((value & 1) as i32).wrapping_neg()
 }
@@ -54,7 +55,7 @@ mod tests {
 
     #[test]
     fn known_encodings() {
-        // From the description in unsigned5.hpp: 0 is the byte 1 since 20, and was the byte 0 before.
+        // From the description in unsigned5.hpp: 0 is the byte 1 since JDK 20, and was the byte 0 before.
         assert_eq!(decode(&[1], 1), Some(0));
         assert_eq!(decode(&[0], 0), Some(0));
         assert_eq!(decode(&[0xbf], 1), Some(190));

@@ -1,12 +1,13 @@
 //! Unwind tables: an object's call frame information, compiled to flat sorted rows.
 //!
-//! `elf::unwind` compiles them outside the handler; the native walker looks rows up inside it. A row holds
-//! for ELF virtual addresses from its own start to the next row's.
+//! `elf::unwind` compiles the tables outside of the handler; the native walker looks up rows inside the
+//! handler. A row applies to the ELF virtual addresses from its own start to the start of the next row.
 
 use super::address::ElfVaddr;
 use super::frame_rules::native;
 
-/// How a frame's canonical frame address (CFA) is found: the value of SP in the caller, right after the call.
+/// How to compute a frame's canonical frame address (CFA): the value of SP in the caller, right after the
+/// call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum CfaRule {
@@ -14,10 +15,11 @@ pub enum CfaRule {
     SpPlus(i32),
     /// `CFA = FP + offset` (rbp on x86_64, x29 on aarch64)
     FpPlus(i32),
-    /// `CFA = register + offset`, a DWARF register number other than SP and FP. A walk knows its value at the
-    /// interrupted frame, and elsewhere if the functions that were called since have saved it.
+    /// `CFA = register + offset`, with the DWARF register number of a register other than SP and FP. A walk
+    /// knows the register's value at the interrupted frame; at other frames only if the functions called
+    /// since then have saved the register.
     RegisterPlus(u8, i32),
-    /// `CFA = *(FP + at) + offset`: a realigned stack's saved argument pointer.
+    /// `CFA = *(FP + at) + offset`: the saved argument pointer of a realigned stack.
     FpDeref {
         /// Added to FP before the load.
         at: i16,
@@ -31,10 +33,11 @@ pub enum CfaRule {
         /// Added to the loaded value.
         offset: i16,
     },
-    /// `CFA = *(SP + register * scale + at) + offset`: OpenSSL's and BoringSSL's multiplications keep the caller's SP
-    /// behind an array on the stack. The register is found as that of [`CfaRule::RegisterPlus`] is.
+    /// `CFA = *(SP + register * scale + at) + offset`: OpenSSL's and BoringSSL's multiplications keep the
+    /// caller's SP after an array on the stack. The register's value is found as for
+    /// [`CfaRule::RegisterPlus`].
     IndexedSpDeref {
-        /// DWARF register number of the index.
+        /// The DWARF register number of the index.
         register: u8,
         /// The factor of the index.
         scale: u8,
@@ -45,18 +48,18 @@ pub enum CfaRule {
     },
     /// `CFA = SP + 8 + ((PC & 15) >= threshold) * 8`: the lazy-binding PLT of x86_64.
     PltX86_64 {
-        /// The PC's offset within its 16-byte entry from which the pushed index is on the stack.
+        /// The offset of PC in its 16-byte entry from which on the index has been pushed onto the stack.
         threshold: u8,
     },
-    /// The kernel's signal frame: all registers are in the `ucontext_t` at SP (aarch64: behind the siginfo).
+    /// The kernel's signal frame: all registers are in the `ucontext_t` at SP (aarch64: after the siginfo).
     SignalFrame,
     /// The return address is undefined: this frame is the thread's outermost.
     EndOfStack,
-    /// Call frame information that exists and cannot be expressed here.
+    /// Call frame information that exists but cannot be expressed as a rule.
     Unsupported,
 }
 
-/// Where the caller's frame pointer is.
+/// The place of the caller's frame pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum FpRule {
@@ -64,13 +67,13 @@ pub enum FpRule {
     Same,
     /// Saved at `CFA + offset`.
     AtCfaPlus(i32),
-    /// Saved at `FP + offset`, FP being this frame's: a realigned stack, whose distance to the CFA varies.
+    /// Saved at `FP + offset`, with this frame's FP: a realigned stack, whose distance to the CFA varies.
     AtFpPlus(i32),
     /// Not recoverable.
     Undefined,
 }
 
-/// Where the return address is.
+/// The place of the return address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ReturnAddressRule {
@@ -94,12 +97,12 @@ pub struct UnwindRule {
 /// The rows of one object, sorted by address.
 ///
 /// Few different rules occur in an object (60 in the 230,000 rows of JDK 25's libjvm), so a row refers to a
-/// shared one; and of its address it keeps the low 16 bits, because the rows of each 64 KiB block are found
-/// through an index. That makes 4 bytes a row, and a search of about ten steps.
+/// shared rule. A row stores only the low 16 bits of its address, because the rows of each block of 64 KiB
+/// are found through an index. So a row takes 4 bytes, and a search takes about ten steps.
 #[derive(Debug, Default)]
 pub struct UnwindTable {
     base: ElfVaddr,
-    /// For each block of 64 KiB from `base` on, the first row in it; and at the end the number of rows.
+    /// For each block of 64 KiB from `base` on, its first row. The last entry is the number of rows.
     block_rows: Box<[u32]>,
     low_starts: Box<[u16]>,
     rule_indices: Box<[u16]>,
@@ -107,15 +110,16 @@ pub struct UnwindTable {
     keeps_frame_pointers: bool,
 }
 
-/// A row index that says "no call frame information covers this address".
+/// The rule index of a row that no call frame information covers.
 pub const NO_RULE: u16 = u16::MAX;
 
-/// How many bits of a row's offset its block holds.
+/// The number of bits of an offset within its block.
 const BLOCK_BITS: u32 = 16;
 
 impl UnwindTable {
-    /// A table of rows that begin at `base + starts[i]`, ascending, and follow `rules[rule_indices[i]]`, or
-    /// are uncovered where that is [`NO_RULE`]. `None` if the parts do not fit each other.
+    /// Builds a table of rows that begin at `base + starts[i]`, in ascending order, and follow
+    /// `rules[rule_indices[i]]`, or are uncovered if that index is [`NO_RULE`]. `None` if the parts are
+    /// inconsistent.
     #[allow(clippy::boxed_local, reason = "callers build all parts alike")]
     pub fn new(
         base: ElfVaddr,
@@ -134,7 +138,7 @@ impl UnwindTable {
         fits.then_some(Self { base, block_rows, low_starts, rule_indices, rules, keeps_frame_pointers })
     }
 
-    /// The rule that holds at `address`. Allocates nothing, never panics.
+    /// Returns the rule that applies at `address`. Allocates nothing, never panics.
     pub fn rule_at(&self, address: ElfVaddr) -> Option<UnwindRule> {
         let offset = u32::try_from(address.0.checked_sub(self.base.0)?).ok()?;
         let block = (offset >> BLOCK_BITS) as usize;
@@ -143,15 +147,15 @@ impl UnwindTable {
                 let rows = self.low_starts.get(first as usize..end as usize)?;
                 (first as usize).wrapping_add(rows.partition_point(|&low| low <= offset as u16))
             }
-            // Behind the last block the last row goes on.
+            // After the last block the last row continues.
             _ => self.low_starts.len(),
         };
         let index = *self.rule_indices.get(behind.checked_sub(1)?)?;
         self.rules.get(usize::from(index)).copied()
     }
 
-    /// Whether the object was compiled to keep frame pointers, so that they lead to the callers of its functions,
-    /// but for a few that were not.
+    /// Whether the object was compiled to keep frame pointers, so that these lead to the callers of all but a
+    /// few of its functions.
     pub fn keeps_frame_pointers(&self) -> bool {
         self.keeps_frame_pointers
     }
@@ -161,7 +165,8 @@ impl UnwindTable {
         &self.rules
     }
 
-    /// Each row's first address and its rule, ascending; `None` where no call frame information is.
+    /// Returns each row's first address and its rule, in ascending order; `None` for code without call frame
+    /// information.
     pub fn rows(&self) -> impl Iterator<Item = (ElfVaddr, Option<UnwindRule>)> {
         let ends = self.block_rows.get(1..).unwrap_or_default();
         let blocks = self.block_rows.iter().zip(ends).zip(0u64..);
@@ -183,7 +188,7 @@ impl UnwindTable {
         self.rule_indices.is_empty()
     }
 
-    /// Heap bytes held.
+    /// The number of bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
         let parts = [
             size_of_val(&*self.block_rows),
@@ -195,8 +200,8 @@ impl UnwindTable {
     }
 }
 
-/// Compilers either keep frame pointers in all functions or in the few that need one, and leave hand-written code as it
-/// is: three parts of four decide.
+/// Whether more than three quarters of the code keep frame pointers. Compilers keep frame pointers either in
+/// all functions or in the few that need one; hand-written code follows no rule.
 fn most_code_keeps_frame_pointers(starts: &[u32], rule_indices: &[u16], rules: &[UnwindRule]) -> bool {
     let keeps: Box<[_]> = rules.iter().map(native::keeps_frame_record).collect();
     let sizes =

@@ -1,9 +1,9 @@
 //! Signals of perf events: how many periods a sample stands for, by the count of the thread's event.
 //!
-//! A thread whose event has counted `n`, of which the profiler itself caused `own`, is due `floor((n - own +
-//! phase) / period)` periods, phase uniform in `0..period`: the mean over the phase is exactly `(n - own) /
-//! period`. The handler reads the count, so nothing is lost by signals that were merged, or that arrived when
-//! no period was due.
+//! A thread whose event has counted `n`, of which the profiler itself caused `own`, is due
+//! `floor((n - own + phase) / period)` periods, phase uniform in `0..period`: the mean over the phase is
+//! exactly `(n - own) / period`. The handler reads the count, so nothing is lost by signals that were merged,
+//! or that arrived when no period was due.
 //!
 //! When the engine is stretched (`signal::stretch`) a thread's periods become longer, and so does the
 //! kernel's period. After the periods that have been credited the formula applies to the longer periods, with

@@ -150,8 +150,8 @@ pub fn forget_tid(tid: i32, index: u32) {
     }
 }
 
-/// The value that the signals of our timers carry: `cookie (24 bits) | generation (20 bits) | index (20
-/// bits)`.
+/// The value that the signals of our timers carry:
+/// `cookie (24 bits) | generation (20 bits) | index (20 bits)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct SignalToken(pub u64);
