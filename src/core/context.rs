@@ -1,47 +1,49 @@
-//! The profiling context of a thread: what it is working for, in a block of 64 bytes that the thread itself writes and
-//! that a handler on the same thread copies.
+//! The profiling context of a thread: the work that it does, in a block of 64 bytes that the thread itself
+//! writes and that a handler on the same thread copies.
 //!
-//! The first 28 bytes are, in place, a record of OpenTelemetry's thread context (OTEP 4947, "Thread-Local Context
-//! Record"): trace id, span id, `valid`, trace flags, size of the attributes. That size is always 0, so that a reader of
-//! that format takes no slot for an attribute. Then follow nine slots, each a reference to a string of the dictionary.
+//! The first 28 bytes are a record of OpenTelemetry's thread context (OTEP 4947, "Thread-Local Context
+//! Record"): trace id, span id, `valid`, trace flags, size of the attributes. That size is always 0, so that
+//! a reader of that format does not take a slot for an attribute. Nine slots follow, each a reference to a
+//! string of the dictionary.
 //!
-//! By OTEP 4947 a record counts while `valid` is 1, and no other byte of it does while `valid` is 0. So a block has three
-//! states, in the four bytes from `valid` on:
+//! By OTEP 4947 a record is valid while `valid` is 1, and none of its other bytes is to be read while `valid`
+//! is 0. So a block has three states, in the four bytes from `valid` on:
 //!
 //! | `valid` | trace flags | |
 //! |---|---|---|
-//! | 1 | any | trace, span and slots count |
-//! | 0 | 1 | no trace is active, whatever the ids say: the slots count ([`LABELS`]) |
-//! | 0 | 0 | the slots are being written: nothing counts |
+//! | 1 | any | trace, span and slots are valid |
+//! | 0 | 1 | no trace is active, whatever the ids contain; the slots are valid ([`LABELS`]) |
+//! | 0 | 0 | the slots are being written; nothing is valid |
 //!
-//! A trace is set by a way through the second, which makes clearing one a single store.
+//! A trace is set by way of the second state, so that clearing the trace is a single store.
 //!
-//! Only the owner writes, and only a handler on the owner reads: compilers must keep the order of the stores, the
-//! processor does by itself.
+//! Only the owner writes, and only a handler on the owner reads. So compilers must keep the order of the
+//! stores; the processor does so by itself.
 
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, compiler_fence, fence};
 
-/// The slots of a block.
+/// The number of slots in a block.
 pub const SLOTS: usize = 9;
 
-/// A block's bytes.
+/// The size of a block, in bytes.
 pub const BLOCK_BYTES: usize = 64;
 
-/// A block's words.
+/// The size of a block, in words.
 pub const BLOCK_WORDS: usize = BLOCK_BYTES / 8;
 
-/// The word that holds the state in its lower half, `valid` in the lowest byte, on a little-endian machine.
+/// The index of the word that holds the state in its lower half, with `valid` in the lowest byte, on a
+/// little-endian machine.
 const STATE_WORD: usize = 3;
 
-/// The state of a block in which the slots count and the ids do not.
+/// The state of a block in which the slots are valid and the ids are not.
 const LABELS: u32 = 1 << 8;
 
 const fn has_trace(state: u32) -> bool {
     state & 0xff == 1
 }
 
-/// A block as it was when it was copied.
+/// A copy of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct ContextRecord {
@@ -49,13 +51,13 @@ pub struct ContextRecord {
     pub trace_id: [u8; 16],
     /// W3C span id, big-endian; zeros if no trace is active.
     pub span_id: [u8; 8],
-    /// 1 if the record says anything, 0 where there is none.
+    /// 1 if the record has a context, 0 if there is none.
     pub valid: u8,
     /// W3C trace flags.
     pub trace_flags: u8,
     /// Always 0.
     pub attributes_size: u16,
-    /// References to the dictionary; 0 is none.
+    /// References to entries of the dictionary; 0 for none.
     pub slots: [ValueRef; SLOTS],
 }
 
@@ -75,17 +77,17 @@ impl ContextRecord {
         slots: [ValueRef::NONE; SLOTS],
     };
 
-    /// Whether a trace is active. Only both ids together are a span.
+    /// Whether a trace is active. A span needs both ids.
     pub fn has_span(&self) -> bool {
         self.trace_id != [0; 16] && self.span_id != [0; 8]
     }
 
-    /// Whether it says anything.
+    /// Whether the record has a context.
     pub fn is_some(&self) -> bool {
         self.valid == 1
     }
 
-    /// What a block with these words says; `None` if it was copied in the middle of a write.
+    /// Decodes a block with these words; `None` if it was copied in the middle of a write.
     pub fn of_block(words: [u64; BLOCK_WORDS]) -> Option<Self> {
         let [.., state, _, _, _, _] = words;
         let record = Self::of_words(words);
@@ -97,13 +99,13 @@ impl ContextRecord {
     }
 
     fn of_words(words: [u64; BLOCK_WORDS]) -> Self {
-        // SAFETY: both are 64 bytes without padding, and every bit pattern is a record.
+        // SAFETY: both types are 64 bytes without padding, and every bit pattern is a valid record.
         unsafe { std::mem::transmute::<[u64; BLOCK_WORDS], Self>(words) }
     }
 }
 
-/// Names an entry of the dictionary: its index, and which of the strings it has held. Zero, whose generation no entry
-/// has, is none.
+/// Refers to a string of the dictionary: the index of an entry, and a generation, which counts the strings
+/// that the entry has held. Zero is no reference, since no entry has generation 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct ValueRef(pub u32);
@@ -112,23 +114,23 @@ impl ValueRef {
     /// No value.
     pub const NONE: Self = Self(0);
 
-    /// The entry `index` in its generation `generation`, which is not 0.
+    /// Returns the reference to entry `index` in its generation `generation`, which is not 0.
     pub const fn new(index: u16, generation: u16) -> Self {
         Self((generation as u32) << 16 | index as u32)
     }
 
-    /// Which entry.
+    /// The index of the entry.
     pub const fn index(self) -> u16 {
         self.0 as u16
     }
 
-    /// Which of the strings that the entry has held.
+    /// The generation of the entry.
     pub const fn generation(self) -> u16 {
         (self.0 >> 16) as u16
     }
 }
 
-/// A block. Its memory is a [`ContextRecord`]'s; Java writes it as a direct buffer.
+/// A block. Its memory has the layout of a [`ContextRecord`]; Java writes it through a direct buffer.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct ContextBlock {
@@ -138,8 +140,8 @@ pub struct ContextBlock {
 const _: () = assert!(size_of::<ContextBlock>() == BLOCK_BYTES);
 
 impl ContextBlock {
-    /// What the block says; `None` while its thread is in the middle of a write. For a handler on the block's thread,
-    /// or where nobody writes.
+    /// Reads the block; `None` while its thread is in the middle of a write. For a handler on the block's
+    /// thread, or for a block that no thread writes.
     pub fn read(&self) -> Option<ContextRecord> {
         let [.., state, _, _, _, _] = &self.words;
         let state = state.load(Ordering::Relaxed) as u32;
@@ -150,12 +152,12 @@ impl ContextBlock {
         ContextRecord::of_block(self.words.each_ref().map(|word| word.load(Ordering::Relaxed)))
     }
 
-    /// What the block says, for another thread than the block's; `None` if it was being changed. For where no more than one
-    /// change can come between: a change is seen by the state, which is not what it was while anything else is stored, or by
-    /// what it has stored. (One slot is stored at once.)
+    /// Reads the block of another thread; `None` if it was being changed. Reliable only if at most one change
+    /// can happen during the call. A change shows either in the state, which differs while anything else is
+    /// stored, or in the words that it has stored. (A single slot is changed by one store.)
     pub fn read_of_another_thread(&self) -> Option<ContextRecord> {
         let read = || {
-            // The state first: what it is when all has been stored is not seen before all that.
+            // Loads the state first, so that all stores before a final state are visible in the words.
             let state = self.words.get(STATE_WORD).map_or(0, |word| word.load(Ordering::Acquire));
             (state, self.words.each_ref().map(|word| word.load(Ordering::Relaxed)))
         };
@@ -167,12 +169,12 @@ impl ContextBlock {
             .flatten()
     }
 
-    /// What the slots hold, whether or not a write is under way.
+    /// Reads the slots, even if a write is under way.
     pub fn slots(&self) -> [ValueRef; SLOTS] {
         ContextRecord::of_words(self.words.each_ref().map(|word| word.load(Ordering::Relaxed))).slots
     }
 
-    /// Empties the block. For one that no handler reads.
+    /// Empties a block that no handler reads.
     pub fn clear(&self) {
         for (index, word) in self.words.iter().enumerate() {
             word.store(if index == STATE_WORD { u64::from(LABELS) } else { 0 }, Ordering::Relaxed);
@@ -180,20 +182,21 @@ impl ContextBlock {
     }
 }
 
-/// What a kernel thread's samples may be labelled with.
+/// The context blocks of a kernel thread, and its registration.
 #[derive(Debug)]
 pub struct BlockEntry {
     /// The block of the platform thread itself; null if it has none.
     pub own: AtomicPtr<ContextBlock>,
-    /// Where the VM's events tell who is mounted: the block of the virtual thread, [`NOBODY`] while there is none, or it has
-    /// no block. Null where nothing was told, because no event came or nobody asked for them.
+    /// The block of the mounted virtual thread, if the VM's events report mounting: [`NOBODY`] while no
+    /// virtual thread is mounted, or if it has no block. Null if no event has been received, or if the events
+    /// are not enabled.
     pub mounted: AtomicPtr<ContextBlock>,
     /// Whether the platform thread has registered itself to be sampled.
     pub is_registered: AtomicBool,
 }
 
 impl BlockEntry {
-    /// A thread without blocks.
+    /// Returns the entry of a thread without blocks.
     pub const fn new() -> Self {
         Self {
             own: AtomicPtr::new(ptr::null_mut()),
@@ -202,15 +205,15 @@ impl BlockEntry {
         }
     }
 
-    /// The block of the platform thread itself.
+    /// Returns the block of the platform thread itself.
     pub fn own_block(&self) -> Option<&'static ContextBlock> {
         // SAFETY: null, or a block, whose memory is never unmapped.
         unsafe { self.own.load(Ordering::Acquire).as_ref() }
     }
 
-    /// The block of which the VM's events say that it is the mounted thread's.
+    /// Returns the block of the virtual thread that is mounted according to the VM's events.
     pub fn mounted_block(&self) -> Option<&'static ContextBlock> {
-        // SAFETY: as above.
+        // SAFETY: null, or a block, whose memory is never unmapped.
         unsafe { self.mounted.load(Ordering::Acquire).as_ref() }
     }
 }
@@ -221,12 +224,12 @@ impl Default for BlockEntry {
     }
 }
 
-/// A block that always reads as none.
+/// A block that always reads as "no context".
 pub static NOBODY: ContextBlock = ContextBlock { words: [const { AtomicU64::new(0) }; BLOCK_WORDS] };
 
-/// Threads in a chunk of the map.
+/// The number of threads in a chunk of the map.
 pub const THREADS_PER_CHUNK: usize = 1024;
-/// The most chunks: thread ids are below 2^22 (`PID_MAX_LIMIT`, include/linux/threads.h).
+/// The largest number of chunks: thread ids are below 2^22 (`PID_MAX_LIMIT`, include/linux/threads.h).
 pub const MAX_THREAD_CHUNKS: usize = 4096;
 
 /// A chunk of the map.
@@ -240,14 +243,14 @@ fn place_of(os_tid: i32) -> Option<(&'static AtomicPtr<BlockEntryChunk>, usize)>
     Some((ENTRIES.get(tid.checked_div(THREADS_PER_CHUNK)?)?, tid.checked_rem(THREADS_PER_CHUNK)?))
 }
 
-/// The place in the map of the thread with this kernel id; `None` if its chunk is not there.
+/// Returns the entry of the thread with this kernel id; `None` if its chunk does not exist.
 pub fn entry_of(os_tid: i32) -> Option<&'static BlockEntry> {
     let (chunk, index) = place_of(os_tid)?;
-    // SAFETY: a chunk is published whole, by `publish_chunk`, and never freed.
+    // SAFETY: `publish_chunk` publishes whole chunks, which are never freed.
     unsafe { chunk.load(Ordering::Acquire).as_ref() }?.get(index)
 }
 
-/// Makes the chunk of this thread id findable. `false` if there is one, or no place for it.
+/// Publishes the chunk of this thread id. Returns `false` if there is one already, or no place for it.
 pub fn publish_chunk(os_tid: i32, chunk: &'static BlockEntryChunk) -> bool {
     place_of(os_tid).is_some_and(|(place, _)| {
         let chunk = ptr::from_ref(chunk).cast_mut();
@@ -261,7 +264,7 @@ mod tests {
     use super::*;
 
     fn write(block: &ContextBlock, record: ContextRecord) {
-        // SAFETY: both are 64 bytes without padding.
+        // SAFETY: both types are 64 bytes without padding.
         let words = unsafe { std::mem::transmute::<ContextRecord, [u64; BLOCK_WORDS]>(record) };
         for (word, value) in block.words.iter().zip(words) {
             word.store(value, Ordering::Relaxed);

@@ -6,8 +6,9 @@
 
 use super::vm_layout::CodeRange;
 
-/// `runtime/continuationEntry.hpp`, `cpu/*/sharedRuntime_*.cpp` (`fill_continuation_entry`, `gen_continuation_enter`),
-/// 21 and 25: the ContinuationEntry is a C++ structure at the stack pointer of `Continuation.enterSpecial`'s frame.
+/// The layout of a ContinuationEntry, a C++ structure at the stack pointer of `Continuation.enterSpecial`'s
+/// frame (`runtime/continuationEntry.hpp`, `cpu/*/sharedRuntime_*.cpp`: `fill_continuation_entry`,
+/// `gen_continuation_enter`; 21 and 25).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContinuationLayout {
     /// JavaThread: `_cont_entry`, the innermost ContinuationEntry of the stack; null if nothing is mounted.

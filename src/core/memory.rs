@@ -1,11 +1,11 @@
-//! Reading memory that may not be there.
+//! Reads memory that may not be mapped.
 //!
 //! Walkers and resolvers read a JVM's structures through this trait: in the process by fault-tolerant loads
-//! (`signal::safe_load`), in tests over recorded bytes.
+//! (`signal::safe_load`), in tests from recorded bytes.
 
-/// Loads from run-time addresses. A load that cannot be made gives `None`; none ever faults or allocates.
+/// Loads from run-time addresses. A load that fails returns `None`; no load faults or allocates.
 pub trait Memory {
-    /// Reads `bytes.len()` bytes; false (and unspecified bytes) if any of them is not readable.
+    /// Reads `bytes.len()` bytes. Returns `false`, with unspecified bytes, if any of them is not readable.
     fn read_bytes(&self, address: u64, bytes: &mut [u8]) -> bool;
 
     /// Reads eight bytes.
@@ -33,7 +33,7 @@ pub trait Memory {
     }
 }
 
-/// Recorded memory: pieces of bytes, each at its address.
+/// Recorded memory: pieces of bytes, each at an address.
 #[derive(Clone, Debug, Default)]
 pub struct RecordedMemory {
     pieces: std::collections::BTreeMap<u64, Vec<u8>>,
@@ -46,7 +46,7 @@ impl RecordedMemory {
         self
     }
 
-    /// Overwrites one byte, the `at`-th of all modulo their number.
+    /// Overwrites one byte of all recorded bytes, the one at index `at` modulo their number.
     pub fn corrupt(&mut self, at: usize, value: u8) {
         let total: usize = self.pieces.values().map(Vec::len).sum();
         let mut left = at.checked_rem(total).unwrap_or(0);

@@ -1,15 +1,17 @@
 //! The ways in which a stack is walked.
 
-/// A stack walker, by what it does with native frames and where it has Java frames from.
+/// A stack walker: its treatment of native frames, and its source of Java frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum StackWalker {
     /// Java frames through HotSpot's structures; native frames on top of them, by unwind tables.
     #[default]
     Vm = 0,
-    /// The same, with the native frames between Java frames and below them, to the thread's native entry.
+    /// Like `Vm`, with the native frames between Java frames and below them, down to the thread's native
+    /// entry.
     Vmx,
-    /// Native frames on top by frame pointers, but for the first caller, by its unwind rule; Java frames from AsyncGetCallTrace.
+    /// Native frames on top by frame pointers, except the first caller, which is found by its unwind rule;
+    /// Java frames from AsyncGetCallTrace.
     Fp,
     /// Native frames on top by unwind tables; Java frames from AsyncGetCallTrace.
     Dwarf,
@@ -21,10 +23,10 @@ impl StackWalker {
     /// The key of the profile's attribute that names the walker.
     pub const KEY: &'static str = "otlpprof.cstack";
 
-    /// All of them, each at its own number.
+    /// All walkers, each at the index of its number.
     pub const ALL: [Self; 5] = [Self::Vm, Self::Vmx, Self::Fp, Self::Dwarf, Self::No];
 
-    /// The walker of this number, [`StackWalker::Vm`] where there is none.
+    /// Returns the walker of this number; [`StackWalker::Vm`] if there is none.
     pub const fn from_u8(number: u8) -> Self {
         match number {
             1 => Self::Vmx,
@@ -35,7 +37,7 @@ impl StackWalker {
         }
     }
 
-    /// The name by which options, logs and profiles call it.
+    /// The walker's name in options, logs and profiles.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Vm => "vm",
@@ -46,7 +48,7 @@ impl StackWalker {
         }
     }
 
-    /// The walker of this name.
+    /// Returns the walker of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|walker| walker.name() == name)
     }

@@ -1,15 +1,16 @@
-//! Which of the VM's stubs have a frame of their own, that is, begin by saving the frame pointer and setting it.
+//! The VM's stubs that have a frame of their own, that is, begin by saving the frame pointer and setting it.
 //!
-//! `jvm` adds them as the VM tells of them, some long after the start; handlers look them up meanwhile.
+//! `jvm` adds stubs when the VM reports them, some of them long after the start; handlers look them up at any
+//! time.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::vm_layout::CodeRange;
 
-/// HotSpot 25 has 120 stubs with frames; more than this are not kept.
+/// The capacity of the list. HotSpot 25 has 120 stubs with frames; further stubs are not stored.
 const CAPACITY: usize = 1024;
 
-/// A list that grows and never shrinks. Adding takes turns by the caller's lock; looking up takes none.
+/// A list that only grows. Callers serialise additions by their own lock; lookups take no lock.
 #[derive(Debug)]
 pub struct StubFrames {
     len: AtomicUsize,
@@ -23,7 +24,7 @@ impl Default for StubFrames {
 }
 
 impl StubFrames {
-    /// An empty list; one may be a `static`.
+    /// Returns an empty list, also for a `static`.
     pub const fn new() -> Self {
         Self {
             len: AtomicUsize::new(0),
@@ -31,7 +32,8 @@ impl StubFrames {
         }
     }
 
-    /// Adds a stub, unless it is there or the list is full. Only one thread at a time may do this.
+    /// Adds a stub, unless it is in the list already or the list is full. Only one thread at a time may call
+    /// this function.
     pub fn add(&self, range: CodeRange) {
         let len = self.len.load(Ordering::Relaxed);
         let known = self.at(range.start).is_some_and(|known| known == range);
@@ -42,7 +44,8 @@ impl StubFrames {
         }
     }
 
-    /// The stub around `pc`: of several the one that was added last. Allocates nothing, never panics.
+    /// Returns the stub that contains `pc`; the last one added, if there are several. Allocates nothing,
+    /// never panics.
     pub fn at(&self, pc: u64) -> Option<CodeRange> {
         let ranges = self.ranges.get(..self.len.load(Ordering::Acquire))?;
         let ranges = ranges.iter().rev().map(|(start, end)| CodeRange {

@@ -1,5 +1,6 @@
-//! UNSIGNED5, HotSpot's variable-length integers (`utilities/unsigned5.hpp`; until 19 `code/compressedStream.cpp`):
-//! base 64 with the low digits first. Scopes of compiled methods and line tables are written in it.
+//! UNSIGNED5, HotSpot's variable-length integers (`utilities/unsigned5.hpp`; until 19
+//! `code/compressedStream.cpp`): base 64 with the low digits first. HotSpot encodes the scopes of compiled
+//! methods and line tables in this format.
 
 /// The largest number of bytes of one integer.
 pub const MAX_LEN: usize = 5;

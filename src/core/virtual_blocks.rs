@@ -1,9 +1,10 @@
-//! Which virtual thread has which block, by `Thread.threadId()`: a table that a handler reads.
+//! A table of the context blocks of virtual threads, by `Thread.threadId()`, for handlers.
 //!
-//! Others change it under locks (`context::virtual_blocks`). A handler asks for the virtual thread that it runs on, which
-//! therefore does not end meanwhile, and believes an entry only if that is its owner. Ids are never given out twice. So a
-//! chain that changes under a handler makes it miss its block at worst. It follows the chain again where that may have
-//! been so: where an entry was taken out meanwhile, which may lead on in another chain by now.
+//! Other threads change the table under locks (`context::virtual_blocks`). A handler looks up the virtual
+//! thread that it runs on. That thread does not end meanwhile, and the handler accepts an entry only if the
+//! thread is its owner. Ids are never reused. So when a chain changes during a lookup, the worst case is that
+//! the handler misses its block. An entry that was removed meanwhile may already be part of another chain; if
+//! an entry was removed during the lookup, the handler searches the chain again.
 
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, Ordering};
@@ -12,24 +13,25 @@ use super::context::ContextBlock;
 
 const BUCKET_BITS: u32 = 16;
 
-/// Buckets of the table.
+/// The number of buckets in the table.
 pub const VIRTUAL_BUCKETS: usize = 1 << BUCKET_BITS;
 
-/// How far a handler follows a chain: those of a million threads have 16 entries.
+/// The number of entries that a handler examines in a chain: with a million threads a chain has 16.
 const MOST_STEPS: usize = 64;
 
-/// How often a handler follows a chain that changes under it.
+/// The number of times that a handler searches a chain that changes during the lookup.
 const MOST_WALKS: usize = 8;
 
-/// Parts of the table, of which each has entries of its own, and a lock where it is changed.
+/// The number of shards. Each shard of the table has its own entries, and its own lock for changes.
 pub const SHARDS: usize = 64;
 
-/// A virtual thread's place in the table. Entries are never freed; one without an owner is given another.
+/// A virtual thread's entry in the table. Entries are never freed; an entry without an owner is reused.
 #[derive(Debug)]
 pub struct VirtualEntry {
-    /// `Thread.threadId()`; 0 for none. Stored last when the entry is taken, and first when it is left.
+    /// `Thread.threadId()` of the owner; 0 for none. Stored last when the entry is claimed, and first when it
+    /// is released.
     pub owner: AtomicI64,
-    /// The next in the bucket.
+    /// The next entry in the bucket.
     pub next: AtomicPtr<VirtualEntry>,
     /// The owner's block.
     pub block: AtomicPtr<ContextBlock>,
@@ -38,7 +40,7 @@ pub struct VirtualEntry {
 }
 
 impl VirtualEntry {
-    /// An entry without an owner.
+    /// Returns an entry without an owner.
     pub const fn new() -> Self {
         Self {
             owner: AtomicI64::new(0),
@@ -58,9 +60,10 @@ impl Default for VirtualEntry {
 static BUCKETS: [AtomicPtr<VirtualEntry>; VIRTUAL_BUCKETS] =
     [const { AtomicPtr::new(ptr::null_mut()) }; VIRTUAL_BUCKETS];
 
-/// The number of an id's bucket. Ids are given out in sequence, and those that have a block may lie as far apart as an
-/// application starts one thread after another. Multiplied by the golden ratio's part of 2^64 most such lie evenly, and a
-/// second time, with the bits mixed, all do.
+/// Returns the number of an id's bucket. Ids are assigned in sequence, and the ids of threads with a block
+/// may lie at any regular distance, if an application starts its threads in a regular order. One
+/// multiplication by the golden ratio's fraction of 2^64 spreads most such sequences evenly; mixing the bits
+/// and multiplying again spreads all of them.
 pub const fn bucket_number(thread_id: i64) -> usize {
     const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
     let once = thread_id.cast_unsigned().wrapping_mul(GOLDEN_RATIO);
@@ -68,32 +71,34 @@ pub const fn bucket_number(thread_id: i64) -> usize {
     (twice >> (u64::BITS - BUCKET_BITS)) as usize
 }
 
-/// The first entry of an id's bucket.
+/// Returns the pointer to the first entry of an id's bucket.
 pub fn bucket_of(thread_id: i64) -> Option<&'static AtomicPtr<VirtualEntry>> {
     BUCKETS.get(bucket_number(thread_id))
 }
 
-/// The number of an id's shard.
+/// Returns the number of an id's shard.
 pub const fn shard_number(thread_id: i64) -> usize {
     bucket_number(thread_id) % SHARDS
 }
 
-/// How many entries were ever taken out of each shard's chains.
+/// The number of entries that were ever removed from each shard's chains.
 static REMOVALS: [AtomicU32; SHARDS] = [const { AtomicU32::new(0) }; SHARDS];
 
-/// How many entries were ever taken out of an id's shard. Raised before such an entry's `next` is stored again.
+/// The number of entries that were ever removed from the chains of an id's shard. Incremented before the
+/// `next` of a removed entry is changed.
 pub fn removals_of(thread_id: i64) -> Option<&'static AtomicU32> {
     REMOVALS.get(shard_number(thread_id))
 }
 
-/// The block of a virtual thread, for a handler on it.
+/// Returns the block of a virtual thread, for a handler that runs on that thread.
 pub fn virtual_block_of(thread_id: i64) -> Option<&'static ContextBlock> {
     let entry = virtual_entry_of(thread_id)?;
     // SAFETY: null, or a block, whose memory is never unmapped.
     unsafe { entry.block.load(Ordering::Relaxed).as_ref() }
 }
 
-/// The place of a virtual thread in the table, for the same. Whoever holds the bucket's lock follows chains to their ends.
+/// Returns the entry of a virtual thread, for a handler that runs on that thread. The search is bounded; a
+/// thread that holds the bucket's lock can search chains to their ends instead.
 pub fn virtual_entry_of(thread_id: i64) -> Option<&'static VirtualEntry> {
     let removals = removals_of(thread_id)?;
     let mut removals_before = removals.load(Ordering::Acquire);

@@ -1,15 +1,17 @@
-//! Where HotSpot keeps what the walker and the method resolver read, for the JVM of this process.
+//! The layout of HotSpot's structures that the walker and the method resolver read, for the JVM of this
+//! process.
 //!
-//! `jvm::layout` fills it once, at start, from the tables that libjvm exports (`runtime/vmStructs.cpp`) and from
-//! what it learns of the rest; offsets differ from build to build, not only from version to version. All
-//! `u32` fields are byte offsets within their structure unless they say otherwise; all `u64` fields are
-//! run-time addresses.
+//! `jvm::layout` determines the layout once, at start, from the tables that libjvm exports
+//! (`runtime/vmStructs.cpp`) and from other sources. Offsets differ from build to build, not only from
+//! version to version. All `u32` fields are byte offsets within their structure unless their comments say
+//! otherwise; all `u64` fields are run-time addresses.
 
 use super::continuation::ContinuationLayout;
 use super::interpreter_code::InterpreterCode;
 use super::stub_frames::StubFrames;
 
-/// The most code heaps a JVM has (three segments and the non-segmented one; HotSpot 11-25).
+/// The largest number of code heaps that are stored. A JVM has at most four: three segments and the
+/// non-segmented heap (HotSpot 11-25).
 pub const MAX_CODE_HEAPS: usize = 8;
 
 /// The whole layout.
@@ -29,24 +31,24 @@ pub struct VmLayout {
     pub thread: ThreadLayout,
     /// Frames of the interpreter.
     pub interpreter_frame: InterpreterFrameLayout,
-    /// Compiled frames that are being turned into interpreter frames.
+    /// Compiled frames that are being converted to interpreter frames.
     pub vframe_array: VframeArrayLayout,
-    /// Monitors, if libjvm describes them.
+    /// Monitors, if libjvm exports their layout.
     pub monitor: Option<MonitorLayout>,
     /// Continuations, where there are any (21 on) and they could be recognised.
     pub continuation: Option<ContinuationLayout>,
-    /// The interpreter's and the stubs' code.
+    /// Ranges of the interpreter's and the stubs' code.
     pub stubs: StubLayout,
 }
 
 /// `code/codeCache.hpp`, `memory/heap.hpp`.
 #[derive(Clone, Copy, Debug)]
 pub struct CodeCacheLayout {
-    /// Address of the static `CodeCache::_low_bound` (a pointer).
+    /// The address of the static `CodeCache::_low_bound` (a pointer).
     pub low_bound: u64,
-    /// Address of the static `CodeCache::_high_bound` (a pointer).
+    /// The address of the static `CodeCache::_high_bound` (a pointer).
     pub high_bound: u64,
-    /// The `CodeHeap*`s; the heaps live as long as the VM. 0 past the last.
+    /// The `CodeHeap*`s, followed by zeros. The heaps live as long as the VM.
     pub heaps: [u64; MAX_CODE_HEAPS],
     /// CodeHeap: `_memory._low`.
     pub heap_memory_low: u32,
@@ -58,39 +60,39 @@ pub struct CodeCacheLayout {
     pub heap_log2_segment_size: u32,
     /// HeapBlock: `_header._used` (one byte).
     pub block_used: u32,
-    /// sizeof(HeapBlock): the CodeBlob follows.
+    /// sizeof(HeapBlock). The CodeBlob follows.
     pub block_size: u32,
 }
 
 /// `code/codeBlob.hpp`.
 #[derive(Clone, Copy, Debug)]
 pub struct CodeBlobLayout {
-    /// `_name`: a C string's address.
+    /// `_name`: the address of a C string.
     pub name: u32,
     /// `_size`: an int, header included.
     pub size: u32,
-    /// `_frame_size`: an int, in words; may be negative or 0 for "none".
+    /// `_frame_size`: an int, in words; a negative number or 0 if there is no frame.
     pub frame_size: u32,
-    /// `_frame_complete_offset` from the code's start.
+    /// `_frame_complete_offset`, in bytes from the start of the code.
     pub frame_complete: u32,
-    /// Its width in bytes: 4 until 21, 2 from 23 on. Signed.
+    /// The width of `_frame_complete_offset` in bytes: 4 until 21, 2 from 23 on. Signed.
     pub frame_complete_width: u8,
-    /// Where the code begins.
+    /// The start of the code.
     pub code_begin: BlobPart,
-    /// Where the code ends.
+    /// The end of the code.
     pub code_end: BlobPart,
-    /// `_kind`, one byte, where there is one (23+; nmethod is 1).
+    /// `_kind`, one byte, if the field exists (23+; nmethod is 1).
     pub kind: Option<u32>,
 }
 
-/// How a part of a code blob is found.
+/// The place of a part of a code blob.
 #[derive(Clone, Copy, Debug)]
 pub enum BlobPart {
-    /// The field holds its address.
+    /// A pointer field holds the address.
     Pointer(u32),
-    /// The int field holds its distance from the blob's own start.
+    /// An int field holds the distance from the start of the blob.
     FromBlob(u32),
-    /// The pointer field `base` plus the int field `offset`.
+    /// The sum of the pointer field `base` and the int field `offset`.
     FromPointer {
         /// The pointer field.
         base: u32,
@@ -110,23 +112,24 @@ pub struct NmethodLayout {
     pub state: u32,
     /// `_comp_level`: 1 to 4.
     pub comp_level: u32,
-    /// Its width: 4 bytes until 17 (an int), 1 from 21 on (`CompLevel`).
+    /// The width of `_comp_level`: 4 bytes until 17 (an int), 1 from 21 on (`CompLevel`).
     pub comp_level_width: u8,
-    /// `_orig_pc_offset`: an int; where a deoptimised frame keeps its real PC, from its SP.
+    /// `_orig_pc_offset`: an int; the offset from the frame's SP at which a deoptimised frame stores its
+    /// original PC.
     pub orig_pc_offset: u32,
-    /// Where the deoptimisation handler begins.
+    /// The start of the deoptimisation handler.
     pub deopt_handler: BlobPart,
-    /// The same, for frames at a method handle's call.
+    /// The start of the deoptimisation handler for frames at a method handle's call.
     pub deopt_method_handle_handler: BlobPart,
-    /// Where the stub section begins: `_stub_offset` from the blob.
+    /// The start of the stub section: `_stub_offset` from the blob.
     pub stub_begin: BlobPart,
-    /// The first PcDesc.
+    /// The address of the first PcDesc.
     pub scopes_pcs_begin: BlobPart,
-    /// One past the last PcDesc.
+    /// The address one past the last PcDesc.
     pub scopes_pcs_end: BlobPart,
-    /// The compressed scopes.
+    /// The start of the compressed scopes.
     pub scopes_data_begin: BlobPart,
-    /// The metadata (`Method*`s of inlined frames), index 1 first.
+    /// The start of the metadata (`Method*`s of inlined frames). The first entry has index 1.
     pub metadata_begin: BlobPart,
     /// sizeof(PcDesc).
     pub pc_desc_size: u32,
@@ -134,7 +137,8 @@ pub struct NmethodLayout {
     pub pc_desc_pc_offset: u32,
     /// PcDesc: `_scope_decode_offset`, an int.
     pub pc_desc_scope_decode_offset: u32,
-    /// UNSIGNED5's excluded low values: 0 until 19, 1 from 20 on (`utilities/unsigned5.hpp`).
+    /// The number of low byte values that UNSIGNED5 excludes: 0 until 19, 1 from 20 on
+    /// (`utilities/unsigned5.hpp`).
     pub unsigned5_excluded: u8,
 }
 
@@ -143,9 +147,9 @@ pub struct NmethodLayout {
 pub struct MethodLayout {
     /// Method: `_constMethod`.
     pub const_method: u32,
-    /// Method: `_i2i_entry`, the interpreter entry of its kind.
+    /// Method: `_i2i_entry`, the interpreter entry of the method's kind.
     pub i2i_entry: u32,
-    /// sizeof(Method): a native function pointer follows.
+    /// sizeof(Method). The pointer to a native function follows.
     pub method_size: u32,
     /// ConstMethod: `_constants`.
     pub constants: u32,
@@ -155,21 +159,22 @@ pub struct MethodLayout {
     pub name_index: u32,
     /// ConstMethod: `_signature_index`, u2.
     pub signature_index: u32,
-    /// ConstMethod: flags, of which the first two bytes matter.
+    /// ConstMethod: the flags, of which only the first two bytes are used.
     pub const_method_flags: u32,
-    /// ConstMethod: the mask of "a line table follows the bytecodes" within the flags' first two bytes.
+    /// ConstMethod: the mask of the flag "a line table follows the bytecodes" in the first two bytes of the
+    /// flags.
     pub has_line_table: u16,
-    /// sizeof(ConstMethod): the bytecodes follow.
+    /// sizeof(ConstMethod). The bytecodes follow.
     pub const_method_size: u32,
     /// ConstantPool: `_pool_holder`, an `InstanceKlass*`.
     pub pool_holder: u32,
     /// ConstantPool: `_length`, an int: the number of entries.
     pub constant_pool_length: u32,
-    /// sizeof(ConstantPool): the entries, 8 bytes each, follow.
+    /// sizeof(ConstantPool). The entries, 8 bytes each, follow.
     pub constant_pool_size: u32,
     /// InstanceKlass: `_constants`, the class's own ConstantPool.
     pub klass_constants: u32,
-    /// `_source_file_name_index`, u2, and whose field it is.
+    /// `_source_file_name_index`, u2, and the structure that has the field.
     pub source_file_name_index: SourceFileIndex,
     /// Klass: `_name`, a `Symbol*`.
     pub klass_name: u32,
@@ -177,11 +182,12 @@ pub struct MethodLayout {
     pub symbol_length: u32,
     /// Symbol: `_body`.
     pub symbol_body: u32,
-    /// UNSIGNED5's excluded low values, as in [`NmethodLayout`]: line tables are written in it too.
+    /// The number of low byte values that UNSIGNED5 excludes, as in [`NmethodLayout`]. Line tables use
+    /// UNSIGNED5 too.
     pub unsigned5_excluded: u8,
 }
 
-/// Where `_source_file_name_index` is.
+/// The structure that has `_source_file_name_index`.
 #[derive(Clone, Copy, Debug)]
 pub enum SourceFileIndex {
     /// In InstanceKlass (11).
@@ -201,15 +207,15 @@ pub struct ThreadLayout {
     pub last_java_fp: u32,
     /// JavaThread: `_thread_state`, an int.
     pub thread_state: u32,
-    /// JavaThread: the JNIEnv's structure; a `JNIEnv*` minus this is the `JavaThread*`.
+    /// JavaThread: the JNIEnv's structure. The `JavaThread*` is a `JNIEnv*` minus this offset.
     pub jni_environment: u32,
     /// JavaThread or Thread: `_osthread`.
     pub osthread: u32,
     /// OSThread: `_thread_id`.
     pub osthread_thread_id: u32,
-    /// Where the list of all JavaThreads is.
+    /// The list of all JavaThreads.
     pub list: ThreadList,
-    /// JavaThread: `_stack_base`: one past the highest address.
+    /// JavaThread: `_stack_base`, one past the highest address of the stack.
     pub stack_base: u32,
     /// JavaThread: `_stack_size`.
     pub stack_size: u32,
@@ -225,8 +231,8 @@ pub struct ThreadLayout {
     pub entry_frame_call_wrapper: i32,
 }
 
-/// `cpu/x86/frame_x86.hpp`, `cpu/aarch64/frame_aarch64.hpp` (11-25): slots of an interpreter frame, in words from its
-/// frame pointer.
+/// `cpu/x86/frame_x86.hpp`, `cpu/aarch64/frame_aarch64.hpp` (11-25): the slots of an interpreter frame, in
+/// words from its frame pointer.
 #[derive(Clone, Copy, Debug)]
 pub struct InterpreterFrameLayout {
     /// `interpreter_frame_sender_sp_offset`: the stack pointer of the sender's frame.
@@ -235,22 +241,23 @@ pub struct InterpreterFrameLayout {
     pub last_sp: i64,
     /// `interpreter_frame_method_offset`: a `Method*`.
     pub method: i64,
-    /// `interpreter_frame_locals_offset`: where the first local variable is.
+    /// `interpreter_frame_locals_offset`: the place of the first local variable.
     pub locals: i64,
     /// `interpreter_frame_bcp_offset`: the bytecode pointer.
     pub bcp: i64,
 }
 
 impl InterpreterFrameLayout {
-    /// What HotSpot's sources have. libjvm describes some of it on some architectures: the layout's check reads it out of
-    /// the interpreter's code.
+    /// The layout in HotSpot's sources. libjvm exports some of it on some architectures; the layout's check
+    /// reads it from the interpreter's code.
     pub const IN_SOURCES: Self = match cfg!(target_arch = "aarch64") {
         true => Self { sender_sp: -1, last_sp: -2, method: -3, locals: -8, bcp: -9 },
         false => Self { sender_sp: -1, last_sp: -2, method: -3, locals: -7, bcp: -8 },
     };
 }
 
-/// `runtime/vframeArray.hpp`: what a thread keeps of a compiled frame while it unpacks it into interpreter frames.
+/// `runtime/vframeArray.hpp`: the data that a thread keeps of a compiled frame while it unpacks the frame
+/// into interpreter frames.
 #[derive(Clone, Copy, Debug)]
 pub struct VframeArrayLayout {
     /// vframeArray: `_owner_thread`, a `JavaThread*`.
@@ -263,7 +270,7 @@ pub struct VframeArrayLayout {
     pub caller_unextended_sp: u32,
     /// vframeArray: `_frames`, an int: the number of elements.
     pub frames: u32,
-    /// vframeArray: `_elements`, the youngest frame's first.
+    /// vframeArray: `_elements`, beginning with the youngest frame.
     pub elements: u32,
     /// sizeof(vframeArrayElement).
     pub element_size: u32,
@@ -273,42 +280,44 @@ pub struct VframeArrayLayout {
     pub element_method: u32,
 }
 
-/// Who has the monitor that a thread waits for (`runtime/javaThread.hpp`, `runtime/objectMonitor.hpp`).
+/// The owner of the monitor that a thread waits for (`runtime/javaThread.hpp`, `runtime/objectMonitor.hpp`).
 #[derive(Clone, Copy, Debug)]
 pub struct MonitorLayout {
-    /// JavaThread or Thread: `_current_pending_monitor`, the `ObjectMonitor*` that it waits to enter.
+    /// JavaThread or Thread: `_current_pending_monitor`, the `ObjectMonitor*` that the thread waits to enter.
     pub pending: u32,
     /// ObjectMonitor: `_owner`, a word.
     pub owner: u32,
-    /// What the owner is there.
+    /// The encoding of the owner.
     pub owner_is: MonitorOwnerWord,
 }
 
-/// What `ObjectMonitor::_owner` holds. In all versions there are values beside these that say that the owner has not told
-/// itself: `ANONYMOUS_OWNER` (1, from 21 on) where it has entered the monitor by the object's header alone.
+/// The content of `ObjectMonitor::_owner`. All versions also use values that identify no owner:
+/// `ANONYMOUS_OWNER` (1, from 21 on) means that the owner has entered the monitor by the object's header
+/// alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MonitorOwnerWord {
-    /// Until 23: a `Thread*`, or an address on the owner's stack (of its BasicLock) where it had the object locked before there
-    /// was a monitor.
+    /// Until 23: a `Thread*`, or an address on the owner's stack (of its BasicLock) if the owner had locked
+    /// the object before the monitor was made.
     ThreadOrStack,
-    /// From 24 on: `Thread.threadId()`; the carrier's for none, the virtual thread's own for one. 1 and 2 are marks
-    /// (`ANONYMOUS_OWNER`, `DEFLATER_MARKER`), the first thread's is 3 (`ThreadIdentifier::initial`).
+    /// From 24 on: `Thread.threadId()` of the owner, which is a platform thread, or the virtual thread itself
+    /// rather than its carrier. 1 and 2 are marks (`ANONYMOUS_OWNER`, `DEFLATER_MARKER`); the first thread's
+    /// id is 3 (`ThreadIdentifier::initial`).
     ThreadId,
 }
 
-/// How all JavaThreads are found (`runtime/thread.hpp`, `runtime/threadSMR.hpp`).
+/// The list of all JavaThreads (`runtime/thread.hpp`, `runtime/threadSMR.hpp`).
 #[derive(Clone, Copy, Debug)]
 pub enum ThreadList {
     /// A linked list (11).
     Linked {
-        /// Address of the static `Threads::_thread_list`.
+        /// The address of the static `Threads::_thread_list`.
         head: u64,
         /// JavaThread: `_next`.
         next: u32,
     },
-    /// An immutable array that is replaced as a whole (17 on).
+    /// An immutable array, which is replaced as a whole (17 on).
     Array {
-        /// Address of the static `ThreadsSMRSupport::_java_thread_list`.
+        /// The address of the static `ThreadsSMRSupport::_java_thread_list`.
         list: u64,
         /// ThreadsList: `_length`, u4.
         length: u32,
@@ -322,32 +331,32 @@ pub enum ThreadList {
 pub struct StubLayout {
     /// The template interpreter's code.
     pub interpreter: CodeRange,
-    /// `StubRoutines::_call_stub_return_address`: where an entry frame is returned to.
+    /// `StubRoutines::_call_stub_return_address`: the address to which callees of an entry frame return.
     pub call_stub_return: u64,
     /// The call stub, by which native code calls Java.
     pub call_stub: CodeRange,
-    /// Where an exception leaves Java for the call stub's frame.
+    /// The stub through which an exception leaves Java for the call stub's frame.
     pub catch_exception: CodeRange,
-    /// Where a stub passes an exception on to its Java caller.
+    /// The stub that forwards an exception from another stub to its Java caller.
     pub forward_exception: CodeRange,
-    /// The interpreter's codelets, ascending. They live as long as the VM, and so does the list.
+    /// The interpreter's codelets, in ascending order. The codelets and the list live as long as the VM.
     pub codelets: &'static [Codelet],
-    /// The stages of the codelets that enter and leave frames.
+    /// The stages of the codelets that build and remove frames.
     pub interpreter_code: InterpreterCode,
     /// The stubs that have a frame of their own.
     pub framed: Option<&'static StubFrames>,
-    /// The nmethod entry barrier's stub, where there is one.
+    /// The stub of the nmethod entry barrier, if there is one.
     pub method_entry_barrier: CodeRange,
-    /// `Continuation.enterSpecial`'s stub-like nmethod and the continuation stubs (21 on).
+    /// The stub cont_thaw (21 on).
     pub cont_thaw: CodeRange,
-    /// See `cont_thaw`.
+    /// The stub cont_returnBarrier (21 on).
     pub cont_return_barrier: CodeRange,
-    /// See `cont_thaw`.
+    /// The stub cont_returnBarrierExc (21 on).
     pub cont_return_barrier_exception: CodeRange,
 }
 
 impl StubLayout {
-    /// What the interpreter does at `pc`. Allocates nothing, never panics.
+    /// Returns the codelet that contains `pc`. Allocates nothing, never panics.
     pub fn codelet_at(&self, pc: u64) -> Option<&'static Codelet> {
         let next = self.codelets.partition_point(|codelet| codelet.code.start <= pc);
         let codelet = self.codelets.get(next.checked_sub(1)?)?;
@@ -358,50 +367,50 @@ impl StubLayout {
 /// One piece of the template interpreter's code (`interpreter/interpreter.hpp`, InterpreterCodelet).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Codelet {
-    /// Its instructions.
+    /// The range of its instructions.
     pub code: CodeRange,
-    /// What they do.
+    /// The task of its instructions.
     pub kind: CodeletKind,
 }
 
-/// What a walker must tell apart in the interpreter at the interrupted frame.
+/// The kinds of codelets that a walker must distinguish at the interrupted frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CodeletKind {
     /// Entry of an ordinary method (`zerolocals`): builds a frame, then dispatches the first bytecode.
     MethodEntry,
-    /// The same, of a synchronized method.
+    /// Entry of a synchronized method.
     SynchronizedMethodEntry,
     /// Entry of a native method: builds a frame, calls, removes the frame, returns.
     NativeMethodEntry,
-    /// The same, of a synchronized method.
+    /// Entry of a synchronized native method.
     SynchronizedNativeMethodEntry,
-    /// Entry of a method that the interpreter does in a few instructions without a frame (math, CRC32,
-    /// `Reference.get`, `Thread.currentThread`), or refuses (an abstract method).
+    /// Entry of a method that the interpreter executes in a few instructions without a frame (math, CRC32,
+    /// `Reference.get`, `Thread.currentThread`), or refuses to execute (an abstract method).
     FramelessEntry,
-    /// A return bytecode: removes the frame and leaves.
+    /// A return bytecode: removes the frame and returns.
     Return,
-    /// Anything else: within a frame that is complete.
+    /// Any other codelet: executes within a complete frame.
     Other,
 }
 
 impl CodeletKind {
-    /// Whether it enters native methods, and is where their frames are returned to.
+    /// Whether the codelet enters native methods. Native frames then return to it.
     pub const fn is_native_entry(self) -> bool {
         matches!(self, Self::NativeMethodEntry | Self::SynchronizedNativeMethodEntry)
     }
 }
 
-/// Run-time addresses, the end excluded; 0..0 where there is none.
+/// A range of run-time addresses, the end excluded; 0..0 if there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CodeRange {
-    /// First address.
+    /// The first address.
     pub start: u64,
-    /// One past the last.
+    /// The address one past the last.
     pub end: u64,
 }
 
 impl CodeRange {
-    /// Whether `address` lies in it.
+    /// Whether `address` lies in the range.
     pub const fn contains(&self, address: u64) -> bool {
         self.start <= address && address < self.end
     }

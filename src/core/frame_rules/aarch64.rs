@@ -1,4 +1,4 @@
-//! DWARF on aarch64 (DWARF for the Arm 64-bit Architecture, "DWARF register names").
+//! The rules of DWARF on aarch64 (DWARF for the Arm 64-bit Architecture, "DWARF register names").
 
 use super::{Architecture, Op};
 use crate::core::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
@@ -13,17 +13,18 @@ pub const ARCHITECTURE: Architecture = Architecture {
     is_signal_frame,
 };
 
-/// PLT entries push nothing here: ordinary rules describe them.
+/// PLT entries push nothing on aarch64, so ordinary rules describe them.
 fn special_cfa(_: &[Op]) -> Option<CfaRule> {
     None
 }
 
-/// The kernel describes its trampoline by the frame record it builds, without an expression.
+/// The kernel describes its trampoline by the frame record that it builds, without an expression.
 fn is_signal_frame(_: &[Op]) -> bool {
     true
 }
 
-/// Whether code under this rule keeps a frame record that FP points at; `None` if it has no frame yet, or is no function.
+/// Whether code under this rule keeps a frame record to which FP points; `None` if the code has no frame yet,
+/// or is not a function.
 pub fn keeps_frame_record(rule: &UnwindRule) -> Option<bool> {
     let ReturnAddressRule::AtCfaPlus(return_address) = rule.return_address else { return None };
     match rule.cfa {

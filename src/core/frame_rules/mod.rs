@@ -1,7 +1,8 @@
-//! One row of call frame information to one [`UnwindRule`].
+//! Converts one row of call frame information to one [`UnwindRule`].
 //!
-//! Two readers produce such rows: `elf::unwind` compiles an object's whole `.eh_frame` to a table, and until that is
-//! there, `signal::walk::frame_info` reads a single description in place. What a row means is said here alone.
+//! Two readers produce such rows: `elf::unwind` compiles an object's whole `.eh_frame` to a table, and until
+//! that table exists, `signal::walk::frame_info` reads a single description in place. The meaning of a row is
+//! defined only here.
 
 pub mod aarch64;
 pub mod x86_64;
@@ -16,25 +17,25 @@ pub use x86_64 as native;
 /// A DWARF register number.
 pub type Register = u16;
 
-/// What differs between architectures.
+/// The parameters that differ between architectures.
 #[derive(Clone, Copy, Debug)]
 pub struct Architecture {
     /// The frame pointer.
     pub fp: Register,
     /// The stack pointer.
     pub sp: Register,
-    /// The column that callers are found by, for the rows that use it.
+    /// The column of the return address, for rows that use it.
     pub return_address: Register,
-    /// What it means that a row has no rule for the return address.
+    /// The meaning of a row without a rule for the return address.
     pub unsaved_return_address: Option<ReturnAddressRule>,
     /// CFA expressions that only this architecture has.
     pub special_cfa: fn(&[Op]) -> Option<CfaRule>,
-    /// Whether a frame marked as a signal trampoline, with this CFA expression (empty if it has none), is the
-    /// kernel's.
+    /// Whether a frame that is marked as a signal trampoline and has this CFA expression (empty if it has
+    /// none) is the kernel's.
     pub is_signal_frame: fn(&[Op]) -> bool,
 }
 
-/// The operations of the expressions that are understood.
+/// The supported operations of expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Pushes register + offset.
@@ -43,7 +44,7 @@ pub enum Op {
     Constant(u64),
     /// Adds a constant.
     PlusConstant(u64),
-    /// Loads a word of the machine.
+    /// Loads a machine word.
     Deref,
     /// Bitwise and.
     And,
@@ -57,10 +58,10 @@ pub enum Op {
     Shl,
 }
 
-/// The longest expression that is understood.
+/// The length of the longest supported expression.
 const MAX_OPS: usize = 9;
 
-/// An expression's operations.
+/// The operations of an expression.
 #[derive(Clone, Copy, Debug)]
 pub struct Ops {
     ops: [Op; MAX_OPS],
@@ -71,7 +72,7 @@ impl Ops {
     /// No operation.
     pub const EMPTY: Self = Self { ops: [Op::Deref; MAX_OPS], len: 0 };
 
-    /// Adds one; `None` if the expression is longer than any that is understood.
+    /// Adds an operation; `None` if the expression is longer than any that is supported.
     pub fn push(&mut self, op: Op) -> Option<()> {
         *self.ops.get_mut(self.len)? = op;
         self.len = self.len.wrapping_add(1);
@@ -84,53 +85,53 @@ impl Ops {
     }
 }
 
-/// How a row finds the CFA.
+/// The rule of a row for the CFA.
 #[derive(Clone, Copy, Debug)]
 pub enum RowCfa<'a> {
     /// A register and an offset.
     Register(Register, i64),
-    /// An expression; `None` if not all of its operations are known.
+    /// An expression; `None` if not all of its operations are supported.
     Expression(Option<&'a Ops>),
 }
 
-/// How a row finds a caller's register.
+/// The rule of a row for a register of the caller.
 #[derive(Clone, Copy, Debug)]
 pub enum RowRegister<'a> {
-    /// Nothing is said, or that it is unchanged.
+    /// No rule, or "unchanged".
     Same,
-    /// It has no value in the caller.
+    /// The register has no value in the caller.
     Undefined,
-    /// Saved at the CFA plus this.
+    /// Saved at the CFA plus this offset.
     AtCfaPlus(i64),
-    /// Saved where an expression says; `None` if not all of its operations are known.
+    /// Saved at the address of an expression; `None` if not all of its operations are supported.
     AtExpression(Option<&'a Ops>),
-    /// Anything else.
+    /// Any other rule.
     Other,
 }
 
 /// One row.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
-    /// The CFA.
+    /// The rule for the CFA.
     pub cfa: RowCfa<'a>,
-    /// The caller's frame pointer.
+    /// The rule for the caller's frame pointer.
     pub fp: RowRegister<'a>,
-    /// The return address.
+    /// The rule for the return address.
     pub return_address: RowRegister<'a>,
-    /// Whether the description is marked as a signal trampoline's.
+    /// Whether the description is marked as that of a signal trampoline.
     pub is_signal_trampoline: bool,
 }
 
-/// A rule for code that cannot be unwound further, and says so.
+/// Returns the rule of code that cannot be unwound further by call frame information.
 const fn without_caller(cfa: CfaRule) -> UnwindRule {
     UnwindRule { cfa, fp: FpRule::Undefined, return_address: ReturnAddressRule::AtCfaPlus(0) }
 }
 
-/// A rule that cannot be expressed.
+/// The rule for rows that cannot be expressed.
 pub const UNSUPPORTED: UnwindRule = without_caller(CfaRule::Unsupported);
 
 impl Architecture {
-    /// The rule of `row`.
+    /// Returns the rule of `row`.
     pub fn rule(&self, row: &Row<'_>) -> UnwindRule {
         let cfa_ops = match row.cfa {
             RowCfa::Register(..) => &Ops::EMPTY,
@@ -203,7 +204,8 @@ impl Architecture {
         }
     }
 
-    /// A frame pointer that cannot be followed costs the caller's frame pointer alone.
+    /// Returns the rule for the caller's frame pointer. If it cannot be expressed, only the caller's frame
+    /// pointer is lost.
     fn fp_rule(&self, saved: RowRegister<'_>) -> FpRule {
         let rule = match saved {
             RowRegister::Same => Some(FpRule::Same),

@@ -1,4 +1,4 @@
-//! DWARF on x86_64 (System V ABI, AMD64 Architecture Processor Supplement, 3.7).
+//! The rules of DWARF on x86_64 (System V ABI, AMD64 Architecture Processor Supplement, 3.7).
 
 use super::{Architecture, Op};
 use crate::core::unwind::{CfaRule, FpRule, UnwindRule};
@@ -13,11 +13,10 @@ pub const ARCHITECTURE: Architecture = Architecture {
     is_signal_frame,
 };
 
-/// Where `uc_mcontext.gregs[REG_RSP]` is in a `ucontext_t`, which is what SP points at on return from a
-/// handler.
+/// The offset of `uc_mcontext.gregs[REG_RSP]` in a `ucontext_t`, to which SP points on return from a handler.
 const UCONTEXT_RSP: i64 = 160;
 
-/// The lazy-binding PLT that linkers describe by one expression for all entries:
+/// Recognises the expression by which linkers describe all entries of the lazy-binding PLT:
 /// `rsp + 8 + ((rip & 15) >= threshold) << 3`.
 fn special_cfa(ops: &[Op]) -> Option<CfaRule> {
     use Op::{And, Constant, Ge, Plus, RegisterPlus, Shl};
@@ -38,16 +37,17 @@ fn special_cfa(ops: &[Op]) -> Option<CfaRule> {
     Some(CfaRule::PltX86_64 { threshold: threshold as u8 })
 }
 
-/// Kernel signal frames are those whose CFA is the `rsp` saved in the `ucontext_t`; a marked frame with
-/// another rule unwinds by that rule.
+/// Whether a frame that is marked as a signal trampoline is the kernel's: the CFA of such a frame is the
+/// `rsp` saved in the `ucontext_t`. A marked frame with another rule is unwound by that rule.
 fn is_signal_frame(cfa: &[Op]) -> bool {
     matches!(*cfa, [Op::RegisterPlus(7, UCONTEXT_RSP), Op::Deref])
 }
 
-/// Whether code under this rule keeps a frame record that FP points at; `None` if it has no frame yet, or is no function.
+/// Whether code under this rule keeps a frame record to which FP points; `None` if the code has no frame yet,
+/// or is not a function.
 pub fn keeps_frame_record(rule: &UnwindRule) -> Option<bool> {
     match rule.cfa {
-        // On entry, and behind the epilogue.
+        // At the entry, and after the epilogue.
         CfaRule::SpPlus(8) => None,
         CfaRule::SpPlus(_) => Some(false),
         CfaRule::FpPlus(16) => Some(rule.fp == FpRule::AtCfaPlus(-16)),
