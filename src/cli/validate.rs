@@ -1,4 +1,4 @@
-//! `otlpprof validate`: holds files to every rule of OTLP profiles.
+//! `otlpprof validate`: checks files against every rule of OTLP profiles.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

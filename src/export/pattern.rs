@@ -98,7 +98,7 @@ fn host_name() -> String {
 
 /// `YYYYMMDD-HHMMSS` in UTC: sorts by time and is a file name everywhere. Times before 1970 count as 1970.
 fn compact_utc(time: SystemTime) -> String {
-    // 2000-02-29T00:00:00Z
+    // The text has the form 2000-02-29T00:00:00Z.
     let text = humantime::format_rfc3339_seconds(time.max(SystemTime::UNIX_EPOCH)).to_string();
     let digits = |c: char| (c == 'T').then_some('-').or_else(|| c.is_ascii_digit().then_some(c));
     text.chars().filter_map(digits).collect()
