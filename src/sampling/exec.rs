@@ -1,10 +1,13 @@
-//! Programs that replace themselves by others. The process's timer lives on in the new program (execve(2), alone of the clocks
-//! that threads are sampled by), where its first signal would be the end of it: it is stopped before.
+//! Programs that replace themselves by others. The process's timer survives execve(2) and runs on in the new
+//! program (it is the only clock for sampling that does), where its first signal would end the program. So
+//! the timer is stopped before the call.
 //!
-//! In: what objects import of `execve` and its like, while the timer runs. Functions whose arguments vary in number (`execl` and
-//! its like) are not led here, and whoever makes the system call without the C library is not seen.
+//! Input: the objects' imports of `execve` and similar functions, while the timer runs. Functions with a
+//! variable number of arguments (`execl` and similar) are not redirected, and a system call that is made
+//! without the C library is not noticed.
 //!
-//! A child of `vfork` shares this memory: nothing is locked or changed here, and its own timer is none of ours.
+//! A child of `vfork` shares this memory. In such a child nothing is locked or changed here, and the child
+//! has no timer of ours.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -20,10 +23,10 @@ use crate::signal::cpu::SESSION;
 
 type Strings = *const *const c_char;
 
-/// A function that others call, and what stands in for it.
+/// A function that other objects import.
 struct Function {
     name: &'static CStr,
-    /// The address that the dynamic linker finds.
+    /// The address of the function that the dynamic linker finds.
     real: AtomicUsize,
 }
 
@@ -53,21 +56,21 @@ macro_rules! stand_ins {
 
             unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
                 let timer = StoppedTimer::stop();
-                // SAFETY: the address of the function of this name and type.
+                // SAFETY: the address is that of the function with this name and type.
                 let real = unsafe {
                     std::mem::transmute::<usize, unsafe extern "C" fn($($type),*) -> c_int>(
                         $function.real.load(Ordering::Acquire),
                     )
                 };
-                // SAFETY: the caller's own call.
+                // SAFETY: the caller's own call, with the caller's arguments.
                 let result = unsafe { real($($argument),*) };
-                // It has failed: this program goes on.
+                // The call has failed, so this program continues.
                 timer.go_on();
                 result
             }
         )*
 
-        /// All of them, each with what stands in for it.
+        /// Returns all functions, each with the address of its stand-in.
         fn functions() -> Vec<(&'static Function, u64)> {
             vec![$((&$function, $name as *const () as u64)),*]
         }
@@ -82,12 +85,12 @@ stand_ins! {
     FEXECVE = fexecve(descriptor: c_int, arguments: Strings, environment: Strings),
 }
 
-/// The process whose timer it is; 0 while it does not run.
+/// The process whose timer it is; 0 while the timer does not run.
 static PROCESS: AtomicI32 = AtomicI32::new(0);
 
 static IMPORTS: Mutex<Option<Redirection>> = Mutex::new(None);
 
-/// The process's timer runs from now on.
+/// Redirects imports from now on, since the process's timer has been started.
 pub(super) fn begin() {
     // SAFETY: getpid takes nothing and cannot fail.
     PROCESS.store(unsafe { libc::getpid() }, Ordering::Release);
@@ -98,14 +101,15 @@ pub(super) fn begin() {
     install();
 }
 
-/// Leads the imports of every object to us that was loaded since the last time. Cheap if there is none, or no timer.
+/// Redirects the imports of every object that was loaded since the last call. Cheap if there is none, or if
+/// no timer runs.
 pub(super) fn install() {
     if let Some(imports) = &mut *IMPORTS.lock() {
         imports.install(load_counts(), |_, _, _| true);
     }
 }
 
-/// The timer has stopped: gives every import back what it held.
+/// Restores every import, since the timer is being stopped.
 pub(super) fn end() {
     PROCESS.store(0, Ordering::Release);
     if let Some(imports) = IMPORTS.lock().take() {
@@ -113,7 +117,7 @@ pub(super) fn end() {
     }
 }
 
-/// The process's timer, as it was before it was stopped; `None`: it is not ours.
+/// The state of the process's timer before it was stopped; `None` if the timer is not ours.
 struct StoppedTimer(Option<itimerval>);
 
 impl StoppedTimer {
@@ -125,7 +129,7 @@ impl StoppedTimer {
         let zero = libc::timeval { tv_sec: 0, tv_usec: 0 };
         let none = itimerval { it_interval: zero, it_value: zero };
         let mut before = MaybeUninit::<itimerval>::uninit();
-        // SAFETY: the kernel reads one itimerval, and writes another where it succeeds.
+        // SAFETY: the kernel reads one itimerval, and writes another if it succeeds.
         let stopped = unsafe { libc::setitimer(libc::ITIMER_PROF, &raw const none, before.as_mut_ptr()) };
         if stopped != 0 {
             return Self(None);
@@ -135,14 +139,14 @@ impl StoppedTimer {
         Self(Some(unsafe { before.assume_init() }))
     }
 
-    /// Has it go on, and leaves `errno` as it is.
+    /// Restarts the timer. Preserves `errno`.
     fn go_on(self) {
         let Self(Some(before)) = self else { return };
         // The session may have ended meanwhile.
         if PROCESS.load(Ordering::Acquire) == 0 {
             return;
         }
-        // SAFETY: the C library's own location; the kernel reads one itimerval.
+        // SAFETY: the C library's location of this thread's `errno`; the kernel reads one itimerval.
         unsafe {
             let errno = *libc::__errno_location();
             libc::setitimer(libc::ITIMER_PROF, &raw const before, ptr::null_mut());
@@ -151,15 +155,16 @@ impl StoppedTimer {
     }
 }
 
-/// Takes away the timer's last signal, which would come to the new program if nobody has handled it. One that was sent by
-/// somebody is sent again.
+/// Removes the timer's last signal if it is pending, since the new program would receive it. A pending signal
+/// from any other sender is sent again.
 fn drop_pending_signal() {
     /// `SI_KERNEL` (include/uapi/asm-generic/siginfo.h).
     const FROM_TIMER: c_int = 0x80;
     let set: u64 = 1 << (libc::SIGPROF - 1);
     let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    // SAFETY: the kernel reads a set of 8 bytes and a timespec, and writes a siginfo_t; zeros are one.
+    // SAFETY: the kernel reads a set of 8 bytes and a timespec, and writes a siginfo_t, for which all zeroes
+    // is valid.
     unsafe {
         let taken = libc::syscall(
             libc::SYS_rt_sigtimedwait,

@@ -1,7 +1,8 @@
-//! A /proc that is not of this process's PID namespace, as in a container that has the host's.
+//! Support for a /proc of another PID namespace, as in a container that has the host's /proc mounted.
 //!
-//! There a thread has the number that it has in the other namespace, which is not the one that it knows itself by, and that
-//! clocks, timers and signals go by. Its status says both (proc_pid_status(5), `NSpid`).
+//! There a thread's number is the one of the other namespace. It differs from the thread's id in its own
+//! namespace, which clocks, timers and signals use. The thread's status file has both (proc_pid_status(5),
+//! `NSpid`).
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -10,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::clock::cpu_time_of;
 
-/// Threads by their numbers in /proc; `None` where those are their ids.
+/// The threads' ids by their numbers in /proc; `None` if the numbers are the ids.
 static NUMBERS: Mutex<Option<Numbers>> = Mutex::new(None);
 
 #[derive(Debug, Default)]
@@ -18,14 +19,14 @@ struct Numbers {
     ids: HashMap<i32, i32>,
 }
 
-/// Looks whether /proc is another namespace's.
+/// Checks whether /proc belongs to another namespace.
 pub(super) fn notice() -> bool {
     let is_foreign = fs::read_to_string("/proc/self/status").is_ok_and(|status| is_of_outer(&status));
     *NUMBERS.lock() = is_foreign.then(Numbers::default);
     is_foreign
 }
 
-/// The ids of the threads of these numbers in /proc.
+/// Converts threads' numbers in /proc to their ids.
 pub(super) fn own_ids(listed: Vec<i32>) -> Vec<i32> {
     match &mut *NUMBERS.lock() {
         None => listed,
@@ -33,7 +34,7 @@ pub(super) fn own_ids(listed: Vec<i32>) -> Vec<i32> {
     }
 }
 
-/// The number by which /proc knows a thread.
+/// Returns a thread's number in /proc.
 pub(super) fn number_of(tid: i32) -> Option<i32> {
     match &*NUMBERS.lock() {
         None => Some(tid),
@@ -42,7 +43,8 @@ pub(super) fn number_of(tid: i32) -> Option<i32> {
 }
 
 impl Numbers {
-    /// `read` tells the id of a thread by its number, and takes long; `is_alive` whether there is a thread of this id.
+    /// `read` returns the id of a thread by its number, and is slow; `is_alive` says whether a thread with
+    /// this id exists.
     fn own_ids(
         &mut self,
         listed: Vec<i32>,
@@ -50,7 +52,7 @@ impl Numbers {
         is_alive: impl Fn(i32) -> bool,
     ) -> Vec<i32> {
         let present: HashSet<i32> = listed.iter().copied().collect();
-        // Another thread may have the number of one that has ended, and another the id.
+        // Numbers and ids of threads that have ended may have been reused.
         self.ids.retain(|number, id| present.contains(number) && is_alive(*id));
         let mut known = HashSet::new();
         if !self.ids.values().all(|id| known.insert(*id)) {
@@ -60,7 +62,7 @@ impl Numbers {
             if !self.ids.contains_key(&number)
                 && let Some(id) = read(number)
             {
-                // The thread that was known by this id has ended.
+                // The thread that had this id before has ended.
                 self.ids.retain(|_, other| *other != id);
                 self.ids.insert(number, id);
             }
@@ -73,13 +75,13 @@ fn id_of(number: i32) -> Option<i32> {
     numbers(&fs::read_to_string(format!("/proc/self/task/{number}/status")).ok()?).last()
 }
 
-/// The thread's numbers, from that in the namespace of this /proc to that in its own.
+/// Returns the thread's numbers, from the one in the namespace of this /proc to the one in its own namespace.
 fn numbers(status: &str) -> impl Iterator<Item = i32> {
     let line = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or("");
     line.split_ascii_whitespace().filter_map(|number| number.parse().ok())
 }
 
-/// Whether the thread has another number in a namespace within the one of this /proc.
+/// Whether the thread has a further number, in a namespace inside the one of this /proc.
 fn is_of_outer(status: &str) -> bool {
     numbers(status).count() > 1
 }
@@ -109,7 +111,7 @@ mod tests {
         };
         assert_eq!(ids(&[100, 101], &[(100, 1), (101, 2)]), [1, 2]);
         assert_eq!(ids(&[100, 101], &[(100, 1), (101, 3)]), [1, 3]);
-        // Nobody reads what is known: this one's id is that of a thread by another number.
+        // Known numbers are not read again, so the reuse of an id shows only through another number.
         assert_eq!(ids(&[100, 102], &[(100, 9), (102, 1)]), [1]);
         assert_eq!(ids(&[100, 102], &[(100, 9), (102, 1)]), [1, 9]);
     }

@@ -1,9 +1,9 @@
-//! Waits for signal handlers that are still at work with what is about to be taken down.
+//! Waits for signal handlers that still use state that is about to be taken down.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a session's end waits for a handler that is still at work.
+/// The longest time that the end of a session waits for handlers.
 const HANDLER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// One wait, for any number of handlers.
@@ -12,12 +12,12 @@ pub(super) struct HandlerWait {
 }
 
 impl HandlerWait {
-    /// Begins to wait.
+    /// Starts the wait's clock.
     pub(super) fn new() -> Self {
         Self { since: Instant::now() }
     }
 
-    /// Waits until the handler is no longer at work. `false` if it still was when patience was at an end.
+    /// Waits until the handler has finished. Returns `false` if it has not when the time is over.
     pub(super) fn for_handler(&self, is_busy: impl Fn() -> bool) -> bool {
         while is_busy() {
             if self.since.elapsed() > HANDLER_PATIENCE {

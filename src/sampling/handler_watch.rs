@@ -1,7 +1,8 @@
-//! Handlers that others install over ours while we sample: the poller looks for them.
+//! Detects foreign handlers that are installed over ours during a session, by the poller.
 //!
-//! Ours is put before the other's once in a session, and passes on what is not ours. Who installs theirs again and again is
-//! not to be outdone: the user is told on whom the engine's samples depend.
+//! Our handler is put first again once in a session, and forwards foreign signals. If other code installs its
+//! handler again and again, that handler is left in place, and the user is warned that the engine's samples
+//! depend on it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,18 +15,18 @@ use crate::signal::delivery::{handler_is_installed, install_handler};
 #[derive(Clone, Copy)]
 pub(super) struct Watch {
     pub(super) signal: i32,
-    /// What depends on it, for the user: `CPU samples`.
+    /// The samples that depend on the signal, for messages: `CPU samples`.
     pub(super) samples: &'static str,
     /// The option that chooses another signal.
     pub(super) option: &'static str,
-    /// Counts the handlers that were found in the place of ours.
+    /// Counts foreign handlers that were found in place of ours.
     pub(super) replaced: &'static AtomicU64,
 }
 
-/// Ends when dropped.
+/// Ends the watch when dropped.
 pub(super) struct Watched(i32);
 
-/// A signal, and what has happened to its handler since it is watched.
+/// A watched signal, and the state of its handler.
 struct Watching {
     watch: Watch,
     is_ours: bool,
@@ -34,7 +35,8 @@ struct Watching {
 
 static WATCHING: Mutex<Vec<Watching>> = Mutex::new(Vec::new());
 
-/// From now on the poller looks whether the signal still comes to us first, which has just been seen to.
+/// Watches from now on whether the signal is still delivered to us first. The caller has just installed our
+/// handler.
 pub(super) fn begin(watch: Watch) -> Watched {
     WATCHING.lock().push(Watching { watch, is_ours: true, was_put_back: false });
     Watched(watch.signal)
@@ -49,7 +51,7 @@ impl Drop for Watched {
     }
 }
 
-/// Looks at all signals that are watched.
+/// Checks all watched signals.
 pub(super) fn look() {
     WATCHING.lock().iter_mut().for_each(Watching::look);
 }

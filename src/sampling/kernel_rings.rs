@@ -1,8 +1,9 @@
-//! The rings into which the kernel writes its own frames: asked for, mapped, unmapped.
+//! The rings into which the kernel writes its own frames: requests, maps and unmaps them.
 //!
-//! Each has two pages, which the kernel takes from what the user may lock (perf_event_open(2), "MMAP layout":
-//! `perf_event_mlock_kb` for each processor, and beyond that RLIMIT_MEMLOCK, unless the process has CAP_IPC_LOCK). Threads
-//! beyond that, and beyond [`MOST_RINGS`], are sampled without the kernel's frames, and counted.
+//! Each ring has two pages, which count as locked memory of the user (perf_event_open(2), "MMAP layout":
+//! `perf_event_mlock_kb` for each processor, and beyond that RLIMIT_MEMLOCK, unless the process has
+//! CAP_IPC_LOCK). Threads beyond these limits, and beyond [`MOST_RINGS`], are sampled without kernel frames,
+//! and counted.
 
 use std::io;
 use std::ptr;
@@ -21,7 +22,7 @@ use crate::elf::image::page_size;
 use crate::elf::kernel::{self, Kernel, KernelSymbolsError};
 use crate::signal::kernel_stack::COUNTS;
 
-/// The most rings at a time: 16 MB with pages of 4 KB.
+/// The largest number of rings at a time: 16 MB with pages of 4 KB.
 const MOST_RINGS: usize = 2048;
 
 /// `1 << PERF_REG_X86_SP | 1 << PERF_REG_X86_IP` (arch/x86/include/uapi/asm/perf_regs.h).
@@ -31,23 +32,23 @@ const SP_AND_PC: u64 = 1 << 7 | 1 << 8;
 #[cfg(target_arch = "aarch64")]
 const SP_AND_PC: u64 = 1 << 31 | 1 << 32;
 
-/// Whether the kernel's own frames are on top of stacks.
+/// Whether stacks have the kernel's frames on top.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KernelFrames {
-    /// If the process may have them; if it may not, nothing is said.
+    /// If the process is permitted to read them. If it is not, no message is logged.
     Auto,
-    /// They are, and if the process may not have them the user is told why.
+    /// Yes. If the process is not permitted to read them, the reason is logged.
     On,
-    /// They are not.
+    /// No.
     Off,
 }
 
-/// Why the kernel's frames cannot be had.
+/// The reason why kernel frames are not available.
 #[derive(Debug, Error)]
 pub(super) enum KernelFramesRefusal {
     #[error(transparent)]
     Symbols(#[from] KernelSymbolsError),
-    /// They need a right of their own, or the kernel cannot tell of itself.
+    /// Kernel frames need a permission of their own, or the kernel does not support them.
     #[error("the kernel refuses events that tell of it ({0})")]
     Event(io::Error),
     #[error(
@@ -57,10 +58,11 @@ pub(super) enum KernelFramesRefusal {
     Memory(io::Error),
 }
 
-/// The rings that there are.
+/// The number of mapped rings.
 static MAPPED: AtomicUsize = AtomicUsize::new(0);
 
-/// Has the kernel write its own frames when the event has counted a period, and where in the program the thread was.
+/// Requests that the kernel writes its own frames, and the thread's place in the program, each time the event
+/// has counted a period.
 pub(super) fn ask_for(attributes: &mut perf_event_attr) {
     let asked: perf_event_sample_format = PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER;
     attributes.sample_type = u64::from(asked);
@@ -68,24 +70,24 @@ pub(super) fn ask_for(attributes: &mut perf_event_attr) {
     attributes.set_exclude_callchain_user(1);
 }
 
-/// Whether the process may have kernel frames by the event that `open` opens, if that tells of them. Closes it.
+/// Checks whether the process may read kernel frames with the event that `open` opens. Closes the event.
 ///
 /// # Errors
-/// What it lacks, and how it can be allowed.
+/// The missing permission or feature, and how to allow it.
 pub(super) fn check(open: impl FnOnce() -> io::Result<i32>) -> Result<(), KernelFramesRefusal> {
     kernel::check_symbols()?;
     let descriptor = open().map_err(KernelFramesRefusal::Event)?;
     let ring = map(descriptor).map_err(KernelFramesRefusal::Memory);
     let ring = ring.inspect(|ring| unmap(*ring));
-    // SAFETY: it was opened here.
+    // SAFETY: the descriptor was opened by this function.
     unsafe { libc::close(descriptor) };
     ring.map(drop)
 }
 
-/// The threads that read the kernel's names, one for each engine that asks for them.
+/// The threads that read the kernel's symbols, one for each engine that asks for them.
 static READERS: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
 
-/// Reads the kernel's names in a thread of its own, so that nobody has to wait for them.
+/// Reads the kernel's symbols in a separate thread, so that no other thread waits for them.
 pub(super) fn read_names_ahead() {
     let read = own_threads::spawn("otlpprof-kernel", || {
         Kernel::running();
@@ -96,16 +98,17 @@ pub(super) fn read_names_ahead() {
     }
 }
 
-/// Waits until no thread reads the kernel's names any more.
+/// Waits until no thread is reading the kernel's symbols.
 pub fn join_readers() {
     let readers = std::mem::take(&mut *READERS.lock());
     for thread in readers {
-        // It catches nothing: a panic in it has been reported already.
+        // A panic in the thread has been reported already.
         let _ = thread.join();
     }
 }
 
-/// Maps the ring of the event `descriptor`, and says in `ring` where it is. A thread that none can be had for is counted.
+/// Maps the ring of the event `descriptor`, and publishes it in `ring`. A thread for which no ring can be
+/// mapped is counted.
 pub(super) fn give(descriptor: i32, ring: &EventRing) {
     match map(descriptor) {
         Ok(place) => ring.set(place),
@@ -115,7 +118,7 @@ pub(super) fn give(descriptor: i32, ring: &EventRing) {
     }
 }
 
-/// Unmaps it, if there is one. No handler may be at work with it.
+/// Unmaps the ring, if there is one. No handler may be using it.
 pub(super) fn take(ring: &EventRing) {
     if let Some(place) = ring.take() {
         unmap(place);
@@ -129,7 +132,7 @@ fn map(descriptor: i32) -> io::Result<RingPlace> {
     }
     let page_bytes = page_size() as usize;
     let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a new mapping, where the kernel finds room for it.
+    // SAFETY: a new mapping, at an address that the kernel chooses.
     let address =
         unsafe { libc::mmap(ptr::null_mut(), 2 * page_bytes, access, libc::MAP_SHARED, descriptor, 0) };
     if address == libc::MAP_FAILED {
@@ -140,7 +143,7 @@ fn map(descriptor: i32) -> io::Result<RingPlace> {
 }
 
 fn unmap(place: RingPlace) {
-    // SAFETY: `map` mapped it, and the callers see to it that nobody uses it any more.
+    // SAFETY: `map` has mapped the ring, and the callers ensure that no code uses it any more.
     unsafe { libc::munmap(place.address as *mut libc::c_void, 2 * place.page_bytes as usize) };
     MAPPED.fetch_sub(1, Ordering::Relaxed);
 }
@@ -160,7 +163,7 @@ mod tests {
         assert_eq!(offset_of!(perf_event_mmap_page, data_tail) as u64, DATA_TAIL);
         let mut attributes = perf_event_attr::default();
         ask_for(&mut attributes);
-        // PERF_SAMPLE_CALLCHAIN and PERF_SAMPLE_REGS_USER, written out.
+        // PERF_SAMPLE_CALLCHAIN and PERF_SAMPLE_REGS_USER as numbers.
         assert_eq!(attributes.sample_type, 1 << 5 | 1 << 12);
         assert_eq!((attributes.exclude_callchain_user(), attributes.exclude_callchain_kernel()), (1, 0));
         assert_eq!(attributes.sample_regs_user.count_ones(), 2);

@@ -1,37 +1,39 @@
 //! Clocks and timers for every thread.
 //!
-//! In: the interval, the clock and the signal that were chosen, and a function that takes a sample. Out: that
-//! function called in a signal handler on each thread once per interval of the thread's CPU time. `agent` starts
-//! and stops it; nobody else calls in, but for [`own_threads::spawn`], by which all threads of the profiler are
-//! made.
+//! Input: the interval, the clock and the signal that were chosen, and a function that takes a sample.
+//! Output: calls of that function in a signal handler on each thread, once per interval of the thread's CPU
+//! time. Only `agent` starts and stops sampling and calls into this module. The exception is
+//! [`own_threads::spawn`], by which all threads of the profiler are made.
 //!
-//! The sum of all weights times the interval is the CPU time that the process used: `signal::cpu_account` says
-//! why.
+//! The sum of all weights times the interval is the CPU time that the process used. `signal::cpu_account`
+//! gives the reason.
 //!
 //! | Module | Duty |
 //! |---|---|
-//! | [`config`] | what can be chosen |
+//! | [`config`] | the configuration of CPU sampling |
 //! | [`cpu`] | a session: start and stop |
-//! | [`threads`] | which threads are sampled |
-//! | [`thread_records`] | their records |
-//! | [`native_memory`] | native memory: start and stop, and what of the objects leads there |
-//! | `imports` | leads what objects import to functions of ours |
-//! | `thread_start` | catches threads at their birth |
+//! | `exec` | stops the process's timer before the program is replaced |
+//! | [`threads`] | arms and disarms threads |
+//! | [`thread_records`] | the threads' records |
+//! | [`native_memory`] | native memory: start and stop, and the choice of redirected imports |
+//! | `imports` | redirects imports of objects to functions of ours |
+//! | `thread_start` | arms threads when they start |
 //! | `clock` | perf events, POSIX timers, the process's timer |
 //! | [`perf_events`] | sampling by any perf event |
 //! | `perf_descriptor` | descriptors of perf events |
-//! | `handler_wait` | waits for handlers that are still at work at an end |
-//! | `kernel_rings` | where perf events tell of the kernel's own frames |
-//! | `handler_watch` | puts our handlers before those that others install over them |
-//! | `poller` | the safety net: when to look |
-//! | `stoppable_thread` | what the poller and the wall-clock sampler run in |
-//! | `reconcile` | the safety net: threads and periods that nothing told of |
+//! | `handler_wait` | waits for handlers at the end of a session |
+//! | `kernel_rings` | the rings into which the kernel writes its own frames |
+//! | `handler_watch` | detects foreign handlers that are installed over ours |
+//! | `poller` | the safety net: schedule |
+//! | `stoppable_thread` | the threads of the poller and the wall-clock sampler |
+//! | `random` | random numbers |
+//! | `reconcile` | the safety net: threads and periods that were not reported |
 //! | `tasks` | the kernel's list of threads |
-//! | `foreign_proc` | their ids, where /proc is another PID namespace's |
-//! | `process_account` | the process's CPU time against that of its threads |
-//! | `run_delay` | how long threads have waited for a processor |
-//! | [`wall`] | wall-clock sampling: who is signalled, and who need not be |
-//! | [`own_threads`] | threads of the profiler |
+//! | `foreign_proc` | the threads' ids if /proc belongs to another PID namespace |
+//! | `process_account` | the process's CPU time compared to that of its threads |
+//! | `run_delay` | the time that threads have waited for a processor |
+//! | [`wall`] | wall-clock sampling: which threads are signalled, and when |
+//! | [`own_threads`] | the profiler's own threads |
 
 mod clock;
 pub mod config;

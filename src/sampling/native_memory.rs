@@ -1,8 +1,10 @@
-//! Native memory: leads what objects import of `malloc` and its like to what samples it, and starts and stops that.
+//! Native memory: redirects the objects' imports of `malloc` and similar functions to the sampler, and starts
+//! and stops the sampling.
 //!
-//! Left alone are the objects that have those functions themselves, so that an allocator's own calls are not counted beside
-//! what it gives out, the dynamic linker, whatever else leads elsewhere (another tool's functions, an object's own), and our
-//! own library. What the C library allocates for its callers, as `strdup` does, is not seen.
+//! Some objects are left alone: objects that define those functions, so that an allocator's own calls are not
+//! counted besides the memory that it returns; the dynamic linker; our own library; and objects whose imports
+//! lead elsewhere (to another tool's functions, or into the object itself). Memory that the C library
+//! allocates for its callers, as `strdup` does, is not sampled.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,15 +18,16 @@ use crate::core::address::RuntimeAddr;
 use crate::elf::loader_list::{LoadCounts, load_counts};
 use crate::signal::native_memory::{Function, SAMPLER};
 
-/// How long a stop waits for a thread that is taking a sample: it waits for nobody itself.
+/// The longest time that a stop waits for a thread that is taking a sample, which itself waits for no other
+/// thread.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What is sampled, and how often.
+/// The sampling of native memory, as asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NativeMemoryConfig {
-    /// The mean distance of two samples in the stream of allocated bytes.
+    /// The mean distance of two samples in the stream of allocated bytes, in bytes.
     pub interval_bytes: u64,
-    /// Whether it is remembered what has not been freed.
+    /// Whether memory that has not been freed is remembered.
     pub remembers: bool,
 }
 
@@ -35,7 +38,8 @@ struct Session {
 
 static SESSION: Mutex<Option<Session>> = Mutex::new(None);
 
-/// Begins to sample. `false` if the C library's functions are not to be found, or it has begun before.
+/// Starts sampling. Returns `false` if the C library's functions cannot be found, or if sampling has been
+/// started before.
 pub fn start(config: NativeMemoryConfig) -> bool {
     let mut session = SESSION.lock();
     if session.is_some() {
@@ -52,7 +56,8 @@ pub fn start(config: NativeMemoryConfig) -> bool {
     for (function, address) in &functions {
         function.set_address(*address as usize);
     }
-    // What takes memory back is led first, in all objects: a block that is remembered is not freed behind our back then.
+    // Functions that free memory are redirected first, in all objects, so that no remembered block is freed
+    // unnoticed.
     functions.sort_by_key(|(function, _)| rank(*function));
     let group = |group: &[(Function, u64)]| {
         group.iter().map(|(function, _)| (name_of(*function), function.stand_in())).collect()
@@ -65,8 +70,9 @@ pub fn start(config: NativeMemoryConfig) -> bool {
     true
 }
 
-/// Leads the imports of objects that have been loaded since to what samples them. `known` are the counts of the last look at
-/// the objects: walks know those, and what has come since is left for the next time. Cheap if there are none.
+/// Redirects the imports of objects that have been loaded since the last call. `known` are the counts of the
+/// caller's last look at the objects: walks know these objects. Objects that have been loaded since then are
+/// left for the next call. Cheap if there are none.
 pub fn follow(known: LoadCounts) {
     if let Some(session) = &mut *SESSION.lock()
         && known == load_counts()
@@ -75,7 +81,7 @@ pub fn follow(known: LoadCounts) {
     }
 }
 
-/// Gives the imports back what they held, and waits for samples that are under way.
+/// Restores the imports, and waits for samples that are under way.
 pub fn stop() {
     let Some(session) = SESSION.lock().take() else { return };
     SAMPLER.stop();
@@ -90,7 +96,7 @@ impl Session {
     fn install(&mut self, counts: LoadCounts) {
         let Self { imports, functions } = self;
         let own = start as *const () as u64;
-        // SAFETY: getauxval reads what the kernel has told.
+        // SAFETY: getauxval has no preconditions, and reads the auxiliary vector of the process.
         let linker = unsafe { libc::getauxval(libc::AT_BASE) };
         imports.install(counts, |image, imports, import| {
             let is_in = |address: u64| address != 0 && image.contains(RuntimeAddr(address));
@@ -99,7 +105,8 @@ impl Session {
                 return false;
             }
             let is_default = |import: &Import| import.value == functions[import.name].1;
-            // One that is not bound yet leads back into its object, and will be bound as those that are.
+            // An import that is not bound yet leads back into its object, and will be bound in the same way
+            // as the others.
             let is_unbound = |import: &Import| is_in(import.value);
             is_default(&import)
                 || is_unbound(&import)
@@ -108,7 +115,8 @@ impl Session {
     }
 }
 
-/// Those that free come first, then those that do both, then those that allocate.
+/// The order of redirection: functions that only free first, then functions that do both, then functions that
+/// only allocate.
 fn rank(function: Function) -> (bool, bool) {
     (!function.only_frees(), function.only_allocates())
 }
@@ -118,7 +126,8 @@ fn name_of(function: Function) -> &'static str {
     function.name().to_str().expect("ASCII")
 }
 
-/// Where the dynamic linker finds the function for everybody: the C library's, or that of an allocator in its place.
+/// Returns the address that the dynamic linker finds for every object: the C library's function, or that of a
+/// preloaded allocator.
 fn address_of(function: Function) -> Option<u64> {
     // SAFETY: the name is a C string.
     let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, function.name().as_ptr()) };

@@ -1,4 +1,4 @@
-//! The profiler's own threads: never sampled, and no signal of the application's is handled on them.
+//! The profiler's own threads, which are never sampled and handle no signal of the application.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use super::threads::{exclude_current_thread, excluded_tids};
 use crate::core::thread::current_os_tid;
 use crate::signal::chain::FAULTS;
 
-/// All that were started here and run, by the kernel's id.
+/// All running threads that were started here, with the kernel's ids.
 static NAMES: Mutex<Vec<(i32, String)>> = Mutex::new(Vec::new());
 
 thread_local! {
@@ -21,19 +21,19 @@ thread_local! {
     static CREATING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the thread that the current one is creating is the profiler's.
+/// Whether the thread that the current thread is creating is the profiler's own.
 pub(super) fn is_creating() -> bool {
     CREATING.get()
 }
 
-/// Starts a thread of the profiler: excluded from sampling, with all signals blocked. Threads that it creates in
-/// its turn inherit both.
+/// Starts a thread of the profiler, which is excluded from sampling and has all signals blocked. Threads that
+/// it creates inherit both.
 pub fn spawn<T: Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
     let (mut all, mut before) = (MaybeUninit::<libc::sigset_t>::uninit(), MaybeUninit::uninit());
-    // The mask is inherited: the new thread has it from its first instruction on.
+    // The mask is inherited, so the new thread has it from its first instruction on.
     // SAFETY: the sets are initialised before they are read.
     unsafe {
         libc::sigfillset(all.as_mut_ptr());
@@ -50,12 +50,12 @@ pub fn spawn<T: Send + 'static>(
         body()
     });
     CREATING.set(false);
-    // SAFETY: the call above filled `before`.
+    // SAFETY: the call above has filled `before`.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
     thread
 }
 
-/// The current thread, known by its name until this is dropped.
+/// Registers the current thread by its name until the value is dropped.
 struct Named(i32);
 
 impl Named {
@@ -72,18 +72,18 @@ impl Drop for Named {
     }
 }
 
-/// The kernel's ids of the threads that were started with this name.
+/// Returns the kernel's ids of the running threads that were started with this name.
 pub fn tids_of(name: &str) -> Vec<i32> {
     NAMES.lock().iter().filter(|(_, own)| own == name).map(|(tid, _)| *tid).collect()
 }
 
-/// The CPU time of each of the profiler's threads that is there, by the kernel's id.
+/// Returns the CPU time, in ns, of each running thread of the profiler, by the kernel's id.
 pub fn cpu_times_ns() -> HashMap<i32, u64> {
     let time = |tid| clock::cpu_time_of(tid).map(|ns| (tid, ns.max(0).cast_unsigned()));
     excluded_tids().into_iter().filter_map(time).collect()
 }
 
-/// The CPU time of the process.
+/// Returns the CPU time of the process, in ns.
 pub fn process_cpu_ns() -> u64 {
     clock::process_cpu_ns().max(0).cast_unsigned()
 }
@@ -93,10 +93,10 @@ mod tests {
     use super::super::threads::is_excluded;
     use super::*;
 
-    /// The signals that the current thread has blocked.
+    /// Returns the signals that the current thread has blocked.
     fn blocked() -> Vec<libc::c_int> {
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: without a new set the mask stays as it is; the call fills the old one.
+        // SAFETY: without a new set the mask is unchanged; the call fills the old one.
         let set = unsafe {
             libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), set.as_mut_ptr());
             set.assume_init()
@@ -106,13 +106,13 @@ mod tests {
         signals().filter(is_member).collect()
     }
 
-    /// All that are the application's: glibc keeps two for itself.
+    /// Returns all signals that applications may use: glibc reserves two for itself.
     fn signals() -> impl Iterator<Item = libc::c_int> {
         (1..32).chain(libc::SIGRTMIN()..=libc::SIGRTMAX())
     }
 
-    /// Regression: where async-profiler had put breakpoints into the VM, as it does where it is refused the VM's events of
-    /// allocations, the first that one of these threads met ended the process.
+    /// Regression: async-profiler puts breakpoints into the VM where the VM refuses its events of
+    /// allocations. The first breakpoint that one of these threads met ended the process.
     #[test]
     fn a_breakpoint_is_no_blocked_signal() {
         let is_blocked = spawn("test", || blocked().contains(&libc::SIGTRAP)).unwrap().join().unwrap();
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn all_signals_but_those_of_faults_are_blocked_in_it_and_in_its_own_threads() {
-        // SIGKILL and SIGSTOP cannot be (signal(7)).
+        // SIGKILL and SIGSTOP cannot be blocked (signal(7)).
         let open = [&FAULTS[..], &[libc::SIGKILL, libc::SIGSTOP]].concat();
         let expected: Vec<_> = signals().filter(|signal| !open.contains(signal)).collect();
         let before = blocked();

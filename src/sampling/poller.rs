@@ -1,7 +1,8 @@
-//! The sampling engine's one thread: a safety net for what nothing else notices.
+//! The CPU engine's only thread: a safety net for events that are not noticed otherwise.
 //!
-//! Every [`LOOK`] it compares the number of threads and of loaded objects with what is known (two system calls
-//! where nothing has changed). Every [`RECKON`] it looks at each thread's CPU clock and at the engines' handlers.
+//! Every [`LOOK`] the poller compares the numbers of threads and of loaded objects with the known ones (two
+//! system calls if nothing has changed). Every [`RECKON`] it reads each thread's CPU clock and checks the
+//! engines' handlers.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,12 +13,12 @@ use super::stoppable_thread::{Stop, StoppableThread};
 use super::tasks::Tasks;
 use super::{exec, handler_watch, reconcile, thread_records, thread_start, threads};
 
-/// How long a thread made in an unusual way may go unnoticed: twice this.
+/// Half of the longest time that a thread created in an unusual way stays unnoticed.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long a period that no signal told of may be missing.
+/// The longest time for which a period that no signal reported stays missing.
 const RECKON: Duration = Duration::from_secs(1);
 
-/// Starts it. Without an account no thread has a clock: there is nothing to reckon.
+/// Starts the poller. Without an account no thread has a clock, and no CPU clocks are read.
 pub(super) fn start(account: Option<ProcessAccount>, tasks: Tasks) -> io::Result<StoppableThread> {
     StoppableThread::start("otlpprof-cpu", move |stop| run(stop, tasks, account))
 }

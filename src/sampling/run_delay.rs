@@ -1,18 +1,19 @@
-//! How long threads have waited for a processor, and which of their samples tell of that.
+//! The time that threads have waited for a processor, and the choice of the samples that report that wait.
 //!
-//! A thread that is signalled runs, whatever it did before. So that as much time is told as waited for a processor as was, the
-//! kernel is asked how long the thread has waited and how long it has run, and each sample is of that of which too little has
-//! been told. A wait shows when it is over, and what a sample stands for when it is taken: what is told wrong of one is made
-//! up for by the next.
+//! A thread that receives a signal runs, whatever it did before. So that samples report as much time waiting
+//! for a processor as was spent, the kernel is asked how long the thread has waited and how long it has run.
+//! Each sample then reports the state that has been under-reported so far. The kernel reports a wait when it
+//! is over, and a sample's share is known when the sample is taken. An error in one sample is corrected by
+//! the next.
 
 use std::fs::File;
 use std::io::Read;
 
 use super::foreign_proc;
 
-/// The nanoseconds that a thread of the process has been ready to run and had no processor, since it began; a wait that is not
-/// over is not in it. `None` if the thread is gone, or the kernel does not say (Documentation/scheduler/sched-stats.rst,
-/// "/proc/<pid>/schedstat").
+/// Returns the time, in ns, for which a thread of the process has been ready to run without a processor,
+/// since the thread began; a wait that is not over is not included. `None` if the thread has ended, or if the
+/// kernel does not provide the number (Documentation/scheduler/sched-stats.rst, "/proc/<pid>/schedstat").
 fn run_delay_of(tid: i32) -> Option<i64> {
     let mut text = [0; 64];
     let number = foreign_proc::number_of(tid)?;
@@ -20,35 +21,39 @@ fn run_delay_of(tid: i32) -> Option<i64> {
     run_delay(text.get(..length)?)
 }
 
-/// The second of three numbers: time on a processor, time waited for one, and how often it had one.
+/// Parses the second of three numbers: time on a processor, time waiting for one, and the number of times
+/// that the thread had one.
 fn run_delay(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// What has been told of one thread.
+/// The time that has been reported of one thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RunAccount {
-    /// The thread's CPU clock, and how long it had waited for a processor, when it was asked last.
+    /// The thread's CPU clock and its wait for processors, both in ns, when it was last asked for a sample.
     cpu_ns: i64,
     run_delay_ns: i64,
-    /// By how much more it has run than was told, and waited less: twice what is to be made up for. Below 0: the other way.
+    /// Twice the running time that has not been reported yet, in ns. Negative: twice the waiting time that
+    /// has not been reported.
     balance_ns: i64,
-    /// What the last sample has put into the balance.
+    /// The change of the balance by the last sample, in ns.
     told_ns: i64,
 }
 
 impl RunAccount {
-    /// How long the thread has waited for a processor, so far; it was asked last so long ago. The kernel takes some microseconds to
-    /// say, and is not asked of one that has run for all but a twentieth of the time since.
+    /// Returns the time, in ns, that the thread has waited for a processor so far. `since_asked_ns` is the
+    /// time since the last request for a sample. The kernel takes some microseconds to answer, so it is not
+    /// asked if the thread has been running for more than 19 twentieths of that time.
     pub(super) fn run_delay_of(&self, tid: i32, cpu_ns: i64, since_asked_ns: u64) -> Option<i64> {
         let has_not_run_ns = since_asked_ns.cast_signed() - (cpu_ns - self.cpu_ns);
         let has_run_on = has_not_run_ns < since_asked_ns.cast_signed() / 20;
         if has_run_on { Some(self.run_delay_ns) } else { run_delay_of(tid) }
     }
 
-    /// The thread is asked for a sample that stands for so long. Whether that, if it does not find the thread waiting for
-    /// anything else, is of waiting for a processor. `was_waiting` says that the sample before was of another wait, and none
-    /// of either; `random` is any number.
+    /// Notes that the thread is asked for a sample that stands for `elapsed_ns`. Returns whether that sample,
+    /// unless it finds the thread waiting for something else, is to be reported as a wait for a processor.
+    /// `was_waiting` says that the previous sample was one of another wait, and so neither of running nor of
+    /// waiting for a processor. `random` is any number.
     pub(super) fn ask(
         &mut self,
         cpu_ns: i64,
@@ -65,7 +70,7 @@ impl RunAccount {
         (self.cpu_ns, self.run_delay_ns, self.told_ns) = (cpu_ns, run_delay_ns, 0);
         let elapsed = elapsed_ns.cast_signed();
         if is_first {
-            // Of its life before nothing is to be told.
+            // The thread's life before the time of this first sample is not to be reported.
             self.balance_ns = self.balance_ns.clamp(-elapsed, elapsed);
         }
         let has_run = 0.5 + self.balance_ns as f64 / (2.0 * elapsed.max(1) as f64);
@@ -74,8 +79,9 @@ impl RunAccount {
         is_runnable
     }
 
-    /// The sample that the thread was asked for has not been taken, and stands for so much more. What it is of now: where the
-    /// thread has not run at all since, it has waited all the while.
+    /// Notes that the requested sample has not been taken yet, and stands for `elapsed_ns` more. Returns
+    /// whether it is now to be reported as a wait for a processor: if the thread has not run at all since the
+    /// request, it has waited all the time.
     pub(super) fn goes_on(&mut self, cpu_ns: i64, elapsed_ns: u64, is_runnable: bool) -> bool {
         let has_waited = cpu_ns == self.cpu_ns;
         if has_waited && !is_runnable {
@@ -111,18 +117,21 @@ mod tests {
         assert_eq!(run_delay_of(i32::MAX), None);
     }
 
-    /// A thread that runs and waits for a processor by turns, and is looked at every so often: the sample is taken where it
-    /// runs, and stands for all looks until then.
+    /// Simulates a thread that alternately runs and waits for a processor, and is visited every `look_ns`.
+    /// Each sample is taken when the thread runs, and stands for all visits until then. Returns the share of
+    /// the time that was reported as waiting.
     fn share_told_as_waited(runs_ns: u64, waits_ns: u64, look_ns: u64) -> f64 {
         let (random, cycle) = (Random::new(7), runs_ns + waits_ns);
-        // When it has run for so long, and had waited at the end of its last wait.
+        // The time that the thread has run so far, and the time that it had waited at the end of its last
+        // wait.
         let at = |now: u64| {
             let (cycles, into) = (now / cycle, now % cycle);
             let cpu = cycles * runs_ns + into.min(runs_ns);
             (cpu.cast_signed(), (cycles * waits_ns).cast_signed())
         };
         let (mut account, mut told) = (RunAccount::default(), [0; 2]);
-        // The CPU clock at which it was asked, what it has to tell, and of what.
+        // The CPU clock at the last request, the time that the sample stands for, and whether it is reported
+        // as a wait.
         let (mut asked_at, mut due_ns, mut is_runnable) = (0, 0, false);
         for look in 1..=200_000 {
             let (cpu, delay) = at(look * look_ns);
@@ -131,7 +140,7 @@ mod tests {
                 due_ns += look_ns;
                 continue;
             }
-            // It has run since, and so has taken the sample.
+            // The thread has run since the request, and so has taken the sample.
             told[usize::from(is_runnable)] += due_ns;
             is_runnable = account.ask(cpu, delay, look_ns, false, random.number());
             (asked_at, due_ns) = (cpu, look_ns);

@@ -1,4 +1,4 @@
-//! A thread of the profiler's that does something every so often, until it is stopped.
+//! A thread of the profiler that performs a periodic task until it is stopped.
 
 use std::io;
 use std::sync::Arc;
@@ -10,13 +10,14 @@ use parking_lot::{Condvar, Mutex};
 
 use super::{own_threads, threads};
 
-/// The running thread. Stopped, and waited for, when dropped; not in a forked child, in which it does not exist.
+/// The running thread. Dropping it stops the thread and joins it; not in a forked child, in which the thread
+/// does not exist.
 pub(super) struct StoppableThread {
     stop: Arc<Stop>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Whether the thread is to end.
+/// The request for the thread to end.
 #[derive(Default)]
 pub(super) struct Stop {
     is_wanted: Mutex<bool>,
@@ -24,7 +25,7 @@ pub(super) struct Stop {
 }
 
 impl StoppableThread {
-    /// Starts it: `body` ends when [`Stop::comes_within`] says so.
+    /// Starts the thread. `body` must return when [`Stop::comes_within`] returns `true`.
     pub(super) fn start(name: &str, body: impl FnOnce(&Stop) + Send + 'static) -> io::Result<Self> {
         let stop = Arc::new(Stop::default());
         let thread = own_threads::spawn(name, {
@@ -36,7 +37,7 @@ impl StoppableThread {
 }
 
 impl Stop {
-    /// Waits for so long. Whether the thread is to end, which it then learns at once.
+    /// Waits for at most `time`. Returns whether the thread is to end; a request to end wakes it at once.
     pub(super) fn comes_within(&self, time: Duration) -> bool {
         let mut is_wanted = self.is_wanted.lock();
         if !*is_wanted {
@@ -72,7 +73,7 @@ mod tests {
             while !stop.comes_within(Duration::from_millis(1)) {
                 counted.fetch_add(1, Ordering::Relaxed);
             }
-            // Waits no longer than it has to.
+            // The request ends the wait at once.
             assert!(stop.comes_within(Duration::MAX));
         });
         let thread = thread.unwrap();

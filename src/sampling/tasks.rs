@@ -13,7 +13,8 @@ use super::foreign_proc;
 /// The descriptor of the open list, for a forked child to close; -1 if there is none.
 static FD: AtomicI32 = AtomicI32::new(-1);
 
-/// `/proc/self/task`, held open: it can be read when no descriptor is left. One at a time.
+/// `/proc/self/task`, kept open so that it can be read when no descriptor is left. Only one may exist at a
+/// time.
 pub(super) struct Tasks(Dir);
 
 impl Tasks {
@@ -33,13 +34,14 @@ impl Tasks {
         Ok(Self(directory))
     }
 
-    /// The number of threads, for one system call: proc's directory counts them as links beside its own two.
+    /// Returns the number of threads by one system call: proc's directory has one link for each thread,
+    /// besides two of its own.
     pub(super) fn count(&self) -> io::Result<usize> {
         let status = fstat(&self.0)?;
         Ok(usize::try_from(status.st_nlink).unwrap_or(0).saturating_sub(2))
     }
 
-    /// The threads' ids. One that comes or goes meanwhile may be missed.
+    /// Returns the threads' ids. A thread that starts or ends meanwhile may be missed.
     pub(super) fn ids(&mut self) -> io::Result<Vec<i32>> {
         let mut ids = Vec::new();
         for entry in self.0.iter() {
@@ -55,11 +57,11 @@ impl Drop for Tasks {
     }
 }
 
-/// In a forked child: closes the descriptor, which is its parent's. Async-signal-safe.
+/// Closes the descriptor in a forked child, which inherited it from its parent. Async-signal-safe.
 pub(super) fn close_inherited() {
     let fd = FD.swap(-1, Ordering::Relaxed);
     if fd >= 0 {
-        // SAFETY: the list's descriptor; in the child, nobody else uses it.
+        // SAFETY: the list's descriptor, which no other code in the child uses.
         unsafe { libc::close(fd) };
     }
 }

@@ -1,8 +1,9 @@
-//! Which threads are sampled: armed and disarmed, whoever notices that a thread comes or goes.
+//! Arms and disarms threads: decides which threads are sampled, however a thread's start or end is noticed.
 //!
-//! A thread is noticed by itself where that is possible (its start routine is reached through
-//! `thread_start`, its end through a pthread key's destructor), at a session's start by the list of threads,
-//! and else by the poller (`reconcile`). All meet in the table of thread ids, where each thread has one record at most.
+//! A thread notices its own start and end where that is possible (the start through the start routine that
+//! `thread_start` replaces, the end through a pthread key's destructor). At a session's start the list of
+//! threads is read; all other threads are noticed by the poller (`reconcile`). All of these use the table of
+//! thread ids, in which each thread has at most one record.
 
 use std::collections::{BTreeSet, HashSet};
 use std::mem::MaybeUninit;
@@ -25,16 +26,17 @@ use crate::signal::cpu::{SESSION, thread_cpu_ns};
 use crate::signal::cpu_counters::{COUNTERS, add};
 use crate::signal::thread_table::{record, record_of_tid};
 
-/// Whether this process is a forked child of a profiled one. It is not profiled, and touches no lock here.
+/// Whether this process is a forked child of a profiled one. The child is not profiled, and takes no lock of
+/// this module.
 pub(super) static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// The clock and the signal of the present session.
 static ARMED: Mutex<Option<ArmedConfig>> = Mutex::new(None);
 
-/// The profiler's own threads.
+/// The kernel's ids of the profiler's own threads.
 static EXCLUDED: Mutex<Option<HashSet<i32>>> = Mutex::new(None);
 
-/// The threads that could not be given a clock, or a record: they are tried again, and counted once.
+/// The threads for which no clock or record was available. They are retried, and counted once.
 static UNSAMPLED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
 pub(super) fn set_config(config: Option<ArmedConfig>) {
@@ -48,18 +50,18 @@ fn cannot_be_sampled(tid: i32) {
     }
 }
 
-/// How many threads cannot be sampled at present.
+/// Returns the number of threads that cannot be sampled at present.
 pub(super) fn unsampled_count() -> usize {
     UNSAMPLED.lock().len()
 }
 
-/// Forgets the threads that could not be sampled and are gone: another thread may come to have such an id.
+/// Forgets unsampled threads that have ended, since their ids may be reused.
 pub(super) fn forget_unsampled_but(is_alive: impl Fn(i32) -> bool) {
     UNSAMPLED.lock().retain(|tid| is_alive(*tid));
 }
 
-/// Arms the thread `tid`, whose CPU clock counts from `base_ns` on, unless it has been armed already. `prepare`
-/// may fill in what else the record should say before its first sample.
+/// Arms the thread `tid`, whose CPU clock counts from `base_ns` on, unless it has been armed already.
+/// `prepare` may set further fields of the record before the first sample.
 fn arm(tid: i32, base_ns: i64, prepare: impl FnOnce(&ThreadRecord)) -> Option<&'static ThreadRecord> {
     let config = (*ARMED.lock())?;
     let Some(record) = claim(tid) else {
@@ -68,8 +70,8 @@ fn arm(tid: i32, base_ns: i64, prepare: impl FnOnce(&ThreadRecord)) -> Option<&'
         }
         return None;
     };
-    // Whoever closes the session does so first and then looks for records that are being armed; here it is
-    // the other way round. One of the two notices.
+    // A thread that closes the session first closes it and then looks for records that are being armed; this
+    // function does both in reverse order. So at least one of the two sees the other.
     if !SESSION.is_open() {
         release(record);
         return None;
@@ -97,7 +99,7 @@ fn arm(tid: i32, base_ns: i64, prepare: impl FnOnce(&ThreadRecord)) -> Option<&'
     Some(record)
 }
 
-/// Takes a record down, whoever noticed that it has to be. `false` if somebody else did.
+/// Takes a record down and releases it. Returns `false` if another thread has done so.
 fn retire(record: &'static ThreadRecord) -> bool {
     take_down(record) && {
         release(record);
@@ -105,8 +107,8 @@ fn retire(record: &'static ThreadRecord) -> bool {
     }
 }
 
-/// The same for a thread that has come to its end, when its CPU clock showed `ended_at_ns`: what its samples did
-/// not stand for goes to the estate.
+/// Takes down the record of a thread that has ended, or is about to, when its CPU clock showed `ended_at_ns`.
+/// The CPU time that its samples do not stand for is added to the estate.
 pub(super) fn retire_ended(record: &'static ThreadRecord, ended_at_ns: i64) {
     ENDS.note(|| {
         if !take_down(record) {
@@ -122,9 +124,9 @@ pub(super) fn retire_ended(record: &'static ThreadRecord, ended_at_ns: i64) {
     });
 }
 
-/// Disarms the thread and waits until no handler works with its record, which the caller is to release.
+/// Disarms the thread and waits until no handler uses its record. The caller then releases the record.
 fn take_down(record: &'static ThreadRecord) -> bool {
-    // Arming waits for nothing that is held here, so it comes to its end.
+    // Arming waits for nothing that is held here, so it finishes.
     while record.state() == RecordState::Arming {
         thread::yield_now();
     }
@@ -135,7 +137,7 @@ fn take_down(record: &'static ThreadRecord) -> bool {
     perf_events::disarm(record);
     let is_busy = || record.busy.load(Ordering::SeqCst) || record.event.busy.load(Ordering::SeqCst);
     if !HandlerWait::new().for_handler(is_busy) {
-        // The record stays as it is for good: the handler may yet go on.
+        // The record is never reused: the handler may still continue.
         add(&COUNTERS.stop_timeouts, 1);
         return false;
     }
@@ -144,22 +146,24 @@ fn take_down(record: &'static ThreadRecord) -> bool {
     true
 }
 
-/// What the pthread key holds in threads whose end we are told of.
+/// The value of the pthread key in threads that report their own end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 enum Mark {
-    /// Sampled; first round of destructors.
+    /// A sampled thread, before the first round of destructors.
     Sampled = 1,
-    /// Sampled; second round.
+    /// A sampled thread, after the first round of destructors.
     SampledUntilNow = 2,
     /// A thread of the profiler.
     Excluded = 3,
 }
 
-/// Made at the first session's start, kept for the life of the process: threads keep their values.
+/// The key, which is made at the first session's start and kept for the life of the process, since threads
+/// keep their values.
 static KEY: OnceLock<libc::pthread_key_t> = OnceLock::new();
 
-/// Makes the key, if there is none. `false` if the process has no key left; thread ends are then polled for.
+/// Makes the key, unless it exists. Returns `false` if the process has no key left; ends of threads are then
+/// found by polling.
 pub(super) fn make_key() -> bool {
     if KEY.get().is_some() {
         return true;
@@ -178,18 +182,18 @@ fn mark() -> Option<Mark> {
 
 fn set_mark(mark: Mark) {
     if let Some(key) = KEY.get() {
-        // SAFETY: the key exists; the value is a number to us and a pointer to nobody.
+        // SAFETY: the key exists; the value is a number, which no code uses as a pointer.
         unsafe { libc::pthread_setspecific(*key, ptr::without_provenance(mark as usize)) };
     }
 }
 
-/// The key's destructor. Destructors run in rounds (POSIX: at least 4) while values are set anew; setting ours
-/// once more lets the other keys' destructors be sampled.
+/// The key's destructor. Destructors run in rounds (POSIX: at least 4) as long as values are set. Setting the
+/// value once more means that the destructors of other keys are still sampled.
 extern "C" fn thread_ends(mark: *mut libc::c_void) {
     if FORKED.load(Ordering::Relaxed) {
         return;
     }
-    // A panic of ours must not end the process; the poller finds out that the thread is gone.
+    // A panic here must not end the process; the poller notices that the thread has ended.
     let _ = catch_unwind(|| current_thread_ends(mark as usize));
 }
 
@@ -218,12 +222,13 @@ pub(super) fn is_excluded() -> bool {
     mark() == Some(Mark::Excluded)
 }
 
-/// Whether the current thread is one of the profiler's own, or of a forked child. Async-signal-safe.
+/// Whether the current thread is one of the profiler's own, or belongs to a forked child. Async-signal-safe.
 pub(super) fn is_own_or_forked() -> bool {
     FORKED.load(Ordering::Relaxed) || is_excluded()
 }
 
-/// Says that the current thread is the profiler's own: it is never sampled, nor are the threads that it creates.
+/// Declares the current thread the profiler's own: neither this thread nor any thread that it creates is ever
+/// sampled.
 pub fn exclude_current_thread() {
     make_key();
     let tid = current_os_tid();
@@ -234,13 +239,14 @@ pub fn exclude_current_thread() {
     }
 }
 
-/// The current thread has just been born: arms it, from its first nanosecond on.
+/// Arms the current thread, which has just started, from its first nanosecond on.
 pub(super) fn current_thread_born() {
     if !SESSION.is_open() || FORKED.load(Ordering::Relaxed) {
         return;
     }
     let tid = current_os_tid();
-    // Either a thread of the same id ended unnoticed, or the poller was faster and knows less.
+    // Either a thread with the same id ended unnoticed, or the poller has armed this thread with less
+    // information.
     if let Some(record) = record_of_tid(tid) {
         retire(record);
     }
@@ -249,7 +255,7 @@ pub(super) fn current_thread_born() {
     set_mark(Mark::Sampled);
 }
 
-/// The record of the current thread, armed if it was not.
+/// Returns the record of the current thread, and arms the thread if necessary.
 fn current_record() -> Option<&'static ThreadRecord> {
     if FORKED.load(Ordering::Relaxed) || is_excluded() {
         return None;
@@ -264,14 +270,14 @@ fn current_record() -> Option<&'static ThreadRecord> {
     record_of_tid(tid)
 }
 
-/// What only the thread itself can tell cheaply.
+/// Stores the properties that only the thread itself can determine cheaply.
 fn describe_current_thread(record: &ThreadRecord) {
     // SAFETY: pthread_self takes nothing and cannot fail.
     let current = unsafe { libc::pthread_self() };
     record.thread_pointer.store(current as u64, Ordering::Relaxed);
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
     let (mut lowest, mut size) = (ptr::null_mut(), 0);
-    // SAFETY: the attributes are initialised where the first call succeeds, and destroyed once.
+    // SAFETY: the attributes are initialised if the first call succeeds, and destroyed once.
     let known = unsafe {
         libc::pthread_getattr_np(current, attributes.as_mut_ptr()) == 0 && {
             let got = libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut lowest, &raw mut size) == 0;
@@ -285,23 +291,23 @@ fn describe_current_thread(record: &ThreadRecord) {
     }
 }
 
-/// The incarnations given out, over the life of the process; 0 is none.
+/// The number of incarnations assigned over the life of the process; 0 means "none".
 static INCARNATIONS: AtomicU32 = AtomicU32::new(0);
 
-/// A number for another life of a Java thread.
+/// Returns the number of a new incarnation of a Java thread.
 pub fn next_incarnation() -> u32 {
     INCARNATIONS.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1)
 }
 
 fn becomes_java_thread(record: &ThreadRecord, java_thread: u64) {
-    // Told twice, by the VM's event and by its list, it is still the same thread.
+    // The VM's event and the VM's list may both report a thread, which is the same incarnation then.
     if record.java_thread.load(Ordering::Relaxed) != java_thread {
         record.java_incarnation.store(next_incarnation(), Ordering::Relaxed);
         record.java_thread.store(java_thread, Ordering::Release);
     }
 }
 
-/// What the current thread is.
+/// Returns the profiler's relation to the current thread.
 pub fn current() -> CurrentThread {
     if is_excluded() {
         return CurrentThread::Own;
@@ -310,47 +316,48 @@ pub fn current() -> CurrentThread {
     record_of_tid(os_tid).map_or(CurrentThread::Unknown { os_tid }, CurrentThread::Known)
 }
 
-/// What the current thread is to the profiler.
+/// The profiler's relation to the current thread.
 #[derive(Clone, Copy, Debug)]
 pub enum CurrentThread {
-    /// One of its own.
+    /// One of the profiler's own threads.
     Own,
-    /// One that it has a record of.
+    /// A thread with a record.
     Known(&'static ThreadRecord),
-    /// One that there was no clock for, or no record.
+    /// A thread for which no clock or no record was available.
     Unknown {
         /// The kernel's id.
         os_tid: i32,
     },
 }
 
-/// The current thread is a Java thread from now on, with this `JavaThread*`. For JVMTI's ThreadStart.
+/// Notes that the current thread is a Java thread from now on, with this `JavaThread*`. For JVMTI's
+/// ThreadStart.
 pub fn java_thread_started(java_thread: u64) {
     if let Some(record) = current_record() {
         becomes_java_thread(record, java_thread);
     }
 }
 
-/// The current thread is no Java thread any longer; it goes on being sampled. For JVMTI's ThreadEnd. Gives the
-/// incarnation that has ended, if the thread is sampled.
+/// Notes that the current thread is no longer a Java thread; it is still sampled. For JVMTI's ThreadEnd.
+/// Returns the incarnation that has ended, if the thread is sampled.
 pub fn java_thread_ended() -> Option<u32> {
     let record = record_of_tid(current_os_tid())?;
     record.java_thread.store(0, Ordering::Release);
     Some(record.java_incarnation.load(Ordering::Relaxed))
 }
 
-/// Says the `JavaThread*` of another thread, one that was a Java thread before the session began. The caller
-/// keeps the thread from ending meanwhile. `false` if the thread is not sampled.
+/// Notes the `JavaThread*` of another thread, which was a Java thread before the session began. The caller
+/// keeps that thread from ending meanwhile. Returns `false` if the thread is not sampled.
 pub fn note_java_thread(os_tid: i32, java_thread: u64) -> bool {
     record_of_tid(os_tid).map(|record| becomes_java_thread(record, java_thread)).is_some()
 }
 
-/// The ids of the profiler's own threads.
+/// Returns the ids of the profiler's own threads.
 pub(super) fn excluded_tids() -> HashSet<i32> {
     EXCLUDED.lock().clone().unwrap_or_default()
 }
 
-/// Arms every thread that there is. Those that are born meanwhile arm themselves.
+/// Arms every existing thread. Threads that start meanwhile arm themselves.
 pub(super) fn arm_all(tasks: &mut Tasks) -> io::Result<()> {
     for tid in tasks.ids()? {
         arm_other(tid);
@@ -374,7 +381,7 @@ pub(super) fn arm_other(tid: i32) -> Option<&'static ThreadRecord> {
     arm(tid, clock::cpu_time_of(tid)?, |_| {})
 }
 
-/// Takes every record down; the session is closed.
+/// Takes down every record. The session must be closed.
 pub(super) fn retire_all() {
     for record in all_records() {
         if record.state() != RecordState::Free {
@@ -383,16 +390,17 @@ pub(super) fn retire_all() {
     }
 }
 
-/// In a forked child: closes the events' descriptors, which are its parent's. Async-signal-safe.
+/// Closes the descriptors of events in a forked child, which inherited them from its parent.
+/// Async-signal-safe.
 pub(super) fn close_inherited_events() {
     let mut index = 0;
     while let Some(record) = record(index) {
         if record.clock.kind() == Some(ClockKind::Perf) && record.clock.handle() >= 0 {
-            // SAFETY: the descriptor is an event's that the parent opened.
+            // SAFETY: the descriptor belongs to an event that the parent opened.
             unsafe { libc::close(record.clock.handle()) };
         }
         if let Some(descriptor) = record.event.descriptor() {
-            // SAFETY: as above.
+            // SAFETY: the descriptor belongs to an event that the parent opened.
             unsafe { libc::close(descriptor) };
         }
         index += 1;
