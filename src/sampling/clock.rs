@@ -1,6 +1,6 @@
-//! The clocks of a thread: set up, put into step, taken down.
+//! The clocks of a thread: arms, synchronises and disarms them.
 //!
-//! | kind | system calls to arm | to disarm | bound to the tick | tells what it merged |
+//! | kind | system calls to arm | to disarm | bound to the tick | reports merged expiries |
 //! |---|---|---|---|---|
 //! | perf | 6 | 2 | no | no |
 //! | timer | 2 | 1 | yes | yes (`si_overrun`) |
@@ -22,15 +22,15 @@ use crate::signal::cpu_counters::{COUNTERS, add};
 use crate::signal::delivery::install_handler;
 use crate::signal::thread_table::SignalToken;
 
-/// Shorter first periods of an event are lengthened to this: the kernel would not keep them, and until the
-/// first signal is handled the event goes on at that pace.
+/// The shortest first period of an event, in ns. The kernel would not honour a shorter one, and until the
+/// first signal is handled the event keeps overflowing at that period.
 const SHORTEST_FIRST_PERIOD_NS: i64 = 100_000;
 
-/// That of an event which is opened to see whether it can be.
+/// The period, in ns, of an event that is opened only to find out whether it can be opened.
 const PROBED_PERIOD_NS: i64 = 1_000_000_000;
 
-/// Arms `record`'s clock: of the kind `first`, or of the next kind that can still be had. Sets the record's
-/// clock before its first signal can come. The account's base, phase and epoch must be set.
+/// Arms `record`'s clock: of the kind `first`, or of the next kind that is still available. Sets the record's
+/// clock before its first signal can arrive. The account's base, phase and epoch must be set.
 pub(super) fn arm(record: &ThreadRecord, config: ArmedConfig, first: ClockKind) -> bool {
     let signal = config.signal;
     if first == ClockKind::Perf && arm_perf(record, config).is_ok() {
@@ -52,7 +52,7 @@ pub(super) fn arm(record: &ThreadRecord, config: ArmedConfig, first: ClockKind) 
     false
 }
 
-/// Takes the record's clock down. The thread may still have one signal of it pending.
+/// Takes the record's clock down. One of the clock's signals may still be pending in the thread.
 pub(super) fn disarm(record: &ThreadRecord) {
     let handle = record.clock.handle();
     match record.clock.kind() {
@@ -67,9 +67,9 @@ fn check(result: i64) -> io::Result<i32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
 }
 
-/// An event that counts a thread's CPU time, the kernel's included, and is disabled. The kernel has two software clocks,
-/// which for an event of one thread count the same, by the same timer (kernel/events/core.c, cpu_clock_event_add and
-/// task_clock_event_add); this one is what other profilers take.
+/// Opens a disabled event that counts a thread's CPU time, including time in the kernel. The kernel has two
+/// software clocks, which count the same for an event of one thread, by the same timer (kernel/events/core.c,
+/// cpu_clock_event_add and task_clock_event_add). This one is the one that other profilers use.
 fn open_event(tid: i32, period_ns: i64, kernel_frames: bool) -> io::Result<i32> {
     let mut attr = perf::bindings::perf_event_attr {
         type_: perf::bindings::PERF_TYPE_SOFTWARE,
@@ -86,18 +86,18 @@ fn open_event(tid: i32, period_ns: i64, kernel_frames: bool) -> io::Result<i32> 
     perf_descriptor::open(&attr, tid)
 }
 
-/// Whether this process may count its threads' CPU time, the kernel's included.
+/// Checks whether this process may count its threads' CPU time, including time in the kernel.
 pub(super) fn probe_perf() -> io::Result<()> {
-    // SAFETY: the descriptor was opened here.
+    // SAFETY: the descriptor was opened by this function.
     open_event(0, PROBED_PERIOD_NS, false).map(|fd| unsafe { libc::close(fd) }).map(drop)
 }
 
-/// Whether those events can tell of the kernel's frames.
+/// Checks whether such events can record the kernel's frames.
 pub(super) fn check_kernel_frames() -> Result<(), KernelFramesRefusal> {
     kernel_rings::check(|| open_event(0, PROBED_PERIOD_NS, true))
 }
 
-/// Whether the process may have a POSIX timer on a thread's CPU clock.
+/// Checks whether the process may have a POSIX timer on a thread's CPU clock.
 pub(super) fn probe_timer(signal: i32) -> io::Result<()> {
     create_timer(current_os_tid(), signal, SignalToken(0)).map(delete_timer)
 }
@@ -119,30 +119,31 @@ fn arm_perf(record: &ThreadRecord, config: ArmedConfig) -> io::Result<()> {
     })
 }
 
-/// Gives a thread's event its ordinary period, where its first signal has not come to do so.
+/// Sets the ordinary period of a thread's event whose first signal has not been handled to do so.
 pub(super) fn set_event_period(record: &ThreadRecord, interval_ns: i64) {
-    // SAFETY: the caller owns the record's clock; the descriptor is its event.
+    // SAFETY: the caller owns the record's clock, and the descriptor is that clock's event.
     unsafe { perf::ioctls::PERIOD(record.clock.handle(), interval_ns.cast_unsigned()) };
 }
 
-/// The id of another thread's CPU clock (include/linux/posix-timers.h): CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED.
+/// Returns the id of another thread's CPU clock (include/linux/posix-timers.h): CPUCLOCK_PERTHREAD |
+/// CPUCLOCK_SCHED.
 pub(super) fn cpu_clock_of(tid: i32) -> libc::clockid_t {
     (!tid) << 3 | 6
 }
 
-/// A thread's CPU clock; `None` if the thread is gone.
+/// Reads a thread's CPU clock, in ns; `None` if the thread has ended.
 pub(super) fn cpu_time_of(tid: i32) -> Option<i64> {
     clock_ns(cpu_clock_of(tid))
 }
 
-/// The process's CPU clock.
+/// Reads the process's CPU clock, in ns.
 pub(super) fn process_cpu_ns() -> i64 {
     clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0)
 }
 
 fn clock_ns(id: libc::clockid_t) -> Option<i64> {
     let mut time = MaybeUninit::<libc::timespec>::uninit();
-    // SAFETY: the kernel writes one timespec where the call succeeds.
+    // SAFETY: the kernel writes one timespec if the call succeeds.
     unsafe {
         (libc::clock_gettime(id, time.as_mut_ptr()) == 0).then(|| {
             let time = time.assume_init();
@@ -151,7 +152,8 @@ fn clock_ns(id: libc::clockid_t) -> Option<i64> {
     }
 }
 
-/// The raw call: ids of the C library's own need not be the kernel's, and the handler wants the kernel's.
+/// Creates a timer by the raw system call: the C library's ids may differ from the kernel's, and the handler
+/// needs the kernel's.
 fn create_timer(tid: i32, signal: i32, token: SignalToken) -> io::Result<i32> {
     // SAFETY: all zeroes is a valid sigevent.
     let mut event: libc::sigevent = unsafe { mem::zeroed() };
@@ -167,7 +169,7 @@ fn create_timer(tid: i32, signal: i32, token: SignalToken) -> io::Result<i32> {
 }
 
 fn delete_timer(id: i32) {
-    // SAFETY: the id is a timer's that the caller owns.
+    // SAFETY: the id belongs to a timer that the caller owns.
     unsafe { libc::syscall(libc::SYS_timer_delete, id) };
 }
 
@@ -175,8 +177,8 @@ fn arm_timer(record: &ThreadRecord, signal: i32) -> io::Result<()> {
     let tid = record.os_tid.load(Ordering::Relaxed);
     let id = create_timer(tid, signal, SignalToken::of(record))?;
     record.clock.set(ClockKind::Timer, id);
-    // Relative, so that the first tick is the first to see it (what is past when it is set expires at once); with
-    // an interval, so that a first signal that is kept back tells for how long.
+    // A relative time, so that the timer first expires at the first tick (a time that is past when it is set
+    // expires at once). With an interval, so that a delayed first signal carries the length of the delay.
     if set_timer(id, TimerStart::After(1), SESSION.interval_ns()) {
         return Ok(());
     }
@@ -186,7 +188,7 @@ fn arm_timer(record: &ThreadRecord, signal: i32) -> io::Result<()> {
     Err(error)
 }
 
-/// The process's one ITIMER_PROF.
+/// The process's only ITIMER_PROF.
 pub(super) struct Itimer {
     running: bool,
 }
@@ -194,7 +196,7 @@ pub(super) struct Itimer {
 pub(super) static ITIMER: Mutex<Itimer> = Mutex::new(Itimer { running: false });
 
 impl Itimer {
-    /// Starts it, unless it runs already. It is refused if the application uses it.
+    /// Starts the timer, unless it runs already. Fails if the application uses the timer.
     pub(super) fn start(&mut self) -> io::Result<()> {
         if self.running {
             return Ok(());
@@ -202,13 +204,13 @@ impl Itimer {
         let mut present = MaybeUninit::<libc::itimerval>::uninit();
         // SAFETY: the kernel writes one itimerval.
         check(i64::from(unsafe { libc::getitimer(libc::ITIMER_PROF, present.as_mut_ptr()) }))?;
-        // SAFETY: the call succeeded.
+        // SAFETY: the call has succeeded.
         let present = unsafe { present.assume_init() };
         if present.it_value.tv_sec != 0 || present.it_value.tv_usec != 0 {
             return Err(io::Error::from_raw_os_error(libc::EBUSY));
         }
         install_handler(libc::SIGPROF).map_err(|_| io::Error::from_raw_os_error(libc::EBUSY))?;
-        // It cannot fire more often than the tick, and does not say what it merged.
+        // The timer cannot expire more often than the tick, and does not report merged expiries.
         let periods = (SESSION.tick_ns() / SESSION.interval_ns()).max(1);
         SESSION.expect_itimer(periods);
         self.set(periods * SESSION.interval_ns() / 1_000)?;
@@ -217,7 +219,7 @@ impl Itimer {
         Ok(())
     }
 
-    /// Stops it, if it is ours.
+    /// Stops the timer, if it is ours.
     pub(super) fn stop(&mut self) {
         if mem::take(&mut self.running) {
             exec::end();

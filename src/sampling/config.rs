@@ -1,32 +1,34 @@
-//! What can be chosen about CPU sampling.
+//! The configuration of CPU sampling.
 
 use std::time::Duration;
 
 use crate::core::thread::ClockKind;
 
-/// Which clock to sample threads by.
+/// The choice of the clock by which threads are sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClockChoice {
-    /// Perf events if they are granted with the kernel's time included, else timers.
+    /// Perf events if they are permitted with time in the kernel included, otherwise timers.
     #[default]
     Auto,
-    /// This clock, and none in its place at the start. Threads for which the process's limits leave none of it
-    /// still get the next kind.
+    /// This clock. If it is not available at the start, no other clock is used in its place. Threads for
+    /// which the process's limits leave none of these clocks still get one of the next kind.
     Only(ClockKind),
-    /// None: threads are known, and none is sampled by its CPU time.
+    /// No clock: threads are known, and none is sampled by its CPU time.
     None,
 }
 
-/// CPU sampling, as asked for.
+/// The configuration of CPU sampling, as asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// CPU time between two samples of a thread: [`Config::SHORTEST_INTERVAL`] to [`Config::LONGEST_INTERVAL`].
+    /// The CPU time between two samples of a thread: [`Config::SHORTEST_INTERVAL`] to
+    /// [`Config::LONGEST_INTERVAL`].
     pub interval: Duration,
     /// The clock.
     pub clock: ClockChoice,
-    /// The signal by which a thread is told. See [`Config::allows_signal`].
+    /// The signal that is sent to a thread. See [`Config::allows_signal`].
     pub signal: i32,
-    /// Whether the kernel's frames are on top of stacks: by [`ClockKind::Perf`], if the process may have them.
+    /// Whether stacks have the kernel's frames on top: only with [`ClockKind::Perf`], if the process is
+    /// permitted to read them.
     pub kernel_frames: bool,
 }
 
@@ -42,16 +44,17 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Shorter intervals would leave a thread no time between two signals, whose path through the kernel takes
-    /// some 20 µs.
+    /// The shortest interval. A shorter one would leave a thread no time between two signals, whose path
+    /// through the kernel takes some 20 µs.
     pub const SHORTEST_INTERVAL: Duration = Duration::from_micros(50);
 
-    /// Longer ones are no sampling.
+    /// The longest interval. With a longer one there would be hardly any samples.
     pub const LONGEST_INTERVAL: Duration = Duration::from_secs(3600);
 
-    /// The signals with names that a profiler may have, without SIG: not those that HotSpot needs for itself (its
-    /// faults, SIGQUIT for thread dumps, SIGHUP, SIGINT and SIGTERM for shutdown, SIGUSR2 for suspension, SIGPIPE and
-    /// SIGXFSZ, which it ignores), nor SIGCHLD and those of terminals, job control and the limit of CPU time.
+    /// The named signals that a profiler may use, without the prefix SIG. HotSpot needs some signals for
+    /// itself (its faults, SIGQUIT for thread dumps, SIGHUP, SIGINT and SIGTERM for shutdown, SIGUSR2 for
+    /// suspension, SIGPIPE and SIGXFSZ, which it ignores). SIGCHLD and the signals of terminals, job control
+    /// and the limit of CPU time are also excluded.
     pub const NAMED_SIGNALS: [(&str, i32); 8] = [
         ("PROF", libc::SIGPROF),
         ("VTALRM", libc::SIGVTALRM),
@@ -63,20 +66,20 @@ impl Config {
         ("STKFLT", libc::SIGSTKFLT),
     ];
 
-    /// Whether the interval is one that can be kept.
+    /// Whether the interval is within the bounds.
     pub fn allows_interval(interval: Duration) -> bool {
         (Self::SHORTEST_INTERVAL..=Self::LONGEST_INTERVAL).contains(&interval)
     }
 
-    /// Whether a profiler may have the signal: one of [`Config::NAMED_SIGNALS`], or a real-time one that the C
-    /// library does not keep for itself.
+    /// Whether a profiler may use the signal: one of [`Config::NAMED_SIGNALS`], or a real-time signal that
+    /// the C library does not reserve for itself.
     pub fn allows_signal(signal: i32) -> bool {
         Self::NAMED_SIGNALS.iter().any(|(_, named)| *named == signal)
             || (libc::SIGRTMIN()..=libc::SIGRTMAX()).contains(&signal)
     }
 }
 
-/// What arming a thread takes.
+/// The parameters for arming a thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ArmedConfig {
     pub(super) clock: Option<ClockKind>,

@@ -23,13 +23,13 @@ use crate::signal::delivery::install_handler;
 use crate::signal::handler_stack;
 use crate::signal::thread_table::SignalToken;
 
-/// Why CPU sampling could not start.
+/// The reason why CPU sampling could not start.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// One session at a time.
+    /// Another session is running.
     #[error("CPU sampling runs already")]
     AlreadyRunning,
-    /// The process was forked off a profiled one.
+    /// The process is a forked child of a profiled one.
     #[error("a forked child of a profiled process is not profiled")]
     ForkedChild,
     /// See [`Config::allows_interval`].
@@ -42,18 +42,18 @@ pub enum StartError {
     /// See [`Config::allows_signal`].
     #[error("signal {0} cannot be used for sampling; leave `signal` at its default, SIGPROF")]
     Signal(i32),
-    /// A clock was asked for by name, and is not to be had.
+    /// A clock was asked for by name, and is not available.
     #[error("cpu.clock={} is not available ({error}); {}cpu.clock=auto takes what is", .kind.name(), allowed_by(*kind))]
     Clock {
         /// The clock.
         kind: ClockKind,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
-    /// Others have installed handlers over ours too often.
+    /// Other code has installed handlers over ours too often.
     #[error("no more signal handlers can be installed in this process")]
     HandlersUsedUp,
-    /// `/proc/self/task`, mostly for want of a descriptor.
+    /// `/proc/self/task` cannot be opened, mostly for lack of a descriptor.
     #[error("CPU sampling: the list of threads cannot be opened: {0}")]
     Tasks(io::Error),
     /// A system call failed.
@@ -61,7 +61,7 @@ pub enum StartError {
     System(#[from] io::Error),
 }
 
-/// What has the system grant a clock.
+/// Returns the system's settings that permit a clock, for a message.
 fn allowed_by(kind: ClockKind) -> &'static str {
     match kind {
         ClockKind::Perf => {
@@ -82,7 +82,7 @@ impl From<ChainError> for StartError {
     }
 }
 
-/// A running session. Stops when dropped.
+/// A running session. Dropping it stops the session.
 pub struct Session {
     poller: Option<StoppableThread>,
     watched: Option<Watched>,
@@ -92,18 +92,18 @@ pub struct Session {
 
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
-/// Whether sampling could start as configured, as far as that can be told without doing so.
+/// Checks whether sampling could start as configured, as far as that can be determined without starting it.
 pub fn check(config: &Config) -> Result<(), StartError> {
     check_limits(config)?;
     match config.clock {
-        // Something can always be had.
+        // One of the clocks is always available.
         ClockChoice::Auto | ClockChoice::None => Ok(()),
         ClockChoice::Only(_) => choose_clock(config).map(drop),
     }
 }
 
-/// Sees to it that what the system may refuse is granted, before anything begins: the clock that is asked for, and the signal's
-/// handler, which stays.
+/// Acquires, before sampling begins, everything that the system may refuse: the configured clock is checked,
+/// and the signal's handler is installed, which stays.
 pub fn prepare(config: &Config) -> Result<(), StartError> {
     check(config)?;
     if config.clock != ClockChoice::None {
@@ -112,8 +112,8 @@ pub fn prepare(config: &Config) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Starts to sample every thread of the process, those to come included, but for the profiler's own. `sample` is
-/// called in a signal handler on the sampled thread.
+/// Starts to sample every thread of the process except the profiler's own, including threads that start
+/// later. `sample` is called in a signal handler on the sampled thread.
 pub fn start(config: &Config, sample: SampleFn) -> Result<Session, StartError> {
     if threads::FORKED.load(Ordering::Relaxed) {
         return Err(StartError::ForkedChild);
@@ -122,12 +122,12 @@ pub fn start(config: &Config, sample: SampleFn) -> Result<Session, StartError> {
     if RUNNING.swap(true, Ordering::SeqCst) {
         return Err(StartError::AlreadyRunning);
     }
-    // From here on, dropping the session undoes what has been done.
+    // From here on, dropping the session undoes the steps that have been done.
     let mut session = Session { poller: None, watched: None, clock: None, clock_reason: String::new() };
     if let Some((clock, reason)) = choose_clock(config)? {
         (session.clock, session.clock_reason) = (Some(clock), reason);
     }
-    // Before events take the last descriptors.
+    // Before events use up the last descriptors.
     let mut tasks = Tasks::open().map_err(StartError::Tasks)?;
     SignalToken::choose_cookie(random::system_random());
     if !handler_stack::prepare() {
@@ -146,12 +146,12 @@ pub fn start(config: &Config, sample: SampleFn) -> Result<Session, StartError> {
             replaced: &COUNTERS.handler_replaced,
         }));
     }
-    // The interval is at most an hour: it fits.
+    // The interval is at most an hour, so it fits.
     SESSION.open(sample, config.interval.as_nanos() as i64, tick_ns());
     let kernel_frames = config.kernel_frames && has_kernel_frames(session.clock);
     let armed = ArmedConfig { clock: session.clock, signal: config.signal, kernel_frames };
     threads::set_config(Some(armed));
-    // Threads that are born from here on arm themselves; then those that are there.
+    // Threads that start from here on arm themselves. Then the existing threads are armed.
     thread_start::install();
     threads::arm_all(&mut tasks)?;
     let account = session.clock.map(|_| ProcessAccount::begin(&tasks));
@@ -164,18 +164,19 @@ pub fn start(config: &Config, sample: SampleFn) -> Result<Session, StartError> {
 }
 
 impl Session {
-    /// The clock that threads are sampled by, unless limits run out; `None` if they are not.
+    /// The clock by which threads are sampled, unless limits run out; `None` if no thread is sampled.
     pub fn clock(&self) -> Option<ClockKind> {
         self.clock
     }
 
-    /// Why it is that clock, in words.
+    /// The reason for that choice of clock, in words.
     pub fn clock_reason(&self) -> &str {
         &self.clock_reason
     }
 
-    /// Stops sampling. When it returns, no sample is being taken and none will be; no timer, descriptor, thread
-    /// or changed import of the session is left. The signal handler stays, for signals that are still under way.
+    /// Stops sampling. When the function returns, no sample is being taken and none will be. No timer,
+    /// descriptor, thread or redirected import of the session is left. The signal handler stays, for signals
+    /// that are still pending.
     pub fn stop(self) {
         drop(self);
     }
@@ -197,22 +198,23 @@ impl Drop for Session {
     }
 }
 
-/// The counters, over the life of the process.
+/// Returns the counters, over the life of the process.
 pub fn counts() -> CpuCounts {
     COUNTERS.read()
 }
 
-/// CPU time of ended threads that no sample stands for yet; below 0, for which too many do. A later thread's
-/// first sample takes it.
+/// Returns the CPU time of ended threads, in ns, that no sample stands for yet; negative if samples stand for
+/// too much. The first sample of a later thread settles it.
 pub fn estate_ns() -> i64 {
     SESSION.estate_ns.load(Ordering::Relaxed)
 }
 
-/// Has the kernel get ready for perf events while others work. The first event of a machine waits until all CPUs
-/// have left what they were in (perf_event_open's `perf_sched_events`: 8 to 20 ms were measured); later ones do
-/// not, until a second after the last one is closed.
+/// Prepares the kernel for perf events while other threads work. The first event on a machine waits until all
+/// CPUs have left the code they were in (perf_event_open's `perf_sched_events`: 8 to 20 ms were measured).
+/// Later events do not wait, until a second after the last event has been closed.
 ///
-/// Gives the thread that does it, for which nobody has to wait: without it, the start waits.
+/// Returns the thread that does this. No other thread needs to wait for it; without it, the start itself
+/// waits.
 pub fn warm_up(clock: ClockChoice) -> Option<JoinHandle<()>> {
     let needs_perf = matches!(clock, ClockChoice::Auto | ClockChoice::Only(ClockKind::Perf));
     needs_perf.then(|| own_threads::spawn("otlpprof-warm", || drop(probe_perf())))?.ok()
@@ -256,7 +258,8 @@ fn choose_clock(config: &Config) -> Result<Option<(ClockKind, String)>, StartErr
     }))
 }
 
-/// Whether stacks have the kernel's frames, which the user wants. If they cannot be had, he is told so.
+/// Whether stacks have the kernel's frames, which the user has asked for. If they are not available, the
+/// reason is logged.
 fn has_kernel_frames(clock: Option<ClockKind>) -> bool {
     let why = match clock {
         None => return false,
@@ -277,22 +280,23 @@ fn has_kernel_frames(clock: Option<ClockKind>) -> bool {
     false
 }
 
-/// The scheduler's tick: the resolution of the clocks that are kept by it.
+/// Returns the length of the scheduler's tick, in ns: the resolution of the clocks that the tick updates.
 fn tick_ns() -> i64 {
     let mut resolution = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes one timespec.
     let known = unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut resolution) } == 0;
-    // The usual one, where it is not told.
+    // The usual length, if it cannot be read.
     if known && resolution.tv_nsec > 0 { resolution.tv_nsec } else { 4_000_000 }
 }
 
-/// Timers are not inherited by a forked child, the process's timer is cleared, descriptors are inherited (and
-/// closed by exec). The child, in which one thread is left and locks may be held for ever, gives up profiling.
+/// Registers a handler for forks. In a forked child timers do not exist, the process's timer is cleared, and
+/// descriptors are inherited (and closed by exec). The child, which has only one thread and may have locks
+/// that are held for ever, stops profiling.
 fn handle_forks() {
     extern "C" fn in_child() {
         threads::FORKED.store(true, Ordering::SeqCst);
         SESSION.close();
-        // A panic of ours must not end the child.
+        // A panic here must not end the child.
         let _ = catch_unwind(|| {
             threads::close_inherited_events();
             tasks::close_inherited();
@@ -300,7 +304,8 @@ fn handle_forks() {
     }
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the function is async-signal-safe and lives as long as the library, which is never unloaded.
+        // SAFETY: the function is async-signal-safe and lives as long as the library, which is never
+        // unloaded.
         let result = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
         if result != 0 {
             log::warn!("forked children cannot be told: they may hold descriptors of perf events");

@@ -1,11 +1,12 @@
-//! Leads what objects import to functions of ours, and gives it back.
+//! Redirects imports of objects to functions of ours, and restores them.
 //!
-//! An object is in the dynamic linker's list before it is relocated (glibc 2.36, elf/dl-load.c and elf/dl-open.c), and what is
-//! held while the list is visited does not keep it from being so: a word that is not relocated yet is left alone, and so is
-//! one in pages that the linker is still to make read-only, since it may do that at any moment. They are looked at again.
+//! An object is in the dynamic linker's list before it is relocated (glibc 2.36, elf/dl-load.c and
+//! elf/dl-open.c), and the lock that is held while the list is visited does not prevent its relocation. So a
+//! word that is not relocated yet is left alone, and so is a word in pages that the linker has yet to make
+//! read-only, since the linker may do so at any moment. Such words are looked at again later.
 //!
-//! Which words are to be written is found out first, without the linker's lock, since that allocates. They are written with
-//! the lock, if no object has been unloaded since.
+//! The words to be written are determined first, without the linker's lock, since that allocates. They are
+//! written under the lock, if no object has been unloaded since then.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -19,39 +20,40 @@ use crate::elf::objects::memory_maps::MemoryMaps;
 use crate::elf::process_memory::ProcessMemory;
 use crate::elf::relocations::{SlotKind, import_slots};
 
-/// How often objects are looked at when some have come or gone: the linker may bind what was led by the first look anew.
+/// The number of scans after objects were loaded or unloaded: the linker may bind a word again that the first
+/// scan has redirected.
 const LOOKS: u32 = 3;
-/// And how often as long as some are not relocated.
+/// The number of scans while some objects are not relocated yet.
 const MOST_LOOKS: u32 = 50;
 
-/// The imports that lead to us, with what they held before.
+/// Redirected imports, with the values that they had before.
 pub(super) struct Redirection {
     names: Vec<&'static str>,
-    /// What stands in for each name.
+    /// The address that replaces each function.
     hooks: Vec<u64>,
-    /// The names that are led in all objects before the next ones are in any.
+    /// The groups of names. A group is redirected in all objects before the next one is redirected in any.
     groups: Vec<Range<usize>>,
     saved: HashMap<RuntimeAddr, u64>,
-    /// The objects that have been looked through.
+    /// The counts of the objects that have been scanned.
     seen: Option<LoadCounts>,
-    /// How often they have been.
+    /// The number of scans of these objects.
     looks: u32,
-    /// Whether the last look has found some that were not relocated.
+    /// Whether the last scan has found an object that was not relocated.
     is_left: bool,
 }
 
 /// A word through which an object calls a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Import {
-    /// The function's place among the names.
+    /// The index of the function's name.
     pub(super) name: usize,
-    /// What the word holds, or held before it led to us.
+    /// The word's value, or its value before it was redirected.
     pub(super) value: u64,
 }
 
 impl Redirection {
-    /// Of functions by name, and what stands in for each; nothing is led there yet. Those of a group are led in every object
-    /// before those of the next.
+    /// Returns a redirection of functions by name, each with the address of its replacement; no import is
+    /// redirected yet. A group is redirected in every object before the next group.
     pub(super) fn new(groups: Vec<Vec<(&'static str, u64)>>) -> Self {
         let ends = groups.iter().scan(0, |end, group| {
             let start = *end;
@@ -63,8 +65,10 @@ impl Redirection {
         Self { names, hooks, groups: ranges, saved: HashMap::new(), seen: None, looks: 0, is_left: false }
     }
 
-    /// Leads the imports of objects that were loaded since the last time to us: those for which `leads`, by the object, all
-    /// of its imports of these names and the one. `counts` are those of now, or from just before. Cheap if there is none.
+    /// Redirects imports of objects that were loaded since the last call: the imports for which `leads`
+    /// returns `true`. Its arguments are the object, all of the object's imports of these names, and the
+    /// import in question. `counts` are the present counts of objects, or those of a moment ago. Cheap if
+    /// there are no new objects.
     pub(super) fn install(
         &mut self,
         counts: LoadCounts,
@@ -81,14 +85,14 @@ impl Redirection {
         for number in 0..self.groups.len() {
             let group = self.groups[number].clone();
             let written = write_words(|objects| self.words_to_lead(objects, group.clone(), &leads));
-            // An object was unloaded at each try.
+            // Objects were unloaded during each attempt.
             self.is_left |= written.is_none();
             self.saved.extend(written.into_iter().flatten().map(|word| (word.slot.address, word.before)));
         }
     }
 
-    /// The words of a group of names that are to lead to us, in objects as they are now. Notes whether some are to be looked
-    /// at again.
+    /// Returns the words that are to be redirected for a group of names, in objects as they are now. Notes
+    /// whether some words have to be looked at again.
     fn words_to_lead(
         &mut self,
         objects: &LoadedObjects,
@@ -109,7 +113,7 @@ impl Redirection {
                 slots.iter().zip(&imports).filter(|((slot, _), _)| group.contains(&slot.name))
             {
                 if is_unrelocated(image, import.value) {
-                    // A weak import that nobody defines stays 0 for good.
+                    // A weak import that no object defines stays 0 for good.
                     let is_final = slot.in_relro && pages.are_read_only(slot.address);
                     *is_left = *is_left || !is_final;
                 } else if *value == import.value
@@ -128,17 +132,20 @@ impl Redirection {
         words
     }
 
-    /// Gives every import back what it held. Threads that are on their way at this moment may still come by.
+    /// Restores every import. Threads that have loaded a redirected address at this moment may still call our
+    /// functions.
     pub(super) fn remove(self) {
         let Self { names, hooks, saved, .. } = self;
         write_words(|objects| {
             let mut pages = Pages::default();
             let mut words = Vec::new();
             for_each_object(objects, &names, |_, slots| {
-                // Only if it is ours: the object may be another one by now, or somebody has taken it over.
+                // Only a word that still has our value: the object may be another one by now, or other code
+                // has redirected the word.
                 for (slot, value) in slots.iter().filter(|(slot, value)| *value == hooks[slot.name]) {
                     let Some(after) = saved.get(&slot.address) else { continue };
-                    // One that was led is relocated; who has made its pages writable since has reasons.
+                    // A redirected object has been relocated. If its pages are writable now, other code has
+                    // made them so on purpose.
                     let is_read_only = slot.in_relro && pages.are_read_only(slot.address);
                     words.push(Word { slot: *slot, before: *value, after: *after, is_read_only });
                 }
@@ -151,20 +158,20 @@ impl Redirection {
 /// A word that is to be written.
 struct Word {
     slot: Slot,
-    /// The value that it is written in place of, if that is still there.
+    /// The value that is replaced, if the word still has it.
     before: u64,
     after: u64,
-    /// Whether its page is read-only, and is to be so again.
+    /// Whether the word's page is read-only, and is to be made so again.
     is_read_only: bool,
 }
 
-/// Writes the words that `choose` finds in the objects that are loaded, and returns those that were written; `None` if objects
-/// were unloaded all the time.
+/// Writes the words that `choose` finds in the loaded objects. Returns the words that were written; `None` if
+/// objects were unloaded during all attempts.
 fn write_words(mut choose: impl FnMut(&LoadedObjects) -> Vec<Word>) -> Option<Vec<Word>> {
     (0..TRIES).find_map(|_| {
         let objects = loaded_objects();
         let mut words = choose(&objects);
-        // `retain` writes within the vector: nothing is allocated, and what is dropped has no destructor.
+        // `retain` works in place: it allocates nothing, and dropped words have no destructor.
         while_none_is_unloaded(objects.counts, || {
             words.retain(|word| word.slot.replace(word.before, word.after, word.is_read_only));
         })?;
@@ -172,8 +179,8 @@ fn write_words(mut choose: impl FnMut(&LoadedObjects) -> Vec<Word>) -> Option<Ve
     })
 }
 
-/// Whether a word is as it lies in the object's file: nothing, or a place in the object that its load bias is still to be
-/// added to.
+/// Whether a word has its value from the object's file: zero, or an address in the object to which the load
+/// bias has not been added yet.
 fn is_unrelocated(image: &LoadedImage, value: u64) -> bool {
     let vaddr = ElfVaddr(value);
     value == 0
@@ -184,17 +191,18 @@ fn is_unrelocated(image: &LoadedImage, value: u64) -> bool {
                 .any(|header| header.is_load() && header.vaddrs().contains(&vaddr))
 }
 
-/// Which pages are read-only: as the kernel tells it when somebody first asks.
+/// Finds out which pages are read-only, by the kernel's list of mappings, which is read at the first query.
 #[derive(Default)]
 struct Pages {
     maps: Option<MemoryMaps>,
-    /// The page that was last asked for, and whether it is.
+    /// The page of the last query, and its result.
     last: Option<(u64, bool)>,
 }
 
 impl Pages {
-    /// To be asked of an object that was listed before, which was all mapped then. Its read-only pages stay so, and it is
-    /// relocated: the linker makes them read-only behind that, all at once.
+    /// Whether the page at `address` is read-only. For an object that was in the linker's list before the
+    /// query, and so was mapped completely. If its pages are read-only they remain so, and the object is
+    /// relocated: the linker makes these pages read-only after the relocation, all at once.
     fn are_read_only(&mut self, address: RuntimeAddr) -> bool {
         let page = page_of(address);
         if let Some((_, is_read_only)) = self.last.filter(|(last, _)| *last == page) {
@@ -214,21 +222,22 @@ fn page_of(address: RuntimeAddr) -> u64 {
 /// A word through which an object calls a function.
 #[derive(Clone, Copy)]
 struct Slot {
-    /// The function's place among the names.
+    /// The index of the function's name.
     name: usize,
     address: RuntimeAddr,
-    /// Whether its page is read-only once the object is relocated.
+    /// Whether the word's page is read-only once the object is relocated.
     in_relro: bool,
 }
 
 impl Slot {
-    /// The slot's word; `None` if the object has just been unloaded.
+    /// Loads the slot's word; `None` if the object has just been unloaded.
     fn value(&self) -> Option<u64> {
         ProcessMemory.load_u64(self.address.0)
     }
 
-    /// Puts `value` in place of `before`, if that is still there. A page that `is_read_only` is writable meanwhile; no other
-    /// page's protection is touched. To be called while the object cannot be unloaded.
+    /// Replaces `before` by `value`, if the word still has that value. If the page `is_read_only`, it is made
+    /// writable for the write; no other page's protection is changed. To be called while the object cannot be
+    /// unloaded.
     fn replace(&self, before: u64, value: u64, is_read_only: bool) -> bool {
         let page = page_of(self.address) as *mut libc::c_void;
         // SAFETY: a whole page of the object, which the caller keeps loaded.
@@ -236,8 +245,8 @@ impl Slot {
         if is_read_only && !protect(libc::PROT_READ | libc::PROT_WRITE) {
             return false;
         }
-        // SAFETY: an aligned word of the object's data, as above; the dynamic linker and its stubs read and write it as a
-        // word, too.
+        // SAFETY: an aligned word of the object's data, which the caller keeps loaded; the dynamic linker and
+        // its stubs also access it as a word.
         let word = unsafe { AtomicU64::from_ptr(self.address.0 as *mut u64) };
         let result = word.compare_exchange(before, value, Ordering::AcqRel, Ordering::Relaxed);
         if is_read_only {
@@ -247,15 +256,15 @@ impl Slot {
     }
 }
 
-/// Visits every object with the words through which it calls the functions and what they hold, by their place among the names,
-/// if there are any. Words in data are left alone: they are the application's own to compare and to change.
+/// Visits every object that calls any of the functions, with the words through which it calls them and their
+/// values. Words in data are left alone, since the application may compare and change them.
 fn for_each_object(
     objects: &LoadedObjects,
     names: &[&str],
     mut visit: impl FnMut(&LoadedImage, &[(Slot, u64)]),
 ) {
     for image in &objects.images {
-        // An object whose tables are broken runs all the same.
+        // An object with malformed tables still runs.
         let Ok(imports) = import_slots(image, names) else { continue };
         let called = imports.slots.iter().filter(|slot| slot.kind != SlotKind::Data);
         let slots: Vec<_> = called
@@ -284,7 +293,7 @@ mod tests {
     fn a_page_is_as_read_only_behind_the_change_as_before() {
         let both = libc::PROT_READ | libc::PROT_WRITE;
         for before in [libc::PROT_READ, both] {
-            // SAFETY: a fresh mapping, which nobody else knows.
+            // SAFETY: a fresh mapping, which no other code knows.
             let page = unsafe {
                 let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
                 libc::mmap(std::ptr::null_mut(), page_size() as usize, before, flags, -1, 0)
@@ -296,7 +305,7 @@ mod tests {
             assert!(slot.replace(0, 7, is_read_only));
             assert!(!slot.replace(0, 8, is_read_only), "another value is there");
             assert_eq!((slot.value(), protection(slot.address)), (Some(7), Some(before)));
-            // SAFETY: the mapping above, which nothing refers to.
+            // SAFETY: the mapping above, to which nothing refers.
             unsafe { libc::munmap(page, page_size() as usize) };
         }
     }

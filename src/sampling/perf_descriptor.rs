@@ -1,4 +1,5 @@
-//! Descriptors of perf events: opened for a thread, led to it by a signal, found by the handler, closed.
+//! Descriptors of perf events: opens them for a thread, directs their signals to the thread, makes them known
+//! to the handler, closes them.
 
 use std::mem::MaybeUninit;
 use std::{fs, io};
@@ -10,14 +11,14 @@ use crate::signal::thread_table::{
     FdChunk, SignalToken, missing_fd_chunk, note_fd, note_fd_closed, publish_fds,
 };
 
-/// Opens an event of one thread, on whichever CPU it runs.
+/// Opens an event of one thread, on any CPU.
 pub(super) fn open(attributes: &perf_event_attr, tid: i32) -> io::Result<i32> {
     let mut attributes = *attributes;
     let flags = u64::from(perf::bindings::PERF_FLAG_FD_CLOEXEC);
-    // SAFETY: they are whole, initialised attributes whose size they tell.
+    // SAFETY: the attributes are complete and initialised, and contain their size.
     let fd = check(unsafe { perf::perf_event_open(&raw mut attributes, tid, -1, -1, flags) })?;
     if !is_in_our_share(fd) {
-        // SAFETY: the descriptor was opened here and nobody else has it.
+        // SAFETY: the descriptor was opened by this function, and no other code has it.
         unsafe { libc::close(fd) };
         return Err(io::Error::other(
             "the lower half of the descriptors that RLIMIT_NOFILE allows is in use",
@@ -26,16 +27,17 @@ pub(super) fn open(attributes: &perf_event_attr, tid: i32) -> io::Result<i32> {
     Ok(fd)
 }
 
-/// The kernel's setting of who may have perf events, if it can be read.
+/// Reads the kernel's restriction on the use of perf events, if it can be read.
 pub(super) fn paranoia() -> Option<i32> {
     fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse().ok()
 }
 
-/// Whether `fd` is among the lower half of the numbers that the process may have: the upper half is left to the
-/// application, which cannot do without. Asked each time, as the limit can be changed at any time.
+/// Whether `fd` is in the lower half of the numbers that the process may have. The upper half is reserved for
+/// the application, which depends on its descriptors. The limit is read each time, as it can be changed at
+/// any time.
 fn is_in_our_share(fd: i32) -> bool {
     let mut limit = MaybeUninit::<libc::rlimit>::uninit();
-    // SAFETY: the kernel writes one rlimit where the call succeeds.
+    // SAFETY: the kernel writes one rlimit if the call succeeds.
     let soft = unsafe {
         if libc::getrlimit(libc::RLIMIT_NOFILE, limit.as_mut_ptr()) != 0 {
             return false;
@@ -55,8 +57,9 @@ const F_OWNER_TID: i32 = 0;
 const F_SETSIG: i32 = 10;
 const F_SETOWN_EX: i32 = 15;
 
-/// Has the event's overflows come to the thread `tid` as this signal, which the handler takes for that of the record
-/// that `token` names, and starts to count. `set` tells the record the descriptor; it is called before any signal comes.
+/// Directs the event's overflows to the thread `tid` as the signal `signal`, and starts the event. The
+/// handler attributes the signals to the record that `token` names. `set` stores the descriptor in the
+/// record; it is called before any signal can arrive.
 pub(super) fn lead_to(
     fd: i32,
     tid: i32,
@@ -76,13 +79,13 @@ pub(super) fn lead_to(
     }
 }
 
-/// Stops the event and closes it. The thread may still have one signal of it pending.
+/// Stops the event and closes it. One of the event's signals may still be pending in the thread.
 pub(super) fn close(fd: i32) {
-    // A forked child may still have the descriptor: closing alone would not stop the event then.
+    // A forked child may still have the descriptor; closing it here alone would not stop the event then.
     // SAFETY: the descriptor is the caller's own until it is closed here.
     unsafe { perf::ioctls::DISABLE(fd, 0) };
     note_fd_closed(fd);
-    // SAFETY: as above.
+    // SAFETY: the descriptor is the caller's own until it is closed here.
     unsafe { libc::close(fd) };
 }
 
@@ -92,13 +95,14 @@ fn check(result: i32) -> io::Result<i32> {
 
 fn note_event(fd: i32, token: SignalToken) -> io::Result<()> {
     if let Some(number) = missing_fd_chunk(fd) {
-        // Never freed: a signal may look a descriptor up at any time. Another thread may have been faster.
+        // Never freed, since a signal may look up a descriptor at any time. Another thread may have published
+        // a chunk first.
         // SAFETY: all zeroes is a valid array of atomics.
         let chunk: Box<FdChunk> = unsafe { Box::<FdChunk>::new_zeroed().assume_init() };
         let chunk = Box::into_raw(chunk);
-        // SAFETY: the box was just leaked.
+        // SAFETY: the box has just been leaked.
         if !publish_fds(number, unsafe { &*chunk }) {
-            // SAFETY: it was not published: this is the only pointer to it.
+            // SAFETY: the chunk was not published, so this is the only pointer to it.
             drop(unsafe { Box::from_raw(chunk) });
         }
     }

@@ -1,7 +1,8 @@
-//! The process's CPU time against that of its threads: what no thread's account has goes to the estate.
+//! Compares the process's CPU time to that of its threads, and adds the difference to the estate.
 //!
-//! A thread still runs for some 20 µs after the last moment in which it can say how much it has used, and threads
-//! made by a raw clone may come and go between two looks of the poller. The process's CPU clock has both.
+//! A thread still runs for some 20 µs after the last moment in which it can report its CPU time, and threads
+//! made by a raw clone may start and end between two scans of the poller. The process's CPU clock includes
+//! both.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -11,7 +12,7 @@ use super::{clock, thread_records, threads};
 use crate::signal::cpu::SESSION;
 use crate::signal::cpu_counters::{COUNTERS, add};
 
-/// What ended threads said that they had used, all in all.
+/// The total CPU time that ended threads reported.
 pub(super) struct Ends {
     begun: AtomicU64,
     finished: AtomicU64,
@@ -22,7 +23,8 @@ pub(super) static ENDS: Ends =
     Ends { begun: AtomicU64::new(0), finished: AtomicU64::new(0), used_ns: AtomicI64::new(0) };
 
 impl Ends {
-    /// Calls `end`, which takes a thread out of the tables and returns the CPU time that is known of it.
+    /// Calls `end`, which removes a thread from the tables and returns the CPU time, in ns, that is known of
+    /// it.
     pub(super) fn note(&self, end: impl FnOnce() -> i64) {
         self.begun.fetch_add(1, Ordering::SeqCst);
         self.used_ns.fetch_add(end(), Ordering::SeqCst);
@@ -30,27 +32,28 @@ impl Ends {
     }
 }
 
-/// Readings of clocks that were not taken at one moment differ by as much as this.
+/// The error, in ns, of readings of several clocks that are not taken at one moment.
 const NOISE_NS: i64 = 5_000_000;
 
-/// CPU time of the process that no thread's account has.
+/// CPU time of the process that is in no thread's account.
 struct Unaccounted {
     ns: i64,
-    /// What the process used while the clocks were read, one after the other: much, if the reader had to wait for
-    /// its turn meanwhile.
+    /// The CPU time, in ns, that the process used while the clocks were read one after the other. It is large
+    /// if the reader was preempted meanwhile.
     blur_ns: i64,
 }
 
-/// A session's account with the process.
+/// A session's account of the process's CPU time.
 pub(super) struct ProcessAccount {
-    /// How much of the CPU time that no thread's account has is not this session's, or has been handed on.
+    /// The part, in ns, of the CPU time in no thread's account that is not this session's, or has been added
+    /// to the estate.
     settled_ns: Option<i64>,
-    /// How many threads could not be sampled before the session.
+    /// The number of threads that could not be sampled before the session.
     unsampled_before: u64,
 }
 
 impl ProcessAccount {
-    /// An account that begins now: what is missing at this moment is not the session's.
+    /// Begins an account. CPU time that is missing at this moment is not the session's.
     pub(super) fn begin(tasks: &Tasks) -> Self {
         Self {
             settled_ns: (0..100)
@@ -60,11 +63,12 @@ impl ProcessAccount {
         }
     }
 
-    /// Hands what no thread's account has to the estate. `false` if it could not be measured, since a thread was
-    /// ending at that moment, or one is there that is not known yet: its time is no estate.
+    /// Adds the CPU time that is in no thread's account to the estate. Returns `false` if that time could not
+    /// be measured, because a thread was ending at that moment, or because a thread exists that is not known
+    /// yet, whose time does not belong to the estate.
     ///
-    /// `unarmed` are threads that were seen and have no record yet. What they use is theirs: it is owed to them
-    /// when they get one.
+    /// `unarmed` are known threads that have no record yet. Their CPU time is owed to them when they get a
+    /// record.
     pub(super) fn settle(&mut self, tasks: &Tasks, unarmed: impl IntoIterator<Item = i32>) -> bool {
         let Some(Unaccounted { ns: unaccounted_ns, blur_ns }) = unaccounted(tasks, unarmed) else {
             return false;
@@ -72,7 +76,7 @@ impl ProcessAccount {
         if self.settled_ns.is_none() && blur_ns > NOISE_NS {
             return false;
         }
-        // The time of a thread that could not be sampled is nobody's to inherit, and cannot be told apart.
+        // The time of a thread that could not be sampled must not be inherited, and cannot be told apart.
         let all_are_sampled = COUNTERS.threads_unsampled.load(Ordering::Relaxed) == self.unsampled_before;
         let settled_ns = self.settled_ns.filter(|_| all_are_sampled).unwrap_or(unaccounted_ns);
         let missing_ns = unaccounted_ns - settled_ns;
@@ -87,8 +91,8 @@ impl ProcessAccount {
     }
 }
 
-/// The process's CPU time less that of all threads, those that ended included, since the process began. `None` if
-/// a thread ended meanwhile, or there are others than those that are known.
+/// Returns the process's CPU time minus that of all threads, including ended ones, since the process began.
+/// `None` if a thread ended meanwhile, or if threads exist that are not known.
 fn unaccounted(tasks: &Tasks, unarmed: impl IntoIterator<Item = i32>) -> Option<Unaccounted> {
     let begun = ENDS.begun.load(Ordering::SeqCst);
     if ENDS.finished.load(Ordering::SeqCst) != begun {
@@ -104,7 +108,8 @@ fn unaccounted(tasks: &Tasks, unarmed: impl IntoIterator<Item = i32>) -> Option<
     let alive_ns: i64 = tids.into_iter().filter_map(clock::cpu_time_of).sum();
     let after_ns = clock::process_cpu_ns();
     let ended_ns = ENDS.used_ns.load(Ordering::SeqCst);
-    // The threads that are there now used what was read above, but for those that came later.
+    // The CPU times read above are those of the threads that exist now, except for threads that started
+    // later.
     let at_rest = ENDS.begun.load(Ordering::SeqCst) == begun && tasks.count().ok() == Some(known);
     at_rest.then_some(Unaccounted {
         ns: (before_ns + after_ns) / 2 - alive_ns - ended_ns,

@@ -1,4 +1,4 @@
-//! Numbers that nobody foresees.
+//! Unpredictable numbers.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::core::byte_sampling::mix;
 use crate::signal::cpu::thread_cpu_ns;
 
-/// A number that nobody foresees, cheaply: splitmix64 (Steele, Lea, Flood 2014) over a shared counter.
+/// Returns an unpredictable number, cheaply: splitmix64 (Steele, Lea, Flood 2014) over a shared counter.
 pub(super) fn random() -> u64 {
     static STATE: AtomicU64 = AtomicU64::new(0);
     static SEED: OnceLock<u64> = OnceLock::new();
@@ -14,10 +14,11 @@ pub(super) fn random() -> u64 {
     mix(STATE.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed).wrapping_add(seed))
 }
 
-/// A number from the kernel's generator; the clock's where that is refused.
+/// Returns a number from the kernel's generator, or one made from the clock if the generator is not
+/// available.
 pub(super) fn system_random() -> u64 {
     let mut number = 0_u64;
-    // The system call: the function getrandom is missing from the C library before glibc 2.25.
+    // The system call, since the function getrandom is missing from the C library before glibc 2.25.
     // SAFETY: the kernel writes at most eight bytes.
     let got = unsafe { libc::syscall(libc::SYS_getrandom, &raw mut number, 8_usize, libc::GRND_NONBLOCK) };
     if got == 8 { number } else { thread_cpu_ns().cast_unsigned() ^ u64::from(std::process::id()) << 32 }

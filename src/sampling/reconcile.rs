@@ -1,6 +1,6 @@
-//! Brings what is known of threads into line with the threads that there are and the CPU time that they have used.
+//! Reconciles the records with the threads that exist and the CPU time that they have used.
 //!
-//! For the poller: what threads tell of themselves, and what signals do, comes first.
+//! For the poller. Threads that report themselves, and signals, take precedence.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -16,18 +16,19 @@ use crate::signal::cpu_account::owed_periods;
 use crate::signal::cpu_counters::{COUNTERS, add};
 use crate::signal::thread_table::record_of_tid;
 
-/// A thread that has no record may be in the middle of arming itself, or of ending: it is left alone the first
-/// time that it is seen, and as long as it uses no CPU time, but not for ever.
+/// The number of sightings before a thread without a record is armed. Such a thread may be in the middle of
+/// arming itself, or of ending, so it is left alone at the first sighting, and longer while it uses no CPU
+/// time, but not for ever.
 const SIGHTINGS_IF_BUSY: u32 = 2;
 const SIGHTINGS_IF_IDLE: u32 = 10;
 const BUSY_NS: i64 = 1_000_000;
 
-/// Brings the records into line with the threads that there are. `unarmed` keeps how often each thread without a
-/// record has been seen.
+/// Reconciles the records with the existing threads. `unarmed` counts the sightings of each thread without a
+/// record.
 pub(super) fn reconcile_with_tasks(tasks: &mut Tasks, unarmed: &mut HashMap<i32, u32>) -> io::Result<()> {
     let tasks: HashSet<i32> = tasks.ids()?.into_iter().collect();
     for_each_thread(|record| {
-        // The list is older than the records may be: the clock has the last word.
+        // The list may be older than the record, so the thread's CPU clock decides.
         let tid = record.os_tid.load(Ordering::Relaxed);
         if !tasks.contains(&tid) && clock::cpu_time_of(tid).is_none() {
             retire_dead(record);
@@ -51,7 +52,7 @@ pub(super) fn reconcile_with_tasks(tasks: &mut Tasks, unarmed: &mut HashMap<i32,
     Ok(())
 }
 
-/// Arms a thread that was born during the session and that nobody told of. What it has used until now is owed.
+/// Arms a thread that started unnoticed during the session. The thread is owed its CPU time so far.
 fn arm_late(tid: i32) {
     let Some(record) = arm_other(tid) else { return };
     add(&COUNTERS.threads_found_by_poll, 1);
@@ -62,29 +63,31 @@ fn arm_late(tid: i32) {
     account.owed.fetch_add(unseen, Ordering::Relaxed);
 }
 
-/// Takes down the record of a thread that is gone.
+/// Retires the record of a thread that has ended.
 fn retire_dead(record: &'static ThreadRecord) {
     retire_ended(record, record.account.last_seen_ns.load(Ordering::Relaxed));
 }
 
-/// Looks at a thread's CPU clock: finds what its signals did not tell of, and that it is gone.
+/// Reads a thread's CPU clock. Notes the periods that its signals did not report, and retires a thread that
+/// has ended.
 pub(super) fn reconcile_account(record: &'static ThreadRecord) {
     let account = &record.account;
     let credited_before = account.credited.load(Ordering::Relaxed);
     let now_ns = clock::cpu_time_of(record.os_tid.load(Ordering::Relaxed));
     let last_ns = account.last_seen_ns.load(Ordering::Relaxed);
     let Some(now_ns) = now_ns.filter(|now_ns| *now_ns >= last_ns) else {
-        // Gone; or another thread has its id and began anew.
+        // The thread has ended, or another thread with the same id has begun.
         return retire_dead(record);
     };
     account.last_seen_ns.store(now_ns, Ordering::Relaxed);
     let interval_ns = SESSION.interval_ns();
-    // A signal may be under way: for a period, since an event's borders drift against the thread's clock, and
-    // for a tick until it fires and another until it is handled.
+    // The signal of a recent period may still be on its way: for a period, since the bounds of an event's
+    // periods drift against the thread's clock, and for one tick until it is sent and another until it is
+    // handled.
     let slack_ns = interval_ns + 2 * SESSION.tick_ns();
     if !account.started.load(Ordering::Relaxed) {
         match record.clock.kind() {
-            // Its first signal reads the clock and makes up for everything.
+            // The first signal reads the clock and makes up for everything.
             Some(ClockKind::Timer) => return,
             Some(ClockKind::Perf) if now_ns - account.base_ns.load(Ordering::Relaxed) > slack_ns => {
                 clock::set_event_period(record, interval_ns);

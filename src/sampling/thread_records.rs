@@ -1,4 +1,4 @@
-//! The records of sampled threads: given out, taken back, and gone through.
+//! The records of sampled threads: claims, releases and visits them.
 
 use std::sync::atomic::Ordering;
 
@@ -13,7 +13,7 @@ use crate::signal::thread_table::{
 struct Records {
     free: Vec<u32>,
     chunks: u32,
-    /// No record from here on was ever given out.
+    /// The index from which on no record has ever been claimed.
     ever_used: u32,
 }
 
@@ -29,7 +29,7 @@ impl Records {
             for (record, index) in chunk.iter().zip(first..) {
                 record.index.store(index, Ordering::Relaxed);
             }
-            // Never freed: a signal may look a record up at any time. They are reused.
+            // Never freed, since a signal may look up a record at any time. Records are reused.
             if !publish_records(self.chunks as usize, Box::leak(chunk)) {
                 return None;
             }
@@ -66,12 +66,13 @@ impl Records {
     }
 }
 
-/// Gives the thread a record, which the caller is to arm; `None` if the thread has one, or there is none to be had.
+/// Claims a record for the thread, which the caller then arms. `None` if the thread has one, or if no record
+/// is available.
 pub(super) fn claim(tid: i32) -> Option<&'static ThreadRecord> {
     RECORDS.lock().claim(tid)
 }
 
-/// Gives a record back that the caller has taken down.
+/// Releases a record that the caller has taken down.
 pub(super) fn release(record: &ThreadRecord) {
     let mut records = RECORDS.lock();
     let index = record.index.load(Ordering::Relaxed);
@@ -82,18 +83,18 @@ pub(super) fn release(record: &ThreadRecord) {
     records.free.push(index);
 }
 
-/// Every record that was ever given out, whatever its state.
+/// Returns every record that was ever claimed, in any state.
 pub(super) fn all_records() -> impl Iterator<Item = &'static ThreadRecord> {
     let ever_used = RECORDS.lock().ever_used;
     (0..ever_used).filter_map(record)
 }
 
-/// Visits the record of every sampled thread. Threads may come and go meanwhile.
+/// Visits the record of every sampled thread. Threads may start and end meanwhile.
 pub fn for_each_thread(mut visit: impl FnMut(&'static ThreadRecord)) {
     all_records().filter(|record| record.state() == RecordState::Armed).for_each(&mut visit);
 }
 
-/// The number of sampled threads.
+/// Returns the number of sampled threads.
 pub fn thread_count() -> usize {
     let mut count = 0;
     for_each_thread(|_| count += 1);

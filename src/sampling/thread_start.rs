@@ -1,12 +1,12 @@
-//! Catches threads at their birth: every loaded object's import of `pthread_create` is led to ours, which has
-//! the new thread arm itself before it enters the application's start routine.
+//! Arms threads when they start: every loaded object's import of `pthread_create` is redirected to our
+//! function, which makes the new thread arm itself before it enters the application's start routine.
 //!
-//! The new thread begins in a trampoline that arms it, undoes its own frame and *jumps* to the start routine. The
-//! routine's caller is the C library's thread entry, as ever: stacks keep their root, and the forced unwinding
-//! of `pthread_exit` and cancellation meets no frame of ours.
+//! The new thread begins in a trampoline that arms it, removes its own frame and *jumps* to the start
+//! routine. The routine's caller is the C library's thread entry, as without us. So stacks keep their root,
+//! and the forced unwinding of `pthread_exit` and cancellation meets no frame of ours.
 //!
-//! Threads made in other ways (a raw clone, a `pthread_create` found by dlsym, or stored in data) are the
-//! poller's.
+//! Threads that are created in other ways (by a raw clone, or by a `pthread_create` found by dlsym or stored
+//! in data) are found by the poller.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
@@ -26,31 +26,33 @@ type PthreadCreate = unsafe extern "C" fn(
     *mut libc::c_void,
 ) -> libc::c_int;
 
-/// What a new thread is to do once it is armed. Returned in two registers, which the trampoline relies on.
+/// The routine that a new thread enters once it is armed. Returned in two registers, on which the trampoline
+/// relies.
 #[repr(C)]
 struct Start {
     routine: StartRoutine,
     argument: *mut libc::c_void,
 }
 
-/// What the creator hands to the new thread.
+/// The data that the creator passes to the new thread.
 struct Birth {
     start: Start,
     excluded: bool,
 }
 
-/// The function that the dynamic linker finds for everybody; another tool's, if one has been preloaded.
+/// Returns the function that the dynamic linker finds for every object: another tool's function, if one has
+/// been preloaded.
 fn real_pthread_create() -> Option<PthreadCreate> {
     static REAL: OnceLock<usize> = OnceLock::new();
     let address = *REAL.get_or_init(|| {
         // SAFETY: the name is a C string.
         unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"pthread_create".as_ptr()) as usize }
     });
-    // SAFETY: it is the address of pthread_create, or null.
+    // SAFETY: the address of pthread_create, or null.
     unsafe { std::mem::transmute::<usize, Option<PthreadCreate>>(address) }
 }
 
-/// Stands in for `pthread_create` in other objects.
+/// The replacement of `pthread_create` in other objects.
 unsafe extern "C" fn pthread_create(
     thread: *mut libc::pthread_t,
     attributes: *const libc::pthread_attr_t,
@@ -58,7 +60,7 @@ unsafe extern "C" fn pthread_create(
     argument: *mut libc::c_void,
 ) -> libc::c_int {
     let Some(real) = real_pthread_create() else { return libc::EAGAIN };
-    // A panic of ours must not keep the application from its thread; the poller finds the thread then.
+    // A panic here must not keep the application from creating its thread; the poller then finds the thread.
     let birth = catch_unwind(|| {
         if !SESSION.is_open() || own_threads::is_creating() {
             return None;
@@ -67,20 +69,20 @@ unsafe extern "C" fn pthread_create(
         Some(Box::into_raw(Box::new(birth)))
     });
     let Ok(Some(birth)) = birth else {
-        // SAFETY: the caller's own call.
+        // SAFETY: the caller's own call, with the caller's arguments.
         return unsafe { real(thread, attributes, routine, argument) };
     };
-    // SAFETY: the caller's own call, but for the routine, which takes what it is given.
+    // SAFETY: the caller's own call, except for the routine, which takes the argument that is passed with it.
     let result = unsafe { real(thread, attributes, thread_entry, birth.cast()) };
     if result != 0 {
-        // SAFETY: no thread was made: nobody else has the pointer.
+        // SAFETY: no thread was created, so this is the only pointer to the box.
         drop(unsafe { Box::from_raw(birth) });
     }
     result
 }
 
-/// Where new threads begin. `begin` gives the routine and its argument in the first two result registers; the
-/// frame is gone when the routine is jumped to.
+/// The function in which new threads begin. `begin` returns the routine and its argument in the first two
+/// result registers; the frame has been removed when the routine is jumped to.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 extern "C" fn thread_entry(_birth: *mut libc::c_void) -> *mut libc::c_void {
@@ -99,8 +101,9 @@ extern "C" fn thread_entry(_birth: *mut libc::c_void) -> *mut libc::c_void {
     )
 }
 
-/// Where new threads begin. `begin` gives the routine and its argument in the first two result registers; the
-/// frame is gone when the routine is jumped to. x16 may be jumped to where calls are (BTI).
+/// The function in which new threads begin. `begin` returns the routine and its argument in the first two
+/// result registers; the frame has been removed when the routine is jumped to. A jump by x16 may enter a
+/// function whose entry allows only calls (BTI).
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
 extern "C" fn thread_entry(_birth: *mut libc::c_void) -> *mut libc::c_void {
@@ -126,9 +129,9 @@ extern "C" fn thread_entry(_birth: *mut libc::c_void) -> *mut libc::c_void {
 }
 
 extern "C" fn begin(birth: *mut Birth) -> Start {
-    // SAFETY: the creator leaked the box for this thread.
+    // SAFETY: the creator has leaked the box for this thread.
     let Birth { start, excluded } = *unsafe { Box::from_raw(birth) };
-    // A panic of ours must not keep the application from its thread; the poller finds the thread then.
+    // A panic here must not keep the application's thread from starting; the poller then finds the thread.
     let _ = catch_unwind(AssertUnwindSafe(|| {
         if excluded {
             threads::exclude_current_thread();
@@ -141,7 +144,7 @@ extern "C" fn begin(birth: *mut Birth) -> Start {
 
 static IMPORTS: Mutex<Option<Redirection>> = Mutex::new(None);
 
-/// Leads the imports of every object to us that was loaded since the last time. Cheap if there is none.
+/// Redirects the imports of every object that was loaded since the last call. Cheap if there is none.
 pub(super) fn install() {
     if real_pthread_create().is_none() {
         return;
@@ -152,7 +155,7 @@ pub(super) fn install() {
     redirection.install(load_counts(), |_, _, _| true);
 }
 
-/// Gives every import back what it held. Threads that are being created at this moment may still come by.
+/// Restores every import. Threads that are being created at this moment may still begin in the trampoline.
 pub(super) fn remove() {
     if let Some(redirection) = IMPORTS.lock().take() {
         redirection.remove();

@@ -1,5 +1,5 @@
-//! What is passed to the kernel for an event, and what must be looked up for that: ids of tracepoints, types of probes,
-//! positions of functions in files.
+//! The attributes that are passed to the kernel for an event, and the lookups that they need: ids of
+//! tracepoints, types of probes, positions of functions in files.
 
 use std::ffi::CString;
 use std::fs;
@@ -13,20 +13,20 @@ use super::refusal::Refusal;
 use crate::elf::symbols::by_name::function_offset;
 use crate::sampling::kernel_rings;
 
-/// Where the kernel shows tracepoints (Documentation/trace/ftrace.rst): the usual place, and the one before Linux 4.1.
+/// The mount points of tracefs (Documentation/trace/ftrace.rst): the usual one, and the one before Linux 4.1.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-/// Where it shows what can be counted (Documentation/ABI/testing/sysfs-bus-event_source-devices).
+/// The kernel's list of sources of events (Documentation/ABI/testing/sysfs-bus-event_source-devices).
 const EVENT_SOURCES: &str = "/sys/bus/event_source/devices";
 
 /// An event's attributes, without a period.
 pub(super) struct EventAttributes {
     attributes: perf_event_attr,
-    /// What they point to.
+    /// The text to which the attributes point.
     _text: Option<CString>,
 }
 
 impl EventAttributes {
-    /// Those of an event of this machine.
+    /// Returns the attributes of an event on this machine.
     pub(super) fn of(event: &EventSpec) -> Result<Self, Refusal> {
         Self::found_in(event, &TRACEFS, EVENT_SOURCES)
     }
@@ -55,7 +55,7 @@ impl EventAttributes {
                 text = Some(path);
             }
         }
-        // A zero cannot be written into the options.
+        // Options cannot contain a zero byte.
         let text = text.and_then(|text| CString::new(text.as_str()).ok());
         if let Some(text) = &text {
             attributes.__bindgen_anon_3.config1 = text.as_ptr() as u64;
@@ -69,12 +69,12 @@ impl EventAttributes {
         Ok(Self { attributes, _text: text })
     }
 
-    /// The kernel is to tell of its own frames.
+    /// Requests the kernel's own frames.
     pub(super) fn ask_for_kernel_frames(&mut self) {
         kernel_rings::ask_for(&mut self.attributes);
     }
 
-    /// With this period. What they point to lives as long as `self`.
+    /// Returns the attributes with this period. The text to which they point lives as long as `self`.
     pub(super) fn with_period(&self, period: u64) -> perf_event_attr {
         let mut attributes = self.attributes;
         attributes.__bindgen_anon_1.sample_period = period;
@@ -93,7 +93,7 @@ fn tracepoint_id(tracefs: &[&str], system: &str, event: &str) -> Result<u64, Ref
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 refusal = Refusal::TracefsDenied(events);
             }
-            // Of a file system that is not mounted the folder is there, and empty.
+            // The mount point of a file system that is not mounted exists, as an empty folder.
             Err(_) if events.is_dir() => return Err(Refusal::NoTracepoint(format!("{system}:{event}"))),
             Err(_) => {}
         }
@@ -124,9 +124,9 @@ mod tests {
         EventAttributes::found_in(&EventSpec::parse(text).unwrap(), &["/nowhere", root], root)
     }
 
-    /// The text that a probe's attributes point to.
+    /// Returns the text to which a probe's attributes point.
     fn text(attributes: &perf_event_attr) -> &str {
-        // SAFETY: the tests ask for it while the attributes' owner lives.
+        // SAFETY: the tests call this function while the attributes' owner lives.
         unsafe { CStr::from_ptr(attributes.__bindgen_anon_3.config1 as *const _) }.to_str().unwrap()
     }
 

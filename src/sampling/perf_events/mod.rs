@@ -1,14 +1,15 @@
-//! Sampling by perf events: every thread has one of its own, which signals it each time that it has counted a period.
+//! Sampling by perf events: every thread has an event of its own, which signals the thread each time it has
+//! counted a period.
 //!
-//! In: an event, and the signal. Out: a function called in a signal handler on the thread that the event happened in
-//! (`signal::event`). Threads are those that `sampling::cpu` knows: a session of this begins before one of that, so that a
-//! thread has its event from its birth on, and ends before it.
+//! Input: an event, and the signal. Output: calls of a function in a signal handler on the thread that caused
+//! the event (`signal::event`). Threads are those that `sampling::cpu` knows. A session of this module begins
+//! before one of that module, so that a thread has its event from its start on, and ends before it.
 //!
 //! | Module | Duty |
 //! |---|---|
 //! | [`names`] | events by name |
-//! | `attributes` | what is passed to the kernel for them |
-//! | `refusal` | why one cannot be counted |
+//! | `attributes` | the attributes that are passed to the kernel |
+//! | `refusal` | the reasons why an event cannot be counted |
 
 mod attributes;
 pub mod names;
@@ -33,14 +34,15 @@ use crate::signal::delivery::install_handler;
 use crate::signal::event::{COUNTS, EventSampleFn, SESSION, SHORTEST_FIRST_PERIOD};
 use crate::signal::thread_table::SignalToken;
 
-/// What a thread's event is made of.
+/// The parameters of a thread's event.
 struct Armed {
     attributes: EventAttributes,
     period: u64,
-    /// More than `period` where a signal has its event counted once more.
+    /// The number of additional counts in each of the kernel's periods: 1 if a signal can cause the event to
+    /// be counted once more, else 0.
     extra: u64,
     signal: i32,
-    /// Whether the kernel's frames are on top.
+    /// Whether stacks have the kernel's frames on top.
     kernel_frames: bool,
     has_failed: AtomicBool,
 }
@@ -52,10 +54,11 @@ pub struct Session {
     _watched: Watched,
 }
 
-/// From now on threads are given this event as they become known. Without the kernel's frames, where they cannot be had.
+/// Starts a session: from now on each thread is given this event. Stacks are without kernel frames where
+/// these are not available.
 ///
 /// # Errors
-/// If the machine does not have it, or the process may not.
+/// If the machine does not support the event, or the process is not permitted to count it.
 pub fn start(
     event: &EventSpec,
     kernel_frames: KernelFrames,
@@ -63,7 +66,8 @@ pub fn start(
     sample: EventSampleFn,
 ) -> Result<Session, Refusal> {
     let mut attributes = EventAttributes::of(event)?;
-    // Two at least: a signal for each time would wake a thread from its sleep each time that it goes to sleep.
+    // At least two counts for each signal: with a signal for each count, a thread would be woken each time it
+    // goes to sleep.
     let extra = u64::from(event.may_wake());
     let kernel_period = event.period + extra;
     let opened = perf_descriptor::open(&attributes.with_period(kernel_period), 0);
@@ -89,7 +93,8 @@ pub fn start(
     Ok(Session { _watched: watched })
 }
 
-/// Whether stacks of the event have the kernel's frames. If the user wants them, and they cannot be had, he is told so.
+/// Whether stacks of the event have the kernel's frames. If the user asks for them and they are not
+/// available, the reason is logged.
 fn has_kernel_frames(event: &EventSpec, wanted: KernelFrames, attributes: &EventAttributes) -> bool {
     if wanted == KernelFrames::Off || event.user_only {
         return false;
@@ -117,11 +122,11 @@ impl Drop for Session {
     }
 }
 
-/// Gives a thread its event, if there is a session. The caller owns the record's clock.
+/// Opens a thread's event, if there is a session. The caller owns the record's clock.
 pub(super) fn arm(record: &ThreadRecord) {
     let Some(armed) = ARMED.lock().clone() else { return };
     if let Err(error) = armed.arm(record) {
-        // A thread that has ended meanwhile is none that is missed.
+        // A thread that has ended meanwhile needs no event.
         if error.raw_os_error() == Some(libc::ESRCH) {
             return;
         }
@@ -132,8 +137,8 @@ pub(super) fn arm(record: &ThreadRecord) {
     }
 }
 
-/// Takes the record's event down, if it has one. The caller owns the record's clock, and unmaps the event's ring when no
-/// handler is at work with it.
+/// Closes the record's event, if it has one. The caller owns the record's clock, and unmaps the event's ring
+/// when no handler is using it.
 pub(super) fn disarm(record: &ThreadRecord) {
     if let Some(descriptor) = record.event.descriptor() {
         record.event.set_descriptor(None);
@@ -155,7 +160,8 @@ impl Armed {
         let set = || record.event.set_descriptor(Some(descriptor));
         let token = SignalToken::of(record);
         perf_descriptor::lead_to(descriptor, tid, self.signal, token, set).inspect_err(|_| {
-            // The record may not have been told of it yet. It has not begun to count: there are no handlers.
+            // The descriptor may not have been stored in the record yet. The event has not begun to count, so
+            // no handler is running.
             record.event.set_descriptor(None);
             perf_descriptor::close(descriptor);
             kernel_rings::take(&record.event.ring);

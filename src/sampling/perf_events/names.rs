@@ -1,52 +1,52 @@
-//! Events by name: the table of counters, and how names of tracepoints and probes are written.
+//! Events by name: the table of counters, and the syntax of tracepoints and probes.
 //!
-//! The names are those of `perf list`. What the kernel knows the events by is from include/uapi/linux/perf_event.h:
-//! `perf_type_id`, `perf_hw_id`, `perf_hw_cache_id`, `perf_sw_ids`.
+//! The names are those of `perf list`. The kernel's numbers of events are from
+//! include/uapi/linux/perf_event.h: `perf_type_id`, `perf_hw_id`, `perf_hw_cache_id`, `perf_sw_ids`.
 
 use perf_event_open_sys::bindings as perf;
 
-/// An event, as asked for.
+/// An event, as the user asks for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventSpec {
-    /// As it was written, without a period: the name of its profile.
+    /// The event's text without the period, which names its profile.
     pub name: String,
-    /// What is counted.
+    /// The source of the counts.
     pub source: EventSource,
-    /// Whether it is counted in the program's own code alone, not in the kernel.
+    /// Whether only events in the program's own code are counted, not those in the kernel.
     pub user_only: bool,
-    /// Of so many events one is a sample.
+    /// The number of events for each sample.
     pub period: u64,
 }
 
-/// What is counted.
+/// The source of an event's counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventSource {
-    /// A counter that the kernel knows by two numbers.
+    /// A counter that the kernel identifies by two numbers.
     Counter {
         /// `perf_event_attr.type`.
         kind: u32,
         /// `perf_event_attr.config`.
         config: u64,
     },
-    /// A tracepoint of the kernel's.
+    /// A tracepoint of the kernel.
     Tracepoint {
-        /// `sched`.
+        /// The tracepoint's system, such as `sched`.
         system: String,
-        /// `sched_switch`.
+        /// The tracepoint's event, such as `sched_switch`.
         event: String,
     },
-    /// A function of the kernel's.
+    /// A function of the kernel.
     Kprobe {
-        /// Its symbol.
+        /// The function's symbol.
         symbol: String,
-        /// Bytes behind it.
+        /// The offset in bytes from the start of the function.
         offset: u64,
     },
-    /// A place in a file that is run.
+    /// A place in an executable file.
     Uprobe {
         /// The file.
         path: String,
-        /// Where in it.
+        /// The place in the file.
         place: UprobePlace,
     },
 }
@@ -60,11 +60,11 @@ pub enum UprobePlace {
     Offset(u64),
 }
 
-/// Where a counter's events happen.
+/// The place where a counter's events happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Anywhere,
-    /// In the kernel alone: of the program's own code there are none.
+    /// In the kernel only, never in the program's own code.
     Kernel,
 }
 
@@ -93,9 +93,9 @@ const fn software(name: &'static str, id: u32, place: Place) -> Known {
     Known { place, ..known(name, perf::PERF_TYPE_SOFTWARE, id as u64, 1) }
 }
 
-/// Of events that come with nearly every instruction.
+/// The usual period of events that nearly every instruction causes.
 const OFTEN: u64 = 1_000_000;
-/// Of events that processors do their best to avoid.
+/// The usual period of events that processors try to avoid.
 const SELDOM: u64 = 1_000;
 
 const KNOWN: &[Known] = &[
@@ -136,15 +136,15 @@ const KNOWN: &[Known] = &[
     software("alignment-faults", perf::PERF_COUNT_SW_ALIGNMENT_FAULTS, Place::Anywhere),
 ];
 
-/// How names are written that are not in the table.
+/// The syntax of events that are not in the table.
 const OTHER_FORMS: &str = "SYSTEM:TRACEPOINT, kprobe:SYMBOL[+OFFSET], uprobe:/PATH:SYMBOL, uprobe:/PATH:+OFFSET, rNNN \
                            (raw, hexadecimal)";
 
 impl EventSpec {
-    /// Reads `NAME[:u][:PERIOD]`.
+    /// Parses `NAME[:u][:PERIOD]`.
     ///
     /// # Errors
-    /// What it should have been.
+    /// A description of the valid texts.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (rest, period) = match text.rsplit_once(':') {
             Some((rest, last)) if is_number(last) => (rest, Some(read_period(last)?)),
@@ -183,7 +183,7 @@ impl EventSpec {
                 "{name} is no perf event but an option: say {name} in place of event={name}"
             ));
         }
-        // What would lead out of the kernel's list of tracepoints is no name.
+        // A text that would lead out of the kernel's list of tracepoints is not a name.
         let is_name = |text: &str| text.bytes().all(|c| c.is_ascii_alphanumeric() || b"_-".contains(&c));
         let is_part =
             |part: &str| !part.is_empty() && is_name(part) && KNOWN.iter().all(|known| known.name != part);
@@ -216,10 +216,10 @@ fn is_number(text: &str) -> bool {
     text.bytes().all(|c| c.is_ascii_digit()) && !text.is_empty()
 }
 
-/// Reads a period.
+/// Parses a period.
 ///
 /// # Errors
-/// What it should have been.
+/// A description of the valid texts.
 pub fn read_period(text: &str) -> Result<u64, String> {
     let period = text.parse().ok().filter(|period| (1..=1_000_000_000_000).contains(period));
     period.filter(|_| is_number(text)).ok_or_else(|| "a period is from 1 to 1000000000000 events".into())
@@ -255,7 +255,7 @@ fn read_kprobe(text: &str) -> Option<EventSource> {
 mod tests {
     use super::*;
 
-    /// The kernel's numbers, written out (include/uapi/linux/perf_event.h).
+    /// The kernel's values of the constants (include/uapi/linux/perf_event.h).
     #[test]
     fn names_are_the_kernels_events() {
         for (name, kind, config, period) in [

@@ -1,4 +1,4 @@
-//! Why an event cannot be counted, and what helps.
+//! The reasons why an event cannot be counted, and remedies.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use thiserror::Error;
 use super::names::{EventSource, EventSpec};
 use crate::signal::chain::ChainError;
 
-/// Why.
+/// The reason why an event cannot be counted.
 #[derive(Debug, Error)]
 pub enum Refusal {
-    /// Another signal handler, or none can be installed.
+    /// A foreign handler is installed for the signal, or no handler can be installed.
     #[error("its signal's handler cannot be installed; choose another by event.signal")]
     Handler(ChainError),
     /// No tracefs is mounted.
@@ -21,13 +21,13 @@ pub enum Refusal {
          /sys/kernel/tracing, and into containers"
     )]
     NoTracefs,
-    /// It is, for others.
+    /// A tracefs is mounted, but this process may not read it.
     #[error("{} may not be read, where tracepoints are found; run as root, or mount it again with gid=", .0.display())]
     TracefsDenied(PathBuf),
     /// The kernel does not have the tracepoint.
     #[error("this kernel has no tracepoint {0}; those that it has are in /sys/kernel/tracing/events")]
     NoTracepoint(String),
-    /// It does not have probes.
+    /// The kernel does not support probes of this kind.
     #[error("this kernel has no {kind}s; they need one that is built with CONFIG_{}_EVENTS", .kind.to_uppercase())]
     NoProbes {
         /// `kprobe` or `uprobe`.
@@ -38,26 +38,26 @@ pub enum Refusal {
     File {
         /// The file.
         path: String,
-        /// Why.
+        /// The error.
         error: String,
     },
-    /// It does not have the function.
+    /// The file does not have the function.
     #[error(
         "{path} has no function {symbol} in its symbol tables; give its position in the file, uprobe:{path}:+OFFSET"
     )]
     NoSymbol {
         /// The file.
         path: String,
-        /// What was looked for.
+        /// The function's symbol.
         symbol: String,
     },
-    /// The kernel says no.
+    /// The kernel refuses the event.
     #[error("{0}")]
     Kernel(String),
 }
 
 impl Refusal {
-    /// What it means that the kernel refuses the event with this error, where `perf_event_paranoid` is `paranoia`.
+    /// Explains the kernel's error `error` for an event. `paranoia` is the value of `perf_event_paranoid`.
     pub(super) fn by_kernel(event: &EventSpec, error: &io::Error, paranoia: Option<i32>) -> Self {
         let why = match error.raw_os_error() {
             Some(libc::EACCES | libc::EPERM) => not_granted(event, paranoia),

@@ -1,17 +1,20 @@
-//! Wall-clock sampling: a thread goes round all threads, and signals those that may have moved since they were last seen.
+//! Wall-clock sampling: a thread of the profiler visits all threads in turn, and signals those that may have
+//! moved since the last visit.
 //!
-//! At each visit a thread is credited with the time since its place was visited before, whichever state it is in: what all
-//! samples stand for is the time that passed, times the threads. A place is what threads have one after the other, so a
-//! thread that lives shorter than a round is met as seldom as its life is short, and then stands for the others that were
-//! there and were not met. A thread whose CPU clock has not moved since its last sample is where that
-//! sample found it: it is not woken, and the time goes to that sample ([`Repeat`]), in later intervals of profiles too. What
-//! it uses to go back to waiting, behind a sample, is enough to come to wait elsewhere: the kernel is asked where it waits
-//! (`waiting_place`), and the thread once more where that is not the place.
+//! At each visit a thread is credited with the time since its place was last visited, in whichever state it
+//! is. So all samples together stand for the time that passed, times the number of threads. Threads occupy a
+//! place one after the other. So a thread that lives shorter than a round is met as seldom as its life is
+//! short, and then stands for the threads that occupied the place and were not met. A thread whose CPU clock
+//! has not moved since its last sample is still where that sample found it. It is not woken, and the time is
+//! added to that sample ([`Repeat`]), also in later intervals of profiles. The CPU time that a thread uses to
+//! return to waiting, after a sample, is enough to begin to wait elsewhere. So the kernel is asked where the
+//! thread waits (`waiting_place`), and the thread is sampled once more if the place differs.
 //!
-//! The cost is bounded however many threads there are. A round takes as long as [`VISITS_PER_S`] wants, if that is longer
-//! than the interval. Of the threads that are to be asked in it so many are, at random, as [`SIGNALS_PER_S`] and the budget
-//! allow: the sample of each stands for those before it that were not. At the end of an interval of profiles the time up to
-//! then is given out as well ([`settle`]), so that each interval's sum is that of its threads' time, however long a round.
+//! The cost is bounded for any number of threads. A round takes as long as [`VISITS_PER_S`] demands, if that
+//! is longer than the interval. Of the threads that are to be asked in the round, [`SIGNALS_PER_S`] and the
+//! budget limit how many are asked, at random; the sample of each stands for the threads before it that were
+//! not asked. At the end of an interval of profiles the time up to then is attributed as well ([`settle`]),
+//! so that each interval's sum is that of its threads' time, however long a round is.
 
 mod sampler;
 mod signals;
@@ -37,25 +40,25 @@ use crate::signal::sample::monotonic_ns;
 use crate::signal::thread_table::record;
 use crate::signal::wall::{SESSION, WallSampleFn};
 
-/// Wall-clock sampling, as asked for.
+/// The configuration of wall-clock sampling, as asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WallConfig {
-    /// Between two visits of a thread, if the budgets allow.
+    /// The time between two visits of a thread, if the budgets allow it.
     pub interval: Duration,
-    /// The signal by which a thread is told.
+    /// The signal that is sent to a thread.
     pub signal: i32,
-    /// The longest that a round over all threads may take, unless there are too many for it.
+    /// The longest duration of a round over all threads, unless there are too many threads for it.
     pub longest_round: Duration,
 }
 
-/// Time that a thread has spent where its last sample found it.
+/// Time that a thread has spent at the place where its last sample found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repeat {
     /// The sample's number.
     pub number: u32,
-    /// How long.
+    /// The time in ns.
     pub ns: u64,
-    /// CLOCK_MONOTONIC when that was seen.
+    /// CLOCK_MONOTONIC, in ns, at the visit.
     pub monotonic_ns: u64,
     index: u32,
     generation: u32,
@@ -64,19 +67,20 @@ pub struct Repeat {
 counts! {
     /// Counts of the sampler since the process began.
     WallCounts {
-        /// Threads looked at.
+        /// Threads visited.
         visits,
         /// Signals sent.
         signals,
-        /// Visits at which the thread was where it had been.
+        /// Visits at which the thread was still at the same place.
         idle,
-        /// Visits at which a thread was to be signalled and was not, since there are too many: others stand for it.
+        /// Visits at which a thread was to be signalled but was not, because there are too many threads:
+        /// other samples stand for it.
         unasked,
-        /// Signals that were not handled in time, and sent again.
+        /// Signals that were not handled in time, and were sent again.
         signals_lost,
-        /// Rounds that took longer than the interval, since there are too many threads.
+        /// Rounds that took longer than the interval, because there are too many threads.
         long_rounds,
-        /// Times that somebody else's handler was found in the place of ours.
+        /// Times that a foreign handler was found in place of ours.
         handler_replaced,
     }
 }
@@ -89,12 +93,13 @@ static REPEATS: Mutex<Vec<Repeat>> = Mutex::new(Vec::new());
 /// The sampler of the running session.
 static SAMPLER: Mutex<Option<Sampler>> = Mutex::new(None);
 
-/// Takes what has been seen so far.
+/// Takes the repeats that have been recorded so far.
 pub fn take_repeats() -> Vec<Repeat> {
     std::mem::take(&mut REPEATS.lock())
 }
 
-/// Gives back time whose sample nobody knows any more: the thread is asked for another, which stands for it.
+/// Gives back time whose sample is no longer known. The thread is asked for another sample, which stands for
+/// that time.
 pub fn give_back(repeat: &Repeat) {
     if let Some(record) = record(repeat.index)
         && record.generation.load(Ordering::Relaxed) == repeat.generation
@@ -104,8 +109,9 @@ pub fn give_back(repeat: &Repeat) {
     }
 }
 
-/// The interval of profiles ends at `end_ns` by CLOCK_MONOTONIC, and its samples have been drained. What has been seen until
-/// then is there to be taken; the numbers are those of samples that may be repeated in the next interval.
+/// Ends the interval of profiles at `end_ns` by CLOCK_MONOTONIC. The caller has drained the interval's
+/// samples. The repeats until then can be taken afterwards. Returns the numbers of the samples that may be
+/// repeated in the next interval.
 pub fn settle(end_ns: u64) -> Vec<u32> {
     match &mut *SAMPLER.lock() {
         Some(sampler) => {
@@ -117,13 +123,13 @@ pub fn settle(end_ns: u64) -> Vec<u32> {
     }
 }
 
-/// A running session. Stops when dropped.
+/// A running session. Dropping it stops the session.
 pub struct Session {
     sampler: Option<StoppableThread>,
     _watched: Watched,
 }
 
-/// Starts to sample the threads that `sampling::cpu` knows, whose session lasts longer.
+/// Starts to sample the threads that `sampling::cpu` knows, whose session must outlast this one.
 pub fn start(config: &WallConfig, sample: WallSampleFn) -> Result<Session, StartError> {
     install_handler(config.signal)?;
     REPEATS.lock().clear();
@@ -162,7 +168,7 @@ impl Drop for Session {
     }
 }
 
-/// Goes round until it is to stop.
+/// Makes rounds until the thread is to stop.
 fn run(stop: &Stop) {
     let mut last = Instant::now();
     loop {

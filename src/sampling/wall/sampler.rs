@@ -1,4 +1,5 @@
-//! The rounds of the wall-clock sampler: who is visited when, who is asked for a sample, and whose time goes where.
+//! The rounds of the wall-clock sampler: chooses the threads that are visited and those that are asked for a
+//! sample, and attributes their time.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,46 +16,48 @@ use crate::sampling::thread_records::all_records;
 use crate::signal::sample::{SETUP, monotonic_ns};
 use crate::signal::stretch::STRETCHES;
 
-/// The most threads that are looked at in a second: a look takes some 300 ns.
+/// The largest number of threads that are visited in a second: a visit takes some 300 ns.
 pub const VISITS_PER_S: f64 = 20_000.0;
-/// The most signals that are sent in a second: with the thread's way in and out of the kernel one takes some 10 µs.
+/// The largest number of signals that are sent in a second: with the thread's way in and out of the kernel a
+/// signal takes some 10 µs.
 pub const SIGNALS_PER_S: f64 = 4_000.0;
-/// Threads that are visited at one time.
+/// The number of threads that are visited at one time.
 const BATCH: f64 = 8.0;
-/// Between two batches.
+/// The shortest time between two batches.
 const SHORTEST_TICK: Duration = Duration::from_millis(1);
-/// A place that was empty in more rounds than that is visited no more until a thread has it.
+/// A place that was empty in more rounds than this is not visited until a thread occupies it.
 const MOST_EMPTY_ROUNDS: u32 = 16;
-/// CPU time of a thread from the end of a handler to where it waits again, at most.
+/// The largest CPU time of a thread, in ns, from the end of a handler until it waits again.
 const WAY_BACK_NS: i64 = 20_000;
-/// A signal that has not been handled for so long was lost, or is blocked: another is sent.
+/// After this time, in ns, a signal that has not been handled is considered lost or blocked, and another one
+/// is sent.
 const LOST_AFTER_NS: u64 = 1_000_000_000;
 
-/// The sampler's record of one slot of the thread table, and of the thread in it.
+/// The sampler's state for one place in the table of threads, and for the thread that occupies it.
 #[derive(Clone, Copy, Debug)]
 struct Visited {
     generation: u32,
-    /// In how many rounds there was nobody in it, until now.
+    /// The number of rounds in which the place was empty, up to now.
     empty_rounds: u32,
-    /// When the place was visited last.
+    /// The time of the last visit, in ns.
     at_ns: u64,
-    /// The number of the last sample that it was asked for; 0: none.
+    /// The number of the last sample that the thread was asked for; 0 if there is none.
     asked: u32,
     asked_at_ns: u64,
     /// The last interval in which that sample can be repeated.
     interval: u32,
-    /// Whether it was asked although it had not moved before, as far as could be told.
+    /// Whether the thread was asked although it had not moved before, as far as could be determined.
     confirms: bool,
-    /// Its CPU clock when it was seen to have gone back to waiting.
+    /// The thread's CPU clock, in ns, when it was found to have returned to waiting.
     idle_cpu_ns: Option<i64>,
-    /// The thread's time since it was asked for which others' samples stand.
+    /// The thread's time, in ns, since it was asked, for which samples of other threads stand.
     stood_for_ns: u64,
-    /// The part of its running and waiting for a processor that is accounted for.
+    /// The thread's account of running and of waiting for a processor.
     run: RunAccount,
 }
 
 impl Visited {
-    /// A thread that has not been asked yet, in a place that was visited at `at_ns`.
+    /// Returns the state of a thread that has not been asked yet, in a place that was visited at `at_ns`.
     fn new(generation: u32, at_ns: u64) -> Self {
         Self {
             generation,
@@ -70,7 +73,7 @@ impl Visited {
         }
     }
 
-    /// The time since the place was visited last, which is now.
+    /// Returns the time since the last visit, in ns, and makes `now_ns` the time of the last visit.
     fn take_elapsed(&mut self, now_ns: u64) -> u64 {
         let elapsed_ns = now_ns.saturating_sub(self.at_ns);
         self.at_ns = self.at_ns.max(now_ns);
@@ -84,20 +87,20 @@ pub(super) struct Sampler {
     started_ns: u64,
     /// The number of the current interval of profiles.
     interval: u32,
-    /// By place.
+    /// The state of each place, by index.
     visited: Vec<Option<Visited>>,
     next_number: u32,
     pub(super) repeats: Vec<Repeat>,
-    /// Time of threads that were not asked, since there are too many: the next sample stands for it.
+    /// Time, in ns, of threads that were not asked because there are too many. The next sample stands for it.
     unmet_ns: u64,
-    /// The places that are still to be visited in this round.
+    /// The places that are yet to be visited in this round.
     round: Vec<&'static ThreadRecord>,
-    /// How long a round is to take, and how many places of threads there were when it began.
+    /// The planned duration of the round. `places` is the number of threads' places when the round began.
     round_time: Duration,
     places: usize,
-    /// How many of those who are to be asked are.
+    /// The fraction of the chosen threads that are asked.
     chance: f64,
-    /// How many were to be asked in this round.
+    /// The number of threads that were to be asked in this round.
     wanted: u32,
     visits_due: f64,
 }
@@ -122,18 +125,18 @@ impl Sampler {
         }
     }
 
-    /// How long to wait before the next batch of visits; begins a round where one is over.
+    /// Returns the time to wait before the next batch of visits. Begins a round if the last one is over.
     pub(super) fn next_tick(&mut self) -> Duration {
         if self.round.is_empty() {
             self.begin_round();
         }
         let batch = self.round_time.mul_f64((BATCH / self.places.max(1) as f64).min(1.0));
         let tick = batch.max(SHORTEST_TICK.min(self.round_time));
-        // At random, not in step with what the application does at intervals.
+        // At random, so that visits are not in step with the application's periodic work.
         tick.mul_f64(0.5 + (random() % 1024) as f64 / 1024.0)
     }
 
-    /// Visits as many places as are due when so much time has passed.
+    /// Visits as many places as are due after the time `elapsed`.
     pub(super) fn visit_due(&mut self, elapsed: Duration) {
         self.visits_due += self.places as f64 * elapsed.as_secs_f64() / self.round_time.as_secs_f64();
         let visits = (self.visits_due as usize).min(self.round.len());
@@ -145,10 +148,11 @@ impl Sampler {
         }
     }
 
-    /// Plans a round: the places of all threads, how long it takes, and how many of them are asked.
+    /// Plans a round: the places of all threads, the duration of the round, and the fraction of threads that
+    /// are asked.
     ///
-    /// A round fits into an interval of profiles, however much more seldom the profiler's budget wants samples: what is left
-    /// of that makes fewer threads be asked.
+    /// A round fits into an interval of profiles, even if the profiler's budget asks for a longer one. The
+    /// rest of the reduction is made by asking fewer threads.
     fn begin_round(&mut self) {
         let mut fresh = 0_u32;
         for record in all_records() {
@@ -186,7 +190,8 @@ impl Sampler {
         let elapsed_ns = visited.take_elapsed(now_ns);
         if record.state() != RecordState::Armed {
             visited.empty_rounds += 1;
-            // Threads take the lowest places that are free: this one was needed for a crowd that has gone.
+            // Threads occupy the lowest free places, so this place was needed only for a temporary crowd of
+            // threads.
             if visited.empty_rounds > MOST_EMPTY_ROUNDS {
                 *place = None;
             }
@@ -202,7 +207,7 @@ impl Sampler {
         let account = &record.wall;
         let is_taken = account.taken.load(Ordering::Acquire) == visited.asked;
         if visited.asked != 0 && !is_taken && now_ns.saturating_sub(visited.asked_at_ns) < LOST_AFTER_NS {
-            // Under way: it will stand for this time too.
+            // The request is under way: its sample will stand for this time too.
             account.due_ns.fetch_add(elapsed_ns, Ordering::AcqRel);
             let is_runnable = account.is_runnable.load(Ordering::Relaxed);
             let is_runnable = visited.run.goes_on(cpu_ns, elapsed_ns, is_runnable);
@@ -221,8 +226,9 @@ impl Sampler {
             && visited.interval == self.interval
             && account.was_waiting.load(Ordering::Relaxed)
             && (is_still || cpu_ns - account.cpu_ns.load(Ordering::Relaxed) < WAY_BACK_NS);
-        // On its way back the thread may as well have gone to wait elsewhere. It is woken again to see that only if the kernel
-        // says so: a system call that waits may fail each time.
+        // After its handler the thread may have gone to wait elsewhere. It is woken once more to check that
+        // only if the kernel reports another place: a system call that waits may fail each time it is
+        // interrupted.
         let is_found_twice = visited.confirms && visited.idle_cpu_ns.is_none();
         if seems_idle && (is_still || is_found_twice || whereabouts(tid, account) != Whereabouts::Other) {
             visited.idle_cpu_ns = Some(cpu_ns);
@@ -244,7 +250,7 @@ impl Sampler {
         }
         self.next_number = self.next_number.wrapping_add(1).max(1);
         let was_waiting = is_taken && account.was_waiting.load(Ordering::Relaxed);
-        // Where the kernel does not say it is taken to run.
+        // If the kernel does not report the wait, the thread is taken to be running.
         let since_asked_ns = now_ns.saturating_sub(visited.asked_at_ns);
         let run_delay_ns = visited.run.run_delay_of(tid, cpu_ns, since_asked_ns);
         let told_ns = elapsed_ns + visited.stood_for_ns;
@@ -271,8 +277,9 @@ impl Sampler {
         self.sender.ask(record);
     }
 
-    /// The interval of profiles ends now: gives the time that passed until then to its samples, and begins the next. Returns the
-    /// numbers of the samples that the next one may repeat.
+    /// Ends the interval of profiles: attributes the time until `end_ns` to the interval's samples, and
+    /// begins the next interval. Returns the numbers of the samples that may be repeated in the next
+    /// interval.
     pub(super) fn settle(&mut self, end_ns: u64) -> Vec<u32> {
         let (mut met, mut repeatable) = (Vec::new(), Vec::new());
         let next_interval = self.interval.wrapping_add(1).max(1);
@@ -320,8 +327,9 @@ impl Sampler {
                 }
             } else {
                 account.due_ns.fetch_add(elapsed_ns, Ordering::AcqRel);
-                // Of a thread that is met for the first time, or seems to wait, nobody knows when it handles the signal. One
-                // that runs does so soon, and its next sample is its own.
+                // A thread that is visited for the first time, or that seems to wait, may handle the signal
+                // at any later time. A thread that runs handles it soon, and its next sample stands for its
+                // own time.
                 if account.taken.load(Ordering::Acquire) == 0 || visited.confirms {
                     self.unmet_ns += account.due_ns.swap(0, Ordering::AcqRel);
                 }
@@ -332,7 +340,8 @@ impl Sampler {
         repeatable
     }
 
-    /// Has the samples of threads that were met in this interval stand for those that were not, each for as much.
+    /// Lets the samples of threads that were visited in this interval stand for the threads that were not,
+    /// each for an equal share.
     fn spread_unmet(&mut self, met: Vec<Repeat>) {
         let Ok(count) = u64::try_from(met.len()) else { return };
         let Some(each_ns) = self.unmet_ns.checked_div(count) else { return };
@@ -343,8 +352,9 @@ impl Sampler {
     }
 }
 
-/// The part of a thread's time that others' samples stand for, since it is not asked now. Where it is not known whether the
-/// thread is to be sampled at all, its own next sample stands for its time.
+/// Returns the part of a thread's time, in ns, that samples of other threads stand for, since the thread is
+/// not asked now. If it is not known whether the thread is to be sampled at all, its own next sample stands
+/// for its time.
 fn unmet(record: &ThreadRecord, visited: &Visited, elapsed_ns: u64) -> u64 {
     if record.wall.is_unwanted.load(Ordering::Relaxed) {
         return 0;

@@ -1,7 +1,8 @@
-//! The signal by which a thread is asked for a wall-clock sample.
+//! Sends the signal that asks a thread for a wall-clock sample.
 //!
-//! It carries the token of the thread's record, which makes it ours. A sandbox may refuse that (`rt_tgsigqueueinfo`): then it
-//! comes by `tgkill`, which carries nothing, and the handler takes it for ours while the thread owes a sample.
+//! The signal carries the token of the thread's record, which identifies it as ours. A sandbox may refuse the
+//! system call (`rt_tgsigqueueinfo`). Then the signal is sent by `tgkill`, which carries no token, and the
+//! handler takes the signal for ours if the thread owes a sample.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -19,7 +20,7 @@ pub(super) struct Sender {
     uid: u32,
 }
 
-/// The part of a `siginfo_t` that a queued signal has (include/uapi/asm-generic/siginfo.h, `_rt`).
+/// The part of a `siginfo_t` that a queued signal uses (include/uapi/asm-generic/siginfo.h, `_rt`).
 #[repr(C)]
 struct QueuedInfo {
     signo: i32,
@@ -31,7 +32,7 @@ struct QueuedInfo {
     value: u64,
 }
 
-/// Whether each of the two refusals has been said.
+/// Whether a message about each of the two refusals has been logged.
 static HAS_SAID_REFUSED: AtomicBool = AtomicBool::new(false);
 static HAS_SAID_UNREACHABLE: AtomicBool = AtomicBool::new(false);
 
@@ -44,7 +45,7 @@ impl Sender {
     /// Asks the thread of `record` for a sample.
     pub(super) fn ask(&self, record: &ThreadRecord) {
         let tid = record.os_tid.load(Ordering::Relaxed);
-        // The thread has ended, and its record was released since it was looked at.
+        // The thread has ended, and its record was released after it was visited.
         if tid == 0 {
             return;
         }
@@ -73,7 +74,7 @@ impl Sender {
         let Self { signal, pid, uid } = *self;
         let value = SignalToken::of(record).0;
         let queued = QueuedInfo { signo: signal, errno: 0, code: libc::SI_QUEUE, _pad: 0, pid, uid, value };
-        // SAFETY: a siginfo_t is larger than this part, which begins it, and is aligned for it.
+        // SAFETY: a siginfo_t begins with this part, is larger, and is aligned for it.
         unsafe { info.as_mut_ptr().cast::<QueuedInfo>().write(queued) };
         // SAFETY: the kernel reads one siginfo_t.
         let result =
@@ -82,7 +83,7 @@ impl Sender {
     }
 
     fn kill(&self, tid: i32) {
-        // SAFETY: the call takes three numbers.
+        // SAFETY: the call takes numbers alone.
         let result = unsafe { libc::syscall(libc::SYS_tgkill, self.pid, tid, self.signal) };
         if result == 0 {
             return;
@@ -96,7 +97,8 @@ impl Sender {
     }
 }
 
-/// Whether the error says something of one thread or moment: it has ended, or too many signals are queued.
+/// Whether the error concerns only one thread or moment: the thread has ended, or too many signals are
+/// queued.
 fn is_of_thread(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ESRCH | libc::EAGAIN))
 }
@@ -105,7 +107,8 @@ fn is_of_thread(error: &io::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// Regression: a signal to thread 0 failed with EINVAL, which was taken for a refusal: warnings, and no samples from there.
+    /// Regression: a signal to thread 0 failed with EINVAL, which was taken for a refusal. A warning was
+    /// logged, and no samples were taken from then on.
     #[test]
     fn a_thread_that_ends_before_its_signal_is_no_refusal() {
         let record = ThreadRecord::default();

@@ -1,5 +1,5 @@
-//! Where a thread waits, as the kernel says from outside: a thread that is found where its last sample found it need not be
-//! woken to see that.
+//! The place where a thread waits, as the kernel reports it to other threads. A thread that waits where its
+//! last sample found it need not be woken to find that out.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,18 +9,19 @@ use crate::core::thread::WallAccount;
 /// Whether a thread waits where its last sample found it waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whereabouts {
-    /// There.
+    /// The thread waits at that place.
     Same,
-    /// It waits elsewhere, or runs.
+    /// The thread waits elsewhere, or runs.
     Other,
-    /// The kernel does not say: it has no such file, or does not let it be read.
+    /// The kernel does not report the place: the file does not exist, or may not be read.
     Unknown,
 }
 
-/// Compares the place of the thread `tid` with that of the sample that it has taken last.
+/// Compares the place where the thread `tid` waits to the place of its last sample.
 pub(super) fn whereabouts(tid: i32, account: &WallAccount) -> Whereabouts {
     let mut text = [0; 256];
-    // The task's own folder: a thread id has none in /proc of its own in every PID namespace's view.
+    // The folder below /proc/self, since in some PID namespaces /proc itself has no folder for the thread's
+    // id.
     let read = File::open(format!("/proc/self/task/{tid}/syscall")).and_then(|mut file| file.read(&mut text));
     let Ok(length) = read else { return Whereabouts::Unknown };
     let place = text.get(..length).and_then(|text| std::str::from_utf8(text).ok()).and_then(waiting_place);
@@ -28,8 +29,9 @@ pub(super) fn whereabouts(tid: i32, account: &WallAccount) -> Whereabouts {
     if place.is_some() && place == sampled { Whereabouts::Same } else { Whereabouts::Other }
 }
 
-/// The stack pointer and the address behind the system call, of what the kernel writes (proc(5), `/proc/pid/syscall`):
-/// the call's number, six arguments, and the two. `None` for a thread that is in no system call.
+/// Parses the stack pointer and the address after the system call from the kernel's text (proc(5),
+/// `/proc/pid/syscall`): the call's number, six arguments, stack pointer, program counter. `None` for a
+/// thread that is in no system call.
 fn waiting_place(text: &str) -> Option<(u64, u64)> {
     let mut fields = text.split_ascii_whitespace();
     fields.next()?.parse::<u32>().ok()?;
