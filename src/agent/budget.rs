@@ -1,16 +1,18 @@
-//! Keeps what the profiler itself costs within a share of the processors' time: engines that cost too much sample more
-//! seldom (`signal::stretch`), and what they then say is true of all the same.
+//! Keeps the profiler's own cost within a share of the processors' time. An engine that costs too much
+//! samples less often (`signal::stretch`); its samples then weigh more, so that its sums stay true.
 //!
-//! Each second the time of all handlers, by engine, and that of the profiler's own threads is set against the time that the
-//! process has used, in the mean of the last while: an interval's end, where a profile is made and sent, is no overuse if the
-//! interval's mean is none. Over the budget, the engine that costs most is stretched to twice what it was, again and again
-//! until what is to be expected is within it; well below it for a whole interval, the engine that is stretched most gets half
-//! of that back.
+//! Once a second the CPU time of all handlers, by engine, and that of the profiler's own threads is compared
+//! with the CPU time that the process has used. Both are averaged over the recent past, so that the end of an
+//! interval, where a profile is made and sent, is no overuse if the interval's mean is within the budget.
+//! Over the budget, the engine that costs most has its stretch doubled, repeatedly, until the expected cost
+//! is within the budget. If the cost has been well below the budget for a whole interval, the longest stretch
+//! is halved.
 //!
-//! What no stretch makes less counts as well, and leaves the engines less: what the kernel needs to deliver the signals of
-//! clocks that go on at their pace, and the VM's events in which waits begin and virtual threads are mounted. But it leaves
-//! them a part: to stretch them further would cost samples and gain nothing. Not within the budget is the thread that reads the
-//! JVM's recording, which depends on no engine.
+//! Some costs do not shrink with any stretch: the kernel's delivery of signals for clocks that keep their
+//! pace, and the VM's events in which waits begin and virtual threads are mounted. They count against the
+//! budget, and leave the engines less. A part of the budget is always left to the engines, since stretching
+//! them further would cost samples and gain nothing. The thread that reads the JVM's recording is not
+//! counted, since its cost depends on no engine.
 
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -25,23 +27,26 @@ use crate::signal::counters::{COUNTERS, CountByEngine};
 use crate::signal::safe_load::ProcessMemory;
 use crate::signal::stretch::STRETCHES;
 
-/// How often it is looked.
+/// The time between two comparisons of cost and budget.
 const PERIOD: Duration = Duration::from_secs(1);
-/// No engine samples more seldom than one in so many.
+/// The longest stretch: an engine takes at least one in this many samples.
 const MOST: u32 = 4096;
-/// Looks before the first is believed: what is made once, like unwind tables, can be had at no other rate.
+/// The number of comparisons before the first that counts. Work done once at the start, such as compiling
+/// unwind tables, cannot be made cheaper by sampling less.
 const SETTLING: u32 = 2;
-/// The mean is one of so many intervals: then it hardly differs whether the last end of one has just been.
+/// The mean is taken over this many intervals. With two of them it hardly matters whether an interval has
+/// just ended.
 const INTERVALS_OF_MEAN: u32 = 2;
-/// The shortest and longest time of which the mean is taken.
+/// The shortest and the longest time over which the mean is taken.
 const TIMES_OF_MEAN: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(60)];
-/// The least time that it has been well below the budget when an engine gets something back.
+/// The least time for which the cost must have been well below the budget before a stretch is halved.
 const LEAST_PATIENCE: Duration = Duration::from_secs(5);
-/// What is well below: then it is still within it when it has doubled.
+/// The cost is well below the budget if it is less than this part of it: it may double and still fit.
 const WELL_BELOW: f64 = 0.4;
-/// The part of the budget that engines have whatever costs what no stretch makes less.
+/// The part of the budget that is left to the engines, however high the costs are that no stretch reduces.
 const LEAST_FOR_ENGINES: f64 = 0.25;
-/// An engine whose samples themselves need no more of the budget than this is left alone: the threads' time is hardly for it.
+/// An engine whose samples need at most this part of the budget is not stretched: it can hardly be the cause
+/// of the threads' time.
 const WORTH_STRETCHING: f64 = 0.125;
 
 /// The budget of a session.
@@ -58,14 +63,14 @@ pub(super) struct Budget {
     has_warned: bool,
 }
 
-/// What the profiler has used since the session began, besides its handlers.
+/// The CPU time that the profiler has used since the session began, without its handlers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Used {
-    /// Its threads, but that which reads the recording.
+    /// The profiler's threads, except the one that reads the recording.
     pub(super) threads_ns: u64,
-    /// That one.
+    /// The thread that reads the recording.
     pub(super) recording_ns: u64,
-    /// What the kernel needed to deliver its signals, by what one costs.
+    /// The kernel's time to deliver the profiler's signals: their number times the measured cost of one.
     pub(super) signals_ns: u64,
 }
 
@@ -73,12 +78,12 @@ pub(super) struct Used {
 #[derive(Clone, Debug, Default)]
 struct Costs {
     process_ns: u64,
-    /// Of samples, by engine.
+    /// Time spent in samples, by engine.
     engines_ns: [u64; Engine::COUNT],
     signals: [u64; Engine::COUNT],
-    /// Of events that take no sample.
+    /// Time spent in events that take no sample.
     events_ns: u64,
-    /// Of the profiler's threads, by the kernel's id.
+    /// CPU time of the profiler's threads, by kernel thread id.
     threads_ns: HashMap<i32, u64>,
 }
 
@@ -94,7 +99,8 @@ impl Costs {
         }
     }
 
-    /// What the profiler's threads have used since `earlier`, those that read the recording apart.
+    /// Returns the CPU time that the profiler's threads have used since `earlier`: first that of all others,
+    /// then that of `readers`, which read the recording.
     fn threads_ns_since(&self, earlier: &Self, readers: &[i32]) -> [u64; 2] {
         let mut used = [0; 2];
         for (tid, ns) in &self.threads_ns {
@@ -106,7 +112,8 @@ impl Costs {
 }
 
 impl Budget {
-    /// One of `share` of a processor for each processor that is used, from now on, in profiles of such intervals.
+    /// A budget of `share` of one processor for each processor in use. It holds from now on, for profiles of
+    /// this interval.
     pub(super) fn new(share: Option<f64>, interval: Duration) -> Self {
         for engine in Engine::ALL {
             STRETCHES.set(engine, 1);
@@ -123,8 +130,8 @@ impl Budget {
         }
     }
 
-    /// Looks whether what the profiler costs is within the budget, if it is time to. Returns whether an engine's stretch is
-    /// another one now.
+    /// Compares the profiler's cost with the budget, if it is time to. Returns whether the stretch of an
+    /// engine has changed.
     pub(super) fn look(&mut self) -> bool {
         let elapsed = self.looked.elapsed();
         if elapsed < PERIOD {
@@ -146,7 +153,8 @@ impl Budget {
         for engine in Engine::ALL {
             let signals_ns = signals_ns[engine as usize];
             match engine {
-                // Who is visited more seldom is signalled more seldom; so are events with longer periods.
+                // Stretching lowers the number of signals of these engines: threads are visited less often,
+                // and events have longer periods.
                 Engine::Wall | Engine::Event => engines_ns[engine as usize] += signals_ns,
                 _ => fixed_ns += signals_ns,
             }
@@ -183,27 +191,28 @@ impl Budget {
         next != stretches
     }
 
-    /// The longest stretch of each engine in the interval that ends now.
+    /// Returns the longest stretch of each engine in the interval that ends now.
     pub(super) fn take_longest(&mut self) -> [u32; Engine::COUNT] {
         let current = Engine::ALL.map(|engine| STRETCHES.of(engine));
         std::mem::replace(&mut self.longest, current)
     }
 
-    /// What the profiler has used since the session began.
+    /// Returns the CPU time that the profiler has used since the session began.
     pub(super) const fn used(&self) -> Used {
         self.used
     }
 }
 
-/// What the kernel needs to interrupt a thread for a signal, to begin the handler and to go back: as much as for a load that
-/// fails, which is interrupted by the processor and goes on by a signal of its own. Measured once, in some 100 microseconds.
+/// Returns the time, in ns, that the kernel needs to interrupt a thread for a signal, to enter the handler
+/// and to return. It is measured as the time of a load that faults, which takes the same path: an interrupt
+/// by the processor, and a signal. Measured once, in some 100 microseconds.
 fn signal_ns() -> u64 {
-    /// In the first pages, where nothing is ever mapped.
+    /// An address in the first pages, where nothing is ever mapped.
     const NOWHERE: u64 = 0x1000;
     const LOADS: u32 = 8;
     static SIGNAL_NS: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
     *SIGNAL_NS.get_or_init(|| {
-        // The best of some: others are interrupted themselves.
+        // The shortest of several tries counts: the longer ones were interrupted themselves.
         let tries = (0..8).map(|_| {
             let start = Instant::now();
             for _ in 0..LOADS {
@@ -215,16 +224,17 @@ fn signal_ns() -> u64 {
     })
 }
 
-/// CPU time of a while.
+/// CPU time of one period, or a sum of faded periods.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
-    /// What engines need less of when they are stretched.
+    /// The part that shrinks when engines are stretched.
     engines_ns: [f64; Engine::COUNT],
-    /// They work for what engines sample, and so their time is the engines', each by its part.
+    /// The time of the profiler's threads. They work on what engines sample, so their time is attributed to
+    /// the engines in proportion.
     threads_ns: f64,
-    /// What no stretch makes less.
+    /// The part that no stretch reduces.
     fixed_ns: f64,
-    /// What all that may be.
+    /// The time that the budget allows for all parts together.
     allowed_ns: f64,
 }
 
@@ -233,7 +243,7 @@ impl Cost {
         self.engines_ns.iter().sum::<f64>() + self.threads_ns + self.fixed_ns
     }
 
-    /// Each part of both.
+    /// Adds `other` to `self` times `factor`, part by part.
     fn plus(&self, other: &Self, factor: f64) -> Self {
         let mut engines_ns = self.engines_ns;
         for (ns, other) in engines_ns.iter_mut().zip(other.engines_ns) {
@@ -247,7 +257,7 @@ impl Cost {
         }
     }
 
-    /// What it would have been with other stretches.
+    /// Returns the cost as it would have been with the stretches `to` instead of `from`.
     fn with_stretches(&self, from: [u32; Engine::COUNT], to: [u32; Engine::COUNT]) -> Self {
         let mut engines_ns = self.engines_ns;
         for ((ns, from), to) in engines_ns.iter_mut().zip(from).zip(to) {
@@ -259,11 +269,11 @@ impl Cost {
     }
 }
 
-/// Decides by what has been used lately. Sums of the past fade; what was used at another stretch is kept as what it would have
-/// been at the current one.
+/// Decides the stretches by the recent cost. Past costs fade. A past cost under another stretch is converted
+/// to the cost that it would have been under the current one.
 struct Stretcher {
     time_of_mean: Duration,
-    /// How long it is well below the budget before an engine gets something back.
+    /// The time for which the cost must have been well below the budget before a stretch is halved.
     patience: Duration,
     past: Cost,
     quiet: Duration,
@@ -280,7 +290,8 @@ impl Stretcher {
         }
     }
 
-    /// The stretches from now on, when `cost` was used in the last while; and the sums that say so.
+    /// Returns the stretches from now on, given the `cost` of the time `elapsed`, and the mean that they
+    /// follow from.
     fn next(
         &mut self,
         stretches: [u32; Engine::COUNT],
@@ -304,7 +315,8 @@ impl Stretcher {
     }
 }
 
-/// Stretches with which the cost is to be expected within the budget, or as near to it as stretches get.
+/// Returns stretches with which the expected cost is within the budget, or as near to it as stretches can
+/// bring it.
 fn longer(stretches: [u32; Engine::COUNT], cost: &Cost) -> [u32; Engine::COUNT] {
     let all_ns = cost.engines_ns.iter().sum::<f64>();
     if all_ns <= 0.0 {
@@ -328,7 +340,7 @@ fn longer(stretches: [u32; Engine::COUNT], cost: &Cost) -> [u32; Engine::COUNT] 
     stretches
 }
 
-/// Half of the longest stretch.
+/// Halves the longest stretch.
 fn shorter(stretches: [u32; Engine::COUNT]) -> [u32; Engine::COUNT] {
     let mut stretches = stretches;
     if let Some(longest) = stretches.iter_mut().max().filter(|longest| **longest > 1) {
@@ -356,7 +368,7 @@ mod tests {
         let stretches = longer(NONE, &cost);
         assert_eq!(stretches[Engine::Alloc as usize], 4);
         assert_eq!(stretches[Engine::Cpu as usize], 1);
-        // The threads' time is in proportion to theirs.
+        // The threads' time is attributed in proportion to the engines' own.
         let stretches = longer(NONE, &Cost { threads_ns: 1_100.0, ..cost });
         assert_eq!(stretches[Engine::Alloc as usize], 16);
         assert_eq!(stretches[Engine::Cpu as usize], 1);
@@ -407,8 +419,8 @@ mod tests {
         assert_eq!(shorter(NONE), NONE);
     }
 
-    /// What a program of steady work costs in each second: the engine, by its stretch, and the threads, for a second in ten
-    /// many times as much as otherwise.
+    /// The cost of one second of a steady program. The engine's part depends on its stretch. The threads need
+    /// `end_ns` in one second of ten, and nothing otherwise.
     fn steady(second: u32, stretch: u32, engine_ns: f64, end_ns: f64) -> Cost {
         let threads_ns = if second.is_multiple_of(10) { end_ns } else { 0.0 };
         Cost { threads_ns, allowed_ns: 20.0, ..of_cpu_and_alloc(engine_ns / f64::from(stretch), 0.0) }
@@ -426,11 +438,11 @@ mod tests {
         (1..=600).map(of_second).collect()
     }
 
-    /// Regression: the second in which an interval ended was looked at alone, and engines were stretched for it again and
-    /// again.
+    /// Regression: the second in which an interval ended was judged alone, and engines were stretched for it
+    /// again and again.
     #[test]
     fn the_end_of_an_interval_is_no_overuse_where_the_mean_is_none() {
-        // A mean of 15 of 20, with 60 in the second of an interval's end.
+        // The mean is 15 of the allowed 20, with 60 in the second in which an interval ends.
         assert_eq!(stretches_of(9.0, 51.0), [1; 600]);
     }
 
@@ -445,7 +457,7 @@ mod tests {
         }
     }
 
-    /// A storm is answered in the second in which it is seen, and one answer is enough.
+    /// A storm leads to a stretch in the second in which it is seen, and one stretch is enough.
     #[test]
     fn what_was_used_before_a_stretch_is_not_held_against_it() {
         let mut stretcher = Stretcher::new(Duration::from_secs(10));
@@ -461,7 +473,7 @@ mod tests {
     #[test]
     fn a_signal_has_a_cost() {
         crate::signal::fault::install().unwrap();
-        // From the fastest exception to the slowest of emulated ones.
+        // The bounds hold for the fastest exception and for the slowest emulated one.
         assert!((50..1_000_000).contains(&signal_ns()), "{}", signal_ns());
     }
 }

@@ -1,4 +1,4 @@
-//! JVMTI's events. Each callback stops panics at the VM's door and does little itself.
+//! JVMTI's event callbacks. Each stops panics before they reach the VM, and does little itself.
 
 use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +20,7 @@ use crate::jvm::live_phase;
 use crate::jvm::method_ids;
 use crate::sampling::threads;
 
-/// The callbacks of the agent's environment.
+/// The callbacks of the agent's JVMTI environment.
 pub(super) fn callbacks() -> EventCallbacks {
     engines::add_callbacks(EventCallbacks {
         vm_init: Some(vm_init),
@@ -38,7 +38,7 @@ pub(super) fn callbacks() -> EventCallbacks {
     })
 }
 
-/// Runs `body` with the agent; a panic in it ends there.
+/// Calls `body` with the agent. A panic in `body` is caught and logged.
 pub(super) fn guarded(what: &str, body: impl FnOnce(&'static Agent)) {
     let Some(agent) = lifecycle::agent() else { return };
     if catch_unwind(AssertUnwindSafe(|| body(agent))).is_err() {
@@ -53,9 +53,9 @@ unsafe extern "system" fn vm_init(_: *mut RawEnv, env: *mut JNIEnv, _thread: job
 
 unsafe extern "system" fn vm_death(_: *mut RawEnv, env: *mut JNIEnv) {
     guarded("VMDeath", |agent| {
-        // First of all: from here on nothing waits for a thread that may wait for this one.
+        // This comes first: from here on no thread waits for a thread that may itself wait for this one.
         live_phase::end();
-        // SAFETY: as above.
+        // SAFETY: the VM passes the current thread's environment.
         unsafe { agent.vm_ends(env) }
     });
 }
@@ -65,7 +65,7 @@ unsafe extern "system" fn thread_start(_: *mut RawEnv, env: *mut JNIEnv, thread:
         if let Some(java_thread) = agent.vm.java_thread(env) {
             threads::java_thread_started(java_thread);
         }
-        // SAFETY: the VM passes the current thread's environment and a live reference to it.
+        // SAFETY: the VM passes the current thread's environment and a live reference to its thread object.
         unsafe { thread_renames::thread_started(agent, env, thread) };
     });
 }
@@ -76,8 +76,8 @@ unsafe extern "system" fn thread_end(_: *mut RawEnv, env: *mut JNIEnv, thread: j
         let Some(incarnation) = threads::java_thread_ended() else { return };
         let Some(names) = agent.vm.names() else { return };
         agent.with_session(|session| {
-            // SAFETY: the VM passes live references. The group and loader in what it tells are local ones, which
-            // go when this callback returns.
+            // SAFETY: the VM passes live references. The references to group and loader in the answer are
+            // local ones, which are released when this callback returns.
             let (info, id) = unsafe { (agent.vm.jvmti.thread_info(thread), names.thread_id(env, thread)) };
             if let Ok(info) = info {
                 session.labels.ended(incarnation, ThreadLabel { name: info.name, id });
@@ -86,10 +86,10 @@ unsafe extern "system" fn thread_end(_: *mut RawEnv, env: *mut JNIEnv, thread: j
     });
 }
 
-/// Enabled for AsyncGetCallTrace, which wants it to be.
+/// Does nothing: AsyncGetCallTrace requires this event to be enabled.
 unsafe extern "system" fn class_load(_: *mut RawEnv, _: *mut JNIEnv, _thread: jobject, _class: jobject) {}
 
-/// Enabled where AsyncGetCallTrace is asked, and where methods are traced.
+/// Enabled where AsyncGetCallTrace is used, and where methods are traced.
 unsafe extern "system" fn class_prepare(_: *mut RawEnv, _: *mut JNIEnv, _thread: jobject, class: jobject) {
     guarded("ClassPrepare", |agent| {
         // SAFETY: the VM passes a live reference.
@@ -119,7 +119,7 @@ unsafe extern "system" fn dynamic_code_generated(
     address: *const c_void,
     length: jint,
 ) {
-    // SAFETY: the VM passes a C string, and where the code is.
+    // SAFETY: the VM passes a C string, and the address and length of the code.
     guarded("DynamicCodeGenerated", |_| unsafe { STUBS.insert_event(name, address, length) });
 }
 

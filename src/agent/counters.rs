@@ -1,20 +1,33 @@
 //! The agent's own counters, as attributes of each profile.
 //!
-//! Every count is of the time since the profile before. `otlpprof.handler.periods_recorded` is the sum of the
-//! profile's values, and with `.periods_dropped` all that was due. Samples that no message can hold are missing from
-//! that sum; since they are known when the profile is written, the next one counts them (`otlpprof.encode.over_limit.*`),
-//! as it counts what became of this one's messages. Recorded samples and periods are counted when they are drained; what
-//! handlers count, `.samples_taken` for one, may be ahead by what is in the buffer.
-//! What becomes of samples is counted by engine, `otlpprof.ENGINE.samples_taken` and so on, in a profile of that engine, if there
-//! is one: taken are recorded, dropped or filtered ones, `.samples_thinned` are left to others to stand for before they are
-//! taken, and `.samples_ns` is what taking them took. The counts of `otlpprof.handler.samples_*` are those of all engines together.
-//! `samples_left_out` are those of threads and stacks that the user does not want: recorded, and in no value.
-//! `samples` of files and uploads are a profile's, each of which stands for all records of one stack and thread;
-//! `agent.threads_ns` is what the profiler's threads have used but the one that reads the JVM's recording, whose is
-//! `agent.recording_ns`; `agent.signals_ns` what the kernel needed to deliver its signals, by what one costs.
-//! `upload.rejected_in_part` are messages of which a collector took some profiles and not others, with all of their
-//! samples: which were not taken it does not say, but how many (`upload.partial_rejected_profiles`).
-//! `pending` is what waits to be uploaded, or to be written once more, now, `context.blocks` for how many threads at once there has been memory. A profile that is divided into messages has its counts in the first.
+//! Every count covers the time since the previous profile.
+//!
+//! - `otlpprof.handler.periods_recorded` is the sum of the profile's values; together with `.periods_dropped`
+//!   it is the sum of all periods that were due.
+//! - Samples that no message can hold are missing from that sum. They are known only when the profile is
+//!   written, so the next profile counts them (`otlpprof.encode.over_limit.*`), as it counts the fate of this
+//!   one's messages.
+//! - Recorded samples and periods are counted when they are drained. Counts made by handlers, such as
+//!   `.samples_taken`, may be ahead by the contents of the buffer.
+//! - The fate of samples is counted by engine, as `otlpprof.ENGINE.samples_taken` and so on, in a profile of
+//!   that engine if there is one. Taken samples are recorded, dropped or filtered. `.samples_thinned` were
+//!   skipped before they were taken, and other samples stand for them. `.samples_ns` is the time spent on
+//!   taking samples. `otlpprof.handler.samples_*` are the sums over all engines.
+//! - `samples_left_out` are samples of threads and stacks that the user excluded: they are recorded, and in
+//!   no value.
+//! - `samples` of files and uploads are samples of a profile; each stands for all records of one stack and
+//!   thread.
+//! - `agent.threads_ns` is the CPU time of the profiler's threads, except the one that reads the JVM's
+//!   recording, which has `agent.recording_ns`. `agent.signals_ns` is the kernel's time to deliver the
+//!   profiler's signals, estimated from the cost of one.
+//! - `upload.rejected_in_part` are messages of which a collector accepted some profiles and rejected others,
+//!   with all of their samples. A collector does not say which profiles it rejected, only how many
+//!   (`upload.partial_rejected_profiles`).
+//! - `pending` is the current number of messages or samples that wait for their upload, or for another
+//!   attempt to write them. `context.blocks` is the number of context blocks made: the largest number of
+//!   threads that had one at once.
+//!
+//! A profile that is split into messages has its counts in the first.
 
 use std::sync::atomic::Ordering;
 
@@ -37,14 +50,15 @@ use crate::signal::walk::{FrozenReason, WalkError};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Snapshot {
     counts: Vec<(String, u64)>,
-    /// What has become of each engine's samples.
+    /// The fate of each engine's samples.
     of_engines: Vec<(Engine, String, u64)>,
-    /// What there is, rather than what has happened.
+    /// Current levels, as opposed to counts of events.
     levels: Vec<(String, u64)>,
 }
 
 impl Snapshot {
-    /// The counters now, `recorded` and those of outputs since the session began.
+    /// Reads the counters now. `recorded` and the statistics of the outputs cover the time since the session
+    /// began.
     pub(super) fn now(
         recorded: Recorded,
         told: impl IntoIterator<Item = (&'static str, u64)>,
@@ -113,18 +127,18 @@ impl Snapshot {
         Self { counts, of_engines: of_engines(&recorded), levels }
     }
 
-    /// What was counted since `earlier`, and what there is; what is 0 is left out.
+    /// Returns the counts since `earlier`, and the current levels. Zeros are left out.
     pub(super) fn since(&self, earlier: &Self) -> Vec<(&str, u64)> {
         let of_engines = Engine::ALL.into_iter().flat_map(|engine| self.of_engine_since(engine, earlier));
         self.of_all_since(earlier).into_iter().chain(of_engines).collect()
     }
 
-    /// The same as attributes, without what is of one engine.
+    /// The same as [`Snapshot::since`] as attributes, without the counts of single engines.
     pub(super) fn attributes_since(&self, earlier: &Self, tables: &mut Tables) -> Vec<AttributeId> {
         as_attributes(self.of_all_since(earlier), tables)
     }
 
-    /// What is of one engine, as attributes.
+    /// The counts of one engine since `earlier`, as attributes.
     pub(super) fn engine_attributes_since(
         &self,
         engine: Engine,
@@ -146,7 +160,7 @@ impl Snapshot {
     }
 
     fn of_engine_since(&self, engine: Engine, earlier: &Self) -> Vec<(&str, u64)> {
-        // Both have the same counts, in the same order.
+        // Both snapshots have the same counts in the same order.
         let counted = self.of_engines.iter().zip(&earlier.of_engines);
         counted
             .filter(|((of, ..), _)| *of == engine)
@@ -178,7 +192,7 @@ fn as_attributes(counts: Vec<(&str, u64)>, tables: &mut Tables) -> Vec<Attribute
         .collect()
 }
 
-/// Adds a group's counts, each by the group's name and its own.
+/// Appends the counts of a group, named `otlpprof.GROUP.NAME`.
 fn push_group(
     counts: &mut Vec<(String, u64)>,
     group: &str,

@@ -1,11 +1,11 @@
-//! Which profiles the samples of each engine become.
+//! The profiles that the samples of each engine become.
 
 use super::options::Options;
 use crate::aggregate::{EngineProfiles, ProfileKind};
 use crate::core::record::Engine;
 use crate::model::{ProfileType, types};
 
-/// The profiles of what an engine's samples were of and is still there.
+/// The profiles of an engine's sampled memory or objects that are still allocated.
 pub(super) fn profiles_of_survivors(engine: Engine, options: &Options) -> EngineProfiles {
     match engine {
         Engine::NativeMemory => {
@@ -20,9 +20,10 @@ pub(super) fn profiles_of_survivors(engine: Engine, options: &Options) -> Engine
     }
 }
 
-/// The profiles that an engine's samples become, when it has sampled up to `stretch` times as seldom as was asked for
-/// (`agent::budget`): that is their period. Values that are in periods are so many fewer. The wall clock's period stays: the
-/// time of a thread that waits is known to the nanosecond, and would be rounded to a multiple of a stretched one.
+/// The profiles that an engine's samples become. `stretch` is the longest stretch of the engine in the
+/// interval (`agent::budget`): each profile's period is multiplied by it. Values that are counted in periods
+/// are divided by it. The period of the wall clock stays as it is: the time of a waiting thread is known to
+/// the nanosecond, and would be rounded to a multiple of a stretched period.
 pub(super) fn profiles_of(engine: Engine, options: &Options, stretch: u32) -> EngineProfiles {
     let stretch = if engine == Engine::Wall { 1 } else { stretch };
     let is_in_periods = matches!(engine, Engine::Cpu | Engine::Event);
@@ -33,7 +34,7 @@ pub(super) fn profiles_of(engine: Engine, options: &Options, stretch: u32) -> En
 }
 
 fn kind(profile_type: &'static ProfileType, period: u64) -> Option<ProfileKind> {
-    // A period is never 0.
+    // A period is never 0: `max(1)` only guards against it.
     let period = i64::try_from(period).unwrap_or(i64::MAX).max(1);
     Some(ProfileKind { profile_type, period, scale: 1.0 })
 }
@@ -58,7 +59,7 @@ fn unstretched(engine: Engine, options: &Options) -> EngineProfiles {
             let event = options.event.as_ref();
             [event.and_then(|event| kind(ProfileType::perf_event(&event.name), event.period)), None]
         }
-        // What they are of is told as long as it lives.
+        // Live objects have no profile of their allocation; they are reported for as long as they live.
         Engine::Live => [None, None],
         Engine::NativeMemory => {
             let period = options.nativemem.unwrap_or(1);

@@ -1,4 +1,4 @@
-//! What the JVM calls when it loads and unloads the agent.
+//! The functions that the JVM calls when it loads and unloads the agent.
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::panic::catch_unwind;
@@ -12,39 +12,39 @@ use super::options::{self, Environment, Request};
 use super::session;
 use crate::jvm::jvmti::Jvmti;
 
-/// Loaded at the JVM's start: `-agentpath:…/libotlpprof.so=OPTIONS`.
+/// Starts the agent at the JVM's start: `-agentpath:…/libotlpprof.so=OPTIONS`.
 ///
 /// # Safety
-/// Called by the JVM alone.
+/// Called by the JVM only.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "system" fn Agent_OnLoad(
     vm: *mut JavaVM,
     options: *const c_char,
     _: *mut c_void,
 ) -> jint {
-    // SAFETY: by the contract.
+    // SAFETY: the JVM passes its JavaVM, and options that are null or a C string.
     unsafe { load(vm, options) }
 }
 
-/// Loaded into a running JVM: `jcmd PID JVMTI.agent_load …/libotlpprof.so "OPTIONS"`. A repeated load drives the
-/// agent that is there.
+/// Loads the agent into a running JVM: `jcmd PID JVMTI.agent_load …/libotlpprof.so "OPTIONS"`. A repeated
+/// load controls the agent that is already running.
 ///
 /// # Safety
-/// Called by the JVM alone.
+/// Called by the JVM only.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "system" fn Agent_OnAttach(
     vm: *mut JavaVM,
     options: *const c_char,
     _: *mut c_void,
 ) -> jint {
-    // SAFETY: by the contract.
+    // SAFETY: the JVM passes its JavaVM, and options that are null or a C string.
     unsafe { load(vm, options) }
 }
 
-/// The JVM is about to unload the library.
+/// Prepares for the JVM's unloading of the library.
 ///
 /// # Safety
-/// Called by the JVM alone.
+/// Called by the JVM only.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "system" fn Agent_OnUnload(_: *mut JavaVM) {
     let _ = catch_unwind(|| {
@@ -55,33 +55,33 @@ pub(super) unsafe extern "system" fn Agent_OnUnload(_: *mut JavaVM) {
 }
 
 /// # Safety
-/// `vm` is the JavaVM of this process; `options` null or a C string.
+/// `vm` is the JavaVM of this process. `options` is null or a C string.
 unsafe fn load(vm: *mut JavaVM, options: *const c_char) -> jint {
     let text: &[u8] = if options.is_null() {
         &[]
     } else {
-        // SAFETY: by the contract.
+        // SAFETY: the contract requires a C string where `options` is not null.
         unsafe { CStr::from_ptr(options) }.to_bytes()
     };
-    // SAFETY: by the contract.
+    // SAFETY: the contract requires the JavaVM of this process.
     unsafe { load_with(vm, text) }
 }
 
-/// What a load with these options does, whoever has loaded the library. A result other than `JNI_OK` is for the caller to
-/// end the JVM with.
+/// Loads the agent with these options, in whatever way the library was loaded. The caller ends the JVM with
+/// any result other than `JNI_OK`.
 ///
 /// # Safety
 /// `vm` is the JavaVM of this process.
 pub(super) unsafe fn load_with(vm: *mut JavaVM, options: &[u8]) -> jint {
     let result = catch_unwind(|| {
-        // A session keeps the level that it was started with, whoever drives it later.
+        // A running session keeps its log level, whoever controls it later.
         if lifecycle::agent().is_none() {
             logging::set_level(LevelFilter::Info);
         }
-        // SAFETY: by the contract.
+        // SAFETY: the contract requires the JavaVM of this process.
         let environment = unsafe { environment(vm) };
         let request = options::parse_bytes(options, &environment);
-        // SAFETY: by the contract.
+        // SAFETY: the contract requires the JavaVM of this process.
         unsafe { obey(vm, request) }
     });
     result.unwrap_or_else(|_| {
@@ -90,25 +90,25 @@ pub(super) unsafe fn load_with(vm: *mut JavaVM, options: &[u8]) -> jint {
     })
 }
 
-/// The variables of this process, and the system properties that stand for some of them.
+/// Returns the environment variables of this process, and the system properties that replace some of them.
 ///
 /// # Safety
 /// `vm` is the JavaVM of this process.
 pub(super) unsafe fn environment(vm: *mut JavaVM) -> Environment {
     let environment = Environment::of_process();
-    // SAFETY: by the contract.
+    // SAFETY: the contract requires the JavaVM of this process.
     let Ok(jvmti) = (unsafe { Jvmti::new(vm) }) else { return environment };
     let property = |name: String| {
         let value = jvmti.system_property(&CString::new(name.as_str()).ok()?).ok()??;
         Some((name, value))
     };
     let environment = environment.with_properties(options::property_names().filter_map(property));
-    // SAFETY: the one copy is not used again.
+    // SAFETY: this environment has no other copy, and is not used again.
     let _ = unsafe { jvmti.dispose() };
     environment
 }
 
-/// Does what is asked. A mistake leaves the JVM running, unless `strict` says otherwise.
+/// Carries out a request. A mistake in it leaves the JVM running, unless `strict` is set.
 unsafe fn obey(vm: *mut JavaVM, request: Result<Request, options::OptionError>) -> jint {
     let is_profiling = lifecycle::agent().is_some_and(lifecycle::Agent::is_profiling);
     let outcome = if is_profiling { "profiling goes on as before" } else { "the agent does not start" };
@@ -125,7 +125,7 @@ unsafe fn obey(vm: *mut JavaVM, request: Result<Request, options::OptionError>) 
             if strict && let Err(error) = session::check_clock(&options) {
                 return failed(&error.to_string(), strict);
             }
-            // SAFETY: by the contract.
+            // SAFETY: the callers pass the JavaVM of this process.
             match unsafe { lifecycle::start(vm, *options) } {
                 Ok(()) => JNI_OK,
                 Err(error) => failed(&error.to_string(), strict),

@@ -1,9 +1,10 @@
-//! What the VM's events cost in which no sample is taken: those where a wait begins, and where virtual threads are mounted.
+//! The cost of the VM's events in which no sample is taken: those in which a wait begins, and those in which
+//! virtual threads are mounted.
 
 use crate::signal::counters::COUNTERS;
 use crate::signal::sample::monotonic_ns;
 
-/// Does what an event asks for, and has the budget know how long that took.
+/// Runs `body`, and adds its time to the events' cost, for the budget.
 pub(super) fn counted<T>(body: impl FnOnce() -> T) -> T {
     let start_ns = monotonic_ns();
     let result = body();

@@ -1,8 +1,10 @@
-//! What the program tells of besides samples: requests that have ended, tasks that have waited, durations of its own.
+//! Events that the program reports, besides samples: requests that have ended, tasks that have waited in a
+//! queue, and durations of the program's own.
 //!
-//! Equal ones of an interval are summed, as samples are: two are equal if all that is known of them is, the context of the
-//! thread that told of them included. At the interval's end they become profiles of their own types, beside that of the
-//! samples. Each has one frame, by which it is found where profiles are shown as flame graphs.
+//! Equal events of an interval are summed, as samples are. Two events are equal if everything known of them
+//! is, including the context of the thread that reported them. At the interval's end they become profiles of
+//! their own types, next to those of the samples. Each event has a single frame, under which viewers of flame
+//! graphs show it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,14 +19,14 @@ use crate::model::{self, AttributeId, Frame, Link, Profile, ProfileType, SampleI
 /// The most different events of an interval.
 const MOST_EVENTS: usize = 65_536;
 
-/// What kind of event it is.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum EventKind {
     /// A request has ended.
     TraceRoot,
     /// A task has waited in a queue.
     Queue,
-    /// A duration with a name of the program's.
+    /// A duration that the program has named.
     Duration,
 }
 
@@ -48,21 +50,21 @@ impl EventKind {
     }
 }
 
-/// An event, without what is summed of it.
+/// An event without its summed values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Event {
     pub(super) kind: EventKind,
-    /// What its frame is called.
+    /// The name of the event's frame.
     pub(super) frame: String,
-    /// Attributes with their keys. Later ones go over earlier ones.
+    /// Text attributes as key and value. Later ones override earlier ones.
     pub(super) texts: Vec<(String, String)>,
-    /// The same with numbers.
+    /// Attributes with numeric values, as key and value.
     pub(super) numbers: Vec<(&'static str, i64)>,
     pub(super) link: Link,
 }
 
 impl Event {
-    /// Adds what the thread that tells of the event is working for: its labels, and its span if the event has none.
+    /// Adds the context of the thread that reports the event: its labels, and its span if the event has none.
     pub(super) fn take_context(&mut self, context: &ContextRecord) {
         if self.link == Link::default() && context.has_span() {
             self.link = Link { trace_id: context.trace_id, span_id: context.span_id };
@@ -90,7 +92,8 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Records an event that took so long. `false` if there are as many different ones as there may be.
+    /// Records an event and its time. Returns `false` if the event is new and there are already as many
+    /// different events as allowed.
     pub(super) fn record(&self, event: Event, time_ns: i64) -> bool {
         let mut sums = self.sums.lock();
         if sums.len() >= MOST_EVENTS && !sums.contains_key(&event) {
@@ -104,12 +107,12 @@ impl Events {
         true
     }
 
-    /// Whether there is none.
+    /// Whether no event is recorded.
     pub(super) fn is_empty(&self) -> bool {
         self.sums.lock().is_empty()
     }
 
-    /// How many there were since the session began, and how many had no room.
+    /// The number of events recorded since the session began, and of those dropped for want of room.
     pub(super) fn counts(&self) -> [(&'static str, u64); 2] {
         [
             ("otlpprof.events.recorded", self.recorded.load(Ordering::Relaxed)),
@@ -117,7 +120,7 @@ impl Events {
         ]
     }
 
-    /// Takes the events, as profiles that are not empty.
+    /// Takes the events as profiles, without empty ones.
     pub(super) fn take(&self, tables: &mut Tables) -> Vec<Profile> {
         let taken = std::mem::take(&mut *self.sums.lock());
         let mut profiles: Vec<(EventKind, Profile, Option<Profile>)> = EventKind::ALL

@@ -1,9 +1,10 @@
-//! When the first profile is sent.
+//! The time of the first upload.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-/// A random part of the interval, at least a tenth: a fleet that was started together does not upload in step.
+/// Returns a random part of the interval, at least a tenth of it, so that processes of a fleet that were
+/// started together do not upload in step.
 pub(super) fn first_interval(interval: Duration) -> Duration {
     // RandomState is seeded from the system's randomness.
     part_of(interval, RandomState::new().hash_one(std::process::id()))

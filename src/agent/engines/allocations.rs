@@ -1,10 +1,11 @@
-//! Allocations, for two engines (`alloc`, `live`), by JVMTI's SampledObjectAlloc: the VM samples points in the stream of a
-//! thread's allocated bytes, at distances that are random with the interval as their mean (runtime/threadHeapSampler.cpp,
-//! 11-25). What a sample stands for is `core::byte_sampling`'s.
+//! Allocations, for the engines `alloc` and `live`, by JVMTI's SampledObjectAlloc. The VM samples points in
+//! the stream of a thread's allocated bytes, at random distances whose mean is the interval
+//! (runtime/threadHeapSampler.cpp, 11-25). `core::byte_sampling` computes the weight of a sample.
 //!
-//! JDK 11 begins the next distance too early where an object reaches beyond its point (`pick_next_sample`, whose correction
-//! is left out if the distance is shorter than that). Objects of about half the interval's size come out a third too often
-//! there, smaller ones by about their share of the interval; large ones are right. 17 and later are right throughout.
+//! JDK 11 begins the next distance too early where an object reaches beyond its point (`pick_next_sample`
+//! leaves its correction out if the distance is shorter than the correction). Objects of about half the
+//! interval's size are over-represented by a third there, smaller ones by about their size's share of the
+//! interval; large ones are right. 17 and later are right for all sizes.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,13 +27,14 @@ use crate::signal::stretch::STRETCHES;
 static GATE: Gate = Gate::new();
 const EVENTS: &[Event] = &[Event::SampledObjectAlloc];
 
-/// The intervals of the engines that share the event, 0 for one that is off: those that were asked for, and as long as the
-/// budget has stretched them. The VM has the shortest of the latter, and of what that meets each engine takes what its own
-/// would have met.
+/// The intervals of the engines that share the event: 0 for an engine that is off, otherwise the requested
+/// one, which the budget may stretch. The VM uses the shortest of the stretched intervals. From the objects
+/// that the VM samples with that interval, each engine selects those that its own interval would have
+/// sampled.
 struct Intervals {
     alloc: Interval,
     live: Interval,
-    /// What the VM has.
+    /// The VM's current interval.
     of_vm: AtomicU64,
     random: Random,
 }
@@ -50,8 +52,8 @@ static INTERVALS: Intervals = Intervals {
 };
 
 thread_local! {
-    /// What the VM's interval was when it chose the thread's next point; 0 if no event of the thread's has come: then it is
-    /// taken to be the same still.
+    /// The VM's interval when it chose the thread's next point. 0 before the thread's first event: then the
+    /// current interval is assumed.
     static CHOSEN_WITH: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -67,19 +69,19 @@ impl Intervals {
         intervals.into_iter().filter(|interval| *interval > 0).min()
     }
 
-    /// What an object of this size stands for in an engine's profile that the VM has met at a point that it chose with
-    /// `of_vm`; `None` if it is not sampled for that.
+    /// Returns the weight in `engine`'s profile of an object of `size` bytes that the VM sampled at a point
+    /// chosen with the interval `of_vm`; `None` if the engine does not sample the object.
     fn estimate(&self, engine: &Interval, of_vm: u64, size: u64) -> Option<[f64; 2]> {
         if engine.asked.load(Ordering::Relaxed) == 0 {
             return None;
         }
-        // Points that were chosen at longer distances are as many as they are.
+        // Points that the VM chose with a longer interval cannot be made more frequent afterwards.
         let interval = engine.stretched().max(of_vm);
         is_met_too(size, of_vm, interval, self.random.number()).then(|| estimate(size, interval))
     }
 }
 
-/// Samples one in about so many allocated bytes for each engine; not at all for `None`.
+/// Starts sampling one in about this many allocated bytes for each engine; `None`: the engine is off.
 pub(super) fn start(vm: &Vm, alloc: Option<u64>, live: Option<u64>) {
     INTERVALS.alloc.asked.store(alloc.unwrap_or(0), Ordering::Relaxed);
     INTERVALS.live.asked.store(live.unwrap_or(0), Ordering::Relaxed);
@@ -92,7 +94,7 @@ pub(super) fn start(vm: &Vm, alloc: Option<u64>, live: Option<u64>) {
     }
 }
 
-/// The budget has stretched the engines, or given something back: has the VM choose points at such distances.
+/// Sets the VM's interval after the budget has changed the stretch of an engine.
 pub(super) fn stretched(vm: &Vm) {
     let Some(interval) = INTERVALS.shortest() else { return };
     if interval != INTERVALS.of_vm.load(Ordering::Relaxed)
@@ -104,7 +106,7 @@ pub(super) fn stretched(vm: &Vm) {
 
 fn set_interval(vm: &Vm, interval: u64) -> Result<(), JvmtiError> {
     let interval = interval.min(jint::MAX as u64);
-    // 0 is every allocation ("SetHeapSamplingInterval" in the specification).
+    // 0 samples every allocation (JVMTI specification, SetHeapSamplingInterval).
     let asked = if interval <= 1 { 0 } else { interval as jint };
     vm.jvmti.set_heap_sampling_interval(asked)?;
     INTERVALS.of_vm.store(interval, Ordering::Relaxed);

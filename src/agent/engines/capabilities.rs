@@ -1,5 +1,5 @@
-//! What the VM must grant for the engines. Some of it only one agent of a process can have, some is granted only while the
-//! VM starts.
+//! The JVMTI capabilities that engines need. Some can be held by only one agent of a process, and some are
+//! granted only while the VM starts.
 
 use super::need_events;
 use crate::agent::options::Options;
@@ -7,7 +7,8 @@ use crate::jvm::jvmti::{Capability, Jvmti};
 use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_table::Capabilities;
 
-/// Asks for what the engines need, and turns those off that do not get it, with a line each.
+/// Acquires the capabilities that the engines need. An engine without its capability is turned off, with a
+/// line in the log.
 pub(super) fn acquire(jvmti: Jvmti, options: &mut Options) {
     acquire_for(jvmti, &mut options.alloc, "alloc", Capability::SampledObjectAllocEvents);
     acquire_for(jvmti, &mut options.live, "live", Capability::SampledObjectAllocEvents);
@@ -41,7 +42,7 @@ fn acquire_for<T>(jvmti: Jvmti, engine: &mut Option<T>, option: &str, capability
     }
 }
 
-/// Whether the VM grants what `option` needs; says why if not.
+/// Whether the VM grants the capability that `option` needs. Logs the reason if it does not.
 fn grants(jvmti: Jvmti, option: &str, capability: Capability) -> bool {
     if jvmti.capabilities().is_ok_and(|had| had.has(capability)) {
         return true;
@@ -55,7 +56,7 @@ fn grants(jvmti: Jvmti, option: &str, capability: Capability) -> bool {
     added.inspect_err(|error| log::warn!("{option} is off: the VM refuses its events ({error})")).is_ok()
 }
 
-/// Why a capability is not to be had, and what helps.
+/// Returns the reason for which a capability is not available, and the remedy if there is one.
 fn reason(capability: Capability) -> &'static str {
     match capability {
         Capability::SampledObjectAllocEvents => {
@@ -68,7 +69,7 @@ fn reason(capability: Capability) -> &'static str {
     }
 }
 
-/// Events of virtual threads are sent to whoever supports them (21 on).
+/// Acquires the capability to support virtual threads, without which JVMTI sends no events of them (21 on).
 fn support_virtual_threads(jvmti: Jvmti) -> Result<(), JvmtiError> {
     let wanted = Capability::SupportVirtualThreads;
     if !jvmti.potential_capabilities()?.has(wanted) {

@@ -1,4 +1,5 @@
-//! The VM's ClassFileLoadHook, in which engines change classes. The VM sends it while any of them wants it to.
+//! The VM's ClassFileLoadHook, in which engines change classes. The event is enabled while at least one
+//! engine needs it.
 
 use std::ffi::{CStr, c_char, c_uchar};
 
@@ -12,10 +13,10 @@ use crate::jvm::jvmti_events::Event;
 use crate::jvm::jvmti_table::RawEnv;
 use crate::jvm::live_phase::LivePhaseMutex;
 
-/// The number of engines that want it.
+/// The number of engines that need the event.
 static LISTENERS: LivePhaseMutex<usize> = LivePhaseMutex::new(0);
 
-/// One more wants it.
+/// Registers one more engine, and enables the event for the first.
 pub(super) fn listen(jvmti: Jvmti) -> Result<(), JvmtiError> {
     let Some(mut listeners) = LISTENERS.lock() else { return Ok(()) };
     if *listeners == 0 {
@@ -25,12 +26,12 @@ pub(super) fn listen(jvmti: Jvmti) -> Result<(), JvmtiError> {
     Ok(())
 }
 
-/// One less wants it.
+/// Unregisters one engine, and disables the event after the last.
 pub(super) fn ignore(jvmti: Jvmti) {
     let Some(mut listeners) = LISTENERS.lock() else { return };
     *listeners -= 1;
     if *listeners == 0 {
-        // What is still sent is not changed.
+        // Should the event still arrive, no engine changes the class.
         let _ = jvmti.set_event_enabled(Event::ClassFileLoadHook, false);
     }
 }
@@ -47,7 +48,8 @@ pub(super) unsafe extern "system" fn class_file_load_hook(
     new_length: *mut jint,
     new_bytes: *mut *mut c_uchar,
 ) {
-    // A class that is loaded is left alone: an error in it would be the program's.
+    // Only classes that are being retransformed are changed. An error in a class that is being loaded would
+    // be an error of the program.
     if class_being_redefined.is_null() || name.is_null() {
         return;
     }
@@ -65,7 +67,7 @@ pub(super) unsafe extern "system" fn class_file_load_hook(
         else {
             return;
         };
-        // SAFETY: the memory is that large, and the VM's from here on; the out parameters are valid.
+        // SAFETY: the memory is that large, and belongs to the VM from here on; the out parameters are valid.
         unsafe {
             memory.as_ptr().copy_from_nonoverlapping(changed.as_ptr(), changed.len());
             new_bytes.write(memory.as_ptr());
@@ -74,12 +76,12 @@ pub(super) unsafe extern "system" fn class_file_load_hook(
     });
 }
 
-/// A class's name, as class files have it; empty for an array.
+/// Returns a class's name in the form of class files; an empty string for an array.
 ///
 /// # Safety
 /// `class` is a live reference to a class.
 pub(super) unsafe fn name_of(jvmti: Jvmti, class: jobject) -> String {
-    // SAFETY: by the contract.
+    // SAFETY: the contract requires a live reference to a class.
     let signature = unsafe { jvmti.class_signature(class) }.unwrap_or_default();
     let name = signature.strip_prefix('L').and_then(|name| name.strip_suffix(';'));
     name.unwrap_or_default().to_owned()

@@ -1,10 +1,11 @@
-//! Exceptions: where they are made (`new_throwables`), or, if that is asked for, where they are thrown, by JVMTI's Exception,
-//! caught or not.
+//! Exceptions, sampled where they are created (`new_throwables`) or, if requested, where they are thrown, by
+//! JVMTI's Exception event, caught or not.
 //!
-//! The VM makes each throw slow for any agent that may have that event, in compiled code above all: at each frame that the
-//! exception leaves it goes on in the interpreter (`exception_handler_for_pc_helper` in c1/c1_Runtime1.cpp,
-//! `OptoRuntime::handle_exception_C_helper` in opto/runtime.cpp; `JvmtiExport::can_post_on_exceptions`, 11-25), and that
-//! by the capability alone, which is never given back. So the capability is had only where throws are asked for.
+//! The VM makes each throw slow as soon as any agent has the capability for that event, in compiled code
+//! above all: at each frame that the exception leaves, execution continues in the interpreter
+//! (`exception_handler_for_pc_helper` in c1/c1_Runtime1.cpp, `OptoRuntime::handle_exception_C_helper` in
+//! opto/runtime.cpp; `JvmtiExport::can_post_on_exceptions`, 11-25). The capability alone has this effect, and
+//! is never given back. So it is acquired only where throws are requested.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,8 +27,8 @@ static GATE: Gate = Gate::new();
 const EVENTS: &[Event] = &[Event::Exception];
 static SAMPLING: OneInEach = OneInEach::new();
 
-/// Of each so many exceptions in turn one is sampled, at random which: a program that throws in a period must not be sampled
-/// in step with it.
+/// Samples one exception of each `period` in turn, at a random place in the turn: a program that throws
+/// periodically must not be sampled in step with its own period.
 struct OneInEach {
     period: AtomicU64,
     count: AtomicU64,
@@ -45,18 +46,20 @@ impl OneInEach {
         self.seed.store(seed, Ordering::Relaxed);
     }
 
-    /// One more: whether it is the one of its turn that is sampled, and stands for `period`.
+    /// Counts one more exception. Returns whether it is the sampled one of its turn, which stands for
+    /// `period`.
     fn is_next_due(&self) -> bool {
         let period = self.period.load(Ordering::Relaxed);
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let (turn, place) = (number / period, number % period);
-        // Which one it is follows from the turn's number: threads that throw in the same turn agree, without a lock.
+        // The sampled place follows from the turn's number, so threads that throw in the same turn agree on
+        // it without a lock.
         let chosen = mix(self.seed.load(Ordering::Relaxed).wrapping_add(turn)) % period;
         place == chosen
     }
 }
 
-/// Samples one of each so many exceptions, if that is asked for.
+/// Starts sampling one in each so many exceptions, if requested.
 pub(super) fn start(vm: &Vm, options: &Options) {
     let Some(period) = options.exceptions else { return };
     SAMPLING.begin(period, monotonic_ns());
@@ -74,18 +77,18 @@ pub(super) fn stop(vm: &Vm) {
     new_throwables::stop(vm);
 }
 
-/// One more exception: whether it is sampled.
+/// Counts one more exception. Returns whether it is sampled.
 pub(super) fn is_due() -> bool {
     SAMPLING.is_next_due()
 }
 
-/// Takes a sample of one that is. `subject` says what class it is of.
+/// Takes a sample of an exception that is due. `subject` returns the exception's class.
 ///
 /// # Safety
 /// Called in an event of the VM's or a native method, with the current thread's `env`.
 pub(super) unsafe fn sample(agent: &Agent, env: *mut JNIEnv, subject: impl FnOnce() -> Subject) {
     let period = SAMPLING.period.load(Ordering::Relaxed);
-    // SAFETY: by the contract.
+    // SAFETY: the contract requires an event or a native method, with the current thread's `env`.
     unsafe { own_sample::take(agent, env, Engine::Exceptions, [period as f64, 0.0], subject) };
 }
 
@@ -125,7 +128,8 @@ mod tests {
                     sampled_at[number as usize % 4] += 1;
                 }
             }
-            // One in each turn, and no place of the program's period is preferred: within five deviations.
+            // One is sampled in each turn, and the places in the program's period are equally frequent,
+            // within five standard deviations.
             assert_eq!(sampled_at.iter().sum::<u64>(), turns, "{period}");
             let deviation = (turns as f64 * 0.25 * 0.75).sqrt();
             for count in sampled_at {

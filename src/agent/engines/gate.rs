@@ -1,4 +1,4 @@
-//! Lets samples through while an engine runs, and waits for those under way when it stops.
+//! Lets samples through while an engine runs. When the engine stops, waits for the samples under way.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -8,22 +8,23 @@ use crate::jvm::jvmti::Jvmti;
 use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::Event;
 
-/// Set while the engine runs; below it is the number of threads inside.
+/// Set while the engine runs. The lower bits are the number of threads inside.
 const OPEN: u64 = 1 << 63;
 
-/// How long a stop waits for a thread inside. It waits for the VM at most, for one safepoint.
+/// The time that [`Gate::close`] waits for threads inside. Such a thread waits for the VM at most, for one
+/// safepoint.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// An engine's gate.
 #[derive(Debug)]
 pub(super) struct Gate(AtomicU64);
 
-/// A thread inside; it leaves when this is dropped.
+/// A thread inside the gate. Dropping this value leaves the gate.
 #[derive(Debug)]
 pub(super) struct Inside<'a>(&'a AtomicU64);
 
 impl Gate {
-    /// A closed one.
+    /// A closed gate.
     pub(super) const fn new() -> Self {
         Self(AtomicU64::new(0))
     }
@@ -33,7 +34,8 @@ impl Gate {
         self.0.fetch_or(OPEN, Ordering::SeqCst);
     }
 
-    /// Opens the gate and has the VM send the events that lead to it; all or none.
+    /// Opens the gate and enables the events that lead to it. If the VM refuses one, all are disabled and the
+    /// gate is closed.
     pub(super) fn open_to(&self, jvmti: Jvmti, events: &[Event]) -> Result<(), JvmtiError> {
         self.open();
         let told = events.iter().try_for_each(|event| jvmti.set_event_enabled(*event, true));
@@ -46,24 +48,24 @@ impl Gate {
             return;
         }
         for event in events {
-            // What is still sent is not let in.
+            // Should the event still arrive, the closed gate stops it.
             let _ = jvmti.set_event_enabled(*event, false);
         }
         self.close();
     }
 
-    /// Whether it is open now.
+    /// Whether the gate is open now.
     pub(super) fn is_open(&self) -> bool {
         self.0.load(Ordering::Relaxed) & OPEN != 0
     }
 
-    /// Goes inside, if the gate is open.
+    /// Enters the gate, if it is open.
     pub(super) fn enter(&self) -> Option<Inside<'_>> {
         let inside = Inside(&self.0);
         (self.0.fetch_add(1, Ordering::SeqCst) & OPEN != 0).then_some(inside)
     }
 
-    /// Closes the gate, and waits until nobody is inside.
+    /// Closes the gate, and waits until no thread is inside, for at most [`PATIENCE`].
     pub(super) fn close(&self) {
         self.0.fetch_and(!OPEN, Ordering::SeqCst);
         let since = Instant::now();

@@ -1,10 +1,11 @@
-//! The live heap: sampled objects are referred to weakly, and looked after when a collection has ended.
+//! The live heap: sampled objects are referenced weakly, and checked after each collection.
 //!
-//! An object's age is the number of collections that it has survived, as the VM announces them (GarbageCollectionStart and
-//! Finish): with collectors that work while the program runs each of their pauses. What has survived none is not told: nobody
-//! knows whether it lives.
+//! An object's age is the number of collections that it has survived. A collection is what the VM announces
+//! as one (GarbageCollectionStart and Finish): for concurrent collectors that is each of their pauses. An
+//! object that has survived none is not reported, since it is unknown whether it lives.
 //!
-//! Nobody calls the VM while holding the table: that could wait for a safepoint, in which the table is wanted as well.
+//! The VM is never called with the table's lock held: such a call may wait for a safepoint, in which the
+//! table is needed too.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,13 +26,13 @@ use crate::signal::safe_load::ProcessMemory;
 use crate::signal::sample::monotonic_ns;
 use crate::signal::stretch::thin;
 
-/// The most objects that are referred to: each takes the collector some nanoseconds.
+/// The most objects that are referenced: each costs the collector some nanoseconds.
 const MOST_OBJECTS: usize = 65_536;
 
-/// How long lies between two looks at all objects, unless they are to be told.
+/// The time between two checks of all objects, except where they are to be reported.
 const SWEEP_PERIOD: Duration = Duration::from_secs(1);
 
-/// Collections that have ended.
+/// The number of collections that have ended.
 static COLLECTED: AtomicU32 = AtomicU32::new(0);
 
 /// The number of the last sample.
@@ -42,24 +43,26 @@ static NUMBER: AtomicU32 = AtomicU32::new(0);
 struct WeakReference(jweak);
 
 impl WeakReference {
-    /// Whether its object has been freed; the VM is asked if that does no harm.
+    /// Whether the referenced object has been freed. Asks the VM if `asks_vm` is set, and reads the handle
+    /// otherwise.
     ///
     /// # Safety
-    /// It has not been given back, and `env` is the current thread's.
+    /// The reference has not been deleted, and `env` is the current thread's.
     unsafe fn is_cleared(self, env: *mut JNIEnv, asks_vm: bool) -> bool {
         if !asks_vm {
-            // A collection clears the handle's word (JNIHandles::weak_oops_do, JDK 11); the lowest bit of the reference says
-            // that it is weak (jniHandles.hpp).
+            // A collection clears the handle's word (JNIHandles::weak_oops_do, JDK 11). The lowest bit of the
+            // reference marks it as weak (jniHandles.hpp).
             return ProcessMemory.load_u64(self.0 as u64 & !1) == Some(0);
         }
-        // SAFETY: by the contract.
+        // SAFETY: the contract requires a reference that has not been deleted, and the current thread's
+        // `env`.
         unsafe { ((**env).v1_1.IsSameObject)(env, self.0, std::ptr::null_mut()) }
     }
 }
 
-/// Whether the VM can be asked for an object without keeping it. JDK 11 answers as if the program had taken hold of it
-/// (`jni_IsSameObject`, jni.cpp: `resolve`; `resolve_no_keepalive` in 17): a collector that is marking would then keep it, and
-/// all that it leads to.
+/// Whether the VM can be asked about a weakly referenced object without keeping it alive. JDK 11 answers as
+/// if the program had resolved the reference (`jni_IsSameObject`, jni.cpp: `resolve`; `resolve_no_keepalive`
+/// in 17): a collector that is marking would then keep the object and everything reachable from it.
 fn asks_without_keeping(jvmti: Jvmti) -> bool {
     const MAJOR_17: i32 = 17 << 16;
     !jvmti.version_number().is_ok_and(|version| version & 0x0fff_ffff < MAJOR_17)
@@ -70,7 +73,7 @@ unsafe impl Send for WeakReference {}
 
 struct LiveObjects {
     table: LiveTable<WeakReference>,
-    /// Collections that had ended when it was last looked who is alive.
+    /// The number of collections that had ended when the objects were last checked.
     swept_collections: u32,
     swept_at: Option<Instant>,
 }
@@ -80,17 +83,17 @@ static LIVE: LazyLock<Mutex<LiveObjects>> = LazyLock::new(|| {
     Mutex::new(LiveObjects { table, swept_collections: 0, swept_at: None })
 });
 
-/// A collection, or one within another, has ended. In the VM's thread.
+/// Counts a collection that has ended, whether alone or within another. Runs in the VM's thread.
 pub(in crate::agent) fn collection_ended() {
     if COLLECTIONS.so_far().is_some() {
         COLLECTED.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Takes a sample of an object that has just been allocated, and refers to it.
+/// Takes a sample of an object that has just been allocated, and references the object weakly.
 ///
 /// # Safety
-/// In an event of the VM's, with the current thread's `env` and a live reference.
+/// Called in an event of the VM's, with the current thread's `env` and a live reference.
 pub(super) unsafe fn allocated(
     agent: &Agent,
     env: *mut JNIEnv,
@@ -101,17 +104,18 @@ pub(super) unsafe fn allocated(
     let Some(values) = thin(Engine::Live, values) else { return };
     let Some(weight) = LIVE.lock().table.admit() else { return };
     let born = COLLECTED.load(Ordering::Relaxed);
-    // SAFETY: by the contract.
+    // SAFETY: the contract requires the current thread's `env` and a live reference.
     let reference = unsafe { ((**env).v1_2.NewWeakGlobalRef)(env, object) };
     if reference.is_null() {
         return;
     }
-    // 0 is none.
+    // Number 0 means that a sample has no number.
     let number = NUMBER.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1);
-    // Before the sample: whoever finds that in the buffer finds what it is of.
+    // The object is inserted before the sample is taken: a thread that finds the sample in the buffer finds
+    // the object.
     let tracked = Tracked { reference: WeakReference(reference), born, weight };
     LIVE.lock().table.insert(number, tracked);
-    // SAFETY: by the contract.
+    // SAFETY: the contract requires an event of the VM's, with the current thread's `env`.
     let is_recorded =
         unsafe { own_sample::take_numbered(agent, env, Engine::Live, values, subject(), number) };
     if !is_recorded {
@@ -119,20 +123,22 @@ pub(super) unsafe fn allocated(
     }
 }
 
-/// Looks who is alive, if there has been a collection since the last time, and gives references back. Not more often than
-/// once in a while unless `at_once` is set.
+/// Finds the objects that have died, if there has been a collection since the last check, and deletes their
+/// references. Checks at most once in [`SWEEP_PERIOD`], unless `at_once` is set.
 ///
 /// # Safety
-/// `env` is the current thread's, which holds no lock of the agent's that is wanted in a safepoint.
+/// `env` is the current thread's. The thread holds no lock of the agent's that is needed in a safepoint.
 pub(super) unsafe fn sweep(jvmti: Jvmti, env: *mut JNIEnv, at_once: bool) {
-    // References are used and given back by one thread at a time. Who waits here waits for no safepoint.
+    // References are used and deleted by one thread at a time. The thread that holds this lock waits for no
+    // safepoint.
     static SWEEPING: Mutex<()> = Mutex::new(());
     let _sweeping = SWEEPING.lock();
     let collected = COLLECTED.load(Ordering::Relaxed);
     let mut gone = LIVE.lock().table.take_discarded();
     if let Some(objects) = objects_to_look_at(collected, at_once) {
         let asks_vm = asks_without_keeping(jvmti);
-        // SAFETY: by the contract; it is given back below, or by the next sweep.
+        // SAFETY: the contract gives the current thread's `env`; a reference is deleted below or by the next
+        // sweep only.
         let dead = objects.into_iter().filter(|(_, of)| unsafe { of.is_cleared(env, asks_vm) });
         let dead: Vec<u32> = dead.map(|(number, _)| number).collect();
         let mut live = LIVE.lock();
@@ -141,12 +147,12 @@ pub(super) unsafe fn sweep(jvmti: Jvmti, env: *mut JNIEnv, at_once: bool) {
         live.swept_collections = collected;
     }
     for WeakReference(reference) in gone {
-        // SAFETY: by the contract; it is in no table any more.
+        // SAFETY: the contract gives the current thread's `env`; the reference is in no table any more.
         unsafe { ((**env).v1_2.DeleteWeakGlobalRef)(env, reference) };
     }
 }
 
-/// The objects by their numbers, if it is time to look at them.
+/// Returns the objects with their numbers, if it is time to check them.
 fn objects_to_look_at(collected: u32, at_once: bool) -> Option<Vec<(u32, WeakReference)>> {
     let mut live = LIVE.lock();
     let is_early = live.swept_at.is_some_and(|swept_at| swept_at.elapsed() < SWEEP_PERIOD);
@@ -157,12 +163,12 @@ fn objects_to_look_at(collected: u32, at_once: bool) -> Option<Vec<(u32, WeakRef
     Some(live.table.objects().map(|(number, object)| (number, object.reference)).collect())
 }
 
-/// Refers to no object any more. The references are given back at the next [`sweep`].
+/// Forgets all objects. Their references are deleted by the next [`sweep`].
 pub(super) fn forget() {
     LIVE.lock().table.clear();
 }
 
-/// Adds the objects that live.
+/// Adds the objects that are alive.
 pub(super) fn add_alive(alive: &mut Alive) {
     let live = LIVE.lock();
     for (number, object) in live.table.objects() {
@@ -172,12 +178,12 @@ pub(super) fn add_alive(alive: &mut Alive) {
     }
 }
 
-/// The power of two below an age, and 0: samples of each age would be many.
+/// Rounds an age down to a power of two, or to 0: a sample for each single age would be too many.
 fn age_class(age: u32) -> u32 {
     age.checked_ilog2().map_or(0, |class| 1 << class)
 }
 
-/// How many sampled objects were not referred to, for want of room.
+/// The number of sampled objects that are not tracked, for want of room.
 pub(in crate::agent) fn thinned() -> u64 {
     LIVE.lock().table.thinned()
 }

@@ -1,37 +1,37 @@
-//! The sampled objects that may still live: a bounded table, whose room is made by thinning.
+//! The sampled objects that may still live, in a bounded table. When it is full, it is thinned.
 //!
-//! When the table is full each object is kept with a probability of one half, and those that are kept stand for twice as much;
-//! from then on as few of the new ones are taken. So the sums stay right, and only their scatter grows. When most of the
-//! table has become free again, more are taken.
+//! Thinning keeps each object with a probability of one half, and doubles the weight of the kept ones. From
+//! then on new objects are admitted with the reduced probability as well. So the sums stay right, and only
+//! their variance grows. When most of the table has become free again, more objects are admitted.
 
 use std::collections::HashMap;
 
 use crate::core::byte_sampling::Random;
 
-/// One in a million is as few as anybody wants.
+/// The table is thinned to one object in 2^20, about a million, at most.
 const MOST_HALVINGS: u32 = 20;
 
 /// An object that may still live.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Tracked<R> {
-    /// How it is referred to.
+    /// The reference to the object.
     pub(super) reference: R,
-    /// How many collections there had been when it was allocated.
+    /// The number of collections that had ended when the object was allocated.
     pub(super) born: u32,
-    /// How much of what its sample says it stands for by now.
+    /// The factor by which the values of the object's sample are multiplied.
     pub(super) weight: f64,
 }
 
-/// The objects, by their samples' numbers.
+/// The tracked objects, by their samples' numbers.
 #[derive(Debug)]
 pub(super) struct LiveTable<R> {
     objects: HashMap<u32, Tracked<R>>,
     most: usize,
-    /// Of the new objects one in 2^halvings is taken.
+    /// One in 2^halvings of the new objects is admitted.
     halvings: u32,
-    /// References of objects that were thinned out; somebody has to give them back.
+    /// References of objects that were thinned out. The table's user has to delete them.
     discarded: Vec<R>,
-    /// Objects that were not taken, or thinned out.
+    /// The number of objects that were not admitted, or were thinned out.
     thinned: u64,
     random: Random,
 }
@@ -48,14 +48,14 @@ impl<R: Copy> LiveTable<R> {
         }
     }
 
-    /// For how many of its like the next object stands, if it is to be taken.
+    /// Decides whether the next object is admitted, and returns its weight if so.
     pub(super) fn admit(&mut self) -> Option<f64> {
         let is_admitted = self.random.number() & ((1 << self.halvings) - 1) == 0;
         self.thinned += u64::from(!is_admitted);
         is_admitted.then(|| f64::from(self.halvings).exp2())
     }
 
-    /// Takes an object that was admitted.
+    /// Inserts an object that was admitted.
     pub(super) fn insert(&mut self, number: u32, object: Tracked<R>) {
         if self.objects.len() >= self.most {
             self.halve();
@@ -78,18 +78,18 @@ impl<R: Copy> LiveTable<R> {
         self.halvings = (self.halvings + 1).min(MOST_HALVINGS);
     }
 
-    /// Takes an object out, and gives its reference.
+    /// Removes an object and returns its reference.
     pub(super) fn remove(&mut self, number: u32) -> Option<R> {
         self.objects.remove(&number).map(|object| object.reference)
     }
 
-    /// Takes an object out, whose reference has to be given back.
+    /// Removes an object, and adds its reference to those that have to be deleted.
     pub(super) fn discard(&mut self, number: u32) {
         let reference = self.remove(number);
         self.discarded.extend(reference);
     }
 
-    /// Objects that have died were taken out.
+    /// Admits more objects, if removing the dead has freed most of the table.
     pub(super) fn swept(&mut self) {
         if self.objects.len() < self.most / 4 {
             self.halvings = self.halvings.saturating_sub(1);
@@ -101,7 +101,7 @@ impl<R: Copy> LiveTable<R> {
         self.objects.iter().map(|(number, object)| (*number, object))
     }
 
-    /// The references that have to be given back.
+    /// Takes the references that have to be deleted.
     pub(super) fn take_discarded(&mut self) -> Vec<R> {
         std::mem::take(&mut self.discarded)
     }
@@ -112,7 +112,7 @@ impl<R: Copy> LiveTable<R> {
         self.halvings = 0;
     }
 
-    /// How many objects were not taken, or thinned out.
+    /// The number of objects that were not admitted, or were thinned out.
     pub(super) fn thinned(&self) -> u64 {
         self.thinned
     }
@@ -140,7 +140,8 @@ mod tests {
         let mut table = LiveTable::new(10_000, 5);
         add(&mut table, 0..200_000);
         assert!(table.objects().count() <= 10_000);
-        // Of 5,000 objects at least; those of a hundredth of them have a tenth of the exactness.
+        // At least 5,000 objects are kept, so half of the numbers has at least 2,500: the relative standard
+        // deviation is within 2 %.
         for (numbers, tolerance) in [(0..200_000, 0.06), (0..100_000, 0.08), (100_000..200_000, 0.08)] {
             let (found, expected) = (total(&table, numbers.clone()), numbers.len() as f64);
             assert!((found / expected - 1.0).abs() < tolerance, "{numbers:?}: {found}");

@@ -1,13 +1,15 @@
-//! Calls of chosen methods that take long: their code is changed while the engine runs, so that it measures them
-//! (`jvm::class_file`), and has the thread take a sample where a call took as long as is asked for.
+//! Long calls of chosen methods. While the engine runs, the bytecode of these methods is changed so that it
+//! measures each call (`jvm::class_file`), and has the thread take a sample where a call took at least as
+//! long as requested.
 //!
-//! Classes are changed by RetransformClasses alone, also those that come later: when they have been prepared, before any of
-//! their code has run. So one that the VM does not accept stays as it is, and the program never sees an error of ours. The VM
-//! verifies what it verifies at loading: not the classes of the boot loader, unless -Xverify:all or its like asks for that
+//! Classes are changed by RetransformClasses only, also those that are loaded later: they are changed when
+//! they have been prepared, before any of their code has run. So a class that the VM does not accept stays as
+//! it is, and the program never sees an error of ours. The VM verifies the classes that it verifies at
+//! loading: not those of the boot loader, unless -Xverify:all or a similar option asks for it
 //! (`should_verify_for` in classfile/verifier.cpp, 11-25).
 //!
-//! Each change stops the VM, also where a class comes out as it was (`VM_RedefineClasses` in prims/jvmtiRedefineClasses.cpp,
-//! 11-25): only classes with a chosen method are changed.
+//! Each change stops the VM, even if the class comes out unchanged (`VM_RedefineClasses` in
+//! prims/jvmtiRedefineClasses.cpp, 11-25). So only classes with a chosen method are changed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,44 +36,46 @@ use crate::jvm::local_references;
 use crate::signal::sample::monotonic_ns;
 
 static GATE: Gate = Gate::new();
-/// CLOCK_MONOTONIC when the engine began.
+/// CLOCK_MONOTONIC, in ns, when the engine started.
 static STARTED_NS: AtomicU64 = AtomicU64::new(0);
 const EVENTS: &[Event] = &[Event::ClassPrepare];
 static TRACING: Mutex<Option<Arc<Tracing>>> = Mutex::new(None);
-/// So many classes are changed in one stop of the VM.
+/// The number of classes that are changed in one stop of the VM.
 const BATCH: usize = 64;
 
-/// What is traced.
+/// The traced methods, and the state of their classes.
 struct Tracing {
     methods: Vec<Traced>,
-    /// What has become of classes, by their names as class files have them; several loaders may have one of a name.
+    /// The outcome for each class, by its name in the form of class files. Several loaders may have a class
+    /// of that name.
     classes: Mutex<HashMap<String, Outcome>>,
 }
 
-/// What has become of a class.
+/// The outcome of the attempt to change a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// None of its methods can be timed.
+    /// None of the class's methods can be timed.
     Left,
-    /// It has timed methods.
+    /// The class has timed methods.
     Changed,
-    /// The VM has not accepted it with timed methods. Whoever else has it made anew must not be given it either.
+    /// The VM has not accepted the class with timed methods. It must not be offered to the VM again when
+    /// another agent retransforms the class.
     Refused,
 }
 
 struct Traced {
     methods: TracedMethods,
-    /// Whether there was such a method.
+    /// Whether a class with such a method was loaded.
     is_met: AtomicBool,
 }
 
-/// Traces these methods; none if there are none.
+/// Starts to trace these methods. Does nothing if the list is empty.
 pub(super) fn start(vm: &Vm, methods: &[TracedMethods]) {
     if methods.is_empty() {
         return;
     }
     let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };
-    // SAFETY: the current thread's environment.
+    // SAFETY: `env` is the current thread's environment.
     if let Err(error) = unsafe { make_classes(vm.jvmti, env) } {
         log::warn!("trace is off: {error}");
         return;
@@ -90,7 +94,7 @@ pub(super) fn start(vm: &Vm, methods: &[TracedMethods]) {
         return;
     }
     let Some(tracing) = tracing() else { return };
-    // SAFETY: the current thread's environment; the classes are live.
+    // SAFETY: `env` is the current thread's environment; the classes are live.
     unsafe {
         let is_chosen =
             |name: &str, class| tracing.is_about(name) && tracing.has_methods_of(vm.jvmti, name, class);
@@ -98,7 +102,7 @@ pub(super) fn start(vm: &Vm, methods: &[TracedMethods]) {
     };
 }
 
-/// Gives the classes back as they were.
+/// Restores the original classes.
 pub(super) fn stop(vm: &Vm) {
     let Some(tracing) = TRACING.lock().take() else { return };
     GATE.close_to(vm.jvmti, EVENTS);
@@ -106,20 +110,20 @@ pub(super) fn stop(vm: &Vm) {
     for traced in tracing.methods.iter().filter(|traced| !traced.is_met.load(Ordering::Relaxed)) {
         log::warn!("trace: no class with a method {} was loaded", traced.methods);
     }
-    // Classes need not be given back where the VM goes with them.
+    // Classes need not be restored when the VM is ending.
     if vm.jvmti.phase() != Ok(Phase::Live) {
         return;
     }
     let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };
-    // Not locked while the VM makes them: that waits for others.
+    // The lock is not held while the VM restores them, since that waits for other threads.
     let classes = std::mem::take(&mut *tracing.classes.lock());
-    // Of one that was refused another loader's may have been changed.
+    // A refused class is restored too: another loader's class of that name may have been changed.
     let is_chosen = |name: &str, _| classes.get(name).is_some_and(|outcome| *outcome != Outcome::Left);
     let refused = |name: &str, error| {
         let written = name.replace('/', ".");
         log::warn!("trace: {written} keeps its timed methods, the VM does not make it anew ({error})");
     };
-    // SAFETY: the current thread's environment.
+    // SAFETY: `env` is the current thread's environment.
     unsafe { retransform_loaded(vm.jvmti, env, is_chosen, &refused) };
 }
 
@@ -127,7 +131,7 @@ fn tracing() -> Option<Arc<Tracing>> {
     TRACING.lock().clone()
 }
 
-/// Makes the classes that timed methods call, once.
+/// Defines the classes that timed methods call, once in a process.
 ///
 /// # Safety
 /// `env` is the current thread's, without a pending exception.
@@ -137,7 +141,8 @@ unsafe fn make_classes(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), BootClassEr
         return Ok(());
     }
     let file = exit_class().map_err(|error| BootClassError::File(EXIT_CLASS, error))?;
-    // SAFETY: by the contract; the function is one for that method, and the references are live until they are deleted.
+    // SAFETY: the contract gives the current thread's `env`. `record` has the signature of the native method
+    // `RECORD`, and the references are live until they are deleted.
     unsafe {
         let recording = class_of_native(env, RECORD, record as *mut _)?;
         let called = boot_class(env, EXIT_CLASS, &file).ok_or(BootClassError::Class(EXIT_CLASS));
@@ -153,25 +158,28 @@ unsafe fn make_classes(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), BootClassEr
     Ok(())
 }
 
-/// The native method that timed methods come to: a call took so long.
+/// The native method that timed methods call at the end of a call that took at least as long as requested.
 unsafe extern "system" fn record(env: *mut JNIEnv, _class: jclass, took_ns: jlong) {
     let Some(_inside) = GATE.enter() else { return };
-    // By Java's clock, which a preloaded library may have made jump: no call that is measured began before the engine.
+    // `took_ns` is by Java's clock, which a preloaded library may have made jump. No measured call began
+    // before the engine, so the time since then is an upper bound.
     let since_start_ns = monotonic_ns().saturating_sub(STARTED_NS.load(Ordering::Relaxed));
     let took_ns = took_ns.max(0).cast_unsigned().min(since_start_ns);
     guarded("a traced call", |agent| {
-        // SAFETY: the VM passes the current thread's environment; a native method's anchor is set.
+        // SAFETY: the VM passes the current thread's environment, and has set the anchor before it calls a
+        // native method.
         unsafe { own_sample::take(agent, env, Engine::Trace, [1.0, took_ns as f64], || Subject::NONE) };
     });
 }
 
-/// The frames from the traced method on: above it are those of the two classes that it calls.
+/// Returns the frames from the traced method on. Above the traced method are the frames of the two classes
+/// that it calls.
 pub(super) fn from_traced_method(frames: &[FrameRecord]) -> &[FrameRecord] {
     java_frames(frames).nth(1).and_then(|(at, _)| frames.get(at + 1..)).unwrap_or(frames)
 }
 
-/// Has those of the classes that are in use made anew that are chosen, by their names or what they are, and tells which the
-/// VM refuses.
+/// Retransforms the loaded classes that `is_chosen` selects by name or class. Calls `refused` for each class
+/// that the VM refuses.
 ///
 /// # Safety
 /// `env` is the current thread's.
@@ -185,7 +193,7 @@ unsafe fn retransform_loaded(
         log::warn!("trace: the VM does not list its classes ({error})");
         Vec::new()
     });
-    // SAFETY: by the contract.
+    // SAFETY: the contract gives the current thread's `env`.
     unsafe { local_references::expect(env, classes.len()) };
     let mut chosen = Vec::new();
     for class in classes {
@@ -199,7 +207,7 @@ unsafe fn retransform_loaded(
         }
     }
     for batch in chosen.chunks(BATCH) {
-        // SAFETY: as above.
+        // SAFETY: the references are this thread's own, and not used after their deletion.
         unsafe {
             retransform(jvmti, batch, refused);
             for &class in batch {
@@ -209,31 +217,32 @@ unsafe fn retransform_loaded(
     }
 }
 
-/// Has classes made anew; if the VM refuses them together, each alone, and tells which it refuses.
+/// Retransforms the classes together. If the VM refuses, retransforms each alone, and calls `refused` for
+/// each class that the VM refuses.
 ///
 /// # Safety
-/// They are live references to classes.
+/// `classes` are live references to classes.
 unsafe fn retransform(jvmti: Jvmti, classes: &[jobject], refused: &dyn Fn(&str, JvmtiError)) {
-    // SAFETY: by the contract.
+    // SAFETY: the contract requires live references to classes.
     match (unsafe { jvmti.retransform_classes(classes) }, classes) {
         (Ok(()), _) => {}
         (Err(error), [class]) => {
-            // SAFETY: as above.
+            // SAFETY: the contract requires live references to classes.
             refused(&unsafe { name_of(jvmti, *class) }, error);
         }
-        // SAFETY: as above.
+        // SAFETY: the contract requires live references to classes.
         (Err(_), _) => classes.iter().for_each(|class| unsafe { retransform(jvmti, &[*class], refused) }),
     }
 }
 
-/// A class has been prepared: none of its methods has run.
+/// Adds timing to the traced methods of a class that has been prepared. None of its methods has run yet.
 ///
 /// # Safety
-/// `class` is a live reference to it.
+/// `class` is a live reference to that class.
 pub(super) unsafe fn class_prepared(jvmti: Jvmti, class: jobject) {
     let Some(_inside) = GATE.enter() else { return };
     let Some(tracing) = tracing() else { return };
-    // SAFETY: by the contract.
+    // SAFETY: the contract requires a live reference to a class.
     unsafe {
         let name = name_of(jvmti, class);
         let is_chosen = tracing.is_about(&name) && tracing.has_methods_of(jvmti, &name, class);
@@ -243,32 +252,32 @@ pub(super) unsafe fn class_prepared(jvmti: Jvmti, class: jobject) {
     }
 }
 
-/// The class with timed methods, where it is made anew; `None` for one that is none of ours.
+/// Returns the class with timed methods, when it is retransformed; `None` for a class without traced methods.
 pub(super) fn changed(name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     let _inside = GATE.enter()?;
     tracing()?.timed(name, bytes)
 }
 
 impl Tracing {
-    /// Whether classes of this name may have methods that are traced.
+    /// Whether classes of this name may have traced methods.
     fn is_about(&self, class: &str) -> bool {
         ![EXIT_CLASS, RECORD.class].contains(&class)
             && self.methods.iter().any(|traced| traced.methods.are_in(class))
             && self.classes.lock().get(class) != Some(&Outcome::Refused)
     }
 
-    /// What is traced, if a method of a class is.
+    /// Returns the pattern that a method of a class matches, if there is one.
     fn find(&self, class: &str, method: &str) -> Option<&Traced> {
         let is_it = |traced: &&Traced| traced.methods.are_in(class) && traced.methods.are_called(method);
         self.methods.iter().find(is_it)
     }
 
-    /// Whether a class of this name has a method that is traced; not if it has not been prepared.
+    /// Whether the class `class` of this name has a traced method. `false` if it has not been prepared.
     ///
     /// # Safety
-    /// `class` is a live reference to it.
+    /// `class` is a live reference to the class.
     unsafe fn has_methods_of(&self, jvmti: Jvmti, name: &str, class: jobject) -> bool {
-        // SAFETY: by the contract; the ids are of methods of a live class.
+        // SAFETY: the contract requires a live reference to a class, so that the ids are of its methods.
         unsafe {
             let methods = jvmti.class_methods(class).unwrap_or_default();
             let is_traced = |(method, _): (String, String)| self.find(name, &method).is_some();
@@ -276,14 +285,14 @@ impl Tracing {
         }
     }
 
-    /// The VM does not accept a class with timed methods.
+    /// Records that the VM does not accept a class with timed methods, and logs it.
     fn is_refused(&self, class: &str, error: JvmtiError) {
         self.classes.lock().insert(class.to_owned(), Outcome::Refused);
         let written = class.replace('/', ".");
         log::warn!("trace: {written} is not traced, the VM does not accept it with timed methods ({error})");
     }
 
-    /// The class with timed methods, if it has any that are traced and can be.
+    /// Returns the class with timed methods, if it has traced methods that can be timed.
     fn timed(&self, class: &str, bytes: &[u8]) -> Option<Vec<u8>> {
         if !self.is_about(class) {
             return None;
@@ -294,7 +303,7 @@ impl Tracing {
             Some(i64::try_from(traced.methods.shortest.as_nanos()).unwrap_or(i64::MAX))
         };
         let result = timed_class(bytes, choose);
-        // Others have made anew a class without a method that is traced.
+        // Another agent has retransformed a class without a traced method.
         if result.as_ref().is_ok_and(|(_, chosen)| chosen.is_empty()) {
             return None;
         }
@@ -314,7 +323,7 @@ impl Tracing {
         result.ok()?.0
     }
 
-    /// Says which methods of a class that should be are not traced.
+    /// Logs which of the chosen methods of a class are not traced, and why.
     fn tell(&self, class: &str, result: &Result<(Option<Vec<u8>>, Vec<Chosen>), ClassFileError>) {
         let written = class.replace('/', ".");
         let chosen = match result {
@@ -350,7 +359,7 @@ mod tests {
         });
         let tracing = Tracing { methods: methods.into(), classes: Mutex::default() };
         let outcome = |class| tracing.classes.lock().get(class).copied();
-        // The second pattern fits the name alone.
+        // The second pattern matches the class's name, but none of its methods.
         assert_eq!((tracing.timed("programs/Other", &bytes), outcome("programs/Other")), (None, None));
         let timed = tracing.timed("programs/UserLoop", &bytes).unwrap();
         assert!(timed.len() > bytes.len());

@@ -1,19 +1,19 @@
-//! The engines whose samples threads take of themselves: in events that the VM sends them allocations, waiting for monitors,
-//! waiting for notifications and exceptions; native allocations where they call the C library; and calls of methods that
-//! took long, where they end.
+//! The engines whose samples threads take of themselves: in events that the VM sends (allocations, waits for
+//! monitors, waits for notifications, exceptions), at calls of the C library's allocation functions, and at
+//! the end of long calls of traced methods.
 //!
 //! | Module | Duty |
 //! |---|---|
-//! | `allocations`, `monitors`, `exceptions` | an engine each, or two that share their events |
-//! | `new_throwables` | exceptions where they are made |
-//! | `method_traces` | calls of chosen methods that take long |
-//! | `native_memory` | native allocations, and what of them was not freed |
+//! | `allocations`, `monitors`, `exceptions` | one engine each, or two that share their events |
+//! | `new_throwables` | exceptions where they are created |
+//! | `method_traces` | long calls of chosen methods |
+//! | `native_memory` | native allocations, and those of them that were not freed |
 //! | `live_objects`, `live_table` | the live heap: which sampled objects have survived collections |
 //! | `class_hook` | the VM's event in which classes are changed |
-//! | `capabilities` | what the VM must grant for them |
+//! | `capabilities` | the capabilities that the VM must grant |
 //! | `gate` | lets samples through while an engine runs, and waits for those under way when it stops |
 //! | `parking` | threads that wait in `LockSupport.park` |
-//! | `owners` | who has what a thread begins to wait for |
+//! | `owners` | the owner of the lock that a thread begins to wait for |
 //! | `own_sample` | the sample that a thread takes of itself |
 //! | `wait_start` | since when, and for what, a thread waits |
 //! | `subjects` | the classes that samples are about |
@@ -48,12 +48,12 @@ use crate::jvm::jvmti_events::EventCallbacks;
 pub(super) use live_objects::{collection_ended, thinned};
 pub(super) use subjects::SUBJECTS;
 
-/// Whether any of these engines is asked for.
+/// Whether any of these engines is requested.
 pub(super) fn are_asked_for(options: &Options) -> bool {
     need_events(options) || options.nativemem.is_some()
 }
 
-/// Whether one is that the VM's events are for.
+/// Whether an engine is requested that uses the VM's events.
 fn need_events(options: &Options) -> bool {
     options.alloc.is_some()
         || options.live.is_some()
@@ -63,13 +63,14 @@ fn need_events(options: &Options) -> bool {
         || !options.trace.is_empty()
 }
 
-/// Has the VM grant what the engines need. Some of it is granted only while the VM starts: as early as the options are
-/// known. An engine that is refused something is turned off, with a line that says why.
+/// Acquires the capabilities that the engines need, as early as the options are known: the VM grants some of
+/// them only while it starts. An engine that does not get its capability is turned off, with a line in the
+/// log that says why.
 pub(super) fn acquire(vm: &Vm, options: &mut Options) {
     capabilities::acquire(vm.jvmti, options);
 }
 
-/// Begins to take samples; the VM is live, and drains are made.
+/// Starts taking samples. The VM must be live, and the session must drain.
 pub(super) fn start(vm: &Vm, options: &Options) {
     allocations::start(vm, options.alloc, options.live);
     wait_start::begin_session();
@@ -80,12 +81,12 @@ pub(super) fn start(vm: &Vm, options: &Options) {
     method_traces::start(vm, &options.trace);
 }
 
-/// The budget has engines sample more seldom, or less so, than before.
+/// Adjusts the engines after the budget has changed a stretch.
 pub(super) fn stretched(vm: &Vm) {
     allocations::stretched(vm);
 }
 
-/// Takes no more samples from when it returns on.
+/// Stops taking samples. None is taken after this function has returned.
 pub(super) fn stop(vm: &Vm) {
     allocations::stop(vm);
     monitors::stop(vm);
@@ -95,18 +96,21 @@ pub(super) fn stop(vm: &Vm) {
     method_traces::stop(vm);
 }
 
-/// Looks which sampled objects are still there, if they have to be looked after; `at_once` where that is to be told.
+/// Checks which sampled objects are still alive, if an engine tracks them. `at_once` is set where they are
+/// about to be reported.
 ///
 /// # Safety
-/// `env` is the current thread's, which holds none of the agent's locks but that of an interval's end.
+/// `env` is the current thread's. The thread holds none of the agent's locks, except that of an interval's
+/// end.
 pub(super) unsafe fn sweep(vm: &Vm, options: &Options, env: *mut JNIEnv, at_once: bool) {
     if options.live.is_some() {
-        // SAFETY: by the contract.
+        // SAFETY: the contract gives the current thread's `env`, and excludes the locks that are needed in a
+        // safepoint.
         unsafe { live_objects::sweep(vm.jvmti, env, at_once) };
     }
 }
 
-/// The last profiles have been made: nothing is looked after any more.
+/// Stops tracking objects, after the last profiles have been made.
 ///
 /// # Safety
 /// As for [`sweep`].
@@ -116,12 +120,12 @@ pub(super) unsafe fn forget(vm: &Vm, options: &Options, env: Option<*mut JNIEnv>
     }
     live_objects::forget();
     if let Some(env) = env {
-        // SAFETY: by the contract.
+        // SAFETY: the contract is that of `sweep`.
         unsafe { live_objects::sweep(vm.jvmti, env, false) };
     }
 }
 
-/// What is still there of what samples are of, by their numbers.
+/// Sampled objects and native memory that are still allocated, keyed by sample number.
 pub(super) fn alive(options: &Options) -> Alive {
     let mut alive = Alive::new();
     native_memory::add_alive(options, &mut alive);
@@ -131,34 +135,34 @@ pub(super) fn alive(options: &Options) -> Alive {
     alive
 }
 
-/// A virtual thread, the current thread, leaves its carrier.
+/// Notes that a virtual thread, the current thread, leaves its carrier.
 ///
 /// # Safety
-/// Called in the VM's event, with what it passes.
+/// Called in the VM's event, with its arguments.
 pub(super) unsafe fn virtual_thread_unmounts(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
-    // SAFETY: by the contract.
+    // SAFETY: the contract requires the arguments of the VM's event.
     unsafe { parking::unmounts(agent, env, thread) };
 }
 
-/// It has a carrier again, and is the current thread.
+/// Notes that a virtual thread, the current thread, has a carrier again.
 ///
 /// # Safety
 /// As for [`virtual_thread_unmounts`].
 pub(super) unsafe fn virtual_thread_mounted(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
-    // SAFETY: by the contract.
+    // SAFETY: the contract requires the arguments of the VM's event.
     unsafe { parking::mounted(agent, env, thread) };
 }
 
-/// A class has been prepared, none of whose methods has run.
+/// Handles a class that has been prepared. None of its methods has run yet.
 ///
 /// # Safety
-/// `class` is a live reference to it.
+/// `class` is a live reference to that class.
 pub(super) unsafe fn class_prepared(vm: &Vm, class: jobject) {
-    // SAFETY: by the contract.
+    // SAFETY: the contract requires a live reference to the class.
     unsafe { method_traces::class_prepared(vm.jvmti, class) };
 }
 
-/// The frames that a sample is about.
+/// Returns the frames of a sample without those that belong to the engine's own mechanism.
 pub(super) fn frames_of<'a>(
     header: &SampleHeader,
     frames: &'a [FrameRecord],
@@ -171,7 +175,7 @@ pub(super) fn frames_of<'a>(
     }
 }
 
-/// Those that are Java's, and where each is.
+/// The Java frames, each with its index in `frames`.
 fn java_frames(frames: &[FrameRecord]) -> impl Iterator<Item = (usize, &FrameRecord)> {
     let is_java = |frame: &FrameRecord| frame.kind.is_java() || frame.kind == FrameKind::MethodId;
     frames.iter().enumerate().filter(move |(_, frame)| is_java(frame))

@@ -1,6 +1,7 @@
-//! Time in which threads wait to enter monitors, and for notifications of those that they have.
+//! Time for which threads wait to enter monitors, and for notifications of monitors that they own.
 //!
-//! The VM sends an event where a thread begins to wait and one where it has done so; a thread waits for one thing at a time.
+//! The VM sends one event where a thread begins to wait and one where the wait has ended. A thread waits for
+//! one thing at a time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -26,7 +27,7 @@ struct Waiting {
     engine: Engine,
     events: [Event; 2],
     gate: Gate,
-    /// What is shorter is not recorded.
+    /// The shortest wait that is recorded.
     shortest_ns: AtomicU64,
 }
 
@@ -44,7 +45,7 @@ static NOTIFICATIONS: Waiting = Waiting {
     shortest_ns: AtomicU64::new(0),
 };
 
-/// Records waits of these lengths or more; not at all for `None`.
+/// Starts recording waits of at least these lengths; `None`: not at all.
 pub(super) fn start(vm: &Vm, entering: Option<Duration>, notifications: Option<Duration>) {
     for (waiting, shortest) in [(&ENTERING, entering), (&NOTIFICATIONS, notifications)] {
         let Some(shortest) = shortest else { continue };
@@ -70,27 +71,27 @@ impl Waiting {
         self.gate.open_to(vm.jvmti, &self.events)
     }
 
-    /// The current thread begins to wait.
+    /// Notes that the current thread begins to wait.
     ///
     /// # Safety
-    /// Called in an event of the VM's, with what it passes.
+    /// Called in an event of the VM's, with its arguments.
     unsafe fn begins(&self, agent: &Agent, env: *mut JNIEnv, thread: jobject, owner: impl FnOnce() -> Owner) {
         let Some(_inside) = self.gate.enter() else { return };
-        // SAFETY: by the contract.
+        // SAFETY: the contract requires the arguments of the VM's event.
         counted(|| unsafe { wait_start::note(agent, env, thread, WaitKind::Monitor, owner()) });
     }
 
-    /// It has waited for the monitor of `object`.
+    /// Records the current thread's wait for the monitor of `object`, which has ended.
     ///
     /// # Safety
     /// As for [`Waiting::begins`].
     unsafe fn ends(&self, agent: &Agent, env: *mut JNIEnv, thread: jobject, object: jobject) {
         let Some(_inside) = self.gate.enter() else { return };
-        // SAFETY: by the contract.
+        // SAFETY: the contract requires the arguments of the VM's event.
         let Some(wait) = (unsafe { wait_start::take(agent, env, thread, WaitKind::Monitor) }) else { return };
         let waited_ns = monotonic_ns().saturating_sub(wait.since_ns);
         if waited_ns >= self.shortest_ns.load(Ordering::Relaxed) {
-            // SAFETY: by the contract.
+            // SAFETY: the contract requires the arguments of the VM's event.
             unsafe {
                 let subject = || own_sample::class_of(agent, env, object);
                 own_sample::take_of_wait(agent, env, self.engine, waited_ns, wait.owner, subject);
@@ -117,7 +118,7 @@ pub(super) unsafe extern "system" fn monitor_contended_entered(
     thread: jobject,
     object: jobject,
 ) {
-    // SAFETY: as above.
+    // SAFETY: the VM passes the current thread's environment and live references.
     guarded("MonitorContendedEntered", |agent| unsafe { ENTERING.ends(agent, env, thread, object) });
 }
 
@@ -128,7 +129,7 @@ pub(super) unsafe extern "system" fn monitor_wait(
     _object: jobject,
     _timeout_ms: jlong,
 ) {
-    // SAFETY: as above.
+    // SAFETY: the VM passes the current thread's environment and a live reference.
     guarded("MonitorWait", |agent| unsafe { NOTIFICATIONS.begins(agent, env, thread, || Owner::NONE) });
 }
 
@@ -139,6 +140,6 @@ pub(super) unsafe extern "system" fn monitor_waited(
     object: jobject,
     _timed_out: jni::sys::jboolean,
 ) {
-    // SAFETY: as above.
+    // SAFETY: the VM passes the current thread's environment and live references.
     guarded("MonitorWaited", |agent| unsafe { NOTIFICATIONS.ends(agent, env, thread, object) });
 }

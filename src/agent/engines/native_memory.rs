@@ -1,4 +1,5 @@
-//! Native memory: `sampling::native_memory` for a session, and what of it was not freed.
+//! Native memory: drives `sampling::native_memory` for a session, and reports allocations that were not
+//! freed.
 
 use crate::agent::options::Options;
 use crate::aggregate::{Alive, Remains};
@@ -6,7 +7,7 @@ use crate::core::record::Engine;
 use crate::sampling::native_memory::{self, NativeMemoryConfig};
 use crate::signal::native_memory::{BLOCKS, MAPPINGS};
 
-/// Samples native allocations, if that is asked for.
+/// Starts sampling native allocations, if requested.
 pub(super) fn start(options: &Options) {
     let Some(interval_bytes) = options.nativemem else { return };
     let config = NativeMemoryConfig { interval_bytes, remembers: options.nativemem_leaks };
@@ -19,7 +20,7 @@ pub(super) fn stop() {
     native_memory::stop();
 }
 
-/// Adds what has not been freed.
+/// Adds the sampled memory that has not been freed.
 pub(super) fn add_alive(options: &Options, alive: &mut Alive) {
     if options.nativemem.is_none() || !options.nativemem_leaks {
         return;

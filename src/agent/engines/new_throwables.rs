@@ -1,7 +1,8 @@
-//! Exceptions where they are made: while the engine runs, the constructors of `java.lang.Throwable` tell of each
-//! (`jvm::class_file::telling_class`). What the VM throws it makes by a constructor too, but for StackOverflowError, and what
-//! it has ready: OutOfMemoryErrors, and what compiled code throws without a stack trace where the same has been thrown often
-//! (`OmitStackTraceInFastThrow`).
+//! Exceptions where they are created. While the engine runs, the constructors of `java.lang.Throwable` call
+//! the agent (`jvm::class_file::telling_class`). The VM, too, creates the exceptions that it throws by a
+//! constructor, with these exceptions: StackOverflowError; preallocated OutOfMemoryErrors; and the
+//! preallocated exceptions without a stack trace that compiled code throws where one of the same class has
+//! been thrown often (`OmitStackTraceInFastThrow`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,13 +28,13 @@ const THROWABLE: &str = "java/lang/Throwable";
 const CONSTRUCTOR: &str = "<init>";
 
 static GATE: Gate = Gate::new();
-/// Whether the class tells, or has at least been given to the VM as one that does.
+/// Whether Throwable's constructors call the agent, or the VM has at least been given such a class.
 static TELLS: AtomicBool = AtomicBool::new(false);
-/// For each class of exceptions, by its number, its name and those of its superclasses up to Throwable's: whose constructors
-/// run where one is made.
+/// By the number of an exception's class: the names of the class and of its superclasses up to Throwable. The
+/// constructors of these classes run where such an exception is created.
 static CONSTRUCTED: Mutex<Option<HashMap<Subject, Arc<[String]>>>> = Mutex::new(None);
 
-/// Why constructors do not tell.
+/// The reasons for which constructors do not call the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(super) enum NotTold {
     #[error("the VM does not attach this thread")]
@@ -44,47 +45,48 @@ pub(super) enum NotTold {
     NoClass(BootClassError),
     #[error("the VM does not make Throwable anew ({0})")]
     Refused(JvmtiError),
-    /// A line has said why.
+    /// A line in the log has given the reason.
     #[error("Throwable is not changed")]
     NotChanged,
 }
 
-/// Has constructors tell.
+/// Makes Throwable's constructors call the agent.
 pub(super) fn start(vm: &Vm) -> Result<(), NotTold> {
     let env = vm.attach_as_daemon(c"otlpprof").ok_or(NotTold::NotAttached)?;
     class_hook::listen(vm.jvmti).map_err(NotTold::NoHook)?;
     TELLS.store(false, Ordering::Relaxed);
     GATE.open();
-    // SAFETY: the current thread's environment.
+    // SAFETY: `env` is the current thread's environment.
     let changed = unsafe { prepare(vm.jvmti, env).and_then(|()| retransform(vm.jvmti, env)) };
     let told = changed.and_then(|()| TELLS.load(Ordering::Relaxed).then_some(()).ok_or(NotTold::NotChanged));
     told.inspect_err(|_| stop(vm))
 }
 
-/// Gives the class back as it was; nothing where constructors do not tell.
+/// Restores the original class. Does nothing if constructors do not call the agent.
 pub(super) fn stop(vm: &Vm) {
     if !GATE.is_open() {
         return;
     }
     GATE.close();
     class_hook::ignore(vm.jvmti);
-    // It need not be given back where the VM goes with it.
+    // The class need not be restored when the VM is ending.
     if !TELLS.load(Ordering::Relaxed) || vm.jvmti.phase() != Ok(Phase::Live) {
         return;
     }
     let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };
-    // SAFETY: the current thread's environment.
+    // SAFETY: `env` is the current thread's environment.
     if let Err(error) = unsafe { retransform(vm.jvmti, env) } {
         log::warn!("exceptions: constructors of Throwable go on calling the agent: {error}");
     }
 }
 
-/// Makes the class that they call.
+/// Defines the class that the constructors call, and lets Throwable's module read its module.
 ///
 /// # Safety
 /// `env` is the current thread's, without a pending exception.
 unsafe fn prepare(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), NotTold> {
-    // SAFETY: by the contract; the function is one for that method, and the references are live until they are deleted.
+    // SAFETY: the contract gives the current thread's `env`. `created` has the signature of the native method
+    // `CREATED`, and the references are live until they are deleted.
     unsafe {
         let called = class_of_native(env, CREATED, created as *mut _).map_err(NotTold::NoClass)?;
         let throwable = throwable_class(env);
@@ -95,12 +97,12 @@ unsafe fn prepare(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), NotTold> {
     }
 }
 
-/// Has Throwable made anew.
+/// Retransforms Throwable.
 ///
 /// # Safety
 /// As for [`prepare`].
 unsafe fn retransform(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), NotTold> {
-    // SAFETY: by the contract; the reference is live until it is deleted.
+    // SAFETY: the contract gives the current thread's `env`; the reference is live until it is deleted.
     unsafe {
         let throwable = throwable_class(env);
         let changed = jvmti.retransform_classes(&[throwable]);
@@ -109,16 +111,17 @@ unsafe fn retransform(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), NotTold> {
     }
 }
 
-/// A local reference; the class is always there.
+/// Returns a local reference to Throwable, which every JVM has loaded.
 ///
 /// # Safety
 /// As for [`prepare`].
 unsafe fn throwable_class(env: *mut JNIEnv) -> jclass {
-    // SAFETY: by the contract; the name is a C string.
+    // SAFETY: the contract gives the current thread's `env`; the name is a C string.
     unsafe { ((**env).v1_2.FindClass)(env, c"java/lang/Throwable".as_ptr()) }
 }
 
-/// Throwable with constructors that tell, where it is made anew; `None` for another class.
+/// Returns Throwable with constructors that call the agent, when it is retransformed; `None` for another
+/// class.
 pub(super) fn changed(name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     if name != THROWABLE || !GATE.is_open() {
         return None;
@@ -128,45 +131,50 @@ pub(super) fn changed(name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     telling.inspect_err(|error| log::warn!("exceptions: Throwable is not changed: {error}")).ok()
 }
 
-/// The native method that constructors come to: an exception has been made.
+/// The native method that the constructors call: an exception has been created.
 unsafe extern "system" fn created(env: *mut JNIEnv, _class: jclass, exception: jobject) {
     if !GATE.is_open() || !exceptions::is_due() {
         return;
     }
     let Some(_inside) = GATE.enter() else { return };
     guarded("a new exception", |agent| {
-        // SAFETY: the VM passes the current thread's environment and a live reference; a native method's anchor is set.
+        // SAFETY: the VM passes the current thread's environment and a live reference, and has set the anchor
+        // before it calls a native method.
         unsafe { exceptions::sample(agent, env, || class_of(agent, env, exception)) };
     });
 }
 
-/// The class of an exception. From then on it is known whose constructors have run.
+/// Returns the class of an exception, and remembers which classes' constructors run when such an exception is
+/// created.
 ///
 /// # Safety
 /// As for [`own_sample::class_of`].
 unsafe fn class_of(agent: &Agent, env: *mut JNIEnv, exception: jobject) -> Subject {
-    // SAFETY: by the contract.
+    // SAFETY: the contract is that of `own_sample::class_of`.
     let subject = unsafe { own_sample::class_of(agent, env, exception) };
     let is_known = CONSTRUCTED.lock().as_ref().is_some_and(|known| known.contains_key(&subject));
     if !is_known && subject != Subject::NONE {
-        // SAFETY: by the contract. Nothing is locked while the VM is asked.
+        // SAFETY: the contract gives the current thread's `env` and a live reference. No lock is held while
+        // the VM is called.
         let names = unsafe { constructed_classes(agent.vm.jvmti, env, exception) };
         CONSTRUCTED.lock().get_or_insert_default().insert(subject, names.into());
     }
     subject
 }
 
-/// The names of an exception's class and its superclasses, up to Throwable, as the VM has them.
+/// Returns the names of an exception's class and its superclasses up to Throwable, in the VM's form.
 ///
 /// # Safety
 /// As for [`class_of`].
 unsafe fn constructed_classes(jvmti: Jvmti, env: *mut JNIEnv, exception: jobject) -> Vec<String> {
     let mut names = Vec::new();
-    // SAFETY: by the contract; each reference is live until it is deleted, once.
+    // SAFETY: the contract gives `env` and a live `exception`; each reference is live until it is deleted,
+    // once.
     unsafe {
         let mut class = ((**env).v1_2.GetObjectClass)(env, exception);
         while !class.is_null() {
-            // JVMTI writes a hidden class's suffix behind a dot (`Klass::signature_name`, oops/klass.cpp, 17-25).
+            // JVMTI separates a hidden class's suffix by a dot (`Klass::signature_name`, oops/klass.cpp,
+            // 17-25).
             let name = class_hook::name_of(jvmti, class).replace('.', "+");
             let is_last = name == THROWABLE;
             names.push(name);
@@ -179,9 +187,10 @@ unsafe fn constructed_classes(jvmti: Jvmti, env: *mut JNIEnv, exception: jobject
     names
 }
 
-/// The frames from where the exception was made on. Above are the native method, and the constructors that have come to it,
-/// as in the exception's own stack trace (`java_lang_Throwable::fill_in_stack_trace`, classfile/javaClasses.cpp, 11-25), and
-/// where the VM made it the stubs by which Java called the VM, and the VM the constructor.
+/// Returns the frames from the place on where the exception was created. The frames above that place are left
+/// out: the native method and the constructors that led to it, as in the exception's own stack trace
+/// (`java_lang_Throwable::fill_in_stack_trace`, classfile/javaClasses.cpp, 11-25). Where the VM created the
+/// exception, the stubs are left out by which Java code called the VM, and the VM the constructor.
 pub(super) fn from_creation<'a>(
     frames: &'a [FrameRecord],
     subject: Subject,

@@ -1,4 +1,4 @@
-//! The sample that a thread takes of itself, in an event that the VM sends it.
+//! The sample that a thread takes of itself, in an event of the VM's or in a native method.
 
 use std::sync::atomic::Ordering;
 
@@ -13,7 +13,8 @@ use crate::signal::counters::COUNTERS;
 use crate::signal::sample::{Sample, monotonic_ns, take_of_caller};
 use crate::signal::stretch::thin;
 
-/// Takes a sample of the current thread, unless the budget leaves it to others to stand for. `subject` says what it is about.
+/// Takes a sample of the current thread, unless the budget skips it, and other samples stand for it.
+/// `subject` returns the class that the sample is about.
 ///
 /// # Safety
 /// Called in an event of the VM's, with the current thread's `env`.
@@ -24,11 +25,11 @@ pub(super) unsafe fn take(
     values: [f64; 2],
     subject: impl FnOnce() -> Subject,
 ) {
-    // SAFETY: by the contract.
+    // SAFETY: the contract requires an event of the VM's, with the current thread's `env`.
     unsafe { take_thinned(agent, env, Sample { values, ..Sample::of(engine) }, subject) };
 }
 
-/// The same, of a wait for what `owner` had.
+/// Takes a sample of the current thread's wait for a lock that `owner` held.
 ///
 /// # Safety
 /// As for [`take`].
@@ -41,7 +42,7 @@ pub(super) unsafe fn take_of_wait(
     subject: impl FnOnce() -> Subject,
 ) {
     let sample = Sample { values: [1.0, waited_ns as f64], owner, ..Sample::of(engine) };
-    // SAFETY: by the contract.
+    // SAFETY: the contract is that of `take`.
     unsafe { take_thinned(agent, env, sample, subject) };
 }
 
@@ -52,11 +53,12 @@ unsafe fn take_thinned(agent: &Agent, env: *mut JNIEnv, sample: Sample, subject:
     let start_ns = monotonic_ns();
     let subject = subject();
     COUNTERS.engine_has_used(sample.engine, monotonic_ns().saturating_sub(start_ns));
-    // SAFETY: by the contract.
+    // SAFETY: the contract is that of `take`.
     unsafe { take_whole(agent, env, &Sample { values, subject, ..sample }) };
 }
 
-/// A sample that is not left out, of what is known by a number. Returns whether the sample was recorded.
+/// Takes a sample that the budget has already let through, with the number of the sampled object. Returns
+/// whether the sample was recorded.
 ///
 /// # Safety
 /// As for [`take`].
@@ -68,7 +70,7 @@ pub(super) unsafe fn take_numbered(
     subject: Subject,
     number: u32,
 ) -> bool {
-    // SAFETY: by the contract.
+    // SAFETY: the contract is that of `take`.
     unsafe { take_whole(agent, env, &Sample { values, subject, number, ..Sample::of(engine) }) }
 }
 
@@ -79,7 +81,7 @@ unsafe fn take_whole(agent: &Agent, env: *mut JNIEnv, sample: &Sample) -> bool {
     let thread = match current() {
         CurrentThread::Own => return false,
         CurrentThread::Known(record) if record.java_thread.load(Ordering::Relaxed) != 0 => record,
-        // Its first events come before it has been made known as a Java thread.
+        // A thread's first events arrive before it has been registered as a Java thread.
         CurrentThread::Known(record) => {
             describe(&unknown, record.os_tid.load(Ordering::Relaxed), agent, env);
             &unknown
@@ -89,7 +91,7 @@ unsafe fn take_whole(agent: &Agent, env: *mut JNIEnv, sample: &Sample) -> bool {
             &unknown
         }
     };
-    // SAFETY: by the contract; the VM sets the anchor before it sends an event.
+    // SAFETY: the contract requires an event of the VM's, and the VM sets the anchor before it sends one.
     unsafe { take_of_caller(sample, thread) }
 }
 
@@ -98,29 +100,29 @@ fn describe(record: &ThreadRecord, os_tid: i32, agent: &Agent, env: *mut JNIEnv)
     record.java_thread.store(agent.vm.java_thread(env).unwrap_or(0), Ordering::Relaxed);
 }
 
-/// The class of `object`, which may be null.
+/// Returns the class of `object`, which may be null.
 ///
 /// # Safety
-/// `env` is the current thread's, `object` null or a live reference; the VM allows JNI calls here.
+/// `env` is the current thread's. `object` is null or a live reference. The VM allows JNI calls here.
 pub(super) unsafe fn class_of(agent: &Agent, env: *mut JNIEnv, object: jobject) -> Subject {
     if object.is_null() {
         return Subject::NONE;
     }
-    // SAFETY: by the contract.
+    // SAFETY: the contract gives the current thread's `env`, and a live reference where it is not null.
     let class = unsafe { ((**env).v1_1.GetObjectClass)(env, object) };
-    // SAFETY: just made.
+    // SAFETY: `class` is a local reference that was just made.
     let subject = unsafe { subject_of(agent, class) };
-    // SAFETY: as above; nobody else has it.
+    // SAFETY: `class` is a local reference of this function's, deleted once.
     unsafe { ((**env).v1_1.DeleteLocalRef)(env, class) };
     subject
 }
 
-/// The number of a class.
+/// Returns the number of a class.
 ///
 /// # Safety
-/// `class` is a live reference to a class; the VM allows JVMTI calls here.
+/// `class` is a live reference to a class. The VM allows JVMTI calls here.
 pub(super) unsafe fn subject_of(agent: &Agent, class: jobject) -> Subject {
-    // SAFETY: by the contract.
+    // SAFETY: the contract requires a live reference to a class.
     let signature = unsafe { agent.vm.jvmti.class_signature(class) };
     signature.map_or(Subject::NONE, |signature| SUBJECTS.of_signature(&signature))
 }

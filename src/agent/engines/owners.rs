@@ -1,4 +1,4 @@
-//! Who has what a thread begins to wait for.
+//! The owner of the lock that a thread begins to wait for.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
@@ -13,8 +13,9 @@ use crate::signal::safe_load::ProcessMemory;
 use crate::signal::thread_table::record_of_tid;
 use crate::signal::walk::mounted_thread::carries_virtual_thread;
 
-/// The owner of the monitor that the current thread is about to wait for. A few loads; where the owner had the object locked
-/// before it had a monitor (until 23), a look at all threads' stacks.
+/// Returns the owner of the monitor that the current thread is about to wait for. Usually takes a few loads.
+/// If the owner had locked the object before the object had a monitor (until 23), all threads' stacks are
+/// searched.
 pub(super) fn of_pending_monitor(agent: &Agent, env: *mut JNIEnv) -> Owner {
     let found = agent.vm.layout().zip(agent.vm.java_thread(env)).and_then(|(layout, waiting)| {
         let (monitors, threads) = (layout.monitor.as_ref()?, &layout.thread);
@@ -24,7 +25,7 @@ pub(super) fn of_pending_monitor(agent: &Agent, env: *mut JNIEnv) -> Owner {
             MonitorOwner::ThreadId(id) => OwnerThread::ThreadId(id),
             MonitorOwner::Thread { address, os_tid } => {
                 let incarnation = incarnation(address, os_tid)?;
-                // While it has a monitor a virtual thread does not leave its carrier there.
+                // A virtual thread that owns a monitor does not leave its carrier there.
                 match carries_virtual_thread(&ProcessMemory, layout, address) {
                     Some(true) => OwnerThread::Carrier(incarnation),
                     _ => OwnerThread::Incarnation(incarnation),
@@ -35,28 +36,30 @@ pub(super) fn of_pending_monitor(agent: &Agent, env: *mut JNIEnv) -> Owner {
     found.map_or(Owner::NONE, Owner::new)
 }
 
-/// Which life as a Java thread it is, if it is known as this one.
+/// Returns the number of the thread's current life as a Java thread, if the thread of this id is known as
+/// this `JavaThread`.
 fn incarnation(java_thread: u64, os_tid: i32) -> Option<u32> {
     let record = record_of_tid(os_tid)?;
     let incarnation = record.java_incarnation.load(Ordering::Relaxed);
     let is_it = record.java_thread.load(Ordering::Relaxed) == java_thread;
     if is_it {
-        // A sample will refer to it by what it is called now.
+        // A sample will refer to this life of the thread by its current name.
         record.sampled_incarnation.store(incarnation, Ordering::Relaxed);
     }
     is_it.then_some(incarnation)
 }
 
-/// The owner of the lock of `java.util.concurrent` that a thread is parked for, if that is what `blocker` is.
+/// Returns the owner of a `java.util.concurrent` lock that a thread is parked for, if `blocker` is such a
+/// lock.
 ///
 /// # Safety
-/// `env` is the current thread's, without a pending exception; `blocker` a live reference.
+/// `env` is the current thread's, without a pending exception. `blocker` is a live reference.
 pub(super) unsafe fn of_lock(agent: &Agent, env: *mut JNIEnv, blocker: jobject) -> Owner {
     static FIELD: OnceLock<Option<SynchronizerOwner>> = OnceLock::new();
-    // SAFETY: by the contract.
+    // SAFETY: the contract gives the current thread's `env`, without a pending exception.
     let field = FIELD.get_or_init(|| unsafe { SynchronizerOwner::new(env) });
     let (Some(field), Some(names)) = (field, agent.vm.names()) else { return Owner::NONE };
-    // SAFETY: by the contract; the reference that is made is deleted here.
+    // SAFETY: the contract gives `env` and a live `blocker`; the reference that is made is deleted here.
     unsafe {
         let owner = field.of(env, blocker);
         if owner.is_null() {

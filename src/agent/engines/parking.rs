@@ -1,11 +1,12 @@
-//! Time for which threads are parked for a lock or the like: for something that they name.
+//! Time for which threads are parked for a lock or another object that they name.
 //!
-//! The VM has no event of it. A platform thread, and a virtual one that cannot leave its carrier, is parked by
-//! `Unsafe.park`, a native method: a function of ours takes its place, which calls the VM's and measures. A virtual thread
-//! that parks is unmounted, and mounted again when it goes on (`VirtualThread.park`): the VM's events of both measure it.
+//! The VM has no event for parking. A platform thread, and a virtual thread that cannot leave its carrier, is
+//! parked by `Unsafe.park`, a native method. A function of ours takes its place, calls the VM's function and
+//! measures the time. A virtual thread that parks is unmounted, and mounted again when it continues
+//! (`VirtualThread.park`): the VM's events of both give the time.
 //!
-//! What is waited for is `Thread.parkBlocker` (`LockSupport.park(Object)`). Without one nothing is recorded: that is how
-//! threads sleep and poll, not how they wait for each other.
+//! The object that a thread is parked for is `Thread.parkBlocker` (`LockSupport.park(Object)`). Without one
+//! nothing is recorded: threads sleep and poll that way, and do not wait for each other.
 
 use std::ffi::c_void;
 use std::mem::transmute;
@@ -40,9 +41,9 @@ type Park = unsafe extern "system" fn(*mut JNIEnv, jobject, jboolean, jlong);
 
 static GATE: Gate = Gate::new();
 static SHORTEST_NS: AtomicU64 = AtomicU64::new(0);
-/// The VM's function for `Unsafe.park`; never null once ours has taken its place.
+/// The VM's function for `Unsafe.park`. Never null once ours has taken its place.
 static ORIGINAL: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-/// What a session has changed.
+/// The changes that a session has made in the VM.
 static CHANGED: LivePhaseMutex<Changed> = LivePhaseMutex::new(Changed { binding: None, listens: false });
 
 struct Changed {
@@ -50,18 +51,18 @@ struct Changed {
     listens: bool,
 }
 
-/// Records what takes this long or longer; nothing for `None`.
+/// Starts recording parks of at least this length; `None`: none.
 pub(super) fn start(vm: &Vm, shortest: Option<Duration>) {
     let Some(shortest) = shortest else { return };
     let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };
     SHORTEST_NS.store(u64::try_from(shortest.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
-    // SAFETY: the current thread's environment.
+    // SAFETY: `env` is the current thread's environment.
     if unsafe { blocker_field(env) }.is_none() {
         log::warn!("lock: this JVM does not say what threads are parked for: monitors alone are recorded");
         return;
     }
     let Some(mut changed) = CHANGED.lock() else { return };
-    // SAFETY: as above.
+    // SAFETY: `env` is the current thread's environment.
     match unsafe { take_over(vm, env) } {
         Ok(binding) => changed.binding = Some(binding),
         Err(reason) => {
@@ -81,7 +82,8 @@ pub(super) fn start(vm: &Vm, shortest: Option<Duration>) {
     GATE.open();
 }
 
-/// Records nothing more from when it returns on. In a VM that ends [`park`] stays in its place, and passes calls on.
+/// Stops recording: nothing is recorded after this function has returned. In a VM that is ending, [`park`]
+/// stays in its place and only passes calls on.
 pub(super) fn stop(vm: &Vm) {
     GATE.close();
     let Some(mut changed) = CHANGED.lock() else { return };
@@ -91,43 +93,46 @@ pub(super) fn stop(vm: &Vm) {
     let (Some(binding), Some(env)) = (changed.binding.take(), vm.attach_as_daemon(c"otlpprof")) else {
         return;
     };
-    // SAFETY: the current thread's environment; the function stays.
+    // SAFETY: `env` is the current thread's environment; `park` stays loaded, since calls may still be in it.
     if let Err(error) = unsafe { binding.unbind(env, &ProcessMemory, park as *mut c_void) } {
         log::debug!("Unsafe.park goes on calling the agent, which passes it on: {error}");
     }
 }
 
-/// Puts [`park`] in the place of the VM's function.
+/// Replaces the VM's function by [`park`].
 ///
 /// # Safety
 /// `env` is the current thread's, without a pending exception.
 unsafe fn take_over(vm: &Vm, env: *mut JNIEnv) -> Result<Binding, String> {
     let layout = vm.layout().ok_or("this JVM's layout is not known")?;
-    // SAFETY: by the contract; a VM with a layout is before 26.
+    // SAFETY: the contract gives the current thread's `env`; only VMs before 26 have a known layout.
     let binding = unsafe { Binding::find(env, &ProcessMemory, &layout.method, PARK) };
     let binding = binding.map_err(|error| error.to_string())?;
     ORIGINAL.store(binding.original() as *mut c_void, Ordering::Release);
-    // SAFETY: as above; the function is one for this method, and this library stays loaded.
+    // SAFETY: `env` and the VM are as for `find`; `park` has this method's signature, and this library stays
+    // loaded.
     unsafe { binding.bind(env, &ProcessMemory, park as *mut c_void) }.map_err(|error| error.to_string())?;
     Ok(binding)
 }
 
-/// `Unsafe.park`.
+/// Replaces `Unsafe.park`: calls the VM's function, and records the time.
 unsafe extern "system" fn park(env: *mut JNIEnv, receiver: jobject, is_absolute: jboolean, time: jlong) {
     let mut begun = None;
     if GATE.is_open() {
         // SAFETY: the VM has called this function with the current thread's environment.
         guarded("Unsafe.park", |agent| {
-            // SAFETY: as above.
+            // SAFETY: the VM has called this function, a native method, with the current thread's
+            // environment.
             let owner = counted(|| unsafe { owner_now(agent, env) });
             begun = Some((owner, monotonic_ns()));
         });
     }
     let original = ORIGINAL.load(Ordering::Acquire);
-    // SAFETY: set before this function takes its place, to the VM's function of this type.
+    // SAFETY: `ORIGINAL` was set before this function took its place, to the VM's function of this type.
     unsafe { transmute::<*mut c_void, Park>(original)(env, receiver, is_absolute, time) };
     if let Some((owner, since_ns)) = begun {
-        // SAFETY: as above.
+        // SAFETY: the VM has called this function with the current thread's environment; `thread` was just
+        // made.
         guarded("Unsafe.park", |agent| unsafe {
             let Ok(thread) = agent.vm.jvmti.current_thread() else { return };
             parked(agent, env, thread, since_ns, owner);
@@ -136,12 +141,12 @@ unsafe extern "system" fn park(env: *mut JNIEnv, receiver: jobject, is_absolute:
     }
 }
 
-/// Who has what the current thread is about to be parked for.
+/// Returns the owner of the lock that the current thread is about to be parked for.
 ///
 /// # Safety
 /// `env` is the current thread's, which is in native code.
 unsafe fn owner_now(agent: &Agent, env: *mut JNIEnv) -> Owner {
-    // SAFETY: by the contract; the references are this function's.
+    // SAFETY: the contract gives the current thread's `env`; the references are this function's own.
     unsafe {
         let Ok(thread) = agent.vm.jvmti.current_thread() else { return Owner::NONE };
         let blocker = blocker_of(env, thread);
@@ -155,17 +160,18 @@ unsafe fn owner_now(agent: &Agent, env: *mut JNIEnv) -> Owner {
     }
 }
 
-/// The current thread goes on after it was parked for what `owner` had.
+/// Records a park of the current thread that began at `since_ns` and has ended. `owner` had the lock when the
+/// park began.
 ///
 /// # Safety
-/// `env` is the current thread's, which is in native code; `thread` a live reference to it.
+/// `env` is the current thread's, which is in native code. `thread` is a live reference to it.
 unsafe fn parked(agent: &Agent, env: *mut JNIEnv, thread: jobject, since_ns: u64, owner: Owner) {
     let Some(_inside) = GATE.enter() else { return };
     let parked_ns = monotonic_ns().saturating_sub(since_ns);
     if parked_ns < SHORTEST_NS.load(Ordering::Relaxed) {
         return;
     }
-    // SAFETY: by the contract.
+    // SAFETY: the contract gives the current thread's `env` and a live `thread`.
     unsafe {
         let blocker = blocker_of(env, thread);
         if !blocker.is_null() {
@@ -176,19 +182,20 @@ unsafe fn parked(agent: &Agent, env: *mut JNIEnv, thread: jobject, since_ns: u64
     }
 }
 
-/// A virtual thread, the current thread, leaves its carrier.
+/// Notes the start of a park of a virtual thread, the current thread, that leaves its carrier.
 ///
 /// # Safety
-/// Called in the VM's event, with what it passes.
+/// Called in the VM's event, with its arguments.
 pub(super) unsafe fn unmounts(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
     let Some(_inside) = GATE.enter() else { return };
-    // SAFETY: by the contract.
+    // SAFETY: the contract requires the arguments of the VM's event.
     unsafe {
         let blocker = blocker_of(env, thread);
         if blocker.is_null() {
             return;
         }
-        // One that waits for a monitor, as it can from 24 on, is recorded as that.
+        // A virtual thread that leaves its carrier to wait for a monitor (24 on) is recorded as waiting for
+        // the monitor.
         if !wait_start::is_noted(agent, env, thread, WaitKind::Monitor) {
             let owner = owners::of_lock(agent, env, blocker);
             wait_start::note(agent, env, thread, WaitKind::Parking, owner);
@@ -197,7 +204,7 @@ pub(super) unsafe fn unmounts(agent: &Agent, env: *mut JNIEnv, thread: jobject) 
     }
 }
 
-/// It has a carrier again, and is the current thread.
+/// Records the park of a virtual thread, the current thread, that has a carrier again.
 ///
 /// # Safety
 /// As for [`unmounts`].
@@ -205,7 +212,7 @@ pub(super) unsafe fn mounted(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
     if !GATE.is_open() {
         return;
     }
-    // SAFETY: by the contract.
+    // SAFETY: the contract requires the arguments of the VM's event.
     unsafe {
         let wait = counted(|| wait_start::take(agent, env, thread, WaitKind::Parking));
         let Some(wait) = wait else { return };
@@ -216,19 +223,20 @@ pub(super) unsafe fn mounted(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
 #[derive(Clone, Copy)]
 struct Field(jfieldID);
 
-// SAFETY: ids of fields may be used from any thread.
+// SAFETY: field ids may be used from any thread.
 unsafe impl Send for Field {}
-// SAFETY: as above.
+// SAFETY: field ids may be used from any thread.
 unsafe impl Sync for Field {}
 
-/// `Thread.parkBlocker`.
+/// Returns the field `Thread.parkBlocker`, if this JVM has it.
 ///
 /// # Safety
 /// `env` is the current thread's, without a pending exception.
 unsafe fn blocker_field(env: *mut JNIEnv) -> Option<jfieldID> {
     static FIELD: OnceLock<Option<Field>> = OnceLock::new();
     let field = FIELD.get_or_init(|| {
-        // SAFETY: by the contract; names are C strings, and what is null is not used. java.lang.Thread stays loaded.
+        // SAFETY: the contract gives the current thread's `env`. Names are C strings, and a null class or
+        // field is not used. java.lang.Thread stays loaded, and its field id valid.
         unsafe {
             let class = ((**env).v1_2.FindClass)(env, c"java/lang/Thread".as_ptr());
             let (name, descriptor) = (c"parkBlocker".as_ptr(), c"Ljava/lang/Object;".as_ptr());
@@ -245,14 +253,14 @@ unsafe fn blocker_field(env: *mut JNIEnv) -> Option<jfieldID> {
     field.map(|field| field.0)
 }
 
-/// What the thread is parked for, a local reference; null for nothing.
+/// Returns a local reference to the object that the thread is parked for; null if there is none.
 ///
 /// # Safety
-/// `env` is the current thread's, without a pending exception; `thread` a live reference to a thread.
+/// `env` is the current thread's, without a pending exception. `thread` is a live reference to a thread.
 unsafe fn blocker_of(env: *mut JNIEnv, thread: jobject) -> jobject {
-    // SAFETY: by the contract.
+    // SAFETY: the contract gives the current thread's `env`, without a pending exception.
     match unsafe { blocker_field(env) } {
-        // SAFETY: as above; the field is one of every thread.
+        // SAFETY: the contract gives `env` and a live `thread`, and every thread has the field.
         Some(field) => unsafe { ((**env).v1_2.GetObjectField)(env, thread, field) },
         None => null_mut(),
     }

@@ -1,7 +1,8 @@
-//! The classes that samples are about: numbers for their signatures, since a record has no room for text.
+//! The classes that samples are about. Each has a number for its signature, since a record has no room for
+//! text.
 //!
-//! They are kept for the life of the process, so that a number means the same in whatever is still to be drained. Their
-//! number is bounded; classes past the bound have none.
+//! The numbers are kept for the life of the process, so that a number in a record that is still to be drained
+//! keeps its meaning. There is a limit to the number of classes; further classes get no number.
 
 use std::collections::HashMap;
 
@@ -10,10 +11,11 @@ use parking_lot::Mutex;
 use crate::core::record::Subject;
 use crate::model::java_type_name;
 
-/// The most classes: some 10 MB of names.
+/// The most classes: their names take some 10 MB.
 const MOST_SUBJECTS: usize = 100_000;
 
-/// From so many on hidden classes, which a program may make for ever, go by the name that those of one kind share.
+/// From this number of classes on, hidden classes share the name without their suffix, since a program may
+/// define them without end.
 const MOST_TOLD_APART: usize = MOST_SUBJECTS / 2;
 
 /// Classes by their number.
@@ -22,15 +24,15 @@ pub(in crate::agent) struct Subjects(Mutex<Option<Known>>);
 #[derive(Default)]
 struct Known {
     by_signature: HashMap<Box<str>, Subject>,
-    /// From number 1 on.
+    /// The signature of number 1 comes first.
     signatures: Vec<Box<str>>,
 }
 
-/// Those of this process.
+/// The classes of this process.
 pub(in crate::agent) static SUBJECTS: Subjects = Subjects(Mutex::new(None));
 
 impl Subjects {
-    /// The number of the class with this signature, `Ljava/lang/Object;` or `[I`.
+    /// Returns the number of the class with this signature, such as `Ljava/lang/Object;` or `[I`.
     pub(super) fn of_signature(&self, signature: &str) -> Subject {
         let mut known = self.0.lock();
         let known = known.get_or_insert_default();
@@ -48,16 +50,18 @@ impl Subjects {
         subject
     }
 
-    /// The class as Java source would name it: `java.lang.Object`, `int[]`. `None` for a number that was not given out.
+    /// Returns the class's name in the form of Java source: `java.lang.Object`, `int[]`. `None` for a number
+    /// that no class has.
     pub(in crate::agent) fn class_name(&self, subject: Subject, normalise: bool) -> Option<String> {
         let known = self.0.lock();
         let signature = known.as_ref()?.signatures.get((subject.0 as usize).checked_sub(1)?)?;
-        // JVMTI writes a hidden class's suffix behind a dot (`Klass::signature_name`, oops/klass.cpp, 17-25).
+        // JVMTI separates a hidden class's suffix by a dot (`Klass::signature_name`, oops/klass.cpp, 17-25).
         Some(java_type_name(&signature.replace('.', "+"), normalise))
     }
 }
 
-/// JVMTI writes what tells a hidden class from others behind a dot (`Klass::signature_name`, oops/klass.cpp, 17-25).
+/// Removes the suffix that distinguishes hidden classes, which JVMTI separates by a dot
+/// (`Klass::signature_name`, oops/klass.cpp, 17-25).
 fn without_hidden_suffix(signature: &str) -> String {
     match signature.split_once('.') {
         Some((name, _)) => format!("{name};"),

@@ -1,12 +1,13 @@
-//! When a thread began to wait, and for what, by the number that Java gives it: a virtual thread may go on on another carrier. A
-//! thread waits for one thing at a time.
+//! Since when, and for what, each thread waits. Waits are keyed by Java's thread id, since a virtual thread
+//! may continue on another carrier. A thread waits for one thing at a time.
 //!
-//! JVMTI's storage of the thread is no place for it. On 21 `SetThreadLocalStorage` waits until no virtual thread is on its way
-//! to a carrier or from one, and keeps all others from setting out, even where a thread asks for its own (prims/jvmtiEnv.cpp,
-//! `JvmtiVTMSTransitionDisabler`; not so on 25): one on its way may wait for what the thread has that is about to wait.
+//! JVMTI's thread-local storage is unsuitable. On 21 `SetThreadLocalStorage` waits until no virtual thread is
+//! being mounted or unmounted, and prevents all others from starting to, even if a thread sets its own
+//! storage (prims/jvmtiEnv.cpp, `JvmtiVTMSTransitionDisabler`; not so on 25). That can deadlock: the virtual
+//! thread in transition may wait for a lock that is held by the thread that sets its storage.
 //!
-//! What was noted in an earlier session counts no more: nobody has seen whether that wait has ended. Its room goes with the
-//! session, and so does that of threads that are never seen to end their wait.
+//! Waits noted in an earlier session do not count, since their end may have been missed. They are freed when
+//! the next session begins, as are the waits of threads whose end of waiting is never seen.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +18,12 @@ use crate::agent::lifecycle::Agent;
 use crate::core::record::Owner;
 use crate::signal::sample::monotonic_ns;
 
-/// What a thread waits for.
+/// The kind of object that a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitKind {
-    /// A monitor, or a notification of one.
+    /// A monitor, or its notification.
     Monitor,
-    /// Whatever it is parked for.
+    /// Any object that the thread is parked for.
     Parking,
 }
 
@@ -31,14 +32,15 @@ pub(super) enum WaitKind {
 pub(super) struct Wait {
     pub(super) since_ns: u64,
     kind: WaitKind,
-    /// Who had then what is waited for.
+    /// The owner of the lock when the wait began.
     pub(super) owner: Owner,
 }
 
-/// Threads that begin or end a wait at once seldom ask for the same part.
+/// The number of parts of the table, each with its own lock: threads that begin or end a wait at the same
+/// time seldom need the same part.
 const PARTS: usize = 64;
 
-/// The waits of a session, by their threads' ids.
+/// The waits of a session, by thread id.
 struct Waits([Mutex<BTreeMap<i64, Wait>>; PARTS]);
 
 static WAITS: Waits = Waits::new();
@@ -58,7 +60,7 @@ impl Waits {
         }
     }
 
-    /// Puts down a wait, in place of the one that the thread had, if it had one.
+    /// Records a wait. It replaces the thread's earlier wait, if there is one.
     fn note(&self, thread_id: i64, wait: Wait) {
         self.part(thread_id).lock().insert(thread_id, wait);
     }
@@ -74,7 +76,7 @@ impl Waits {
     }
 }
 
-/// A session begins.
+/// Forgets the waits of the previous session.
 pub(super) fn begin_session() {
     WAITS.begin_session();
 }
@@ -82,37 +84,37 @@ pub(super) fn begin_session() {
 /// # Safety
 /// As for [`note`].
 unsafe fn id_of(agent: &Agent, env: *mut JNIEnv, thread: jobject) -> Option<i64> {
-    // SAFETY: by the contract.
+    // SAFETY: the contract gives the current thread's `env` and a live `thread`.
     agent.vm.names().map(|names| unsafe { names.thread_id(env, thread) })
 }
 
-/// The current thread begins to wait; what it waited for before is forgotten.
+/// Records that the current thread begins to wait. An earlier wait of the thread is forgotten.
 ///
 /// # Safety
-/// `env` is the current thread's, without a pending exception; `thread` a live reference to it.
+/// `env` is the current thread's, without a pending exception. `thread` is a live reference to it.
 pub(super) unsafe fn note(agent: &Agent, env: *mut JNIEnv, thread: jobject, kind: WaitKind, owner: Owner) {
     let wait = Wait { since_ns: monotonic_ns(), kind, owner };
-    // SAFETY: by the contract.
+    // SAFETY: the contract is that of `id_of`.
     if let Some(id) = unsafe { id_of(agent, env, thread) } {
         WAITS.note(id, wait);
     }
 }
 
-/// Whether the current thread was seen to begin to wait for this, and not to end.
+/// Whether a wait of this kind that the current thread began is recorded, and its end is not.
 ///
 /// # Safety
 /// As for [`note`].
 pub(super) unsafe fn is_noted(agent: &Agent, env: *mut JNIEnv, thread: jobject, kind: WaitKind) -> bool {
-    // SAFETY: by the contract.
+    // SAFETY: the contract is that of `id_of`.
     unsafe { id_of(agent, env, thread) }.is_some_and(|id| WAITS.is_noted(id, kind))
 }
 
-/// The wait for this that the current thread was seen to begin; forgets it.
+/// Removes and returns the current thread's recorded wait of this kind.
 ///
 /// # Safety
 /// As for [`note`].
 pub(super) unsafe fn take(agent: &Agent, env: *mut JNIEnv, thread: jobject, kind: WaitKind) -> Option<Wait> {
-    // SAFETY: by the contract.
+    // SAFETY: the contract is that of `id_of`.
     WAITS.take(unsafe { id_of(agent, env, thread) }?, kind)
 }
 
@@ -127,7 +129,7 @@ mod tests {
     #[test]
     fn a_thread_has_one_wait_which_ends_with_its_session() {
         let waits = Waits::new();
-        // One part has both.
+        // Both ids are in the same part.
         let [first, second] = [3, 3 + PARTS as i64];
         waits.note(first, wait(1));
         waits.note(second, wait(2));
