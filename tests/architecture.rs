@@ -247,6 +247,41 @@ fn the_table_has_no_cycle() {
     }
 }
 
+/// The documents that describe the code.
+fn maps() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let internals = fs::read_dir(root.join("docs/internals")).expect("docs/internals");
+    internals.map(|entry| entry.expect("an entry").path()).chain([root.join("ARCHITECTURE.md")]).collect()
+}
+
+/// Paths in code spans that end as a file or a folder of this project does; HotSpot's files do not.
+fn paths_in(document: &str) -> impl Iterator<Item = &str> {
+    let spans = document.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    spans.filter(|span| {
+        let is_path = span.contains('/') && !span.starts_with('/');
+        let is_ours = [".rs", ".sh", ".java", ".md", ".toml", "/"].iter().any(|end| span.ends_with(end));
+        is_path && is_ours && !span.contains([' ', '*', '{'])
+    })
+}
+
+/// Paths are relative to the project or to `src`.
+#[test]
+fn files_that_the_documents_name_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut named, mut complaints) = (0, Vec::new());
+    for map in maps() {
+        let document = fs::read_to_string(&map).expect("UTF-8");
+        for path in paths_in(&document) {
+            named += 1;
+            if !root.join(path).exists() && !root.join("src").join(path).exists() {
+                complaints.push(format!("{}: {path} does not exist", map.display()));
+            }
+        }
+    }
+    assert!(named > 300, "{named} paths only");
+    assert_none(&complaints);
+}
+
 /// The crates in `[dependencies]` of Cargo.toml except libc, as they are named in code.
 fn dependencies() -> Vec<String> {
     let manifest =
