@@ -170,7 +170,7 @@ impl<F: FnOnce() -> R, R> Call<F, R> {
     }
 }
 
-#[inline(never)] // Not inlined, so that its stack frame is not allocated before the room for it is known to exist.
+#[inline(never)] // Not inlined: its stack frame is allocated only once the room is known to exist.
 fn run<F: FnOnce() -> R, R>(call: &mut Call<F, R>) {
     call.result = call.take.take().map(|take| take());
 }

@@ -65,7 +65,7 @@ fn add(counter: &AtomicU64, count: u64) {
 
 /// Puts the kernel frames of a thread that was interrupted with these registers into the sink, leaf first.
 /// `random` chooses among several stacks.
-#[inline(never)] // Not inlined, so that its part of the handler's stack, which may be small, is free again before the walk.
+#[inline(never)] // Not inlined: its part of the stack, which may be small, is free before the walk.
 pub fn put<M: Memory>(
     memory: &M,
     ring: RingPlace,

@@ -256,7 +256,7 @@ pub enum NotRecorded {
     SmallStack,
 }
 
-#[inline(never)] // Not inlined, so that its stack frame is not allocated before the room for it is known to exist.
+#[inline(never)] // Not inlined: its stack frame is allocated only once the room is known to exist.
 fn record(
     sample: &Sample,
     thread: &ThreadRecord,
