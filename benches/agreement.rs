@@ -1,11 +1,11 @@
-//! Whether two profilers say the same of a program: each method's share of the CPU time, by itself and with all that
-//! it calls, beside async-profiler's, and beside what the program was built to spend. scripts/bench-peers.sh sets what
-//! this needs.
+//! Compares the results of two profilers for a program: each method's share of the CPU time, by itself and
+//! with all its callees, beside async-profiler's result and beside the share that the program was built to
+//! spend. scripts/bench-peers.sh sets the variables that this benchmark needs.
 //!
-//! A sample counts for the youngest Java method on its stack, whatever native code that has called, and in the totals
-//! once for each method on it. Samples without a Java frame are the VM's threads' and are left out. How far runs of one
-//! profiler lie apart says what chance does: a difference counts if it is outside the 99 % interval of the difference of
-//! the means (Welch's).
+//! A sample counts for the youngest Java method on its stack, even if that method has called native code, and
+//! in the totals once for each method on the stack. Samples without a Java frame belong to threads of the VM
+//! and are left out. The spread of the runs of one profiler shows the effect of chance: a difference counts
+//! if it is outside the 99 % interval of the difference of the means (Welch's).
 
 mod measure;
 
@@ -19,13 +19,13 @@ use otlpprof::otlp::read;
 use otlpprof::otlp::roots::is_java;
 
 const INTERVAL: &str = "1ms";
-/// Methods with less are not compared.
+/// Methods with a smaller share are not compared.
 const LEAST_SHARE: f64 = 0.01;
 
 struct Program {
     name: &'static str,
     command: &'static [&'static str],
-    /// Method, its share by itself and in total, where the program was built to have them.
+    /// The methods whose shares the program was built to have: name, share by itself, share in total.
     known: &'static [(&'static str, f64, f64)],
 }
 
@@ -50,7 +50,7 @@ const PROGRAMS: &[Program] = &[
     Program { name: "exceptions", command: &["programs.Situations", "exceptions"], known: &[] },
 ];
 
-/// By method: share by itself, and in total.
+/// By method: the share by itself, and the share in total.
 type Shares = BTreeMap<String, [f64; 2]>;
 
 fn main() {
@@ -132,7 +132,7 @@ fn shares(bytes: &[u8]) -> Shares {
     counts.into_iter().map(|(method, sums)| (method, sums.map(share))).collect()
 }
 
-/// Mean and its standard error.
+/// Returns the mean and its standard error.
 fn mean(runs: &[Shares], method: &str, which: usize) -> (f64, f64) {
     let n = runs.len() as f64;
     let values: Vec<f64> =
@@ -142,7 +142,7 @@ fn mean(runs: &[Shares], method: &str, which: usize) -> (f64, f64) {
     (mean, (variance / n).sqrt())
 }
 
-/// The two-sided 99 % quantile of Student's distribution.
+/// Returns the two-sided 99 % quantile of Student's distribution.
 fn student(degrees: f64) -> f64 {
     const QUANTILES: [f64; 15] =
         [63.66, 9.92, 5.84, 4.60, 4.03, 3.71, 3.50, 3.36, 3.25, 3.17, 3.11, 3.05, 3.01, 2.98, 2.95];
@@ -168,7 +168,7 @@ fn print(jdk: &str, program: &Program, [ours, theirs]: &[Vec<Shares>; 2]) {
             let known = known.map(|share| format!("  known {:.2}", 100.0 * share)).unwrap_or_default();
             let mut verdict = "";
             if !theirs.is_empty() {
-                // Welch and Satterthwaite.
+                // The degrees of freedom by Welch and Satterthwaite.
                 let (our_part, their_part) = (our_error.powi(2), their_error.powi(2));
                 let n = (ours.len() - 1) as f64;
                 let degrees = (our_part + their_part).powi(2)

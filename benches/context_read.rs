@@ -1,8 +1,9 @@
-//! Nanoseconds that a handler takes to find and copy the context of the thread that it has interrupted, from the thread's own
-//! state on: whether a virtual thread is mounted, which one, and its block, or else the block of the kernel's thread. The
-//! JavaThread, what it leads to and the layout are this program's, and are read as the VM's are. Which virtual thread it is
-//! stands beside the carrier's frames from JDK 24 on; until 23 two objects lead to it. Of many virtual threads each block is
-//! read once in a turn, and so comes from memory.
+//! Measures the nanoseconds that a handler takes to find and copy the context of the interrupted thread, from
+//! the thread's own state: whether a virtual thread is mounted, its id, and its block, or else the block of
+//! the kernel thread. The JavaThread, the structures behind it and the layout are this program's, and are
+//! read like the VM's. From JDK 24 on the JavaThread has the id of the mounted virtual thread; until 23 the
+//! id is found through two objects. With many virtual threads each block is read once in a turn, and so is
+//! not in the processor's caches.
 
 mod measure;
 
@@ -31,29 +32,29 @@ use otlpprof::signal::walk::mounted_thread::carries_virtual_thread;
 use otlpprof::signal::walk::registers::Registers;
 use otlpprof::signal::walk::{Start, Walk};
 
-/// Reads of one turn.
+/// The number of reads in one turn.
 const READS: u32 = 1_000_000;
 const TURNS: usize = 41;
-/// Virtual threads with a block each.
+/// The number of virtual threads, each with its own block.
 const VIRTUAL_THREADS: u64 = 100_000;
 
-/// The words of a JavaThread, the first of which are those of `little_vm`.
+/// The number of words in a JavaThread, the first of which are those of `little_vm`.
 const THREAD_WORDS: usize = 16;
-/// `_cont_entry`, `_monitor_owner_id` and `_vthread`, by the word.
+/// The words of `_cont_entry`, `_monitor_owner_id` and `_vthread`.
 const ENTRY: usize = 10;
 const ID: usize = 11;
 const HANDLE: usize = 12;
-/// The class of the thread's object; behind it comes the id.
+/// The class of the thread's object. The id follows the class in the object.
 const KLASS: u64 = 0x1000;
 
-/// What of a VM with one carrier a handler reads for the context.
+/// The memory of a VM with one carrier that a handler reads for the context.
 struct Carrier {
     java_thread: [AtomicU64; THREAD_WORDS],
     /// A ContinuationEntry, whose flags are not 0.
     entry: [u64; 8],
-    /// What the handle points to: the address of the thread's object.
+    /// The target of the handle: the address of the thread's object.
     handle: AtomicU64,
-    /// The thread's object: its header, and its id.
+    /// The thread's object: its header and its id.
     object: [AtomicU64; 3],
 }
 
@@ -113,7 +114,7 @@ fn layout(java_version: u32, mounted: MountedThreadLayout) -> VmLayout {
 
 fn main() {
     fault::install().expect("a handler for bad loads");
-    // The block is the current thread's, made as Java's first call makes it.
+    // The block of the current thread, made as Java's first call makes it.
     assert!(threads::platform_block(false).is_some(), "no block");
     // SAFETY: gettid has no preconditions.
     let os_tid = unsafe { libc::gettid() };
@@ -181,7 +182,7 @@ fn main() {
         }),
         Contender::new(names[3], &[], || {
             for n in 0..u64::from(READS) {
-                // Not in the order in which blocks lie.
+                // In another order than that of the blocks in memory.
                 carrier.mount(n * 7_919 % VIRTUAL_THREADS + 1);
                 read(&walk_by_id, &by_id);
             }

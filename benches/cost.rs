@@ -1,9 +1,11 @@
-//! What sampling costs, beside async-profiler: CPU time of each delivered sample, the kernel's part included, by the
-//! depth of the stack, and how much slower a program gets. scripts/bench-peers.sh sets what this needs.
+//! Measures the cost of sampling, beside async-profiler's: the CPU time of each delivered sample, including
+//! the kernel's part, by the depth of the stack, and the slow-down of a program. scripts/bench-peers.sh sets
+//! the variables that this benchmark needs.
 //!
-//! `programs.FixedWork` does the same work in each run and tells the CPU time and wall time of that part alone, without
-//! the VM's start. The configurations take turns, each turn begins with another one, and a figure compares runs of one
-//! turn. One of them is no agent once more: what it seems to cost is the noise.
+//! `programs.FixedWork` does the same work in each run and prints the CPU time and wall time of that part
+//! alone, without the VM's start. The configurations take turns, each turn begins with another one, and a
+//! figure compares runs of one turn. One configuration is a second run without an agent: its apparent cost is
+//! the noise.
 
 mod measure;
 
@@ -14,18 +16,18 @@ use measure::Spread;
 use measure::profilers::{self, Profiler, Profilers, named_number};
 
 const DEPTHS: [u32; 3] = [20, 100, 500];
-/// At 100 µs samples are many enough to tell what one costs.
+/// At 100 µs there are enough samples to determine the cost of one.
 const FINEST: &str = "100us";
-/// The depth at which slow-downs are compared, and the intervals.
+/// The depth at which slow-downs are compared. `INTERVALS` are the sampling intervals.
 const SLOW_DOWN_DEPTH: u32 = 100;
 const INTERVALS: [&str; 3] = ["10ms", "1ms", FINEST];
-/// Times the bottom of the stack is reached: some seconds.
+/// The number of times that the program reaches the bottom of the stack: some seconds.
 const ROUNDS: &str = "60000";
 
-/// Whose run it is.
+/// The agent of a run.
 #[derive(Clone, Copy, PartialEq)]
 enum Agent {
-    /// None; the second time to see the noise.
+    /// No agent; number 1 is the second run without one, which shows the noise.
     None(u8),
     Some(Profiler),
 }
@@ -50,12 +52,12 @@ struct Configuration {
     agent: Agent,
 }
 
-/// What one run gave.
+/// The results of one run.
 #[derive(Clone, Copy)]
 struct Run {
     cpu_ns: f64,
     wall_ns: f64,
-    /// In the part that was timed.
+    /// The samples in the part that was timed.
     samples: f64,
 }
 
@@ -109,7 +111,7 @@ impl Bench {
             let wanted = Configuration { depth, interval, agent };
             configurations.iter().position(|one| *one == wanted).map(|index| &runs[index])
         };
-        // Each run is compared with the one of the same turn.
+        // Each run is compared with the run of the same turn.
         let compared = |depth, interval, agent, figure: &dyn Fn(&Run, &Run) -> f64| {
             let (with, without) = (of(depth, interval, agent)?, of(depth, "", Agent::None(0))?);
             Some(Spread::of(with.iter().zip(without).map(|(with, without)| figure(with, without)).collect()))
@@ -176,7 +178,7 @@ impl Bench {
             }
         };
         let depth = configuration.depth.to_string();
-        // One collector and one size of the heap for all: what they do is not what is measured.
+        // The same collector and heap size for all runs, since they are not to be measured.
         let rest = ["-XX:+UseSerialGC", "-Xmx256m", "-Xss4m", "-cp", &self.profilers.classes];
         let program = ["programs.FixedWork", &depth, ROUNDS];
         let arguments = option.as_deref().into_iter().chain(rest).chain(program).map(OsStr::new);

@@ -1,5 +1,5 @@
-//! Throughput from additions to bytes: summing samples, and writing them as protobuf and JSON, beside what prost
-//! needs for the same message when its structures are there already.
+//! Measures the throughput from additions to bytes: summing samples, and writing them as protobuf and JSON,
+//! beside the time that prost needs for the same message when its structures exist already.
 
 mod measure;
 
@@ -17,7 +17,7 @@ use prost::Message;
 
 const TURNS: usize = 41;
 
-/// What a busy server gives in ten seconds.
+/// The samples of a busy server in ten seconds.
 struct Workload {
     name: &'static str,
     stacks: usize,
@@ -31,7 +31,7 @@ const WORKLOADS: &[Workload] = &[
     Workload { name: "many stacks", stacks: 8_000, depth: 60, threads: 64, additions: 20_000 },
 ];
 
-/// A small generator (splitmix64) with a fixed seed: every run measures the same batch.
+/// A small generator (splitmix64) with a fixed seed, so that every run measures the same batch.
 struct Numbers(u64);
 
 impl Numbers {
@@ -44,7 +44,7 @@ impl Numbers {
     }
 }
 
-/// The batch without samples, and the additions to make.
+/// Returns the batch without samples, and the additions to make.
 fn prepare(workload: &Workload) -> (Batch, Vec<SampleIdentity>) {
     let mut numbers = Numbers(1);
     let mut batch = Batch::default();
@@ -60,7 +60,7 @@ fn prepare(workload: &Workload) -> (Batch, Vec<SampleIdentity>) {
         .collect();
     let stacks: Vec<_> = (0..workload.stacks)
         .map(|_| {
-            // Stacks share their roots, as those of one program do.
+            // Stacks share their roots, as the stacks of one program do.
             let own = workload.depth / 3;
             let mut stack: Vec<FrameId> = (0..own).map(|_| frames[numbers.below(frames.len())]).collect();
             let family = numbers.below(20);
@@ -78,7 +78,7 @@ fn prepare(workload: &Workload) -> (Batch, Vec<SampleIdentity>) {
     (batch, additions)
 }
 
-/// 5,000 Java frames and 500 unsymbolized native ones.
+/// Makes 5,000 Java frames and 500 unsymbolized native frames.
 fn frames(batch: &mut Batch) -> Vec<FrameId> {
     let tables = &mut batch.tables;
     let mut frames: Vec<FrameId> = (0..5_000u32)

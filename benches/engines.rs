@@ -1,13 +1,14 @@
-//! What each engine costs beside async-profiler's of the same name, and how much either writes. scripts/bench-peers.sh sets
-//! what this needs.
+//! Measures the cost of each engine beside the engine of the same name in async-profiler, and the size of
+//! their output. scripts/bench-peers.sh sets the variables that this benchmark needs.
 //!
-//! `programs.EngineWork` does the same work of one kind in each run and tells the CPU time of that part alone. The
-//! configurations take turns, each turn begins with another one, and a figure compares runs of one turn. One of them is no
-//! agent once more: what it seems to cost is the noise.
+//! `programs.EngineWork` does the same work of one kind in each run and prints the CPU time of that part
+//! alone. The configurations take turns, each turn begins with another one, and a figure compares runs of one
+//! turn. One configuration is a second run without an agent: its apparent cost is the noise.
 //!
-//! What is written is the file, and what it is as it would be sent: compressed. Beside it stand how many samples it tells of
-//! (times that a stack was taken, or a thread was counted as it was before), and how many it sums them up to; and how many
-//! bytes are the names by which the system knows functions: those of methods with their descriptors.
+//! The size of the output is that of the file, and that of the compressed file, as it would be sent. Beside
+//! it are the number of samples in the file (times that a stack was taken, or a waiting thread was counted
+//! once more), the number of sums that they are combined to, and the number of bytes in the functions' system
+//! names: those of methods with their descriptors.
 
 mod measure;
 
@@ -24,7 +25,7 @@ use otlpprof::otlp::lookup::Lookup;
 use otlpprof::otlp::read;
 use otlpprof::otlp::wire::ProfilesDictionary;
 
-/// A row of the table: the program's work, and the engine's option, which both have.
+/// A row of the table: the program's work, and the engine's option, which both profilers have.
 #[derive(Clone, Copy)]
 struct Cell {
     work: &'static [&'static str],
@@ -46,7 +47,7 @@ const CELLS: [Cell; 8] = [
     cell(&["nativemem"], "nativemem=512k"),
 ];
 
-/// Whose run it is: nobody's, nobody's once more, or a profiler's.
+/// The agent of a run: none, none once more, or a profiler.
 #[derive(Clone, Copy, PartialEq)]
 enum Side {
     None,
@@ -64,22 +65,22 @@ impl Side {
     }
 }
 
-/// What one run gave.
+/// The results of one run.
 #[derive(Clone, Copy)]
 struct Run {
     cpu_ns: f64,
     written: Written,
 }
 
-/// What a profiler wrote.
+/// The output of a profiler.
 #[derive(Clone, Copy, Default)]
 struct Written {
     bytes: f64,
     compressed_bytes: f64,
     samples: f64,
-    /// Of the strings that are nothing but system names of functions.
+    /// The bytes of the strings that are used only as system names of functions.
     system_name_bytes: f64,
-    /// `Sample` messages, of one profile where an engine writes two of the same samples.
+    /// The number of `Sample` messages, in only one profile if an engine writes two of the same samples.
     summed_up: f64,
 }
 
@@ -189,7 +190,8 @@ fn written(file: &Path) -> Written {
         let lookup = Lookup::new(&message.data);
         let scopes = message.data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles);
         let profiles = scopes.flat_map(|scope| &scope.profiles);
-        // Bytes of allocations stand for a sample each period, and the objects' number is told of the same samples.
+        // Of an engine's two profiles only the first counts: the number of allocated objects, for example, is
+        // reported for the same samples as their bytes.
         let firsts = profiles.filter(|profile| {
             let name = profile.sample_type.as_ref().and_then(|kind| lookup.string(kind.type_strindex));
             !matches!(name, Some("alloc_objects" | "delay"))
@@ -211,7 +213,8 @@ fn written(file: &Path) -> Written {
     written
 }
 
-/// The bytes of the strings that only functions' system names refer to, with the tag and the length of each.
+/// Returns the number of bytes of the strings that only functions' system names refer to, including the tag
+/// and the length of each.
 fn system_name_bytes(dictionary: &ProfilesDictionary) -> f64 {
     let functions = &dictionary.function_table;
     let others: BTreeSet<_> =

@@ -1,9 +1,10 @@
-//! Nanoseconds of one sample, from the handler's entry to its exit by CLOCK_MONOTONIC (the kernel's delivery of
-//! the signal is not in it), by the depth of the stack: first native frames of this process, by unwind tables; then
-//! Java and native frames of a real JVM, whose agent counts its samples and their time.
+//! Measures the nanoseconds of one sample, from the handler's entry to its exit by CLOCK_MONOTONIC (without
+//! the kernel's delivery of the signal), by the depth of the stack: first with native frames of this process,
+//! by unwind tables; then with Java and native frames of a real JVM, whose agent counts its samples and their
+//! time.
 //!
-//! For the JVM, OTLPPROF is the agent's library, CLASSES the compiled test programs, DDPROFTEST the sample library
-//! and JAVAS the `java` programs, separated by colons (scripts/bench.sh sets them).
+//! For the JVM, OTLPPROF is the agent's library, CLASSES the compiled test programs, DDPROFTEST the sample
+//! library and JAVAS the `java` programs, separated by colons (scripts/bench.sh sets them).
 
 mod measure;
 
@@ -22,9 +23,9 @@ use otlpprof::signal::sample::{self, SETUP};
 
 const DEPTHS: [usize; 3] = [20, 100, 500];
 const TURNS: usize = 41;
-/// Samples of one turn; few enough for the buffer to hold them.
+/// The number of samples in one turn; few enough for the buffer to hold them.
 const SAMPLES: u64 = 64;
-/// Runs of the JVM for each configuration.
+/// The number of runs of the JVM for each configuration.
 const JVM_TURNS: usize = 5;
 
 fn main() {
@@ -60,14 +61,14 @@ fn in_this_process() {
     buffer.wait_for_handlers();
 }
 
-/// Calls `work` below so many frames of this function.
+/// Calls `work` below `depth` frames of this function.
 #[inline(never)]
 fn descend(depth: usize, work: &mut dyn FnMut() -> f64) -> f64 {
-    // Not a tail call.
+    // Prevents a tail call.
     black_box(if depth > 1 { descend(black_box(depth) - 1, work) } else { work() })
 }
 
-/// Takes samples of this very place; nanoseconds of each.
+/// Takes samples of this function; returns the nanoseconds of each.
 fn take_samples(thread: &ThreadRecord, buffer: &SampleBuffer) -> f64 {
     let mut context = std::mem::MaybeUninit::<libc::ucontext_t>::zeroed();
     let counts = || [COUNTERS.handler_ns.load(Ordering::Relaxed), COUNTERS.samples_dropped.sum()];
@@ -80,7 +81,7 @@ fn take_samples(thread: &ThreadRecord, buffer: &SampleBuffer) -> f64 {
         }
     }
     let after = counts();
-    // SAFETY: nobody else drains.
+    // SAFETY: no other code drains the buffer.
     unsafe { buffer.drain(|_| {}) };
     assert_eq!(after[1], before[1], "samples were dropped");
     (after[0] - before[0]) as f64 / SAMPLES as f64
@@ -125,7 +126,8 @@ fn in_jvms() {
     }
 }
 
-/// Runs a program under the agent; nanoseconds of each sample by the counters that the agent prints at its end.
+/// Runs a program under the agent; returns the nanoseconds of each sample by the counters that the agent
+/// prints at its end.
 fn ns_per_sample(command: &mut Command) -> f64 {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let text = String::from_utf8_lossy(&output.stderr);

@@ -1,8 +1,8 @@
-//! Recordings: the published benchmark grid of the Java converter on recordings made here, and large recordings read and
-//! converted beside others (`jfr/contest.rs` says whom, and what each does).
+//! Recordings: the published benchmark grid of the Java converter on recordings made here, and large
+//! recordings read and converted beside other programs (`jfr/contest.rs` lists them, and the work of each).
 //!
-//! RECORDINGS are the large ones, separated by colons; without them only the grid is measured. With MEGABYTES each of them
-//! is put behind itself until it has so many.
+//! RECORDINGS are the large recordings, separated by colons; without them only the grid is measured. With
+//! MEGABYTES each recording is repeated until it has that size.
 
 #[path = "jfr/contest.rs"]
 mod contest;
@@ -59,10 +59,11 @@ fn convert(recording: &[u8]) -> Vec<u8> {
     encode(&converter.convert(), &EncodeOptions::default())
 }
 
-/// The grid's recordings: 50, 500 and 5,000 events of depth 10, 50 and 100, of which 0, 70 and 90 % have a stack that others
-/// have, in 100 and 1,000 traces.
+/// Measures the grid's recordings: 50, 500 and 5,000 events of depth 10, 50 and 100, of which 0, 70 and 90 %
+/// share their stack with another event, in 100 and 1,000 traces.
 ///
-/// `recording` makes one of a number of events, a depth, a percentage of repeated stacks and a number of traces.
+/// `recording` makes a recording from a number of events, a depth, a percentage of repeated stacks and a
+/// number of traces.
 fn grid(frames: &str, recording: impl Fn(usize, usize, usize, usize) -> Vec<u8>) {
     for traces in [100, 1_000] {
         for repeated_percent in [0, 70, 90] {
@@ -84,20 +85,21 @@ fn grid(frames: &str, recording: impl Fn(usize, usize, usize, usize) -> Vec<u8>)
     }
 }
 
-/// Stacks that share their roots: 500 methods.
+/// Makes a recording with stacks that share their roots: 500 methods.
 fn of_shared_roots(events: usize, depth: usize, repeated_percent: usize, contexts: usize) -> Vec<u8> {
     let (remote_frames, compressed) = (0, true);
     synthetic::recording(Shape { events, depth, repeated_percent, contexts, remote_frames, compressed })
 }
 
-/// Stacks that share nothing, as in the Java converter's own grid.
+/// Makes a recording with stacks that share nothing, as in the Java converter's own grid.
 fn of_random_frames(events: usize, depth: usize, repeated_percent: usize, spans: usize) -> Vec<u8> {
     let event = "datadog.ExecutionSample";
     random_frames::recording(RandomShape { event, events, depth, repeated_percent, spans })
 }
 
-/// The grid's largest cell of random frames, a file converted to a file: processes beside jfrconv's, warm and cold, with
-/// their memory. The events are `jdk.ExecutionSample`, since jfrconv knows no other.
+/// Measures the grid's largest cell of random frames, converted from file to file: processes beside
+/// jfrconv's, warm and cold, with their memory. The events are `jdk.ExecutionSample`, since jfrconv supports
+/// no other events of the grid.
 fn largest_cell() {
     let event = "jdk.ExecutionSample";
     let (events, depth, repeated_percent, spans) = (5_000, 100, 0, 1_000);

@@ -1,5 +1,6 @@
-//! How long the signal handler runs, by the depth of the stack, beside async-profiler's: both run under a library that
-//! reads the clock before and behind the handler (`native/handlertimer`). scripts/bench-peers.sh sets what this needs.
+//! Measures the duration of the signal handler, by the depth of the stack, beside async-profiler's. Both run
+//! under a library that reads the clock before and after the handler (`native/handlertimer`).
+//! scripts/bench-peers.sh sets the variables that this benchmark needs.
 
 mod measure;
 
@@ -9,11 +10,11 @@ use std::path::Path;
 use measure::Spread;
 use measure::profilers::{self, Profiler, Profilers, named_number};
 
-/// Few enough for the VM's caches to be as a program leaves them.
+/// Samples are few enough that each finds the VM's caches as the program leaves them.
 const INTERVAL: &str = "1ms";
 
-/// What runs below `programs.FixedWork`'s frames: flags, and how often it reaches the bottom of its stack, for some
-/// seconds.
+/// The kinds of code that `programs.FixedWork` runs: name, the VM's flags, and the number of times that the
+/// program reaches the bottom of its stack, for some seconds.
 const KINDS: [(&str, &[&str], &str); 2] = [("compiled", &[], "50000"), ("interpreted", &["-Xint"], "3000")];
 const DEPTHS: [&str; 3] = ["20", "100", "500"];
 

@@ -1,8 +1,8 @@
-//! How long after the session begins the recording of `jfr` begins, on each JDK, beside what `new Recording().start()` alone
-//! takes in the main thread of such a JVM.
+//! Measures the time from the start of the session to the start of the recording of `jfr`, on each JDK,
+//! beside the time that `new Recording().start()` alone takes in the main thread of such a JVM.
 //!
-//! The two take turns, and each run is a process of its own. OTLPPROF is the agent's library, CLASSES the compiled test
-//! programs, JAVAS the `java` programs (separated by colons), TURNS the number of turns.
+//! The two take turns, and each run is a separate process. OTLPPROF is the agent's library, CLASSES the
+//! compiled test programs, JAVAS the `java` programs (separated by colons), TURNS the number of turns.
 
 mod measure;
 
@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 
 use measure::Spread;
 
-/// The most that the agent's may take, by what the other takes.
+/// The largest permitted ratio of the agent's time to the other time.
 const GOAL: f64 = 1.2;
 
 fn main() {
@@ -55,7 +55,7 @@ fn spawn(command: &mut Command) -> Child {
     command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
-/// Milliseconds that the program measures itself, without an agent.
+/// Returns the milliseconds that the program measures itself, without an agent.
 fn alone_ms(java: &str, classes: &str) -> f64 {
     let child = spawn(program(java, classes).args(["programs.RecordingStart", "alone"]));
     let output = child.wait_with_output().expect("the program's output");
@@ -64,7 +64,7 @@ fn alone_ms(java: &str, classes: &str) -> f64 {
     ns / 1e6
 }
 
-/// Milliseconds that the agent logs. The program ends when the agent has logged them.
+/// Returns the milliseconds that the agent logs. The program ends when the agent has logged them.
 fn by_agent_ms(java: &str, classes: &str, options: &str) -> f64 {
     let mut command = program(java, classes);
     // The options go before the class.
@@ -78,7 +78,7 @@ fn by_agent_ms(java: &str, classes: &str, options: &str) -> f64 {
         {
             let ms = ms.rsplit(' ').next().and_then(|ms| ms.parse().ok());
             began = Some(ms.unwrap_or_else(|| panic!("{line}")));
-            // It ends with its standard input.
+            // The program ends when its standard input is closed.
             drop(child.stdin.take());
         }
     }

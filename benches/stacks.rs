@@ -1,8 +1,10 @@
-//! How many stacks reach their root, beside async-profiler's of the same programs: by JDK, program and walker.
-//! scripts/bench-peers.sh sets what this needs; docs/benchmarks.md explains the table.
+//! Measures the share of stacks that reach their root, beside async-profiler's of the same programs: by JDK,
+//! program and walker. scripts/bench-peers.sh sets the variables that this benchmark needs;
+//! docs/benchmarks.md explains the table.
 //!
-//! Both sides take turns, each run is a process of its own and begins with the VM's start, and one classifier
-//! (`otlpprof check-stacks --known-roots`) reads both. A cell ends when each side has SAMPLES samples.
+//! Both sides take turns. Each run is a separate process and begins with the VM's start. One classifier
+//! (`otlpprof check-stacks --known-roots`) reads both results. A cell ends when each side has SAMPLES
+//! samples.
 
 mod measure;
 
@@ -12,17 +14,17 @@ use std::process::Command;
 
 use measure::profilers::{self, Profiler, Profilers};
 
-/// One run's sampling interval.
+/// The sampling interval.
 const INTERVAL: &str = "100us";
 
-/// The most runs of a side in a cell: a program that burns little is not run for ever.
+/// The largest number of runs of a side in a cell, for a program that uses little CPU time.
 const MOST_RUNS: usize = 40;
 
-/// A program, and how it is run.
+/// A program, and the way it is run.
 struct Program {
     name: &'static str,
     flags: &'static [&'static str],
-    /// Class and arguments; SECONDS, SOURCES, SCRATCH and H2 are replaced.
+    /// The class and its arguments; SECONDS, SOURCES, SCRATCH and H2 are replaced.
     command: &'static [&'static str],
     library: Library,
     grammar: Option<&'static str>,
@@ -63,7 +65,7 @@ const fn situation(name: &'static str, command: &'static [&'static str]) -> Prog
     }
 }
 
-/// Virtual threads whose frames a collector moves all the time where they are frozen.
+/// Returns a program with virtual threads whose frozen frames a collector moves all the time.
 const fn collected(name: &'static str, flags: &'static [&'static str]) -> Program {
     let program = situation(name, &["programs.VirtualThreadTree", "SECONDS"]);
     Program { flags, grammar: None, needs: Need::VirtualThreads, ..program }
@@ -108,7 +110,7 @@ const PROGRAMS: &[Program] = &[
     },
 ];
 
-/// What the environment says.
+/// The settings from the environment.
 struct Bench {
     profilers: Profilers,
     libraries: [String; 2],
@@ -118,7 +120,7 @@ struct Bench {
     scratch: PathBuf,
 }
 
-/// What all runs of one side gave.
+/// The results of all runs of one side.
 #[derive(Clone, Copy, Default)]
 struct Counts {
     samples: u64,
@@ -174,7 +176,7 @@ impl Bench {
         }
     }
 
-    /// Runs both sides until they have enough, and prints the row.
+    /// Runs both sides until they have enough samples, and prints the row.
     fn cell(&self, home: &Path, program: &Program, walker: &str) {
         let compared = self.profilers.has_peer() && [17, 25].contains(&major_version(home));
         let (mut ours, mut theirs) = (Counts::default(), Counts::default());
@@ -241,7 +243,8 @@ impl Bench {
     }
 }
 
-/// Whether the 95 % intervals of the broken shares (Wilson's) are apart, or both sides have none.
+/// Returns "ahead" or a similar verdict, by whether the 95 % intervals of the broken shares (Wilson's) are
+/// disjoint, or neither side has broken stacks.
 fn verdict(ours: Counts, theirs: Counts) -> &'static str {
     let (low, high) = interval(ours);
     let (their_low, their_high) = interval(theirs);

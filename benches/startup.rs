@@ -1,9 +1,10 @@
-//! What profiling adds to a program that prints one line, and to one that loads 50,000 classes: wall time and peak
-//! resident memory, on each JDK, beside async-profiler where ASYNC_PROFILER names its library (scripts/bench.sh brings it).
+//! Measures the time and memory that profiling adds to a program that prints one line, and to one that loads
+//! 50,000 classes: wall time and peak resident memory, on each JDK, beside async-profiler if ASYNC_PROFILER
+//! names its library (scripts/bench.sh downloads it).
 //!
-//! The configurations take turns, each turn begins with another one, and each run is a process of its own. OTLPPROF
-//! is the agent's library, CLASSES the compiled test programs, JAVAS the `java` programs (separated by colons),
-//! TURNS the number of turns.
+//! The configurations take turns, each turn begins with another one, and each run is a separate process.
+//! OTLPPROF is the agent's library, CLASSES the compiled test programs, JAVAS the `java` programs (separated
+//! by colons), TURNS the number of turns.
 
 mod measure;
 
@@ -18,7 +19,7 @@ struct Configuration {
     agent: Option<String>,
 }
 
-/// Turns of a program that runs for seconds.
+/// The largest number of turns of a program that runs for seconds.
 const MOST_LONG_TURNS: usize = 7;
 
 fn main() {
@@ -97,7 +98,7 @@ fn compare(java: &str, classes: &str, program: &[&str], configurations: &[Config
     }
 }
 
-/// Runs the program once: its wall time, and its most resident memory in KiB.
+/// Runs the program once; returns its wall time, and its peak resident memory in KiB.
 fn run(java: &str, classes: &str, program: &[&str], agent: Option<&str>) -> (Duration, i64) {
     let started = Instant::now();
     #[expect(clippy::zombie_processes, reason = "it is waited for below")]

@@ -1,9 +1,10 @@
-//! What each exception of a storm takes: without an agent, where each is sampled, where a limit leaves few samples, and where
-//! throws are sampled in place of what is made. By the number of frames that it is thrown through.
+//! Measures the time of each exception in a storm of exceptions: without an agent, with each exception
+//! sampled, with few samples because of a limit, and with throws sampled instead of creations. By the number
+//! of frames through which an exception is thrown.
 //!
-//! The configurations take turns, each turn begins with another one, and each run is a process of its own. OTLPPROF is the
-//! agent's library, CLASSES the compiled test programs, JAVAS the `java` programs (separated by colons), TURNS the number of
-//! turns.
+//! The configurations take turns, each turn begins with another one, and each run is a separate process.
+//! OTLPPROF is the agent's library, CLASSES the compiled test programs, JAVAS the `java` programs (separated
+//! by colons), TURNS the number of turns.
 
 mod measure;
 
@@ -11,7 +12,7 @@ use std::process::Command;
 
 use measure::Spread;
 
-/// What the agent is asked for besides exceptions; nothing where there is none.
+/// Name and further options of the agent besides `exceptions`; `None`: no agent.
 const CONFIGURATIONS: [(&str, Option<&str>); 5] = [
     ("no agent", None),
     ("100 samples a second", Some("limit=exceptions:100")),
@@ -63,7 +64,7 @@ fn compare(java: &str, classes: &str, agent: &str, depth: &str, turns: usize) {
     }
 }
 
-/// How many exceptions one run of the program had time for.
+/// Returns the number of exceptions that one run of the program throws.
 fn thrown(java: &str, classes: &str, depth: &str, agent: Option<&str>) -> f64 {
     let seconds = SECONDS.to_string();
     let output = Command::new(java)

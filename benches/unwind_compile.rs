@@ -1,4 +1,4 @@
-//! Rows, bytes and milliseconds of compiling each JDK's libjvm, beside copying its sections.
+//! Measures rows, bytes and milliseconds of compiling each JDK's libjvm, beside copying its sections.
 
 #[path = "../tests/jdk_support/mod.rs"]
 mod jdk_support;
@@ -40,7 +40,7 @@ fn main() {
     }
 }
 
-/// The fewest milliseconds of some runs.
+/// Returns the fewest milliseconds of some runs.
 fn best_of(runs: usize, mut work: impl FnMut()) -> f64 {
     let times = (0..runs).map(|_| {
         let start = Instant::now();

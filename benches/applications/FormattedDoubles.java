@@ -1,6 +1,8 @@
 import java.util.Random;
 
-/** Writes doubles as text, as a producer of messages does: formats, parses, and compresses UTF-16 to Latin-1. */
+/**
+ * Writes doubles as text, as a producer of messages does: formats, parses, and compresses UTF-16 to Latin-1.
+ */
 final class FormattedDoubles {
     private FormattedDoubles() {}
 

@@ -7,7 +7,7 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 
-/** Serves HTTP by Helidon, whose requests are on virtual threads, to a client in the same process. */
+/** Serves HTTP by Helidon, which handles requests on virtual threads, to a client in the same process. */
 final class HelidonServer {
     private HelidonServer() {}
 

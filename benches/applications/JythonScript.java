@@ -26,7 +26,7 @@ final class JythonScript {
             PyCode code = interpreter.compile(SCRIPT);
             while (System.nanoTime() < end) {
                 interpreter.exec(code);
-                // Compiled anew: classes come and go.
+                // Compiled again, so that classes are loaded and unloaded.
                 interpreter.exec(SCRIPT);
             }
             System.out.println(interpreter.get("text"));

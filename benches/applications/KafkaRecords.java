@@ -9,7 +9,10 @@ import org.apache.kafka.common.record.MemoryRecordsBuilder;
 import org.apache.kafka.common.record.Record;
 import org.apache.kafka.common.record.TimestampType;
 
-/** Writes and reads batches of Kafka's records, compressed by each of its codecs, as a producer and a consumer do. */
+/**
+ * Writes and reads batches of Kafka's records, compressed by each of its codecs, as a producer and a consumer
+ * do.
+ */
 final class KafkaRecords {
     private KafkaRecords() {}
 

@@ -19,7 +19,7 @@ import org.apache.lucene.search.TermQuery;
 import org.apache.lucene.store.ByteBuffersDirectory;
 import org.apache.lucene.store.Directory;
 
-/** Indexes texts of words by chance, and searches them. */
+/** Indexes texts of random words, and searches them. */
 final class LuceneIndex {
     private LuceneIndex() {}
 
@@ -60,7 +60,7 @@ final class LuceneIndex {
         }
     }
 
-    /** Few words are frequent, most are rare. */
+    /** Returns a random word. Few words are frequent, most are rare. */
     private static String word(Random random) {
         return "w" + Integer.toString((int) Math.abs(random.nextGaussian() * 3000), 36) + "ing";
     }

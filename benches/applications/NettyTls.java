@@ -22,7 +22,9 @@ import io.netty.handler.ssl.util.InsecureTrustManagerFactory;
 import io.netty.handler.ssl.util.SelfSignedCertificate;
 import java.net.InetSocketAddress;
 
-/** Sends bytes to and fro over TLS by Netty and BoringSSL, on connections that are made anew now and then. */
+/**
+ * Sends bytes back and forth over TLS by Netty and BoringSSL, on connections that are replaced now and then.
+ */
 final class NettyTls {
     private NettyTls() {}
 
@@ -71,7 +73,7 @@ final class NettyTls {
         };
     }
 
-    /** Sends back what comes, until it has been so many bytes. */
+    /** Sends received bytes back, until it has received a given number of bytes. */
     private static final class Echo extends ChannelInboundHandlerAdapter {
         private long left;
         private final boolean begins;

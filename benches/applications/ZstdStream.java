@@ -4,7 +4,10 @@ import com.github.luben.zstd.Zstd;
 import java.util.Arrays;
 import java.util.Random;
 
-/** Compresses and decompresses text by libzstd, whose Huffman decoder is written in assembly without call frame information. */
+/**
+ * Compresses and decompresses text by libzstd, whose Huffman decoder is written in assembly without call
+ * frame information.
+ */
 final class ZstdStream {
     private ZstdStream() {}
 
@@ -23,7 +26,7 @@ final class ZstdStream {
         }
     }
 
-    /** Digits whose frequencies differ, so that there are few matches and much for the Huffman coder. */
+    /** Returns digits of different frequencies: few matches, and much work for the Huffman coder. */
     private static byte[] text(Random random, int length) {
         byte[] text = new byte[length];
         for (int index = 0; index < length; index++) {

@@ -20,21 +20,23 @@ import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.TearDown;
 
 /**
- * What a call of a setter costs, the look-up of the thread's block included, beside Datadog's java-profiler where that has
- * the same operation. Each method runs in a JVM of its own, so that a profiler meets its own native library alone.
+ * Measures the cost of a call of a setter, including the look-up of the thread's block, beside Datadog's
+ * java-profiler if that has the same operation. Each method runs in a JVM of its own, so that only one
+ * profiler's native library is loaded.
  *
- * <p>A method's name is the operation, an underscore and who does it: {@link Turns} puts them side by side.
+ * <p>A method's name is the operation, an underscore and the library: {@link Turns} prints these side by
+ * side.
  */
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
 public class ContextBenchmark {
-    /** As many as there can be without the peer's table, which takes 65,536 in all, being full after all invocations. */
+    /** Few enough that the peer's table, which has 65,536 entries, is not full after all invocations. */
     private static final int NEW_VALUES = 5_000;
 
     private static final String ENDPOINT_NAME = "rest_endpoint";
     private static final List<String> NAMES = List.of("tenant", ENDPOINT_NAME);
 
-    /** What both are given; fields, so that the compiler does not know them. */
+    /** The arguments of both libraries; fields, so that the compiler does not know their values. */
     @State(Scope.Thread)
     public static class Values {
         String name = ENDPOINT_NAME;
@@ -53,7 +55,7 @@ public class ContextBenchmark {
         }
     }
 
-    /** Strings that nobody has seen; their making is not measured. */
+    /** Strings that no library has seen before. Their creation is not measured. */
     @State(Scope.Thread)
     public static class NewValues {
         final String[] values = new String[NEW_VALUES];
@@ -67,7 +69,7 @@ public class ContextBenchmark {
         }
     }
 
-    /** Ours. */
+    /** The setter of otlpprof. */
     @State(Scope.Benchmark)
     public static class Ours {
         ContextSetter setter;
@@ -87,7 +89,7 @@ public class ContextBenchmark {
         }
     }
 
-    /** Ours while changes are noted for the events of the JVM's recorder. */
+    /** The setter of otlpprof while changes are recorded for the events of the JVM's recorder. */
     @State(Scope.Benchmark)
     public static class Noting {
         ContextSetter setter;
@@ -108,7 +110,7 @@ public class ContextBenchmark {
         }
     }
 
-    /** Ours in a process that has no agent. */
+    /** The setter of otlpprof in a process without an agent. */
     @State(Scope.Benchmark)
     public static class WithoutAgent {
         ContextSetter setter;
@@ -123,7 +125,7 @@ public class ContextBenchmark {
         }
     }
 
-    /** Datadog's. */
+    /** The setter of Datadog's java-profiler. */
     @State(Scope.Benchmark)
     public static class Datadogs {
         JavaProfiler profiler;
@@ -141,7 +143,7 @@ public class ContextBenchmark {
         }
     }
 
-    /** What JMH itself takes. */
+    /** The cost of JMH itself. */
     @Benchmark
     public String nothing_otlpprof(Ours ours, Values values) {
         return values.endpoint;
@@ -157,7 +159,7 @@ public class ContextBenchmark {
         return datadogs.setter.setContextValue(datadogs.endpoint, values.endpoint);
     }
 
-    /** With {@code jfr}, for which each change is noted with its time. */
+    /** With {@code jfr}, for which each change is recorded with its time. */
     @Benchmark
     public boolean setByOffsetNoted_otlpprof(Noting noting, Values values) {
         return noting.setter.setAttribute(noting.endpoint, values.endpoint);
@@ -173,7 +175,7 @@ public class ContextBenchmark {
         return Otlpprof.getInstance();
     }
 
-    /** Two values in turn. */
+    /** Sets two values in turn. */
     @Benchmark
     public boolean setTwoInTurn_otlpprof(Ours ours, Values values) {
         return ours.setter.setAttribute(ours.endpoint, values.next());
@@ -207,7 +209,7 @@ public class ContextBenchmark {
         return datadogs.setter.clearContextValue(datadogs.endpoint) && set;
     }
 
-    /** What a framework does whose requests hop threads. */
+    /** The operation of a framework whose requests change threads. */
     @Benchmark
     public boolean copyAndRestore_otlpprof(Ours ours) {
         return ours.setter.restore(ours.setter.copy());
@@ -242,7 +244,7 @@ public class ContextBenchmark {
         return set;
     }
 
-    /** Two ids of eight bytes and a checksum: there is room for no more of the trace's. */
+    /** Sets two ids of eight bytes and a checksum: there is room for only half of a trace id. */
     @Benchmark
     public void setAndClearTrace_datadog(Datadogs datadogs, Values values) {
         datadogs.profiler.setContext(values.span, values.traceLow);

@@ -18,10 +18,10 @@ import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 
 /**
- * What it costs a virtual thread to leave its carrier and come back, of which there is one: with a context, with one that other
- * processes may read, under an agent that has not been told any, beside somebody else's environment of JVMTI, and alone. From JDK 21 on, whose VM makes
- * transitions dearer as soon as anybody has such an environment (jvmtiExport.cpp,
- * {@code JvmtiExport::get_jvmti_interface}), with events or without.
+ * Measures the cost for a virtual thread to leave its carrier, the only one, and to return: with a context,
+ * with a context that other processes may read, under an agent without any context, with a JVMTI environment
+ * of other code, and alone. From JDK 21 on, whose VM makes transitions more expensive as soon as there is a
+ * JVMTI environment (jvmtiExport.cpp, {@code JvmtiExport::get_jvmti_interface}), with or without events.
  */
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
@@ -29,7 +29,7 @@ import org.openjdk.jmh.annotations.State;
 public class MountBenchmark {
     private static final int YIELDS = 10_000;
 
-    /** Starts virtual threads, of which the JDK that compiles this may know nothing. */
+    /** Starts virtual threads, which the JDK that compiles this class may not support. */
     @State(Scope.Benchmark)
     public static class Alone {
         private Method start;
@@ -50,7 +50,7 @@ public class MountBenchmark {
         }
     }
 
-    /** The agent is there, and samples. */
+    /** The agent is loaded, and samples. */
     @State(Scope.Benchmark)
     public static class Sampled extends Alone {
         ContextSetter setter;
@@ -69,7 +69,7 @@ public class MountBenchmark {
         }
     }
 
-    /** Other processes may read whose context a carrier has. */
+    /** Other processes may read the context of the virtual thread on a carrier. */
     @State(Scope.Benchmark)
     public static class Published extends Sampled {
         @Override
@@ -78,7 +78,7 @@ public class MountBenchmark {
         }
     }
 
-    /** Flight Recorder has an environment of JVMTI, and does nothing with it: none of its events is on. */
+    /** Flight Recorder has a JVMTI environment without any enabled event. */
     @State(Scope.Benchmark)
     public static class Environment extends Alone {
         @Setup

@@ -20,13 +20,14 @@ import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 
 /**
- * What OpenTelemetry's scope of a span costs, opened and closed, with samples that follow it and without: of a span that has
- * been current before, and of one that is started for it and then ended, as each request has its own.
+ * Measures the cost of opening and closing OpenTelemetry's scope of a span, with and without samples that
+ * follow it: of a span that has been current before, and of a span that is started for the scope and then
+ * ended, as for each request.
  */
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
 public class ScopeBenchmark {
-    /** A server's span and its child, by OpenTelemetry's SDK. */
+    /** Makes a server's span and its child, by OpenTelemetry's SDK. */
     private static Context child(SdkTracerProvider provider) {
         Span server = provider.get("benchmark").spanBuilder("GET").setSpanKind(SpanKind.SERVER).startSpan();
         server.setAttribute("http.request.method", "GET");
@@ -39,7 +40,7 @@ public class ScopeBenchmark {
         return tracer.spanBuilder("query").setParent(parent).startSpan();
     }
 
-    /** With ours. */
+    /** OpenTelemetry with otlpprof. */
     @State(org.openjdk.jmh.annotations.Scope.Benchmark)
     public static class Followed {
         Tracer tracer;

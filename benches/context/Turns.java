@@ -15,11 +15,12 @@ import org.openjdk.jmh.runner.options.TimeValue;
 import org.openjdk.jmh.runner.options.VerboseMode;
 
 /**
- * Runs {@link ContextBenchmark}, {@link ScopeBenchmark} and {@link MountBenchmark} in turns, each method once in a turn, and prints the iterations' medians with their quartiles, side by
- * side.
+ * Runs {@link ContextBenchmark}, {@link ScopeBenchmark} and {@link MountBenchmark} in turns, each method once
+ * in a turn, and prints the iterations' medians with their quartiles, side by side.
  *
- * <p>Environment: {@code TURNS} (default 5); {@code WARMUP_S} and {@code MEASURE_S}, seconds of each method in a turn (1, 2);
- * {@code ONLY}, a regular expression of methods; {@code PROFILER}, one of JMH's, such as {@code perfasm} or {@code gc}.
+ * <p>Environment: {@code TURNS} (default 5); {@code WARMUP_S} and {@code MEASURE_S}, seconds of each method
+ * in a turn (1, 2); {@code ONLY}, a regular expression of methods; {@code PROFILER}, a profiler of JMH, such
+ * as {@code perfasm} or {@code gc}.
  */
 public final class Turns {
     private static final String OURS = "otlpprof";

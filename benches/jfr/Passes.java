@@ -1,17 +1,20 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** Does its work once for each line of standard input, and answers each with {@code EVENTS STACKS FRAMES CHECK}. */
+/**
+ * Does its work once for each line of standard input, and answers each with
+ * {@code EVENTS STACKS FRAMES CHECK}.
+ */
 final class Passes {
     private Passes() {}
 
-    /** What was read in one pass. */
+    /** The counts of what was read in one pass. */
     static final class Read {
         long events;
         long stacks;
         long frames;
 
-        /** The sum of all line numbers, so that nobody can do without reading them. */
+        /** The sum of all line numbers, so that no reader can omit reading them. */
         long check;
     }
 

@@ -3,8 +3,8 @@ import one.jfr.StackTrace;
 import one.jfr.event.Event;
 
 /**
- * Reads the events that it knows, and every frame of their stacks, by async-profiler's reader:
- * {@code ReadByJfrReader FILE}. It passes all other events.
+ * Reads the events that async-profiler's reader supports, and every frame of their stacks, by that reader:
+ * {@code ReadByJfrReader FILE}. The reader skips all other events.
  */
 public final class ReadByJfrReader {
     private ReadByJfrReader() {}

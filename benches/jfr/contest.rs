@@ -1,20 +1,23 @@
-//! Large recordings, read and converted by us and by others.
+//! Large recordings, read and converted by otlpprof and by other programs.
 //!
-//! Everybody is a process that does its work once for each line that it gets. *Warm*: the process stays, has done it
-//! [`WARM_UPS`] times before the first turn, and a turn is the time until it answers. *Cold*: a turn is a process from its
-//! start to its end, which does it once. The file is in the kernel's cache in both, and one contender works at a time.
+//! Each contender is a process that does its work once for each line that it receives. *Warm*: the process
+//! stays. It has done the work [`WARM_UPS`] times before the first turn, and a turn is the time until it
+//! answers. *Cold*: a turn is a process from its start to its end, which does the work once. In both cases
+//! the file is in the kernel's cache, and one contender works at a time.
 //!
-//! Reading is: every event, and every frame of each event's stack, whose line numbers are summed. The table shows how many
-//! of each were read: those who read less say so. Unless the table says otherwise a contender decodes all fields of an
-//! event, and each stack once for a chunk. JMC's core makes objects of all events, and may use several threads.
+//! Reading covers every event, and every frame of each event's stack, whose line numbers are summed. The
+//! table shows how many of each were read, so that a contender that reads less is visible. Unless the table
+//! says otherwise a contender decodes all fields of an event, and each stack once for a chunk. JMC's core
+//! makes objects of all events, and may use several threads.
 //!
-//! Converting is: a file to a file in OTLP. jfrconv takes one kind of events a run, here execution samples with their
-//! threads; beside it we convert the same events and no other. What we do by default, all events with a stack, is a line of
-//! its own. The samples in each result, and their sum, are shown.
+//! Converting is from a file to a file in OTLP. jfrconv takes one kind of events in a run, here execution
+//! samples with their threads; beside it otlpprof converts the same events and no others. The default of
+//! otlpprof, all events with a stack, is a line of its own. The number of samples in each result, and their
+//! sum, are shown.
 //!
-//! JAVA is the JVM, CLASSES where `*.java` here is compiled, JFR_CONVERTER async-profiler's jar and JMC the class path of
-//! JDK Mission Control's core, JFRS the program of `jfrs/`. Who is not named is not measured, which is said. TURNS sets the
-//! number of turns.
+//! JAVA is the JVM, CLASSES the folder of the compiled `*.java` of this folder, JFR_CONVERTER
+//! async-profiler's jar, JMC the class path of JDK Mission Control's core, and JFRS the program of `jfrs/`. A
+//! program that is not named is not measured, with a message. TURNS sets the number of turns.
 
 use std::cell::RefCell;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -29,17 +32,17 @@ use crate::measure::{Contender, Spread, child, compare};
 use crate::ours::SERVE;
 
 const TURNS: usize = 7;
-/// In which a JVM compiles what it does most.
+/// The number of runs in which a JVM compiles its hottest code.
 const WARM_UPS: usize = 5;
 
-/// Somebody's program.
+/// A contender's program.
 struct Program {
     name: &'static str,
-    /// What it does that others do not, or leaves out.
+    /// The work that only this program does, or that it omits.
     note: &'static str,
     program: String,
     arguments: Vec<String>,
-    /// Whether it does its work once and needs no line for it.
+    /// Whether the program does its work once, without waiting for a line.
     is_command: bool,
 }
 
@@ -51,7 +54,7 @@ struct Worker {
     answer: String,
 }
 
-/// Measures all with one recording.
+/// Measures all programs with one recording.
 pub(crate) fn run(path: &str) {
     let bytes = std::fs::metadata(path).expect("the recording").len();
     println!("{path}: {bytes} B");
@@ -74,7 +77,8 @@ fn ours(arguments: &[&str]) -> Program {
     Program { name, note, program: this.to_string_lossy().into_owned(), arguments, is_command }
 }
 
-/// A program of `*.java` here; `None`, said, if the variable with its class path is not set.
+/// Returns a program of `*.java` of this folder; `None`, with a message, if the variable with its class path
+/// is not set.
 fn java(name: &'static str, note: &'static str, jars: Option<&str>, arguments: &[&str]) -> Option<Program> {
     let set = |variable: &str| {
         let value = std::env::var(variable).ok();
@@ -138,7 +142,7 @@ fn converters(path: &str, out: &Path) -> Vec<Program> {
     all
 }
 
-/// Compares the programs warm and cold, and says what each has done.
+/// Compares the programs warm and cold, and prints the work of each.
 fn compare_all(title: &str, programs: &[Program], bytes: u64, out: Option<&PathBuf>) {
     let turns = std::env::var("TURNS").ok().and_then(|turns| turns.parse().ok()).unwrap_or(TURNS);
     let work = [("B", bytes as f64)];
@@ -174,14 +178,14 @@ fn compare_all(title: &str, programs: &[Program], bytes: u64, out: Option<&PathB
     }
 }
 
-/// What is in a result.
+/// Describes the content of a result.
 fn converted(out: &Path) -> String {
     let bytes = std::fs::read(out).expect("the result");
     let Ok(data) = ProfilesData::decode(&*bytes) else { return format!("{} B", bytes.len()) };
     let scopes = data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles);
     let samples: Vec<_> =
         scopes.flat_map(|scope| &scope.profiles).flat_map(|profile| &profile.samples).collect();
-    // Without values each time counts as one.
+    // In a sample without values each time counts as one.
     let of_sample = |sample: &&Sample| match &sample.values[..] {
         [] => sample.timestamps_unix_nano.len() as i64,
         values => values.iter().sum(),
@@ -191,7 +195,7 @@ fn converted(out: &Path) -> String {
 }
 
 impl Program {
-    /// Starts it, to be asked again and again; `None` for a command.
+    /// Starts the program, for any number of turns; `None` for a command.
     fn start(&self) -> Option<Worker> {
         if self.is_command {
             return None;
@@ -203,7 +207,7 @@ impl Program {
         Some(Worker { child, to, from: BufReader::new(from), answer: String::new() })
     }
 
-    /// Runs it from its start to its end: the most resident memory in KiB.
+    /// Runs the program from its start to its end. Returns its peak resident memory in KiB.
     fn once(&self) -> i64 {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -222,7 +226,7 @@ impl Program {
 }
 
 impl Worker {
-    /// Has the work done once.
+    /// Makes the program do its work once.
     fn pass(&mut self) {
         let to = self.to.as_mut().expect("a pipe");
         to.write_all(b"\n").and_then(|()| to.flush()).expect("somebody who reads");
@@ -231,7 +235,7 @@ impl Worker {
         assert!(!self.answer.is_empty(), "{:?} ended", self.child);
     }
 
-    /// What it has read, as it says.
+    /// Returns the program's own report of the work.
     fn read(&self) -> String {
         let numbers: Vec<&str> = self.answer.split_whitespace().collect();
         let [events, stacks, frames, check] = numbers[..] else { panic!("{}", self.answer) };

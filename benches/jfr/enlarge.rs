@@ -1,16 +1,17 @@
-//! A small recording made large: its chunks again and again, each time as if they had been recorded later. JMC's core takes
-//! the events of a chunk that comes twice as the same.
+//! Enlarges a small recording: repeats its chunks, each time as if they had been recorded later. JMC's core
+//! treats the events of two chunks with equal times as the same events.
 
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use otlpprof::jfr::recording::Chunks;
 
-/// Where a chunk's header has its beginning, in nanoseconds since 1970-01-01 UTC, and how long it is.
+/// The places of a chunk's start, in nanoseconds since 1970-01-01 UTC, and of its duration in the chunk's
+/// header.
 const START_NANOS: std::ops::Range<usize> = 32..40;
 const DURATION_NANOS: std::ops::Range<usize> = 40..48;
 
-/// A file beside the recording with at least so many bytes.
+/// Writes a file of at least `len` bytes beside the recording, and returns its path.
 pub(crate) fn enlarge(path: &str, len: usize) -> PathBuf {
     let bytes = std::fs::read(path).expect("the recording");
     let chunks: Vec<Vec<u8>> = Chunks::new(&bytes)

@@ -1,5 +1,5 @@
-//! What we do in the contest, in a process of its own as the others do it: once for each line of standard input, each
-//! answered with `EVENTS STACKS FRAMES CHECK` (`Passes.java`).
+//! The work of otlpprof in the contest, in a separate process as for the other programs: once for each line
+//! of standard input, each answered with `EVENTS STACKS FRAMES CHECK` (`Passes.java`).
 
 use std::fs::File;
 use std::io::{BufRead as _, Write as _};
@@ -12,10 +12,11 @@ use otlpprof::jfr::reading::ChunkReader;
 use otlpprof::jfr::values::{Constant, Value};
 use otlpprof::otlp::{EncodeOptions, encode};
 
-/// The argument that has this program serve: `SERVE read FILE`, `SERVE read_typed FILE`, or `SERVE convert FILE OUT [EVENT...]`.
+/// The argument that makes this program serve: `SERVE read FILE`, `SERVE read_typed FILE`, or
+/// `SERVE convert FILE OUT [EVENT...]`.
 pub(crate) const SERVE: &str = "--serve";
 
-/// Serves.
+/// Does the work once for each line of standard input.
 pub(crate) fn serve(work: &[String]) {
     for line in std::io::stdin().lock().lines() {
         line.expect("a line");
@@ -38,7 +39,7 @@ pub(crate) fn once(work: &[String]) -> [i64; 4] {
     }
 }
 
-/// Converts a file to a file; with events named, these alone.
+/// Converts a file to a file; only the events in `only`, if there are any.
 fn convert(path: &str, out: &str, only: &[String]) {
     let only = (!only.is_empty()).then(|| only.to_vec());
     let mut converter = JfrToOtlp::new(ConvertOptions { only, ..Default::default() });
@@ -53,7 +54,7 @@ fn read(path: &str) -> [i64; 4] {
         for event in chunk.events() {
             read.events += 1;
             let mut fields = event.expect("an event").values().fields();
-            // Looked at where it is: a value is large.
+            // By reference, since a value is large.
             while let Some(field) = &fields.next() {
                 let (field, value) = field.as_ref().expect("a field");
                 if let &Value::Constant(stack) = std::hint::black_box(value)
@@ -66,12 +67,12 @@ fn read(path: &str) -> [i64; 4] {
     })
 }
 
-/// Reads every number and every reference of every event, by places that are compiled once for a chunk's type, and every
-/// frame of each event's stack.
+/// Reads every number and every reference of every event, by a projection that is compiled once for each of a
+/// chunk's types, and every frame of each event's stack.
 fn read_typed(path: &str) -> [i64; 4] {
     each_chunk(path, |chunk, read| {
         let mut stacks = Stacks::default();
-        // By the type's position.
+        // Indexed by the type's position.
         let mut types: Vec<Option<TypedEvents>> = Vec::new();
         for event in chunk.events() {
             read.events += 1;
@@ -93,7 +94,7 @@ fn read_typed(path: &str) -> [i64; 4] {
     })
 }
 
-/// Reads a file chunk by chunk, and gives what was read.
+/// Reads a file chunk by chunk, and returns the counts.
 fn each_chunk(path: &str, mut of_chunk: impl FnMut(Chunk<'_>, &mut Read)) -> [i64; 4] {
     let mut read = Read::default();
     let mut chunks = ChunkReader::new(File::open(path).expect("the recording"));
@@ -107,15 +108,15 @@ fn each_chunk(path: &str, mut of_chunk: impl FnMut(Chunk<'_>, &mut Read)) -> [i6
 #[derive(Clone)]
 struct TypedEvents {
     numbers: Numbers,
-    /// What was read last, a slot for each field.
+    /// The values of the last event, one slot for each field.
     slots: Vec<i64>,
-    /// Which of them is the stack.
+    /// The slot of the stack.
     stack: Option<usize>,
 }
 
 const STACK: &str = "stackTrace";
 
-/// What was read.
+/// The counts of what was read.
 #[derive(Default)]
 struct Read {
     events: i64,
@@ -137,10 +138,10 @@ impl Read {
     }
 }
 
-/// The stacks of a chunk, each decoded once as the others do it.
+/// The stacks of a chunk, each decoded once as by the other programs.
 #[derive(Default)]
 struct Stacks {
-    /// By the stack's position: where its lines are in `lines`.
+    /// By the stack's position: the range of its lines in `lines`.
     known: Vec<Option<(usize, usize)>>,
     lines: Vec<i32>,
     traces: Option<Projection<1>>,
@@ -148,7 +149,7 @@ struct Stacks {
 }
 
 impl Stacks {
-    /// The line of each frame; `None` if the chunk has no such stack.
+    /// Returns the line of each frame; `None` if the chunk has no such stack.
     fn lines(&mut self, chunk: Chunk<'_>, stack: Constant) -> Option<&[i32]> {
         let position = chunk.constant_position(stack)?;
         if self.known.len() <= position {

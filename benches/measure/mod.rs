@@ -1,7 +1,8 @@
-//! How benchmarks here measure: the contenders take turns within one process, so that what else the machine does
-//! hits all of them, and a figure is the median of many turns with its spread and its ratio to the first.
+//! The method of the benchmarks here: the contenders take turns within one process, so that other load on the
+//! machine affects all of them. A figure is the median of many turns with its spread and its ratio to the
+//! first contender's.
 
-// Each benchmark uses what it needs of this.
+// Each benchmark uses only a part of this module.
 #![allow(dead_code)]
 
 pub(crate) mod child;
@@ -15,18 +16,18 @@ pub(crate) struct Contender<'a> {
     pub(crate) name: String,
     /// Does the work once.
     pub(crate) run: Box<dyn FnMut() + 'a>,
-    /// How much one run does, in units of the caller's: samples and bytes, for example.
+    /// The amount of work of one run, in the caller's units: samples and bytes, for example.
     pub(crate) work: Vec<(&'static str, f64)>,
 }
 
 impl<'a> Contender<'a> {
-    /// A contender.
+    /// Returns a contender.
     pub(crate) fn new(name: &str, work: &[(&'static str, f64)], run: impl FnMut() + 'a) -> Self {
         Self { name: name.to_owned(), run: Box::new(run), work: work.to_vec() }
     }
 }
 
-/// What was measured of one contender: the time of one run.
+/// The result of one contender: the time of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct Figure {
     /// The contender's name.
@@ -39,17 +40,18 @@ pub(crate) struct Figure {
     pub(crate) upper_quartile: Duration,
 }
 
-/// A turn is repeated runs that together take this long, so that the clock's resolution does not matter.
+/// The length of a turn: repeated runs together take this long, so that the clock's resolution does not
+/// matter.
 const TURN: Duration = Duration::from_millis(20);
 
-/// Lets the contenders take `turns` turns each, after one that warms up.
+/// Lets the contenders take `turns` turns each, after one turn as a warm-up.
 pub(crate) fn alternate(contenders: &mut [Contender<'_>], turns: usize) -> Vec<Figure> {
     let repetitions: Vec<u32> =
         contenders.iter_mut().map(|contender| repetitions(&mut contender.run)).collect();
     let mut times = vec![Vec::with_capacity(turns); contenders.len()];
     for turn in 0..turns {
         for place in 0..contenders.len() {
-            // Another one begins each time: none always follows the same neighbour.
+            // Each turn begins with another contender, so that none always follows the same neighbour.
             let index = (turn + place) % contenders.len();
             let started = Instant::now();
             (0..repetitions[index]).for_each(|_| (contenders[index].run)());
@@ -91,19 +93,19 @@ pub(crate) fn compare(title: &str, turns: usize, mut contenders: Vec<Contender<'
     figures
 }
 
-/// The middle of some numbers, and how far they lie apart.
+/// The median of some numbers, and their spread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spread {
-    /// Half are smaller.
+    /// Half of the numbers are smaller.
     pub(crate) median: f64,
-    /// A quarter are smaller.
+    /// A quarter of the numbers are smaller.
     pub(crate) lower_quartile: f64,
-    /// A quarter are greater.
+    /// A quarter of the numbers are greater.
     pub(crate) upper_quartile: f64,
 }
 
 impl Spread {
-    /// Of one number at least.
+    /// Returns the spread of at least one number.
     pub(crate) fn of(mut numbers: Vec<f64>) -> Self {
         numbers.sort_unstable_by(f64::total_cmp);
         let at = |quarter: usize| numbers[(numbers.len() - 1) * quarter / 4];
@@ -111,7 +113,7 @@ impl Spread {
     }
 }
 
-/// A number with three digits and a decimal prefix.
+/// Formats a number with three decimal places and a decimal prefix.
 fn quantity(number: f64) -> String {
     let prefixes = ["", "k", "M", "G", "T"];
     let exponent = (number.max(1.0).log10() / 3.0) as usize;

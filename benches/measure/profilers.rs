@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// A side.
+/// A profiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Profiler {
     /// otlpprof.
@@ -16,10 +16,10 @@ pub(crate) enum Profiler {
 }
 
 impl Profiler {
-    /// Both.
+    /// Both profilers.
     pub(crate) const BOTH: [Self; 2] = [Self::Ours, Self::Theirs];
 
-    /// As it is printed.
+    /// The name that is printed.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Ours => "otlpprof",
@@ -28,7 +28,7 @@ impl Profiler {
     }
 }
 
-/// Where they are.
+/// The files of both profilers.
 pub(crate) struct Profilers {
     agent: String,
     command: String,
@@ -38,7 +38,7 @@ pub(crate) struct Profilers {
 }
 
 impl Profilers {
-    /// From OTLPPROF, OTLPPROF_COMMAND, CLASSES and, where there is one to compare with, ASYNC_PROFILER.
+    /// Reads OTLPPROF, OTLPPROF_COMMAND, CLASSES and, if there is a profiler to compare with, ASYNC_PROFILER.
     pub(crate) fn from_environment() -> Option<Self> {
         let variable = |name: &str| std::env::var(name).ok();
         Some(Self {
@@ -54,7 +54,7 @@ impl Profilers {
         self.peer.is_some()
     }
 
-    /// What loads a profiler that samples CPU time at `interval` into `file`.
+    /// Returns the JVM's option that loads a profiler, which samples CPU time at `interval` into `file`.
     ///
     /// # Panics
     /// If there is no such profiler.
@@ -73,7 +73,8 @@ impl Profilers {
         }
     }
 
-    /// What loads a profiler that has one engine on, by an option that both have, into `file`. Both tell of threads.
+    /// Returns the JVM's option that loads a profiler with one engine, by an option that both profilers have,
+    /// into `file`. Both report threads.
     ///
     /// # Panics
     /// If there is no such profiler.
@@ -81,7 +82,7 @@ impl Profilers {
         let file = file.display();
         match (profiler, &self.peer) {
             (Profiler::Ours, _) => {
-                // One profile of the whole run, as the other writes.
+                // One profile of the whole run, as the other profiler writes.
                 format!("-agentpath:{}=cpu=off,{engine},interval=1h,loglevel=error,file={file}", self.agent)
             }
             (Profiler::Theirs, Some(peer)) => {
@@ -93,7 +94,7 @@ impl Profilers {
         }
     }
 
-    /// What `otlpprof check-stacks` says of a profile.
+    /// Returns the report of `otlpprof check-stacks` on a profile.
     pub(crate) fn check_stacks(&self, file: &Path, arguments: &[&str]) -> Value {
         let mut check = Command::new(&self.command);
         check.args(["check-stacks", "--format", "json"]).args(arguments).arg(file);
@@ -103,26 +104,26 @@ impl Profilers {
     }
 }
 
-/// A list in the environment, separated by colons.
+/// Reads a list, separated by colons, from the environment.
 pub(crate) fn list(variable: &str, default: &str) -> Vec<String> {
     let text = std::env::var(variable).unwrap_or_else(|_| default.to_owned());
     text.split(':').filter(|one| !one.is_empty()).map(str::to_owned).collect()
 }
 
-/// A number in the environment.
+/// Reads a number from the environment.
 pub(crate) fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// A JDK as it is printed: the last part of its home.
+/// Returns the name of a JDK for printing: the last part of its home.
 pub(crate) fn jdk_name(home: &str) -> String {
     Path::new(home).file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Runs a JDK's `java` to its end; what it printed.
+/// Runs a JDK's `java` to its end. Returns its standard output.
 ///
 /// # Panics
-/// If it fails.
+/// If the program fails.
 pub(crate) fn java<I: AsRef<OsStr>>(
     home: &Path,
     environment: &[(&str, &OsStr)],
@@ -135,10 +136,10 @@ pub(crate) fn java<I: AsRef<OsStr>>(
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The number behind `name=` in a line of such.
+/// Returns the number after `name=` in the text.
 ///
 /// # Panics
-/// If there is none.
+/// If there is no such number.
 pub(crate) fn named_number(text: &str, name: &str) -> f64 {
     let mut words = text.split_whitespace().filter_map(|word| word.strip_prefix(name)?.strip_prefix('='));
     words.next().and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no {name} in {text:?}"))

@@ -1,4 +1,4 @@
-//! ELF files from anywhere: headers, notes, symbol tables, `.debug_frame`.
+//! ELF files of any content: headers, notes, symbol tables, `.debug_frame`.
 //!
 //! `cargo fuzz run elf_file`; any small library makes a good first corpus.
 
@@ -17,9 +17,9 @@ use otlpprof::elf::source::FileSource;
 use otlpprof::elf::symbols::demangle;
 use otlpprof::elf::symbols::tables::Symbols;
 
-/// A regular file of these bytes.
+/// Makes a regular file of these bytes.
 fn file(bytes: &[u8]) -> FileSource {
-    // SAFETY: the name is a C string; the descriptor that is made belongs to nobody else.
+    // SAFETY: the name is a C string; no other code has the new descriptor.
     let mut file = unsafe { File::from_raw_fd(libc::memfd_create(c"fuzzed".as_ptr(), libc::MFD_CLOEXEC)) };
     file.write_all(bytes).unwrap();
     FileSource::new(file).unwrap()
@@ -32,7 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = elf.program_headers();
     let Ok(sections) = elf.section_headers() else { return };
     let _ = elf.section(".debug_frame");
-    // Some text that symbols can lie in: the one that the file says, and all there is.
+    // Two ranges for symbols: the executable section of the file, and all addresses.
     let executable = sections.iter().find(|section| section.sh_flags & 4 != 0);
     let text = executable.map_or(0..u64::MAX, |text| text.sh_addr..text.sh_addr.saturating_add(text.sh_size));
     for text in [text, 0..u64::MAX] {

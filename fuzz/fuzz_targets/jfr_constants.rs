@@ -1,4 +1,4 @@
-//! A chunk whose constants are the input's: their number, and pools.
+//! A chunk whose constants are the input: their number, and pools.
 //!
 //! `cargo fuzz run jfr_constants` needs no first corpus.
 

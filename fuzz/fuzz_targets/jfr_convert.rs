@@ -1,4 +1,4 @@
-//! A recording from anywhere becomes profiles that break no rule.
+//! A recording of any content, converted to profiles that break no rule.
 //!
 //! `cargo fuzz run jfr_convert`; with the corpus of `jfr_file`.
 

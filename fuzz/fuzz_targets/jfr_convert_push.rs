@@ -1,6 +1,6 @@
-//! A recording that is right but for some bytes and comes bit by bit becomes profiles that break no rule: the input's first
-//! four bytes say how the recording is written, where it is damaged and how many bytes come at a time, the others are put
-//! there.
+//! A recording that is valid except for some bytes, arrives in parts, and is converted to profiles that break
+//! no rule. The input's first four bytes determine how the recording is written, where it is damaged and the
+//! size of the parts; the other bytes replace the damaged ones.
 //!
 //! `cargo fuzz run jfr_convert_push` needs no first corpus.
 

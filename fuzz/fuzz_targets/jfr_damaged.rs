@@ -1,5 +1,6 @@
-//! A recording that is right but for some bytes, so that all that a chunk is made of is reached: the input's first three
-//! bytes say how the recording is written and where it is damaged, the others are put there.
+//! A recording that is valid except for some bytes, so that all parts of a chunk are reached. The input's
+//! first three bytes determine how the recording is written and where it is damaged; the other bytes replace
+//! the damaged ones.
 //!
 //! `cargo fuzz run jfr_damaged` needs no first corpus.
 

@@ -1,4 +1,4 @@
-//! A chunk whose events are the input's: sizes, types, fields and strings in place.
+//! A chunk whose events are the input: sizes, types, fields and inline strings.
 //!
 //! `cargo fuzz run jfr_events` needs no first corpus.
 

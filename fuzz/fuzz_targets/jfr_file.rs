@@ -1,6 +1,7 @@
-//! A recording from anywhere: every chunk, event, field and constant is read.
+//! A recording of any content: every chunk, event, field and constant is read.
 //!
-//! `cargo fuzz run jfr_file`; the recordings of `scripts/jfr-corpus.sh` make a good first corpus, the small ones at least.
+//! `cargo fuzz run jfr_file`; the recordings of `scripts/jfr-corpus.sh` make a good first corpus, at least
+//! the small ones.
 
 #![no_main]
 

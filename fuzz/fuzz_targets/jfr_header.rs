@@ -1,4 +1,4 @@
-//! Recordings whose chunks' headers are the input's: sizes, offsets, states and flags that fit nothing.
+//! Recordings whose chunk headers are the input: inconsistent sizes, offsets, states and flags.
 //!
 //! `cargo fuzz run jfr_header` needs no first corpus.
 
@@ -7,9 +7,9 @@
 use libfuzzer_sys::fuzz_target;
 use otlpprof_fuzz::{convert_recording, read_recording, sound_recording};
 
-/// How long a chunk's header is.
+/// The length of a chunk's header, in bytes.
 const HEADER_LEN: usize = 68;
-/// How many chunks follow one another at most.
+/// The largest number of chunks.
 const MOST_CHUNKS: usize = 3;
 
 fuzz_target!(|input: &[u8]| {

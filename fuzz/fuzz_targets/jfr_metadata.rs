@@ -1,4 +1,4 @@
-//! A chunk whose types are the input's: what describes them, strings and a tree of elements.
+//! A chunk whose types are the input: the strings and the tree of elements that describe them.
 //!
 //! `cargo fuzz run jfr_metadata` needs no first corpus.
 

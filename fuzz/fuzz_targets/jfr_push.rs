@@ -1,6 +1,6 @@
-//! A recording whose bytes come bit by bit: the input's first byte says how many at a time.
+//! A recording whose bytes arrive in parts: the input's first byte is the size of the parts.
 //!
-//! `cargo fuzz run jfr_push`; a corpus for `jfr_file` with a byte before each file makes a good one here.
+//! `cargo fuzz run jfr_push`; a corpus for `jfr_file` with a byte before each file makes a good first corpus.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! OTLP profiles from anywhere: read in every form, validated, rendered and judged.
+//! OTLP profiles of any content: read in every form, validated, rendered and judged.
 //!
 //! `cargo fuzz run otlp`; a profile written by the agent makes a good first corpus.
 

@@ -1,4 +1,4 @@
-//! OTLP/JSON from anywhere: what is read is a message, and its halves are.
+//! OTLP/JSON of any content: each text that can be read is a message, and its halves are messages too.
 //!
 //! `cargo fuzz run otlp_json`; a profile that the agent wrote with `format=json` makes a good first corpus.
 
@@ -19,7 +19,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(message) = decode_json(bytes) else { return };
     let protobuf = message.data.encode_to_vec();
     if let Ok(again) = decode_protobuf(&protobuf) {
-        // Not the messages: a NaN is unequal to itself.
+        // Compares bytes rather than messages, since a NaN is unequal to itself.
         assert_eq!(again.data.encode_to_vec(), protobuf);
     }
     let decode = |format, half: &[u8]| match format {

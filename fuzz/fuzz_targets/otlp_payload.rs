@@ -1,8 +1,8 @@
-//! Payloads of files from anywhere: found and taken out without the file in memory as the reader of whole messages has them,
-//! however few bytes are read at a time.
+//! Payloads of files of any content: found and copied without the file in memory, and the same as the reader
+//! of whole messages finds them, however few bytes are read at a time.
 //!
-//! `cargo fuzz run otlp_payload`; good first corpora are small results of `otlpprof convert --include-payload`, as protobuf and
-//! as JSON.
+//! `cargo fuzz run otlp_payload`; good first corpora are small results of
+//! `otlpprof convert --include-payload`, as protobuf and as JSON.
 
 #![no_main]
 
@@ -13,10 +13,10 @@ use otlpprof::otlp::payload::{PayloadError, copy_payload, find_payloads};
 use otlpprof::otlp::read::read;
 use otlpprof::otlp::wire::Profile;
 
-/// Longer ones are not told.
+/// The longest format that is reported.
 const LONGEST_FORMAT: usize = 64;
 
-/// Format and bytes of each payload; `None` of one whose text is not base64.
+/// Format and bytes of each payload; no bytes if the payload's text is not base64.
 type Payloads = Vec<(String, Option<Vec<u8>>)>;
 
 fn found(bytes: &[u8], at_a_time: usize) -> Result<Payloads, PayloadError> {
@@ -40,7 +40,7 @@ fuzz_target!(|bytes: &[u8]| {
     let told = |at_a_time| found(bytes, at_a_time).map_err(|error| error.to_string());
     let whole = told(bytes.len());
     assert_eq!(told(1 + bytes.len() % 13), whole);
-    // Compressed files are for whoever decompresses them.
+    // Compressed files are decompressed by the caller.
     if bytes.starts_with(&[0x1f, 0x8b]) {
         return;
     }

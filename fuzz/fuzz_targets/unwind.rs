@@ -1,7 +1,7 @@
-//! Call frame information of any content to unwind tables.
+//! Compiles call frame information of any content to unwind tables.
 //!
-//! The input is `.eh_frame`, behind a first byte that says how it is found: by a walk through it all, or by a search
-//! table, which the input then begins with. `cargo fuzz run unwind`.
+//! The input is `.eh_frame`, after a first byte that chooses how it is found: by a walk through all of it, or
+//! by a search table, with which the input then begins. `cargo fuzz run unwind`.
 
 #![no_main]
 
@@ -11,14 +11,14 @@ use otlpprof::elf::program_header::ProgramHeader;
 use otlpprof::elf::unwind::FrameSections;
 use otlpprof_fuzz::image;
 
-/// The code stands before what describes it, as in most objects: what a compiler wrote, relative to itself, means
-/// something here.
+/// The code lies before its description, as in most objects, so that the addresses that a compiler wrote
+/// relative to their own place are valid here.
 const CODE_LEN: usize = 64 << 10;
-/// Bytes of the header that stands before the input, table included.
+/// The size, in bytes, of the header before the input, including the table.
 const HEADER_LEN: usize = 64;
-/// Version 1; the section's address relative to here, in four bytes; no search table (LSB 5.0, 10.6.2).
+/// Version 1; the section's address relative to the field, in four bytes; no search table (LSB 5.0, 10.6.2).
 const WITHOUT_TABLE: [u8; 4] = [1, 0x1b, 0xff, 0xff];
-/// The same with a count and a table of pairs, in four bytes each, relative to the header.
+/// As `WITHOUT_TABLE`, with a count and a table of pairs, in four bytes each, relative to the header.
 const WITH_TABLE: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
 const TABLE_ENTRIES: usize = (HEADER_LEN - 12) / 8;
 
@@ -38,7 +38,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((&way, rest)) = bytes.split_first() else { return };
     let mut content = vec![0; CODE_LEN];
     content.extend(if way & 1 == 0 { WITHOUT_TABLE } else { WITH_TABLE });
-    // From this field to the section.
+    // The distance from this field to the section.
     content.extend((HEADER_LEN as u32 - 4).to_ne_bytes());
     let table = rest.len().min(8 * TABLE_ENTRIES);
     let (table, frames) = rest.split_at(if way & 1 == 0 { 0 } else { table });

@@ -1,8 +1,9 @@
-//! The walk that a signal handler makes, over memory of any content: it ends, within the frames that it was given and a
-//! bounded number of loads.
+//! The walk that a signal handler makes, over memory of any content: it ends, within the given number of
+//! frames and a bounded number of loads.
 //!
-//! The input is the registers, and then all the memory that there is: a code cache with its heap, blobs, scopes,
-//! methods, stack, chunks of frozen frames and an object's image may lie anywhere in it. `cargo fuzz run walk`.
+//! The input is the registers, followed by all of the memory: a code cache with its heap, blobs, scopes,
+//! methods, stack, chunks of frozen frames and an object's image may lie anywhere in it.
+//! `cargo fuzz run walk`.
 
 #![no_main]
 
@@ -34,17 +35,18 @@ use otlpprof::signal;
 use otlpprof::signal::walk::registers::Registers;
 use otlpprof::signal::walk::{FrameSink, Start, Walk};
 
-/// Where memory begins; small, so that a byte or two of the input make an address.
+/// The start of memory; small, so that a byte or two of the input make an address.
 const MEMORY: u64 = 0x100;
 const DEPTH: usize = 64;
 
-/// The code of an object, which ends where the stubs begin.
+/// The code of an object, which ends at the start of the stubs.
 const OBJECT: u64 = 0x140;
 const STUBS: u64 = 0x180;
-/// Code with each rule.
+/// The number of bytes of code for each rule.
 const RULE_BYTES: u32 = 3;
 
-/// The interpreter's code: entries without a frame and with one, an exit, and where an exception is thrown.
+/// The interpreter's code: entries without a frame and with one, an exit, and the stages of a thrown
+/// exception.
 const INTERPRETER: CodeRange = CodeRange { start: STUBS, end: STUBS + 0x40 };
 static ENTRIES: [InterpreterEntry; 2] = [
     InterpreterEntry {
@@ -75,7 +77,7 @@ static THROWS: [ThrowStage; 2] = [
     ThrowStage { start: STUBS + 0x2c, caller: None },
 ];
 
-/// What the input chooses beside the content of memory.
+/// The input's choices besides the content of memory.
 #[derive(Clone, Copy)]
 struct Choice(u64);
 
@@ -101,13 +103,14 @@ impl Choice {
         }
     }
 
-    /// Or by call frame information in place.
+    /// Whether the object has an unwind table; otherwise call frame information is read in place.
     fn has_table(self) -> bool {
         self.0 >> 5 & 1 == 0
     }
 }
 
-/// The little VM of the walkers' tests, with its statics at the beginning of memory and its code in what follows.
+/// Returns the layout of the walkers' little test VM, with its statics at the start of memory and its code
+/// after them.
 fn layout(choice: Choice) -> VmLayout {
     let mut layout = little_vm::layout();
     layout.java_version = choice.java_version();
@@ -183,7 +186,7 @@ fn frozen_layout(stubs: &StubLayout, choice: Choice) -> FrozenLayout {
     }
 }
 
-/// An object with code of each kind of rule.
+/// Returns an object with code for each kind of rule.
 fn objects(memory: &RecordedMemory, choice: Choice) -> ObjectMap {
     let rules = every_rule::rules();
     let starts = (0..rules.len() as u32).map(|index| index * RULE_BYTES).collect();

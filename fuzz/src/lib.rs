@@ -1,4 +1,4 @@
-//! What fuzz targets share: bytes as a loaded image, and what is done with recordings.
+//! Code that fuzz targets share: bytes as a loaded image, and the operations on recordings.
 
 #[path = "../../tests/jfr_support/synthetic.rs"]
 mod synthetic;
@@ -16,17 +16,18 @@ use otlpprof::otlp::validate::rules::Severity;
 use otlpprof::otlp::validate::validate;
 use otlpprof::otlp::{EncodeOptions, encode};
 
-/// Where images lie. Always there, so that a run with an absolute address in it can be repeated.
+/// The address of images. A fixed address, so that a run whose input contains an absolute address can be
+/// repeated.
 const ADDRESS: usize = 0x1234_0000_0000;
-/// The longest image.
+/// The largest length of an image.
 const LEN: usize = 1 << 20;
 
-/// An image of these bytes, of which segments reach no further than the bytes do. The one before it is gone.
+/// Returns an image of these bytes. Segments are cut where the bytes end. The previous image becomes invalid.
 pub fn image(bytes: &[u8], mut headers: Vec<ProgramHeader>) -> LoadedImage {
     static MEMORY: OnceLock<usize> = OnceLock::new();
     let memory = *MEMORY.get_or_init(|| {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
-        // SAFETY: a mapping that replaces none.
+        // SAFETY: a mapping that replaces no other.
         let memory = unsafe {
             libc::mmap(ADDRESS as *mut libc::c_void, LEN, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
         };
@@ -34,7 +35,7 @@ pub fn image(bytes: &[u8], mut headers: Vec<ProgramHeader>) -> LoadedImage {
         ADDRESS
     });
     let len = bytes.len().min(LEN);
-    // SAFETY: the mapping has room for so many bytes, and nobody else uses it: a fuzzer has one thread.
+    // SAFETY: the mapping has room for `len` bytes, and no other code uses it: a fuzzer has one thread.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), memory as *mut u8, len) };
     for header in headers.iter_mut().filter(|header| header.is_load()) {
         header.vaddr.0 = header.vaddr.0.min(len as u64);
@@ -43,7 +44,7 @@ pub fn image(bytes: &[u8], mut headers: Vec<ProgramHeader>) -> LoadedImage {
     LoadedImage::new(PathBuf::from("fuzzed"), LoadBias(memory as u64), headers)
 }
 
-/// A small recording in which nothing is wrong.
+/// Makes a small, valid recording.
 pub fn sound_recording(compressed: bool) -> Vec<u8> {
     synthetic::recording(synthetic::Shape { compressed, ..SHAPE })
 }
@@ -60,9 +61,9 @@ const SHAPE: synthetic::Shape = synthetic::Shape {
 /// A part of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
-    /// The types, behind the metadata event's head.
+    /// The types, after the head of the metadata event.
     Metadata,
-    /// The constants, behind the checkpoint's head.
+    /// The constants, after the head of the checkpoint.
     Constants,
     /// The events.
     Events,
@@ -82,7 +83,7 @@ const EVENTS: &[synthetic::TypeOf] = &[(
     ],
 )];
 
-/// A recording of one chunk that is right but for one part, which is these bytes.
+/// Returns a recording of one chunk that is valid except for one part, which is these bytes.
 pub fn recording_with(layer: Layer, bytes: &[u8]) -> Vec<u8> {
     let part = |of: Layer, out: &mut synthetic::Writer, write: &dyn Fn(&mut synthetic::Writer)| {
         if of == layer { out.bytes.extend_from_slice(bytes) } else { write(out) }
@@ -114,12 +115,12 @@ pub fn recording_with(layer: Layer, bytes: &[u8]) -> Vec<u8> {
     out.bytes
 }
 
-/// Constants are followed so far, as they may lead back to themselves.
+/// The number of constants that are followed in a chain, as a chain may be a cycle.
 const MOST_HOPS: usize = 4;
-/// As many values of an array are looked at.
+/// The number of an array's values that are read.
 const MOST_VALUES: usize = 64;
 
-/// Reads all that there is in a recording.
+/// Reads all parts of a recording.
 pub fn read_recording(bytes: &[u8]) {
     for chunk in Chunks::new(bytes).map_while(Result::ok) {
         for event in chunk.contents().events().map_while(Result::ok) {
@@ -157,14 +158,14 @@ fn read_value(value: Value<'_>, within: Struct<'_>, hops: usize) {
     }
 }
 
-/// Makes profiles of a recording, which break no rule, whatever it holds.
+/// Converts a recording to profiles, and checks that these break no rule, whatever the recording contains.
 pub fn convert_recording(bytes: &[u8]) {
     let mut converter = JfrToOtlp::new(ConvertOptions { times: true, ..ConvertOptions::default() });
     let _ = converter.add(bytes);
     check(&mut converter);
 }
 
-/// Makes profiles of a recording as so many bytes at a time come of it.
+/// Converts a recording that arrives in parts of `length` bytes, and checks the profiles after each part.
 pub fn convert_parts(bytes: &[u8], length: usize) {
     let mut converter = JfrToOtlp::new(ConvertOptions { times: true, ..ConvertOptions::default() });
     for part in bytes.chunks(length.max(1)) {
@@ -175,7 +176,7 @@ pub fn convert_parts(bytes: &[u8], length: usize) {
     check(&mut converter);
 }
 
-/// Holds what a converter has by now to every rule that is no warning.
+/// Checks a converter's present result by every rule that is not a warning.
 fn check(converter: &mut JfrToOtlp) {
     let batch = converter.convert();
     for timestamps in [false, true] {

@@ -1,10 +1,10 @@
 //! Converts CPU time to periods: the arithmetic of a thread's account, by which samples add up to the CPU
 //! time that the threads used.
 //!
-//! **Ordinary threads.** A thread with account `(base, phase)`, phase uniform in `0..T`, is due `floor((x -
-//! base + phase) / T)` periods when its CPU clock shows `x`. The mean over the phase is exactly `(x - base) /
-//! T`, for any `x` and any behaviour of the thread: a clock that fires on time is unbiased even for threads
-//! that live less than an interval.
+//! **Ordinary threads.** A thread with account `(base, phase)`, phase uniform in `0..T`, is due
+//! `floor((x - base + phase) / T)` periods when its CPU clock shows `x`. The mean over the phase is exactly
+//! `(x - base) / T`, for any `x` and any behaviour of the thread: a clock that fires on time is unbiased even
+//! for threads that live less than an interval.
 //!
 //! **Clocks bound to the tick.** POSIX CPU timers expire on scheduler ticks only. So the time between a
 //! thread's last tick and its end is lost, and a thread that meets no tick has no sample: threads that live

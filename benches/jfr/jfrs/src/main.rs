@@ -22,7 +22,7 @@ fn read(path: &str) -> [i64; 4] {
     let mut reader = JfrReader::new(std::io::Cursor::new(bytes));
     for chunk in reader.chunks() {
         let (mut reader, chunk) = chunk.expect("a chunk");
-        // Events that it cannot read are not counted.
+        // Events that the crate cannot read are not counted.
         for event in reader.events(&chunk).flatten() {
             events += 1;
             let Some(stack) = event.value().get_field("stackTrace") else { continue };
