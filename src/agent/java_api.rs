@@ -1,7 +1,7 @@
-//! What Java calls: the natives of `io.otlpprof.Natives` (java/api).
+//! The functions that Java calls: the native methods of `io.otlpprof.Natives` (java/api).
 //!
-//! The VM finds them by their names, in a library that was loaded as an agent just as in one that Java loaded. No panic
-//! leaves them; what fails is a null or a 0, which Java turns into what its documentation says.
+//! The VM finds them by name, whether the library was loaded as an agent or by Java. No panic leaves them. A
+//! failure is returned as null or 0, and Java turns it into the outcome that its documentation promises.
 
 use std::ffi::{CStr, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,7 +26,7 @@ use crate::core::context::{BLOCK_BYTES, ContextBlock, ContextRecord, ValueRef};
 use crate::jvm::thread_kinds::ThreadKind;
 use crate::model::Link;
 
-/// `body`'s result, or `otherwise` if it panics.
+/// Returns `body`'s result, or `otherwise` if it panics.
 fn guarded<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         log::error!("internal error in a call from Java; it has no effect");
@@ -34,7 +34,8 @@ fn guarded<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     })
 }
 
-/// The agent, which knows the VM; made if Java loaded the library (`System.load`) and nobody else has.
+/// Returns the agent, which knows the VM. Makes the agent if Java loaded the library (`System.load`) and no
+/// agent exists.
 ///
 /// # Safety
 /// `env` is the current thread's.
@@ -43,12 +44,12 @@ unsafe fn agent(env: *mut JNIEnv) -> Option<&'static Agent> {
         return Some(agent);
     }
     let mut vm = null_mut();
-    // SAFETY: by the contract; the out parameter is valid.
+    // SAFETY: the contract gives the current thread's `env`; the out parameter is valid.
     let found = unsafe { ((**env).v1_1.GetJavaVM)(env, &mut vm) };
     if found != 0 {
         return None;
     }
-    // SAFETY: the VM has just said that it is its own.
+    // SAFETY: `vm` is the VM that `GetJavaVM` has just returned.
     unsafe { lifecycle::make(vm) }
         .inspect_err(|error| log::warn!("{error}; Java's calls of the profiler do nothing"))
         .ok()
@@ -58,19 +59,20 @@ unsafe fn agent(env: *mut JNIEnv) -> Option<&'static Agent> {
 /// `env` is the current thread's, without a pending exception.
 unsafe fn new_string(env: *mut JNIEnv, text: &str) -> jstring {
     let utf16: Vec<u16> = text.encode_utf16().collect();
-    // SAFETY: by the contract; the text is that long.
+    // SAFETY: the contract gives the current thread's `env`, without a pending exception; the text is that
+    // long.
     unsafe { ((**env).v1_1.NewString)(env, utf16.as_ptr(), utf16.len() as jint) }
 }
 
-/// The text of a string of at most `longest` UTF-16 units; `None` for a longer one or null.
+/// Returns the text of a string of at most `longest` UTF-16 units; `None` for a longer string or null.
 ///
 /// # Safety
-/// `env` is the current thread's; `string` null or a live reference to a string.
+/// `env` is the current thread's. `string` is null or a live reference to a string.
 unsafe fn text_of(env: *mut JNIEnv, string: jstring, longest: usize) -> Option<String> {
     if string.is_null() {
         return None;
     }
-    // SAFETY: by the contract; the region is within the string, and there is room for it.
+    // SAFETY: the contract gives `env` and a live `string`; the region is within the string and the buffer.
     unsafe {
         let length = ((**env).v1_1.GetStringLength)(env, string);
         let mut units = vec![0; usize::try_from(length).ok().filter(|&length| length <= longest)?];
@@ -79,13 +81,13 @@ unsafe fn text_of(env: *mut JNIEnv, string: jstring, longest: usize) -> Option<S
     }
 }
 
-/// The strings of an array, which may be null.
+/// Returns the strings of an array. An element may be null.
 ///
 /// # Safety
-/// `env` is the current thread's; the array is a live reference to one of strings.
+/// `env` is the current thread's. `texts` is a live reference to an array of strings.
 unsafe fn texts_of(env: *mut JNIEnv, texts: jobjectArray) -> Vec<Option<String>> {
     let mut all = Vec::new();
-    // SAFETY: by the contract; the places are within the array.
+    // SAFETY: the contract gives `env` and a live array of strings; the indices are within the array.
     unsafe {
         for index in 0..((**env).v1_1.GetArrayLength)(env, texts) {
             let text = ((**env).v1_1.GetObjectArrayElement)(env, texts, index);
@@ -96,13 +98,14 @@ unsafe fn texts_of(env: *mut JNIEnv, texts: jobjectArray) -> Vec<Option<String>>
     all
 }
 
-/// Throws an exception of this class of the boot loader's, which is made of a message.
+/// Throws an exception of a class of the boot loader whose constructor takes a message.
 ///
 /// # Safety
 /// `env` is the current thread's, without a pending exception.
 unsafe fn throw(env: *mut JNIEnv, class: &CStr, message: &str) {
-    // SAFETY: by the contract; what is null is not used, and an exception is pending then. ThrowNew takes the VM's own form
-    // of UTF-8, which text with supplementary characters is not.
+    // SAFETY: the contract gives the current thread's `env`, without a pending exception. A null result is
+    // not used further; an exception is pending then. ThrowNew is avoided, since it takes the VM's modified
+    // UTF-8, in which supplementary characters are encoded differently.
     unsafe {
         let class = ((**env).v1_2.FindClass)(env, class.as_ptr());
         if class.is_null() {
@@ -121,35 +124,35 @@ unsafe fn throw(env: *mut JNIEnv, class: &CStr, message: &str) {
     }
 }
 
-/// `Natives.version0`.
+/// Implements `Natives.version0`.
 ///
 /// # Safety
-/// Called by the JVM alone, as all that follow.
+/// Called by the JVM only, as all functions below.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_version0(
     env: *mut JNIEnv,
     _: jclass,
 ) -> jstring {
-    // SAFETY: by the contract.
+    // SAFETY: the JVM passes the current thread's environment, without a pending exception.
     guarded(null_mut(), || unsafe { new_string(env, env!("CARGO_PKG_VERSION")) })
 }
 
-/// The `ABI` of `Natives.java` that this file implements.
+/// The value of `ABI` in `Natives.java` that this file implements.
 const ABI: jint = 7;
 
-/// `Natives.abi0`.
+/// Implements `Natives.abi0`.
 ///
 /// # Safety
-/// Called by the JVM alone.
+/// Called by the JVM only.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_abi0(_: *mut JNIEnv, _: jclass) -> jint {
     guarded(0, || ABI)
 }
 
-/// `Natives.load0`.
+/// Implements `Natives.load0`.
 ///
 /// # Safety
-/// Called by the JVM alone.
+/// Called by the JVM only.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_load0(
     env: *mut JNIEnv,
@@ -157,10 +160,11 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_load0(
     options: jstring,
 ) -> jboolean {
     guarded(true, || {
-        // SAFETY: by the contract.
+        // SAFETY: the JVM passes the current thread's environment and a live reference to a string, or null.
         let text = unsafe { text_of(env, options, usize::MAX) }.unwrap_or_default();
         let mut vm = null_mut();
-        // SAFETY: by the contract; the out parameter is valid. The VM says that it is its own.
+        // SAFETY: the JVM passes the current thread's environment; the out parameter is valid, and gets this
+        // process's VM.
         unsafe {
             ((**env).v1_1.GetJavaVM)(env, &mut vm);
             entry::load_with(vm, text.as_bytes()) == JNI_OK
@@ -168,10 +172,10 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_load0(
     })
 }
 
-/// `Natives.start0`.
+/// Implements `Natives.start0`.
 ///
 /// # Safety
-/// Called by the JVM alone.
+/// Called by the JVM only.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_start0(
     env: *mut JNIEnv,
@@ -179,22 +183,23 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_start0(
     options: jstring,
 ) -> jstring {
     guarded(null_mut(), || {
-        // SAFETY: by the contract.
+        // SAFETY: the JVM passes the current thread's environment and a live reference to a string.
         let problem = unsafe { start(env, options) }.err();
-        // SAFETY: by the contract.
+        // SAFETY: the JVM passes the current thread's environment; `start` leaves no exception pending.
         problem.map_or(null_mut(), |problem| unsafe { new_string(env, &problem) })
     })
 }
 
-/// An answer that begins with `options: ` is the caller's mistake, one that begins with `disabled: ` the user's wish.
+/// Starts a session. An error that begins with `options: ` is the caller's mistake; one that begins with
+/// `disabled: ` means that the user has disabled the profiler.
 ///
 /// # Safety
-/// `env` is the current thread's; `options` a live reference to a string.
+/// `env` is the current thread's. `options` is a live reference to a string.
 unsafe fn start(env: *mut JNIEnv, options: jstring) -> Result<(), String> {
-    // SAFETY: by the contract.
+    // SAFETY: the contract gives the current thread's `env` and a live string.
     let text = unsafe { text_of(env, options, usize::MAX) }.unwrap_or_default();
     let mut vm = null_mut();
-    // SAFETY: by the contract; the out parameter is valid. The VM says that it is its own.
+    // SAFETY: the contract gives `env`; the out parameter is valid, and gets this process's VM.
     let environment = unsafe {
         ((**env).v1_1.GetJavaVM)(env, &mut vm);
         entry::environment(vm)
@@ -211,23 +216,23 @@ unsafe fn start(env: *mut JNIEnv, options: jstring) -> Result<(), String> {
     if !lifecycle::agent().is_some_and(Agent::is_profiling) {
         logging::set_level(options.log_level);
     }
-    // SAFETY: as above.
+    // SAFETY: `vm` is the VM that `GetJavaVM` has returned.
     unsafe { lifecycle::start(vm, options) }.map_err(|error| error.to_string())
 }
 
-/// `Natives.stop0`.
+/// Implements `Natives.stop0`.
 ///
 /// # Safety
-/// Called by the JVM alone.
+/// Called by the JVM only.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_stop0(env: *mut JNIEnv, _: jclass) -> jboolean {
     guarded(false, || lifecycle::agent().is_some_and(|agent| agent.stop(Some(env))))
 }
 
-/// `Natives.flush0`.
+/// Implements `Natives.flush0`.
 ///
 /// # Safety
-/// Called by the JVM alone.
+/// Called by the JVM only.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_flush0(
     env: *mut JNIEnv,
@@ -236,10 +241,10 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_flush0(
     guarded(false, || lifecycle::agent().is_some_and(|agent| agent.flush(Some(env))))
 }
 
-/// `Natives.status0`.
+/// Implements `Natives.status0`.
 ///
 /// # Safety
-/// Called by the JVM alone.
+/// Called by the JVM only.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_status0(
     env: *mut JNIEnv,
@@ -247,61 +252,61 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_status0(
 ) -> jstring {
     guarded(null_mut(), || {
         let status = lifecycle::agent().map_or_else(|| lifecycle::NOT_PROFILING.to_owned(), Agent::status);
-        // SAFETY: by the contract.
+        // SAFETY: the JVM passes the current thread's environment, without a pending exception.
         unsafe { new_string(env, &status) }
     })
 }
 
-/// `Natives.setRegistered0`.
+/// Implements `Natives.setRegistered0`.
 ///
 /// # Safety
-/// Called by the JVM alone.
+/// Called by the JVM only.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_setRegistered0(
     env: *mut JNIEnv,
     _: jclass,
     is_registered: jboolean,
 ) -> jboolean {
-    // SAFETY: by the contract.
+    // SAFETY: the JVM passes the current thread's environment.
     guarded(false, || unsafe { set_registered(env, is_registered) }.is_some())
 }
 
 /// # Safety
 /// `env` is the current thread's.
 unsafe fn set_registered(env: *mut JNIEnv, is_registered: bool) -> Option<()> {
-    // SAFETY: by the contract.
+    // SAFETY: the contract gives the current thread's `env`.
     let agent = unsafe { agent(env) }?;
-    // SAFETY: by the contract. A native method's local references go when it returns.
+    // SAFETY: the thread is attached. A native method's local references are released when it returns.
     let current = unsafe { agent.vm.jvmti.current_thread() }.ok()?;
-    // SAFETY: by the contract; the reference is live.
+    // SAFETY: the contract gives the current thread's `env`; the reference is live.
     if unsafe { ThreadKind::of(agent.vm.jvmti, env, current) }.ok()? != ThreadKind::Virtual {
         return threads::set_registered(is_registered).then_some(());
     }
-    // It is found by the handler where its block is.
-    // SAFETY: by the contract.
+    // The handler finds a virtual thread's registration through the thread's block. SAFETY: the contract
+    // gives the current thread's `env`; the reference is live.
     let id = unsafe { agent.vm.names()?.thread_id(env, current) };
     virtual_contexts::enable(&agent.vm).then(|| threads::virtual_block(id))??;
     virtual_blocks::set_registered(id, is_registered);
     Some(())
 }
 
-/// `Natives.epoch0`.
+/// Implements `Natives.epoch0`.
 ///
 /// # Safety
-/// Called by the JVM alone.
+/// Called by the JVM only.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_epoch0(env: *mut JNIEnv, _: jclass) -> jobject {
     guarded(null_mut(), || {
         let words = std::ptr::from_ref(DICTIONARY.published()).cast_mut().cast();
-        // SAFETY: by the contract; the words live as long as the process.
+        // SAFETY: the JVM passes the current thread's environment; the words live as long as the process.
         unsafe { ((**env).v1_4.NewDirectByteBuffer)(env, words, 8) }
     })
 }
 
-/// `Natives.changes0`.
+/// Implements `Natives.changes0`.
 ///
 /// # Safety
-/// Called by the JVM alone.
+/// Called by the JVM only.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_changes0(
     env: *mut JNIEnv,
@@ -309,22 +314,23 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_changes0(
 ) -> jobject {
     guarded(null_mut(), || {
         let Some(changes) = changes::memory() else { return null_mut() };
-        // SAFETY: by the contract; the memory is never unmapped.
+        // SAFETY: the JVM passes the current thread's environment; the memory is never unmapped.
         unsafe { ((**env).v1_4.NewDirectByteBuffer)(env, changes.as_ptr().cast(), changes::BYTES as jlong) }
     })
 }
 
-/// `Natives.threadId0`.
+/// Implements `Natives.threadId0`.
 ///
 /// # Safety
-/// Called by the JVM alone.
+/// Called by the JVM only.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_threadId0(
     env: *mut JNIEnv,
     _: jclass,
 ) -> jlong {
     guarded(0, || {
-        // SAFETY: by the contract. A native method's local references go when it returns.
+        // SAFETY: the JVM passes the current thread's environment. Local references are released when this
+        // method returns.
         let id = || unsafe {
             let agent = agent(env)?;
             Some(agent.vm.names()?.thread_id(env, agent.vm.jvmti.current_thread().ok()?))
@@ -333,17 +339,17 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_threadId0(
     })
 }
 
-/// `Natives.block0`.
+/// Implements `Natives.block0`.
 ///
 /// # Safety
-/// Called by the JVM alone.
+/// Called by the JVM only.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_block0(env: *mut JNIEnv, _: jclass) -> jobject {
     guarded(null_mut(), || {
-        // SAFETY: by the contract.
+        // SAFETY: the JVM passes the current thread's environment.
         let Some(block) = (unsafe { block_of_current_thread(env) }) else { return null_mut() };
         let memory = std::ptr::from_ref(block).cast_mut().cast();
-        // SAFETY: by the contract; blocks are never unmapped.
+        // SAFETY: the JVM passes the current thread's environment; blocks are never unmapped.
         unsafe { ((**env).v1_4.NewDirectByteBuffer)(env, memory, BLOCK_BYTES as jlong) }
     })
 }
@@ -351,30 +357,31 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_block0(env: *mut J
 /// # Safety
 /// `env` is the current thread's.
 unsafe fn block_of_current_thread(env: *mut JNIEnv) -> Option<&'static ContextBlock> {
-    // The agent is told when threads end: only then may they have a block.
-    // SAFETY: by the contract.
+    // Blocks need the agent, whose callbacks give them back when threads end. SAFETY: the contract gives the
+    // current thread's `env`.
     let agent = unsafe { agent(env) }?;
-    // SAFETY: by the contract. A native method's local references go when it returns.
+    // SAFETY: the thread is attached. A native method's local references are released when it returns.
     let current = unsafe { agent.vm.jvmti.current_thread() }.ok()?;
-    // SAFETY: by the contract; the reference is live.
+    // SAFETY: the contract gives the current thread's `env`; the reference is live.
     match unsafe { ThreadKind::of(agent.vm.jvmti, env, current) }.ok()? {
         ThreadKind::Platform => threads::platform_block(false),
         ThreadKind::Carrier => threads::platform_block(true),
-        // A virtual thread that is a kernel thread all its life. The VM does not say reliably when it ends.
+        // A virtual thread that is bound to a kernel thread for its whole life. The VM does not report its
+        // end reliably.
         ThreadKind::BoundVirtual => None,
         ThreadKind::Virtual => {
             let names = agent.vm.names()?;
-            // SAFETY: by the contract.
+            // SAFETY: the contract gives the current thread's `env`; the reference is live.
             let id = unsafe { names.thread_id(env, current) };
             virtual_contexts::enable(&agent.vm).then(|| threads::virtual_block(id))?
         }
     }
 }
 
-/// `Natives.publishedRecord0`.
+/// Implements `Natives.publishedRecord0`.
 ///
 /// # Safety
-/// Called by the JVM alone.
+/// Called by the JVM only.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_publishedRecord0(
     env: *mut JNIEnv,
@@ -383,14 +390,14 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_publishedRecord0(
 ) -> jobject {
     guarded(null_mut(), || {
         let address = || {
-            // SAFETY: by the contract; a live reference to a buffer.
+            // SAFETY: the JVM passes the current thread's environment and a live reference to a buffer.
             unsafe { ((**env).v1_4.GetDirectBufferAddress)(env, earlier) }
         };
         let earlier = if earlier.is_null() { null_mut() } else { address() };
-        // SAFETY: by the contract.
+        // SAFETY: the JVM passes the current thread's environment.
         let Some(record) = (unsafe { record_of_current_thread(env, earlier) }) else { return null_mut() };
         let memory = record.as_ptr().cast_mut();
-        // SAFETY: by the contract; records are never freed.
+        // SAFETY: the JVM passes the current thread's environment; records are never freed.
         unsafe { ((**env).v1_4.NewDirectByteBuffer)(env, memory, RECORD_BYTES as jlong) }
     })
 }
@@ -402,23 +409,23 @@ unsafe fn record_of_current_thread(
     earlier: *const c_void,
 ) -> Option<&'static PublishedRecord> {
     let agent = lifecycle::agent()?;
-    // SAFETY: by the contract. A native method's local references go when it returns.
+    // SAFETY: the thread is attached. A native method's local references are released when it returns.
     let current = unsafe { agent.vm.jvmti.current_thread() }.ok()?;
-    // SAFETY: by the contract; the reference is live.
+    // SAFETY: the contract gives the current thread's `env`; the reference is live.
     match unsafe { ThreadKind::of(agent.vm.jvmti, env, current) }.ok()? {
         ThreadKind::Virtual => {
             let names = agent.vm.names()?;
-            // SAFETY: by the contract.
+            // SAFETY: the contract gives the current thread's `env`; the reference is live.
             threads::virtual_record(unsafe { names.thread_id(env, current) }, earlier)
         }
         _ => threads::published_record(earlier),
     }
 }
 
-/// `Natives.event0`.
+/// Implements `Natives.event0`.
 ///
 /// # Safety
-/// Called by the JVM alone.
+/// Called by the JVM only.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_event0(
     env: *mut JNIEnv,
@@ -427,14 +434,14 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_event0(
     texts: jobjectArray,
     numbers: jlongArray,
 ) -> jboolean {
-    // SAFETY: by the contract.
+    // SAFETY: the JVM passes the current thread's environment and live references to the arrays.
     guarded(false, || unsafe { event(env, kind, texts, numbers) }.unwrap_or(false))
 }
 
 /// # Safety
-/// `env` is the current thread's; the arrays are live references.
+/// `env` is the current thread's. The arrays are live references.
 unsafe fn event(env: *mut JNIEnv, kind: jint, texts: jobjectArray, numbers: jlongArray) -> Option<bool> {
-    // SAFETY: by the contract; the region is within the array, and there is room for it.
+    // SAFETY: the contract gives `env` and live arrays; the region is within Java's array and the buffer.
     let (given, [time_ns, high, low, span, thread_id, length]) = unsafe {
         let mut values = [0; 6];
         ((**env).v1_1.GetLongArrayRegion)(env, numbers, 0, 6, values.as_mut_ptr());
@@ -459,8 +466,8 @@ unsafe fn event(env: *mut JNIEnv, kind: jint, texts: jobjectArray, numbers: jlon
         numbers: numbers.into_iter().filter(|(_, number)| *number >= 0).collect(),
         link: Link { trace_id, span_id: span.to_be_bytes() },
     };
-    // A thread that has never set a context has none, and is given none for this.
-    // SAFETY: by the contract.
+    // A thread that has never set a context has no block, and gets none for an event. SAFETY: the contract
+    // gives the current thread's `env`.
     if let Some(context) = unsafe { context_of_current_thread(env) } {
         event.take_context(&context);
     }
@@ -473,21 +480,21 @@ unsafe fn event(env: *mut JNIEnv, kind: jint, texts: jobjectArray, numbers: jlon
 /// `env` is the current thread's.
 unsafe fn context_of_current_thread(env: *mut JNIEnv) -> Option<ContextRecord> {
     let agent = lifecycle::agent()?;
-    // SAFETY: by the contract. A native method's local references go when it returns.
+    // SAFETY: the thread is attached. A native method's local references are released when it returns.
     let current = unsafe { agent.vm.jvmti.current_thread() }.ok()?;
-    // SAFETY: by the contract; the reference is live.
+    // SAFETY: the contract gives the current thread's `env`; the reference is live.
     let block = match unsafe { ThreadKind::of(agent.vm.jvmti, env, current) }.ok()? {
-        // SAFETY: by the contract.
+        // SAFETY: the contract gives the current thread's `env`; the reference is live.
         ThreadKind::Virtual => virtual_blocks::find(unsafe { agent.vm.names()?.thread_id(env, current) }),
         _ => threads::own_block(),
     };
     block?.read()
 }
 
-/// `Natives.intern0`.
+/// Implements `Natives.intern0`.
 ///
 /// # Safety
-/// Called by the JVM alone.
+/// Called by the JVM only.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_intern0(
     env: *mut JNIEnv,
@@ -495,8 +502,8 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_intern0(
     value: jstring,
 ) -> jlong {
     guarded(0, || {
-        // No UTF-16 unit takes less than a byte of UTF-8.
-        // SAFETY: by the contract.
+        // A UTF-16 unit takes at least one byte of UTF-8, so a longer text need not be converted. SAFETY: the
+        // JVM passes the current thread's environment and a live reference to a string.
         let text = unsafe { text_of(env, value, LONGEST_VALUE) }.filter(|text| text.len() <= LONGEST_VALUE);
         let Some(text) = text else {
             add(&COUNTS.values_dropped_long, 1);
@@ -525,15 +532,15 @@ fn intern(text: &str) -> Option<Interned> {
         }
         return Some(interned);
     }
-    // The agent's thread was not fast enough, or there is none.
+    // The agent's thread has not reclaimed values in time, or there is no such thread.
     let has_room = lifecycle::agent()?.reclaim_values();
     DICTIONARY.intern(text).ok().filter(|_| has_room)
 }
 
-/// `Natives.refused0`.
+/// Implements `Natives.refused0`.
 ///
 /// # Safety
-/// Called by the JVM alone.
+/// Called by the JVM only.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_refused0(
     env: *mut JNIEnv,
@@ -543,7 +550,7 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_refused0(
 ) {
     guarded((), || {
         add(&COUNTS.ids_refused, u64::from(is_of_ids));
-        // SAFETY: by the contract.
+        // SAFETY: the JVM passes the current thread's environment, and null or a live reference to a string.
         if let Some(line) = unsafe { text_of(env, line, 1 << 16) } {
             let line = line.replace(char::is_control, " ");
             log::warn!("{line} (logged once; further calls are only counted)");
@@ -551,10 +558,10 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_refused0(
     });
 }
 
-/// `Natives.value0`.
+/// Implements `Natives.value0`.
 ///
 /// # Safety
-/// Called by the JVM alone.
+/// Called by the JVM only.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_value0(
     env: *mut JNIEnv,
@@ -563,15 +570,16 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_value0(
 ) -> jstring {
     guarded(null_mut(), || {
         let text = DICTIONARY.values().get(ValueRef(reference.cast_unsigned())).map(str::to_owned);
-        // SAFETY: by the contract. The dictionary is not locked here: to make a string may wait for a safepoint.
+        // SAFETY: the JVM passes the current thread's environment. The dictionary is not locked here, since
+        // making a string may wait for a safepoint.
         text.map_or(null_mut(), |text| unsafe { new_string(env, &text) })
     })
 }
 
-/// `Natives.slots0`: four bits a name, the first lowest.
+/// Implements `Natives.slots0`. The result has four bits for each name; the first name has the lowest four.
 ///
 /// # Safety
-/// Called by the JVM alone.
+/// Called by the JVM only.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_slots0(
     env: *mut JNIEnv,
@@ -579,7 +587,8 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_slots0(
     names: jobjectArray,
 ) -> jlong {
     guarded(0, || {
-        // SAFETY: by the contract.
+        // SAFETY: the JVM passes the current thread's environment and a live reference to an array of
+        // strings.
         let names: Vec<_> =
             unsafe { texts_of(env, names) }.into_iter().map(Option::unwrap_or_default).collect();
         let named = SLOT_NAMES.list().len();
@@ -590,7 +599,7 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_slots0(
         slots
             .map(|slots| slots.into_iter().rfold(0, |all, slot| all << 4 | jlong::from(slot)))
             .unwrap_or_else(|error| {
-                // SAFETY: by the contract.
+                // SAFETY: the JVM passes the current thread's environment, without a pending exception.
                 unsafe { throw(env, c"java/lang/IllegalArgumentException", &error.to_string()) };
                 0
             })

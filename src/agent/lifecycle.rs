@@ -1,4 +1,5 @@
-//! Start, stop, flush and status, whoever asks: the JVM's start, a repeated load, the JVM's end.
+//! Start, stop, flush and status, requested by the JVM's start, by a repeated load, by Java or by the JVM's
+//! end.
 
 use std::path::PathBuf;
 use std::ptr;
@@ -27,16 +28,16 @@ use crate::jvm::jvmti_table::Capabilities;
 use crate::jvm::live_phase;
 use crate::sampling::{cpu, own_threads};
 
-/// How long a command that drives the agent, or the JVM's end, waits for what is pending to be sent.
+/// The longest time that a `stop` command, or the JVM's end, waits for pending messages to be sent.
 const FAREWELL: Duration = Duration::from_secs(3);
 
 /// The status without a session.
 pub(super) const NOT_PROFILING: &str = "not profiling";
 
-/// A session that is yet to begin.
+/// A session that has not yet begun.
 struct Pending {
     options: Options,
-    /// Which of them it is, since the process began.
+    /// The number of this pending session since the process began.
     number: u64,
 }
 
@@ -51,7 +52,7 @@ impl Pending {
 #[derive(Default)]
 struct Change;
 
-/// Why the agent does not start.
+/// The reasons for which the agent does not start.
 #[derive(Debug, Error)]
 pub(super) enum StartError {
     #[error("this JVM gives no JVMTI environment ({0})")]
@@ -68,30 +69,32 @@ pub(super) enum StartError {
     Session(#[from] SessionError),
 }
 
-/// The agent of this process. It stays once it is made: the JVM may call back at any time.
+/// The agent of this process. It is never freed, since the JVM may call back at any time.
 pub(super) struct Agent {
     pub(super) vm: Vm,
     session: RwLock<Option<Arc<Session>>>,
-    /// The session whose samples are in the buffer: from before the first is taken until the last has been drained.
+    /// The session whose samples are in the buffer: set from before the first sample is taken until the last
+    /// has been drained.
     draining: RwLock<Option<Arc<Session>>>,
-    /// A session that begins when the VM is live, or when its delay is over.
+    /// A session that begins when the VM is live, or when its delay has passed.
     pending: Mutex<Option<Pending>>,
-    /// Notified when what is pending has changed.
+    /// Notified when `pending` has changed.
     pending_changed: Condvar,
-    /// Held while a session is started or stopped, and while what is pending is taken to be started.
+    /// Held while a session is started or stopped, and while the pending session is taken in order to start
+    /// it.
     changing: Mutex<Change>,
-    /// Whether the VM tells of events.
+    /// Whether the agent's events are enabled.
     listening: Mutex<bool>,
 }
 
 static AGENT: OnceLock<Agent> = OnceLock::new();
 
-/// The agent, once it was loaded.
+/// Returns the agent, once it has been made.
 pub(super) fn agent() -> Option<&'static Agent> {
     AGENT.get()
 }
 
-/// Starts to profile: at once in a live VM, else when the VM is.
+/// Starts to profile: at once in a live VM, otherwise when the VM becomes live.
 ///
 /// # Safety
 /// `java_vm` is the JavaVM that the JVM passed to the agent.
@@ -100,7 +103,7 @@ pub(super) unsafe fn start(java_vm: *mut JavaVM, mut options: Options) -> Result
         return Err(StartError::OtherCopy(other));
     }
     Output::check(&options).map_err(SessionError::Output)?;
-    // SAFETY: by the contract.
+    // SAFETY: the contract requires the JavaVM that the JVM passed.
     let agent = unsafe { make(java_vm) }?;
     if agent.is_profiling() {
         return Err(StartError::Running);
@@ -119,7 +122,7 @@ pub(super) unsafe fn start(java_vm: *mut JavaVM, mut options: Options) -> Result
         agent.begin_when_due(&agent.changing.lock(), options)?;
     } else {
         if options.cpu.is_some() {
-            // While the VM starts.
+            // Warms up while the VM starts.
             cpu::warm_up(session::clock_choice(options.cpu_clock));
         }
         *agent.pending.lock() = Some(Pending::new(options));
@@ -128,19 +131,20 @@ pub(super) unsafe fn start(java_vm: *mut JavaVM, mut options: Options) -> Result
     Ok(())
 }
 
-/// The agent, which is made if there is none. It listens to the VM's events, and in a live VM knows what that is.
+/// Returns the agent, and makes it if there is none. The agent's events are enabled, and in a live VM the
+/// agent has learnt what it needs to know of the VM.
 ///
 /// # Safety
 /// `java_vm` is the JavaVM of this process.
 pub(super) unsafe fn make(java_vm: *mut JavaVM) -> Result<&'static Agent, StartError> {
-    // The loads with which the VM's own description is read.
+    // The VM's own description is read by loads that may fault.
     crate::signal::fault::install().map_err(SessionError::Faults)?;
     let agent = match AGENT.get() {
         Some(agent) => agent,
         None => {
-            // SAFETY: by the contract.
+            // SAFETY: the contract requires the JavaVM of this process.
             let jvmti = unsafe { Jvmti::new(java_vm) }.map_err(StartError::Environment)?;
-            // SAFETY: by the contract.
+            // SAFETY: the contract requires the JavaVM of this process, and `jvmti` is an environment of it.
             let vm = unsafe { Vm::new(java_vm, jvmti) };
             AGENT.get_or_init(|| Agent {
                 vm,
@@ -156,7 +160,7 @@ pub(super) unsafe fn make(java_vm: *mut JavaVM) -> Result<&'static Agent, StartE
     agent.listen().map_err(StartError::Events)?;
     if agent.vm.jvmti.phase() == Ok(Phase::Live) {
         let env = agent.vm.attach_as_daemon(c"otlpprof").ok_or(SessionError::Attach)?;
-        // SAFETY: the current thread's environment.
+        // SAFETY: `env` is the current thread's environment.
         unsafe { agent.vm.learn(env) };
     }
     Ok(agent)
@@ -203,21 +207,21 @@ impl Agent {
         Ok(())
     }
 
-    /// The VM has begun its live phase.
+    /// Begins the pending session, when the VM has entered its live phase.
     ///
     /// # Safety
     /// `env` is the current thread's.
     pub(super) unsafe fn vm_is_live(&'static self, env: *mut JNIEnv) {
         let change = self.changing.lock();
         let Some(Pending { options, .. }) = self.pending.lock().take() else { return };
-        // SAFETY: by the contract.
+        // SAFETY: the contract gives the current thread's `env`.
         unsafe { self.vm.learn(env) };
         if let Err(error) = self.begin_when_due(&change, options) {
             logging::say(&format!("error: {error}; the agent does not start"));
         }
     }
 
-    /// Begins after the delay that the options ask for.
+    /// Begins a session after the delay that the options request.
     fn begin_when_due(
         &'static self,
         change: &MutexGuard<'_, Change>,
@@ -238,7 +242,7 @@ impl Agent {
             if let Err(error) = self.begin_pending(number) {
                 logging::say(&format!("error: {error}; nothing is profiled"));
             }
-            // If it was attached.
+            // Starting the session may have attached this thread to the VM.
             self.vm.detach();
         };
         own_threads::spawn("otlpprof-delay", wait).map(drop).map_err(|error| {
@@ -247,7 +251,7 @@ impl Agent {
         })
     }
 
-    /// Waits until then, or until what is pending under this number is gone.
+    /// Waits until `due`, or until the pending session of this number is gone.
     fn wait_for(&self, number: u64, due: Instant) {
         let mut pending = self.pending.lock();
         while pending.as_ref().is_some_and(|pending| pending.number == number) && Instant::now() < due {
@@ -255,7 +259,8 @@ impl Agent {
         }
     }
 
-    /// Begins what is pending under this number, if it still is. Whoever stops finds it pending, or running.
+    /// Begins the pending session of this number, if it is still pending. The lock is held throughout, so
+    /// that a thread that stops the session finds it either pending or running.
     fn begin_pending(&'static self, number: u64) -> Result<(), StartError> {
         let change = self.changing.lock();
         let pending = self.pending.lock().take_if(|pending| pending.number == number);
@@ -278,12 +283,12 @@ impl Agent {
         Ok(())
     }
 
-    /// Whether a session runs, or will as soon as the VM is live.
+    /// Whether a session runs or is pending.
     pub(super) fn is_profiling(&self) -> bool {
         self.session.read().is_some() || self.pending.lock().is_some()
     }
 
-    /// Runs `body` with the running session, if there is one.
+    /// Calls `body` with the running session, if there is one.
     pub(super) fn with_session(&self, body: impl FnOnce(&Session)) {
         let session = self.session.read().clone();
         if let Some(session) = session {
@@ -291,7 +296,7 @@ impl Agent {
         }
     }
 
-    /// Runs `body` with the session that may have samples in the buffer, if there is one.
+    /// Calls `body` with the session that may have samples in the buffer, if there is one.
     pub(super) fn with_draining_session(&self, body: impl FnOnce(&Session)) {
         let session = self.draining.read().clone();
         if let Some(session) = session {
@@ -299,7 +304,7 @@ impl Agent {
         }
     }
 
-    /// The VM ends: what is pending leaves, within a limit.
+    /// Ends the session when the VM ends. Pending messages are sent, within a time limit.
     ///
     /// # Safety
     /// `env` is the current thread's.
@@ -308,13 +313,13 @@ impl Agent {
         self.end_for_good(Some(env));
     }
 
-    /// The library is about to be unloaded.
+    /// Ends the session when the library is about to be unloaded.
     pub(super) fn unload(&self) {
         self.end_for_good(None);
     }
 
-    /// Ends the session, if there is one. A thread that starts or stops one is waited for within a limit: it may be in the VM,
-    /// and wait there for the caller.
+    /// Ends the session, if there is one. Waits only a limited time for a thread that is starting or stopping
+    /// a session: that thread may be in the VM, and wait there for the caller.
     fn end_for_good(&self, env: Option<*mut JNIEnv>) {
         match self.changing.try_lock_for(FAREWELL) {
             Some(_changing) => drop(self.end_running(env)),
@@ -329,7 +334,8 @@ impl Agent {
         self.end_running(env)
     }
 
-    /// Ends this session, if it is the one that runs. Does not wait for its thread, which may be the caller.
+    /// Ends `session`, if it is the running one. Does not wait for the session's thread, which may be the
+    /// caller.
     pub(super) fn end_session(&self, session: &Session, env: Option<*mut JNIEnv>) -> bool {
         let _changing = self.changing.lock();
         let is_running =
@@ -337,7 +343,7 @@ impl Agent {
         is_running && self.end_running(env).is_some()
     }
 
-    /// The caller holds `changing`.
+    /// Ends the running session. The caller holds `changing`.
     fn end_running(&self, env: Option<*mut JNIEnv>) -> Option<Arc<Session>> {
         let session = self.session.write().take();
         let session = session?;
@@ -346,7 +352,7 @@ impl Agent {
         Some(session)
     }
 
-    /// Does what a repeated load asks for.
+    /// Carries out the command of a repeated load.
     pub(super) fn obey(&self, command: &Request) {
         if self.vm.jvmti.phase() != Ok(Phase::Live) {
             return self.obey_before_the_start(command);
@@ -354,7 +360,7 @@ impl Agent {
         let env = self.vm.attach_as_daemon(c"otlpprof");
         match command {
             Request::Stop => logging::say(if self.stop(env) { "stopped" } else { NOT_PROFILING }),
-            // Uploads leave by themselves: nobody waits for a collector.
+            // Uploads go on in the background: nobody waits for a collector.
             Request::Flush if self.flush(env) => logging::say("flushed"),
             Request::Flush => logging::say(self.what_is_not_running()),
             Request::Status => logging::say(&self.status()),
@@ -362,7 +368,7 @@ impl Agent {
         }
     }
 
-    /// Stops the session, and waits until nothing of it is left. `false` if there is none.
+    /// Stops the session, and waits until its threads have ended. Returns `false` if there is no session.
     pub(super) fn stop(&self, env: Option<*mut JNIEnv>) -> bool {
         let was_pending = self.forget_pending();
         let session = self.end(env);
@@ -372,7 +378,7 @@ impl Agent {
         session.is_some() || was_pending
     }
 
-    /// Sends what has been recorded. `false` if there is no session.
+    /// Sends the samples recorded so far. Returns `false` if there is no session.
     pub(super) fn flush(&self, env: Option<*mut JNIEnv>) -> bool {
         let mut running = false;
         self.with_session(|session| {
@@ -382,14 +388,14 @@ impl Agent {
         running
     }
 
-    /// One line on what the agent does.
+    /// Describes the agent's activity in one line.
     pub(super) fn status(&self) -> String {
         let mut status = self.what_is_not_running().to_owned();
         self.with_session(|session| status = session.status());
         status
     }
 
-    /// Has the session's thread look at what there is to do.
+    /// Wakes the session's thread, so that it drains if necessary.
     pub(super) fn ring_drain_bell(&self) {
         self.with_session(Session::ring_drain_bell);
     }
@@ -399,7 +405,8 @@ impl Agent {
         reclaim::reclaim(|| self.with_draining_session(Session::drain_now))
     }
 
-    /// No session runs: one may be about to. Before the VM is live no thread can be attached.
+    /// Carries out a command before the VM is live, when no session runs, though one may be pending. No
+    /// thread can be attached to the VM yet.
     fn obey_before_the_start(&self, command: &Request) {
         logging::say(match command {
             Request::Stop if self.forget_pending() => "stopped",
@@ -408,7 +415,7 @@ impl Agent {
         });
     }
 
-    /// The status until a session begins.
+    /// The status while no session runs.
     fn what_is_not_running(&self) -> &'static str {
         if self.pending.lock().is_none() {
             return NOT_PROFILING;
@@ -419,7 +426,7 @@ impl Agent {
         }
     }
 
-    /// What is pending does not begin. `false` if there is nothing.
+    /// Discards the pending session. Returns `false` if there is none.
     fn forget_pending(&self) -> bool {
         let was_pending = self.pending.lock().take().is_some();
         self.pending_changed.notify_all();

@@ -1,4 +1,4 @@
-//! The agent's log: lines on standard error, each begun with the agent's name, as users look for them.
+//! The agent's log: lines on standard error. Each begins with the agent's name, by which users find it.
 
 use std::io::Write;
 
@@ -8,7 +8,8 @@ struct Stderr;
 
 impl Log for Stderr {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        // Libraries below (the HTTP client, TLS) talk to themselves; only what is ours is for the user.
+        // Only the agent's own messages are for the user, not those of the libraries that it uses (the HTTP
+        // client, TLS).
         metadata.target().starts_with(env!("CARGO_PKG_NAME"))
     }
 
@@ -27,16 +28,16 @@ impl Log for Stderr {
     fn flush(&self) {}
 }
 
-/// Writes one line at once, so that lines of the application do not come between. A closed standard error is
-/// not the agent's concern.
+/// Writes one line in a single call, so that lines of the application do not come between its parts. If
+/// standard error is closed, the line is lost.
 pub(super) fn say(line: &str) {
     let line = format!("[otlpprof] {line}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// Sends the library's log to standard error, from `level` on.
+/// Directs the log to standard error, for messages of `level` and above.
 pub(super) fn set_level(level: LevelFilter) {
-    // A logger that is there already was set by an earlier load of the agent.
+    // Fails if an earlier load of the agent has already set the logger.
     let _ = log::set_logger(&Stderr);
     log::set_max_level(level);
 }

@@ -2,26 +2,26 @@
 //!
 //! | Module | Duty |
 //! |---|---|
-//! | [`options`], [`resource`] | what the user asks for; what the process is called |
+//! | [`options`], [`resource`] | the user's options; the resource attributes of the process |
 //! | `entry` | `Agent_OnLoad`, `Agent_OnAttach`, `Agent_OnUnload` |
 //! | `callbacks` | JVMTI's events |
-//! | `java_api` | what Java calls |
-//! | `events` | what the program tells of besides samples |
-//! | `mounts` | who is told when virtual threads are mounted and unmounted |
-//! | `virtual_contexts` | contexts of virtual threads follow them |
-//! | `publication` | what other processes can read of contexts |
-//! | `vm` | what is known of the JVM |
-//! | `lifecycle` | start, stop, flush and status, whoever asks |
-//! | `other_copy` | other copies of this library in the process, of which one is the agent |
+//! | `java_api` | the native methods of the Java API |
+//! | `events` | events that the program reports besides samples |
+//! | `mounts` | notifies listeners when virtual threads are mounted and unmounted |
+//! | `virtual_contexts` | makes contexts follow virtual threads |
+//! | `publication` | publishes contexts to other processes |
+//! | `vm` | the agent's knowledge of the JVM |
+//! | `lifecycle` | start, stop, flush and status |
+//! | `other_copy` | other copies of this library in the process, only one of which is the agent |
 //! | `session` | one run of the profiler: sampling, drained and sent at intervals |
-//! | `engines` | what the VM tells of by its events: allocations, locks, exceptions |
-//! | `budget` | what the profiler may cost, and who samples more seldom to keep to it |
+//! | `engines` | samples by the VM's events and the program's calls: allocations, locks, exceptions, traced methods |
+//! | `budget` | limits the profiler's cost by making engines sample less often |
 //! | `engine_profiles` | the profiles that each engine's samples become |
-//! | `recording` | events of the JVM's own recorder, with what their threads worked for |
-//! | `objects` | the loaded objects, published to the handlers, unwind tables compiled behind |
-//! | `resolve`, `thread_labels` | what frames and threads are called |
-//! | `output` | encoded, to a file and to a collector |
-//! | `first_upload` | when the first profile is sent |
+//! | `recording` | events of the JVM's own recorder, with the contexts of their threads |
+//! | `objects` | the loaded objects: publishes them to the handlers, and compiles their unwind tables |
+//! | `resolve`, `thread_labels` | names of frames and threads |
+//! | `output` | encodes profiles, and passes them to a file and to a collector |
+//! | `first_upload` | the time of the first upload |
 //! | `counters` | the agent's own counters, as a profile's attributes |
 //! | `logging` | lines on standard error |
 

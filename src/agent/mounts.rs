@@ -1,9 +1,10 @@
-//! Who is told when virtual threads are mounted and unmounted. The VM sends it while anybody wants to know, and has one
-//! callback of each for the agent.
+//! Notifies listeners when virtual threads are mounted and unmounted. The VM's events are enabled while there
+//! is at least one listener; the agent has one callback for each of the two.
 //!
-//! Mount is sent when the virtual thread has become the current thread, unmount while it still is, and unmount also before
-//! its end (jvmtiThreadState.cpp, `JvmtiVTMSTransitionDisabler::VTMS_vthread_{start,mount,unmount,end}`, JDK 21 and
-//! 25). So whatever runs between the two is the virtual thread's.
+//! The VM sends the mount event when the virtual thread has become the current thread, and the unmount event
+//! while it still is, also before it ends (jvmtiThreadState.cpp,
+//! `JvmtiVTMSTransitionDisabler::VTMS_vthread_{start,mount,unmount,end}`, JDK 21 and 25). So all code that
+//! runs between the two events runs in the virtual thread.
 
 use jni::sys::{JNIEnv, jobject};
 
@@ -16,19 +17,19 @@ use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_table::RawEnv;
 use crate::jvm::live_phase::LivePhaseMutex;
 
-/// The number of those who want to know.
+/// The number of listeners.
 static LISTENERS: LivePhaseMutex<usize> = LivePhaseMutex::new(0);
 
-/// One more wants to know.
+/// Registers one more listener, and enables the events for the first.
 pub(super) fn listen(jvmti: Jvmti) -> Result<(), JvmtiError> {
     let Some(mut listeners) = LISTENERS.lock() else { return Ok(()) };
     if *listeners == 0 {
-        // SAFETY: functions of this library, which stays loaded; panics are stopped in them.
+        // SAFETY: the callbacks are functions of this library, which stays loaded; they catch panics.
         unsafe {
             jvmti.enable_extension_event(VIRTUAL_THREAD_UNMOUNT, unmount)?;
             let mounts = jvmti.enable_extension_event(VIRTUAL_THREAD_MOUNT, mount);
             if mounts.is_err() {
-                // One without the other is of no use, and costs each virtual thread something.
+                // Unmount events alone are of no use, and cost time at each unmount.
                 let _ = jvmti.disable_extension_event(VIRTUAL_THREAD_UNMOUNT);
             }
             mounts?;
@@ -38,7 +39,7 @@ pub(super) fn listen(jvmti: Jvmti) -> Result<(), JvmtiError> {
     Ok(())
 }
 
-/// One less wants to know.
+/// Unregisters one listener, and disables the events after the last.
 pub(super) fn ignore(jvmti: Jvmti) {
     let Some(mut listeners) = LISTENERS.lock() else { return };
     *listeners -= 1;
@@ -60,7 +61,7 @@ unsafe extern "system" fn mount(_: *mut RawEnv, env: *mut JNIEnv, thread: jobjec
 }
 
 unsafe extern "system" fn unmount(_: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
-    // SAFETY: as above.
+    // SAFETY: the VM passes the current thread's environment and a live reference.
     guarded("VirtualThreadUnmount", |agent| unsafe {
         counted(|| {
             virtual_contexts::unmounts();

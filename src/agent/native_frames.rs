@@ -1,5 +1,6 @@
-//! Names frames that are in no method: by symbol tables, which may have to be read from files, and by who is loaded where,
-//! which may have to be asked of the dynamic linker. Never where a collection waits for it, and so without the drain's lock.
+//! Names native and kernel frames. Names come from symbol tables, which may have to be read from files, and
+//! from the list of loaded objects, which may have to be requested from the dynamic linker. So this must not
+//! happen while a collection waits for it, nor with the drain's lock held.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,29 +17,29 @@ use crate::elf::loader_list::LoadCounts;
 use crate::elf::objects::ObjectDetails;
 use crate::model::{Frame, FrameType, Mapping, Tables, native_frame_nowhere, unnamed_native_frame};
 
-/// Names native frames and the kernel's, for one session.
+/// Names native and kernel frames for one session.
 pub(super) struct NativeFrames {
     objects: Arc<Objects>,
-    /// Whether objects with a build-id are left to the backend.
+    /// Whether frames in objects with a build-id are left unnamed, for the backend to name.
     remote_symbols: bool,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// What frames have been found to be that are yet to be asked for.
+    /// Frames whose place has been found, and whose name has not yet been requested.
     known: HashMap<UnnamedFrame, Place>,
     unknown_objects: u64,
 }
 
-/// What a frame is.
+/// The place of a frame.
 enum Place {
-    /// In an object, at an address of its own; the name is not asked for where that is left to the backend.
+    /// In an object, at an address of the object's own. There is no name if naming is left to the backend.
     InObject(Arc<ObjectDetails>, ElfVaddr, Option<NativeName>),
     Kernel(RuntimeAddr),
     /// In no object.
     Nowhere(RuntimeAddr),
-    /// In an object that is not known any more.
+    /// In an object that is no longer known.
     UnknownObject,
 }
 
@@ -47,7 +48,7 @@ impl NativeFrames {
         Self { objects, remote_symbols, state: Mutex::default() }
     }
 
-    /// Finds out what frames are that have just been drained, while the objects that they are in are likely to be there.
+    /// Finds the places of frames that have just been drained, while their objects are probably still loaded.
     pub(super) fn find(&self, frames: Vec<UnnamedFrame>) {
         for frame in frames {
             let place = self.place(frame);
@@ -55,12 +56,12 @@ impl NativeFrames {
         }
     }
 
-    /// How many frames were in objects that nobody knew any more.
+    /// The number of frames in objects that were no longer known.
     pub(super) fn unknown_objects(&self) -> u64 {
         self.state.lock().unknown_objects
     }
 
-    /// The frame, in these tables. Each is asked for once in an interval.
+    /// Returns the frame, interned in `tables`. Each frame is requested once in an interval.
     pub(super) fn frame(&self, tables: &mut Tables, frame: UnnamedFrame) -> Frame {
         let known = self.state.lock().known.remove(&frame);
         match known.unwrap_or_else(|| self.place(frame)) {
@@ -129,7 +130,8 @@ fn marker(tables: &mut Tables, text: &str) -> Frame {
     Frame::Marker { function: tables.named_function(text), frame_type: FrameType::Native }
 }
 
-/// A frame of the kernel's: with its name, also where native frames are left to the backend, which seldom has the kernel.
+/// Returns a frame of the kernel's, with its name even if native frames are left to the backend: backends
+/// seldom have the kernel's symbols.
 fn kernel_frame(tables: &mut Tables, pc: RuntimeAddr) -> Frame {
     let kernel = Kernel::running();
     let place = kernel.place(pc);

@@ -1,4 +1,5 @@
-//! The loaded objects: published to the handlers, their unwind tables compiled behind, and named for frames.
+//! The loaded objects: publishes them to the handlers, compiles their unwind tables in the background, and
+//! names frames in them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -17,33 +18,37 @@ use crate::sampling::{native_memory, own_threads};
 use crate::signal::buffer::SampleBuffer;
 use crate::signal::sample::SETUP;
 
-/// How long a new object may go unnoticed. Looking costs a microsecond when nothing has changed.
+/// The longest time for which a new object may go unnoticed. A check costs a microsecond when nothing has
+/// changed.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
 
-/// How long at least lies between two looks: code that is in no object, such as another agent's, may be executed
-/// all the time.
+/// The shortest time between two checks, since code that is in no object, such as another agent's, may be
+/// executed all the time.
 const LEAST_PAUSE: Duration = Duration::from_millis(2);
 
-/// A library with so much code is compiled while the thread that has loaded it waits.
+/// If a library has less code than this, its unwind table is compiled while the thread that has loaded it
+/// waits.
 const SMALL_CODE_BYTES: u64 = 256 * 1024;
 
-/// The objects outlive sessions: their indices are the process's, and compiled tables are worth keeping.
+/// The objects. They outlive sessions: their indices belong to the process, and compiled tables are worth
+/// keeping.
 static REGISTRY: LazyLock<ObjectRegistry> = LazyLock::new(ObjectRegistry::new);
 
-/// The objects, for one session.
+/// The loaded objects, for one session.
 pub(super) struct Objects {
     symbolizer: Symbolizer,
     buffer: &'static SampleBuffer,
-    /// The map that handlers use now, and the counts from before it was published.
+    /// The map that handlers use now, and the counts of loads and unloads from before it was published.
     published: Mutex<(Arc<ObjectMap>, LoadCounts)>,
-    /// Handlers use this map's number or a later one.
+    /// Handlers use a map of this number or a later one.
     published_number: AtomicU64,
     stopping: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Objects {
-    /// Publishes the objects that are there, and goes on in a thread of its own if anything is sampled.
+    /// Publishes the objects that are loaded now. If samples are taken, a thread of its own keeps the map up
+    /// to date.
     pub(super) fn start(buffer: &'static SampleBuffer, is_sampling: bool) -> std::io::Result<Arc<Self>> {
         let first = REGISTRY.refresh();
         let objects = Arc::new(Self {
@@ -70,18 +75,20 @@ impl Objects {
             while is_left && !self.stopping.load(Ordering::Acquire) {
                 is_left = REGISTRY.compile_next(u64::MAX);
             }
-            // Read once an object, here, so that nobody waits for the file later.
+            // The hash is computed once for an object, and here, so that no other thread waits for the file
+            // later.
             let mut loaded = REGISTRY.loaded().into_iter();
             while let Some(details) = loaded.next().filter(|_| !self.stopping.load(Ordering::Acquire)) {
                 details.htlhash();
             }
-            // New code is soon executed, and then seen by a handler.
+            // New code is soon executed, and a handler that meets it rings `unknown_code`.
             std::thread::sleep(LEAST_PAUSE);
             SETUP.unknown_code.wait(LOOK_PERIOD);
         }
     }
 
-    /// Gives handlers a new map if there is one. The old one is freed when none can hold it any more.
+    /// Publishes a new map to the handlers, if there is one. The old map is freed when no handler can be
+    /// using it.
     fn publish(&self) {
         let mut published = self.published.lock();
         if self.stopping.load(Ordering::Acquire) {
@@ -97,12 +104,14 @@ impl Objects {
         self.buffer.wait_for_handlers();
         self.published_number.store(refreshed.map.generation, Ordering::Release);
         *published = (refreshed.map, refreshed.counts);
-        // What is in no map yet is not to sample itself.
+        // Imports of an object are redirected only once the object is in the map: otherwise its first samples
+        // would be taken in an unknown object.
         native_memory::follow(refreshed.counts);
     }
 
-    /// A native method is about to be bound, on the thread that will call it: if its library is new, handlers get
-    /// to know it now, before it runs, its unwind table included unless it is large.
+    /// Handles the binding of a native method, on the thread that will call it. If the method's library is
+    /// new, it is published to handlers now, before the method runs; its unwind table is compiled, too,
+    /// unless the library is large.
     pub(super) fn native_method_is_bound(&self) {
         if self.published.lock().1 != load_counts() {
             self.publish();
@@ -110,19 +119,20 @@ impl Objects {
         }
     }
 
-    /// Before a drain: the number of a map such that no sample taken from now on uses an older one.
+    /// Returns the number of a map such that no sample taken from now on uses an older one. Called before a
+    /// drain.
     pub(super) fn published_number(&self) -> u64 {
         self.published_number.load(Ordering::Acquire)
     }
 
-    /// An interval has ended, and all samples with maps older than `number` are drained and resolved.
+    /// Ends an interval. All samples with maps older than `number` have been drained and resolved.
     pub(super) fn interval_ends(&self, number: u64) {
         REGISTRY.retire(number);
         self.symbolizer.drop_unused();
     }
 
-    /// Takes the map back. No handler runs any more, nor will one. The thread ends by itself, after a table that it
-    /// may be compiling; see [`Objects::join`].
+    /// Withdraws the map. No handler runs any more, nor will one. The thread ends by itself, once it has
+    /// compiled the current table; see [`Objects::join`].
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         SETUP.unknown_code.ring();
@@ -134,23 +144,24 @@ impl Objects {
     /// Waits for the thread's end.
     pub(super) fn join(&self) {
         if let Some(thread) = self.thread.lock().take() {
-            // It catches nothing: a panic in it has been reported already.
+            // The thread catches no panics: a panic in it has already been reported.
             let _ = thread.join();
         }
     }
 
-    /// The object that is at `pc` now, if it must have been there when the sample was taken: `since` is from before
-    /// that.
+    /// Returns the object that is at `pc` now, if the same object must have been there when the sample was
+    /// taken. `since` are the counts from before that time.
     pub(super) fn find_late(&self, pc: RuntimeAddr, since: LoadCounts) -> Option<Arc<ObjectDetails>> {
         REGISTRY.find_late(pc, since)
     }
 
-    /// What is known of an object.
+    /// Returns the details of an object.
     pub(super) fn details(&self, object: ObjectIndex) -> Option<Arc<ObjectDetails>> {
         REGISTRY.details(object)
     }
 
-    /// The name of the function at `address`, or the object and the address where it has none.
+    /// Returns the name of the function at `address`; the object's name and the address if there is no
+    /// symbol.
     pub(super) fn function(&self, details: &ObjectDetails, address: ElfVaddr) -> NativeName {
         match self.symbolizer.symbol(details, address) {
             Some(symbol) => {
@@ -168,11 +179,11 @@ impl Objects {
 #[derive(Clone, Default)]
 pub(super) struct NativeName {
     pub(super) name: String,
-    /// As the linker has it; empty for a function without a symbol.
+    /// The linker's name; empty for a function without a symbol.
     pub(super) linkage_name: String,
 }
 
-/// The mapping of the segment that `address` is in.
+/// Returns the mapping of the segment that contains `address`.
 pub(super) fn mapping(tables: &mut Tables, details: &ObjectDetails, address: ElfVaddr) -> Option<MappingId> {
     let segment = details.code_segment_at(address)?;
     let filename = tables.strings.intern(&details.path.to_string_lossy());

@@ -3,7 +3,7 @@
 use super::error::did_you_mean;
 use super::table::{self, OptionSpec};
 
-/// What the first word can ask for.
+/// The commands that the first word may give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Start,
@@ -22,14 +22,15 @@ pub(super) const COMMANDS: [(&str, Command, &str); 5] = [
     ("help", Command::Help, "print this text"),
 ];
 
-/// One option as it was given, its value not yet read.
+/// One option as given; its value has not yet been parsed.
 #[derive(Clone, Copy)]
 pub(super) struct Given<'a> {
     pub(super) option: &'static OptionSpec,
     pub(super) value: &'a str,
 }
 
-/// Splits an agent string. Options come back in the table's order; an empty item (a comma too many) is nothing.
+/// Splits an agent string into its command and options. The options are returned in the table's order. Empty
+/// items, from superfluous commas, are ignored.
 pub(super) fn split(text: &str) -> Result<(Command, Vec<Given<'_>>), String> {
     let mut items = text.split(',').filter(|item| !item.is_empty()).peekable();
     let command = items.next_if(|item| command(item).is_some()).and_then(command).unwrap_or(Command::Start);
@@ -58,7 +59,7 @@ pub(super) fn split(text: &str) -> Result<(Command, Vec<Given<'_>>), String> {
     Ok((command, given))
 }
 
-/// What `strict` is, as far as it can be told from a string that has mistakes in it.
+/// Returns the value of `strict`, as far as it can be found in a string that has mistakes in it.
 pub(super) fn find_strict(text: &str) -> Option<&str> {
     text.split(',').find_map(|item| match item.strip_prefix("strict")? {
         "" => Some("true"),

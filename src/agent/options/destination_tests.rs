@@ -1,4 +1,4 @@
-//! Tests of where profiles go: files, endpoints, and how they are sent there.
+//! Tests of destinations: files, endpoints, and the transport to them.
 
 use std::path::Path;
 
@@ -84,7 +84,7 @@ fn grpc_says_what_to_set_and_is_never_silent() {
     assert_eq!(start("endpoint=http://h:4317").warnings.len(), 1, "the gRPC port draws a warning");
 }
 
-/// Such variables once kept the agent from starting, where it had a file to write to.
+/// Regression: such variables kept the agent from starting even if it had a file to write to.
 #[test]
 fn variables_that_rule_an_upload_out_do_not_cost_the_file() {
     let grpc = ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
@@ -107,7 +107,8 @@ fn variables_that_rule_an_upload_out_do_not_cost_the_file() {
     }
 }
 
-/// A header that HTTP does not allow passed the reader, and then kept the agent from starting.
+/// Regression: the parser accepted a header that HTTP does not allow, which then kept the agent from
+/// starting.
 #[test]
 fn malformed_headers_of_the_environment_warn_and_are_ignored() {
     for text in [

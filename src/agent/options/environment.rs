@@ -8,9 +8,10 @@ use std::ffi::OsString;
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     variables: BTreeMap<String, String>,
-    /// By the name of a variable that a system property stands for: how the user knows it.
+    /// The system properties that replace variables, by the variable's name, in the form in which the user
+    /// knows them.
     properties: BTreeMap<String, String>,
-    /// Names, as far as they can be shown, of variables that are not UTF-8.
+    /// Names of the variables whose name or value is not UTF-8, as far as the names can be shown.
     unreadable: Vec<String>,
 }
 
@@ -20,7 +21,7 @@ impl Environment {
         Self::of(std::env::vars_os())
     }
 
-    /// These variables, whatever bytes they are.
+    /// An environment of these variables, whose bytes need not be UTF-8.
     pub(super) fn of(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let mut environment = Self::default();
         for (name, value) in variables {
@@ -35,8 +36,8 @@ impl Environment {
         environment
     }
 
-    /// These system properties too, over the variables that they stand for: `otel.service.name` is `OTEL_SERVICE_NAME`
-    /// (OpenTelemetry Java, "Environment variables and system properties").
+    /// Adds system properties, which override the variables that they replace: `otel.service.name` replaces
+    /// `OTEL_SERVICE_NAME` (OpenTelemetry Java, "Environment variables and system properties").
     #[must_use]
     pub fn with_properties(mut self, properties: impl IntoIterator<Item = (String, String)>) -> Self {
         for (property, value) in properties.into_iter().filter(|(_, value)| !value.is_empty()) {
@@ -47,12 +48,13 @@ impl Environment {
         self
     }
 
-    /// The name of a variable in messages: its own, or that of the system property in its place.
+    /// The name of a variable in messages: its own, or that of the system property that replaces it.
     pub(super) fn shown<'a>(&'a self, name: &'a str) -> &'a str {
         self.properties.get(name).map_or(name, String::as_str)
     }
 
-    /// The names, as far as they can be shown, that begin with `prefix` and that are not UTF-8 or whose value is not.
+    /// The names, as far as they can be shown, that begin with `prefix` and belong to variables whose name or
+    /// value is not UTF-8.
     pub(super) fn unreadable_with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
         self.unreadable.iter().map(String::as_str).filter(move |name| name.starts_with(prefix))
     }

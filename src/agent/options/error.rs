@@ -1,20 +1,20 @@
-//! A mistake in the options, as one line, and the nearest name to one that is not known.
+//! A mistake in the options, as one line, and a search for the known name nearest to an unknown one.
 
 use thiserror::Error;
 
-/// Why the options cannot be used: one line for the user, without a trailing newline.
+/// The reason for which the options cannot be used: one line for the user, without a trailing newline.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct OptionError {
-    /// What is wrong, where, and what to say instead.
+    /// The mistake, its place, and the remedy.
     pub message: String,
-    /// Whether `strict` asks that the JVM's start fail.
+    /// Whether `strict` demands that the JVM's start fail.
     pub strict: bool,
 }
 
-/// "; did you mean 'x'?" where a candidate is near to `name`, else nothing.
+/// Returns "; did you mean 'x'?" if a candidate is near to `name`, otherwise an empty string.
 pub(super) fn did_you_mean<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> String {
-    // A third of the letters wrong is still a slip; more is another word.
+    // Up to a third of the letters may be wrong: beyond that it is another word.
     let limit = (name.chars().count() / 3).max(1);
     candidates
         .map(|candidate| (edit_distance(&name.to_lowercase(), &candidate.to_lowercase()), candidate))

@@ -1,11 +1,11 @@
-//! The help text, made of the tables.
+//! The help text, generated from the tables of options and commands.
 
 use std::fmt::Write;
 
 use super::agent_string::COMMANDS;
 use super::table;
 
-/// What `help` prints: commands, options with their defaults and variables.
+/// Returns the text that `help` prints: commands, and options with their defaults and variables.
 pub fn help() -> String {
     let mut text = String::from(
         "otlpprof: java -agentpath:/path/to/libotlpprof.so=[COMMAND,]KEY=VALUE,...\n\

@@ -1,16 +1,18 @@
-//! What the user asked for: the agent's options, from the agent string and the environment.
+//! The agent's options, from the agent string and the environment.
 //!
-//! [`parse`] is the way in. `table` defines every option once; `value` reads single values; `agent_string` splits
-//! the string; `otel` reads the standard OTEL_* variables; `help` prints the table. Nothing here looks at the
-//! process: the environment is passed in, with the system properties that stand for variables.
+//! [`parse`] is the entry point. `table` defines every option once; `value` parses single values;
+//! `agent_string` splits the string; `otel` reads the standard OTEL_* variables; `help` prints the table.
+//! Nothing here inspects the process: the environment is passed in, with the system properties that replace
+//! variables.
 //!
-//! Precedence, for each option on its own: agent string, then `OTLPPROF_*`, then `OTEL_EXPORTER_OTLP_PROFILES_*`,
-//! then `OTEL_*`, then the table's default; of a variable and its system property (`-Dotel.*`) the property. Empty variables count as unset.
+//! Precedence, for each option on its own: agent string, then `OTLPPROF_*`, then
+//! `OTEL_EXPORTER_OTLP_PROFILES_*`, then `OTEL_*`, then the table's default. A system property (`-Dotel.*`)
+//! precedes its variable. Empty variables count as unset.
 //!
-//! A mistake in what was said to otlpprof itself (agent string, `OTLPPROF_*`) is an error. The OTEL_* variables are
-//! shared with other programs: a value of theirs that cannot be used is a warning and is ignored, as the
-//! OpenTelemetry specification asks ("Environment Variable Specification"), except where going on would send
-//! profiles to the wrong place (the endpoint, the protocol).
+//! A mistake in input meant for otlpprof itself (agent string, `OTLPPROF_*`) is an error. The OTEL_*
+//! variables are shared with other programs: an unusable value of theirs is ignored with a warning, as the
+//! OpenTelemetry specification demands ("Environment Variable Specification"), except where going on would
+//! send profiles to the wrong place (the endpoint, the protocol).
 
 mod agent_string;
 mod environment;

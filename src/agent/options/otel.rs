@@ -17,7 +17,7 @@ const RESOURCE_ATTRIBUTES: &str = "OTEL_RESOURCE_ATTRIBUTES";
 const SERVICE_NAME: &str = "OTEL_SERVICE_NAME";
 const OWN: &str = "OTEL_EXPORTER_OTLP_PROFILES_";
 const GENERAL: &str = "OTEL_EXPORTER_OTLP_";
-/// The ends of the variables' names, behind either prefix.
+/// The suffixes of the variables' names, after either prefix.
 const SUFFIXES: [&str; 8] = [
     "ENDPOINT",
     "HEADERS",
@@ -29,7 +29,7 @@ const SUFFIXES: [&str; 8] = [
     "CLIENT_KEY",
 ];
 
-/// The names of the system properties that stand for the variables which are read here.
+/// The names of the system properties that replace the variables read here.
 pub fn property_names() -> impl Iterator<Item = String> {
     let exporter =
         SUFFIXES.iter().flat_map(|suffix| [OWN, GENERAL].map(|prefix| format!("{prefix}{suffix}")));
@@ -37,14 +37,16 @@ pub fn property_names() -> impl Iterator<Item = String> {
     other.into_iter().chain(exporter).map(|variable| variable.to_lowercase().replace('_', "."))
 }
 
-/// By what all of OpenTelemetry is off in this process, profiles included: only `true` says so, in any case
-/// ("Environment Variable Specification", "Boolean value").
+/// Returns the name of the variable or property that disables all of OpenTelemetry in this process, profiles
+/// included. Only the value `true` does so, in any case ("Environment Variable Specification", "Boolean
+/// value").
 pub(super) fn disabled_by(environment: &Environment) -> Option<&str> {
     let value = environment.get(SDK_DISABLED)?.trim();
     value.eq_ignore_ascii_case("true").then(|| environment.shown(SDK_DISABLED))
 }
 
-/// Reads what is set into the draft; the profiles' own form of a variable hides the general one.
+/// Reads the variables that are set into the draft. The profiles' own form of a variable hides the general
+/// one.
 pub(super) fn apply(environment: &Environment, draft: &mut Draft) {
     if let Some(value) = environment.get(SDK_DISABLED).map(str::trim)
         && !["true", "false"].iter().any(|known| value.eq_ignore_ascii_case(known))
@@ -85,7 +87,8 @@ pub(super) fn apply(environment: &Environment, draft: &mut Draft) {
     }
 }
 
-/// `OTEL_EXPORTER_OTLP_PROFILES_<suffix>`, else `OTEL_EXPORTER_OTLP_<suffix>`: what the user calls it, and its value.
+/// Looks for `OTEL_EXPORTER_OTLP_PROFILES_<suffix>`, then for `OTEL_EXPORTER_OTLP_<suffix>`. Returns the name
+/// by which the user knows it, and its value.
 fn exporter_variable<'a>(environment: &'a Environment, suffix: &str) -> Option<(String, &'a str)> {
     debug_assert!(SUFFIXES.contains(&suffix));
     [OWN, GENERAL].iter().find_map(|prefix| {
@@ -110,7 +113,8 @@ fn use_or_warn<T>(
     }
 }
 
-/// A mistake in one item discards the whole variable, as the specification asks.
+/// Reads the resource attributes. A mistake in one item discards the whole variable, as the specification
+/// demands.
 fn resource(environment: &Environment, draft: &mut Draft) {
     if let Some(text) = environment.get(RESOURCE_ATTRIBUTES) {
         let name = environment.shown(RESOURCE_ATTRIBUTES);
@@ -123,8 +127,8 @@ fn resource(environment: &Environment, draft: &mut Draft) {
     }
 }
 
-/// The profiles' own endpoint is used as it is; to the general one the signal's path is appended. One that cannot
-/// be used is an error unless a better source names another.
+/// Reads the endpoint. The profiles' own endpoint is used as it is; the signal's path is appended to the
+/// general one. An unusable endpoint is an error unless a source of higher precedence names another.
 fn endpoint(environment: &Environment, draft: &mut Draft) {
     let Some((name, text)) = exporter_variable(environment, "ENDPOINT") else { return };
     let is_own = environment.get(&format!("{OWN}ENDPOINT")).is_some();
@@ -135,8 +139,8 @@ fn endpoint(environment: &Environment, draft: &mut Draft) {
     };
 }
 
-/// gRPC is not spoken here. Sending HTTP to a gRPC port would fail for ever, so that it is an error unless the
-/// user also names a format.
+/// Reads the protocol. gRPC is not supported. Sending HTTP to a gRPC port would fail for ever, so `grpc` is
+/// an error unless the user also names a format.
 fn protocol(environment: &Environment, draft: &mut Draft) {
     let Some((name, text)) = exporter_variable(environment, "PROTOCOL") else { return };
     match text {

@@ -1,4 +1,4 @@
-//! From the agent string and the environment to what is to be done.
+//! Turns the agent string and the environment into a request.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::sampling::KernelFrames;
 const DEFAULT_ENDPOINT: &str = "http://localhost:4318";
 const NOT_UTF8: &str = "must be UTF-8";
 
-/// What a load of the agent asks for.
+/// The request that a load of the agent makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Profile, with these options.
@@ -30,18 +30,19 @@ pub enum Request {
     Stop,
     /// Flush and go on.
     Flush,
-    /// Say what the agent is doing.
+    /// Report what the agent is doing.
     Status,
     /// Print the help.
     Help,
-    /// Nothing: OpenTelemetry is off in this process, by the variable or the property of this name.
+    /// Nothing: the variable or the property of this name disables OpenTelemetry in this process.
     Disabled(String),
 }
 
 /// [`parse`] for an agent string of any bytes, as the JVM passes it.
 pub fn parse_bytes(agent_string: &[u8], environment: &Environment) -> Result<Request, OptionError> {
     let text = String::from_utf8_lossy(agent_string);
-    // Replaced characters must not become another path or name; `strict` is found all the same.
+    // Replacement characters must not turn into another path or name. The text is parsed all the same, to
+    // find `strict`.
     parse(&text, environment).and_then(|request| match text {
         Cow::Borrowed(_) => Ok(request),
         Cow::Owned(_) => {
@@ -51,7 +52,7 @@ pub fn parse_bytes(agent_string: &[u8], environment: &Environment) -> Result<Req
     })
 }
 
-/// Reads the agent string (what stands behind `=` in `-agentpath:…=`, or the argument of `JVMTI.agent_load`) and
+/// Parses the agent string (the text after `=` in `-agentpath:…=`, or the argument of `JVMTI.agent_load`) and
 /// the environment.
 pub fn parse(agent_string: &str, environment: &Environment) -> Result<Request, OptionError> {
     request(agent_string, environment).map_err(|message| {
@@ -74,7 +75,8 @@ fn request(agent_string: &str, environment: &Environment) -> Result<Request, Str
     })
 }
 
-/// From the weakest source to the strongest: each writes over what is there.
+/// Reads the options from the source of lowest precedence to that of the highest: each overwrites the earlier
+/// ones.
 fn options(given: &[Given<'_>], environment: &Environment) -> Result<Options, String> {
     let mut draft = Draft::default();
     for option in table::all() {
@@ -104,7 +106,8 @@ fn read(option: &OptionSpec, name: &str, text: &str, draft: &mut Draft) -> Resul
     })
 }
 
-/// Not an error: the prefix is also that of whatever else belongs to an installation.
+/// Warns of unknown variables. They are no error, since other parts of an installation may use the prefix as
+/// well.
 fn warn_of_unknown_variables(environment: &Environment, draft: &mut Draft) {
     let known: Vec<_> = table::all().map(OptionSpec::environment_variable).collect();
     for name in environment.names_with_prefix(ENVIRONMENT_PREFIX) {
@@ -115,33 +118,33 @@ fn warn_of_unknown_variables(environment: &Environment, draft: &mut Draft) {
     }
 }
 
-/// Where to upload to, as far as it has been said.
+/// The upload's destination, as far as it is known.
 #[derive(Debug)]
 pub(super) enum Destination {
     Unsaid,
-    /// Nowhere.
+    /// No upload.
     Off,
     Collector(Endpoint),
-    /// One that the environment names and that cannot be used: why.
+    /// The environment names an endpoint that cannot be used, for this reason.
     Unusable(String),
 }
 
-/// Options in the making.
+/// Options under construction.
 #[derive(Debug)]
 pub(super) struct Draft {
-    /// Without the upload.
+    /// All options except the upload.
     pub(super) options: Options,
-    /// How to upload; its endpoint does not count.
+    /// The upload's configuration; its endpoint is not used.
     pub(super) upload: UploadConfig,
     pub(super) destination: Destination,
-    /// The perf event's period, where it is said apart from the event.
+    /// The perf event's period, where it is given apart from the event.
     pub(super) event_period: Option<u64>,
-    /// Why the protocol that the environment asks for cannot be spoken.
+    /// The reason for which the protocol that the environment demands is not supported.
     pub(super) unusable_protocol: Option<String>,
 }
 
 impl Draft {
-    /// Adds resource attributes, over those of the same keys.
+    /// Adds resource attributes, which replace earlier ones of the same keys.
     pub(super) fn add_resource(&mut self, attributes: impl IntoIterator<Item = (String, String)>) {
         for (key, value) in attributes {
             self.options.resource.retain(|(earlier, _)| *earlier != key);
@@ -181,10 +184,10 @@ impl Draft {
             Destination::Collector(endpoint) => Ok(endpoint),
             Destination::Unusable(message) => Err(message),
         };
-        // The protocol is the likelier cause of an odd endpoint, and says more.
+        // An unsupported protocol is the likelier cause of an odd endpoint, and its message says more.
         let endpoint = match unusable_protocol.map_or(endpoint, Err) {
             Ok(endpoint) => endpoint,
-            // A mistake in variables that other programs share costs no file.
+            // A mistake in variables that other programs share does not prevent the file from being written.
             Err(message) if options.file.is_some() => {
                 options.warnings.push(format!("nothing is uploaded: {message}"));
                 return Ok(options);
@@ -208,7 +211,8 @@ impl Draft {
     }
 }
 
-/// Each engine that sends signals needs one of its own: two of one kind are merged.
+/// Checks that each engine that sends signals has a signal of its own: pending signals of one number are
+/// merged.
 fn check_signals(options: &Options) -> Result<(), String> {
     let mut signals = vec![
         ("signal", options.signal, options.cpu.is_some()),
@@ -229,8 +233,8 @@ fn has_time(file: &str) -> bool {
     PathPattern::parse(file).is_ok_and(|pattern| pattern.has_time())
 }
 
-/// The state before the table's defaults are read into it: every option that has a default there overwrites what
-/// stands here.
+/// The state before the table's defaults are read into it. Every option that has a default there overwrites
+/// the value given here.
 impl Default for Draft {
     fn default() -> Self {
         Self {
@@ -278,7 +282,7 @@ impl Default for Draft {
                 strict: false,
                 warnings: Vec::new(),
             },
-            // SANITY: the text is a constant; every test of the defaults reads it.
+            // SANITY: the text is a constant, and every test of the defaults parses it.
             upload: UploadConfig::new(Endpoint::base(DEFAULT_ENDPOINT).expect("a URL")),
             destination: Destination::Unsaid,
             event_period: None,

@@ -1,4 +1,4 @@
-//! Tests of the whole way from text to options: what each is, whoever says it.
+//! Tests of all options from text to their values, whichever source gives them.
 
 use std::path::Path;
 
@@ -44,7 +44,7 @@ fn attribute<'a>(options: &'a Options, key: &str) -> Option<&'a str> {
     options.resource.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
 }
 
-/// The same limit for all engines that have one.
+/// The given limit for all engines that can have one.
 fn limits(limit: Option<u32>) -> [Option<u32>; Engine::COUNT] {
     Engine::ALL.map(|engine| limit.filter(|_| !matches!(engine, Engine::Cpu | Engine::Wall)))
 }
@@ -229,7 +229,8 @@ fn every_option_is_read_from_the_string() {
 
 #[test]
 fn every_option_is_read_from_its_variable() {
-    // No value begins with a control character: who rejects it has read it. These take any text.
+    // No valid value begins with a control character, so an option that rejects one has read its variable.
+    // The options excepted here take any text.
     let take_any = ["file", "certificate", "client_certificate", "client_key", "service"];
     for option in table::all().filter(|option| !take_any.contains(&option.name)) {
         let variable = option.environment_variable();
@@ -256,7 +257,7 @@ fn every_option_is_read_from_its_variable() {
     assert_eq!(upload.client_key.as_deref(), Some(Path::new("/key")));
 }
 
-/// 20us once passed here and failed when the VM was live, too late for `strict`.
+/// Regression: 20us was accepted here and rejected when the VM was live, too late for `strict`.
 #[test]
 fn cpu_intervals_are_those_that_the_engine_keeps() {
     use crate::sampling::config::Config;
@@ -427,7 +428,7 @@ proptest::proptest! {
     }
 }
 
-/// They were dropped in silence: the agent ran without what the user had said.
+/// Regression: such variables were dropped silently, and the agent ran without the user's options.
 #[test]
 fn variables_that_are_not_utf8_are_spoken_of() {
     use std::ffi::OsString;
@@ -445,7 +446,7 @@ fn variables_that_are_not_utf8_are_spoken_of() {
     assert_eq!(attribute(&options, "service.name"), None);
 }
 
-/// Bytes that are no text once became another path.
+/// Regression: bytes that are not UTF-8 turned into another path.
 #[test]
 fn an_agent_string_that_is_not_utf8_is_an_error() {
     let parse = |text| parse_bytes(text, &Environment::default());

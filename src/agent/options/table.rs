@@ -1,6 +1,7 @@
-//! Every option, once: its name, type, default, help line, and how it is read.
+//! Every option, once: its name, the form of its value, its default, its help line, and its parser.
 //!
-//! Its environment variable follows from its name: `OTLPPROF_` and the name in capitals, dots as underscores.
+//! An option's environment variable follows from its name: `OTLPPROF_` and the name in capitals, with dots
+//! replaced by underscores.
 
 mod delivery;
 mod engines;
@@ -15,31 +16,31 @@ use crate::export::upload::Compression;
 pub(super) struct OptionSpec {
     /// Its name in the agent string.
     pub(super) name: &'static str,
-    /// What a value looks like, for the help.
+    /// The form of a value, for the help.
     pub(super) value: &'static str,
-    /// The value it has when nobody says one; `None`: nothing.
+    /// The value if no source gives one; `None`: the option is unset then.
     pub(super) default: Option<&'static str>,
-    /// What the bare name stands for; `None`: it needs a value.
+    /// The value of the bare name; `None`: the option needs a value.
     pub(super) bare: Option<&'static str>,
     /// Whether messages must not repeat the value.
     pub(super) secret: bool,
     /// One line for the user.
     pub(super) help: &'static str,
-    /// Reads a value into the draft, or says what it should have been.
+    /// Parses a value into the draft, or returns a description of valid values.
     pub(super) read: fn(&mut Draft, &str) -> Result<(), String>,
 }
 
 impl OptionSpec {
-    /// The name of the variable that sets the option too.
+    /// The name of the variable that also sets the option.
     pub(super) fn environment_variable(&self) -> String {
         format!("{ENVIRONMENT_PREFIX}{}", self.name.replace('.', "_").to_uppercase())
     }
 }
 
-/// How the variables of this project begin.
+/// The prefix of this project's variables.
 pub(super) const ENVIRONMENT_PREFIX: &str = "OTLPPROF_";
 
-/// The option of this name.
+/// Returns the option of this name.
 pub(super) fn find(name: &str) -> Option<&'static OptionSpec> {
     all().find(|option| option.name == name)
 }
@@ -48,7 +49,7 @@ const US: Duration = Duration::from_micros(1);
 const HOUR: Duration = Duration::from_secs(3600);
 const GIB: usize = 1 << 30;
 
-/// As an option that is a matter of course would be written: no default, no bare form, nothing secret.
+/// An option without default or bare form, and not secret: the base of the table's entries.
 const PLAIN: OptionSpec = OptionSpec {
     name: "",
     value: "",
@@ -64,10 +65,10 @@ pub(super) fn all() -> impl Iterator<Item = &'static OptionSpec> {
     [engines::OPTIONS, samples::OPTIONS, delivery::OPTIONS].into_iter().flatten()
 }
 
-/// Between the items of a list inside a value.
+/// The separator of the items of a list in a value.
 const LIST_SEPARATOR: char = '+';
 
-/// The compressions, by the names that OTEL_EXPORTER_OTLP_COMPRESSION has for them too.
+/// The compressions, by the names that OTEL_EXPORTER_OTLP_COMPRESSION uses too.
 pub(super) const COMPRESSIONS: [(&str, Compression); 2] =
     [("gzip", Compression::Gzip), ("none", Compression::None)];
 
@@ -89,7 +90,7 @@ mod tests {
                 option.name
             );
             assert!(!option.value.is_empty() && !option.help.is_empty(), "{}", option.name);
-            // Two names must not meet in one variable.
+            // Two names must not map to one variable.
             let variable = option.environment_variable();
             assert!(all().take(i).all(|earlier| earlier.environment_variable() != variable), "{variable}");
         }

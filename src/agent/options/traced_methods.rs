@@ -1,21 +1,21 @@
-//! Which methods are traced: `Class.method:DURATION`.
+//! Methods to be traced, as the option names them: `Class.method:DURATION`.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::value;
 
-/// Methods, and from how long on their calls count.
+/// A pattern of methods, and the shortest calls of theirs that are recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracedMethods {
-    /// Of the class, as class files have it: `java/lang/Thread`.
+    /// The class's name in the form of class files: `java/lang/Thread`.
     class: Pattern,
     method: Pattern,
-    /// The shortest call that counts.
+    /// The shortest call that is recorded.
     pub shortest: Duration,
 }
 
-/// A name, or how names begin.
+/// A name, or a prefix of names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Pattern {
     text: String,
@@ -40,10 +40,10 @@ impl Pattern {
 }
 
 impl TracedMethods {
-    /// Reads one item.
+    /// Parses one item.
     ///
     /// # Errors
-    /// What it should have been.
+    /// A description of valid items.
     pub(in crate::agent) fn parse(text: &str) -> Result<Self, String> {
         let (name, shortest) = match text.split_once(':') {
             Some((name, duration)) => {
@@ -61,18 +61,19 @@ impl TracedMethods {
         })
     }
 
-    /// Whether the class with this name, as class files have it, may have such methods.
+    /// Whether a class of this name, in the form of class files, may have such methods.
     pub fn are_in(&self, class: &str) -> bool {
         self.class.matches(class)
     }
 
-    /// Whether a method of such a class is one of them. Constructors and class initializers must be named.
+    /// Whether the pattern includes a method of this name, in a class that it includes. Constructors and
+    /// class initializers are included only by patterns that begin with `<`.
     pub fn are_called(&self, method: &str) -> bool {
         let is_special = method.starts_with('<');
         self.method.matches(method) && (!is_special || self.method.text.starts_with('<'))
     }
 
-    /// Whether each method is named.
+    /// Whether the pattern names one class and one method, without a `*`.
     pub fn are_named(&self) -> bool {
         !self.class.is_prefix && !self.method.is_prefix
     }

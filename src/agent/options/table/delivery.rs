@@ -1,4 +1,4 @@
-//! Where profiles go, how, and what is said meanwhile.
+//! The options of delivery: destinations, formats, and the log.
 
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         read: |draft, text| {
             draft.destination = read_endpoint(text)?;
             if let Destination::Collector(_) = draft.destination {
-                // It is one of OTLP/HTTP, whatever protocol a weaker source asks for.
+                // The endpoint speaks OTLP/HTTP, whatever protocol a source of lower precedence demands.
                 draft.unusable_protocol = None;
             }
             Ok(())
@@ -207,7 +207,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     },
 ];
 
-/// A collector's base URL, or the whole URL of its profiles endpoint.
+/// Parses a collector's base URL, or the whole URL of its profiles endpoint.
 fn read_endpoint(text: &str) -> Result<Destination, String> {
     let endpoint = match text {
         "off" => return Ok(Destination::Off),
@@ -217,7 +217,7 @@ fn read_endpoint(text: &str) -> Result<Destination, String> {
     endpoint.map(Destination::Collector).map_err(|error| error.to_string())
 }
 
-/// A percentage, in hundredths.
+/// Parses a percentage, and returns it in hundredths of a percent.
 fn read_budget(text: &str) -> Result<Option<u32>, String> {
     if text == "off" {
         return Ok(None);
@@ -229,7 +229,8 @@ fn read_budget(text: &str) -> Result<Option<u32>, String> {
         .ok_or_else(|| "must be a percentage from 0.01 to 100, or off".to_owned())
 }
 
-/// Samples a second, by engine: of all, of one, or of all and then of one.
+/// Parses limits in samples per second, by engine. An item is a limit for all engines, or for one; later
+/// items override earlier ones.
 fn read_limits(text: &str) -> Result<[Option<u32>; Engine::COUNT], String> {
     let limited = || Engine::ALL.into_iter().filter(|engine| !matches!(engine, Engine::Cpu | Engine::Wall));
     let number = |text: &str| match text {

@@ -1,4 +1,4 @@
-//! What is sampled: the engines.
+//! The options of the engines, which decide what is sampled.
 
 use std::time::Duration;
 
@@ -232,8 +232,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     },
 ];
 
-/// What is off, on with the value `on`, or on with another that `read` takes. Digits begin a value here, so that 1 and 0
-/// are no booleans.
+/// Parses a value that is off, on with the value `on`, or on with a value that `read` parses. Digits begin a
+/// value here, so that 1 and 0 are not booleans.
 fn switchable<T>(
     text: &str,
     on: &str,

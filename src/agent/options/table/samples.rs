@@ -1,4 +1,4 @@
-//! What a sample holds: its stack, its names, its context.
+//! The options of a sample's contents: its stack, its names, its context.
 
 use super::{LIST_SEPARATOR, OptionSpec, PLAIN, set};
 use crate::agent::options::types::{ContextPublication, StackWalker};
@@ -117,7 +117,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "context.publish",
         value: "off|trace|attributes",
-        // A block is a record of its trace already: its thread's pointer to it is set once, and no setter does more.
+        // Publishing the trace costs setters nothing: a block already is a published record of its trace, and
+        // the thread's pointer to its block is set once.
         default: Some("trace"),
         help: "what profilers outside the process may read of threads' contexts: nothing, trace and span, attributes too",
         read: |draft, text| {
@@ -134,7 +135,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "context.publish.virtual",
         value: "BOOL",
         bare: Some("true"),
-        // The VM's events of each mount and unmount are dear.
+        // The VM's events of each mount and unmount are expensive.
         default: Some("false"),
         help: "they may read those of virtual threads too, from the first that sets a context on, at a price for each mount",
         read: |draft, text| set(&mut draft.options.publishes_virtual_threads, value::boolean(text)),
