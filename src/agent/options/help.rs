@@ -58,15 +58,15 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_has_every_variable_of_the_standard() {
-        let readme = include_str!("../../../README.md");
+    fn the_document_of_options_has_every_variable_of_the_standard() {
+        let document = include_str!("../../../docs/options.md");
         let text = help();
         let suffixes = text.split("OTEL_EXPORTER_OTLP_{").nth(1).and_then(|rest| rest.split('}').next());
         let suffixes: Vec<_> = suffixes.expect("a list").split(',').map(str::trim).collect();
         assert_eq!(suffixes.len(), 8);
         let source = include_str!("otel.rs");
         for suffix in suffixes {
-            assert!(readme.contains(&format!("_{suffix}`")), "{suffix}");
+            assert!(document.contains(&format!("_{suffix}`")), "{suffix}");
             assert!(
                 source.contains(&format!("\"{suffix}\"")) || suffix == "ENDPOINT",
                 "{suffix} is not read"
@@ -75,14 +75,14 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_has_every_option_as_it_is() {
-        let readme = include_str!("../../../README.md");
+    fn the_document_of_options_has_every_option_as_it_is() {
+        let document = include_str!("../../../docs/options.md");
         let row = |option: &super::super::table::OptionSpec| {
             let values = option.value.replace('|', "\\|");
             let default = option.default.map(|default| format!("`{default}`")).unwrap_or_default();
             format!("| `{}` | `{values}` | {default} | {} |\n", option.name, option.help.replace('<', "\\<"))
         };
         let rows: String = table::all().map(row).collect();
-        assert!(readme.contains(&rows), "README.md must have these rows:\n{rows}");
+        assert!(document.contains(&rows), "docs/options.md must have these rows:\n{rows}");
     }
 }
